@@ -1,0 +1,68 @@
+import { type Client, WorkflowNotFoundError } from '@temporalio/client';
+import type { Records } from '../../infra/store/records.ts';
+import { summarise } from '../../workflows/algorithms/summarise-group.ts';
+import type { GroupReport, RolloutReport } from '../../workflows/contracts/group.ts';
+import { groupId, rolloutId } from '../../workflows/contracts/ids.ts';
+import type { RolloutResult } from '../../workflows/contracts/rollout.ts';
+import { atBoundary } from '../boundary.ts';
+import type { ControlActivities, GroupState, ReconcileGroups } from '../interfaces.ts';
+
+export interface GroupDependencies {
+  readonly client: Client;
+  readonly records: Records;
+}
+
+/** Groups report by themselves; these activities keep their reports and find out about those that did not. */
+export function createGroupActivities({
+  client,
+  records,
+}: GroupDependencies): Pick<ControlActivities, 'recordGroup' | 'reconcileGroups' | 'recordStep'> {
+  async function stateOf(input: ReconcileGroups, index: number, admittedVersion: number): Promise<GroupState> {
+    const id = groupId(input.run, input.runKey, index);
+    const status = await statusOf(id);
+    if (status === 'RUNNING') return { index, state: 'running' };
+    // Its record is there when it ended by itself and only its signal was lost.
+    const known = (await records.find(input.runKey, `group-${index}`)) as GroupReport | null;
+    if (known !== null) return { index, state: 'ended', summary: summarise(known, input.runKey) };
+    const rollouts = await Promise.all(
+      Array.from({ length: input.rolloutsPerGroup }, (_, position) => rolloutReport(rolloutId(id, position))),
+    );
+    // A rollout whose group was terminated is being cancelled; wait for its outcome, it is asked for again.
+    if (rollouts.some((report) => report === 'running')) return { index, state: 'running' };
+    const ended = rollouts.filter((report) => report !== 'running');
+    const report: GroupReport = { group: id, index, runKey: input.runKey, task: '', admittedVersion, rollouts: ended };
+    await records.write(input.runKey, `group-${index}`, report);
+    return { index, state: 'ended', summary: summarise(report, input.runKey) };
+  }
+
+  async function statusOf(id: string): Promise<string> {
+    try {
+      return (await client.workflow.getHandle(id).describe()).status.name;
+    } catch (error) {
+      if (error instanceof WorkflowNotFoundError) return 'NOT_FOUND';
+      throw error;
+    }
+  }
+
+  async function rolloutReport(workflowId: string): Promise<RolloutReport | 'running'> {
+    const none = { rollout: workflowId, workflowId, reward: null, stop: null, trace: null, stageSeconds: {} };
+    const status = await statusOf(workflowId);
+    if (status === 'RUNNING') return 'running';
+    if (status === 'COMPLETED') return (await client.workflow.getHandle(workflowId).result()) as RolloutResult;
+    const message = `the workflow ended as ${status} outside of its group`;
+    return { ...none, outcome: 'cancelled', failure: { type: 'Internal', message } };
+  }
+
+  return {
+    recordGroup: (report) =>
+      atBoundary(async () => {
+        if (report.runKey !== null) await records.write(report.runKey, `group-${report.index}`, report);
+      }),
+    reconcileGroups: (input) =>
+      atBoundary(() =>
+        Promise.all(input.groups.map(({ index, admittedVersion }) => stateOf(input, index, admittedVersion))),
+      ),
+    recordStep: (input) =>
+      atBoundary(() => records.write(input.runKey, `step-${input.result.step}`, { ...input, recordedAt: Date.now() })),
+  };
+}

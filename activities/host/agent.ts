@@ -1,0 +1,107 @@
+import { Context } from '@temporalio/activity';
+import { emptyDiff, takeDiff } from '../../infra/grading/diff.ts';
+import { readLog } from '../../infra/grading/run-tests.ts';
+import { SandboxFailure } from '../../infra/sandbox/failure.ts';
+import type { ProcessStatus, Sandbox } from '../../infra/sandbox/sandbox.ts';
+import { TemperFailure } from '../../workflows/contracts/failures.ts';
+import { sessionId } from '../../workflows/contracts/ids.ts';
+import type { StopReason } from '../../workflows/contracts/outcome.ts';
+import { atBoundary, cancelRequested } from '../boundary.ts';
+import type { AgentEnd, AwaitAgent, CaptureDiff, HostActivities, StartAgent } from '../interfaces.ts';
+import { attached, type Host } from './host.ts';
+
+const agentKey = 'agent';
+/** Where the relay inside the sandbox offers the gateway; see infra/agents. */
+const gatewayUrl = 'http://127.0.0.1:8080';
+
+export function createAgentActivities(host: Host): Pick<HostActivities, 'startAgent' | 'awaitAgent' | 'captureDiff'> {
+  return {
+    startAgent: (input) => atBoundary((signal) => startAgent(host, input, signal)),
+    awaitAgent: (input) => atBoundary((signal) => awaitAgent(host, input, signal)),
+    captureDiff: (input) => atBoundary((signal) => captureDiff(host, input, signal)),
+  };
+}
+
+async function startAgent(host: Host, input: StartAgent, signal: AbortSignal) {
+  const { attempt, task, kind, maxTurns } = input;
+  const spec = host.agent(input.agent);
+  const sandbox = await attached(host, attempt, kind, 'agent');
+  const { instruction, env: taskEnv } = await host.tasks.open(task);
+  const command = spec.command({
+    instruction,
+    workdir: task.workdir,
+    baseUrl: spec.usesModel ? gatewayUrl : null,
+    secret: spec.usesModel ? host.secretOf(sessionId(attempt)) : null,
+    maxTurns,
+  });
+  const [program, ...args] = command.argv;
+  if (program === undefined) throw new TemperFailure('UnknownAgent', `agent ${spec.name} has an empty command`);
+  const path = host.pathOf(kind);
+  const started = await sandbox.start(
+    {
+      key: agentKey,
+      account: 'agent',
+      cwd: task.workdir,
+      argv: [program, ...args],
+      env: { ...taskEnv, ...(path !== null && { PATH: path }), ...command.env },
+      files: command.files.size > 0 ? [{ tree: command.files, at: '/home/agent', owner: 'agent' }] : [],
+    },
+    signal,
+  );
+  return { started };
+}
+
+/**
+ * Watches the agent until it ends or its time is over, counted from when this stage was first asked for: an attempt after a
+ * worker's death goes on where the last one was. Only a real cancel ends the agent; a shutdown leaves it alone.
+ */
+async function awaitAgent(host: Host, input: AwaitAgent, signal: AbortSignal): Promise<AgentEnd> {
+  const sandbox = await attached(host, input.attempt, input.kind, 'agent');
+  const deadline = Context.current().info.scheduledTimestampMs + input.timeoutMs;
+  let status: ProcessStatus;
+  try {
+    status = await sandbox.wait(agentKey, { timeoutMs: Math.max(0, deadline - Date.now()) }, signal);
+    signal.throwIfAborted();
+  } catch (error) {
+    if (cancelRequested()) await endAgent(sandbox);
+    if (error instanceof SandboxFailure && error.loss === 'ended-inside') return endedItself(host);
+    throw error;
+  }
+  if (status.state === 'unknown' || status.state === 'absent') {
+    const evidence = status.state === 'unknown' ? status.evidence : 'it was never started';
+    throw new TemperFailure('AgentUnknown', `nobody can say whether the agent ran in ${sandbox.name}: ${evidence}`);
+  }
+  await endAgent(sandbox);
+  const log = await host.store.put(await readLog(sandbox, agentKey), 'text/plain');
+  if (status.state === 'running') return { stop: 'deadline', exitCode: null, log };
+  return { stop: stopOf(host, input.agent, status), exitCode: status.exitCode, log };
+}
+
+/** The agent and whatever it left behind: nothing may change the workspace while its diff is taken. */
+async function endAgent(sandbox: Sandbox): Promise<void> {
+  await sandbox.kill(agentKey);
+  await sandbox.killAgentProcesses();
+}
+
+function stopOf(host: Host, agent: string, status: Extract<ProcessStatus, { state: 'exited' }>): StopReason {
+  if (status.limit === 'memory') return 'memory-limit';
+  if (status.limit === 'disk') return 'disk-limit';
+  return status.signal === undefined ? host.agent(agent).stopReason(status.exitCode) : 'killed';
+}
+
+async function endedItself(host: Host): Promise<AgentEnd> {
+  const text = 'The agent brought its own sandbox down.\n';
+  return { stop: 'killed', exitCode: null, log: await host.store.put(Buffer.from(text), 'text/plain') };
+}
+
+async function captureDiff(host: Host, input: CaptureDiff, signal: AbortSignal) {
+  const { attempt, kind, task, baseCommit } = input;
+  try {
+    const sandbox = await attached(host, attempt, kind, 'agent');
+    await sandbox.killAgentProcesses();
+    return await takeDiff(sandbox, host.store, task.workdir, baseCommit, signal);
+  } catch (error) {
+    if (error instanceof SandboxFailure && error.loss === 'ended-inside') return emptyDiff(host.store, baseCommit);
+    throw error;
+  }
+}

@@ -1,0 +1,66 @@
+import { Context } from '@temporalio/activity';
+import { applyPatch } from '../../infra/grading/apply-patch.ts';
+import { runTests, toVerdict } from '../../infra/grading/run-tests.ts';
+import { prepareWorkspace } from '../../infra/grading/workspace.ts';
+import { SandboxFailure } from '../../infra/sandbox/failure.ts';
+import type { Sandbox, SandboxProvider } from '../../infra/sandbox/sandbox.ts';
+import { sha256 } from '../../infra/store/files.ts';
+import { sandboxName } from '../../workflows/contracts/ids.ts';
+import type { Verdict } from '../../workflows/contracts/verdict.ts';
+import { atBoundary } from '../boundary.ts';
+import type { Evaluate, EvaluationActivities } from '../interfaces.ts';
+import { type Host, specOf } from './host.ts';
+
+const marginMs = 600_000;
+
+export function createEvaluation(host: Host): EvaluationActivities {
+  return { evaluate: (input) => atBoundary((signal) => evaluate(host, input, signal)) };
+}
+
+/** Judges a diff in a fresh sandbox. The verdict depends on diff, task and image alone, so any attempt may compute it. */
+async function evaluate(host: Host, input: Evaluate, signal: AbortSignal): Promise<Verdict> {
+  const provider = await host.choose(input.sandbox, input.task);
+  const name = sandboxName(input.attempt, 'evaluation');
+  // What an attempt that died left behind may be half done: start from nothing.
+  if (Context.current().info.attempt > 1) await provider.remove(name);
+  try {
+    return await judge(host, provider, input, signal);
+  } catch (error) {
+    if (!(error instanceof SandboxFailure) || error.loss !== 'ended-inside') throw error;
+    const log = Buffer.from(`The solution brought the sandbox of its evaluation down: ${error.message}\n`);
+    return toVerdict(host.store, { kind: 'no-reward', value: null, exitCode: null, log }, subjectOf(input));
+  } finally {
+    await provider.remove(name);
+  }
+}
+
+async function judge(host: Host, provider: SandboxProvider, input: Evaluate, signal: AbortSignal): Promise<Verdict> {
+  const { attempt, run, task, diff, timeoutMs } = input;
+  const expiresAtMs = Date.now() + timeoutMs + marginMs;
+  const place = { attempt, run, task, purpose: 'evaluation' as const, expiresAtMs };
+  const sandbox: Sandbox = await provider.ensure(
+    specOf(host, place, { mounts: await host.evaluationMounts(provider.kind), gateway: false }),
+    signal,
+  );
+  const files = await host.tasks.open(task);
+  const { baseCommit } = await prepareWorkspace(sandbox, files, { workdir: task.workdir, keepBase: false }, signal);
+  const refusal = await patchRefusal(host, sandbox, input, baseCommit, signal);
+  if (refusal !== null) {
+    const log = Buffer.from(`The diff does not apply:\n${refusal}\n`);
+    return toVerdict(host.store, { kind: 'patch-failed', value: null, exitCode: null, log }, subjectOf(input));
+  }
+  const options = { workdir: task.workdir, timeoutMs, path: host.pathOf(provider.kind) };
+  const result = await runTests(sandbox, files, options, signal);
+  return toVerdict(host.store, result, subjectOf({ ...input, diff }));
+}
+
+async function patchRefusal(host: Host, sandbox: Sandbox, input: Evaluate, baseCommit: string, signal: AbortSignal) {
+  const { diff, task } = input;
+  if (diff.tooLarge) return 'it is above the limit of 16 MB';
+  if (diff.baseCommit !== baseCommit)
+    return `it was taken against ${diff.baseCommit}, and a fresh workspace is at ${baseCommit}`;
+  return applyPatch(sandbox, task.workdir, await host.store.get(diff.patch.digest), signal);
+}
+
+const subjectOf = ({ diff, task }: Pick<Evaluate, 'diff' | 'task'>): string =>
+  sha256([diff.patch.digest, task.bundle.digest, task.image].join('\n'));

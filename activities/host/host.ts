@@ -1,0 +1,84 @@
+import type { AgentSpec } from '../../infra/agents/agent.ts';
+import type {
+  Sandbox,
+  SandboxKind,
+  SandboxMount,
+  SandboxProvider,
+  SandboxPurpose,
+  SandboxSpec,
+} from '../../infra/sandbox/sandbox.ts';
+import type { Store } from '../../infra/store/store.ts';
+import type { Tasks } from '../../infra/tasks/tasks.ts';
+import { TemperFailure } from '../../workflows/contracts/failures.ts';
+import { type Attempt, sandboxName } from '../../workflows/contracts/ids.ts';
+import type { Task } from '../../workflows/contracts/task.ts';
+import type { SandboxChoice } from '../interfaces.ts';
+import type { Places } from './places.ts';
+
+/** What a host's activities work with. */
+export interface Host {
+  readonly name: string;
+  readonly stack: string;
+  readonly store: Store;
+  readonly tasks: Tasks;
+  readonly places: Places;
+  /** Every kind that this host has. */
+  readonly providers: ReadonlyMap<SandboxKind, SandboxProvider>;
+  /** The kind for a choice and a task; refuses by name what this host can't give. */
+  choose(choice: SandboxChoice, task: Task): Promise<SandboxProvider>;
+  agent(name: string): AgentSpec;
+  /** Holds the gateway's socket. */
+  readonly gatewayDir: string;
+  /** The secret of a gateway session; derived here, so that it never travels. */
+  secretOf(session: string): string;
+  /** Runtimes that tests need beyond the image. */
+  evaluationMounts(kind: SandboxKind): Promise<readonly SandboxMount[]>;
+  /** PATH for commands of a sandbox of this kind, where its own is not enough; null: its own. */
+  pathOf(kind: SandboxKind): string | null;
+}
+
+export interface Place {
+  readonly attempt: Attempt;
+  readonly run: string;
+  readonly task: Task;
+  readonly purpose: SandboxPurpose;
+  readonly expiresAtMs: number;
+}
+
+const pids = 512;
+
+export function specOf(
+  host: Host,
+  place: Place,
+  agent: Pick<SandboxSpec, 'mounts'> & { gateway: boolean },
+): SandboxSpec {
+  const { attempt, run, task, purpose, expiresAtMs } = place;
+  return {
+    name: sandboxName(attempt, purpose),
+    image: task.image,
+    labels: { stack: host.stack, run, rollout: attempt.rollout, epoch: attempt.epoch, purpose, expiresAtMs },
+    cpus: task.cpus,
+    memoryMb: task.memoryMb,
+    diskMb: task.diskMb,
+    pids,
+    workdir: task.workdir,
+    mounts: agent.mounts,
+    ...(agent.gateway && { gatewayDir: host.gatewayDir }),
+  };
+}
+
+/** The rollout's sandbox as an earlier stage left it. One that is gone is never replaced by a blank one. */
+export async function attached(
+  host: Host,
+  attempt: Attempt,
+  kind: SandboxKind,
+  purpose: SandboxPurpose,
+): Promise<Sandbox> {
+  const name = sandboxName(attempt, purpose);
+  const sandbox = await host.providers.get(kind)?.attach(name);
+  if (sandbox !== undefined) return sandbox;
+  throw new TemperFailure(
+    'SandboxLost',
+    `expected sandbox ${name} on host ${host.name}, got none; somebody removed it`,
+  );
+}

@@ -1,0 +1,76 @@
+import { type Attempt, sessionId } from '../../workflows/contracts/ids.ts';
+
+/**
+ * How many agents' sandboxes a host may hold. A place is taken when a rollout is placed and given back when its sandbox is
+ * released, so capacity counts live sandboxes, not running activities.
+ */
+export interface Places {
+  readonly capacity: number;
+  readonly taken: number;
+  /** Repeatable: an attempt holds one place. */
+  take(attempt: Attempt, expiresAtMs: number): void;
+  giveBack(attempt: Attempt): void;
+  /** Resolves when a place is free; it is then held for the caller until `settle`. */
+  reserve(signal: AbortSignal): Promise<void>;
+  tryReserve(): boolean;
+  settle(): void;
+  /** Frees what expired: a rollout that was placed and then never provisioned. */
+  expire(nowMs: number): void;
+}
+
+export function createPlaces(capacity: number): Places {
+  const held = new Map<string, number>();
+  const waiting = new Set<() => void>();
+  let reserved = 0;
+
+  const free = (): boolean => held.size + reserved < capacity;
+  const wake = (): void => {
+    for (const resume of [...waiting]) {
+      if (!free()) return;
+      waiting.delete(resume);
+      resume();
+    }
+  };
+
+  return {
+    capacity,
+    get taken() {
+      return held.size;
+    },
+    take: (attempt, expiresAtMs) => {
+      held.set(sessionId(attempt), expiresAtMs);
+    },
+    giveBack: (attempt) => {
+      held.delete(sessionId(attempt));
+      wake();
+    },
+    reserve: (signal) =>
+      new Promise((resolve, reject) => {
+        const grant = (): void => {
+          signal.removeEventListener('abort', abort);
+          reserved += 1;
+          resolve();
+        };
+        const abort = (): void => {
+          waiting.delete(grant);
+          reject(signal.reason);
+        };
+        if (free()) return grant();
+        waiting.add(grant);
+        signal.addEventListener('abort', abort, { once: true });
+      }),
+    tryReserve: () => {
+      if (!free()) return false;
+      reserved += 1;
+      return true;
+    },
+    settle: () => {
+      reserved -= 1;
+      wake();
+    },
+    expire: (nowMs) => {
+      for (const [key, expiresAtMs] of held) if (expiresAtMs < nowMs) held.delete(key);
+      wake();
+    },
+  };
+}

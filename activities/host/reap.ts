@@ -1,0 +1,41 @@
+import type { Client } from '@temporalio/client';
+import { type Liveness, reap } from '../../infra/sandbox/reap.ts';
+import type { SandboxInfo } from '../../infra/sandbox/sandbox.ts';
+import { atBoundary } from '../boundary.ts';
+import type { ReaperActivities } from '../interfaces.ts';
+import type { Host } from './host.ts';
+
+/** A rollout that has just started may not be visible yet. */
+const minAgeMs = 60_000;
+
+export interface Reaper {
+  readonly activities: ReaperActivities;
+  /** The same, outside of an activity: at the start of a host worker. */
+  reap(signal: AbortSignal): Promise<{ readonly removed: readonly string[] }>;
+}
+
+export function createReaper(host: Host, client: Client): Reaper {
+  /** The label is the rollout's run id. Not found is `unknown`: retention or another namespace, never proof of an orphan. */
+  async function livenessOf({ labels }: SandboxInfo): Promise<Liveness> {
+    const query = `WorkflowType="rollout" AND RunId="${labels.rollout}"`;
+    for await (const { status } of client.workflow.list({ query })) {
+      return status.name === 'RUNNING' ? 'live' : 'over';
+    }
+    return 'unknown';
+  }
+
+  async function reapAll(signal: AbortSignal): Promise<{ readonly removed: readonly string[] }> {
+    const removed: string[] = [];
+    for (const provider of host.providers.values()) {
+      const decisions = await reap({ provider, stack: host.stack, livenessOf, minAgeMs }, signal);
+      removed.push(...decisions.map(({ name }) => name));
+      for (const { labels } of await provider.list(host.stack)) {
+        if (labels.purpose === 'agent') host.places.take(labels, labels.expiresAtMs);
+      }
+    }
+    host.places.expire(Date.now());
+    return { removed };
+  }
+
+  return { activities: { reapSandboxes: () => atBoundary(reapAll) }, reap: reapAll };
+}

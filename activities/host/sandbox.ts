@@ -1,0 +1,74 @@
+import { prepareWorkspace } from '../../infra/grading/workspace.ts';
+import type { Sandbox } from '../../infra/sandbox/sandbox.ts';
+import { TemperFailure } from '../../workflows/contracts/failures.ts';
+import { sandboxName } from '../../workflows/contracts/ids.ts';
+import { atBoundary } from '../boundary.ts';
+import type { CleanUpActivities, HostActivities, PlacementActivities, ProvisionSandbox } from '../interfaces.ts';
+import { type Host, specOf } from './host.ts';
+
+/** Takes a place for a rollout on this host. The slot supplier of the placement worker lets it run only where there is room. */
+export function createPlacement(host: Host): PlacementActivities {
+  return {
+    placeRollout: ({ attempt, lifetimeMs }) =>
+      atBoundary(async () => {
+        host.places.take(attempt, Date.now() + lifetimeMs);
+        return { host: host.name };
+      }),
+  };
+}
+
+export function createProvisioning(host: Host): Pick<HostActivities, 'provisionSandbox'> {
+  return {
+    provisionSandbox: (input) =>
+      atBoundary(async (signal) => {
+        const { attempt, task, agent } = input;
+        const provider = await host.choose(input.sandbox, task);
+        const spec = host.agent(agent);
+        const mounts = (await spec.runtimes()).map((runtime) => ({ ...runtime, readOnly: true as const }));
+        const expiresAtMs = Date.now() + input.lifetimeMs;
+        host.places.take(attempt, expiresAtMs);
+        const place = { attempt, run: input.run, task, purpose: 'agent' as const, expiresAtMs };
+        const sandbox = await provider.ensure(specOf(host, place, { mounts, gateway: spec.usesModel }), signal);
+        const files = await host.tasks.open(task);
+        const { baseCommit } = await prepareWorkspace(
+          sandbox,
+          files,
+          { workdir: task.workdir, keepBase: true },
+          signal,
+        );
+        if (spec.needsSolution) await putSolution(sandbox, files.solution, input, signal);
+        return { sandbox: sandbox.name, kind: provider.kind, baseCommit };
+      }),
+  };
+}
+
+async function putSolution(
+  sandbox: Sandbox,
+  tree: Parameters<Sandbox['putFiles']>[0]['tree'],
+  input: ProvisionSandbox,
+  signal: AbortSignal,
+) {
+  if (tree.size === 0) {
+    throw new TemperFailure(
+      'UnsupportedTask',
+      `agent ${input.agent} needs solution/solve.sh, and task ${input.task.id} has none; use another agent`,
+    );
+  }
+  await sandbox.putFiles({ tree, at: '/solution', owner: 'agent' }, signal);
+}
+
+export function createCleanUp(host: Host): CleanUpActivities {
+  return {
+    releaseSandbox: ({ attempt }) =>
+      atBoundary(async () => {
+        let removed = false;
+        for (const provider of host.providers.values()) {
+          for (const purpose of ['agent', 'evaluation'] as const) {
+            removed = (await provider.remove(sandboxName(attempt, purpose))) || removed;
+          }
+        }
+        host.places.giveBack(attempt);
+        return { removed };
+      }),
+  };
+}

@@ -1,0 +1,229 @@
+/**
+ * What workflows may ask for, by the worker that does it. Workflows import this file as types only; the factories beside
+ * it implement it.
+ */
+import type { BlobRef } from '../workflows/contracts/blob.ts';
+import type { Diff } from '../workflows/contracts/diff.ts';
+import type { GroupReport, GroupSummary } from '../workflows/contracts/group.ts';
+import type { Attempt } from '../workflows/contracts/ids.ts';
+import type { StopReason } from '../workflows/contracts/outcome.ts';
+import type { Stage } from '../workflows/contracts/rollout.ts';
+import type { RunInput, StepResult, Training, WarmUp } from '../workflows/contracts/run.ts';
+import type { ResolvedTask, Task } from '../workflows/contracts/task.ts';
+import type { Sampling, TraceSummary } from '../workflows/contracts/trace.ts';
+import type { Verdict } from '../workflows/contracts/verdict.ts';
+
+export type SandboxChoice = 'auto' | 'docker' | 'local';
+
+export interface Placement {
+  /** Stable name of the host; its queues follow from it. */
+  readonly host: string;
+}
+
+export interface OpenTrace {
+  readonly attempt: Attempt;
+  readonly sampling: Sampling;
+  readonly maxTurns: number;
+  /** Milliseconds from now after which the session is dropped. */
+  readonly lifetimeMs: number;
+  readonly runKey: string | null;
+  readonly group: number | null;
+}
+
+export interface ProvisionSandbox {
+  readonly attempt: Attempt;
+  readonly run: string;
+  readonly task: Task;
+  readonly agent: string;
+  readonly sandbox: SandboxChoice;
+  readonly lifetimeMs: number;
+}
+
+export interface Provisioned {
+  readonly sandbox: string;
+  readonly kind: 'docker' | 'local';
+  readonly baseCommit: string;
+}
+
+export interface StartAgent {
+  readonly attempt: Attempt;
+  readonly task: Task;
+  readonly agent: string;
+  readonly kind: Provisioned['kind'];
+  readonly maxTurns: number;
+}
+
+export interface AwaitAgent {
+  readonly attempt: Attempt;
+  readonly agent: string;
+  readonly kind: Provisioned['kind'];
+  readonly timeoutMs: number;
+}
+
+export interface AgentEnd {
+  readonly stop: StopReason;
+  readonly exitCode: number | null;
+  readonly log: BlobRef;
+}
+
+export interface CaptureDiff {
+  readonly attempt: Attempt;
+  readonly kind: Provisioned['kind'];
+  readonly task: Task;
+  readonly baseCommit: string;
+}
+
+export interface Evaluate {
+  readonly attempt: Attempt;
+  readonly run: string;
+  readonly task: Task;
+  readonly sandbox: SandboxChoice;
+  readonly diff: Diff;
+  readonly timeoutMs: number;
+}
+
+/** What became of a group that did not report. */
+export type GroupState = { readonly index: number } & (
+  | { readonly state: 'running' }
+  /** It ended, and its report is (now) a record of the run. */
+  | { readonly state: 'ended'; readonly summary: GroupSummary }
+);
+
+export interface ControlActivities {
+  resolveTask(input: { readonly address: string; readonly agent: string }): Promise<ResolvedTask>;
+  openTrace(input: OpenTrace): Promise<{ readonly session: string }>;
+  sealTrace(input: { readonly attempt: Attempt }): Promise<TraceSummary>;
+  closeTrace(input: { readonly attempt: Attempt }): Promise<void>;
+  reward(input: { readonly verdict: Verdict }): Promise<number>;
+  /** Does anybody poll the host's queue? Tells a busy host from a lost one. */
+  inspectHost(input: {
+    readonly host: string;
+  }): Promise<{ readonly alive: boolean; readonly lastSeenMs: number | null }>;
+
+  /** Refuses a run that could never work: unknown agent, task set that can't be read. */
+  checkRun(input: { readonly input: RunInput }): Promise<{ readonly tasks: number | null }>;
+  /** The address of the task of a group: a pure function of set, seed and number. */
+  chooseTask(input: {
+    readonly tasks: string;
+    readonly seed: number;
+    readonly index: number;
+  }): Promise<{ readonly address: string }>;
+  recordGroup(report: GroupReport): Promise<void>;
+  reconcileGroups(input: ReconcileGroups): Promise<readonly GroupState[]>;
+  /** Smallest policy version over the tokens sampled so far, per group; null when none was sampled yet. */
+  readVersions(input: {
+    readonly runKey: string;
+    readonly groups: readonly number[];
+  }): Promise<readonly (number | null)[]>;
+  gatherBatch(input: GatherBatch): Promise<GatheredBatch>;
+  normalise(
+    input: Normalise,
+  ): Promise<{ readonly advantages: BlobRef; readonly metrics: Readonly<Record<string, number>> }>;
+  recordStep(input: RecordStep): Promise<void>;
+  /** Cancels groups whose run is closed; says which. */
+  cancelOrphans(): Promise<{ readonly groups: readonly string[] }>;
+}
+
+export interface ReconcileGroups {
+  readonly run: string;
+  readonly runKey: string;
+  readonly rolloutsPerGroup: number;
+  readonly groups: readonly { readonly index: number; readonly admittedVersion: number }[];
+}
+
+export interface GatherBatch {
+  readonly runKey: string;
+  readonly step: number;
+  readonly groups: readonly number[];
+  readonly training: Training;
+}
+
+export interface GatheredBatch {
+  /** Pinned: the same bytes on any retry. Null when nothing can be trained on. */
+  readonly batch: BlobRef | null;
+  readonly trainedGroups: readonly number[];
+  readonly zeroVarianceGroups: readonly number[];
+  readonly rollouts: number;
+  readonly tokens: number;
+  readonly meanReward: number | null;
+  readonly minVersion: number | null;
+}
+
+export interface Normalise {
+  readonly batch: BlobRef;
+  readonly training: Training;
+}
+
+export interface RecordStep {
+  readonly runKey: string;
+  readonly result: StepResult;
+  readonly trained: readonly number[];
+  readonly zeroVariance: readonly number[];
+  /** [number of the group, fate] of groups that ended without a step since the last one. */
+  readonly dropped: readonly (readonly [number, string])[];
+}
+
+export interface PlacementActivities {
+  placeRollout(input: { readonly attempt: Attempt; readonly lifetimeMs: number }): Promise<Placement>;
+}
+
+export interface HostActivities {
+  provisionSandbox(input: ProvisionSandbox): Promise<Provisioned>;
+  startAgent(input: StartAgent): Promise<{ readonly started: 'started' | 'already-started' }>;
+  awaitAgent(input: AwaitAgent): Promise<AgentEnd>;
+  captureDiff(input: CaptureDiff): Promise<Diff>;
+}
+
+export interface CleanUpActivities {
+  /** Kills what runs, removes the sandbox, gives the place back. Repeatable. */
+  releaseSandbox(input: { readonly attempt: Attempt }): Promise<{ readonly removed: boolean }>;
+}
+
+export interface ReaperActivities {
+  /** Removes this stack's sandboxes on this host whose rollout is over or whose time is. */
+  reapSandboxes(): Promise<{ readonly removed: readonly string[] }>;
+}
+
+export interface EvaluationActivities {
+  evaluate(input: Evaluate): Promise<Verdict>;
+}
+
+export interface PrepareTrainer {
+  readonly run: string;
+  readonly runKey: string;
+  readonly seed: number;
+  readonly tasks: string;
+  readonly agent: string;
+  readonly training: Training;
+  readonly warmUp: WarmUp | null;
+}
+
+export interface UpdatePolicy {
+  readonly runKey: string;
+  readonly step: number;
+  readonly batch: BlobRef;
+  readonly advantages: BlobRef;
+  readonly training: Training;
+}
+
+export interface PolicyUpdate {
+  /** The trainer's checkpoint of the new version. */
+  readonly name: string;
+  readonly metrics: Readonly<Record<string, number>>;
+}
+
+export interface SyncWeights {
+  readonly runKey: string;
+  readonly version: number;
+  readonly training: Training;
+}
+
+export interface TrainerActivities {
+  /** Get-or-create: the run's model at version 0, after its warm-up. */
+  prepareTrainer(input: PrepareTrainer): Promise<{ readonly metrics: Readonly<Record<string, number>> }>;
+  update(input: UpdatePolicy): Promise<PolicyUpdate>;
+  /** Publishes a version to every engine replica, and proves it. */
+  syncWeights(input: SyncWeights): Promise<{ readonly replicas: number; readonly maxLogprobGap: number }>;
+}
+
+export type { Stage };

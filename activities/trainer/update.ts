@@ -1,0 +1,92 @@
+import { type JournaledUpdate, openJournal, type TrainerJournal } from '../../infra/trainer/journal.ts';
+import type { Datum } from '../../infra/trainer/trainer.ts';
+import type { Advantages } from '../../workflows/contracts/batch.ts';
+import { policyName } from '../../workflows/contracts/ids.ts';
+import { atBoundary } from '../boundary.ts';
+import { asBatch } from '../control/batch.ts';
+import type { PolicyUpdate, TrainerActivities, UpdatePolicy } from '../interfaces.ts';
+import { toContext, toData } from './data.ts';
+import type { TrainerDependencies } from './dependencies.ts';
+import { applyUpdate, modelAt, onLiveModel, referenceModel, sequencePair } from './model.ts';
+
+/** One optimizer update per step, whatever is killed: intent on disk first, the saved checkpoint is the commit point. */
+export function createUpdate(dependencies: TrainerDependencies): Pick<TrainerActivities, 'update'> {
+  return {
+    update: (input) =>
+      atBoundary(async (signal) => {
+        const journal = await openJournal(dependencies.journalRoot, input.runKey);
+        return onLiveModel(journal, () => update(dependencies, journal, input, signal));
+      }),
+  };
+}
+
+async function update(
+  dependencies: TrainerDependencies,
+  journal: TrainerJournal,
+  input: UpdatePolicy,
+  signal: AbortSignal,
+): Promise<PolicyUpdate> {
+  const { trainer, store } = dependencies;
+  const { step, training, runKey } = input;
+  const name = policyName(runKey, step);
+  const done = journal.state.updates[step]?.metrics;
+  if (done) return { name, metrics: done };
+
+  const modelId = await modelAt(dependencies, journal, step - 1, training, signal);
+  const intent = await intend(dependencies, journal, modelId, input, signal);
+  const data = (await store.getJson(intent.data)) as readonly Datum[];
+  const metrics = await applyUpdate(trainer, modelId, intent, data, training, signal);
+  if (step % training.checkpointEvery === 0) {
+    const path = await trainer.save(modelId, name, await journal.nextSequence(modelId), signal);
+    await journal.write({ checkpoints: { ...journal.state.checkpoints, [step]: path } });
+  }
+  await journal.write({ step, updates: { ...journal.state.updates, [step]: { ...intent, metrics } } });
+  return { name, metrics };
+}
+
+/** What will be sent, and under which ids. The data are pinned: a replay sends the same bytes. */
+async function intend(
+  dependencies: TrainerDependencies,
+  journal: TrainerJournal,
+  modelId: string,
+  input: UpdatePolicy,
+  signal: AbortSignal,
+): Promise<JournaledUpdate> {
+  const known = journal.state.updates[input.step];
+  if (known?.modelId === modelId) return known;
+  const data = known?.data ?? (await pinData(dependencies, journal, input, signal));
+  const intent: JournaledUpdate = {
+    data,
+    modelId,
+    batch: input.batch.digest,
+    metrics: null,
+    ...(await sequencePair(journal, modelId)),
+  };
+  await journal.write({ updates: { ...journal.state.updates, [input.step]: intent } });
+  return intent;
+}
+
+async function pinData(
+  dependencies: TrainerDependencies,
+  journal: TrainerJournal,
+  { batch: ref, advantages, training }: UpdatePolicy,
+  signal: AbortSignal,
+): Promise<string> {
+  const { store, trainer } = dependencies;
+  const batch = asBatch(await store.getJson(ref.digest));
+  const given = (await store.getJson(advantages.digest)) as Advantages;
+  if (training.klCoef === 0) return (await store.putJson(toData(batch, given, null))).digest;
+  const referenceId = await referenceModel(dependencies, journal, training, signal);
+  const { logprobs } = await trainer.forwardBackward(
+    {
+      modelId: referenceId,
+      sequence: await journal.nextSequence(referenceId),
+      data: batch.segments.map(toContext),
+      loss: 'cross_entropy',
+      forwardOnly: true,
+    },
+    signal,
+  );
+  const kl = { coefficient: training.klCoef, reference: logprobs };
+  return (await store.putJson(toData(batch, given, kl))).digest;
+}

@@ -1,0 +1,37 @@
+import type { StopReason } from '../../workflows/contracts/outcome.ts';
+import type { FileTree } from '../sandbox/files.ts';
+
+/** One kind of agent. Adding one is one file that exports such a spec, and one line in index.ts. */
+export interface AgentSpec {
+  readonly name: string;
+  readonly description: string;
+  /** Does it call the model? If not, no trace is opened. */
+  readonly usesModel: boolean;
+  /** Does it need the task's reference solution in its sandbox? */
+  readonly needsSolution: boolean;
+  /** Host directories mounted read-only into the sandbox; made ready once per host. */
+  runtimes(): Promise<readonly { readonly source: string; readonly target: string }[]>;
+  /** What runs inside the sandbox as the agent's account. */
+  command(context: AgentContext): AgentCommand;
+  /** What an exit code means. */
+  stopReason(exitCode: number): StopReason;
+}
+
+export interface AgentContext {
+  readonly instruction: string;
+  readonly workdir: string;
+  /** Base URL of the gateway as the sandbox sees it, without a trailing slash; null without a model. */
+  readonly baseUrl: string | null;
+  readonly secret: string | null;
+  readonly maxTurns: number;
+  /** When the host ends the agent, from its start: one that knows can end by itself before. */
+  readonly timeoutSec?: number;
+}
+
+export interface AgentCommand {
+  readonly argv: readonly string[];
+  /** No secrets here that end in argv, image or log; the environment of the agent's own process is allowed. */
+  readonly env: Readonly<Record<string, string>>;
+  /** Files put into the agent's HOME before it starts, owned by it. */
+  readonly files: FileTree;
+}

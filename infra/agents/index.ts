@@ -1,0 +1,33 @@
+import { TemperFailure } from '../../workflows/contracts/failures.ts';
+import type { AgentSpec } from './agent.ts';
+import { createMini } from './mini.ts';
+import { createNop } from './nop.ts';
+import { createOracle } from './oracle.ts';
+import { createRuntime } from './runtime.ts';
+
+export interface Agents {
+  readonly names: readonly string[];
+  /** Throws TemperFailure UnknownAgent that lists those there are. */
+  get(name: string): AgentSpec;
+}
+
+export interface AgentsDependencies {
+  /** Where runtimes are prepared, once per host. */
+  readonly cacheDir: string;
+}
+
+/** The table of agents: one line each. */
+export function createAgents({ cacheDir }: AgentsDependencies): Agents {
+  const runtime = createRuntime({ cacheDir });
+  const table: readonly AgentSpec[] = [createMini({ runtime }), createOracle(), createNop()];
+  const byName = new Map(table.map((agent) => [agent.name, agent]));
+  const names = [...byName.keys()];
+  return {
+    names,
+    get(name) {
+      const agent = byName.get(name);
+      if (agent !== undefined) return agent;
+      throw new TemperFailure('UnknownAgent', `expected one of ${names.join(', ')}, got ${JSON.stringify(name)}`);
+    },
+  };
+}

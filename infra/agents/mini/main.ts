@@ -1,0 +1,45 @@
+/**
+ * mini: a small coding agent that runs inside the sandbox, as any CLI agent would. It reads its task from a file and its
+ * settings from the environment, which is its own: nothing here is part of a worker.
+ */
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { work } from './loop.ts';
+import { createModel } from './model.ts';
+import { describeTool, tools } from './tools.ts';
+
+/** Names of the variables that the host sets. */
+export const variables = {
+  baseUrl: 'OPENAI_BASE_URL',
+  secret: 'OPENAI_API_KEY',
+  workdir: 'TEMPER_WORKDIR',
+  maxTurns: 'TEMPER_MAX_TURNS',
+  timeoutSec: 'TEMPER_TIMEOUT_SEC',
+  tools: 'TEMPER_TOOLS',
+} as const;
+
+export const instructionFile = '.temper-instruction.md';
+const commandTimeoutMs = 60_000;
+
+export async function main(environment: Readonly<Record<string, string | undefined>> = process.env): Promise<number> {
+  const read = (name: keyof typeof variables): string => {
+    const value = environment[variables[name]];
+    if (value !== undefined && value !== '') return value;
+    throw new Error(`mini: expected the variable ${variables[name]}, got none`);
+  };
+  const names = new Set(read('tools').split(','));
+  const offered = tools.filter(({ name }) => names.has(name));
+  return work({
+    instruction: await readFile(join(environment.HOME ?? '/', instructionFile), 'utf8'),
+    model: createModel({ baseUrl: read('baseUrl'), secret: read('secret'), tools: offered.map(describeTool) }),
+    tools: offered,
+    place: {
+      workdir: read('workdir'),
+      environment: { ...environment, [variables.secret]: undefined },
+      commandTimeoutMs,
+    },
+    maxTurns: Number(read('maxTurns')),
+    deadline: Date.now() + Number(environment[variables.timeoutSec] ?? Number.POSITIVE_INFINITY) * 1000,
+    log: (line) => process.stdout.write(`${line}\n`),
+  });
+}

@@ -1,0 +1,105 @@
+/** The tools that the model may call. A tool that fails answers the model; it never ends the rollout. */
+import { readFile, writeFile } from 'node:fs/promises';
+import { resolve } from 'node:path';
+import { runBash } from './bash.ts';
+
+export interface Tool {
+  readonly name: string;
+  readonly description: string;
+  /** Names of its arguments, all strings and all required. */
+  readonly parameters: Readonly<Record<string, string>>;
+  /** Null ends the agent's work. */
+  run(args: Readonly<Record<string, string>>, place: Place): Promise<string | null>;
+}
+
+export interface Place {
+  readonly workdir: string;
+  /** Of commands. */
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  readonly commandTimeoutMs: number;
+}
+
+const bash: Tool = {
+  name: 'bash',
+  description: 'Run a shell command in the repository.',
+  parameters: { command: 'the command' },
+  run: ({ command = '' }, place) => runBash(command, place),
+};
+
+const edit: Tool = {
+  name: 'edit',
+  description: 'Replace text in a file; the old text must occur exactly once. With empty old text, make a new file.',
+  parameters: { path: 'the file', old: 'the text to replace', new: 'the text to put there' },
+  run: async ({ path = '', old = '', new: replacement = '' }, { workdir }) => {
+    const file = resolve(workdir, path);
+    if (old === '') {
+      await writeFile(file, replacement, { flag: 'wx' });
+      return 'made';
+    }
+    const before = await readFile(file, 'utf8');
+    const times = before.split(old).length - 1;
+    if (times !== 1) return `error: the old text occurs ${times} times in ${path}, expected once`;
+    await writeFile(
+      file,
+      before.replace(old, () => replacement),
+    );
+    return 'edited';
+  },
+};
+
+const submit: Tool = {
+  name: 'submit',
+  description: 'Hand in the work and end.',
+  parameters: {},
+  run: async () => null,
+};
+
+export const tools: readonly Tool[] = [bash, edit, submit];
+
+/** In the form of the chat completions API. */
+export const describeTool = ({ name, description, parameters }: Tool) => ({
+  type: 'function',
+  function: {
+    name,
+    description,
+    parameters: {
+      type: 'object',
+      properties: Object.fromEntries(
+        Object.entries(parameters).map(([key, text]) => [key, { type: 'string', description: text }]),
+      ),
+      required: Object.keys(parameters),
+    },
+  },
+});
+
+/** Runs one call of the model. What is wrong with the call or fails in the tool becomes the answer. */
+export async function callTool(
+  offered: readonly Tool[],
+  call: { readonly name: string; readonly arguments: string },
+  place: Place,
+): Promise<string | null> {
+  const tool = offered.find(({ name }) => name === call.name);
+  if (tool === undefined) {
+    return `error: expected one of ${offered.map(({ name }) => name).join(', ')}, got ${JSON.stringify(call.name)}`;
+  }
+  const args = readArguments(tool, call.arguments);
+  if (typeof args === 'string') return `error: ${args}`;
+  return tool.run(args, place).catch((error: unknown) => `error: ${error instanceof Error ? error.message : error}`);
+}
+
+function readArguments(tool: Tool, text: string): Readonly<Record<string, string>> | string {
+  let given: unknown;
+  try {
+    given = JSON.parse(text === '' ? '{}' : text);
+  } catch {
+    return `expected the arguments as a JSON object, got ${text.slice(0, 200)}`;
+  }
+  const found = new Map(typeof given === 'object' && given !== null ? Object.entries(given) : []);
+  const args: Record<string, string> = {};
+  for (const name of Object.keys(tool.parameters)) {
+    const value: unknown = found.get(name);
+    if (typeof value !== 'string') return `${name}: expected a string, got ${JSON.stringify(value) ?? 'nothing'}`;
+    args[name] = value;
+  }
+  return args;
+}

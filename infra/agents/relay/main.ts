@@ -1,0 +1,54 @@
+/**
+ * Runs inside the sandbox: offers the gateway's unix socket on a loopback address, then runs the agent, and ends with its
+ * exit code. One process does both, because a second Node would cost more than all it does.
+ *
+ *     relay <host>:<port> <socket> exec <program> <arguments...>
+ *     relay <host>:<port> <socket> module <file>          a module whose main() resolves to an exit code
+ */
+import { spawn } from 'node:child_process';
+import { constants } from 'node:os';
+import { createProxy } from './proxy.ts';
+
+const exits = { usage: 120, listen: 121, spawn: 127 } as const;
+const holdMs = 60_000;
+
+async function relay(args: readonly string[]): Promise<number> {
+  const [address = '', socketPath, mode, target, ...rest] = args;
+  const [host, port] = address.split(':');
+  if (socketPath === undefined || target === undefined || (mode !== 'exec' && mode !== 'module')) {
+    return fail(exits.usage, `expected <host>:<port> <socket> exec|module <target>, got ${args.join(' ')}`);
+  }
+  const server = createProxy({ socketPath, holdMs });
+  try {
+    await new Promise<void>((resolve, reject) => {
+      server.once('error', reject);
+      server.listen(Number(port), host, resolve);
+    });
+  } catch (error) {
+    return fail(exits.listen, `can't listen on ${address}: ${error instanceof Error ? error.message : error}`);
+  }
+  // One line per start, in a log that only grows: a second start could not hide.
+  process.stdout.write(`relay: starts ${target}\n`);
+  return mode === 'exec' ? execute(target, rest) : runModule(target);
+}
+
+function execute(program: string, args: readonly string[]): Promise<number> {
+  return new Promise((resolve) => {
+    const child = spawn(program, args, { stdio: ['ignore', 'inherit', 'inherit'] });
+    for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, () => child.kill(signal));
+    child.once('error', (error) => resolve(fail(exits.spawn, `can't start ${program}: ${error.message}`)));
+    child.once('exit', (code, signal) => resolve(code ?? 128 + (signal === null ? 0 : constants.signals[signal])));
+  });
+}
+
+async function runModule(file: string): Promise<number> {
+  const module: { main(): Promise<number> } = await import(file);
+  return module.main();
+}
+
+function fail(code: number, message: string): number {
+  process.stderr.write(`relay: ${message}\n`);
+  return code;
+}
+
+process.exit(await relay(process.argv.slice(2)));

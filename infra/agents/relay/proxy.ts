@@ -1,0 +1,133 @@
+/**
+ * Forwards each request to the gateway's socket. While the gateway is away the request is held and sent again under one
+ * key, so that a turn is never made twice: a gateway's death is not the agent's failure.
+ */
+import { randomUUID } from 'node:crypto';
+import {
+  createServer,
+  type IncomingMessage,
+  type OutgoingHttpHeaders,
+  type Server,
+  type ServerResponse,
+  request as send,
+} from 'node:http';
+import { buffer } from 'node:stream/consumers';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+export interface ProxyOptions {
+  readonly socketPath: string;
+  /** How long a request is held, from its first failure. */
+  readonly holdMs: number;
+}
+
+export const requestKeyHeader = 'x-temper-request-key';
+
+const backoff = { firstMs: 25, factor: 2, maxMs: 1000 } as const;
+/** With this the gateway says that it restarts, or that the engine is away. */
+const away = 503;
+/** Headers of one connection, not of the message. */
+const ofConnection = new Set(['connection', 'keep-alive', 'transfer-encoding', 'upgrade', 'te', 'trailer', 'host']);
+
+export function createProxy({ socketPath, holdMs }: ProxyOptions): Server {
+  return createServer((request, response) => {
+    hold(request, response, { socketPath, holdMs }).catch((error: unknown) => {
+      process.stderr.write(`relay: ${error instanceof Error ? error.message : error}\n`);
+      response.destroy();
+    });
+  });
+}
+
+async function hold(request: IncomingMessage, response: ServerResponse, options: ProxyOptions): Promise<void> {
+  const body = await buffer(request);
+  const exchange: Exchange = {
+    request,
+    response,
+    body,
+    socketPath: options.socketPath,
+    headers: { ...forwarded(request.headers), [requestKeyHeader]: randomUUID(), 'content-length': body.length },
+    delivered: [],
+  };
+  let failedSince: number | undefined;
+  let waitMs: number = backoff.firstMs;
+  for (;;) {
+    const failure = await attempt(exchange);
+    if (failure === null || response.destroyed) return;
+    failedSince ??= Date.now();
+    if (Date.now() - failedSince >= options.holdMs) return giveUp(response, failure);
+    await sleep(waitMs);
+    waitMs = Math.min(waitMs * backoff.factor, backoff.maxMs);
+  }
+}
+
+interface Exchange {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  readonly body: Buffer;
+  readonly socketPath: string;
+  readonly headers: OutgoingHttpHeaders;
+  /** What the client has of the reply: a second reply to the same key must begin with it. */
+  readonly delivered: Buffer[];
+}
+
+/** Sends once. Null when the exchange is over, else why it must be sent again. */
+function attempt(exchange: Exchange): Promise<Error | null> {
+  const { request, response, body, socketPath, headers } = exchange;
+  return new Promise((resolve) => {
+    const upstream = send({ socketPath, method: request.method, path: request.url, headers });
+    const abandon = () => upstream.destroy();
+    const settle = (result: Error | null) => {
+      response.off('close', abandon);
+      resolve(result);
+    };
+    response.once('close', abandon);
+    upstream.once('error', settle);
+    upstream.once('response', (reply) => {
+      if (reply.statusCode === away && !response.headersSent) {
+        reply.resume();
+        settle(new Error('it is closing, or the engine is away'));
+      } else deliver(reply, exchange).then(settle, settle);
+    });
+    upstream.end(body);
+  });
+}
+
+/** Passes the reply on. A reply that breaks off rejects, and is continued by the next attempt's. */
+async function deliver(reply: IncomingMessage, { response, delivered }: Exchange): Promise<null> {
+  if (!response.headersSent) response.writeHead(reply.statusCode ?? 502, forwarded(reply.headers));
+  const known = Buffer.concat(delivered);
+  let at = 0;
+  for await (const chunk of reply as AsyncIterable<Buffer>) {
+    const again = Math.min(chunk.length, known.length - at);
+    if (again > 0 && !known.subarray(at, at + again).equals(chunk.subarray(0, again))) {
+      process.stderr.write('relay: the gateway repeated a reply with other content; the connection is closed\n');
+      response.destroy();
+      return null;
+    }
+    at += Math.max(again, 0);
+    const fresh = chunk.subarray(Math.max(again, 0));
+    if (fresh.length === 0) continue;
+    delivered.push(fresh);
+    response.write(fresh);
+  }
+  if (!reply.complete) throw new Error('the reply broke off');
+  response.end();
+  return null;
+}
+
+function forwarded(headers: IncomingMessage['headers']): OutgoingHttpHeaders {
+  const kept: OutgoingHttpHeaders = {};
+  for (const [name, value] of Object.entries(headers)) {
+    if (value !== undefined && !ofConnection.has(name) && name !== requestKeyHeader) kept[name] = value;
+  }
+  return kept;
+}
+
+function giveUp(response: ServerResponse, failure: Error): void {
+  const message = `the model gateway has not answered for a minute: ${failure.message}`;
+  if (response.headersSent) {
+    response.destroy();
+    return;
+  }
+  response.writeHead(503, { 'content-type': 'application/json' });
+  response.end(JSON.stringify({ error: { message, type: 'gateway_unavailable', code: 'gateway_unavailable' } }));
+}

@@ -1,0 +1,124 @@
+import { createHash, randomBytes } from 'node:crypto';
+import { constants } from 'node:fs';
+import { copyFile, link, mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { stripTypeScriptTypes } from 'node:module';
+import { basename, join } from 'node:path';
+
+/**
+ * The directory that makes our own programs run in any image that has a shell: a Node binary, the libraries that it needs,
+ * and the programs. Mounted read-only, prepared once per host and version.
+ *
+ *     bin/node    the binary; alone it needs the image's C and C++ libraries
+ *     bin/run     runs it with the libraries and the loader in lib/, whatever the image has
+ *     programs/   relay and mini as plain JavaScript
+ */
+export interface Runtime {
+  /** Makes it ready, and says what to mount where. Concurrent callers and processes share one. */
+  prepare(): Promise<{ readonly source: string; readonly target: string }>;
+}
+
+/** Where it is mounted in a sandbox. */
+export const runtimeTarget = '/temper-runtime';
+
+/** The command that runs one of the programs inside the sandbox. */
+export const runProgram = (program: Program, args: readonly string[]): readonly string[] => [
+  '/bin/sh',
+  `${runtimeTarget}/bin/run`,
+  programEntry(program),
+  ...args,
+];
+export const programEntry = (program: Program): string => `${runtimeTarget}/programs/${program}/main.js`;
+
+const programs = ['relay', 'mini'] as const;
+export type Program = (typeof programs)[number];
+
+/** Raised when the directory is made in another way. */
+const layout = 2;
+/** What the Node binary links to. */
+const needed = /^(?:ld-linux-.*|lib(?:c|m|dl|pthread|stdc\+\+|gcc_s|atomic)\.so\..*)$/;
+
+export function createRuntime({ cacheDir }: { readonly cacheDir: string }): Runtime {
+  let prepared: Promise<string> | undefined;
+  return {
+    async prepare() {
+      prepared ??= prepareOnce(cacheDir).catch((error: unknown) => {
+        prepared = undefined;
+        throw error;
+      });
+      return { source: await prepared, target: runtimeTarget };
+    },
+  };
+}
+
+/** Named after its content, made beside its place and renamed into it: a half-made one is never seen. */
+async function prepareOnce(cacheDir: string): Promise<string> {
+  const files = await programFiles();
+  const { size, mtimeMs } = await stat(process.execPath);
+  const content = JSON.stringify([layout, process.version, process.arch, process.execPath, size, mtimeMs, [...files]]);
+  const name = `runtime-${createHash('sha256').update(content).digest('hex').slice(0, 16)}`;
+  const directory = join(cacheDir, name);
+  if (await isThere(directory)) return directory;
+  const temporary = `${directory}.${randomBytes(4).toString('hex')}`;
+  try {
+    await fill(temporary, files);
+    await rename(temporary, directory);
+  } catch (error) {
+    await rm(temporary, { recursive: true, force: true });
+    // Another process was quicker; what it made is the same.
+    if (!(await isThere(directory))) throw error;
+  }
+  return directory;
+}
+
+const isThere = (directory: string): Promise<boolean> =>
+  stat(directory).then(
+    () => true,
+    () => false,
+  );
+
+async function fill(directory: string, files: ReadonlyMap<string, string>): Promise<void> {
+  for (const part of ['bin', 'lib', ...programs.map((program) => `programs/${program}`)]) {
+    await mkdir(join(directory, part), { recursive: true, mode: 0o755 });
+  }
+  await place(process.execPath, join(directory, 'bin/node'));
+  const libraries = await sharedLibraries();
+  for (const path of libraries) await copyFile(path, join(directory, 'lib', soname(path)), constants.COPYFILE_FICLONE);
+  const loader = libraries.map(soname).find((name) => name.startsWith('ld-linux-'));
+  const lib = `${runtimeTarget}/lib`;
+  const start = loader === undefined ? 'exec' : `exec ${lib}/${loader} --library-path ${lib}`;
+  await writeFile(join(directory, 'bin/run'), `#!/bin/sh\n${start} ${runtimeTarget}/bin/node "$@"\n`, { mode: 0o755 });
+  await writeFile(join(directory, 'package.json'), '{ "type": "module" }\n');
+  for (const [path, text] of files) await writeFile(join(directory, 'programs', path), text);
+}
+
+/** The binary has over 100 MB: linked where possible. */
+async function place(from: string, to: string): Promise<void> {
+  await link(from, to).catch(() => copyFile(from, to, constants.COPYFILE_FICLONE));
+}
+
+/** What this very process has loaded; none where there is no /proc, and then the image's own must do. */
+async function sharedLibraries(): Promise<readonly string[]> {
+  const maps = await readFile('/proc/self/maps', 'utf8').catch(() => '');
+  const paths = new Set(maps.split('\n').map((line) => line.slice(line.indexOf('/')).trim()));
+  return [...paths].filter((path) => needed.test(basename(path)));
+}
+
+/** The name under which it is looked for: `libstdc++.so.6` of `libstdc++.so.6.0.30`. */
+const soname = (path: string): string => basename(path).replace(/(\.so\.\d+)[.\d]*$/, '$1');
+
+/** Sources are TypeScript in the checkout, so their types are stripped here; in the npm package they are JavaScript already. */
+async function programFiles(): Promise<ReadonlyMap<string, string>> {
+  const files = new Map<string, string>();
+  for (const program of programs) {
+    const directory = join(import.meta.dirname, program);
+    for (const name of (await readdir(directory)).sort()) {
+      if (!/(?<!\.d)\.[tj]s$/.test(name)) continue;
+      const source = await readFile(join(directory, name), 'utf8');
+      files.set(`${program}/${name.replace(/\.ts$/, '.js')}`, name.endsWith('.ts') ? toJavaScript(source) : source);
+    }
+  }
+  return files;
+}
+
+const toJavaScript = (source: string): string =>
+  stripTypeScriptTypes(source).replaceAll(/(from '\.{1,2}\/[^']*)\.ts'/g, "$1.js'");

@@ -1,0 +1,209 @@
+import { homedir, hostname, tmpdir } from 'node:os';
+import { dirname, join, resolve } from 'node:path';
+import { z } from 'zod';
+
+/**
+ * The settings of a stack on this machine; the only reader of the environment. Settings of a training run are not here:
+ * they are its workflow's input, so that a replay can't see another value.
+ */
+const count = (fallback: number) => z.coerce.number().int().min(1).max(65_535).default(fallback);
+const list = z
+  .string()
+  .default('')
+  .transform((value) => value.split(',').filter((item) => item !== ''));
+
+const environment = z.object({
+  /** Everything that a stack keeps: database, store, journals, checkpoints, logs. */
+  TEMPER_HOME: z.string().optional(),
+  XDG_STATE_HOME: z.string().optional(),
+  XDG_CACHE_HOME: z.string().optional(),
+  /** Stable name of this machine as a host of sandboxes. */
+  TEMPER_HOST: z
+    .string()
+    .regex(/^[a-zA-Z0-9._-]{1,60}$/)
+    .optional(),
+  TEMPER_SANDBOX: z.enum(['auto', 'docker', 'local']).default('auto'),
+  /** Agents' sandboxes at once. */
+  TEMPER_CAPACITY: count(4),
+  /** Evaluations at once; a share of its own, so that agents can't starve them. */
+  TEMPER_EVALUATIONS: count(2),
+  TEMPER_TEMPORAL_PORT: count(7233),
+  TEMPER_UI_PORT: count(8233),
+  TEMPER_POLICY_PORT: count(8600),
+  TEMPER_POLICY_KERNEL: z.enum(['simd', 'js']).default('simd'),
+  TEMPER_MODEL_DIR: z.string().optional(),
+  TEMPER_ENGINE: z.enum(['vllm']).default('vllm'),
+  /** Comma-separated addresses of engine replicas; default: the stack's own policy server. */
+  TEMPER_ENGINE_URLS: list,
+  /** Name of the base model at the engine. */
+  TEMPER_ENGINE_MODEL: z.string().default('policy'),
+  TEMPER_PUBLISH: z.enum(['reload', 'lora']).default('reload'),
+  TEMPER_TRAINER_URL: z.string().optional(),
+  TEMPER_TRAINER_MODEL: z.string().default('policy'),
+  TEMPER_TRAINER_REDUCTION: z.enum(['sum', 'datum-mean']).default('sum'),
+  /** Where the trainer's checkpoints are on this machine, when it names them by an address of its own. */
+  TEMPER_CHECKPOINTS: z.string().optional(),
+  /** The same directory as the engine sees it, when that differs (another mount, a chroot). */
+  TEMPER_ENGINE_CHECKPOINTS: z.string().optional(),
+  /** Directories below which `harbor:` addresses may point. */
+  TEMPER_TASK_ROOTS: list,
+  TEMPER_LOG_LEVEL: z.enum(['debug', 'info', 'warn', 'error']).default('info'),
+});
+
+export interface Config {
+  readonly home: string;
+  readonly host: string;
+  readonly sandbox: 'auto' | 'docker' | 'local';
+  readonly capacity: number;
+  readonly evaluations: number;
+  readonly temporalPort: number;
+  readonly uiPort: number;
+  readonly policyPort: number;
+  readonly policyKernel: 'simd' | 'js';
+  readonly modelDir: string;
+  readonly engine: { readonly kind: 'vllm'; readonly urls: readonly string[]; readonly model: string };
+  readonly publish: 'reload' | 'lora';
+  readonly trainer: { readonly url: string; readonly model: string; readonly reduction: 'sum' | 'datum-mean' };
+  readonly checkpoints: string;
+  readonly engineCheckpoints: string;
+  readonly taskRoots: readonly string[];
+  readonly logLevel: 'debug' | 'info' | 'warn' | 'error';
+  readonly cacheDir: string;
+  readonly paths: Paths;
+  /** What it was read from, for libraries with variables of their own (Temporal's profile, PATH). Never log it. */
+  readonly env: Environment;
+}
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/** Where things are below the home. */
+export interface Paths {
+  readonly stackFile: string;
+  readonly stackKey: string;
+  readonly database: string;
+  readonly logs: string;
+  readonly store: string;
+  readonly journals: string;
+  readonly gatewayControl: string;
+  /** Holds the agents' socket; mounted into sandboxes. Short: a socket's path ends at 108 bytes. */
+  readonly gatewaySocketDir: string;
+  readonly sandboxes: string;
+  readonly policy: string;
+  readonly trainer: string;
+  readonly runs: string;
+  readonly lock: string;
+  /** Parts, pids and addresses of the stack that runs on this home. */
+  readonly up: string;
+}
+
+/** Reads the environment. Throws an Error that names each wrong variable, what was expected and what it holds. */
+export function readConfig(source: Environment = process.env): Config {
+  const parsed = environment.safeParse(source);
+  if (!parsed.success) {
+    const problems = parsed.error.issues.map(
+      (issue) => `${issue.path.join('.')}: ${issue.message}, got ${JSON.stringify(source[String(issue.path[0])])}`,
+    );
+    throw new Error(`wrong settings in the environment:\n  ${problems.join('\n  ')}`);
+  }
+  const env = parsed.data;
+  const home = resolve(env.TEMPER_HOME ?? join(env.XDG_STATE_HOME ?? join(homedir(), '.local/state'), 'temper'));
+  const policyUrl = `http://127.0.0.1:${env.TEMPER_POLICY_PORT}`;
+  const paths = pathsBelow(home);
+  const checkpoints = env.TEMPER_CHECKPOINTS ?? join(paths.policy, 'checkpoints');
+  return {
+    home,
+    host:
+      env.TEMPER_HOST ??
+      hostname()
+        .replaceAll(/[^a-zA-Z0-9._-]/g, '-')
+        .slice(0, 60),
+    sandbox: env.TEMPER_SANDBOX,
+    capacity: env.TEMPER_CAPACITY,
+    evaluations: env.TEMPER_EVALUATIONS,
+    temporalPort: env.TEMPER_TEMPORAL_PORT,
+    uiPort: env.TEMPER_UI_PORT,
+    policyPort: env.TEMPER_POLICY_PORT,
+    policyKernel: env.TEMPER_POLICY_KERNEL,
+    modelDir: env.TEMPER_MODEL_DIR ?? join(import.meta.dirname, 'policy/temper-tiny'),
+    engine: {
+      kind: env.TEMPER_ENGINE,
+      urls: env.TEMPER_ENGINE_URLS.length > 0 ? env.TEMPER_ENGINE_URLS : [policyUrl],
+      model: env.TEMPER_ENGINE_MODEL,
+    },
+    publish: env.TEMPER_PUBLISH,
+    trainer: {
+      url: env.TEMPER_TRAINER_URL ?? policyUrl,
+      model: env.TEMPER_TRAINER_MODEL,
+      reduction: env.TEMPER_TRAINER_REDUCTION,
+    },
+    checkpoints,
+    engineCheckpoints: env.TEMPER_ENGINE_CHECKPOINTS ?? checkpoints,
+    taskRoots: env.TEMPER_TASK_ROOTS.map((root) => resolve(root)),
+    logLevel: env.TEMPER_LOG_LEVEL,
+    cacheDir: join(env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'temper'),
+    paths,
+    env: source,
+  };
+}
+
+/** The environment with some settings replaced, as `--home` or a demo on a home of its own need it. */
+export function readConfigWith(settings: Settings): Config {
+  return readConfig({ ...process.env, ...settings });
+}
+
+export type Settings = Readonly<Partial<Record<keyof z.input<typeof environment>, string>>>;
+
+/** The environment in which another process reads this same config: inverse of `readConfig`. */
+export function environmentOf(config: Config): Record<string, string | undefined> {
+  return {
+    ...config.env,
+    TEMPER_HOME: config.home,
+    XDG_CACHE_HOME: dirname(config.cacheDir),
+    TEMPER_HOST: config.host,
+    TEMPER_SANDBOX: config.sandbox,
+    TEMPER_CAPACITY: String(config.capacity),
+    TEMPER_EVALUATIONS: String(config.evaluations),
+    TEMPER_TEMPORAL_PORT: String(config.temporalPort),
+    TEMPER_UI_PORT: String(config.uiPort),
+    TEMPER_POLICY_PORT: String(config.policyPort),
+    TEMPER_POLICY_KERNEL: config.policyKernel,
+    TEMPER_MODEL_DIR: config.modelDir,
+    TEMPER_ENGINE: config.engine.kind,
+    TEMPER_ENGINE_URLS: config.engine.urls.join(','),
+    TEMPER_ENGINE_MODEL: config.engine.model,
+    TEMPER_PUBLISH: config.publish,
+    TEMPER_TRAINER_URL: config.trainer.url,
+    TEMPER_TRAINER_MODEL: config.trainer.model,
+    TEMPER_TRAINER_REDUCTION: config.trainer.reduction,
+    TEMPER_CHECKPOINTS: config.checkpoints,
+    TEMPER_ENGINE_CHECKPOINTS: config.engineCheckpoints,
+    TEMPER_TASK_ROOTS: config.taskRoots.join(','),
+    TEMPER_LOG_LEVEL: config.logLevel,
+  };
+}
+
+function pathsBelow(home: string): Paths {
+  return {
+    stackFile: join(home, 'stack.json'),
+    stackKey: join(home, 'stack.key'),
+    database: join(home, 'temporal/temporal.db'),
+    logs: join(home, 'logs'),
+    store: join(home, 'store'),
+    journals: join(home, 'gateway/journals'),
+    gatewayControl: join(socketRoot(home), 'control/gateway.sock'),
+    gatewaySocketDir: join(socketRoot(home), 'agents'),
+    sandboxes: join(home, 'sandboxes'),
+    policy: join(home, 'policy'),
+    trainer: join(home, 'trainer'),
+    runs: join(home, 'runs'),
+    lock: join(home, 'up.lock'),
+    up: join(home, 'up.json'),
+  };
+}
+
+/** A home may have a long path; sockets may not. */
+function socketRoot(home: string): string {
+  let hash = 0;
+  for (const unit of home) hash = (Math.imul(hash, 31) + (unit.codePointAt(0) ?? 0)) >>> 0;
+  return home.length <= 60 ? join(home, 's') : join(tmpdir(), `temper-${hash.toString(36)}`);
+}

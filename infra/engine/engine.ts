@@ -1,0 +1,55 @@
+import type { FinishReason, VersionSpan } from '../../workflows/contracts/trace.ts';
+
+/**
+ * An inference server, token-in/token-out. Adapters check ids and logprobs for presence, length and finiteness and throw
+ * TemperFailure EngineInvalid, never a silent zero; EngineUnavailable when it can't be reached.
+ */
+export interface Engine {
+  readonly url: string;
+  /** Yields sampled tokens as they come; ends after the event that carries `finishReason`. Aborting the signal aborts the generation. */
+  generate(request: GenerateRequest, signal: AbortSignal): AsyncIterable<GenerateEvent>;
+  health(signal?: AbortSignal): Promise<EngineHealth>;
+  /** Puts a policy version into service: get-or-load, safe to repeat. Later requests of that version's model see it. */
+  publish(publication: Publication, signal?: AbortSignal): Promise<void>;
+  /** Logprobs of given tokens, to prove that engine and trainer hold the same weights. `logprobs[i]` belongs to `tokenIds[i + 1]`. */
+  score(tokenIds: readonly number[], signal?: AbortSignal): Promise<readonly number[]>;
+}
+
+export interface GenerateRequest {
+  readonly requestId: string;
+  readonly tokenIds: readonly number[];
+  readonly maxTokens: number;
+  readonly temperature: number;
+  readonly topP: number;
+  /** -1: off. */
+  readonly topK: number;
+  readonly stopTokenIds: readonly number[];
+  readonly seed?: number;
+}
+
+export interface GenerateEvent {
+  readonly tokenIds: readonly number[];
+  /** Natural logs, one per token id. */
+  readonly logprobs: readonly number[];
+  /** Only on the last event. */
+  readonly finishReason?: FinishReason;
+  /** Spans over all sampled tokens of the request; only on the last event. */
+  readonly versions?: readonly VersionSpan[];
+}
+
+export interface EngineHealth {
+  readonly ready: boolean;
+  readonly paused: boolean;
+  /** The last published policy version; null before the first. */
+  readonly version: number | null;
+  readonly contextLength: number;
+}
+
+export interface Publication {
+  readonly version: number;
+  /** Name under which the trainer saved it. */
+  readonly name: string;
+  /** Where the engine finds it: a directory of weights, or a LoRA adapter. */
+  readonly path: string;
+  readonly method: 'reload' | 'lora';
+}

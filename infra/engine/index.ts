@@ -1,0 +1,14 @@
+import type { Config } from '../config.ts';
+import type { Engine } from './engine.ts';
+import { createVllmEngine, type VllmOptions } from './vllm.ts';
+
+/** Every inference server that temper can drive; one sibling file each. */
+export const engines = {
+  vllm: createVllmEngine,
+} as const satisfies Record<string, (options: VllmOptions) => Engine>;
+
+/** One engine per replica. */
+export function createEngines(config: Config): readonly Engine[] {
+  const { kind, urls, model } = config.engine;
+  return urls.map((url) => engines[kind]({ url, model, method: config.publish }));
+}

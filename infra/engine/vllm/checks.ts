@@ -1,0 +1,49 @@
+import { TemperFailure } from '../../../workflows/contracts/failures.ts';
+import type { FinishReason, VersionSpan } from '../../../workflows/contracts/trace.ts';
+
+/** What may be trained on: anything else than ids with as many finite logprobs is refused here, never passed on as a zero. */
+
+/** vLLM sends a NaN, or a token that is missing from its table, as this. */
+const invalidLogprob = -9999;
+
+export function checkedLogprobs(
+  ids: readonly number[],
+  logprobs: readonly (number | null | undefined)[] | null | undefined,
+  where: string,
+): readonly number[] {
+  if (logprobs === null || logprobs === undefined || logprobs.length !== ids.length) {
+    throw invalid(`${where}: expected ${ids.length} logprobs, got ${logprobs?.length ?? 'none'}`);
+  }
+  return logprobs.map((value, index) => {
+    if (typeof value !== 'number' || !Number.isFinite(value) || value <= invalidLogprob || value > 1e-6) {
+      throw invalid(`${where}: expected a finite logprob for token ${index} (id ${ids[index]}), got ${value}`);
+    }
+    return value;
+  });
+}
+
+/** Spans must cover exactly the sampled tokens, in order and without a gap. */
+export function checkedSpans(spans: readonly VersionSpan[], tokens: number, where: string): readonly VersionSpan[] {
+  let position = 0;
+  for (const span of spans) {
+    if (span.start !== position || span.end <= span.start) {
+      throw invalid(`${where}: expected a version span from token ${position}, got [${span.start}, ${span.end})`);
+    }
+    position = span.end;
+  }
+  if (position !== tokens) throw invalid(`${where}: expected version spans over ${tokens} tokens, got ${position}`);
+  return spans;
+}
+
+export function finishReasonOf(said: string, where: string): FinishReason {
+  if (said === 'stop' || said === 'length' || said === 'abort') return said;
+  throw invalid(`${where}: expected finish_reason stop, length or abort, got "${said}"`);
+}
+
+export function invalid(message: string, options?: ErrorOptions): TemperFailure {
+  return new TemperFailure('EngineInvalid', message, options);
+}
+
+export function unavailable(message: string, options?: ErrorOptions): TemperFailure {
+  return new TemperFailure('EngineUnavailable', message, options);
+}

@@ -1,0 +1,101 @@
+import {
+  explanationOf,
+  type HttpReply,
+  HttpTimeout,
+  HttpUnreachable,
+  httpCall,
+  httpStream,
+  jsonOf,
+} from '../../http/client.ts';
+import { invalid, unavailable } from './checks.ts';
+
+/** How long each kind of call may take before the engine counts as unreachable. */
+export const engineTimeouts = {
+  /** health, models, labels, abort: no work behind them. */
+  controlMs: 10_000,
+  /** Silence between two tokens. Long: a paused or busy engine is not an ended one. */
+  silenceMs: 900_000,
+  /** Pause, reload, adapter loading: reads weights from a disk. */
+  updateMs: 720_000,
+  /** One forward pass over a prompt, first compilation included. */
+  scoreMs: 300_000,
+} as const;
+
+export interface EngineConnection {
+  readonly url: string;
+  get(path: string, signal?: AbortSignal): Promise<HttpReply>;
+  post(path: string, body: unknown, timeoutMs: number, signal?: AbortSignal): Promise<HttpReply>;
+  /** The body of a 200 as it comes; any other status is handed back as a whole reply. */
+  stream(
+    path: string,
+    body: unknown,
+    signal: AbortSignal,
+  ): Promise<{ readonly chunks: AsyncIterable<Buffer> } | { readonly refused: HttpReply }>;
+}
+
+export function createEngineConnection(url: string, apiKey?: string): EngineConnection {
+  const base = url.replace(/\/+$/, '');
+  const headers = apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` };
+  return {
+    url: base,
+    get: (path, signal) =>
+      reached(httpCall({ method: 'GET', url: base + path, headers, timeoutMs: engineTimeouts.controlMs }, signal)),
+    post: (path, body, timeoutMs, signal) =>
+      reached(httpCall({ method: 'POST', url: base + path, headers, json: body, timeoutMs }, signal)),
+    async stream(path, body, signal) {
+      const call = {
+        method: 'POST',
+        url: base + path,
+        headers,
+        json: body,
+        timeoutMs: engineTimeouts.silenceMs,
+      } as const;
+      const opened = await reached(httpStream(call, signal));
+      if (opened.status === 200) return { chunks: reachedChunks(opened.chunks) };
+      const parts: Buffer[] = [];
+      for await (const chunk of reachedChunks(opened.chunks)) parts.push(chunk);
+      const { status, contentType } = opened;
+      return { refused: { status, contentType, location: null, bytes: Buffer.concat(parts) } };
+    },
+  };
+}
+
+/** The JSON body of a 200. A 4xx is the request's fault or an unsupported server, a 5xx the engine's. */
+export function bodyOf(reply: HttpReply, what: string): unknown {
+  if (reply.status === 200) return jsonOf(reply);
+  throw refusal(reply, what);
+}
+
+export function refusal(reply: HttpReply, what: string): Error {
+  const message = `${what}: expected 200, got ${reply.status}: ${explanationOf(reply)}`;
+  const requestAtFault = reply.status === 400 || reply.status === 413 || reply.status === 422;
+  return requestAtFault ? invalid(message) : unavailable(message);
+}
+
+/** Routes that this server does not have, or has switched off; a missing model or file is not meant. */
+export function lacksRoute(reply: HttpReply): boolean {
+  if (reply.status === 403 || reply.status === 405 || reply.status === 501) return true;
+  return reply.status === 404 && explanationOf(reply) === 'Not Found';
+}
+
+async function reached<T>(call: Promise<T>): Promise<T> {
+  try {
+    return await call;
+  } catch (error) {
+    throw asUnavailable(error);
+  }
+}
+
+async function* reachedChunks(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  try {
+    yield* chunks;
+  } catch (error) {
+    throw asUnavailable(error);
+  }
+}
+
+function asUnavailable(error: unknown): unknown {
+  if (!(error instanceof HttpUnreachable)) return error;
+  const advice = error instanceof HttpTimeout ? 'see the engine’s log' : 'start the engine, or correct its address';
+  return unavailable(`engine: ${error.message}; ${advice}`, { cause: error });
+}

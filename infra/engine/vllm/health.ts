@@ -1,0 +1,36 @@
+import type { EngineHealth } from '../engine.ts';
+import { invalid } from './checks.ts';
+import type { EngineConnection } from './connection.ts';
+import { versionOfAdapter, versionOfLabel } from './labels.ts';
+import { isPaused, labelOf, modelsOf } from './publish.ts';
+
+export async function healthOf(
+  connection: EngineConnection,
+  options: { readonly model: string; readonly method: 'reload' | 'lora' },
+  signal?: AbortSignal,
+): Promise<EngineHealth> {
+  const { model, method } = options;
+  const { status } = await connection.get('/health', signal);
+  const { data } = await modelsOf(connection, signal);
+  const base = data.find(({ id }) => id === model);
+  if (base === undefined) {
+    const served = data.map(({ id }) => id).join(', ');
+    throw invalid(`${connection.url}: expected it to serve "${model}", got ${served}; correct the engine's model name`);
+  }
+  return {
+    ready: status === 200,
+    paused: await isPaused(connection, signal),
+    version: method === 'lora' ? newestAdapter() : await labelled(),
+    contextLength: base.max_model_len ?? 0,
+  };
+
+  function newestAdapter(): number | null {
+    const versions = data.flatMap(({ id }) => versionOfAdapter(model, id) ?? []);
+    return versions.length === 0 ? null : Math.max(...versions);
+  }
+
+  async function labelled(): Promise<number | null> {
+    const label = await labelOf(connection, signal);
+    return label === null ? null : versionOfLabel(label);
+  }
+}

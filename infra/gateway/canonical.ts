@@ -1,0 +1,80 @@
+import { createHash, type Hash } from 'node:crypto';
+import type { AssistantMessage, Conversation, Message } from './conversation.ts';
+import { limits } from './limits.ts';
+
+/**
+ * When two conversations are the same one: call ids and reasoning don't count (clients make up the former and drop the
+ * latter), arguments count as parsed JSON, text without the whitespace around it.
+ */
+export interface Fingerprint {
+  /** Of the tools and the system messages before anything else: who is talking. */
+  readonly context: string;
+  /** Of everything up to and including the last assistant message; null when there is none. */
+  readonly lastReply: string | null;
+  /** What comes behind it. */
+  readonly added: readonly Message[];
+  /** Of the whole conversation. */
+  readonly request: string;
+  /** Of the whole conversation and a reply to it. */
+  withReply(reply: AssistantMessage): string;
+}
+
+export function fingerprintOf({ messages, tools }: Conversation): Fingerprint {
+  const hash = createHash('sha256');
+  const firstOther = messages.findIndex(({ role }) => role !== 'system');
+  const head = firstOther < 0 ? messages.length : firstOther;
+  const tail = messages.findLastIndex(({ role }) => role === 'assistant') + 1;
+  hash.update(sized(JSON.stringify(tools)));
+  for (const message of messages.slice(0, head)) hash.update(canonicalMessage(message));
+  const context = digestOf(hash);
+  for (const message of messages.slice(head, tail)) hash.update(canonicalMessage(message));
+  const lastReply = tail === 0 ? null : digestOf(hash);
+  for (const message of messages.slice(Math.max(head, tail))) hash.update(canonicalMessage(message));
+  return {
+    context,
+    lastReply,
+    added: messages.slice(tail),
+    request: digestOf(hash),
+    withReply: (reply) => digestOf(hash.copy().update(canonicalMessage(reply))),
+  };
+}
+
+const digestOf = (hash: Hash): string => hash.copy().digest('hex').slice(0, 32);
+
+/** Lengths go first, so that no two sequences of texts feed the hash alike. */
+const sized = (text: string): string => `${text.length}:${text}`;
+
+function canonicalMessage(message: Message): string {
+  const said = sized(message.role) + sized(message.text.trim());
+  if (message.role !== 'assistant') return said;
+  const calls = message.toolCalls.map((call) => sized(call.name) + sized(canonicalArguments(call.arguments)));
+  return `${said}${calls.length}:${calls.join('')}`;
+}
+
+function canonicalArguments(text: string): string {
+  try {
+    const value: unknown = JSON.parse(text);
+    return nestsWithin(value, limits.nesting) ? JSON.stringify(sorted(value)) : text.trim();
+  } catch {
+    return text.trim();
+  }
+}
+
+/** Never deeper than `limits.nesting`. */
+function sorted(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(sorted);
+  if (typeof value !== 'object' || value === null) return value;
+  const entries = Object.entries(value).sort(([left], [right]) => (left < right ? -1 : 1));
+  return Object.fromEntries(entries.map(([key, member]) => [key, sorted(member)]));
+}
+
+/** Whether a JSON value is at most `depth` arrays and objects deep; walks without recursion. */
+export function nestsWithin(value: unknown, depth: number): boolean {
+  let level: unknown[] = [value];
+  for (let remaining = depth; level.length > 0; remaining -= 1) {
+    const next = level.flatMap((item) => (typeof item === 'object' && item !== null ? Object.values(item) : []));
+    if (remaining < 0) return false;
+    level = next;
+  }
+  return true;
+}

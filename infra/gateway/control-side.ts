@@ -1,0 +1,54 @@
+import type { RequestListener } from 'node:http';
+import { z } from 'zod';
+import { failureKinds, isFailureType, TemperFailure } from '../../workflows/contracts/failures.ts';
+import { readJsonBody, sendJson } from './http.ts';
+import type { Sessions } from './sessions.ts';
+
+const groupList = z.array(z.string());
+const openSession = z.strictObject({
+  session: z.string(),
+  sampling: z.strictObject({
+    temperature: z.number().min(0),
+    topP: z.number().min(0).max(1),
+    topK: z.int().min(-1),
+    maxTokensPerTurn: z.int().positive(),
+  }),
+  maxTurns: z.int().positive(),
+  expiresAt: z.number(),
+  seed: z.int(),
+  group: z.string().nullable(),
+});
+
+/** The control side over HTTP; see client.ts for the other end. Whoever reaches its socket may do anything. */
+export function createControlSide(sessions: Sessions): RequestListener {
+  const actions: Record<string, (id: string) => Promise<unknown>> = {
+    status: (id) => sessions.status(id),
+    seal: (id) => sessions.seal(id),
+    close: async (id) => (await sessions.close(id)) ?? null,
+  };
+
+  async function answer(path: string, readBody: () => Promise<unknown>): Promise<unknown> {
+    if (path === '/health') return { ready: true };
+    if (path === '/open') {
+      const parsed = openSession.safeParse(await readBody());
+      if (!parsed.success) throw new TemperFailure('InvalidInput', `open: ${z.prettifyError(parsed.error)}`);
+      return (await sessions.open(parsed.data)) ?? null;
+    }
+    if (path === '/min-versions') return sessions.minVersions(groupList.parse(await readBody()));
+    const [, action = '', id = ''] = path.match(/^\/(status|seal|close)\/([^/]+)$/) ?? [];
+    const act = actions[action];
+    if (act === undefined) throw new TemperFailure('InvalidInput', `the gateway's control side has nothing at ${path}`);
+    return act(decodeURIComponent(id));
+  }
+
+  return (request, response) => {
+    answer(request.url ?? '', () => readJsonBody(request)).then(
+      (body) => sendJson(response, 200, body),
+      (error: unknown) => {
+        const type = error instanceof TemperFailure && isFailureType(error.type) ? error.type : 'Internal';
+        const message = error instanceof Error ? error.message : String(error);
+        sendJson(response, failureKinds[type].retryable ? 503 : 422, { type, message });
+      },
+    );
+  };
+}

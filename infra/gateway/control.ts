@@ -1,0 +1,37 @@
+import type { Sampling, TraceSummary } from '../../workflows/contracts/trace.ts';
+
+/**
+ * The gateway's control side, for our own workers only (not reachable from a sandbox).
+ * All calls are create-or-get by session id. Throws TemperFailure GatewayUnavailable when it does not answer.
+ */
+export interface GatewayControl {
+  open(session: OpenSession, signal?: AbortSignal): Promise<void>;
+  /** Null when no such session was opened. */
+  status(session: string, signal?: AbortSignal): Promise<SessionStatus | null>;
+  /** Closes the session, freezes its journal, builds segments, writes the trace to the store: write-once, repeatable. */
+  seal(session: string, signal?: AbortSignal): Promise<TraceSummary>;
+  /** Refuses further turns and cancels running ones, without sealing. */
+  close(session: string, signal?: AbortSignal): Promise<void>;
+  /** Per group label, in the order asked: the smallest policy version over the tokens sampled so far, null when none was. */
+  minVersions(groups: readonly string[], signal?: AbortSignal): Promise<readonly (number | null)[]>;
+}
+
+export interface OpenSession {
+  readonly session: string;
+  readonly sampling: Sampling;
+  readonly maxTurns: number;
+  /** Sessions are dropped after this, milliseconds since the epoch. */
+  readonly expiresAt: number;
+  /** Seed of the engine's sampling; turn i uses a value derived from it. */
+  readonly seed: number;
+  /** Label of the rollout's group, under which its versions are asked for; null outside of a run. */
+  readonly group: string | null;
+}
+
+export interface SessionStatus {
+  readonly state: 'open' | 'closed' | 'sealed';
+  readonly turns: number;
+  readonly inFlight: number;
+  readonly minVersion: number | null;
+  readonly lastActivityAt: number;
+}

@@ -1,0 +1,50 @@
+/**
+ * The one conversation type behind all dialects. Texts are as the client sent them; a tool call keeps its arguments as the
+ * text that was sampled or sent, since parsing them loses numbers that JavaScript can't hold.
+ */
+export interface Conversation {
+  readonly messages: readonly Message[];
+  readonly tools: readonly Tool[];
+}
+
+export type Message = SystemMessage | UserMessage | AssistantMessage | ToolMessage;
+
+export interface SystemMessage {
+  readonly role: 'system';
+  readonly text: string;
+}
+
+export interface UserMessage {
+  readonly role: 'user';
+  readonly text: string;
+}
+
+export interface AssistantMessage {
+  readonly role: 'assistant';
+  readonly text: string;
+  readonly reasoning: string;
+  readonly toolCalls: readonly ToolCall[];
+}
+
+/** The result of a tool call. */
+export interface ToolMessage {
+  readonly role: 'tool';
+  readonly callId: string;
+  /** Null when the client did not say; some templates print it. */
+  readonly name: string | null;
+  readonly text: string;
+}
+
+export interface ToolCall {
+  readonly id: string;
+  readonly name: string;
+  /** JSON text of an object. */
+  readonly arguments: string;
+}
+
+export interface Tool {
+  readonly name: string;
+  readonly description: string | null;
+  /** A JSON schema; null when the client gave none. */
+  readonly parameters: Readonly<Record<string, unknown>> | null;
+}

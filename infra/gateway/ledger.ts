@@ -1,0 +1,89 @@
+import { type Fingerprint, fingerprintOf } from './canonical.ts';
+import type { AssistantMessage, Conversation, Message } from './conversation.ts';
+import type { Model } from './rendering/model.ts';
+import { renderFull, renderSuffix } from './rendering/render.ts';
+import type { TurnRecord } from './turn-record.ts';
+
+/**
+ * The exact token ids of a session, as a tree of turns. A request that extends a turn's reply gets only its new messages
+ * rendered and appended: what was sampled is never encoded again. What can't be proved an extension is rendered as a
+ * whole and begins a branch of its own.
+ */
+export interface Ledger {
+  readonly turns: readonly TurnRecord[];
+  readonly forks: number;
+  plan(conversation: Conversation): Plan;
+  /** The finished turn that answered the same conversation, if there is one. */
+  answered(key: string): TurnRecord | null;
+  add(turn: TurnRecord): void;
+}
+
+/** What to send to the engine for a request. */
+export interface Plan {
+  readonly key: string;
+  readonly fingerprint: Fingerprint;
+  readonly parent: number | null;
+  readonly newIds: readonly number[];
+  readonly promptIds: readonly number[];
+  readonly newMessages: readonly Message[];
+}
+
+export function createLedger(model: Model): Ledger {
+  const turns: TurnRecord[] = [];
+  const byRequest = new Map<string, TurnRecord>();
+  const byReply = new Map<string, TurnRecord>();
+
+  function plan(conversation: Conversation): Plan {
+    const fingerprint = fingerprintOf(conversation);
+    const { request: key, lastReply, added } = fingerprint;
+    // The reply that it goes on from is the last one, with only other people's messages behind it.
+    const parent = lastReply === null ? undefined : byReply.get(lastReply);
+    if (parent !== undefined && added.length > 0) {
+      const newMessages = withToolNames(added, parent.reply);
+      const newIds = renderSuffix(model, newMessages, parent.sampledIds.at(-1));
+      if (newIds !== null) {
+        const promptIds = branchIds(parent);
+        for (const id of newIds) promptIds.push(id);
+        return { key, fingerprint, parent: parent.index, newIds, promptIds, newMessages };
+      }
+    }
+    const promptIds = renderFull(model, conversation);
+    const newMessages = conversation.messages;
+    return { key, fingerprint, parent: null, newIds: promptIds, promptIds, newMessages };
+  }
+
+  /** All ids up to and including a turn's sampled ones. */
+  function branchIds(leaf: TurnRecord): number[] {
+    const path: TurnRecord[] = [];
+    for (let at: TurnRecord | undefined = leaf; at !== undefined; at = turns[at.parent ?? -1]) path.push(at);
+    const ids: number[] = [];
+    for (const turn of path.reverse()) {
+      for (const id of turn.promptIds) ids.push(id);
+      for (const id of turn.sampledIds) ids.push(id);
+    }
+    return ids;
+  }
+
+  return {
+    turns,
+    get forks() {
+      return Math.max(0, turns.filter((turn) => turn.parent === null).length - 1);
+    },
+    plan,
+    answered: (key) => byRequest.get(key) ?? null,
+    add(turn) {
+      turns.push(turn);
+      byRequest.set(turn.requestKey, turn);
+      byReply.set(turn.conversation, turn);
+    },
+  };
+}
+
+/** Clients name the call that a tool result answers, templates may want the tool. */
+function withToolNames(messages: readonly Message[], reply: AssistantMessage): Message[] {
+  return messages.map((message) => {
+    if (message.role !== 'tool' || message.name !== null) return message;
+    const call = reply.toolCalls.find(({ id }) => id === message.callId);
+    return call === undefined ? message : { ...message, name: call.name };
+  });
+}

@@ -1,0 +1,70 @@
+import { type FailureType, TemperFailure } from '../../workflows/contracts/failures.ts';
+
+/** Why a request of an agent is not served: a closed set, which each dialect words in its own way. */
+export const refusalStatus = {
+  unauthorized: 401,
+  'unknown-session': 403,
+  'session-closed': 409,
+  'not-found': 404,
+  'wrong-method': 405,
+  malformed: 400,
+  unsupported: 400,
+  'too-large': 413,
+  'context-overflow': 400,
+  'turn-limit': 429,
+  'too-many-turns': 429,
+  'engine-unavailable': 503,
+  'gateway-closing': 503,
+  'journal-unavailable': 503,
+  internal: 500,
+} as const;
+export type RefusalKind = keyof typeof refusalStatus;
+
+/** Only these may succeed when the client tries again. */
+const retryable: ReadonlySet<RefusalKind> = new Set([
+  'too-many-turns',
+  'engine-unavailable',
+  'gateway-closing',
+  'journal-unavailable',
+  'internal',
+]);
+
+export class Refusal extends Error {
+  readonly kind: RefusalKind;
+
+  constructor(kind: RefusalKind, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.name = 'Refusal';
+    this.kind = kind;
+  }
+
+  get status(): number {
+    return refusalStatus[this.kind];
+  }
+
+  get retryable(): boolean {
+    return retryable.has(this.kind);
+  }
+}
+
+/** What an agent is told of a failure: never a message that names files or other sessions. */
+export function refusalOf(error: unknown): Refusal {
+  if (error instanceof Refusal) return error;
+  const kind = error instanceof TemperFailure ? (byFailure[error.type] ?? 'internal') : 'internal';
+  return new Refusal(kind, messages[kind] ?? 'the gateway failed on this request; try again', { cause: error });
+}
+
+const byFailure: Partial<Record<FailureType, RefusalKind>> = {
+  InvalidInput: 'unknown-session',
+  EngineUnavailable: 'engine-unavailable',
+  EngineInvalid: 'engine-unavailable',
+  EngineQuarantined: 'engine-unavailable',
+  DiskFull: 'journal-unavailable',
+  StoreUnavailable: 'journal-unavailable',
+};
+
+const messages: Partial<Record<RefusalKind, string>> = {
+  'unknown-session': 'there is no such session',
+  'engine-unavailable': 'the engine failed on this request; try again',
+  'journal-unavailable': 'the gateway can not record this turn; try again',
+};

@@ -1,0 +1,37 @@
+import type { TokenTable } from '../token-table.ts';
+
+/** Turns the ids that a model samples into what it says, as they come. */
+export interface ReplyParser {
+  push(ids: readonly number[]): readonly ReplyEvent[];
+  /** No more ids: gives what was held back. */
+  end(): readonly ReplyEvent[];
+}
+
+export type ReplyEvent =
+  | { readonly kind: 'text'; readonly text: string }
+  | { readonly kind: 'reasoning'; readonly text: string }
+  | { readonly kind: 'call'; readonly call: ParsedCall }
+  /** To be counted; its text follows as `text`, so that the agent sees what was sampled. */
+  | { readonly kind: 'faulty-call'; readonly call: ParsedCall };
+
+/** `unknown-tool`: well-formed, of a tool that was not offered; a call still when any tool was, so that the agent answers it. */
+export type CallStatus = 'ok' | 'unknown-tool' | 'unclosed' | 'invalid-json' | 'missing-name' | 'invalid-arguments';
+
+export interface ParsedCall {
+  readonly status: CallStatus;
+  /** Empty unless the call is well-formed. */
+  readonly name: string;
+  /** JSON text of an object, as sampled. */
+  readonly arguments: string;
+  /** All text of the call, delimiters included. */
+  readonly raw: string;
+}
+
+export interface ParserInput {
+  readonly tokens: TokenTable;
+  readonly toolNames: ReadonlySet<string>;
+  /** The end of the prompt: a template may have opened the reasoning already. */
+  readonly promptIds: readonly number[];
+}
+
+export type ParserFactory = (input: ParserInput) => ReplyParser;

@@ -1,0 +1,55 @@
+import type { Trace, TraceSummary } from '../../workflows/contracts/trace.ts';
+import type { Store } from '../store/store.ts';
+import type { AssistantMessage, Message } from './conversation.ts';
+import { buildSegments, maskedTurns } from './segments.ts';
+import type { Session } from './session.ts';
+import type { TurnRecord } from './turn-record.ts';
+
+/** Builds the trace of a closed session and puts it into the store. The same turns give the same bytes. */
+export async function sealTrace(session: Session, store: Store): Promise<TraceSummary> {
+  const { turns } = session;
+  const segments = buildSegments(turns);
+  const trace: Trace = {
+    session: session.opened.session,
+    turns: turns.map(publicTurn),
+    segments,
+    forks: session.forks,
+    maskedTurns: [...maskedTurns(turns)].map(([turn, reason]) => ({ turn, reason })),
+    faultyCalls: countBy(turns.flatMap((turn) => turn.faultyCalls)),
+    transcript: turns.flatMap(({ messages, reply }) => [...messages, reply].map(transcriptEntry)),
+  };
+  const versions = turns.flatMap((turn) => turn.versions.map(({ version }) => version));
+  const extreme = (pick: (left: number, right: number) => number): number | null =>
+    versions.length === 0 ? null : versions.reduce((left, right) => pick(left, right));
+  return {
+    trace: await store.putJson(trace),
+    turns: turns.length,
+    segments: segments.length,
+    sampledTokens: turns.reduce((sum, turn) => sum + turn.sampledIds.length, 0),
+    minVersion: extreme(Math.min),
+    maxVersion: extreme(Math.max),
+    contextOverflow: session.flagged('context-overflow') > 0,
+    turnLimit: session.flagged('turn-limit') > 0,
+    engineFailures: session.flagged('engine-failure'),
+  };
+}
+
+function publicTurn(turn: TurnRecord): Trace['turns'][number] {
+  const { index, parent, requestKey, promptIds, promptLength, promptChecksum } = turn;
+  const { sampledIds, logprobs, versions, finishReason, startedAt, endedAt } = turn;
+  const prompt = { index, parent, requestKey, promptIds, promptLength, promptChecksum };
+  return { ...prompt, sampledIds, logprobs, versions, finishReason, startedAt, endedAt };
+}
+
+function transcriptEntry(message: Message | AssistantMessage): Trace['transcript'][number] {
+  if (message.role !== 'assistant') return { role: message.role, text: message.text };
+  const calls = message.toolCalls.map((call) => `${call.name}(${call.arguments})`);
+  const reasoning = message.reasoning === '' ? [] : [`(thinks) ${message.reasoning}`];
+  return { role: 'assistant', text: [...reasoning, message.text, ...calls].filter((part) => part !== '').join('\n') };
+}
+
+function countBy(kinds: readonly string[]): Record<string, number> {
+  const counts: Record<string, number> = {};
+  for (const kind of kinds) counts[kind] = (counts[kind] ?? 0) + 1;
+  return counts;
+}

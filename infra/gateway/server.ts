@@ -1,0 +1,99 @@
+import { chmod, mkdir } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import type { Engine } from '../engine/engine.ts';
+import type { Store } from '../store/store.ts';
+import { createAgentSide } from './agent-side.ts';
+import { createContextLength } from './context-length.ts';
+import { createControlSide } from './control-side.ts';
+import { listenOnSocket } from './http.ts';
+import { limits } from './limits.ts';
+import { loadModel } from './rendering/model.ts';
+import { createSessions } from './sessions.ts';
+
+/** Name of the agents' socket in its directory. */
+export const agentSocketName = 'gateway.sock';
+
+export interface GatewayOptions {
+  /** Holds the agents' socket and nothing else; mounted into sandboxes. */
+  readonly agentSocketDir: string;
+  /** In a directory of its own, which only this user may enter. */
+  readonly controlSocket: string;
+  readonly journalDir: string;
+  readonly store: Store;
+  readonly engine: Engine;
+  readonly modelDir: string;
+  readonly stackKey: Uint8Array;
+  readonly log: (event: GatewayEvent) => void;
+  /** How long a turn outlasts an engine that is away. */
+  readonly holdMs?: number;
+}
+
+/** What happens in a gateway, for logs and metrics. */
+export type GatewayEvent =
+  | {
+      readonly kind: 'turn';
+      readonly session: string;
+      readonly turn: number;
+      readonly parent: number | null;
+      readonly promptTokens: number;
+      readonly sampledTokens: number;
+      readonly ms: number;
+    }
+  | { readonly kind: 'refusal'; readonly session: string | null; readonly refusal: string; readonly cause: unknown }
+  | { readonly kind: 'sweep-failed'; readonly cause: unknown };
+
+export interface Gateway {
+  /** Lets running turns end for a few seconds, then cancels them: clients send those requests again. */
+  close(): Promise<void>;
+}
+
+/** Starts both sides of a gateway. A turn is logged after it is durable and before the agent gets the end of its reply. */
+export async function startGateway(options: GatewayOptions): Promise<Gateway> {
+  const { engine, log, holdMs = limits.holdMs } = options;
+  const model = await loadModel(options.modelDir);
+  await mkdir(options.journalDir, { recursive: true, mode: 0o700 });
+  const sessions = createSessions({
+    engine,
+    model,
+    holdMs,
+    contextLength: createContextLength(engine, holdMs),
+    store: options.store,
+    journalDir: options.journalDir,
+    onTurn: (session, turn) =>
+      log({
+        kind: 'turn',
+        session,
+        turn: turn.index,
+        parent: turn.parent,
+        promptTokens: turn.promptLength,
+        sampledTokens: turn.sampledIds.length,
+        ms: turn.endedAt - turn.startedAt,
+      }),
+  });
+  const agentSide = createAgentSide({
+    sessions,
+    stackKey: options.stackKey,
+    modelName: model.name,
+    onRefusal: (session, refusal) =>
+      log({ kind: 'refusal', session, refusal: `${refusal.kind}: ${refusal.message}`, cause: refusal.cause }),
+  });
+  await mkdir(options.agentSocketDir, { recursive: true, mode: 0o755 });
+  const controlDir = dirname(options.controlSocket);
+  await mkdir(controlDir, { recursive: true, mode: 0o700 });
+  await chmod(controlDir, 0o700);
+  const control = await listenOnSocket(options.controlSocket, 'owner', createControlSide(sessions));
+  const agents = await listenOnSocket(join(options.agentSocketDir, agentSocketName), 'everybody', agentSide);
+  const sweeping = setInterval(() => {
+    sessions.sweep().catch((cause: unknown) => log({ kind: 'sweep-failed', cause }));
+  }, limits.sweepMs).unref();
+
+  return {
+    async close() {
+      clearInterval(sweeping);
+      agents.stop();
+      control.stop();
+      await sessions.release();
+      await Promise.all([agents.close(), control.close()]);
+    },
+  };
+}

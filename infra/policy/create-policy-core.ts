@@ -1,0 +1,50 @@
+/** Composes the embedded policy: a sampler and a trainer, each on its own thread, from one model directory. */
+import type { ModelDescription, PolicyCore, PolicyCoreOptions } from './core.ts';
+import { refuse } from './errors.ts';
+import { type ModelConfig, readModelConfig } from './model/config.ts';
+import { createParameterLayout } from './model/parameters.ts';
+import { readOrInitializeWeights } from './model/weights-file.ts';
+import { createEventRouter, createSamplerClient } from './worker/sampler-client.ts';
+import { startThread } from './worker/thread.ts';
+import { createTrainerClient } from './worker/trainer-client.ts';
+
+const DEFAULT_SLOTS = 64;
+const MAX_SLOTS = 1024;
+
+/** Refuses a bad model directory before any thread starts. */
+export async function createPolicyCore(options: PolicyCoreOptions): Promise<PolicyCore> {
+  const { modelDir, kernel, slots = DEFAULT_SLOTS, version = '0' } = options;
+  const config = readModelConfig(modelDir);
+  const { contextLength = config.maxPositions } = options;
+  checkLimit('contextLength', contextLength, 2, config.maxPositions);
+  checkLimit('slots', slots, 1, MAX_SLOTS);
+  const layout = createParameterLayout(config);
+  const weights = readOrInitializeWeights(config, layout, modelDir);
+
+  const router = createEventRouter();
+  const samplerData = { kernel, config, contextLength, slots, weights, version };
+  const samplerThread = startThread('sampler-thread', samplerData, router.route);
+  const trainerThread = startThread('trainer-thread', { kernel, config, contextLength }, () => {});
+  const sampler = createSamplerClient(samplerThread, router);
+  return {
+    kernel,
+    model: describeModel(config, contextLength, layout.count),
+    sampler,
+    trainer: createTrainerClient(trainerThread),
+    crashed: Promise.race([samplerThread.crashed, trainerThread.crashed]),
+    async close() {
+      await sampler.abort('all').catch(() => 0); // refused only by a thread that has ended: then nothing runs
+      await Promise.all([samplerThread.close(), trainerThread.close()]);
+    },
+  };
+}
+
+function checkLimit(field: string, value: number, from: number, to: number): void {
+  if (Number.isInteger(value) && value >= from && value <= to) return;
+  throw refuse('invalid-request', field, `an integer from ${from} to ${to}`, value);
+}
+
+function describeModel(config: ModelConfig, contextLength: number, parameterCount: number): ModelDescription {
+  const { vocabSize, hiddenSize, layers, heads, intermediateSize } = config;
+  return { vocabSize, hiddenSize, layers, heads, intermediateSize, contextLength, parameterCount };
+}

@@ -1,0 +1,182 @@
+/**
+ * The kernels in plain TypeScript: sums run in float64, in index order, and are rounded once.
+ * Slower than `simd` by a factor of 5 to 10; needs nothing but JavaScript.
+ */
+import { type Gemm, type Kernels, RMS_EPSILON, type RmsNormBackward, type Softmax } from './kernels.ts';
+
+export function createJsKernels(floats: number): Kernels {
+  const f32 = new Float32Array(floats);
+  return {
+    name: 'js',
+    f32,
+    gemm: (p) => gemm(f32, p),
+    transpose(target, targetRow, source, sourceRow, rows, columns) {
+      for (let r = 0; r < rows; r++) {
+        for (let c = 0; c < columns; c++) f32[target + c * targetRow + r] = at(f32, source + r * sourceRow + c);
+      }
+    },
+    rmsNorm: (y, inverseRms, x, gain, rows, width) => rmsNorm(f32, y, inverseRms, x, gain, rows, width),
+    rmsNormBackward: (p) => rmsNormBackward(f32, p),
+    silu(y, x, count) {
+      for (let i = 0; i < count; i++) f32[y + i] = at(f32, x + i) / (1 + Math.exp(-at(f32, x + i)));
+    },
+    siluBackward(dx, x, count) {
+      for (let i = 0; i < count; i++) {
+        const value = at(f32, x + i);
+        const sigmoid = 1 / (1 + Math.exp(-value));
+        f32[dx + i] = at(f32, dx + i) * sigmoid * (1 + value * (1 - sigmoid));
+      }
+    },
+    softmax: (p) => softmax(f32, p),
+    softmaxBackward(y, dy, row, rows, width, scale) {
+      for (let start = 0; start < rows * row; start += row) {
+        let sum = 0;
+        for (let i = start; i < start + width; i++) sum += at(f32, y + i) * at(f32, dy + i);
+        for (let i = start; i < start + width; i++) f32[dy + i] = at(f32, y + i) * (at(f32, dy + i) - sum) * scale;
+      }
+    },
+  };
+}
+
+/** The element is always there: kernels are called with offsets inside the arena. The compiler cannot know. */
+function at(f32: Float32Array, index: number): number {
+  return f32[index] as number;
+}
+
+/** Tiles of 2 rows x 4 columns keep eight sums in registers. */
+function gemm(f32: Float32Array, p: Gemm): void {
+  const pairs = p.m & ~1;
+  for (let i = 0; i < pairs; i += 2) {
+    for (let j = 0; j < p.n; j += 4) tile2(f32, p, p.a + i * p.aRow, p.b + j, p.c + i * p.cRow + j);
+  }
+  for (let i = pairs; i < p.m; i++) {
+    for (let j = 0; j < p.n; j += 4) tile1(f32, p, p.a + i * p.aRow, p.b + j, p.c + i * p.cRow + j);
+  }
+}
+
+function tile2(f32: Float32Array, p: Gemm, aStart: number, bStart: number, c: number): void {
+  const { aRow, aColumn, bRow, k } = p;
+  let s00 = 0;
+  let s01 = 0;
+  let s02 = 0;
+  let s03 = 0;
+  let s10 = 0;
+  let s11 = 0;
+  let s12 = 0;
+  let s13 = 0;
+  let a = aStart;
+  let b = bStart;
+  for (let l = 0; l < k; l++) {
+    const a0 = at(f32, a);
+    const a1 = at(f32, a + aRow);
+    const b0 = at(f32, b);
+    const b1 = at(f32, b + 1);
+    const b2 = at(f32, b + 2);
+    const b3 = at(f32, b + 3);
+    s00 += a0 * b0;
+    s01 += a0 * b1;
+    s02 += a0 * b2;
+    s03 += a0 * b3;
+    s10 += a1 * b0;
+    s11 += a1 * b1;
+    s12 += a1 * b2;
+    s13 += a1 * b3;
+    a += aColumn;
+    b += bRow;
+  }
+  store4(f32, c, p.accumulate, s00, s01, s02, s03);
+  store4(f32, c + p.cRow, p.accumulate, s10, s11, s12, s13);
+}
+
+function tile1(f32: Float32Array, p: Gemm, aStart: number, bStart: number, c: number): void {
+  const { aColumn, bRow, k } = p;
+  let s0 = 0;
+  let s1 = 0;
+  let s2 = 0;
+  let s3 = 0;
+  let a = aStart;
+  let b = bStart;
+  for (let l = 0; l < k; l++) {
+    const a0 = at(f32, a);
+    s0 += a0 * at(f32, b);
+    s1 += a0 * at(f32, b + 1);
+    s2 += a0 * at(f32, b + 2);
+    s3 += a0 * at(f32, b + 3);
+    a += aColumn;
+    b += bRow;
+  }
+  store4(f32, c, p.accumulate, s0, s1, s2, s3);
+}
+
+function store4(
+  f32: Float32Array,
+  c: number,
+  accumulate: boolean,
+  s0: number,
+  s1: number,
+  s2: number,
+  s3: number,
+): void {
+  f32[c] = accumulate ? at(f32, c) + s0 : s0;
+  f32[c + 1] = accumulate ? at(f32, c + 1) + s1 : s1;
+  f32[c + 2] = accumulate ? at(f32, c + 2) + s2 : s2;
+  f32[c + 3] = accumulate ? at(f32, c + 3) + s3 : s3;
+}
+
+function rmsNorm(
+  f32: Float32Array,
+  y: number,
+  inverseRms: number,
+  x: number,
+  gain: number,
+  rows: number,
+  width: number,
+): void {
+  for (let r = 0; r < rows; r++) {
+    const start = r * width;
+    let squares = 0;
+    for (let i = 0; i < width; i++) squares += at(f32, x + start + i) ** 2;
+    f32[inverseRms + r] = 1 / Math.sqrt(squares / width + RMS_EPSILON);
+    const inverse = at(f32, inverseRms + r);
+    for (let i = 0; i < width; i++) f32[y + start + i] = at(f32, x + start + i) * inverse * at(f32, gain + i);
+  }
+}
+
+function rmsNormBackward(f32: Float32Array, p: RmsNormBackward): void {
+  for (let r = 0; r < p.rows; r++) {
+    const x = p.x + r * p.width;
+    const dy = p.dy + r * p.width;
+    const dx = p.dx + r * p.width;
+    const inverse = at(f32, p.inverseRms + r);
+    let dot = 0;
+    for (let i = 0; i < p.width; i++) dot += at(f32, dy + i) * at(f32, p.gain + i) * at(f32, x + i);
+    const pull = (dot * inverse ** 3) / p.width;
+    for (let i = 0; i < p.width; i++) {
+      const slope = at(f32, dy + i) * inverse;
+      f32[dx + i] = at(f32, dx + i) + slope * at(f32, p.gain + i) - pull * at(f32, x + i);
+      f32[p.dGain + i] = at(f32, p.dGain + i) + slope * at(f32, x + i);
+    }
+  }
+}
+
+function softmax(f32: Float32Array, p: Softmax): void {
+  for (let r = 0; r < p.rows; r++) {
+    const start = p.x + r * p.row;
+    const end = start + Math.min(p.width, p.firstValid + r * p.validStep);
+    let maximum = Number.NEGATIVE_INFINITY;
+    for (let i = start; i < end; i++) {
+      const scaled = Math.fround(at(f32, i) * p.scale);
+      f32[i] = scaled;
+      if (scaled > maximum) maximum = scaled;
+    }
+    let sum = 0;
+    for (let i = start; i < end; i++) {
+      f32[i] = Math.exp(at(f32, i) - maximum);
+      sum += at(f32, i);
+    }
+    for (let i = start; i < end; i++) f32[i] = at(f32, i) / sum;
+    f32.fill(0, end, start + p.width);
+    f32[p.stats + 2 * r] = maximum;
+    f32[p.stats + 2 * r + 1] = sum;
+  }
+}

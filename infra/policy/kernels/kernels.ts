@@ -1,0 +1,75 @@
+/**
+ * The arithmetic of the transformer over one flat float32 arena. Two siblings: `js` and `simd`.
+ *
+ * Contract of both:
+ * - Offsets, lengths and strides count floats of `f32`. Column counts that a comment marks x4 are multiples of 4.
+ * - Each output element is computed by one fixed sequence of operations that does not depend on the number of rows, on tiling
+ *   or on padding. That is what makes sampler and trainer logprobs bit-identical.
+ * - Results of the two siblings agree to float tolerance, not to the bit.
+ */
+import type { KernelName } from '../core.ts';
+
+export interface Kernels {
+  readonly name: KernelName;
+  readonly f32: Float32Array;
+
+  /**
+   * C[m,n] = A[m,k] B[k,n], or C += A B. Element A[i,l] lies at a + i * aRow + l * aColumn, so that swapping the two strides
+   * multiplies by A transposed. B and C have unit column stride. n: x4.
+   */
+  gemm(p: Gemm): void;
+  /** target[c,r] = source[r,c] */
+  transpose(target: number, targetRow: number, source: number, sourceRow: number, rows: number, columns: number): void;
+  /** y = x / rms(x) * gain, rows of `width` (x4); writes 1 / rms of each row to inverseRms */
+  rmsNorm(y: number, inverseRms: number, x: number, gain: number, rows: number, width: number): void;
+  /** dx += and dGain += the gradient of rmsNorm */
+  rmsNormBackward(p: RmsNormBackward): void;
+  /** y = x * sigmoid(x); count: x4 */
+  silu(y: number, x: number, count: number): void;
+  /** dx *= silu'(x); count: x4 */
+  siluBackward(dx: number, x: number, count: number): void;
+  /** in place: row r becomes softmax(scale * x) over its first valid columns, zero in the rest of `width` (x4) */
+  softmax(p: Softmax): void;
+  /** in place: dy becomes y * (dy - sum(y * dy)) * scale, per row of `width` (x4) */
+  softmaxBackward(y: number, dy: number, row: number, rows: number, width: number, scale: number): void;
+}
+
+export interface Gemm {
+  readonly c: number;
+  readonly cRow: number;
+  readonly a: number;
+  readonly aRow: number;
+  readonly aColumn: number;
+  readonly b: number;
+  readonly bRow: number;
+  readonly m: number;
+  readonly n: number;
+  readonly k: number;
+  readonly accumulate: boolean;
+}
+
+export interface RmsNormBackward {
+  readonly dx: number;
+  readonly dGain: number;
+  readonly dy: number;
+  readonly x: number;
+  readonly inverseRms: number;
+  readonly gain: number;
+  readonly rows: number;
+  readonly width: number;
+}
+
+export interface Softmax {
+  readonly x: number;
+  readonly row: number;
+  readonly rows: number;
+  readonly width: number;
+  /** valid columns of row r: min(width, firstValid + r * validStep) */
+  readonly firstValid: number;
+  readonly validStep: number;
+  readonly scale: number;
+  /** receives per row: the maximum of scale * x, and the sum of exp(scale * x - maximum) */
+  readonly stats: number;
+}
+
+export const RMS_EPSILON = 1e-5;

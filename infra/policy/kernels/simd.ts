@@ -1,0 +1,52 @@
+/**
+ * The kernels as WebAssembly with plain (not relaxed) SIMD, so that results are the same bits on every machine. The module is
+ * emitted from wasm-gemm.ts and wasm-rows.ts when it is needed: a few kilobytes, in milliseconds, with no build step.
+ */
+import type { Kernels } from './kernels.ts';
+import { emitModule } from './wasm-emitter.ts';
+import { gemm } from './wasm-gemm.ts';
+import { rmsNorm, rmsNormBackward, silu, siluBackward, softmax, softmaxBackward, transpose } from './wasm-rows.ts';
+
+const PAGE_FLOATS = 16_384;
+
+type Exports = Readonly<Record<string, (...values: number[]) => void>>;
+
+/** The bytes of the module, the same for every model. */
+export function emitKernelModule(): Uint8Array<ArrayBuffer> {
+  return emitModule([gemm, transpose, rmsNorm, rmsNormBackward, silu, siluBackward, softmax, softmaxBackward]);
+}
+
+export function createSimdKernels(floats: number): Kernels {
+  const memory = new WebAssembly.Memory({ initial: Math.ceil(floats / PAGE_FLOATS) + 1 });
+  const instance = new WebAssembly.Instance(new WebAssembly.Module(emitKernelModule()), { env: { memory } });
+  const wasm = instance.exports as Exports; // emitted just above: every export is a function of numbers
+  const call = (name: string) => {
+    const exported = wasm[name];
+    if (exported === undefined) throw new Error(`kernel module: expected an export ${name}, got none`);
+    return exported;
+  };
+  const f32 = new Float32Array(memory.buffer);
+  return { name: 'simd', f32, ...bind(call) };
+}
+
+function bind(call: (name: string) => (...values: number[]) => void): Omit<Kernels, 'name' | 'f32'> {
+  const [runGemm, runSoftmax, runNorm] = [call('gemm'), call('softmax'), call('rmsNorm')];
+  const [runNormBackward, runTranspose] = [call('rmsNormBackward'), call('transpose')];
+  const [runSilu, runSiluBackward, runSoftmaxBackward] = [call('silu'), call('siluBackward'), call('softmaxBackward')];
+  return {
+    gemm(p) {
+      const { m, n, k } = p;
+      const [c, cRow, a, aRow] = [p.c * 4, p.cRow * 4, p.a * 4, p.aRow * 4];
+      runGemm(c, cRow, a, aRow, p.aColumn * 4, p.b * 4, p.bRow * 4, m, n, k, p.accumulate ? 1 : 0);
+    },
+    transpose: (target, targetRow, source, sourceRow, rows, columns) =>
+      runTranspose(target * 4, targetRow * 4, source * 4, sourceRow * 4, rows, columns),
+    rmsNorm: (y, inverseRms, x, gain, rows, width) => runNorm(y * 4, inverseRms * 4, x * 4, gain * 4, rows, width),
+    rmsNormBackward: (p) =>
+      runNormBackward(p.dx * 4, p.dGain * 4, p.dy * 4, p.x * 4, p.inverseRms * 4, p.gain * 4, p.rows, p.width),
+    silu: (y, x, count) => runSilu(y * 4, x * 4, count),
+    siluBackward: (dx, x, count) => runSiluBackward(dx * 4, x * 4, count),
+    softmax: (p) => runSoftmax(p.x * 4, p.row * 4, p.rows, p.width, p.firstValid, p.validStep, p.scale, p.stats * 4),
+    softmaxBackward: (y, dy, row, rows, width, scale) => runSoftmaxBackward(y * 4, dy * 4, row * 4, rows, width, scale),
+  };
+}

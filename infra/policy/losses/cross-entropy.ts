@@ -1,0 +1,12 @@
+/**
+ * Negative log-likelihood: loss = -w l.
+ * Source: Tinker documentation, "Loss functions", cross_entropy.
+ */
+import type { Loss } from './loss.ts';
+
+export const crossEntropy: Loss = {
+  name: 'cross_entropy',
+  needs: ['weights'],
+  settings: {},
+  token: ({ logprob, weight }) => ({ loss: -weight * logprob, slope: -weight, clipped: false }),
+};

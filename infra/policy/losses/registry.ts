@@ -1,0 +1,46 @@
+/** The table of losses, and the check of a loss's settings. */
+import { LOSS_NAMES, type LossConfig, type LossName } from '../core.ts';
+import { PolicyError, refuse } from '../errors.ts';
+import { cispo } from './cispo.ts';
+import { crossEntropy } from './cross-entropy.ts';
+import { importanceSampling } from './importance-sampling.ts';
+import type { Loss } from './loss.ts';
+import { ppo } from './ppo.ts';
+
+export const LOSSES: Readonly<Record<LossName, Loss>> = {
+  cross_entropy: crossEntropy,
+  importance_sampling: importanceSampling,
+  ppo,
+  cispo,
+};
+
+export function findLoss(name: string): Loss {
+  const known = LOSS_NAMES.find((candidate) => candidate === name);
+  if (known === undefined) throw refuse('unknown-loss', 'lossName', `one of ${LOSS_NAMES.join(', ')}`, name);
+  return LOSSES[known];
+}
+
+/** Defaults filled in; a setting that this loss does not take is refused, since it would silently do nothing. */
+export function resolveLossConfig(loss: Loss, config: LossConfig): Required<LossConfig> {
+  for (const [key, value] of Object.entries(config)) {
+    if (!Object.hasOwn(loss.settings, key)) {
+      const takes = Object.keys(loss.settings).join(', ') || 'none';
+      throw refuse(
+        'invalid-loss-config',
+        `lossConfig.${key}`,
+        `a setting of ${loss.name} (${takes})`,
+        'an unknown one',
+      );
+    }
+    if (typeof value !== 'number' || !Number.isFinite(value) || value < 0) {
+      throw refuse('invalid-loss-config', `lossConfig.${key}`, 'a finite number, at least 0', value);
+    }
+  }
+  const resolved = { clip_low_threshold: 0, clip_high_threshold: 0, kl_coef: 0, ...loss.settings, ...config };
+  if (resolved.clip_low_threshold > resolved.clip_high_threshold) {
+    const got = `${resolved.clip_low_threshold} and ${resolved.clip_high_threshold}`;
+    const message = `lossConfig: expected clip_low_threshold <= clip_high_threshold (absolute ratios), got ${got}`;
+    throw new PolicyError('invalid-loss-config', message, { field: 'lossConfig.clip_low_threshold', got });
+  }
+  return resolved;
+}

@@ -1,0 +1,54 @@
+/** Writes a directory all or nothing: files under a temporary name beside it, fsync, rename. */
+import { randomBytes } from 'node:crypto';
+import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, renameSync, rmSync, writeSync } from 'node:fs';
+import { basename, dirname, join, resolve } from 'node:path';
+import { PolicyError } from '../errors.ts';
+
+export function writeDirectoryAtomically(dir: string, files: ReadonlyMap<string, Uint8Array>): number {
+  const target = resolve(dir);
+  refuseExisting(target);
+  const parent = dirname(target);
+  mkdirSync(parent, { recursive: true });
+  const temporary = join(parent, `.${basename(target)}.${randomBytes(6).toString('hex')}.tmp`);
+  mkdirSync(temporary);
+  let total = 0;
+  try {
+    for (const [name, bytes] of files) {
+      writeDurably(join(temporary, name), bytes);
+      total += bytes.length;
+    }
+    syncDirectory(temporary);
+    refuseExisting(target);
+    renameSync(temporary, target);
+  } catch (error) {
+    rmSync(temporary, { recursive: true, force: true });
+    throw error;
+  }
+  syncDirectory(parent);
+  return total;
+}
+
+function refuseExisting(target: string): void {
+  if (!existsSync(target)) return;
+  const message = `${target}: expected a directory that does not exist yet, got an existing one; save under another name`;
+  throw new PolicyError('checkpoint-exists', message, { field: target });
+}
+
+function writeDurably(path: string, bytes: Uint8Array): void {
+  const file = openSync(path, 'wx');
+  try {
+    for (let written = 0; written < bytes.length; ) written += writeSync(file, bytes, written);
+    fsyncSync(file);
+  } finally {
+    closeSync(file);
+  }
+}
+
+function syncDirectory(path: string): void {
+  const directory = openSync(path, 'r');
+  try {
+    fsyncSync(directory);
+  } finally {
+    closeSync(directory);
+  }
+}

@@ -1,0 +1,69 @@
+/** What travels between the core and its threads. */
+import type { KernelName, SampleEvent } from '../core.ts';
+import { PolicyError, type PolicyErrorCode, type PolicyErrorDetails } from '../errors.ts';
+import type { ModelConfig } from '../model/config.ts';
+
+export interface CallMessage {
+  readonly kind: 'call';
+  readonly id: number;
+  readonly method: string;
+  readonly args: readonly unknown[];
+}
+
+export type ReplyMessage =
+  | { readonly kind: 'result'; readonly id: number; readonly value: unknown }
+  | { readonly kind: 'error'; readonly id: number; readonly error: SentError };
+
+/** Sampled tokens of some decode steps, packed; `before` and `after` hold the rarer events of the same tickets. */
+export interface EventsMessage {
+  readonly kind: 'events';
+  readonly before: readonly TicketEvent[];
+  readonly version: string;
+  readonly tickets: readonly number[];
+  readonly tokenIds: readonly number[];
+  readonly logprobs: readonly number[];
+  readonly after: readonly TicketEvent[];
+}
+
+export interface TicketEvent {
+  readonly ticket: number;
+  readonly event: SampleEvent;
+}
+
+export interface SamplerThreadData {
+  readonly kernel: KernelName;
+  readonly config: ModelConfig;
+  readonly contextLength: number;
+  readonly slots: number;
+  readonly weights: Float32Array;
+  readonly version: string;
+}
+
+export interface TrainerThreadData {
+  readonly kernel: KernelName;
+  readonly config: ModelConfig;
+  readonly contextLength: number;
+}
+
+/** A PolicyError as data; any other error is a bug, and keeps its stack for the log. */
+export interface SentError {
+  readonly code: PolicyErrorCode | undefined;
+  readonly message: string;
+  readonly details: PolicyErrorDetails;
+  readonly stack: string | undefined;
+}
+
+export function sendError(error: unknown): SentError {
+  if (error instanceof PolicyError) {
+    return { code: error.code, message: error.message, details: error.details, stack: undefined };
+  }
+  const { message, stack } = error instanceof Error ? error : new Error(String(error));
+  return { code: undefined, message, details: {}, stack };
+}
+
+export function receiveError({ code, message, details, stack }: SentError): Error {
+  if (code !== undefined) return new PolicyError(code, message, details);
+  const error = new Error(message);
+  if (stack !== undefined) error.stack = stack;
+  return error;
+}

@@ -1,0 +1,44 @@
+/** The sampler's thread: runs decode steps while there is work, and answers calls between two steps. */
+import { workerData } from 'node:worker_threads';
+import type { LoadWeightsOptions, PauseMode, SampleRequest } from '../core.ts';
+import { createSampler } from '../sampler/sampler.ts';
+import { createEventBatcher } from './event-batcher.ts';
+import type { SamplerThreadData } from './messages.ts';
+import { serveCalls } from './serve.ts';
+
+const sampler = createSampler(workerData as SamplerThreadData); // startThread passes exactly this
+let stepScheduled = false;
+
+// the other end, sampler-client.ts, passes these arguments
+const port = serveCalls(
+  {
+    submit: ([ticket, request]) => {
+      sampler.submit(request as SampleRequest, (event) => batcher.add(ticket as number, event));
+    },
+    abort: ([requestIds]) => sampler.abort(requestIds as readonly string[] | 'all'),
+    pause: ([mode]) => sampler.pause(mode as PauseMode),
+    resume: () => sampler.resume(),
+    loadWeights: ([path, version, options]) =>
+      sampler.loadWeights(path as string, version as string, options as LoadWeightsOptions | undefined),
+    setVersion: ([version]) => sampler.setVersion(version as string),
+    status: () => sampler.status(),
+  },
+  () => {
+    batcher.flush();
+    schedule();
+  },
+);
+const batcher = createEventBatcher((message) => port.postMessage(message));
+
+/** One step per turn of the event loop, so that calls get in between. */
+function schedule(): void {
+  if (stepScheduled || !sampler.ready()) return;
+  stepScheduled = true;
+  setImmediate(() => {
+    stepScheduled = false;
+    if (sampler.ready()) sampler.step();
+    if (sampler.ready()) batcher.flushIfDue();
+    else batcher.flush();
+    schedule();
+  });
+}

@@ -1,0 +1,93 @@
+import type { Count, Fate, Outcome } from '../../workflows/contracts/outcome.ts';
+import type { RolloutResult, Stage } from '../../workflows/contracts/rollout.ts';
+
+/** All that a report shows: plain numbers and texts, so that the page is a pure function of it. */
+export interface ReportData {
+  readonly run: RunFacts;
+  readonly steps: readonly StepFacts[];
+  readonly groups: Count<Fate>;
+  readonly rollouts: Count<Outcome>;
+  readonly stages: readonly StageTiming[];
+  readonly failures: readonly FailureCount[];
+  /** Mean reward on tasks that training never saw. */
+  readonly heldOut: HeldOut | null;
+  readonly story: Story | null;
+  readonly wallSeconds: number | null;
+}
+
+export interface RunFacts {
+  readonly id: string;
+  readonly key: string;
+  readonly tasks: string;
+  readonly agent: string;
+  readonly sandbox: string;
+  readonly stepsAsked: number;
+  readonly groupsPerStep: number;
+  readonly rolloutsPerGroup: number;
+  readonly maxStaleness: number;
+  readonly seed: number;
+}
+
+export interface StepFacts {
+  readonly step: number;
+  readonly meanReward: number | null;
+  /** Mean reward of each group that came up for this step, with what became of it. */
+  readonly groups: readonly GroupFacts[];
+  readonly staleness: number;
+  readonly rollouts: number;
+  readonly tokens: number;
+  readonly metrics: Readonly<Record<string, number>>;
+}
+
+export interface GroupFacts {
+  readonly index: number;
+  readonly task: string;
+  readonly fate: Fate;
+  readonly rewards: readonly number[];
+  readonly meanReward: number | null;
+}
+
+export interface HeldOut {
+  readonly before: number | null;
+  readonly after: number | null;
+  readonly tasks: number;
+}
+
+/** Seconds over all rollouts that went through the stage. */
+export interface StageTiming {
+  readonly stage: Stage;
+  readonly count: number;
+  readonly median: number;
+  readonly p90: number;
+  readonly max: number;
+}
+
+export interface FailureCount {
+  readonly type: string;
+  readonly stage: string | null;
+  readonly count: number;
+  readonly example: string;
+  readonly workflowId: string;
+}
+
+/** One rollout with what its blobs hold. Texts come from an agent: hostile. */
+export interface Story {
+  readonly result: RolloutResult;
+  readonly messages: readonly Message[];
+  readonly patch: string | null;
+  readonly testLog: string | null;
+}
+
+export interface Message {
+  readonly role: string;
+  readonly text: string;
+  /** Only on what the policy said. */
+  readonly turn: TurnFacts | null;
+}
+
+export interface TurnFacts {
+  readonly index: number;
+  readonly tokens: number;
+  readonly seconds: number;
+  readonly versions: readonly number[];
+}

@@ -1,0 +1,66 @@
+import type { StopReason } from '../../workflows/contracts/outcome.ts';
+import type { Verdict } from '../../workflows/contracts/verdict.ts';
+import type { Message, Story } from './data.ts';
+import { html, type Markup } from './markup.ts';
+
+const maxMessageChars = 6_000;
+const maxPatchLines = 400;
+const maxLogChars = 6_000;
+
+/** One rollout, turn by turn, with its diff and its verdict. Everything in it comes from an agent. */
+export function storySection({ result, messages, patch, testLog }: Story): Markup {
+  const total = Object.values(result.stageSeconds).reduce((sum, seconds) => sum + (seconds ?? 0), 0);
+  return html`<section id="rollout"><h2>One rollout, turn by turn</h2>
+    <p class="lead"><code>${result.workflowId}</code>: <b>${result.agent}</b> at <b>${result.task}</b>,
+    <span class="tag kind-${result.outcome}">${result.outcome}</span>${result.reward === null ? null : html` with reward <b>${result.reward}</b>`}, ${total.toFixed(1)} s in all${result.stop === null ? null : html`, the agent ${stopText(result.stop)}`}.</p>
+    ${result.failure === null ? null : html`<p class="warning">${result.failure.type} at ${result.failure.stage ?? 'start'}: ${result.failure.message}</p>`}
+    <div class="talk">${messages.map(message)}</div>
+    ${patch === null ? null : html`<h3>Diff</h3>${diff(patch)}`}
+    ${result.verdict === null ? null : verdict(result.verdict, testLog)}
+  </section>`;
+}
+
+function stopText(stop: StopReason): string {
+  if (stop === 'killed') return 'was killed';
+  return ['submitted', 'exited', 'crashed'].includes(stop) ? stop : `ended by ${stop}`;
+}
+
+function message({ role, text, turn }: Message): Markup {
+  const versions = turn === null ? [] : [...new Set(turn.versions)];
+  const facts =
+    turn === null
+      ? null
+      : html`<small>turn ${turn.index + 1} · ${turn.tokens} tokens · ${turn.seconds.toFixed(2)} s${versions.length === 0 ? null : ` · policy version ${versions.join(', ')}`}</small>`;
+  return html`<article class="${turn === null ? 'given' : 'said'}"><header><b>${role}</b>${facts}</header><pre>${shorten(text, maxMessageChars)}</pre></article>`;
+}
+
+function diff(patch: string): Markup {
+  if (patch.trim() === '') return html`<p>Nothing was changed.</p>`;
+  const lines = patch.trimEnd().split('\n');
+  const shown = lines.slice(0, maxPatchLines);
+  return html`<pre class="diff">${shown.map((line) => html`<span class="${lineKind(line)}">${line === '' ? ' ' : line}</span>`)}${
+    lines.length > shown.length ? html`<span class="meta">… ${lines.length - shown.length} more lines</span>` : null
+  }</pre>`;
+}
+
+function lineKind(line: string): 'file' | 'hunk' | 'added' | 'removed' | 'same' {
+  if (/^(diff |index |--- |\+\+\+ |new file|deleted file|similarity|rename )/.test(line)) return 'file';
+  if (line.startsWith('@@')) return 'hunk';
+  if (line.startsWith('+')) return 'added';
+  return line.startsWith('-') ? 'removed' : 'same';
+}
+
+function verdict({ kind, value, passed, failed, exitCode }: Verdict, log: string | null): Markup {
+  const tests = passed + failed === 0 ? null : html`, <b>${passed}</b> tests passed, <b>${failed}</b> failed`;
+  return html`<h3>Verdict</h3><p><span class="tag ${kind === 'graded' && value === 1 ? 'good' : 'bad'}">${kind}</span>${
+    value === null ? null : html` the tests wrote <b>${value}</b>`
+  }${tests}${exitCode === null ? null : html`, exit code ${exitCode}`}.</p>
+    ${log === null ? null : html`<details><summary>output of the tests</summary><pre>${shorten(log, maxLogChars)}</pre></details>`}`;
+}
+
+/** Keeps the beginning and the end, which say most. */
+function shorten(text: string, max: number): string {
+  if (text.length <= max) return text;
+  const half = Math.floor(max / 2);
+  return `${text.slice(0, half)}\n… ${text.length - 2 * half} characters left out …\n${text.slice(-half)}`;
+}

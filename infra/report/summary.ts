@@ -1,0 +1,51 @@
+import type { Count, Fate, Outcome } from '../../workflows/contracts/outcome.ts';
+import type { ReportData, StepFacts } from './data.ts';
+
+/** `summary.json`: what a run was worth, in numbers. */
+export interface Summary {
+  readonly run: string;
+  readonly runKey: string;
+  readonly seed: number;
+  readonly meanRewardFirstFifth: number | null;
+  readonly meanRewardLastFifth: number | null;
+  readonly heldOutBefore: number | null;
+  readonly heldOutAfter: number | null;
+  readonly steps: number;
+  readonly groups: number;
+  readonly rollouts: number;
+  readonly outcomes: Count<Outcome>;
+  readonly fates: Count<Fate>;
+  readonly tokensTrained: number;
+  readonly maxStaleness: number;
+  readonly wallSeconds: number | null;
+}
+
+export function summarise(data: ReportData): Summary {
+  const { run, steps, rollouts, groups, heldOut } = data;
+  const fifth = Math.max(1, Math.round(steps.length / 5));
+  return {
+    run: run.id,
+    runKey: run.key,
+    seed: run.seed,
+    meanRewardFirstFifth: meanReward(steps.slice(0, fifth)),
+    meanRewardLastFifth: meanReward(steps.slice(-fifth)),
+    heldOutBefore: heldOut?.before ?? null,
+    heldOutAfter: heldOut?.after ?? null,
+    steps: steps.length,
+    groups: sum(Object.values(groups)),
+    rollouts: sum(Object.values(rollouts)),
+    outcomes: rollouts,
+    fates: groups,
+    tokensTrained: sum(steps.map(({ tokens }) => tokens)),
+    maxStaleness: Math.max(0, ...steps.map(({ staleness }) => staleness)),
+    wallSeconds: data.wallSeconds,
+  };
+}
+
+/** Over steps, each counting the same; null when none of them has one. */
+function meanReward(steps: readonly StepFacts[]): number | null {
+  const rewards = steps.flatMap(({ meanReward: reward }) => reward ?? []);
+  return rewards.length === 0 ? null : sum(rewards) / rewards.length;
+}
+
+const sum = (values: readonly number[]): number => values.reduce((total, value) => total + value, 0);

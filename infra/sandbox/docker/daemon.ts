@@ -1,0 +1,89 @@
+/** The Docker daemon as a boundary: its errors become typed failures, with what it knows about a lost container as evidence. */
+import type Docker from 'dockerode';
+import { errorCode, type LossCause, SandboxFailure } from '../failure.ts';
+
+const unreachableCodes = new Set([
+  'ECONNREFUSED',
+  'ENOENT',
+  'EACCES',
+  'ECONNRESET',
+  'EPIPE',
+  'ENOTFOUND',
+  'ETIMEDOUT',
+  'UND_ERR_SOCKET',
+]);
+const eventsSinceSec = 24 * 3_600;
+
+/** The HTTP status of a daemon's answer. */
+export function daemonStatus(error: unknown): number | undefined {
+  if (!(error instanceof Error) || !('statusCode' in error)) return undefined;
+  return typeof error.statusCode === 'number' ? error.statusCode : undefined;
+}
+
+/** Runs one call of the daemon; a daemon that does not answer is `SandboxUnavailable`. */
+export async function callDaemon<T>(call: () => Promise<T>): Promise<T> {
+  try {
+    return await call();
+  } catch (cause) {
+    throw unavailable(cause) ?? fullDisk(cause) ?? cause;
+  }
+}
+
+function unavailable(cause: unknown): SandboxFailure | undefined {
+  const code = errorCode(cause);
+  const hungUp =
+    cause instanceof Error && /socket hang up|aborted/.test(cause.message) && daemonStatus(cause) === undefined;
+  if (!hungUp && (code === undefined || !unreachableCodes.has(code))) return undefined;
+  const text =
+    'expected the Docker daemon to answer, got no connection; check `docker info` and the permission on its socket';
+  return new SandboxFailure('SandboxUnavailable', text, { cause, ...(code ? { evidence: code } : {}) });
+}
+
+function fullDisk(cause: unknown): SandboxFailure | undefined {
+  if (!(cause instanceof Error) || !/no space left on device/i.test(cause.message)) return undefined;
+  const text = "expected room on the Docker host's disk, got none; free some";
+  return new SandboxFailure('DiskFull', text, { cause, evidence: cause.message });
+}
+
+/** Why a container that should run does not, or undefined if it does run. */
+export async function explainLoss(docker: Docker, name: string, id: string): Promise<SandboxFailure | undefined> {
+  const state = await callDaemon(() => docker.getContainer(id).inspect()).then(
+    (info) => info.State,
+    (error: unknown) => {
+      if (daemonStatus(error) === 404) return undefined;
+      throw error;
+    },
+  );
+  if (state?.Running && !state.Paused) return undefined;
+  const events = await containerEvents(docker, id);
+  const seen = events.length > 0 ? `events: ${events.join(', ')}` : 'no events known';
+  const now = state
+    ? `${state.Status}, exit code ${state.ExitCode}, OOM ${state.OOMKilled} at ${state.FinishedAt}`
+    : 'no such container';
+  const text = `expected the container of sandbox ${name} to run, got: ${now}; it can't be continued, start a new attempt`;
+  return new SandboxFailure('SandboxLost', text, { evidence: seen, loss: lossCause(state !== undefined, events) });
+}
+
+function lossCause(exists: boolean, events: readonly string[]): LossCause {
+  const killed = events.some((event) => /^(kill|stop|restart|pause)\b/.test(event));
+  if (killed) return exists ? 'killed-outside' : 'removed';
+  if (!exists) return 'removed';
+  return events.some((event) => event.startsWith('die')) ? 'ended-inside' : 'unknown';
+}
+
+/** The daemon keeps its last events in memory: enough to tell a kill from outside from an end inside. */
+async function containerEvents(docker: Docker, id: string): Promise<readonly string[]> {
+  // Whole seconds: the next one, so that what has just happened is among them. The answer ends then.
+  const until = Math.ceil(Date.now() / 1_000);
+  const filters = { container: [id], event: ['kill', 'die', 'oom', 'stop', 'restart', 'pause', 'destroy'] };
+  const stream = await callDaemon(() => docker.getEvents({ since: until - eventsSinceSec, until, filters }));
+  let text = '';
+  for await (const chunk of stream) text += String(chunk);
+  return text.split('\n').filter(Boolean).map(describeEvent);
+}
+
+function describeEvent(line: string): string {
+  const event: { Action?: string; Actor?: { Attributes?: Record<string, string> } } = JSON.parse(line);
+  const { signal, exitCode } = event.Actor?.Attributes ?? {};
+  return [event.Action, signal && `signal ${signal}`, exitCode && `exit code ${exitCode}`].filter(Boolean).join(' ');
+}

@@ -1,0 +1,71 @@
+/** One exec in a container: its streams while it runs, its exit code after. */
+import { Writable } from 'node:stream';
+import type Docker from 'dockerode';
+import { callDaemon } from './daemon.ts';
+
+export interface ExecOptions {
+  readonly uid: number;
+  readonly argv: readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
+  readonly stdin?: Uint8Array;
+  readonly onStdout: (chunk: Buffer) => void;
+  readonly onStderr: (chunk: Buffer) => void;
+}
+
+/** Resolves with the exit code when the command has ended and its output was delivered; an abort only stops listening. */
+export async function runExec(container: Docker.Container, options: ExecOptions, signal: AbortSignal): Promise<number> {
+  signal.throwIfAborted();
+  const withInput = options.stdin !== undefined;
+  const exec = await callDaemon(() =>
+    container.exec({ ...execRequest(options), AttachStdin: withInput, AttachStdout: true, AttachStderr: true }),
+  );
+  const stream = await callDaemon(() => exec.start({ hijack: withInput, stdin: withInput }));
+  container.modem.demuxStream(stream, sink(options.onStdout), sink(options.onStderr));
+  const stop = (): void => void stream.destroy(signal.reason);
+  signal.addEventListener('abort', stop);
+  try {
+    await callDaemon(
+      () =>
+        new Promise<void>((resolve, reject) => {
+          stream.on('end', resolve);
+          stream.on('close', resolve);
+          stream.on('error', reject);
+          if (withInput) stream.end(options.stdin);
+        }),
+    );
+  } finally {
+    signal.removeEventListener('abort', stop);
+    stream.destroy();
+  }
+  signal.throwIfAborted();
+  const { ExitCode } = await callDaemon(() => exec.inspect());
+  return ExitCode ?? 137;
+}
+
+/** Starts a command that nobody listens to; the daemon answers once it runs. */
+export async function runDetached(
+  container: Docker.Container,
+  options: Pick<ExecOptions, 'uid' | 'argv' | 'env'>,
+): Promise<void> {
+  const exec = await callDaemon(() => container.exec(execRequest(options)));
+  const answer = await callDaemon(() => exec.start({ Detach: true }));
+  answer.destroy();
+}
+
+function execRequest({ uid, argv, env = {} }: Pick<ExecOptions, 'uid' | 'argv' | 'env'>): Docker.ExecCreateOptions {
+  return {
+    Cmd: [...argv],
+    User: `${uid}:${uid}`,
+    WorkingDir: '/',
+    Env: Object.entries(env).map(([name, value]) => `${name}=${value}`),
+  };
+}
+
+function sink(take: (chunk: Buffer) => void): Writable {
+  return new Writable({
+    write(chunk: Buffer, _encoding, done) {
+      take(chunk);
+      done();
+    },
+  });
+}

@@ -1,0 +1,71 @@
+/** Files into and out of a container, by tar and cat through exec, with the rights of the account they belong to. */
+import { pack } from 'tar-stream';
+import { type FileRefusal, FileRefused, SandboxFailure } from '../failure.ts';
+import { collect } from '../files.ts';
+import type { Account } from '../sandbox.ts';
+import { callDaemon } from './daemon.ts';
+import type { Inside } from './inside.ts';
+import * as scripts from './scripts.ts';
+
+export interface PutTree {
+  readonly tar: Buffer;
+  readonly at: string;
+  readonly owner: Account;
+  readonly uid: number;
+}
+
+const cannotMake = 95;
+
+export async function putTree(inside: Inside, put: PutTree, signal: AbortSignal): Promise<void> {
+  requireAbsolute(put.at);
+  const unpack = () => inside.run({ role: put.owner, text: scripts.unpack, args: [put.at], stdin: put.tar }, signal);
+  let { exitCode, stderr } = await unpack();
+  if (exitCode === cannotMake) {
+    await makeDirectory(inside, put);
+    ({ exitCode, stderr } = await unpack());
+  }
+  if (exitCode === 0) return;
+  const evidence = `exit code ${exitCode}: ${String(stderr).trim().slice(0, 500)}`;
+  if (/no space left|file size limit|quota/i.test(evidence)) {
+    throw new SandboxFailure('DiskFull', `expected room for files at ${put.at}, got none`, { evidence });
+  }
+  throw new FileRefused('outside', put.at, `expected to write files at ${put.at} as ${put.owner}, got ${evidence}`);
+}
+
+/** Only the daemon may make a directory that belongs to someone else: nobody inside has the capability. */
+async function makeDirectory(inside: Inside, { at, uid }: PutTree): Promise<void> {
+  const tar = pack();
+  const packed = collect(tar);
+  tar.entry({ name: `${at.slice(1)}/`, type: 'directory', mode: 0o755, uid, gid: uid });
+  tar.finalize();
+  const archive = await packed;
+  await callDaemon(() => inside.container.putArchive(archive, { path: '/' }));
+}
+
+const refusals: Readonly<Record<number, readonly [FileRefusal, string]>> = {
+  90: ['missing', 'a file, got none'],
+  91: ['not-a-file', 'a regular file, got another kind'],
+  92: ['outside', 'no symlink on the way, got one'],
+  93: ['too-large', 'a smaller file'],
+};
+const notReadable = 94;
+
+export async function readInside(inside: Inside, path: string, maxBytes: number, signal: AbortSignal): Promise<Buffer> {
+  requireAbsolute(path);
+  const read = (role: Account) =>
+    inside.run({ role, text: scripts.readFile, args: [path, String(maxBytes)], maxOutputBytes: maxBytes }, signal);
+  let result = await read('grader');
+  // Without capabilities, root can't read what the agent closed.
+  if (result.exitCode === notReadable) result = await read('agent');
+  const { exitCode, stdout, stderr, truncated } = result;
+  const [reason, text] = truncated ? (refusals[93] ?? []) : (refusals[exitCode] ?? []);
+  if (reason) throw new FileRefused(reason, path, `expected at ${path} ${text} (at most ${maxBytes} bytes)`);
+  if (exitCode === 0) return stdout;
+  const got = `exit code ${exitCode} ${String(stderr).trim().slice(0, 200)}`;
+  throw new FileRefused('missing', path, `expected a readable file at ${path}, got ${got}`);
+}
+
+function requireAbsolute(path: string): void {
+  if (path.startsWith('/') && !path.split('/').includes('..') && !path.includes('\0')) return;
+  throw new FileRefused('outside', path, `expected an absolute path without "..", got ${JSON.stringify(path)}`);
+}

@@ -1,0 +1,74 @@
+/** What must be known of an image before its container starts. */
+import type { Readable } from 'node:stream';
+import type Docker from 'dockerode';
+import { unpackTree } from '../files.ts';
+import { callDaemon, daemonStatus } from './daemon.ts';
+
+export interface ImageFacts {
+  /** `etc/passwd` and `etc/group` as the image has them. */
+  readonly accountFiles: ReadonlyMap<string, string>;
+  readonly hasWorkdir: boolean;
+}
+
+const accountFileLimits = { maxFiles: 1, maxBytes: 2 ** 20 };
+
+export interface ImageReader {
+  /** The facts of the image with this id, by way of a container made from it. */
+  get(container: Docker.Container, image: string, workdir: string): Promise<ImageFacts>;
+}
+
+/** Images never change under their id: what was read once holds. */
+export function createImageReader(): ImageReader {
+  const known = new Map<string, Promise<ImageFacts>>();
+  return {
+    get: (container, image, workdir) => {
+      const key = `${image} ${workdir}`;
+      const facts = known.get(key) ?? readImage(container, workdir);
+      known.set(key, facts);
+      facts.catch(() => known.delete(key));
+      return facts;
+    },
+  };
+}
+
+async function readImage(container: Docker.Container, workdir: string): Promise<ImageFacts> {
+  const [passwd, group, hasWorkdir] = await Promise.all([
+    readText(container, 'etc/passwd'),
+    readText(container, 'etc/group'),
+    exists(container, workdir),
+  ]);
+  return {
+    accountFiles: new Map([
+      ['etc/passwd', passwd],
+      ['etc/group', group],
+    ]),
+    hasWorkdir,
+  };
+}
+
+export async function exists(container: Docker.Container, path: string): Promise<boolean> {
+  const look = async (): Promise<boolean> => {
+    const answer: Readable = await container.infoArchive({ path });
+    answer.destroy();
+    return true;
+  };
+  return orIfMissing(look, false);
+}
+
+async function readText(container: Docker.Container, path: string): Promise<string> {
+  const archive = await orIfMissing<NodeJS.ReadableStream | undefined>(
+    () => container.getArchive({ path: `/${path}` }),
+    undefined,
+  );
+  if (!archive) return '';
+  const tree = await unpackTree(archive as Readable, accountFileLimits);
+  const text = [...tree.values()].map(({ bytes }) => Buffer.from(bytes).toString('utf8')).join('');
+  return text === '' || text.endsWith('\n') ? text : `${text}\n`;
+}
+
+async function orIfMissing<T>(call: () => Promise<T>, missing: T): Promise<T> {
+  return callDaemon(call).catch((error: unknown) => {
+    if (daemonStatus(error) === 404) return missing;
+    throw error;
+  });
+}

@@ -1,0 +1,185 @@
+/** One container as a sandbox. */
+import { randomUUID } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
+import type Docker from 'dockerode';
+import { exitStatus } from '../exit.ts';
+import { packTree } from '../files.ts';
+import { requireKey } from '../names.ts';
+import type {
+  Account,
+  ExecRequest,
+  ExecResult,
+  LimitHit,
+  LogPart,
+  LogRange,
+  ProcessStatus,
+  PutFiles,
+  Sandbox,
+  SandboxLabels,
+  StartRequest,
+  StartResult,
+} from '../sandbox.ts';
+import { endUid } from './ending.ts';
+import { putTree, readInside } from './files.ts';
+import { Inside } from './inside.ts';
+import type { KeptSpec } from './labels.ts';
+import { blockBytes, createProcesses, markOf, type Processes, type Recorders } from './processes.ts';
+import * as scripts from './scripts.ts';
+import { homeOf, uidOf } from './uids.ts';
+
+const megabyte = 2 ** 20;
+const firstLookMs = 1_000;
+const lookEveryMs = 2_000;
+/** A look at the disk may take at most this share of the time between two. */
+const lookShare = 20;
+/** A foreground command whose caller died ends this much after its timeout. */
+const orphanGraceSec = 5;
+const never = new AbortController().signal;
+
+export interface DockerPlace {
+  readonly docker: Docker;
+  readonly id: string;
+  readonly name: string;
+  readonly labels: SandboxLabels;
+  readonly spec: KeptSpec;
+  readonly recorders: Recorders;
+}
+
+export class DockerSandbox implements Sandbox {
+  readonly kind = 'docker';
+  readonly name: string;
+  readonly labels: SandboxLabels;
+  readonly #place: DockerPlace;
+  readonly #inside: Inside;
+  readonly #processes: Processes;
+
+  constructor(place: DockerPlace) {
+    this.name = place.name;
+    this.labels = place.labels;
+    this.#place = place;
+    this.#inside = new Inside(place.docker, place.name, place.id);
+    this.#processes = createProcesses(this.#inside, place.spec, place.recorders, place.id);
+  }
+
+  async putFiles({ tree, at, owner }: PutFiles, signal: AbortSignal): Promise<void> {
+    const uid = uidOf(this.name, owner);
+    await putTree(this.#inside, { tar: await packTree(tree, { uid, gid: uid }), at, owner, uid }, signal);
+  }
+
+  readFile(path: string, maxBytes: number, signal: AbortSignal): Promise<Buffer> {
+    return readInside(this.#inside, path, maxBytes, signal);
+  }
+
+  async exec(request: ExecRequest, signal: AbortSignal): Promise<ExecResult> {
+    signal.throwIfAborted();
+    const { account, argv, env, timeoutMs, maxOutputBytes, stdin } = request;
+    const { pids, diskMb, workdir } = this.#place.spec;
+    const key = `exec-${randomUUID()}`;
+    const mark = markOf(key);
+    const seconds = String(Math.ceil(timeoutMs / 1_000) + orphanGraceSec);
+    const blocks = String((diskMb * megabyte) / blockBytes);
+    const script = {
+      role: account,
+      text: scripts.foreground,
+      args: [String(pids), blocks, seconds, request.cwd ?? workdir, ...argv],
+      env: { HOME: homeOf(account), LANG: 'C.UTF-8', ...env, TEMPER_PROCESS: key },
+      maxOutputBytes,
+      ...(stdin ? { stdin } : {}),
+    };
+    const over = new AbortController();
+    let timedOut = false;
+    const end = (): Promise<void> => this.#endMarked(account, mark);
+    const timer = delay(timeoutMs, undefined, { signal: AbortSignal.any([over.signal, signal]) }).then(
+      () => {
+        timedOut = true;
+        return end();
+      },
+      () => (signal.aborted ? end() : undefined),
+    );
+    try {
+      const { exitCode, stdout, stderr, truncated } = await this.#inside.run(script, never);
+      signal.throwIfAborted();
+      const { limit: _limit, ...status } = exitStatus({ exitCode });
+      return { ...status, timedOut, stdout, stderr, truncated };
+    } finally {
+      over.abort();
+      await timer;
+    }
+  }
+
+  start(request: StartRequest, signal: AbortSignal): Promise<StartResult> {
+    requireKey(request.key);
+    const putFiles = async (): Promise<void> => {
+      for (const files of request.files ?? []) await this.putFiles(files, signal);
+    };
+    return this.#processes.start(request, putFiles, signal);
+  }
+
+  status(key: string): Promise<ProcessStatus> {
+    return this.#processes.status(requireKey(key), never);
+  }
+
+  async wait(key: string, options: { readonly timeoutMs: number }, signal: AbortSignal): Promise<ProcessStatus> {
+    requireKey(key);
+    const stop = new AbortController();
+    const either = AbortSignal.any([stop.signal, signal]);
+    const limits = this.#enforceLimits(key, either);
+    limits.catch(() => undefined);
+    const deadline = delay(options.timeoutMs, 'late' as const, { signal: either });
+    deadline.catch(() => undefined);
+    try {
+      for (;;) {
+        const status = await Promise.race([this.#processes.watch(key, either), deadline, limits]);
+        if (status === 'late') return await this.status(key);
+        if (status.state !== 'running') return status;
+      }
+    } catch (error) {
+      signal.throwIfAborted();
+      throw error;
+    } finally {
+      stop.abort();
+    }
+  }
+
+  readLog(key: string, range: LogRange): Promise<LogPart> {
+    return this.#processes.readLog(requireKey(key), range, never);
+  }
+
+  async kill(key: string): Promise<void> {
+    const mark = markOf(requireKey(key));
+    await Promise.all([this.#endMarked('agent', mark), this.#endMarked('grader', mark)]);
+    await this.#processes.watch(key, never);
+  }
+
+  async killAgentProcesses(): Promise<void> {
+    await endUid(this.#inside, uidOf(this.name, 'agent'));
+  }
+
+  async diskUsage(): Promise<{ readonly usedMb: number; readonly limitMb: number }> {
+    return { usedMb: (await this.#inside.layerBytes()) / megabyte, limitMb: this.#place.spec.diskMb };
+  }
+
+  async #endMarked(account: Account, mark: string): Promise<void> {
+    const script = { role: account, text: scripts.killMarked, args: [mark] } as const;
+    const { exitCode } = await this.#inside.run(script, never);
+    if (exitCode !== 0) await endUid(this.#inside, uidOf(this.name, account));
+  }
+
+  /** Docker here knows no disk quota: the container's layer is measured, and what outgrows it is ended. Never resolves. */
+  async #enforceLimits(key: string, signal: AbortSignal): Promise<never> {
+    let pauseMs = firstLookMs;
+    for (;;) {
+      await delay(pauseMs, undefined, { signal });
+      const startMs = Date.now();
+      const { usedMb, limitMb } = await this.diskUsage();
+      if (usedMb > limitMb) await this.#endOver(key, 'disk');
+      pauseMs = Math.max(lookEveryMs, (Date.now() - startMs) * lookShare);
+    }
+  }
+
+  async #endOver(key: string, limit: LimitHit): Promise<void> {
+    await this.#inside.run({ role: 'keeper', text: scripts.noteLimit, args: [key, limit] }, never);
+    await this.killAgentProcesses();
+    await this.#endMarked('grader', markOf(key));
+  }
+}

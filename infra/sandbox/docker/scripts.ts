@@ -1,0 +1,117 @@
+/**
+ * The shell that runs inside containers: POSIX sh and what every Debian, Alpine or Fedora image has beside it.
+ *
+ * A detached process is two commands. The recorder runs as the keeper, owns the claim, the log and the result, and learns
+ * the end through a FIFO; the command runs as its account and holds nothing but the write ends of FIFOs.
+ */
+
+/** Where the keeper's files are: a tmpfs of its own, a mount point that not even the image's root can move. */
+export const keeperDirectory = '/.temper';
+
+/** Limits of one command: $1 processes of its uid, $2 largest file in blocks of 512 bytes. Shells differ in -u and -p. */
+const limit = `
+limit() { ulimit -u "$1" 2>/dev/null || ulimit -p "$1" 2>/dev/null; ulimit -f "$2"; ulimit -c 0; }
+`;
+
+/** $1 key, $2 token, $3 log cap in blocks, $4 process limit. Prints `claimed` or `already-started`, then `live`, then the result. */
+export const recorder = `
+trap '' PIPE HUP
+d=${keeperDirectory}/$1 token=$2 blocks=$3 most=$4
+count() { for f in "$@"; do [ -r "$f" ] || continue; while read -r k v; do [ "$k" = "$name" ] && { echo "$v"; return; }; done <"$f"; done; echo 0; }
+oom() { name=oom_kill; count /sys/fs/cgroup/memory.events /sys/fs/cgroup/memory/memory.oom_control; }
+peak() { for f in /sys/fs/cgroup/pids.peak /sys/fs/cgroup/pids/pids.peak; do [ -r "$f" ] && { cat "$f"; return; }; done; echo 0; }
+mkdir -m 711 "$d" 2>/dev/null || { [ -d "$d" ] || exit 1; echo already-started; exit 0; }
+echo $$ >"$d/pid"
+mkfifo -m 622 "$d/out.$token" "$d/end.$token" || exit 1
+before=$(oom)
+echo claimed
+{ ( ulimit -f "$blocks"; exec cat >"$d/log" ) || cat >/dev/null; } <"$d/out.$token" &
+cat=$!
+exec 4<"$d/end.$token"
+: >"$d/live"; echo live
+read -r code <&4 || code=137
+n=0; while kill -0 $cat 2>/dev/null && [ $n -lt 40 ]; do n=$((n+1)); sleep 0.005; done
+hit=
+[ "$(peak)" -ge "$most" ] && hit=pids
+[ "$(oom)" -gt "$before" ] && hit=memory
+[ -r "$d/limit" ] && read -r hit <"$d/limit"
+echo "$code $hit" >"$d/exit.new"; mv "$d/exit.new" "$d/exit"
+rm -f "$d/out.$token" "$d/end.$token"
+echo "exited $code $hit"
+`;
+
+/** $1 key, $2 token, $3 $4 limits, $5 working directory, the rest: the command. */
+export const detached = `${limit}
+exec 3>"${keeperDirectory}/$1/end.$2" || exit 1
+exec </dev/null >"${keeperDirectory}/$1/out.$2" 2>&1
+limit "$3" "$4"; cd "$5" || { echo 126 >&3; exit; }; shift 5
+"$@" 3>&-
+echo $? >&3
+`;
+
+/** $1 $2 limits, $3 seconds after which the command ends even if its caller is dead, $4 working directory, the rest: the command. */
+export const foreground = `${limit}
+limit "$1" "$2"; seconds=$3; cd "$4" || exit 126; shift 4
+if command -v timeout >/dev/null; then exec timeout -s KILL "$seconds" "$@"; fi
+exec "$@"
+`;
+
+/** $1 key. One line: the state, then its details. */
+export const status = `
+d=${keeperDirectory}/$1
+look() { [ -r "$d/exit" ] && { read -r line <"$d/exit"; echo "exited $line"; exit; }; }
+[ -d "$d" ] || { echo absent; exit; }
+look
+[ -r "$d/pid" ] && read -r pid <"$d/pid" && kill -0 "$pid" 2>/dev/null && [ -e "$d/live" ] && { echo running; exit; }
+look
+[ -e "$d/live" ] && echo unknown its recorder is gone without a result || echo unknown claimed, never started
+`;
+
+/** As \`status\`, but not before the process has ended or $2 seconds have passed. */
+export const watchStatus = `
+n=0; most=$(($2 * 4))
+while [ $n -lt $most ] && [ -e "${keeperDirectory}/$1/live" ] && [ ! -e "${keeperDirectory}/$1/exit" ] && kill -0 "$(cat "${keeperDirectory}/$1/pid")" 2>/dev/null; do n=$((n+1)); sleep 0.25; done
+${status}`;
+
+/** $1 key, $2 the limit. The first reason stays. */
+export const noteLimit = `d=${keeperDirectory}/$1; [ -d "$d" ] && { [ -e "$d/limit" ] || echo "$2" >"$d/limit"; }`;
+
+/** $1 key, $2 first byte counted from 1, $3 most bytes. The log's size goes to stderr. */
+export const readLog = `
+log=${keeperDirectory}/$1/log; [ -r "$log" ] || { echo 0 >&2; exit 0; }
+wc -c <"$log" >&2; tail -c "+$2" "$log" | head -c "$3"
+`;
+
+/** $1 path, $2 most bytes. Exit codes 90 to 94 say why not. */
+export const readFile = `
+real=$(readlink -f -- "$1") || exit 94
+[ "$real" = "$1" ] || exit 92
+[ -e "$1" ] || { [ -r "$(dirname "$1")" ] && exit 90; exit 94; }
+[ -f "$1" ] || exit 91
+[ -r "$1" ] || exit 94
+[ "$(wc -c <"$1")" -le "$2" ] || exit 93
+exec cat -- "$1"
+`;
+
+/** $1 directory; a tar on stdin. Exit code 95: the directory can't be made by this account. */
+export const unpack = `mkdir -p -- "$1" 2>/dev/null && [ -w "$1" ] || exit 95; exec tar -x -p -o -f - -C "$1"`;
+
+/** $1 an environment entry. Ends every process of this uid that has it, until a look finds none. */
+export const killMarked = `
+n=0
+while [ $n -lt 50 ]; do
+  n=$((n+1)); found=
+  for p in /proc/[0-9]*; do
+    tr '\\0' '\\n' <"$p/environ" 2>/dev/null | grep -qxF "$1" && { kill -9 "\${p#/proc/}" 2>/dev/null && found=1; }
+  done
+  [ -n "$found" ] || exit 0
+done
+exit 1
+`;
+
+/** Ends every process of this uid but itself. The kernel does it under one lock: a fork bomb can't outrun it. */
+export const killAll = 'kill -9 -1 2>/dev/null; exit 0';
+
+/** $1 working directory of the image, $2 an empty directory of this account: copies what this account doesn't own. */
+export const adoptCopy = `[ -O "$1" ] && exit 3; cp -a --no-preserve=ownership "$1/." "$2/" 2>/dev/null || cp -R -P -p "$1/." "$2/"`;
+export const adoptSwap = `rm -rf "$1" && mv "$2" "$1"`;

@@ -1,0 +1,19 @@
+/** What an exit code says: shells and container engines report the end by signal n as 128 + n. */
+import { constants } from 'node:os';
+import type { LimitHit } from './sandbox.ts';
+
+export interface ExitRecord {
+  readonly exitCode: number;
+  readonly signal?: string;
+  readonly limit?: LimitHit;
+}
+
+const signalNames = new Map<number, string>(Object.entries(constants.signals).map(([name, number]) => [number, name]));
+
+/** Adds the signal's name, and the disk limit where the kernel itself says that a file grew beyond it. */
+export function exitStatus(record: ExitRecord): ExitRecord {
+  const signal = signalNames.get(record.exitCode - 128);
+  if (signal === undefined) return record;
+  const limit = record.limit ?? (signal === 'SIGXFSZ' ? 'disk' : undefined);
+  return { ...record, signal, ...(limit === undefined ? {} : { limit }) };
+}

@@ -1,0 +1,122 @@
+/**
+ * A file tree that travels into or out of a sandbox: relative POSIX paths, regular files only.
+ *
+ * Guarantees: a name that is absolute or climbs with `..`, a link and a device never become an entry.
+ */
+import type { Readable } from 'node:stream';
+import { extract, type Header, pack } from 'tar-stream';
+import { FileRefused } from './failure.ts';
+
+export interface FileEntry {
+  /** Permission bits, e.g. 0o755. */
+  readonly mode: number;
+  readonly bytes: Uint8Array;
+}
+
+/** Keys are relative POSIX paths without `.` or `..` segments. */
+export type FileTree = ReadonlyMap<string, FileEntry>;
+
+export interface UnpackLimits {
+  readonly maxFiles: number;
+  readonly maxBytes: number;
+}
+
+/** Who a packed tree belongs to; a tar always names an owner. */
+export interface TarOwner {
+  readonly uid: number;
+  readonly gid: number;
+}
+
+/** The part of a readable that both node's and tar-stream's streams have. */
+export interface ByteSource {
+  on(event: 'data', listener: (chunk: unknown) => void): unknown;
+  on(event: 'end' | 'close', listener: () => void): unknown;
+  on(event: 'error', listener: (error: unknown) => void): unknown;
+}
+
+const plainTypes = new Set<Header['type']>(['directory', 'file', 'contiguous-file']);
+
+/** The path's segments; throws `FileRefused` unless it is relative and stays in its tree. */
+export function relativeSegments(path: string): readonly string[] {
+  const segments = path.split('/').filter((segment) => segment !== '' && segment !== '.');
+  if (path.startsWith('/') || path.includes('\0') || segments.includes('..') || segments.length === 0) {
+    const text = `expected a relative path that stays in its tree, got ${JSON.stringify(path)}`;
+    throw new FileRefused('outside', path, text);
+  }
+  return segments;
+}
+
+/** Packs a tree, with the directories that its files need, into one tar. */
+export async function packTree(tree: FileTree, owner: TarOwner): Promise<Buffer> {
+  const tar = pack();
+  const packed = collect(tar);
+  const made = new Set<string>();
+  for (const [path, entry] of tree) {
+    const segments = relativeSegments(path);
+    for (let depth = 1; depth < segments.length; depth++) {
+      const directory = segments.slice(0, depth).join('/');
+      if (made.has(directory)) continue;
+      made.add(directory);
+      tar.entry({ name: `${directory}/`, type: 'directory', mode: 0o755, ...owner });
+    }
+    tar.entry({ name: segments.join('/'), mode: entry.mode & 0o7777, ...owner }, Buffer.from(entry.bytes));
+  }
+  tar.finalize();
+  return packed;
+}
+
+/** Reads a tar that nobody vouches for; a link or a device in it is refused, not skipped. */
+export function unpackTree(source: Readable, limits: UnpackLimits): Promise<FileTree> {
+  const tree = new Map<string, FileEntry>();
+  let bytesSoFar = 0;
+  const admit = ({ name, type, size }: Header): void => {
+    if (!plainTypes.has(type)) {
+      throw new FileRefused('not-a-file', name, `expected files and directories in the tar, got a ${type}: ${name}`);
+    }
+    if (type !== 'directory') relativeSegments(name);
+    bytesSoFar += size;
+    if (bytesSoFar > limits.maxBytes || tree.size >= limits.maxFiles) {
+      const most = `${limits.maxFiles} files and ${limits.maxBytes} bytes`;
+      throw new FileRefused('too-large', name, `expected a tree of at most ${most}, got more at ${name}`);
+    }
+  };
+  const reader = extract();
+  reader.on('entry', (header, entry, next) => {
+    const read = async (): Promise<void> => {
+      const reading = collect(entry);
+      admit(header);
+      const bytes = await reading;
+      if (header.type === 'directory') return;
+      tree.set(relativeSegments(header.name).join('/'), { mode: header.mode & 0o777, bytes });
+    };
+    read().then(() => next(), next);
+  });
+  return new Promise((resolve, reject) => {
+    reader.on('finish', () => resolve(tree));
+    reader.on('error', (error: Error) => {
+      source.destroy();
+      reject(error);
+    });
+    reader.on('drain', () => source.resume());
+    source.on('error', (error) => reader.destroy(error));
+    source.on('end', () => reader.end(null));
+    source.on('data', (chunk: Buffer) => {
+      if (!reader.write(chunk)) source.pause();
+    });
+  });
+}
+
+/** All bytes of a stream. */
+export function collect(source: ByteSource): Promise<Buffer> {
+  const chunks: Uint8Array[] = [];
+  const collecting = new Promise<Buffer>((resolve, reject) => {
+    source.on('data', (chunk) => {
+      if (chunk instanceof Uint8Array) chunks.push(chunk);
+    });
+    source.on('end', () => resolve(Buffer.concat(chunks)));
+    source.on('error', reject);
+  });
+  // Whoever gives up on an entry destroys it; the reason then reaches the reader, and is no unhandled rejection here.
+  collecting.catch(() => undefined);
+  return collecting;
+}

@@ -1,0 +1,144 @@
+/**
+ * Files below a directory whose content is hostile, read and written from outside without following any symlink.
+ *
+ * Every step opens one name relative to the directory already held (`/proc/self/fd/N/name` with O_NOFOLLOW), so that
+ * nobody who renames or links inside meanwhile can lead us out. FIFOs don't block us and are refused.
+ */
+import {
+  closeSync,
+  constants,
+  fchmodSync,
+  fchownSync,
+  fstatSync,
+  mkdirSync,
+  openSync,
+  readSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { errorCode, FileRefused } from '../failure.ts';
+import { type FileEntry, relativeSegments } from '../files.ts';
+
+export interface Owner {
+  readonly uid: number;
+  readonly gid: number;
+}
+
+const directoryFlags = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW;
+const readFlags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
+const createFlags = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;
+
+const nameIn = (directory: number, name: string): string => `/proc/self/fd/${directory}/${name}`;
+
+/** Runs `use` with a descriptor of the directory; with an owner, missing directories are made for it. */
+export function withDirectory<T>(
+  root: string,
+  segments: readonly string[],
+  owner: Owner | undefined,
+  use: (directory: number) => T,
+): T {
+  let directory = openSync(root, directoryFlags);
+  try {
+    for (const name of segments) {
+      const next = openDirectory(directory, name, owner);
+      closeSync(directory);
+      directory = next;
+    }
+    return use(directory);
+  } finally {
+    closeSync(directory);
+  }
+}
+
+/** Reads one regular file of at most `maxBytes`. */
+export function readBeneath(root: string, path: string, maxBytes: number): Buffer {
+  const segments = relativeSegments(path);
+  return withDirectory(root, segments.slice(0, -1), undefined, (directory) => {
+    const file = attempt(path, () => openSync(nameIn(directory, segments.at(-1) ?? ''), readFlags));
+    try {
+      const { size } = requireRegular(file, path);
+      if (size > maxBytes) {
+        throw new FileRefused('too-large', path, `expected at most ${maxBytes} bytes in ${path}, got ${size}`);
+      }
+      return readUpTo(file, size);
+    } finally {
+      closeSync(file);
+    }
+  });
+}
+
+/** Writes one file in place of whatever file has that name. */
+export function writeBeneath(directory: number, path: string, entry: FileEntry, owner: Owner): void {
+  const segments = relativeSegments(path);
+  withDirectory(`/proc/self/fd/${directory}/.`, segments.slice(0, -1), owner, (parent) => {
+    const target = nameIn(parent, segments.at(-1) ?? '');
+    const file = attempt(path, () => {
+      rmSync(target, { force: true });
+      return openSync(target, createFlags, 0o600);
+    });
+    try {
+      writeFileSync(file, entry.bytes);
+      fchownSync(file, owner.uid, owner.gid);
+      fchmodSync(file, entry.mode & 0o7777);
+    } finally {
+      closeSync(file);
+    }
+  });
+}
+
+function openDirectory(parent: number, name: string, owner: Owner | undefined): number {
+  const path = nameIn(parent, name);
+  try {
+    return openSync(path, directoryFlags);
+  } catch (error) {
+    if (errorCode(error) !== 'ENOENT' || !owner) throw refusal(name, error);
+  }
+  attempt(name, () => mkdirSync(path, 0o755));
+  const made = attempt(name, () => openSync(path, directoryFlags));
+  fchownSync(made, owner.uid, owner.gid);
+  return made;
+}
+
+function requireRegular(file: number, path: string): { readonly size: number } {
+  const stat = fstatSync(file);
+  if (!stat.isFile()) throw new FileRefused('not-a-file', path, `expected a regular file at ${path}, got another kind`);
+  return stat;
+}
+
+function readUpTo(file: number, size: number): Buffer {
+  const bytes = Buffer.alloc(size);
+  let filled = 0;
+  while (filled < size) {
+    const got = readSync(file, bytes, filled, size - filled, filled);
+    if (got === 0) break;
+    filled += got;
+  }
+  return bytes.subarray(0, filled);
+}
+
+function attempt<T>(path: string, effect: () => T): T {
+  try {
+    return effect();
+  } catch (error) {
+    throw refusal(path, error);
+  }
+}
+
+/** What the tree's content brought about becomes a refusal; a failing host stays what it is. */
+function refusal(path: string, error: unknown): unknown {
+  const cause = { cause: error };
+  switch (errorCode(error)) {
+    case 'ENOENT':
+      return new FileRefused('missing', path, `expected a file at ${path}, got none`, cause);
+    case 'ELOOP':
+    case 'ENOTDIR':
+      return new FileRefused('outside', path, `expected no symlink on the way to ${path}, got one`, cause);
+    case 'EISDIR':
+    case 'ENXIO':
+    case 'EEXIST':
+    case 'ERR_FS_EISDIR':
+      return new FileRefused('not-a-file', path, `expected a regular file at ${path}, got another kind`, cause);
+    default:
+      return error;
+  }
+}

@@ -1,0 +1,74 @@
+/** The confinements a host may offer, strongest first; the first that passes a trial run is used. */
+import { spawnSync } from 'node:child_process';
+import { closeSync, mkdtempSync, openSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { runsAsRoot, trialAccounts } from './accounts.ts';
+import { createBubblewrap } from './bubblewrap.ts';
+import type { Confinement } from './confinement.ts';
+import { splitEnvironment } from './environment.ts';
+import { makeLayout, readPlace } from './layout.ts';
+import { createUnshare } from './unshare.ts';
+
+const factories: readonly ((root: string) => Confinement)[] = [createBubblewrap, createUnshare];
+
+/** Why each of them does not work here. */
+export interface NoConfinement {
+  readonly reasons: readonly string[];
+}
+
+/** `root`: where local sandboxes lie. */
+export function chooseConfinement(root: string, candidates = factories): Confinement | NoConfinement {
+  const reasons: string[] = [];
+  for (const create of candidates) {
+    try {
+      const confinement = create(root);
+      const reason = tryOut(confinement);
+      if (reason === undefined) return confinement;
+      reasons.push(`${confinement.name}: ${reason}`);
+    } catch (error) {
+      reasons.push(error instanceof Error ? error.message : String(error));
+    }
+  }
+  return { reasons };
+}
+
+/** An exit code that no failing set-up has by chance. */
+const trialCode = 42;
+const trialTimeoutMs = 10_000;
+const trialLimits = { cpus: 1, memoryMb: 256, diskMb: 16, pids: 4_096 };
+
+/** Runs a shell confined in a sandbox of its own; what went wrong, or undefined. */
+function tryOut(confinement: Confinement): string | undefined {
+  const directory = mkdtempSync(join(tmpdir(), 'temper-trial-'));
+  const labels = { stack: 'trial', run: '', rollout: '', epoch: 0, purpose: 'agent' as const, expiresAtMs: 0 };
+  const spec = { name: 'trial', image: '', labels, ...trialLimits, workdir: '/workspace', mounts: [] };
+  makeLayout(directory, { spec, accounts: trialAccounts(), createdAtMs: 0 });
+  const pidFile = openSync(join(directory, 'pid'), 'w');
+  try {
+    const { outer, inner } = splitEnvironment({}, '/');
+    const argv = ['/bin/sh', '-c', `cd /workspace && : >f && exit ${trialCode}`] as const;
+    const command = {
+      place: readPlace(directory),
+      account: 'agent',
+      argv: [...argv],
+      cwd: '/',
+      detached: false,
+    } as const;
+    const [program = '', ...args] = confinement.commandLine({ ...command, innerEnv: inner, path: outer.PATH ?? '' });
+    const ran = spawnSync(program, args, {
+      env: outer,
+      stdio: ['ignore', 'ignore', 'pipe', 'ignore', 'ignore', pidFile],
+      timeout: trialTimeoutMs,
+    });
+    if (ran.status === trialCode) return undefined;
+    return (
+      String(ran.stderr).trim() ||
+      ran.error?.message ||
+      `exit code ${ran.status} as uid ${runsAsRoot() ? 0 : 'of a user'}`
+    );
+  } finally {
+    closeSync(pidFile);
+    rmSync(directory, { recursive: true, force: true });
+  }
+}

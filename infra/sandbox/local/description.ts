@@ -1,0 +1,32 @@
+/** What local sandboxes protect on this host, and what they plainly do not. */
+import type { SandboxDescription } from '../sandbox.ts';
+import { runsAsRoot } from './accounts.ts';
+import { findHierarchy } from './control-group.ts';
+
+export function describeConfinement(
+  program: string,
+): Pick<SandboxDescription, 'summary' | 'protects' | 'doesNotProtect'> {
+  const asRoot = runsAsRoot();
+  return {
+    summary: asRoot
+      ? `${program}: namespaces and a real uid per sandbox`
+      : `${program}: user, pid, mount and network namespaces`,
+    protects: [
+      "the host's files, processes and network",
+      'other sandboxes',
+      'hidden tests, control files and logs, from the agent',
+      'the host from processes that would outlive their sandbox',
+    ],
+    doesNotProtect: [
+      'against kernel bugs: the kernel is shared',
+      'CPU: no share is enforced',
+      'disk at once: the total is watched about once a second, a single file is limited at once',
+      ...(findHierarchy()
+        ? []
+        : [
+            'memory and processes of a sandbox together: memory is watched about once a second, the kernel limits each process',
+          ]),
+      ...(asRoot ? [] : ['the files of hidden tests from the tested code: both run under one uid']),
+    ],
+  };
+}

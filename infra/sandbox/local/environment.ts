@@ -1,0 +1,21 @@
+/**
+ * The environment of a local command. Variables that make a loader run foreign code must not meet the stages that still
+ * run as root, so these few are set only after the drop, by `env`; all others never appear in an argv.
+ */
+const loaderNames = /^(LD_.*|GLIBC_TUNABLES|GCONV_PATH|LOCPATH|NLSPATH|BASH_ENV|ENV|.*[^A-Za-z0-9_].*)$/;
+const searchPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
+
+export interface SplitEnvironment {
+  readonly outer: Readonly<Record<string, string>>;
+  /** `NAME=value` arguments for `env`. */
+  readonly inner: readonly string[];
+}
+
+export function splitEnvironment(env: Readonly<Record<string, string>>, home: string): SplitEnvironment {
+  const all = Object.entries({ PATH: searchPath, HOME: home, LANG: 'C.UTF-8', ...env });
+  const isInner = ([name]: readonly [string, string]): boolean => loaderNames.test(name);
+  return {
+    outer: Object.fromEntries(all.filter((entry) => !isInner(entry))),
+    inner: all.filter(isInner).map(([name, value]) => `${name}=${value}`),
+  };
+}

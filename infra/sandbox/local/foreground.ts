@@ -1,0 +1,84 @@
+/** A short local command whose output its caller collects; it dies with its caller and at its timeout. */
+import { spawn } from 'node:child_process';
+import { closeSync, openSync, rmSync } from 'node:fs';
+import { constants } from 'node:os';
+import { exitStatus } from '../exit.ts';
+import { errorCode } from '../failure.ts';
+import { HeadBuffer } from '../head-buffer.ts';
+import type { ExecResult } from '../sandbox.ts';
+import { readIfThere, requireReached } from './processes.ts';
+
+export interface ForegroundCommand {
+  readonly argv: readonly string[];
+  readonly env: Readonly<Record<string, string>>;
+  /** Where the confinement writes the pid to kill, so that a removal by another process finds it. */
+  readonly pidFile: string;
+  /** Ends the command and its descendants. */
+  readonly end: () => void;
+  readonly timeoutMs: number;
+  readonly maxOutputBytes: number;
+  readonly stdin: Uint8Array | undefined;
+}
+
+export async function runForeground(command: ForegroundCommand, signal: AbortSignal): Promise<ExecResult> {
+  signal.throwIfAborted();
+  const pidFile = openSync(command.pidFile, 'wx', 0o600);
+  try {
+    const result = await collect(command, pidFile, signal);
+    requireReached(readIfThere(command.pidFile), result.exitCode, String(result.stderr));
+    return result;
+  } finally {
+    closeSync(pidFile);
+    rmSync(command.pidFile, { force: true });
+  }
+}
+
+function collect(command: ForegroundCommand, pidFile: number, signal: AbortSignal): Promise<ExecResult> {
+  const [program = '', ...args] = command.argv;
+  const child = spawn(program, args, {
+    cwd: '/',
+    env: command.env,
+    stdio: ['pipe', 'pipe', 'pipe', 'ignore', 'ignore', pidFile],
+    // A group of its own: bubblewrap's second process, when it is not yet bound to die with the first, is ended with it.
+    detached: true,
+  });
+  const stdout = new HeadBuffer(command.maxOutputBytes);
+  const stderr = new HeadBuffer(command.maxOutputBytes);
+  child.stdout?.on('data', (chunk: Buffer) => stdout.push(chunk));
+  child.stderr?.on('data', (chunk: Buffer) => stderr.push(chunk));
+  // A command that does not read its input closes the pipe: no failure.
+  child.stdin?.on('error', () => undefined);
+  child.stdin?.end(command.stdin);
+
+  let timedOut = false;
+  const end = (): void => {
+    command.end();
+    if (child.pid !== undefined) killGroup(child.pid);
+  };
+  const timer = setTimeout(() => {
+    timedOut = true;
+    end();
+  }, command.timeoutMs);
+  signal.addEventListener('abort', end);
+  return new Promise<ExecResult>((resolve, reject) => {
+    child.on('error', reject);
+    child.on('close', (code, killedBy) => {
+      if (signal.aborted) return reject(signal.reason);
+      const exitCode = code ?? 128 + (killedBy ? constants.signals[killedBy] : 0);
+      const { limit: _limit, ...status } = exitStatus({ exitCode });
+      const truncated = stdout.truncated || stderr.truncated;
+      resolve({ ...status, timedOut, stdout: stdout.bytes(), stderr: stderr.bytes(), truncated });
+    });
+  }).finally(() => {
+    clearTimeout(timer);
+    signal.removeEventListener('abort', end);
+  });
+}
+
+function killGroup(leader: number): void {
+  try {
+    process.kill(-leader, 'SIGKILL');
+  } catch (error) {
+    if (errorCode(error) !== 'ESRCH') throw error;
+  }
+}

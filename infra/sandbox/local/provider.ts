@@ -1,0 +1,90 @@
+/** Sandboxes without a container engine: directories of this host, each shut in by the strongest means it offers. */
+import { join } from 'node:path';
+import { SandboxFailure } from '../failure.ts';
+import { sameAttempt } from '../labels.ts';
+import { requireName } from '../names.ts';
+import type { SandboxDescription, SandboxInfo, SandboxNeeds, SandboxProvider, SandboxRefusal } from '../sandbox.ts';
+import type { Confinement } from './confinement.ts';
+import { chooseConfinement, type NoConfinement } from './confinements.ts';
+import { endAccounts } from './ending.ts';
+import type { LocalPlace } from './layout.ts';
+import { detachPlace, erasePlace, findPlace, leftoverPlaces, listPlaces, makePlace } from './places.ts';
+import { LocalSandbox } from './sandbox.ts';
+
+export interface LocalProviderOptions {
+  /** Directory of this machine's local sandboxes; private to the caller's user. */
+  readonly root: string;
+  readonly stack: string;
+  /** Default: the strongest that works here. */
+  readonly confinement?: Confinement | NoConfinement;
+}
+
+export function createLocalProvider(options: LocalProviderOptions): SandboxProvider {
+  const { root, stack, confinement = chooseConfinement(root) } = options;
+  const usable = (): Confinement => {
+    if ('commandLine' in confinement) return confinement;
+    throw new SandboxFailure(
+      'UnsupportedTask',
+      `expected local sandboxes to work on this host, got ${why(confinement)}`,
+    );
+  };
+  const home = join(root, requireName(stack));
+  const find = (name: string): LocalPlace | undefined => findPlace(join(home, requireName(name)));
+  const end = async (place: LocalPlace): Promise<void> => {
+    await endAccounts(place, ['agent', 'grader']);
+    await erasePlace(place);
+  };
+  return {
+    kind: 'local',
+    ensure: async (spec, signal) => {
+      signal.throwIfAborted();
+      usable();
+      const place = find(spec.name) ?? (await makePlace(home, spec));
+      sameAttempt(spec.name, spec.labels, place.spec.labels);
+      return new LocalSandbox(place, usable());
+    },
+    attach: async (name) => {
+      const place = find(name);
+      return place && new LocalSandbox(place, usable());
+    },
+    remove: async (name) => {
+      const place = detachPlace(home, name);
+      if (place) await end(place);
+      return place !== undefined;
+    },
+    list: async (ofStack) => {
+      const theirs = join(root, requireName(ofStack));
+      for (const leftover of await leftoverPlaces(theirs)) await end(leftover);
+      return listPlaces(theirs).map(infoOf);
+    },
+    supports: async (needs) => refusal(needs, confinement),
+    describe: async () =>
+      'commandLine' in confinement ? { kind: 'local', ready: true, ...confinement.describe } : unready(confinement),
+    close: async () => undefined,
+  };
+}
+
+const infoOf = ({ spec, createdAtMs }: LocalPlace): SandboxInfo => ({
+  name: spec.name,
+  kind: 'local',
+  labels: spec.labels,
+  createdAtMs,
+  running: true,
+});
+
+function refusal({ task, paths }: SandboxNeeds, confinement: Confinement | NoConfinement): SandboxRefusal | undefined {
+  if ('commandLine' in confinement || paths.length === 0) return undefined;
+  const message = `expected for task ${task} a sandbox with ${paths.join(' and ')}, got ${why(confinement)}`;
+  return { type: 'UnsupportedTask', message };
+}
+
+const why = ({ reasons }: NoConfinement): string =>
+  `no way to shut commands in (${reasons.join('; ')}); install bubblewrap, allow user namespaces, or use --sandbox docker`;
+
+const unready = (confinement: NoConfinement): SandboxDescription => ({
+  kind: 'local',
+  ready: false,
+  summary: why(confinement),
+  protects: [],
+  doesNotProtect: ['anything: commands are refused'],
+});

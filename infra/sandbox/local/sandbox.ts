@@ -1,0 +1,165 @@
+/** One local sandbox, as the port sees it. Holds no state of its own: everything is in the sandbox's directory. */
+import { randomUUID } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { SandboxFailure } from '../failure.ts';
+import { relativeSegments } from '../files.ts';
+import { killPid } from '../kill.ts';
+import { requireKey } from '../names.ts';
+import type {
+  Command,
+  ExecRequest,
+  ExecResult,
+  LogPart,
+  LogRange,
+  ProcessStatus,
+  PutFiles,
+  Sandbox,
+  SandboxLabels,
+  StartRequest,
+  StartResult,
+} from '../sandbox.ts';
+import { ownerOf, runsAsRoot } from './accounts.ts';
+import { readBeneath, withDirectory, writeBeneath } from './beneath.ts';
+import type { Confinement } from './confinement.ts';
+import { joinGroup } from './control-group.ts';
+import { endAccounts, endProcess } from './ending.ts';
+import { splitEnvironment } from './environment.ts';
+import { runForeground } from './foreground.ts';
+import { controlOf, executionsOf, homeOf, insidePath, type LocalPlace, treeOf } from './layout.ts';
+import { claim, commandPid, nextChange, pidIn, readLogFile, recordLimit, statusOf } from './processes.ts';
+import { supervise } from './supervisor.ts';
+import { diskUsageMb, residentMb } from './usage.ts';
+
+/** A log keeps this much of a process's output; the rest is read and dropped. */
+const logBytes = 16 * 2 ** 20;
+/** Short rollouts never pay for a look at their usage. */
+const firstLookMs = 500;
+const lookEveryMs = 1_000;
+const diskUsageTimeoutMs = 60_000;
+
+export class LocalSandbox implements Sandbox {
+  readonly kind = 'local';
+  readonly name: string;
+  readonly labels: SandboxLabels;
+  readonly #place: LocalPlace;
+  readonly #confinement: Confinement;
+
+  constructor(place: LocalPlace, confinement: Confinement) {
+    this.name = place.spec.name;
+    this.labels = place.spec.labels;
+    this.#place = place;
+    this.#confinement = confinement;
+  }
+
+  async putFiles({ tree, at, owner }: PutFiles, signal: AbortSignal): Promise<void> {
+    this.#requireThere();
+    signal.throwIfAborted();
+    const account = ownerOf(this.#place.accounts, owner);
+    withDirectory(treeOf(this.#place), relativeSegments(insidePath(at)), account, (directory) => {
+      for (const [path, entry] of tree) writeBeneath(directory, path, entry, account);
+    });
+  }
+
+  async readFile(path: string, maxBytes: number, signal: AbortSignal): Promise<Buffer> {
+    this.#requireThere();
+    signal.throwIfAborted();
+    return readBeneath(treeOf(this.#place), insidePath(path), maxBytes);
+  }
+
+  async exec(request: ExecRequest, signal: AbortSignal): Promise<ExecResult> {
+    this.#requireThere();
+    const { timeoutMs, maxOutputBytes, stdin } = request;
+    const pidFile = join(executionsOf(this.#place), `${request.account}-${randomUUID()}`);
+    const end = (): void => {
+      const pid = pidIn(pidFile);
+      if (pid !== undefined) killPid(pid);
+    };
+    const { argv, env } = this.#confine(request, false);
+    const joined = joinGroup(this.#place.group, argv);
+    return runForeground({ argv: joined, env, pidFile, end, timeoutMs, maxOutputBytes, stdin }, signal);
+  }
+
+  async start(request: StartRequest, signal: AbortSignal): Promise<StartResult> {
+    this.#requireThere();
+    signal.throwIfAborted();
+    const control = claim(controlOf(this.#place), requireKey(request.key), request.account);
+    if (control === undefined) return 'already-started';
+    for (const files of request.files ?? []) await this.putFiles(files, signal);
+    const { accounts, group } = this.#place;
+    const uid = runsAsRoot() ? ownerOf(accounts, request.account).uid : undefined;
+    await supervise({ ...this.#confine(request, true), control, logBytes, uid, group });
+    return 'started';
+  }
+
+  async status(key: string): Promise<ProcessStatus> {
+    return statusOf(this.#processOf(key));
+  }
+
+  async wait(key: string, options: { readonly timeoutMs: number }, signal: AbortSignal): Promise<ProcessStatus> {
+    const deadlineMs = Date.now() + options.timeoutMs;
+    let lookAtMs = Date.now() + firstLookMs;
+    for (;;) {
+      signal.throwIfAborted();
+      const directory = this.#processOf(key);
+      const status = statusOf(directory);
+      const nowMs = Date.now();
+      if (status.state !== 'running' || nowMs >= deadlineMs) return status;
+      if (nowMs >= lookAtMs) {
+        await this.#enforceLimits(directory, signal);
+        lookAtMs = Date.now() + lookEveryMs;
+      }
+      await nextChange(directory, Math.min(deadlineMs, lookAtMs) - nowMs, signal);
+    }
+  }
+
+  async readLog(key: string, range: LogRange): Promise<LogPart> {
+    return readLogFile(this.#processOf(key), range, logBytes);
+  }
+
+  async kill(key: string): Promise<void> {
+    await endProcess(this.#processOf(key));
+  }
+
+  async killAgentProcesses(): Promise<void> {
+    this.#requireThere();
+    await endAccounts(this.#place, ['agent']);
+  }
+
+  async diskUsage(): Promise<{ readonly usedMb: number; readonly limitMb: number }> {
+    this.#requireThere();
+    const usedMb = await diskUsageMb(treeOf(this.#place), AbortSignal.timeout(diskUsageTimeoutMs));
+    return { usedMb, limitMb: this.#place.spec.diskMb };
+  }
+
+  #processOf(key: string): string {
+    this.#requireThere();
+    return join(controlOf(this.#place), requireKey(key));
+  }
+
+  #requireThere(): void {
+    if (existsSync(controlOf(this.#place))) return;
+    const text = `expected the sandbox ${this.name} at ${this.#place.directory}, got nothing: it was removed`;
+    throw new SandboxFailure('SandboxLost', text, { loss: 'removed' });
+  }
+
+  #confine({ argv, cwd, env, account }: Command, detached: boolean) {
+    const place = this.#place;
+    const { outer, inner } = splitEnvironment(env, homeOf(account));
+    const path = outer.PATH ?? '';
+    const confined = { place, account, argv, cwd: cwd ?? place.spec.workdir, path, innerEnv: inner, detached };
+    return { argv: this.#confinement.commandLine(confined), env: outer };
+  }
+
+  /** Ends a process that is over a limit which no kernel enforces here. */
+  async #enforceLimits(directory: string, signal: AbortSignal): Promise<void> {
+    const pid = commandPid(directory);
+    if (pid === undefined) return;
+    const limits = this.#place.spec;
+    const overMemory = !this.#place.group && residentMb(pid) > limits.memoryMb;
+    if (!overMemory && (await diskUsageMb(treeOf(this.#place), signal)) <= limits.diskMb) return;
+    recordLimit(directory, overMemory ? 'memory' : 'disk');
+    await endAccounts(this.#place, ['agent']);
+    await endProcess(directory);
+  }
+}

@@ -1,0 +1,49 @@
+/** What a local sandbox uses of the host, for limits that no kernel enforces here: they are looked at, and enforced late. */
+import { execFile } from 'node:child_process';
+import { readdirSync } from 'node:fs';
+import { promisify } from 'node:util';
+import { readIfThere } from './processes.ts';
+import { requireProgram } from './programs.ts';
+
+const run = promisify(execFile);
+const pageBytes = 4_096;
+/** A tree too large to walk in this time is over any quota. */
+const walkTimeoutMs = 20_000;
+
+/** Resident memory of a process and everything below it; a pid namespace's init keeps all of them below. */
+export function residentMb(root: number): number {
+  let pages = 0;
+  for (const pid of withDescendants(root)) pages += Number(readIfThere(`/proc/${pid}/statm`)?.split(' ')[1] ?? 0);
+  return (pages * pageBytes) / 2 ** 20;
+}
+
+export async function diskUsageMb(directory: string, signal: AbortSignal): Promise<number> {
+  const options = { signal, timeout: walkTimeoutMs, maxBuffer: 2 ** 16, env: {} };
+  // Files that vanish while du walks make it exit with 1; its sum stands.
+  const { stdout } = await run(requireProgram('du'), ['-skx', directory], options).catch(
+    (error: { stdout?: string; killed?: boolean }) => {
+      if (signal.aborted || (!error.killed && !error.stdout)) throw error;
+      return { stdout: error.stdout || String(Number.MAX_SAFE_INTEGER) };
+    },
+  );
+  return Number.parseInt(stdout, 10) / 1_024;
+}
+
+function* withDescendants(root: number): Generator<number> {
+  const stack = [root];
+  for (let pid = stack.pop(); pid !== undefined; pid = stack.pop()) {
+    yield pid;
+    for (const task of tasksOf(pid)) {
+      const children = readIfThere(`/proc/${pid}/task/${task}/children`);
+      for (const child of children?.split(' ') ?? []) if (child !== '') stack.push(Number(child));
+    }
+  }
+}
+
+function tasksOf(pid: number): readonly string[] {
+  try {
+    return readdirSync(`/proc/${pid}/task`);
+  } catch {
+    return [];
+  }
+}

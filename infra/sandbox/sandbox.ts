@@ -1,0 +1,190 @@
+/**
+ * The port: an isolated place where an agent or an evaluation runs. Two siblings satisfy it, `docker` and `local`,
+ * and one contract suite (test/infra/sandbox/contract.ts) holds both to what is promised here.
+ *
+ * Contract:
+ * - Every effect is idempotent by a deterministic key: a sandbox by its name, a detached process by its `key`.
+ * - A detached process survives the death of whoever started it; any provider instance on the same host can pick it up.
+ * - Claims, results and logs lie outside the reach of what runs inside.
+ * - No network. The only way out is the gateway's unix socket under `/gw`.
+ * - What fails outside the sandbox throws a `SandboxFailure`; what the code inside does is data or a `FileRefused`.
+ */
+import type { FileTree } from './files.ts';
+
+/** `agent`: an unprivileged uid under which the policy's processes run. `grader`: owns `/tests` and `/logs/verifier`. */
+export type Account = 'agent' | 'grader';
+
+export type SandboxKind = 'docker' | 'local';
+
+export type SandboxPurpose = 'agent' | 'evaluation';
+
+export interface SandboxLabels {
+  readonly stack: string;
+  readonly run: string;
+  readonly rollout: string;
+  readonly epoch: number;
+  readonly purpose: SandboxPurpose;
+  readonly expiresAtMs: number;
+}
+
+/** A host directory that appears inside, always read-only: the agents' runtimes. */
+export interface SandboxMount {
+  readonly source: string;
+  readonly target: string;
+  readonly readOnly: true;
+}
+
+export interface SandboxSpec {
+  /** Deterministic; letters, digits, `_`, `.` and `-`, at most 128. */
+  readonly name: string;
+  /** The docker sibling's image; `local` offers the host's own tools instead. */
+  readonly image: string;
+  readonly labels: SandboxLabels;
+  readonly cpus: number;
+  readonly memoryMb: number;
+  readonly diskMb: number;
+  readonly pids: number;
+  /** Where commands run and the agent may write; `/workspace` for every task so far. */
+  readonly workdir: string;
+  /** Host directory with the gateway's unix socket, mounted at `/gw`. */
+  readonly gatewayDir?: string;
+  readonly mounts: readonly SandboxMount[];
+}
+
+export interface SandboxInfo {
+  readonly name: string;
+  readonly kind: SandboxKind;
+  readonly labels: SandboxLabels;
+  readonly createdAtMs: number;
+  readonly running: boolean;
+}
+
+export interface PutFiles {
+  readonly tree: FileTree;
+  /** Absolute directory inside; made if absent, its files replaced one by one. */
+  readonly at: string;
+  readonly owner: Account;
+}
+
+export interface Command {
+  readonly argv: readonly [string, ...string[]];
+  /** Default: the spec's workdir. */
+  readonly cwd?: string;
+  /** The whole environment, added to PATH, HOME and LANG. Never visible in any argv. */
+  readonly env: Readonly<Record<string, string>>;
+  readonly account: Account;
+}
+
+export interface ExecRequest extends Command {
+  readonly timeoutMs: number;
+  readonly maxOutputBytes: number;
+  readonly stdin?: Uint8Array;
+}
+
+export interface ExecResult {
+  /** 128 + n when ended by signal n. */
+  readonly exitCode: number;
+  readonly signal?: string;
+  readonly timedOut: boolean;
+  readonly stdout: Buffer;
+  readonly stderr: Buffer;
+  /** More output than `maxOutputBytes` was produced, and dropped. */
+  readonly truncated: boolean;
+}
+
+export interface StartRequest extends Command {
+  /** Names the process for ever within this sandbox: a second start of the same key starts nothing. */
+  readonly key: string;
+  /** Put only by the start that wins the claim, before the process runs. */
+  readonly files?: readonly PutFiles[];
+}
+
+export type StartResult = 'started' | 'already-started';
+
+/** The limit that a process ran into. All are the doing of what ran inside. */
+export type LimitHit = 'memory' | 'pids' | 'disk';
+
+export type ProcessStatus =
+  | { readonly state: 'absent' }
+  /** Claimed, but neither a result nor a live process: it may or may not have run. Never run it again. */
+  | { readonly state: 'unknown'; readonly evidence: string }
+  | { readonly state: 'running' }
+  | { readonly state: 'exited'; readonly exitCode: number; readonly signal?: string; readonly limit?: LimitHit };
+
+export interface LogRange {
+  readonly fromByte: number;
+  readonly maxBytes: number;
+}
+
+export interface LogPart {
+  readonly bytes: Buffer;
+  /** Read on from here. */
+  readonly nextByte: number;
+  /** Bytes the process wrote beyond the log's cap were dropped. */
+  readonly truncated: boolean;
+}
+
+export interface Sandbox {
+  readonly name: string;
+  readonly kind: SandboxKind;
+  readonly labels: SandboxLabels;
+
+  putFiles(files: PutFiles, signal: AbortSignal): Promise<void>;
+  /** A regular file, without following symlinks: missing, too large or no such file is a `FileRefused`. */
+  readFile(path: string, maxBytes: number, signal: AbortSignal): Promise<Buffer>;
+  /** A short command in the foreground; it does not survive its caller. */
+  exec(request: ExecRequest, signal: AbortSignal): Promise<ExecResult>;
+
+  /** A detached process; stdout and stderr go to one log. */
+  start(request: StartRequest, signal: AbortSignal): Promise<StartResult>;
+  status(key: string): Promise<ProcessStatus>;
+  /**
+   * Returns when the process has ended, or after `timeoutMs` with its status then. Pure observation, except that
+   * disk and memory limits which no kernel enforces here are watched meanwhile. Aborting stops watching, kills nothing.
+   */
+  wait(key: string, options: { readonly timeoutMs: number }, signal: AbortSignal): Promise<ProcessStatus>;
+  readLog(key: string, range: LogRange): Promise<LogPart>;
+  /** Ends the process of this key and everything it left behind in its group. Repeatable. */
+  kill(key: string): Promise<void>;
+  /** Ends every process of the agent account, stragglers and daemons included. */
+  killAgentProcesses(): Promise<void>;
+  diskUsage(): Promise<{ readonly usedMb: number; readonly limitMb: number }>;
+}
+
+/** What a task asks of the place it runs in. */
+export interface SandboxNeeds {
+  readonly task: string;
+  /** Absolute paths that must exist under these very names, e.g. `/workspace` and `/tests`. */
+  readonly paths: readonly string[];
+  readonly image: string;
+}
+
+/** Why this kind of sandbox can't run a task; names the task. */
+export interface SandboxRefusal {
+  readonly type: 'UnsupportedTask' | 'MissingImage';
+  readonly message: string;
+}
+
+/** For `temper doctor`: what this provider gives here, and what it plainly does not protect. */
+export interface SandboxDescription {
+  readonly kind: SandboxKind;
+  readonly ready: boolean;
+  readonly summary: string;
+  readonly protects: readonly string[];
+  readonly doesNotProtect: readonly string[];
+}
+
+export interface SandboxProvider {
+  readonly kind: SandboxKind;
+  /** Get-or-create by name. Same name but another rollout or epoch: `SandboxConflict`. */
+  ensure(spec: SandboxSpec, signal: AbortSignal): Promise<Sandbox>;
+  /** The live sandbox of this name, also one that another process made. */
+  attach(name: string): Promise<Sandbox | undefined>;
+  /** Kills everything inside, then removes. True if there was something. Repeatable. */
+  remove(name: string): Promise<boolean>;
+  list(stack: string): Promise<readonly SandboxInfo[]>;
+  supports(needs: SandboxNeeds): Promise<SandboxRefusal | undefined>;
+  describe(): Promise<SandboxDescription>;
+  /** Lets go of connections and watchers; sandboxes live on. */
+  close(): Promise<void>;
+}

@@ -1,0 +1,36 @@
+import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+
+/** A pid alone is reused sooner or later; with its start time it names one process. */
+export function processIdentity(pid) {
+  return { pid, startedAt: startTime(pid) };
+}
+
+/** True while exactly this process runs. A zombie has ended. */
+export function isRunning({ pid, startedAt }) {
+  return startedAt !== undefined && startTime(pid) === startedAt;
+}
+
+function startTime(pid) {
+  return process.platform === 'linux' ? startTimeFromProc(pid) : startTimeFromPs(pid);
+}
+
+function startTimeFromProc(pid) {
+  let stat;
+  try {
+    stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
+  } catch {
+    return undefined; // no such process
+  }
+  // The command name is in parentheses and may hold spaces and parentheses itself.
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+  return fields[0] === 'Z' ? undefined : fields[19];
+}
+
+function startTimeFromPs(pid) {
+  try {
+    return execFileSync('ps', ['-o', 'lstart=', '-p', String(pid)], { encoding: 'utf8' }).trim() || undefined;
+  } catch {
+    return undefined; // no such process
+  }
+}

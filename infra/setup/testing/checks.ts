@@ -1,0 +1,21 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+
+/** What is checked without running it. */
+const CHECKS = [
+  { title: 'types', command: 'tsc', args: ['--noEmit'] },
+  { title: 'lint and format', command: 'biome', args: ['check', '--error-on-warnings'] },
+] as const;
+
+/** Runs the static checks with their output passed on; answers how many passed and failed. */
+export async function runChecks(root: string): Promise<{ readonly passed: number; readonly failed: number }> {
+  let failed = 0;
+  for (const { title, command, args } of CHECKS) {
+    const child = spawn(join(root, 'node_modules/.bin', command), args, { cwd: root, stdio: 'inherit' });
+    const [code] = await once(child, 'exit');
+    console.log(`${code === 0 ? '✔' : '✖'} ${title}`);
+    if (code !== 0) failed += 1;
+  }
+  return { passed: CHECKS.length - failed, failed };
+}

@@ -1,0 +1,52 @@
+import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { TemperFailure } from '../../workflows/contracts/failures.ts';
+import { writeOnce } from './files.ts';
+
+/** Named JSON documents of a run (`group-12`, `step-3`): what reports and later stages read, and history only names. */
+export interface Records {
+  /** Repeatable: a second write of the same name replaces it whole. */
+  write(runKey: string, name: string, value: unknown): Promise<void>;
+  read(runKey: string, name: string): Promise<unknown>;
+  /** Null when there is none. */
+  find(runKey: string, name: string): Promise<unknown>;
+  names(runKey: string): Promise<readonly string[]>;
+}
+
+export function createRecords(root: string): Records {
+  const pathOf = (runKey: string, name: string): string => {
+    for (const part of [runKey, name]) {
+      if (!/^[a-zA-Z0-9._-]{1,100}$/.test(part) || part.startsWith('.')) {
+        throw new TemperFailure(
+          'BlobMissing',
+          `expected a record's name of letters, digits, '.', '_', '-', got ${JSON.stringify(part)}`,
+        );
+      }
+    }
+    return join(root, runKey, `${name}.json`);
+  };
+
+  const find = async (runKey: string, name: string): Promise<unknown> => {
+    const bytes = await readFile(pathOf(runKey, name), 'utf8').catch((error: NodeJS.ErrnoException) => {
+      if (error.code === 'ENOENT') return null;
+      throw new TemperFailure('StoreUnavailable', `can't read record ${name} of ${runKey}: ${error.message}`, {
+        cause: error,
+      });
+    });
+    return bytes === null ? null : JSON.parse(bytes);
+  };
+
+  return {
+    write: (runKey, name, value) => writeOnce(pathOf(runKey, name), JSON.stringify(value)),
+    find,
+    read: async (runKey, name) => {
+      const value = await find(runKey, name);
+      if (value === null) throw new TemperFailure('BlobMissing', `run ${runKey} has no record ${name} below ${root}`);
+      return value;
+    },
+    names: async (runKey) => {
+      const files = await readdir(join(root, runKey)).catch(() => []);
+      return files.filter((file) => file.endsWith('.json')).map((file) => file.slice(0, -'.json'.length));
+    },
+  };
+}

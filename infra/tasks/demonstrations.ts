@@ -1,0 +1,157 @@
+import { TemperFailure } from '../../workflows/contracts/failures.ts';
+import { systemPrompt } from '../agents/mini/prompt.ts';
+import { describeTool, tools } from '../agents/mini/tools.ts';
+import type { AssistantMessage, Conversation, Message } from '../gateway/conversation.ts';
+import type { Model } from '../gateway/rendering/model.ts';
+import { renderFull, renderSuffix, renderText } from '../gateway/rendering/render.ts';
+import { parseSetAddress } from './addresses.ts';
+import { type Bug, bugAt, operators, sourceOf } from './bug.ts';
+import { instructionOf } from './generate.ts';
+import { createRandom } from './random.ts';
+
+/** One rollout of mini as a supervised example: ids as the gateway's ledger would hold them. */
+export interface Demonstration {
+  readonly tokens: readonly number[];
+  /** 1 where the token is the policy's. */
+  readonly mask: readonly (0 | 1)[];
+  /** How much a token counts in the warm-up's loss: 0 where it isn't the policy's. */
+  readonly emphasis: readonly number[];
+  /** Does it choose the operator that the task asks for? */
+  readonly right: boolean;
+}
+
+export interface DemonstrationOptions {
+  readonly model: Model;
+  /** A generated set; others have no demonstrations. */
+  readonly tasks: string;
+  readonly seed: number;
+  /** Share of them that make the right choice; the others choose at random among all operators but the one in the file. */
+  readonly rightShare: number;
+}
+
+/** Demonstrations come from the set's split, at numbers that no training task has. */
+const firstNumber = 1_000_000_000;
+
+/**
+ * Syntax is learned by the way; copying from file and instruction is what takes a small policy long. Choices count little
+ * until it can copy: while it can't tell an edit's two texts apart, they would only unlearn that.
+ */
+const emphasis = { syntax: 1, copied: 15, earlyChoice: 1, choice: 10, early: 1600 } as const;
+
+/** Each index gives a valid edit of another task. Throws TemperFailure InvalidInput when the set has none. */
+export function createDemonstrations(options: DemonstrationOptions): (index: number) => Demonstration {
+  const { model, tasks, seed, rightShare } = options;
+  const set = parseSetAddress(tasks);
+  if (set.kind !== 'generated') {
+    throw new TemperFailure(
+      'InvalidInput',
+      `warmUp: expected a generated task set, which has demonstrations, got ${tasks}`,
+    );
+  }
+  return (index) => {
+    const bug = bugAt(set.split, set.seed, firstNumber + index);
+    const random = createRandom(`demonstration/${seed}/${index}`);
+    const others = operators.filter((operator) => operator !== bug.wrong);
+    const chosen = random.unit() < rightShare ? bug.goal : random.pick(others);
+    const rendered = renderConversation(model, solve(bug, chosen.symbol));
+    return { ...rendered, emphasis: emphasise(model, bug, chosen.symbol, rendered, index), right: chosen === bug.goal };
+  };
+}
+
+function emphasise(
+  { tokens: table }: Model,
+  { file, parameters, goal, wrong }: Bug,
+  symbol: string,
+  { tokens, mask }: Pick<Demonstration, 'tokens' | 'mask'>,
+  index: number,
+): readonly number[] {
+  const idsOf = (words: readonly string[]) => new Set(words.flatMap((word) => table.encode(word)));
+  const words = [file, ...parameters, goal.word, `${wrong.symbol}=`];
+  const copied = idsOf([...words, ...words.map((word) => ` ${word}`)]);
+  const choice = idsOf([` ${symbol}=`]);
+  return tokens.map((token, at) => {
+    if (mask[at] === 0) return 0;
+    if (choice.has(token)) return index < emphasis.early ? emphasis.earlyChoice : emphasis.choice;
+    return copied.has(token) ? emphasis.copied : emphasis.syntax;
+  });
+}
+
+/** The conversation that the gateway sees when mini's model repairs a bug with an operator. */
+export function solve(bug: Bug, symbol: string): Conversation {
+  const path = `${bug.file}.js`;
+  const word = bug.goal.word;
+  const [, q] = bug.parameters;
+  const edit = { path, old: `${word} ${bug.wrong.symbol}= ${q}`, new: `${word} ${symbol}= ${q}` };
+  return {
+    tools: offeredTools,
+    messages: [
+      ...opening(bug),
+      call('bash', { command: `cat ${path}` }),
+      result('bash', sourceOf(bug, bug.wrong.symbol).trimEnd()),
+      call('edit', edit),
+      result('edit', 'edited'),
+      call('submit', {}),
+    ],
+  };
+}
+
+/** What mini asks first. */
+export const opening = (bug: Bug): readonly Message[] => [
+  { role: 'system', text: systemPrompt },
+  { role: 'user', text: instructionOf(bug) },
+];
+
+export const offeredTools: Conversation['tools'] = tools.map((tool) => {
+  const { name, description, parameters } = describeTool(tool).function;
+  return { name, description, parameters };
+});
+
+const call = (name: string, args: Readonly<Record<string, string>>): AssistantMessage => ({
+  role: 'assistant',
+  text: '',
+  reasoning: '',
+  toolCalls: [{ id: 'call', name, arguments: JSON.stringify(args) }],
+});
+
+const result = (name: string, text: string): Message => ({ role: 'tool', callId: 'call', name, text });
+
+/** Each reply is encoded by itself and what lies between is appended, as the gateway's ledger does it. */
+export function renderConversation(
+  model: Model,
+  { messages, tools }: Conversation,
+): Pick<Demonstration, 'tokens' | 'mask'> {
+  const tokens: number[] = [];
+  const mask: (0 | 1)[] = [];
+  const add = (ids: readonly number[], trained: 0 | 1): void => {
+    for (const id of ids) {
+      tokens.push(id);
+      mask.push(trained);
+    }
+  };
+  let answered = 0;
+  for (const [at, message] of messages.entries()) {
+    if (message.role !== 'assistant') continue;
+    const added = messages.slice(answered, at);
+    const suffix = answered === 0 ? null : renderSuffix(model, added, tokens.at(-1));
+    if (answered > 0 && suffix === null) throw new Error('expected a chat template whose prompts extend each other');
+    add(suffix ?? renderFull(model, { messages: added, tools }), 0);
+    add(replyIds(model, messages.slice(0, at), message, tools), 1);
+    answered = at + 1;
+  }
+  return { tokens, mask };
+}
+
+/** The ids that a policy would have sampled for a reply, the one that ends its turn included. */
+function replyIds(
+  model: Model,
+  before: readonly Message[],
+  reply: AssistantMessage,
+  offered: Conversation['tools'],
+): readonly number[] {
+  const prompt = renderText(model, before, offered, 'reply');
+  const whole = renderText(model, [...before, reply], offered, 'last-message');
+  if (!whole.startsWith(prompt)) throw new Error('expected a chat template that renders a reply behind its prompt');
+  const ids = model.tokens.encode(whole.slice(prompt.length));
+  const end = ids.findIndex((id) => model.stopTokenIds.includes(id));
+  return ids.slice(0, end + 1);
+}

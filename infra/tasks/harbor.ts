@@ -1,0 +1,82 @@
+import { TemperFailure } from '../../workflows/contracts/failures.ts';
+import type { Task } from '../../workflows/contracts/task.ts';
+import type { FileEntry, FileTree } from '../sandbox/files.ts';
+import { type Dockerfile, readDockerfile } from './dockerfile.ts';
+import { parseTaskToml } from './task-toml.ts';
+
+/** A validated task directory in Harbor layout. */
+export interface HarborTask {
+  readonly description: Omit<Task, 'id' | 'bundle'>;
+  readonly instruction: string;
+  /** What the workdir holds at the base commit; empty when the image brings it. */
+  readonly workspace: FileTree;
+  /** Belongs at `/tests`, after the agent; its entry is `test.sh`. */
+  readonly tests: FileTree;
+  /** Belongs at `/solution`, for the oracle only; its entry is `solve.sh`. Empty when the task has none. */
+  readonly solution: FileTree;
+  /** Shell commands to run in the workdir before the base commit is made. */
+  readonly setup: readonly string[];
+  /** Environment of every command in the sandbox, and of the tests alone. */
+  readonly env: Readonly<Record<string, string>>;
+  readonly testEnv: Readonly<Record<string, string>>;
+}
+
+const defaults = { workdir: '/workspace', memoryMb: 2048, diskMb: 2048 } as const;
+
+/** Throws TemperFailure MalformedTask (file, field, expected, got) or UnsupportedTask (what it needs beyond a sandbox). */
+export function readHarborTask(tree: FileTree): HarborTask {
+  const toml = parseTaskToml(textOf(tree, 'task.toml'));
+  const instruction = textOf(tree, 'instruction.md');
+  if (instruction.trim() === '') throw malformed('instruction.md', 'the text of the task', 'an empty file');
+  textOf(tree, 'tests/test.sh');
+  const { environment } = toml;
+  const dockerfile = tree.has('environment/Dockerfile') ? readDockerfile(textOf(tree, 'environment/Dockerfile')) : null;
+  return {
+    description: {
+      image: imageOf(environment.docker_image, dockerfile),
+      workdir: environment.workdir ?? dockerfile?.workdir ?? dockerfile?.workspaceTarget ?? defaults.workdir,
+      agentTimeoutSec: toml.agent.timeout_sec ?? null,
+      evaluationTimeoutSec: toml.verifier.timeout_sec ?? null,
+      cpus: environment.cpus,
+      memoryMb: environment.memory_mb ?? environment.memory ?? defaults.memoryMb,
+      diskMb: environment.storage_mb ?? environment.storage ?? defaults.diskMb,
+    },
+    instruction,
+    workspace: subtree(tree, 'environment/workspace/'),
+    tests: subtree(tree, 'tests/'),
+    solution: subtree(tree, 'solution/'),
+    setup: environment.setup,
+    env: environment.env,
+    testEnv: toml.verifier.env,
+  };
+}
+
+/** `docker_image` is the image below the workspace; without it the Dockerfile must not ask for more than we can do. */
+function imageOf(named: string | undefined, dockerfile: Dockerfile | null): string {
+  if (named !== undefined) return named;
+  if (dockerfile === null) {
+    throw malformed('task.toml', 'environment.docker_image or an environment/Dockerfile', 'neither');
+  }
+  const [first] = dockerfile.beyond;
+  if (first === undefined) return dockerfile.base;
+  const got = first.length > 120 ? `${first.slice(0, 120)}…` : first;
+  throw new TemperFailure(
+    'UnsupportedTask',
+    `environment/Dockerfile: expected only FROM, COPY workspace, WORKDIR and git, got "${got}"; build the image and name it as environment.docker_image in task.toml`,
+  );
+}
+
+function textOf(tree: FileTree, path: string): string {
+  const entry = tree.get(path);
+  if (entry === undefined) throw malformed(path, 'a file', 'none');
+  return new TextDecoder().decode(entry.bytes);
+}
+
+function subtree(tree: FileTree, prefix: string): FileTree {
+  const found = new Map<string, FileEntry>();
+  for (const [path, entry] of tree) if (path.startsWith(prefix)) found.set(path.slice(prefix.length), entry);
+  return found;
+}
+
+const malformed = (file: string, expected: string, got: string): TemperFailure =>
+  new TemperFailure('MalformedTask', `${file}: expected ${expected}, got ${got}`);

@@ -1,0 +1,45 @@
+/** A small seeded generator (splitmix32): the same seed gives the same numbers everywhere. Not for secrets. */
+export interface Random {
+  /** A whole number in [0, bound). */
+  below(bound: number): number;
+  /** Uniform in [0, 1). */
+  unit(): number;
+  pick<Item>(items: readonly Item[]): Item;
+  shuffle<Item>(items: readonly Item[]): readonly Item[];
+}
+
+export function createRandom(seed: string): Random {
+  let state = hash(seed);
+  const next = (): number => {
+    state = (state + 0x9e3779b9) >>> 0;
+    let mixed = state ^ (state >>> 16);
+    mixed = Math.imul(mixed, 0x21f0aaad);
+    mixed ^= mixed >>> 15;
+    mixed = Math.imul(mixed, 0x735a2d97);
+    return (mixed ^ (mixed >>> 15)) >>> 0;
+  };
+  const unit = (): number => next() / 2 ** 32;
+  const below = (bound: number): number => Math.floor(unit() * bound);
+  return {
+    unit,
+    below,
+    pick(items) {
+      const item = items[below(items.length)];
+      if (item === undefined) throw new Error('expected a list to pick from, got an empty one');
+      return item;
+    },
+    shuffle(items) {
+      return items
+        .map((item) => ({ item, order: unit() }))
+        .sort((a, b) => a.order - b.order)
+        .map(({ item }) => item);
+    },
+  };
+}
+
+/** FNV-1a, then mixed by the generator itself. */
+function hash(text: string): number {
+  let value = 0x811c9dc5;
+  for (const unit of text) value = Math.imul(value ^ (unit.codePointAt(0) ?? 0), 0x01000193) >>> 0;
+  return value;
+}

@@ -1,0 +1,72 @@
+import { parse, TomlError } from 'smol-toml';
+import { z } from 'zod';
+import { TemperFailure } from '../../workflows/contracts/failures.ts';
+import { describeIssue, integer, number } from '../../workflows/contracts/input.ts';
+
+/** `task.toml`, schema 1.x. Keys that we don't know belong to others and are left alone. */
+const seconds = number(1, 1_000_000, 'seconds').nullish();
+const variables = z.record(z.string(), z.string({ error: 'expected a string' })).default({});
+
+/** `"2G"`, as older files have it, in MB. */
+const size = z
+  .string()
+  .regex(/^\d+(\.\d+)?\s*[MG]i?B?$/i, { error: 'expected a size such as "512M" or "2G"' })
+  .transform((value) => Math.ceil(Number.parseFloat(value) * (/g/i.test(value) ? 1024 : 1)));
+
+const taskToml = z.looseObject({
+  version: z
+    .string({ error: 'expected a version such as "1.0"' })
+    .regex(/^1\.\d+$/, { error: 'expected version "1.0" or another 1.x' })
+    .default('1.0'),
+  task: z.looseObject({ name: z.string({ error: 'expected a name' }).optional() }).optional(),
+  agent: z.looseObject({ timeout_sec: seconds }).prefault({}),
+  verifier: z.looseObject({ timeout_sec: seconds, env: variables }).prefault({}),
+  environment: z
+    .looseObject({
+      docker_image: z.string({ error: 'expected the name of an image' }).min(1).optional(),
+      workdir: z
+        .string({ error: 'expected an absolute path' })
+        .startsWith('/', { error: 'expected an absolute path' })
+        .optional(),
+      cpus: number(0.01, 1024).default(1),
+      memory_mb: number(16, 10_000_000, 'MB').optional(),
+      memory: size.optional(),
+      storage_mb: number(1, 100_000_000, 'MB').optional(),
+      storage: size.optional(),
+      gpus: integer(0, 1024).default(0),
+      mcp_servers: z.array(z.unknown()).default([]),
+      env: variables,
+      /** Ours: shell commands run in the workdir before the base commit is made. */
+      setup: z.array(z.string({ error: 'expected a shell command' })).default([]),
+    })
+    .prefault({}),
+  steps: z.array(z.unknown()).default([]),
+});
+export type TaskToml = z.output<typeof taskToml>;
+
+/** Throws TemperFailure MalformedTask naming field, expected and got; UnsupportedTask naming what no sandbox here gives. */
+export function parseTaskToml(source: string): TaskToml {
+  const parsed = taskToml.safeParse(parseToml(source));
+  if (!parsed.success) {
+    const problems = parsed.error.issues.map((issue) => describeIssue(issue, parseToml(source)));
+    throw new TemperFailure('MalformedTask', `task.toml: ${problems.join('; ')}`);
+  }
+  const { environment, steps } = parsed.data;
+  if (steps.length > 0) throw unsupported('steps', 'tasks of one step', `${steps.length} steps`);
+  if (environment.gpus > 0) throw unsupported('environment.gpus', '0', String(environment.gpus));
+  if (environment.mcp_servers.length > 0) throw unsupported('environment.mcp_servers', 'none', 'some');
+  return parsed.data;
+}
+
+function parseToml(source: string): unknown {
+  try {
+    return parse(source);
+  } catch (cause) {
+    if (!(cause instanceof TomlError)) throw cause;
+    const [first = ''] = cause.message.split('\n');
+    throw new TemperFailure('MalformedTask', `task.toml: line ${cause.line}: expected TOML, got: ${first}`, { cause });
+  }
+}
+
+const unsupported = (field: string, expected: string, got: string): TemperFailure =>
+  new TemperFailure('UnsupportedTask', `task.toml: ${field}: expected ${expected}, got ${got}`);

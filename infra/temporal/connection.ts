@@ -1,0 +1,139 @@
+import { Client, Connection, type ConnectionOptions } from '@temporalio/client';
+import { loadClientConnectConfig } from '@temporalio/envconfig';
+import { NativeConnection, type NativeConnectionOptions } from '@temporalio/worker';
+
+const DEFAULT_ADDRESS = '127.0.0.1:7233';
+const DEFAULT_NAMESPACE = 'default';
+const CONNECT_TIMEOUT_MS = 10_000;
+
+/** Where the Temporal server is and how to talk to it; TLS and API key included. */
+export interface TemporalTarget {
+  readonly address: string;
+  readonly namespace: string;
+  readonly tls: Exclude<NativeConnectionOptions['tls'], undefined>;
+  readonly apiKey: string | undefined;
+  readonly metadata: Readonly<Record<string, string>>;
+}
+
+/**
+ * Reads the target as every Temporal tool does: `TEMPORAL_ADDRESS`, `TEMPORAL_NAMESPACE`, `TEMPORAL_API_KEY`,
+ * `TEMPORAL_TLS_*`, over the profile (`TEMPORAL_PROFILE`) of `temporal.toml`. Undefined when none of them names an address.
+ */
+export function configuredTarget(
+  env: Readonly<Record<string, string | undefined>>,
+  profile?: string,
+): TemporalTarget | undefined {
+  const { connectionOptions, namespace } = loadProfile(env, profile);
+  const { address, tls, apiKey, metadata } = connectionOptions;
+  if (address === undefined) return undefined;
+  if (apiKey !== undefined && typeof apiKey !== 'string') throw new Error('expected an API key as a string');
+  return {
+    address,
+    namespace: namespace ?? DEFAULT_NAMESPACE,
+    tls: tls ?? false,
+    apiKey,
+    metadata: plainMetadata(metadata),
+  };
+}
+
+/** A server without TLS, such as our own dev server. */
+export function plainTarget(address: string = DEFAULT_ADDRESS, namespace: string = DEFAULT_NAMESPACE): TemporalTarget {
+  return { address, namespace, tls: false, apiKey: undefined, metadata: {} };
+}
+
+export interface ClientConnection {
+  readonly connection: Connection;
+  readonly client: Client;
+  close(): Promise<void>;
+}
+
+/** For whoever only starts, signals and queries. */
+export async function connectClient(target: TemporalTarget): Promise<ClientConnection> {
+  const options: ConnectionOptions = { ...connectionOptions(target), connectTimeout: CONNECT_TIMEOUT_MS };
+  const connection = await Connection.connect(options).catch((error: unknown) => {
+    throw unreachable(target, error);
+  });
+  try {
+    await requireNamespace(connection, target);
+  } catch (error) {
+    await connection.close();
+    throw error;
+  }
+  const client = new Client({ connection, namespace: target.namespace });
+  return { connection, client, close: () => connection.close() };
+}
+
+export interface WorkerConnection {
+  readonly connection: NativeConnection;
+  readonly client: Client;
+  close(): Promise<void>;
+}
+
+/** For workers: their client shares the native connection. */
+export async function connectWorker(target: TemporalTarget): Promise<WorkerConnection> {
+  const connection = await NativeConnection.connect(connectionOptions(target)).catch((error: unknown) => {
+    throw unreachable(target, error);
+  });
+  try {
+    await requireNamespace(connection, target);
+  } catch (error) {
+    await connection.close();
+    throw error;
+  }
+  const client = new Client({ connection, namespace: target.namespace });
+  return { connection, client, close: () => connection.close() };
+}
+
+function loadProfile(env: Readonly<Record<string, string | undefined>>, profile: string | undefined) {
+  try {
+    return loadClientConnectConfig({
+      overrideEnvVars: definedOnly(env),
+      ...(profile === undefined ? {} : { profile }),
+    });
+  } catch (error) {
+    const said = error instanceof Error ? error.message : String(error);
+    throw new Error(
+      `expected a readable Temporal profile, got: ${said}; see TEMPORAL_PROFILE and TEMPORAL_CONFIG_FILE`,
+      { cause: error },
+    );
+  }
+}
+
+async function requireNamespace(connection: Connection | NativeConnection, target: TemporalTarget): Promise<void> {
+  try {
+    await connection.withDeadline(Date.now() + CONNECT_TIMEOUT_MS, () =>
+      connection.workflowService.describeNamespace({ namespace: target.namespace }),
+    );
+  } catch (error) {
+    throw unreachable(target, error);
+  }
+}
+
+function unreachable(target: TemporalTarget, cause: unknown): Error {
+  const said = cause instanceof Error ? cause.message : String(cause);
+  const how = `${target.tls === false ? 'without TLS' : 'with TLS'}, ${target.apiKey === undefined ? 'no API key' : 'an API key'}`;
+  return new Error(
+    `expected a Temporal server at ${target.address} with the namespace ${target.namespace} (${how}), got: ${said}; ` +
+      'check TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE and the profile, or start one with `temper up`',
+    { cause },
+  );
+}
+
+function connectionOptions(target: TemporalTarget) {
+  return {
+    address: target.address,
+    tls: target.tls,
+    metadata: { ...target.metadata },
+    ...(target.apiKey === undefined ? {} : { apiKey: target.apiKey }),
+  };
+}
+
+function definedOnly(env: Readonly<Record<string, string | undefined>>): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(env).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])),
+  );
+}
+
+function plainMetadata(metadata: NativeConnectionOptions['metadata']): Record<string, string> {
+  return Object.fromEntries(Object.entries(metadata ?? {}).map(([name, value]) => [name, String(value)]));
+}

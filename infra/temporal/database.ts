@@ -1,0 +1,49 @@
+import { mkdir, open, realpath } from 'node:fs/promises';
+import { basename, dirname, join, resolve } from 'node:path';
+import { type Lock, tryLock } from '../setup/lock.mjs';
+import { badDatabase, databaseLocked } from './server-error.ts';
+
+const SQLITE_MAGIC = 'SQLite format 3\0';
+
+/**
+ * Claims a dev server's database file. The dev server itself lets two processes open one file, and they then overwrite
+ * each other's shard; the lock beside the file stands between them.
+ */
+export async function claimDatabase(dbFile: string): Promise<{ readonly path: string; readonly lock: Lock }> {
+  const path = await canonicalPath(dbFile);
+  const lock = tryLock(`${path}.lock`);
+  if ('holder' in lock) throw databaseLocked(path, `the server with process id ${lock.holder.pid}`);
+  try {
+    await checkHeader(path);
+  } catch (error) {
+    lock.release();
+    throw error;
+  }
+  return { path, lock };
+}
+
+/** One file, one name: two links to it must meet at the same lock. */
+async function canonicalPath(dbFile: string): Promise<string> {
+  const directory = dirname(resolve(dbFile));
+  await mkdir(directory, { recursive: true });
+  const absolute = join(await realpath(directory), basename(dbFile));
+  return await realpath(absolute).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return absolute;
+    throw error;
+  });
+}
+
+async function checkHeader(path: string): Promise<void> {
+  const file = await open(path, 'r+').catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return undefined;
+    throw badDatabase(path, `a path that can't be opened for writing (${error.code})`);
+  });
+  if (file === undefined) return;
+  try {
+    const { bytesRead, buffer } = await file.read(Buffer.alloc(SQLITE_MAGIC.length), 0, SQLITE_MAGIC.length, 0);
+    const head = buffer.subarray(0, bytesRead).toString('latin1');
+    if (head !== '' && head !== SQLITE_MAGIC) throw badDatabase(path, 'a file of another kind');
+  } finally {
+    await file.close();
+  }
+}

@@ -1,0 +1,81 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Connection } from '@temporalio/client';
+import type { SearchAttributeType } from '@temporalio/common';
+import type { NativeConnection } from '@temporalio/worker';
+import { searchAttributes } from '../../workflows/contracts/search-attributes.ts';
+
+const POLL_MS = 100;
+const VISIBLE_TIMEOUT_MS = 30_000;
+
+/** Numbers of the wire's IndexedValueType. */
+const KINDS: Readonly<Record<SearchAttributeType, number>> = {
+  TEXT: 1,
+  KEYWORD: 2,
+  INT: 3,
+  DOUBLE: 4,
+  BOOL: 5,
+  DATETIME: 6,
+  KEYWORD_LIST: 7,
+};
+
+type AnyConnection = Connection | NativeConnection;
+
+/**
+ * Makes the namespace know our search attributes; repeatable. The operator API is the one way that works on an existing
+ * database too, and a workflow that upserts an unknown attribute hangs with failing tasks.
+ */
+export async function registerSearchAttributes(
+  connection: AnyConnection,
+  namespace: string,
+  signal?: AbortSignal,
+): Promise<void> {
+  const missing = await missingSearchAttributes(connection, namespace);
+  if (missing.length === 0) return;
+  const kinds = Object.fromEntries(
+    Object.values(searchAttributes)
+      .filter(({ name }) => missing.includes(name))
+      .map(({ name, type }) => [name, KINDS[type]]),
+  );
+  try {
+    await connection.operatorService.addSearchAttributes({ namespace, searchAttributes: kinds });
+  } catch (error) {
+    // Another process may have registered them at the same moment; the check below decides.
+    if ((await missingSearchAttributes(connection, namespace)).length > 0) throw refused(missing, namespace, error);
+  }
+  await untilVisible(connection, namespace, signal);
+}
+
+/** Names of ours that the namespace lacks. Throws when one exists there as another kind. */
+export async function missingSearchAttributes(connection: AnyConnection, namespace: string): Promise<string[]> {
+  const { customAttributes } = await connection.operatorService.listSearchAttributes({ namespace });
+  const missing: string[] = [];
+  for (const { name, type } of Object.values(searchAttributes)) {
+    const found = customAttributes[name];
+    if (found === undefined || found === null) missing.push(name);
+    else if (found !== KINDS[type]) throw otherKind(name, type, found, namespace);
+  }
+  return missing;
+}
+
+async function untilVisible(connection: AnyConnection, namespace: string, signal?: AbortSignal): Promise<void> {
+  const limit = AbortSignal.any([AbortSignal.timeout(VISIBLE_TIMEOUT_MS), ...(signal === undefined ? [] : [signal])]);
+  while ((await missingSearchAttributes(connection, namespace)).length > 0) {
+    await sleep(POLL_MS, undefined, { signal: limit });
+  }
+}
+
+function refused(names: readonly string[], namespace: string, cause: unknown): Error {
+  const said = cause instanceof Error ? cause.message : String(cause);
+  return new Error(
+    `expected to register the search attributes ${names.join(', ')} in the namespace ${namespace}, got: ${said}; ` +
+      'Temporal Cloud wants them created in its own UI or with tcld, elsewhere an operator may do it',
+    { cause },
+  );
+}
+
+function otherKind(name: string, expected: string, found: number, namespace: string): Error {
+  return new Error(
+    `expected the search attribute ${name} of the namespace ${namespace} to be of kind ${expected}, got kind ${found}; ` +
+      `remove it there with \`temporal operator search-attribute remove --name ${name}\``,
+  );
+}

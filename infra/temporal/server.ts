@@ -1,0 +1,164 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdir, open } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { claimDatabase } from './database.ts';
+import { untilHealthy } from './health.ts';
+import { freePort, isPortFree } from './ports.ts';
+import { DevServerError, portInUse } from './server-error.ts';
+import { readLogFrom, startFailure, tookAnInnerPort } from './server-log.ts';
+
+const LOOPBACK = '127.0.0.1';
+const NAMESPACE = 'default';
+const HEALTHY_TIMEOUT_MS = 60_000;
+const STOP_TIMEOUT_MS = 10_000;
+/** The server picks ports for its inner services itself; another process may be quicker. */
+const START_ATTEMPTS = 3;
+
+export interface DevServerOptions {
+  /** The `temporal` executable; see `locateTemporal`. */
+  readonly executable: string;
+  /** SQLite file that survives restarts. */
+  readonly dbFile: string;
+  /** Receives the server's output, appended. */
+  readonly logFile: string;
+  /** 0 takes a free one. */
+  readonly port: number;
+  /** 0 takes a free one; null runs without the UI. */
+  readonly uiPort: number | null;
+  /** `key=<json>`, beside those that temper needs. */
+  readonly dynamicConfig?: readonly string[];
+  /** Told the process id at once, long before the server answers, so that a supervisor can bind its life to its own. */
+  readonly onSpawn?: (pid: number) => void;
+}
+
+export interface DevServer {
+  readonly address: string;
+  readonly namespace: string;
+  readonly uiUrl: string | undefined;
+  readonly pid: number;
+  readonly logFile: string;
+  /** Settles when the process has ended, for whatever reason. */
+  readonly exited: Promise<void>;
+  /** Lets the server end by itself, and kills it when it takes longer than ten seconds. */
+  stop(): Promise<void>;
+  /** SIGKILL: what a crash looks like. */
+  kill(): Promise<void>;
+}
+
+/**
+ * Starts Temporal's dev server on a SQLite file and resolves once it answers.
+ *
+ * - One server per file: a second one is refused with `database-locked`, and a crashed one's claim is void.
+ * - The server has its own process group: a Ctrl-C reaches the caller, who stops it after its workers.
+ * - A killed server loses nothing (write-ahead log); a power cut may lose the last moments.
+ */
+export async function startDevServer(options: DevServerOptions, signal?: AbortSignal): Promise<DevServer> {
+  const database = await claimDatabase(options.dbFile);
+  try {
+    for (let attempt = 1; ; attempt += 1) {
+      const started = await tryStart({ ...options, dbFile: database.path }, signal);
+      if (!(started instanceof DevServerError)) {
+        database.lock.handOver(started.pid);
+        void started.exited.then(() => database.lock.release());
+        return started;
+      }
+      if (attempt === START_ATTEMPTS || !tookAnInnerPort(started)) throw started;
+    }
+  } catch (error) {
+    database.lock.release();
+    throw error;
+  }
+}
+
+/** The command line of a dev server, with what temper depends on: see the reasons beside each value. */
+export function devServerArguments(options: {
+  readonly dbFile: string;
+  readonly port: number;
+  readonly uiPort: number | null;
+  readonly dynamicConfig?: readonly string[];
+}): string[] {
+  return [
+    ...['server', 'start-dev', '--ip', LOOPBACK, '--port', String(options.port)],
+    ...(options.uiPort === null ? ['--headless'] : ['--ui-port', String(options.uiPort), '--ui-disable-news-fetch']),
+    ...['--db-filename', options.dbFile],
+    // Four times the throughput of the default journal, and a killed process still loses nothing.
+    ...['--sqlite-pragma', 'journal_mode=wal', '--sqlite-pragma', 'synchronous=normal'],
+    // Off by default in this server version; `temporal workflow pause` needs it.
+    ...['--dynamic-config-value', 'frontend.WorkflowPauseEnabled=true'],
+    ...(options.dynamicConfig ?? []).flatMap((entry) => ['--dynamic-config-value', entry]),
+    // A user's profile is about where their clients connect to; it must not change this server.
+    ...['--log-level', 'warn', '--disable-config-env', '--disable-config-file'],
+  ];
+}
+
+async function tryStart(options: DevServerOptions, signal?: AbortSignal): Promise<DevServer | DevServerError> {
+  const port = await claimPort(options.port, 'server');
+  const uiPort = options.uiPort === null ? null : await claimPort(options.uiPort, 'UI');
+  const { child, logOffset } = await spawnServer(options, port, uiPort);
+  const exited = once(child, 'exit').then(() => undefined);
+  const address = `${LOOPBACK}:${port}`;
+  const stopped = new AbortController();
+  void exited.then(() => stopped.abort());
+  const limits = [stopped.signal, AbortSignal.timeout(HEALTHY_TIMEOUT_MS), ...(signal === undefined ? [] : [signal])];
+  try {
+    await untilHealthy({ host: LOOPBACK, port, namespace: NAMESPACE }, AbortSignal.any(limits));
+  } catch (error) {
+    await end(child, exited, 'SIGKILL');
+    signal?.throwIfAborted();
+    return startFailure(options.dbFile, await readLogFrom(options.logFile, logOffset), error);
+  }
+  return {
+    address,
+    namespace: NAMESPACE,
+    uiUrl: uiPort === null ? undefined : `http://${LOOPBACK}:${uiPort}`,
+    pid: pidOf(child),
+    logFile: options.logFile,
+    exited,
+    stop: () => end(child, exited, 'SIGTERM'),
+    kill: () => end(child, exited, 'SIGKILL'),
+  };
+}
+
+async function claimPort(wanted: number, purpose: string): Promise<number> {
+  if (wanted === 0) return await freePort();
+  if (!(await isPortFree(wanted))) throw portInUse(wanted, purpose);
+  return wanted;
+}
+
+async function spawnServer(
+  options: DevServerOptions,
+  port: number,
+  uiPort: number | null,
+): Promise<{ readonly child: ChildProcess; readonly logOffset: number }> {
+  await mkdir(dirname(options.logFile), { recursive: true });
+  const log = await open(options.logFile, 'a');
+  try {
+    const logOffset = (await log.stat()).size;
+    const child = spawn(options.executable, devServerArguments({ ...options, port, uiPort }), {
+      stdio: ['ignore', log.fd, log.fd],
+      detached: true,
+    });
+    await once(child, 'spawn').catch((error: NodeJS.ErrnoException) => {
+      throw new DevServerError('start-failed', `expected ${options.executable} to run, got ${error.code}`, {
+        cause: error,
+      });
+    });
+    options.onSpawn?.(pidOf(child));
+    return { child, logOffset };
+  } finally {
+    await log.close();
+  }
+}
+
+async function end(child: ChildProcess, exited: Promise<void>, how: 'SIGTERM' | 'SIGKILL'): Promise<void> {
+  child.kill(how);
+  const late = setTimeout(() => child.kill('SIGKILL'), STOP_TIMEOUT_MS);
+  await exited;
+  clearTimeout(late);
+}
+
+function pidOf(child: ChildProcess): number {
+  if (child.pid === undefined) throw new DevServerError('start-failed', 'expected a process id from a spawned server');
+  return child.pid;
+}

@@ -1,0 +1,167 @@
+import { jsonOf } from '../http/client.ts';
+import { saveOnce } from './tinker/checkpoints.ts';
+import {
+  createTrainerConnection,
+  failureOf,
+  isProtobuf,
+  parseReply,
+  refused,
+  type TrainerConnection,
+} from './tinker/connection.ts';
+import { wireRequest } from './tinker/datums.ts';
+import { loadableWeights } from './tinker/sampler-weights.ts';
+import { createSession } from './tinker/session.ts';
+import type { ForwardBackward, ForwardBackwardResult, OptimStep, Trainer } from './trainer.ts';
+import { createModelResponse, optimStepResult } from './wire/bodies.ts';
+import {
+  decodeOutput,
+  encodeRequest,
+  outputFromJson,
+  requestJson,
+  type WireForwardBackward,
+} from './wire/forward-backward.ts';
+
+export interface TinkerOptions {
+  readonly url: string;
+  /** Name of the server's base model. */
+  readonly baseModel: string;
+  readonly reduction: 'sum' | 'datum-mean';
+  readonly apiKey?: string;
+  /** The server's checkpoints as this process sees them; archives are unpacked below. */
+  readonly checkpointsDir: string;
+  /** The same directory as the engine sees it, where that differs. */
+  readonly engineCheckpointsDir?: string;
+  /** Remembers the session, so that models outlive this process. */
+  readonly sessionFile?: string;
+}
+
+/**
+ * A trainer behind the Tinker API: SkyRL 0.4, the hosted service, the embedded policy.
+ *
+ * Guarantees: nothing malformed leaves; a request sent again under its sequence id is done once (where the server
+ * de-duplicates); an existing checkpoint of the same name is success. Not covered: `gradClipNorm` at SkyRL 0.4, which
+ * ignores it; retries of `createModel`, which leave an unused model behind; `load` on a model that had any request.
+ */
+export function createTinkerTrainer(options: TinkerOptions): Trainer {
+  const { baseModel, reduction, apiKey = 'tml-local', checkpointsDir, engineCheckpointsDir = checkpointsDir } = options;
+  const connection = createTrainerConnection(options.url, apiKey);
+  const session = createSession(connection, options.sessionFile);
+  const forwardBackward = createForwardBackward(connection, reduction);
+  let modelSequence = 0;
+
+  return {
+    url: connection.url,
+    reduction,
+
+    async createModel({ loraRank, seed }, signal) {
+      const submit = async () => {
+        const json = {
+          session_id: await session.id(signal),
+          model_seq_id: modelSequence++,
+          base_model: baseModel,
+          lora_config: { rank: loraRank, seed },
+        };
+        const submission = { path: '/api/v1/create_model', json };
+        return { submission, reply: await connection.post(submission, signal) };
+      };
+      let { submission, reply } = await submit();
+      if (reply.status === 404) {
+        // The server restarted and forgot the session.
+        session.close();
+        ({ submission, reply } = await submit());
+      }
+      if (reply.status !== 200) throw failureOf(reply, submission.path);
+      const created = parseReply(createModelResponse, reply, submission.path);
+      await connection.settled(created.request_id, submission, signal);
+      return created.model_id;
+    },
+
+    async forwardBackward(request, signal) {
+      await session.resume(signal);
+      return forwardBackward(request, signal);
+    },
+
+    async optimStep(request, signal) {
+      await session.resume(signal);
+      const submission = { path: '/api/v1/optim_step', json: optimStepJson(request) };
+      const reply = await connection.result(submission, signal);
+      return parseReply(optimStepResult, reply, submission.path).metrics ?? {};
+    },
+
+    async save(modelId, name, sequence, signal) {
+      const json = { model_id: modelId, path: name, seq_id: sequence, type: 'save_weights' };
+      return saveOnce(connection, { modelId, kind: 'weights', name }, { path: '/api/v1/save_weights', json }, signal);
+    },
+
+    async load(modelId, { path, optimizer }, sequence, signal) {
+      const json = { model_id: modelId, path, optimizer, seq_id: sequence, type: 'load_weights' };
+      await connection.result({ path: '/api/v1/load_weights', json }, signal);
+    },
+
+    async saveForSampler(modelId, name, sequence, signal) {
+      const address = { modelId, kind: 'sampler_weights', name } as const;
+      const json = { model_id: modelId, path: name, seq_id: sequence, type: 'save_weights_for_sampler' };
+      await saveOnce(connection, address, { path: '/api/v1/save_weights_for_sampler', json }, signal);
+      return loadableWeights(connection, address, { here: checkpointsDir, engine: engineCheckpointsDir }, signal);
+    },
+
+    async unload(modelId, signal) {
+      const submission = { path: '/api/v1/unload_model', json: { model_id: modelId, type: 'unload_model' } };
+      const reply = await connection.post(submission, signal);
+      if (reply.status === 404) return;
+      if (reply.status !== 200) throw failureOf(reply, submission.path);
+    },
+
+    close: () => session.close(),
+  };
+}
+
+type Dialect = 'protobuf' | 'json';
+
+function createForwardBackward(connection: TrainerConnection, reduction: 'sum' | 'datum-mean') {
+  let dialect: Dialect | null = null;
+  return async (request: ForwardBackward, signal?: AbortSignal): Promise<ForwardBackwardResult> => {
+    const wire = wireRequest(request, reduction);
+    dialect ??= await negotiate(connection, signal);
+    const reply = await connection.result(submissionOf(wire, dialect), signal);
+    const output = isProtobuf(reply) ? decodeOutput(reply.bytes) : outputFromJson(jsonOf(reply));
+    const logprobs = request.data.map((datum, index) => {
+      const values = output.outputs[index]?.logprobs;
+      if (values?.length !== datum.targets.length || !values.every(Number.isFinite)) {
+        const got = values === undefined ? 'none' : `${values.length}, all finite: ${values.every(Number.isFinite)}`;
+        throw refused(
+          `forward_backward: expected ${datum.targets.length} finite logprobs for data[${index}], got ${got}`,
+        );
+      }
+      return values;
+    });
+    return { logprobs, metrics: output.metrics };
+  };
+}
+
+/** An empty JSON body has no effect anywhere: servers of the current wire answer 415, older ones name the missing fields. */
+async function negotiate(connection: TrainerConnection, signal?: AbortSignal): Promise<Dialect> {
+  const reply = await connection.post({ path: '/api/v1/forward_backward', json: {} }, signal);
+  return reply.status === 400 || reply.status === 422 ? 'json' : 'protobuf';
+}
+
+function submissionOf(wire: WireForwardBackward, dialect: Dialect) {
+  if (dialect === 'protobuf') return { path: '/api/v1/forward_backward', bytes: encodeRequest(wire) };
+  return { path: wire.forwardOnly ? '/api/v1/forward' : '/api/v1/forward_backward', json: requestJson(wire) };
+}
+
+function optimStepJson(step: OptimStep) {
+  return {
+    model_id: step.modelId,
+    seq_id: step.sequence,
+    adam_params: {
+      learning_rate: step.learningRate,
+      beta1: step.beta1,
+      beta2: step.beta2,
+      eps: step.eps,
+      weight_decay: step.weightDecay,
+      ...(step.gradClipNorm === undefined ? {} : { grad_clip_norm: step.gradClipNorm }),
+    },
+    type: 'optim_step',
+  };
+}

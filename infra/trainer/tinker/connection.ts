@@ -1,0 +1,170 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { z } from 'zod';
+import { TemperFailure } from '../../../workflows/contracts/failures.ts';
+import {
+  explanationOf,
+  type HttpReply,
+  HttpTimeout,
+  HttpUnreachable,
+  httpCall,
+  isRecord,
+  jsonOf,
+} from '../../http/client.ts';
+import { failedFuture, futureResponse, tryAgain } from '../wire/bodies.ts';
+import { protobufType } from '../wire/messages.ts';
+
+export const trainerTimeouts = {
+  /** Accepting a request; large batches are parsed and stored before the answer. */
+  submitMs: 120_000,
+  /** One long poll; servers hold it longer, a lost one must not cost more. */
+  pollMs: 45_000,
+  /** A request's whole life: the first one of a length compiles, and others may be queued before it. */
+  resultMs: 1_800_000,
+  /** Between polls of a server that answers at once. */
+  pollPauseMs: 250,
+} as const;
+
+/** How often a request is sent again when the server says it has lost its promise. */
+const resubmissions = 1;
+
+export interface Submission {
+  readonly path: string;
+  readonly json?: unknown;
+  /** A protobuf body instead. */
+  readonly bytes?: Uint8Array;
+}
+
+export interface TrainerConnection {
+  readonly url: string;
+  get(path: string, signal?: AbortSignal): Promise<HttpReply>;
+  delete(path: string, signal?: AbortSignal): Promise<HttpReply>;
+  /** Any status. */
+  post(submission: Submission, signal?: AbortSignal): Promise<HttpReply>;
+  /** Submits and waits for the result; failures are typed. */
+  result(submission: Submission, signal?: AbortSignal): Promise<HttpReply>;
+  /** Waits for a request that was accepted already. */
+  settled(requestId: string, submission: Submission, signal?: AbortSignal): Promise<HttpReply>;
+}
+
+export function createTrainerConnection(url: string, apiKey: string): TrainerConnection {
+  const base = url.replace(/\/+$/, '');
+  const headers = { 'x-api-key': apiKey };
+  const call = async (
+    method: 'GET' | 'POST' | 'DELETE',
+    given: Submission,
+    timeoutMs: number,
+    signal?: AbortSignal,
+  ) => {
+    const { path, json, bytes } = given;
+    const body = bytes === undefined ? { json } : { bytes };
+    const type: Readonly<Record<string, string>> = bytes === undefined ? {} : { 'content-type': protobufType };
+    const accept = { accept: `${protobufType}, application/json` };
+    return httpCall(
+      { method, url: base + path, headers: { ...headers, ...type, ...accept }, ...body, timeoutMs },
+      signal,
+    );
+  };
+  const post = (submission: Submission, signal?: AbortSignal) =>
+    reached(call('POST', submission, trainerTimeouts.submitMs, signal));
+
+  async function submit(submission: Submission, signal?: AbortSignal): Promise<string> {
+    const reply = await post(submission, signal);
+    if (reply.status !== 200) throw failureOf(reply, submission.path);
+    return parseReply(futureResponse, reply, submission.path).request_id;
+  }
+
+  async function settled(first: string, submission: Submission, signal?: AbortSignal): Promise<HttpReply> {
+    const deadline = performance.now() + trainerTimeouts.resultMs;
+    let requestId = first;
+    let left = resubmissions;
+    while (performance.now() < deadline) {
+      const polled = { path: '/api/v1/retrieve_future', json: { request_id: requestId } };
+      const reply = await orTimeout(call('POST', polled, trainerTimeouts.pollMs, signal));
+      if (reply === 'timeout') continue;
+      const promiseGone = reply.status === 410 || reply.status === 404;
+      if (promiseGone && left > 0) {
+        left -= 1;
+        requestId = await submit(submission, signal);
+      } else if (isPending(reply)) {
+        await sleep(trainerTimeouts.pollPauseMs, undefined, signal === undefined ? {} : { signal });
+      } else {
+        return finished(reply, submission.path);
+      }
+    }
+    throw unavailable(`${submission.path}: expected a result within ${trainerTimeouts.resultMs} ms, got none`);
+  }
+
+  return {
+    url: base,
+    get: (path, signal) => reached(call('GET', { path }, trainerTimeouts.submitMs, signal)),
+    delete: (path, signal) => reached(call('DELETE', { path }, trainerTimeouts.submitMs, signal)),
+    post,
+    settled,
+    result: async (submission, signal) => settled(await submit(submission, signal), submission, signal),
+  };
+}
+
+/** Parses a 200's body; what can't be read is the server's fault. */
+export function parseReply<T>(schema: z.ZodType<T>, reply: HttpReply, what: string): T {
+  const parsed = schema.safeParse(jsonOf(reply));
+  if (parsed.success) return parsed.data;
+  throw refused(
+    `${what}: unreadable answer: ${parsed.error.issues.map((i) => `${i.path.join('.')}: ${i.message}`).join('; ')}`,
+  );
+}
+
+/** What a status that is not 200 means, in our failures. */
+export function failureOf(reply: HttpReply, what: string): TemperFailure {
+  const said = explanationOf(reply);
+  const message = `trainer ${what}: expected 200, got ${reply.status}: ${said}`;
+  if (/model.*(not loaded|not found)/i.test(said)) {
+    const advice = 'create a model and load the last checkpoint';
+    return new TemperFailure('TrainerLostModel', `${message}; ${advice}`);
+  }
+  const passing = reply.status >= 500 || [408, 410, 425, 429].includes(reply.status);
+  return passing ? unavailable(message) : refused(message);
+}
+
+export function refused(message: string, options?: ErrorOptions): TemperFailure {
+  return new TemperFailure('TrainerRefused', message, options);
+}
+
+export function unavailable(message: string, options?: ErrorOptions): TemperFailure {
+  return new TemperFailure('TrainerUnavailable', message, options);
+}
+
+function isPending(reply: HttpReply): boolean {
+  if (reply.status === 408) return true;
+  return reply.status === 200 && !isProtobuf(reply) && tryAgain.safeParse(jsonOf(reply)).success;
+}
+
+export function isProtobuf(reply: HttpReply): boolean {
+  return reply.contentType.startsWith(protobufType);
+}
+
+function finished(reply: HttpReply, what: string): HttpReply {
+  if (reply.status !== 200) throw failureOf(reply, what);
+  if (isProtobuf(reply)) return reply;
+  const body = jsonOf(reply);
+  // Some servers answer a failed request with a 200.
+  if (isRecord(body) && failedFuture.safeParse(body).success) throw failureOf({ ...reply, status: 400 }, what);
+  return reply;
+}
+
+async function reached<T>(call: Promise<T>): Promise<T> {
+  try {
+    return await call;
+  } catch (error) {
+    if (error instanceof HttpUnreachable) throw unavailable(`trainer: ${error.message}`, { cause: error });
+    throw error;
+  }
+}
+
+async function orTimeout(call: Promise<HttpReply>): Promise<HttpReply | 'timeout'> {
+  try {
+    return await call;
+  } catch (error) {
+    if (error instanceof HttpTimeout) return 'timeout';
+    return reached(Promise.reject(error));
+  }
+}

@@ -1,0 +1,114 @@
+import { randomUUID } from 'node:crypto';
+import { createReadStream, createWriteStream } from 'node:fs';
+import { mkdir, rename, rm, stat } from 'node:fs/promises';
+import { dirname, join, normalize, sep } from 'node:path';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { createGunzip } from 'node:zlib';
+import { extract, type Header } from 'tar-stream';
+import { httpCall } from '../../http/client.ts';
+import { archivePath, type CheckpointAddress } from './checkpoints.ts';
+import { failureOf, refused, type TrainerConnection, trainerTimeouts, unavailable } from './connection.ts';
+
+/** Where the trainer's checkpoints lie, as this process and as the engine see them. */
+export interface CheckpointPlaces {
+  readonly here: string;
+  readonly engine: string;
+}
+
+/**
+ * Makes sampler weights loadable and returns the engine's path of them. A server that writes a directory is done; from an
+ * archive (SkyRL's tar.gz, or one that must be fetched) the files are unpacked beside it, all or nothing.
+ */
+export async function loadableWeights(
+  connection: TrainerConnection,
+  address: CheckpointAddress,
+  places: CheckpointPlaces,
+  signal?: AbortSignal,
+): Promise<string> {
+  const saved = join(address.modelId, 'sampler_weights', address.name);
+  if (await isDirectory(join(places.here, saved))) return join(places.engine, saved);
+  const unpacked = join('unpacked', `${address.modelId}-${address.name}`);
+  const target = join(places.here, unpacked);
+  if (!(await isDirectory(target))) {
+    const archive = join(places.here, `${saved}.tar.gz`);
+    const bytes = (await isFile(archive)) ? createReadStream(archive) : await download(connection, address, signal);
+    await unpackInto(bytes, target);
+  }
+  return join(places.engine, unpacked);
+}
+
+/** Unpacks under a temporary name, then renames: a directory that exists is whole. */
+export async function unpackInto(archive: Readable, target: string): Promise<void> {
+  const temporary = `${target}.${randomUUID()}`;
+  await mkdir(temporary, { recursive: true });
+  try {
+    const entries = extract();
+    const pumped = pipeline(archive, createGunzip(), entries);
+    const written = writeEntries(entries, temporary);
+    await Promise.all([pumped, written]);
+    await rename(temporary, target).catch(async (error: NodeJS.ErrnoException) => {
+      // Another attempt was faster; its content is the same.
+      if (!(await isDirectory(target))) throw error;
+    });
+  } catch (cause) {
+    if (cause instanceof Error && cause.name === 'TemperFailure') throw cause;
+    throw refused(`weights archive: expected a tar.gz, got ${cause instanceof Error ? cause.message : cause}`, {
+      cause,
+    });
+  } finally {
+    await rm(temporary, { recursive: true, force: true });
+  }
+}
+
+async function writeEntries(entries: ReturnType<typeof extract>, directory: string): Promise<void> {
+  for await (const entry of entries) {
+    const path = memberPath(entry.header);
+    if (path === null) {
+      entry.resume();
+      continue;
+    }
+    const file = join(directory, path);
+    await mkdir(dirname(file), { recursive: true });
+    await pipeline(entry, createWriteStream(file, { flags: 'wx', mode: 0o644, flush: true }));
+  }
+}
+
+/** SkyRL's members begin with a slash. Directories come with their files; links and ways out of the directory are refused. */
+function memberPath({ name, type }: Header): string | null {
+  if (type === 'directory') return null;
+  const path = normalize(name.replace(/^\/+/, ''));
+  const leaves = path === '..' || path.startsWith(`..${sep}`) || path === '.' || path.startsWith(sep);
+  if (type !== 'file' || leaves) throw refused(`weights archive: expected plain files below it, got ${type} "${name}"`);
+  return path;
+}
+
+async function download(
+  connection: TrainerConnection,
+  address: CheckpointAddress,
+  signal?: AbortSignal,
+): Promise<Readable> {
+  const path = archivePath(address);
+  const pointed = await connection.get(path, signal);
+  if (pointed.status === 200) return Readable.from([pointed.bytes]);
+  if (pointed.location === null) throw failureOf(pointed, path);
+  const url = new URL(pointed.location, connection.url).href;
+  const reply = await httpCall({ method: 'GET', url, timeoutMs: trainerTimeouts.resultMs }, signal);
+  if (reply.status !== 200) throw unavailable(`weights archive ${url}: expected 200, got ${reply.status}`);
+  return Readable.from([reply.bytes]);
+}
+
+async function isDirectory(path: string): Promise<boolean> {
+  return (await statOrNull(path))?.isDirectory() ?? false;
+}
+
+async function isFile(path: string): Promise<boolean> {
+  return (await statOrNull(path))?.isFile() ?? false;
+}
+
+async function statOrNull(path: string) {
+  return stat(path).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return null;
+    throw error;
+  });
+}

@@ -1,0 +1,97 @@
+import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { z } from 'zod';
+import { createSessionResponse } from '../wire/bodies.ts';
+import { failureOf, parseReply, type TrainerConnection } from './connection.ts';
+
+/** The SDK's own interval; SkyRL unloads a session's models after 300 s of silence. */
+const heartbeatMs = 10_000;
+
+const remembered = z.object({ url: z.string(), sessionId: z.string() });
+
+/**
+ * The session that keeps this client's models loaded. With a file it survives the process: a restarted trainer worker
+ * goes on with the models of the last one.
+ */
+export interface Session {
+  id(signal?: AbortSignal): Promise<string>;
+  /** Starts beating for a session that another process opened. */
+  resume(signal?: AbortSignal): Promise<void>;
+  close(): void;
+}
+
+export function createSession(connection: TrainerConnection, file?: string): Session {
+  let current: Promise<string> | null = null;
+  let timer: NodeJS.Timeout | null = null;
+
+  const alive = async (sessionId: string, signal?: AbortSignal): Promise<boolean> => {
+    const reply = await connection.post({ path: '/api/v1/session_heartbeat', json: { session_id: sessionId } }, signal);
+    return reply.status === 200;
+  };
+
+  function beat(sessionId: string): void {
+    timer ??= setInterval(() => {
+      alive(sessionId).then(
+        (ok) => {
+          if (!ok) close();
+        },
+        // A server that is away for a while: the next beat finds out, and requests report it themselves.
+        () => undefined,
+      );
+    }, heartbeatMs).unref();
+  }
+
+  async function open(signal?: AbortSignal): Promise<string> {
+    const known = file === undefined ? null : await readKnown(file, connection.url);
+    if (known !== null && (await alive(known, signal))) return known;
+    const json = { tags: ['temper'], user_metadata: {}, sdk_version: '0.25.0', type: 'create_session' };
+    const reply = await connection.post({ path: '/api/v1/create_session', json }, signal);
+    if (reply.status !== 200) throw failureOf(reply, '/api/v1/create_session');
+    const { session_id } = parseReply(createSessionResponse, reply, 'create_session');
+    if (file !== undefined) await writeKnown(file, { url: connection.url, sessionId: session_id });
+    return session_id;
+  }
+
+  function close(): void {
+    if (timer !== null) clearInterval(timer);
+    timer = null;
+    current = null;
+  }
+
+  async function id(signal?: AbortSignal): Promise<string> {
+    current ??= open(signal);
+    try {
+      const sessionId = await current;
+      beat(sessionId);
+      return sessionId;
+    } catch (error) {
+      current = null;
+      throw error;
+    }
+  }
+
+  return {
+    id,
+    async resume(signal) {
+      if (file === undefined || current !== null) return;
+      if ((await readKnown(file, connection.url)) !== null) await id(signal);
+    },
+    close,
+  };
+}
+
+async function readKnown(file: string, url: string): Promise<string | null> {
+  const text = await readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return null;
+    throw error;
+  });
+  if (text === null) return null;
+  const parsed = remembered.safeParse(JSON.parse(text));
+  return parsed.success && parsed.data.url === url ? parsed.data.sessionId : null;
+}
+
+async function writeKnown(file: string, known: z.infer<typeof remembered>): Promise<void> {
+  await mkdir(dirname(file), { recursive: true });
+  await writeFile(`${file}.new`, JSON.stringify(known));
+  await rename(`${file}.new`, file);
+}

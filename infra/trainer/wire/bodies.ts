@@ -1,0 +1,113 @@
+import { z } from 'zod';
+
+/** The JSON bodies of the Tinker API, for both ends. Unknown keys are the other side's own business. */
+const id = z.string().min(1);
+const sequence = z.number().int().min(0).nullish();
+/** Names of checkpoints: one path segment. */
+export const checkpointName = z
+  .string()
+  .max(255)
+  .regex(/^[a-zA-Z0-9_-]+$/);
+
+export const createSessionRequest = z.object({
+  tags: z.array(z.string()),
+  user_metadata: z.record(z.string(), z.unknown()).nullish(),
+  sdk_version: z.string(),
+});
+export const createSessionResponse = z.object({ session_id: id });
+export const sessionRequest = z.object({ session_id: id });
+
+export const createModelRequest = z.object({
+  session_id: id,
+  model_seq_id: z.number().int().nullish(),
+  base_model: id,
+  lora_config: z.object({ rank: z.number().int().min(0), seed: z.number().int().nullish() }).nullish(),
+});
+export const createModelResponse = z.object({ model_id: id, request_id: id });
+
+export const modelRequest = z.object({ model_id: id });
+
+export const adamParams = z.object({
+  learning_rate: z.number().min(0).default(1e-4),
+  beta1: z.number().min(0).lt(1).default(0.9),
+  beta2: z.number().min(0).lt(1).default(0.95),
+  eps: z.number().positive().default(1e-12),
+  weight_decay: z.number().min(0).default(0),
+  grad_clip_norm: z.number().min(0).default(0),
+});
+export const optimStepRequest = z.object({ model_id: id, seq_id: sequence, adam_params: adamParams });
+
+export const saveWeightsRequest = z.object({ model_id: id, path: checkpointName, seq_id: sequence });
+export const loadWeightsRequest = z.object({
+  model_id: id,
+  path: z.string(),
+  optimizer: z.boolean().default(true),
+  seq_id: sequence,
+});
+export const saveForSamplerRequest = z
+  .object({
+    model_id: id,
+    path: checkpointName.nullish(),
+    sampling_session_seq_id: z.number().int().nullish(),
+    seq_id: sequence,
+  })
+  .refine(
+    ({ path, sampling_session_seq_id, seq_id }) =>
+      typeof path === 'string' || (sampling_session_seq_id ?? seq_id) != null,
+    'expected path, or sampling_session_seq_id and seq_id',
+  );
+
+export const createSamplingSessionRequest = z.object({
+  session_id: id,
+  sampling_session_seq_id: z.number().int(),
+  base_model: z.string().nullish(),
+  model_path: z.string().nullish(),
+});
+
+export const sampleRequest = z.object({
+  prompt: z.object({
+    chunks: z.array(
+      z.object({ type: z.literal('encoded_text').default('encoded_text'), tokens: z.array(z.number().int().min(0)) }),
+    ),
+  }),
+  num_samples: z.number().int().min(1).max(1024).default(1),
+  sampling_params: z.object({
+    max_tokens: z.number().int().min(1),
+    temperature: z.number().min(0).default(1),
+    top_p: z.number().gt(0).max(1).default(1),
+    top_k: z.number().int().default(-1),
+    seed: z.number().int().nullish(),
+    stop: z.union([z.array(z.number().int()), z.array(z.string()), z.string()]).nullish(),
+  }),
+  base_model: z.string().nullish(),
+  model_path: z.string().nullish(),
+  sampling_session_id: z.string().nullish(),
+  seq_id: sequence,
+  prompt_logprobs: z.boolean().nullish(),
+});
+
+export const retrieveFutureRequest = z.object({ request_id: id });
+export const weightsInfoRequest = z.object({ tinker_path: z.string() });
+
+/** Every write answers with the number of its future. */
+export const futureResponse = z.object({ request_id: id });
+
+export const tryAgain = z.object({ type: z.literal('try_again') });
+export const failedFuture = z.object({ error: z.string() });
+export const savedWeights = z.object({ path: z.string() });
+export const optimStepResult = z.object({ metrics: z.record(z.string(), z.number()).nullish() });
+export const serverCapabilities = z.object({
+  supported_models: z.array(z.object({ model_name: z.string().nullish(), max_context_length: z.number().nullish() })),
+});
+
+/** `tinker://<model>/weights/<name>`; a sampler's path may leave its kind out. */
+export function parseTinkerPath(
+  path: string,
+): { readonly modelId: string; readonly kind: 'weights' | 'sampler_weights'; readonly name: string } | null {
+  const parts = /^tinker:\/\/([a-zA-Z0-9_-]{1,255})(?:\/(weights|sampler_weights))?\/([a-zA-Z0-9_-]{1,255})$/.exec(
+    path,
+  );
+  const [, modelId, kind, name] = parts ?? [];
+  if (modelId === undefined || name === undefined) return null;
+  return { modelId, kind: kind === 'weights' ? 'weights' : 'sampler_weights', name };
+}

@@ -1,0 +1,141 @@
+import assert from 'node:assert/strict';
+import { builtinModules, createRequire } from 'node:module';
+import { describe, test } from 'node:test';
+import { importsOf, productSources, readSource, sourcesBelow } from './helpers/sources.ts';
+
+/** What each folder may import of ours; `type:` where only types may cross. */
+const ALLOWED: Readonly<Record<string, readonly string[]>> = {
+  workflows: ['workflows/', 'type:activities/'],
+  activities: ['activities/', 'infra/', 'workflows/contracts/', 'workflows/algorithms/'],
+  infra: ['infra/', 'workflows/contracts/', 'workflows/algorithms/'],
+  workers: ['workers/', 'activities/', 'infra/', 'workflows/'],
+};
+
+/** Pure, and deterministic in the workflow sandbox. */
+const WORKFLOW_PACKAGES = ['@temporalio/workflow', '@temporalio/common', 'zod'];
+
+/** Programs of their own inside a sandbox: their environment is not the stack's. */
+const SANDBOX_PROGRAM = /^infra\/agents\/[a-z-]+\/main\.ts$/;
+
+const STARTED_EVENT = {
+  eventId: '1',
+  eventType: 'EVENT_TYPE_WORKFLOW_EXECUTION_STARTED',
+  workflowExecutionStartedEventAttributes: { workflowType: { name: 'rollout' } },
+};
+
+describe('imports', () => {
+  for (const [folder, allowed] of Object.entries(ALLOWED)) {
+    test(`of ${folder} stay within ${allowed.join(', ')}`, () => {
+      const strays = sourcesBelow(folder).flatMap((path) =>
+        importsOf(path)
+          .filter(({ target, ours, typeOnly }) => ours && !isAllowed(target, typeOnly, allowed))
+          .map(({ target }) => `${path} imports ${target}`),
+      );
+      assert.deepEqual(strays, []);
+    });
+  }
+
+  test('of contracts stay within contracts', () => {
+    const strays = sourcesBelow('workflows/contracts').flatMap((path) =>
+      importsOf(path)
+        .filter(({ target, ours }) => ours && !target.startsWith('workflows/contracts/'))
+        .map(({ target }) => `${path} imports ${target}`),
+    );
+    assert.deepEqual(strays, []);
+  });
+
+  test('of workflows name no Node builtin and no package that does I/O', () => {
+    const builtins = new Set(builtinModules.flatMap((name) => [name, `node:${name}`]));
+    const strays = sourcesBelow('workflows').flatMap((path) =>
+      importsOf(path)
+        .filter(({ target, ours, typeOnly }) => !ours && !typeOnly && (builtins.has(target) || !isPure(target)))
+        .map(({ target }) => `${path} imports ${target}`),
+    );
+    assert.deepEqual(strays, []);
+  });
+
+  test('form no cycle at run time', () => {
+    const edges = new Map(productSources().map((path) => [path, runTimeImports(path)]));
+    assert.deepEqual(findCycle(edges), []);
+  });
+});
+
+test('workflows/index.ts exports functions from workflow files alone, each of its own name', () => {
+  const lines = readSource('workflows/index.ts')
+    .split('\n')
+    .filter((line) => line !== '' && !/^\s*(\/\*|\*|\/\/)/.test(line));
+  for (const line of lines) assert.match(line, /^export \{ (\w+) \} from '\.\/[a-z-]+\.ts';$/);
+  const exported = lines.map((line) => /\{ (\w+) \}/.exec(line)?.[1]).sort();
+  const files = lines.map((line) => /'\.\/([a-z-]+)\.ts'/.exec(line)?.[1] ?? '');
+  const named = files.map((file) => file.replaceAll(/-([a-z])/g, (_, letter: string) => letter.toUpperCase())).sort();
+  assert.deepEqual(exported, named);
+});
+
+test('of a stack, only infra/config.ts reads the environment', () => {
+  const readers = productSources()
+    .filter((path) => !path.startsWith('infra/setup/') && path !== 'infra/config.ts' && !SANDBOX_PROGRAM.test(path))
+    .filter((path) => /\bprocess\.env\b/.test(readSource(path)));
+  assert.deepEqual(readers, []);
+});
+
+test('a file has at most 300 lines, unless it is generated', () => {
+  const long = [...productSources(), ...sourcesBelow('test')]
+    .filter((path) => !path.endsWith('.generated.ts') && !path.includes('/fixtures/'))
+    .map((path) => ({ path, lines: readSource(path).trimEnd().split('\n').length }))
+    .filter(({ lines }) => lines > 300);
+  assert.deepEqual(long, []);
+});
+
+test('the history converters of the SDK work, which need one protobufjs 8 for all its packages', () => {
+  const require = createRequire(import.meta.url);
+  const { historyFromJSON } = require('@temporalio/common/lib/proto-utils');
+  const history = historyFromJSON({ events: [STARTED_EVENT] });
+  assert.equal(history.events.length, 1);
+});
+
+test('the lockfile names every platform of a package with native builds', () => {
+  const { packages } = JSON.parse(readSource('package-lock.json'));
+  const missing = Object.entries<{ optionalDependencies?: Record<string, string> }>(packages).flatMap(([path, entry]) =>
+    Object.keys(entry.optionalDependencies ?? {}).filter(
+      (name) =>
+        packages[`node_modules/${name}`] === undefined && packages[`${path}/node_modules/${name}`] === undefined,
+    ),
+  );
+  assert.deepEqual(missing, []);
+});
+
+function isAllowed(target: string, typeOnly: boolean, allowed: readonly string[]): boolean {
+  return allowed.some((rule) =>
+    rule.startsWith('type:') ? typeOnly && target.startsWith(rule.slice('type:'.length)) : target.startsWith(rule),
+  );
+}
+
+function isPure(specifier: string): boolean {
+  return WORKFLOW_PACKAGES.some((name) => specifier === name || specifier.startsWith(`${name}/`));
+}
+
+function runTimeImports(path: string): string[] {
+  return importsOf(path)
+    .filter(({ ours, typeOnly }) => ours && !typeOnly)
+    .map(({ target }) => target);
+}
+
+/** The first cycle as a list of files; empty when there is none. */
+function findCycle(edges: ReadonlyMap<string, readonly string[]>): string[] {
+  const done = new Set<string>();
+  const visit = (path: string, trail: readonly string[]): string[] => {
+    if (trail.includes(path)) return [...trail.slice(trail.indexOf(path)), path];
+    if (done.has(path)) return [];
+    done.add(path);
+    for (const next of edges.get(path) ?? []) {
+      const cycle = visit(next, [...trail, path]);
+      if (cycle.length > 0) return cycle;
+    }
+    return [];
+  };
+  for (const path of edges.keys()) {
+    const cycle = visit(path, []);
+    if (cycle.length > 0) return cycle;
+  }
+  return [];
+}

@@ -1,0 +1,136 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { createLocalProvider } from '../../infra/sandbox/local/provider.ts';
+import { controlQueue } from '../../workflows/contracts/ids.ts';
+import type { RolloutRequest, RolloutResult } from '../../workflows/contracts/rollout.ts';
+import { answerTest, type HarborTaskFiles, writeHarborTask } from '../helpers/harbor-task.ts';
+import { startTestServer, type TestServer } from '../helpers/temporal.ts';
+import { startTestWorkers, type TestWorkers } from '../helpers/workers.ts';
+
+interface Case {
+  readonly name: string;
+  readonly files: HarborTaskFiles;
+  readonly request?: Partial<RolloutRequest>;
+  /** Outcome, reward, and what the failure or verdict is called. */
+  readonly ends: readonly [RolloutResult['outcome'], number | null, string];
+}
+
+const right = 'echo right > answer.txt';
+
+const cases: readonly Case[] = [
+  {
+    name: 'a malformed task.toml',
+    files: { toml: 'version = "1.0"\n[agent\n' },
+    ends: ['invalid-task', null, 'MalformedTask'],
+  },
+  {
+    name: 'a wrong field in task.toml',
+    files: { toml: 'version = "1.0"\n[agent]\ntimeout_sec = "long"\n' },
+    ends: ['invalid-task', null, 'MalformedTask'],
+  },
+  {
+    name: 'tests that hang',
+    files: { test: 'sleep 600' },
+    request: { evaluationTimeoutSec: 2 },
+    ends: ['scored', 0, 'timeout'],
+  },
+  {
+    name: 'tests that print 100 MB',
+    files: { test: `head -c 100000000 /dev/zero | tr '\\0' x\n${answerTest}` },
+    ends: ['scored', 1, 'graded'],
+  },
+  {
+    name: 'tests that write nan',
+    files: { test: 'echo nan > /logs/verifier/reward.txt' },
+    ends: ['invalid-task', null, 'InvalidReward'],
+  },
+  {
+    name: 'tests that write 2',
+    files: { test: 'echo 2 > /logs/verifier/reward.txt' },
+    ends: ['invalid-task', null, 'InvalidReward'],
+  },
+  { name: 'tests that write nothing', files: { test: 'exit 3' }, ends: ['scored', 0, 'no-reward'] },
+  { name: 'an agent that deletes .git', files: { solve: `rm -rf .git; ${right}` }, ends: ['scored', 1, 'graded'] },
+  {
+    name: 'an agent that commits its work',
+    files: { solve: `${right}; git add -A; git -c user.name=a -c user.email=a@b commit -qm done` },
+    ends: ['scored', 1, 'graded'],
+  },
+  {
+    name: 'an agent whose repository runs hooks',
+    files: { solve: `git config core.fsmonitor 'echo wrong > answer.txt; false'; ${right}` },
+    ends: ['scored', 1, 'graded'],
+  },
+  {
+    name: 'an agent that makes its work unreadable',
+    files: { solve: `${right}; chmod 000 answer.txt` },
+    ends: ['scored', 1, 'graded'],
+  },
+  {
+    name: 'an agent that kills all it can reach',
+    files: { solve: `${right}; kill -9 -1` },
+    ends: ['scored', 1, 'graded'],
+  },
+  {
+    name: 'an agent that runs out of time',
+    files: { solve: `${right}; sleep 600` },
+    request: { agentTimeoutSec: 2 },
+    ends: ['scored', 1, 'graded'],
+  },
+  {
+    name: 'an agent whose daemon rewrites its work later',
+    files: { solve: `${right}; (sleep 1; echo wrong > answer.txt) >/dev/null 2>&1 & disown` },
+    ends: ['scored', 1, 'graded'],
+  },
+  {
+    name: 'a diff of 50 MB',
+    files: { solve: `${right}; head -c 50000000 /dev/urandom > big` },
+    ends: ['scored', 0, 'patch-failed'],
+  },
+  {
+    name: 'a link to the hidden tests',
+    files: { solve: `${right}; ln -s /tests/test.sh link; ln -s ../logs/verifier up` },
+    ends: ['scored', 1, 'graded'],
+  },
+  {
+    name: 'a reward written by the agent',
+    files: { solve: 'mkdir -p /logs/verifier; echo 1 > /logs/verifier/reward.txt' },
+    ends: ['scored', 0, 'graded'],
+  },
+];
+
+describe('a rollout with', () => {
+  let home: string;
+  let server: TestServer;
+  let workers: TestWorkers;
+
+  before(async () => {
+    home = await mkdtemp(join(tmpdir(), 'temper-hostile-'));
+    server = await startTestServer();
+    const provider = createLocalProvider({ root: join(home, 'sandboxes'), stack: 'test-stack' });
+    workers = await startTestWorkers({ server, home, provider, taskRoots: [join(home, 'tasks')] });
+  });
+  after(async () => {
+    await workers?.close();
+    await server?.close();
+    await rm(home, { recursive: true, force: true });
+  });
+
+  for (const [index, { name, files, request, ends }] of cases.entries()) {
+    it(`${name} ends as ${ends.join(' ')}`, async () => {
+      const task = await writeHarborTask(join(home, 'tasks'), `task-${index}`, files);
+      const result: RolloutResult = await server.client.workflow.execute('rollout', {
+        taskQueue: controlQueue,
+        workflowId: `hostile-${index}`,
+        args: [{ task, agent: 'oracle', ...request }],
+      });
+      const called = result.failure?.type ?? result.verdict?.kind;
+      assert.deepEqual([result.outcome, result.reward, called], ends, JSON.stringify(result));
+      assert.ok(JSON.stringify(result).length < 8192);
+      assert.deepEqual(await workers.host.providers.get('local')?.list('test-stack'), []);
+    });
+  }
+});

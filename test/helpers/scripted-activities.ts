@@ -1,0 +1,178 @@
+import { Context } from '@temporalio/activity';
+import { NativeConnection, Runtime, Worker, type WorkerOptions } from '@temporalio/worker';
+import { createBatchActivities } from '../../activities/control/batch.ts';
+import { createGroupActivities } from '../../activities/control/groups.ts';
+import type {
+  CleanUpActivities,
+  ControlActivities,
+  EvaluationActivities,
+  HostActivities,
+  PlacementActivities,
+  TrainerActivities,
+} from '../../activities/interfaces.ts';
+import { createFileStore } from '../../infra/store/files.ts';
+import { createRecords, type Records } from '../../infra/store/records.ts';
+import { locateWorkflowBundle } from '../../infra/temporal/bundle.ts';
+import type { BlobRef } from '../../workflows/contracts/blob.ts';
+import {
+  cleanUpQueue,
+  controlQueue,
+  evaluationQueue,
+  hostQueue,
+  placementQueue,
+  trainerQueue,
+} from '../../workflows/contracts/ids.ts';
+import type { Segment } from '../../workflows/contracts/trace.ts';
+import type { TestServer } from './temporal.ts';
+
+Runtime.install({ logger: { log() {}, trace() {}, debug() {}, info() {}, warn() {}, error() {} } });
+
+/** What a scripted rollout does: its reward, or how long its agent takes. */
+export interface Script {
+  /** Reward of a rollout, by its workflow id. */
+  reward(workflowId: string): number;
+  /** Rejects when the sandbox can't be had. */
+  provision?(workflowId: string): Promise<void>;
+  /** Resolves when the agent of this rollout has ended. */
+  agent?(workflowId: string): Promise<void>;
+  /** Version that the engine samples by; default: the one that was published last. */
+  version?(): number;
+}
+
+export interface ScriptedWorkers {
+  readonly records: Records;
+  readonly updates: readonly { readonly step: number; readonly batch: string }[];
+  readonly published: readonly number[];
+  readonly released: readonly string[];
+  close(): Promise<void>;
+}
+
+/** Every activity as a typed sibling without a sandbox, an engine or a trainer: the workflows, server, store and records are real. */
+export async function startScriptedWorkers(server: TestServer, home: string, script: Script): Promise<ScriptedWorkers> {
+  const store = createFileStore(`${home}/store`);
+  const records = createRecords(`${home}/runs`);
+  const updates: { step: number; batch: string }[] = [];
+  const published: number[] = [];
+  const released: string[] = [];
+  const blob: BlobRef = await store.put(Buffer.from('scripted'), 'text/plain');
+  const task = {
+    id: 'scripted',
+    bundle: blob,
+    image: 'none',
+    workdir: '/workspace',
+    agentTimeoutSec: null,
+    evaluationTimeoutSec: null,
+    cpus: 1,
+    memoryMb: 64,
+    diskMb: 64,
+  };
+  const caller = (): string => Context.current().info.workflowExecution?.workflowId ?? '';
+
+  const control: ControlActivities = {
+    ...createGroupActivities({ client: server.client, records }),
+    ...createBatchActivities({ store, records }),
+    resolveTask: async () => ({ task, usesModel: true }),
+    openTrace: async ({ attempt }) => ({ session: attempt.rollout }),
+    sealTrace: async ({ attempt }) => {
+      const version = script.version?.() ?? published.at(-1) ?? 0;
+      const segment: Segment = {
+        index: 0,
+        kind: 'main',
+        tokens: [1, 2, 3],
+        mask: [0, 1, 1],
+        logprobs: [0, -1, -1],
+        versions: [-1, version, version],
+        finishReason: 'stop',
+        maskedTurns: [],
+      };
+      const trace = await store.putJson({
+        session: attempt.rollout,
+        turns: [],
+        segments: [segment],
+        forks: 0,
+        transcript: [],
+      });
+      return {
+        trace,
+        turns: 1,
+        segments: 1,
+        sampledTokens: 2,
+        minVersion: version,
+        maxVersion: version,
+        contextOverflow: false,
+        turnLimit: false,
+        engineFailures: 0,
+      };
+    },
+    closeTrace: async () => {},
+    reward: async ({ verdict }) => verdict.value ?? 0,
+    inspectHost: async () => ({ alive: true, lastSeenMs: Date.now() }),
+    checkRun: async () => ({ tasks: null }),
+    chooseTask: async ({ index }) => ({ address: `scripted:${index}` }),
+    readVersions: async ({ groups }) => groups.map(() => null),
+    cancelOrphans: async () => ({ groups: [] }),
+  };
+  const placement: PlacementActivities = { placeRollout: async () => ({ host: 'scripted' }) };
+  const host: HostActivities = {
+    provisionSandbox: async ({ attempt }) => {
+      await script.provision?.(caller());
+      return { sandbox: attempt.rollout, kind: 'local', baseCommit: '0'.repeat(40) };
+    },
+    startAgent: async () => ({ started: 'started' }),
+    awaitAgent: async () => {
+      await script.agent?.(caller());
+      return { stop: 'submitted', exitCode: 0, log: blob };
+    },
+    captureDiff: async () => ({ patch: blob, baseCommit: '0'.repeat(40), files: 1, dropped: 0, tooLarge: false }),
+  };
+  const cleanUp: CleanUpActivities = {
+    releaseSandbox: async ({ attempt }) => {
+      released.push(attempt.rollout);
+      return { removed: true };
+    },
+  };
+  const evaluation: EvaluationActivities = {
+    evaluate: async () => {
+      const value = script.reward(caller());
+      return { kind: 'graded', value, exitCode: 0, passed: 0, failed: 0, log: blob, subject: '' };
+    },
+  };
+  const trainer: TrainerActivities = {
+    prepareTrainer: async () => ({ metrics: {} }),
+    update: async ({ step, batch }) => {
+      updates.push({ step, batch: batch.digest });
+      return { name: `v${step}`, metrics: {} };
+    },
+    syncWeights: async ({ version }) => {
+      if (version === 0) published.length = 0;
+      published.push(version);
+      return { replicas: 1, maxLogprobGap: 0 };
+    },
+  };
+
+  const connection = await NativeConnection.connect({ address: server.address });
+  const workflowBundle = await locateWorkflowBundle(process.env);
+  const queues: WorkerOptions[] = [
+    { taskQueue: controlQueue, workflowBundle, activities: control },
+    { taskQueue: placementQueue, activities: placement },
+    { taskQueue: hostQueue('scripted'), activities: host },
+    { taskQueue: cleanUpQueue('scripted'), activities: cleanUp },
+    { taskQueue: evaluationQueue, activities: evaluation },
+    { taskQueue: trainerQueue, activities: trainer },
+  ];
+  const workers = await Promise.all(
+    queues.map((one) => Worker.create({ connection, namespace: server.namespace, ...one })),
+  );
+  const running = workers.map((worker) => worker.run());
+  return {
+    records,
+    updates,
+    published,
+    released,
+    async close() {
+      for (const worker of workers) worker.shutdown();
+      await Promise.all(running);
+      await connection.close();
+    },
+  };
+}

@@ -1,0 +1,115 @@
+import { join } from 'node:path';
+import { NativeConnection, Runtime, Worker, type WorkerOptions } from '@temporalio/worker';
+import { createBatchActivities } from '../../activities/control/batch.ts';
+import { createGroupActivities } from '../../activities/control/groups.ts';
+import { createHostActivities } from '../../activities/control/hosts.ts';
+import { createReapActivities } from '../../activities/control/reap.ts';
+import { createTaskActivities } from '../../activities/control/tasks.ts';
+import { createAgentActivities } from '../../activities/host/agent.ts';
+import { createEvaluation } from '../../activities/host/evaluate.ts';
+import type { Host } from '../../activities/host/host.ts';
+import { createPlaces } from '../../activities/host/places.ts';
+import { createCleanUp, createPlacement, createProvisioning } from '../../activities/host/sandbox.ts';
+import { createAgents } from '../../infra/agents/index.ts';
+import { createRuntime, runtimeTarget } from '../../infra/agents/runtime.ts';
+import type { SandboxKind, SandboxProvider } from '../../infra/sandbox/sandbox.ts';
+import { createFileStore } from '../../infra/store/files.ts';
+import { createRecords } from '../../infra/store/records.ts';
+import { createTasks } from '../../infra/tasks/tasks.ts';
+import { locateWorkflowBundle } from '../../infra/temporal/bundle.ts';
+import { placementTuner } from '../../workers/placement-tuner.ts';
+import {
+  cleanUpQueue,
+  controlQueue,
+  evaluationQueue,
+  hostQueue,
+  placementQueue,
+} from '../../workflows/contracts/ids.ts';
+import type { TestServer } from './temporal.ts';
+
+export interface TestWorkers {
+  readonly host: Host;
+  readonly store: ReturnType<typeof createFileStore>;
+  close(): Promise<void>;
+}
+
+export interface TestWorkersOptions {
+  readonly server: TestServer;
+  /** A temporary directory of the test. */
+  readonly home: string;
+  readonly provider: SandboxProvider;
+  readonly taskRoots?: readonly string[];
+  readonly capacity?: number;
+  /** Activities in place of, or beside, the real ones of the control worker. */
+  readonly control?: object;
+}
+
+Runtime.install({ logger: { log() {}, trace() {}, debug() {}, info() {}, warn() {}, error() {} } });
+
+/** Control and host workers in this process: real server, real sandboxes; no gateway, so for agents that call no model. */
+export async function startTestWorkers(options: TestWorkersOptions): Promise<TestWorkers> {
+  const { server, home, provider } = options;
+  const store = createFileStore(join(home, 'store'));
+  const host = createTestHost(options);
+  const agents = createAgents({ cacheDir: join(home, 'cache') });
+  const connection = await NativeConnection.connect({ address: server.address });
+  const { client } = server;
+  const control = {
+    ...createTaskActivities({ tasks: host.tasks, agent: agents.get }),
+    ...createGroupActivities({ client, records: createRecords(join(home, 'runs')) }),
+    ...createBatchActivities({ store, records: createRecords(join(home, 'runs')) }),
+    ...createHostActivities(client),
+    ...createReapActivities(client),
+    ...options.control,
+  };
+  const stages = { ...createProvisioning(host), ...createAgentActivities(host) };
+  const workflowBundle = await locateWorkflowBundle(process.env);
+  const queues: WorkerOptions[] = [
+    {
+      taskQueue: controlQueue,
+      workflowBundle,
+      activities: control,
+      workflowFailureErrorTypes: { '*': ['Error'] },
+    } as never,
+    { taskQueue: placementQueue, activities: createPlacement(host), tuner: placementTuner(host.places) },
+    { taskQueue: hostQueue(host.name), activities: stages },
+    { taskQueue: evaluationQueue, activities: createEvaluation(host), maxConcurrentActivityTaskExecutions: 2 },
+    { taskQueue: cleanUpQueue(host.name), activities: createCleanUp(host) },
+  ];
+  const workers = await Promise.all(
+    queues.map((one) =>
+      Worker.create({ connection, namespace: server.namespace, maxHeartbeatThrottleInterval: '1s', ...one }),
+    ),
+  );
+  const running = workers.map((worker) => worker.run());
+  return {
+    host,
+    store,
+    async close() {
+      for (const worker of workers) worker.shutdown();
+      await Promise.all(running);
+      await connection.close();
+      await provider.close();
+    },
+  };
+}
+
+function createTestHost({ home, provider, taskRoots, capacity }: TestWorkersOptions): Host {
+  const store = createFileStore(join(home, 'store'));
+  const agents = createAgents({ cacheDir: join(home, 'cache') });
+  const runtime = createRuntime({ cacheDir: join(home, 'cache') });
+  return {
+    name: 'test-host',
+    stack: 'test-stack',
+    store,
+    tasks: createTasks({ store, roots: taskRoots ?? [] }),
+    places: createPlaces(capacity ?? 4),
+    providers: new Map<SandboxKind, SandboxProvider>([[provider.kind, provider]]),
+    choose: async () => provider,
+    agent: agents.get,
+    gatewayDir: join(home, 'gw'),
+    secretOf: (session) => session,
+    pathOf: (kind) => (kind === 'local' ? `${runtimeTarget}/bin:/usr/bin:/bin` : null),
+    evaluationMounts: async (kind) => (kind === 'local' ? [{ ...(await runtime.prepare()), readOnly: true }] : []),
+  };
+}

@@ -1,0 +1,45 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { createAgents } from '../../../infra/agents/index.ts';
+import { TemperFailure } from '../../../workflows/contracts/failures.ts';
+
+const agents = createAgents({ cacheDir: '/nonexistent' });
+const context = {
+  instruction: 'Fix it.',
+  workdir: '/workspace',
+  baseUrl: 'http://127.0.0.1:8080',
+  secret: 'a-secret',
+  maxTurns: 7,
+};
+
+test('an unknown agent is refused with the names of those there are', () => {
+  assert.throws(
+    () => agents.get('minni'),
+    (error) =>
+      error instanceof TemperFailure &&
+      error.type === 'UnknownAgent' &&
+      error.message === 'expected one of mini, oracle, nop, got "minni"',
+  );
+});
+
+test('no agent has the secret in its argv or files', () => {
+  for (const name of agents.names) {
+    const { argv, files } = agents.get(name).command(context);
+    assert.ok(!argv.join(' ').includes('a-secret'));
+    for (const { bytes } of files.values()) assert.ok(!new TextDecoder().decode(bytes).includes('a-secret'));
+  }
+});
+
+test('only the oracle gets the solution, only mini a model', () => {
+  const of = (key: 'needsSolution' | 'usesModel') => agents.names.filter((name) => agents.get(name)[key]);
+  assert.deepEqual(of('needsSolution'), ['oracle']);
+  assert.deepEqual(of('usesModel'), ['mini']);
+});
+
+test("each of mini's exit codes has a stop reason of its own, any other is a crash", () => {
+  const { stopReason } = agents.get('mini');
+  assert.deepEqual(
+    [0, 10, 11, 12, 13, 1, 137].map((code) => stopReason(code)),
+    ['submitted', 'exited', 'turn-limit', 'deadline', 'context-overflow', 'crashed', 'crashed'],
+  );
+});

@@ -1,0 +1,22 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { environmentOf, readConfig } from '../../infra/config.ts';
+
+test('another process reads the same config from environmentOf', () => {
+  const config = readConfig({
+    TEMPER_HOME: '/tmp/some-home',
+    TEMPER_TEMPORAL_PORT: '7400',
+    TEMPER_POLICY_PORT: '8700',
+    TEMPER_SANDBOX: 'local',
+    TEMPER_TASK_ROOTS: '/a,/b',
+    TEMPER_ENGINE_URLS: 'http://one:1,http://two:2',
+    TEMPER_TRAINER_REDUCTION: 'datum-mean',
+    XDG_CACHE_HOME: '/tmp/some-cache',
+  });
+  const read = readConfig(environmentOf(config));
+  assert.deepEqual({ ...read, env: config.env }, config);
+});
+
+test('a wrong setting is named with what was expected and what it holds', () => {
+  assert.throws(() => readConfig({ TEMPER_POLICY_PORT: 'eighty' }), /TEMPER_POLICY_PORT: .*expected.*got "eighty"/s);
+});

@@ -1,0 +1,238 @@
+import assert from 'node:assert/strict';
+import { describe, type TestContext, test } from 'node:test';
+import type { GenerateEvent } from '../../../infra/engine/engine.ts';
+import { createVllmEngine, type VllmOptions } from '../../../infra/engine/vllm.ts';
+import { TemperFailure } from '../../../workflows/contracts/failures.ts';
+import { type Answer, startScriptedServer } from '../../helpers/scripted-server.ts';
+
+const request = {
+  ...{ requestId: 'turn-1', tokenIds: [1, 2], maxTokens: 4, temperature: 1, topP: 1, topK: -1 },
+  stopTokenIds: [9],
+};
+type Routes = Readonly<Record<string, (body: unknown) => Answer>>;
+
+async function engineOn(t: TestContext, routes: Routes, options: Partial<VllmOptions> = {}) {
+  const server = await startScriptedServer(routes);
+  t.after(() => server.close());
+  return { server, engine: createVllmEngine({ url: server.url, model: 'base', method: 'reload', ...options }) };
+}
+
+async function collect(events: AsyncIterable<GenerateEvent>): Promise<GenerateEvent[]> {
+  const all: GenerateEvent[] = [];
+  for await (const event of events) all.push(event);
+  return all;
+}
+
+const never = new AbortController().signal;
+const chunk = (ids: number[], logprobs: (number | null)[], rest: object = {}) =>
+  JSON.stringify({
+    choices: [
+      {
+        ...{ index: 0, token_ids: ids, finish_reason: null },
+        logprobs: { content: logprobs.map((logprob, index) => ({ token_id: ids[index], logprob })) },
+        ...rest,
+      },
+    ],
+  });
+const last = (versions: unknown, reason = 'stop') =>
+  chunk([], [], { finish_reason: reason, weight_versions: versions, logprobs: null });
+const streaming = (...events: string[]): Routes => ({ 'POST /inference/v1/generate': () => ({ events }) });
+
+function failsWith(type: string, message: RegExp) {
+  return (error: unknown) => {
+    assert.ok(error instanceof TemperFailure, String(error));
+    assert.equal(error.type, type);
+    assert.match(error.message, message);
+    return true;
+  };
+}
+
+describe('generation', () => {
+  test('yields ids with logprobs as they come, and spans with the finish', async (t) => {
+    const spans = [
+      { version: '3@a', start: 0, end: 1 },
+      { version: '4@b', start: 1, end: 2 },
+    ];
+    const { engine, server } = await engineOn(
+      t,
+      streaming(chunk([5], [-0.5]), chunk([9], [-0.1]), last(spans), '[DONE]'),
+    );
+    assert.deepEqual(await collect(engine.generate(request, never)), [
+      { tokenIds: [5], logprobs: [-0.5] },
+      { tokenIds: [9], logprobs: [-0.1] },
+      {
+        ...{ tokenIds: [], logprobs: [], finishReason: 'stop' },
+        versions: [
+          { version: 3, start: 0, end: 1 },
+          { version: 4, start: 1, end: 2 },
+        ],
+      },
+    ]);
+    const sent = server.seen[0]?.body as { sampling_params: object };
+    assert.partialDeepStrictEqual(sent.sampling_params, { top_k: -1, top_p: 1, stop_token_ids: [9], logprobs: 0 });
+  });
+
+  const span = [{ version: '1@x', start: 0, end: 1 }];
+  const refusals: readonly (readonly [string, Routes, RegExp])[] = [
+    [
+      'a logprob of -9999',
+      streaming(chunk([5], [-9999]), last(span)),
+      /finite logprob for token 0 \(id 5\), got -9999/,
+    ],
+    ['a missing logprob', streaming(chunk([5], [null]), last(span)), /got null/],
+    ['fewer logprobs than ids', streaming(chunk([5, 6], [-1]), last(span)), /expected 2 logprobs, got 1/],
+    ['spans that leave a token out', streaming(chunk([5, 6], [-1, -1]), last(span)), /over 2 tokens, got 1/],
+    ['spans missing altogether', streaming(chunk([5], [-1]), last(undefined)), /expected weight_versions/],
+    ['a label that is no version', streaming(chunk([5], [-1]), last([{ ...span[0], version: 'main' }])), /got "main"/],
+    ['an unknown finish', streaming(chunk([5], [-1]), last(span, 'error')), /finish_reason stop, length or abort/],
+    ['more tokens than asked for', streaming(chunk([1, 2, 3, 4, 5], [-1, -1, -1, -1, -1])), /at most 4 tokens/],
+    ['what is no JSON', streaming('{"choices": ['), /expected JSON in the stream/],
+  ];
+  for (const [what, routes, message] of refusals) {
+    test(`refuses ${what}`, async (t) => {
+      const { engine } = await engineOn(t, routes);
+      await assert.rejects(collect(engine.generate(request, never)), failsWith('EngineInvalid', message));
+    });
+  }
+
+  test('an error in mid-stream, a cut stream and a dead engine are unavailable engines', async (t) => {
+    const failed = await engineOn(t, streaming(chunk([5], [-1]), '{"error":{"message":"core died"}}'));
+    await assert.rejects(collect(failed.engine.generate(request, never)), failsWith('EngineUnavailable', /core died/));
+    const events = [chunk([5], [-1])];
+    const cut = await engineOn(t, { 'POST /inference/v1/generate': () => ({ events, cut: true }) });
+    await assert.rejects(collect(cut.engine.generate(request, never)), failsWith('EngineUnavailable', /./));
+    const { engine, server } = await engineOn(t, {});
+    await server.close();
+    await assert.rejects(collect(engine.generate(request, never)), failsWith('EngineUnavailable', /start the engine/));
+  });
+
+  test('weights that nobody published are refused, unless the caller gave them a version', async (t) => {
+    const routes = streaming(chunk([5], [-1]), last([{ version: 'default', start: 0, end: 1 }]), '[DONE]');
+    const { engine } = await engineOn(t, routes);
+    await assert.rejects(collect(engine.generate(request, never)), failsWith('EngineUnavailable', /publish one to it/));
+    const known = await engineOn(t, routes, { baseVersion: 7 });
+    const events = await collect(known.engine.generate(request, never));
+    assert.deepEqual(events.at(-1)?.versions, [{ version: 7, start: 0, end: 1 }]);
+  });
+
+  test('a server without the token route is asked by completions, its version by its label', async (t) => {
+    const piece = (rest: object) => JSON.stringify({ choices: [{ index: 0, text: '', ...rest }] });
+    const events = [
+      piece({ token_ids: [5], logprobs: { token_logprobs: [-0.5] }, finish_reason: null }),
+      piece({ token_ids: [9], logprobs: { token_logprobs: [-0.1] }, finish_reason: 'stop' }),
+      '[DONE]',
+    ];
+    const labels = ['4@a', '5@b'];
+    const { engine, server } = await engineOn(t, {
+      'POST /inference/v1/generate': () => ({ status: 403, json: { error: { message: 'needs --enable-scale-out' } } }),
+      'POST /v1/completions': () => ({ events }),
+      'GET /weight_info': () => ({ status: 200, json: { weight_version: labels.shift() } }),
+    });
+    const collected = await collect(engine.generate(request, never));
+    assert.deepEqual(collected.at(-1)?.versions, [{ version: 4, start: 0, end: 2 }], 'the older of the two versions');
+    const body = server.seen.find(({ route }) => route === 'POST /v1/completions')?.body;
+    assert.partialDeepStrictEqual(body, { prompt: [1, 2], return_token_ids: true, logprobs: 0, stream: true });
+  });
+
+  test('with adapters, the newest one is asked for and is the version', async (t) => {
+    const models = ['base', 'base-v3', 'base-v12', 'other-v99'].map((id) => ({ id }));
+    const routes = streaming(chunk([5], [-1]), last([{ version: 'default', start: 0, end: 1 }], 'length'));
+    const { engine, server } = await engineOn(
+      t,
+      { ...routes, 'GET /v1/models': () => ({ status: 200, json: { data: models } }) },
+      { method: 'lora' },
+    );
+    const events = await collect(engine.generate(request, never));
+    assert.deepEqual(events.at(-1)?.versions, [{ version: 12, start: 0, end: 1 }]);
+    assert.partialDeepStrictEqual(server.seen.at(-1)?.body, { model: 'base-v12' });
+  });
+});
+
+describe('publication by reload', () => {
+  const publication = { version: 8, name: 'step-8', path: '/weights/8', method: 'reload' } as const;
+  const ok = () => ({ status: 200, json: {} });
+  const routes = (change: Routes = {}, label = '7@step-7'): Routes => ({
+    'GET /weight_info': () => ({ status: 200, json: { weight_version: label } }),
+    'GET /is_paused': () => ({ status: 200, json: { is_paused: false } }),
+    'POST /pause': ok,
+    'POST /collective_rpc': ok,
+    'POST /update_weight_version': ok,
+    'POST /reset_prefix_cache': ok,
+    'POST /resume': ok,
+    ...change,
+  });
+  const posts = (server: { readonly seen: readonly { readonly route: string }[] }) =>
+    server.seen.flatMap(({ route }) => (route.startsWith('POST ') ? [route.slice('POST '.length)] : []));
+
+  test('pauses, reloads, names the weights, forgets caches and resumes', async (t) => {
+    const { engine, server } = await engineOn(t, routes());
+    await engine.publish(publication);
+    const expected = ['/pause', '/collective_rpc', '/update_weight_version', '/reset_prefix_cache', '/resume'];
+    assert.deepEqual(posts(server), expected);
+  });
+
+  test('does nothing when the engine has the version already', async (t) => {
+    const { engine, server } = await engineOn(t, routes({}, '8@step-8'));
+    await engine.publish(publication);
+    assert.deepEqual(posts(server), []);
+  });
+
+  test('a reload that fails leaves the engine paused and quarantined until one succeeds', async (t) => {
+    let broken = true;
+    const { engine, server } = await engineOn(t, {
+      ...routes({
+        'POST /collective_rpc': () => (broken ? { status: 500, json: { error: { message: 'shape mismatch' } } } : ok()),
+      }),
+      ...streaming(chunk([5], [-1]), last([{ version: '8@step-8', start: 0, end: 1 }])),
+    });
+    await assert.rejects(engine.publish(publication), failsWith('EngineQuarantined', /half-way: shape mismatch/));
+    assert.ok(!posts(server).includes('/resume'));
+    await assert.rejects(collect(engine.generate(request, never)), failsWith('EngineQuarantined', /stays paused/));
+    broken = false;
+    await engine.publish(publication);
+    assert.equal((await collect(engine.generate(request, never))).length, 2);
+  });
+
+  test('an engine whose label could not be set is quarantined too', async (t) => {
+    const failing = () => ({ status: 500, json: { error: { message: 'no' } } });
+    const { engine } = await engineOn(t, routes({ 'POST /update_weight_version': failing }));
+    await assert.rejects(engine.publish(publication), failsWith('EngineQuarantined', /half-way/));
+  });
+
+  test('a path that the engine refuses changes nothing and is resumed from', async (t) => {
+    const refusing = () => ({ status: 400, json: { error: { message: 'outside of the root' } } });
+    const { engine, server } = await engineOn(t, routes({ 'POST /collective_rpc': refusing }));
+    await assert.rejects(engine.publish(publication), failsWith('EngineInvalid', /outside of the root/));
+    assert.equal(posts(server).at(-1), '/resume');
+  });
+});
+
+describe('publication as an adapter', () => {
+  const listed = (...models: readonly (readonly [string, string])[]): Routes => ({
+    'GET /v1/models': () => ({ status: 200, json: { data: models.map(([id, root]) => ({ id, root })) } }),
+    'POST /v1/load_lora_adapter': () => ({ status: 200, json: {} }),
+    'POST /v1/unload_lora_adapter': () => ({ status: 200, json: {} }),
+  });
+  const changes = (server: { readonly seen: readonly { readonly route: string; readonly body: unknown }[] }) =>
+    server.seen.flatMap(({ route, body }) =>
+      route.startsWith('POST ') ? [`${route.split('/')[2]} ${(body as { lora_name: string }).lora_name}`] : [],
+    );
+  const publication = { version: 8, name: 'step-8', path: '/weights/8', method: 'lora' } as const;
+
+  test('loads a name of its own, keeps the last two before it and drops older and later ones', async (t) => {
+    const models = listed(['base', '/m'], ['base-v5', '/5'], ['base-v6', '/6'], ['base-v7', '/7'], ['base-v9', '/9']);
+    const { engine, server } = await engineOn(t, models, { method: 'lora' });
+    await engine.publish(publication);
+    const expected = ['load_lora_adapter base-v8', 'unload_lora_adapter base-v9', 'unload_lora_adapter base-v5'];
+    assert.deepEqual(changes(server), expected);
+  });
+
+  test('does nothing for the same path, and replaces another run’s adapter of that number', async (t) => {
+    const same = await engineOn(t, listed(['base-v8', '/weights/8']), { method: 'lora' });
+    await same.engine.publish(publication);
+    assert.deepEqual(changes(same.server), []);
+    const foreign = await engineOn(t, listed(['base-v8', '/another/run']), { method: 'lora' });
+    await foreign.engine.publish(publication);
+    assert.deepEqual(changes(foreign.server), ['unload_lora_adapter base-v8', 'load_lora_adapter base-v8']);
+  });
+});

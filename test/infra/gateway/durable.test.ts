@@ -1,0 +1,204 @@
+import assert from 'node:assert/strict';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { appendFile, mkdtemp, readdir, rm, symlink, utimes } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { describe, test } from 'node:test';
+import { createProxy } from '../../../infra/agents/relay/proxy.ts';
+import { loadJournal, newJournal } from '../../../infra/gateway/journal.ts';
+import type { GatewayOptions } from '../../../infra/gateway/server.ts';
+import { createSessionFiles } from '../../../infra/gateway/session-files.ts';
+import type { Trace } from '../../../workflows/contracts/trace.ts';
+import { chunksOf, type Reply, sendTo, startTestGateway, type TestGateway } from '../../helpers/gateway.ts';
+import { type GatewayProcessSettings, sayByPrompt } from '../../helpers/gateway-process.ts';
+import { createScriptedEngine } from '../../helpers/scripted-engine.ts';
+
+const user = (content: string) => ({ role: 'user', content });
+
+/** Four turns of one conversation, each request sent again until it is answered. */
+async function converse(send: (body: object) => Promise<Reply>): Promise<string[]> {
+  const messages: object[] = [user('Begin.')];
+  const said: string[] = [];
+  for (let turn = 0; turn < 4; turn += 1) {
+    const reply = await send({ messages });
+    assert.equal(reply.status, 200, reply.text);
+    const { content } = reply.json.choices[0].message;
+    said.push(content);
+    messages.push({ role: 'assistant', content }, user(`Go on ${turn}.`));
+  }
+  return said;
+}
+
+const withoutTimes = (trace: Trace): object => ({
+  ...trace,
+  turns: trace.turns.map((turn) => ({ ...turn, startedAt: 0, endedAt: 0 })),
+});
+
+async function startProcess(options: GatewayOptions, changes: Partial<GatewayProcessSettings>): Promise<ChildProcess> {
+  const settings: GatewayProcessSettings = {
+    agentSocketDir: options.agentSocketDir,
+    controlSocket: options.controlSocket,
+    journalDir: options.journalDir,
+    storeDir: join(dirname(options.journalDir), 'store'),
+    modelDir: options.modelDir,
+    stackKeyHex: Buffer.from(options.stackKey).toString('hex'),
+    dieAfterTurn: null,
+    dieInGeneration: null,
+    ...changes,
+  };
+  const main = join(import.meta.dirname, '../../helpers/gateway-process.ts');
+  const child = spawn(process.execPath, [main, JSON.stringify(settings)], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const exited = once(child, 'exit');
+  await Promise.race([once(child.stdout ?? child, 'data'), exited]);
+  assert.equal(child.exitCode, null);
+  return child;
+}
+
+async function undisturbed(session: string): Promise<{ said: string[]; trace: object }> {
+  await using gateway = await startTestGateway(createScriptedEngine({ script: sayByPrompt }));
+  const secret = await gateway.open(session);
+  const said = await converse((body) => gateway.chat(secret, body));
+  return { said, trace: withoutTimes(await gateway.traceOf(await gateway.control.seal(session))) };
+}
+
+describe('a gateway that is killed', () => {
+  const cases: readonly (readonly [string, Partial<GatewayProcessSettings>])[] = [
+    ['between the journal and the reply', { dieAfterTurn: 2 }],
+    ['in the middle of a generation', { dieInGeneration: 2 }],
+  ];
+  for (const [moment, changes] of cases) {
+    test(`${moment} costs nothing: the client's retry gives the trace of an undisturbed run`, async () => {
+      const expected = await undisturbed('a.1');
+      await using gateway: TestGateway = await startTestGateway(createScriptedEngine({ script: sayByPrompt }));
+      await gateway.stop();
+      const options = { ...gateway.options, engine: createScriptedEngine({ script: sayByPrompt }), log: () => {} };
+      let child = await startProcess(options, changes);
+      let kills = 0;
+      try {
+        const secret = await gateway.open('a.1');
+        const said = await converse(async (body) => {
+          try {
+            return await gateway.chat(secret, body);
+          } catch {
+            kills += 1;
+            if (child.signalCode === null) await once(child, 'exit');
+            child = await startProcess(options, {});
+            return gateway.chat(secret, body);
+          }
+        });
+        assert.equal(kills, 1);
+        assert.deepEqual(said, expected.said);
+        const summary = await gateway.control.seal('a.1');
+        assert.deepEqual(withoutTimes(await gateway.traceOf(summary)), expected.trace);
+        assert.deepEqual(await gateway.control.seal('a.1'), summary);
+      } finally {
+        child.kill('SIGKILL');
+        if (child.signalCode === null && child.exitCode === null) await once(child, 'exit');
+      }
+    });
+  }
+});
+
+describe('behind the relay of a sandbox', () => {
+  for (const delivery of ['whole', 'stream'] as const) {
+    test(`an agent that reads replies as a ${delivery} does not notice that the gateway was killed twice`, async () => {
+      const expected = await undisturbed('a.1');
+      await using gateway = await startTestGateway(createScriptedEngine({ script: sayByPrompt }));
+      await gateway.stop();
+      const options = { ...gateway.options, engine: createScriptedEngine({ script: sayByPrompt }), log: () => {} };
+      const relay = createProxy({ socketPath: join(options.agentSocketDir, 'gateway.sock'), holdMs: 60_000 });
+      const relaySocket = join(dirname(options.journalDir), 'relay.sock');
+      await new Promise<void>((resolve) => relay.listen(relaySocket, resolve));
+      let child = await startProcess(options, { dieInGeneration: 1 });
+      let deaths = 0;
+      const revive = async (next: Partial<GatewayProcessSettings>): Promise<void> => {
+        await once(child, 'exit');
+        deaths += 1;
+        child = await startProcess(options, next);
+      };
+      const reviving = revive({ dieAfterTurn: 2 }).then(() => revive({}));
+      try {
+        const secret = await gateway.open('a.1');
+        const headers = { authorization: `Bearer ${secret}` };
+        const post = { method: 'POST', path: '/v1/chat/completions', headers };
+        const said = await converse(async (body) => {
+          const stream = delivery === 'stream';
+          const reply = await sendTo(relaySocket, { ...post, body: JSON.stringify({ ...body, stream }) });
+          if (!stream) return reply;
+          assert.ok(reply.text.endsWith('data: [DONE]\n\n'), reply.text);
+          const content = chunksOf(reply).map((chunk) => chunk.choices[0]?.delta.content ?? '');
+          return { ...reply, json: { choices: [{ message: { content: content.join('') } }] } };
+        });
+        await reviving;
+        assert.deepEqual([deaths, said], [2, expected.said]);
+        const summary = await gateway.control.seal('a.1');
+        assert.deepEqual(withoutTimes(await gateway.traceOf(summary)), expected.trace);
+      } finally {
+        relay.closeAllConnections();
+        relay.close();
+        child.kill('SIGKILL');
+        if (child.signalCode === null && child.exitCode === null) await once(child, 'exit');
+      }
+    });
+  }
+});
+
+describe('a journal', () => {
+  test('whose last line was cut short loses that line only', async () => {
+    await using gateway = await startTestGateway(createScriptedEngine({ script: sayByPrompt }));
+    const secret = await gateway.open('a.1');
+    await gateway.chat(secret, { messages: [user('x')] });
+    await gateway.stop();
+    await appendFile(join(gateway.options.journalDir, 'a.1.jsonl'), '{"sum":"00000000","record":{"kind":"tu');
+    await gateway.restart();
+    await gateway.chat(secret, { messages: [user('y')] });
+    await gateway.restart();
+    assert.equal((await gateway.control.status('a.1'))?.turns, 2);
+  });
+
+  test('that is damaged in the middle is not gone on with', async () => {
+    await using gateway = await startTestGateway(createScriptedEngine({ script: sayByPrompt }));
+    await gateway.open('a.1');
+    await gateway.stop();
+    await appendFile(join(gateway.options.journalDir, 'a.1.jsonl'), 'garbage\n{"sum":"00000000"}\n');
+    await gateway.restart();
+    await assert.rejects(gateway.control.seal('a.1'), { type: 'StoreUnavailable', message: /damaged/ });
+  });
+
+  test('is gone once its session is sealed', async () => {
+    await using gateway = await startTestGateway(createScriptedEngine({ script: sayByPrompt }));
+    const secret = await gateway.open('a.1', { group: 'run/1' });
+    await gateway.chat(secret, { messages: [user('x')] });
+    await gateway.control.seal('a.1');
+    const left = await readdir(gateway.options.journalDir);
+    assert.deepEqual(
+      left.filter((name) => name.startsWith('a.1')),
+      ['a.1.sealed.json'],
+    );
+  });
+
+  test('that finds no room is a DiskFull', async () => {
+    const dir = await mkdtemp(join(tmpdir(), 'temper-journal-'));
+    const path = join(dir, 'a.jsonl');
+    await symlink('/dev/full', path);
+    const opened = { kind: 'close', at: 0 } as const;
+    await assert.rejects(newJournal(path, opened), { type: 'DiskFull' });
+    await rm(path);
+    await (await newJournal(path, opened)).journal.close();
+    const loaded = await loadJournal(path);
+    assert.deepEqual(loaded?.records, [opened]);
+    await loaded?.journal.close();
+    await rm(dir, { recursive: true });
+  });
+});
+
+test('files that nobody has written in a long time are swept, others stay', async () => {
+  const dir = await mkdtemp(join(tmpdir(), 'temper-journals-'));
+  const names = ['old.1.jsonl', 'old.2.sealed.json', 'old.group', 'kept.1.jsonl', 'new.1.jsonl'];
+  for (const name of names) await appendFile(join(dir, name), 'x');
+  for (const name of names.slice(0, 4)) await utimes(join(dir, name), 1_000, 1_000);
+  await createSessionFiles(dir).sweep(Date.now() - 60_000, (id) => id === 'kept.1');
+  assert.deepEqual((await readdir(dir)).toSorted(), ['kept.1.jsonl', 'new.1.jsonl']);
+  await rm(dir, { recursive: true });
+});

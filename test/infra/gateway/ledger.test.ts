@@ -1,0 +1,202 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import fc from 'fast-check';
+import type { AssistantMessage, Conversation, Message } from '../../../infra/gateway/conversation.ts';
+import { createLedger, type Ledger, type Plan } from '../../../infra/gateway/ledger.ts';
+import { loadModel, type Model } from '../../../infra/gateway/rendering/model.ts';
+import { renderFull, renderText } from '../../../infra/gateway/rendering/render.ts';
+import { buildSegments, maskedTurns } from '../../../infra/gateway/segments.ts';
+import { checksumOf, type TurnRecord } from '../../../infra/gateway/turn-record.ts';
+import { type TinyModel, writeTinyModel } from '../../helpers/tiny-model.ts';
+
+let dir: TinyModel;
+let model: Model;
+before(async () => {
+  dir = await writeTinyModel();
+  model = await loadModel(dir.dir);
+});
+after(() => dir[Symbol.asyncDispose]());
+
+const tools = [{ name: 'bash', description: null, parameters: { type: 'object' } }];
+
+/** What a model would have sampled to say this. */
+function sampledFor(conversation: Conversation, reply: AssistantMessage): number[] {
+  const text = renderText(model, [...conversation.messages, reply], conversation.tools, 'last-message');
+  const prompt = renderText(model, conversation.messages, conversation.tools, 'reply');
+  return model.tokens.encode(text.slice(prompt.length).trimEnd());
+}
+
+function finish(ledger: Ledger, plan: Plan, reply: AssistantMessage, sampledIds: readonly number[]): TurnRecord {
+  const turn: TurnRecord = {
+    index: ledger.turns.length,
+    parent: plan.parent,
+    requestKey: plan.key,
+    promptIds: plan.newIds,
+    promptLength: plan.promptIds.length,
+    promptChecksum: checksumOf(plan.promptIds),
+    sampledIds,
+    logprobs: sampledIds.map(() => -1),
+    versions: [{ version: 1, start: 0, end: sampledIds.length }],
+    finishReason: 'stop',
+    startedAt: 0,
+    endedAt: 0,
+    context: plan.fingerprint.context,
+    conversation: plan.fingerprint.withReply(reply),
+    messages: plan.newMessages,
+    reply,
+    faultyCalls: [],
+  };
+  ledger.add(turn);
+  return turn;
+}
+
+const word = fc.constantFrom('a', 'fix é', '🦊', '{"x": 1}', '<b>', 'two\nlines', '0');
+const call = fc.record({
+  id: word,
+  name: fc.constant('bash'),
+  arguments: fc.constantFrom('{"a": 1}', '{}', '{"b": [true]}'),
+});
+const said = fc.record({
+  role: fc.constant('assistant' as const),
+  text: word,
+  reasoning: fc.constant(''),
+  toolCalls: fc.array(call, { maxLength: 2 }),
+});
+const asked = fc.oneof(
+  fc.record({ role: fc.constant('user' as const), text: word }),
+  fc.record({ role: fc.constant('tool' as const), callId: word, name: fc.constant(null), text: word }),
+);
+/** From which turn a request goes on (by its index, modulo the number so far; -1: from nothing), what it adds, the reply. */
+const step = fc.record({
+  from: fc.integer({ min: -1, max: 30 }),
+  added: fc.array(asked, { minLength: 1, maxLength: 3 }),
+  reply: said,
+  system: fc.constantFrom('', 'Be brief.', 'Make a title.'),
+});
+
+describe('the ledger', () => {
+  test('continues any branch as the template would render it, and never changes what was sampled', () => {
+    fc.assert(
+      fc.property(fc.array(step, { minLength: 1, maxLength: 12 }), (steps) => {
+        const ledger = createLedger(model);
+        const conversations: Conversation[] = [];
+        for (const { from, added, reply, system } of steps) {
+          const base = conversations[from < 0 || conversations.length === 0 ? -1 : from % conversations.length];
+          const start: Message[] = system === '' ? [] : [{ role: 'system', text: system }];
+          const messages = [...(base?.messages ?? start), ...added];
+          const conversation = { messages, tools };
+          const plan = ledger.plan(conversation);
+          if (ledger.answered(plan.key) !== null) continue;
+          assert.deepEqual(plan.promptIds, renderFull(model, conversation));
+          if (base !== undefined) assert.notEqual(plan.parent, null, 'a provable extension is no fork');
+          finish(ledger, plan, reply, sampledFor(conversation, reply));
+          conversations.push({ messages: [...messages, reply], tools });
+        }
+        assertTrainedOnce(ledger.turns);
+      }),
+      { numRuns: 60 },
+    );
+  });
+
+  test('finds the branch again however clients echo a reply', () => {
+    const ledger = createLedger(model);
+    const first: Message[] = [{ role: 'user', text: 'x' }];
+    const reply: AssistantMessage = {
+      role: 'assistant',
+      text: 'Look.\n',
+      reasoning: 'hm',
+      toolCalls: [{ id: 'a', name: 'bash', arguments: '{"b": 1.0, "a": "x"}' }],
+    };
+    finish(ledger, ledger.plan({ messages: first, tools }), reply, [65]);
+    const echo: AssistantMessage = {
+      role: 'assistant',
+      text: ' Look.',
+      reasoning: '',
+      toolCalls: [{ id: 'other', name: 'bash', arguments: '{"a":"x","b":1}' }],
+    };
+    const next: Message = { role: 'user', text: 'y' };
+    const follow = (message: AssistantMessage) => ledger.plan({ messages: [...first, message, next], tools }).parent;
+    assert.equal(follow(echo), 0);
+    assert.equal(follow({ ...echo, text: 'Look!' }), null);
+    assert.equal(follow({ ...echo, toolCalls: [] }), null);
+    assert.equal(ledger.plan({ messages: [...first, echo], tools }).parent, null, 'a reply to be continued is a fork');
+    assert.equal(ledger.plan({ messages: [...first, echo, next], tools: [] }).parent, null, 'other tools are a fork');
+  });
+
+  test('costs by the new part: a session of 1,000 turns, and a tree of 500 branches', () => {
+    const ledger = createLedger(model);
+    const reply: AssistantMessage = { role: 'assistant', text: 'ok', reasoning: '', toolCalls: [] };
+    const messages: Message[] = [];
+    for (let turn = 0; turn < 1_000; turn += 1) {
+      messages.push({ role: 'user', text: `question ${turn}` });
+      finish(ledger, ledger.plan({ messages, tools: [] }), reply, model.tokens.encode('ok<|im_end|>'));
+      messages.push(reply);
+    }
+    assert.equal(ledger.forks, 0);
+    assert.ok(ledger.turns.every(({ promptIds }) => promptIds.length < 100));
+    for (let branch = 0; branch < 500; branch += 1) {
+      const turned: Message[] = [...messages.slice(0, 20), { role: 'user', text: `branch ${branch}` }];
+      finish(ledger, ledger.plan({ messages: turned, tools: [] }), reply, [65, 66]);
+    }
+    const segments = buildSegments(ledger.turns);
+    assert.deepEqual([segments.length, ledger.forks], [501, 0]);
+    assertTrainedOnce(ledger.turns);
+  });
+});
+
+function assertTrainedOnce(turns: readonly TurnRecord[]): void {
+  const trained = buildSegments(turns).flatMap(({ tokens, mask }) => tokens.filter((_, at) => mask[at] === 1));
+  const sampled = turns.flatMap(({ sampledIds }) => sampledIds);
+  assert.deepEqual(trained.toSorted(), sampled.toSorted());
+}
+
+describe('segments', () => {
+  const talk = (): Ledger => {
+    const ledger = createLedger(model);
+    const reply = (text: string): AssistantMessage => ({ role: 'assistant', text, reasoning: '', toolCalls: [] });
+    const messages: Message[] = [{ role: 'user', text: 'x' }];
+    finish(ledger, ledger.plan({ messages, tools: [] }), reply('a'), [65, 258]);
+    messages.push(reply('a'), { role: 'user', text: 'y' });
+    finish(ledger, ledger.plan({ messages, tools: [] }), reply(''), []);
+    const title: Message[] = [
+      { role: 'system', text: 'Title.' },
+      { role: 'user', text: 'x' },
+    ];
+    finish(ledger, ledger.plan({ messages: title, tools: [] }), reply('t'), [66, 258]);
+    messages.push(reply(''), { role: 'user', text: 'z' });
+    finish(ledger, ledger.plan({ messages, tools: [] }), reply('c'), [67]);
+    return ledger;
+  };
+
+  test('hold side calls apart, and mask a turn that sampled nothing', () => {
+    const { turns } = talk();
+    const segments = buildSegments(turns);
+    assert.deepEqual(
+      segments.map(({ kind }) => kind),
+      ['side', 'main'],
+    );
+    assert.deepEqual(segments[1]?.maskedTurns, [{ turn: 1, reason: 'empty' }]);
+    for (const { tokens, mask, logprobs, versions } of segments) {
+      assert.deepEqual([mask.length, logprobs.length, versions.length], [tokens.length, tokens.length, tokens.length]);
+      assert.ok(
+        mask.every((trains, at) => (trains === 1 ? versions[at] === 1 && logprobs[at] === -1 : versions[at] === -1)),
+      );
+    }
+  });
+
+  test('mask the one turn whose prompt was not its branch', () => {
+    const turns = talk().turns.map((turn) => (turn.index === 3 ? { ...turn, promptChecksum: 1 } : turn));
+    assert.deepEqual(
+      [...maskedTurns(turns)],
+      [
+        [1, 'empty'],
+        [3, 'prompt-mismatch'],
+      ],
+    );
+    const main = buildSegments(turns).find(({ kind }) => kind === 'main');
+    assert.equal(
+      main?.mask.reduce<number>((sum, trains) => sum + trains, 0),
+      2,
+    );
+  });
+});

@@ -1,0 +1,125 @@
+import assert from 'node:assert/strict';
+import { existsSync, readFileSync } from 'node:fs';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, test } from 'node:test';
+import type { Message } from '../../../../infra/gateway/conversation.ts';
+import { loadModel, type Model } from '../../../../infra/gateway/rendering/model.ts';
+import { renderFull, renderSuffix, renderText } from '../../../../infra/gateway/rendering/render.ts';
+import { writeTinyModel } from '../../../helpers/tiny-model.ts';
+
+/** Published templates, where somebody has put them beside the checkout. */
+const published = join(import.meta.dirname, '../../../../../shared/data/chat-templates.json');
+
+const head: readonly Message[] = [
+  { role: 'system', text: 'Be brief.' },
+  { role: 'user', text: 'Fix é 🦊 it.' },
+];
+const reply: Message = {
+  role: 'assistant',
+  text: 'Look.',
+  reasoning: '',
+  toolCalls: [{ id: 'a', name: 'bash', arguments: '{"command": "ls"}' }],
+};
+const extensions: readonly (readonly Message[])[] = [
+  [{ role: 'user', text: 'More.' }],
+  [{ role: 'tool', callId: 'a', name: 'bash', text: 'calc.js' }],
+  [
+    { role: 'tool', callId: 'a', name: 'bash', text: 'calc.js' },
+    { role: 'tool', callId: 'b', name: null, text: '' },
+    { role: 'user', text: 'temper-reply-ends-here' },
+  ],
+];
+const tools = [{ name: 'bash', description: 'Runs a command.', parameters: { type: 'object', properties: {} } }];
+
+/** Prompt, reply as if it had been sampled, then the suffix: has to be the full render. */
+function assertExtends(model: Model, messages: readonly Message[]): void {
+  const prompt = renderFull(model, { messages: head, tools });
+  const closed = model.tokens.encode(renderText(model, [...head, reply], tools, 'last-message'));
+  const end = closed.lastIndexOf(model.tokens.idOf('<|im_end|>') ?? -1);
+  const sampled = closed.slice(prompt.length, end + 1);
+  const suffix = renderSuffix(model, messages, sampled.at(-1));
+  assert.ok(suffix !== null);
+  const full = renderFull(model, { messages: [...head, reply, ...messages], tools });
+  assert.deepEqual([...prompt, ...sampled, ...suffix], full);
+}
+
+describe('rendering', () => {
+  test('a suffix continues a branch as the full render would', async () => {
+    await using dir = await writeTinyModel();
+    const model = await loadModel(dir.dir);
+    for (const messages of extensions) assertExtends(model, messages);
+  });
+
+  test('a reply that was cut short is closed first', async () => {
+    await using dir = await writeTinyModel();
+    const model = await loadModel(dir.dir);
+    const suffix = renderSuffix(model, [{ role: 'user', text: 'Go on.' }], 65);
+    assert.deepEqual(
+      suffix,
+      model.tokens.encode('<|im_end|>\n<|im_start|>user\nGo on.<|im_end|>\n<|im_start|>assistant\n'),
+    );
+  });
+
+  test('a template that rewrites what came before gives no suffix', async () => {
+    const counting =
+      "{%- for m in messages %}{{- m.role + m.content + (messages | length | string) + '\\n' }}{% endfor %}";
+    await using dir = await writeTinyModel(counting);
+    const model = await loadModel(dir.dir);
+    assert.equal(model.family.name, 'plain');
+    assert.equal(renderSuffix(model, [{ role: 'user', text: 'b' }], 0), null);
+  });
+
+  test('a template that refuses a conversation says so, and one that refuses a stand-in gives no suffix', async () => {
+    const strict =
+      "{%- if messages[0].content != 'good' %}{{ raise_exception('be good') }}{% endif %}{{ messages[0].content }}";
+    await using dir = await writeTinyModel(strict);
+    const model = await loadModel(dir.dir);
+    assert.equal(model.closing, null);
+    assert.equal(renderSuffix(model, [{ role: 'user', text: 'b' }], 0), null);
+    const ask = (text: string) => renderFull(model, { messages: [{ role: 'user', text }], tools: [] });
+    assert.deepEqual(ask('good'), model.tokens.encode('good'));
+    assert.throws(() => ask('bad'), { kind: 'malformed', message: /be good/ });
+  });
+
+  test('the templates of Qwen2.5 and Qwen3 are continued', { skip: !existsSync(published) }, async () => {
+    const names = ['qwen2_5', 'qwen2_5_training', 'qwen3', 'qwen3_training', 'qwen3_instruct_2507'];
+    const { templates } = JSON.parse(readFileSync(published, 'utf8'));
+    for (const name of names) {
+      await using dir = await writeTinyModel(templates[name]);
+      const model = await loadModel(dir.dir);
+      assert.equal(model.family.name, 'hermes');
+      const suffix = renderSuffix(model, extensions[1] ?? [], model.tokens.idOf('<|im_end|>') ?? -1);
+      assert.equal(
+        model.tokens.decode(suffix ?? []),
+        '\nuser\n<tool_response>\ncalc.js\n</tool_response>\nassistant\n',
+        name,
+      );
+      // Its own render of an earlier reply drops the reasoning; only the variants for training keep what was sampled.
+      if (name !== 'qwen3') for (const messages of extensions) assertExtends(model, messages);
+    }
+  });
+});
+
+describe('a model directory', () => {
+  test('names the file that is missing or wrong', async () => {
+    const dir = await mkdtemp(join(tmpdir(), 'temper-model-'));
+    await assert.rejects(loadModel(dir), /tokenizer\.json is missing/);
+    await writeFile(join(dir, 'tokenizer.json'), '{');
+    await assert.rejects(loadModel(dir), { type: 'InvalidInput', message: /tokenizer\.json/ });
+    await rm(dir, { recursive: true });
+  });
+
+  test('with an unknown tool-call syntax is refused', async () => {
+    await using dir = await writeTinyModel('{{ tools }}<tool_call><function=f>');
+    await assert.rejects(loadModel(dir.dir), /does not parse/);
+  });
+
+  test('ends turns at its configured and at its family tokens', async () => {
+    await using dir = await writeTinyModel();
+    await writeFile(join(dir.dir, 'generation_config.json'), '{"eos_token_id": [256]}');
+    const model = await loadModel(dir.dir);
+    assert.deepEqual(model.stopTokenIds, [256, 258]);
+  });
+});

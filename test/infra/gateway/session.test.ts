@@ -1,0 +1,190 @@
+import assert from 'node:assert/strict';
+import { stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, test } from 'node:test';
+import { createGatewayControl } from '../../../infra/gateway/client.ts';
+import { secretOf, sessionOfSecret } from '../../../infra/gateway/secret.ts';
+import { startGateway } from '../../../infra/gateway/server.ts';
+import { openSession, startTestGateway } from '../../helpers/gateway.ts';
+import { createScriptedEngine } from '../../helpers/scripted-engine.ts';
+
+const saying = () => createScriptedEngine({ script: () => ({ kind: 'say', ids: [65, 66] }) });
+const ask = (text: string) => ({ messages: [{ role: 'user', content: text }] });
+
+describe('a secret', () => {
+  test('opens its own session and no other', async () => {
+    const engine = saying();
+    await using gateway = await startTestGateway(engine);
+    const mine = await gateway.open('mine.1');
+    const theirs = await gateway.open('theirs.1');
+    const forged = `theirs.1~${mine.split('~')[1]}`;
+    const never = secretOf(gateway.options.stackKey, 'never.1');
+    const cases: readonly (readonly [string, number])[] = [
+      ['', 401],
+      [' ', 401],
+      ['~', 401],
+      [forged, 401],
+      [`${mine}x`, 401],
+      [mine.slice(0, -1), 401],
+      [never, 403],
+      [secretOf(gateway.options.stackKey, '../../etc/passwd'), 403],
+      [mine, 200],
+    ];
+    for (const [secret, status] of cases) {
+      const reply = await gateway.chat(secret, ask('x'));
+      assert.equal(reply.status, status, secret);
+      if (status !== 200) assert.equal(typeof reply.json.error.message, 'string');
+    }
+    assert.equal(engine.requests.length, 1);
+    assert.equal((await gateway.control.status('theirs.1'))?.turns, 0);
+    assert.equal(sessionOfSecret(gateway.options.stackKey, theirs), 'theirs.1');
+    const long = await gateway.send({
+      method: 'POST',
+      path: '/v1/chat/completions',
+      headers: { authorization: 'Bearer no' },
+      body: Buffer.alloc(2_000_000, 'x'),
+    });
+    assert.equal(long.status, 401);
+  });
+
+  test('is worth nothing once its session is closed, sealed or expired', async () => {
+    await using gateway = await startTestGateway(saying());
+    const closed = await gateway.open('closed.1');
+    const sealed = await gateway.open('sealed.1');
+    const expired = await gateway.open('expired.1', { expiresAt: Date.now() - 1 });
+    await gateway.control.close('closed.1');
+    await gateway.control.seal('sealed.1');
+    for (const secret of [closed, sealed, expired]) {
+      const reply = await gateway.chat(secret, ask('x'));
+      assert.deepEqual(
+        [reply.status, reply.json.error.code, reply.headers['x-should-retry']],
+        [409, 'session_closed', 'false'],
+      );
+    }
+    assert.equal((await gateway.control.status('closed.1'))?.state, 'closed');
+    assert.equal((await gateway.control.status('sealed.1'))?.state, 'sealed');
+    assert.equal(await gateway.control.status('never.1'), null);
+  });
+});
+
+describe('the control side', () => {
+  test('is out of the agents’ reach: another socket, in a directory of its owner alone', async () => {
+    await using gateway = await startTestGateway(saying());
+    const secret = await gateway.open('a.1');
+    const { agentSocketDir, controlSocket } = gateway.options;
+    assert.equal((await stat(join(agentSocketDir, 'gateway.sock'))).mode & 0o666, 0o666);
+    assert.equal((await stat(join(controlSocket, '..'))).mode & 0o077, 0);
+    for (const path of ['/open', '/seal/a.1', '/close/a.1', '/status/a.1', '/health', '/min-versions']) {
+      const reply = await gateway.send({
+        method: 'POST',
+        path,
+        headers: { authorization: `Bearer ${secret}` },
+        body: '{}',
+      });
+      assert.equal(reply.status, 404, path);
+    }
+    assert.equal((await gateway.control.status('a.1'))?.state, 'open');
+  });
+
+  test('opens a session once, and names what it does not know or can not read', async () => {
+    await using gateway = await startTestGateway(saying());
+    const secret = await gateway.open('a.1');
+    await gateway.chat(secret, ask('x'));
+    await Promise.all([
+      gateway.open('a.1', { maxTurns: 1 }),
+      gateway.open('a.1'),
+      gateway.open('b.1'),
+      gateway.open('b.1'),
+    ]);
+    assert.equal((await gateway.control.status('a.1'))?.turns, 1);
+    await assert.rejects(gateway.control.seal('never.1'), { type: 'BlobMissing', message: /never\.1/ });
+    await assert.rejects(gateway.control.open({ ...openSession('../x') }), { type: 'InvalidInput' });
+    await assert.rejects(gateway.control.open({ ...openSession('x'), maxTurns: 0 }), {
+      type: 'InvalidInput',
+      message: /maxTurns/,
+    });
+  });
+
+  test('says that it is away as GatewayUnavailable', async () => {
+    const control = createGatewayControl({ controlSocket: '/nowhere/gateway.sock' });
+    await assert.rejects(control.status('a.1'), { type: 'GatewayUnavailable', message: /nowhere/ });
+    assert.equal(await control.health(), false);
+    await assert.rejects(control.status('a.1', AbortSignal.abort(new Error('stop'))), /stop/);
+    await control.end();
+  });
+
+  test('refuses a second gateway on its sockets and takes over those of a dead one', async () => {
+    const engine = saying();
+    await using gateway = await startTestGateway(engine);
+    const again = { ...gateway.options, engine, log: () => {} };
+    await assert.rejects(startGateway(again), { type: 'GatewayUnavailable', message: /another gateway/ });
+    await gateway.restart();
+    assert.equal(await gateway.control.health(), true);
+  });
+
+  test('knows the smallest version of each group, of sealed sessions and after a restart too', async () => {
+    let version = 5;
+    const engine = createScriptedEngine({ script: () => ({ kind: 'say', ids: [65], version: version++ }) });
+    await using gateway = await startTestGateway(engine);
+    const first = await gateway.open('a.1', { group: 'run/1' });
+    const second = await gateway.open('b.1', { group: 'run/1' });
+    await gateway.open('c.1', { group: 'run/2' });
+    await gateway.chat(first, ask('x'));
+    await gateway.chat(second, ask('y'));
+    await gateway.control.seal('a.1');
+    const groups = ['run/2', 'run/1', 'run/3'];
+    assert.deepEqual(await gateway.control.minVersions(groups), [null, 5, null]);
+    await gateway.restart();
+    assert.deepEqual(await gateway.control.minVersions(groups), [null, 5, null]);
+  });
+});
+
+describe('a session', () => {
+  test('ends at its turn limit and at the context length, each with the code that clients look for', async () => {
+    await using gateway = await startTestGateway(
+      createScriptedEngine({ script: () => ({ kind: 'say', ids: [65] }), contextLength: 200 }),
+    );
+    const secret = await gateway.open('a.1', { maxTurns: 2 });
+    assert.equal((await gateway.chat(secret, ask('1'))).status, 200);
+    const overflow = await gateway.chat(secret, ask('x'.repeat(300)));
+    assert.deepEqual([overflow.status, overflow.json.error.code], [400, 'context_length_exceeded']);
+    assert.equal((await gateway.chat(secret, ask('2'))).status, 200);
+    for (const text of ['3', '3', '4']) {
+      const limit = await gateway.chat(secret, ask(text));
+      assert.deepEqual(
+        [limit.status, limit.json.error.code, limit.headers['x-should-retry']],
+        [429, 'turn_limit', 'false'],
+      );
+    }
+    assert.equal((await gateway.chat(secret, ask('2'))).status, 200, 'what was answered is given again');
+    await gateway.restart();
+    const summary = await gateway.control.seal('a.1');
+    assert.deepEqual([summary.turns, summary.turnLimit, summary.contextOverflow], [2, true, true]);
+  });
+
+  test('answers requests that come at once, each with its own branch', async () => {
+    const engine = createScriptedEngine({
+      script: ({ tokenIds }) => ({ kind: 'say', ids: [...tokenIds.slice(6, 8), 66] }),
+      delayMs: 2,
+    });
+    await using gateway = await startTestGateway(engine);
+    const sessions = ['a.1', 'b.1'];
+    const secrets = await Promise.all(sessions.map((session) => gateway.open(session)));
+    const texts = Array.from({ length: 12 }, (_, index) => String(10 + index));
+    const replies = await Promise.all(
+      secrets.flatMap((secret) => texts.map((text) => gateway.chat(secret, ask(text)))),
+    );
+    for (const [index, reply] of replies.entries()) {
+      assert.equal(reply.json.choices[0].message.content, `${texts[index % texts.length]}B`);
+    }
+    for (const session of sessions) {
+      const summary = await gateway.control.seal(session);
+      const trace = await gateway.traceOf(summary);
+      assert.deepEqual([summary.turns, summary.segments, trace.forks], [12, 12, 11]);
+      assert.deepEqual(
+        trace.turns.map(({ index }) => index),
+        [...texts.keys()],
+      );
+    }
+  });
+});

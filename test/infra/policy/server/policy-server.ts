@@ -1,0 +1,30 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createVllmEngine } from '../../../../infra/engine/vllm.ts';
+import { type PolicyServer, startPolicyServer } from '../../../../infra/policy/server/start.ts';
+import { createTinkerTrainer } from '../../../../infra/trainer/tinker.ts';
+
+export const modelDir = join(import.meta.dirname, '../../../../infra/policy/temper-tiny');
+
+/** A policy server on a root of its own, which can be stopped and started again in place. */
+export async function startTestPolicy() {
+  const root = await mkdtemp(join(tmpdir(), 'temper-policy-'));
+  let server: PolicyServer = await startPolicyServer({ port: 0, modelDir, root, kernel: 'simd' });
+  const { url } = server;
+  return {
+    url,
+    root,
+    engine: () => createVllmEngine({ url, model: 'policy', method: 'reload' }),
+    trainer: () =>
+      createTinkerTrainer({ url, baseModel: 'policy', reduction: 'sum', checkpointsDir: join(root, 'checkpoints') }),
+    async restart() {
+      await server.close();
+      server = await startPolicyServer({ port: Number(new URL(url).port), modelDir, root, kernel: 'simd' });
+    },
+    async close() {
+      await server.close();
+      await rm(root, { recursive: true });
+    },
+  };
+}

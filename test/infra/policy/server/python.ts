@@ -1,0 +1,45 @@
+import { execFile } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { mkdir, rename, rm, writeFile } from 'node:fs/promises';
+import { homedir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+
+const run = promisify(execFile);
+
+/** The SDK without its tokenizers (`transformers`), which nothing here asks for. */
+const sdk = 'tinker==0.25.0';
+const needed = [
+  ...['anyio<5', 'click', 'distro<2', 'httpx[http2]<1', 'numpy', 'orjson', 'protobuf>=4.21', 'pydantic<3'],
+  ...['pyqwest', 'rich', 'sniffio', 'typing-extensions<5', 'zstandard'],
+];
+const installMs = 600_000;
+
+/** A Python with the official Tinker SDK, installed once below the user's cache; or why there is none. */
+export async function pythonWithTinker(): Promise<{ readonly python: string } | { readonly missing: string }> {
+  const cache = process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache');
+  const home = join(cache, 'temper/python/tinker-0.25.0');
+  const python = join(home, 'bin/python');
+  if (existsSync(join(home, '.ready'))) return { python };
+  const version = await run('python3', ['-c', 'import sys; print(sys.version_info >= (3, 11))']).catch(() => null);
+  if (version?.stdout.trim() !== 'True') return { missing: 'needs python3 of version 3.11 or later' };
+  try {
+    await install(home);
+  } catch (error) {
+    return { missing: `could not install ${sdk}: ${error instanceof Error ? error.message : error}` };
+  }
+  return { python };
+}
+
+async function install(home: string): Promise<void> {
+  const options = { timeout: installMs };
+  // A virtual environment can't be moved, so a marker tells a whole one from one that was cut short.
+  await rm(home, { recursive: true, force: true });
+  await mkdir(home, { recursive: true });
+  await run('python3', ['-m', 'venv', home], options);
+  const pip = ['-m', 'pip', 'install', '-q', '--disable-pip-version-check'];
+  await run(join(home, 'bin/python'), [...pip, '--no-deps', sdk], options);
+  await run(join(home, 'bin/python'), [...pip, ...needed], options);
+  await writeFile(join(home, '.ready.new'), sdk);
+  await rename(join(home, '.ready.new'), join(home, '.ready'));
+}

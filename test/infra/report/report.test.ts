@@ -1,0 +1,133 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { collectReport } from '../../../infra/report/collect.ts';
+import { renderReport } from '../../../infra/report/report.ts';
+import { summarise } from '../../../infra/report/summary.ts';
+import { createFileStore } from '../../../infra/store/files.ts';
+import { createRecords } from '../../../infra/store/records.ts';
+import { fates, type Outcome, zeroCount } from '../../../workflows/contracts/outcome.ts';
+import { hostileText, sampleReport } from './sample.ts';
+
+test('a report holds no markup that an agent wrote, no script and nothing from outside', () => {
+  const page = renderReport(sampleReport());
+  assert.ok(!page.includes('<script'), 'expected no script element');
+  assert.ok(!page.includes('<img'), 'expected no element of the agent');
+  assert.ok(!/\s(src|href)=/.test(page.replaceAll(/&lt;.*?&gt;/g, '')), 'expected no reference to elsewhere');
+  assert.ok(page.includes('&lt;script&gt;alert(1)'), 'expected the text of the agent to be shown');
+  assert.ok(!page.includes('\u202e') && !page.includes('\u001b'), 'expected control characters to be shown by code');
+  assert.ok(page.includes('⟨202e⟩'));
+});
+
+test('hostile names of tasks and messages of failures are text everywhere', () => {
+  const sample = sampleReport();
+  const page = renderReport({
+    ...sample,
+    run: { ...sample.run, id: hostileText, tasks: hostileText, agent: hostileText, sandbox: hostileText },
+    steps: sample.steps.map((step) => ({
+      ...step,
+      metrics: { [hostileText]: step.step },
+      groups: step.groups.map((group) => ({ ...group, task: hostileText })),
+    })),
+    failures: [{ type: hostileText, stage: hostileText, count: 1, example: hostileText, workflowId: hostileText }],
+  });
+  assert.ok(!page.includes('<script') && !page.includes('<img'));
+});
+
+test('a run without a single step has a report', () => {
+  const sample = sampleReport();
+  const page = renderReport({ ...sample, steps: [], stages: [], heldOut: null, story: null, wallSeconds: null });
+  assert.ok(page.includes('No step of 0 has a reward'));
+  assert.ok(!/NaN|Infinity|undefined/.test(page));
+});
+
+test('a run with one step, whose rewards are all equal, has a report', () => {
+  const sample = sampleReport();
+  const page = renderReport({ ...sample, steps: sample.steps.slice(0, 1) });
+  assert.ok(!/NaN|Infinity|undefined/.test(page));
+});
+
+test('the summary takes the first and the last fifth of the steps', () => {
+  const sample = sampleReport();
+  const steps = sample.steps.slice(0, 10).map((step, index) => ({ ...step, meanReward: index / 16 }));
+  const summary = summarise({ ...sample, steps });
+  assert.equal(summary.meanRewardFirstFifth, 0.5 / 16);
+  assert.equal(summary.meanRewardLastFifth, 8.5 / 16);
+  assert.equal(summary.heldOutAfter, 0.94);
+  assert.equal(summary.rollouts, 1184);
+});
+
+test('a report is collected from the records of a run: fates, outcomes, timings, failures', async () => {
+  const directory = await mkdtemp(join(tmpdir(), 'temper-report-'));
+  try {
+    const records = createRecords(join(directory, 'runs'));
+    const store = createFileStore(join(directory, 'store'));
+    await records.write('key', 'group-0', group(0, ['scored', 'scored'], [1, 0]));
+    await records.write('key', 'group-1', group(1, ['scored', 'scored'], [1, 1]));
+    await records.write('key', 'group-2', group(2, ['infra', 'infra'], [null, null]));
+    await records.write('key', 'group-10', group(10, ['scored', 'stale'], [1, null]));
+    const result = {
+      step: 1,
+      batch: null,
+      groups: { ...zeroCount(fates), trained: 1, 'zero-variance': 1 },
+      rollouts: 2,
+      tokens: 40,
+      meanReward: 0.75,
+      staleness: 0,
+      metrics: { loss: 0.1 },
+    };
+    await records.write('key', 'step-1', {
+      result,
+      trained: [0],
+      zeroVariance: [1],
+      dropped: [[2, 'infra']],
+      recordedAt: 1,
+    });
+
+    const data = await collectReport({
+      records,
+      store,
+      run: { ...sampleReport().run, key: 'key' },
+      status: null,
+      heldOut: null,
+      wallSeconds: null,
+      findRollout: async () => null,
+    });
+    assert.deepEqual(data.groups, { ...zeroCount(fates), trained: 1, 'zero-variance': 1, infra: 1, 'in-flight': 1 });
+    assert.equal(data.rollouts.scored, 5);
+    assert.deepEqual(
+      data.steps[0]?.groups.map(({ index, fate, meanReward }) => [index, fate, meanReward]),
+      [
+        [0, 'trained', 0.5],
+        [1, 'zero-variance', 1],
+        [2, 'infra', null],
+      ],
+    );
+    assert.deepEqual(data.stages, [{ stage: 'evaluate', count: 8, median: 0.5, p90: 0.5, max: 0.5 }]);
+    assert.equal(data.failures[0]?.count, 2);
+  } finally {
+    await rm(directory, { recursive: true, force: true });
+  }
+});
+
+function group(index: number, kinds: readonly Outcome[], rewards: readonly (number | null)[]) {
+  return {
+    group: `run/key/group-${index}`,
+    index,
+    runKey: 'key',
+    task: `task-${index}`,
+    admittedVersion: 0,
+    rollouts: kinds.map((outcome, position) => ({
+      rollout: `r${index}-${position}`,
+      workflowId: `run/key/group-${index}/rollout-${position}`,
+      outcome,
+      reward: rewards[position] ?? null,
+      stop: null,
+      failure: outcome === 'infra' ? { type: 'SandboxLost', message: 'gone', stage: 'awaitAgent' } : null,
+      trace: null,
+      stageSeconds: { evaluate: 0.5 },
+    })),
+  };
+}

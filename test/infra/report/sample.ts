@@ -1,0 +1,116 @@
+import type { GroupFacts, ReportData, StepFacts } from '../../../infra/report/data.ts';
+import { fates, outcomes, zeroCount } from '../../../workflows/contracts/outcome.ts';
+import { stages } from '../../../workflows/contracts/rollout.ts';
+
+const blob = { digest: 'a'.repeat(64), size: 10, mediaType: 'text/plain' };
+
+/** What a run of 24 steps could have left behind; a fixed sequence stands in for chance. */
+export function sampleReport(): ReportData {
+  let state = 7;
+  const random = (): number => {
+    state = (Math.imul(state, 1_103_515_245) + 12_345) & 0x7fffffff;
+    return state / 0x7fffffff;
+  };
+  const steps = Array.from({ length: 24 }, (_, index) => sampleStep(index + 1, random));
+  return {
+    run: {
+      id: 'demo-1',
+      key: '0198c2d0-aaaa-7bbb-8ccc-123456789abc',
+      tasks: 'generated:train/1',
+      agent: 'mini',
+      sandbox: 'local',
+      stepsAsked: 24,
+      groupsPerStep: 6,
+      rolloutsPerGroup: 8,
+      maxStaleness: 1,
+      seed: 1,
+    },
+    steps,
+    groups: { ...zeroCount(fates), trained: 118, 'zero-variance': 26, stale: 3, infra: 1, 'in-flight': 0 },
+    rollouts: { ...zeroCount(outcomes), scored: 1171, infra: 5, stale: 8 },
+    stages: stages.map((stage, index) => ({
+      stage,
+      count: 1184,
+      median: 0.02 + 0.05 * ((index * 5) % 7),
+      p90: 0.05 + 0.09 * ((index * 5) % 7),
+      max: 2.5,
+    })),
+    failures: [
+      {
+        type: 'EngineUnavailable',
+        stage: 'awaitAgent',
+        count: 5,
+        example: 'the engine stayed away beyond the hold during a turn',
+        workflowId: 'demo-1/0198c2d0/group-17/rollout-3',
+      },
+    ],
+    heldOut: { before: 0.31, after: 0.94, tasks: 32 },
+    story: {
+      result: {
+        rollout: '0198c2d0-dddd-7bbb-8ccc-123456789abc',
+        workflowId: 'demo-1/0198c2d0/group-140/rollout-2',
+        task: 'generated-train-1-140',
+        agent: 'mini',
+        outcome: 'scored',
+        reward: 1,
+        stop: 'submitted',
+        failure: null,
+        trace: null,
+        diff: { patch: blob, baseCommit: 'b'.repeat(40), files: 1, dropped: 0, tooLarge: false },
+        verdict: { kind: 'graded', value: 1, exitCode: 0, passed: 4, failed: 0, log: blob, subject: 'c'.repeat(64) },
+        agentLog: blob,
+        bundle: blob,
+        epochs: 1,
+        stageSeconds: { provisionSandbox: 0.2, awaitAgent: 0.9, evaluate: 0.4 },
+      },
+      messages: [
+        { role: 'system', text: 'You fix bugs in small JavaScript repositories.', turn: null },
+        { role: 'user', text: 'sum.js adds up wrongly. Find out why and mend it.', turn: null },
+        { role: 'assistant', text: '{"name":"bash","arguments":{"command":"cat sum.js"}}', turn: facts(0) },
+        { role: 'tool', text: 'export const sum = (a, b) => a - b;\n', turn: null },
+        { role: 'assistant', text: '{"name":"edit","arguments":{"old":"a - b","new":"a + b"}}', turn: facts(1) },
+        { role: 'tool', text: hostileText, turn: null },
+        { role: 'assistant', text: '{"name":"submit","arguments":{}}', turn: facts(2) },
+      ],
+      patch:
+        'diff --git a/sum.js b/sum.js\nindex 1..2 100644\n--- a/sum.js\n+++ b/sum.js\n@@ -1 +1 @@\n-export const sum = (a, b) => a - b;\n+export const sum = (a, b) => a + b;\n',
+      testLog: 'ok 1 - adds\nok 2 - adds negatives\n# pass 4\n# fail 0\n',
+    },
+    wallSeconds: 318,
+  };
+}
+
+/** What an agent might print to take over the page of whoever reads the report. */
+export const hostileText =
+  '</pre><script>alert(1)</script><img src=x onerror=alert(2)>"\'&\u202egnp.exe\u0000\u001b[31m';
+
+function sampleStep(step: number, random: () => number): StepFacts {
+  const level = 0.28 + 0.68 / (1 + Math.exp(-(step - 11) / 2.6));
+  const groups = Array.from({ length: 6 }, (_, index): GroupFacts => {
+    const rewards = Array.from({ length: 8 }, () => (random() < level + (random() - 0.5) * 0.25 ? 1 : 0));
+    const meanReward = rewards.reduce<number>((sum, reward) => sum + reward, 0) / 8;
+    const fate = meanReward === 0 || meanReward === 1 ? 'zero-variance' : 'trained';
+    return { index: step * 6 + index, task: `generated-train-1-${step * 6 + index}`, fate, rewards, meanReward };
+  });
+  const meanReward = groups.reduce((sum, group) => sum + (group.meanReward ?? 0), 0) / groups.length;
+  const metrics = {
+    loss: -0.02 + random() * 0.01,
+    kl: 0.002 * step + random() * 0.004,
+    entropy: 1.4 - 0.05 * step,
+    'grad-norm': 0.8 + random(),
+    'ratio-max': 1 + random() * 0.3,
+  };
+  return {
+    step,
+    meanReward,
+    groups,
+    staleness: random() < 0.7 ? 1 : 0,
+    rollouts: 40,
+    tokens: 5_000 + Math.round(random() * 900),
+    metrics,
+  };
+}
+
+function facts(index: number) {
+  return { index, tokens: 31 + index * 7, seconds: 0.21, versions: [22] };
+}

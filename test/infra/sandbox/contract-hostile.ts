@@ -1,0 +1,112 @@
+import assert from 'node:assert/strict';
+import { it } from 'node:test';
+import type { LimitHit, ProcessStatus, Sandbox } from '../../../infra/sandbox/sandbox.ts';
+import { type Bench, foreground, sh } from './contract.ts';
+
+const agent = { env: {}, account: 'agent' } as const;
+const patient = { timeoutMs: 30_000 };
+
+export function hostileContract(bench: Bench): void {
+  const { subject, signal, make } = bench;
+
+  /** Starts the attack, waits for its end or ends it, and expects the sandbox to be of use after it. */
+  const attack = async (sandbox: Sandbox, script: string, timeoutMs = 30_000): Promise<ProcessStatus> => {
+    await sandbox.start({ ...agent, key: 'attack', argv: sh(script) }, signal);
+    const status = await sandbox.wait('attack', { timeoutMs }, signal);
+    await sandbox.kill('attack');
+    await sandbox.killAgentProcesses();
+    const after = await sandbox.exec({ ...foreground, account: 'agent', argv: sh('echo usable') }, signal);
+    assert.equal(String(after.stdout), 'usable\n', String(after.stderr));
+    return status;
+  };
+  const assertLimit = (status: ProcessStatus, limit: LimitHit): void => {
+    assert.equal(status.state, 'exited');
+    assert.notEqual(status.state === 'exited' && status.exitCode, 0);
+    if (subject.evidence.includes(limit)) assert.equal(status.state === 'exited' && status.limit, limit);
+  };
+
+  it('outlives a fork bomb', async () => {
+    const sandbox = await make('bomb');
+    const status = await attack(sandbox, 'bomb() { bomb | bomb & }; bomb; bomb; sleep 60', 2_000);
+    assert.notEqual(status.state, 'unknown');
+    const ended = await sandbox.status('attack');
+    assert.equal(ended.state, 'exited');
+    if (subject.evidence.includes('pids')) assert.equal(ended.state === 'exited' && ended.limit, 'pids');
+  });
+
+  it('ends what eats memory', async () => {
+    const sandbox = await make('eater');
+    assertLimit(await attack(sandbox, `python3 -c 'a = []\nwhile True: a.append(bytearray(1 << 20))'`), 'memory');
+  });
+
+  it('ends what fills its disk with one file', async () => {
+    const sandbox = await make('filler');
+    assertLimit(await attack(sandbox, 'exec cat /dev/zero >big'), 'disk');
+  });
+
+  it('ends what fills its disk with many files', async () => {
+    const sandbox = await make('fillers');
+    assertLimit(
+      await attack(sandbox, 'n=0; while :; do n=$((n+1)); head -c 4000000 /dev/zero >f$n; sleep 0.02; done'),
+      'disk',
+    );
+    const { usedMb, limitMb } = await sandbox.diskUsage();
+    assert.ok(usedMb > limitMb && usedMb < 40 * limitMb, `got ${usedMb} MB`);
+  });
+
+  it('is not ended by an agent that kills all it can reach', async () => {
+    const sandbox = await make('killer');
+    const status = await attack(sandbox, 'kill -9 1; kill -TERM 1; kill -9 -1; sleep 1; exit 3');
+    assert.equal(status.state, 'exited');
+  });
+
+  it('ends daemons that left their parent, cleared their environment and fight back', async () => {
+    const sandbox = await make('daemons');
+    const daemon =
+      'setsid env -i /bin/sh -c "while :; do /bin/echo x >>/workspace/alive; /bin/sleep 0.05; done" >/dev/null 2>&1 &';
+    await sandbox.start({ ...agent, key: 'parent', argv: sh(`${daemon} sleep 0.3; exit 0`) }, signal);
+    assert.deepEqual(await sandbox.wait('parent', patient, signal), { state: 'exited', exitCode: 0 });
+    await sandbox.killAgentProcesses();
+    const size = () => sandbox.exec({ ...foreground, argv: sh('wc -c <alive; sleep 0.3; wc -c <alive') }, signal);
+    const [before, later] = String((await size()).stdout)
+      .trim()
+      .split('\n');
+    assert.ok(Number(before) > 0);
+    assert.equal(before, later);
+  });
+
+  it('ends an agent that kills whoever comes to end it', async () => {
+    const sandbox = await make('guard');
+    const guard =
+      'trap "" TERM INT HUP; for i in 1 2; do ( while :; do kill -9 -1; done ) & done; while :; do kill -9 -1; done';
+    await attack(sandbox, guard, 500);
+  });
+
+  it('keeps its log and its result from the agent', async () => {
+    const sandbox = await make('forger');
+    const forge =
+      'echo honest; for f in 1 2; do truncate -s 0 /proc/self/fd/$f; done; find / -name "exit*" -path "*attack*" 2>/dev/null; rm -rf /.temper/attack; exit 3';
+    const status = await attack(sandbox, forge);
+    assert.deepEqual(status, { state: 'exited', exitCode: 3 });
+    assert.match(String((await sandbox.readLog('attack', { fromByte: 0, maxBytes: 100 })).bytes), /^honest\n/);
+  });
+
+  it('lets the agent delete what is its own', async () => {
+    const sandbox = await make('vandal');
+    await sandbox.exec({ ...foreground, argv: sh('git init -q . && echo x >f') }, signal);
+    const status = await attack(
+      sandbox,
+      'rm -rf /workspace/.git /workspace/* /home/agent/* 2>/dev/null; ls -A /workspace | wc -l',
+    );
+    assert.equal(status.state, 'exited');
+    assert.equal(String((await sandbox.readLog('attack', { fromByte: 0, maxBytes: 10 })).bytes).trim(), '0');
+  });
+
+  it('closes the processes of one sandbox to another', async () => {
+    const [mine, other] = [await make('victim'), await make('attacker')];
+    await mine.start({ ...agent, key: 'job', argv: ['sleep', '60'] }, signal);
+    await attack(other, 'kill -9 -1');
+    assert.deepEqual(await mine.status('job'), { state: 'running' });
+    await mine.kill('job');
+  });
+}

@@ -1,0 +1,77 @@
+import assert from 'node:assert/strict';
+import { it } from 'node:test';
+import { type Bench, foreground, sh } from './contract.ts';
+
+export function lifeContract({ subject, stack, provider, signal, spec, make }: Bench): void {
+  it('makes a sandbox once, however many ask for it at the same time', async () => {
+    const sandboxes = await Promise.all([1, 2, 3].map(() => make('once')));
+    assert.equal((await sandboxes[0]?.exec({ ...foreground, argv: sh('echo one >kept') }, signal))?.exitCode, 0);
+    const again = await make('once');
+    assert.equal(String((await again.exec({ ...foreground, argv: sh('cat kept') }, signal)).stdout), 'one\n');
+    assert.equal((await provider.list(stack)).filter(({ labels }) => labels.rollout === 'once').length, 1);
+  });
+
+  it('refuses a name that belongs to another epoch or rollout', async () => {
+    await make('fenced');
+    await assert.rejects(provider.ensure(spec('fenced', {}, { epoch: 2 }), signal), { type: 'SandboxConflict' });
+    await assert.rejects(provider.ensure(spec('fenced', {}, { rollout: 'other' }), signal), {
+      type: 'SandboxConflict',
+    });
+  });
+
+  it('lists the sandboxes of a stack with their labels, and none of another', async () => {
+    const sandbox = await make('listed');
+    const info = (await provider.list(stack)).find(({ name }) => name === sandbox.name);
+    assert.deepEqual(info?.labels, sandbox.labels);
+    assert.equal(info?.running, true);
+    assert.ok(Math.abs(Date.now() - (info?.createdAtMs ?? 0)) < 60_000);
+    assert.deepEqual(await provider.list(`${stack}-other`), []);
+  });
+
+  it('neither attaches to nor removes a sandbox of another stack', async () => {
+    const sandbox = await make('foreign');
+    const other = subject.open(`${stack}-other`);
+    assert.equal(await other.attach(sandbox.name), undefined);
+    assert.equal(await other.remove(sandbox.name), false);
+    assert.equal((await sandbox.exec({ ...foreground, argv: ['true'] }, signal)).exitCode, 0);
+    await other.close();
+  });
+
+  it('removes a sandbox with all that runs in it, and a second time nothing', async () => {
+    const sandbox = await make('removed');
+    await sandbox.start({ key: 'long', argv: ['sleep', '600'], env: {}, account: 'agent' }, signal);
+    assert.equal(await provider.remove(sandbox.name), true);
+    assert.equal(await provider.remove(sandbox.name), false);
+    assert.equal(await provider.attach(sandbox.name), undefined);
+    assert.equal(
+      (await provider.list(stack)).some(({ name }) => name === sandbox.name),
+      false,
+    );
+  });
+
+  it('reports a sandbox that was removed under its user as lost, and does not make a blank one', async () => {
+    const sandbox = await make('lost');
+    await sandbox.start({ key: 'long', argv: ['sleep', '600'], env: {}, account: 'agent' }, signal);
+    const waiting = assert.rejects(sandbox.wait('long', { timeoutMs: 60_000 }, signal), { type: 'SandboxLost' });
+    await provider.remove(sandbox.name);
+    await waiting;
+    await assert.rejects(sandbox.exec({ ...foreground, argv: ['true'] }, signal), {
+      type: 'SandboxLost',
+      loss: 'removed',
+    });
+    await assert.rejects(sandbox.status('long'), { type: 'SandboxLost' });
+    await assert.rejects(sandbox.killAgentProcesses(), { type: 'SandboxLost' });
+  });
+
+  it('says what it protects and what it does not', async () => {
+    const description = await provider.describe();
+    assert.equal(description.kind, provider.kind);
+    assert.equal(description.ready, true);
+    assert.ok(description.protects.length > 0 && description.doesNotProtect.length > 0);
+  });
+
+  it('takes a task whose paths and image it has', async () => {
+    const needs = { task: 'some-task', image: subject.image, paths: ['/workspace', '/tests', '/logs/verifier'] };
+    assert.equal(await provider.supports(needs), undefined);
+  });
+}

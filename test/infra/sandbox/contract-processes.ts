@@ -1,0 +1,239 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { it } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import type { Sandbox } from '../../../infra/sandbox/sandbox.ts';
+import { type Bench, foreground, sh } from './contract.ts';
+
+const agent = { env: {}, account: 'agent' } as const;
+const runtime = { source: dirname(process.execPath), target: '/runtime', readOnly: true } as const;
+const patient = { timeoutMs: 30_000 };
+
+export function processContract(bench: Bench): void {
+  foregroundContract(bench);
+  detachedContract(bench);
+  surroundingsContract(bench);
+}
+
+function foregroundContract({ signal, make }: Bench): void {
+  it('runs a command with its input, output, environment and directory', async () => {
+    const sandbox = await make('exec');
+    const argv = sh('cat; pwd; echo "$WHAT" >&2; exit 3');
+    const result = await sandbox.exec(
+      { ...foreground, argv, cwd: '/tmp', env: { WHAT: 'a b\nc' }, stdin: Buffer.from('in\n') },
+      signal,
+    );
+    assert.deepEqual([result.exitCode, String(result.stdout), String(result.stderr)], [3, 'in\n/tmp\n', 'a b\nc\n']);
+    assert.deepEqual([result.timedOut, result.truncated, result.signal], [false, false, undefined]);
+  });
+
+  it('passes bytes and arguments through unchanged', async () => {
+    const sandbox = await make('bytes');
+    const bytes = Buffer.from(Array.from({ length: 100_000 }, (_, index) => (index * 7) % 256));
+    assert.deepEqual((await sandbox.exec({ ...foreground, argv: ['cat'], stdin: bytes }, signal)).stdout, bytes);
+    const odd = ['', ' ', '-n', "'", '"', '$HOME', '\\', 'é\n'];
+    const printed = await sandbox.exec({ ...foreground, argv: ['printf', '%s|', ...odd] }, signal);
+    assert.equal(String(printed.stdout), odd.map((text) => `${text}|`).join(''));
+  });
+
+  it('says how a command ended that failed, was killed or does not exist', async () => {
+    const sandbox = await make('ends');
+    const end = async (argv: [string, ...string[]]) => sandbox.exec({ ...foreground, argv }, signal);
+    assert.equal((await end(['no-such-program'])).exitCode, 127);
+    assert.equal(
+      (await sandbox.exec({ ...foreground, argv: ['true'], cwd: '/workspace/absent' }, signal)).exitCode,
+      126,
+    );
+    const killed = await end(sh('kill -TERM $$'));
+    assert.deepEqual([killed.exitCode, killed.signal], [143, 'SIGTERM']);
+  });
+
+  it('ends a command at its timeout, with what it had said and with its children', async () => {
+    const sandbox = await make('slow');
+    const startMs = Date.now();
+    const argv = sh('echo said; (sleep 61 & sleep 62) & sleep 63');
+    const result = await sandbox.exec({ ...foreground, argv, timeoutMs: 1_500 }, signal);
+    assert.equal(result.timedOut, true);
+    assert.equal(String(result.stdout), 'said\n');
+    assert.ok(Date.now() - startMs < 10_000);
+    const left = await sandbox.exec(
+      { ...foreground, argv: sh('cat /proc/[0-9]*/cmdline | tr "\\0" " " | grep -c "s[l]eep 6[123]"; true') },
+      signal,
+    );
+    assert.equal(String(left.stdout), '0\n');
+  });
+
+  it('ends a command whose caller aborts', async () => {
+    const sandbox = await make('aborted');
+    const stop = new AbortController();
+    const running = sandbox.exec({ ...foreground, argv: ['sleep', '60'] }, stop.signal);
+    setTimeout(() => stop.abort(new Error('stopped')), 200);
+    await assert.rejects(running, /stopped/);
+  });
+
+  it('keeps the head of a flood and lets its writer finish', async () => {
+    const sandbox = await make('flood');
+    const argv = sh('head -c 100000000 /dev/zero; echo done >&2');
+    const result = await sandbox.exec({ ...foreground, argv, maxOutputBytes: 1_000 }, signal);
+    assert.deepEqual([result.exitCode, result.stdout.length, result.truncated], [0, 1_000, true]);
+    assert.equal(String(result.stderr), 'done\n');
+  });
+
+  it('shows no environment in an argument list', async () => {
+    const sandbox = await make('secret');
+    const argv = sh('cat /proc/[0-9]*/cmdline | tr "\\0" " "');
+    const result = await sandbox.exec({ ...foreground, argv, env: { TOKEN: 'hush-hush' } }, signal);
+    assert.doesNotMatch(String(result.stdout), /hush-hush/);
+  });
+}
+
+function detachedContract({ subject, stack, signal, make }: Bench): void {
+  it('starts a process once per key, and tells its end and its log', async () => {
+    const sandbox = await make('detached');
+    assert.deepEqual(await sandbox.status('job'), { state: 'absent' });
+    const argv = sh('echo ran >>ran; echo out; echo err >/dev/stderr; while [ ! -e go ]; do sleep 0.02; done; exit 7');
+    const starts = await Promise.all([1, 2, 3].map(() => sandbox.start({ ...agent, key: 'job', argv }, signal)));
+    assert.deepEqual(starts.toSorted(), ['already-started', 'already-started', 'started']);
+    assert.deepEqual(await sandbox.status('job'), { state: 'running' });
+    const waiting = sandbox.wait('job', patient, signal);
+    await sandbox.exec({ ...foreground, argv: ['touch', 'go'] }, signal);
+    assert.deepEqual(await waiting, { state: 'exited', exitCode: 7 });
+    assert.deepEqual(await sandbox.status('job'), { state: 'exited', exitCode: 7 });
+    assert.equal(await sandbox.start({ ...agent, key: 'job', argv }, signal), 'already-started');
+    assert.equal(String(await sandbox.readFile('/workspace/ran', 100, signal)), 'ran\n');
+    const log = await sandbox.readLog('job', { fromByte: 0, maxBytes: 100 });
+    assert.deepEqual([String(log.bytes), log.nextByte, log.truncated], ['out\nerr\n', 8, false]);
+    assert.equal(String((await sandbox.readLog('job', { fromByte: 4, maxBytes: 3 })).bytes), 'err');
+  });
+
+  it('puts files only for the start that wins', async () => {
+    const sandbox = await make('put-at-start');
+    const files = (text: string) => [
+      { tree: new Map([['f', { mode: 0o644, bytes: Buffer.from(text) }]]), at: '/workspace', owner: 'agent' as const },
+    ];
+    await sandbox.start({ ...agent, key: 'a', argv: ['cat', 'f'], files: files('one') }, signal);
+    await sandbox.wait('a', patient, signal);
+    await sandbox.start({ ...agent, key: 'a', argv: ['cat', 'f'], files: files('two') }, signal);
+    assert.equal(String((await sandbox.readLog('a', { fromByte: 0, maxBytes: 10 })).bytes), 'one');
+    assert.equal(String(await sandbox.readFile('/workspace/f', 10, signal)), 'one');
+  });
+
+  it('goes on when whoever started it is gone: another provider picks it up', async () => {
+    const sandbox = await make('survivor');
+    await sandbox.start({ ...agent, key: 'job', argv: sh('echo first; sleep 1; echo last; exit 5') }, signal);
+    const other = subject.open(stack);
+    const attached = await other.attach(sandbox.name);
+    assert.ok(attached);
+    assert.equal(await attached.start({ ...agent, key: 'job', argv: ['true'] }, signal), 'already-started');
+    assert.deepEqual(await attached.status('job'), { state: 'running' });
+    assert.deepEqual(await attached.wait('job', patient, signal), { state: 'exited', exitCode: 5 });
+    assert.equal(String((await attached.readLog('job', { fromByte: 0, maxBytes: 100 })).bytes), 'first\nlast\n');
+    await other.close();
+  });
+
+  it('goes on when its worker is killed, and ends as it would have', async () => {
+    const sandbox = await make('orphan');
+    const fixture = fileURLToPath(new URL('./worker.fixture.ts', import.meta.url));
+    const args = [fixture, sandbox.kind, subject.root, stack, sandbox.name];
+    const worker = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] });
+    await once(worker.stdout, 'data');
+    worker.kill('SIGKILL');
+    await once(worker, 'close');
+    assert.deepEqual(await sandbox.status('job'), { state: 'running' });
+    assert.equal(await sandbox.start({ ...agent, key: 'job', argv: ['true'] }, signal), 'already-started');
+    await sandbox.exec({ ...foreground, argv: ['touch', 'go'] }, signal);
+    assert.deepEqual(await sandbox.wait('job', patient, signal), { state: 'exited', exitCode: 6 });
+    assert.equal(String((await sandbox.readLog('job', { fromByte: 0, maxBytes: 100 })).bytes), 'finished\n');
+    assert.equal(String(await sandbox.readFile('/workspace/starts', 100, signal)), 'started\n');
+  });
+
+  it('returns from waiting at its timeout and at an abort, and kills nothing', async () => {
+    const sandbox = await make('patience');
+    await sandbox.start({ ...agent, key: 'job', argv: ['sleep', '60'] }, signal);
+    assert.deepEqual(await sandbox.wait('job', { timeoutMs: 200 }, signal), { state: 'running' });
+    await assert.rejects(sandbox.wait('job', patient, AbortSignal.timeout(200)), { name: 'TimeoutError' });
+    assert.deepEqual(await sandbox.status('job'), { state: 'running' });
+    await sandbox.kill('job');
+    const ended = await sandbox.status('job');
+    assert.deepEqual(ended, { state: 'exited', exitCode: 137, signal: 'SIGKILL' });
+    await sandbox.kill('job');
+    await sandbox.kill('never-started');
+  });
+
+  it('calls a process unknown when its claim has neither a result nor a life, and never runs it again', async () => {
+    const sandbox = await make('unknown');
+    await sandbox.start({ ...agent, key: 'job', argv: sh('echo ran >>ran; echo ready; sleep 60') }, signal);
+    await logged(sandbox, 'job', 'ready\n');
+    await subject.killRecorder(sandbox.name, 'job');
+    const attached = await subject.open(stack).attach(sandbox.name);
+    const status = await attached?.wait('job', patient, signal);
+    assert.equal(status?.state, 'unknown');
+    assert.equal(
+      await attached?.start({ ...agent, key: 'job', argv: sh('echo again >>ran') }, signal),
+      'already-started',
+    );
+    assert.equal(String(await attached?.readFile('/workspace/ran', 100, signal)), 'ran\n');
+  });
+
+  it('keeps the head of a log of 100 MB and lets its writer finish', async () => {
+    const sandbox = await make('log-flood', { diskMb: 256 });
+    await sandbox.start({ ...agent, key: 'job', argv: sh('head -c 100000000 /dev/zero; exit 4') }, signal);
+    assert.deepEqual(await sandbox.wait('job', patient, signal), { state: 'exited', exitCode: 4 });
+    const log = await sandbox.readLog('job', { fromByte: 0, maxBytes: 100 });
+    assert.deepEqual([log.bytes.length, log.truncated], [100, true]);
+  });
+
+  it('runs the grader detached as well', async () => {
+    const sandbox = await make('grader-job');
+    await sandbox.start(
+      { key: 'tests', argv: sh('echo graded; echo 1 >/logs/verifier/reward.txt'), env: {}, account: 'grader' },
+      signal,
+    );
+    assert.deepEqual(await sandbox.wait('tests', patient, signal), { state: 'exited', exitCode: 0 });
+    assert.equal(String(await sandbox.readFile('/logs/verifier/reward.txt', 10, signal)), '1\n');
+  });
+}
+
+/** Waits until the process has said this much. */
+async function logged(sandbox: Sandbox, key: string, text: string): Promise<void> {
+  const deadlineMs = Date.now() + 10_000;
+  while (String((await sandbox.readLog(key, { fromByte: 0, maxBytes: 100 })).bytes) !== text) {
+    assert.ok(Date.now() < deadlineMs, `expected the log ${JSON.stringify(text)}`);
+    await delay(20);
+  }
+}
+
+function surroundingsContract({ signal, make }: Bench): void {
+  it('reaches the gateway by its socket under /gw, and no network', async () => {
+    const directory = mkdtempSync(join(tmpdir(), 'gw-'));
+    const server = createServer((socket) => socket.end('hello from the gateway'));
+    server.listen(join(directory, 'gateway.sock'));
+    chmodSync(directory, 0o755);
+    chmodSync(join(directory, 'gateway.sock'), 0o666);
+    const sandbox = await make('gateway', { gatewayDir: directory, mounts: [runtime], memoryMb: 512 });
+    const run = (code: string) => sandbox.exec({ ...foreground, argv: ['/runtime/node', '-e', code] }, signal);
+    try {
+      const met = await run(`require('net').connect('/gw/gateway.sock').pipe(process.stdout)`);
+      assert.equal(String(met.stdout), 'hello from the gateway', String(met.stderr));
+      const away = await run(
+        `require('net').connect(53, '1.1.1.1').on('error', (e) => process.exit(9)).on('connect', () => process.exit(0))`,
+      );
+      assert.equal(away.exitCode, 9);
+      const loopback = await run(
+        `const s = require('net').createServer(); s.listen(8080, '127.0.0.1', () => process.exit(8))`,
+      );
+      assert.equal(loopback.exitCode, 8, String(loopback.stderr));
+      const write = await sandbox.exec({ ...foreground, argv: sh('touch /gw/x || touch /runtime/x') }, signal);
+      assert.notEqual(write.exitCode, 0);
+    } finally {
+      server.close();
+      rmSync(directory, { recursive: true });
+    }
+  });
+}

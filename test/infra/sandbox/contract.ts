@@ -1,0 +1,75 @@
+/** What every kind of sandbox promises, tried on the real thing. Siblings run it with a subject of their own. */
+import { after, before, describe } from 'node:test';
+import type { LimitHit, Sandbox, SandboxLabels, SandboxProvider, SandboxSpec } from '../../../infra/sandbox/sandbox.ts';
+import { filesContract } from './contract-files.ts';
+import { hostileContract } from './contract-hostile.ts';
+import { lifeContract } from './contract-life.ts';
+import { processContract } from './contract-processes.ts';
+
+export interface Subject {
+  readonly title: string;
+  readonly image: string;
+  /** A new provider of this stack, as another worker process would make it. */
+  open(stack: string): SandboxProvider;
+  /** Where a worker process finds the same sandboxes. */
+  readonly root: string;
+  /** Kills what records the end of a process, as a failing host might. */
+  killRecorder(sandbox: string, key: string): Promise<void>;
+  /** Limits for which a process that runs into them is told apart from one that fails by itself. */
+  readonly evidence: readonly LimitHit[];
+}
+
+/** One stack on one provider, and the sandboxes that a test makes in it. */
+export interface Bench {
+  readonly subject: Subject;
+  readonly stack: string;
+  readonly provider: SandboxProvider;
+  readonly signal: AbortSignal;
+  spec(name: string, changes?: Partial<SandboxSpec>, labels?: Partial<SandboxLabels>): SandboxSpec;
+  /** A new sandbox, removed after all tests. */
+  make(name: string, changes?: Partial<SandboxSpec>): Promise<Sandbox>;
+}
+
+export const foreground = { env: {}, account: 'agent', timeoutMs: 20_000, maxOutputBytes: 2 ** 20 } as const;
+export const sh = (script: string): ['sh', '-c', string] => ['sh', '-c', script];
+
+/** Most tests wait for something that sleeps. */
+const concurrency = 4;
+const limits = { cpus: 1, memoryMb: 256, diskMb: 64, pids: 64 };
+
+export function sandboxContract(subject: Subject): void {
+  describe(subject.title, { concurrency }, () => {
+    const stack = `contract-${process.pid}-${Date.now().toString(36)}`;
+    const provider = subject.open(stack);
+    const made = new Set<string>();
+    const spec: Bench['spec'] = (name, changes = {}, labels = {}) => {
+      const own = {
+        stack,
+        run: 'run',
+        rollout: name,
+        epoch: 1,
+        purpose: 'agent' as const,
+        expiresAtMs: Date.now() + 600_000,
+      };
+      const fullName = `${stack}-${name}`;
+      made.add(fullName);
+      const fixed = { name: fullName, image: subject.image, workdir: '/workspace', mounts: [] };
+      return { ...fixed, ...limits, ...changes, labels: { ...own, ...labels } };
+    };
+    const signal = AbortSignal.timeout(600_000);
+    const make: Bench['make'] = (name, changes) => provider.ensure(spec(name, changes), signal);
+    const bench: Bench = { subject, stack, provider, signal, spec, make };
+
+    before(async () => {
+      await provider.describe();
+    });
+    after(async () => {
+      for (const name of made) await provider.remove(name);
+      await provider.close();
+    });
+    lifeContract(bench);
+    filesContract(bench);
+    processContract(bench);
+    hostileContract(bench);
+  });
+}

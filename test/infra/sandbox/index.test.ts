@@ -1,0 +1,65 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, it } from 'node:test';
+import { chooseProvider } from '../../../infra/sandbox/index.ts';
+import { createLocalProvider } from '../../../infra/sandbox/local/provider.ts';
+import type { SandboxKind, SandboxProvider, SandboxRefusal } from '../../../infra/sandbox/sandbox.ts';
+
+const root = mkdtempSync(join(tmpdir(), 'choice-'));
+after(() => rmSync(root, { recursive: true, force: true }));
+
+const needs = { task: 'quixbugs-gcd', image: 'some:image', paths: ['/workspace', '/tests'] };
+const kind = (name: SandboxKind, refusal?: SandboxRefusal): [SandboxKind, SandboxProvider] => {
+  const provider = createLocalProvider({ root, stack: 'choice' });
+  return [name, { ...provider, kind: name, supports: async () => refusal }];
+};
+const imageless = { type: 'MissingImage', message: 'no some:image' } as const;
+
+it('prefers docker, and falls back to local where the image is missing', async () => {
+  const both = new Map([kind('docker'), kind('local')]);
+  assert.equal((await chooseProvider(both, 'auto', needs)).kind, 'docker');
+  assert.equal((await chooseProvider(both, 'local', needs)).kind, 'local');
+  assert.equal((await chooseProvider(new Map([kind('local')]), 'auto', needs)).kind, 'local');
+  const without = new Map([kind('docker', imageless), kind('local')]);
+  assert.equal((await chooseProvider(without, 'auto', needs)).kind, 'local');
+  await assert.rejects(chooseProvider(without, 'docker', needs), { type: 'MissingImage' });
+});
+
+it('says which kind is not ready and for which task', async () => {
+  const message = /docker.*quixbugs-gcd/s;
+  await assert.rejects(chooseProvider(new Map([kind('local')]), 'docker', needs), {
+    type: 'SandboxUnavailable',
+    message,
+  });
+  await assert.rejects(chooseProvider(new Map(), 'auto', needs), { type: 'SandboxUnavailable' });
+});
+
+it('refuses tasks by name where nothing can shut commands in', async () => {
+  const provider = createLocalProvider({ root, stack: 'none', confinement: { reasons: ['bwrap: no permission'] } });
+  const refusal = await provider.supports(needs);
+  assert.equal(refusal?.type, 'UnsupportedTask');
+  assert.match(refusal?.message ?? '', /quixbugs-gcd.*\/workspace and \/tests.*bwrap: no permission/);
+  const description = await provider.describe();
+  assert.equal(description.ready, false);
+  const labels = { stack: 'none', run: '', rollout: '', epoch: 0, purpose: 'agent' as const, expiresAtMs: 0 };
+  const limits = { cpus: 1, memoryMb: 64, diskMb: 64, pids: 16, workdir: '/workspace', mounts: [] };
+  const ensured = provider.ensure({ name: 'refused', image: '', labels, ...limits }, AbortSignal.timeout(1_000));
+  await assert.rejects(ensured, { type: 'UnsupportedTask' });
+});
+
+it('takes a failing set-up for a failure of the host, not for an exit of the command', async () => {
+  const provider = createLocalProvider({ root, stack: 'set-up' });
+  const labels = { stack: 'set-up', run: '', rollout: '', epoch: 0, purpose: 'agent' as const, expiresAtMs: 0 };
+  const limits = { cpus: 1, memoryMb: 64, diskMb: 64, pids: 16, workdir: '/workspace' };
+  const mounts = [{ source: join(root, 'absent'), target: '/runtime', readOnly: true as const }];
+  const signal = AbortSignal.timeout(20_000);
+  const sandbox = await provider.ensure({ name: 'mountless', image: '', labels, ...limits, mounts }, signal);
+  const command = { argv: ['true'] as [string], env: {}, account: 'agent' as const };
+  const failure = { type: 'Internal', message: /set-up.*absent/ };
+  await assert.rejects(sandbox.exec({ ...command, timeoutMs: 5_000, maxOutputBytes: 1_000 }, signal), failure);
+  await sandbox.start({ ...command, key: 'job' }, signal);
+  await assert.rejects(sandbox.wait('job', { timeoutMs: 5_000 }, signal), failure);
+  await provider.remove(sandbox.name);
+});

@@ -1,0 +1,131 @@
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { after, describe, it } from 'node:test';
+import Docker from 'dockerode';
+import { createDockerProvider } from '../../../infra/sandbox/docker/provider.ts';
+import { keeperDirectory } from '../../../infra/sandbox/docker/scripts.ts';
+import type { SandboxSpec } from '../../../infra/sandbox/sandbox.ts';
+import { foreground, sandboxContract, sh } from './contract.ts';
+
+const image = 'temper-tasks:bookworm';
+
+sandboxContract({
+  title: 'docker sandboxes',
+  image,
+  root: '/nowhere',
+  open: (stack) => createDockerProvider({ stack }),
+  killRecorder: async (sandbox, key) => {
+    const script = `kill -9 -$(cat ${keeperDirectory}/${key}/pid)`;
+    spawnSync('docker', ['exec', sandbox, 'sh', '-c', script]);
+  },
+  evidence: ['disk', 'memory', 'pids'],
+});
+
+describe('docker sandboxes, seen from the daemon', () => {
+  const stack = `daemon-${process.pid}`;
+  const docker = new Docker();
+  const provider = createDockerProvider({ stack });
+  const signal = AbortSignal.timeout(300_000);
+  const made = new Set<string>();
+  const make = (name: string, changes: Partial<SandboxSpec> = {}) => {
+    const labels = {
+      stack,
+      run: 'run',
+      rollout: name,
+      epoch: 1,
+      purpose: 'agent' as const,
+      expiresAtMs: Date.now() + 600_000,
+    };
+    const limits = { cpus: 1, memoryMb: 256, diskMb: 64, pids: 64 };
+    made.add(`${stack}-${name}`);
+    const spec = { name: `${stack}-${name}`, image, labels, ...limits, workdir: '/workspace', mounts: [], ...changes };
+    return provider.ensure(spec, signal);
+  };
+  after(async () => {
+    for (const name of made) await provider.remove(name);
+  });
+
+  it('has no capabilities, no network, no way to new privileges, and three uids', async () => {
+    const sandbox = await make('sealed');
+    const { HostConfig, Config } = await docker.getContainer(sandbox.name).inspect();
+    assert.deepEqual(HostConfig.CapDrop, ['ALL']);
+    assert.deepEqual(HostConfig.SecurityOpt, ['no-new-privileges']);
+    assert.deepEqual([HostConfig.NetworkMode, HostConfig.Init, HostConfig.Memory], ['none', true, 256 * 2 ** 20]);
+    const uidOf = async (account: 'agent' | 'grader') =>
+      String(
+        (await sandbox.exec({ ...foreground, account, argv: sh('id -u; grep CapEff /proc/self/status') }, signal))
+          .stdout,
+      );
+    const [agent, grader] = [await uidOf('agent'), await uidOf('grader')];
+    assert.match(agent, /^[12]\d{5}\nCapEff:\s0+\n$/);
+    assert.match(grader, /^0\nCapEff:\s0+\n$/);
+    assert.notEqual(Config.User?.split(':')[0], '0');
+    assert.notEqual(Config.User?.split(':')[0], agent.split('\n')[0]);
+  });
+
+  it('is not ended, and keeps its log, when the grader turns against it', async () => {
+    const sandbox = await make('traitor');
+    const argv = sh(
+      `echo kept; kill -9 1; kill -TERM 1; mv ${keeperDirectory} /x; rm -rf ${keeperDirectory}/tests; cat ${keeperDirectory}/tests/log; kill -9 -1; exit 3`,
+    );
+    await sandbox.start({ key: 'tests', argv, env: {}, account: 'grader' }, signal);
+    assert.equal((await sandbox.wait('tests', { timeoutMs: 20_000 }, signal)).state, 'exited');
+    assert.match(String((await sandbox.readLog('tests', { fromByte: 0, maxBytes: 100 })).bytes), /^kept\n/);
+  });
+
+  it('names the image that is missing and what to do', async () => {
+    const absent = { type: 'MissingImage', message: /no-such-image:1.*pull or build/ };
+    await assert.rejects(make('imageless', { image: 'no-such-image:1' }), absent);
+    const refusal = await provider.supports({ task: 'some-task', image: 'no-such-image:1', paths: [] });
+    assert.equal(refusal?.type, 'MissingImage');
+    assert.match(refusal?.message ?? '', /some-task/);
+  });
+
+  it('tells a container that was killed from outside, with the evidence, and never starts it again', async () => {
+    const sandbox = await make('killed');
+    await sandbox.start({ key: 'job', argv: ['sleep', '60'], env: {}, account: 'agent' }, signal);
+    const lost = { type: 'SandboxLost', loss: 'killed-outside', message: /kill signal 9/ };
+    const waiting = assert.rejects(sandbox.wait('job', { timeoutMs: 60_000 }, signal), lost);
+    await docker.getContainer(sandbox.name).kill();
+    await waiting;
+    await assert.rejects(sandbox.exec({ ...foreground, argv: ['true'] }, signal), lost);
+    await assert.rejects(make('killed'), { type: 'SandboxLost' });
+    assert.equal((await provider.list(stack)).find(({ name }) => name === sandbox.name)?.running, false);
+  });
+
+  it('calls a daemon that does not answer unavailable', async () => {
+    const deaf = createDockerProvider({ stack, docker: new Docker({ socketPath: '/nowhere/docker.sock' }) });
+    await assert.rejects(deaf.list(stack), { type: 'SandboxUnavailable' });
+    await assert.rejects(deaf.attach('some-name'), { type: 'SandboxUnavailable' });
+    assert.equal((await deaf.describe()).ready, false);
+  });
+
+  it('gives the agent a workspace that the image brings', async () => {
+    const builder = await docker.createContainer({
+      Image: image,
+      Cmd: [
+        'sh',
+        '-c',
+        'mkdir -p /workspace/sub && cd /workspace && git init -q && echo x >sub/f && ln -s sub/f link && chmod 755 sub/f',
+      ],
+    });
+    await builder.start();
+    await builder.wait();
+    const { Id } = await builder.commit({ repo: `${stack}-image`, tag: 'latest' });
+    await builder.remove();
+    try {
+      for (const name of ['adopted', 'adopted-again']) {
+        const sandbox = await make(name, { image: `${stack}-image:latest` });
+        await make(name, { image: `${stack}-image:latest` });
+        const argv = sh(
+          'git status --short && echo y >>sub/f && cat link && stat -c %a sub/f && touch new && rm -rf .git',
+        );
+        const ran = await sandbox.exec({ ...foreground, argv }, signal);
+        assert.equal(String(ran.stdout), '?? link\n?? sub/\nx\ny\n755\n', String(ran.stderr));
+        await provider.remove(sandbox.name);
+      }
+    } finally {
+      await docker.getImage(Id).remove({ force: true });
+    }
+  });
+});

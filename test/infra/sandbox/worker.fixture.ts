@@ -1,0 +1,18 @@
+/** A worker process to be killed: starts a detached process in a sandbox, says so, and watches it. */
+import { openProviders, type SandboxChoice } from '../../../infra/sandbox/index.ts';
+
+const [kind, root, stack, name] = process.argv.slice(2);
+if (!root || !stack || !name || (kind !== 'docker' && kind !== 'local'))
+  throw new Error('expected KIND ROOT STACK NAME');
+
+const { providers } = await openProviders({ root, stack, preferred: kind satisfies SandboxChoice });
+const sandbox = await providers.get(kind)?.attach(name);
+const signal = new AbortController().signal;
+const argv = [
+  'sh',
+  '-c',
+  'echo started >>starts; while [ ! -e go ]; do sleep 0.02; done; echo finished; exit 6',
+] as const;
+await sandbox?.start({ key: 'job', argv: [...argv], env: {}, account: 'agent' }, signal);
+process.stdout.write('started\n');
+await sandbox?.wait('job', { timeoutMs: 60_000 }, signal);

@@ -1,0 +1,139 @@
+import assert from 'node:assert/strict';
+import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { readTaskDirectory } from '../../../infra/tasks/directory.ts';
+import { readHarborTask } from '../../../infra/tasks/harbor.ts';
+import { TemperFailure } from '../../../workflows/contracts/failures.ts';
+
+const complete: Readonly<Record<string, string>> = {
+  'task.toml':
+    'version = "1.0"\n[agent]\ntimeout_sec = 60.0\n[environment]\ndocker_image = "base:1"\ncpus = 2\nmemory = "2G"\nfuture_key = 1\n',
+  'instruction.md': 'Do it.\n',
+  'environment/workspace/src/a.js': 'a\n',
+  'tests/test.sh': '#!/bin/bash\n',
+  'tests/files/hidden.js': 'h\n',
+  'solution/solve.sh': '#!/bin/bash\n',
+};
+
+function treeOf(files: Readonly<Record<string, string | null>>) {
+  const entries = Object.entries({ ...complete, ...files }).filter(([, text]) => text !== null);
+  return new Map(entries.map(([path, text]) => [path, { mode: 0o644, bytes: new TextEncoder().encode(text ?? '') }]));
+}
+
+const failure = (type: string, message: RegExp) => (error: unknown) =>
+  error instanceof TemperFailure && error.type === type && message.test(error.message)
+    ? true
+    : assert.fail(`expected ${type} ${message}, got ${error}`);
+
+test('a complete directory becomes a task with its parts apart', () => {
+  const task = readHarborTask(treeOf({}));
+  assert.deepEqual(task.description, {
+    image: 'base:1',
+    workdir: '/workspace',
+    agentTimeoutSec: 60,
+    evaluationTimeoutSec: null,
+    cpus: 2,
+    memoryMb: 2048,
+    diskMb: 2048,
+  });
+  assert.deepEqual([...task.workspace.keys()], ['src/a.js']);
+  assert.deepEqual([...task.tests.keys()], ['test.sh', 'files/hidden.js']);
+  assert.deepEqual([...task.solution.keys()], ['solve.sh']);
+});
+
+test('schema 1.1 with its [task] table and absent optional parts is accepted', () => {
+  const toml = 'version = "1.1"\n[task]\nname = "org/task"\n[environment]\ndocker_image = "i"\nworkdir = "/app"\n';
+  const task = readHarborTask(treeOf({ 'task.toml': toml, 'solution/solve.sh': null }));
+  assert.equal(task.description.workdir, '/app');
+  assert.equal(task.solution.size, 0);
+});
+
+const malformed: readonly (readonly [string, Readonly<Record<string, string | null>>, string, RegExp])[] = [
+  ['no task.toml', { 'task.toml': null }, 'MalformedTask', /task\.toml: expected a file, got none/],
+  ['broken TOML', { 'task.toml': 'a = \n' }, 'MalformedTask', /task\.toml: line 1: expected TOML/],
+  [
+    'a wrong type',
+    { 'task.toml': '[environment]\ndocker_image = "x"\ncpus = "two"\n' },
+    'MalformedTask',
+    /environment\.cpus: expected a number from 0.01 to 1024, got "two"/,
+  ],
+  [
+    'a negative timeout',
+    { 'task.toml': '[agent]\ntimeout_sec = -1\n' },
+    'MalformedTask',
+    /agent\.timeout_sec: expected a number from 1 to 1000000 seconds, got -1/,
+  ],
+  [
+    'another version',
+    { 'task.toml': 'version = "2.0"\n' },
+    'MalformedTask',
+    /version: expected version "1\.0" or another 1\.x, got "2\.0"/,
+  ],
+  ['an empty instruction', { 'instruction.md': ' \n' }, 'MalformedTask', /instruction\.md: expected the text/],
+  ['no tests', { 'tests/test.sh': null }, 'MalformedTask', /tests\/test\.sh: expected a file, got none/],
+  ['no image at all', { 'task.toml': 'version = "1.0"\n' }, 'MalformedTask', /expected environment\.docker_image or/],
+  [
+    'several steps',
+    { 'task.toml': '[environment]\ndocker_image = "x"\n[[steps]]\nname = "one"\n' },
+    'UnsupportedTask',
+    /steps: expected tasks of one step, got 1 steps/,
+  ],
+  [
+    'a GPU',
+    { 'task.toml': '[environment]\ndocker_image = "x"\ngpus = 1\n' },
+    'UnsupportedTask',
+    /environment\.gpus: expected 0, got 1/,
+  ],
+  [
+    'a Dockerfile that installs packages',
+    { 'task.toml': 'version = "1.0"\n', 'environment/Dockerfile': 'FROM debian\nRUN apt-get install -y jq\n' },
+    'UnsupportedTask',
+    /got "RUN apt-get install -y jq"/,
+  ],
+];
+for (const [what, files, type, message] of malformed) {
+  test(`${what} is refused as ${type} by file and field`, () => {
+    assert.throws(() => readHarborTask(treeOf(files)), failure(type, message));
+  });
+}
+
+test('a Dockerfile of FROM, COPY workspace, WORKDIR and git alone gives image and workdir', () => {
+  const dockerfile = `# comment
+FROM base:2
+COPY ./workspace/ /srv/app/
+WORKDIR /srv/app
+RUN git init -q && git add -A && \\
+    GIT_AUTHOR_DATE='2000' git commit -qm 'x'
+CMD ["bash"]
+`;
+  const { description } = readHarborTask(
+    treeOf({ 'task.toml': 'version = "1.0"\n', 'environment/Dockerfile': dockerfile }),
+  );
+  assert.deepEqual([description.image, description.workdir], ['base:2', '/srv/app']);
+});
+
+let root = '';
+before(async () => {
+  root = await mkdtemp(join(tmpdir(), 'temper-harbor-'));
+  for (const [path, text] of Object.entries(complete)) {
+    await mkdir(dirname(join(root, path)), { recursive: true });
+    await writeFile(join(root, path), text);
+  }
+});
+after(() => rm(root, { recursive: true }));
+
+test('a link inside the directory is read as its file, one that leaves it is refused by name', async () => {
+  await symlink('test.sh', join(root, 'tests/again.sh'));
+  const tree = await readTaskDirectory(root);
+  assert.deepEqual(tree.get('tests/again.sh'), tree.get('tests/test.sh'));
+  await symlink('/etc/passwd', join(root, 'tests/passwd'));
+  await assert.rejects(
+    readTaskDirectory(root),
+    failure('MalformedTask', /tests\/passwd: expected files of the task itself/),
+  );
+  await rm(join(root, 'tests/passwd'));
+  await symlink('../..', join(root, 'tests/up'));
+  await assert.rejects(readTaskDirectory(root), failure('MalformedTask', /tests\/up/));
+});

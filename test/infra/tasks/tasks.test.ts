@@ -1,0 +1,79 @@
+import assert from 'node:assert/strict';
+import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { createFileStore } from '../../../infra/store/files.ts';
+import { createTasks, type Tasks } from '../../../infra/tasks/tasks.ts';
+import { TemperFailure } from '../../../workflows/contracts/failures.ts';
+
+let home = '';
+let tasks: Tasks;
+before(async () => {
+  home = await mkdtemp(join(tmpdir(), 'temper-tasks-'));
+  for (const name of ['one', 'two', 'three']) {
+    const directory = join(home, 'roots/pack', name);
+    await mkdir(join(directory, 'tests'), { recursive: true });
+    await writeFile(join(directory, 'task.toml'), '[environment]\ndocker_image = "x"\n');
+    await writeFile(join(directory, 'instruction.md'), `Task ${name}.\n`);
+    await writeFile(join(directory, 'tests/test.sh'), 'true\n', { mode: 0o755 });
+  }
+  await mkdir(join(home, 'outside'));
+  await symlink(join(home, 'outside'), join(home, 'roots/escape'));
+  tasks = createTasks({ store: createFileStore(join(home, 'store')), roots: [join(home, 'roots')] });
+});
+after(() => rm(home, { recursive: true }));
+
+const unknown = (message: RegExp) => (error: unknown) =>
+  error instanceof TemperFailure && error.type === 'UnknownTask' && message.test(error.message)
+    ? true
+    : assert.fail(`expected UnknownTask ${message}, got ${error}`);
+
+test('resolving an address twice gives the same bundle, and opening it the files', async () => {
+  const address = 'generated:train/7/12';
+  const task = await tasks.resolve(address);
+  assert.deepEqual(await tasks.resolve(address), task);
+  const { tests, solution, workspace, instruction } = await tasks.open(task);
+  assert.match(instruction, /^Fix \w+ in \w+\.js: it must return the \w+\.\n$/);
+  assert.equal(tests.get('test.sh')?.mode, 0o755);
+  assert.equal(workspace.size, 3);
+  assert.ok(solution.has('solve.sh'));
+});
+
+test('a task directory below a root is resolved, and a packed task is found again by its digest', async () => {
+  const task = await tasks.resolve(`harbor:${home}/roots/pack/two`);
+  assert.equal(task.id, 'two');
+  const again = await tasks.resolve(`blob:${task.bundle.digest}`);
+  assert.deepEqual({ ...again, id: 'two' }, task);
+});
+
+test('what does not exist is refused with what does', async () => {
+  await assert.rejects(tasks.resolve('generated:dev/1/1'), unknown(/expected generated:train\/<seed>\/<index>.*got/));
+  await assert.rejects(tasks.resolve('quixbugs'), unknown(/got "quixbugs"/));
+  await assert.rejects(tasks.resolve(`harbor:${home}/roots/pack/four`), unknown(/beside it are one, three, two/));
+  await assert.rejects(tasks.resolve(`harbor:${home}/roots/pack`), unknown(/expected one task, got a directory/));
+  await assert.rejects(tasks.list('generated:test/1'), unknown(/expected a set that ends/));
+});
+
+test('a path out of the roots is refused, through dots and through a link', async () => {
+  for (const path of ['outside', 'roots/../outside', 'roots/escape']) {
+    await assert.rejects(tasks.resolve(`harbor:${home}/${path}`), unknown(/expected a directory below one of/));
+  }
+  await assert.rejects(tasks.resolve('harbor:/etc/none'), unknown(/there is no such directory/));
+});
+
+test('a set that ends is gone through in full, in another order each time', async () => {
+  const set = `harbor:${home}/roots/pack`;
+  const all = await tasks.list(set);
+  assert.equal(all.length, 3);
+  const rounds = await Promise.all(Array.from({ length: 30 }, (_, index) => tasks.taskAt(set, index)));
+  assert.deepEqual(rounds.slice(0, 3).toSorted(), all);
+  assert.deepEqual(rounds.slice(27).toSorted(), all);
+  assert.ok(new Set(Array.from({ length: 10 }, (_, round) => rounds.slice(3 * round, 3 * round + 3).join())).size > 1);
+  assert.equal(await tasks.taskAt(set, 17), rounds[17]);
+});
+
+test('a generated set without an end counts on', async () => {
+  assert.equal(await tasks.taskAt('generated:train/3', 100_000), 'generated:train/3/100000');
+  assert.equal((await tasks.list('generated:test/3?count=64')).length, 64);
+});

@@ -1,0 +1,51 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, rm, stat, utimes, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { bundleCode, locateWorkflowBundle } from '../../../infra/temporal/bundle.ts';
+
+describe('the workflow bundle', () => {
+  let directory = '';
+  before(async () => {
+    directory = await mkdtemp(join(tmpdir(), 'temper-bundle-'));
+  });
+  after(async () => {
+    await rm(directory, { recursive: true, force: true });
+  });
+
+  test('is built once for a state of the sources, also when two ask at once', async () => {
+    const env = { XDG_CACHE_HOME: directory };
+    const said: string[] = [];
+    const [first, second] = await Promise.all([
+      locateWorkflowBundle(env, (line) => said.push(line)),
+      locateWorkflowBundle(env, (line) => said.push(line)),
+    ]);
+    assert.equal(first.codePath, second.codePath);
+    assert.deepEqual(said, ['bundling the workflows']);
+    const past = new Date(0);
+    await utimes(first.codePath, past, past);
+    await locateWorkflowBundle(env, (line) => said.push(line));
+    assert.deepEqual([said.length, (await stat(first.codePath)).mtimeMs], [1, 0]);
+  });
+
+  for (const module of ['node:fs', 'undici', 'dockerode']) {
+    test(`refuses workflow code that imports ${module}, and names it`, async () => {
+      // Inside the checkout, so that the package itself is found.
+      const scratch = await mkdtemp(join(import.meta.dirname, 'fixture-'));
+      const workflows = join(scratch, 'index.ts');
+      try {
+        await writeFile(
+          workflows,
+          `import * as io from '${module}';\nexport async function leak() {\n  return Object.keys(io);\n}\n`,
+        );
+        await assert.rejects(
+          bundleCode(workflows),
+          (error: Error) => /expected .*index\.ts to bundle/.test(error.message) && error.message.includes('ERROR in'),
+        );
+      } finally {
+        await rm(scratch, { recursive: true, force: true });
+      }
+    });
+  }
+});

@@ -1,0 +1,98 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { configuredTarget, connectClient, connectWorker, plainTarget } from '../../../infra/temporal/connection.ts';
+import { freePort } from '../../../infra/temporal/ports.ts';
+import { startTestServer, type TestServer } from '../../helpers/temporal.ts';
+
+describe('the configured Temporal server', () => {
+  let directory = '';
+  before(async () => {
+    directory = await mkdtemp(join(tmpdir(), 'temper-profile-'));
+    const toml = [
+      '[profile.cloud]',
+      'address = "temper.a1b2c.tmprl.cloud:7233"',
+      'namespace = "temper.a1b2c"',
+      'api_key = "from-the-file"',
+      '[profile.mtls]',
+      'address = "temporal.example:7233"',
+      '[profile.mtls.tls]',
+      'server_name = "temporal.example"',
+      'client_cert_data = "a certificate"',
+      'client_key_data = "a key"',
+    ].join('\n');
+    await writeFile(join(directory, 'temporal.toml'), toml);
+    await writeFile(join(directory, 'broken.toml'), '[profile');
+  });
+  after(() => rm(directory, { recursive: true, force: true }));
+
+  const env = (more: Record<string, string>): Record<string, string> => ({
+    TEMPORAL_CONFIG_FILE: join(directory, 'temporal.toml'),
+    ...more,
+  });
+
+  test('is absent when neither the environment nor a profile names one', () => {
+    assert.equal(configuredTarget(env({})), undefined);
+  });
+
+  test('is what the environment says, without TLS by default', () => {
+    const target = configuredTarget(env({ TEMPORAL_ADDRESS: 'here:1', TEMPORAL_NAMESPACE: 'n' }));
+    assert.deepEqual(target, { address: 'here:1', namespace: 'n', tls: false, apiKey: undefined, metadata: {} });
+  });
+
+  test('is what the profile says: an API key turns TLS on, and the environment overrides single values', () => {
+    const target = configuredTarget(env({ TEMPORAL_PROFILE: 'cloud', TEMPORAL_API_KEY: 'from-the-environment' }));
+    assert.deepEqual(
+      [target?.address, target?.namespace, target?.tls, target?.apiKey],
+      ['temper.a1b2c.tmprl.cloud:7233', 'temper.a1b2c', true, 'from-the-environment'],
+    );
+  });
+
+  test('has the client certificate of its profile', () => {
+    const { tls } = configuredTarget(env({}), 'mtls') ?? {};
+    assert.ok(tls !== undefined && typeof tls === 'object' && tls !== null);
+    assert.equal(tls.serverNameOverride, 'temporal.example');
+    assert.equal(Buffer.from(tls.clientCertPair?.key ?? []).toString(), 'a key');
+  });
+
+  test('is an error when the profile is absent or the file is no TOML', () => {
+    assert.throws(
+      () => configuredTarget(env({ TEMPORAL_PROFILE: 'absent' })),
+      /expected a readable Temporal profile.*absent/,
+    );
+    const broken = { TEMPORAL_CONFIG_FILE: join(directory, 'broken.toml') };
+    assert.throws(() => configuredTarget(broken), /expected a readable Temporal profile/);
+  });
+});
+
+describe('connecting', () => {
+  let server: TestServer;
+  before(async () => {
+    server = await startTestServer();
+  });
+  after(() => server.close());
+
+  test('works for clients and workers', async () => {
+    for (const connect of [connectClient, connectWorker]) {
+      const { client, close } = await connect(server.target);
+      assert.equal((await client.workflow.count()).count, 0);
+      await close();
+    }
+  });
+
+  test('to an unknown namespace fails with its name and what to do', async () => {
+    for (const connect of [connectClient, connectWorker]) {
+      await assert.rejects(
+        connect(plainTarget(server.address, 'nowhere')),
+        /namespace nowhere .*check TEMPORAL_ADDRESS/,
+      );
+    }
+  });
+
+  test('to a port where nobody listens fails with the address', async () => {
+    const address = `127.0.0.1:${await freePort()}`;
+    await assert.rejects(connectWorker(plainTarget(address)), new RegExp(`expected a Temporal server at ${address}`));
+  });
+});

@@ -1,0 +1,143 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { connectClient, plainTarget } from '../../../infra/temporal/connection.ts';
+import { locateTemporal } from '../../../infra/temporal/executable.ts';
+import { missingSearchAttributes, registerSearchAttributes } from '../../../infra/temporal/search-attributes.ts';
+import { type DevServer, type DevServerOptions, startDevServer } from '../../../infra/temporal/server.ts';
+import { DevServerError, type DevServerErrorKind } from '../../../infra/temporal/server-error.ts';
+
+describe('the dev server', () => {
+  let directory = '';
+  let executable = '';
+  let running: DevServer | undefined;
+  before(async () => {
+    directory = await mkdtemp(join(tmpdir(), 'temper-server-'));
+    executable = (await locateTemporal({ env: process.env, progress: console.error })).path;
+  });
+  after(async () => {
+    await running?.kill();
+    await rm(directory, { recursive: true, force: true });
+  });
+
+  const options = (over: Partial<DevServerOptions> = {}): DevServerOptions => ({
+    executable,
+    dbFile: join(directory, 'one.db'),
+    logFile: join(directory, 'server.log'),
+    port: 0,
+    uiPort: null,
+    ...over,
+  });
+  const portOf = (server: DevServer): number => Number(server.address.split(':')[1]);
+
+  test('keeps workflows and search attributes over a kill, on the same port and file', async () => {
+    const first = await startDevServer(options({ uiPort: 0 }));
+    running = first;
+    const ui = await fetch(first.uiUrl ?? '');
+    assert.equal(ui.status, 200);
+    const connected = await connectClient(plainTarget(first.address));
+    await registerSearchAttributes(connected.connection, first.namespace);
+    await registerSearchAttributes(connected.connection, first.namespace);
+    await connected.client.workflow.start('nobody', { workflowId: 'kept', taskQueue: 'none' });
+    await first.kill();
+
+    const second = await startDevServer(options({ port: portOf(first) }));
+    running = second;
+    assert.deepEqual(await missingSearchAttributes(connected.connection, second.namespace), []);
+    const kept = await connected.client.workflow.getHandle('kept').describe();
+    assert.equal(kept.status.name, 'RUNNING');
+    await connected.close();
+  });
+
+  test('refuses a second server on its file, by any name of it, and says which process has it', async () => {
+    assert.ok(running !== undefined);
+    await symlink(join(directory, 'one.db'), join(directory, 'other-name.db'));
+    const error = await failure(options({ dbFile: join(directory, 'other-name.db') }), 'database-locked');
+    assert.match(error.message, new RegExp(`process id ${running.pid}`));
+  });
+
+  test('refuses a port in use and names it', async () => {
+    assert.ok(running !== undefined);
+    const port = portOf(running);
+    const error = await failure(options({ dbFile: join(directory, 'two.db'), port }), 'port-in-use');
+    assert.match(error.message, new RegExp(`port ${port}.*server`));
+    const listener = createServer();
+    await new Promise<void>((resolve) => listener.listen(0, '127.0.0.1', resolve));
+    const address = listener.address();
+    assert.ok(address !== null && typeof address === 'object');
+    const uiError = await failure(options({ dbFile: join(directory, 'two.db'), uiPort: address.port }), 'port-in-use');
+    assert.match(uiError.message, new RegExp(`port ${address.port}.*UI`));
+    listener.close();
+  });
+
+  test('stops when asked and frees its file', async () => {
+    assert.ok(running !== undefined);
+    await running.stop();
+    running = await startDevServer(options());
+    await running.stop();
+  });
+
+  test('refuses files that are no Temporal database', async () => {
+    const text = join(directory, 'text.db');
+    await writeFile(text, 'not a database at all');
+    await failure(options({ dbFile: text }), 'bad-database');
+    const torn = join(directory, 'torn.db');
+    await writeFile(torn, `SQLite format 3\0${'x'.repeat(5000)}`);
+    await failure(options({ dbFile: torn }), 'bad-database');
+    await failure(options({ dbFile: directory }), 'bad-database');
+  });
+
+  test('refuses an executable that does not run', async () => {
+    const error = await failure(options({ executable: join(directory, 'absent') }), 'start-failed');
+    assert.match(error.message, /absent.*ENOENT/);
+  });
+
+  test('stops waiting when its caller gives up', async () => {
+    await assert.rejects(startDevServer(options(), AbortSignal.timeout(50)), { name: 'TimeoutError' });
+  });
+
+  test('is startable again after its starter was killed with it', async () => {
+    const dbFile = join(directory, 'orphan.db');
+    const script = join(import.meta.dirname, '../../helpers/start-dev-server.ts');
+    const starter = spawn(process.execPath, [script, JSON.stringify(options({ dbFile }))], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    const [line] = await once(starter.stdout, 'data');
+    const pid = Number(String(line));
+    starter.kill('SIGKILL');
+    await once(starter, 'exit');
+    const error = await failure(options({ dbFile }), 'database-locked');
+    assert.match(error.message, new RegExp(`process id ${pid}`));
+    process.kill(pid, 'SIGKILL');
+    running = await startAfterDeath(options({ dbFile }));
+  });
+
+  async function failure(wanted: DevServerOptions, kind: DevServerErrorKind): Promise<DevServerError> {
+    const error = await startDevServer(wanted).then(
+      async (server) => {
+        await server.kill();
+        return undefined;
+      },
+      (reason: unknown) => reason,
+    );
+    assert.ok(error instanceof DevServerError, `expected a DevServerError, got ${error}`);
+    assert.equal(error.kind, kind);
+    return error;
+  }
+
+  /** A killed process is gone a moment after the signal. */
+  async function startAfterDeath(wanted: DevServerOptions): Promise<DevServer> {
+    for (;;) {
+      try {
+        return await startDevServer(wanted);
+      } catch (error) {
+        if (!(error instanceof DevServerError && error.kind === 'database-locked')) throw error;
+      }
+    }
+  }
+});

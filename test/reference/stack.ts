@@ -1,0 +1,79 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync } from 'node:fs';
+import { homedir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+/**
+ * A real vLLM and a real SkyRL on this machine, from a set-up with a `stack` command: $TEMPER_TEST_REFERENCE_STACK, or
+ * `../shared/reference-stack` beside the checkout. What runs already is used and left running; what is started here is
+ * stopped here.
+ */
+export interface ReferenceStack {
+  readonly vllmUrl: string;
+  readonly vllmModel: string;
+  readonly skyrlUrl: string;
+  readonly skyrlModel: string;
+  /** SkyRL's checkpoints as this process sees them, and as the servers do. */
+  readonly checkpoints: string;
+  readonly checkpointsInside: string;
+  close(): Promise<void>;
+}
+
+/** Not the stack's own defaults: the embedded policy server of a `temper up` listens on one of these. */
+const ports = { VLLM_PORT: process.env.VLLM_PORT ?? '8610', SKYRL_PORT: process.env.SKYRL_PORT ?? '8510' };
+const vllmUrl = `http://127.0.0.1:${ports.VLLM_PORT}`;
+const skyrlUrl = `http://127.0.0.1:${ports.SKYRL_PORT}`;
+/** The first start reads everything from a cold disk. */
+const startMs = 600_000;
+
+export async function openReferenceStack(): Promise<ReferenceStack> {
+  const command = stackCommand();
+  const wasUp = await answers();
+  if (!wasUp) await start(command);
+  const cache = process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache');
+  const root = process.env.ROOT ?? join(cache, 'temper-reference-stack');
+  return {
+    vllmUrl,
+    vllmModel: 'tiny-qwen3',
+    skyrlUrl,
+    skyrlModel: '/models/tiny-qwen3',
+    checkpoints: join(root, 'trixie/weights'),
+    checkpointsInside: '/weights',
+    close: async () => {
+      if (!wasUp) await run(command, 'down');
+    },
+  };
+}
+
+function stackCommand(): string {
+  const beside = resolve(import.meta.dirname, '../../../shared/reference-stack');
+  const command = join(process.env.TEMPER_TEST_REFERENCE_STACK ?? beside, 'stack');
+  if (existsSync(command)) return command;
+  throw new Error(
+    `expected the reference stack's command at ${command}, got nothing; set TEMPER_TEST_REFERENCE_STACK to a directory with it`,
+  );
+}
+
+/** The command itself waits for two minutes only; servers that are still on their way are waited for here. */
+async function start(command: string): Promise<void> {
+  await run(command, 'up');
+  for (const deadline = Date.now() + startMs; Date.now() < deadline; await sleep(1000)) {
+    if (await answers()) return;
+  }
+  throw new Error(
+    `expected ${vllmUrl} and ${skyrlUrl} to answer within ${startMs} ms; see the logs that ${command} names`,
+  );
+}
+
+async function answers(): Promise<boolean> {
+  const health = [`${vllmUrl}/health`, `${skyrlUrl}/api/v1/healthz`];
+  const replies = await Promise.all(health.map((url) => fetch(url).catch(() => null)));
+  return replies.every((reply) => reply?.ok === true);
+}
+
+async function run(command: string, word: string): Promise<void> {
+  const child = spawn(command, [word], { stdio: ['ignore', 'inherit', 'inherit'], env: { ...process.env, ...ports } });
+  await once(child, 'exit');
+}

@@ -1,0 +1,115 @@
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { freePort } from '../../../infra/temporal/ports.ts';
+import { buildProgram, commandNames } from '../../../workers/cli/program.ts';
+
+const program = join(import.meta.dirname, '../../../workers/cli.ts');
+let home: string;
+let port: string;
+
+before(async () => {
+  home = await mkdtemp(join(tmpdir(), 'temper-cli-'));
+  port = String(await freePort());
+});
+after(() => rm(home, { recursive: true, force: true }));
+
+test('every command has a help that ends with an example', async () => {
+  for (const name of commandNames) {
+    const command = (await buildProgram(name)).commands.find((one) => one.name() === name);
+    let help = '';
+    command?.configureOutput({ writeOut: (text) => (help += text) }).outputHelp();
+    assert.match(help, name === 'tasks' ? /Commands:/ : /Example:\n {2}\$ temper /, name);
+  }
+  assert.equal((await temper('up', '--help')).code, 0);
+});
+
+const wrong: readonly (readonly [string, readonly string[], RegExp])[] = [
+  ['an unknown command', ['trian'], /unknown command 'trian'/],
+  ['an unknown option', ['up', '--prot', 'auto'], /unknown option '--prot'/],
+  [
+    'a number that is none',
+    ['train', '--steps', 'many'],
+    /--steps <n>' argument 'many'.*whole number from 1 to 1000000/,
+  ],
+  ['a choice that is none', ['rollout', '--tasks', '.', '--sandbox', 'vm'], /--sandbox <kind>.*docker, local/],
+  ['a missing option', ['rollout'], /required option '--tasks/],
+  ['a missing argument', ['show'], /missing required argument 'id'/],
+  ['a port that is not auto', ['up', '--port', '80'], /--port: expected auto, got 80/],
+  [
+    'an input file that is not there',
+    ['train', '--input', '/nonexistent.json'],
+    /--input: .*\/nonexistent.json \(ENOENT\)/,
+  ],
+];
+for (const [what, args, message] of wrong) {
+  test(`${what} is wrong usage: exit code 2, one message, no stack trace`, async () => {
+    const { code, stderr } = await temper(...args);
+    assert.equal(code, 2);
+    assert.match(stderr, message);
+    assert.ok(!/\n\s+at /.test(stderr), stderr);
+  });
+}
+
+test('a run’s input is refused before anything starts, naming field, expected and got', async () => {
+  const input = join(home, 'input.json');
+  await writeFile(input, JSON.stringify({ steps: 0, settings: { sampling: { temperature: 'hot' } }, typo: 1 }));
+  const { code, stderr } = await temper('train', '--input', input);
+  assert.equal(code, 2);
+  assert.match(stderr, /steps: expected a whole number from 1 to 1000000 steps, got 0/);
+  assert.match(stderr, /settings.sampling.temperature: expected a number from 0 to 10, got "hot"/);
+  assert.match(stderr, /unknown field typo/);
+});
+
+test('a wrong setting in the environment is named', async () => {
+  const { code, stderr } = await temperWith({ TEMPER_CAPACITY: 'lots' }, 'status');
+  assert.equal(code, 2);
+  assert.match(stderr, /TEMPER_CAPACITY: .*got "lots"/);
+});
+
+test('a command that needs a stack says at once that none runs', async () => {
+  const { code, stderr } = await temper('status');
+  assert.equal(code, 1);
+  assert.match(stderr, new RegExp(`expected a running stack on ${home}, found none`));
+});
+
+test('tasks are listed without a stack', async () => {
+  const { code, stdout } = await temper('tasks', 'list', 'generated:test/1?count=3');
+  assert.equal(code, 0);
+  assert.equal(stdout.trim().split('\n').length, 3);
+});
+
+test('the doctor says of each thing what it found, and fails exactly when something is missing', async () => {
+  const { code, stdout } = await temper('doctor', '--json');
+  const checks = stdout
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line));
+  const stateOf = (name: string): unknown => checks.find((check) => check.name === name)?.state;
+  assert.equal(stateOf('node'), 'ok');
+  assert.equal(stateOf('stack'), 'warn');
+  for (const { state, remedy } of checks) assert.equal(remedy === null, state === 'ok');
+  assert.equal(code, checks.some(({ state }) => state === 'missing') ? 1 : 0);
+});
+
+interface Run {
+  readonly code: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+const temper = (...args: readonly string[]): Promise<Run> => temperWith({}, ...args);
+
+function temperWith(settings: Readonly<Record<string, string>>, ...args: readonly string[]): Promise<Run> {
+  const { TEMPORAL_ADDRESS: _, ...env } = process.env;
+  const own = { TEMPER_HOME: home, TEMPER_TEMPORAL_PORT: port, TEMPORAL_CONFIG_FILE: '/nonexistent/temporal.toml' };
+  return new Promise((resolve) => {
+    const options = { env: { ...env, ...own, ...settings }, timeout: 60_000 };
+    execFile(process.execPath, [program, ...args], options, (error, stdout, stderr) => {
+      resolve({ code: error === null ? 0 : Number(error.code), stdout, stderr });
+    });
+  });
+}

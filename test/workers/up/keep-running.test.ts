@@ -1,0 +1,119 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { test } from 'node:test';
+import { keepRunning } from '../../../workers/up/keep-running.ts';
+import type { Part, PartStatus } from '../../../workers/up/part.ts';
+
+const quick = { firstMs: 10, capMs: 40, steadyMs: 60_000 };
+
+test('a part that is killed starts again under a new pid, and the death is counted', async () => {
+  const watch = watcher();
+  const keeper = await keepRunning(sleeper(), watch.look, noSignal(), quick);
+  const first = await watch.until((status) => status.state === 'running');
+  process.kill(pidOf(first), 'SIGKILL');
+  const second = await watch.until((status) => status.state === 'running' && status.pid !== first.pid);
+  assert.equal(second.restarts, 1);
+  assert.equal(second.lastExit, 'signal SIGKILL');
+  await keeper.stop();
+  assert.equal(keeper.status().state, 'stopped');
+  assert.throws(() => process.kill(pidOf(second), 0), /ESRCH/);
+});
+
+test('a part that dies at once waits longer each time, up to a cap', async () => {
+  const starts: number[] = [];
+  const watch = watcher();
+  const part: Part = {
+    ...sleeper(),
+    async start() {
+      starts.push(performance.now());
+      return { pid: 1, exited: Promise.resolve('exit code 1'), stop: async () => undefined };
+    },
+  };
+  const keeper = await keepRunning(part, watch.look, noSignal(), quick);
+  await watch.until((status) => status.restarts === 5 && status.state === 'running');
+  await keeper.stop();
+  const gaps = starts.slice(1).map((at, index) => at - (starts[index] ?? 0));
+  for (const [index, atLeastMs] of [10, 20, 40, 40, 40].entries()) {
+    assert.ok(
+      (gaps[index] ?? 0) >= atLeastMs - 2,
+      `gap ${index}: expected ${atLeastMs} ms or more, got ${gaps[index]}`,
+    );
+  }
+});
+
+test('a start that fails later on is tried again', async () => {
+  let starts = 0;
+  const watch = watcher();
+  const real = sleeper();
+  const part: Part = {
+    ...real,
+    async start(signal) {
+      starts += 1;
+      if (starts === 2) throw new Error('no luck');
+      return real.start(signal);
+    },
+  };
+  const keeper = await keepRunning(part, watch.look, noSignal(), quick);
+  process.kill(pidOf(await watch.until((status) => status.state === 'running')), 'SIGKILL');
+  const again = await watch.until((status) => status.state === 'running' && status.restarts === 2);
+  assert.equal(again.lastExit, 'no luck');
+  await keeper.stop();
+});
+
+test('a first start that fails is final', async () => {
+  const part: Part = { ...sleeper(), start: () => Promise.reject(new Error('wrong setting')) };
+  await assert.rejects(
+    keepRunning(part, () => undefined, noSignal(), quick),
+    /wrong setting/,
+  );
+});
+
+const noSignal = (): AbortSignal => new AbortController().signal;
+
+/** A part whose process does nothing until it is ended. */
+function sleeper(): Part {
+  return {
+    name: 'control',
+    logFile: '/dev/null',
+    async start() {
+      const child = spawn(process.execPath, ['-e', 'setTimeout(() => {}, 60_000)'], { stdio: 'ignore' });
+      const exited = once(child, 'exit').then(([code, signal]) =>
+        signal === null ? `exit code ${code}` : `signal ${signal}`,
+      );
+      await once(child, 'spawn');
+      return {
+        pid: child.pid ?? 0,
+        exited,
+        async stop() {
+          child.kill('SIGKILL');
+          await exited;
+        },
+      };
+    },
+  };
+}
+
+function watcher() {
+  let waiting: {
+    readonly wanted: (status: PartStatus) => boolean;
+    readonly found: (status: PartStatus) => void;
+  } | null = null;
+  let last: PartStatus | undefined;
+  return {
+    look(status: PartStatus): void {
+      last = status;
+      if (waiting?.wanted(status)) waiting.found(status);
+    },
+    until: (wanted: (status: PartStatus) => boolean): Promise<PartStatus> =>
+      new Promise((found) => {
+        waiting = { wanted, found };
+        if (last !== undefined && wanted(last)) found(last);
+      }),
+  };
+}
+
+function pidOf({ pid }: PartStatus): number {
+  if (pid === null) throw new Error('expected a pid');
+  return pid;
+}

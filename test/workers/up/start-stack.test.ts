@@ -1,0 +1,148 @@
+import assert from 'node:assert/strict';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type Config, environmentOf, readConfig } from '../../../infra/config.ts';
+import { isRunning } from '../../../infra/setup/process-identity.mjs';
+import { connectClient } from '../../../infra/temporal/connection.ts';
+import { missingSearchAttributes } from '../../../infra/temporal/search-attributes.ts';
+import { temporalTarget } from '../../../workers/temporal-target.ts';
+import { withFreePorts } from '../../../workers/up/ports.ts';
+import { startStack } from '../../../workers/up/start-stack.ts';
+import { readUpFile, type UpFile } from '../../../workers/up/up-file.ts';
+
+/** Only the Temporal server: these tests are about the supervisor, not about what it runs. */
+const parts = ['temporal'] as const;
+
+describe('a stack', () => {
+  let config: Config;
+  before(async () => {
+    const home = await mkdtemp(join(tmpdir(), 'temper-up-'));
+    config = await withFreePorts(readConfig({ ...withoutTemporal(), TEMPER_HOME: home }));
+  });
+  after(() => rm(config.home, { recursive: true, force: true }));
+
+  test('comes up with the search attributes registered, and leaves nothing when it is closed', async () => {
+    const stack = await startStack({ config, parts }, noSignal());
+    const connection = await connectClient(temporalTarget(config));
+    assert.deepEqual(await missingSearchAttributes(connection.connection, 'default'), []);
+    await connection.close();
+    const server = partOf(await upFileOf(config), 'temporal');
+    assert.ok(isRunning(server));
+    await stack.close();
+    assert.ok(!isRunning(server));
+    assert.equal(await readUpFile(config.paths.up), null);
+  });
+
+  test('refuses a second one on the same home, naming the first one’s process', async () => {
+    const stack = await startStack({ config, parts }, noSignal());
+    try {
+      await assert.rejects(startStack({ config, parts }, noSignal()), new RegExp(`process ${process.pid} runs one`));
+    } finally {
+      await stack.close();
+    }
+  });
+
+  test('starts the Temporal server again when it is killed', async () => {
+    const stack = await startStack({ config, parts }, noSignal());
+    try {
+      const killed = partOf(await upFileOf(config), 'temporal');
+      process.kill(killed.pid, 'SIGKILL');
+      const file = await until(async () => {
+        const found = await upFileOf(config);
+        return found.parts.some((part) => part.process !== null && part.process.pid !== killed.pid) ? found : null;
+      });
+      assert.equal(file.parts[0]?.restarts, 1);
+      await (await connectClient(temporalTarget(config))).close();
+    } finally {
+      await stack.close();
+    }
+  });
+
+  test('names a port that somebody else listens on, and what to do', async () => {
+    const other = createServer().listen(config.uiPort, '127.0.0.1');
+    await once(other, 'listening');
+    try {
+      await assert.rejects(
+        startStack({ config, parts }, noSignal()),
+        new RegExp(`port ${config.uiPort} .*the Temporal UI.*TEMPER_UI_PORT.*--port auto`),
+      );
+    } finally {
+      other.close();
+    }
+  });
+
+  test('takes its processes with it when its supervisor is killed, and the home can be used again', async () => {
+    const supervisor = supervise(config);
+    await once(supervisor, 'message');
+    const server = partOf(await upFileOf(config), 'temporal');
+    supervisor.kill('SIGKILL');
+    await once(supervisor, 'exit');
+    await until(async () => (isRunning(server) ? null : true));
+    const stack = await startStack({ config, parts }, noSignal());
+    await stack.close();
+  });
+
+  test('leaves nothing when its supervisor is killed while the server starts', async () => {
+    const supervisor = supervise(config);
+    const server = await until(async () => {
+      const lines = await readFile(
+        join('/proc', String(supervisor.pid), 'task', String(supervisor.pid), 'children'),
+        'utf8',
+      );
+      const pids = lines.split(' ').filter((pid) => pid !== '');
+      return pids.length < 2 ? null : Number(pids[0]); // the server and its tether
+    });
+    supervisor.kill('SIGKILL');
+    await until(async () => ((await alive(server)) ? null : true));
+  });
+});
+
+/** A supervisor in a process of its own, which can be killed. */
+function supervise(config: Config): ChildProcess {
+  const script = join(import.meta.dirname, '../fixtures/supervisor.ts');
+  return spawn(process.execPath, [script], {
+    env: environmentOf(config),
+    stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+  });
+}
+
+async function alive(pid: number): Promise<boolean> {
+  const stat = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '');
+  return stat !== '' && !/\) Z /.test(stat);
+}
+
+async function upFileOf(config: Config): Promise<UpFile> {
+  const file = await readUpFile(config.paths.up);
+  assert.ok(file !== null, `expected ${config.paths.up}`);
+  return file;
+}
+
+function partOf(file: UpFile, name: string) {
+  const found = file.parts.find((part) => part.name === name)?.process;
+  assert.ok(found !== null && found !== undefined, `expected ${name} to run`);
+  return found;
+}
+
+async function until<Value>(look: () => Promise<Value | null>): Promise<Value> {
+  const limit = AbortSignal.timeout(30_000);
+  for (;;) {
+    const found = await look();
+    if (found !== null) return found;
+    await sleep(50, undefined, { signal: limit });
+  }
+}
+
+const noSignal = (): AbortSignal => new AbortController().signal;
+
+/** The machine's own Temporal must not be used by these tests. */
+function withoutTemporal() {
+  const names = Object.keys(process.env).filter((name) => !name.startsWith('TEMPORAL_'));
+  const env = Object.fromEntries(names.map((name) => [name, process.env[name]]));
+  return { ...env, TEMPORAL_CONFIG_FILE: '/nonexistent/temporal.toml' };
+}

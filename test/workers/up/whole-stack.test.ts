@@ -1,0 +1,119 @@
+import assert from 'node:assert/strict';
+import { type ChildProcess, type ChildProcessByStdio, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Readable } from 'node:stream';
+import { text } from 'node:stream/consumers';
+import { after, before, describe, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { isRunning, type ProcessIdentity } from '../../../infra/setup/process-identity.mjs';
+import { partNames } from '../../../workers/up/part.ts';
+import { readUpFile, type UpFile } from '../../../workers/up/up-file.ts';
+
+const program = join(import.meta.dirname, '../../../workers/cli.ts');
+/** A stack starts in seconds; a machine that does something else beside it may take a minute. */
+const patienceMs = 180_000;
+
+describe('temper up', { timeout: 3 * patienceMs }, () => {
+  let home: string;
+  let stack: ChildProcess;
+  before(async () => {
+    home = await mkdtemp(join(tmpdir(), 'temper-whole-'));
+    stack = temper('up', '--port', 'auto');
+    await untilUp((file) => file.parts.length === partNames.length);
+  });
+  after(async () => {
+    stack.kill('SIGKILL');
+    await rm(home, { recursive: true, force: true });
+  });
+
+  test('starts every part that is killed again, each under a new pid', async () => {
+    const killed = await upFile();
+    for (const { name, process: part } of killed.parts) process.kill(pidOf(part, name), 'SIGKILL');
+    const again = await untilUp(({ parts }) => parts.every(({ restarts }) => restarts >= 1));
+    assert.deepEqual(again.parts.map(({ name }) => name).sort(), [...partNames].sort());
+    const before = killed.parts.map(({ process: part }) => part?.pid);
+    assert.ok(again.parts.every(({ process: part }) => !before.includes(part?.pid)));
+  });
+
+  test('serves rollouts afterwards: one line of JSON each, and an exit code of 0', async () => {
+    const tasks = 'generated:test/1?count=2';
+    const rollouts = temper(
+      'rollout',
+      '--tasks',
+      tasks,
+      '--agent',
+      'oracle',
+      '--sandbox',
+      'local',
+      '--json',
+      '--no-up',
+    );
+    const [output, [code]] = await Promise.all([text(rollouts.stdout), once(rollouts, 'exit')]);
+    const rows = output
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line));
+    assert.equal(code, 0);
+    assert.deepEqual(
+      rows.map(({ outcome, reward }) => [outcome, reward]),
+      [
+        ['scored', 1],
+        ['scored', 1],
+      ],
+    );
+  });
+
+  test('ends with all of its processes when it is asked to, and with all of them when it is killed', async () => {
+    const first = identities(await upFile());
+    stack.kill('SIGTERM');
+    const [code] = await once(stack, 'exit');
+    assert.equal(code, 0);
+    assert.ok(!first.some(isRunning), 'expected no process of the stack');
+
+    stack = temper('up', '--port', 'auto');
+    const second = identities(await untilUp((file) => file.parts.length === partNames.length));
+    stack.kill('SIGKILL');
+    await until(async () => (second.some(isRunning) ? null : true));
+  });
+
+  function temper(...args: readonly string[]): ChildProcessByStdio<null, Readable, null> {
+    const { TEMPORAL_ADDRESS: _, ...env } = process.env;
+    const own = { TEMPER_HOME: home, TEMPORAL_CONFIG_FILE: '/nonexistent/temporal.toml' };
+    return spawn(process.execPath, [program, ...args], {
+      env: { ...env, ...own },
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+  }
+
+  const untilUp = (wanted: (file: UpFile) => boolean): Promise<UpFile> =>
+    until(async () => {
+      const file = await readUpFile(join(home, 'up.json'));
+      const running = file?.parts.every(({ state }) => state === 'running') ?? false;
+      return file !== null && running && wanted(file) ? file : null;
+    });
+
+  async function upFile(): Promise<UpFile> {
+    const file = await readUpFile(join(home, 'up.json'));
+    assert.ok(file !== null, 'expected an up.json');
+    return file;
+  }
+});
+
+const identities = (file: UpFile): ProcessIdentity[] => file.parts.flatMap((part) => part.process ?? []);
+
+function pidOf(part: ProcessIdentity | null, name: string): number {
+  assert.ok(part !== null, `expected ${name} to run`);
+  return part.pid;
+}
+
+async function until<Value>(look: () => Promise<Value | null>): Promise<Value> {
+  const limit = AbortSignal.timeout(patienceMs);
+  for (;;) {
+    const found = await look();
+    if (found !== null) return found;
+    await sleep(100, undefined, { signal: limit });
+  }
+}

@@ -1,0 +1,100 @@
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { promisify } from 'node:util';
+import { createLocalProvider } from '../../infra/sandbox/local/provider.ts';
+import { buildTctl } from '../../infra/temporal/executable.ts';
+import { controlQueue } from '../../workflows/contracts/ids.ts';
+import { searchAttributes } from '../../workflows/contracts/search-attributes.ts';
+import { startTestServer, type TestServer } from '../helpers/temporal.ts';
+import { startTestWorkers, type TestWorkers } from '../helpers/workers.ts';
+
+const run = promisify(execFile);
+const task = 'generated:train/1/0';
+const input = JSON.stringify({ task, agent: 'oracle' });
+
+describe('a rollout, whoever starts it', () => {
+  let home: string;
+  let server: TestServer;
+  let workers: TestWorkers;
+
+  before(async () => {
+    home = await mkdtemp(join(tmpdir(), 'temper-starters-'));
+    server = await startTestServer();
+    const provider = createLocalProvider({ root: join(home, 'sandboxes'), stack: 'test-stack' });
+    workers = await startTestWorkers({ server, home, provider });
+  });
+  after(async () => {
+    await workers?.close();
+    await server?.close();
+    await rm(home, { recursive: true, force: true });
+  });
+
+  /** As an operator types it: nothing of the tester's own Temporal settings. */
+  const shell = (program: string, ...words: string[]) =>
+    run(program, words, { env: { PATH: process.env.PATH, HOME: home } });
+  const temporal = (...words: string[]) => shell(server.cli, 'workflow', ...words, '--address', server.address);
+
+  it('is scored and describes itself when the client SDK starts it', async () => {
+    const workflowId = 'by-sdk';
+    await server.client.workflow.start('rollout', {
+      taskQueue: controlQueue,
+      workflowId,
+      args: [{ task, agent: 'oracle' }],
+    });
+    await assertScored(workflowId);
+  });
+
+  it('is scored and describes itself when `temporal workflow start` starts it', async () => {
+    const words = ['--type', 'rollout', '--task-queue', controlQueue, '--workflow-id', 'by-temporal'];
+    await temporal('start', ...words, '--input', input);
+    await assertScored('by-temporal');
+  });
+
+  it('is scored and describes itself when `tctl workflow start` starts it', async (context) => {
+    const tctl = await findTctl();
+    if ('missing' in tctl) return context.skip(tctl.missing);
+    const where = ['--address', server.address, '--namespace', server.namespace];
+    const words = ['--taskqueue', controlQueue, '--workflow_type', 'rollout', '--workflow_id', 'by-tctl'];
+    await shell(tctl.path, ...where, 'workflow', 'start', ...words, '--input', input);
+    await assertScored('by-tctl');
+  });
+
+  it('fails at once for a bad input, with a message that names field, expected and got', async () => {
+    const words = ['--type', 'rollout', '--task-queue', controlQueue, '--workflow-id', 'bad'];
+    const bad = temporal('execute', ...words, '--input', JSON.stringify({ task, maxTurns: 'many' }));
+    await assert.rejects(bad, ({ stdout }: { stdout: string }) => {
+      assert.match(stdout, /rollout: maxTurns: expected a whole number from 1 to 100000 turns, got "many"/);
+      return true;
+    });
+    const { historyLength } = await server.client.workflow.getHandle('bad').describe();
+    assert.equal(historyLength, 5, 'one workflow task, and no activity');
+  });
+
+  async function assertScored(workflowId: string): Promise<void> {
+    const handle = server.client.workflow.getHandle(workflowId);
+    const { outcome, reward } = await handle.result();
+    assert.deepEqual([outcome, reward], ['scored', 1]);
+    const { typedSearchAttributes: found } = await handle.describe();
+    const { task: taskKey, agent, outcome: outcomeKey, reward: rewardKey } = searchAttributes;
+    const described = [found.get(taskKey), found.get(agent), found.get(outcomeKey), found.get(rewardKey)];
+    assert.deepEqual(described, [task, 'oracle', 'scored', 1]);
+  }
+});
+
+/** Only a machine without Go may lack it. */
+async function findTctl(): Promise<{ readonly path: string } | { readonly missing: string }> {
+  try {
+    return await buildTctl({ env: process.env, progress: (line) => console.error(line) });
+  } catch (error) {
+    const hasGo = await run('go', ['version']).then(
+      () => true,
+      () => false,
+    );
+    if (hasGo) throw error;
+    return { missing: 'no go on PATH to build tctl with' };
+  }
+}

@@ -1,0 +1,164 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { WorkflowFailedError } from '@temporalio/client';
+import { ApplicationFailure } from '@temporalio/common';
+import { controlQueue, groupId } from '../../workflows/contracts/ids.ts';
+import { pauseSignal, resumeSignal, runStatusQuery } from '../../workflows/contracts/messages.ts';
+import type { RunRequest, RunStatus } from '../../workflows/contracts/run.ts';
+import { type Script, type ScriptedWorkers, startScriptedWorkers } from '../helpers/scripted-activities.ts';
+import { startTestServer, type TestServer } from '../helpers/temporal.ts';
+
+const sum = (record: Readonly<Record<string, number>>): number => Object.values(record).reduce((a, b) => a + b, 0);
+
+describe('trainingRun', () => {
+  let home: string;
+  let server: TestServer;
+  let workers: ScriptedWorkers;
+  const script: { -readonly [Key in keyof Script]: Script[Key] } = {
+    reward: (id) => (id.endsWith('rollout-0') ? 0 : 1),
+  };
+
+  before(async () => {
+    home = await mkdtemp(join(tmpdir(), 'temper-run-'));
+    server = await startTestServer();
+    workers = await startScriptedWorkers(server, home, {
+      reward: (id) => script.reward(id),
+      agent: async (id) => script.agent?.(id),
+      provision: async (id) => script.provision?.(id),
+    });
+  });
+  after(async () => {
+    await workers?.close();
+    await server?.close();
+    await rm(home, { recursive: true, force: true });
+  });
+
+  const small: RunRequest = { tasks: 'generated:train/1', steps: 3, groupsPerStep: 2, rolloutsPerGroup: 2 };
+  const start = (workflowId: string, request: RunRequest) =>
+    server.client.workflow.start('trainingRun', { taskQueue: controlQueue, workflowId, args: [request] });
+
+  it('does its steps, one update each, and its sums match', async () => {
+    const before = workers.updates.length;
+    const status: RunStatus = await (await start('plain', small)).result();
+    assert.equal(status.phase, 'done');
+    assert.equal(status.step, 3);
+    assert.equal(sum(status.groups), status.groupsStarted);
+    assert.equal(status.groups['in-flight'], 0);
+    assert.equal(sum(status.rollouts), status.rolloutsStarted);
+    assert.deepEqual(
+      workers.updates.slice(before).map(({ step }) => step),
+      [1, 2, 3],
+    );
+  });
+
+  it('continues as new at every step and loses nothing', async () => {
+    const before = workers.updates.length;
+    const handle = await start('carried', { ...small, steps: 5, historyEvents: 1 });
+    const status: RunStatus = await handle.result();
+    assert.equal(status.step, 5);
+    assert.equal(sum(status.groups), status.groupsStarted);
+    assert.equal(sum(status.rollouts), status.rolloutsStarted);
+    assert.deepEqual(
+      workers.updates.slice(before).map(({ step }) => step),
+      [1, 2, 3, 4, 5],
+    );
+    const executions = [];
+    for await (const execution of server.client.workflow.list({ query: 'WorkflowId="carried"' }))
+      executions.push(execution);
+    assert.ok(executions.length >= 5, `${executions.length} executions`);
+  });
+
+  it('gives a terminated group a fate, and goes on', async () => {
+    const gate = Promise.withResolvers<void>();
+    script.agent = () => gate.promise;
+    const handle = await start('terminated', { ...small, steps: 1, historyEvents: 0 });
+    const status = await until(
+      () => handle.query(runStatusQuery),
+      ({ inFlight }) => inFlight.length === 2,
+    );
+    const group = server.client.workflow.getHandle(groupId('terminated', status.runKey, 0));
+    await until(() => group.describe().then(Boolean, () => false), Boolean);
+    await group.terminate('by the test');
+    gate.resolve();
+    script.agent = async () => {};
+    const end: RunStatus = await handle.result();
+    assert.equal(end.step, 1);
+    assert.equal(sum(end.groups), end.groupsStarted);
+    assert.equal(sum(end.rollouts), end.rolloutsStarted);
+    assert.equal(end.groupsStarted, 3);
+  });
+
+  it('pauses and resumes', async () => {
+    const handle = await start('paused', { ...small, steps: 2 });
+    await handle.signal(pauseSignal, 'lunch');
+    const paused = await until(
+      () => handle.query(runStatusQuery),
+      ({ phase }) => phase === 'paused' || phase === 'done',
+    );
+    assert.equal(paused.pausedBecause, 'lunch');
+    await handle.signal(resumeSignal);
+    assert.equal(((await handle.result()) as RunStatus).step, 2);
+  });
+
+  it('pauses itself when nearly all rollouts end as infra, and goes on when that is mended', async () => {
+    script.provision = async () => {
+      throw ApplicationFailure.nonRetryable('the daemon is gone', 'SandboxUnavailable');
+    };
+    const handle = await start('self-paused', { ...small, rolloutsPerGroup: 4 });
+    const paused = await until(
+      () => handle.query(runStatusQuery),
+      ({ phase }) => phase === 'paused',
+    );
+    assert.match(paused.pausedBecause ?? '', /of the last \d+ rollouts ended as infra/);
+    assert.equal(paused.rollouts.infra + paused.inFlight.length * 4, paused.rolloutsStarted);
+    script.provision = async () => {};
+    await handle.signal(resumeSignal);
+    const end: RunStatus = await handle.result();
+    assert.equal(end.step, 3);
+    assert.equal(sum(end.groups), end.groupsStarted);
+    assert.equal(sum(end.rollouts), end.rolloutsStarted);
+    assert.ok(end.groups.infra > 0);
+  });
+
+  it('leaves nothing behind when it is cancelled', async () => {
+    const gate = Promise.withResolvers<void>();
+    script.agent = () => gate.promise;
+    const handle = await start('cancelled', small);
+    const status = await until(
+      () => handle.query(runStatusQuery),
+      ({ inFlight }) => inFlight.length > 0,
+    );
+    await handle.cancel();
+    await assert.rejects(handle.result(), WorkflowFailedError);
+    gate.resolve();
+    script.agent = async () => {};
+    assert.equal((await handle.describe()).status.name, 'CANCELLED');
+    const end = await handle.query(runStatusQuery);
+    assert.equal(end.groups.cancelled, end.groupsStarted);
+    const running = server.client.workflow.list({ query: `TemperRun="cancelled" AND ExecutionStatus="Running"` });
+    for await (const one of running) assert.fail(`${one.workflowId} still runs (of ${status.runKey})`);
+  });
+
+  it('refuses a direct start of a step by name', async () => {
+    const direct = server.client.workflow.execute('trainingStep', {
+      taskQueue: controlQueue,
+      workflowId: 'direct',
+      args: [{}],
+    });
+    await assert.rejects(
+      direct,
+      (error) => error instanceof WorkflowFailedError && /started by a trainingRun/.test(String(error.cause)),
+    );
+  });
+});
+
+async function until<Value>(read: () => Promise<Value>, good: (value: Value) => boolean): Promise<Value> {
+  for (;;) {
+    const value = await read();
+    if (good(value)) return value;
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+}

@@ -1,0 +1,63 @@
+import { Command, type CommanderError } from 'commander';
+import { packageVersion } from './version.ts';
+
+interface CommandEntry {
+  readonly description: string;
+  /** Loaded when it is called: each process of a stack starts with only what it needs. */
+  load(): Promise<Command>;
+}
+
+/** In the order in which people meet them. */
+const commands: Readonly<Record<string, CommandEntry>> = {
+  demo: entry('train a policy on this machine, with a report at the end', async () =>
+    (await import('./demo.ts')).demoCommand(),
+  ),
+  up: entry('run the stack of one machine', async () => (await import('./up.ts')).upCommand()),
+  doctor: entry('say what is there and what is missing', async () => (await import('./doctor.ts')).doctorCommand()),
+  rollout: entry('run an agent on tasks', async () => (await import('./rollout.ts')).rolloutCommand()),
+  train: entry('start a training run and follow it', async () => (await import('./train.ts')).trainCommand()),
+  eval: entry('evaluate the policy in service', async () => (await import('./eval.ts')).evalCommand()),
+  status: entry('list runs and rollouts', async () => (await import('./status.ts')).statusCommand()),
+  show: entry('show one of them in full', async () => (await import('./show.ts')).showCommand()),
+  pause: entry('pause a run or a rollout', async () => (await import('./pause.ts')).pauseCommand()),
+  resume: entry('let it go on', async () => (await import('./resume.ts')).resumeCommand()),
+  cancel: entry('cancel it, and wait until it has cleaned up', async () =>
+    (await import('./cancel.ts')).cancelCommand(),
+  ),
+  report: entry('write the report of a run', async () => (await import('./report.ts')).reportCommand()),
+  tasks: entry('list and add tasks', async () => (await import('./tasks.ts')).tasksCommand()),
+  reap: entry('remove what dead rollouts left', async () => (await import('./reap.ts')).reapCommand()),
+  worker: entry('run one worker: control, host or trainer', async () => (await import('./worker.ts')).workerCommand()),
+  gateway: entry('run the gateway', async () => (await import('./worker.ts')).gatewayCommand()),
+  policy: entry('run the embedded policy server', async () => (await import('./worker.ts')).policyCommand()),
+};
+
+export const commandNames: readonly string[] = Object.keys(commands);
+
+function entry(description: string, load: () => Promise<Command>): CommandEntry {
+  return { description, load };
+}
+
+const about = `Trains coding agents by reinforcement learning, durably, on Temporal.
+
+Settings of a stack are TEMPER_* variables; see docs/operations.md. Where Temporal is: TEMPORAL_ADDRESS or a profile of
+temporal.toml, else the dev server that temper starts.`;
+
+/** The program with the called command in full; of the others only what the list of commands shows. */
+export async function buildProgram(called: string | undefined): Promise<Command> {
+  const program = new Command('temper').description(about).version(packageVersion()).showSuggestionAfterError();
+  for (const [name, { description, load }] of Object.entries(commands)) {
+    if (name === called) program.addCommand(strict(await load()));
+    else program.command(name).description(description).allowUnknownOption();
+  }
+  return strict(program);
+}
+
+/** Errors are thrown to the one place that prints them. */
+function strict(command: Command): Command {
+  return command
+    .exitOverride((error: CommanderError) => {
+      throw error;
+    })
+    .configureOutput({ outputError: () => undefined });
+}

@@ -1,0 +1,41 @@
+import type { Command } from 'commander';
+import { controlQueue } from '../../workflows/contracts/ids.ts';
+import type { reaper } from '../../workflows/index.ts';
+import { type HomeOption, runningConfigOf, stackCommand } from './command.ts';
+import { print, printJson } from './output.ts';
+
+interface ReapOptions extends HomeOption {
+  readonly host?: string;
+  readonly json?: true;
+}
+
+export function reapCommand(): Command {
+  return stackCommand(
+    'reap',
+    "Removes now what dead rollouts left on a host; the stack does it by itself every minute. Touches only this stack's sandboxes",
+    'temper reap',
+  )
+    .option('--host <name>', 'which host (default: this machine)')
+    .option('--json', 'one JSON object on stdout')
+    .action(reap);
+}
+
+async function reap(options: ReapOptions): Promise<void> {
+  const { openStackClient } = await import('./stack-client.ts');
+  const stack = await openStackClient(await runningConfigOf(options));
+  try {
+    const host = options.host ?? stack.config.host;
+    const result = await stack.client.workflow.execute<typeof reaper>('reaper', {
+      workflowId: `temper-reap-${host}`,
+      taskQueue: controlQueue,
+      args: [{ host }],
+      workflowIdConflictPolicy: 'USE_EXISTING',
+      staticSummary: `removes what dead rollouts left on ${host}`,
+    });
+    if (options.json) return printJson(result);
+    print(`removed ${result.sandboxes.length} sandboxes, cancelled ${result.groups.length} groups of closed runs`);
+    for (const name of [...result.sandboxes, ...result.groups]) print(`  ${name}`);
+  } finally {
+    await stack.close();
+  }
+}

@@ -1,0 +1,63 @@
+import { type Client, WorkflowNotFoundError } from '@temporalio/client';
+import { defaultPayloadConverter } from '@temporalio/common';
+import { collectReport } from '../../../infra/report/collect.ts';
+import type { HeldOut, ReportData, RunFacts } from '../../../infra/report/data.ts';
+import { runStatusQuery } from '../../../workflows/contracts/messages.ts';
+import type { RolloutResult } from '../../../workflows/contracts/rollout.ts';
+import { type RunStatus, runInput } from '../../../workflows/contracts/run.ts';
+import { findWorkflow, isOpen } from '../find-workflow.ts';
+import type { StackClient } from '../stack-client.ts';
+
+/** All that the report of a run shows, from its records and from the server. */
+export async function gatherReport(stack: StackClient, run: string, heldOut: HeldOut | null): Promise<ReportData> {
+  const { client } = stack;
+  const found = await findWorkflow(client, run);
+  if (found.kind !== 'trainingRun') throw new Error(`expected a training run, got ${run}, which is a ${found.kind}`);
+  const status: RunStatus = await found.handle.query(runStatusQuery);
+  const first = await client.workflow.getHandle(run, status.runKey).describe();
+  const end = isOpen(found) ? new Date() : (found.description.closeTime ?? new Date());
+  return collectReport({
+    records: stack.records,
+    store: stack.store,
+    run: await factsOf(client, status),
+    status,
+    heldOut,
+    wallSeconds: (end.getTime() - first.startTime.getTime()) / 1000,
+    findRollout: (workflowId) => findResult(client, workflowId),
+  });
+}
+
+/** The input that the run was started with, defaults filled in. */
+async function factsOf(client: Client, { run, runKey, steps }: RunStatus): Promise<RunFacts> {
+  const { history } = await client.connection.workflowService.getWorkflowExecutionHistory({
+    namespace: client.options.namespace,
+    execution: { workflowId: run, runId: runKey },
+    maximumPageSize: 1,
+  });
+  const payload = history?.events?.[0]?.workflowExecutionStartedEventAttributes?.input?.payloads?.[0];
+  const input = runInput.parse(payload ? defaultPayloadConverter.fromPayload(payload) : {});
+  return {
+    id: run,
+    key: runKey,
+    tasks: input.tasks,
+    agent: input.settings.agent,
+    sandbox: input.settings.sandbox,
+    stepsAsked: steps,
+    groupsPerStep: input.groupsPerStep,
+    rolloutsPerGroup: input.rolloutsPerGroup,
+    maxStaleness: input.maxStaleness,
+    seed: input.seed,
+  };
+}
+
+/** Null when it has no result, or when the server's retention has passed over it. */
+async function findResult(client: Client, workflowId: string): Promise<RolloutResult | null> {
+  const handle = client.workflow.getHandle(workflowId);
+  try {
+    const { status } = await handle.describe();
+    return status.name === 'COMPLETED' ? ((await handle.result()) as RolloutResult) : null;
+  } catch (error) {
+    if (error instanceof WorkflowNotFoundError) return null;
+    throw error;
+  }
+}

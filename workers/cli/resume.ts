@@ -1,0 +1,16 @@
+import type { Command } from 'commander';
+import { resumeSignal } from '../../workflows/contracts/messages.ts';
+import { type HomeOption, stackCommand } from './command.ts';
+import { print } from './output.ts';
+import { withWorkflow } from './with-workflow.ts';
+
+export function resumeCommand(): Command {
+  return stackCommand('resume', 'Lets a paused run or rollout go on', 'temper resume my-run')
+    .argument('<id>', 'workflow id of a run, a group or a rollout')
+    .action((id: string, options: HomeOption) =>
+      withWorkflow(options, id, ['trainingRun', 'group', 'rollout'], async ({ handle }) => {
+        await handle.signal(resumeSignal);
+        print(`resumed ${id}`);
+      }),
+    );
+}

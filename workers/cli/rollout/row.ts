@@ -1,0 +1,32 @@
+import type { FailureRecord } from '../../../workflows/contracts/failures.ts';
+import type { Outcome, StopReason } from '../../../workflows/contracts/outcome.ts';
+import type { RolloutResult, Stage } from '../../../workflows/contracts/rollout.ts';
+
+/** One rollout as the command prints it; with `--json`, one line each. */
+export interface RolloutRow {
+  /** Workflow id; null when the task was refused before a rollout could be started. */
+  readonly rollout: string | null;
+  readonly task: string;
+  readonly agent: string;
+  /** Null when the workflow ended without one, which `failure` explains. */
+  readonly outcome: Outcome | null;
+  readonly reward: number | null;
+  readonly stop: StopReason | null;
+  readonly failure: (Pick<FailureRecord, 'message'> & { readonly type: string; readonly stage?: string }) | null;
+  readonly stageSeconds: Readonly<Partial<Record<Stage, number>>>;
+}
+
+export function rowOf(result: RolloutResult): RolloutRow {
+  const { workflowId, task, agent, outcome, reward, stop, failure, stageSeconds } = result;
+  return { rollout: workflowId, task, agent, outcome, reward, stop, failure, stageSeconds };
+}
+
+export function rowWithout(
+  rollout: string | null,
+  task: string,
+  agent: string,
+  outcome: Outcome | null,
+  failure: RolloutRow['failure'],
+): RolloutRow {
+  return { rollout, task, agent, outcome, reward: null, stop: null, failure, stageSeconds: {} };
+}

@@ -1,0 +1,35 @@
+import type { Command } from 'commander';
+import { type HomeOption, runningConfigOf, stackCommand } from './command.ts';
+
+export interface ShowOptions extends HomeOption {
+  readonly json?: true;
+}
+
+export function showCommand(): Command {
+  return stackCommand(
+    'show',
+    'Shows one run, group, rollout or evaluation: where it is, how it ended, what was said and changed',
+    'temper show rollout/quixbugs-gcd/1f3c9a2b',
+  )
+    .argument('<id>', 'workflow id, as temper status lists it')
+    .option('--json', 'one JSON object on stdout')
+    .action(show);
+}
+
+async function show(id: string, options: ShowOptions): Promise<void> {
+  const { openStackClient } = await import('./stack-client.ts');
+  const { findWorkflow } = await import('./find-workflow.ts');
+  const { showRollout } = await import('./show/rollout.ts');
+  const { showRun } = await import('./show/run.ts');
+  const { showOther } = await import('./show/other.ts');
+  const stack = await openStackClient(await runningConfigOf(options));
+  try {
+    const found = await findWorkflow(stack.client, id);
+    const json = options.json === true;
+    if (found.kind === 'rollout') await showRollout(stack, found, json);
+    else if (found.kind === 'trainingRun') await showRun(stack, found, json);
+    else await showOther(found, json);
+  } finally {
+    await stack.close();
+  }
+}

@@ -1,0 +1,66 @@
+import type { Story } from '../../../infra/report/data.ts';
+import { showHidden } from '../../../infra/report/hidden.ts';
+import { readStory } from '../../../infra/report/read-story.ts';
+import { rolloutStatusQuery } from '../../../workflows/contracts/messages.ts';
+import { type RolloutResult, stages } from '../../../workflows/contracts/rollout.ts';
+import { type FoundWorkflow, isOpen } from '../find-workflow.ts';
+import { print, printJson, table } from '../output.ts';
+import type { StackClient } from '../stack-client.ts';
+import { workflowEnd } from '../workflow-failure.ts';
+
+export async function showRollout(stack: StackClient, found: FoundWorkflow, json: boolean): Promise<void> {
+  const { handle } = found;
+  if (isOpen(found)) {
+    const status = await handle.query(rolloutStatusQuery);
+    if (json) return printJson({ id: handle.workflowId, ...status });
+    const place = status.host === null ? '' : ` on ${status.host}`;
+    const pause = status.paused ? ', paused' : '';
+    return print(`${handle.workflowId}\nrunning${pause}: ${status.stage}${place}, attempt ${status.epoch}`);
+  }
+  let result: RolloutResult;
+  try {
+    result = (await handle.result()) as RolloutResult;
+  } catch (error) {
+    const end = workflowEnd(error);
+    if (end === null) throw error;
+    if (json) return printJson({ id: handle.workflowId, ...end });
+    return print(`${handle.workflowId}\n${end.kind}: ${end.message}`);
+  }
+  const story = await readStory(stack.store, result);
+  if (json) printJson(story);
+  else print(storyText(story));
+}
+
+function storyText({ result, messages, patch, testLog }: Story): string {
+  const { outcome, reward, stop, failure, verdict, epochs } = result;
+  const blocks = [
+    [
+      `${result.workflowId}`,
+      `${result.agent} at ${result.task}: ${outcome}${reward === null ? '' : `, reward ${reward}`}${stop === null ? '' : `, agent ended by ${stop}`}${epochs === 1 ? '' : `, ${epochs} attempts`}`,
+      ...(failure === null ? [] : [`${failure.type} at ${failure.stage ?? 'start'}: ${failure.message}`]),
+    ].join('\n'),
+    stageTable(result),
+    ...messages.map(({ role, text, turn }) => {
+      const facts =
+        turn === null
+          ? ''
+          : ` · turn ${turn.index + 1} · ${turn.tokens} tokens · policy ${[...new Set(turn.versions)].join(', ')}`;
+      return `── ${role}${facts}\n${text.trimEnd()}`;
+    }),
+    ...(patch === null ? [] : [`── diff\n${patch.trim() === '' ? '(nothing changed)' : patch.trimEnd()}`]),
+    ...(verdict === null
+      ? []
+      : [
+          `── verdict: ${verdict.kind}${verdict.value === null ? '' : `, the tests wrote ${verdict.value}`}, ${verdict.passed} passed, ${verdict.failed} failed\n${(testLog ?? '').trimEnd()}`,
+        ]),
+  ];
+  return showHidden(blocks.join('\n\n'));
+}
+
+function stageTable({ stageSeconds }: RolloutResult): string {
+  const rows = stages.flatMap((stage) => {
+    const seconds = stageSeconds[stage];
+    return seconds === undefined ? [] : [[stage, seconds.toFixed(2)]];
+  });
+  return table(['stage', 'seconds'], rows);
+}

@@ -1,0 +1,39 @@
+import { readRunRecords } from '../../../infra/report/run-records.ts';
+import { runStatusQuery } from '../../../workflows/contracts/messages.ts';
+import type { RunStatus } from '../../../workflows/contracts/run.ts';
+import type { FoundWorkflow } from '../find-workflow.ts';
+import { print, printJson } from '../output.ts';
+import type { StackClient } from '../stack-client.ts';
+import { stepText } from '../train/progress-text.ts';
+
+export async function showRun(
+  stack: StackClient,
+  { handle, description }: FoundWorkflow,
+  json: boolean,
+): Promise<void> {
+  // A closed run answers, too, as long as a control worker is up.
+  const status = await handle.query(runStatusQuery);
+  const { steps } = await readRunRecords(stack.records, status.runKey);
+  if (json) return printJson({ ...status, workflowStatus: description.status.name, stepRecords: steps });
+  print(`${handle.workflowId} (${description.status.name.toLowerCase()})\n${statusText(status)}\n`);
+  let since = description.startTime.getTime();
+  for (const step of steps) {
+    print(stepText(step, status.steps, (step.recordedAt - since) / 1000));
+    since = step.recordedAt;
+  }
+}
+
+function statusText(status: RunStatus): string {
+  return [
+    `${status.phase}, step ${status.step} of ${status.steps}, policy version ${status.policyVersion}`,
+    ...(status.pausedBecause === null ? [] : [`paused: ${status.pausedBecause}`]),
+    `groups: ${counts(status.groups)} (${status.groupsStarted} started)`,
+    `rollouts: ${counts(status.rollouts)} (${status.rolloutsStarted} started)`,
+    ...(status.inFlight.length === 0 ? [] : [`in flight: group ${status.inFlight.join(', ')}`]),
+  ].join('\n');
+}
+
+function counts(record: Readonly<Record<string, number>>): string {
+  const some = Object.entries(record).filter(([, count]) => count > 0);
+  return some.map(([kind, count]) => `${kind} ${count}`).join(', ') || 'none yet';
+}

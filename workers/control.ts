@@ -1,0 +1,51 @@
+import { createBatchActivities } from '../activities/control/batch.ts';
+import { createGroupActivities } from '../activities/control/groups.ts';
+import { createHostActivities } from '../activities/control/hosts.ts';
+import { createReapActivities } from '../activities/control/reap.ts';
+import { createTaskActivities } from '../activities/control/tasks.ts';
+import { createTraceActivities } from '../activities/control/traces.ts';
+import type { ControlActivities } from '../activities/interfaces.ts';
+import { createAgents } from '../infra/agents/index.ts';
+import type { Config } from '../infra/config.ts';
+import { createGatewayControl } from '../infra/gateway/client.ts';
+import { createFileStore } from '../infra/store/files.ts';
+import { createRecords } from '../infra/store/records.ts';
+import { createTasks } from '../infra/tasks/tasks.ts';
+import { locateWorkflowBundle } from '../infra/temporal/bundle.ts';
+import { missingSearchAttributes } from '../infra/temporal/search-attributes.ts';
+import { controlQueue } from '../workflows/contracts/ids.ts';
+import { runWorkers } from './process.ts';
+
+/** About 1 MB each; enough for the rollouts in flight of one machine's runs. */
+const cachedWorkflows = 400;
+
+/** All workflows and the light activities. */
+export function runControl(config: Config, signal: AbortSignal): Promise<void> {
+  return runWorkers(config, 'control', signal, async ({ client, connection, namespace }) => {
+    const missing = await missingSearchAttributes(connection, namespace);
+    if (missing.length > 0) {
+      throw new Error(
+        `expected namespace ${namespace} to know the search attributes, it lacks ${missing.join(', ')}; run \`temper doctor --register\` once`,
+      );
+    }
+    const store = createFileStore(config.paths.store);
+    const records = createRecords(config.paths.runs);
+    const agents = createAgents({ cacheDir: config.cacheDir });
+    const activities: ControlActivities = {
+      ...createTaskActivities({ tasks: createTasks({ store, roots: config.taskRoots }), agent: agents.get }),
+      ...createTraceActivities(createGatewayControl({ controlSocket: config.paths.gatewayControl })),
+      ...createGroupActivities({ client, records }),
+      ...createBatchActivities({ store, records }),
+      ...createHostActivities(client),
+      ...createReapActivities(client),
+    };
+    return [
+      {
+        taskQueue: controlQueue,
+        workflowBundle: await locateWorkflowBundle(config.env),
+        activities,
+        maxCachedWorkflows: cachedWorkflows,
+      },
+    ];
+  });
+}

@@ -1,0 +1,96 @@
+import type { WorkerOptions } from '@temporalio/worker';
+import { createAgentActivities } from '../activities/host/agent.ts';
+import { createEvaluation } from '../activities/host/evaluate.ts';
+import type { Host } from '../activities/host/host.ts';
+import { createPlaces } from '../activities/host/places.ts';
+import { createReaper } from '../activities/host/reap.ts';
+import { createCleanUp, createPlacement, createProvisioning } from '../activities/host/sandbox.ts';
+import { createAgents } from '../infra/agents/index.ts';
+import { createRuntime, runtimeTarget } from '../infra/agents/runtime.ts';
+import type { Config } from '../infra/config.ts';
+import { secretOf } from '../infra/gateway/secret.ts';
+import { openProviders } from '../infra/sandbox/index.ts';
+import { openStack } from '../infra/stack.ts';
+import { createFileStore } from '../infra/store/files.ts';
+import { createTasks } from '../infra/tasks/tasks.ts';
+import { cleanUpQueue, evaluationQueue, hostQueue, placementQueue } from '../workflows/contracts/ids.ts';
+import { placementTuner } from './placement-tuner.ts';
+import { runWorkers } from './process.ts';
+import { scheduleReaper } from './reaper-schedule.ts';
+
+/** Where commands find programs in a local sandbox: our own Node first, because the host's may be anywhere. */
+const localPath = `${runtimeTarget}/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin`;
+/** Stages in progress are cheap; what is scarce are places and evaluations. */
+const stageSlots = 200;
+const cleanUpSlots = 16;
+const pollers = { type: 'simple-maximum', maximum: 2 } as const;
+
+/** The sandboxes of this machine: four queues with slots of their own, so that nothing starves evaluations or clean-up. */
+export async function runHost(config: Config, signal: AbortSignal): Promise<void> {
+  const host = await openHost(config);
+  try {
+    await runWorkers(config, 'host', signal, async ({ client, log }) => {
+      const reaper = createReaper(host, client);
+      const reaped = await reaper.reap(signal);
+      log.info(reaped, 'reaped what earlier rollouts left');
+      await scheduleReaper(client, host.name);
+      const cleanUp = { ...createCleanUp(host), ...reaper.activities };
+      return queues(config, host, cleanUp);
+    });
+  } finally {
+    for (const provider of host.providers.values()) await provider.close();
+  }
+}
+
+function queues(config: Config, host: Host, cleanUp: object): WorkerOptions[] {
+  const common = { activityTaskPollerBehavior: pollers, maxEagerActivityReservationsPerWorkflowTask: 0 };
+  return [
+    { ...common, taskQueue: placementQueue, activities: createPlacement(host), tuner: placementTuner(host.places) },
+    {
+      ...common,
+      taskQueue: hostQueue(host.name),
+      activities: { ...createProvisioning(host), ...createAgentActivities(host) },
+      maxConcurrentActivityTaskExecutions: stageSlots,
+    },
+    {
+      ...common,
+      taskQueue: evaluationQueue,
+      activities: createEvaluation(host),
+      maxConcurrentActivityTaskExecutions: config.evaluations,
+    },
+    {
+      ...common,
+      taskQueue: cleanUpQueue(host.name),
+      activities: cleanUp,
+      maxConcurrentActivityTaskExecutions: cleanUpSlots,
+    },
+  ];
+}
+
+async function openHost(config: Config): Promise<Host> {
+  const stack = await openStack(config);
+  const store = createFileStore(config.paths.store);
+  const agents = createAgents({ cacheDir: config.cacheDir });
+  const runtime = createRuntime({ cacheDir: config.cacheDir });
+  const sandboxes = await openProviders({ stack: stack.id, root: config.paths.sandboxes, preferred: config.sandbox });
+  const places = createPlaces(config.capacity);
+  for (const provider of sandboxes.providers.values()) {
+    for (const { labels } of await provider.list(stack.id)) {
+      if (labels.purpose === 'agent') places.take(labels, labels.expiresAtMs);
+    }
+  }
+  return {
+    name: config.host,
+    stack: stack.id,
+    store,
+    places,
+    tasks: createTasks({ store, roots: config.taskRoots }),
+    providers: sandboxes.providers,
+    choose: sandboxes.choose,
+    agent: agents.get,
+    gatewayDir: config.paths.gatewaySocketDir,
+    secretOf: (session) => secretOf(stack.key, session),
+    pathOf: (kind) => (kind === 'local' ? localPath : null),
+    evaluationMounts: async (kind) => (kind === 'local' ? [{ ...(await runtime.prepare()), readOnly: true }] : []),
+  };
+}

@@ -1,0 +1,22 @@
+import { once } from 'node:events';
+import type { Config } from '../infra/config.ts';
+import { startPolicyServer } from '../infra/policy/server/start.ts';
+import { createLog } from './process.ts';
+
+/** The embedded engine and trainer. */
+export async function runPolicy(config: Config, signal: AbortSignal): Promise<void> {
+  const log = createLog(config, 'policy');
+  const server = await startPolicyServer({
+    port: config.policyPort,
+    modelDir: config.modelDir,
+    root: config.paths.policy,
+    kernel: config.policyKernel,
+    modelName: config.engine.model,
+  });
+  log.info({ url: server.url, kernel: config.policyKernel }, 'policy server started');
+  const crashed = await Promise.race([server.crashed, signal.aborted ? null : once(signal, 'abort').then(() => null)]);
+  await server.close();
+  log.info('policy server stopped');
+  // The supervisor starts a whole one, which comes back on the last published version.
+  if (crashed !== null) throw crashed;
+}

@@ -1,0 +1,80 @@
+import type { Client } from '@temporalio/client';
+import { type NativeConnection, Runtime, Worker, type WorkerOptions } from '@temporalio/worker';
+import { type Logger, pino } from 'pino';
+import type { Config } from '../infra/config.ts';
+import { connectWorker } from '../infra/temporal/connection.ts';
+import { temporalTarget } from './temporal-target.ts';
+
+/** What every worker process shares: one connection, one log, one way to end. */
+export interface WorkerProcess {
+  readonly connection: NativeConnection;
+  readonly client: Client;
+  readonly namespace: string;
+  readonly log: Logger;
+}
+
+/** Sent often enough for a cancel to arrive within seconds. */
+const heartbeatInterval = '3s';
+/** An activity that does not let go by then is dropped: it is idempotent, the next attempt picks up. */
+const forceTime = '10s';
+
+export function createLog(config: Config, part: string): Logger {
+  const serializers = { error: pino.stdSerializers.err };
+  return pino({ level: config.logLevel, base: { part, pid: process.pid }, serializers });
+}
+
+/** Connects, makes the workers, and runs them until the signal aborts or one of them fails; then drains all. */
+export async function runWorkers(
+  config: Config,
+  part: string,
+  signal: AbortSignal,
+  make: (process: WorkerProcess) => Promise<readonly WorkerOptions[]>,
+): Promise<void> {
+  const log = createLog(config, part);
+  Runtime.install({ shutdownSignals: [], logger: temporalLogger(log) });
+  const { connection, client, close } = await connectWorker(temporalTarget(config));
+  try {
+    const { namespace } = client.options;
+    const options = await make({ connection, client, namespace, log });
+    const workers = await Promise.all(
+      options.map((one) =>
+        Worker.create({
+          connection,
+          namespace,
+          maxHeartbeatThrottleInterval: heartbeatInterval,
+          defaultHeartbeatThrottleInterval: heartbeatInterval,
+          shutdownForceTime: forceTime,
+          ...one,
+        }),
+      ),
+    );
+    const shutdown = (): void => {
+      for (const worker of workers) if (worker.getState() === 'RUNNING') worker.shutdown();
+    };
+    signal.addEventListener('abort', shutdown, { once: true });
+    log.info({ queues: options.map(({ taskQueue }) => taskQueue) }, 'worker started');
+    // A worker whose poller died takes the process down: the supervisor starts a whole one.
+    const running = workers.map((worker) => worker.run().finally(shutdown));
+    if (signal.aborted) shutdown();
+    await Promise.all(running);
+  } finally {
+    await close();
+    log.info('worker stopped');
+  }
+}
+
+function temporalLogger(log: Logger) {
+  const write = (level: 'trace' | 'debug' | 'info' | 'warn' | 'error') => (message: string, meta?: object) =>
+    log[level](meta ?? {}, message);
+  const at = {
+    trace: write('trace'),
+    debug: write('debug'),
+    info: write('info'),
+    warn: write('warn'),
+    error: write('error'),
+  };
+  return {
+    ...at,
+    log: (level: string, message: string, meta?: object) => at[level.toLowerCase() as keyof typeof at](message, meta),
+  };
+}

@@ -1,0 +1,32 @@
+import type { TrainerActivities } from '../activities/interfaces.ts';
+import { demonstrationsOf } from '../activities/trainer/demonstrations.ts';
+import type { TrainerDependencies } from '../activities/trainer/dependencies.ts';
+import { createPreparation } from '../activities/trainer/prepare.ts';
+import { createSync } from '../activities/trainer/sync.ts';
+import { createUpdate } from '../activities/trainer/update.ts';
+import type { Config } from '../infra/config.ts';
+import { createEngines } from '../infra/engine/index.ts';
+import { createFileStore } from '../infra/store/files.ts';
+import { createTrainer } from '../infra/trainer/index.ts';
+import { trainerQueue } from '../workflows/contracts/ids.ts';
+import { runWorkers } from './process.ts';
+
+/** Updates and weight syncs. */
+export function runTrainer(config: Config, signal: AbortSignal): Promise<void> {
+  return runWorkers(config, 'trainer', signal, async () => {
+    const dependencies: TrainerDependencies = {
+      trainer: createTrainer(config),
+      engines: createEngines(config),
+      store: createFileStore(config.paths.store),
+      journalRoot: config.paths.trainer,
+      publish: config.publish,
+      demonstrations: demonstrationsOf(config.modelDir),
+    };
+    const activities: TrainerActivities = {
+      ...createPreparation(dependencies),
+      ...createUpdate(dependencies),
+      ...createSync(dependencies),
+    };
+    return [{ taskQueue: trainerQueue, activities, maxConcurrentActivityTaskExecutions: 4 }];
+  });
+}

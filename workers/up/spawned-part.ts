@@ -1,0 +1,107 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdir, open } from 'node:fs/promises';
+import { dirname, extname, join } from 'node:path';
+import { type Config, environmentOf } from '../../infra/config.ts';
+import { readLogFrom } from '../../infra/temporal/server-log.ts';
+import type { Part, PartName, RunningPart } from './part.ts';
+
+export interface SpawnedPart {
+  readonly name: PartName;
+  /** Arguments of `temper`, for example `worker control`. */
+  readonly command: readonly string[];
+  readonly config: Config;
+  readonly logFile: string;
+  /** How long it may take to answer after its start. */
+  readonly readyTimeoutMs: number;
+  /** How long it may take to finish what it does when asked to stop. */
+  readonly drainTimeoutMs: number;
+  /** Resolves once the process of this pid does its work. */
+  untilReady(pid: number, signal: AbortSignal): Promise<void>;
+}
+
+/**
+ * A process of ours: `node workers/cli.ts <command>`.
+ *
+ * - It has its own process group: a Ctrl-C in the terminal reaches the supervisor alone, which stops the parts in order.
+ * - Its stdin is a pipe from the supervisor (`--tethered`): it ends when the supervisor is gone, however that happened.
+ */
+export function spawnedPart(options: SpawnedPart): Part {
+  return {
+    name: options.name,
+    logFile: options.logFile,
+    async start(signal) {
+      const { child, logOffset } = await launch(options);
+      const running = observe(child, options.drainTimeoutMs);
+      try {
+        await untilReady(options, running, signal);
+      } catch (error) {
+        await running.stop();
+        signal.throwIfAborted();
+        const said = (await readLogFrom(options.logFile, logOffset)).trim();
+        throw new Error(`${describeCause(options, error)}; ${said === '' ? 'it said nothing' : `it said:\n${said}`}`);
+      }
+      return running;
+    },
+  };
+}
+
+/** This program, as it runs: TypeScript in the checkout, JavaScript when installed. */
+const program = join(import.meta.dirname, `../cli${extname(import.meta.filename)}`);
+
+async function launch(options: SpawnedPart): Promise<{ readonly child: ChildProcess; readonly logOffset: number }> {
+  await mkdir(dirname(options.logFile), { recursive: true });
+  const log = await open(options.logFile, 'a');
+  try {
+    const logOffset = (await log.stat()).size;
+    const child = spawn(process.execPath, [program, ...options.command, '--tethered'], {
+      env: environmentOf(options.config),
+      stdio: ['pipe', log.fd, log.fd],
+      detached: true,
+    });
+    await once(child, 'spawn');
+    return { child, logOffset };
+  } finally {
+    await log.close();
+  }
+}
+
+function observe(child: ChildProcess, drainTimeoutMs: number): RunningPart {
+  if (child.pid === undefined) throw new Error('expected a process id from a spawned process, got none');
+  const exited = once(child, 'exit').then(([code, killedBy]) =>
+    killedBy === null ? `exit code ${code}` : `signal ${killedBy}`,
+  );
+  return {
+    pid: child.pid,
+    exited,
+    async stop() {
+      child.kill('SIGTERM');
+      const late = setTimeout(() => child.kill('SIGKILL'), drainTimeoutMs);
+      await exited;
+      clearTimeout(late);
+    },
+  };
+}
+
+class DiedTooEarly extends Error {}
+
+async function untilReady(options: SpawnedPart, running: RunningPart, signal: AbortSignal): Promise<void> {
+  const done = new AbortController();
+  const limit = AbortSignal.any([signal, done.signal, AbortSignal.timeout(options.readyTimeoutMs)]);
+  const death = running.exited.then((exit) => {
+    throw new DiedTooEarly(exit);
+  });
+  try {
+    await Promise.race([options.untilReady(running.pid, limit), death]);
+  } finally {
+    done.abort();
+  }
+}
+
+function describeCause(options: SpawnedPart, error: unknown): string {
+  if (error instanceof DiedTooEarly) return `${options.name} ended while it started (${error.message})`;
+  if (error instanceof DOMException && error.name === 'TimeoutError') {
+    return `${options.name} did not answer within ${options.readyTimeoutMs / 1000} s`;
+  }
+  return `${options.name} did not start: ${error instanceof Error ? error.message : String(error)}`;
+}

@@ -1,0 +1,53 @@
+import { spawn } from 'node:child_process';
+import { join } from 'node:path';
+import type { Config } from '../../infra/config.ts';
+import { type Executable, locateTemporal } from '../../infra/temporal/executable.ts';
+import { startDevServer } from '../../infra/temporal/server.ts';
+import type { Part } from './part.ts';
+
+/** Temporal's dev server on the home's SQLite file. `progress` is told of downloads and builds, which take minutes. */
+export function temporalPart(config: Config, progress: (line: string) => void): Part {
+  const logFile = join(config.paths.logs, 'temporal.log');
+  let executable: Executable | null = null;
+  return {
+    name: 'temporal',
+    logFile,
+    async start(signal) {
+      executable ??= await locateTemporal({ env: config.env, progress }, signal);
+      let release = (): void => undefined;
+      const server = await startDevServer(
+        {
+          executable: executable.path,
+          dbFile: config.paths.database,
+          logFile,
+          port: config.temporalPort,
+          uiPort: config.uiPort,
+          onSpawn(pid) {
+            release(); // of an attempt that met a taken port
+            release = tether(pid);
+          },
+        },
+        signal,
+      ).catch((error: unknown) => {
+        release();
+        throw error;
+      });
+      void server.exited.then(() => release());
+      return { pid: server.pid, exited: server.exited.then(() => 'ended'), stop: () => server.stop() };
+    },
+  };
+}
+
+/**
+ * Ends a process that can't notice by itself that we are gone: a shell waits for the end of its stdin, which is a pipe
+ * from us, and so reached also when we are killed.
+ */
+function tether(pid: number): () => void {
+  const script = 'read -r _; kill -TERM "$1" && sleep 10 && kill -KILL "$1"';
+  const shell = spawn('sh', ['-c', script, 'tether', String(pid)], {
+    stdio: ['pipe', 'ignore', 'ignore'],
+    detached: true,
+  });
+  shell.stdin.on('error', () => undefined); // it ended first: nothing to hold any more
+  return () => shell.kill('SIGKILL');
+}

@@ -1,0 +1,46 @@
+import { type ActivityInterfaceFor, proxyActivities } from '@temporalio/workflow';
+import type {
+  CleanUpActivities,
+  ControlActivities,
+  EvaluationActivities,
+  HostActivities,
+  PlacementActivities,
+  TrainerActivities,
+} from '../activities/interfaces.ts';
+import { graceMs, timeouts } from './activity-options.ts';
+import {
+  cleanUpQueue,
+  controlQueue,
+  evaluationQueue,
+  hostQueue,
+  placementQueue,
+  trainerQueue,
+} from './contracts/ids.ts';
+
+/** The activities as workflows call them: on which queue, with which limits. */
+export const control = proxyActivities<ControlActivities>({ taskQueue: controlQueue, ...timeouts.light });
+export const batches = proxyActivities<ControlActivities>({ taskQueue: controlQueue, ...timeouts.batch });
+export const placement = proxyActivities<PlacementActivities>({ taskQueue: placementQueue, ...timeouts.place });
+export const trainer = proxyActivities<TrainerActivities>({ taskQueue: trainerQueue, ...timeouts.train });
+
+export type Proxied<Activities> = ActivityInterfaceFor<Activities>;
+
+export const onHost = (host: string): Proxied<HostActivities> =>
+  proxyActivities<HostActivities>({ taskQueue: hostQueue(host), ...timeouts.host });
+
+export const agentOn = (host: string, timeoutMs: number): Proxied<Pick<HostActivities, 'awaitAgent'>> =>
+  proxyActivities<HostActivities>({
+    taskQueue: hostQueue(host),
+    ...timeouts.awaitAgent,
+    startToCloseTimeout: timeoutMs + graceMs,
+  });
+
+export const cleanUpOn = (host: string): Proxied<CleanUpActivities> =>
+  proxyActivities<CleanUpActivities>({ taskQueue: cleanUpQueue(host), ...timeouts.release });
+
+export const evaluation = (timeoutMs: number): Proxied<EvaluationActivities> =>
+  proxyActivities<EvaluationActivities>({
+    taskQueue: evaluationQueue,
+    ...timeouts.evaluate,
+    startToCloseTimeout: timeoutMs + graceMs,
+  });

@@ -1,0 +1,30 @@
+/**
+ * Advantages of the rollouts of one group from their rewards r₁…r_k (all of one task).
+ *
+ * - `grpo`: (r − mean) / (std + 1e-8), population std (DeepSeekMath, arXiv 2402.03300, §4.1)
+ * - `dr-grpo`: r − mean (arXiv 2503.20783)
+ * - `rloo`: r − mean of the others (arXiv 2402.14740)
+ *
+ * A group whose rewards are all equal gives zeros in each.
+ */
+export const advantageRules = {
+  grpo: (rewards: readonly number[]): number[] => {
+    const mean = meanOf(rewards);
+    const variance = meanOf(rewards.map((reward) => (reward - mean) ** 2));
+    return rewards.map((reward) => (reward - mean) / (Math.sqrt(variance) + 1e-8));
+  },
+  'dr-grpo': (rewards: readonly number[]): number[] => {
+    const mean = meanOf(rewards);
+    return rewards.map((reward) => reward - mean);
+  },
+  rloo: (rewards: readonly number[]): number[] => {
+    const sum = rewards.reduce((total, reward) => total + reward, 0);
+    if (rewards.length < 2) return rewards.map(() => 0);
+    return rewards.map((reward) => reward - (sum - reward) / (rewards.length - 1));
+  },
+} as const satisfies Record<string, (rewards: readonly number[]) => number[]>;
+
+export type AdvantageRule = keyof typeof advantageRules;
+
+const meanOf = (values: readonly number[]): number =>
+  values.length === 0 ? 0 : values.reduce((sum, value) => sum + value, 0) / values.length;

@@ -1,0 +1,48 @@
+import { z } from 'zod';
+import type { FailureRecord } from './failures.ts';
+import { integer, text } from './input.ts';
+import type { Count, Outcome, StopReason } from './outcome.ts';
+import { membership, rolloutSettings, type Stage } from './rollout.ts';
+import type { TraceSummary } from './trace.ts';
+
+export const groupInput = z.strictObject({
+  task: text('a task address, for example generated:train/1/0'),
+  rolloutsPerGroup: integer(1, 32, 'rollouts').default(8),
+  settings: rolloutSettings.prefault({}),
+  member: membership.optional(),
+});
+export type GroupInput = z.output<typeof groupInput>;
+export type GroupRequest = z.input<typeof groupInput>;
+
+/** One rollout as its group reports it: references and small numbers only. */
+export interface RolloutReport {
+  readonly rollout: string;
+  readonly workflowId: string;
+  readonly outcome: Outcome;
+  readonly reward: number | null;
+  readonly stop: StopReason | null;
+  readonly failure: FailureRecord | null;
+  readonly trace: TraceSummary | null;
+  readonly stageSeconds: Readonly<Partial<Record<Stage, number>>>;
+}
+
+/** All of a group; kept as a record of its run (`group-<index>`), not in history. */
+export interface GroupReport {
+  readonly group: string;
+  readonly index: number;
+  readonly runKey: string | null;
+  readonly task: string;
+  readonly admittedVersion: number;
+  readonly rollouts: readonly RolloutReport[];
+}
+
+/** What a group tells its run. */
+export interface GroupSummary {
+  readonly runKey: string;
+  readonly index: number;
+  /** Smallest policy version over the sampled tokens; the version at admission when none was sampled. */
+  readonly minVersion: number;
+  readonly outcomes: Count<Outcome>;
+  /** Over the scored rollouts; null when there are none. */
+  readonly meanReward: number | null;
+}

@@ -1,0 +1,37 @@
+/**
+ * Deterministic names. Everything that a rollout makes outside of Temporal carries its key, so that any attempt finds
+ * what an earlier one made.
+ */
+
+/** Task queue of all workflows and light activities. */
+export const controlQueue = 'temper-control';
+/** Task queue on which host workers with room pick up rollouts. */
+export const placementQueue = 'temper-placement';
+export const trainerQueue = 'temper-trainer';
+
+/** A host's own queues: stable per host, not per process, so that a restarted worker finds its sandboxes. */
+export const hostQueue = (host: string): string => `temper-host-${host}`;
+/** Any host may evaluate: the sandbox is a fresh one. Slots of their own, so that agents can't starve them. */
+export const evaluationQueue = 'temper-evaluation';
+/** Clean-up has slots of its own, so that nothing can starve it. */
+export const cleanUpQueue = (host: string): string => `temper-host-${host}-clean-up`;
+
+/** A fresh sandbox and trace per attempt of a rollout: raising the epoch fences off what an earlier one left. */
+export interface Attempt {
+  /** The rollout workflow's firstExecutionRunId. */
+  readonly rollout: string;
+  readonly epoch: number;
+}
+
+export const sessionId = ({ rollout, epoch }: Attempt): string => `${rollout}.${epoch}`;
+
+export const sandboxName = ({ rollout, epoch }: Attempt, purpose: 'agent' | 'evaluation'): string =>
+  `temper-${rollout}-${epoch}-${purpose}`;
+
+export const groupId = (run: string, runKey: string, index: number): string =>
+  `${run}/${runKey.slice(0, 8)}/group-${index}`;
+export const rolloutId = (group: string, index: number): string => `${group}/rollout-${index}`;
+export const stepId = (run: string, runKey: string, step: number): string =>
+  `${run}/${runKey.slice(0, 8)}/step-${step}`;
+/** The name under which trainer and engine know a policy version. */
+export const policyName = (runKey: string, version: number): string => `${runKey.slice(0, 8)}-v${version}`;

@@ -1,0 +1,57 @@
+import { ApplicationFailure } from '@temporalio/common';
+import { z } from 'zod';
+
+/**
+ * Reads a workflow's input at the edge. A bad one fails the workflow at once, before anything starts, with a message that
+ * names field, expected and got.
+ */
+export function parseInput<Schema extends z.ZodType>(
+  workflow: string,
+  schema: Schema,
+  input: unknown,
+): z.output<Schema> {
+  const parsed = schema.safeParse(input ?? {});
+  if (parsed.success) return parsed.data;
+  const problems = parsed.error.issues.map((issue) => describeIssue(issue, input));
+  throw ApplicationFailure.nonRetryable(`${workflow}: ${problems.join('; ')}`, 'InvalidInput');
+}
+
+/** One problem in one line: `rolloutsPerGroup: expected number, got "eight"`. */
+export function describeIssue(issue: z.core.$ZodIssue, input: unknown): string {
+  const field = issue.path.length === 0 ? 'input' : issue.path.join('.');
+  if (issue.code === 'unrecognized_keys') return `${field}: unknown field ${issue.keys.join(', ')}`;
+  const got = JSON.stringify(valueAt(input, issue.path)) ?? 'nothing';
+  return `${field}: ${issue.message}, got ${got.length > 120 ? `${got.slice(0, 120)}…` : got}`;
+}
+
+function valueAt(input: unknown, path: readonly PropertyKey[]): unknown {
+  let value = input;
+  for (const key of path) {
+    if (typeof value !== 'object' || value === null) return undefined;
+    value = Reflect.get(value, key);
+  }
+  return value;
+}
+
+/** A number with bounds, whose message says what was expected. */
+export function number(min: number, max: number, unit = ''): z.ZodNumber {
+  const message = `expected a number from ${min} to ${max}${unit && ` ${unit}`}`;
+  return z.number({ error: message }).min(min, { error: message }).max(max, { error: message });
+}
+
+export function integer(min: number, max: number, unit = ''): z.ZodNumber {
+  const message = `expected a whole number from ${min} to ${max}${unit && ` ${unit}`}`;
+  return z.number({ error: message }).int({ error: message }).min(min, { error: message }).max(max, { error: message });
+}
+
+export function oneOf<const Values extends readonly [string, ...string[]]>(values: Values) {
+  return z.enum(values, { error: `expected one of ${values.join(', ')}` });
+}
+
+export function text(what: string): z.ZodString {
+  const message = `expected ${what}`;
+  return z
+    .string({ error: message })
+    .min(1, { error: message })
+    .max(400, { error: `${message} of at most 400 characters` });
+}

@@ -1,0 +1,38 @@
+import type { BlobRef } from './blob.ts';
+
+/**
+ * What to solve. The files of a task (instruction, workspace, hidden tests, reference solution) are one blob in the store,
+ * so that every host sees the same bytes and a verdict can be bound to them; only this description travels through history.
+ */
+export interface Task {
+  /** Unique in its source, for example `quixbugs-bitcount`. */
+  readonly id: string;
+  /** A tar of the task directory in Harbor layout, packed deterministically. */
+  readonly bundle: BlobRef;
+  readonly image: string;
+  /** Absolute directory in the sandbox where the agent works. */
+  readonly workdir: string;
+  readonly agentTimeoutSec: number | null;
+  readonly evaluationTimeoutSec: number | null;
+  readonly cpus: number;
+  readonly memoryMb: number;
+  readonly diskMb: number;
+}
+
+/** A task that was looked up once for all rollouts of a group. */
+export interface ResolvedTask {
+  readonly task: Task;
+  /** Does the agent call the model? If not, the rollout has no trace. */
+  readonly usesModel: boolean;
+}
+
+/**
+ * How people name tasks in inputs. One string, so that it can be typed into a form:
+ * - `generated:train/7/12`  task 12 of seed 7 of the built-in generator, split `train` or `test`
+ * - `harbor:/tasks/foo`     a directory in Harbor layout below one of the stack's task roots
+ * - `blob:<sha256>`         a packed task in the store
+ */
+export type TaskAddress = string;
+
+/** A list of tasks, by address: `generated:train/7?count=64`, `harbor:/tasks` or `blob:<sha256>` of a list. */
+export type TaskSetAddress = string;

@@ -1,0 +1,22 @@
+import type { BlobRef } from './blob.ts';
+
+/** What the tests said. The reward is a pure function of it (algorithms/reward.ts). */
+export interface Verdict {
+  /**
+   * - `graded`: the tests wrote a reward in [0, 1]
+   * - `timeout`: they ran out of time (a solution that hangs is the policy's doing)
+   * - `no-reward`: they ended without writing one
+   * - `patch-failed`: the diff does not apply to a fresh workspace
+   */
+  readonly kind: 'graded' | 'timeout' | 'no-reward' | 'patch-failed';
+  /** What the tests wrote; null unless `graded`. */
+  readonly value: number | null;
+  readonly exitCode: number | null;
+  /** Test by test, as far as the log shows them. */
+  readonly passed: number;
+  readonly failed: number;
+  /** The tests' output, cut in the middle when it is long. */
+  readonly log: BlobRef;
+  /** Binds the verdict to what it judged: sha256 over diff, task bundle and image. */
+  readonly subject: string;
+}

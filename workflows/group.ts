@@ -1,0 +1,167 @@
+import {
+  CancellationScope,
+  ChildWorkflowFailure,
+  type ChildWorkflowHandle,
+  getExternalWorkflowHandle,
+  isCancellation,
+  log,
+  ParentClosePolicy,
+  setCurrentDetails,
+  setHandler,
+  startChild,
+  TerminatedFailure,
+  upsertSearchAttributes,
+  workflowInfo,
+} from '@temporalio/workflow';
+import { control } from './activities.ts';
+import { summarise } from './algorithms/summarise-group.ts';
+import {
+  type GroupInput,
+  type GroupReport,
+  type GroupRequest,
+  groupInput,
+  type RolloutReport,
+} from './contracts/group.ts';
+import { rolloutId } from './contracts/ids.ts';
+import { parseInput } from './contracts/input.ts';
+import { groupDoneSignal, pauseSignal, resumeSignal, stopSignal } from './contracts/messages.ts';
+import type { RolloutRequest, RolloutResult } from './contracts/rollout.ts';
+import { searchAttributes } from './contracts/search-attributes.ts';
+import type { rollout } from './rollout.ts';
+
+type Handle = ChildWorkflowHandle<typeof rollout>;
+
+/**
+ * k rollouts of one task. Outlives its run's continue-as-new; a sibling that is terminated or fails never takes the others
+ * with it. Ends when every rollout has an outcome, and tells its run.
+ */
+export async function group(request: GroupRequest): Promise<GroupReport> {
+  const input = parseInput('group', groupInput, request);
+  const handles: Handle[] = [];
+  const finished: RolloutReport[] = [];
+  const forward = async (deliver: (handle: Handle) => Promise<void>): Promise<void> => {
+    // A rollout that has ended meanwhile can't be signalled, and need not be.
+    await Promise.allSettled(handles.map(deliver));
+  };
+  setHandler(stopSignal, (outcome) => forward((handle) => handle.signal(stopSignal, outcome)), {
+    description: 'ends every rollout with this outcome: "stale" or "cancelled"',
+  });
+  setHandler(pauseSignal, (reason) => forward((handle) => handle.signal(pauseSignal, reason)), {
+    description: 'pauses every rollout; takes a reason',
+  });
+  setHandler(resumeSignal, () => forward((handle) => handle.signal(resumeSignal)), {
+    description: 'lets every rollout go on',
+  });
+  describe(input);
+
+  try {
+    const starts = await startRollouts(input);
+    handles.push(...starts);
+    const rollouts = await Promise.all(
+      handles.map(async (handle) => {
+        const report = await outcomeOf(handle);
+        finished.push(report);
+        setCurrentDetails(progressText(input, finished));
+        return report;
+      }),
+    );
+    const report = toReport(input, rollouts);
+    await CancellationScope.nonCancellable(() => tellRun(input, report));
+    return report;
+  } catch (error) {
+    if (isCancellation(error)) log.info('group cancelled before all of its rollouts were started');
+    throw error;
+  }
+}
+
+async function startRollouts(input: GroupInput): Promise<Handle[]> {
+  const { workflowId } = workflowInfo();
+  const { task: address, settings, member } = input;
+  // Looked up once for all; if that fails, each rollout looks it up itself and ends with that failure as its outcome.
+  const resolved = await control.resolveTask({ address, agent: settings.agent }).catch((error) => {
+    if (isCancellation(error)) throw error;
+    return null;
+  });
+  const request: RolloutRequest = { task: resolved ?? address, ...settings, ...(member && { member }) };
+  const name = resolved?.task.id ?? address;
+  const attributes = [
+    { key: searchAttributes.task, value: name },
+    { key: searchAttributes.agent, value: settings.agent },
+    ...(member ? [{ key: searchAttributes.run, value: member.run }] : []),
+    ...(member ? [{ key: searchAttributes.policyVersion, value: member.admittedVersion }] : []),
+  ];
+  return Promise.all(
+    Array.from({ length: input.rolloutsPerGroup }, (_, index) =>
+      startChild<typeof rollout>('rollout', {
+        workflowId: rolloutId(workflowId, index),
+        args: [request],
+        parentClosePolicy: ParentClosePolicy.REQUEST_CANCEL,
+        cancellationType: 'WAIT_CANCELLATION_COMPLETED',
+        workflowIdReusePolicy: 'REJECT_DUPLICATE',
+        typedSearchAttributes: attributes,
+        staticSummary: `${settings.agent} at ${name}`,
+      }),
+    ),
+  );
+}
+
+/** A rollout's result; one that was cancelled or terminated from outside has an outcome too. */
+async function outcomeOf(handle: Handle): Promise<RolloutReport> {
+  const { workflowId, firstExecutionRunId } = handle;
+  const none = { rollout: firstExecutionRunId, workflowId, reward: null, stop: null, trace: null, stageSeconds: {} };
+  try {
+    return toRolloutReport(await handle.result());
+  } catch (error) {
+    if (isCancellation(error)) return { ...none, outcome: 'cancelled', failure: null };
+    if (!(error instanceof ChildWorkflowFailure)) throw error;
+    const terminated = error.cause instanceof TerminatedFailure;
+    const message = terminated ? 'terminated from outside' : (error.cause?.message ?? error.message);
+    return { ...none, outcome: terminated ? 'cancelled' : 'infra', failure: { type: 'Internal', message } };
+  }
+}
+
+function toRolloutReport(result: RolloutResult): RolloutReport {
+  const { rollout, workflowId, outcome, reward, stop, failure, trace, stageSeconds } = result;
+  return { rollout, workflowId, outcome, reward, stop, failure, trace, stageSeconds };
+}
+
+function toReport(input: GroupInput, rollouts: readonly RolloutReport[]): GroupReport {
+  const { member, task } = input;
+  return {
+    group: workflowInfo().workflowId,
+    index: member?.index ?? 0,
+    runKey: member?.runKey ?? null,
+    task,
+    admittedVersion: member?.admittedVersion ?? 0,
+    rollouts,
+  };
+}
+
+/** The whole report is a record; the signal is small. A run that is closed needs no report. */
+async function tellRun({ member }: GroupInput, report: GroupReport): Promise<void> {
+  if (!member) return;
+  await control.recordGroup(report);
+  await getExternalWorkflowHandle(member.run)
+    .signal(groupDoneSignal, summarise(report, member.runKey))
+    .catch((error) => log.info('the run is closed; nobody waits for this group', { error: String(error) }));
+}
+
+function describe({ member, task, settings }: GroupInput): void {
+  upsertSearchAttributes([
+    { key: searchAttributes.task, value: task },
+    { key: searchAttributes.agent, value: settings.agent },
+    ...(member ? [{ key: searchAttributes.run, value: member.run }] : []),
+  ]);
+}
+
+function progressText(input: GroupInput, finished: readonly RolloutReport[]): string {
+  const rewards = finished.filter(({ reward }) => reward !== null).map(({ reward }) => reward);
+  const failures = finished.filter(({ failure }) => failure !== null);
+  return [
+    `**${finished.length} of ${input.rolloutsPerGroup}** rollouts of ${input.task} have ended; rewards: ${rewards.join(', ') || 'none yet'}`,
+    '',
+    ...failures.map(
+      ({ workflowId, outcome, failure }) => `- ${workflowId}: ${outcome}, ${failure?.type}: ${failure?.message}`,
+    ),
+  ].join('\n');
+}

@@ -1,0 +1,7 @@
+/** Exactly the registered workflows. */
+export { evaluationSweep } from './evaluation-sweep.ts';
+export { group } from './group.ts';
+export { reaper } from './reaper.ts';
+export { rollout } from './rollout.ts';
+export { trainingRun } from './training-run.ts';
+export { trainingStep } from './training-step.ts';

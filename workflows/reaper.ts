@@ -1,0 +1,27 @@
+import { proxyActivities } from '@temporalio/workflow';
+import { z } from 'zod';
+import type { ControlActivities, ReaperActivities } from '../activities/interfaces.ts';
+import { timeouts } from './activity-options.ts';
+import { cleanUpQueue, controlQueue } from './contracts/ids.ts';
+import { parseInput, text } from './contracts/input.ts';
+
+const control = proxyActivities<Pick<ControlActivities, 'cancelOrphans'>>({
+  taskQueue: controlQueue,
+  ...timeouts.reap,
+});
+
+const reaperInput = z.strictObject({ host: text('the name of a host, as its queue temper-host-<name> has it') });
+
+export interface ReaperResult {
+  readonly sandboxes: readonly string[];
+  readonly groups: readonly string[];
+}
+
+/** Removes sandboxes of rollouts that are over, and cancels groups whose run is closed. Runs on a schedule, per host. */
+export async function reaper(request: { readonly host: string }): Promise<ReaperResult> {
+  const { host } = parseInput('reaper', reaperInput, request);
+  const onHost = proxyActivities<ReaperActivities>({ taskQueue: cleanUpQueue(host), ...timeouts.reap });
+  const { groups } = await control.cancelOrphans();
+  const { removed } = await onHost.reapSandboxes();
+  return { sandboxes: removed, groups };
+}

@@ -1,0 +1,159 @@
+import { CancellationScope, isCancellation, log, setHandler, workflowInfo } from '@temporalio/workflow';
+import { control } from './activities.ts';
+import { maxEpochs } from './activity-options.ts';
+import { type FailureRecord, failureKinds } from './contracts/failures.ts';
+import { parseInput } from './contracts/input.ts';
+import { pauseSignal, resumeSignal, rolloutStatusQuery, stopSignal } from './contracts/messages.ts';
+import type { Outcome } from './contracts/outcome.ts';
+import { type RolloutInput, type RolloutRequest, type RolloutResult, rolloutInput } from './contracts/rollout.ts';
+import type { ResolvedTask } from './contracts/task.ts';
+import { evaluate, type Produced, produce } from './rollout/attempt.ts';
+import { StageFailure } from './rollout/failure.ts';
+import { limitsOf } from './rollout/limits.ts';
+import { createProgress, type Progress } from './rollout/progress.ts';
+
+/** What a rollout knows when it ends; the result is built from it in one place. */
+interface Ending {
+  readonly outcome: Outcome;
+  readonly failure?: FailureRecord;
+  readonly resolved?: ResolvedTask;
+  readonly produced?: Produced;
+  readonly verdict?: RolloutResult['verdict'];
+  readonly reward?: number;
+}
+
+/**
+ * One attempt of one agent at one task. It always ends with an outcome: a failed stage, a lost host and a stop are data in
+ * its result. Only a bad input fails it, and only a cancel of the workflow itself ends it as cancelled.
+ */
+export async function rollout(request: RolloutRequest): Promise<RolloutResult> {
+  const input = parseInput('rollout', rolloutInput, request);
+  const taskName = typeof input.task === 'string' ? input.task : input.task.task.id;
+  const progress = createProgress(taskName, input.agent, input.member?.run ?? null);
+  const scope = new CancellationScope();
+  let stopped: Extract<Outcome, 'stale' | 'cancelled'> | null = null;
+  setHandler(rolloutStatusQuery, () => progress.status(), { description: 'which stage, on which host, how it ended' });
+  setHandler(pauseSignal, (reason) => progress.pause.pause(reason ?? 'by hand'), {
+    description: 'lets the stage in progress end, starts no other; takes a reason',
+  });
+  setHandler(resumeSignal, () => progress.pause.resume(), { description: 'goes on after a pause' });
+  const stop = (outcome: Extract<Outcome, 'stale' | 'cancelled'>): void => {
+    stopped ??= outcome;
+    scope.cancel();
+  };
+  setHandler(stopSignal, stop, { description: 'cleans up and ends with this outcome: "stale" or "cancelled"' });
+
+  let ending: Ending;
+  try {
+    ending = await scope.run(() => perform(input, progress));
+  } catch (error) {
+    if (!isCancellation(error)) throw error;
+    ending = { outcome: stopped ?? 'cancelled' };
+    if (stopped === null) {
+      progress.finish(ending.outcome, null, null, '');
+      throw error;
+    }
+  }
+  progress.finish(ending.outcome, ending.reward ?? null, ending.failure ?? null, accountOf(ending));
+  return toResult(input, taskName, progress, ending);
+}
+
+async function perform(input: RolloutInput, progress: Progress): Promise<Ending> {
+  let resolved: ResolvedTask | undefined;
+  let produced: Produced | undefined;
+  try {
+    resolved = await resolve(input, progress);
+    const limits = limitsOf(input, resolved.task);
+    produced = await produceSomewhere(input, resolved, progress);
+    const excused = unscored(input, produced);
+    if (excused !== null) return { outcome: 'cancelled', failure: excused, resolved, produced };
+    const attempt = { rollout: workflowInfo().firstExecutionRunId, epoch: progress.epoch };
+    const { verdict, reward } = await evaluate(input, resolved, limits, attempt, produced.diff, progress);
+    return { outcome: 'scored', resolved, produced, verdict, reward };
+  } catch (error) {
+    if (!(error instanceof StageFailure)) throw error;
+    const { outcome } = failureKinds[error.record.type];
+    return {
+      outcome: outcome === 'refused' ? 'invalid-task' : outcome,
+      failure: error.record,
+      ...(resolved && { resolved }),
+      ...(produced && { produced }),
+    };
+  }
+}
+
+async function resolve(input: RolloutInput, progress: Progress): Promise<ResolvedTask> {
+  const { task, agent } = input;
+  if (typeof task !== 'string') return task;
+  return progress.stage('resolveTask', () => control.resolveTask({ address: task, agent }));
+}
+
+/** Moves to a fresh sandbox when the place was lost under the agent: raise the epoch first, so that a late return is fenced off. */
+async function produceSomewhere(input: RolloutInput, resolved: ResolvedTask, progress: Progress): Promise<Produced> {
+  const { firstExecutionRunId } = workflowInfo();
+  const limits = limitsOf(input, resolved.task);
+  for (;;) {
+    const attempt = { rollout: firstExecutionRunId, epoch: progress.epoch };
+    try {
+      return await produce(input, resolved, limits, attempt, progress);
+    } catch (error) {
+      if (!(error instanceof StageFailure) || !isPlaceLost(error) || progress.epoch >= maxEpochs) throw error;
+      log.warn('the place was lost; the rollout starts again in a fresh sandbox', {
+        ...error.record,
+        epoch: progress.epoch,
+      });
+      progress.epoch += 1;
+      progress.host = null;
+    }
+  }
+}
+
+const placeLost: readonly string[] = ['HostLost', 'SandboxLost', 'SandboxConflict', 'AgentUnknown'];
+const isPlaceLost = (error: StageFailure): boolean => placeLost.includes(error.record.type);
+
+/** Evidence from outside (the engine was away) makes it `infra`; an end that the run does not score is counted apart. */
+function unscored(input: RolloutInput, { end, trace }: Produced): FailureRecord | null {
+  if (trace !== null && trace.engineFailures > 0 && end.stop !== 'submitted') {
+    throw new StageFailure(
+      {
+        type: 'EngineUnavailable',
+        message: 'the engine stayed away beyond the hold during a turn',
+        stage: 'awaitAgent',
+      },
+      false,
+    );
+  }
+  const stop = trace?.contextOverflow && end.stop !== 'submitted' ? 'context-overflow' : end.stop;
+  if (stop !== 'deadline' && stop !== 'context-overflow') return null;
+  if (!input.unscored.includes(stop)) return null;
+  return { type: 'Excluded', message: `the run does not score an agent that ends by ${stop}`, stage: 'awaitAgent' };
+}
+
+/** For whoever wonders in the UI why a reward is what it is. */
+function accountOf({ produced, verdict }: Ending): string {
+  const agent = produced ? [`the agent ended by ${produced.end.stop}`] : [];
+  const files = produced ? [`changed ${produced.diff.files} files`] : [];
+  const tests = verdict ? [`tests: ${verdict.kind}, ${verdict.passed} passed, ${verdict.failed} failed`] : [];
+  return [...agent, ...files, ...tests].join('; ');
+}
+
+function toResult(input: RolloutInput, task: string, progress: Progress, ending: Ending): RolloutResult {
+  const { produced, resolved } = ending;
+  return {
+    rollout: workflowInfo().firstExecutionRunId,
+    workflowId: workflowInfo().workflowId,
+    task: resolved?.task.id ?? task,
+    agent: input.agent,
+    outcome: ending.outcome,
+    reward: ending.reward ?? null,
+    stop: produced?.end.stop ?? null,
+    failure: ending.failure ?? null,
+    trace: produced?.trace ?? null,
+    diff: produced?.diff ?? null,
+    verdict: ending.verdict ?? null,
+    agentLog: produced?.end.log ?? null,
+    bundle: resolved?.task.bundle ?? null,
+    epochs: progress.epoch,
+    stageSeconds: progress.seconds,
+  };
+}

@@ -1,0 +1,23 @@
+import type { RolloutInput } from '../contracts/rollout.ts';
+import type { Task } from '../contracts/task.ts';
+
+const defaultAgentSec = 1800;
+const defaultEvaluationSec = 600;
+/** Room for provisioning, diff and release on top of the agent's and the evaluation's own time. */
+const marginSec = 600;
+
+export interface Limits {
+  readonly agentMs: number;
+  readonly evaluationMs: number;
+  /** When the reaper may take a sandbox of this rollout; always above agent and evaluation together. */
+  readonly lifetimeMs: number;
+}
+
+/** The input's limit, else the task's, else the default. */
+export function limitsOf(input: RolloutInput, task: Task): Limits {
+  const agentSec = input.agentTimeoutSec ?? task.agentTimeoutSec ?? defaultAgentSec;
+  const evaluationSec = input.evaluationTimeoutSec ?? task.evaluationTimeoutSec ?? defaultEvaluationSec;
+  const least = agentSec + evaluationSec + marginSec;
+  const lifetimeSec = Math.max(input.sandboxLifetimeSec ?? least, least);
+  return { agentMs: agentSec * 1000, evaluationMs: evaluationSec * 1000, lifetimeMs: lifetimeSec * 1000 };
+}

@@ -1,0 +1,77 @@
+import { ApplicationFailure, setCurrentDetails, upsertSearchAttributes, workflowInfo } from '@temporalio/workflow';
+import { batches, control, trainer } from './activities.ts';
+import { staleness } from './algorithms/staleness.ts';
+import { fates, zeroCount } from './contracts/outcome.ts';
+import type { StepResult, Training } from './contracts/run.ts';
+import { searchAttributes } from './contracts/search-attributes.ts';
+
+export interface TrainingStepInput {
+  readonly run: string;
+  readonly runKey: string;
+  readonly step: number;
+  /** Numbers of the ready groups. */
+  readonly groups: readonly number[];
+  /** Groups that ended without a step since the last one, for the record. */
+  readonly dropped: readonly (readonly [number, string])[];
+  readonly training: Training;
+}
+
+/** One optimizer update: gather the batch and pin it → normalise → update → sync weights. */
+export async function trainingStep(input: TrainingStepInput): Promise<StepResult> {
+  if (workflowInfo().parent === undefined) {
+    throw ApplicationFailure.nonRetryable(
+      'trainingStep: expected to be started by a trainingRun, got a direct start; start a trainingRun instead',
+      'InvalidInput',
+    );
+  }
+  const { run, runKey, step, groups, training } = input;
+  upsertSearchAttributes([
+    { key: searchAttributes.run, value: run },
+    { key: searchAttributes.step, value: step },
+  ]);
+
+  show(step, 'gatherBatch');
+  const gathered = await batches.gatherBatch({ runKey, step, groups, training });
+  let metrics: Readonly<Record<string, number>> = {};
+  if (gathered.batch !== null) {
+    show(step, 'normalise');
+    const { advantages, metrics: spread } = await batches.normalise({ batch: gathered.batch, training });
+    show(step, 'update');
+    const updated = await trainer.update({ runKey, step, batch: gathered.batch, advantages, training });
+    metrics = { ...spread, ...updated.metrics };
+    show(step, 'syncWeights');
+    const { maxLogprobGap } = await trainer.syncWeights({ runKey, version: step, training });
+    metrics = { ...metrics, maxLogprobGap };
+  } else {
+    // Nothing to learn from: the version still advances, so that step and version stay the same number.
+    show(step, 'syncWeights');
+    await trainer.syncWeights({ runKey, version: step, training });
+  }
+
+  const counts = zeroCount(fates);
+  counts.trained = gathered.trainedGroups.length;
+  counts['zero-variance'] = gathered.zeroVarianceGroups.length;
+  const result: StepResult = {
+    step,
+    batch: gathered.batch,
+    groups: counts,
+    rollouts: gathered.rollouts,
+    tokens: gathered.tokens,
+    meanReward: gathered.meanReward,
+    staleness: gathered.minVersion === null ? 0 : staleness(step, gathered.minVersion),
+    metrics,
+  };
+  await control.recordStep({
+    runKey,
+    result,
+    trained: gathered.trainedGroups,
+    zeroVariance: gathered.zeroVarianceGroups,
+    dropped: input.dropped,
+  });
+  show(step, `done: mean reward ${gathered.meanReward?.toFixed(3) ?? 'none'}`);
+  return result;
+}
+
+function show(step: number, stage: string): void {
+  setCurrentDetails(`Step ${step}: **${stage}**`);
+}
