@@ -74,7 +74,10 @@ async function prepare(input: RunInput, view: View): Promise<void> {
 
 async function trainUntilDone(input: RunInput, ledger: Ledger, stepper: Stepper, view: View): Promise<void> {
   view.phase = 'running';
+  const firstStep = ledger.step;
   while (ledger.step < input.steps) {
+    // Before the next step starts: one that always follows at once would keep the run from ever carrying on.
+    if (!stepper.running && timeToContinueAsNew(input, ledger.step > firstStep)) await carryOn(input, ledger);
     ledger.pausedBecause ??= ledger.reasonToPause();
     view.show();
     if (ledger.pausedBecause === null) {
@@ -82,7 +85,6 @@ async function trainUntilDone(input: RunInput, ledger: Ledger, stepper: Stepper,
       if (groups !== null) stepper.start(groups);
       await admit(input, ledger, stepper);
     }
-    if (!stepper.running && timeToContinueAsNew(input)) await carryOn(input, ledger);
     await change(input, ledger, stepper, view);
   }
 }
@@ -108,9 +110,10 @@ async function admit(input: RunInput, ledger: Ledger, stepper: Stepper): Promise
   await Promise.all(Array.from({ length: count }, () => startGroup(input, ledger)));
 }
 
-function timeToContinueAsNew({ historyEvents }: RunInput): boolean {
+/** `historyEvents` is heeded once a step is done here, so that a bound below what a start takes still lets the run go on. */
+function timeToContinueAsNew({ historyEvents }: RunInput, stepDone: boolean): boolean {
   const { continueAsNewSuggested, historyLength } = workflowInfo();
-  return continueAsNewSuggested || (historyEvents > 0 && historyLength >= historyEvents);
+  return continueAsNewSuggested || (stepDone && historyEvents > 0 && historyLength >= historyEvents);
 }
 
 async function carryOn(input: RunInput, ledger: Ledger): Promise<never> {

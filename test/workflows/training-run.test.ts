@@ -65,10 +65,12 @@ describe('trainingRun', () => {
       workers.updates.slice(before).map(({ step }) => step),
       [1, 2, 3, 4, 5],
     );
-    const executions = [];
-    for await (const execution of server.client.workflow.list({ query: 'WorkflowId="carried"' }))
-      executions.push(execution);
-    assert.ok(executions.length >= 5, `${executions.length} executions`);
+    // Visibility trails the history by a moment.
+    const executions = await until(
+      async () => (await Array.fromAsync(server.client.workflow.list({ query: 'WorkflowId="carried"' }))).length,
+      (count) => count >= 5,
+    );
+    assert.equal(executions, 5, 'one execution for each step');
   });
 
   it('gives a terminated group a fate, and goes on', async () => {
