@@ -201,6 +201,8 @@ export interface PrepareTrainer {
 export interface UpdatePolicy {
   readonly runKey: string;
   readonly step: number;
+  /** Of the whole run: the learning rate's schedule depends on it. */
+  readonly steps: number;
   readonly batch: BlobRef;
   readonly advantages: BlobRef;
   readonly training: Training;

@@ -9,6 +9,8 @@ export interface TrainingStepInput {
   readonly run: string;
   readonly runKey: string;
   readonly step: number;
+  /** Of the whole run. */
+  readonly steps: number;
   /** Numbers of the ready groups. */
   readonly groups: readonly number[];
   /** Groups that ended without a step since the last one, for the record. */
@@ -24,7 +26,7 @@ export async function trainingStep(input: TrainingStepInput): Promise<StepResult
       'InvalidInput',
     );
   }
-  const { run, runKey, step, groups, training } = input;
+  const { run, runKey, step, steps, groups, training } = input;
   upsertSearchAttributes([
     { key: searchAttributes.run, value: run },
     { key: searchAttributes.step, value: step },
@@ -37,7 +39,7 @@ export async function trainingStep(input: TrainingStepInput): Promise<StepResult
     show(step, 'normalise');
     const { advantages, metrics: spread } = await batches.normalise({ batch: gathered.batch, training });
     show(step, 'update');
-    const updated = await trainer.update({ runKey, step, batch: gathered.batch, advantages, training });
+    const updated = await trainer.update({ runKey, step, steps, batch: gathered.batch, advantages, training });
     metrics = { ...spread, ...updated.metrics };
     show(step, 'syncWeights');
     const { maxLogprobGap } = await trainer.syncWeights({ runKey, version: step, training });

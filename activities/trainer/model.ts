@@ -5,8 +5,8 @@ import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import type { Training } from '../../workflows/contracts/run.ts';
 import type { TrainerDependencies } from './dependencies.ts';
 
-/** AdamW as the field trains with it; the learning rate belongs to the run. */
-export const adam = { beta1: 0.9, beta2: 0.95, eps: 1e-8, weightDecay: 0 } as const;
+/** AdamW as the field trains with it; learning rate and ε belong to the run. */
+export const adam = { beta1: 0.9, beta2: 0.95, weightDecay: 0 } as const;
 
 /**
  * Runs work on the run's live model. When the server turns out to have lost it (it restarted), the journal forgets it and
@@ -39,7 +39,8 @@ export async function modelAt(
   for (const [name, update] of updatesBetween(journal, from, step)) {
     log.info('replaying a pinned update', { step: name });
     const data = (await store.getJson(update.data)) as readonly Datum[];
-    await applyUpdate(trainer, modelId, await sequencePair(journal, modelId), data, training, signal);
+    const intent = { ...(await sequencePair(journal, modelId)), learningRate: update.learningRate };
+    await applyUpdate(trainer, modelId, intent, data, training, signal);
   }
   await journal.write({ modelId, step });
   return modelId;
@@ -84,21 +85,26 @@ export async function sequencePair(journal: TrainerJournal, modelId: string): Pr
   return { forwardSequence, optimSequence: await journal.nextSequence(modelId) };
 }
 
+/** Under which ids the two requests of an update go out, and at which learning rate. */
+export interface UpdateIntent extends SequencePair {
+  readonly learningRate: number;
+}
+
 /** forward_backward, then optim_step: never sent before the first has succeeded. Both are done once per sequence id. */
 export async function applyUpdate(
   trainer: Trainer,
   modelId: string,
-  { forwardSequence, optimSequence }: SequencePair,
+  { forwardSequence, optimSequence, learningRate }: UpdateIntent,
   data: readonly Datum[],
   training: Training,
   signal: AbortSignal,
 ): Promise<Readonly<Record<string, number>>> {
-  const { loss, clipLow, clipHigh, learningRate, gradClipNorm } = training;
+  const { loss, clipLow, clipHigh, gradClipNorm, adamEps: eps } = training;
   const lossConfig =
     loss === 'importance_sampling' ? {} : { clip_low_threshold: clipLow, clip_high_threshold: clipHigh };
   const forward = await trainer.forwardBackward({ modelId, sequence: forwardSequence, data, loss, lossConfig }, signal);
   const optim = await trainer.optimStep(
-    { modelId, sequence: optimSequence, learningRate, gradClipNorm, ...adam },
+    { modelId, sequence: optimSequence, learningRate, gradClipNorm, eps, ...adam },
     signal,
   );
   return { ...forward.metrics, ...optim, ...behaviourGap(data, forward.logprobs) };

@@ -1,5 +1,6 @@
 import { Context, log } from '@temporalio/activity';
 import { openJournal, type TrainerJournal } from '../../infra/trainer/journal.ts';
+import { learningRateAt } from '../../workflows/algorithms/learning-rate.ts';
 import { policyName } from '../../workflows/contracts/ids.ts';
 import type { WarmUp } from '../../workflows/contracts/run.ts';
 import { atBoundary } from '../boundary.ts';
@@ -49,6 +50,8 @@ async function prepare(
   await trainer.unload(modelId, signal);
 }
 
+const warmUpOptimizer = { ...adam, eps: 1e-8, gradClipNorm: 1 } as const;
+
 async function warmUp(
   { trainer, demonstrations }: TrainerDependencies,
   journal: TrainerJournal,
@@ -58,13 +61,14 @@ async function warmUp(
   signal: AbortSignal,
 ): Promise<void> {
   const { tasks, agent, seed } = input;
-  const { examplesPerStep: count, rightShare, learningRate } = settings;
+  const { examplesPerStep: count, rightShare } = settings;
   for (let step = journal.state.warmUpSteps; step < settings.steps; step += 1) {
     const data = await demonstrations({ tasks, agent, seed, step, count, rightShare });
     // Ids follow from the step alone, so an attempt after a crash repeats the step that was under way, and no other.
     const sequence = 2 * step + 1;
     const result = await trainer.forwardBackward({ modelId, sequence, data, loss: 'cross_entropy' }, signal);
-    await trainer.optimStep({ modelId, sequence: sequence + 1, learningRate, gradClipNorm: 1, ...adam }, signal);
+    const learningRate = learningRateAt(settings, step + 1, settings.steps);
+    await trainer.optimStep({ modelId, sequence: sequence + 1, learningRate, ...warmUpOptimizer }, signal);
     await journal.write({
       warmUpSteps: step + 1,
       sequences: { ...journal.state.sequences, [modelId]: sequence + 1 },

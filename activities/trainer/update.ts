@@ -1,5 +1,6 @@
 import { type JournaledUpdate, openJournal, type TrainerJournal } from '../../infra/trainer/journal.ts';
 import type { Datum } from '../../infra/trainer/trainer.ts';
+import { learningRateAt } from '../../workflows/algorithms/learning-rate.ts';
 import type { Advantages } from '../../workflows/contracts/batch.ts';
 import { policyName } from '../../workflows/contracts/ids.ts';
 import { atBoundary } from '../boundary.ts';
@@ -59,6 +60,7 @@ async function intend(
     data,
     modelId,
     batch: input.batch.digest,
+    learningRate: learningRateAt(input.training, input.step, input.steps),
     metrics: null,
     ...(await sequencePair(journal, modelId)),
   };

@@ -23,12 +23,15 @@ export const demoRun = (seed: number): RunRequest => ({
     aggregation: 'token-mean',
     loss: 'ppo',
     learningRate: 1e-3,
-    klCoef: 0.05,
+    learningRateRise: 8,
+    learningRateFall: 20,
+    adamEps: 1e-5,
+    klCoef: 0.02,
     zeroVariance: 'keep',
     gradClipNorm: 0.1,
     checkpointEvery: 1,
   },
-  warmUp: { steps: 200, examplesPerStep: 16, learningRate: 3e-3, rightShare: 0.2 },
+  warmUp: { steps: 350, examplesPerStep: 16, learningRate: 3e-3, learningRateFall: 105, rightShare: 0.25 },
 });
 
 /** Tasks that neither the warm-up nor the training has seen, for the evaluation before and after. */

@@ -2,6 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { advantageRules } from '../../workflows/algorithms/advantages.ts';
+import { learningRateAt } from '../../workflows/algorithms/learning-rate.ts';
 import { tokenWeight } from '../../workflows/algorithms/spread.ts';
 import type { RunInput, Training, WarmUp } from '../../workflows/contracts/run.ts';
 import { loadModel, type Model } from '../gateway/rendering/model.ts';
@@ -39,7 +40,7 @@ interface Lab {
   readonly directory: string;
 }
 
-const adam = { beta1: 0.9, beta2: 0.95, eps: 1e-8, weightDecay: 0 } as const;
+const adam = { beta1: 0.9, beta2: 0.95, weightDecay: 0 } as const;
 /** Rollouts of an evaluation at once. */
 const evaluationBatch = 64;
 
@@ -63,13 +64,14 @@ export async function runExperiment(options: ExperimentOptions): Promise<Experim
 
 async function warmUp({ options, core, model, directory }: Lab): Promise<void> {
   const { run, warmUp: settings, modelDir } = options;
-  const { steps, examplesPerStep, learningRate, rightShare } = settings;
+  const { steps, examplesPerStep, rightShare } = settings;
   await core.trainer.createModel('warm-up', { baseDir: modelDir, seed: run.seed });
   const demonstrate = createDemonstrations({ model, tasks: run.tasks, seed: run.seed, rightShare });
   for (let step = 0; step < steps; step += 1) {
     const examples = Array.from({ length: examplesPerStep }, (_, index) => demonstrate(step * examplesPerStep + index));
     const { metrics } = await core.trainer.forwardBackward('warm-up', toWarmUpData(examples), 'cross_entropy');
-    await core.trainer.optimStep('warm-up', { ...adam, learningRate, gradClipNorm: 1 });
+    const learningRate = learningRateAt(settings, step + 1, steps);
+    await core.trainer.optimStep('warm-up', { ...adam, eps: 1e-8, learningRate, gradClipNorm: 1 });
     if ((step + 1) % 50 === 0) options.log(`warm-up ${step + 1}: loss ${metrics['loss:sum']?.toFixed(3)}`);
   }
   const path = join(directory, 'v0');
@@ -152,10 +154,11 @@ async function update(lab: Lab, step: number, groups: readonly (readonly Simulat
     reference.outputs.map(({ logprobs }) => logprobs),
     training,
   );
-  const { loss, clipLow, clipHigh, learningRate, gradClipNorm } = training;
+  const { loss, clipLow, clipHigh, gradClipNorm, adamEps: eps } = training;
+  const learningRate = learningRateAt(training, step, options.run.steps);
   const clip = loss === 'importance_sampling' ? {} : { clip_low_threshold: clipLow, clip_high_threshold: clipHigh };
   await core.trainer.forwardBackward('policy', data, loss, clip);
-  await core.trainer.optimStep('policy', { ...adam, learningRate, gradClipNorm });
+  await core.trainer.optimStep('policy', { ...adam, eps, learningRate, gradClipNorm });
   const path = join(directory, `v${step}`);
   await core.trainer.save('policy', path, { optimizer: false });
   return path;

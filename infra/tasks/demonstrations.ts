@@ -36,7 +36,7 @@ const firstNumber = 1_000_000_000;
  * Syntax is learned by the way; copying from file and instruction is what takes a small policy long. Choices count little
  * until it can copy: while it can't tell an edit's two texts apart, they would only unlearn that.
  */
-const emphasis = { syntax: 1, copied: 15, earlyChoice: 1, choice: 10, early: 1600 } as const;
+const emphasis = { syntax: 1, copied: 15, earlyChoice: 1, choice: 10, early: 800 } as const;
 
 /** Each index gives a valid edit of another task. Throws TemperFailure InvalidInput when the set has none. */
 export function createDemonstrations(options: DemonstrationOptions): (index: number) => Demonstration {
@@ -60,14 +60,13 @@ export function createDemonstrations(options: DemonstrationOptions): (index: num
 
 function emphasise(
   { tokens: table }: Model,
-  { file, parameters, goal, wrong }: Bug,
+  { file, goal, wrong }: Bug,
   symbol: string,
   { tokens, mask }: Pick<Demonstration, 'tokens' | 'mask'>,
   index: number,
 ): readonly number[] {
   const idsOf = (words: readonly string[]) => new Set(words.flatMap((word) => table.encode(word)));
-  const words = [file, ...parameters, goal.word, `${wrong.symbol}=`];
-  const copied = idsOf([...words, ...words.map((word) => ` ${word}`)]);
+  const copied = idsOf([file, ` ${file}`, goal.word, ` ${wrong.symbol}=`]);
   const choice = idsOf([` ${symbol}=`]);
   return tokens.map((token, at) => {
     if (mask[at] === 0) return 0;
@@ -79,16 +78,16 @@ function emphasise(
 /** The conversation that the gateway sees when mini's model repairs a bug with an operator. */
 export function solve(bug: Bug, symbol: string): Conversation {
   const path = `${bug.file}.js`;
-  const word = bug.goal.word;
-  const [, q] = bug.parameters;
-  const edit = { path, old: `${word} ${bug.wrong.symbol}= ${q}`, new: `${word} ${symbol}= ${q}` };
+  // Without the word before it: a policy that learns which operator a word asks for would write it in the old text too.
+  const edit = { path, old: ` ${bug.wrong.symbol}=`, new: ` ${symbol}=` };
   return {
     tools: offeredTools,
     messages: [
       ...opening(bug),
       call('bash', { command: `cat ${path}` }),
       result('bash', sourceOf(bug, bug.wrong.symbol).trimEnd()),
-      call('edit', edit),
+      // Says first what is asked for: then the word is among what a small policy has learnt to attend to.
+      { ...call('edit', edit), text: bug.goal.word },
       result('edit', 'edited'),
       call('submit', {}),
     ],

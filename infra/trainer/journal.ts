@@ -15,6 +15,7 @@ const update = z.strictObject({
   modelId: z.string(),
   forwardSequence: z.number(),
   optimSequence: z.number(),
+  learningRate: z.number(),
   /** Digest of the batch that was asked for. */
   batch: z.string(),
   /** Null until the update is known to be done. */

@@ -42,7 +42,7 @@ const request: RunRequest = {
   maxStaleness: 1,
   onStale: 'keep',
   warmUp: { steps: 20, examplesPerStep: 8, learningRate: 3e-3 },
-  training: { learningRate: 1e-3, zeroVariance: 'keep', klCoef: 0.02 },
+  training: { learningRate: 1e-3, learningRateRise: 2, zeroVariance: 'keep', klCoef: 0.02 },
   settings: { agent: 'mini', sandbox: 'local', maxTurns: 6, agentTimeoutSec: 120, sampling: { maxTokensPerTurn: 48 } },
 };
 
@@ -170,9 +170,10 @@ describe('a training run of which every process is killed once', () => {
       let sequence = 1;
       for (let step = 1; step <= (request.steps ?? 0); step += 1) {
         const data = (await store.getJson(state.updates[step]?.data ?? '')) as Datum[];
-        const pair = { forwardSequence: sequence + 1, optimSequence: sequence + 2 };
+        const { learningRate = 0 } = state.updates[step] ?? {};
+        const intent = { forwardSequence: sequence + 1, optimSequence: sequence + 2, learningRate };
         sequence += 2;
-        await applyUpdate(trainer, modelId, pair, data, training.parse(request.training), signal);
+        await applyUpdate(trainer, modelId, intent, data, training.parse(request.training), signal);
       }
       const replayed = await receivedFrom(join(root, 'received.jsonl'));
       const sent = Object.values(state.updates).map((update) => digestOf(original, update));

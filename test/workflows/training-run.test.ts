@@ -67,7 +67,7 @@ describe('trainingRun', () => {
     );
     // Visibility trails the history by a moment.
     const executions = await until(
-      async () => (await Array.fromAsync(server.client.workflow.list({ query: 'WorkflowId="carried"' }))).length,
+      async () => (await server.client.workflow.count('WorkflowId="carried"')).count,
       (count) => count >= 5,
     );
     assert.equal(executions, 5, 'one execution for each step');

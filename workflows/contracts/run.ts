@@ -4,6 +4,12 @@ import { integer, number, oneOf, text } from './input.ts';
 import type { Count, Fate, Outcome } from './outcome.ts';
 import { rolloutSettings } from './rollout.ts';
 
+const schedule = {
+  /** The rate rises linearly over so many first steps, and falls linearly to 0 over so many last ones. */
+  learningRateRise: integer(0, 1_000_000, 'steps').default(0),
+  learningRateFall: integer(0, 1_000_000, 'steps').default(0),
+};
+
 /** How the policy is updated. */
 export const training = z.strictObject({
   advantage: oneOf(['grpo', 'dr-grpo', 'rloo']).default('grpo'),
@@ -16,6 +22,9 @@ export const training = z.strictObject({
   /** Weight of the KL penalty to the reference policy (version 0); 0: off. */
   klCoef: number(0, 10).default(0),
   learningRate: number(0, 1).default(1e-4),
+  ...schedule,
+  /** Adam's ε: gradients far below it move nothing. */
+  adamEps: number(1e-15, 1).default(1e-8),
   gradClipNorm: number(0, 1e9).default(1),
   /** A group whose rewards are all equal teaches nothing by itself; it may still carry the KL penalty. */
   zeroVariance: oneOf(['drop', 'keep']).default('drop'),
@@ -30,6 +39,7 @@ export const warmUp = z.strictObject({
   steps: integer(1, 100_000, 'steps'),
   examplesPerStep: integer(1, 4096, 'examples').default(32),
   learningRate: number(0, 1).default(1e-3),
+  ...schedule,
   /** Share of the demonstrations that make the right choice; the others choose at random. */
   rightShare: number(0, 1).default(0.3),
 });

@@ -52,7 +52,7 @@ async function executeStep(input: RunInput, ledger: Ledger, step: number, groups
   const { training } = input;
   return executeChild<typeof trainingStep>('trainingStep', {
     workflowId: stepId(run, runKey, step),
-    args: [{ run, runKey, step, groups, dropped: ledger.takeDropped(), training }],
+    args: [{ run, runKey, step, steps: input.steps, groups, dropped: ledger.takeDropped(), training }],
     // A step that failed may be done again under its name; one that succeeded never.
     workflowIdReusePolicy: 'ALLOW_DUPLICATE_FAILED_ONLY',
     cancellationType: 'WAIT_CANCELLATION_COMPLETED',

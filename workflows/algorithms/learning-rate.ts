@@ -1,0 +1,18 @@
+/** Lengths in steps; 0 leaves a flank out. */
+export interface LearningRateSchedule {
+  readonly learningRate: number;
+  readonly learningRateRise: number;
+  readonly learningRateFall: number;
+}
+
+/**
+ * Learning rate of step s of n (from 1): peak × min(1, s / rise, (n − s + 1) / fall). The rise spares the weights the first
+ * updates, for which Adam has no moments yet; the fall lets a run end on weights that no longer jump.
+ * Source: the trapezoidal ("warm-up, stable, decay") schedule, Hu et al. 2024, arXiv 2404.06395, §4.
+ */
+export function learningRateAt(schedule: LearningRateSchedule, step: number, steps: number): number {
+  const { learningRate, learningRateRise: rise, learningRateFall: fall } = schedule;
+  const rising = rise === 0 ? 1 : step / rise;
+  const falling = fall === 0 ? 1 : (steps - step + 1) / fall;
+  return learningRate * Math.min(1, rising, falling);
+}
