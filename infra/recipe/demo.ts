@@ -22,16 +22,16 @@ export const demoRun = (seed: number): RunRequest => ({
     advantage: 'grpo',
     aggregation: 'token-mean',
     loss: 'ppo',
-    learningRate: 1e-3,
-    learningRateRise: 8,
+    learningRate: 8e-4,
+    learningRateRise: 10,
     learningRateFall: 20,
     adamEps: 1e-5,
-    klCoef: 0.02,
+    klCoef: 0.1,
     zeroVariance: 'keep',
-    gradClipNorm: 0.1,
+    gradClipNorm: 0.05,
     checkpointEvery: 1,
   },
-  warmUp: { steps: 350, examplesPerStep: 16, learningRate: 3e-3, learningRateFall: 105, rightShare: 0.25 },
+  warmUp: { steps: 750, examplesPerStep: 8, learningRate: 2e-3, learningRateFall: 225, rightShare: 0.22 },
 });
 
 /** Tasks that neither the warm-up nor the training has seen, for the evaluation before and after. */

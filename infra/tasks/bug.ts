@@ -90,16 +90,17 @@ const casesPerBug = 5;
 const apart = 4;
 
 /**
- * The bug of a seed, split and index. In the test split both the pair (file, name) and the pair (right operator, wrong
- * operator) are ones that no training task has; every single word and operator does occur in both.
+ * The bug of a seed, split and index. In the test split both the pair (file, name) and the triple (right operator, wrong
+ * operator, parameters) are ones that no training task has; each word, operator and repair by itself does occur in both.
  */
 export function bugAt(split: Split, seed: number, index: number): Bug {
   const random = createRandom(`${split}/${seed}/${index}`);
   // Goals take turns, so that a step's few groups cover them evenly.
   const turn = createRandom(`${split}/${seed}`).below(operators.length) + index;
   const goal = operatorAt(turn);
-  const wrong = random.pick(
-    operators.filter((other) => other !== goal && isHeldOutRepair(goal, other) === (split === 'test')),
+  const wrong = random.pick(operators.filter((other) => other !== goal));
+  const parameters = random.pick(
+    parameterPairs.filter((pair) => isHeldOutRepair(goal, wrong, pair) === (split === 'test')),
   );
   const pairs = files.flatMap((file, row) =>
     names.flatMap((name, column) => (((row + column) % apart === 0) === (split === 'test') ? [{ file, name }] : [])),
@@ -109,7 +110,7 @@ export function bugAt(split: Split, seed: number, index: number): Bug {
     split,
     file,
     name,
-    parameters: random.pick(parameterPairs),
+    parameters,
     form: random.pick(formNames),
     goal,
     wrong,
@@ -117,9 +118,10 @@ export function bugAt(split: Split, seed: number, index: number): Bug {
   };
 }
 
-/** Repairs whose operators are half the table apart occur in the test split only. */
-const isHeldOutRepair = (goal: Operator, wrong: Operator): boolean =>
-  (operators.indexOf(goal) + operators.length / 2) % operators.length === operators.indexOf(wrong);
+/** Each repair is held out with one of the parameter pairs: were it held out with all, training would teach to avoid it. */
+const isHeldOutRepair = (goal: Operator, wrong: Operator, parameters: (typeof parameterPairs)[number]): boolean =>
+  (operators.indexOf(goal) + operators.indexOf(wrong) + parameterPairs.indexOf(parameters)) % parameterPairs.length ===
+  0;
 
 function operatorAt(index: number): Operator {
   const operator = operators[index % operators.length];

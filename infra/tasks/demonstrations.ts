@@ -29,14 +29,14 @@ export interface DemonstrationOptions {
   readonly rightShare: number;
 }
 
-/** Demonstrations come from the set's split, at numbers that no training task has. */
+/** Of a set without end, demonstrations are at numbers that no training task has; of one with an end, on its own tasks. */
 const firstNumber = 1_000_000_000;
 
 /**
  * Syntax is learned by the way; copying from file and instruction is what takes a small policy long. Choices count little
  * until it can copy: while it can't tell an edit's two texts apart, they would only unlearn that.
  */
-const emphasis = { syntax: 1, copied: 15, earlyChoice: 1, choice: 10, early: 800 } as const;
+const emphasis = { syntax: 1, copied: 15, earlyChoice: 1, choice: 10, early: 1600 } as const;
 
 /** Each index gives a valid edit of another task. Throws TemperFailure InvalidInput when the set has none. */
 export function createDemonstrations(options: DemonstrationOptions): (index: number) => Demonstration {
@@ -49,7 +49,7 @@ export function createDemonstrations(options: DemonstrationOptions): (index: num
     );
   }
   return (index) => {
-    const bug = bugAt(set.split, set.seed, firstNumber + index);
+    const bug = bugAt(set.split, set.seed, set.count === null ? firstNumber + index : index % set.count);
     const random = createRandom(`demonstration/${seed}/${index}`);
     const others = operators.filter((operator) => operator !== bug.wrong);
     const chosen = random.unit() < rightShare ? bug.goal : random.pick(others);
@@ -60,13 +60,13 @@ export function createDemonstrations(options: DemonstrationOptions): (index: num
 
 function emphasise(
   { tokens: table }: Model,
-  { file, goal, wrong }: Bug,
+  { file, wrong }: Bug,
   symbol: string,
   { tokens, mask }: Pick<Demonstration, 'tokens' | 'mask'>,
   index: number,
 ): readonly number[] {
   const idsOf = (words: readonly string[]) => new Set(words.flatMap((word) => table.encode(word)));
-  const copied = idsOf([file, ` ${file}`, goal.word, ` ${wrong.symbol}=`]);
+  const copied = idsOf([file, ` ${file}`, ` ${wrong.symbol}=`]);
   const choice = idsOf([` ${symbol}=`]);
   return tokens.map((token, at) => {
     if (mask[at] === 0) return 0;
@@ -86,8 +86,7 @@ export function solve(bug: Bug, symbol: string): Conversation {
       ...opening(bug),
       call('bash', { command: `cat ${path}` }),
       result('bash', sourceOf(bug, bug.wrong.symbol).trimEnd()),
-      // Says first what is asked for: then the word is among what a small policy has learnt to attend to.
-      { ...call('edit', edit), text: bug.goal.word },
+      call('edit', edit),
       result('edit', 'edited'),
       call('submit', {}),
     ],

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
-import { bugAt, operators, type Split, sourceOf } from '../../../infra/tasks/bug.ts';
+import { type Bug, bugAt, operators, type Split, sourceOf } from '../../../infra/tasks/bug.ts';
 import { generateTask, instructionOf } from '../../../infra/tasks/generate.ts';
 import { readHarborTask } from '../../../infra/tasks/harbor.ts';
 
@@ -15,10 +15,11 @@ const training = many('train');
 const heldOut = many('test');
 
 test('held-out names, files and repairs form combinations that training never has', () => {
-  const seen = new Set(training.flatMap((bug) => [`${bug.file}/${bug.name}`, `${bug.wrong.word}>${bug.goal.word}`]));
+  const repair = (bug: Bug): string => `${bug.wrong.word}>${bug.goal.word} of ${bug.parameters.join()}`;
+  const seen = new Set(training.flatMap((bug) => [`${bug.file}/${bug.name}`, repair(bug)]));
   for (const bug of heldOut) {
     assert.ok(!seen.has(`${bug.file}/${bug.name}`));
-    assert.ok(!seen.has(`${bug.wrong.word}>${bug.goal.word}`));
+    assert.ok(!seen.has(repair(bug)));
   }
 });
 
