@@ -1,8 +1,9 @@
 import type { RunRequest } from '../../workflows/contracts/run.ts';
 
 /**
- * The run of `npm run demo`; search.ts tries others with in-process rewards. Not settled yet: how far it gets depends on the
- * seed, mostly by how well the warm-up has learnt to copy names from the file that it read.
+ * The run of `npm run demo`; search.ts repeats it for other seeds and settings with in-process rewards. What proved to matter:
+ * a warm-up whose rate falls at its end (edits are then valid nearly always), and updates that are small at first and where
+ * gradients are, or else Adam breaks valid edits faster than rewards mend wrong ones.
  */
 export const demoRun = (seed: number): RunRequest => ({
   tasks: `generated:train/${seed}`,

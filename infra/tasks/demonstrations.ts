@@ -36,7 +36,9 @@ const firstNumber = 1_000_000_000;
  * Syntax is learned by the way; copying from file and instruction is what takes a small policy long. Choices count little
  * until it can copy: while it can't tell an edit's two texts apart, they would only unlearn that.
  */
-const emphasis = { syntax: 1, copied: 15, earlyChoice: 1, choice: 10, early: 1600 } as const;
+const emphasis = { syntax: 1, copied: 15, earlyChoice: 1, choice: 10 } as const;
+/** Few tasks are learnt by heart, and nothing is copied. */
+const earlyOf = (tasks: number | null): number => (tasks === null ? 1600 : 0);
 
 /** Each index gives a valid edit of another task. Throws TemperFailure InvalidInput when the set has none. */
 export function createDemonstrations(options: DemonstrationOptions): (index: number) => Demonstration {
@@ -54,7 +56,12 @@ export function createDemonstrations(options: DemonstrationOptions): (index: num
     const others = operators.filter((operator) => operator !== bug.wrong);
     const chosen = random.unit() < rightShare ? bug.goal : random.pick(others);
     const rendered = renderConversation(model, solve(bug, chosen.symbol));
-    return { ...rendered, emphasis: emphasise(model, bug, chosen.symbol, rendered, index), right: chosen === bug.goal };
+    const choice = index < earlyOf(set.count) ? emphasis.earlyChoice : emphasis.choice;
+    return {
+      ...rendered,
+      emphasis: emphasise(model, bug, chosen.symbol, rendered, choice),
+      right: chosen === bug.goal,
+    };
   };
 }
 
@@ -63,14 +70,14 @@ function emphasise(
   { file, wrong }: Bug,
   symbol: string,
   { tokens, mask }: Pick<Demonstration, 'tokens' | 'mask'>,
-  index: number,
+  ofChoice: number,
 ): readonly number[] {
   const idsOf = (words: readonly string[]) => new Set(words.flatMap((word) => table.encode(word)));
   const copied = idsOf([file, ` ${file}`, ` ${wrong.symbol}=`]);
-  const choice = idsOf([` ${symbol}=`]);
+  const chosen = idsOf([` ${symbol}=`]);
   return tokens.map((token, at) => {
     if (mask[at] === 0) return 0;
-    if (choice.has(token)) return index < emphasis.early ? emphasis.earlyChoice : emphasis.choice;
+    if (chosen.has(token)) return ofChoice;
     return copied.has(token) ? emphasis.copied : emphasis.syntax;
   });
 }

@@ -18,6 +18,8 @@ export interface ReferenceStack {
   /** SkyRL's checkpoints as this process sees them, and as the servers do. */
   readonly checkpoints: string;
   readonly checkpointsInside: string;
+  /** Tokenizer and chat template of the model, as this process sees them. */
+  readonly modelDir: string;
   close(): Promise<void>;
 }
 
@@ -41,6 +43,7 @@ export async function openReferenceStack(): Promise<ReferenceStack> {
     skyrlModel: '/models/tiny-qwen3',
     checkpoints: join(root, 'trixie/weights'),
     checkpointsInside: '/weights',
+    modelDir: join(root, 'trixie/models/tiny-qwen3'),
     close: async () => {
       if (!wasUp) await run(command, 'down');
     },

@@ -1,0 +1,94 @@
+import { asBatch } from '../../activities/control/batch.ts';
+import { loadModel, type Model } from '../../infra/gateway/rendering/model.ts';
+import { findStep } from '../../infra/report/run-records.ts';
+import { openJournal } from '../../infra/trainer/journal.ts';
+import type { StackClient } from '../../workers/cli/stack-client.ts';
+import type { BatchSegment } from '../../workflows/contracts/batch.ts';
+import type { RunStatus, StepResult } from '../../workflows/contracts/run.ts';
+
+const atMost = { firstReward: 0.6, behaviourGap: 1e-3, logprobGap: 1e-4 } as const;
+const atLeast = { lastReward: 0.9 } as const;
+
+/** What is wrong with a finished run; empty: nothing. */
+export async function checkRun(stack: StackClient, { runKey, steps }: RunStatus): Promise<readonly string[]> {
+  const problems: string[] = [];
+  const expect = (holds: boolean, problem: string): void => void (holds || problems.push(problem));
+  const model = await loadModel(stack.config.modelDir);
+  const results: StepResult[] = [];
+  for (let step = 1; step <= steps; step += 1) {
+    const record = await findStep(stack.records, runKey, step);
+    if (record === null) return [...problems, `expected a record of step ${step}, got none`];
+    results.push(record.result);
+    for (const problem of await checkStep(stack, model, record.result)) problems.push(`step ${step}: ${problem}`);
+  }
+  const rewards = results.map(({ meanReward }) => meanReward ?? 0);
+  const [first = 1] = rewards;
+  const best = Math.max(...rewards.slice(-4));
+  expect(first <= atMost.firstReward, `expected a first mean reward of at most ${atMost.firstReward}, got ${first}`);
+  expect(best >= atLeast.lastReward, `expected a last mean reward of at least ${atLeast.lastReward}, got ${best}`);
+  for (const problem of await checkUpdates(stack, runKey, results)) problems.push(problem);
+  return problems;
+}
+
+async function checkStep(stack: StackClient, model: Model, result: StepResult): Promise<readonly string[]> {
+  const { step, batch: ref, metrics } = result;
+  if (ref === null) return [];
+  const batch = asBatch(await stack.store.getJson(ref.digest));
+  const problems = batch.segments.flatMap(({ segment }) => checkSegment(model, segment, step - 1));
+  const limits = [
+    ['maxBehaviourGap', atMost.behaviourGap],
+    ['maxLogprobGap', atMost.logprobGap],
+  ] as const;
+  for (const [name, limit] of limits) {
+    const value = metrics[name] ?? Number.NaN;
+    if (!(value <= limit)) problems.push(`expected ${name} of at most ${limit}, got ${value}`);
+  }
+  return problems;
+}
+
+/** The policy's tokens are whole replies behind their headers, sampled by the version before the step; no others count. */
+function checkSegment(model: Model, segment: BatchSegment['segment'], version: number): readonly string[] {
+  const { tokens, mask, logprobs, versions } = segment;
+  if (new Set([tokens.length, mask.length, logprobs.length, versions.length]).size !== 1) {
+    return ['expected ids, mask, logprobs and versions of one length'];
+  }
+  const trained = mask.flatMap((one, at) => (one === 1 ? [at] : []));
+  const problems = [
+    ...trained.filter((at) => versions[at] !== version).map((at) => `expected version ${version}, got ${versions[at]}`),
+    ...trained
+      .filter((at) => !((logprobs[at] ?? Number.NaN) <= 0))
+      .map((at) => `expected a logprob, got ${logprobs[at]}`),
+    ...trained.filter((at) => mask[at - 1] !== 1).flatMap((at) => checkStart(model, tokens.slice(0, at))),
+    // A reply that ran out of tokens has no end; it is the last of its rollout.
+    ...trained
+      .filter((at) => mask[at + 1] === 0 && !model.stopTokenIds.includes(tokens[at] ?? -1))
+      .map(() => 'expected a reply that ends its turn'),
+  ];
+  return [...new Set(trained.length === 0 ? ['expected tokens of the policy, got none'] : problems)];
+}
+
+const header = '<|im_start|>assistant\n';
+
+function checkStart({ tokens }: Model, before: readonly number[]): readonly string[] {
+  const expected = tokens.encode(header);
+  const got = before.slice(-expected.length);
+  if (got.join() === expected.join()) return [];
+  return [`expected a reply behind ${JSON.stringify(header)}, got ${JSON.stringify(tokens.decode(got))}`];
+}
+
+/** One update for each step that had a batch, each on its own data, and each under ids of its own. */
+async function checkUpdates(
+  { config }: StackClient,
+  runKey: string,
+  results: readonly StepResult[],
+): Promise<readonly string[]> {
+  const { state } = await openJournal(config.paths.trainer, runKey);
+  const problems: string[] = [];
+  const trained = results.filter(({ batch }) => batch !== null).map(({ step }) => step);
+  const done = Object.keys(state.updates).map(Number);
+  if (done.join() !== trained.join()) problems.push(`expected updates of steps ${trained}, got ${done}`);
+  const updates = Object.values(state.updates);
+  if (new Set(updates.map(({ data }) => data)).size !== updates.length)
+    problems.push('expected each update on other data');
+  return problems;
+}

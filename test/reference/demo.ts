@@ -1,0 +1,104 @@
+/**
+ * `npm run demo:reference`: temper trains on a real vLLM and a real SkyRL. A stack as `temper up` starts it, with both as
+ * engine and trainer; mini in sandboxes; verdicts as rewards. Ends with status 1 unless the policy learnt and every batch,
+ * mask, version and weight change is as it must be.
+ */
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { readConfigWith } from '../../infra/config.ts';
+import { renderReport } from '../../infra/report/report.ts';
+import { summarise } from '../../infra/report/summary.ts';
+import { onInterrupt } from '../../workers/cli/interrupt.ts';
+import { note, print } from '../../workers/cli/output.ts';
+import { gatherReport } from '../../workers/cli/report/gather-report.ts';
+import { onFreePorts, type StackSession, startSession } from '../../workers/cli/stack-session.ts';
+import { startRun } from '../../workers/cli/start-workflow.ts';
+import { followRun } from '../../workers/cli/train/follow-run.ts';
+import type { RunRequest } from '../../workflows/contracts/run.ts';
+import { checkRun } from './check-run.ts';
+import { openReferenceStack, type ReferenceStack } from './stack.ts';
+
+const run = 'reference';
+/** A Ctrl-C cancels the run, and is followed until it has ended. */
+const never = new AbortController().signal;
+
+/**
+ * Four tasks: the model has random weights under its adapter, and can learn no more than to recite. Taught is the whole
+ * conversation with mini, the operator right four times in ten and otherwise left to chance.
+ */
+const request: RunRequest = {
+  tasks: 'generated:train/1?count=4',
+  seed: 1,
+  steps: 15,
+  groupsPerStep: 4,
+  rolloutsPerGroup: 8,
+  // Strictly on-policy: what the trainer recomputes must be what the engine sampled.
+  maxStaleness: 0,
+  settings: {
+    agent: 'mini',
+    sandbox: 'local',
+    agentTimeoutSec: 300,
+    maxTurns: 6,
+    sampling: { temperature: 1, maxTokensPerTurn: 64 },
+  },
+  training: { loss: 'importance_sampling', aggregation: 'token-mean', learningRate: 1e-3, loraRank: 16, klCoef: 0 },
+  warmUp: { steps: 80, examplesPerStep: 8, learningRate: 5e-3, learningRateFall: 30, rightShare: 0.4 },
+};
+
+const interrupt = onInterrupt('cancelling the run; waiting until it has cleaned up');
+const home = await mkdtemp(join(tmpdir(), 'temper-reference-'));
+const out = resolve(process.argv[2] ?? 'temper-demo-reference');
+let stack: ReferenceStack | null = null;
+let session: StackSession | null = null;
+try {
+  stack = await openReferenceStack();
+  session = await startSession(await onFreePorts(configOn(stack, home)), interrupt.signal);
+  const startedAt = performance.now();
+  const handle = await startRun(session.client, run, request);
+  interrupt.signal.addEventListener('abort', () => void handle.cancel().catch(() => undefined), { once: true });
+  const status = await followRun(session, run, { onPause: giveUp }, never);
+  const problems = await checkRun(session, status);
+  const data = await gatherReport(session, run, null);
+  const wallSeconds = (performance.now() - startedAt) / 1000;
+  await mkdir(out, { recursive: true });
+  await writeFile(join(out, 'report.html'), renderReport({ ...data, wallSeconds }));
+  await writeFile(join(out, 'summary.json'), `${JSON.stringify(summarise({ ...data, wallSeconds }), null, 2)}\n`);
+  for (const problem of problems) print(`FAILED: ${problem}`);
+  print(
+    `${problems.length === 0 ? 'proved' : 'NOT proved'} in ${wallSeconds.toFixed(0)} s; ${join(out, 'report.html')}`,
+  );
+  process.exitCode = problems.length === 0 ? 0 : 1;
+} catch (error) {
+  print(interrupt.signal.aborted ? 'interrupted' : `FAILED: ${error instanceof Error ? error.message : String(error)}`);
+  process.exitCode = interrupt.signal.aborted ? 130 : 1;
+} finally {
+  await session?.close();
+  await stack?.close();
+  interrupt.release();
+  await rm(home, { recursive: true, force: true });
+}
+
+function configOn({ vllmUrl, vllmModel, skyrlUrl, skyrlModel, ...where }: ReferenceStack, TEMPER_HOME: string) {
+  return readConfigWith({
+    TEMPER_HOME,
+    // The engine is slow, but as slow for many at once.
+    TEMPER_CAPACITY: '16',
+    TEMPER_EVALUATIONS: '4',
+    TEMPER_MODEL_DIR: where.modelDir,
+    TEMPER_ENGINE_URLS: vllmUrl,
+    TEMPER_ENGINE_MODEL: vllmModel,
+    TEMPER_PUBLISH: 'lora',
+    TEMPER_TRAINER_URL: skyrlUrl,
+    TEMPER_TRAINER_MODEL: skyrlModel,
+    TEMPER_TRAINER_REDUCTION: 'datum-mean',
+    TEMPER_CHECKPOINTS: where.checkpoints,
+    TEMPER_ENGINE_CHECKPOINTS: where.checkpointsInside,
+  });
+}
+
+/** Nobody is there to mend what made it pause. */
+function giveUp(reason: string): never {
+  note(`the run paused itself: ${reason}`);
+  throw new Error(`the run paused itself: ${reason}`);
+}
