@@ -24,11 +24,12 @@ const run = 'reference';
 const never = new AbortController().signal;
 
 /**
- * Four tasks: the model has random weights under its adapter, and can learn no more than to recite. Taught is the whole
- * conversation with mini, the operator right four times in ten and otherwise left to chance.
+ * One task: the model has random weights under its adapter, and can learn no more than to recite. (Taught four tasks in as
+ * many steps, it chose the same operator for all.) Taught is the whole conversation with mini, the operator right four
+ * times in ten and otherwise left to chance.
  */
 const request: RunRequest = {
-  tasks: 'generated:train/1?count=4',
+  tasks: 'generated:train/1?count=1',
   seed: 1,
   steps: 15,
   groupsPerStep: 4,
