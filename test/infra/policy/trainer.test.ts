@@ -238,7 +238,7 @@ test('a loss, gradient or update that is not finite is refused and leaves weight
   assert.equal((await t.status('m')).checksum, unharmed.checksum);
 });
 
-test('whatever numbers come, the weights stay finite', async (context) => {
+test('whatever numbers come, results are finite or refused by type', async (context) => {
   const { base } = makeModelDir(context);
   const t = trainer();
   await t.createModel('m', { baseDir: base });
@@ -255,14 +255,10 @@ test('whatever numbers come, the weights stay finite', async (context) => {
       const typed = (error: unknown) => void assert.ok(error instanceof PolicyError, String(error));
       await t.forwardBackward('m', [datum], 'importance_sampling').catch(typed);
       await t.optimStep('m', { ...ADAM, learningRate: rate }).catch(typed);
-      const { outputs } = await t.forwardBackward(
-        'm',
-        [{ ...datum, logprobs: [0, 0, 0], advantages: [0, 0, 0] }],
-        'ppo',
-        {},
-        true,
-      );
-      assert.ok(outputs[0]?.logprobs.every(Number.isFinite));
+      // Weights that a vast rate has made vast, though finite, may overflow on the way to a logprob.
+      const plain = { ...datum, logprobs: [0, 0, 0], advantages: [0, 0, 0] };
+      const result = await t.forwardBackward('m', [plain], 'ppo', {}, true).catch(typed);
+      assert.ok(result === undefined || result.outputs[0]?.logprobs.every(Number.isFinite));
     }),
     { numRuns: 60 },
   );

@@ -90,6 +90,7 @@ describe('temper up', { timeout: 3 * patienceMs }, () => {
 
   const untilUp = (wanted: (file: UpFile) => boolean): Promise<UpFile> =>
     until(async () => {
+      assert.equal(stack.exitCode, null, 'expected the stack to run, but it has ended');
       const file = await readUpFile(join(home, 'up.json'));
       const running = file?.parts.every(({ state }) => state === 'running') ?? false;
       return file !== null && running && wanted(file) ? file : null;
