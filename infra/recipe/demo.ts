@@ -2,8 +2,8 @@ import type { RunRequest } from '../../workflows/contracts/run.ts';
 
 /**
  * The run of `npm run demo`; search.ts repeats it for other seeds and settings with in-process rewards. What proved to matter:
- * a warm-up whose rate falls at its end (edits are then valid nearly always), and updates that are small at first and where
- * gradients are, or else Adam breaks valid edits faster than rewards mend wrong ones.
+ * a warm-up whose rate falls at its end (edits are then valid nearly always), and updates that are small at first and
+ * where gradients are small, or else Adam breaks valid edits. Seeds differ: a weak warm-up may leave one below 0.9.
  */
 export const demoRun = (seed: number): RunRequest => ({
   tasks: `generated:train/${seed}`,

@@ -6,7 +6,7 @@ const LOOPBACK = '127.0.0.1';
 const RANGE = { from: 15_000, to: 32_000 } as const;
 const ATTEMPTS = 100;
 
-/** A free TCP port of the loopback address, of those that nobody gets by chance before it is used. */
+/** A free TCP port of the loopback address, of those that no connection gets by chance; another chooser still may before it is used. */
 export async function freePort(): Promise<number> {
   for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
     const port = randomInt(RANGE.from, RANGE.to);

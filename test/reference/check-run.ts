@@ -21,8 +21,9 @@ export async function checkRun(stack: StackClient, { runKey, steps }: RunStatus)
     results.push(record.result);
     for (const problem of await checkStep(stack, model, record.result)) problems.push(`step ${step}: ${problem}`);
   }
-  const rewards = results.map(({ meanReward }) => meanReward ?? 0);
-  const [first = 1] = rewards;
+  const rewards = results.flatMap(({ meanReward }) => meanReward ?? []);
+  expect(rewards.length === steps, `expected a mean reward of each of ${steps} steps, got ${rewards.length}`);
+  const [first = Number.NaN] = rewards;
   const best = Math.max(...rewards.slice(-4));
   expect(first <= atMost.firstReward, `expected a first mean reward of at most ${atMost.firstReward}, got ${first}`);
   expect(best >= atLeast.lastReward, `expected a last mean reward of at least ${atLeast.lastReward}, got ${best}`);

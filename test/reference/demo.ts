@@ -9,8 +9,9 @@ import { join, resolve } from 'node:path';
 import { readConfigWith } from '../../infra/config.ts';
 import { renderReport } from '../../infra/report/report.ts';
 import { summarise } from '../../infra/report/summary.ts';
+import { endRun, giveUp } from '../../workers/cli/demo/run-demo.ts';
 import { onInterrupt } from '../../workers/cli/interrupt.ts';
-import { note, print } from '../../workers/cli/output.ts';
+import { print } from '../../workers/cli/output.ts';
 import { gatherReport } from '../../workers/cli/report/gather-report.ts';
 import { onFreePorts, type StackSession, startSession } from '../../workers/cli/stack-session.ts';
 import { startRun } from '../../workers/cli/start-workflow.ts';
@@ -20,8 +21,6 @@ import { checkRun } from './check-run.ts';
 import { openReferenceStack, type ReferenceStack } from './stack.ts';
 
 const run = 'reference';
-/** A Ctrl-C cancels the run, and is followed until it has ended. */
-const never = new AbortController().signal;
 
 /**
  * One task: the model has random weights under its adapter, and can learn no more than to recite. (Taught four tasks in as
@@ -57,8 +56,11 @@ try {
   session = await startSession(await onFreePorts(configOn(stack, home)), interrupt.signal);
   const startedAt = performance.now();
   const handle = await startRun(session.client, run, request);
-  interrupt.signal.addEventListener('abort', () => void handle.cancel().catch(() => undefined), { once: true });
-  const status = await followRun(session, run, { onPause: giveUp }, never);
+  // Whatever ends the following, sandboxes go before the stack that would remove them.
+  const status = await followRun(session, run, { onPause: giveUp }, interrupt.signal).catch(async (error) => {
+    await endRun(handle);
+    throw error;
+  });
   const problems = await checkRun(session, status);
   const data = await gatherReport(session, run, null);
   const wallSeconds = (performance.now() - startedAt) / 1000;
@@ -96,10 +98,4 @@ function configOn({ vllmUrl, vllmModel, skyrlUrl, skyrlModel, ...where }: Refere
     TEMPER_CHECKPOINTS: where.checkpoints,
     TEMPER_ENGINE_CHECKPOINTS: where.checkpointsInside,
   });
-}
-
-/** Nobody is there to mend what made it pause. */
-function giveUp(reason: string): never {
-  note(`the run paused itself: ${reason}`);
-  throw new Error(`the run paused itself: ${reason}`);
 }

@@ -66,12 +66,12 @@ export async function runDemo(
 }
 
 /** Nobody is there to mend what made it pause. */
-function giveUp(reason: string): never {
+export function giveUp(reason: string): never {
   throw new Error(`the run paused itself: ${reason}`);
 }
 
 /** Its groups and sandboxes go with it; bounded, because what is broken may be what would end it. */
-async function endRun(handle: WorkflowHandle): Promise<void> {
+export async function endRun(handle: WorkflowHandle): Promise<void> {
   const ended = handle
     .cancel()
     .then(() => handle.result())
