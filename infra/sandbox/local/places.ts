@@ -44,7 +44,7 @@ export async function makePlace(home: string, spec: SandboxSpec): Promise<LocalP
   }
 }
 
-/** Takes the name away, so that nothing can be started in what is about to be removed. */
+/** Takes the name away, so that nothing can be started in what is about to be removed. What is no place is a leftover. */
 export function detachPlace(home: string, name: string): LocalPlace | undefined {
   const gone = join(home, `.gone-${randomUUID()}`);
   try {
@@ -53,7 +53,7 @@ export function detachPlace(home: string, name: string): LocalPlace | undefined 
     if (errorCode(error) === 'ENOENT') return undefined;
     throw error;
   }
-  return readPlace(gone);
+  return findPlace(gone);
 }
 
 export async function erasePlace(place: LocalPlace): Promise<void> {

@@ -12,7 +12,8 @@ import { sandboxViews, systemView } from './system.ts';
 
 /**
  * Runs as the namespace's pid 1: reports itself, builds a root of binds, moves into it and becomes the command's init.
- * $1 mount point of the new root, then \`ro|rw SOURCE TARGET\` and \`link TARGET PATH\` up to \`--\`.
+ * $1 mount point of the new root, then \`ro|rw SOURCE TARGET\` and \`link TARGET PATH\` up to \`--\`. Once mounted, the root is
+ * entered and never named again: by its name, a sandbox that is removed meanwhile would be made anew on the host.
  */
 const script = `
 set -e
@@ -24,26 +25,27 @@ ip link set lo up
 hostname sandbox
 mount --make-rprivate /
 mount -t tmpfs -o mode=755,size=4m temper "$root"
-for d in etc logs run var proc dev .old; do mkdir -p "$root/$d"; done
-mount -t tmpfs -o mode=755,size=64k temper "$root/dev"
-for d in null zero full random urandom tty; do : >"$root/dev/$d"; mount --bind "/dev/$d" "$root/dev/$d"; done
-mkdir "$root/dev/shm"; mount -t tmpfs -o mode=1777,size=64m temper "$root/dev/shm"
-ln -s /proc/self/fd "$root/dev/fd"
-for n in 0:stdin 1:stdout 2:stderr; do ln -s "/proc/self/fd/\${n%%:*}" "$root/dev/\${n#*:}"; done
-mount -o remount,bind,ro,nosuid "$root/dev"
+cd "$root"
+for d in etc logs run var proc dev .old; do mkdir "$d"; done
+mount -t tmpfs -o mode=755,size=64k temper dev
+for d in null zero full random urandom tty; do : >"dev/$d"; mount --bind "/dev/$d" "dev/$d"; done
+mkdir dev/shm; mount -t tmpfs -o mode=1777,size=64m temper dev/shm
+ln -s /proc/self/fd dev/fd
+for n in 0:stdin 1:stdout 2:stderr; do ln -s "/proc/self/fd/\${n%%:*}" "dev/\${n#*:}"; done
+mount -o remount,bind,ro,nosuid dev
 while [ "$1" != -- ]; do
   case $1 in
-    link) ln -s "$2" "$root$3" ;;
+    link) ln -s "$2" ".$3" ;;
     *)
-      if [ -d "$2" ]; then mkdir -p "$root$3"; elif [ ! -e "$root$3" ]; then mkdir -p "$(dirname "$root$3")"; : >"$root$3"; fi
-      mount --bind "$2" "$root$3"
-      [ "$1" = rw ] || mount -o remount,bind,ro,nosuid,nodev "$root$3" ;;
+      if [ -d "$2" ]; then mkdir -p ".$3"; elif [ ! -e ".$3" ]; then mkdir -p "$(dirname ".$3")"; : >".$3"; fi
+      mount --bind "$2" ".$3"
+      [ "$1" = rw ] || mount -o remount,bind,ro,nosuid,nodev ".$3" ;;
   esac
   shift 3
 done
 shift
-mount -t proc proc "$root/proc"
-cd "$root"; pivot_root . .old; umount -l /.old; rmdir /.old
+mount -t proc proc proc
+pivot_root . .old; umount -l /.old; rmdir /.old
 mount -o remount,bind,ro /
 printf '{ "ready": true }\\n' >&5; exec 5>&-
 exec "$@"
