@@ -10,6 +10,8 @@ import { withLock } from '../setup/lock.mjs';
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const PREBUILT = join(ROOT, 'workflow-bundle.js');
 const ENTRY = join(ROOT, 'workflows/index.ts');
+/** Loaded once for all workflows, and frozen. Our own schemas can't be among these: zod completes a schema at its first use. */
+const SHARED = ['zod'];
 
 export interface WorkflowBundle {
   readonly codePath: string;
@@ -49,7 +51,7 @@ export async function bundleCode(workflowsPath: string): Promise<string> {
   const said: string[] = [];
   const logger = new DefaultLogger('ERROR', ({ message }) => said.push(message));
   try {
-    return (await bundleWorkflowCode({ workflowsPath, logger })).code;
+    return (await bundleWorkflowCode({ workflowsPath, logger, preloadModules: SHARED })).code;
   } catch (error) {
     throw new Error(`expected ${workflowsPath} to bundle as workflow code, got: ${said.join('\n')}`, { cause: error });
   }
@@ -60,7 +62,7 @@ async function sourcesDigest(): Promise<string> {
   const hash = createHash('sha256');
   const workflows = await readdir(join(ROOT, 'workflows'), { recursive: true });
   const sources = workflows.filter((path) => path.endsWith('.ts')).map((path) => join('workflows', path));
-  for (const path of [...sources.sort(), 'package-lock.json']) {
+  for (const path of [...sources.sort(), 'infra/temporal/bundle.ts', 'package-lock.json']) {
     hash.update(`${path}\0`).update(
       createHash('sha256')
         .update(await readFile(join(ROOT, path)))

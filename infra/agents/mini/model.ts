@@ -1,7 +1,9 @@
 /** One turn: the chat completions API through the relay. */
-import { request } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
+
+// Not imported, because that would load undici; see the relay's proxy.
+const { request } = process.getBuiltinModule('node:http');
 
 export interface ToolCall {
   readonly id: string;
