@@ -10,6 +10,7 @@ import { createEvaluation } from '../../activities/host/evaluate.ts';
 import type { Host } from '../../activities/host/host.ts';
 import { createPlaces } from '../../activities/host/places.ts';
 import { createCleanUp, createPlacement, createProvisioning } from '../../activities/host/sandbox.ts';
+import type { PlacementActivities } from '../../activities/interfaces.ts';
 import { createAgents } from '../../infra/agents/index.ts';
 import { createRuntime, runtimeTarget } from '../../infra/agents/runtime.ts';
 import type { SandboxKind, SandboxProvider } from '../../infra/sandbox/sandbox.ts';
@@ -42,6 +43,10 @@ export interface TestWorkersOptions {
   readonly capacity?: number;
   /** Activities in place of, or beside, the real ones of the control worker. */
   readonly control?: object;
+  /** In place of the real placement, which it is given. */
+  readonly placement?: (real: PlacementActivities) => PlacementActivities;
+  /** Default: the workflows as they are. */
+  readonly workflowBundle?: WorkerOptions['workflowBundle'];
 }
 
 Runtime.install({ logger: { log() {}, trace() {}, debug() {}, info() {}, warn() {}, error() {} } });
@@ -63,7 +68,8 @@ export async function startTestWorkers(options: TestWorkersOptions): Promise<Tes
     ...options.control,
   };
   const stages = { ...createProvisioning(host), ...createAgentActivities(host) };
-  const workflowBundle = await locateWorkflowBundle(process.env);
+  const workflowBundle = options.workflowBundle ?? (await locateWorkflowBundle(process.env));
+  const { placement = (real) => real } = options;
   const queues: WorkerOptions[] = [
     {
       taskQueue: controlQueue,
@@ -71,7 +77,7 @@ export async function startTestWorkers(options: TestWorkersOptions): Promise<Tes
       activities: control,
       workflowFailureErrorTypes: { '*': ['Error'] },
     } as never,
-    { taskQueue: placementQueue, activities: createPlacement(host), tuner: placementTuner(host.places) },
+    { taskQueue: placementQueue, activities: placement(createPlacement(host)), tuner: placementTuner(host.places) },
     { taskQueue: hostQueue(host.name), activities: stages },
     { taskQueue: evaluationQueue, activities: createEvaluation(host), maxConcurrentActivityTaskExecutions: 2 },
     { taskQueue: cleanUpQueue(host.name), activities: createCleanUp(host) },

@@ -3,14 +3,19 @@ import { loadModel, type Model } from '../../infra/gateway/rendering/model.ts';
 import { findStep } from '../../infra/report/run-records.ts';
 import { openJournal } from '../../infra/trainer/journal.ts';
 import type { StackClient } from '../../workers/cli/stack-client.ts';
-import type { BatchSegment } from '../../workflows/contracts/batch.ts';
+import type { Batch, BatchSegment } from '../../workflows/contracts/batch.ts';
 import type { RunStatus, StepResult } from '../../workflows/contracts/run.ts';
+import { publishedDigest } from './published-weights.ts';
 
 const atMost = { firstReward: 0.6, behaviourGap: 1e-3, logprobGap: 1e-4 } as const;
 const atLeast = { lastReward: 0.9 } as const;
 
-/** What is wrong with a finished run; empty: nothing. */
-export async function checkRun(stack: StackClient, { runKey, steps }: RunStatus): Promise<readonly string[]> {
+/** What is wrong with a finished run; empty: nothing. `checkpoints`: where the trainer's and the engine's weights lie. */
+export async function checkRun(
+  stack: StackClient,
+  { runKey, steps }: RunStatus,
+  checkpoints: string,
+): Promise<readonly string[]> {
   const problems: string[] = [];
   const expect = (holds: boolean, problem: string): void => void (holds || problems.push(problem));
   const model = await loadModel(stack.config.modelDir);
@@ -28,6 +33,7 @@ export async function checkRun(stack: StackClient, { runKey, steps }: RunStatus)
   expect(first <= atMost.firstReward, `expected a first mean reward of at most ${atMost.firstReward}, got ${first}`);
   expect(best >= atLeast.lastReward, `expected a last mean reward of at least ${atLeast.lastReward}, got ${best}`);
   for (const problem of await checkUpdates(stack, runKey, results)) problems.push(problem);
+  for (const problem of await checkWeights(stack, checkpoints, runKey, results)) problems.push(problem);
   return problems;
 }
 
@@ -92,4 +98,31 @@ async function checkUpdates(
   if (new Set(updates.map(({ data }) => data)).size !== updates.length)
     problems.push('expected each update on other data');
   return problems;
+}
+
+/** Each step's version is on the engine, and it differs from the one before it if the step had anything to learn from. */
+async function checkWeights(
+  stack: StackClient,
+  checkpoints: string,
+  runKey: string,
+  results: readonly StepResult[],
+): Promise<readonly string[]> {
+  const problems: string[] = [];
+  let before = await publishedDigest(checkpoints, runKey, 0);
+  if (before === null) problems.push('expected version 0 on the engine, got none');
+  for (const { step, batch: ref } of results) {
+    const digest = await publishedDigest(checkpoints, runKey, step);
+    if (digest === null) problems.push(`step ${step}: expected its version on the engine, got none`);
+    const learnt = ref !== null && hasSpread(asBatch(await stack.store.getJson(ref.digest)));
+    if (learnt && digest === before) problems.push(`step ${step}: expected other weights than before, got the same`);
+    before = digest;
+  }
+  return problems;
+}
+
+/** A group whose rewards are equal has no advantages, and without a KL term nothing moves the weights. */
+function hasSpread({ rollouts }: Batch): boolean {
+  const rewards = new Map<number, Set<number>>();
+  for (const { group, reward } of rollouts) rewards.set(group, (rewards.get(group) ?? new Set()).add(reward));
+  return [...rewards.values()].some(({ size }) => size > 1);
 }

@@ -6,6 +6,7 @@
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
+import { parseArgs } from 'node:util';
 import { readConfigWith } from '../../infra/config.ts';
 import { renderReport } from '../../infra/report/report.ts';
 import { summarise } from '../../infra/report/summary.ts';
@@ -19,6 +20,22 @@ import { followRun } from '../../workers/cli/train/follow-run.ts';
 import type { RunRequest } from '../../workflows/contracts/run.ts';
 import { checkRun } from './check-run.ts';
 import { openReferenceStack, type ReferenceStack } from './stack.ts';
+
+const usage = `npm run demo:reference [-- DIR]
+
+Trains the tiny Qwen3 of the reference stack through temper: a real vLLM as engine, a real SkyRL as trainer, mini in
+sandboxes, verdicts as rewards. Sets the stack up where that is not done yet, starts it, and stops what it started.
+DIR (default: temper-demo-reference) gets report.html and summary.json. Takes about half an hour on two cores.`;
+const { values, positionals } = parseArgs({
+  options: { help: { type: 'boolean', short: 'h' } },
+  allowPositionals: true,
+});
+if (values.help) {
+  print(usage);
+  process.exit(0);
+}
+const [directory = 'temper-demo-reference', ...others] = positionals;
+if (others.length > 0) throw new Error(`expected one directory at most, got ${positionals.join(' ')}`);
 
 const run = 'reference';
 
@@ -48,7 +65,7 @@ const request: RunRequest = {
 
 const interrupt = onInterrupt('cancelling the run; waiting until it has cleaned up');
 const home = await mkdtemp(join(tmpdir(), 'temper-reference-'));
-const out = resolve(process.argv[2] ?? 'temper-demo-reference');
+const out = resolve(directory);
 let stack: ReferenceStack | null = null;
 let session: StackSession | null = null;
 try {
@@ -61,7 +78,7 @@ try {
     await endRun(handle);
     throw error;
   });
-  const problems = await checkRun(session, status);
+  const problems = await checkRun(session, status, stack.checkpoints);
   const data = await gatherReport(session, run, null);
   const wallSeconds = (performance.now() - startedAt) / 1000;
   await mkdir(out, { recursive: true });

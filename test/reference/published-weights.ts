@@ -1,0 +1,14 @@
+import { createHash } from 'node:crypto';
+import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { policyName } from '../../workflows/contracts/ids.ts';
+
+/** Digest of the adapter that the engine was given as this version of a run's policy; null where none lies in `checkpoints`. */
+export async function publishedDigest(checkpoints: string, runKey: string, version: number): Promise<string | null> {
+  const directory = join(checkpoints, 'unpacked');
+  const ending = `-${policyName(runKey, version)}`;
+  const name = (await readdir(directory)).find((one) => one.endsWith(ending));
+  if (name === undefined) return null;
+  const bytes = await readFile(join(directory, name, 'adapter_model.safetensors'));
+  return createHash('sha256').update(bytes).digest('hex');
+}
