@@ -5,7 +5,7 @@ import type { AssistantMessage, Conversation, Message } from '../gateway/convers
 import type { Model } from '../gateway/rendering/model.ts';
 import { renderFull, renderSuffix, renderText } from '../gateway/rendering/render.ts';
 import { parseSetAddress } from './addresses.ts';
-import { type Bug, bugAt, operators, sourceOf } from './bug.ts';
+import { type Bug, bugAt, type Operator, operators, sourceOf } from './bug.ts';
 import { instructionOf } from './generate.ts';
 import { createRandom } from './random.ts';
 
@@ -25,7 +25,7 @@ export interface DemonstrationOptions {
   /** A generated set; others have no demonstrations. */
   readonly tasks: string;
   readonly seed: number;
-  /** Share of them that make the right choice; the others choose at random among all operators but the one in the file. */
+  /** Share of them that make the right choice; the others make one of the mistakes that go with the task's word. */
   readonly rightShare: number;
 }
 
@@ -53,8 +53,7 @@ export function createDemonstrations(options: DemonstrationOptions): (index: num
   return (index) => {
     const bug = bugAt(set.split, set.seed, set.count === null ? firstNumber + index : index % set.count);
     const random = createRandom(`demonstration/${seed}/${index}`);
-    const others = operators.filter((operator) => operator !== bug.wrong);
-    const chosen = random.unit() < rightShare ? bug.goal : random.pick(others);
+    const chosen = random.unit() < rightShare ? bug.goal : random.pick(mistakesFor(bug));
     const rendered = renderConversation(model, solve(bug, chosen.symbol));
     const choice = index < earlyOf(set.count) ? emphasis.earlyChoice : emphasis.choice;
     return {
@@ -63,6 +62,16 @@ export function createDemonstrations(options: DemonstrationOptions): (index: num
       right: chosen === bug.goal,
     };
   };
+}
+
+/**
+ * Mistakes go with the word, as habits do: two operators for each. Were they any, a small policy would hardly learn to look
+ * at the word before it makes its choice, and reinforcement would have to teach it that as well.
+ */
+function mistakesFor({ goal, wrong }: Bug): readonly Operator[] {
+  const at = operators.indexOf(goal);
+  const habits = [1, 2].flatMap((distance) => operators[(at + distance) % operators.length] ?? []);
+  return habits.filter((operator) => operator !== wrong);
 }
 
 function emphasise(
