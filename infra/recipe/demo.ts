@@ -2,8 +2,9 @@ import type { RunRequest } from '../../workflows/contracts/run.ts';
 
 /**
  * The run of `npm run demo`; search.ts repeats it for other seeds and settings with in-process rewards. What proved to matter:
- * a warm-up whose rate falls at its end (edits are then valid nearly always), and updates that are small at first and
- * where gradients are small, or else Adam breaks valid edits. Seeds differ: a weak warm-up may leave one below 0.9.
+ * a warm-up whose mistakes go with the task's word and whose rate falls at its end (edits are then valid nearly always);
+ * updates that are small at first and where gradients are small, or else Adam breaks valid edits; many small groups, so
+ * that each update sees every word.
  */
 export const demoRun = (seed: number): RunRequest => ({
   tasks: `generated:train/${seed}`,
