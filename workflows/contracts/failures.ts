@@ -37,7 +37,6 @@ export const failureKinds = {
   AgentUnknown: { outcome: 'infra', retryable: false },
   /** No host worker took the stage in time. */
   HostLost: { outcome: 'infra', retryable: false },
-  HostFull: { outcome: 'infra', retryable: true },
   /** The disk of the host or of the store is full. */
   DiskFull: { outcome: 'infra', retryable: true },
   StoreUnavailable: { outcome: 'infra', retryable: true },

@@ -1,0 +1,53 @@
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { describe, it } from 'node:test';
+import { loadModel } from '../../../infra/gateway/rendering/model.ts';
+import { operators } from '../../../infra/tasks/bug.ts';
+import { createDemonstrations, type Demonstration } from '../../../infra/tasks/demonstrations.ts';
+
+const model = await loadModel(join(import.meta.dirname, '../../../infra/policy/temper-tiny'));
+const some = 240;
+
+describe('demonstrations', () => {
+  const demonstrate = createDemonstrations({ model, tasks: 'generated:train/7', seed: 7, rightShare: 0.25 });
+  const all = Array.from({ length: some }, (_, index) => demonstrate(index));
+
+  it('are the same for the same seed', () => {
+    const again = createDemonstrations({ model, tasks: 'generated:train/7', seed: 7, rightShare: 0.25 });
+    assert.deepEqual(again(3), all[3]);
+  });
+
+  it('count only tokens of the policy', () => {
+    for (const { tokens, mask, emphasis } of all) {
+      assert.deepEqual([mask.length, emphasis.length], [tokens.length, tokens.length]);
+      assert.ok(mask.every((one, at) => (emphasis[at] ?? 0) > 0 === (one === 1)));
+    }
+  });
+
+  it('are right in the share that was asked for', () => {
+    const right = all.filter((one) => one.right).length / some;
+    assert.ok(Math.abs(right - 0.25) < 0.1, `expected about a quarter, got ${right}`);
+    for (const one of all) assert.equal(partsOf(one).chosen === partsOf(one).asked, one.right);
+  });
+
+  it('make mistakes that go with the word: two for each, never the operator that is there', () => {
+    const mistakes = new Map<string, Set<string>>();
+    for (const one of all.filter(({ right }) => !right)) {
+      const { asked, there, chosen } = partsOf(one);
+      assert.notEqual(chosen, there);
+      mistakes.set(asked, (mistakes.get(asked) ?? new Set()).add(chosen));
+    }
+    assert.equal(mistakes.size, operators.length);
+    for (const [asked, made] of mistakes) assert.equal(made.size, 2, `${asked}: ${[...made]}`);
+  });
+});
+
+/** Symbols: what the task asks for, what is in the file, what the demonstration puts there. */
+function partsOf({ tokens }: Demonstration) {
+  const text = model.tokens.decode([...tokens]);
+  const word = /must return the (\w+)/.exec(text)?.[1];
+  const edit = /"old": " (\S+)=", "new": " (\S+)="/.exec(text);
+  const asked = operators.find((operator) => operator.word === word)?.symbol;
+  assert.ok(asked !== undefined && edit?.[1] !== undefined && edit[2] !== undefined, `expected an edit in ${text}`);
+  return { asked, there: edit[1], chosen: edit[2] };
+}
