@@ -32,13 +32,21 @@ export interface DemonstrationOptions {
 /** Of a set without end, demonstrations are at numbers that no training task has; of one with an end, on its own tasks. */
 const firstNumber = 1_000_000_000;
 
+interface Emphasis {
+  readonly copied: number;
+  readonly choice: number;
+}
+
 /**
- * Syntax is learned by the way; copying from file and instruction is what takes a small policy long. Choices count little
- * until it can copy: while it can't tell an edit's two texts apart, they would only unlearn that.
+ * Syntax, which counts 1, is learned by the way; copying from file and instruction is what takes a small policy long. Choices
+ * count little until it can copy: while it can't tell an edit's two texts apart, they would only unlearn that. The few
+ * tasks of a set with an end are learnt by heart, every token alike.
  */
-const emphasis = { syntax: 1, copied: 15, earlyChoice: 1, choice: 10 } as const;
-/** Few tasks are learnt by heart, and nothing is copied. */
-const earlyOf = (tasks: number | null): number => (tasks === null ? 1600 : 0);
+const earlyExamples = 1600;
+function emphasisAt(tasks: number | null, index: number): Emphasis {
+  if (tasks !== null) return { copied: 1, choice: 1 };
+  return { copied: 15, choice: index < earlyExamples ? 1 : 10 };
+}
 
 /** Each index gives a valid edit of another task. Throws TemperFailure InvalidInput when the set has none. */
 export function createDemonstrations(options: DemonstrationOptions): (index: number) => Demonstration {
@@ -55,10 +63,9 @@ export function createDemonstrations(options: DemonstrationOptions): (index: num
     const random = createRandom(`demonstration/${seed}/${index}`);
     const chosen = random.unit() < rightShare ? bug.goal : random.pick(mistakesFor(bug));
     const rendered = renderConversation(model, solve(bug, chosen.symbol));
-    const choice = index < earlyOf(set.count) ? emphasis.earlyChoice : emphasis.choice;
     return {
       ...rendered,
-      emphasis: emphasise(model, bug, chosen.symbol, rendered, choice),
+      emphasis: emphasise(model, bug, chosen.symbol, rendered, emphasisAt(set.count, index)),
       right: chosen === bug.goal,
     };
   };
@@ -79,15 +86,15 @@ function emphasise(
   { file, wrong }: Bug,
   symbol: string,
   { tokens, mask }: Pick<Demonstration, 'tokens' | 'mask'>,
-  ofChoice: number,
+  emphasis: Emphasis,
 ): readonly number[] {
   const idsOf = (words: readonly string[]) => new Set(words.flatMap((word) => table.encode(word)));
   const copied = idsOf([file, ` ${file}`, ` ${wrong.symbol}=`]);
   const chosen = idsOf([` ${symbol}=`]);
   return tokens.map((token, at) => {
     if (mask[at] === 0) return 0;
-    if (chosen.has(token)) return ofChoice;
-    return copied.has(token) ? emphasis.copied : emphasis.syntax;
+    if (chosen.has(token)) return emphasis.choice;
+    return copied.has(token) ? emphasis.copied : 1;
   });
 }
 

@@ -48,7 +48,7 @@ const request: RunRequest = {
   tasks: 'generated:train/1?count=1',
   seed: 1,
   steps: 15,
-  groupsPerStep: 4,
+  groupsPerStep: 2,
   rolloutsPerGroup: 8,
   // Strictly on-policy: what the trainer recomputes must be what the engine sampled.
   maxStaleness: 0,
@@ -60,7 +60,7 @@ const request: RunRequest = {
     sampling: { temperature: 1, maxTokensPerTurn: 64 },
   },
   training: { loss: 'importance_sampling', aggregation: 'token-mean', learningRate: 1e-3, loraRank: 16, klCoef: 0 },
-  warmUp: { steps: 80, examplesPerStep: 8, learningRate: 5e-3, learningRateFall: 30, rightShare: 0.4 },
+  warmUp: { steps: 90, examplesPerStep: 4, learningRate: 5e-3, learningRateFall: 30, rightShare: 0.4 },
 };
 
 const interrupt = onInterrupt('cancelling the run; waiting until it has cleaned up');
