@@ -32,6 +32,9 @@ export interface DemonstrationOptions {
 /** Of a set without end, demonstrations are at numbers that no training task has; of one with an end, on its own tasks. */
 const firstNumber = 1_000_000_000;
 
+/** Until then a policy learns to copy. */
+const earlyExamples = 1600;
+
 interface Emphasis {
   readonly copied: number;
   readonly choice: number;
@@ -42,7 +45,6 @@ interface Emphasis {
  * count little until it can copy: while it can't tell an edit's two texts apart, they would only unlearn that. The few
  * tasks of a set with an end are learnt by heart, every token alike.
  */
-const earlyExamples = 1600;
 function emphasisAt(tasks: number | null, index: number): Emphasis {
   if (tasks !== null) return { copied: 1, choice: 1 };
   return { copied: 15, choice: index < earlyExamples ? 1 : 10 };

@@ -42,7 +42,7 @@ const run = 'reference';
 /**
  * One task: the model has random weights under its adapter, and can learn no more than to recite. (Taught four tasks in as
  * many steps, it chose the same operator for all.) Taught is the whole conversation with mini, the operator right four
- * times in ten and otherwise left to chance.
+ * times in ten and otherwise the mistake that goes with the word.
  */
 const request: RunRequest = {
   tasks: 'generated:train/1?count=1',
