@@ -232,6 +232,8 @@ export interface TrainerActivities {
   update(input: UpdatePolicy): Promise<PolicyUpdate>;
   /** Publishes a version to every engine replica, and proves it. */
   syncWeights(input: SyncWeights): Promise<{ readonly replicas: number; readonly maxLogprobGap: number }>;
+  /** Publishes the version to the replicas that came back without it, and proves it; says which. */
+  restoreWeights(input: SyncWeights): Promise<{ readonly restored: readonly string[] }>;
 }
 
 export type { Stage };

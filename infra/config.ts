@@ -37,6 +37,8 @@ const environment = z.object({
   TEMPER_ENGINE_URLS: list,
   /** Requests that an engine replica works on at once; default: by what it tells of its KV cache. */
   TEMPER_ENGINE_CAPACITY: z.coerce.number().int().min(1).optional(),
+  /** Seconds that a turn outlasts an engine that is away; a restarted one needs to load its weights. */
+  TEMPER_ENGINE_HOLD: count(240),
   /** Name of the base model at the engine. */
   TEMPER_ENGINE_MODEL: z.string().default('policy'),
   TEMPER_PUBLISH: z.enum(['reload', 'lora']).default('reload'),
@@ -67,6 +69,7 @@ export interface Config {
     readonly kind: 'vllm' | 'sglang';
     readonly urls: readonly string[];
     readonly capacity: number | null;
+    readonly holdSec: number;
     readonly model: string;
   };
   readonly publish: 'reload' | 'lora';
@@ -136,6 +139,7 @@ export function readConfig(source: Environment = process.env): Config {
       kind: env.TEMPER_ENGINE,
       urls: env.TEMPER_ENGINE_URLS.length > 0 ? env.TEMPER_ENGINE_URLS : [policyUrl],
       capacity: env.TEMPER_ENGINE_CAPACITY ?? null,
+      holdSec: env.TEMPER_ENGINE_HOLD,
       model: env.TEMPER_ENGINE_MODEL,
     },
     publish: env.TEMPER_PUBLISH,
@@ -179,6 +183,7 @@ export function environmentOf(config: Config): Record<string, string | undefined
     TEMPER_ENGINE: config.engine.kind,
     TEMPER_ENGINE_URLS: config.engine.urls.join(','),
     TEMPER_ENGINE_CAPACITY: config.engine.capacity?.toString(),
+    TEMPER_ENGINE_HOLD: String(config.engine.holdSec),
     TEMPER_ENGINE_MODEL: config.engine.model,
     TEMPER_PUBLISH: config.publish,
     TEMPER_TRAINER_URL: config.trainer.url,

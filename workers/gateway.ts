@@ -22,6 +22,7 @@ export async function runGateway(config: Config, signal: AbortSignal): Promise<v
     engine,
     modelDir: config.modelDir,
     stackKey: key,
+    holdMs: config.engine.holdSec * 1000,
     log: (event) => (event.kind === 'turn' ? log.debug(event) : log.warn(event)),
   });
   log.info({ sockets: config.paths.gatewaySocketDir, engine: engine.url }, 'gateway started');

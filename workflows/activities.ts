@@ -22,6 +22,10 @@ export const control = proxyActivities<ControlActivities>({ taskQueue: controlQu
 export const batches = proxyActivities<ControlActivities>({ taskQueue: controlQueue, ...timeouts.batch });
 export const placement = proxyActivities<PlacementActivities>({ taskQueue: placementQueue, ...timeouts.place });
 export const trainer = proxyActivities<TrainerActivities>({ taskQueue: trainerQueue, ...timeouts.train });
+export const restoring = proxyActivities<Pick<TrainerActivities, 'restoreWeights'>>({
+  taskQueue: trainerQueue,
+  ...timeouts.restore,
+});
 
 export type Proxied<Activities> = ActivityInterfaceFor<Activities>;
 

@@ -74,6 +74,12 @@ export const timeouts = {
     heartbeatTimeout: '30s',
     retry: retry(200, '1s', '30s'),
   },
+  /** Comes again while the run stands still, and every step publishes anyway: it must not keep a step waiting. */
+  restore: {
+    startToCloseTimeout: '30m',
+    heartbeatTimeout: '30s',
+    retry: retry(3, '1s', '30s'),
+  },
 } as const satisfies Record<string, ActivityOptions>;
 
 /** Grace on top of an agent's or an evaluation's own limit, in which the activity itself reports that it was reached. */

@@ -91,12 +91,13 @@ async function trainUntilDone(input: RunInput, ledger: Ledger, stepper: Stepper,
   }
 }
 
-/** Waits until something can be done; asks the server about silent groups every minute. */
+/** Waits until something can be done; after a minute without, asks the server about silent groups and sees to the engines. */
 async function change(input: RunInput, ledger: Ledger, stepper: Stepper, view: View): Promise<void> {
   const before = signature(ledger, stepper);
   const due = ledger.missing > 0;
   const changed = due || (await condition(() => signature(ledger, stepper) !== before, reconcileEvery));
   if (!changed || ledger.missing > 0) await reconcile(input, ledger, view.cancelling);
+  if (!changed && !stepper.running) stepper.restoreWeights();
 }
 
 const signature = (ledger: Ledger, { running }: Stepper): string =>

@@ -1,6 +1,7 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { unavailable } from './checks.ts';
-import type { Engine, EngineHealth } from './engine.ts';
-import { createPool, type Pool } from './replicas/pool.ts';
+import type { Engine, EngineHealth, GenerateEvent } from './engine.ts';
+import { createPool, type Place, type Pool } from './replicas/pool.ts';
 
 export interface ReplicasOptions {
   /** Requests that a replica works on at once; null: by what the engine tells of itself. */
@@ -8,6 +9,8 @@ export interface ReplicasOptions {
   readonly probeMs?: number;
   /** A slower answer to a probe counts as none. */
   readonly probeTimeoutMs?: number;
+  /** How often a request that waits for room says that it does. */
+  readonly signOfLifeMs?: number;
   /** A replica came into service, serves another version, or is out of service for a reason that is new. */
   readonly onEvent?: (event: ReplicaEvent) => void;
 }
@@ -30,10 +33,11 @@ export interface Replicas extends Engine {
  * A session stays on its replica while that is in service, serves the newest version, and has room; else it goes to the next
  * in an order of its own. A replica leaves service when a generation there fails as unavailable or when it misses probes, and
  * is back with the next good probe. A request fails as unavailable only when no replica is in service; one for which there is
- * no room waits.
+ * no room waits, with an event without tokens now and then: an engine that is full is not a silent one.
  */
 export function createReplicas(engines: readonly Engine[], options: ReplicasOptions): Replicas {
-  const { requestsAtOnce, probeMs = 2_000, probeTimeoutMs = 5_000, onEvent = () => {} } = options;
+  const { requestsAtOnce, probeMs = 2_000, probeTimeoutMs = 5_000, signOfLifeMs = 30_000 } = options;
+  const { onEvent = () => {} } = options;
   const pool = createPool(engines, {
     ...{ requestsAtOnce, probeMs, probeTimeoutMs },
     onChange: ({ url, inService, version, because }) =>
@@ -43,11 +47,16 @@ export function createReplicas(engines: readonly Engine[], options: ReplicasOpti
     url: pool.replicas.map(({ url }) => url).join(', '),
 
     async *generate(request, signal) {
-      const { replica, giveBack } = await pool.place(request, signal);
+      const placing = pool.place(request, signal);
       try {
+        yield* signsOfLife(placing, signOfLifeMs);
+        const { replica } = await placing;
         yield* replica.generate(request, signal);
       } finally {
-        giveBack();
+        void placing.then(
+          ({ giveBack }) => giveBack(),
+          () => {},
+        );
       }
     },
 
@@ -64,6 +73,19 @@ export function createReplicas(engines: readonly Engine[], options: ReplicasOpti
 
     close: () => pool.close(),
   };
+}
+
+async function* signsOfLife(placing: Promise<Place>, everyMs: number): AsyncGenerator<GenerateEvent> {
+  const placed = new AbortController();
+  placing.then(
+    () => placed.abort(),
+    () => placed.abort(),
+  );
+  for (;;) {
+    await sleep(everyMs, undefined, { signal: placed.signal, ref: false }).catch(() => {});
+    if (placed.signal.aborted) return;
+    yield { tokenIds: [], logprobs: [] };
+  }
 }
 
 function healthOf(pool: Pool): EngineHealth {

@@ -12,8 +12,6 @@ export const limits = {
   flags: 100,
   /** A stream that says nothing for longer looks dead to some clients. */
   keepAliveMs: 3_000,
-  /** How long a turn outlasts an engine that is away. */
-  holdMs: 60_000,
   retryFirstMs: 100,
   retryMaxMs: 2_000,
   /** A connected engine that samples nothing: a paused one may take minutes, a dead one is noticed at last. */

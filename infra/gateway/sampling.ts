@@ -41,11 +41,10 @@ export async function sampleTurn(request: SamplingRequest, signal: AbortSignal):
   const versions: VersionSpan[] = [];
   const patience = createPatience(request);
   for (let attempt = 0; ; attempt += 1) {
-    const startedAt = Date.now();
     const part = await samplePart(request, ids, attempt, signal);
     if (part.kind === 'lost') {
       request.onRewind(ids);
-      await patience.wait(part.failure, part.tokens, startedAt, signal);
+      await patience.wait(part.failure, part.tokens, part.heardAt, signal);
       continue;
     }
     for (const span of part.versions) versions.push(shift(span, ids.length));
@@ -53,7 +52,7 @@ export async function sampleTurn(request: SamplingRequest, signal: AbortSignal):
     for (const logprob of part.logprobs) logprobs.push(logprob);
     if (part.finishReason !== 'abort') return { ids, logprobs, versions, finishReason: part.finishReason };
     if (ids.length >= request.maxTokens) return { ids, logprobs, versions, finishReason: 'length' };
-    await patience.wait('it aborts every request', part.ids.length, startedAt, signal);
+    await patience.wait('it aborts every request', part.ids.length, part.heardAt, signal);
   }
 }
 
@@ -63,13 +62,13 @@ function createPatience({ engine, holdMs }: SamplingRequest) {
   let failures = 0;
   let delayMs: number = limits.retryFirstMs;
   return {
-    async wait(cause: unknown, tokens: number, startedAt: number, signal: AbortSignal): Promise<void> {
+    async wait(cause: unknown, tokens: number, heardAt: number, signal: AbortSignal): Promise<void> {
       if (tokens > 0) {
         awaySince = null;
         delayMs = limits.retryFirstMs;
         failures += 1;
       } else {
-        awaySince ??= startedAt;
+        awaySince ??= heardAt;
       }
       const awayMs = awaySince === null ? 0 : Date.now() - awaySince;
       if (awayMs >= holdMs || failures > limits.interruptions) throw engineAway(engine.url, awayMs, failures, cause);
@@ -79,9 +78,11 @@ function createPatience({ engine, holdMs }: SamplingRequest) {
   };
 }
 
-type Part =
+/** `heardAt`: when the engine last said something, or was asked. */
+type Part = { readonly heardAt: number } & (
   | ({ readonly kind: 'sampled' } & Sampled)
-  | { readonly kind: 'lost'; readonly failure: unknown; readonly tokens: number };
+  | { readonly kind: 'lost'; readonly failure: unknown; readonly tokens: number }
+);
 
 async function samplePart(
   request: SamplingRequest,
@@ -91,6 +92,7 @@ async function samplePart(
 ): Promise<Part> {
   const silence = new AbortController();
   const timer = setTimeout(() => silence.abort(), limits.engineSilenceMs);
+  let heardAt = Date.now();
   const ids: number[] = [];
   const logprobs: number[] = [];
   try {
@@ -98,15 +100,16 @@ async function samplePart(
     let last: GenerateEvent | null = null;
     for await (const event of request.engine.generate(generation, AbortSignal.any([signal, silence.signal]))) {
       timer.refresh();
+      heardAt = Date.now();
       last = event;
       for (const id of event.tokenIds) ids.push(id);
       for (const logprob of event.logprobs) logprobs.push(logprob);
       if (event.tokenIds.length > 0) request.onIds(event.tokenIds);
     }
-    return { kind: 'sampled', ...checked(request.engine, ids, logprobs, last) };
+    return { kind: 'sampled', heardAt, ...checked(request.engine, ids, logprobs, last) };
   } catch (error) {
     if (signal.aborted) throw signal.reason;
-    const lost = { kind: 'lost', tokens: ids.length } as const;
+    const lost = { kind: 'lost', heardAt, tokens: ids.length } as const;
     if (silence.signal.aborted) return { ...lost, failure: `no token in ${limits.engineSilenceMs} ms` };
     if (isAway(error)) return { ...lost, failure: error };
     throw error;

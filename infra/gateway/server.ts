@@ -25,7 +25,7 @@ export interface GatewayOptions {
   readonly stackKey: Uint8Array;
   readonly log: (event: GatewayEvent) => void;
   /** How long a turn outlasts an engine that is away. */
-  readonly holdMs?: number;
+  readonly holdMs: number;
 }
 
 /** What happens in a gateway, for logs and metrics. */
@@ -49,7 +49,7 @@ export interface Gateway {
 
 /** Starts both sides of a gateway. A turn is logged after it is durable and before the agent gets the end of its reply. */
 export async function startGateway(options: GatewayOptions): Promise<Gateway> {
-  const { engine, log, holdMs = limits.holdMs } = options;
+  const { engine, log, holdMs } = options;
   const model = await loadModel(options.modelDir);
   await mkdir(options.journalDir, { recursive: true, mode: 0o700 });
   const sessions = createSessions({

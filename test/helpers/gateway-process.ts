@@ -36,6 +36,7 @@ if (process.argv[1] === import.meta.filename) {
     delayMs: 10,
   });
   await startGateway({
+    holdMs: 60_000,
     ...settings,
     engine,
     store: createFileStore(settings.storeDir),

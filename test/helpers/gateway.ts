@@ -58,6 +58,7 @@ export async function startTestGateway(engine: Engine, changes: Partial<GatewayO
     journalDir: join(dir, 'journals'),
     store,
     modelDir: tiny.dir,
+    holdMs: 60_000,
     stackKey: randomBytes(32),
     ...changes,
   };

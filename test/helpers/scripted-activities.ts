@@ -41,6 +41,8 @@ export interface Script {
   provision?(workflowId: string): Promise<void>;
   /** Resolves when the agent of this rollout has ended. */
   agent?(workflowId: string): Promise<void>;
+  /** The engines are given this version again. */
+  restore?(version: number): Promise<void>;
   /** Version that the engine samples by; default: the one that was published last. */
   version?(): number;
 }
@@ -160,6 +162,10 @@ export async function startScriptedWorkers(server: TestServer, home: string, scr
       if (version === 0) published.length = 0;
       published.push(version);
       return { replicas: 1, maxLogprobGap: 0 };
+    },
+    restoreWeights: async ({ version }) => {
+      await script.restore?.(version);
+      return { restored: [] };
     },
   };
 

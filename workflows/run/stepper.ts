@@ -1,4 +1,5 @@
 import { CancellationScope, condition, executeChild, log, workflowInfo } from '@temporalio/workflow';
+import { restoring } from '../activities.ts';
 import { stepId } from '../contracts/ids.ts';
 import type { RunInput, StepPlan } from '../contracts/run.ts';
 import { searchAttributes } from '../contracts/search-attributes.ts';
@@ -7,10 +8,15 @@ import { stopStaleGroups } from './groups.ts';
 import type { Ledger } from './ledger.ts';
 import { rootMessage } from './root-message.ts';
 
-/** Does one step at a time beside the admission of groups. A step that fails pauses the run, and is done again as it was. */
+/**
+ * What the trainer does for a run, one thing at a time, beside the admission of groups. A step that fails pauses the run, and
+ * is done again as it was.
+ */
 export interface Stepper {
   readonly running: boolean;
   start(plan: StepPlan): void;
+  /** An engine that restarted serves its first weights, so that its rollouts wait: gives it those of the last step again. */
+  restoreWeights(): void;
   settled(): Promise<void>;
 }
 
@@ -41,6 +47,18 @@ export function createStepper(input: RunInput, ledger: Ledger): Stepper {
     return result !== null;
   }
 
+  async function restore(): Promise<void> {
+    const { firstExecutionRunId: runKey } = workflowInfo();
+    try {
+      await restoring.restoreWeights({ runKey, version: ledger.policyVersion, training: input.training });
+    } catch (error) {
+      // The next step publishes to every engine, and says what is wrong with one.
+      log.warn('engines are left as they are until the next step', { error: rootMessage(error) });
+    } finally {
+      running = false;
+    }
+  }
+
   return {
     get running() {
       return running;
@@ -48,6 +66,10 @@ export function createStepper(input: RunInput, ledger: Ledger): Stepper {
     start(plan) {
       running = true;
       void run(plan);
+    },
+    restoreWeights() {
+      running = true;
+      void restore();
     },
     settled: () => condition(() => !running),
   };

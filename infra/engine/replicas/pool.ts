@@ -90,6 +90,8 @@ class WatchedPool implements Pool {
     const place = this.#queue.length === 0 ? this.#placeFor(request) : null;
     if (place !== null) return place;
     const found = this.#queue.wait(request, signal);
+    // Who gave up may have kept a smaller one from a place.
+    found.catch(() => this.#serveQueue());
     // Somebody may be back already: whoever asks does not wait for the next probe.
     if (this.serving().length === 0) void this.probeAll();
     return found;

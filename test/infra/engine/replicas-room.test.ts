@@ -115,6 +115,42 @@ describe('requests beyond the room of all replicas', () => {
     );
   });
 
+  test('say that they wait, so that nobody takes the engine for a dead one', async (t) => {
+    const engine = createScriptedReplica('a', hanging);
+    const replicas = createReplicas([engine], { requestsAtOnce: 1, probeMs: 3_600_000, signOfLifeMs: 5 });
+    t.after(() => replicas.close());
+    const gone = new AbortController();
+    t.after(() => gone.abort(new Error('left')));
+    void collect(replicas.generate(request('first'), gone.signal)).catch(() => {});
+    await until(() => engine.requests.length === 1);
+    for await (const event of replicas.generate(request('second'), gone.signal)) {
+      assert.deepEqual(event, { tokenIds: [], logprobs: [] });
+      break;
+    }
+    assert.equal(engine.requests.length, 1);
+  });
+
+  test('who leaves the front lets the next one in', async (t) => {
+    const engine = createScriptedReplica('a', hanging);
+    engine.capacity = { requests: null, kvTokens: 100 };
+    const replicas = over(t, [engine], null);
+    await replicas.health();
+    const start = (id: string, tokens: number) => {
+      const gone = new AbortController();
+      const sized = { requestId: id, tokenIds: Array.from({ length: tokens }, () => 1), maxTokens: 1 };
+      void collect(replicas.generate(request(id, sized), gone.signal)).catch(() => {});
+      t.after(() => gone.abort(new Error('left')));
+      return gone;
+    };
+    start('first', 60);
+    const large = start('large', 80);
+    start('small', 10);
+    await until(() => engine.requests.length === 1);
+    large.abort(new Error('left'));
+    await until(() => engine.requests.length === 2);
+    assert.equal(engine.requests[1]?.requestId, 'small');
+  });
+
   test('do not overtake a large one', async (t) => {
     const engine = createScriptedReplica('a', hanging);
     engine.capacity = { requests: null, kvTokens: 100 };

@@ -1,0 +1,47 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { enginesWithout } from '../../activities/trainer/engines-without.ts';
+import type { Engine } from '../../infra/engine/engine.ts';
+import { createVllmEngine } from '../../infra/engine/vllm.ts';
+import type { Trainer } from '../../infra/trainer/trainer.ts';
+import { startTestPolicy } from '../infra/policy/server/policy-server.ts';
+
+const never = new AbortController().signal;
+
+describe('the engines that a version must be given again', () => {
+  let served: Awaited<ReturnType<typeof startTestPolicy>>;
+  let empty: Awaited<ReturnType<typeof startTestPolicy>>;
+  let trainer: Trainer;
+  const urlsWithout = async (version: number, engines: readonly Engine[]) =>
+    (await enginesWithout(version, engines, never)).map(({ url }) => url);
+
+  before(async () => {
+    served = await startTestPolicy();
+    empty = await startTestPolicy();
+    trainer = served.trainer();
+    const modelId = await trainer.createModel({ loraRank: 1, seed: 0 });
+    const path = await trainer.saveForSampler(modelId, 'v3', 1);
+    await served.engine().publish({ version: 3, name: 'v3', path, method: 'reload' });
+  });
+  after(async () => {
+    trainer?.close();
+    await served?.close();
+    await empty?.close();
+  });
+
+  test('are those that hold their first weights, or another version', async () => {
+    const engines = [served.engine(), empty.engine()];
+    assert.deepEqual(await urlsWithout(3, engines), [empty.url]);
+    assert.deepEqual(await urlsWithout(4, engines), [served.url, empty.url]);
+  });
+
+  test('are not one that came back with what was published', async () => {
+    await served.restart();
+    assert.deepEqual(await urlsWithout(3, [served.engine()]), []);
+  });
+
+  test('are not one that is away: nothing could be published to it', async () => {
+    const gone = createVllmEngine({ url: 'http://127.0.0.1:9', model: 'policy', method: 'reload' });
+    assert.deepEqual(await urlsWithout(3, [gone, empty.engine()]), [empty.url]);
+  });
+});

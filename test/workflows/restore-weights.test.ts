@@ -1,0 +1,35 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { it } from 'node:test';
+import { controlQueue } from '../../workflows/contracts/ids.ts';
+import type { RunStatus } from '../../workflows/contracts/run.ts';
+import { startScriptedWorkers } from '../helpers/scripted-activities.ts';
+import { startTestServer } from '../helpers/temporal.ts';
+
+/** Takes the minute after which a run that stands still sees to its engines. */
+it('a run whose rollouts wait for an engine without weights gives it those of the last step', async (context) => {
+  const home = await mkdtemp(join(tmpdir(), 'temper-restore-'));
+  context.after(() => rm(home, { recursive: true, force: true }));
+  const server = await startTestServer();
+  context.after(() => server.close());
+
+  const restored = Promise.withResolvers<number>();
+  const workers = await startScriptedWorkers(server, home, {
+    reward: (id) => (id.endsWith('rollout-0') ? 0 : 1),
+    // The second step's rollouts get no token before the engine has its weights back.
+    agent: async () => {
+      if (workers.published.at(-1) === 1) await restored.promise;
+    },
+    restore: async (version) => restored.resolve(version),
+  });
+  context.after(() => workers.close());
+
+  const request = { tasks: 'generated:train/1', steps: 2, groupsPerStep: 1, rolloutsPerGroup: 2, maxStaleness: 0 };
+  const run = { taskQueue: controlQueue, workflowId: 'restoring', args: [request] };
+  const status: RunStatus = await server.client.workflow.execute('trainingRun', run);
+  assert.equal(await restored.promise, 1);
+  assert.equal(status.step, 2);
+  assert.equal(status.groups.trained, 2);
+});
