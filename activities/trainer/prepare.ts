@@ -64,11 +64,15 @@ async function warmUp(
 ): Promise<void> {
   const { tasks, agent, seed } = input;
   const { examplesPerStep: count, rightShare } = settings;
+  const examplesOf = (step: number) => demonstrations({ tasks, agent, seed, step, count, rightShare });
+  let data = await examplesOf(journal.state.warmUpSteps);
   for (let step = journal.state.warmUpSteps; step < settings.steps; step += 1) {
-    const data = await demonstrations({ tasks, agent, seed, step, count, rightShare });
     // Ids follow from the step alone, so an attempt after a crash repeats the step that was under way, and no other.
     const sequence = 2 * step + 1;
-    const result = await trainer.forwardBackward({ modelId, sequence, data, loss: 'cross_entropy' }, signal);
+    const forward = trainer.forwardBackward({ modelId, sequence, data, loss: 'cross_entropy' }, signal);
+    // The next examples are rendered while the trainer works on these.
+    const [result, next] = await Promise.all([forward, examplesOf(step + 1)]);
+    data = next;
     const learningRate = learningRateAt(settings, step + 1, settings.steps);
     await trainer.optimStep({ modelId, sequence: sequence + 1, learningRate, ...warmUpOptimizer }, signal);
     await journal.write({
