@@ -19,6 +19,10 @@ import {
 
 /** The activities as workflows call them: on which queue, with which limits. */
 export const control = proxyActivities<ControlActivities>({ taskQueue: controlQueue, ...timeouts.light });
+export const sealing = proxyActivities<Pick<ControlActivities, 'sealTrace'>>({
+  taskQueue: controlQueue,
+  ...timeouts.seal,
+});
 export const batches = proxyActivities<ControlActivities>({ taskQueue: controlQueue, ...timeouts.batch });
 export const placement = proxyActivities<PlacementActivities>({ taskQueue: placementQueue, ...timeouts.place });
 export const trainer = proxyActivities<TrainerActivities>({ taskQueue: trainerQueue, ...timeouts.train });

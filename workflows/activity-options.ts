@@ -23,6 +23,11 @@ export const timeouts = {
     startToCloseTimeout: '30s',
     retry: retry(20, '200ms', '30s'),
   },
+  /** The agent's work is in the gateway's journal, and waits there for as long as a gateway is away: some eight hours. */
+  seal: {
+    startToCloseTimeout: '2m',
+    retry: retry(1000, '200ms', '30s'),
+  },
   /** Reads and writes whole batches: seconds for thousands of traces. */
   batch: {
     startToCloseTimeout: '10m',
@@ -34,12 +39,15 @@ export const timeouts = {
     startToCloseTimeout: '30s',
     retry: retry(1000, '200ms', '5s'),
   },
-  /** On one host's queue; longer in the queue than a worker's restart takes, then the rollout inspects the host. */
+  /**
+   * On one host's queue; longer in the queue than a worker's restart takes, then the rollout inspects the host. Tried for
+   * two minutes: a container engine that is restarted must not cost an agent's work.
+   */
   host: {
     scheduleToStartTimeout: '5m',
     startToCloseTimeout: '5m',
     heartbeatTimeout: '15s',
-    retry: retry(6, '200ms', '5s'),
+    retry: retry(12, '200ms', '30s'),
     cancellationType: 'WAIT_CANCELLATION_COMPLETED',
   },
   /** Pure observation: any number of attempts is safe; its own limit is the agent's, given per rollout. */
@@ -62,10 +70,10 @@ export const timeouts = {
     startToCloseTimeout: '1m',
     retry: retry(3, '1s', '5s'),
   },
-  /** A fresh sandbox anywhere; its own limit is the evaluation's, given per rollout. */
+  /** A fresh sandbox anywhere; its own limit is the evaluation's, given per rollout. Tried for minutes: the agent's work is done. */
   evaluate: {
     heartbeatTimeout: '15s',
-    retry: retry(6, '200ms', '30s'),
+    retry: retry(20, '200ms', '30s'),
     cancellationType: 'WAIT_CANCELLATION_COMPLETED',
   },
   /** Exactly-once by its own journal, so attempts are safe; a trainer may need long to come back or to replay. */

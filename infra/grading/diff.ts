@@ -4,7 +4,8 @@ import type { Sandbox } from '../sandbox/sandbox.ts';
 import type { Store } from '../store/store.ts';
 import { withoutEscapingLinks } from './patch-links.ts';
 
-const timeoutMs = 300_000;
+/** Twice this fits into the stage. What takes longer was made to: the base commit is checked out and indexed. */
+const timeoutMs = 120_000;
 /** A patch above this is kept as none: no reviewable change is that large, and the evaluation counts it as failed. */
 const maxPatchBytes = 16 * 1024 * 1024;
 
@@ -25,7 +26,7 @@ exec git diff --cached --binary --no-color --no-ext-diff --no-textconv --no-rena
 
 /** Call only after every process of the agent has been ended. Git runs inside the sandbox, never on the host. */
 export async function takeDiff(
-  sandbox: Sandbox,
+  sandbox: Pick<Sandbox, 'exec'>,
   store: Store,
   workdir: string,
   baseCommit: string,
@@ -51,8 +52,10 @@ export async function takeDiff(
   }
   // What nobody can read is no change that could be judged; only the agent can have brought that about.
   if (result.exitCode === unreadable) return emptyDiff(store, baseCommit);
-  if (result.truncated) return { patch: await putPatch(store, ''), baseCommit, files: 0, dropped: 0, tooLarge: true };
-  if (result.exitCode !== 0 || result.timedOut) {
+  if (result.truncated || result.timedOut) {
+    return { patch: await putPatch(store, ''), baseCommit, files: 0, dropped: 0, tooLarge: true };
+  }
+  if (result.exitCode !== 0) {
     const said = result.stderr.toString('utf8').trim().slice(-300);
     throw new TemperFailure(
       'SandboxLost',

@@ -37,6 +37,8 @@ export const failureKinds = {
   AgentUnknown: { outcome: 'infra', retryable: false },
   /** No host worker took the stage in time. */
   HostLost: { outcome: 'infra', retryable: false },
+  /** The worker of a stage that belongs to no host stopped answering, try after try. */
+  WorkerLost: { outcome: 'infra', retryable: false },
   /** The disk of the host or of the store is full. */
   DiskFull: { outcome: 'infra', retryable: true },
   StoreUnavailable: { outcome: 'infra', retryable: true },

@@ -49,7 +49,8 @@ export const runInput = z.strictObject({
   tasks: text('a task set, for example generated:train/1').default('generated:train/1'),
   steps: integer(1, 1_000_000, 'steps').default(20),
   groupsPerStep: integer(1, 256, 'groups').default(8),
-  rolloutsPerGroup: integer(1, 32, 'rollouts').default(8),
+  // Rewards of a group are compared with each other.
+  rolloutsPerGroup: integer(2, 32, 'rollouts').default(8),
   /** A group is stale when it trails by more steps than this. 0: strictly on-policy. */
   maxStaleness: integer(0, 64, 'steps').default(1),
   onStale: oneOf(['cancel', 'withhold', 'keep']).default('cancel'),

@@ -1,6 +1,6 @@
 import { CancellationScope, log } from '@temporalio/workflow';
 import type { AgentEnd, Provisioned } from '../../activities/interfaces.ts';
-import { agentOn, cleanUpOn, control, evaluation, onHost, placement } from '../activities.ts';
+import { agentOn, cleanUpOn, control, evaluation, onHost, placement, sealing } from '../activities.ts';
 import type { Diff } from '../contracts/diff.ts';
 import type { Attempt } from '../contracts/ids.ts';
 import type { RolloutInput, Stage } from '../contracts/rollout.ts';
@@ -52,7 +52,7 @@ export async function produce(
     const diff = await onPlace(host, 'captureDiff', progress, () =>
       onHost(host).captureDiff({ attempt, kind, task, baseCommit }),
     );
-    const seal = () => progress.stage('sealTrace', () => control.sealTrace({ attempt }));
+    const seal = () => progress.stage('sealTrace', () => sealing.sealTrace({ attempt }));
     const [trace] = await both(usesModel ? seal() : Promise.resolve(null), releaseOnce());
     open = false;
     return { end, diff, trace };

@@ -15,6 +15,9 @@ export class StageFailure extends Error {
   }
 }
 
+/** In the rollout's own sandbox: when nobody answers for one of them, the sandbox and what ran in it are lost. */
+const inTheSandbox: readonly Stage[] = ['provisionSandbox', 'startAgent', 'awaitAgent', 'captureDiff'];
+
 /**
  * Reads what Temporal says of a stage. Cancellation and what is no activity's failure (a bug in a workflow) is thrown on
  * as it is: the first ends the rollout, the second must fail the workflow task and wait for a fixed worker.
@@ -27,7 +30,8 @@ export function attributed(stage: Stage, error: unknown): unknown {
     const message = neverStarted
       ? 'no host worker took the stage in time'
       : `the stage's worker stopped answering (${cause.timeoutType})`;
-    return new StageFailure({ type: 'HostLost', message, stage }, neverStarted);
+    const type = inTheSandbox.includes(stage) ? 'HostLost' : 'WorkerLost';
+    return new StageFailure({ type, message, stage }, neverStarted);
   }
   const known = cause instanceof ApplicationFailure && isFailureType(cause.type);
   const type: FailureType = known ? (cause.type as FailureType) : 'Internal';

@@ -1,0 +1,27 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { takeDiff } from '../../../infra/grading/diff.ts';
+import type { ExecResult } from '../../../infra/sandbox/sandbox.ts';
+import { createFileStore } from '../../../infra/store/files.ts';
+
+const ended: ExecResult = {
+  exitCode: 0,
+  timedOut: false,
+  stdout: Buffer.alloc(0),
+  stderr: Buffer.alloc(0),
+  truncated: false,
+};
+const base = '0'.repeat(40);
+
+test('a diff that git can not make in time, or that is too large, is scored as one that does not apply', async (context) => {
+  const root = await mkdtemp(join(tmpdir(), 'temper-diff-'));
+  context.after(() => rm(root, { recursive: true }));
+  for (const how of [{ timedOut: true, exitCode: 137 }, { truncated: true }]) {
+    const sandbox = { exec: async () => ({ ...ended, ...how }) };
+    const diff = await takeDiff(sandbox, createFileStore(root), '/workspace', base, AbortSignal.timeout(10_000));
+    assert.deepEqual([diff.tooLarge, diff.files], [true, 0]);
+  }
+});

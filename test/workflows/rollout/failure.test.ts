@@ -1,0 +1,26 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { ActivityFailure, RetryState, TimeoutFailure, type TimeoutType } from '@temporalio/common';
+import type { Stage } from '../../../workflows/contracts/rollout.ts';
+import { attributed, StageFailure } from '../../../workflows/rollout/failure.ts';
+
+const timedOut = (stage: Stage, type: TimeoutType): StageFailure => {
+  const cause = new TimeoutFailure('timed out', undefined, type);
+  const failure = attributed(stage, new ActivityFailure('failed', stage, '1', RetryState.TIMEOUT, 'worker', cause));
+  assert.ok(failure instanceof StageFailure);
+  return failure;
+};
+
+test('nobody who answers for a stage in the sandbox means a lost host, which a fresh sandbox makes good', () => {
+  for (const stage of ['provisionSandbox', 'startAgent', 'awaitAgent', 'captureDiff'] as const) {
+    assert.equal(timedOut(stage, 'HEARTBEAT').record.type, 'HostLost');
+  }
+  assert.equal(timedOut('startAgent', 'SCHEDULE_TO_START').neverStarted, true);
+  assert.equal(timedOut('startAgent', 'HEARTBEAT').neverStarted, false);
+});
+
+test('nobody who answers for another stage is no reason to run the agent again', () => {
+  for (const stage of ['openTrace', 'sealTrace', 'evaluate', 'reward'] as const) {
+    assert.equal(timedOut(stage, 'START_TO_CLOSE').record.type, 'WorkerLost');
+  }
+});
