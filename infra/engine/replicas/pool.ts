@@ -40,6 +40,8 @@ class WatchedPool implements Pool {
   readonly #closing = new AbortController();
   readonly #queue: Queue<GenerateRequest, Place> = createQueue();
   readonly #watching: readonly Promise<void>[];
+  /** All are asked whether one of them is back, for those who wait. */
+  #asking = false;
 
   constructor(engines: readonly Engine[], { probeMs, onChange, ...options }: PoolOptions) {
     this.#probeMs = probeMs;
@@ -48,6 +50,9 @@ class WatchedPool implements Pool {
         ...options,
         closing: this.#closing.signal,
         replaceable: (replica) => this.serving().some((other) => other !== replica && other.answers),
+        onRollback: () => {
+          for (const replica of this.replicas) if (!replica.inService) replica.forgetVersion();
+        },
         onChange: (replica) => {
           onChange(replica);
           this.#serveQueue();
@@ -92,8 +97,7 @@ class WatchedPool implements Pool {
     const found = this.#queue.wait(request, signal);
     // Who gave up may have kept a smaller one from a place.
     found.catch(() => this.#serveQueue());
-    // Somebody may be back already: whoever asks does not wait for the next probe.
-    if (this.serving().length === 0) void this.probeAll();
+    this.#serveQueue();
     return found;
   }
 
@@ -114,8 +118,15 @@ class WatchedPool implements Pool {
 
   #serveQueue(): void {
     this.#queue.serve((request) => this.#placeFor(request));
-    if (this.#queue.length === 0 || this.serving().length > 0) return;
-    if (!this.replicas.some(({ probing }) => probing)) this.#queue.empty(this.#nobodyServes());
+    if (this.#queue.length > 0 && this.serving().length === 0 && !this.#asking) void this.#askForThoseWhoWait();
+  }
+
+  /** Somebody may be back already: whoever asks does not wait for the next probe, and is refused when there is none. */
+  async #askForThoseWhoWait(): Promise<void> {
+    this.#asking = true;
+    await this.probeAll();
+    this.#asking = false;
+    if (this.serving().length === 0) this.#queue.empty(this.#nobodyServes());
   }
 
   #nobodyServes(): Error {

@@ -17,10 +17,10 @@ export interface Replica {
   readonly health: EngineHealth | null;
   /** The version that it was last known to serve, also while it is away. */
   readonly version: number | null;
-  /** A probe is under way. */
-  readonly probing: boolean;
   /** Asks for its health, once for all who ask at the same time. Never rejects. */
   probe(): Promise<void>;
+  /** What it served counts no more: its weights were taken back, or belong to a run that is over. */
+  forgetVersion(): void;
   generate(request: GenerateRequest, signal: AbortSignal): AsyncIterable<GenerateEvent>;
 }
 
@@ -33,6 +33,8 @@ export interface ReplicaOptions {
   readonly onChange: (replica: Replica) => void;
   /** Another one is in service and answers. */
   readonly replaceable: (replica: Replica) => boolean;
+  /** It serves an older version than it did: what those that are away had served is no measure any more. */
+  readonly onRollback: () => void;
 }
 
 /** One probe may get lost; a replica that has missed two in a row gets no new requests. */
@@ -80,9 +82,6 @@ class WatchedReplica implements Replica {
   get version(): number | null {
     return this.#version;
   }
-  get probing(): boolean {
-    return this.#probe !== null;
-  }
 
   probe(): Promise<void> {
     this.#probe ??= this.#ask().finally(() => {
@@ -107,11 +106,17 @@ class WatchedReplica implements Replica {
 
   #found(health: EngineHealth): void {
     const changed = !this.#inService || health.version !== this.#version;
+    const isRollback = health.version !== null && health.version < (this.#version ?? 0);
     this.#health = health;
     this.#version = health.version;
     this.#misses = 0;
     this.#inService = true;
+    if (isRollback) this.#options.onRollback();
     if (changed) this.#options.onChange(this);
+  }
+
+  forgetVersion(): void {
+    this.#version = null;
   }
 
   #missed(because: string): void {

@@ -191,6 +191,24 @@ describe('versions', () => {
     await ask('s');
     assert.equal(a.requests.length, 1);
   });
+
+  test('a run that begins anew does not wait for a replica that died with the last one’s weights', async (t) => {
+    const engines = three();
+    for (const engine of engines) engine.version = 24;
+    const { ask } = await over(t, engines, { probeMs: 5 });
+    const [dead, ...alive] = engines;
+    assert.ok(dead !== undefined);
+    const probedAgain = async () => {
+      const before = engines.map(({ probes }) => probes);
+      await until(() => engines.every(({ probes }, index) => probes > (before[index] ?? 0) + 3));
+    };
+    dead.state = 'refused';
+    await probedAgain();
+    for (const engine of alive) engine.version = 0;
+    await probedAgain();
+    await ask('s0');
+    assert.deepEqual(dead.requests, []);
+  });
 });
 
 describe('without a replica in service', () => {
@@ -204,5 +222,14 @@ describe('without a replica in service', () => {
     await assert.rejects(ask(), failsWith('EngineUnavailable', /a is away: a refuses .*c is away: c refuses/));
     for (const engine of engines) engine.state = 'ready';
     assert.equal((await ask()).at(-1)?.finishReason, 'stop');
+  });
+
+  test('a request is refused also while one or another is always being asked', async (t) => {
+    const engines = three();
+    for (const engine of engines) engine.state = 'silent';
+    const replicas = createReplicas(engines, { requestsAtOnce: null, probeMs: 7, probeTimeoutMs: 25 });
+    t.after(() => replicas.close());
+    const asked = collect(replicas.generate(request('s'), never));
+    await assert.rejects(asked, failsWith('EngineUnavailable', /expected an engine in service, got none/));
   });
 });
