@@ -13,6 +13,8 @@ export function keepUpFile(config: Config, addresses: StackAddresses, parts: () 
       // A full disk must not stop the stack; the file is then old, and the next change writes it again.
       last = last.catch(() => undefined);
     },
+    /** The file says what was last changed. */
+    written: (): Promise<void> => last,
     async remove(): Promise<void> {
       await last;
       await removeUpFile(config.paths.up);

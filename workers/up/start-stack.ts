@@ -37,7 +37,7 @@ const phases: readonly (readonly PartName[])[] = [['temporal'], ['policy', 'gate
  * Runs the processes of one machine and keeps them running.
  *
  * - One stack per home: a second one is refused, naming the first one's process.
- * - Resolves once every part does its work; rejects, with nothing left running, when one can't.
+ * - Resolves once every part does its work and `up.json` says so; rejects, with nothing left running, when one can't.
  * - Nothing outlives the process that called this, however it ends.
  */
 export async function startStack(options: StartStack, signal: AbortSignal): Promise<RunningStack> {
@@ -69,6 +69,7 @@ export async function startStack(options: StartStack, signal: AbortSignal): Prom
       // Before any worker: a workflow that sets an unknown attribute hangs.
       if (phase.includes('temporal')) await server.open(signal);
     }
+    await file.written();
   } catch (error) {
     await close();
     throw error;
