@@ -1,0 +1,122 @@
+import { randomUUID } from 'node:crypto';
+import { Pool } from 'undici';
+import { secretOf } from '../../../infra/gateway/secret.ts';
+import { type Conversation, createConversation } from './conversation.ts';
+import type { GatewayProcess } from './process.ts';
+
+/** One line of the table: so many sessions at once, each with a history of this size. */
+export interface Cell {
+  readonly historyKb: number;
+  readonly sessions: number;
+  readonly stream: boolean;
+}
+
+export interface CellFigures extends Cell {
+  readonly p50Ms: number;
+  readonly p99Ms: number;
+  /** Until the first byte of the body, median. */
+  readonly firstByteMs: number;
+  readonly perSecond: number;
+  readonly cpuMs: number;
+  readonly mbPerSession: number;
+}
+
+export interface Requested {
+  readonly ms: number;
+  readonly firstByteMs: number;
+}
+
+const path = '/v1/chat/completions';
+const hourMs = 3_600_000;
+
+/** Opens the sessions with their histories, which is not measured; then each asks one turn after the other. */
+export async function measureCell(
+  gateway: GatewayProcess,
+  stackKey: Uint8Array,
+  cell: Cell,
+  requests: number,
+): Promise<CellFigures> {
+  const { historyKb, sessions, stream } = cell;
+  const pool = new Pool('http://gateway', { socketPath: gateway.socketPath, connections: sessions, pipelining: 1 });
+  try {
+    const before = await gateway.residentMb();
+    const clients = await Promise.all(
+      Array.from({ length: sessions }, () => openClient(gateway, stackKey, historyKb * 1024)),
+    );
+    for (const client of clients) await ask(pool, client, stream);
+    const mbPerSession = ((await gateway.residentMb()) - before) / sessions;
+    const cpuBefore = await gateway.cpuMs();
+    const startedAt = performance.now();
+    const asked = (await Promise.all(clients.map((client) => lane(pool, client, stream, requests / sessions)))).flat();
+    const wallMs = performance.now() - startedAt;
+    const cpuMs = ((await gateway.cpuMs()) - cpuBefore) / asked.length;
+    await Promise.all(clients.map((client) => checkOneBranch(gateway, client)));
+    return {
+      ...cell,
+      ...{ p50Ms: quantile(asked, 0.5, 'ms'), p99Ms: quantile(asked, 0.99, 'ms') },
+      ...{ firstByteMs: quantile(asked, 0.5, 'firstByteMs'), perSecond: (1000 * asked.length) / wallMs },
+      ...{ cpuMs, mbPerSession },
+    };
+  } finally {
+    await pool.close();
+  }
+}
+
+interface Client {
+  readonly session: string;
+  readonly secret: string;
+  readonly conversation: Conversation;
+}
+
+async function openClient({ control }: GatewayProcess, stackKey: Uint8Array, historyBytes: number): Promise<Client> {
+  const session = `bench-${randomUUID()}`;
+  const sampling = { temperature: 1, topP: 1, topK: -1, maxTokensPerTurn: 64 };
+  const limits = { maxTurns: 1_000_000, expiresAt: Date.now() + hourMs };
+  await control.open({ session, sampling, seed: 1, group: null, ...limits });
+  return { session, secret: secretOf(stackKey, session), conversation: createConversation(historyBytes) };
+}
+
+async function lane(pool: Pool, client: Client, stream: boolean, count: number): Promise<Requested[]> {
+  const asked: Requested[] = [];
+  for (let index = 0; index < count; index += 1) asked.push(await ask(pool, client, stream));
+  return asked;
+}
+
+async function ask(pool: Pool, { secret, conversation }: Client, stream: boolean): Promise<Requested> {
+  const body = conversation.next(stream);
+  return timed(pool, path, body, { authorization: `Bearer ${secret}` });
+}
+
+export async function timed(
+  pool: Pool,
+  to: string,
+  body: string,
+  headers: Readonly<Record<string, string>> = {},
+): Promise<Requested> {
+  const startedAt = performance.now();
+  const reply = await pool.request({
+    method: 'POST',
+    path: to,
+    body,
+    headers: { 'content-type': 'application/json', ...headers },
+  });
+  let firstByteMs = Number.NaN;
+  let text = '';
+  for await (const chunk of reply.body) {
+    if (text === '') firstByteMs = performance.now() - startedAt;
+    text += chunk;
+  }
+  if (reply.statusCode !== 200) throw new Error(`${to}: expected 200, got ${reply.statusCode}: ${text.slice(0, 300)}`);
+  return { ms: performance.now() - startedAt, firstByteMs };
+}
+
+/** A history that was rendered anew would be another measurement. */
+async function checkOneBranch({ control }: GatewayProcess, { session }: Client): Promise<void> {
+  const { segments } = await control.seal(session);
+  if (segments !== 1) throw new Error(`expected every turn to extend the one before, got ${segments} segments`);
+}
+
+export function quantile(asked: readonly Requested[], share: number, key: keyof Requested): number {
+  const sorted = asked.map((one) => one[key]).sort((a, b) => a - b);
+  return sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))] ?? Number.NaN;
+}
