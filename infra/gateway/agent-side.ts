@@ -1,7 +1,8 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
+import { createBodyReader } from './body.ts';
 import type { Dialect, DialectRequest, FinishedReply } from './dialects/dialect.ts';
 import { dialectOf } from './dialects/index.ts';
-import { readJsonBody, sendJson } from './http.ts';
+import { sendJson } from './http.ts';
 import { limits } from './limits.ts';
 import { Refusal, refusalOf } from './refusal.ts';
 import { sessionOfSecret } from './secret.ts';
@@ -19,6 +20,8 @@ export interface AgentSideDeps {
 
 /** What agents reach: model calls of their own session and nothing else. Whoever it is, nothing is read before the secret. */
 export function createAgentSide(deps: AgentSideDeps): RequestListener {
+  const readBody = createBodyReader<Session>();
+
   async function route(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const path = (request.url ?? '/').split('?', 1)[0] ?? '/';
     const dialect = dialectOf(path, request.headers);
@@ -63,7 +66,7 @@ export function createAgentSide(deps: AgentSideDeps): RequestListener {
       throw new Refusal('not-found', `there is nothing at ${path.slice(0, 200)}`);
     }
     expectMethod('POST', path, request);
-    const body = await readJsonBody(request);
+    const body = await readBody(request, session);
     if (path === counting?.path) {
       return sendJson(response, 200, counting.reply(session.countTokens(counting.read(body))));
     }

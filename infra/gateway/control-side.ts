@@ -1,7 +1,8 @@
 import type { RequestListener } from 'node:http';
 import { z } from 'zod';
 import { failureKinds, isFailureType, TemperFailure } from '../../workflows/contracts/failures.ts';
-import { readJsonBody, sendJson } from './http.ts';
+import { readJsonBody } from './body.ts';
+import { sendJson } from './http.ts';
 import type { Sessions } from './sessions.ts';
 
 const groupList = z.array(z.string());

@@ -1,42 +1,9 @@
 import { rm } from 'node:fs/promises';
-import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
+import type { RequestListener, Server, ServerResponse } from 'node:http';
 import { createServer } from 'node:http';
 import { connect } from 'node:net';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import { limits } from './limits.ts';
-import { Refusal } from './refusal.ts';
-
-/** Reads a JSON body of bounded size. Throws a Refusal: `too-large` or `malformed`. */
-export async function readJsonBody(request: IncomingMessage): Promise<unknown> {
-  const bytes = await readBody(request);
-  try {
-    return JSON.parse(bytes.toString('utf8'));
-  } catch (error) {
-    throw new Refusal('malformed', `expected JSON: ${error instanceof Error ? error.message.slice(0, 200) : error}`);
-  }
-}
-
-/** What is too large is read to its end but not kept: many clients hear no answer before they have sent everything. */
-function readBody(request: IncomingMessage): Promise<Buffer> {
-  return new Promise((resolve, reject) => {
-    let chunks: Buffer[] = [];
-    let size = 0;
-    request.on('data', (chunk: Buffer) => {
-      size += chunk.length;
-      if (size > limits.drainedBytes) request.destroy();
-      if (size > limits.bodyBytes) chunks = [];
-      else chunks.push(chunk);
-    });
-    request.once('end', () => {
-      if (size <= limits.bodyBytes) resolve(Buffer.concat(chunks));
-      else reject(new Refusal('too-large', `expected a body of at most ${limits.bodyBytes} bytes, got ${size}`));
-    });
-    request.once('error', reject);
-    request.once('close', () =>
-      reject(new Refusal('malformed', 'the connection was closed before the body had ended')),
-    );
-  });
-}
 
 export function sendJson(
   response: ServerResponse,

@@ -2,6 +2,10 @@
 export const limits = {
   /** The largest conversation seen from a CLI agent is under 1 MB. */
   bodyBytes: 16 * 1024 * 1024,
+  /** A session of a thousand turns has some ten thousand. */
+  bodyValues: 100_000,
+  /** Bodies of one session that are being read at once. */
+  roomBytes: 32 * 1024 * 1024,
   /** What a client may send for nothing before its connection is cut. */
   drainedBytes: 64 * 1024 * 1024,
   /** Tool schemas and arguments are walked by recursive code, also in libraries. */
