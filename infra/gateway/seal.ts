@@ -1,8 +1,9 @@
 import type { Trace, TraceSummary } from '../../workflows/contracts/trace.ts';
 import type { Store } from '../store/store.ts';
 import type { AssistantMessage, Message } from './conversation.ts';
-import { buildSegments, maskedTurns } from './segments.ts';
+import { buildSegments } from './segments.ts';
 import type { Session } from './session.ts';
+import { checkTurns } from './token-check.ts';
 import type { TurnRecord } from './turn-record.ts';
 
 /** Builds the trace of a closed session and puts it into the store. The same turns give the same bytes. */
@@ -14,7 +15,7 @@ export async function sealTrace(session: Session, store: Store): Promise<TraceSu
     turns: turns.map(publicTurn),
     segments,
     forks: session.forks,
-    maskedTurns: [...maskedTurns(turns)].map(([turn, reason]) => ({ turn, reason })),
+    maskedTurns: [...checkTurns(turns).masked].map(([turn, reason]) => ({ turn, reason })),
     faultyCalls: countBy(turns.flatMap((turn) => turn.faultyCalls)),
     transcript: turns.flatMap(({ messages, reply }) => [...messages, reply].map(transcriptEntry)),
   };

@@ -1,15 +1,16 @@
 import type { Segment } from '../../workflows/contracts/trace.ts';
-import { checksumOf, type TurnRecord } from './turn-record.ts';
+import { checkTurns } from './token-check.ts';
+import type { TurnRecord } from './turn-record.ts';
 
 type MaskedTurn = Segment['maskedTurns'][number];
 
 /**
  * One segment per leaf of the tree of turns. Each sampled token is trained in the first segment that holds it and is
- * context in later ones. A turn is masked alone when it sampled nothing or when the prompt that the engine got is not what
- * its branch says (token-in/token-out). A branch of masked turns alone is no segment. A branch whose tools and system message are not the first turn's is a side one.
+ * context in later ones. A turn that fails the check is masked alone; a branch of masked turns alone is no segment. A branch
+ * whose tools and system message are not the first turn's is a side one.
  */
 export function buildSegments(turns: readonly TurnRecord[]): Segment[] {
-  const masked = maskedTurns(turns);
+  const { masked } = checkTurns(turns);
   const parents = new Set(turns.map((turn) => turn.parent));
   const trained = new Set<number>();
   const segments: Segment[] = [];
@@ -51,21 +52,6 @@ function buildSegment(
   const finishReason = path.at(-1)?.finishReason ?? 'stop';
   const kind = path[0]?.context === first?.context ? 'main' : 'side';
   return { index, kind, tokens, mask, logprobs, versions, finishReason, maskedTurns: reasons };
-}
-
-/** Turns that are not trained, with the reason. */
-export function maskedTurns(turns: readonly TurnRecord[]): Map<number, string> {
-  const masked = new Map<number, string>();
-  const ends: { length: number; checksum: number }[] = [];
-  for (const turn of turns) {
-    const before = ends[turn.parent ?? -1] ?? { length: 0, checksum: 0 };
-    const length = before.length + turn.promptIds.length;
-    const checksum = checksumOf(turn.promptIds, before.checksum);
-    if (length !== turn.promptLength || checksum !== turn.promptChecksum) masked.set(turn.index, 'prompt-mismatch');
-    else if (turn.sampledIds.length === 0) masked.set(turn.index, 'empty');
-    ends.push({ length: length + turn.sampledIds.length, checksum: checksumOf(turn.sampledIds, checksum) });
-  }
-  return masked;
 }
 
 function pathTo(turns: readonly TurnRecord[], leaf: TurnRecord): TurnRecord[] {

@@ -5,7 +5,8 @@ import type { AssistantMessage, Conversation, Message } from '../../../infra/gat
 import { createLedger, type Ledger, type Plan } from '../../../infra/gateway/ledger.ts';
 import { loadModel, type Model } from '../../../infra/gateway/rendering/model.ts';
 import { renderFull, renderText } from '../../../infra/gateway/rendering/render.ts';
-import { buildSegments, maskedTurns } from '../../../infra/gateway/segments.ts';
+import { buildSegments } from '../../../infra/gateway/segments.ts';
+import { checkTurns } from '../../../infra/gateway/token-check.ts';
 import { checksumOf, type TurnRecord } from '../../../infra/gateway/turn-record.ts';
 import { type TinyModel, writeTinyModel } from '../../helpers/tiny-model.ts';
 
@@ -216,19 +217,34 @@ describe('segments', () => {
     }
   });
 
-  test('mask the one turn whose prompt was not its branch', () => {
-    const turns = talk().turns.map((turn) => (turn.index === 3 ? { ...turn, promptChecksum: 1 } : turn));
-    assert.deepEqual(
-      [...maskedTurns(turns)],
-      [
-        [1, 'empty'],
-        [3, 'prompt-mismatch'],
-      ],
-    );
-    const main = buildSegments(turns).find(({ kind }) => kind === 'main');
-    assert.equal(
-      main?.mask.reduce<number>((sum, trains) => sum + trains, 0),
-      2,
-    );
-  });
+  const broken: readonly (readonly [string, string, Partial<TurnRecord>])[] = [
+    ['whose prompt had another id', 'prompt-mismatch', { promptChecksum: 1 }],
+    ['whose prompt had another length', 'prompt-mismatch', { promptLength: 1 }],
+    ['that was broken off', 'aborted', { finishReason: 'abort' }],
+    ['that lacks a logprob', 'incomplete-sampling', { logprobs: [] }],
+    ['with a logprob that is no number', 'incomplete-sampling', { logprobs: [Number.NaN] }],
+    ['with tokens of no known version', 'incomplete-sampling', { versions: [] }],
+  ];
+  for (const [what, reason, change] of broken) {
+    test(`mask the one turn ${what}, and train the others`, () => {
+      const turns = talk().turns.map((turn) => (turn.index === 3 ? { ...turn, ...change } : turn));
+      const masked = [
+        { turn: 1, reason: 'empty' },
+        { turn: 3, reason },
+      ];
+      assert.deepEqual(
+        [...checkTurns(turns).masked],
+        [
+          [1, 'empty'],
+          [3, reason],
+        ],
+      );
+      const main = buildSegments(turns).find(({ kind }) => kind === 'main');
+      assert.deepEqual(main?.maskedTurns, masked);
+      assert.deepEqual(
+        main?.tokens.filter((_, at) => main.mask[at] === 1),
+        [65, 258],
+      );
+    });
+  }
 });

@@ -1,0 +1,51 @@
+import { checksumOf, type TurnRecord } from './turn-record.ts';
+
+/** Why a turn is not trained. */
+export type MaskReason = 'prompt-mismatch' | 'incomplete-sampling' | 'aborted' | 'empty';
+
+export interface CheckedTurns {
+  /** Turns that are not trained, with the reason. */
+  readonly masked: ReadonlyMap<number, MaskReason>;
+  /** By turn: what its branch comes to up to and including what it sampled. */
+  readonly ends: readonly BranchEnd[];
+}
+
+export interface BranchEnd {
+  readonly turns: number;
+  readonly length: number;
+  readonly checksum: number;
+}
+
+/**
+ * The token-in/token-out check: the prompt that the engine got has to be the branch's ids so far and the turn's own new
+ * ones, and each sampled token has to have its logprob and its policy version. A turn that fails is masked alone.
+ */
+export function checkTurns(turns: readonly TurnRecord[]): CheckedTurns {
+  const masked = new Map<number, MaskReason>();
+  const ends: BranchEnd[] = [];
+  for (const turn of turns) {
+    const before = ends[turn.parent ?? -1] ?? { turns: 0, length: 0, checksum: 0 };
+    const length = before.length + turn.promptIds.length;
+    const checksum = checksumOf(turn.promptIds, before.checksum);
+    const reason = length !== turn.promptLength || checksum !== turn.promptChecksum ? 'prompt-mismatch' : faultOf(turn);
+    if (reason !== null) masked.set(turn.index, reason);
+    ends.push({
+      turns: before.turns + 1,
+      length: length + turn.sampledIds.length,
+      checksum: checksumOf(turn.sampledIds, checksum),
+    });
+  }
+  return { masked, ends };
+}
+
+function faultOf({ sampledIds, logprobs, versions, finishReason }: TurnRecord): MaskReason | null {
+  if (sampledIds.length === 0) return 'empty';
+  if (finishReason === 'abort') return 'aborted';
+  let covered = 0;
+  for (const { start, end } of versions) {
+    if (start !== covered) return 'incomplete-sampling';
+    covered = end;
+  }
+  const whole = covered === sampledIds.length && logprobs.length === sampledIds.length;
+  return whole && logprobs.every(Number.isFinite) ? null : 'incomplete-sampling';
+}
