@@ -11,6 +11,8 @@ export interface Fingerprint {
   readonly context: string;
   /** Of everything up to and including the last assistant message; null when there is none. */
   readonly lastReply: string | null;
+  /** Of everything before the last assistant message: the request that it answered. */
+  readonly asked: string | null;
   /** What comes behind it. */
   readonly added: readonly Message[];
   /** Of the whole conversation. */
@@ -27,12 +29,15 @@ export function fingerprintOf({ messages, tools }: Conversation): Fingerprint {
   hash.update(sized(JSON.stringify(tools)));
   for (const message of messages.slice(0, head)) hash.update(canonicalMessage(message));
   const context = digestOf(hash);
-  for (const message of messages.slice(head, tail)) hash.update(canonicalMessage(message));
+  for (const message of messages.slice(head, Math.max(head, tail - 1))) hash.update(canonicalMessage(message));
+  const asked = tail === 0 ? null : digestOf(hash);
+  for (const message of messages.slice(Math.max(head, tail - 1), tail)) hash.update(canonicalMessage(message));
   const lastReply = tail === 0 ? null : digestOf(hash);
   for (const message of messages.slice(Math.max(head, tail))) hash.update(canonicalMessage(message));
   return {
     context,
     lastReply,
+    asked,
     added: messages.slice(tail),
     request: digestOf(hash),
     withReply: (reply) => digestOf(hash.copy().update(canonicalMessage(reply))),
@@ -44,20 +49,26 @@ const digestOf = (hash: Hash): string => hash.copy().digest('hex').slice(0, 32);
 /** Lengths go first, so that no two sequences of texts feed the hash alike. */
 const sized = (text: string): string => `${text.length}:${text}`;
 
-function canonicalMessage(message: Message): string {
+/** Equal for two messages that mean the same one. */
+export function canonicalMessage(message: Message): string {
   const said = sized(message.role) + sized(message.text.trim());
   if (message.role !== 'assistant') return said;
   const calls = message.toolCalls.map((call) => sized(call.name) + sized(canonicalArguments(call.arguments)));
   return `${said}${calls.length}:${calls.join('')}`;
 }
 
-function canonicalArguments(text: string): string {
+/** Equal for two texts of the same JSON value. */
+export function canonicalArguments(text: string): string {
   try {
-    const value: unknown = JSON.parse(text);
-    return nestsWithin(value, limits.nesting) ? JSON.stringify(sorted(value)) : text.trim();
+    return canonicalJson(JSON.parse(text)) ?? text.trim();
   } catch {
     return text.trim();
   }
+}
+
+/** Null for a value that is too deep to be walked. */
+export function canonicalJson(value: unknown): string | null {
+  return nestsWithin(value, limits.nesting) ? JSON.stringify(sorted(value)) : null;
 }
 
 /** Never deeper than `limits.nesting`. */

@@ -18,6 +18,13 @@ const openSession = z.strictObject({
   expiresAt: z.number(),
   seed: z.int(),
   group: z.string().nullable(),
+  branches: z.exactOptional(
+    z.strictObject({
+      train: z.enum(['final', 'all']),
+      maxSegments: z.int().positive().nullable(),
+      maxSegmentTokens: z.int().positive().nullable(),
+    }),
+  ),
 });
 
 /** The control side over HTTP; see client.ts for the other end. Whoever reaches its socket may do anything. */

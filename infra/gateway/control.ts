@@ -1,4 +1,4 @@
-import type { Sampling, TraceSummary } from '../../workflows/contracts/trace.ts';
+import type { BranchRule, Sampling, TraceSummary } from '../../workflows/contracts/trace.ts';
 
 /**
  * The gateway's control side, for our own workers only (not reachable from a sandbox).
@@ -26,6 +26,8 @@ export interface OpenSession {
   readonly seed: number;
   /** Label of the rollout's group, under which its versions are asked for; null outside of a run. */
   readonly group: string | null;
+  /** Which branches are trained; default: all. */
+  readonly branches?: BranchRule;
 }
 
 export interface SessionStatus {

@@ -1,5 +1,6 @@
 import { type Fingerprint, fingerprintOf } from './canonical.ts';
 import type { AssistantMessage, Conversation, Message } from './conversation.ts';
+import { type EchoDifference, echoDifferences, isEchoOf } from './echo.ts';
 import type { Model } from './rendering/model.ts';
 import { renderFull } from './rendering/render.ts';
 import { renderSuffix } from './rendering/suffix.ts';
@@ -27,6 +28,9 @@ export interface Plan {
   readonly newIds: readonly number[];
   readonly promptIds: readonly number[];
   readonly newMessages: readonly Message[];
+  readonly offersTools: boolean;
+  /** How the client gave back the parent's reply, where not as it was said. */
+  readonly echo: readonly EchoDifference[];
 }
 
 export function createLedger(model: Model): Ledger {
@@ -36,10 +40,12 @@ export function createLedger(model: Model): Ledger {
 
   function plan(conversation: Conversation): Plan {
     const fingerprint = fingerprintOf(conversation);
-    const { request: key, lastReply, added } = fingerprint;
+    const { request: key, added } = fingerprint;
+    const offersTools = conversation.tools.length > 0;
     // The reply that it goes on from is the last one, with only other people's messages behind it.
-    const parent = lastReply === null ? undefined : byReply.get(lastReply);
-    if (parent !== undefined && added.length > 0) {
+    const echo = conversation.messages.at(-1 - added.length);
+    const parent = echo?.role === 'assistant' ? meantBy(echo, fingerprint) : undefined;
+    if (echo?.role === 'assistant' && parent !== undefined && added.length > 0) {
       const newMessages = withToolNames(added, parent.reply);
       const path = pathTo(parent);
       const newIds = renderSuffix(model, newMessages, {
@@ -49,12 +55,22 @@ export function createLedger(model: Model): Ledger {
       if (newIds !== null) {
         const promptIds = idsOf(path);
         for (const id of newIds) promptIds.push(id);
-        return { key, fingerprint, parent: parent.index, newIds, promptIds, newMessages };
+        const differences = echoDifferences(echo, parent.reply);
+        const { index } = parent;
+        return { key, fingerprint, parent: index, newIds, promptIds, newMessages, offersTools, echo: differences };
       }
     }
     const promptIds = renderFull(model, conversation);
     const newMessages = conversation.messages;
-    return { key, fingerprint, parent: null, newIds: promptIds, promptIds, newMessages };
+    return { key, fingerprint, parent: null, newIds: promptIds, promptIds, newMessages, offersTools, echo: [] };
+  }
+
+  /** The turn whose reply the client gives back: in its own words, or in others behind the same request. */
+  function meantBy(echo: AssistantMessage, { lastReply, asked }: Fingerprint): TurnRecord | undefined {
+    const exact = byReply.get(lastReply ?? '');
+    if (exact !== undefined) return exact;
+    const answered = byRequest.get(asked ?? '');
+    return answered !== undefined && isEchoOf(echo, answered.reply) ? answered : undefined;
   }
 
   /** The turns of a branch, its first one first. */

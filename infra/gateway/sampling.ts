@@ -6,12 +6,17 @@ import type { Engine, GenerateEvent } from '../engine/engine.ts';
 import { limits } from './limits.ts';
 import { Refusal } from './refusal.ts';
 
-/** Everything that the engine sampled in one turn, aborts in between included. */
+/** What the engine sampled, in one part of a turn or in all of them. */
 export interface Sampled {
   readonly ids: readonly number[];
   readonly logprobs: readonly number[];
   readonly versions: readonly VersionSpan[];
   readonly finishReason: FinishReason;
+}
+
+/** A turn, with how often the engine broke it off. */
+export interface SampledTurn extends Sampled {
+  readonly aborts: number;
 }
 
 export interface SamplingRequest {
@@ -35,10 +40,11 @@ export interface SamplingRequest {
  * the remaining budget, each part with its own versions. An engine that is away is tried again until `holdMs` have passed
  * without a token; tokens of a connection that broke are void, since nobody can say which version sampled them.
  */
-export async function sampleTurn(request: SamplingRequest, signal: AbortSignal): Promise<Sampled> {
+export async function sampleTurn(request: SamplingRequest, signal: AbortSignal): Promise<SampledTurn> {
   const ids: number[] = [];
   const logprobs: number[] = [];
   const versions: VersionSpan[] = [];
+  let aborts = 0;
   const patience = createPatience(request);
   for (let attempt = 0; ; attempt += 1) {
     const part = await samplePart(request, ids, attempt, signal);
@@ -50,8 +56,9 @@ export async function sampleTurn(request: SamplingRequest, signal: AbortSignal):
     for (const span of part.versions) versions.push(shift(span, ids.length));
     for (const id of part.ids) ids.push(id);
     for (const logprob of part.logprobs) logprobs.push(logprob);
-    if (part.finishReason !== 'abort') return { ids, logprobs, versions, finishReason: part.finishReason };
-    if (ids.length >= request.maxTokens) return { ids, logprobs, versions, finishReason: 'length' };
+    if (part.finishReason !== 'abort') return { ids, logprobs, versions, finishReason: part.finishReason, aborts };
+    aborts += 1;
+    if (ids.length >= request.maxTokens) return { ids, logprobs, versions, finishReason: 'length', aborts };
     await patience.wait('it aborts every request', part.ids.length, part.heardAt, signal);
   }
 }

@@ -1,21 +1,24 @@
-import type { Trace, TraceSummary } from '../../workflows/contracts/trace.ts';
+import type { Trace, TraceCounts, TraceSummary } from '../../workflows/contracts/trace.ts';
 import type { Store } from '../store/store.ts';
 import type { AssistantMessage, Message } from './conversation.ts';
-import { buildSegments } from './segments.ts';
+import { type Built, buildSegments } from './segments.ts';
 import type { Session } from './session.ts';
-import { checkTurns } from './token-check.ts';
 import type { TurnRecord } from './turn-record.ts';
 
 /** Builds the trace of a closed session and puts it into the store. The same turns give the same bytes. */
 export async function sealTrace(session: Session, store: Store): Promise<TraceSummary> {
   const { turns } = session;
-  const segments = buildSegments(turns);
+  const built = buildSegments(turns, session.opened.branches);
+  const { segments, branches, masked } = built;
+  const counts = countsOf(session, built);
   const trace: Trace = {
     session: session.opened.session,
     turns: turns.map(publicTurn),
     segments,
+    branches,
+    counts,
     forks: session.forks,
-    maskedTurns: [...checkTurns(turns).masked].map(([turn, reason]) => ({ turn, reason })),
+    maskedTurns: [...masked].map(([turn, reason]) => ({ turn, reason })),
     faultyCalls: countBy(turns.flatMap((turn) => turn.faultyCalls)),
     transcript: turns.flatMap(({ messages, reply }) => [...messages, reply].map(transcriptEntry)),
   };
@@ -32,14 +35,29 @@ export async function sealTrace(session: Session, store: Store): Promise<TraceSu
     contextOverflow: session.flagged('context-overflow') > 0,
     turnLimit: session.flagged('turn-limit') > 0,
     engineFailures: session.flagged('engine-failure'),
+    counts,
+  };
+}
+
+function countsOf({ turns, forks }: Session, { branches, lines, masked, droppedTokens }: Built): TraceCounts {
+  return {
+    branches: countBy(branches.map(({ kind }) => kind)),
+    unclear: lines.unclear,
+    dropped: branches.filter(({ segment, dropped }) => segment === null && dropped !== 'nothing-to-train').length,
+    droppedTokens,
+    maskedTurns: masked.size,
+    forks,
+    aborts: turns.reduce((sum, { aborts = 0 }) => sum + aborts, 0),
+    echoes: countBy(turns.flatMap(({ echo = [] }) => echo)),
   };
 }
 
 function publicTurn(turn: TurnRecord): Trace['turns'][number] {
   const { index, parent, requestKey, promptIds, promptLength, promptChecksum } = turn;
-  const { sampledIds, logprobs, versions, finishReason, startedAt, endedAt } = turn;
+  const { sampledIds, logprobs, versions, finishReason, aborts, startedAt, endedAt } = turn;
   const prompt = { index, parent, requestKey, promptIds, promptLength, promptChecksum };
-  return { ...prompt, sampledIds, logprobs, versions, finishReason, startedAt, endedAt };
+  const interrupted = aborts === undefined ? {} : { aborts };
+  return { ...prompt, sampledIds, logprobs, versions, finishReason, ...interrupted, startedAt, endedAt };
 }
 
 function transcriptEntry(message: Message | AssistantMessage): Trace['transcript'][number] {

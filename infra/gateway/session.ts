@@ -11,7 +11,7 @@ import { ContextOverflow, Refusal, refusalOf } from './refusal.ts';
 import type { Model } from './rendering/model.ts';
 import { deriveSeed, type SamplingRequest } from './sampling.ts';
 import { type RunningTurn, replayTurn, type Spoken, startTurn, type Turn } from './turn.ts';
-import { checksumOf, type TurnRecord } from './turn-record.ts';
+import { recordOf, type TurnRecord } from './turn-record.ts';
 
 /** The model calls of one rollout. Turns are ordered by their journal records; a turn that has none never happened. */
 export interface Session {
@@ -240,28 +240,6 @@ async function within(ms: number, work: Promise<unknown>): Promise<void> {
 
 function listeningOf(plan: Plan, model: Model, { conversation }: ModelRequest): Listening {
   return { plan, model, tools: conversation.tools };
-}
-
-function recordOf(plan: Plan, { sampled, reply, faultyCalls }: Spoken, startedAt: number, index: number): TurnRecord {
-  return {
-    index,
-    parent: plan.parent,
-    requestKey: plan.key,
-    promptIds: plan.newIds,
-    promptLength: plan.promptIds.length,
-    promptChecksum: checksumOf(plan.promptIds),
-    sampledIds: sampled.ids,
-    logprobs: sampled.logprobs,
-    versions: sampled.versions,
-    finishReason: sampled.finishReason,
-    startedAt,
-    endedAt: Date.now(),
-    context: plan.fingerprint.context,
-    conversation: plan.fingerprint.withReply(reply),
-    messages: plan.newMessages,
-    reply,
-    faultyCalls,
-  };
 }
 
 export function smallestVersion(turns: readonly TurnRecord[]): number | null {

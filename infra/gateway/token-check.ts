@@ -14,7 +14,10 @@ export interface BranchEnd {
   readonly turns: number;
   readonly length: number;
   readonly checksum: number;
+  readonly aborts: number;
 }
+
+const start: BranchEnd = { turns: 0, length: 0, checksum: 0, aborts: 0 };
 
 /**
  * The token-in/token-out check: the prompt that the engine got has to be the branch's ids so far and the turn's own new
@@ -24,13 +27,14 @@ export function checkTurns(turns: readonly TurnRecord[]): CheckedTurns {
   const masked = new Map<number, MaskReason>();
   const ends: BranchEnd[] = [];
   for (const turn of turns) {
-    const before = ends[turn.parent ?? -1] ?? { turns: 0, length: 0, checksum: 0 };
+    const before = ends[turn.parent ?? -1] ?? start;
     const length = before.length + turn.promptIds.length;
     const checksum = checksumOf(turn.promptIds, before.checksum);
     const reason = length !== turn.promptLength || checksum !== turn.promptChecksum ? 'prompt-mismatch' : faultOf(turn);
     if (reason !== null) masked.set(turn.index, reason);
     ends.push({
       turns: before.turns + 1,
+      aborts: before.aborts + (turn.aborts ?? 0),
       length: length + turn.sampledIds.length,
       checksum: checksumOf(turn.sampledIds, checksum),
     });

@@ -1,6 +1,9 @@
 import { crc32 } from 'node:zlib';
 import type { Turn } from '../../workflows/contracts/trace.ts';
 import type { AssistantMessage, Message } from './conversation.ts';
+import type { EchoDifference } from './echo.ts';
+import type { Plan } from './ledger.ts';
+import type { Spoken } from './turn.ts';
 
 /** A finished turn as the journal holds it: enough to rebuild the ledger and to answer a retry with the same reply. */
 export interface TurnRecord extends Turn {
@@ -11,9 +14,43 @@ export interface TurnRecord extends Turn {
   readonly messages: readonly Message[];
   readonly reply: AssistantMessage;
   readonly faultyCalls: readonly string[];
+  /** Whether the request offered tools; journals of before don't say. */
+  readonly offersTools?: boolean;
+  /** How the client gave back the reply that this turn goes on from, where not as it was said. */
+  readonly echo?: readonly EchoDifference[];
 }
 
 /** Goes on from the checksum of what comes before: a branch's checksums cost its new part only. */
 export function checksumOf(ids: readonly number[], before = 0): number {
   return crc32(new Uint8Array(Int32Array.from(ids).buffer), before);
+}
+
+export function recordOf(
+  plan: Plan,
+  { sampled, reply, faultyCalls }: Spoken,
+  startedAt: number,
+  index: number,
+): TurnRecord {
+  return {
+    index,
+    parent: plan.parent,
+    requestKey: plan.key,
+    promptIds: plan.newIds,
+    promptLength: plan.promptIds.length,
+    promptChecksum: checksumOf(plan.promptIds),
+    sampledIds: sampled.ids,
+    logprobs: sampled.logprobs,
+    versions: sampled.versions,
+    finishReason: sampled.finishReason,
+    ...(sampled.aborts === 0 ? {} : { aborts: sampled.aborts }),
+    startedAt,
+    endedAt: Date.now(),
+    context: plan.fingerprint.context,
+    conversation: plan.fingerprint.withReply(reply),
+    messages: plan.newMessages,
+    reply,
+    faultyCalls,
+    offersTools: plan.offersTools,
+    ...(plan.echo.length === 0 ? {} : { echo: plan.echo }),
+  };
 }

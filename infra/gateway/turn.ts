@@ -1,7 +1,7 @@
 import type { AssistantMessage } from './conversation.ts';
 import { createListener, type Listening } from './listener.ts';
 import { Refusal } from './refusal.ts';
-import { type Sampled, type SamplingRequest, sampleTurn } from './sampling.ts';
+import { type SampledTurn, type SamplingRequest, sampleTurn } from './sampling.ts';
 import { createSpeech, type Delta } from './speech.ts';
 
 /** A turn on its way, or a finished one that is given again: clients that ask the same thing follow the same turn. */
@@ -26,7 +26,7 @@ export interface RunningTurn<Result> extends Turn<Result> {
 
 /** What a turn came to, before it has an index. */
 export interface Spoken {
-  readonly sampled: Sampled;
+  readonly sampled: SampledTurn;
   readonly reply: AssistantMessage;
   readonly faultyCalls: readonly string[];
 }

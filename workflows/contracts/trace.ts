@@ -25,9 +25,49 @@ export interface Turn {
   readonly logprobs: readonly number[];
   readonly versions: readonly VersionSpan[];
   readonly finishReason: FinishReason;
+  /** How often the engine broke it off and it was gone on with; absent: never. */
+  readonly aborts?: number;
   /** Milliseconds since the epoch. */
   readonly startedAt: number;
   readonly endedAt: number;
+}
+
+/**
+ * What a branch is for, told apart by what its requests hold:
+ * - `main`: the agent's own line, and what can't be told apart from it
+ * - `side`: titles, quota probes and the like; never trained
+ * - `sub-agent`: the task that a call of another branch gave to it
+ * - `compaction`: the line goes on behind a summary of itself, or writes one
+ * - `fork`: the line goes on from a history that is no provable extension of it
+ */
+export type BranchKind = 'main' | 'side' | 'sub-agent' | 'compaction' | 'fork';
+
+/** Which branches of an agent's rollouts are trained. */
+export interface BranchRule {
+  /** `final`: only the branch on which the agent's own line ended. `all`: all but side calls. */
+  readonly train: 'final' | 'all';
+  /** Of one trace; the branch on which the line ended is kept first. Null: no limit. */
+  readonly maxSegments: number | null;
+  /** A longer branch is cut behind its last turn that fits. Null: no limit. */
+  readonly maxSegmentTokens: number | null;
+}
+
+export const trainAllBranches: BranchRule = { train: 'all', maxSegments: null, maxSegmentTokens: null };
+
+/** One leaf of the tree of turns. */
+export interface Branch {
+  readonly index: number;
+  readonly kind: BranchKind;
+  readonly firstTurn: number;
+  readonly lastTurn: number;
+  readonly turns: number;
+  readonly tokens: number;
+  readonly finishReason: FinishReason;
+  readonly aborts: number;
+  /** The index of its segment; null when it has none. */
+  readonly segment: number | null;
+  /** Why it has no segment, or (`token-limit`) why that one is shorter. */
+  readonly dropped: 'rule' | 'segment-limit' | 'token-limit' | 'nothing-to-train' | null;
 }
 
 /**
@@ -37,12 +77,14 @@ export interface Turn {
  */
 export interface Segment {
   readonly index: number;
-  readonly kind: 'main' | 'side';
+  readonly kind: BranchKind;
   readonly tokens: readonly number[];
   readonly mask: readonly (0 | 1)[];
   readonly logprobs: readonly number[];
   readonly versions: readonly number[];
   readonly finishReason: FinishReason;
+  /** How often the engine broke off a turn of it; absent in older traces. */
+  readonly aborts?: number;
   /** Turns on this segment whose tokens are not trained, with the reason. */
   readonly maskedTurns: readonly { readonly turn: number; readonly reason: string }[];
 }
@@ -52,6 +94,10 @@ export interface Trace {
   readonly session: string;
   readonly turns: readonly Turn[];
   readonly segments: readonly Segment[];
+  /** All leaves, trained or not; absent in older traces. */
+  readonly branches?: readonly Branch[];
+  /** Absent in older traces. */
+  readonly counts?: TraceCounts;
   /** Requests that were no provable extension of a branch. */
   readonly forks: number;
   /** Turns that no segment trains, with the reason. */
@@ -60,6 +106,22 @@ export interface Trace {
   readonly faultyCalls: Readonly<Record<string, number>>;
   /** The conversation as text, for reports. */
   readonly transcript: readonly { readonly role: string; readonly text: string }[];
+}
+
+/** What is to be known of a trace before its tokens are trusted. */
+export interface TraceCounts {
+  readonly branches: Readonly<Partial<Record<BranchKind, number>>>;
+  /** Branches that stayed on the main line since nothing tells what they are. */
+  readonly unclear: number;
+  /** Branches that the rule or its limits left without a segment. */
+  readonly dropped: number;
+  /** Sampled tokens that nothing is wrong with and that no segment trains. */
+  readonly droppedTokens: number;
+  readonly maskedTurns: number;
+  readonly forks: number;
+  readonly aborts: number;
+  /** Replies that the client gave back in another form than they were sampled in, by the difference. */
+  readonly echoes: Readonly<Record<string, number>>;
 }
 
 /** What workflow history knows of a sealed trace. */
@@ -75,6 +137,8 @@ export interface TraceSummary {
   readonly turnLimit: boolean;
   /** Turns that ended because the engine stayed away beyond the hold. */
   readonly engineFailures: number;
+  /** Absent in older traces. */
+  readonly counts?: TraceCounts;
 }
 
 /** How the engine samples; belongs to the run, not to the agent. */

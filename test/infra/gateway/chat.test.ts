@@ -68,6 +68,16 @@ describe('chat completions', () => {
         contextOverflow: false,
         turnLimit: false,
         engineFailures: 0,
+        counts: {
+          branches: { main: 1 },
+          unclear: 0,
+          dropped: 0,
+          droppedTokens: 0,
+          maskedTurns: 0,
+          forks: 0,
+          aborts: 0,
+          echoes: { text: 1, reasoning: 1, arguments: 1, 'call-ids': 1 },
+        },
       },
     );
     const trace = await gateway.traceOf(summary);

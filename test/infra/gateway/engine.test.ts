@@ -31,12 +31,14 @@ describe('an engine that aborts for a weight update', () => {
     assert.notEqual(third?.seed, first?.seed);
     const summary = await gateway.control.seal('a.1');
     assert.deepEqual([summary.minVersion, summary.maxVersion, summary.turns], [3, 4, 1]);
+    assert.equal(summary.counts?.aborts, 2);
     const { turns, segments } = await gateway.traceOf(summary);
     assert.deepEqual(turns[0]?.versions, [
       { version: 3, start: 0, end: 3 },
       { version: 4, start: 3, end: 6 },
     ]);
     const [segment] = segments;
+    assert.deepEqual([segment?.aborts, turns[0]?.aborts], [2, 2]);
     assert.deepEqual(segment?.versions.slice(-6), [3, 3, 3, 4, 4, 4]);
     assert.deepEqual(segment?.logprobs.slice(-6), [-0.001, -0.002, -0.003, -0.001, -0.002, -0.003]);
   });

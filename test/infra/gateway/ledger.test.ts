@@ -2,12 +2,12 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import fc from 'fast-check';
 import type { AssistantMessage, Conversation, Message } from '../../../infra/gateway/conversation.ts';
-import { createLedger, type Ledger, type Plan } from '../../../infra/gateway/ledger.ts';
+import { createLedger } from '../../../infra/gateway/ledger.ts';
 import { loadModel, type Model } from '../../../infra/gateway/rendering/model.ts';
 import { renderFull, renderText } from '../../../infra/gateway/rendering/render.ts';
 import { buildSegments } from '../../../infra/gateway/segments.ts';
-import { checkTurns } from '../../../infra/gateway/token-check.ts';
-import { checksumOf, type TurnRecord } from '../../../infra/gateway/turn-record.ts';
+import type { TurnRecord } from '../../../infra/gateway/turn-record.ts';
+import { finish } from '../../helpers/talk.ts';
 import { type TinyModel, writeTinyModel } from '../../helpers/tiny-model.ts';
 
 let dir: TinyModel;
@@ -25,30 +25,6 @@ function sampledFor(conversation: Conversation, reply: AssistantMessage): number
   const text = renderText(model, [...conversation.messages, reply], conversation.tools, 'last-message');
   const prompt = renderText(model, conversation.messages, conversation.tools, 'reply');
   return model.tokens.encode(text.slice(prompt.length).trimEnd());
-}
-
-function finish(ledger: Ledger, plan: Plan, reply: AssistantMessage, sampledIds: readonly number[]): TurnRecord {
-  const turn: TurnRecord = {
-    index: ledger.turns.length,
-    parent: plan.parent,
-    requestKey: plan.key,
-    promptIds: plan.newIds,
-    promptLength: plan.promptIds.length,
-    promptChecksum: checksumOf(plan.promptIds),
-    sampledIds,
-    logprobs: sampledIds.map(() => -1),
-    versions: [{ version: 1, start: 0, end: sampledIds.length }],
-    finishReason: 'stop',
-    startedAt: 0,
-    endedAt: 0,
-    context: plan.fingerprint.context,
-    conversation: plan.fingerprint.withReply(reply),
-    messages: plan.newMessages,
-    reply,
-    faultyCalls: [],
-  };
-  ledger.add(turn);
-  return turn;
 }
 
 const word = fc.constantFrom('a', 'fix é', '🦊', '{"x": 1}', '<b>', 'two\nlines', '0');
@@ -139,14 +115,14 @@ describe('the ledger', () => {
       const turned: Message[] = [...messages.slice(0, 20), { role: 'user', text: `branch ${branch}` }];
       finish(ledger, ledger.plan({ messages: turned, tools: [] }), reply, [65, 66]);
     }
-    const segments = buildSegments(ledger.turns);
+    const { segments } = buildSegments(ledger.turns);
     assert.deepEqual([segments.length, ledger.forks], [501, 0]);
     assertTrainedOnce(ledger.turns);
   });
 });
 
 function assertTrainedOnce(turns: readonly TurnRecord[]): void {
-  const trained = buildSegments(turns).flatMap(({ tokens, mask }) => tokens.filter((_, at) => mask[at] === 1));
+  const trained = buildSegments(turns).segments.flatMap(({ tokens, mask }) => tokens.filter((_, at) => mask[at] === 1));
   const sampled = turns.flatMap(({ sampledIds }) => sampledIds);
   assert.deepEqual(trained.toSorted(), sampled.toSorted());
 }
@@ -181,70 +157,4 @@ test('a template that drops earlier reasoning begins a branch of its own, whiche
   finish(ledger, second, silent, end);
   const third = ledger.plan({ messages: [...called, silent, { role: 'user', text: 'More.' }], tools });
   assert.equal(third.parent, null, 'a user turn does not');
-});
-
-describe('segments', () => {
-  const talk = (): Ledger => {
-    const ledger = createLedger(model);
-    const reply = (text: string): AssistantMessage => ({ role: 'assistant', text, reasoning: '', toolCalls: [] });
-    const messages: Message[] = [{ role: 'user', text: 'x' }];
-    finish(ledger, ledger.plan({ messages, tools: [] }), reply('a'), [65, 258]);
-    messages.push(reply('a'), { role: 'user', text: 'y' });
-    finish(ledger, ledger.plan({ messages, tools: [] }), reply(''), []);
-    const title: Message[] = [
-      { role: 'system', text: 'Title.' },
-      { role: 'user', text: 'x' },
-    ];
-    finish(ledger, ledger.plan({ messages: title, tools: [] }), reply('t'), [66, 258]);
-    messages.push(reply(''), { role: 'user', text: 'z' });
-    finish(ledger, ledger.plan({ messages, tools: [] }), reply('c'), [67]);
-    return ledger;
-  };
-
-  test('hold side calls apart, and mask a turn that sampled nothing', () => {
-    const { turns } = talk();
-    const segments = buildSegments(turns);
-    assert.deepEqual(
-      segments.map(({ kind }) => kind),
-      ['side', 'main'],
-    );
-    assert.deepEqual(segments[1]?.maskedTurns, [{ turn: 1, reason: 'empty' }]);
-    for (const { tokens, mask, logprobs, versions } of segments) {
-      assert.deepEqual([mask.length, logprobs.length, versions.length], [tokens.length, tokens.length, tokens.length]);
-      assert.ok(
-        mask.every((trains, at) => (trains === 1 ? versions[at] === 1 && logprobs[at] === -1 : versions[at] === -1)),
-      );
-    }
-  });
-
-  const broken: readonly (readonly [string, string, Partial<TurnRecord>])[] = [
-    ['whose prompt had another id', 'prompt-mismatch', { promptChecksum: 1 }],
-    ['whose prompt had another length', 'prompt-mismatch', { promptLength: 1 }],
-    ['that was broken off', 'aborted', { finishReason: 'abort' }],
-    ['that lacks a logprob', 'incomplete-sampling', { logprobs: [] }],
-    ['with a logprob that is no number', 'incomplete-sampling', { logprobs: [Number.NaN] }],
-    ['with tokens of no known version', 'incomplete-sampling', { versions: [] }],
-  ];
-  for (const [what, reason, change] of broken) {
-    test(`mask the one turn ${what}, and train the others`, () => {
-      const turns = talk().turns.map((turn) => (turn.index === 3 ? { ...turn, ...change } : turn));
-      const masked = [
-        { turn: 1, reason: 'empty' },
-        { turn: 3, reason },
-      ];
-      assert.deepEqual(
-        [...checkTurns(turns).masked],
-        [
-          [1, 'empty'],
-          [3, reason],
-        ],
-      );
-      const main = buildSegments(turns).find(({ kind }) => kind === 'main');
-      assert.deepEqual(main?.maskedTurns, masked);
-      assert.deepEqual(
-        main?.tokens.filter((_, at) => main.mask[at] === 1),
-        [65, 258],
-      );
-    });
-  }
 });

@@ -205,6 +205,21 @@ describe('a session', () => {
     assert.equal((await gateway.control.seal('a.1')).turns, 2);
   });
 
+  test('is sealed by the rule it was opened with, also after a restart', async () => {
+    const engine = createScriptedEngine({ script: () => ({ kind: 'say', ids: [65] }) });
+    await using gateway = await startTestGateway(engine);
+    const secret = await gateway.open('a.1', {
+      branches: { train: 'final', maxSegments: null, maxSegmentTokens: null },
+    });
+    for (const text of ['x', 'y']) await gateway.chat(secret, ask(text));
+    await gateway.restart();
+    const { segments, counts } = await gateway.control.seal('a.1');
+    assert.deepEqual([segments, counts?.dropped, counts?.droppedTokens, counts?.unclear], [1, 1, 1, 1]);
+    await assert.rejects(gateway.control.open({ ...openSession('b.1'), branches: { train: 'some' } as never }), {
+      type: 'InvalidInput',
+    });
+  });
+
   test('answers requests that come at once, each with its own branch', async () => {
     const engine = createScriptedEngine({
       script: ({ tokenIds }) => ({ kind: 'say', ids: [...tokenIds.slice(6, 8), 66] }),
