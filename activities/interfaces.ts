@@ -10,7 +10,7 @@ import type { StopReason } from '../workflows/contracts/outcome.ts';
 import type { Stage } from '../workflows/contracts/rollout.ts';
 import type { RunInput, StepResult, Training, WarmUp } from '../workflows/contracts/run.ts';
 import type { ResolvedTask, Task } from '../workflows/contracts/task.ts';
-import type { Sampling, TraceSummary } from '../workflows/contracts/trace.ts';
+import type { BranchRule, Sampling, TraceSummary } from '../workflows/contracts/trace.ts';
 import type { Verdict } from '../workflows/contracts/verdict.ts';
 
 export type SandboxChoice = 'auto' | 'docker' | 'local';
@@ -28,6 +28,8 @@ export interface OpenTrace {
   readonly lifetimeMs: number;
   readonly runKey: string | null;
   readonly group: number | null;
+  /** Absent when an older workflow asks: all are trained. */
+  readonly branches?: BranchRule;
 }
 
 export interface ProvisionSandbox {

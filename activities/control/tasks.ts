@@ -1,6 +1,7 @@
 import type { AgentSpec } from '../../infra/agents/agent.ts';
 import type { Tasks } from '../../infra/tasks/tasks.ts';
 import { rewardOf } from '../../workflows/algorithms/reward.ts';
+import { trainAllBranches } from '../../workflows/contracts/trace.ts';
 import { atBoundary } from '../boundary.ts';
 import type { ControlActivities } from '../interfaces.ts';
 
@@ -16,8 +17,8 @@ export function createTaskActivities({
   return {
     resolveTask: (input) =>
       atBoundary(async () => {
-        const { usesModel } = agent(input.agent);
-        return { task: await tasks.resolve(input.address), usesModel };
+        const { usesModel, branches } = agent(input.agent);
+        return { task: await tasks.resolve(input.address), usesModel, branches: branches ?? trainAllBranches };
       }),
     chooseTask: (input) => atBoundary(async () => ({ address: await tasks.taskAt(input.tasks, input.index) })),
     reward: ({ verdict }) => atBoundary(async () => rewardOf(verdict)),

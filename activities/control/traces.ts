@@ -1,5 +1,6 @@
 import type { GatewayControl } from '../../infra/gateway/control.ts';
 import { sessionId } from '../../workflows/contracts/ids.ts';
+import { trainAllBranches } from '../../workflows/contracts/trace.ts';
 import { atBoundary } from '../boundary.ts';
 import type { ControlActivities } from '../interfaces.ts';
 
@@ -8,12 +9,13 @@ export function createTraceActivities(
   gateway: GatewayControl,
 ): Pick<ControlActivities, 'openTrace' | 'sealTrace' | 'closeTrace' | 'readVersions'> {
   return {
-    openTrace: ({ attempt, sampling, maxTurns, lifetimeMs, runKey, group }) =>
+    openTrace: ({ attempt, sampling, maxTurns, lifetimeMs, runKey, group, branches = trainAllBranches }) =>
       atBoundary(async (signal) => {
         const session = sessionId(attempt);
         const expiresAt = Date.now() + lifetimeMs;
         const label = runKey === null || group === null ? null : groupLabel(runKey, group);
-        await gateway.open({ session, sampling, maxTurns, expiresAt, seed: seedOf(session), group: label }, signal);
+        const seed = seedOf(session);
+        await gateway.open({ session, sampling, maxTurns, expiresAt, seed, group: label, branches }, signal);
         return { session };
       }),
     sealTrace: ({ attempt }) => atBoundary((signal) => gateway.seal(sessionId(attempt), signal)),

@@ -1,4 +1,5 @@
 import type { StopReason } from '../../workflows/contracts/outcome.ts';
+import type { BranchRule } from '../../workflows/contracts/trace.ts';
 import type { FileTree } from '../sandbox/files.ts';
 
 /** One kind of agent. Adding one is one file that exports such a spec, and one line in index.ts. */
@@ -7,6 +8,8 @@ export interface AgentSpec {
   readonly description: string;
   /** Does it call the model? If not, no trace is opened. */
   readonly usesModel: boolean;
+  /** Which branches of its conversations are trained; default: all but side calls. */
+  readonly branches?: BranchRule;
   /** Does it need the task's reference solution in its sandbox? */
   readonly needsSolution: boolean;
   /** Host directories mounted read-only into the sandbox; made ready once per host. */

@@ -7,6 +7,7 @@ import type {
   ControlActivities,
   EvaluationActivities,
   HostActivities,
+  OpenTrace,
   PlacementActivities,
   TrainerActivities,
 } from '../../activities/interfaces.ts';
@@ -22,7 +23,7 @@ import {
   placementQueue,
   trainerQueue,
 } from '../../workflows/contracts/ids.ts';
-import type { Segment } from '../../workflows/contracts/trace.ts';
+import type { BranchRule, Segment } from '../../workflows/contracts/trace.ts';
 import type { TestServer } from './temporal.ts';
 
 Runtime.install({ logger: { log() {}, trace() {}, debug() {}, info() {}, warn() {}, error() {} } });
@@ -43,6 +44,8 @@ export interface Script {
   agent?(workflowId: string): Promise<void>;
   /** The engines are given this version again. */
   restore?(version: number): Promise<void>;
+  /** The rule that the agent declares; default: none, as before there was one. */
+  branches?: BranchRule;
   /** Version that the engine samples by; default: the one that was published last. */
   version?(): number;
 }
@@ -52,6 +55,7 @@ export interface ScriptedWorkers {
   readonly updates: readonly { readonly step: number; readonly batch: string }[];
   readonly published: readonly number[];
   readonly released: readonly string[];
+  readonly opened: readonly OpenTrace[];
   close(): Promise<void>;
 }
 
@@ -62,6 +66,7 @@ export async function startScriptedWorkers(server: TestServer, home: string, scr
   const updates: { step: number; batch: string }[] = [];
   const published: number[] = [];
   const released: string[] = [];
+  const opened: OpenTrace[] = [];
   const blob: BlobRef = await store.put(Buffer.from('scripted'), 'text/plain');
   const task = {
     id: 'scripted',
@@ -79,8 +84,15 @@ export async function startScriptedWorkers(server: TestServer, home: string, scr
   const control: ControlActivities = {
     ...createGroupActivities({ client: server.client, records }),
     ...createBatchActivities({ store, records }),
-    resolveTask: async () => ({ task, usesModel: true }),
-    openTrace: async ({ attempt }) => ({ session: attempt.rollout }),
+    resolveTask: async () => ({
+      task,
+      usesModel: true,
+      ...(script.branches === undefined ? {} : { branches: script.branches }),
+    }),
+    openTrace: async (input) => {
+      opened.push(input);
+      return { session: input.attempt.rollout };
+    },
     sealTrace: async ({ attempt }) => {
       const version = script.version?.() ?? published.at(-1) ?? 0;
       const segment: Segment = {
@@ -188,6 +200,7 @@ export async function startScriptedWorkers(server: TestServer, home: string, scr
     updates,
     published,
     released,
+    opened,
     async close() {
       for (const worker of workers) worker.shutdown();
       await Promise.all(running);

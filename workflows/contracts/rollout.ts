@@ -42,7 +42,17 @@ const task: z.ZodType<Task> = z.strictObject({
   diskMb: number(1, 100_000_000, 'MB'),
 });
 
-const resolvedTask: z.ZodType<ResolvedTask> = z.strictObject({ task, usesModel: z.boolean() });
+const branchRule = z.strictObject({
+  train: oneOf(['final', 'all']).default('all'),
+  maxSegments: z.nullable(integer(1, 1_000_000, 'segments')).default(null),
+  maxSegmentTokens: z.nullable(integer(1, 100_000_000, 'tokens')).default(null),
+});
+
+const resolvedTask: z.ZodType<ResolvedTask> = z.strictObject({
+  task,
+  usesModel: z.boolean(),
+  branches: z.exactOptional(branchRule),
+});
 
 export const sampling = z.strictObject({
   temperature: number(0, 10).default(1),
@@ -63,6 +73,8 @@ export const rolloutSettings = z.strictObject({
   sandboxLifetimeSec: number(1, 10_000_000, 'seconds').optional(),
   maxTurns: integer(1, 100_000, 'turns').default(100),
   sampling: sampling.prefault({}),
+  /** Which branches of a trace are trained; default: the agent's own rule. */
+  branches: branchRule.optional(),
   /** Ends of an agent that a run does not score: the rollout is then `cancelled` with that reason, and counted. */
   unscored: z
     .array(oneOf(['deadline', 'context-overflow']))

@@ -1,4 +1,5 @@
 import type { BlobRef } from './blob.ts';
+import type { BranchRule } from './trace.ts';
 
 /**
  * What to solve. The files of a task (instruction, workspace, hidden tests, reference solution) are one blob in the store,
@@ -24,6 +25,8 @@ export interface ResolvedTask {
   readonly task: Task;
   /** Does the agent call the model? If not, the rollout has no trace. */
   readonly usesModel: boolean;
+  /** The agent's rule of which branches are trained; absent: all. */
+  readonly branches?: BranchRule;
 }
 
 /**

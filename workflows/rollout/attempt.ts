@@ -5,7 +5,7 @@ import type { Diff } from '../contracts/diff.ts';
 import type { Attempt } from '../contracts/ids.ts';
 import type { RolloutInput, Stage } from '../contracts/rollout.ts';
 import type { ResolvedTask } from '../contracts/task.ts';
-import type { TraceSummary } from '../contracts/trace.ts';
+import { type TraceSummary, trainAllBranches } from '../contracts/trace.ts';
 import type { Verdict } from '../contracts/verdict.ts';
 import { StageFailure } from './failure.ts';
 import type { Limits } from './limits.ts';
@@ -24,11 +24,12 @@ export interface Produced {
  */
 export async function produce(
   input: RolloutInput,
-  { task, usesModel }: ResolvedTask,
+  resolved: ResolvedTask,
   limits: Limits,
   attempt: Attempt,
   progress: Progress,
 ): Promise<Produced> {
+  const { task, usesModel } = resolved;
   const { agent, maxTurns } = input;
   const { host } = await progress.stage('placeRollout', () =>
     placement.placeRollout({ attempt, lifetimeMs: limits.lifetimeMs }),
@@ -42,7 +43,7 @@ export async function produce(
     await CancellationScope.nonCancellable(() => release(host, attempt, progress));
   };
   try {
-    const { kind, baseCommit } = await prepare(input, { task, usesModel }, limits, attempt, host, progress);
+    const { kind, baseCommit } = await prepare(input, resolved, limits, attempt, host, progress);
     await onPlace(host, 'startAgent', progress, () =>
       onHost(host).startAgent({ attempt, task, agent, kind, maxTurns }),
     );
@@ -64,16 +65,20 @@ export async function produce(
 
 /** Trace and sandbox are made at the same time: neither needs the other, and a rollout waits for the slower one only. */
 async function prepare(
-  { member, agent, sandbox, sampling, maxTurns }: RolloutInput,
-  { task, usesModel }: ResolvedTask,
+  { member, agent, sandbox, sampling, maxTurns, branches }: RolloutInput,
+  resolved: ResolvedTask,
   { lifetimeMs }: Limits,
   attempt: Attempt,
   host: string,
   progress: Progress,
 ): Promise<Provisioned> {
+  const { task, usesModel } = resolved;
   const group = { runKey: member?.runKey ?? null, group: member?.index ?? null };
+  const rule = { branches: branches ?? resolved.branches ?? trainAllBranches };
   const openTrace = () =>
-    progress.stage('openTrace', () => control.openTrace({ attempt, sampling, maxTurns, lifetimeMs, ...group }));
+    progress.stage('openTrace', () =>
+      control.openTrace({ attempt, sampling, maxTurns, lifetimeMs, ...group, ...rule }),
+    );
   const run = member?.run ?? '';
   const [, provisioned] = await both(
     usesModel ? openTrace() : Promise.resolve(null),

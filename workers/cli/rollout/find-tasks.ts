@@ -5,6 +5,7 @@ import { taskDirectories } from '../../../infra/tasks/addresses.ts';
 import { createTasks } from '../../../infra/tasks/tasks.ts';
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
 import type { ResolvedTask } from '../../../workflows/contracts/task.ts';
+import { trainAllBranches } from '../../../workflows/contracts/trace.ts';
 import { UsageError } from '../errors.ts';
 import type { StackClient } from '../stack-client.ts';
 import { type RolloutRow, rowWithout } from './row.ts';
@@ -23,11 +24,12 @@ export async function findTasks(named: string, { config, store }: StackClient, a
   const addresses = await (isAddress ? tasks.list(named) : directories(named)).catch((error: unknown) => {
     throw error instanceof TemperFailure ? new UsageError(`--tasks: ${error.message}`) : error;
   });
+  const { usesModel, branches = trainAllBranches } = agent;
   const ready: ResolvedTask[] = [];
   const broken: RolloutRow[] = [];
   for (const address of addresses) {
     try {
-      ready.push({ task: await tasks.resolve(address), usesModel: agent.usesModel });
+      ready.push({ task: await tasks.resolve(address), usesModel, branches });
     } catch (error) {
       if (!(error instanceof TemperFailure)) throw error;
       const { type, message } = error;
