@@ -43,13 +43,14 @@ export function linesOf(turns: readonly TurnRecord[]): Lines {
   };
 }
 
-/** Title calls and quota probes may come first; the agent's own line has tools, and goes on. */
+/** Title calls and quota probes may come first: the agent's own line has tools or, where nobody has any, goes on. */
 function mainRoot(turns: readonly TurnRecord[]): TurnRecord | undefined {
-  const continued = new Set(turns.map(({ parent }) => parent));
-  const rank = ({ index, offersTools }: TurnRecord): number =>
-    (offersTools === true ? 2 : 0) + (continued.has(index) ? 1 : 0);
-  const [first, ...others] = turns.filter(({ parent }) => parent === null);
-  return first && others.reduce((best, root) => (rank(root) > rank(best) ? root : best), first);
+  const roots = turns.filter(({ parent }) => parent === null);
+  const withTools = roots.find(({ offersTools }) => offersTools === true);
+  if (withTools !== undefined) return withTools;
+  const parents = new Set(turns.map(({ parent }) => parent));
+  const continued = roots.find(({ index }) => parents.has(index));
+  return continued === undefined ? roots[0] : roots.find((root) => taskKey(root) === taskKey(continued));
 }
 
 function placesOf(turns: readonly TurnRecord[], main: TurnRecord, rootOf: (turn: number) => number) {

@@ -1,4 +1,4 @@
-import type { Trace, TraceCounts, TraceSummary } from '../../workflows/contracts/trace.ts';
+import type { Trace, TraceCounts, TraceSummary, TranscriptEntry } from '../../workflows/contracts/trace.ts';
 import type { Store } from '../store/store.ts';
 import type { AssistantMessage, Message } from './conversation.ts';
 import { type Built, buildSegments } from './segments.ts';
@@ -20,7 +20,10 @@ export async function sealTrace(session: Session, store: Store): Promise<TraceSu
     forks: session.forks,
     maskedTurns: [...masked].map(([turn, reason]) => ({ turn, reason })),
     faultyCalls: countBy(turns.flatMap((turn) => turn.faultyCalls)),
-    transcript: turns.flatMap(({ messages, reply }) => [...messages, reply].map(transcriptEntry)),
+    transcript: turns.flatMap(({ messages, reply, index }) => [
+      ...messages.map(transcriptEntry),
+      { ...transcriptEntry(reply), turn: index },
+    ]),
   };
   const versions = turns.flatMap((turn) => turn.versions.map(({ version }) => version));
   const extreme = (pick: (left: number, right: number) => number): number | null =>
@@ -60,7 +63,7 @@ function publicTurn(turn: TurnRecord): Trace['turns'][number] {
   return { ...prompt, sampledIds, logprobs, versions, finishReason, ...interrupted, startedAt, endedAt };
 }
 
-function transcriptEntry(message: Message | AssistantMessage): Trace['transcript'][number] {
+function transcriptEntry(message: Message | AssistantMessage): TranscriptEntry {
   if (message.role !== 'assistant') return { role: message.role, text: message.text };
   const calls = message.toolCalls.map((call) => `${call.name}(${call.arguments})`);
   const reasoning = message.reasoning === '' ? [] : [`(thinks) ${message.reasoning}`];

@@ -1,5 +1,6 @@
 import type { Count, Fate, Outcome } from '../../workflows/contracts/outcome.ts';
 import type { RolloutResult, Stage } from '../../workflows/contracts/rollout.ts';
+import type { Branch, Trace, TraceCounts } from '../../workflows/contracts/trace.ts';
 
 /** All that a report shows: plain numbers and texts, so that the page is a pure function of it. */
 export interface ReportData {
@@ -74,8 +75,16 @@ export interface FailureCount {
 export interface Story {
   readonly result: RolloutResult;
   readonly messages: readonly Message[];
+  /** How the conversation branched and what of it is trained; null without a trace, or with one that does not say. */
+  readonly branching: Branching | null;
   readonly patch: string | null;
   readonly testLog: string | null;
+}
+
+export interface Branching {
+  readonly branches: readonly Branch[];
+  readonly counts: TraceCounts;
+  readonly maskedTurns: Trace['maskedTurns'];
 }
 
 export interface Message {

@@ -105,7 +105,14 @@ export interface Trace {
   /** Sampled tool calls that were no well-formed call of an offered tool, by what was wrong with them. */
   readonly faultyCalls: Readonly<Record<string, number>>;
   /** The conversation as text, for reports. */
-  readonly transcript: readonly { readonly role: string; readonly text: string }[];
+  readonly transcript: readonly TranscriptEntry[];
+}
+
+export interface TranscriptEntry {
+  readonly role: string;
+  readonly text: string;
+  /** The turn that said it; absent on what a request brought along, and in older traces. */
+  readonly turn?: number;
 }
 
 /** What is to be known of a trace before its tokens are trusted. */

@@ -111,6 +111,21 @@ describe('branches are told apart by what they hold', () => {
     assert.deepEqual(kindsOf(ledger), ['main of main', 'sub-agent', 'fork']);
   });
 
+  test('the main line is the one that began, whichever of its branches goes on', () => {
+    const [ledger, talk] = start();
+    talk([agent, task], reply('', call('d1', 'task', { prompt: 'Count the tests.' })));
+    const sub = talk([helper, user('Count the tests.')], look);
+    talk([...sub, result('c1', 'x')], look);
+    assert.deepEqual(kindsOf(ledger), ['main of main', 'sub-agent', 'sub-agent']);
+
+    const [toolless, say] = start();
+    say([user('A title?')], reply('T'), []);
+    say([agent, task], reply('Hm.'), []);
+    const told = say([agent, task, reply('Told anew.'), user('Go on.')], reply('So.'), []);
+    say([...told, user('More.')], reply('Done.'), []);
+    assert.deepEqual(kindsOf(toolless), ['side', 'main of main', 'fork of main', 'fork of main']);
+  });
+
   test('what nothing is known of stays on the main line, and is counted', () => {
     const [ledger, talk] = start();
     talk([agent, task], reply('Done.'));

@@ -63,6 +63,7 @@ export function sampleReport(): ReportData {
         epochs: 1,
         stageSeconds: { provisionSandbox: 0.2, awaitAgent: 0.9, evaluate: 0.4 },
       },
+      branching: null,
       messages: [
         { role: 'system', text: 'You fix bugs in small JavaScript repositories.', turn: null },
         { role: 'user', text: 'sum.js adds up wrongly. Find out why and mend it.', turn: null },

@@ -7,6 +7,7 @@ import { type FoundWorkflow, isOpen } from '../find-workflow.ts';
 import { print, printJson, table } from '../output.ts';
 import type { StackClient } from '../stack-client.ts';
 import { workflowEnd } from '../workflow-failure.ts';
+import { branchingText } from './branching.ts';
 
 export async function showRollout(stack: StackClient, found: FoundWorkflow, json: boolean): Promise<void> {
   const { handle } = found;
@@ -31,7 +32,7 @@ export async function showRollout(stack: StackClient, found: FoundWorkflow, json
   else print(storyText(story));
 }
 
-function storyText({ result, messages, patch, testLog }: Story): string {
+function storyText({ result, messages, branching, patch, testLog }: Story): string {
   const { outcome, reward, stop, failure, verdict, epochs } = result;
   const blocks = [
     [
@@ -40,6 +41,7 @@ function storyText({ result, messages, patch, testLog }: Story): string {
       ...(failure === null ? [] : [`${failure.type} at ${failure.stage ?? 'start'}: ${failure.message}`]),
     ].join('\n'),
     stageTable(result),
+    ...(branching === null ? [] : [branchingText(branching)]),
     ...messages.map(({ role, text, turn }) => {
       const facts =
         turn === null
