@@ -10,7 +10,7 @@ import {
 import { control } from './activities.ts';
 import { parseInput } from './contracts/input.ts';
 import { outcomes, zeroCount } from './contracts/outcome.ts';
-import { searchAttributes } from './contracts/search-attributes.ts';
+import { searchAttributes, shownReward } from './contracts/search-attributes.ts';
 import { type SweepInput, type SweepRequest, type SweepResult, sweepInput } from './contracts/sweep.ts';
 import type { rollout } from './rollout.ts';
 
@@ -39,7 +39,7 @@ export async function evaluationSweep(request: SweepRequest): Promise<SweepResul
   };
   await Promise.all(Array.from({ length: Math.min(input.concurrency, input.count) }, worker));
   const meanReward = mean(rewards);
-  if (meanReward !== null) upsertSearchAttributes([{ key: searchAttributes.reward, value: meanReward }]);
+  if (meanReward !== null) upsertSearchAttributes([shownReward(meanReward)]);
   return { tasks: input.count, outcomes: counts, meanReward };
 }
 

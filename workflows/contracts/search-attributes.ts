@@ -15,3 +15,9 @@ export const searchAttributes = {
   policyVersion: defineSearchAttributeKey('TemperPolicyVersion', SearchAttributeType.INT),
   reward: defineSearchAttributeKey('TemperReward', SearchAttributeType.DOUBLE),
 } as const;
+
+/** A mean as a column of a list shows it; the whole number is in the result. */
+export const shownReward = (reward: number) => ({
+  key: searchAttributes.reward,
+  value: Math.round(reward * 10_000) / 10_000,
+});

@@ -3,7 +3,7 @@ import type { FailureRecord } from '../contracts/failures.ts';
 import type { RolloutStatus } from '../contracts/messages.ts';
 import type { Outcome } from '../contracts/outcome.ts';
 import { type Stage, stages } from '../contracts/rollout.ts';
-import { searchAttributes } from '../contracts/search-attributes.ts';
+import { searchAttributes, shownReward } from '../contracts/search-attributes.ts';
 import { endingText, type Position, positionText } from './details.ts';
 import { attributed } from './failure.ts';
 import { createPause, type Pause } from './pause.ts';
@@ -81,7 +81,7 @@ export function createProgress(task: string, agent: string, run: string | null):
 function describeEnd(outcome: Outcome, reward: number | null, failure: FailureRecord | null): void {
   upsertSearchAttributes([
     { key: searchAttributes.outcome, value: outcome },
-    ...(reward === null ? [] : [{ key: searchAttributes.reward, value: reward }]),
+    ...(reward === null ? [] : [shownReward(reward)]),
   ]);
   if (failure === null) return;
   upsertMemo({ failure: `${failure.type} at ${failure.stage ?? 'start'}: ${failure.message}` });

@@ -1,7 +1,7 @@
 import { setCurrentDetails, upsertMemo, upsertSearchAttributes, workflowInfo } from '@temporalio/workflow';
 import { fates } from '../contracts/outcome.ts';
 import type { RunInput, RunStatus } from '../contracts/run.ts';
-import { searchAttributes } from '../contracts/search-attributes.ts';
+import { searchAttributes, shownReward } from '../contracts/search-attributes.ts';
 import type { Ledger } from './ledger.ts';
 import { rootMessage } from './root-message.ts';
 
@@ -31,7 +31,7 @@ export function createRunView(input: RunInput, ledger: Ledger): RunView {
         { key: searchAttributes.agent, value: input.settings.agent },
         { key: searchAttributes.step, value: status.step },
         { key: searchAttributes.policyVersion, value: status.policyVersion },
-        ...status.recentRewards.slice(-1).map((value) => ({ key: searchAttributes.reward, value })),
+        ...status.recentRewards.slice(-1).map(shownReward),
       ]);
       upsertMemo({ phase: status.phase, step: status.step, reward: status.recentRewards.at(-1) ?? null });
     },
