@@ -13,11 +13,17 @@ export interface AgentSpec {
   /** Does it need the task's reference solution in its sandbox? */
   readonly needsSolution: boolean;
   /** Host directories mounted read-only into the sandbox; made ready once per host. */
-  runtimes(): Promise<readonly { readonly source: string; readonly target: string }[]>;
+  runtimes(): Promise<readonly ReadOnlyMount[]>;
   /** What runs inside the sandbox as the agent's account. */
   command(context: AgentContext): AgentCommand;
   /** What an exit code means. */
   stopReason(exitCode: number): StopReason;
+}
+
+/** A host directory that the sandbox shows and can't change. */
+export interface ReadOnlyMount {
+  readonly source: string;
+  readonly target: string;
 }
 
 export interface AgentContext {

@@ -3,6 +3,8 @@ import type { AgentSpec } from './agent.ts';
 import { createMini } from './mini.ts';
 import { createNop } from './nop.ts';
 import { createOracle } from './oracle.ts';
+import { createPackages } from './packages.ts';
+import { createPi } from './pi.ts';
 import { createRuntime } from './runtime.ts';
 
 export interface Agents {
@@ -12,14 +14,20 @@ export interface Agents {
 }
 
 export interface AgentsDependencies {
-  /** Where runtimes are prepared, once per host. */
+  /** Where runtimes and packages are prepared, once per host. */
   readonly cacheDir: string;
 }
 
 /** The table of agents: one line each. */
 export function createAgents({ cacheDir }: AgentsDependencies): Agents {
   const runtime = createRuntime({ cacheDir });
-  const table: readonly AgentSpec[] = [createMini({ runtime }), createOracle(), createNop()];
+  const packages = createPackages({ cacheDir });
+  const table: readonly AgentSpec[] = [
+    createMini({ runtime }),
+    createPi({ runtime, packages }),
+    createOracle(),
+    createNop(),
+  ];
   const byName = new Map(table.map((agent) => [agent.name, agent]));
   const names = [...byName.keys()];
   return {

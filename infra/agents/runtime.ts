@@ -3,6 +3,7 @@ import { constants } from 'node:fs';
 import { copyFile, link, mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { stripTypeScriptTypes } from 'node:module';
 import { basename, join } from 'node:path';
+import type { ReadOnlyMount } from './agent.ts';
 
 /**
  * The directory that makes our own programs run in any image that has a shell: a Node binary, the libraries that it needs,
@@ -14,19 +15,21 @@ import { basename, join } from 'node:path';
  */
 export interface Runtime {
   /** Makes it ready, and says what to mount where. Concurrent callers and processes share one. */
-  prepare(): Promise<{ readonly source: string; readonly target: string }>;
+  prepare(): Promise<ReadOnlyMount>;
 }
 
 /** Where it is mounted in a sandbox. */
 export const runtimeTarget = '/temper-runtime';
 
-/** The command that runs one of the programs inside the sandbox. */
-export const runProgram = (program: Program, args: readonly string[]): readonly string[] => [
+/** The command that runs a script inside the sandbox. */
+export const runScript = (script: string, args: readonly string[]): readonly string[] => [
   '/bin/sh',
   `${runtimeTarget}/bin/run`,
-  programEntry(program),
+  script,
   ...args,
 ];
+export const runProgram = (program: Program, args: readonly string[]): readonly string[] =>
+  runScript(programEntry(program), args);
 export const programEntry = (program: Program): string => `${runtimeTarget}/programs/${program}/main.js`;
 
 const programs = ['relay', 'mini'] as const;

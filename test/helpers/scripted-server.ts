@@ -17,14 +17,14 @@ export interface ScriptedServer {
 
 /** A server whose routes are functions of the request; a route that is missing answers as FastAPI does. */
 export async function startScriptedServer(
-  routes: Readonly<Record<string, (body: unknown) => Answer>>,
+  routes: Readonly<Record<string, (body: unknown) => Answer | Promise<Answer>>>,
 ): Promise<ScriptedServer> {
   const seen: { route: string; body: unknown }[] = [];
   const server = createServer(async (request, response) => {
     const route = `${request.method} ${(request.url ?? '').split('?')[0]}`;
     const body = await bodyOf(request);
     seen.push({ route, body });
-    send(response, routes[route]?.(body) ?? { status: 404, json: { detail: 'Not Found' } });
+    send(response, (await routes[route]?.(body)) ?? { status: 404, json: { detail: 'Not Found' } });
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const { port } = server.address() as AddressInfo;

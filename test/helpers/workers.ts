@@ -46,18 +46,22 @@ export interface TestWorkersOptions {
   readonly control?: object;
   /** In place of the real placement, which it is given. */
   readonly placement?: (real: PlacementActivities) => PlacementActivities;
+  /** For agents that call the model; the activities that open and seal its sessions come by `control`. */
+  readonly gateway?: Pick<Host, 'gatewayDir' | 'secretOf'>;
+  /** Default: one of the test's own, in its home. */
+  readonly cacheDir?: string;
   /** Default: the workflows as they are. */
   readonly workflowBundle?: WorkerOptions['workflowBundle'];
 }
 
 Runtime.install({ logger: { log() {}, trace() {}, debug() {}, info() {}, warn() {}, error() {} } });
 
-/** Control and host workers in this process: real server, real sandboxes; no gateway, so for agents that call no model. */
+/** Control and host workers in this process: real server, real sandboxes; a gateway is the test's own. */
 export async function startTestWorkers(options: TestWorkersOptions): Promise<TestWorkers> {
   const { server, home, provider } = options;
   const store = createFileStore(join(home, 'store'));
   const host = createTestHost(options);
-  const agents = createAgents({ cacheDir: join(home, 'cache') });
+  const agents = createAgents({ cacheDir: options.cacheDir ?? join(home, 'cache') });
   const connection = await NativeConnection.connect({ address: server.address });
   const { client } = server;
   const control = {
@@ -102,10 +106,11 @@ export async function startTestWorkers(options: TestWorkersOptions): Promise<Tes
   };
 }
 
-function createTestHost({ home, provider, taskRoots, capacity }: TestWorkersOptions): Host {
+function createTestHost({ home, provider, taskRoots, capacity, gateway, ...options }: TestWorkersOptions): Host {
   const store = createFileStore(join(home, 'store'));
-  const agents = createAgents({ cacheDir: join(home, 'cache') });
-  const runtime = createRuntime({ cacheDir: join(home, 'cache') });
+  const cacheDir = options.cacheDir ?? join(home, 'cache');
+  const agents = createAgents({ cacheDir });
+  const runtime = createRuntime({ cacheDir });
   return {
     name: 'test-host',
     stack: 'test-stack',
@@ -117,6 +122,7 @@ function createTestHost({ home, provider, taskRoots, capacity }: TestWorkersOpti
     agent: agents.get,
     gatewayDir: join(home, 'gw'),
     secretOf: (session) => session,
+    ...gateway,
     pathOf: (kind) => (kind === 'local' ? `${runtimeTarget}/bin:/usr/bin:/bin` : null),
     evaluationMounts: async (kind) => (kind === 'local' ? [{ ...(await runtime.prepare()), readOnly: true }] : []),
   };

@@ -27,6 +27,8 @@ export const failureKinds = {
   /** The tests wrote something that is no reward in [0, 1]. */
   InvalidReward: { outcome: 'invalid-task', retryable: false },
   UnknownAgent: { outcome: 'refused', retryable: false },
+  /** npm could not bring the agent's program to this host. */
+  AgentUnavailable: { outcome: 'infra', retryable: true },
   /** The sandbox is gone or can't be used, seen from outside of it. */
   SandboxLost: { outcome: 'infra', retryable: false },
   /** The container engine does not answer. */

@@ -18,7 +18,7 @@ test('an unknown agent is refused with the names of those there are', () => {
     (error) =>
       error instanceof TemperFailure &&
       error.type === 'UnknownAgent' &&
-      error.message === 'expected one of mini, oracle, nop, got "minni"',
+      error.message === `expected one of ${agents.names.join(', ')}, got "minni"`,
   );
 });
 
@@ -30,10 +30,21 @@ test('no agent has the secret in its argv or files', () => {
   }
 });
 
-test('only the oracle gets the solution, only mini a model', () => {
+test('only the oracle gets the solution, and neither it nor nop a model', () => {
   const of = (key: 'needsSolution' | 'usesModel') => agents.names.filter((name) => agents.get(name)[key]);
   assert.deepEqual(of('needsSolution'), ['oracle']);
-  assert.deepEqual(of('usesModel'), ['mini']);
+  assert.deepEqual(
+    agents.names.filter((name) => !of('usesModel').includes(name)),
+    ['oracle', 'nop'],
+  );
+});
+
+test('no agent that calls a model works without a gateway', () => {
+  for (const name of agents.names.filter((one) => agents.get(one).usesModel)) {
+    for (const gone of [{ baseUrl: null }, { secret: null }]) {
+      assert.throws(() => agents.get(name).command({ ...context, ...gone }), /expected the address and secret/);
+    }
+  }
 });
 
 test("each of mini's exit codes has a stop reason of its own, any other is a crash", () => {

@@ -1,0 +1,39 @@
+import type { FileEntry } from '../sandbox/files.ts';
+import type { AgentContext } from './agent.ts';
+import { throughRelay } from './relay.ts';
+
+/** What agents that are command line programs of others have in common. */
+
+/** The variable that holds the session's secret where the agent's configuration names one. */
+export const secretVariable = 'TEMPER_SESSION_SECRET';
+/** The model as agents know it: the gateway serves one, under any name. */
+export const modelName = 'policy';
+
+const instructionFile = '.temper-instruction.md';
+
+/** Where the gateway is and what opens it; for agents that can't work without. */
+export function gatewayOf(agent: string, { baseUrl, secret }: AgentContext): Gateway {
+  if (baseUrl === null || secret === null) throw new Error(`${agent}: expected the address and secret of a gateway`);
+  return { baseUrl, secret };
+}
+
+export interface Gateway {
+  readonly baseUrl: string;
+  readonly secret: string;
+}
+
+/**
+ * Runs a program through the relay with the instruction on its standard input: it may be longer than an argument, and
+ * may begin with what a program takes for an option.
+ */
+export const withInstruction = (baseUrl: string, argv: readonly string[]): readonly string[] =>
+  throughRelay(baseUrl, { exec: ['/bin/sh', '-c', `exec "$@" <"$HOME/${instructionFile}"`, 'sh', ...argv] });
+
+/** Files for HOME: the instruction, and configuration by its path. */
+export function homeFiles(
+  instruction: string,
+  configuration: Readonly<Record<string, string>> = {},
+): Map<string, FileEntry> {
+  const texts = Object.entries({ [instructionFile]: instruction, ...configuration });
+  return new Map(texts.map(([path, text]) => [path, { mode: 0o600, bytes: new TextEncoder().encode(text) }]));
+}

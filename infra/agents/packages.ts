@@ -1,0 +1,82 @@
+import { createHash, randomBytes } from 'node:crypto';
+import { chmod, mkdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { TemperFailure } from '../../workflows/contracts/failures.ts';
+import { withLock } from '../setup/lock.mjs';
+import { runNpm } from '../setup/npm.mjs';
+import type { ReadOnlyMount } from './agent.ts';
+
+/**
+ * The programs of agents that come from npm. Beside this file is a directory for each, whose `package.json` names one exact
+ * version and whose `package-lock.json` pins all that comes with it by its digest. Installed once per host and lockfile,
+ * mounted read-only; nothing of a package runs on the host.
+ */
+export interface Packages {
+  /** Makes it ready, and says what to mount where. Concurrent callers and processes share one. */
+  prepare(agent: PackagedAgent): Promise<ReadOnlyMount>;
+}
+
+const packagedAgents = ['codex', 'pi'] as const;
+export type PackagedAgent = (typeof packagedAgents)[number];
+
+/** Where it is mounted in a sandbox. */
+const packagesTarget = '/temper-agent';
+
+/** A file of an installed package as the sandbox sees it. */
+export const packageFile = (path: string): string => `${packagesTarget}/node_modules/${path}`;
+
+const manifests = ['package.json', 'package-lock.json'] as const;
+/** Sandboxes run Linux, whatever the host is. A package's own scripts never run: what they would download is pinned by nothing. */
+const platform = ['--os=linux', `--cpu=${process.arch}`, '--libc=glibc'] as const;
+const install = ['ci', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error', ...platform] as const;
+
+export function createPackages({ cacheDir }: { readonly cacheDir: string }): Packages {
+  const prepared = new Map<PackagedAgent, Promise<string>>();
+  return {
+    async prepare(agent) {
+      const directory = prepared.get(agent) ?? ensure(cacheDir, agent);
+      prepared.set(agent, directory);
+      directory.catch(() => prepared.delete(agent));
+      return { source: await directory, target: packagesTarget };
+    },
+  };
+}
+
+/** Named after its content, made beside its place and renamed into it: a half-made one is never seen. */
+async function ensure(cacheDir: string, agent: PackagedAgent): Promise<string> {
+  const from = join(import.meta.dirname, agent);
+  const files = await Promise.all(manifests.map((name) => readFile(join(from, name), 'utf8')));
+  const key = createHash('sha256')
+    .update(JSON.stringify([install, ...files]))
+    .digest('hex')
+    .slice(0, 16);
+  const directory = join(cacheDir, 'agents', `${agent}-${key}`);
+  if (await isThere(directory)) return directory;
+  await withLock(`${directory}.lock`, async () => {
+    if (!(await isThere(directory))) await make(directory, agent, files);
+  });
+  return directory;
+}
+
+async function make(directory: string, agent: PackagedAgent, files: readonly string[]): Promise<void> {
+  const temporary = `${directory}.${randomBytes(4).toString('hex')}`;
+  try {
+    await mkdir(temporary, { recursive: true });
+    for (const [index, name] of manifests.entries()) await writeFile(join(temporary, name), files[index] ?? '');
+    await runNpm(install, temporary, `bring the agent ${agent}`, { quiet: true }).catch((cause: unknown) => {
+      const said = cause instanceof Error ? cause.message : String(cause);
+      throw new TemperFailure('AgentUnavailable', said, { cause });
+    });
+    // The agent's account in a sandbox is not the host's.
+    await chmod(temporary, 0o755);
+    await rename(temporary, directory);
+  } finally {
+    await rm(temporary, { recursive: true, force: true });
+  }
+}
+
+const isThere = (directory: string): Promise<boolean> =>
+  stat(directory).then(
+    () => true,
+    () => false,
+  );

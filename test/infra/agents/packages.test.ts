@@ -1,0 +1,55 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, readdir, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { createPackages } from '../../../infra/agents/packages.ts';
+import { TemperFailure } from '../../../workflows/contracts/failures.ts';
+import { readSource, sourcesBelow } from '../../helpers/sources.ts';
+
+interface Lockfile {
+  readonly packages: Readonly<Record<string, { version?: string; integrity?: string; resolved?: string }>>;
+}
+
+const packaged = sourcesBelow('infra/agents')
+  .map((path) => /^infra\/agents\/([\w-]+)\.ts$/.exec(path)?.[1] ?? '')
+  .filter((name) => readSource(`infra/agents/${name || 'nop'}.ts`).includes(`packages.prepare('${name}')`));
+
+test('each agent of npm names one exact version, and its lockfile pins every package by digest and no registry', () => {
+  assert.ok(packaged.includes('pi'));
+  for (const name of packaged) {
+    const { dependencies } = JSON.parse(readSource(`infra/agents/${name}/package.json`));
+    for (const version of Object.values(dependencies)) assert.match(String(version), /^\d+\.\d+\.\d+$/, name);
+    const { packages }: Lockfile = JSON.parse(readSource(`infra/agents/${name}/package-lock.json`));
+    for (const [path, { integrity, resolved }] of Object.entries(packages)) {
+      if (path === '') continue;
+      assert.match(integrity ?? '', /^sha512-/, `${name}: ${path}`);
+      assert.equal(resolved, undefined, `${name}: ${path}`);
+    }
+  }
+});
+
+test('an agent that npm can not bring is a failure of infra with its last words, and leaves nothing half done', async () => {
+  const cacheDir = await mkdtemp(join(tmpdir(), 'temper-packages-'));
+  const offline = {
+    npm_config_registry: 'http://127.0.0.1:9',
+    npm_config_cache: join(cacheDir, 'npm'),
+    npm_config_fetch_retries: '0',
+  };
+  const before = { ...process.env };
+  Object.assign(process.env, offline);
+  try {
+    const packages = createPackages({ cacheDir });
+    const failed = (error: unknown) =>
+      error instanceof TemperFailure &&
+      error.type === 'AgentUnavailable' &&
+      /bring the agent codex[\s\S]*ECONNREFUSED[\s\S]*npm config get registry/.test(error.message);
+    await assert.rejects(Promise.all([packages.prepare('codex'), packages.prepare('codex')]), failed);
+    assert.deepEqual(await readdir(join(cacheDir, 'agents')), []);
+    await assert.rejects(packages.prepare('codex'), failed);
+  } finally {
+    for (const name of Object.keys(offline)) delete process.env[name];
+    Object.assign(process.env, before);
+    await rm(cacheDir, { recursive: true, force: true });
+  }
+});
