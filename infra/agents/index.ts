@@ -1,7 +1,10 @@
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import type { AgentSpec } from './agent.ts';
+import { createClaudeCode } from './claude-code.ts';
+import { createCodex } from './codex.ts';
 import { createMini } from './mini.ts';
 import { createNop } from './nop.ts';
+import { createOpencode } from './opencode.ts';
 import { createOracle } from './oracle.ts';
 import { createPackages } from './packages.ts';
 import { createPi } from './pi.ts';
@@ -24,6 +27,9 @@ export function createAgents({ cacheDir }: AgentsDependencies): Agents {
   const packages = createPackages({ cacheDir });
   const table: readonly AgentSpec[] = [
     createMini({ runtime }),
+    createClaudeCode({ runtime, packages }),
+    createCodex({ runtime, packages }),
+    createOpencode({ runtime, packages }),
     createPi({ runtime, packages }),
     createOracle(),
     createNop(),

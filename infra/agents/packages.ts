@@ -16,7 +16,7 @@ export interface Packages {
   prepare(agent: PackagedAgent): Promise<ReadOnlyMount>;
 }
 
-const packagedAgents = ['codex', 'pi'] as const;
+const packagedAgents = ['claude-code', 'codex', 'opencode', 'pi'] as const;
 export type PackagedAgent = (typeof packagedAgents)[number];
 
 /** Where it is mounted in a sandbox. */

@@ -11,7 +11,8 @@ export const refusalStatus = {
   unsupported: 400,
   'too-large': 413,
   'context-overflow': 400,
-  'turn-limit': 429,
+  // 429 would say it better, but OpenCode tries that again until its deadline.
+  'turn-limit': 403,
   'too-many-turns': 429,
   'engine-unavailable': 503,
   'gateway-closing': 503,

@@ -170,7 +170,7 @@ const errorTypes: Record<RefusalKind, string> = {
   unsupported: 'invalid_request_error',
   'too-large': 'request_too_large',
   'context-overflow': 'invalid_request_error',
-  'turn-limit': 'rate_limit_error',
+  'turn-limit': 'permission_error',
   'too-many-turns': 'rate_limit_error',
   'engine-unavailable': 'overloaded_error',
   'gateway-closing': 'overloaded_error',

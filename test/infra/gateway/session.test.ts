@@ -153,7 +153,7 @@ describe('a session', () => {
       const limit = await gateway.chat(secret, ask(text));
       assert.deepEqual(
         [limit.status, limit.json.error.code, limit.headers['x-should-retry']],
-        [429, 'turn_limit', 'false'],
+        [403, 'turn_limit', 'false'],
       );
     }
     assert.equal((await gateway.chat(secret, ask('2'))).status, 200, 'what was answered is given again');

@@ -1,0 +1,52 @@
+import type { AgentSpec } from './agent.ts';
+import { gatewayOf, homeFiles, modelName, secretVariable, withInstruction } from './cli.ts';
+import { type Packages, packageFile } from './packages.ts';
+import { type Runtime, runScript } from './runtime.ts';
+
+const script = packageFile('@openai/codex/bin/codex.js');
+const provider = 'temper';
+/** Its own sandbox can't be made inside of ours. The last argument stands for standard input. */
+const options = ['exec', '--skip-git-repo-check', '--dangerously-bypass-approvals-and-sandbox', '-'];
+
+/** Codex, by OpenAI responses. */
+export function createCodex({
+  runtime,
+  packages,
+}: {
+  readonly runtime: Runtime;
+  readonly packages: Packages;
+}): AgentSpec {
+  return {
+    name: 'codex',
+    description: 'Codex (@openai/codex)',
+    usesModel: true,
+    needsSolution: false,
+    runtimes: async () => Promise.all([runtime.prepare(), packages.prepare('codex')]),
+    command(context) {
+      const { baseUrl, secret } = gatewayOf('codex', context);
+      return {
+        argv: withInstruction(baseUrl, runScript(script, options)),
+        env: { [secretVariable]: secret },
+        files: homeFiles(context.instruction, { '.codex/config.toml': configuration(baseUrl) }),
+      };
+    },
+    stopReason: (exitCode) => (exitCode === 0 ? 'submitted' : 'crashed'),
+  };
+}
+
+const configuration = (baseUrl: string): string => `model = "${modelName}"
+model_provider = "${provider}"
+check_for_update_on_startup = false
+
+[model_providers.${provider}]
+name = "${provider}"
+base_url = "${baseUrl}/v1"
+wire_api = "responses"
+env_key = "${secretVariable}"
+
+[shell_environment_policy]
+exclude = ["${secretVariable}"]
+
+[analytics]
+enabled = false
+`;
