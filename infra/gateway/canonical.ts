@@ -21,26 +21,30 @@ export interface Fingerprint {
   withReply(reply: AssistantMessage): string;
 }
 
-export function fingerprintOf({ messages, tools }: Conversation): Fingerprint {
+export function fingerprintOf(
+  { messages, tools }: Conversation,
+  canonicalOf: (args: string) => string = canonicalArguments,
+): Fingerprint {
+  const write = (message: Message): string => canonicalMessage(message, canonicalOf);
   const hash = createHash('sha256');
   const firstOther = messages.findIndex(({ role }) => role !== 'system');
   const head = firstOther < 0 ? messages.length : firstOther;
   const tail = messages.findLastIndex(({ role }) => role === 'assistant') + 1;
   hash.update(sized(JSON.stringify(tools)));
-  for (const message of messages.slice(0, head)) hash.update(canonicalMessage(message));
+  for (const message of messages.slice(0, head)) hash.update(write(message));
   const context = digestOf(hash);
-  for (const message of messages.slice(head, Math.max(head, tail - 1))) hash.update(canonicalMessage(message));
+  for (const message of messages.slice(head, Math.max(head, tail - 1))) hash.update(write(message));
   const asked = tail === 0 ? null : digestOf(hash);
-  for (const message of messages.slice(Math.max(head, tail - 1), tail)) hash.update(canonicalMessage(message));
+  for (const message of messages.slice(Math.max(head, tail - 1), tail)) hash.update(write(message));
   const lastReply = tail === 0 ? null : digestOf(hash);
-  for (const message of messages.slice(Math.max(head, tail))) hash.update(canonicalMessage(message));
+  for (const message of messages.slice(Math.max(head, tail))) hash.update(write(message));
   return {
     context,
     lastReply,
     asked,
     added: messages.slice(tail),
     request: digestOf(hash),
-    withReply: (reply) => digestOf(hash.copy().update(canonicalMessage(reply))),
+    withReply: (reply) => digestOf(hash.copy().update(write(reply))),
   };
 }
 
@@ -50,10 +54,10 @@ const digestOf = (hash: Hash): string => hash.copy().digest('hex').slice(0, 32);
 const sized = (text: string): string => `${text.length}:${text}`;
 
 /** Equal for two messages that mean the same one. */
-export function canonicalMessage(message: Message): string {
+export function canonicalMessage(message: Message, canonicalOf = canonicalArguments): string {
   const said = sized(message.role) + sized(message.text.trim());
   if (message.role !== 'assistant') return said;
-  const calls = message.toolCalls.map((call) => sized(call.name) + sized(canonicalArguments(call.arguments)));
+  const calls = message.toolCalls.map((call) => sized(call.name) + sized(canonicalOf(call.arguments)));
   return `${said}${calls.length}:${calls.join('')}`;
 }
 
@@ -64,6 +68,24 @@ export function canonicalArguments(text: string): string {
   } catch {
     return text.trim();
   }
+}
+
+/** The same, for arguments that come again with every request of a session: each is parsed and sorted once. */
+export function rememberArguments(): (text: string) => string {
+  const known = new Map<string, string>();
+  let chars = 0;
+  return (text) => {
+    const before = known.get(text);
+    if (before !== undefined) return before;
+    const canonical = canonicalArguments(text);
+    if (chars > limits.rememberedChars) {
+      known.clear();
+      chars = 0;
+    }
+    chars += text.length + canonical.length;
+    known.set(text, canonical);
+    return canonical;
+  };
 }
 
 /** Null for a value that is too deep to be walked. */

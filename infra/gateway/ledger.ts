@@ -1,4 +1,4 @@
-import { type Fingerprint, fingerprintOf } from './canonical.ts';
+import { type Fingerprint, fingerprintOf, rememberArguments } from './canonical.ts';
 import type { AssistantMessage, Conversation, Message } from './conversation.ts';
 import { type EchoDifference, echoDifferences, isEchoOf } from './echo.ts';
 import type { Model } from './rendering/model.ts';
@@ -37,9 +37,10 @@ export function createLedger(model: Model): Ledger {
   const turns: TurnRecord[] = [];
   const byRequest = new Map<string, TurnRecord>();
   const byReply = new Map<string, TurnRecord>();
+  const canonicalOf = rememberArguments();
 
   function plan(conversation: Conversation): Plan {
-    const fingerprint = fingerprintOf(conversation);
+    const fingerprint = fingerprintOf(conversation, canonicalOf);
     const { request: key, added } = fingerprint;
     const offersTools = conversation.tools.length > 0;
     // The reply that it goes on from is the last one, with only other people's messages behind it.
@@ -53,8 +54,7 @@ export function createLedger(model: Model): Ledger {
         reasoned: { last: parent.reply.reasoning !== '', before: reasonedBefore(path) },
       });
       if (newIds !== null) {
-        const promptIds = idsOf(path);
-        for (const id of newIds) promptIds.push(id);
+        const promptIds = joined([...path.flatMap(({ promptIds: ids, sampledIds }) => [ids, sampledIds]), newIds]);
         const differences = echoDifferences(echo, parent.reply);
         const { index } = parent;
         return { key, fingerprint, parent: index, newIds, promptIds, newMessages, offersTools, echo: differences };
@@ -95,15 +95,15 @@ export function createLedger(model: Model): Ledger {
   };
 }
 
-/** All ids up to and including the last turn's sampled ones. */
-function idsOf(path: readonly TurnRecord[]): number[] {
-  const ids: number[] = [];
-  for (const turn of path) {
-    for (const id of turn.promptIds) ids.push(id);
-    for (const id of turn.sampledIds) ids.push(id);
-  }
+/** One copy of whole runs of ids, which costs a fraction of one of each id. */
+function joined(parts: readonly (readonly number[])[]): number[] {
+  let ids: number[] = [];
+  for (let at = 0; at < parts.length; at += partsAtOnce) ids = ids.concat(...parts.slice(at, at + partsAtOnce));
   return ids;
 }
+
+/** As many as a call takes arguments, with room to spare. */
+const partsAtOnce = 10_000;
 
 /** In an earlier reply of the branch, or in one that the client brought along. */
 function reasonedBefore(path: readonly TurnRecord[]): boolean {

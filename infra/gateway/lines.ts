@@ -120,7 +120,7 @@ function createReplies() {
     },
     /** The turn that gave the last reply in a request's history which was given in this session. */
     find({ context, messages }: TurnRecord): number | undefined {
-      const told = messages.filter(({ role }) => role === 'assistant').map(canonicalMessage);
+      const told = messages.filter(({ role }) => role === 'assistant').map((message) => canonicalMessage(message));
       const own = told.findLast((text) => byText.has(context + text));
       const other = own ?? told.findLast((text) => byText.has(text));
       return other === undefined ? undefined : (byText.get(context + other) ?? byText.get(other));

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import fc from 'fast-check';
+import { canonicalArguments, rememberArguments } from '../../../infra/gateway/canonical.ts';
 import type { AssistantMessage, Conversation, Message } from '../../../infra/gateway/conversation.ts';
 import { createLedger } from '../../../infra/gateway/ledger.ts';
 import { loadModel, type Model } from '../../../infra/gateway/rendering/model.ts';
@@ -101,23 +102,49 @@ describe('the ledger', () => {
   });
 
   test('costs by the new part: a session of 1,000 turns, and a tree of 500 branches', () => {
-    const ledger = createLedger(model);
-    const reply: AssistantMessage = { role: 'assistant', text: 'ok', reasoning: '', toolCalls: [] };
-    const messages: Message[] = [];
+    const { tokens } = model;
+    let encoded = 0;
+    const encode = (text: string): number[] => {
+      encoded += text.length;
+      return tokens.encode(text);
+    };
+    const ledger = createLedger({ ...model, tokens: { ...tokens, encode } });
+    const costs: number[] = [];
+    const ask = (messages: readonly Message[], reply: AssistantMessage): void => {
+      encoded = 0;
+      const plan = ledger.plan({ messages, tools });
+      costs.push(encoded);
+      finish(ledger, plan, reply, [65, 258]);
+    };
+    const messages: Message[] = [{ role: 'user', text: 'Begin.' }];
     for (let turn = 0; turn < 1_000; turn += 1) {
-      messages.push({ role: 'user', text: `question ${turn}` });
-      finish(ledger, ledger.plan({ messages, tools: [] }), reply, model.tokens.encode('ok<|im_end|>'));
-      messages.push(reply);
+      const id = `call_${turn}`;
+      const toolCalls = [{ id, name: 'bash', arguments: JSON.stringify({ x: turn % 10 }) }];
+      const reply = { role: 'assistant', text: 'ok', reasoning: '', toolCalls } as const;
+      ask(messages, reply);
+      messages.push(reply, { role: 'tool', callId: id, name: null, text: `result ${1_000 + turn}` });
     }
     assert.equal(ledger.forks, 0);
-    assert.ok(ledger.turns.every(({ promptIds }) => promptIds.length < 100));
     for (let branch = 0; branch < 500; branch += 1) {
-      const turned: Message[] = [...messages.slice(0, 20), { role: 'user', text: `branch ${branch}` }];
-      finish(ledger, ledger.plan({ messages: turned, tools: [] }), reply, [65, 66]);
+      const turned: Message[] = [...messages.slice(0, 21), { role: 'user', text: `branch ${1_000 + branch}` }];
+      ask(turned, { role: 'assistant', text: `answer ${branch}`, reasoning: '', toolCalls: [] });
     }
-    const { segments } = buildSegments(ledger.turns);
-    assert.deepEqual([segments.length, ledger.forks], [501, 0]);
+    // Behind the first turns, which find out how the template ends a reply.
+    const [cost, ...others] = costs.slice(2, 1_000);
+    assert.deepEqual(new Set(others), new Set([cost]));
+    assert.equal(new Set(costs.slice(1_001)).size, 1);
+    const sizes = ledger.turns.map((turn) => JSON.stringify(turn).length);
+    assert.ok(Math.max(...sizes.slice(1)) < 1_500, 'nor does the journal hold the history again');
+    const { segments, lines } = buildSegments(ledger.turns);
+    assert.deepEqual([segments.length, ledger.forks, lines.unclear], [501, 0, 0]);
     assertTrainedOnce(ledger.turns);
+  });
+
+  test('knows the arguments of a call again, also when there are more than it keeps', () => {
+    const canonicalOf = rememberArguments();
+    const forms = Array.from({ length: 100 }, (_, x) => JSON.stringify({ x, text: 'y'.repeat(100_000) }));
+    for (const form of forms) assert.equal(canonicalOf(form), canonicalArguments(form));
+    for (const form of forms) assert.equal(canonicalOf(form), canonicalArguments(form));
   });
 });
 
