@@ -4,7 +4,7 @@ import { type EchoDifference, echoDifferences, isEchoOf } from './echo.ts';
 import type { Model } from './rendering/model.ts';
 import { renderFull } from './rendering/render.ts';
 import { renderSuffix } from './rendering/suffix.ts';
-import type { TurnRecord } from './turn-record.ts';
+import { pathTo, type TurnRecord } from './turn-record.ts';
 
 /**
  * The exact token ids of a session, as a tree of turns. A request that extends a turn's reply gets only its new messages
@@ -48,7 +48,7 @@ export function createLedger(model: Model): Ledger {
     const parent = echo?.role === 'assistant' ? meantBy(echo, fingerprint) : undefined;
     if (echo?.role === 'assistant' && parent !== undefined && added.length > 0) {
       const newMessages = withToolNames(added, parent.reply);
-      const path = pathTo(parent);
+      const path = pathTo(turns, parent);
       const newIds = renderSuffix(model, newMessages, {
         lastSampledId: parent.sampledIds.at(-1),
         reasoned: { last: parent.reply.reasoning !== '', before: reasonedBefore(path) },
@@ -71,13 +71,6 @@ export function createLedger(model: Model): Ledger {
     if (exact !== undefined) return exact;
     const answered = byRequest.get(asked ?? '');
     return answered !== undefined && isEchoOf(echo, answered.reply) ? answered : undefined;
-  }
-
-  /** The turns of a branch, its first one first. */
-  function pathTo(leaf: TurnRecord): TurnRecord[] {
-    const path: TurnRecord[] = [];
-    for (let at: TurnRecord | undefined = leaf; at !== undefined; at = turns[at.parent ?? -1]) path.push(at);
-    return path.reverse();
   }
 
   return {

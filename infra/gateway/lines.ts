@@ -1,6 +1,6 @@
 import type { BranchKind } from '../../workflows/contracts/trace.ts';
 import { canonicalMessage } from './canonical.ts';
-import { carriesSummaryOf, carriesTaskOf, openingOf } from './opening.ts';
+import { carriesSummaryOf, isTaskOf, openingOf, quotesTaskOf } from './opening.ts';
 import type { TurnRecord } from './turn-record.ts';
 
 /** What each branch of a session is for. */
@@ -63,15 +63,19 @@ function placesOf(turns: readonly TurnRecord[], main: TurnRecord, rootOf: (turn:
     if (root === main) return { kind: 'main', line: root.index };
     const before = turns.slice(Math.max(0, root.index - recent), root.index);
     const opening = openingOf(root.messages);
+    const text = opening.join('\n');
     const same = firstOfTask.get(taskKey(root));
     const known = openingOf((turns[same ?? main.index] ?? main).messages).join('\n');
-    const summary = before.findLast(({ reply }) => carriesSummaryOf(opening.join('\n'), reply, known))?.index;
+    const summary = before.findLast(({ reply }) => carriesSummaryOf(text, reply, known))?.index;
     if (same !== undefined) return goOn(same, summary);
     const hasFewerTools = root.offersTools === false && main.offersTools === true;
     if (!hasFewerTools) {
-      if (before.some(({ reply }) => carriesTaskOf(opening, reply))) return { kind: 'sub-agent', line: root.index };
+      if (before.some(({ reply }) => isTaskOf(opening, reply))) return { kind: 'sub-agent', line: root.index };
+      // Summaries quote what was called, and a history told anew names what its task names.
+      if (summary !== undefined && root.context === main.context) return goOn(summary, summary);
       const retold = replies.find(root);
       if (retold !== undefined) return goOn(retold, summary ?? (isSummary(retold, root) ? retold : undefined));
+      if (before.some(({ reply }) => quotesTaskOf(text, reply, known))) return { kind: 'sub-agent', line: root.index };
       if (summary !== undefined && root.offersTools !== false) return goOn(summary, summary);
     }
     if (hasFewerTools || (root.context !== main.context && root.offersTools !== true)) {

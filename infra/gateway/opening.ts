@@ -13,10 +13,18 @@ export function openingOf(messages: readonly Message[]): string[] {
   return opening.flatMap(({ role, text }) => (role === 'user' ? [text.trim()] : []));
 }
 
-/** Is one of the opening messages a task that the reply gave away? A dispatch call carries it among its arguments. */
-export function carriesTaskOf(opening: readonly string[], { toolCalls }: AssistantMessage): boolean {
-  const given = toolCalls.flatMap((call) => textsOf(call.arguments));
-  return given.some((task) => opening.some((said) => said === task || (isTelling(task) && said.includes(task))));
+/** Is an opening message a task that the reply gave away, maybe with an agent's notes before or behind it? */
+export function isTaskOf(opening: readonly string[], { toolCalls }: AssistantMessage): boolean {
+  const tasks = toolCalls.flatMap((call) => textsOf(call.arguments));
+  return tasks.some((task) =>
+    opening.some((said) => said === task || said.endsWith(`\n${task}`) || said.startsWith(`${task}\n`)),
+  );
+}
+
+/** Does the opening hold a text that the reply gave away, where `known` did not have it? */
+export function quotesTaskOf(opening: string, { toolCalls }: AssistantMessage, known: string): boolean {
+  const tasks = toolCalls.flatMap((call) => textsOf(call.arguments));
+  return tasks.some((task) => isTelling(task) && opening.includes(task) && !known.includes(task));
 }
 
 /** Does a line of what the reply says come back in the opening, where `known` did not have it? */

@@ -1,7 +1,7 @@
 import { type Branch, type BranchRule, type Segment, trainAllBranches } from '../../workflows/contracts/trace.ts';
 import { type Lines, linesOf } from './lines.ts';
 import { type CheckedTurns, checkTurns } from './token-check.ts';
-import type { TurnRecord } from './turn-record.ts';
+import { pathTo, type TurnRecord } from './turn-record.ts';
 
 type MaskedTurn = Segment['maskedTurns'][number];
 
@@ -114,12 +114,6 @@ function buildSegment(
   const aborts = ends[last?.index ?? -1]?.aborts ?? 0;
   const finishReason = last?.finishReason ?? 'stop';
   return { index, kind, tokens, mask, logprobs, versions, finishReason, aborts, maskedTurns: reasons };
-}
-
-function pathTo(turns: readonly TurnRecord[], leaf: TurnRecord): TurnRecord[] {
-  const path: TurnRecord[] = [];
-  for (let at: TurnRecord | undefined = leaf; at !== undefined; at = turns[at.parent ?? -1]) path.push(at);
-  return path.reverse();
 }
 
 function versionAt(turn: TurnRecord, sampled: number): number {

@@ -54,3 +54,10 @@ export function recordOf(
     ...(plan.echo.length === 0 ? {} : { echo: plan.echo }),
   };
 }
+
+/** The turns of a branch, its first one first. */
+export function pathTo(turns: readonly TurnRecord[], leaf: TurnRecord): TurnRecord[] {
+  const path: TurnRecord[] = [];
+  for (let at: TurnRecord | undefined = leaf; at !== undefined; at = turns[at.parent ?? -1]) path.push(at);
+  return path.reverse();
+}

@@ -95,6 +95,32 @@ describe('branches are told apart by what they hold', () => {
     });
   }
 
+  test('a summary that quotes a call is no task of a sub-agent', () => {
+    const [ledger, talk] = start();
+    const command = 'node --test test/parse.test.ts --verbose';
+    const messages = talk([agent, task], reply('', call('c1', 'bash', { command })));
+    talk([...messages, result('c1', 'pass'), user('Sum up.')], reply(`${summary}\nIt ran:\n${command}`));
+    talk([agent, user(`Before:\n${summary}\nIt ran:\n${command}\nGo on.`)], look);
+    assert.deepEqual(kindsOf(ledger), ['main of main', 'main of main', 'compaction of main']);
+  });
+
+  test('a line that is told anew under other tools is a fork of it, although its task names what was called', () => {
+    const [ledger, talk] = start();
+    const path = '/workspace/src/parsers/delimited/parse.py';
+    const named = user(`Fix the bug in ${path} at once.`);
+    const messages = talk([agent, named], reply('', call('c1', 'read', { path })));
+    talk([...messages, result('c1', 'pass')], look, [...tools, ...tools]);
+    assert.deepEqual(kindsOf(ledger), ['main of main', 'fork of main']);
+  });
+
+  test("a short task is known between an agent's notes", () => {
+    const [ledger, talk] = start();
+    talk([agent, task], reply('', call('d1', 'task', { prompt: 'Count.' }), call('d2', 'task', { prompt: 'Look.' })));
+    talk([helper, user('<note>x</note>\nCount.')], look);
+    talk([helper, user('Look.\n<note>y</note>')], look);
+    assert.deepEqual(kindsOf(ledger), ['main of main', 'sub-agent', 'sub-agent']);
+  });
+
   test('a line that is told anew is a fork of it, also with other tools', () => {
     const [ledger, talk] = start();
     const messages = talk([agent, task], look);
