@@ -14,6 +14,7 @@ import {
   workflowInfo,
 } from '@temporalio/workflow';
 import { control } from './activities.ts';
+import { toRolloutReport } from './algorithms/rollout-report.ts';
 import { summarise } from './algorithms/summarise-group.ts';
 import {
   type GroupInput,
@@ -25,7 +26,7 @@ import {
 import { rolloutId } from './contracts/ids.ts';
 import { parseInput } from './contracts/input.ts';
 import { groupDoneSignal, pauseSignal, resumeSignal, stopSignal } from './contracts/messages.ts';
-import type { RolloutRequest, RolloutResult } from './contracts/rollout.ts';
+import type { RolloutRequest } from './contracts/rollout.ts';
 import { searchAttributes } from './contracts/search-attributes.ts';
 import type { rollout } from './rollout.ts';
 
@@ -122,11 +123,6 @@ async function outcomeOf(handle: Handle): Promise<RolloutReport> {
     const message = terminated ? 'terminated from outside' : (error.cause?.message ?? error.message);
     return { ...none, outcome: terminated ? 'cancelled' : 'infra', failure: { type: 'Internal', message } };
   }
-}
-
-function toRolloutReport(result: RolloutResult): RolloutReport {
-  const { rollout, workflowId, outcome, reward, stop, failure, trace, stageSeconds } = result;
-  return { rollout, workflowId, outcome, reward, stop, failure, trace, stageSeconds };
 }
 
 function toReport(input: GroupInput, rollouts: readonly RolloutReport[]): GroupReport {

@@ -4,11 +4,13 @@ import fc from 'fast-check';
 import { advantageRules } from '../../workflows/algorithms/advantages.ts';
 import { fateOnArrival } from '../../workflows/algorithms/group-fate.ts';
 import { rewardOf } from '../../workflows/algorithms/reward.ts';
+import { toRolloutReport } from '../../workflows/algorithms/rollout-report.ts';
 import { tokenWeight } from '../../workflows/algorithms/spread.ts';
 import { admissible, staleness } from '../../workflows/algorithms/staleness.ts';
 import { summarise } from '../../workflows/algorithms/summarise-group.ts';
 import type { RolloutReport } from '../../workflows/contracts/group.ts';
 import { type Outcome, outcomes, zeroCount } from '../../workflows/contracts/outcome.ts';
+import { type RolloutResult, stages } from '../../workflows/contracts/rollout.ts';
 
 const reward = fc.double({ min: 0, max: 1, noNaN: true });
 const rewards = fc.array(reward, { minLength: 1, maxLength: 32 });
@@ -204,5 +206,54 @@ describe('the reward of a verdict', () => {
     for (const kind of ['timeout', 'no-reward', 'patch-failed'] as const) {
       assert.equal(rewardOf({ ...verdict, kind, value: null }), 0);
     }
+  });
+});
+
+describe('a report of a group', () => {
+  const digest = 'f'.repeat(64);
+  const blob = { digest, size: 123_456_789, mediaType: 'application/json' };
+  const result: RolloutResult = {
+    rollout: '01a20124-0a80-773a-9d80-091701bec4cb',
+    workflowId: 'training-run-of-a-long-name-group-1234-rollout-7',
+    task: 'generated:train/1/0',
+    agent: 'mini',
+    outcome: 'scored',
+    reward: 0.123_456_789,
+    stop: 'submitted',
+    failure: null,
+    trace: {
+      trace: blob,
+      turns: 1_000,
+      segments: 500,
+      sampledTokens: 1_000_000,
+      minVersion: 1_000,
+      maxVersion: 1_000,
+      contextOverflow: false,
+      turnLimit: false,
+      engineFailures: 100,
+      counts: {
+        branches: { main: 100, side: 100, 'sub-agent': 100, compaction: 100, fork: 100 },
+        unclear: 100,
+        dropped: 100,
+        droppedTokens: 1_000_000,
+        maskedTurns: 100,
+        forks: 100,
+        aborts: 100,
+        echoes: { text: 1_000, reasoning: 1_000, arguments: 1_000, 'call-ids': 1_000 },
+      },
+    },
+    diff: null,
+    verdict: null,
+    agentLog: blob,
+    bundle: blob,
+    epochs: 1,
+    stageSeconds: Object.fromEntries(stages.map((stage) => [stage, 1_234.567])),
+  };
+
+  it('fits into history with the usual eight rollouts, whatever came to their branches', () => {
+    const reports = Array.from({ length: 8 }, () => toRolloutReport(result));
+    assert.ok(JSON.stringify(reports).length < 8_000, `${JSON.stringify(reports).length} bytes`);
+    assert.equal(reports[0]?.trace?.segments, 500);
+    assert.equal(reports[0]?.trace?.counts, undefined);
   });
 });

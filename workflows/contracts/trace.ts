@@ -144,7 +144,7 @@ export interface TraceSummary {
   readonly turnLimit: boolean;
   /** Turns that ended because the engine stayed away beyond the hold. */
   readonly engineFailures: number;
-  /** Absent in older traces. */
+  /** Absent in older traces, and in a group's report. */
   readonly counts?: TraceCounts;
 }
 
