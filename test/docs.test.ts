@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { existsSync, readdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, it } from 'node:test';
+import { createAgents } from '../infra/agents/index.ts';
 import { commandNames } from '../workers/cli/program.ts';
 import { failureKinds } from '../workflows/contracts/failures.ts';
 import { groupInput } from '../workflows/contracts/group.ts';
@@ -82,6 +83,23 @@ describe('docs/failures.md', () => {
   it('names every way in which an agent ends and every fate of a group', () => {
     const missing = [...stopReasons, ...fates].filter((name) => !text.includes(`\`${name}\``));
     assert.deepEqual(missing, []);
+  });
+});
+
+describe('docs/agents.md', () => {
+  const rows = rowsOf(readSource('docs/agents.md'));
+  const agents = createAgents({ cacheDir: '/nonexistent' });
+
+  it('lists every agent, each of npm with the version that its package names', () => {
+    assert.deepEqual([...rows.keys()].sort(), [...agents.names].sort());
+    for (const [name, [, version, , sandbox = '']] of rows) {
+      const manifest = `infra/agents/${name}/package.json`;
+      const pinned = existsSync(join(ROOT, manifest))
+        ? Object.values(JSON.parse(readSource(manifest)).dependencies)
+        : ['–'];
+      assert.deepEqual([version], pinned, name);
+      assert.equal(sandbox.startsWith('Docker'), agents.get(name).sandbox === 'docker', name);
+    }
   });
 });
 

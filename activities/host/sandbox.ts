@@ -1,9 +1,16 @@
+import type { AgentSpec } from '../../infra/agents/agent.ts';
 import { prepareWorkspace } from '../../infra/grading/workspace.ts';
 import type { Sandbox } from '../../infra/sandbox/sandbox.ts';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import { agentSandboxName } from '../../workflows/contracts/ids.ts';
 import { atBoundary } from '../boundary.ts';
-import type { CleanUpActivities, HostActivities, PlacementActivities, ProvisionSandbox } from '../interfaces.ts';
+import type {
+  CleanUpActivities,
+  HostActivities,
+  PlacementActivities,
+  ProvisionSandbox,
+  SandboxChoice,
+} from '../interfaces.ts';
 import { type Host, specOf } from './host.ts';
 
 /** Takes a place for a rollout on this host. The slot supplier of the placement worker lets it run only where there is room. */
@@ -22,8 +29,8 @@ export function createProvisioning(host: Host): Pick<HostActivities, 'provisionS
     provisionSandbox: (input) =>
       atBoundary(async (signal) => {
         const { attempt, task, agent } = input;
-        const provider = await host.choose(input.sandbox, task);
         const spec = host.agent(agent);
+        const provider = await host.choose(choiceFor(spec, input.sandbox), task);
         const mounts = (await spec.runtimes()).map((runtime) => ({ ...runtime, readOnly: true as const }));
         const expiresAtMs = Date.now() + input.lifetimeMs;
         host.places.take(attempt, expiresAtMs);
@@ -41,6 +48,16 @@ export function createProvisioning(host: Host): Pick<HostActivities, 'provisionS
         return { sandbox: sandbox.name, kind: provider.kind, baseCommit };
       }),
   };
+}
+
+/** An agent that runs in one kind alone gets it where none was named. */
+function choiceFor({ name, sandbox }: AgentSpec, asked: SandboxChoice): SandboxChoice {
+  if (sandbox === undefined || asked === sandbox) return asked;
+  if (asked === 'auto') return sandbox;
+  throw new TemperFailure(
+    'UnsupportedTask',
+    `expected a ${sandbox} sandbox, the only kind that agent ${name} runs in, got ${asked}; ask for ${sandbox}`,
+  );
 }
 
 async function putSolution(

@@ -1,6 +1,7 @@
 import type { StopReason } from '../../workflows/contracts/outcome.ts';
 import type { BranchRule } from '../../workflows/contracts/trace.ts';
 import type { FileTree } from '../sandbox/files.ts';
+import type { SandboxKind } from '../sandbox/sandbox.ts';
 
 /** One kind of agent. Adding one is one file that exports such a spec, and one line in index.ts. */
 export interface AgentSpec {
@@ -12,6 +13,8 @@ export interface AgentSpec {
   readonly branches?: BranchRule;
   /** Does it need the task's reference solution in its sandbox? */
   readonly needsSolution: boolean;
+  /** The one kind of sandbox that it runs in; default: any. */
+  readonly sandbox?: SandboxKind;
   /** Host directories mounted read-only into the sandbox; made ready once per host. */
   runtimes(): Promise<readonly ReadOnlyMount[]>;
   /** What runs inside the sandbox as the agent's account. */

@@ -1,5 +1,5 @@
 import type { AgentSpec } from './agent.ts';
-import { gatewayOf, homeFiles, modelName, withInstruction } from './cli.ts';
+import { gatewayOf, homeFiles, modelName, sandboxOfBun, withInstruction } from './cli.ts';
 import { type Packages, packageFile } from './packages.ts';
 import type { Runtime } from './runtime.ts';
 
@@ -21,6 +21,7 @@ export function createClaudeCode({
     description: 'Claude Code (@anthropic-ai/claude-code)',
     usesModel: true,
     needsSolution: false,
+    sandbox: sandboxOfBun,
     runtimes: async () => Promise.all([runtime.prepare(), packages.prepare('claude-code')]),
     command(context) {
       const { baseUrl, secret } = gatewayOf('claude-code', context);

@@ -9,6 +9,9 @@ export const secretVariable = 'TEMPER_SESSION_SECRET';
 /** The model as agents know it: the gateway serves one, under any name. */
 export const modelName = 'policy';
 
+/** Bun reserves more memory than local sandboxes let a process have, and dies at its start. */
+export const sandboxOfBun = 'docker';
+
 const instructionFile = '.temper-instruction.md';
 
 /** Where the gateway is and what opens it; for agents that can't work without. */

@@ -1,5 +1,5 @@
 import type { AgentSpec } from './agent.ts';
-import { gatewayOf, homeFiles, modelName, secretVariable, withInstruction } from './cli.ts';
+import { gatewayOf, homeFiles, modelName, sandboxOfBun, secretVariable, withInstruction } from './cli.ts';
 import { type Packages, packageFile } from './packages.ts';
 import type { Runtime } from './runtime.ts';
 
@@ -20,6 +20,7 @@ export function createOpencode({
     description: 'OpenCode (opencode-ai)',
     usesModel: true,
     needsSolution: false,
+    sandbox: sandboxOfBun,
     runtimes: async () => Promise.all([runtime.prepare(), packages.prepare('opencode')]),
     command(context) {
       const { baseUrl, secret } = gatewayOf('opencode', context);

@@ -166,6 +166,14 @@ describe('an unmodified agent in a sealed container', () => {
     });
   }
 
+  for (const one of cases.filter(({ agent }) => agent === 'claude-code' || agent === 'opencode')) {
+    it(`is refused in a local sandbox, in which it could not start: ${one.agent}`, async () => {
+      const { result, told } = await roll(one, { sandbox: 'local' });
+      assert.deepEqual([result.outcome, result.failure?.type], ['invalid-task', 'UnsupportedTask'], told);
+      assert.match(result.failure?.message ?? '', /the only kind that agent .* runs in, got local/);
+    });
+  }
+
   /** A whole rollout; an agent that takes more than a minute ends by its deadline. */
   async function roll(one: Case, request: Partial<RolloutRequest>) {
     current = one;

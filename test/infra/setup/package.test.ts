@@ -33,6 +33,7 @@ describe('the installed package', () => {
       'dist/workers/cli.js',
       'dist/workflow-bundle.js',
       'dist/infra/temporal/cli/go.sum',
+      'dist/infra/agents/pi/package-lock.json',
       'LICENSE',
     ]) {
       assert.ok(files.includes(file), `expected ${file} in the package`);
