@@ -1,4 +1,4 @@
-import { createHash, randomBytes } from 'node:crypto';
+import { createHash } from 'node:crypto';
 import { chmod, mkdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
@@ -58,8 +58,10 @@ async function ensure(cacheDir: string, agent: PackagedAgent): Promise<string> {
   return directory;
 }
 
+/** Under the lock: what a process left that died on the way is cleared away first. */
 async function make(directory: string, agent: PackagedAgent, files: readonly string[]): Promise<void> {
-  const temporary = `${directory}.${randomBytes(4).toString('hex')}`;
+  const temporary = `${directory}.new`;
+  await rm(temporary, { recursive: true, force: true });
   try {
     await mkdir(temporary, { recursive: true });
     for (const [index, name] of manifests.entries()) await writeFile(join(temporary, name), files[index] ?? '');

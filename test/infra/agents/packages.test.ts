@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { mkdtemp, readdir, rm } from 'node:fs/promises';
+import { access, mkdir, mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
@@ -50,6 +50,24 @@ test('an agent that npm can not bring is a failure of infra with its last words,
   } finally {
     for (const name of Object.keys(offline)) delete process.env[name];
     Object.assign(process.env, before);
+    await rm(cacheDir, { recursive: true, force: true });
+  }
+});
+
+test('processes that want an agent at once install it once, also where one died on the way', async () => {
+  const cacheDir = await mkdtemp(join(tmpdir(), 'temper-packages-'));
+  try {
+    const [first, second] = [createPackages({ cacheDir }), createPackages({ cacheDir })];
+    const [mount, same] = await Promise.all([first.prepare('pi'), second.prepare('pi')]);
+    assert.deepEqual(mount, same);
+    await access(join(mount.source, 'node_modules/@earendil-works/pi-coding-agent/dist/bundle/cli.js'));
+    assert.equal((await readdir(join(cacheDir, 'agents'))).length, 1);
+
+    await rm(mount.source, { recursive: true });
+    await mkdir(join(`${mount.source}.new`, 'node_modules/half-done'), { recursive: true });
+    await createPackages({ cacheDir }).prepare('pi');
+    assert.ok(!(await readdir(join(mount.source, 'node_modules'))).includes('half-done'));
+  } finally {
     await rm(cacheDir, { recursive: true, force: true });
   }
 });
