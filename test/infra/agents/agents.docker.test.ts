@@ -11,7 +11,7 @@ import { createVllmEngine } from '../../../infra/engine/vllm.ts';
 import { secretOf } from '../../../infra/gateway/secret.ts';
 import { createDockerProvider } from '../../../infra/sandbox/docker/provider.ts';
 import { cacheDirectory } from '../../../infra/setup/cache.mjs';
-import { controlQueue, sessionId } from '../../../workflows/contracts/ids.ts';
+import { agentSandboxName, controlQueue, sessionId } from '../../../workflows/contracts/ids.ts';
 import type { RolloutRequest, RolloutResult } from '../../../workflows/contracts/rollout.ts';
 import { startTestGateway, type TestGateway } from '../../helpers/gateway.ts';
 import type { ScriptedServer } from '../../helpers/scripted-server.ts';
@@ -91,13 +91,14 @@ const cases: readonly Case[] = [
 ];
 
 describe('an unmodified agent in a sealed container', () => {
-  const stack = 'test-stack';
+  const provider = createDockerProvider({ stack: 'test-stack' });
   let home: string;
   let server: TestServer;
   let vllm: ScriptedServer;
   let gateway: TestGateway;
   let workers: TestWorkers;
   let current: Case;
+  let sandbox: string;
   /** What the host can see of the sandbox while the agent waits for its second turn. */
   let seen: string;
 
@@ -109,7 +110,7 @@ describe('an unmodified agent in a sealed container', () => {
     gateway = await startTestGateway(engine);
     const { stackKey, agentSocketDir } = gateway.options;
     workers = await startTestWorkers({
-      ...{ server, home, provider: createDockerProvider({ stack }), cacheDir: cacheDirectory(process.env) },
+      ...{ server, home, provider, cacheDir: cacheDirectory(process.env) },
       gateway: { gatewayDir: agentSocketDir, secretOf: (session) => secretOf(stackKey, session) },
       control: createTraceActivities(gateway.control),
     });
@@ -151,7 +152,7 @@ describe('an unmodified agent in a sealed container', () => {
       assert.ok(!seen.includes(secret), 'the secret is in docker inspect or in an argv');
       assert.ok(!log.includes(secret), "the secret is in the agent's log");
       assert.ok(!JSON.stringify([gateway.events, result]).includes(secret));
-      assert.deepEqual(await workers.host.providers.get('docker')?.list(stack), []);
+      assert.equal(await provider.attach(sandbox), undefined);
     });
   }
 
@@ -177,23 +178,21 @@ describe('an unmodified agent in a sealed container', () => {
   /** A whole rollout; an agent that takes more than a minute ends by its deadline. */
   async function roll(one: Case, request: Partial<RolloutRequest>) {
     current = one;
-    const result: RolloutResult = await server.client.workflow.execute('rollout', {
+    const handle = await server.client.workflow.start('rollout', {
       taskQueue: controlQueue,
       workflowId: randomUUID(),
       args: [{ task, agent: one.agent, agentTimeoutSec: 60, sampling: { maxTokensPerTurn: 2000 }, ...request }],
     });
+    sandbox = agentSandboxName({ rollout: handle.firstExecutionRunId, epoch: 1 });
+    const result: RolloutResult = await handle.result();
     const log = result.agentLog === null ? '' : String(await workers.store.get(result.agentLog.digest));
     const events = gateway.events.filter((event) => JSON.stringify(event).includes(result.rollout));
     return { result, log, told: `${JSON.stringify(result)}\n${log}\n${JSON.stringify(events)}` };
   }
 
   async function lookFromOutside(): Promise<string> {
-    const sandboxes = (await workers.host.providers.get('docker')?.list(stack)) ?? [];
-    const looks = sandboxes.map(async ({ name }) => {
-      const inspected = await run('docker', ['inspect', name]);
-      const processes = await run('docker', ['top', name, '-eo', 'pid,args']);
-      return inspected.stdout + processes.stdout;
-    });
-    return (await Promise.all(looks)).join('\n');
+    const inspected = await run('docker', ['inspect', sandbox]);
+    const processes = await run('docker', ['top', sandbox, '-eo', 'pid,args']);
+    return inspected.stdout + processes.stdout;
   }
 });
