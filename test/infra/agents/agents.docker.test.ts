@@ -62,10 +62,8 @@ const cases: readonly Case[] = [
     agent: 'claude-code',
     calls: [
       { name: 'Read', arguments: { file_path: '/workspace/stock.js' } },
-      {
-        name: 'Edit',
-        arguments: { file_path: '/workspace/stock.js', old_string: wrong, new_string: right, replace_all: false },
-      },
+      // It gives the call back with a default filled in (replace_all): that is the same turn.
+      { name: 'Edit', arguments: { file_path: '/workspace/stock.js', old_string: wrong, new_string: right } },
       { name: 'Bash', arguments: { command: 'cat stock.js', description: 'Look' } },
     ],
     sideTurns: 0,
