@@ -1,3 +1,4 @@
+import { log } from '@temporalio/activity';
 import type { Engine } from '../../infra/engine/engine.ts';
 import { openJournal, type TrainerJournal } from '../../infra/trainer/journal.ts';
 import type { Datum } from '../../infra/trainer/trainer.ts';
@@ -26,12 +27,15 @@ export function createSync(
       })),
     restoreWeights: (input) =>
       atBoundary(async (signal) => {
-        const lacking = await enginesWithout(input.version, engines, signal);
+        const lacking = await enginesWithout(input.version, engines, logAway, signal);
         if (lacking.length > 0) await sync(lacking, input, signal);
         return { restored: lacking.map(({ url }) => url) };
       }),
   };
 }
+
+const logAway = ({ url }: Engine, reason: unknown): void =>
+  log.warn('an engine is away and can not be given its weights yet', { engine: url, error: String(reason) });
 
 async function publishAndProve(
   dependencies: TrainerDependencies,

@@ -1,7 +1,6 @@
 import type { AgentSpec } from './agent.ts';
-import { gatewayOf, homeFiles, modelName, sandboxOfBun, withInstruction } from './cli.ts';
-import { type Packages, packageFile } from './packages.ts';
-import type { Runtime } from './runtime.ts';
+import { type CliDependencies, gatewayOf, homeFiles, modelName, sandboxOfBun, withInstruction } from './cli.ts';
+import { packageFile } from './packages.ts';
 
 /** A binary that needs the image's own glibc. */
 const program = packageFile(`@anthropic-ai/claude-code-linux-${process.arch}/claude`);
@@ -9,13 +8,7 @@ const program = packageFile(`@anthropic-ai/claude-code-linux-${process.arch}/cla
 const options = ['--print', '--permission-mode', 'bypassPermissions', '--output-format', 'stream-json', '--verbose'];
 
 /** Claude Code, by Anthropic messages. */
-export function createClaudeCode({
-  runtime,
-  packages,
-}: {
-  readonly runtime: Runtime;
-  readonly packages: Packages;
-}): AgentSpec {
+export function createClaudeCode({ runtime, packages }: CliDependencies): AgentSpec {
   return {
     name: 'claude-code',
     description: 'Claude Code (@anthropic-ai/claude-code)',

@@ -1,8 +1,14 @@
 import type { FileEntry } from '../sandbox/files.ts';
 import type { AgentContext } from './agent.ts';
+import type { Packages } from './packages.ts';
 import { throughRelay } from './relay.ts';
+import type { Runtime } from './runtime.ts';
 
 /** What agents that are command line programs of others have in common. */
+export interface CliDependencies {
+  readonly runtime: Runtime;
+  readonly packages: Packages;
+}
 
 /** The variable that holds the session's secret where the agent's configuration names one. */
 export const secretVariable = 'TEMPER_SESSION_SECRET';

@@ -1,7 +1,7 @@
 import type { AgentSpec } from './agent.ts';
-import { gatewayOf, homeFiles, modelName, secretVariable, withInstruction } from './cli.ts';
-import { type Packages, packageFile } from './packages.ts';
-import { type Runtime, runScript } from './runtime.ts';
+import { type CliDependencies, gatewayOf, homeFiles, modelName, secretVariable, withInstruction } from './cli.ts';
+import { packageFile } from './packages.ts';
+import { runScript } from './runtime.ts';
 
 const script = packageFile('@openai/codex/bin/codex.js');
 const provider = 'temper';
@@ -9,13 +9,7 @@ const provider = 'temper';
 const options = ['exec', '--skip-git-repo-check', '--dangerously-bypass-approvals-and-sandbox', '-'];
 
 /** Codex, by OpenAI responses. */
-export function createCodex({
-  runtime,
-  packages,
-}: {
-  readonly runtime: Runtime;
-  readonly packages: Packages;
-}): AgentSpec {
+export function createCodex({ runtime, packages }: CliDependencies): AgentSpec {
   return {
     name: 'codex',
     description: 'Codex (@openai/codex)',

@@ -1,20 +1,21 @@
 import type { AgentSpec } from './agent.ts';
-import { gatewayOf, homeFiles, modelName, sandboxOfBun, secretVariable, withInstruction } from './cli.ts';
-import { type Packages, packageFile } from './packages.ts';
-import type { Runtime } from './runtime.ts';
+import {
+  type CliDependencies,
+  gatewayOf,
+  homeFiles,
+  modelName,
+  sandboxOfBun,
+  secretVariable,
+  withInstruction,
+} from './cli.ts';
+import { packageFile } from './packages.ts';
 
 /** A binary that needs the image's own glibc, for processors with and without AVX2. */
 const program = packageFile('opencode-linux-x64-baseline/bin/opencode');
 const provider = 'temper';
 
 /** OpenCode, by OpenAI chat completions. */
-export function createOpencode({
-  runtime,
-  packages,
-}: {
-  readonly runtime: Runtime;
-  readonly packages: Packages;
-}): AgentSpec {
+export function createOpencode({ runtime, packages }: CliDependencies): AgentSpec {
   return {
     name: 'opencode',
     description: 'OpenCode (opencode-ai)',

@@ -1,13 +1,13 @@
 import type { AgentSpec } from './agent.ts';
-import { gatewayOf, homeFiles, modelName, secretVariable, withInstruction } from './cli.ts';
-import { type Packages, packageFile } from './packages.ts';
-import { type Runtime, runScript } from './runtime.ts';
+import { type CliDependencies, gatewayOf, homeFiles, modelName, secretVariable, withInstruction } from './cli.ts';
+import { packageFile } from './packages.ts';
+import { runScript } from './runtime.ts';
 
 const script = packageFile('@earendil-works/pi-coding-agent/dist/bundle/cli.js');
 const provider = 'temper';
 
 /** Pi, by OpenAI chat completions. */
-export function createPi({ runtime, packages }: { readonly runtime: Runtime; readonly packages: Packages }): AgentSpec {
+export function createPi({ runtime, packages }: CliDependencies): AgentSpec {
   return {
     name: 'pi',
     description: 'Pi (@earendil-works/pi-coding-agent)',

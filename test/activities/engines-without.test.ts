@@ -12,8 +12,9 @@ describe('the engines that a version must be given again', () => {
   let served: Awaited<ReturnType<typeof startTestPolicy>>;
   let empty: Awaited<ReturnType<typeof startTestPolicy>>;
   let trainer: Trainer;
+  const away: string[] = [];
   const urlsWithout = async (version: number, engines: readonly Engine[]) =>
-    (await enginesWithout(version, engines, never)).map(({ url }) => url);
+    (await enginesWithout(version, engines, ({ url }) => away.push(url), never)).map(({ url }) => url);
 
   before(async () => {
     served = await startTestPolicy();
@@ -43,5 +44,6 @@ describe('the engines that a version must be given again', () => {
   test('are not one that is away: nothing could be published to it', async () => {
     const gone = createVllmEngine({ url: 'http://127.0.0.1:9', model: 'policy', method: 'reload' });
     assert.deepEqual(await urlsWithout(3, [gone, empty.engine()]), [empty.url]);
+    assert.deepEqual(away, [gone.url]);
   });
 });
