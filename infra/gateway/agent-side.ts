@@ -1,9 +1,9 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
+import { holderHeader } from '../agents/relay/gateways.ts';
 import { createBodyReader } from './body.ts';
 import type { Dialect, DialectRequest, FinishedReply } from './dialects/dialect.ts';
 import { dialectOf } from './dialects/index.ts';
 import type { Forward } from './forward.ts';
-import { holderHeader } from './forward.ts';
 import { sendJson } from './http.ts';
 import { limits } from './limits.ts';
 import { Refusal, refusalOf } from './refusal.ts';

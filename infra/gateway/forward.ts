@@ -5,8 +5,6 @@ import { Refusal } from './refusal.ts';
 
 /** On a request that another gateway passed on: it is not passed on once more. */
 const forwardedHeader = 'x-temper-forwarded';
-/** On the replies of a session: which process has the session, so that a client can go there at once. */
-export const holderHeader = 'x-temper-gateway';
 
 /** Headers of one connection, not of the message. */
 const ofConnection = new Set(['connection', 'keep-alive', 'transfer-encoding', 'upgrade', 'te', 'trailer', 'expect']);

@@ -1,6 +1,6 @@
 const { readdirSync } = process.getBuiltinModule('node:fs');
 
-/** With this header a gateway says its name, when it has the session itself. */
+/** With this header a gateway says its name in its replies, when it has the session itself: a client can go there at once. */
 export const holderHeader = 'x-temper-gateway';
 /** Asked while no gateway has ever listened. */
 const fallbackName = 'gateway';
@@ -30,8 +30,17 @@ export function createGateways(directory: string): Gateways {
 }
 
 function socketNames(directory: string): string[] {
-  return readdirSync(directory)
+  return filesIn(directory)
     .filter((file) => file.endsWith('.sock'))
     .map((file) => file.slice(0, -'.sock'.length))
     .sort();
+}
+
+/** What can't be read holds no gateway for now: the request is held, like any that finds none. */
+function filesIn(directory: string): string[] {
+  try {
+    return readdirSync(directory);
+  } catch {
+    return [];
+  }
 }

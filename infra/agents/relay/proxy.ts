@@ -1,9 +1,8 @@
 /**
  * Forwards each request to a gateway's socket: the one that has the session, once its replies have said so, and any other
- * when that one is away. While all are away the request is held and sent again under one key, so that a turn is never made
- * twice: a gateway's death is not the agent's failure.
+ * when that one is away. While all are away the request is held and sent again as it was, which makes it the same turn: a
+ * gateway's death is not the agent's failure.
  */
-import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, OutgoingHttpHeaders, Server, ServerResponse } from 'node:http';
 import { buffer } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -18,8 +17,6 @@ export interface ProxyOptions {
   /** How long a request is held, from its first failure. */
   readonly holdMs: number;
 }
-
-export const requestKeyHeader = 'x-temper-request-key';
 
 const backoff = { firstMs: 25, factor: 2, maxMs: 1000 } as const;
 /** With this the gateway says that it restarts, or that the engine is away. */
@@ -48,7 +45,7 @@ async function hold(
     request,
     response,
     body,
-    headers: { ...forwarded(request.headers), [requestKeyHeader]: randomUUID(), 'content-length': body.length },
+    headers: { ...forwarded(request.headers), 'content-length': body.length },
     delivered: [],
   };
   let failedSince: number | undefined;
@@ -69,7 +66,7 @@ interface Exchange {
   readonly response: ServerResponse;
   readonly body: Buffer;
   readonly headers: OutgoingHttpHeaders;
-  /** What the client has of the reply: a second reply to the same key must begin with it. */
+  /** What the client has of the reply: a second reply to the same request must begin with it. */
   readonly delivered: Buffer[];
 }
 
@@ -126,7 +123,7 @@ async function deliver(reply: IncomingMessage, { response, delivered }: Exchange
 function forwarded(headers: IncomingMessage['headers']): OutgoingHttpHeaders {
   const kept: OutgoingHttpHeaders = {};
   for (const [name, value] of Object.entries(headers)) {
-    if (value !== undefined && !ofConnection.has(name) && name !== requestKeyHeader) kept[name] = value;
+    if (value !== undefined && !ofConnection.has(name)) kept[name] = value;
   }
   return kept;
 }
