@@ -32,7 +32,7 @@ export function createBatchActivities(
 }
 
 /** Drops what can't be compared, then pins the rest: one blob, whose bytes depend on the groups alone. */
-async function gather({ store, records }: BatchDependencies, input: GatherBatch): Promise<GatheredBatch> {
+export async function gather({ store, records }: BatchDependencies, input: GatherBatch): Promise<GatheredBatch> {
   const rollouts: Batch['rollouts'][number][] = [];
   const segments: BatchSegment[] = [];
   const trained: number[] = [];

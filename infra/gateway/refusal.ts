@@ -15,6 +15,8 @@ export const refusalStatus = {
   'turn-limit': 403,
   'too-many-turns': 429,
   'engine-unavailable': 503,
+  // Not 503: the same request would get the same answer, and the relay would ask for it for a minute.
+  'engine-invalid': 502,
   'gateway-closing': 503,
   'journal-unavailable': 503,
   internal: 500,
@@ -72,7 +74,7 @@ const byFailure: Partial<Record<FailureType, RefusalKind>> = {
   InvalidInput: 'unknown-session',
   GatewayUnavailable: 'gateway-closing',
   EngineUnavailable: 'engine-unavailable',
-  EngineInvalid: 'engine-unavailable',
+  EngineInvalid: 'engine-invalid',
   EngineQuarantined: 'engine-unavailable',
   DiskFull: 'journal-unavailable',
   StoreUnavailable: 'journal-unavailable',
@@ -81,5 +83,6 @@ const byFailure: Partial<Record<FailureType, RefusalKind>> = {
 const messages: Partial<Record<RefusalKind, string>> = {
   'unknown-session': 'there is no such session',
   'engine-unavailable': 'the engine failed on this request; try again',
+  'engine-invalid': 'the engine refused this request, or answered what can not be used',
   'journal-unavailable': 'the gateway can not record this turn; try again',
 };

@@ -181,7 +181,9 @@ class LiveSession implements Session {
     };
     turn.result.then(leave, async (error) => {
       leave();
-      if (refusalOf(error).kind === 'engine-unavailable') await this.#flag('engine-failure', plan.key).catch(() => {});
+      const { kind } = refusalOf(error);
+      if (kind === 'engine-unavailable' || kind === 'engine-invalid')
+        await this.#flag('engine-failure', plan.key).catch(() => {});
     });
     return turn;
   }

@@ -1,18 +1,84 @@
 import assert from 'node:assert/strict';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { test } from 'node:test';
-import { normalise } from '../../activities/control/batch.ts';
+import { asBatch, gather, normalise } from '../../activities/control/batch.ts';
+import { createFileStore } from '../../infra/store/files.ts';
+import { createRecords } from '../../infra/store/records.ts';
 import type { Batch } from '../../workflows/contracts/batch.ts';
+import type { GroupReport, RolloutReport } from '../../workflows/contracts/group.ts';
 import { training } from '../../workflows/contracts/run.ts';
+import type { Segment, Trace, TraceSummary } from '../../workflows/contracts/trace.ts';
+
+const tokens = { tokens: [1, 2, 3], mask: [0, 1, 1], logprobs: [0, -1, -1], versions: [-1, 0, 0] } as const;
 
 test("a rollout of many branches counts once, in its group's baseline as in the weights", () => {
-  const segment = { tokens: [1, 2, 3], mask: [0, 1, 1], logprobs: [0, -1, -1], versions: [-1, 0, 0] } as const;
   const batch: Batch = {
     runKey: 'run',
     step: 1,
     rollouts: [1, 1, 1, 0].map((reward, index) => ({ rollout: `rollout-${index}`, group: 7, reward })),
-    segments: [0, 0, 0, 1, 2, 3].map((rollout) => ({ rollout, segment })),
+    segments: [0, 0, 0, 1, 2, 3].map((rollout) => ({ rollout, segment: tokens })),
   };
   const { advantages } = normalise(batch, 'digest', training.parse({ advantage: 'dr-grpo' }));
   assert.deepEqual(advantages.advantages, [0.25, 0.25, 0.25, -0.75]);
   assert.deepEqual(advantages.tokenWeights, [1 / 24, 1 / 8, 1 / 8, 1 / 8]);
+});
+
+test('an aborted rollout is in no baseline, though it has a trace of what it sampled', async () => {
+  const directory = await mkdtemp(join(tmpdir(), 'temper-batch-'));
+  try {
+    const store = createFileStore(join(directory, 'store'));
+    const records = createRecords(join(directory, 'runs'));
+    const trace = summaryOf(await store.putJson(traceOf(tokens)));
+    const ended = [
+      { outcome: 'scored', reward: 1 },
+      { outcome: 'scored', reward: 0 },
+      { outcome: 'infra', reward: null },
+      { outcome: 'stale', reward: null },
+    ] as const;
+    const rollouts = ended.map((end, index) => reportOf({ ...end, rollout: `rollout-${index}`, trace }));
+    await records.write('run', 'group-7', groupOf(7, rollouts));
+    const settings = training.parse({ advantage: 'dr-grpo' });
+    const input = { runKey: 'run', step: 1, groups: [7], training: settings };
+    const gathered = await gather({ store, records }, input);
+    assert.ok(gathered.batch !== null);
+    assert.deepEqual([gathered.rollouts, gathered.meanReward, gathered.trainedGroups], [2, 0.5, [7]]);
+    const batch = asBatch(await store.getJson(gathered.batch.digest));
+    assert.equal(batch.segments.length, 2);
+    assert.deepEqual(normalise(batch, gathered.batch.digest, settings).advantages.advantages, [0.5, -0.5]);
+  } finally {
+    await rm(directory, { recursive: true });
+  }
+});
+
+const reportOf = (
+  known: Pick<RolloutReport, 'rollout' | 'outcome' | 'reward'> & { readonly trace: TraceSummary },
+): RolloutReport => ({ ...known, workflowId: known.rollout, stop: 'exited', failure: null, stageSeconds: {} });
+
+const groupOf = (index: number, rollouts: readonly RolloutReport[]): GroupReport => ({
+  group: `run/group-${index}`,
+  index,
+  runKey: 'run',
+  task: 'generated:train/1/0',
+  admittedVersion: 0,
+  rollouts,
+});
+
+function traceOf(sampled: Pick<Segment, 'tokens' | 'mask' | 'logprobs' | 'versions'>): Trace {
+  const segment: Segment = { ...sampled, index: 0, kind: 'main', finishReason: 'stop', maskedTurns: [] };
+  const empty = { forks: 0, maskedTurns: [], faultyCalls: {}, transcript: [] } as const;
+  return { session: 'rollout.1', turns: [], segments: [segment], ...empty };
+}
+
+const summaryOf = (trace: TraceSummary['trace']): TraceSummary => ({
+  trace,
+  turns: 1,
+  segments: 1,
+  sampledTokens: 2,
+  minVersion: 0,
+  maxVersion: 0,
+  contextOverflow: false,
+  turnLimit: false,
+  engineFailures: 0,
 });

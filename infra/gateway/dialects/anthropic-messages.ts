@@ -173,6 +173,7 @@ const errorTypes: Record<RefusalKind, string> = {
   'turn-limit': 'permission_error',
   'too-many-turns': 'rate_limit_error',
   'engine-unavailable': 'overloaded_error',
+  'engine-invalid': 'api_error',
   'gateway-closing': 'overloaded_error',
   'journal-unavailable': 'overloaded_error',
   internal: 'api_error',

@@ -31,6 +31,7 @@ export const openaiWords: Record<RefusalKind, { readonly type: string; readonly 
   'turn-limit': { type: 'insufficient_quota', code: 'turn_limit' },
   'too-many-turns': { type: 'rate_limit_error', code: 'rate_limit_exceeded' },
   'engine-unavailable': { type: 'server_error', code: 'engine_unavailable' },
+  'engine-invalid': { type: 'server_error', code: 'engine_invalid' },
   'gateway-closing': { type: 'server_error', code: 'gateway_restarting' },
   'journal-unavailable': { type: 'server_error', code: 'gateway_unavailable' },
   internal: { type: 'server_error', code: null },

@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
+import { dirname, join } from 'node:path';
 import { describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { chunksOf, startTestGateway } from '../../helpers/gateway.ts';
+import { createProxy } from '../../../infra/agents/relay/proxy.ts';
+import { chunksOf, sendTo, startTestGateway } from '../../helpers/gateway.ts';
 import { createScriptedEngine, type Step } from '../../helpers/scripted-engine.ts';
 import { until } from '../../helpers/until.ts';
 
@@ -106,10 +108,18 @@ describe('an engine that is away', () => {
   test('that answers what can not be trained on ends the turn, and nothing of it is recorded', async () => {
     const engine = playing([{ kind: 'fail', type: 'EngineInvalid' }]);
     await using gateway = await startTestGateway(engine);
-    assert.equal((await gateway.chat(await gateway.open('a.1'), ask('x'))).status, 503);
+    const relay = createProxy({ directory: gateway.options.sockets.agents, holdMs: 60_000 });
+    const socket = join(dirname(gateway.options.journalDir), 'relay.sock');
+    await new Promise<void>((resolve) => relay.listen(socket, resolve));
+    const headers = { authorization: `Bearer ${await gateway.open('a.1')}` };
+    const body = JSON.stringify(ask('x'));
+    const reply = await sendTo(socket, { method: 'POST', path: '/v1/chat/completions', headers, body });
+    relay.close();
+    assert.deepEqual([reply.status, reply.headers['x-should-retry']], [502, 'false']);
+    assert.equal(reply.json.error.code, 'engine_invalid');
     const summary = await gateway.control.seal('a.1');
     assert.deepEqual([summary.turns, summary.engineFailures], [0, 1]);
-    assert.equal(engine.requests.length, 1, 'the gateway does not ask again');
+    assert.equal(engine.requests.length, 1, 'neither the gateway nor the relay asks again');
   });
 });
 

@@ -169,10 +169,11 @@ describe('messages', () => {
 
   test('limits, and an engine that dies before or in mid-stream, have the types that clients know', async () => {
     const engine = createScriptedEngine({
-      script: (_, index) => ({ kind: 'fail', ids: index === 0 ? [] : [65, 66, 67], type: 'EngineInvalid' }),
+      // The first request is tried twice; the second begins well.
+      script: (_, index) => ({ kind: 'fail', ids: index === 2 ? [65, 66, 67] : [], type: 'EngineUnavailable' }),
       chunk: 1,
     });
-    await using gateway = await startTestGateway(engine);
+    await using gateway = await startTestGateway(engine, { holdMs: 50 });
     const secret = await gateway.open('s1.1', { maxTurns: 1 });
     const ask = (text: string) => ({ messages: [{ role: 'user', content: text }], stream: true });
     const before = await gateway.post(path, secret, ask('a'));

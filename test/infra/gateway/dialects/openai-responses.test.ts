@@ -194,7 +194,9 @@ describe('responses', () => {
 
   test('an engine that dies in mid-stream fails the response by a code that is tried again', async () => {
     const engine = createScriptedEngine({
-      script: () => ({ kind: 'fail', ids: [65, 66, 67], type: 'EngineInvalid' }),
+      // Tried again, it says something else, which the stream can't take back.
+      script: (_, index) =>
+        index === 0 ? { kind: 'fail', ids: [65, 66, 67], type: 'EngineUnavailable' } : { kind: 'say', ids: [66] },
       chunk: 1,
     });
     await using gateway = await startTestGateway(engine);
