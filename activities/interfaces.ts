@@ -7,6 +7,7 @@ import type { Diff } from '../workflows/contracts/diff.ts';
 import type { GroupReport, GroupSummary } from '../workflows/contracts/group.ts';
 import type { Attempt } from '../workflows/contracts/ids.ts';
 import type { StopReason } from '../workflows/contracts/outcome.ts';
+import type { RewardPolicy } from '../workflows/contracts/resolution.ts';
 import type { Stage } from '../workflows/contracts/rollout.ts';
 import type { RunInput, StepResult, Training, WarmUp } from '../workflows/contracts/run.ts';
 import type { ResolvedTask, Task } from '../workflows/contracts/task.ts';
@@ -104,7 +105,8 @@ export interface ControlActivities {
   openTrace(input: OpenTrace): Promise<OpenedTrace>;
   sealTrace(input: { readonly attempt: Attempt }): Promise<TraceSummary>;
   closeTrace(input: { readonly attempt: Attempt }): Promise<void>;
-  reward(input: { readonly verdict: Verdict }): Promise<number>;
+  /** `policy` is absent from older workflows. */
+  reward(input: { readonly verdict: Verdict; readonly policy?: RewardPolicy }): Promise<number>;
   /** Does anybody poll the host's queue? Tells a busy host from a lost one. */
   inspectHost(input: {
     readonly host: string;

@@ -1,6 +1,7 @@
 import { CancellationScope, isCancellation, log, setHandler, workflowInfo } from '@temporalio/workflow';
 import { control } from './activities.ts';
 import { maxEpochs } from './activity-options.ts';
+import { verdictText } from './algorithms/verdict-text.ts';
 import { type FailureRecord, failureKinds } from './contracts/failures.ts';
 import { parseInput } from './contracts/input.ts';
 import { pauseSignal, resumeSignal, rolloutStatusQuery, stopSignal } from './contracts/messages.ts';
@@ -133,7 +134,7 @@ function unscored(input: RolloutInput, { end, trace }: Produced): FailureRecord 
 function accountOf({ produced, verdict }: Ending): string {
   const agent = produced ? [`the agent ended by ${produced.end.stop}`] : [];
   const files = produced ? [`changed ${produced.diff.files} files`] : [];
-  const tests = verdict ? [`tests: ${verdict.kind}, ${verdict.passed} passed, ${verdict.failed} failed`] : [];
+  const tests = verdict ? [`tests: ${verdictText(verdict)}`] : [];
   return [...agent, ...files, ...tests].join('; ');
 }
 

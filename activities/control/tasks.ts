@@ -21,6 +21,6 @@ export function createTaskActivities({
         return { task: await tasks.resolve(input.address), usesModel, branches: branches ?? trainAllBranches };
       }),
     chooseTask: (input) => atBoundary(async () => ({ address: await tasks.taskAt(input.tasks, input.index) })),
-    reward: ({ verdict }) => atBoundary(async () => rewardOf(verdict)),
+    reward: ({ verdict, policy = 'binary' }) => atBoundary(async () => rewardOf(verdict, policy)),
   };
 }

@@ -1,7 +1,6 @@
 import type { AgentSpec } from '../../infra/agents/agent.ts';
 import { prepareWorkspace } from '../../infra/grading/workspace.ts';
 import type { Sandbox } from '../../infra/sandbox/sandbox.ts';
-import type { HarborTask } from '../../infra/tasks/harbor.ts';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import { agentSandboxName } from '../../workflows/contracts/ids.ts';
 import { atBoundary } from '../boundary.ts';
@@ -32,7 +31,6 @@ export function createProvisioning(host: Host): Pick<HostActivities, 'provisionS
         const { attempt, task, agent } = input;
         const spec = host.agent(agent);
         const files = await host.tasks.open(task);
-        requireJudge(task.id, files);
         const provider = await host.choose(choiceFor(spec, input.sandbox), task);
         const mounts = (await spec.runtimes()).map((runtime) => ({ ...runtime, readOnly: true as const }));
         const expiresAtMs = Date.now() + input.lifetimeMs;
@@ -51,15 +49,6 @@ export function createProvisioning(host: Host): Pick<HostActivities, 'provisionS
         return { sandbox: sandbox.name, kind: provider.kind, baseCommit };
       }),
   };
-}
-
-/** An agent's hours for a diff that nobody can judge would end as a reward of 0. */
-function requireJudge(id: string, { grading }: HarborTask): void {
-  if (grading === null) return;
-  throw new TemperFailure(
-    'UnsupportedTask',
-    `task ${id}: expected tests that write a reward, got a log that ${grading.logParser} has to read, and there is no reader of logs yet`,
-  );
 }
 
 /** An agent that runs in one kind alone gets it where none was named. */

@@ -1,27 +1,38 @@
+import { weightedReward } from '../../workflows/algorithms/weighted-reward.ts';
 import type { Verdict } from '../../workflows/contracts/verdict.ts';
 import { isFileRefused } from '../sandbox/failure.ts';
 import type { ProcessStatus, Sandbox } from '../sandbox/sandbox.ts';
 import type { Store } from '../store/store.ts';
 import type { HarborTask } from '../tasks/harbor.ts';
+import { parseNamedScores } from './named-scores.ts';
+import type { Judgement } from './resolution/judge-log.ts';
 import { parseReward } from './reward-file.ts';
+import { runLoggedTests } from './run-logged-tests.ts';
 import { countTests } from './test-log.ts';
+import { cutInTheMiddle, readWholeLog } from './whole-log.ts';
 
 const testsKey = 'tests';
-/** What is kept of a log: its head and its tail, where reasons and summaries are. */
-const logHeadBytes = 256 * 1024;
-const logTailBytes = 256 * 1024;
 const rewardBytes = 64 * 1024;
+
+export interface TestsToRun {
+  readonly task: HarborTask;
+  readonly workdir: string;
+  readonly timeoutMs: number;
+  readonly env: Readonly<Record<string, string>>;
+}
 
 export interface TestRun {
   readonly kind: Verdict['kind'];
   readonly value: number | null;
   readonly exitCode: number | null;
   readonly log: Buffer;
+  /** Of tests that are judged by their log. */
+  readonly judgement?: Judgement;
 }
 
 /**
- * Runs the hidden tests in a sandbox whose workspace holds the patch. They are copied in only now. A timeout, and an end
- * without a reward, is data; a reward that is none throws InvalidReward.
+ * Runs the hidden tests in a sandbox whose workspace holds the patch. They are copied in only now. A timeout, an end
+ * without a reward, and a log that can't be believed are data; a reward that is none throws InvalidReward.
  */
 export async function runTests(
   sandbox: Sandbox,
@@ -29,27 +40,45 @@ export async function runTests(
   options: { readonly workdir: string; readonly timeoutMs: number; readonly path: string | null },
   signal: AbortSignal,
 ): Promise<TestRun> {
+  const { path, ...where } = options;
+  const env = { ...task.env, ...task.testEnv, ...(path !== null && { PATH: path }) };
+  const tests = { ...where, task, env };
+  return task.grading === null
+    ? runRewardedTests(sandbox, tests, signal)
+    : runLoggedTests(sandbox, tests, task.grading, signal);
+}
+
+/** Tests that write their reward, as the account that alone may write there. */
+async function runRewardedTests(
+  sandbox: Sandbox,
+  { task, workdir, timeoutMs, env }: TestsToRun,
+  signal: AbortSignal,
+): Promise<TestRun> {
   await sandbox.putFiles({ tree: task.tests, at: '/tests', owner: 'grader' }, signal);
-  const env = { ...task.env, ...task.testEnv, ...(options.path !== null && { PATH: options.path }) };
   await sandbox.start(
-    { key: testsKey, account: 'grader', cwd: options.workdir, argv: ['bash', '/tests/test.sh'], env },
+    { key: testsKey, account: 'grader', cwd: workdir, argv: ['bash', '/tests/test.sh'], env },
     signal,
   );
-  const status = await sandbox.wait(testsKey, { timeoutMs: options.timeoutMs }, signal);
+  const status = await sandbox.wait(testsKey, { timeoutMs }, signal);
   await sandbox.kill(testsKey);
   const log = await readLog(sandbox, testsKey);
   if (status.state === 'running') return { kind: 'timeout', value: null, exitCode: null, log };
-  const value = await readReward(sandbox, signal);
+  const value = await readReward(sandbox, task.rewardWeights, signal);
   return { kind: value === null ? 'no-reward' : 'graded', value, exitCode: exitCodeOf(status), log };
 }
 
 const exitCodeOf = (status: ProcessStatus): number | null => (status.state === 'exited' ? status.exitCode : null);
 
-async function readReward(sandbox: Sandbox, signal: AbortSignal): Promise<number | null> {
+async function readReward(
+  sandbox: Sandbox,
+  weights: HarborTask['rewardWeights'],
+  signal: AbortSignal,
+): Promise<number | null> {
   for (const file of ['reward.txt', 'reward.json'] as const) {
+    if (weights !== null && file === 'reward.txt') continue;
     try {
-      const content = await sandbox.readFile(`/logs/verifier/${file}`, rewardBytes, signal);
-      return parseReward(file, content.toString('utf8'));
+      const content = (await sandbox.readFile(`/logs/verifier/${file}`, rewardBytes, signal)).toString('utf8');
+      return weights === null ? parseReward(file, content) : weightedReward(parseNamedScores(content), weights);
     } catch (error) {
       if (!isFileRefused(error, 'missing')) throw error;
     }
@@ -59,25 +88,17 @@ async function readReward(sandbox: Sandbox, signal: AbortSignal): Promise<number
 
 /** A detached process's log, cut in the middle when it is long. */
 export async function readLog(sandbox: Sandbox, key: string): Promise<Buffer> {
-  const head = await sandbox.readLog(key, { fromByte: 0, maxBytes: logHeadBytes });
-  if (head.bytes.length < logHeadBytes) return head.bytes;
-  let tail = Buffer.alloc(0);
-  let from = head.nextByte;
-  let skipped = 0;
-  for (;;) {
-    const part = await sandbox.readLog(key, { fromByte: from, maxBytes: 4 * logTailBytes });
-    if (part.bytes.length === 0) break;
-    from = part.nextByte;
-    const joined = Buffer.concat([tail, part.bytes]);
-    tail = joined.subarray(Math.max(0, joined.length - logTailBytes));
-    skipped += joined.length - tail.length;
-  }
-  return Buffer.concat([head.bytes, Buffer.from(`\n… ${skipped} bytes left out …\n`), tail]);
+  return cutInTheMiddle((await readWholeLog(sandbox, key)).bytes);
 }
 
-/** The verdict of a test run, with its log in the store. */
+/** The verdict of a test run, with its log and what became of each test in the store. */
 export async function toVerdict(store: Store, run: TestRun, subject: string): Promise<Verdict> {
   const log = await store.put(run.log, 'text/plain');
-  const { kind, value, exitCode } = run;
-  return { kind, value, exitCode, ...countTests(run.log.toString('utf8')), log, subject };
+  const { kind, value, exitCode, judgement } = run;
+  if (judgement === undefined) {
+    return { kind, value, exitCode, ...countTests(run.log.toString('utf8')), log, subject };
+  }
+  const { resolution, passed, failed, results } = judgement;
+  const tests = results === null ? null : await store.put(Buffer.from(results), 'application/json');
+  return { kind, value, exitCode, passed, failed, log, subject, resolution, ...(tests !== null && { tests }) };
 }

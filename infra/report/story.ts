@@ -1,3 +1,4 @@
+import { verdictText } from '../../workflows/algorithms/verdict-text.ts';
 import type { StopReason } from '../../workflows/contracts/outcome.ts';
 import type { Verdict } from '../../workflows/contracts/verdict.ts';
 import type { Message, Story } from './data.ts';
@@ -52,11 +53,15 @@ function lineKind(line: string): 'file' | 'hunk' | 'added' | 'removed' | 'same' 
   return line.startsWith('-') ? 'removed' : 'same';
 }
 
-function verdict({ kind, value, passed, failed, exitCode }: Verdict, log: string | null): Markup {
-  const tests = passed + failed === 0 ? null : html`, <b>${passed}</b> tests passed, <b>${failed}</b> failed`;
-  return html`<h3>Verdict</h3><p><span class="tag ${kind === 'graded' && value === 1 ? 'good' : 'bad'}">${kind}</span>${
-    value === null ? null : html` the tests wrote <b>${value}</b>`
-  }${tests}${exitCode === null ? null : html`, exit code ${exitCode}`}.</p>
+function verdict(verdict: Verdict, log: string | null): Markup {
+  const { kind, value, exitCode, resolution } = verdict;
+  const good = resolution === undefined ? value === 1 : resolution.status === 'resolved';
+  const decided = (resolution?.decidedBy ?? []).map(
+    ({ list, id, status }) => html`<li><b>${status}</b> <code>${id}</code> of ${list}</li>`,
+  );
+  return html`<h3>Verdict</h3><p><span class="tag ${kind === 'graded' && good ? 'good' : 'bad'}">${resolution?.status ?? kind}</span> ${verdictText(verdict)}${
+    exitCode === null ? null : html` (exit code ${exitCode})`
+  }.</p>${decided.length === 0 ? null : html`<ul>${decided}</ul>`}
     ${log === null ? null : html`<details><summary>output of the tests</summary><pre>${shorten(log, maxLogChars)}</pre></details>`}`;
 }
 

@@ -111,6 +111,9 @@ export type ProcessStatus =
   | { readonly state: 'running' }
   | { readonly state: 'exited'; readonly exitCode: number; readonly signal?: string; readonly limit?: LimitHit };
 
+/** A log keeps this much of a process's output; the rest is read and dropped. */
+export const logBytes = 16 * 2 ** 20;
+
 export interface LogRange {
   readonly fromByte: number;
   readonly maxBytes: number;

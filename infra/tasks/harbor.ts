@@ -22,6 +22,8 @@ export interface HarborTask {
   readonly testEnv: Readonly<Record<string, string>>;
   /** How to judge it when its tests write no reward; null when they do. */
   readonly grading: Grading | null;
+  /** How several scores of a reward.json weigh; null where the tests write one reward. */
+  readonly rewardWeights: Readonly<Record<string, number>> | null;
 }
 
 const defaults = { workdir: '/workspace', memoryMb: 2048, diskMb: 2048 } as const;
@@ -37,6 +39,11 @@ export function readHarborTask(tree: FileTree): HarborTask {
   const dockerfile = tree.has('environment/Dockerfile') ? readDockerfile(textOf(tree, 'environment/Dockerfile')) : null;
   const workdir = environment.workdir ?? dockerfile?.workdir ?? dockerfile?.workspaceTarget ?? defaults.workdir;
   requireWithin(workdir, toml.artifacts);
+  const { reward_weights: rewardWeights = null } = toml.verifier;
+  const grading = tree.has(gradingFile) ? parseGrading(textOf(tree, gradingFile)) : null;
+  if (grading !== null && rewardWeights !== null) {
+    throw malformed('task.toml', `no verifier.reward_weights beside ${gradingFile}: its tests write no reward`, 'some');
+  }
   return {
     description: {
       image: imageOf(environment.docker_image, dockerfile),
@@ -54,7 +61,8 @@ export function readHarborTask(tree: FileTree): HarborTask {
     setup: environment.setup,
     env: environment.env,
     testEnv: toml.verifier.env,
-    grading: tree.has(gradingFile) ? parseGrading(textOf(tree, gradingFile)) : null,
+    grading,
+    rewardWeights,
   };
 }
 

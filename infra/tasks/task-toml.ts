@@ -7,6 +7,10 @@ import { describeIssue, integer, number } from '../../workflows/contracts/input.
 const seconds = number(1, 1_000_000, 'seconds').nullish();
 const variables = z.record(z.string(), z.string({ error: 'expected a string' })).default({});
 
+const weights = z
+  .record(z.string(), number(0, 1_000_000), { error: 'expected numbers by the names of scores' })
+  .refine((all) => Object.values(all).some((weight) => weight > 0), { error: 'expected a weight above 0' });
+
 /** `"2G"`, as older files have it, in MB. */
 const size = z
   .string()
@@ -35,6 +39,8 @@ const taskToml = z.looseObject({
     .looseObject({
       timeout_sec: seconds,
       env: variables,
+      /** Ours: how the scores of a reward.json weigh, by their names. */
+      reward_weights: weights.optional(),
       environment_mode: z.string({ error: 'expected "shared" or "separate"' }).default('shared'),
       environment: table,
       collect: z.array(z.unknown()).default([]),

@@ -15,6 +15,8 @@ interface Case {
 }
 
 const right = 'echo right > answer.txt';
+const weighing =
+  '[environment]\ndocker_image = "temper-tasks:bookworm"\n[verifier]\ntimeout_sec = 20.0\nreward_weights = { a = 3, b = 1 }\n';
 
 const cases: readonly Case[] = [
   {
@@ -46,6 +48,24 @@ const cases: readonly Case[] = [
   {
     name: 'tests that write 2',
     files: { test: 'echo 2 > /logs/verifier/reward.txt' },
+    ends: ['invalid-task', null, 'InvalidReward'],
+  },
+  {
+    name: 'tests that write several scores which nobody weighs',
+    files: { test: `echo '{"a": 1, "b": 1}' > /logs/verifier/reward.json` },
+    ends: ['invalid-task', null, 'InvalidReward'],
+  },
+  {
+    name: 'tests that write several scores which the task weighs',
+    files: {
+      toml: weighing,
+      test: `echo 0 > /logs/verifier/reward.txt; echo '{"a": 1, "b": 0.5, "c": 0}' > /logs/verifier/reward.json`,
+    },
+    ends: ['scored', 0.875, 'graded'],
+  },
+  {
+    name: 'tests that write no score which the task weighs',
+    files: { toml: weighing, test: `echo '{"b": 1}' > /logs/verifier/reward.json` },
     ends: ['invalid-task', null, 'InvalidReward'],
   },
   {

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import type { Client, WorkflowHandle } from '@temporalio/client';
 import { createLocalProvider } from '../../infra/sandbox/local/provider.ts';
 import type { SandboxInfo, SandboxProvider } from '../../infra/sandbox/sandbox.ts';
+import type { Store } from '../../infra/store/store.ts';
 import { controlQueue } from '../../workflows/contracts/ids.ts';
 import type { RolloutRequest, RolloutResult } from '../../workflows/contracts/rollout.ts';
 import { startTestServer, type TestServer } from './temporal.ts';
@@ -18,6 +19,7 @@ export interface Rollouts {
   /** Starts it and waits for its end. */
   run(workflowId: string, request: RolloutRequest): Promise<RolloutResult>;
   readonly provider: SandboxProvider;
+  readonly store: Store;
   /** The sandboxes that are there now. */
   sandboxes(): Promise<readonly SandboxInfo[]>;
   close(): Promise<void>;
@@ -40,6 +42,7 @@ export async function startRollouts(
     start,
     run: async (workflowId, request) => (await start(workflowId, request)).result(),
     provider,
+    store: workers.store,
     sandboxes: () => provider.list('test-stack'),
     async close() {
       await workers.close();

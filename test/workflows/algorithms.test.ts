@@ -202,9 +202,9 @@ describe('the reward of a verdict', () => {
   const verdict = { exitCode: 0, passed: 0, failed: 0, log, subject: '' };
 
   it('is what the tests wrote, and 0 for what the policy did', () => {
-    fc.assert(fc.property(reward, (value) => rewardOf({ ...verdict, kind: 'graded', value }) === value));
-    for (const kind of ['timeout', 'no-reward', 'patch-failed'] as const) {
-      assert.equal(rewardOf({ ...verdict, kind, value: null }), 0);
+    fc.assert(fc.property(reward, (value) => rewardOf({ ...verdict, kind: 'graded', value }, 'fraction') === value));
+    for (const kind of ['timeout', 'no-reward', 'refused', 'patch-failed'] as const) {
+      assert.equal(rewardOf({ ...verdict, kind, value: null }, 'fraction'), 0);
     }
   });
 });

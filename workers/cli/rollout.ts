@@ -1,4 +1,5 @@
 import { type Command, Option } from 'commander';
+import { type RewardPolicy, rewardPolicies } from '../../workflows/contracts/resolution.ts';
 import { type HomeOption, stackCommand, wholeNumber } from './command.ts';
 import { Interrupted, Unsuccessful, UsageError } from './errors.ts';
 import { onInterrupt } from './interrupt.ts';
@@ -15,6 +16,7 @@ export interface RolloutOptions extends HomeOption {
   readonly concurrency?: number;
   readonly maxTurns?: number;
   readonly agentTimeout?: number;
+  readonly rewardPolicy?: RewardPolicy;
   readonly json?: true;
   readonly up: boolean;
 }
@@ -34,6 +36,9 @@ export function rolloutCommand(): Command {
     .option('--concurrency <n>', 'rollouts at once (default: what the host has room for)', wholeNumber(1, 500))
     .option('--max-turns <n>', 'model calls per rollout', wholeNumber(1, 100_000))
     .option('--agent-timeout <seconds>', "instead of the task's own limit", wholeNumber(1, 1_000_000))
+    .addOption(
+      new Option('--reward-policy <name>', 'what the verdict on a log of tests is worth').choices(rewardPolicies),
+    )
     .option('--json', 'one JSON object per rollout on stdout')
     .option('--no-up', 'fail when no stack is running, instead of bringing one up for the duration')
     .action(rollout);
@@ -61,6 +66,7 @@ async function rollout(options: RolloutOptions): Promise<void> {
       sandbox: options.sandbox,
       purpose: 'evaluation' as const,
       ...(options.maxTurns !== undefined && { maxTurns: options.maxTurns }),
+      ...(options.rewardPolicy !== undefined && { rewardPolicy: options.rewardPolicy }),
       ...(options.agentTimeout !== undefined && { agentTimeoutSec: options.agentTimeout }),
     };
     const rows = [

@@ -1,4 +1,4 @@
-import type { Resolution } from '../contracts/resolution.ts';
+import type { Resolution, RewardPolicy } from '../contracts/resolution.ts';
 
 /**
  * The reward of a resolution, in [0, 1]. A refused one is 0 in each: what can't be believed must not pay.
@@ -19,6 +19,4 @@ export const resolutionRewards = {
     if (status === 'resolved') return 1;
     return status === 'partial' ? failToPass.good / failToPass.total : 0;
   },
-} as const satisfies Record<string, (resolution: Resolution) => number>;
-
-export type ResolutionReward = keyof typeof resolutionRewards;
+} as const satisfies Record<RewardPolicy, (resolution: Resolution) => number>;

@@ -8,6 +8,10 @@ export type TestStatus = (typeof testStatuses)[number];
 /** The two lists of tests by which SWE-bench judges a patch. */
 export type RequiredList = 'FAIL_TO_PASS' | 'PASS_TO_PASS';
 
+/** What a resolution is worth; see algorithms/resolution-reward.ts. */
+export const rewardPolicies = ['binary', 'fraction', 'fail-to-pass'] as const;
+export type RewardPolicy = (typeof rewardPolicies)[number];
+
 /** How much of a list is as it should be. */
 export interface Share {
   readonly good: number;

@@ -4,6 +4,7 @@ import type { Diff } from './diff.ts';
 import type { FailureRecord } from './failures.ts';
 import { integer, number, oneOf, text } from './input.ts';
 import type { Outcome, StopReason } from './outcome.ts';
+import { rewardPolicies } from './resolution.ts';
 import type { ResolvedTask, Task } from './task.ts';
 import type { TraceSummary } from './trace.ts';
 import type { Verdict } from './verdict.ts';
@@ -75,6 +76,8 @@ export const rolloutSettings = z.strictObject({
   sampling: sampling.prefault({}),
   /** Which branches of a trace are trained; default: the agent's own rule. */
   branches: branchRule.optional(),
+  /** What the verdict on a log of tests is worth. Tests that write a reward write it themselves. */
+  rewardPolicy: oneOf(rewardPolicies).default('binary'),
   /** Ends of an agent that a run does not score: the rollout is then `cancelled` with that reason, and counted. */
   unscored: z
     .array(oneOf(['deadline', 'context-overflow']))

@@ -1,15 +1,17 @@
 import type { BlobRef } from './blob.ts';
+import type { Resolution } from './resolution.ts';
 
 /** What the tests said. The reward is a pure function of it (algorithms/reward.ts). */
 export interface Verdict {
   /**
-   * - `graded`: the tests wrote a reward in [0, 1]
+   * - `graded`: the tests wrote a reward in [0, 1], or their log could be judged
    * - `timeout`: they ran out of time (a solution that hangs is the policy's doing)
    * - `no-reward`: they ended without writing one
+   * - `refused`: they are judged by their log, and it can't be believed; `resolution` says why
    * - `patch-failed`: the diff does not apply to a fresh workspace
    */
-  readonly kind: 'graded' | 'timeout' | 'no-reward' | 'patch-failed';
-  /** What the tests wrote; null unless `graded`. */
+  readonly kind: 'graded' | 'timeout' | 'no-reward' | 'refused' | 'patch-failed';
+  /** What the tests wrote; null where they write none, and unless `graded`. */
   readonly value: number | null;
   readonly exitCode: number | null;
   /** Test by test, as far as the log shows them. */
@@ -19,4 +21,8 @@ export interface Verdict {
   readonly log: BlobRef;
   /** Binds the verdict to what it judged: sha256 over diff, task bundle and image. */
   readonly subject: string;
+  /** Of tests that are judged by their log: which of them decided. */
+  readonly resolution?: Resolution;
+  /** What became of each of them: `{ required: [{list, id, status}], others: {id: status}, problems: [{kind, detail}] }`. */
+  readonly tests?: BlobRef;
 }

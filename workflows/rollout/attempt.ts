@@ -139,10 +139,10 @@ export async function evaluate(
   progress: Progress,
 ): Promise<{ readonly verdict: Verdict; readonly reward: number }> {
   const run = input.member?.run ?? '';
-  const { sandbox } = input;
+  const { sandbox, rewardPolicy } = input;
   const verdict = await progress.stage('evaluate', () =>
     evaluation(limits.evaluationMs).evaluate({ attempt, run, task, sandbox, diff, timeoutMs: limits.evaluationMs }),
   );
-  const reward = await progress.stage('reward', () => control.reward({ verdict }));
+  const reward = await progress.stage('reward', () => control.reward({ verdict, policy: rewardPolicy }));
   return { verdict, reward };
 }

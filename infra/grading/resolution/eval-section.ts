@@ -9,10 +9,10 @@ export interface SectionMarks {
 /** SWE-bench's (swebench/harness/constants, `START_TEST_OUTPUT`). Its scripts write them by `set -x` of `: '…'`. */
 export const swebenchMarks: SectionMarks = { start: '>>>>> Start Test Output', end: '>>>>> End Test Output' };
 
-/** Marks that tests can't know beforehand, where the script that runs them is ours. */
-export const marksWith = (nonce: string): SectionMarks => ({
+/** Marks of an evaluation of its own, which tests can't print: the end names the status that their command ended with. */
+export const marksWith = (nonce: string, exitCode: number): SectionMarks => ({
   start: `${swebenchMarks.start} ${nonce}`,
-  end: `${swebenchMarks.end} ${nonce}`,
+  end: `${swebenchMarks.end} ${nonce} ${exitCode}`,
 });
 
 /** What SWE-bench's harness writes outside of the section when there is nothing to judge. */

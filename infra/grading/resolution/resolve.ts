@@ -41,11 +41,7 @@ export function resolve(required: RequiredTests, parsed: ParsedTests, { exitCode
     );
   const refusal = refusalOf(required, parsed, exitCode);
   if (refusal !== null) return refused(required, refusal);
-  const find = createTestFinder(parsed.tests);
-  const found = [
-    ...required.failToPass.map((id) => ({ list: 'FAIL_TO_PASS' as const, id, status: find(id) })),
-    ...required.passToPass.map((id) => ({ list: 'PASS_TO_PASS' as const, id, status: find(id) })),
-  ];
+  const found = findRequired(required, parsed);
   const ran = found.some(({ status }) => showsRun(status, required.rule));
   const shortfalls = found.filter((one) => !isGood(one, required.rule, ran));
   const shareOf = (list: RequiredList, ids: readonly string[]): Share => ({
@@ -61,6 +57,15 @@ export function resolve(required: RequiredTests, parsed: ParsedTests, { exitCode
     decidedBy: shortfalls.slice(0, namedShortfalls).map((one) => ({ ...one, id: one.id.slice(0, idCharacters) })),
     reason: explain(shortfalls, parsed),
   };
+}
+
+/** What became of each required test, good or not: a shortfall is one that is not. */
+export function findRequired(required: RequiredTests, { tests }: Pick<ParsedTests, 'tests'>): readonly Shortfall[] {
+  const find = createTestFinder(tests);
+  return [
+    ...required.failToPass.map((id) => ({ list: 'FAIL_TO_PASS' as const, id, status: find(id) })),
+    ...required.passToPass.map((id) => ({ list: 'PASS_TO_PASS' as const, id, status: find(id) })),
+  ];
 }
 
 /** For a log that can't be read at all, for example without its section. */

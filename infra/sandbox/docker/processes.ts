@@ -3,14 +3,20 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { exitStatus } from '../exit.ts';
 import { SandboxFailure } from '../failure.ts';
-import type { LimitHit, LogPart, LogRange, ProcessStatus, StartRequest, StartResult } from '../sandbox.ts';
+import {
+  type LimitHit,
+  type LogPart,
+  type LogRange,
+  logBytes,
+  type ProcessStatus,
+  type StartRequest,
+  type StartResult,
+} from '../sandbox.ts';
 import type { Inside } from './inside.ts';
 import type { KeptSpec } from './labels.ts';
 import * as scripts from './scripts.ts';
 import { homeOf } from './uids.ts';
 
-/** A log keeps this much of a process's output; the rest is read and dropped. */
-const logBytes = 16 * 2 ** 20;
 export const blockBytes = 512;
 const megabyte = 2 ** 20;
 /** How long one look from inside waits before it asks again: bounds what a caller that died leaves behind. */

@@ -6,18 +6,19 @@ import { SandboxFailure } from '../failure.ts';
 import { relativeSegments } from '../files.ts';
 import { killPid } from '../kill.ts';
 import { requireKey } from '../names.ts';
-import type {
-  Command,
-  ExecRequest,
-  ExecResult,
-  LogPart,
-  LogRange,
-  ProcessStatus,
-  PutFiles,
-  Sandbox,
-  SandboxLabels,
-  StartRequest,
-  StartResult,
+import {
+  type Command,
+  type ExecRequest,
+  type ExecResult,
+  type LogPart,
+  type LogRange,
+  logBytes,
+  type ProcessStatus,
+  type PutFiles,
+  type Sandbox,
+  type SandboxLabels,
+  type StartRequest,
+  type StartResult,
 } from '../sandbox.ts';
 import { ownerOf, runsAsRoot } from './accounts.ts';
 import { readBeneath, withDirectory, writeBeneath } from './beneath.ts';
@@ -31,8 +32,6 @@ import { claim, commandPid, nextChange, pidIn, readLogFile, recordLimit, statusO
 import { supervise } from './supervisor.ts';
 import { diskUsageMb, residentMb } from './usage.ts';
 
-/** A log keeps this much of a process's output; the rest is read and dropped. */
-const logBytes = 16 * 2 ** 20;
 /** Short rollouts never pay for a look at their usage. */
 const firstLookMs = 500;
 const lookEveryMs = 1_000;

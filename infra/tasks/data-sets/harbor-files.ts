@@ -1,6 +1,6 @@
 import { stringify } from 'smol-toml';
 import type { FileEntry, FileTree } from '../../sandbox/files.ts';
-import { type Grading, gradingFile } from '../grading.ts';
+import { type GradingFile, gradingFile } from '../grading.ts';
 
 /** What a task of any data set is made of. */
 export interface TaskParts {
@@ -17,7 +17,7 @@ export interface TaskParts {
   readonly workspace?: FileTree;
   readonly tests: FileTree;
   readonly solution?: FileTree;
-  readonly grading?: Grading;
+  readonly grading?: GradingFile;
 }
 
 /** The directory in Harbor layout that such a task is. */

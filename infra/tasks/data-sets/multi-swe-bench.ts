@@ -30,9 +30,13 @@ const multiSweBenchRow = z.looseObject({
 /** The published images hold both patches: what the agent could read there goes before it starts. */
 const setup = ['rm -f /home/fix.patch /home/test.patch'];
 
+/** Their script applies a patch of that place, where the account of the tests can't write. */
+const testCommand =
+  'sed "s#/home/test.patch#$TEMPER_TESTS/test.patch#g" /home/test-run.sh >"$TEMPER_TESTS/run.sh" && bash "$TEMPER_TESTS/run.sh"';
+
 /**
  * Multi-SWE-bench and Multi-SWE-RL: seven languages. The published images know how to run their tests
- * (`/home/test-run.sh` applies `/home/test.patch` itself); a log parser there is one repository's own.
+ * (`/home/test-run.sh` applies the test patch itself); a log parser there is one repository's own.
  */
 export const multiSweBench = rowFormat({
   idOf: (value) =>
@@ -56,14 +60,14 @@ export const multiSweBench = rowFormat({
       testPatch: fields.test_patch,
       commandApplies: true,
       solution: fields.fix_patch === null ? null : { patch: fields.fix_patch },
+      setup,
+      testCommand,
       evalScript: null,
       grading: {
         failToPass,
         passToPass: fields.p2p_tests,
-        testCommand: 'cp /tests/test.patch /home/test.patch && bash /home/test-run.sh',
         logParser: `${org}/${repo}`,
         baseCommit: fields.base.sha,
-        setup,
       },
     });
   },

@@ -10,6 +10,16 @@ import { sweBenchCommands, sweGymCommands, type TestCommand, testSelection } fro
 const sweBenchRow = z.looseObject(sweFields);
 type SweBenchRow = z.output<typeof sweBenchRow>;
 
+/** Repositories whose logs name failures alone (swebench/harness/constants, `FAIL_ONLY_REPOS`). */
+const failOnly: readonly string[] = [
+  'bpmn-io/bpmn-js',
+  'chartjs/Chart.js',
+  'eslint/eslint',
+  'markedjs/marked',
+  'openlayers/openlayers',
+  'processing/p5.js',
+];
+
 /** What differs between data sets whose rows have the fields of SWE-bench. */
 interface Publication {
   /** The image that was published for a row that names none. */
@@ -49,6 +59,7 @@ function publication({ imageOf, commands, rowIn = (value) => value }: Publicatio
       const fields = parseRow(sweBenchRow, { ...row, read: () => rowIn(row.read()) });
       const workspace = await workspaceOf(source, fields);
       const named = imageField(fields) ?? source.options.image ?? null;
+      const { testCommand, logParser } = commandOf(fields, commands, row);
       return sweFiles({
         instruction: fields.problem_statement,
         image: named ?? requirePublished(workspace === null, imageOf(fields.instance_id), row),
@@ -56,13 +67,15 @@ function publication({ imageOf, commands, rowIn = (value) => value }: Publicatio
         workspace,
         testPatch: fields.test_patch,
         solution: fields.patch === null ? null : { patch: fields.patch },
+        setup: fields.setup,
+        testCommand,
         evalScript: fields.eval_script,
         grading: {
-          ...commandOf(fields, commands, row),
           failToPass: fields.FAIL_TO_PASS,
           passToPass: fields.PASS_TO_PASS,
+          logParser,
+          ...(failOnly.includes(fields.repo) && { rule: 'fail-only' as const }),
           baseCommit: fields.base_commit,
-          setup: fields.setup,
         },
       });
     },
@@ -83,7 +96,7 @@ function commandOf(fields: SweBenchRow, commands: Publication['commands'], row: 
   const command = own === '' ? known && `${known.command}${selection.join('')}` : own;
   const logParser = fields.log_parser ?? known?.logParser;
   if ((command ?? fields.eval_script) && logParser !== undefined) {
-    return { testCommand: command ?? 'bash /tests/test.sh', logParser };
+    return { testCommand: command ?? '', logParser };
   }
   const missing = logParser === undefined ? 'log_parser' : 'test_cmd or eval_script';
   throw rowFailure(

@@ -41,14 +41,14 @@ function reading(version: { workdirOf(repo: string): string; readonly selects: b
         workspace: await workspaceOf(source, fields),
         testPatch: fields.test_patch,
         solution: fields.patch === null ? null : { patch: fields.patch },
+        setup: fields.setup,
+        testCommand: [test_cmd.join('\n'), ...selection].join(' '),
         evalScript: fields.eval_script,
         grading: {
           failToPass: fields.FAIL_TO_PASS,
           passToPass: fields.PASS_TO_PASS,
-          testCommand: [test_cmd.join('\n'), ...selection].join(' '),
           logParser: log_parser ?? fields.log_parser ?? 'parse_log_pytest',
           baseCommit: fields.base_commit,
-          setup: fields.setup,
         },
       });
     },

@@ -39,14 +39,13 @@ export const sweSmith = rowFormat({
       testPatch: '',
       testFiles,
       solution: { patch: fields.patch, reverse: true },
+      setup: [applyCommand(fields.patch)],
+      testCommand: own === '' ? [pytest, ...testFiles.map(quote)].join(' ') : own,
       evalScript: null,
       grading: {
         failToPass: fields.FAIL_TO_PASS,
         passToPass: fields.PASS_TO_PASS,
-        testCommand: own === '' ? [pytest, ...testFiles.map(quote)].join(' ') : own,
         logParser: fields.log_parser ?? 'parse_log_pytest',
-        baseCommit: null,
-        setup: [applyCommand(fields.patch)],
       },
     });
   },

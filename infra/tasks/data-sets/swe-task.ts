@@ -1,6 +1,7 @@
 import type { FileTree } from '../../sandbox/files.ts';
-import { type Grading, testOutput } from '../grading.ts';
+import type { GradingFile } from '../grading.ts';
 import type { DataSetSource } from './data-set.ts';
+import { splitEvalScript } from './eval-script.ts';
 import { harborFiles, quote, script, text } from './harbor-files.ts';
 import { type PatchedFile, patchedFiles } from './test-patch.ts';
 
@@ -19,9 +20,13 @@ export interface SweTask {
   readonly testFiles?: readonly string[];
   /** What to apply to solve it. */
   readonly solution: { readonly patch: string; readonly reverse?: true } | null;
-  /** Runs the tests in its own way, instead of the command of `grading`. */
+  /** Shell commands to run in the workdir before the base commit is made. */
+  readonly setup: readonly string[];
+  /** What runs the tests; its status is theirs. */
+  readonly testCommand: string;
+  /** Prepares and runs the tests in its own way, instead of the command. */
   readonly evalScript: string | null;
-  readonly grading: Grading;
+  readonly grading: GradingFile;
 }
 
 /** What the field gives the tests of such a task, and room for a Python environment and its repository. */
@@ -32,16 +37,21 @@ const limits = { evaluationTimeoutSec: 1_800, cpus: 2, memoryMb: 4_096, diskMb: 
  * `grading.json` names what has to pass and who can read it (see `Grading`).
  */
 export function sweFiles(task: SweTask): FileTree {
-  const { instruction, image, workdir, grading } = task;
+  const { instruction, image, workdir, setup, grading } = task;
+  const { prepare, command } =
+    task.evalScript === null
+      ? { prepare: prepareScript(task), command: `${task.testCommand}\n` }
+      : splitEvalScript(task.evalScript);
   return harborFiles({
     ...limits,
     instruction,
     image,
     workdir,
-    setup: grading.setup,
+    setup,
     ...(task.workspace !== null && { workspace: task.workspace }),
     tests: new Map([
-      ['test.sh', script(task.evalScript ?? testScript(task))],
+      ...(prepare === '' ? [] : [['prepare.sh', script(prepare)] as const]),
+      ['test.sh', script(command)],
       ...(task.testPatch === '' ? [] : [['test.patch', text(withNewline(task.testPatch))] as const]),
     ]),
     ...(task.solution !== null && { solution: solutionFiles(task.solution, workdir) }),
@@ -60,19 +70,17 @@ export async function workspaceOf(
 /** The images of the field have their Python in a conda environment of this name. */
 const activate = 'if [ -f /opt/miniconda3/bin/activate ]; then . /opt/miniconda3/bin/activate testbed; fi';
 
-function testScript({ workdir, testPatch, commandApplies, testFiles = [], grading }: SweTask): string {
+/** The tests as they are to be: restored, and patched. */
+function prepareScript({ workdir, testPatch, commandApplies, testFiles = [] }: SweTask): string {
   const known = testFiles.map((path) => ({ path, added: false }));
   const files = [...patchedFiles(testPatch), ...known];
-  const apply = `git -c safe.directory='*' apply -v --whitespace=nowarn /tests/test.patch || { echo 'The test patch does not apply'; exit 1; }`;
+  const apply = `git -c safe.directory='*' apply -v --whitespace=nowarn "$TEMPER_TESTS/test.patch" || { echo 'The test patch does not apply'; exit 1; }`;
   return [
     '#!/bin/bash',
     `cd ${quote(workdir)} || exit 1`,
     activate,
     ...restore(files),
     ...(testPatch === '' || commandApplies ? [] : [apply]),
-    `echo '${testOutput.start}'`,
-    grading.testCommand,
-    `echo '${testOutput.end}'`,
     '',
   ].join('\n');
 }

@@ -56,6 +56,17 @@ test('schema 1.1 with its [task] table and absent optional parts is accepted', (
   assert.equal(task.solution.size, 0);
 });
 
+test('scores of a reward.json have the weights that the task gives them', () => {
+  const toml = '[environment]\ndocker_image = "i"\n[verifier]\nreward_weights = { tests = 3, style = 1 }\n';
+  assert.deepEqual(readHarborTask(treeOf({ 'task.toml': toml })).rewardWeights, { tests: 3, style: 1 });
+  assert.equal(readHarborTask(treeOf({})).rewardWeights, null);
+  const grading = JSON.stringify({ failToPass: ['a'], logParser: 'tap' });
+  assert.throws(
+    () => readHarborTask(treeOf({ 'task.toml': toml, 'grading.json': grading })),
+    failure('MalformedTask', /no verifier\.reward_weights beside grading\.json/),
+  );
+});
+
 const malformed: readonly (readonly [string, Readonly<Record<string, string | null>>, string, RegExp])[] = [
   ['no task.toml', { 'task.toml': null }, 'MalformedTask', /task\.toml: expected a file, got none/],
   ['broken TOML', { 'task.toml': 'a = \n' }, 'MalformedTask', /task\.toml: line 1: expected TOML/],
@@ -94,6 +105,18 @@ const malformed: readonly (readonly [string, Readonly<Record<string, string | nu
     { 'grading.json': '{"passToPass": 1}' },
     'MalformedTask',
     /grading\.json: failToPass: .*passToPass: .*got 1/,
+  ],
+  [
+    'a log that nobody can read',
+    { 'grading.json': '{"failToPass": ["a"], "logParser": "parse_log_maven"}' },
+    'UnsupportedTask',
+    /grading\.json: logParser: expected a parser that temper has, got "parse_log_maven"; it has bats, /,
+  ],
+  [
+    'weights that are none',
+    { 'task.toml': '[environment]\ndocker_image = "x"\n[verifier]\nreward_weights = { a = 0 }\n' },
+    'MalformedTask',
+    /verifier\.reward_weights: expected a weight above 0/,
   ],
   [
     'a grading that is no JSON',

@@ -163,7 +163,7 @@ describe('a runner that names failures alone', () => {
 });
 
 describe('the section of a log', () => {
-  const marks = marksWith('6f1c');
+  const marks = marksWith('6f1c', 1);
   const log = `set up\n+ : '${marks.start}'\nok 1 - a\n${swebenchMarks.end}\nnot ok 1 - a\n+ : '${marks.end}'\ntear down\n`;
 
   it('holds what stands between the marks, of which tests know none beforehand', () => {

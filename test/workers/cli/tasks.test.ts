@@ -40,7 +40,7 @@ test('a task is shown with what a rollout of it would get, for people and as JSO
   );
   const shown = JSON.parse((await temper('show', `swe-bench:./fine.jsonl#${sweRow.instance_id}`, '--json')).stdout);
   assert.equal(shown.address, address);
-  assert.deepEqual(shown.files, { workspace: 0, tests: 2, solution: 2 });
+  assert.deepEqual(shown.files, { workspace: 0, tests: 3, solution: 2 });
   assert.equal(shown.grading.baseCommit, sweRow.base_commit);
 });
 

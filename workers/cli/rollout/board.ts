@@ -37,10 +37,11 @@ export function createRolloutBoard(total: number) {
   };
 }
 
-function line({ task, outcome, reward, failure, stageSeconds }: RolloutRow): string {
+function line({ task, outcome, reward, verdict, failure, stageSeconds }: RolloutRow): string {
   const total = Object.values(stageSeconds).reduce((sum, value) => sum + (value ?? 0), 0);
   const score = reward === null ? '' : ` ${reward}`;
-  const why = failure === null ? '' : `  ${failure.type}: ${failure.message}`;
+  const said = verdict === null || reward === 1 ? '' : `  ${verdict}`;
+  const why = failure === null ? said : `  ${failure.type}: ${failure.message}`;
   return `${outcome ?? 'no outcome'}${score}  ${task}${total === 0 ? '' : `  ${seconds(total)}`}${why}`;
 }
 

@@ -1,3 +1,5 @@
+import { showHidden } from '../../../infra/report/hidden.ts';
+import { verdictText } from '../../../workflows/algorithms/verdict-text.ts';
 import type { FailureRecord } from '../../../workflows/contracts/failures.ts';
 import type { Outcome, StopReason } from '../../../workflows/contracts/outcome.ts';
 import type { RolloutResult, Stage } from '../../../workflows/contracts/rollout.ts';
@@ -12,13 +14,16 @@ export interface RolloutRow {
   readonly outcome: Outcome | null;
   readonly reward: number | null;
   readonly stop: StopReason | null;
+  /** The verdict in a line: what the tests said, or which of them decided; null where it came to none. */
+  readonly verdict: string | null;
   readonly failure: (Pick<FailureRecord, 'message'> & { readonly type: string; readonly stage?: string }) | null;
   readonly stageSeconds: Readonly<Partial<Record<Stage, number>>>;
 }
 
 export function rowOf(result: RolloutResult): RolloutRow {
   const { workflowId, task, agent, outcome, reward, stop, failure, stageSeconds } = result;
-  return { rollout: workflowId, task, agent, outcome, reward, stop, failure, stageSeconds };
+  const verdict = result.verdict === null ? null : showHidden(verdictText(result.verdict));
+  return { rollout: workflowId, task, agent, outcome, reward, stop, verdict, failure, stageSeconds };
 }
 
 export function rowWithout(
@@ -28,5 +33,5 @@ export function rowWithout(
   outcome: Outcome | null,
   failure: RolloutRow['failure'],
 ): RolloutRow {
-  return { rollout, task, agent, outcome, reward: null, stop: null, failure, stageSeconds: {} };
+  return { rollout, task, agent, outcome, reward: null, stop: null, verdict: null, failure, stageSeconds: {} };
 }

@@ -1,8 +1,10 @@
 import type { Story } from '../../../infra/report/data.ts';
 import { showHidden } from '../../../infra/report/hidden.ts';
 import { readStory } from '../../../infra/report/read-story.ts';
+import { verdictText } from '../../../workflows/algorithms/verdict-text.ts';
 import { rolloutStatusQuery } from '../../../workflows/contracts/messages.ts';
 import { type RolloutResult, stages } from '../../../workflows/contracts/rollout.ts';
+import type { Verdict } from '../../../workflows/contracts/verdict.ts';
 import { type FoundWorkflow, isOpen } from '../find-workflow.ts';
 import { print, printJson, table } from '../output.ts';
 import type { StackClient } from '../stack-client.ts';
@@ -52,12 +54,14 @@ function storyText({ result, messages, branching, patch, testLog }: Story): stri
     ...(patch === null ? [] : [`── diff\n${patch.trim() === '' ? '(nothing changed)' : patch.trimEnd()}`]),
     ...(verdict === null
       ? []
-      : [
-          `── verdict: ${verdict.kind}${verdict.value === null ? '' : `, the tests wrote ${verdict.value}`}, ${verdict.passed} passed, ${verdict.failed} failed\n${(testLog ?? '').trimEnd()}`,
-        ]),
+      : [[`── verdict: ${verdictText(verdict)}`, ...decided(verdict), (testLog ?? '').trimEnd()].join('\n')]),
   ];
   return showHidden(blocks.join('\n\n'));
 }
+
+/** The first tests that decided against it, each in a line. */
+const decided = ({ resolution }: Verdict): readonly string[] =>
+  (resolution?.decidedBy ?? []).map(({ list, id, status }) => `   ${status.padEnd(9)} ${list}  ${id}`);
 
 function stageTable({ stageSeconds }: RolloutResult): string {
   const rows = stages.flatMap((stage) => {

@@ -19,19 +19,18 @@ test('a row of SWE-bench becomes a task whose log is to be read, in the image th
   assert.deepEqual(grading, {
     failToPass: ['tests/test_a.py::test_empty'],
     passToPass: ['tests/test_a.py::test_other', 'tests/test_a.py::test_third'],
-    testCommand: `pytest -rA 'tests/test_a.py' 'tests/it'\\''s new.py'`,
     logParser: 'parse_log_pytest',
+    rule: 'pass-and-fail',
     baseCommit: sweRow.base_commit,
-    setup: [],
   });
   assert.equal(textIn(tests, 'test.patch'), sweRow.test_patch);
   assert.equal(textIn(solution, 'solution.patch'), sweRow.patch);
-  const script = textIn(tests, 'test.sh');
-  assert.match(script, /rm -f 'tests\/it'\\''s new\.py'\n.* checkout -q HEAD -- 'tests\/test_a\.py'\n/);
-  assert.match(script, />>>>> Start Test Output'\npytest -rA .*\necho '>>>>> End Test Output/);
+  const before = textIn(tests, 'prepare.sh');
+  assert.match(before, /rm -f 'tests\/it'\\''s new\.py'\n.* checkout -q HEAD -- 'tests\/test_a\.py'\n.* apply /);
+  assert.equal(textIn(tests, 'test.sh'), `pytest -rA 'tests/test_a.py' 'tests/it'\\''s new.py'\n`);
 });
 
-test('the test script runs: test files are restored and patched, whatever the agent made of them', async () => {
+test('the script before the tests runs: test files are restored and patched, whatever the agent made of them', async () => {
   await using place = await dataSetPlace();
   const repository = join(place.root, 'checkout');
   await place.write('checkout/tests/test_a.py', 'a\n');
@@ -42,13 +41,13 @@ test('the test script runs: test files are restored and patched, whatever the ag
   git('commit', '-qm', 'base');
   await place.write('checkout/tests/test_a.py', 'made to pass\n');
   await place.write("checkout/tests/it's new.py", 'made before\n');
-  const row = { ...sweRow, workdir: repository, test_cmd: 'cat tests/test_a.py', log_parser: 'any' };
+  const row = { ...sweRow, workdir: repository, test_cmd: 'cat tests/test_a.py' };
   const file = await place.writeRows('rows.jsonl', [row]);
   const { tests } = await packed(place.tasks, `swe-bench:${file}#${row.instance_id}`);
-  const patch = await place.write('test.patch', textIn(tests, 'test.patch'));
-  const script = textIn(tests, 'test.sh').replaceAll('/tests/test.patch', patch);
-  const log = execFileSync('bash', ['-c', script], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
-  assert.match(log, />>>>> Start Test Output\nb\n>>>>> End Test Output\n/);
+  await place.write('files/test.patch', textIn(tests, 'test.patch'));
+  const script = `${textIn(tests, 'prepare.sh')}${textIn(tests, 'test.sh')}`;
+  const env = { ...process.env, TEMPER_TESTS: join(place.root, 'files') };
+  assert.equal(execFileSync('bash', ['-c', script], { encoding: 'utf8', env }), 'b\n');
 });
 
 test('a row of SWE-Gym has its own images, and an image that a row names comes first', async () => {
@@ -81,10 +80,8 @@ test('a row of SWE-smith is broken by its own patch before the base commit, and 
   );
   assert.deepEqual(setup, [`git apply --whitespace=nowarn - <<'TEMPER_PATCH'\n${sweRow.patch}TEMPER_PATCH`]);
   assert.match(textIn(solution, 'solve.sh'), /git apply -R /);
-  assert.match(
-    textIn(tests, 'test.sh'),
-    /checkout -q HEAD -- 'tests\/test_b\.py'[\s\S]*--verbose 'tests\/test_a\.py' 'tests\/test_b\.py'\n/,
-  );
+  assert.match(textIn(tests, 'prepare.sh'), /checkout -q HEAD -- 'tests\/test_b\.py'/);
+  assert.match(textIn(tests, 'test.sh'), /--verbose 'tests\/test_a\.py' 'tests\/test_b\.py'\n/);
 });
 
 test('rows of SWE-rebench carry their command and parser; its second version works beside the root', async () => {
@@ -94,18 +91,18 @@ test('rows of SWE-rebench carry their command and parser; its second version wor
   const file = await place.writeRows('rows.jsonl', [{ ...row, install_config: JSON.stringify(install_config) }]);
   const first = await packed(place.tasks, `swe-rebench:${file}#${row.instance_id}`);
   assert.deepEqual([first.task.image, first.task.workdir], ['rebench:1', '/testbed']);
-  assert.match(first.grading?.testCommand ?? '', /^pytest -rA --tb=no 'tests\/test_a\.py'/);
+  assert.match(textIn(first.tests, 'test.sh'), /^pytest -rA --tb=no 'tests\/test_a\.py'/);
   assert.equal(first.grading?.logParser, 'parse_log_pytest_v3');
   const second = await packed(place.tasks, `swe-rebench-v2:${file}#${row.instance_id}`);
   assert.equal(second.task.workdir, '/b');
-  assert.equal(second.grading?.testCommand, 'pytest -rA --tb=no');
+  assert.equal(textIn(second.tests, 'test.sh'), 'pytest -rA --tb=no\n');
 });
 
 test('a row of Multi-SWE-bench loses the patches of its image before the agent starts', async () => {
   await using place = await dataSetPlace();
   const row = {
-    org: 'Foo',
-    repo: 'bar',
+    org: 'clap-rs',
+    repo: 'clap',
     number: 7,
     base: { sha: sweRow.base_commit },
     resolved_issues: [{ number: 3, title: 'Broken', body: 'It is.' }],
@@ -115,16 +112,24 @@ test('a row of Multi-SWE-bench loses the patches of its image before the agent s
     n2p_tests: { c: {} },
     p2p_tests: {},
   };
-  const file = await place.writeRows('rows.jsonl', [row, { ...row, number: 8, f2p_tests: {}, n2p_tests: null }]);
-  const { task, grading, setup, instruction, tests } = await packed(place.tasks, `multi-swe-bench:${file}#Foo__bar-7`);
-  assert.deepEqual([task.image, task.workdir], ['mswebench/foo_m_bar:pr-7', '/home/bar']);
-  assert.deepEqual([grading?.failToPass, grading?.logParser], [['a > b', 'c'], 'Foo/bar']);
+  const broken = { ...row, number: 8, f2p_tests: {}, n2p_tests: null };
+  const file = await place.writeRows('rows.jsonl', [row, broken, { ...row, org: 'Foo' }]);
+  const { task, grading, setup, instruction, tests } = await packed(
+    place.tasks,
+    `multi-swe-bench:${file}#clap-rs__clap-7`,
+  );
+  assert.deepEqual([task.image, task.workdir], ['mswebench/clap-rs_m_clap:pr-7', '/home/clap']);
+  assert.deepEqual([grading?.failToPass, grading?.logParser], [['a > b', 'c'], 'clap-rs/clap']);
   assert.deepEqual(setup, ['rm -f /home/fix.patch /home/test.patch']);
   assert.equal(instruction, 'Broken\n\nIt is.\n');
-  assert.doesNotMatch(textIn(tests, 'test.sh'), /\bapply\b/);
+  assert.doesNotMatch(textIn(tests, 'prepare.sh'), /\bapply\b/);
   await assert.rejects(
-    place.tasks.resolve(`multi-swe-bench:${file}#Foo__bar-8`),
+    place.tasks.resolve(`multi-swe-bench:${file}#clap-rs__clap-8`),
     failure('MalformedTask', /row 2: f2p_tests: expected at least one test that the fix makes pass, got none/),
+  );
+  await assert.rejects(
+    place.tasks.resolve(`multi-swe-bench:${file}#Foo__clap-7`),
+    failure('UnsupportedTask', /grading\.json: logParser: .* got "Foo\/clap"; it has .*clap-rs\/clap/),
   );
 });
 

@@ -1,0 +1,60 @@
+import { TemperFailure } from '../../../workflows/contracts/failures.ts';
+import type { Resolution } from '../../../workflows/contracts/resolution.ts';
+import { logParserNamed } from '../logs/names.ts';
+import type { ParsedTests } from '../logs/parsed-tests.ts';
+import { evalSection, marksWith } from './eval-section.ts';
+import { findRequired, type RequiredTests, refused, resolve } from './resolve.ts';
+
+/** What a log is judged by. All of it comes from outside of the sandbox. */
+export interface LogCase extends RequiredTests {
+  readonly logParser: string;
+  readonly nonce: string;
+  /** With which the process ended that wrote the log, and of which its end mark speaks too. */
+  readonly exitCode: number;
+}
+
+export interface Judgement {
+  readonly resolution: Resolution;
+  readonly passed: number;
+  readonly failed: number;
+  /** Test by test, as JSON; null where no test could be read. */
+  readonly results: string | null;
+}
+
+/** Of tests that the task does not ask for, so many are kept. */
+const keptOthers = 10_000;
+const good = ['PASSED', 'XFAIL'];
+const bad = ['FAILED', 'ERROR', 'XPASS'];
+
+/** Judges the whole output of `runLoggedTests`. Pure; takes time linear in the log's length. */
+export function judgeLog(log: string, { nonce, logParser, ...required }: LogCase): Judgement {
+  const { exitCode } = required;
+  const section = evalSection(log, marksWith(nonce, exitCode));
+  if (!section.found) return unread(required, section.reason);
+  const parser = logParserNamed(logParser);
+  if (parser === null) throw new TemperFailure('UnsupportedTask', `expected a log parser, got ${logParser}`);
+  const parsed = parser.parse(section.log);
+  const count = (statuses: readonly string[]): number =>
+    [...parsed.tests.values()].filter((status) => statuses.includes(status)).length;
+  return {
+    resolution: resolve(required, parsed, { exitCode }),
+    passed: count(good),
+    failed: count(bad),
+    results: resultsOf(required, parsed),
+  };
+}
+
+/** For tests of which there is no log to read. */
+export const unread = (required: RequiredTests, reason: string): Judgement => ({
+  resolution: refused(required, reason),
+  passed: 0,
+  failed: 0,
+  results: null,
+});
+
+function resultsOf(required: RequiredTests, parsed: ParsedTests): string {
+  const found = findRequired(required, parsed);
+  const asked = new Set(found.map(({ id }) => id.trim()));
+  const others = [...parsed.tests].filter(([id]) => !asked.has(id)).slice(0, keptOthers);
+  return JSON.stringify({ required: found, others: Object.fromEntries(others), problems: parsed.problems });
+}

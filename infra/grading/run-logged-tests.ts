@@ -1,0 +1,84 @@
+import { randomUUID } from 'node:crypto';
+import { TemperFailure } from '../../workflows/contracts/failures.ts';
+import type { FileEntry, FileTree } from '../sandbox/files.ts';
+import { logBytes, type ProcessStatus, type Sandbox } from '../sandbox/sandbox.ts';
+import type { Grading } from '../tasks/grading.ts';
+import { judgeAside } from './resolution/judge-aside.ts';
+import { unread } from './resolution/judge-log.ts';
+import type { TestRun, TestsToRun } from './run-tests.ts';
+import { cutInTheMiddle, readWholeLog, type WholeLog } from './whole-log.ts';
+
+const testsKey = 'tests';
+/** Where the account of the agent, which owns the workspace, can read and run them. */
+const directory = '/test-files';
+
+/**
+ * Prepares and runs the tests, each by the script of the task. All that it needs is in its memory before anything of the
+ * policy's runs, and nothing of it in an environment or an argument: the nonce of the marks, and both scripts. The tests
+ * run in a shell below it, so that whatever they do to theirs, the end mark comes with the status that they ended with.
+ */
+const runScript = `
+temper_nonce=$(cat "$TEMPER_TESTS/nonce") && rm -f "$TEMPER_TESTS/nonce" || exit 125
+temper_tests=$(cat "$TEMPER_TESTS/test.sh") || exit 125
+temper_prepare=
+if [ -f "$TEMPER_TESTS/prepare.sh" ]; then temper_prepare=$(cat "$TEMPER_TESTS/prepare.sh"); fi
+eval "$temper_prepare"
+{ temper_flags=\${-//[!eu]/}; set +eux; } 2>/dev/null
+printf '\\n>>>>> Start Test Output %s\\n' "$temper_nonce"
+(
+  unset temper_nonce temper_prepare
+  if [ -n "$temper_flags" ]; then set "-$temper_flags"; fi
+  eval "$temper_tests"
+)
+temper_status=$?
+printf '\\n>>>>> End Test Output %s %s\\n' "$temper_nonce" "$temper_status"
+exit "$temper_status"
+`;
+
+/**
+ * Runs tests that write no reward, and judges them by their log, outside of the sandbox. They run as the account that owns
+ * the workspace. What can't be believed is refused, which is data; a sandbox that can't say how they ended throws.
+ */
+export async function runLoggedTests(
+  sandbox: Sandbox,
+  { task, workdir, timeoutMs, env }: TestsToRun,
+  grading: Grading,
+  signal: AbortSignal,
+): Promise<TestRun> {
+  const nonce = randomUUID();
+  const tree: FileTree = new Map<string, FileEntry>([
+    ...task.tests,
+    ['nonce', { mode: 0o600, bytes: Buffer.from(nonce) }],
+  ]);
+  await sandbox.putFiles({ tree, at: directory, owner: 'agent' }, signal);
+  const argv = ['bash', '-c', runScript, 'test.sh'] as const;
+  const command = { account: 'agent', cwd: workdir, argv, env: { ...env, TEMPER_TESTS: directory } } as const;
+  await sandbox.start({ key: testsKey, ...command }, signal);
+  const status = await sandbox.wait(testsKey, { timeoutMs }, signal);
+  await sandbox.kill(testsKey);
+  const log = await readWholeLog(sandbox, testsKey);
+  return { ...(await judge(log, status, { ...grading, nonce })), log: cutInTheMiddle(log.bytes) };
+}
+
+async function judge(
+  { bytes, truncated }: WholeLog,
+  status: ProcessStatus,
+  by: Grading & { readonly nonce: string },
+): Promise<Omit<TestRun, 'log'>> {
+  const none = { value: null, exitCode: null } as const;
+  if (status.state === 'running')
+    return { ...none, kind: 'timeout', judgement: unread(by, 'the tests ran out of time') };
+  if (status.state !== 'exited') {
+    const evidence = status.state === 'unknown' ? status.evidence : 'they were never started';
+    throw new TemperFailure('SandboxUnavailable', `expected to hear how the tests ended, got: ${evidence}`);
+  }
+  const { exitCode, limit } = status;
+  const judgement = truncated
+    ? unread(by, `the tests printed more than ${logBytes / 2 ** 20} MB`)
+    : await judgeAside(bytes, { ...by, exitCode });
+  const { resolution } = judgement;
+  if (resolution.status !== 'refused') return { ...none, exitCode, kind: 'graded', judgement };
+  const hit = limit === undefined ? '' : `; the tests ran into their limit of ${limit}`;
+  const explained = { ...judgement, resolution: { ...resolution, reason: `${resolution.reason}${hit}` } };
+  return { ...none, exitCode, kind: 'refused', judgement: explained };
+}

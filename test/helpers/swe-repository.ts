@@ -1,0 +1,43 @@
+import { execFile } from 'node:child_process';
+import { mkdir, rm, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { promisify } from 'node:util';
+
+const run = promisify(execFile);
+type Files = Readonly<Record<string, string>>;
+
+/** A repository as a data set has it: a mirror of `owner/name` below a directory of mirrors, with a bug and its repair. */
+export interface SweRepository {
+  readonly commit: string;
+  /** What changes the files of the commit to these. */
+  patchTo(files: Files): Promise<string>;
+}
+
+/** Makes it with git. */
+export async function sweRepository(mirrors: string, name: string, files: Files): Promise<SweRepository> {
+  const directory = join(mirrors, name);
+  const who = ['-c', 'user.name=test', '-c', 'user.email=test@localhost'];
+  const git = async (...args: readonly string[]) =>
+    (await run('git', ['-C', directory, ...who, ...args], { encoding: 'utf8' })).stdout;
+  const write = async (all: Files): Promise<void> => {
+    for (const [path, text] of Object.entries(all)) {
+      await mkdir(dirname(join(directory, path)), { recursive: true });
+      await writeFile(join(directory, path), text);
+    }
+  };
+  await rm(directory, { recursive: true, force: true });
+  await write(files);
+  await git('init', '-q', '-b', 'main');
+  await git('add', '-A');
+  await git('commit', '-q', '-m', 'with a bug');
+  return {
+    commit: (await git('rev-parse', 'HEAD')).trim(),
+    async patchTo(changed) {
+      await write(changed);
+      await git('add', '-A');
+      const patch = await git('diff', '--cached', '--binary');
+      await git('reset', '-q', '--hard');
+      return patch;
+    },
+  };
+}

@@ -1,0 +1,35 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { verdictText } from '../../workflows/algorithms/verdict-text.ts';
+import type { Verdict } from '../../workflows/contracts/verdict.ts';
+
+const log = { digest: 'a'.repeat(64), size: 1, mediaType: 'text/plain' };
+const verdict: Verdict = { kind: 'graded', value: 0.5, exitCode: 0, passed: 0, failed: 0, log, subject: '' };
+const resolution = {
+  status: 'partial',
+  failToPass: { good: 1, total: 2 },
+  passToPass: { good: 3, total: 3 },
+  decidedBy: [],
+  reason: 'a of FAIL_TO_PASS is FAILED',
+} as const;
+
+describe('a verdict in a line', () => {
+  it('says what the tests wrote, and how many were seen', () => {
+    assert.equal(verdictText(verdict), 'graded, the tests wrote 0.5');
+    assert.equal(verdictText({ ...verdict, kind: 'timeout', value: null, failed: 2 }), 'timeout, 0 passed, 2 failed');
+  });
+
+  it('says which test decided, where the log was judged', () => {
+    const logged = { ...verdict, value: null, passed: 4, failed: 1, resolution };
+    assert.equal(
+      verdictText(logged),
+      'partial, FAIL_TO_PASS 1 of 2, PASS_TO_PASS 3 of 3, 4 passed, 1 failed: a of FAIL_TO_PASS is FAILED',
+    );
+  });
+
+  it('says why a log was refused, without shares that mean nothing', () => {
+    const refused = { ...resolution, status: 'refused', reason: 'it lies' } as const;
+    assert.equal(verdictText({ ...verdict, kind: 'refused', value: null, resolution: refused }), 'refused: it lies');
+    assert.equal(verdictText({ ...verdict, kind: 'timeout', value: null, resolution: refused }), 'timeout: it lies');
+  });
+});
