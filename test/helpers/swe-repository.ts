@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { mkdir, rm, writeFile } from 'node:fs/promises';
+import { mkdir, rm, symlink, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 
@@ -13,8 +13,13 @@ export interface SweRepository {
   patchTo(files: Files): Promise<string>;
 }
 
-/** Makes it with git. */
-export async function sweRepository(mirrors: string, name: string, files: Files): Promise<SweRepository> {
+/** Makes it with git. Links are by what they point to. */
+export async function sweRepository(
+  mirrors: string,
+  name: string,
+  files: Files,
+  links: Files = {},
+): Promise<SweRepository> {
   const directory = join(mirrors, name);
   const who = ['-c', 'user.name=test', '-c', 'user.email=test@localhost'];
   const git = async (...args: readonly string[]) =>
@@ -27,6 +32,7 @@ export async function sweRepository(mirrors: string, name: string, files: Files)
   };
   await rm(directory, { recursive: true, force: true });
   await write(files);
+  for (const [path, target] of Object.entries(links)) await symlink(target, join(directory, path));
   await git('init', '-q', '-b', 'main');
   await git('add', '-A');
   await git('commit', '-q', '-m', 'with a bug');

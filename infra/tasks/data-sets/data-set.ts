@@ -1,4 +1,5 @@
 import type { FileTree } from '../../sandbox/files.ts';
+import type { CommitFiles } from './repository.ts';
 
 /** A task of a data set before it is packed. */
 export interface TaskDraft {
@@ -41,7 +42,7 @@ export interface DataSetSource {
   readonly paths: readonly string[];
   readonly options: DataSetOptions;
   /** Files of a repository at a commit. Throws TemperFailure UnknownTask. */
-  checkOut(repository: string, commit: string): Promise<FileTree>;
+  checkOut(repository: string, commit: string): Promise<CommitFiles>;
   /** The directory that a `.tar.gz` holds, unpacked once per host. */
   unpack(archive: string): Promise<string>;
 }

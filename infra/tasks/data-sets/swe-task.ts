@@ -1,8 +1,10 @@
+import { dirname } from 'node:path/posix';
 import type { FileTree } from '../../sandbox/files.ts';
 import type { GradingFile } from '../grading.ts';
 import type { DataSetSource } from './data-set.ts';
 import { splitEvalScript } from './eval-script.ts';
 import { harborFiles, quote, script, text } from './harbor-files.ts';
+import type { CommitFiles } from './repository.ts';
 import { type PatchedFile, patchedFiles } from './test-patch.ts';
 
 /** A repository at a commit, an issue, and tests that tell whether it is solved: what all rows of the SWE family come down to. */
@@ -11,7 +13,7 @@ export interface SweTask {
   readonly image: string;
   readonly workdir: string;
   /** Files at the base commit, where the image brings none. */
-  readonly workspace: FileTree | null;
+  readonly workspace: CommitFiles | null;
   /** Tests that the agent does not see. */
   readonly testPatch: string;
   /** Does the test command apply it? Else it is applied before. */
@@ -47,8 +49,8 @@ export function sweFiles(task: SweTask): FileTree {
     instruction,
     image,
     workdir,
-    setup,
-    ...(task.workspace !== null && { workspace: task.workspace }),
+    setup: [...linkCommands(task.workspace), ...setup],
+    ...(task.workspace !== null && { workspace: task.workspace.tree }),
     tests: new Map([
       ...(prepare === '' ? [] : [['prepare.sh', script(prepare)] as const]),
       ['test.sh', script(command)],
@@ -63,8 +65,15 @@ export function sweFiles(task: SweTask): FileTree {
 export async function workspaceOf(
   source: DataSetSource,
   row: { readonly repo: string; readonly base_commit: string },
-): Promise<FileTree | null> {
+): Promise<CommitFiles | null> {
   return source.options.repositories === undefined ? null : source.checkOut(row.repo, row.base_commit);
+}
+
+/** A task's workspace is a tree of files: its links are made by its set-up. */
+function linkCommands(workspace: CommitFiles | null): readonly string[] {
+  return [...(workspace?.links ?? [])].map(
+    ([path, target]) => `mkdir -p -- ${quote(dirname(path))} && ln -s -- ${quote(target)} ${quote(path)}`,
+  );
 }
 
 /** The images of the field have their Python in a conda environment of this name. */

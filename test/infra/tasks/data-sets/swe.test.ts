@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
+import { symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { dataSetPlace, failure, packed, sweRow, textIn } from '../../../helpers/data-set.ts';
@@ -136,6 +137,9 @@ test('a row of Multi-SWE-bench loses the patches of its image before the agent s
 test('the repository comes from a mirror where the address says so, at the commit of the row', async () => {
   await using place = await dataSetPlace();
   await place.write('mirrors/pallets/flask/src/a.py', 'a\n');
+  await place.write('mirrors/pallets/flask/tests/test_a.py', '$Format:%H$\n');
+  await place.write('mirrors/pallets/flask/.gitattributes', 'tests export-ignore\n*.py export-subst\n');
+  await symlink('../src/a.py', join(place.root, 'mirrors/pallets/flask/tests/a link.py'));
   const repository = join(place.root, 'mirrors/pallets/flask');
   const git = (...args: readonly string[]) =>
     execFileSync('git', ['-C', repository, '-c', 'user.name=t', '-c', 'user.email=t@t', ...args], { encoding: 'utf8' });
@@ -153,9 +157,10 @@ test('the repository comes from a mirror where the address says so, at the commi
   const set = `swe-bench:${file}?image=python:3.11&repositories=${place.root}/mirrors`;
   const { task, workspace, setup } = await packed(place.tasks, `${set}#${sweRow.instance_id}`);
   assert.equal(task.image, 'python:3.11');
-  assert.deepEqual([...workspace.keys()], ['src/a.py']);
+  assert.deepEqual([...workspace.keys()], ['.gitattributes', 'src/a.py', 'tests/test_a.py']);
   assert.equal(textIn(workspace, 'src/a.py'), 'a\n');
-  assert.deepEqual(setup, ['make']);
+  assert.equal(textIn(workspace, 'tests/test_a.py'), '$Format:%H$\n');
+  assert.deepEqual(setup, ["mkdir -p -- 'tests' && ln -s -- '../src/a.py' 'tests/a link.py'", 'make']);
   await assert.rejects(
     place.tasks.resolve(`${set}#gone`),
     failure('UnknownTask', /flask: expected the files of commit 7ee9ceb/),

@@ -1,0 +1,75 @@
+import assert from 'node:assert/strict';
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { createDockerProvider } from '../../infra/sandbox/docker/provider.ts';
+import { type Rollouts, startRollouts } from '../helpers/rollouts.ts';
+import { sweRepository } from '../helpers/swe-repository.ts';
+
+const subtracts = 'def add(a, b):\n    return a - b\n';
+const adds = 'def add(a, b):\n    return a + b\n';
+const unittests = (more = ''): string =>
+  `import unittest\nfrom sums import add\n\n\nclass Sums(unittest.TestCase):\n    def test_zero(self):\n        self.assertEqual(add(2, 0), 2)\n${more}`;
+const newTest = '\n    def test_sum(self):\n        self.assertEqual(add(2, 3), 5)\n';
+
+const runners = {
+  pytest: {
+    test_cmd: undefined,
+    log_parser: undefined,
+    FAIL_TO_PASS: ['tests/test_sums.py::Sums::test_sum'],
+    PASS_TO_PASS: ['tests/test_sums.py::Sums::test_zero'],
+  },
+  unittest: {
+    test_cmd: 'python3 -m unittest -v tests.test_sums',
+    log_parser: 'unittest',
+    FAIL_TO_PASS: ['tests.test_sums.Sums.test_sum'],
+    PASS_TO_PASS: ['tests.test_sums.Sums.test_zero'],
+  },
+} as const;
+
+describe('a Python repository without an image of its own, in Docker', () => {
+  let rollouts: Rollouts;
+  const addresses = new Map<string, string>();
+
+  before(async () => {
+    rollouts = await startRollouts((home) => ({
+      taskRoots: [join(home, 'tasks')],
+      provider: createDockerProvider({ stack: 'test-stack' }),
+    }));
+    const root = join(rollouts.home, 'tasks');
+    await mkdir(root);
+    const files = { 'lib/sums.py': subtracts, 'tests/__init__.py': '', 'tests/test_sums.py': unittests() };
+    // The module is reached through a link of the repository's.
+    const links = { 'sums.py': 'lib/sums.py' };
+    const repository = await sweRepository(join(root, 'mirrors'), 'pallets/flask', files, links);
+    const test_patch = await repository.patchTo({ 'tests/test_sums.py': unittests(newTest) });
+    const patch = await repository.patchTo({ 'lib/sums.py': adds });
+    const rows = Object.entries(runners).map(([name, runner]) => ({
+      instance_id: name,
+      repo: 'pallets/flask',
+      base_commit: repository.commit,
+      problem_statement: 'It does not add.',
+      patch,
+      test_patch,
+      ...runner,
+      setup: ['touch made-by-set-up'],
+    }));
+    const file = join(root, 'rows.jsonl');
+    await writeFile(file, rows.map((row) => `${JSON.stringify(row)}\n`).join(''));
+    for (const id of Object.keys(runners)) {
+      addresses.set(id, `swe-bench:${file}?image=temper-tasks:bookworm&repositories=${root}/mirrors#${id}`);
+    }
+  });
+  after(() => rollouts?.close());
+
+  for (const name of Object.keys(runners)) {
+    it(`scores 1 for the reference solution and 0 for doing nothing, by ${name}`, async () => {
+      const task = addresses.get(name) ?? '';
+      const oracle = await rollouts.run(`${name}-oracle`, { task, agent: 'oracle' });
+      assert.deepEqual([oracle.reward, oracle.verdict?.resolution?.status], [1, 'resolved'], JSON.stringify(oracle));
+      const nop = await rollouts.run(`${name}-nop`, { task, agent: 'nop' });
+      assert.deepEqual([nop.reward, nop.verdict?.resolution?.status], [0, 'unresolved'], JSON.stringify(nop));
+      assert.match(nop.verdict?.resolution?.reason ?? '', /test_sum of FAIL_TO_PASS is FAILED$/);
+    });
+  }
+});
