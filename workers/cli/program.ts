@@ -25,7 +25,7 @@ const commands: Readonly<Record<string, CommandEntry>> = {
     (await import('./cancel.ts')).cancelCommand(),
   ),
   report: entry('write the report of a run', async () => (await import('./report.ts')).reportCommand()),
-  tasks: entry('list and add tasks', async () => (await import('./tasks.ts')).tasksCommand()),
+  tasks: entry('list, validate and add tasks', async () => (await import('./tasks.ts')).tasksCommand()),
   reap: entry('remove what dead rollouts left', async () => (await import('./reap.ts')).reapCommand()),
   worker: entry('run one worker: control, host or trainer', async () => (await import('./worker.ts')).workerCommand()),
   gateway: entry('run the gateway', async () => (await import('./worker.ts')).gatewayCommand()),

@@ -3,6 +3,7 @@ import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import { type HomeOption, runningConfigOf, stackCommand } from './command.ts';
 import { Unsuccessful } from './errors.ts';
 import { note, print, printJson, table } from './output.ts';
+import { validateCommand } from './tasks/validate.ts';
 
 interface TasksOptions extends HomeOption {
   readonly json?: true;
@@ -27,8 +28,8 @@ export function tasksCommand(): Command {
     .argument('<set>', 'a task set that ends, a data set, or a directory')
     .option('--json', 'one JSON object on stdout')
     .action(addTasks);
-  const tasks = new Command('tasks').description('Looks at and adds tasks');
-  return tasks.addCommand(list).addCommand(show).addCommand(add);
+  const tasks = new Command('tasks').description('Looks at, validates and adds tasks');
+  return tasks.addCommand(list).addCommand(show).addCommand(validateCommand()).addCommand(add);
 }
 
 const tasksSubcommand = (name: string, description: string, example: string): Command =>

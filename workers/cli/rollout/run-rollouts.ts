@@ -1,12 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import type { Client } from '@temporalio/client';
-import { controlQueue } from '../../../workflows/contracts/ids.ts';
-import type { RolloutRequest } from '../../../workflows/contracts/rollout.ts';
-import { searchAttributes } from '../../../workflows/contracts/search-attributes.ts';
 import type { ResolvedTask } from '../../../workflows/contracts/task.ts';
-import type { rollout } from '../../../workflows/index.ts';
-import { workflowEnd } from '../workflow-failure.ts';
-import { type RolloutRow, rowOf, rowWithout } from './row.ts';
+import { followRollout, type RolloutOf, startRollout } from './one-rollout.ts';
+import type { RolloutRow } from './row.ts';
 
 export interface RolloutHooks {
   readonly concurrency: number;
@@ -18,7 +14,7 @@ export interface RolloutHooks {
 export async function runRollouts(
   client: Client,
   tasks: readonly ResolvedTask[],
-  request: Omit<RolloutRequest, 'task'> & { readonly agent: string },
+  request: RolloutOf,
   hooks: RolloutHooks,
   signal: AbortSignal,
 ): Promise<RolloutRow[]> {
@@ -39,36 +35,12 @@ export async function runRollouts(
 async function runOne(
   client: Client,
   task: ResolvedTask,
-  request: Omit<RolloutRequest, 'task'> & { readonly agent: string },
+  request: RolloutOf,
   hooks: RolloutHooks,
   signal: AbortSignal,
 ): Promise<RolloutRow> {
   const { id } = task.task;
-  const workflowId = `rollout/${id}/${randomUUID().slice(0, 8)}`;
-  const handle = await client.workflow.start<typeof rollout>('rollout', {
-    workflowId,
-    taskQueue: controlQueue,
-    args: [{ ...request, task }],
-    typedSearchAttributes: [
-      { key: searchAttributes.task, value: id },
-      { key: searchAttributes.agent, value: request.agent },
-    ],
-    staticSummary: `${request.agent} at ${id}`,
-  });
-  hooks.started(workflowId);
-  const cancel = (): void => {
-    // It may have ended in this moment; its result says what became of it.
-    handle.cancel().catch(() => undefined);
-  };
-  signal.addEventListener('abort', cancel, { once: true });
-  try {
-    return rowOf(await handle.result());
-  } catch (error) {
-    const end = workflowEnd(error);
-    if (end === null) throw error;
-    const outcome = end.kind === 'cancelled' || end.kind === 'terminated' ? 'cancelled' : null;
-    return rowWithout(workflowId, id, request.agent, outcome, { type: end.kind, message: end.message });
-  } finally {
-    signal.removeEventListener('abort', cancel);
-  }
+  const handle = await startRollout(client, `rollout/${id}/${randomUUID().slice(0, 8)}`, task, request);
+  hooks.started(handle.workflowId);
+  return followRollout(handle, { task: id, agent: request.agent }, signal);
 }

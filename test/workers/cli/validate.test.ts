@@ -1,0 +1,94 @@
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import type { FoundTask } from '../../../infra/tasks/find-task.ts';
+import { createTasks } from '../../../infra/tasks/tasks.ts';
+import { type Validation, type ValidationOptions, validateTasks } from '../../../workers/cli/tasks/validation.ts';
+import { writeHarborTask } from '../../helpers/harbor-task.ts';
+import { type Rollouts, startRollouts } from '../../helpers/rollouts.ts';
+import { until } from '../../helpers/until.ts';
+
+describe('the validation of a task set', () => {
+  let rollouts: Rollouts;
+  let root: string;
+
+  before(async () => {
+    rollouts = await startRollouts((home) => ({ taskRoots: [join(home, 'tasks')] }));
+    root = join(rollouts.home, 'tasks');
+    await writeHarborTask(root, 'good', {});
+    await writeHarborTask(root, 'loose', { workspace: { 'answer.txt': 'right\n' } });
+    await writeHarborTask(root, 'malformed', { toml: 'version = 1\n' });
+    await writeHarborTask(root, 'unsolved', { solve: 'echo almost > /workspace/answer.txt' });
+  });
+  after(() => rollouts?.close());
+
+  function scan(): AsyncIterable<FoundTask> {
+    const dataSets = { directory: join(rollouts.home, 'cache'), offline: true };
+    return createTasks({ store: rollouts.store, roots: [root], dataSets }).scan(`harbor:${root}`);
+  }
+
+  async function validate(options: Partial<ValidationOptions> = {}, signal = new AbortController().signal) {
+    const all: Validation[] = [];
+    const finish = (one: Validation): void => void all.push(one);
+    await validateTasks(
+      rollouts.client,
+      scan(),
+      { sandbox: 'local', concurrency: 2, again: false, finish, ...options },
+      signal,
+    );
+    return all.sort((one, other) => one.task.localeCompare(other.task));
+  }
+
+  it('says of each task whether its solution solves it and nothing less does, and why not', async () => {
+    const all = await validate();
+    assert.deepEqual(
+      all.map(({ task, valid, oracle, nop }) => [task, valid, oracle?.reward, nop?.reward]),
+      [
+        ['good', true, 1, 0],
+        ['loose', false, 1, 1],
+        ['malformed', false, undefined, undefined],
+        ['unsolved', false, 0, 0],
+      ],
+    );
+    const [good, ...bad] = all.map(({ why }) => why ?? '');
+    assert.equal(good, '');
+    assert.match(bad[0] ?? '', /^doing nothing: reward 1, graded, the tests wrote 1/);
+    assert.match(bad[1] ?? '', /^MalformedTask: .*version/);
+    assert.match(bad[2] ?? '', /^the reference solution: reward 0, graded, the tests wrote 0/);
+  });
+
+  it('takes the scores of an earlier one, unless it is to do all again', async () => {
+    const rolled = async (count: number): Promise<boolean> =>
+      (await rollouts.client.workflow.count("WorkflowType='rollout'")).count === count;
+    // Three tasks that can be read, of which each had two.
+    await until(() => rolled(6));
+    const taken = await validate();
+    assert.deepEqual(
+      taken.map(({ valid }) => valid),
+      [true, false, false, false],
+    );
+    assert.ok(await rolled(6));
+    await validate({ again: true });
+    await until(() => rolled(12));
+  });
+
+  it('ends what it began when it is interrupted, and goes on later', async () => {
+    const abort = new AbortController();
+    const told: Validation[] = [];
+    const interrupted = validate(
+      {
+        again: true,
+        concurrency: 1,
+        finish: (one) => {
+          told.push(one);
+          abort.abort();
+        },
+      },
+      abort.signal,
+    );
+    await interrupted;
+    assert.equal(told.length, 1);
+    assert.deepEqual(await rollouts.sandboxes(), []);
+    assert.equal((await validate()).length, 4);
+  });
+});

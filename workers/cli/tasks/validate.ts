@@ -1,0 +1,75 @@
+import { type Command, Option } from 'commander';
+import { type HomeOption, stackCommand, wholeNumber } from '../command.ts';
+import { Interrupted, Unsuccessful } from '../errors.ts';
+import { onInterrupt } from '../interrupt.ts';
+import { live, note, print, printJson, table } from '../output.ts';
+import type { Validation } from './validation.ts';
+
+interface ValidateOptions extends HomeOption {
+  readonly sandbox: 'auto' | 'docker' | 'local';
+  readonly concurrency?: number;
+  readonly again?: true;
+  readonly json?: true;
+  readonly offline?: true;
+  readonly up: boolean;
+}
+
+export function validateCommand(): Command {
+  return stackCommand(
+    'validate',
+    'Says which tasks of a set their reference solution does not solve, or doing nothing does',
+    'temper tasks validate ./tasks --sandbox docker',
+  )
+    .argument('<set>', 'a task set that ends, a data set, or a directory')
+    .addOption(new Option('--sandbox <kind>', 'where it runs').choices(['auto', 'docker', 'local']).default('auto'))
+    .option('--concurrency <n>', 'tasks at once (default: what the host has room for)', wholeNumber(1, 500))
+    .option('--again', 'do all again, instead of taking the scores of an earlier validation')
+    .option('--json', 'one JSON object per task on stdout')
+    .option('--offline', 'download nothing: say what is missing instead')
+    .option('--no-up', 'fail when no stack is running, instead of bringing one up for the duration')
+    .action(validate);
+}
+
+async function validate(named: string, options: ValidateOptions): Promise<void> {
+  const { openSession } = await import('../stack-session.ts');
+  const { openTaskSource } = await import('../task-source.ts');
+  const { validateTasks } = await import('./validation.ts');
+  const interrupt = onInterrupt('cancelling the rollouts; waiting until they have cleaned up');
+  const session = await openSession(options, options.up, interrupt.signal);
+  const invalid: Validation[] = [];
+  let ended = 0;
+  const finish = (validation: Validation): void => {
+    ended += 1;
+    if (!validation.valid) invalid.push(validation);
+    if (options.json) printJson(validation);
+    else if (!validation.valid) note(`${validation.task}  ${validation.why}`);
+    live(`${ended} validated · ${invalid.length} of them not valid`);
+  };
+  try {
+    const { config, store, client } = session;
+    const { tasks, address } = await openTaskSource(named, { config, store, offline: options.offline === true });
+    const concurrency = options.concurrency ?? config.capacity;
+    const again = options.again === true;
+    const asked = { sandbox: options.sandbox, concurrency, again, finish };
+    await validateTasks(client, tasks.scan(address), asked, interrupt.signal);
+    live('');
+    if (!options.json) print(summary(ended, invalid));
+  } finally {
+    if (session.own !== null) note('taking the stack down');
+    await session.close();
+    interrupt.release();
+  }
+  if (interrupt.signal.aborted) {
+    throw new Interrupted(`interrupted after ${ended} tasks; the same command goes on with the others`);
+  }
+  if (invalid.length > 0) throw new Unsuccessful(`${invalid.length} of ${ended} tasks are not valid`);
+}
+
+function summary(ended: number, invalid: readonly Validation[]): string {
+  const said = `${ended} tasks, ${ended - invalid.length} valid`;
+  if (invalid.length === 0) return said;
+  const rows = invalid.map(({ task, oracle, nop, why }) => [task, rewardOf(oracle), rewardOf(nop), why ?? '']);
+  return `${table(['task', 'oracle', 'nop', 'why'], rows)}\n\n${said}`;
+}
+
+const rewardOf = (row: Validation['oracle']): string => row?.reward?.toFixed(2) ?? '-';
