@@ -10,6 +10,7 @@ import type { StopReason } from '../workflows/contracts/outcome.ts';
 import type { RewardPolicy } from '../workflows/contracts/resolution.ts';
 import type { Stage } from '../workflows/contracts/rollout.ts';
 import type { RunInput, StepResult, Training, WarmUp } from '../workflows/contracts/run.ts';
+import type { SweepInput, SweepPlan, SweepResult, SweepRow } from '../workflows/contracts/sweep.ts';
 import type { ResolvedTask, Task } from '../workflows/contracts/task.ts';
 import type { BranchRule, Sampling, TraceSummary } from '../workflows/contracts/trace.ts';
 import type { Verdict } from '../workflows/contracts/verdict.ts';
@@ -132,8 +133,45 @@ export interface ControlActivities {
     input: Normalise,
   ): Promise<{ readonly advantages: BlobRef; readonly metrics: Readonly<Record<string, number>> }>;
   recordStep(input: RecordStep): Promise<void>;
-  /** Cancels groups whose run is closed; says which. */
-  cancelOrphans(): Promise<{ readonly groups: readonly string[] }>;
+  /** Cancels groups whose run is closed, and rollouts whose sweep is; says which. */
+  cancelOrphans(): Promise<{ readonly groups: readonly string[]; readonly rollouts?: readonly string[] }>;
+
+  /** Decides once what a sweep evaluates. Refuses one that could never work: unknown agent, task set, policy version. */
+  planSweep(input: { readonly input: SweepInput }): Promise<SweepPlan>;
+  /** A page of the list of a sweep's tasks. */
+  readAddresses(input: {
+    readonly list: string;
+    readonly from: number;
+    readonly count: number;
+  }): Promise<{ readonly addresses: readonly string[] }>;
+  /** Those of the rollouts that have ended, as many as history may hold; `more`: ask again at once. */
+  endedRollouts(input: EndedRollouts): Promise<{ readonly rows: readonly SweepRow[]; readonly more: boolean }>;
+  recordSweepRows(input: {
+    readonly sweepKey: string;
+    readonly chunk: number;
+    readonly rows: readonly SweepRow[];
+  }): Promise<void>;
+  /** Reads what was recorded and puts the report into the store. */
+  summariseSweep(input: SummariseSweep): Promise<SweepResult>;
+}
+
+export interface EndedRollouts {
+  readonly sweep: string;
+  readonly sweepKey: string;
+  readonly tasks: number;
+  /** [number of the attempt, retry] */
+  readonly rollouts: readonly (readonly [number, number])[];
+}
+
+export interface SummariseSweep {
+  readonly sweep: string;
+  readonly sweepKey: string;
+  readonly input: SweepInput;
+  readonly plan: SweepPlan;
+  readonly chunks: number;
+  readonly startedAt: number;
+  readonly endedAt: number;
+  readonly endedEarly: string | null;
 }
 
 export interface ReconcileGroups {

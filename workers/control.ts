@@ -3,6 +3,7 @@ import { createRunCheck } from '../activities/control/check-run.ts';
 import { createGroupActivities } from '../activities/control/groups.ts';
 import { createHostActivities } from '../activities/control/hosts.ts';
 import { createReapActivities } from '../activities/control/reap.ts';
+import { createSweepActivities } from '../activities/control/sweeps.ts';
 import { createTaskActivities } from '../activities/control/tasks.ts';
 import { createTraceActivities } from '../activities/control/traces.ts';
 import type { ControlActivities } from '../activities/interfaces.ts';
@@ -37,14 +38,16 @@ export function runControl(config: Config, signal: AbortSignal): Promise<void> {
       roots: config.taskRoots,
       dataSets: { directory: config.cacheDir, offline: true },
     });
+    const gateway = createGatewayControl(gatewayControls(config));
     const activities: ControlActivities = {
       ...createTaskActivities({ tasks, agent: agents.get }),
       ...createRunCheck({ client, tasks, agent: agents.get }),
-      ...createTraceActivities(createGatewayControl(gatewayControls(config))),
+      ...createTraceActivities(gateway),
       ...createGroupActivities({ client, records }),
       ...createBatchActivities({ store, records }),
       ...createHostActivities(client),
       ...createReapActivities(client),
+      ...createSweepActivities({ client, tasks, store, records, agent: agents.get, serving: gateway.serving }),
     };
     return [
       {

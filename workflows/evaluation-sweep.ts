@@ -1,70 +1,182 @@
 import {
+  allHandlersFinished,
   CancellationScope,
-  ChildWorkflowFailure,
-  executeChild,
-  ParentClosePolicy,
-  setCurrentDetails,
-  upsertSearchAttributes,
+  ContinueAsNew,
+  condition,
+  continueAsNew,
+  isCancellation,
+  log,
+  patched,
+  setHandler,
   workflowInfo,
 } from '@temporalio/workflow';
-import { control } from './activities.ts';
+import { batches, control } from './activities.ts';
+import { adoptedFirstMs, adoptedMostMs } from './activity-options.ts';
 import { parseInput } from './contracts/input.ts';
-import { outcomes, zeroCount } from './contracts/outcome.ts';
-import { searchAttributes, shownReward } from './contracts/search-attributes.ts';
-import { type SweepInput, type SweepRequest, type SweepResult, sweepInput } from './contracts/sweep.ts';
-import type { rollout } from './rollout.ts';
+import { pauseSignal, resumeSignal, sweepStatusQuery } from './contracts/messages.ts';
+import {
+  type SweepCounts,
+  type SweepInput,
+  type SweepRequest,
+  type SweepResult,
+  type SweepState,
+  sweepInput,
+} from './contracts/sweep.ts';
+import { rootMessage } from './run/root-message.ts';
+import { SweepBooks } from './sweep/books.ts';
+import { firstTasks } from './sweep/first-tasks.ts';
+import { createSweepRollouts, type SweepRollouts } from './sweep/rollouts.ts';
+import { createSweepView, type SweepView } from './sweep/view.ts';
 
-/** One rollout of each of the first tasks of a set, at whatever policy version is in service. */
-export async function evaluationSweep(request: SweepRequest): Promise<SweepResult> {
-  const input = parseInput('evaluationSweep', sweepInput, request);
-  upsertSearchAttributes([
-    { key: searchAttributes.run, value: workflowInfo().workflowId },
-    { key: searchAttributes.agent, value: input.settings.agent },
-  ]);
-  const counts = zeroCount(outcomes);
-  const rewards: number[] = [];
-  let next = 0;
+/** Starts of one workflow task: more of them would make it too large for the server. */
+const startsAtOnce = 50;
+/** Rows of a record, in bytes: one value of history. */
+const recordBytes = 6_000;
+/** So many rows are recorded together while rollouts are in flight. */
+const recordRows = 8;
 
-  const worker = async (): Promise<void> => {
-    while (next < input.count) {
-      const index = next;
-      next += 1;
-      const result = await evaluateOne(input, index);
-      counts[result?.outcome ?? 'cancelled'] += 1;
-      if (result !== null && result.reward !== null) rewards.push(result.reward);
-      setCurrentDetails(
-        `${counts.scored} of ${input.count} scored, mean reward ${mean(rewards)?.toFixed(3) ?? 'none yet'}`,
-      );
-    }
-  };
-  await Promise.all(Array.from({ length: Math.min(input.concurrency, input.count) }, worker));
-  const meanReward = mean(rewards);
-  if (meanReward !== null) upsertSearchAttributes([shownReward(meanReward)]);
-  return { tasks: input.count, outcomes: counts, meanReward };
+/** A sweep under its input, as its parts need it. */
+interface Sweep {
+  readonly input: SweepInput;
+  readonly books: SweepBooks;
+  readonly view: SweepView;
+  readonly rollouts: SweepRollouts;
 }
 
-async function evaluateOne({ tasks, seed, settings }: SweepInput, index: number) {
-  const { workflowId } = workflowInfo();
-  const { address } = await control.chooseTask({ tasks, seed, index });
+/**
+ * Evaluates one policy version: so many attempts at each task, a bounded number at once. It trains nothing. What of its
+ * rollouts has ended is recorded as it goes; continue-as-new carries only where it stands, and leaves them running.
+ */
+export async function evaluationSweep(request: SweepRequest, carried?: SweepState): Promise<SweepResult | SweepCounts> {
+  const input = parseInput('evaluationSweep', sweepInput, request);
+  if (!patched('sweep-of-attempts')) return firstTasks(input);
+  const books = new SweepBooks(input, carried ?? null, Date.now());
+  const view = createSweepView(input, books);
+  const sweep: Sweep = { input, books, view, rollouts: createSweepRollouts(input, books) };
+  handleMessages(sweep);
   try {
-    return await executeChild<typeof rollout>('rollout', {
-      workflowId: `${workflowId}/rollout-${index}`,
-      args: [{ task: address, ...settings, purpose: 'evaluation' }],
-      parentClosePolicy: ParentClosePolicy.REQUEST_CANCEL,
-      cancellationType: 'WAIT_CANCELLATION_COMPLETED',
-      typedSearchAttributes: [
-        { key: searchAttributes.run, value: workflowId },
-        { key: searchAttributes.task, value: address },
-        { key: searchAttributes.agent, value: settings.agent },
-      ],
-      staticSummary: `${settings.agent} at ${address}`,
-    });
+    if (carried === undefined) {
+      view.show();
+      books.begin(await batches.planSweep({ input }));
+    }
+    view.phase = 'running';
+    await untilDone(sweep);
   } catch (error) {
-    // A rollout that alone was cancelled or terminated is counted; a cancel of the sweep ends it.
-    if (CancellationScope.current().consideredCancelled || !(error instanceof ChildWorkflowFailure)) throw error;
-    return null;
+    if (!CancellationScope.current().consideredCancelled) {
+      if (!(error instanceof ContinueAsNew)) view.failed(error);
+      throw error;
+    }
+    await CancellationScope.nonCancellable(() => cancelEverything(sweep));
+    throw error;
+  }
+  const result = await summarise(sweep);
+  view.finished(result);
+  return result;
+}
+
+function handleMessages({ books, view }: Sweep): void {
+  setHandler(sweepStatusQuery, () => view.status(), { description: 'attempts ended, counted and left out' });
+  const pause = (reason?: string): void => {
+    books.pausedBecause = reason ?? 'paused by hand';
+    books.changes += 1;
+  };
+  setHandler(pauseSignal, pause, { description: 'starts no rollout; those in flight go on; takes a reason' });
+  const resume = (): void => {
+    books.pausedBecause = null;
+    books.forgetOutcomes();
+    books.changes += 1;
+  };
+  setHandler(resumeSignal, resume, { description: 'goes on after a pause, also one of its own' });
+}
+
+async function untilDone(sweep: Sweep): Promise<void> {
+  const { input, books, view, rollouts } = sweep;
+  const asking = createAsking(rollouts);
+  for (;;) {
+    const seen = books.changes;
+    await record(sweep, books.done ? 1 : recordRows);
+    if (books.done && books.unsavedRows === 0) return;
+    if (timeToContinueAsNew(input, books)) await carryOn(sweep);
+    books.pausedBecause ??= books.reasonToPause();
+    view.show();
+    if (books.pausedBecause === null) await rollouts.start(books.take(startsAtOnce));
+    const changed = (): boolean => books.changes !== seen;
+    if (changed() || (books.pausedBecause === null && books.anyToStart)) continue;
+    if (books.adopted.size === 0) await condition(changed);
+    else if (!(await condition(changed, asking.inMs()))) await asking.ask();
   }
 }
 
-const mean = (values: readonly number[]): number | null =>
-  values.length === 0 ? null : values.reduce((sum, value) => sum + value, 0) / values.length;
+/** Rollouts of an earlier execution report to nobody: they are asked for, at first soon, then more and more rarely. */
+function createAsking({ collectAdopted }: SweepRollouts) {
+  let waitMs = adoptedFirstMs;
+  let dueAt = Date.now() + waitMs;
+  return {
+    inMs: () => Math.max(1, dueAt - Date.now()),
+    async ask() {
+      await collectAdopted();
+      waitMs = Math.min(waitMs * 2, adoptedMostMs);
+      dueAt = Date.now() + waitMs;
+    },
+  };
+}
+
+/** What can't be recorded is kept, and pauses the sweep. */
+async function record({ books }: Sweep, atLeast: number): Promise<void> {
+  const { firstExecutionRunId: sweepKey } = workflowInfo();
+  while (books.unsavedRows >= atLeast) {
+    const rows = books.unsaved(recordBytes);
+    try {
+      await control.recordSweepRows({ sweepKey, chunk: books.chunks, rows });
+    } catch (error) {
+      if (isCancellation(error)) throw error;
+      books.pausedBecause ??= `results could not be recorded: ${rootMessage(error)}; mend the cause, then resume`;
+      return;
+    }
+    books.saved(rows.length);
+  }
+}
+
+/** `historyEvents` is heeded once a rollout has ended here, so that a bound below what a start takes still lets the sweep go on. */
+function timeToContinueAsNew({ historyEvents }: SweepInput, { ended }: SweepBooks): boolean {
+  const { continueAsNewSuggested, historyLength } = workflowInfo();
+  return continueAsNewSuggested || (ended > 0 && historyEvents > 0 && historyLength >= historyEvents);
+}
+
+/** With rows that can't be recorded it goes on here. */
+async function carryOn(sweep: Sweep): Promise<void> {
+  await record(sweep, 1);
+  await condition(allHandlersFinished);
+  if (sweep.books.unsavedRows > 0) return;
+  // One that ends in this very moment is still in flight for the next execution, which asks for it.
+  await continueAsNew<typeof evaluationSweep>(sweep.input, sweep.books.state());
+}
+
+async function summarise({ input, books }: Sweep): Promise<SweepResult> {
+  const { workflowId, firstExecutionRunId: sweepKey } = workflowInfo();
+  const { plan, chunks, startedAt, endedEarly } = books;
+  const times = { startedAt, endedAt: Date.now() };
+  return batches.summariseSweep({ sweep: workflowId, sweepKey, input, plan, chunks, endedEarly, ...times });
+}
+
+/** Leaves nothing behind: every rollout in flight is cancelled and waited for; what had ended is summarised. */
+async function cancelEverything(sweep: Sweep): Promise<void> {
+  const { books, view, rollouts } = sweep;
+  view.phase = 'cancelling';
+  books.cancelling = true;
+  books.endedEarly ??= 'cancelled';
+  view.show();
+  while (books.inFlight.size > 0) {
+    await rollouts.cancelAdopted();
+    const seen = books.changes;
+    if (!(await condition(() => books.changes !== seen, '5s'))) await rollouts.collectAdopted();
+  }
+  if (books.begun) {
+    await record(sweep, 1);
+    await summarise(sweep).catch((error) =>
+      log.warn('the cancelled sweep has no report', { error: rootMessage(error) }),
+    );
+  }
+  view.phase = 'cancelled';
+  view.show();
+}

@@ -15,13 +15,14 @@ const reaperInput = z.strictObject({ host: text('the name of a host, as its queu
 export interface ReaperResult {
   readonly sandboxes: readonly string[];
   readonly groups: readonly string[];
+  readonly rollouts: readonly string[];
 }
 
-/** Removes sandboxes of rollouts that are over, and cancels groups whose run is closed. Runs on a schedule, per host. */
+/** Removes sandboxes of rollouts that are over, and cancels groups and rollouts whose run or sweep is closed. Runs on a schedule, per host. */
 export async function reaper(request: { readonly host: string }): Promise<ReaperResult> {
   const { host } = parseInput('reaper', reaperInput, request);
   const onHost = proxyActivities<ReaperActivities>({ taskQueue: cleanUpQueue(host), ...timeouts.reap });
-  const { groups } = await control.cancelOrphans();
+  const { groups, rollouts = [] } = await control.cancelOrphans();
   const { removed } = await onHost.reapSandboxes();
-  return { sandboxes: removed, groups };
+  return { sandboxes: removed, groups, rollouts };
 }

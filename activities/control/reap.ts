@@ -3,7 +3,7 @@ import { searchAttributes } from '../../workflows/contracts/search-attributes.ts
 import { atBoundary } from '../boundary.ts';
 import type { ControlActivities } from '../interfaces.ts';
 
-/** A group outlives its run by design; one whose run is closed has nobody to report to. */
+/** Groups outlive their run's executions by design, and rollouts those of their sweep; where that is closed, nobody waits for them. */
 export function createReapActivities(client: Client): Pick<ControlActivities, 'cancelOrphans'> {
   async function isClosed(run: string): Promise<boolean> {
     try {
@@ -15,21 +15,26 @@ export function createReapActivities(client: Client): Pick<ControlActivities, 'c
     }
   }
 
+  async function cancelThoseOfClosed(type: 'group' | 'rollout', closed: Map<string, boolean>): Promise<string[]> {
+    const cancelled: string[] = [];
+    const query = `WorkflowType="${type}" AND ExecutionStatus="Running" AND ${searchAttributes.run.name} IS NOT NULL`;
+    for await (const found of client.workflow.list({ query })) {
+      const run = found.typedSearchAttributes.get(searchAttributes.run);
+      if (run === undefined) continue;
+      if (!closed.has(run)) closed.set(run, await isClosed(run));
+      if (!closed.get(run)) continue;
+      await client.workflow.getHandle(found.workflowId, found.runId).cancel();
+      cancelled.push(found.workflowId);
+    }
+    return cancelled;
+  }
+
   return {
     cancelOrphans: () =>
       atBoundary(async () => {
         const closed = new Map<string, boolean>();
-        const cancelled: string[] = [];
-        const query = `WorkflowType="group" AND ExecutionStatus="Running" AND ${searchAttributes.run.name} IS NOT NULL`;
-        for await (const group of client.workflow.list({ query })) {
-          const run = group.typedSearchAttributes.get(searchAttributes.run);
-          if (run === undefined) continue;
-          if (!closed.has(run)) closed.set(run, await isClosed(run));
-          if (!closed.get(run)) continue;
-          await client.workflow.getHandle(group.workflowId, group.runId).cancel();
-          cancelled.push(group.workflowId);
-        }
-        return { groups: cancelled };
+        const groups = await cancelThoseOfClosed('group', closed);
+        return { groups, rollouts: await cancelThoseOfClosed('rollout', closed) };
       }),
   };
 }

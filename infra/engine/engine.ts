@@ -44,6 +44,8 @@ export interface EngineHealth {
   readonly paused: boolean;
   /** The last published policy version; null before the first. */
   readonly version: number | null;
+  /** All that can be sampled by; absent: only the last one. */
+  readonly versions?: readonly number[];
   readonly contextLength: number;
   /** Absent: the engine does not say. */
   readonly capacity?: EngineCapacity;

@@ -1,7 +1,7 @@
 import { Pool } from 'undici';
 import { isFailureType, TemperFailure } from '../../workflows/contracts/failures.ts';
 import type { TraceSummary } from '../../workflows/contracts/trace.ts';
-import type { GatewayControl, Opened, SessionStatus } from './control.ts';
+import type { GatewayControl, Opened, Serving, SessionStatus } from './control.ts';
 import { orderFor } from './sockets.ts';
 
 /** Sealing waits for the store and for turns that are being written. */
@@ -78,10 +78,9 @@ export function createGatewayControl(controlSockets: readonly string[]): Gateway
     status: async (session, signal) =>
       (await call(address('status', session), null, session, signal)) as SessionStatus | null,
     seal: async (session, signal) => (await call(address('seal', session), null, session, signal)) as TraceSummary,
-    close: async (session, signal) => {
-      await call(address('close', session), null, session, signal);
-    },
+    close: async (session, signal) => void (await call(address('close', session), null, session, signal)),
     minVersions: async (groups, signal) => (await call('/min-versions', groups, any, signal)) as (number | null)[],
+    serving: async (signal) => (await call('/serving', null, any, signal)) as Serving,
     health: (signal) =>
       call('/health', null, any, signal).then(
         () => true,

@@ -2,6 +2,7 @@ import type { RequestListener } from 'node:http';
 import { z } from 'zod';
 import { failureKinds, isFailureType, TemperFailure } from '../../workflows/contracts/failures.ts';
 import { readJsonBody } from './body.ts';
+import type { Serving } from './control.ts';
 import { sendJson } from './http.ts';
 import type { Sessions } from './sessions.ts';
 
@@ -28,7 +29,7 @@ const openSession = z.strictObject({
 });
 
 /** The control side over HTTP; see client.ts for the other end. Whoever reaches its socket may do anything. */
-export function createControlSide(sessions: Sessions): RequestListener {
+export function createControlSide(sessions: Sessions, serving: () => Promise<Serving>): RequestListener {
   const actions: Record<string, (id: string) => Promise<unknown>> = {
     status: (id) => sessions.status(id),
     seal: (id) => sessions.seal(id),
@@ -37,6 +38,7 @@ export function createControlSide(sessions: Sessions): RequestListener {
 
   async function answer(path: string, readBody: () => Promise<unknown>): Promise<unknown> {
     if (path === '/health') return { ready: true };
+    if (path === '/serving') return serving();
     if (path === '/open') {
       const parsed = openSession.safeParse(await readBody());
       if (!parsed.success) throw new TemperFailure('InvalidInput', `open: ${z.prettifyError(parsed.error)}`);

@@ -14,6 +14,15 @@ export interface GatewayControl {
   close(session: string, signal?: AbortSignal): Promise<void>;
   /** Per group label, in the order asked: the smallest policy version over the tokens sampled so far, null when none was. */
   minVersions(groups: readonly string[], signal?: AbortSignal): Promise<readonly (number | null)[]>;
+  /** Which policy versions the engines serve now. Throws EngineUnavailable when none answers. */
+  serving(signal?: AbortSignal): Promise<Serving>;
+}
+
+export interface Serving {
+  /** What is sampled by where nothing else is asked for; null when nothing was published. */
+  readonly version: number | null;
+  /** All that can be sampled by. */
+  readonly versions: readonly number[];
 }
 
 export interface OpenSession {

@@ -33,6 +33,7 @@ export async function sealTrace(session: Session, store: Store): Promise<TraceSu
     turns: turns.length,
     segments: segments.length,
     sampledTokens: turns.reduce((sum, turn) => sum + turn.sampledIds.length, 0),
+    promptTokens: turns.reduce((sum, turn) => sum + turn.promptLength, 0),
     minVersion: extreme(Math.min),
     maxVersion: extreme(Math.max),
     contextOverflow: session.flagged('context-overflow') > 0,

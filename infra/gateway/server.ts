@@ -1,5 +1,6 @@
 import { chmod, mkdir } from 'node:fs/promises';
 import type { Engine } from '../engine/engine.ts';
+import { servingOf } from '../engine/serving.ts';
 import type { Store } from '../store/store.ts';
 import { createAgentSide } from './agent-side.ts';
 import { createContextLength } from './context-length.ts';
@@ -81,10 +82,11 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     onRefusal: (session, refusal) =>
       log({ kind: 'refusal', session, refusal: `${refusal.kind}: ${refusal.message}`, cause: refusal.cause }),
   });
+  const controlSide = createControlSide(sessions, () => servingOf(engine));
   await mkdir(sockets.agents, { recursive: true, mode: 0o755 });
   await mkdir(sockets.control, { recursive: true, mode: 0o700 });
   await chmod(sockets.control, 0o700);
-  const control = await listenOnSocket(socketOf(sockets.control, name), 'owner', createControlSide(sessions));
+  const control = await listenOnSocket(socketOf(sockets.control, name), 'owner', controlSide);
   const agents = await listenOnSocket(socketOf(sockets.agents, name), 'everybody', agentSide);
   const sweeping = setInterval(() => {
     sessions.sweep().catch((cause: unknown) => log({ kind: 'sweep-failed', cause }));

@@ -20,6 +20,8 @@ export interface Tasks {
    * another order; the same set and index always give the same task.
    */
   taskAt(set: TaskSetAddress, index: number): Promise<TaskAddress>;
+  /** The first tasks of a set, in order; fewer where it has fewer. */
+  first(set: TaskSetAddress, count: number): Promise<readonly TaskAddress[]>;
   /** All of a set that ends, in order. */
   list(set: TaskSetAddress): Promise<readonly TaskAddress[]>;
   /** As `list`, with the tasks, one at a time: for sets of any size. */
@@ -82,6 +84,13 @@ export function createTasks({ store, roots, dataSets: cache }: TasksDependencies
       const address = round[index % all.length];
       if (address === undefined) throw new Error(`expected an index from 0, got ${index}`);
       return address;
+    },
+    async first(set, count) {
+      const parsed = parseSetAddress(set);
+      const endless = parsed.kind === 'generated' && parsed.count === null;
+      return endless
+        ? Array.from({ length: count }, (_, index) => generated(parsed, index))
+        : (await list(set)).slice(0, count);
     },
     open: (task) => bundles.open(task.bundle),
   };

@@ -2,6 +2,7 @@ import { Context } from '@temporalio/activity';
 import { NativeConnection, Runtime, Worker, type WorkerOptions } from '@temporalio/worker';
 import { createBatchActivities } from '../../activities/control/batch.ts';
 import { createGroupActivities } from '../../activities/control/groups.ts';
+import { createSweepActivities } from '../../activities/control/sweeps.ts';
 import type {
   CleanUpActivities,
   ControlActivities,
@@ -84,8 +85,13 @@ export async function startScriptedWorkers(server: TestServer, home: string, scr
   const control: ControlActivities = {
     ...createGroupActivities({ client: server.client, records }),
     ...createBatchActivities({ store, records }),
-    resolveTask: async () => ({
-      task,
+    ...createSweepActivities({
+      ...{ client: server.client, store, records, agent: () => ({ usesModel: true }) },
+      tasks: { first: async (set, count) => addresses(set, count), list: async (set) => addresses(set, 8) },
+      serving: async () => serving(script.version?.() ?? published.at(-1) ?? 0),
+    }),
+    resolveTask: async ({ address }) => ({
+      task: { ...task, id: address },
       usesModel: true,
       ...(script.branches === undefined ? {} : { branches: script.branches }),
     }),
@@ -208,3 +214,8 @@ export async function startScriptedWorkers(server: TestServer, home: string, scr
     },
   };
 }
+
+const addresses = (set: string, count: number): readonly string[] =>
+  Array.from({ length: count }, (_, index) => `${set}#${index}`);
+
+const serving = (version: number) => ({ version, versions: [version] });

@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { historyToJSON } from '@temporalio/common/lib/proto-utils.js';
 import { controlQueue, groupId, rolloutId, stepId } from '../../workflows/contracts/ids.ts';
 import type { RunRequest, RunStatus } from '../../workflows/contracts/run.ts';
+import type { SweepRequest } from '../../workflows/contracts/sweep.ts';
 import { startScriptedWorkers } from '../helpers/scripted-activities.ts';
 import { startTestServer } from '../helpers/temporal.ts';
 
@@ -20,18 +21,21 @@ try {
   const start = { taskQueue: controlQueue, args: [request] };
   const handle = await server.client.workflow.start('trainingRun', { ...start, workflowId: 'recorded' });
   const { runKey }: RunStatus = await handle.result();
-  await server.client.workflow.execute('evaluationSweep', {
+  const sweep: SweepRequest = { tasks: 'generated:test/1', count: 3, attempts: 4, concurrency: 2, historyEvents: 60 };
+  const sweepHandle = await server.client.workflow.start('evaluationSweep', {
     taskQueue: controlQueue,
     workflowId: 'recorded-sweep',
-    args: [{ tasks: 'generated:test/1', count: 3, concurrency: 2 }],
+    args: [sweep],
   });
+  await sweepHandle.result();
   const group = groupId('recorded', runKey, 0);
   await save('training-run-first', 'recorded', runKey);
   await save('training-run-last', 'recorded');
   await save('group', group);
   await save('rollout', rolloutId(group, 0));
   await save('training-step', stepId('recorded', runKey, 1));
-  await save('evaluation-sweep', 'recorded-sweep');
+  await save('evaluation-sweep-first', 'recorded-sweep', sweepHandle.firstExecutionRunId);
+  await save('evaluation-sweep-last', 'recorded-sweep');
 } finally {
   await workers.close();
   await server.close();

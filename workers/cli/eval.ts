@@ -45,7 +45,7 @@ async function evaluate(options: EvalOptions): Promise<void> {
     note(`started ${id}`);
     const result = await handle.result();
     if (options.json) return printJson({ id, ...result });
-    const outcomes = Object.entries(result.outcomes).filter(([, sum]) => sum > 0);
+    const outcomes = Object.entries<number>(result.outcomes).filter(([, sum]) => sum > 0);
     print(
       `${result.tasks} tasks: ${outcomes.map(([kind, sum]) => `${kind} ${sum}`).join(', ')}; mean reward ${result.meanReward?.toFixed(3) ?? 'none'}`,
     );

@@ -33,8 +33,10 @@ async function reap(options: ReapOptions): Promise<void> {
       staticSummary: `removes what dead rollouts left on ${host}`,
     });
     if (options.json) return printJson(result);
-    print(`removed ${result.sandboxes.length} sandboxes, cancelled ${result.groups.length} groups of closed runs`);
-    for (const name of [...result.sandboxes, ...result.groups]) print(`  ${name}`);
+    const { sandboxes, groups, rollouts } = result;
+    const cancelled = `${groups.length} groups and ${rollouts.length} rollouts of closed runs and sweeps`;
+    print(`removed ${sandboxes.length} sandboxes, cancelled ${cancelled}`);
+    for (const name of [...sandboxes, ...groups, ...rollouts]) print(`  ${name}`);
   } finally {
     await stack.close();
   }

@@ -52,6 +52,8 @@ export const failureKinds = {
   EngineInvalid: { outcome: 'infra', retryable: false },
   /** The engine took half of a weight update: it stays paused until a publication succeeds. */
   EngineQuarantined: { outcome: 'infra', retryable: true },
+  /** The engines do not serve, or no longer, the policy version that was asked for. */
+  VersionNotServed: { outcome: 'infra', retryable: false },
   TrainerUnavailable: { outcome: 'infra', retryable: true },
   /** The trainer refused a request, for example one datum of it. */
   TrainerRefused: { outcome: 'infra', retryable: false },

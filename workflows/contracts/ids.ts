@@ -39,3 +39,9 @@ export const rolloutId = (group: string, index: number): string => `${group}/rol
 export const stepId = (run: string, runKey: string, step: number): string => `${run}/${shortKey(runKey)}/step-${step}`;
 /** The name under which trainer and engine know a policy version. */
 export const policyName = (runKey: string, version: number): string => `${shortKey(runKey)}-v${version}`;
+/** A rollout of a sweep: the number of its task, of the attempt at it, and how often that was made before. */
+export const sweepRolloutId = (
+  sweep: string,
+  sweepKey: string,
+  { task, attempt, retry }: { readonly task: number; readonly attempt: number; readonly retry: number },
+): string => `${sweep}/${shortKey(sweepKey)}/rollout-${task}-${attempt}${retry === 0 ? '' : `-retry-${retry}`}`;

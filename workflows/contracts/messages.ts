@@ -3,6 +3,7 @@ import type { GroupSummary } from './group.ts';
 import type { Outcome } from './outcome.ts';
 import type { Stage } from './rollout.ts';
 import type { RunStatus } from './run.ts';
+import type { SweepStatus } from './sweep.ts';
 
 /** Stops starting new work; what runs goes on. Takes an optional reason. */
 export const pauseSignal = defineSignal<[reason?: string]>('pause');
@@ -14,7 +15,11 @@ export const groupDoneSignal = defineSignal<[GroupSummary]>('groupDone');
 /** run → group → rollout: end now with this outcome; clean up first. */
 export const stopSignal = defineSignal<[outcome: Extract<Outcome, 'stale' | 'cancelled'>]>('stop');
 
+/** Of a run. */
 export const runStatusQuery = defineQuery<RunStatus>('status');
+
+/** Of a sweep. */
+export const sweepStatusQuery = defineQuery<SweepStatus>('status');
 
 export interface RolloutStatus {
   readonly stage: Stage | 'done';

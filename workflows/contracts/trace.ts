@@ -150,6 +150,8 @@ export interface TraceSummary {
   readonly turns: number;
   readonly segments: number;
   readonly sampledTokens: number;
+  /** Sum over the turns of what each sent to the engine; absent in older traces. */
+  readonly promptTokens?: number;
   /** Smallest and largest policy version over the sampled tokens; null when none was sampled. */
   readonly minVersion: number | null;
   readonly maxVersion: number | null;

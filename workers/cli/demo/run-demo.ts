@@ -7,7 +7,7 @@ import { renderReport } from '../../../infra/report/report.ts';
 import { type Summary, summarise } from '../../../infra/report/summary.ts';
 import { pauseSignal, resumeSignal, runStatusQuery } from '../../../workflows/contracts/messages.ts';
 import type { RunRequest } from '../../../workflows/contracts/run.ts';
-import type { SweepRequest, SweepResult } from '../../../workflows/contracts/sweep.ts';
+import type { SweepCounts, SweepRequest } from '../../../workflows/contracts/sweep.ts';
 import type { DemoOptions } from '../demo.ts';
 import { live, note, print, seconds } from '../output.ts';
 import { gatherReport } from '../report/gather-report.ts';
@@ -112,7 +112,7 @@ async function evaluate(
   id: string,
   request: SweepRequest,
   signal: AbortSignal,
-): Promise<SweepResult> {
+): Promise<SweepCounts> {
   const handle = await startSweep(client, id, request);
   const cancelled = whenAborted(signal, () => handle.cancel());
   try {
@@ -130,7 +130,7 @@ function whenAborted(signal: AbortSignal, work: () => Promise<unknown>) {
   return { release: () => signal.removeEventListener('abort', run) };
 }
 
-const reward = ({ meanReward, outcomes }: SweepResult): string =>
+const reward = ({ meanReward, outcomes }: SweepCounts): string =>
   `${meanReward?.toFixed(3) ?? 'none'} (${Object.entries(outcomes)
     .filter(([, count]) => count > 0)
     .map(([outcome, count]) => `${outcome} ${count}`)

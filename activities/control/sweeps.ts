@@ -1,0 +1,135 @@
+import { type Client, WorkflowNotFoundError } from '@temporalio/client';
+import { z } from 'zod';
+import type { AgentSpec } from '../../infra/agents/agent.ts';
+import type { Serving } from '../../infra/gateway/control.ts';
+import type { Records } from '../../infra/store/records.ts';
+import type { Store } from '../../infra/store/store.ts';
+import { createRandom } from '../../infra/tasks/random.ts';
+import type { Tasks } from '../../infra/tasks/tasks.ts';
+import { summariseSweep } from '../../workflows/algorithms/summarise-sweep.ts';
+import { placeOf, rowWithoutResult, toSweepRow } from '../../workflows/algorithms/sweep-row.ts';
+import { TemperFailure } from '../../workflows/contracts/failures.ts';
+import { sweepRolloutId } from '../../workflows/contracts/ids.ts';
+import type { RolloutResult } from '../../workflows/contracts/rollout.ts';
+import type { SweepInput, SweepRow } from '../../workflows/contracts/sweep.ts';
+import { atBoundary } from '../boundary.ts';
+import type { ControlActivities, EndedRollouts } from '../interfaces.ts';
+
+export interface SweepDependencies {
+  readonly client: Client;
+  readonly tasks: Pick<Tasks, 'first' | 'list'>;
+  readonly store: Store;
+  readonly records: Records;
+  agent(name: string): Pick<AgentSpec, 'usesModel'>;
+  /** What the engines serve, as the gateway knows it. */
+  serving(signal: AbortSignal): Promise<Serving>;
+}
+
+/** Rows that one answer holds, in bytes: one value of history. */
+const answerBytes = 6_000;
+/** Rollouts whose state is asked for at the same time. */
+const asksAtOnce = 16;
+
+const addressList = z.array(z.string()).min(1);
+const chunkName = (chunk: number): string => `rollouts-${chunk}`;
+
+/** What a sweep needs of the outside: its tasks and policy version, ends of rollouts, records and a report. */
+export function createSweepActivities(
+  deps: SweepDependencies,
+): Pick<ControlActivities, 'planSweep' | 'readAddresses' | 'endedRollouts' | 'recordSweepRows' | 'summariseSweep'> {
+  const { store, records } = deps;
+  const readList = async (digest: string): Promise<readonly string[]> => addressList.parse(await store.getJson(digest));
+  return {
+    planSweep: ({ input }) =>
+      atBoundary(async (signal) => {
+        const { usesModel } = deps.agent(input.settings.agent);
+        const addresses = await chooseTasks(deps, input);
+        const policyVersion = usesModel ? versionToPin(input, await deps.serving(signal)) : null;
+        const run = usesModel ? await newestRun(deps.client) : null;
+        return { tasks: addresses.length, list: await store.putJson(addresses), policyVersion, run };
+      }),
+    readAddresses: ({ list, from, count }) =>
+      atBoundary(async () => ({ addresses: (await readList(list)).slice(from, from + count) })),
+    endedRollouts: (input) => atBoundary(() => endedRollouts(deps.client, input)),
+    recordSweepRows: ({ sweepKey, chunk, rows }) => atBoundary(() => records.write(sweepKey, chunkName(chunk), rows)),
+    summariseSweep: ({ chunks, plan, ...sweep }) =>
+      atBoundary(async () => {
+        const rows: SweepRow[] = [];
+        for (let chunk = 0; chunk < chunks; chunk += 1) {
+          rows.push(...((await records.read(sweep.sweepKey, chunkName(chunk))) as SweepRow[]));
+        }
+        const { policyVersion, run } = plan;
+        const tasks = await readList(plan.list.digest);
+        const report = summariseSweep({ ...sweep, policyVersion, run, tasks, rows });
+        const blob = await store.putJson(report);
+        await records.write(sweep.sweepKey, 'sweep', { report: blob });
+        return { ...report.result, report: blob };
+      }),
+  };
+}
+
+async function chooseTasks({ tasks }: SweepDependencies, input: SweepInput): Promise<readonly string[]> {
+  if (input.pick === 'first') return tasks.first(input.tasks, input.count);
+  return createRandom(`${input.tasks}#${input.seed}`)
+    .shuffle(await tasks.list(input.tasks))
+    .slice(0, input.count);
+}
+
+function versionToPin({ policyVersion }: SweepInput, { version, versions }: Serving): number | null {
+  if (policyVersion === undefined) return version;
+  if (versions.includes(policyVersion)) return policyVersion;
+  const got = versions.length === 0 ? 'none that was published' : versions.join(', ');
+  throw new TemperFailure(
+    'VersionNotServed',
+    `policyVersion: expected a version that the engines serve, got ${policyVersion} where they serve ${got}; leave it out to evaluate the one in service`,
+  );
+}
+
+/** Runs of a stack follow one another: the one that is open, else the one that ended last, has published what is served. */
+async function newestRun(client: Client): Promise<string | null> {
+  const query = 'WorkflowType="trainingRun" AND ExecutionStatus != "ContinuedAsNew"';
+  for await (const { workflowId } of client.workflow.list({ query, pageSize: 1 })) return workflowId;
+  return null;
+}
+
+async function endedRollouts(client: Client, { sweep, sweepKey, tasks, rollouts }: EndedRollouts) {
+  const rows: SweepRow[] = [];
+  let bytes = 0;
+  for (let from = 0; from < rollouts.length; from += asksAtOnce) {
+    const asked = rollouts.slice(from, from + asksAtOnce);
+    const found = await Promise.all(
+      asked.map(([number, retry]) => {
+        const place = placeOf(number, retry, tasks);
+        return rowOf(client, place, sweepRolloutId(sweep, sweepKey, place));
+      }),
+    );
+    for (const row of found) {
+      if (row === null) continue;
+      bytes += Buffer.byteLength(JSON.stringify(row)) + 1;
+      if (rows.length > 0 && bytes > answerBytes) return { rows, more: true };
+      rows.push(row);
+    }
+  }
+  return { rows, more: false };
+}
+
+/** Null while it runs. */
+async function rowOf(
+  client: Client,
+  place: Parameters<typeof toSweepRow>[0],
+  workflowId: string,
+): Promise<SweepRow | null> {
+  const handle = client.workflow.getHandle(workflowId);
+  const status = await handle.describe().then(
+    (description) => description.status.name,
+    (error: unknown) => {
+      if (error instanceof WorkflowNotFoundError) return 'NOT_FOUND';
+      throw error;
+    },
+  );
+  if (status === 'RUNNING') return null;
+  if (status === 'COMPLETED') return toSweepRow(place, (await handle.result()) as RolloutResult);
+  const end = { taskId: '', workflowId, outcome: status === 'FAILED' ? 'infra' : 'cancelled' } as const;
+  const message = status === 'CANCELLED' ? null : `the workflow ended as ${status} outside of its sweep`;
+  return rowWithoutResult(place, { ...end, message });
+}

@@ -1,0 +1,257 @@
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, beforeEach, describe, it } from 'node:test';
+import { promisify } from 'node:util';
+import { ApplicationFailure } from '@temporalio/activity';
+import type { WorkflowHandle } from '@temporalio/client';
+import { createFileStore } from '../../infra/store/files.ts';
+import { controlQueue, sweepRolloutId } from '../../workflows/contracts/ids.ts';
+import { pauseSignal, resumeSignal, sweepStatusQuery } from '../../workflows/contracts/messages.ts';
+import { searchAttributes } from '../../workflows/contracts/search-attributes.ts';
+import type { SweepReport, SweepRequest, SweepResult, SweepStatus } from '../../workflows/contracts/sweep.ts';
+import { type Script, type ScriptedWorkers, startScriptedWorkers } from '../helpers/scripted-activities.ts';
+import { startTestServer, type TestServer } from '../helpers/temporal.ts';
+import { until } from '../helpers/until.ts';
+
+const run = promisify(execFile);
+
+describe('an evaluation sweep', () => {
+  let home: string;
+  let server: TestServer;
+  let workers: ScriptedWorkers;
+  /** What the scripted rollouts do; each test sets its own. */
+  let script: Script;
+
+  before(async () => {
+    home = await mkdtemp(join(tmpdir(), 'temper-sweep-'));
+    server = await startTestServer();
+    workers = await startScriptedWorkers(server, home, {
+      reward: (id) => script.reward(id),
+      agent: async (id) => script.agent?.(id),
+      provision: async (id) => script.provision?.(id),
+      version: () => script.version?.() ?? 0,
+    });
+  });
+  beforeEach(() => {
+    script = { reward: () => 1 };
+  });
+  after(async () => {
+    await workers?.close();
+    await server?.close();
+    await rm(home, { recursive: true, force: true });
+  });
+
+  type Sweep = WorkflowHandle<(request: SweepRequest) => Promise<SweepResult>>;
+  const start = (workflowId: string, request: SweepRequest): Promise<Sweep> =>
+    server.client.workflow.start('evaluationSweep', { taskQueue: controlQueue, workflowId, args: [request] });
+  const sweep = async (workflowId: string, request: SweepRequest): Promise<SweepResult> =>
+    (await start(workflowId, request)).result();
+  const reportOf = async ({ report }: SweepResult): Promise<SweepReport> =>
+    (await createFileStore(`${home}/store`).getJson(report.digest)) as SweepReport;
+  const statusOf = (handle: Sweep): Promise<SweepStatus> => handle.query(sweepStatusQuery);
+
+  it('makes so many attempts at each task, and says what passed with its interval', async () => {
+    script = { reward: (id) => (/rollout-0-/.test(id) || /rollout-1-0/.test(id) ? 1 : 0) };
+    const result = await sweep('rates', { tasks: 'set', count: 4, attempts: 2, concurrency: 3 });
+    const { tasks, attempts, counted, outcomes, passAt1, passAtK, meanReward, policyVersion } = result;
+    assert.deepEqual([tasks, attempts, counted, outcomes.scored], [4, 2, 8, 8]);
+    assert.deepEqual([meanReward, passAt1?.mean, passAt1?.tasks, policyVersion], [0.375, 0.375, 4, 0]);
+    assert.deepEqual(passAtK, [
+      { k: 1, mean: 0.375, tasks: 4 },
+      { k: 2, mean: 0.5, tasks: 4 },
+    ]);
+    const { taskScores } = await reportOf(result);
+    assert.deepEqual(
+      taskScores.map(({ task, counted: of, passed }) => [task, of, passed]),
+      [
+        ['set#0', 2, 2],
+        ['set#1', 2, 1],
+        ['set#2', 2, 0],
+        ['set#3', 2, 0],
+      ],
+    );
+    const handle = server.client.workflow.getHandle('rates');
+    const { typedSearchAttributes: found, memo } = await handle.describe();
+    assert.deepEqual([found.get(searchAttributes.run), found.get(searchAttributes.agent)], ['rates', 'mini']);
+    assert.deepEqual([found.get(searchAttributes.policyVersion), found.get(searchAttributes.reward)], [0, 0.375]);
+    assert.deepEqual([memo?.phase, memo?.ended], ['done', 8]);
+  });
+
+  it('keeps to its width, goes on by continue-as-new with rollouts in flight, and loses or doubles none', async () => {
+    let inFlight = 0;
+    let most = 0;
+    script = {
+      reward: () => 1,
+      agent: async () => {
+        inFlight += 1;
+        most = Math.max(most, inFlight);
+        await new Promise((resolve) => setTimeout(resolve, 30));
+        inFlight -= 1;
+      },
+    };
+    const request = { tasks: 'set', count: 30, attempts: 2, concurrency: 6, historyEvents: 120 };
+    const handle = await start('long', request);
+    const result = await handle.result();
+    assert.deepEqual([result.counted, result.cost.rollouts, result.retried], [60, 60, 0]);
+    assert.ok(most <= 6 && most > 1, `${most} at once`);
+    const executions = await countOf(`WorkflowId="long" AND ExecutionStatus="ContinuedAsNew"`);
+    assert.ok(executions >= 2, `${executions} executions were continued`);
+    assert.equal(await countOf('TemperRun="long" AND WorkflowType="rollout"'), 60);
+  });
+
+  it('keeps every value of its history under 8 KB', async () => {
+    const { events = [] } = await server.client.workflow.getHandle('long').fetchHistory();
+    const sizes = (events ?? []).flatMap((event) => payloadSizes(event));
+    assert.ok(sizes.length > 20 && Math.max(...sizes) < 8_192, `largest of ${sizes.length}: ${Math.max(...sizes)}`);
+  });
+
+  it('makes an attempt again that ended as infra, as another rollout, and lists it when it stays infra', async () => {
+    script = {
+      reward: () => 1,
+      provision: async (id) => {
+        const healed = id.includes('rollout-0-0-retry-1');
+        if (!healed && /rollout-[01]-/.test(id)) throw lost();
+      },
+    };
+    const result = await sweep('infra', { tasks: 'set', count: 3, infraRetries: 1, concurrency: 1 });
+    assert.deepEqual([result.counted, result.retried, result.leftOut.infra, result.outcomes.infra], [2, 2, 1, 1]);
+    assert.equal(result.passAt1?.mean, 1, 'what is left out is no 0');
+    const { leftOut } = await reportOf(result);
+    assert.deepEqual(
+      leftOut.map(({ taskId, retry, why, failure }) => [taskId, retry, why, failure?.type]),
+      [['set#1', 1, 'infra', 'BlobMissing']],
+    );
+  });
+
+  it('ends early when the engine moves to another version, and counts no rollout of that one', async () => {
+    let version = 5;
+    let ended = 0;
+    script = {
+      reward: () => 1,
+      version: () => version,
+      agent: async () => {
+        ended += 1;
+        if (ended === 3) version = 6;
+      },
+    };
+    const result = await sweep('moved', { tasks: 'set', count: 20, concurrency: 1 });
+    assert.deepEqual([result.policyVersion, result.counted, result.leftOut['other-version']], [5, 2, 1]);
+    assert.match(result.endedEarly ?? '', /version 5 is evaluated, and moved\/.*rollout-2-0 was sampled by 6/);
+  });
+
+  it('of a version that is not served is refused before it starts a rollout', async () => {
+    const refused = sweep('not-served', { tasks: 'set', policyVersion: 7 });
+    await assert.rejects(refused, ({ cause }: Error) => {
+      assert.match(String((cause as Error).cause), /policyVersion: expected a version that the engines serve, got 7/);
+      return true;
+    });
+    assert.equal(await countOf('TemperRun="not-served" AND WorkflowType="rollout"'), 0);
+  });
+
+  it('that is paused starts no rollout until it is resumed', async () => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    script = { reward: () => 1, agent: () => promise };
+    const handle = await start('paused', { tasks: 'set', count: 4, concurrency: 2 });
+    await until(async () => (await statusOf(handle)).inFlight === 2);
+    await handle.signal(pauseSignal, 'lunch');
+    resolve();
+    const paused = await until(async () => {
+      const status = await statusOf(handle);
+      return status.ended === 2 ? status : null;
+    });
+    assert.deepEqual([paused.phase, paused.pausedBecause, paused.inFlight], ['paused', 'lunch', 0]);
+    await handle.signal(resumeSignal);
+    assert.equal((await handle.result()).counted, 4);
+  });
+
+  it('pauses itself when nearly all of its rollouts end as infra', async () => {
+    let broken = true;
+    script = {
+      reward: () => 1,
+      provision: async () => {
+        if (broken) throw lost();
+      },
+    };
+    const handle = await start('broken', { tasks: 'set', count: 17, concurrency: 1, infraRetries: 20 });
+    const paused = await until(async () => {
+      const status = await statusOf(handle);
+      return status.pausedBecause === null ? null : status;
+    });
+    assert.match(paused.pausedBecause ?? '', /16 of the last 16 rollouts ended as infra/);
+    broken = false;
+    await handle.signal(resumeSignal);
+    assert.equal((await handle.result()).counted, 17);
+  });
+
+  it('that is cancelled cancels its rollouts, also those of an earlier execution, and keeps what had ended', async () => {
+    let begun = 0;
+    const { promise: untilCancelled, resolve: letGo } = Promise.withResolvers<void>();
+    script = {
+      reward: () => 1,
+      agent: () => {
+        begun += 1;
+        return begun > 3 ? untilCancelled : Promise.resolve();
+      },
+    };
+    const handle = await start('cancelled', { tasks: 'set', count: 20, concurrency: 3, historyEvents: 30 });
+    const { sweepKey } = await until(async () => {
+      const status = await statusOf(handle);
+      return status.ended === 3 && status.inFlight === 3 && begun === 6 ? status : null;
+    });
+    await handle.cancel();
+    await assert.rejects(handle.result(), /cancelled/i);
+    letGo();
+    assert.equal(await countOf('TemperRun="cancelled" AND ExecutionStatus="Running"'), 0);
+    const record = (await workers.records.read(sweepKey, 'sweep')) as { report: SweepResult['report'] };
+    const { result, leftOut } = (await createFileStore(`${home}/store`).getJson(record.report.digest)) as SweepReport;
+    assert.deepEqual([result.counted, result.leftOut.cancelled, result.endedEarly], [3, 3, 'cancelled']);
+    assert.equal(leftOut.length, 3);
+  });
+
+  it('runs below the priority of training', async () => {
+    const { sweepKey } = await statusOf(server.client.workflow.getHandle('rates'));
+    const id = sweepRolloutId('rates', sweepKey, { task: 0, attempt: 0, retry: 0 });
+    const { events } = await server.client.workflow.getHandle(id).fetchHistory();
+    assert.equal(events?.[0]?.workflowExecutionStartedEventAttributes?.priority?.priorityKey, 4);
+  });
+
+  it('is the same when `temporal workflow start` starts it, and says what is wrong with an input', async () => {
+    const temporal = (...words: string[]) =>
+      run(server.cli, ['workflow', ...words, '--address', server.address], {
+        env: { PATH: process.env.PATH, HOME: home },
+      });
+    const common = ['--type', 'evaluationSweep', '--task-queue', controlQueue, '--workflow-id'];
+    await temporal('execute', ...common, 'typed', '--input', '{"tasks": "set", "count": 2}');
+    const result: SweepResult = await server.client.workflow.getHandle('typed').result();
+    assert.deepEqual([result.counted, result.passAt1?.mean], [2, 1]);
+    const bad = temporal('execute', ...common, 'bad', '--input', '{"tasks": "set", "attempts": 0}');
+    await assert.rejects(bad, ({ stdout }: { stdout: string }) => {
+      assert.match(stdout, /evaluationSweep: attempts: expected a whole number from 1 to 1000 attempts, got 0/);
+      return true;
+    });
+  });
+
+  async function countOf(query: string): Promise<number> {
+    let last = -1;
+    // The list trails by a moment.
+    return until(async () => {
+      const { count } = await server.client.workflow.count(query);
+      const settled = count === last;
+      last = count;
+      return settled ? count + 1 : null;
+    }).then((count) => count - 1);
+  }
+});
+
+function lost(): Error {
+  return ApplicationFailure.nonRetryable('the task is gone from the store', 'BlobMissing');
+}
+
+function payloadSizes(value: unknown): number[] {
+  if (typeof value !== 'object' || value === null) return [];
+  if ('data' in value && value.data instanceof Uint8Array) return [value.data.byteLength];
+  return Object.values(value).flatMap(payloadSizes);
+}

@@ -1,0 +1,72 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { summariseSweep } from '../../workflows/algorithms/summarise-sweep.ts';
+import { type SweepRow, sweepInput } from '../../workflows/contracts/sweep.ts';
+
+const tasks = ['set/0', 'set/1', 'set/2'];
+const input = sweepInput.parse({ tasks: 'set', attempts: 2 });
+
+function row(task: number, attempt: number, fields: Partial<SweepRow> = {}): SweepRow {
+  return {
+    ...{ task, attempt, retry: 0, taskId: `task-${task}`, workflowId: `sweep/rollout-${task}-${attempt}-0` },
+    ...{ outcome: 'scored', reward: 1, stop: 'submitted', failure: null, versions: [3, 3] },
+    ...{ turns: 2, sampledTokens: 10, promptTokens: 100, seconds: 4, sandboxSeconds: 3 },
+    ...fields,
+  };
+}
+
+const summarise = (rows: readonly SweepRow[]) =>
+  summariseSweep({
+    ...{ sweep: 'sweep', sweepKey: 'key', input, run: null, policyVersion: 3, endedEarly: null, tasks, rows },
+    ...{ startedAt: 1_000, endedAt: 61_000 },
+  });
+
+test('what is not counted is out of the denominator and listed with its reason', () => {
+  const { result, leftOut, taskScores } = summarise([
+    ...[row(0, 0), row(0, 1, { reward: 0.5 })],
+    ...[row(1, 0, { outcome: 'infra', reward: null }), row(1, 1, { versions: [3, 4] })],
+    row(2, 0, { outcome: 'invalid-task', reward: null, taskId: 'set/2', versions: null }),
+  ]);
+  assert.deepEqual([result.counted, result.meanReward, result.passAt1?.mean], [2, 0.75, 0.5]);
+  assert.equal(result.passAt1?.tasks, 1);
+  assert.deepEqual(
+    leftOut.map(({ workflowId, why }) => [workflowId, why]),
+    [
+      ['sweep/rollout-1-0-0', 'infra'],
+      ['sweep/rollout-1-1-0', 'other-version'],
+      ['sweep/rollout-2-0-0', 'invalid-task'],
+    ],
+  );
+  assert.deepEqual(
+    taskScores.map(({ task, counted, passed, leftOut: out }) => [task, counted, passed, out]),
+    [
+      ['task-0', 2, 1, 0],
+      ['task-1', 0, 0, 2],
+      ['set/2', 0, 0, 1],
+    ],
+  );
+  assert.equal(result.outcomes.scored, 3, 'an outcome is final, whatever sampled it');
+});
+
+test('an attempt that was made again counts once, by its last rollout, and all of its cost', () => {
+  const lost = { outcome: 'infra', reward: null } as const;
+  const { result, leftOut } = summarise([row(0, 0, { retry: 2 }), row(0, 0, lost), row(0, 0, { ...lost, retry: 1 })]);
+  assert.deepEqual([result.counted, result.retried, leftOut.length], [1, 2, 0]);
+  assert.deepEqual([result.cost.rollouts, result.cost.promptTokens, result.cost.wallSeconds], [3, 300, 60]);
+});
+
+test('pass@k is over the tasks that have k counted attempts', () => {
+  const { result } = summarise([
+    ...[row(0, 0, { reward: 0 }), row(0, 1)],
+    ...[row(1, 0, { reward: 0 }), row(1, 1, { outcome: 'cancelled', reward: null })],
+  ]);
+  assert.deepEqual(result.passAtK, [
+    { k: 1, mean: 0.25, tasks: 2 },
+    { k: 2, mean: 1, tasks: 1 },
+  ]);
+});
+
+test('a sweep of which nothing is counted has no rate, rather than 0', () => {
+  const { result } = summarise([row(0, 0, { outcome: 'infra', reward: null })]);
+  assert.deepEqual([result.passAt1, result.reward, result.meanReward, result.passAtK], [null, null, null, []]);
+});

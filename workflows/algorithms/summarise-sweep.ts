@@ -1,0 +1,144 @@
+import { outcomes, zeroCount } from '../contracts/outcome.ts';
+import {
+  type LeftOut,
+  leftOutKinds,
+  type PassAtK,
+  type SweepCost,
+  type SweepReport,
+  type SweepRow,
+  type TaskScore,
+} from '../contracts/sweep.ts';
+import { clusteredMean } from './clustered-mean.ts';
+import { passAtK } from './pass-at-k.ts';
+
+export interface SweepToSummarise extends Omit<SweepReport, 'result' | 'taskScores' | 'leftOut'> {
+  readonly policyVersion: number | null;
+  readonly endedEarly: string | null;
+  readonly endedAt: number;
+  /** Addresses of its tasks, in order. */
+  readonly tasks: readonly string[];
+  /** Of all its rollouts, in any order. */
+  readonly rows: readonly SweepRow[];
+}
+
+/** A task with what is known of it: its attempts' last rollouts, and those of them that are counted. */
+interface Tried {
+  readonly address: string;
+  readonly last: readonly SweepRow[];
+  readonly counted: readonly SweepRow[];
+  readonly passed: number;
+}
+
+/**
+ * What a sweep found. The last rollout of each attempt decides; it is counted when it was scored, and sampled by no other
+ * version than the pinned one. What is not counted is out of every denominator, and listed with its reason.
+ */
+export function summariseSweep(options: SweepToSummarise): SweepReport {
+  const { sweep, sweepKey, input, run, startedAt, policyVersion, endedEarly, tasks, rows } = options;
+  const last = lastRows(rows);
+  const leftOut = last.flatMap((row) => {
+    const why = whyLeftOut(row, policyVersion);
+    return why === null ? [] : [{ ...row, why }];
+  });
+  const counted = last.filter((row) => whyLeftOut(row, policyVersion) === null);
+  const passes = (row: SweepRow): boolean => rewardOf(row) >= input.passAt;
+  const [lastOf, countedOf] = [Map.groupBy(last, taskOf), Map.groupBy(counted, taskOf)];
+  const tried: Tried[] = tasks.map((address, index) => {
+    const of = countedOf.get(index) ?? [];
+    return { address, last: lastOf.get(index) ?? [], counted: of, passed: of.filter(passes).length };
+  });
+  const result: SweepReport['result'] = {
+    tasks: tasks.length,
+    outcomes: countBy(outcomes, last, ({ outcome }) => outcome),
+    meanReward: average(counted.map(rewardOf)),
+    attempts: input.attempts,
+    counted: counted.length,
+    leftOut: countBy(leftOutKinds, leftOut, ({ why }) => why),
+    retried: rows.length - last.length,
+    policyVersion,
+    endedEarly,
+    passAt1: clusteredMean(tried.map((task) => task.counted.map((row) => (passes(row) ? 1 : 0)))),
+    reward: clusteredMean(tried.map((task) => task.counted.map(rewardOf))),
+    passAtK: passTable(tried, input.attempts),
+    cost: costOf(rows, (options.endedAt - startedAt) / 1000),
+  };
+  return { sweep, sweepKey, input, run, startedAt, result, taskScores: tried.map(scoreOf), leftOut };
+}
+
+/** Null when it is counted. */
+export function whyLeftOut(row: SweepRow, policyVersion: number | null): LeftOut | null {
+  if (row.outcome !== 'scored') return row.outcome;
+  return isOutsidePin(row, policyVersion) ? 'other-version' : null;
+}
+
+function isOutsidePin({ versions }: SweepRow, policyVersion: number | null): boolean {
+  if (versions === null || policyVersion === null) return false;
+  return versions.some((version) => version !== policyVersion);
+}
+
+/** Of each attempt the rollout that came last. */
+function lastRows(rows: readonly SweepRow[]): SweepRow[] {
+  const last = new Map<string, SweepRow>();
+  for (const row of rows) {
+    const key = `${row.task} ${row.attempt}`;
+    if (row.retry >= (last.get(key)?.retry ?? 0)) last.set(key, row);
+  }
+  return [...last.values()].sort((a, b) => a.task - b.task || a.attempt - b.attempt);
+}
+
+/** For k = 1, 2, 4, … and the number of attempts itself, over the tasks that have so many. */
+function passTable(tried: readonly Tried[], attempts: number): PassAtK[] {
+  const ks = new Set([attempts]);
+  for (let k = 1; k < attempts; k *= 2) ks.add(k);
+  return [...ks]
+    .sort((a, b) => a - b)
+    .flatMap((k) => {
+      const values = tried.flatMap(({ counted, passed }) => passAtK(counted.length, passed, k) ?? []);
+      const mean = average(values);
+      return mean === null ? [] : [{ k, mean, tasks: values.length }];
+    });
+}
+
+function scoreOf({ address, last, counted, passed }: Tried): TaskScore {
+  return {
+    // An attempt that could not look its task up knows no id.
+    task: last.find(({ taskId }) => taskId !== address)?.taskId ?? address,
+    address,
+    counted: counted.length,
+    passed,
+    meanReward: average(counted.map(rewardOf)),
+    leftOut: last.length - counted.length,
+    turns: sum(last, ({ turns }) => turns),
+    sampledTokens: sum(last, ({ sampledTokens }) => sampledTokens),
+    seconds: sum(last, ({ seconds }) => seconds),
+  };
+}
+
+function costOf(rows: readonly SweepRow[], wallSeconds: number): SweepCost {
+  return {
+    rollouts: rows.length,
+    turns: sum(rows, ({ turns }) => turns),
+    sampledTokens: sum(rows, ({ sampledTokens }) => sampledTokens),
+    promptTokens: sum(rows, ({ promptTokens }) => promptTokens),
+    wallSeconds,
+    rolloutSeconds: sum(rows, ({ seconds }) => seconds),
+    sandboxSeconds: sum(rows, ({ sandboxSeconds }) => sandboxSeconds),
+  };
+}
+
+function countBy<Kind extends string, Item>(
+  kinds: readonly Kind[],
+  items: readonly Item[],
+  kindOf: (item: Item) => Kind,
+): Record<Kind, number> {
+  const counts = zeroCount(kinds);
+  for (const item of items) counts[kindOf(item)] += 1;
+  return counts;
+}
+
+const taskOf = ({ task }: SweepRow): number => task;
+const rewardOf = ({ reward }: SweepRow): number => reward ?? 0;
+const sum = (rows: readonly SweepRow[], of: (row: SweepRow) => number): number =>
+  rows.reduce((total, row) => total + of(row), 0);
+const average = (values: readonly number[]): number | null =>
+  values.length === 0 ? null : values.reduce((total, value) => total + value, 0) / values.length;

@@ -1,0 +1,216 @@
+import { whyLeftOut } from '../algorithms/summarise-sweep.ts';
+import { type Outcome, outcomes, zeroCount } from '../contracts/outcome.ts';
+import {
+  leftOutKinds,
+  type SweepInput,
+  type SweepPlan,
+  type SweepRow,
+  type SweepState,
+  type SweepSums,
+} from '../contracts/sweep.ts';
+
+const outcomesKept = 32;
+
+/** An attempt by its number, and how often it was made before. */
+export type Numbered = readonly [number: number, retry: number];
+
+/**
+ * The books of a sweep: every attempt is still to come, in flight, to be made again, or ended for good. Plain data and
+ * rules, no Temporal in here.
+ */
+export class SweepBooks {
+  readonly startedAt: number;
+  readonly inFlight: Map<number, number>;
+  /** Started by an earlier execution: their ends are asked for, nobody reports them. */
+  readonly adopted: Set<number>;
+  pausedBecause: string | null;
+  endedEarly: string | null;
+  chunks: number;
+  cancelling = false;
+  /** Rises with everything that may change what is to be done. */
+  changes = 0;
+  /** Ended in this execution. */
+  ended = 0;
+  readonly #input: SweepInput;
+  readonly #again: Numbered[];
+  readonly #recentOutcomes: Outcome[];
+  readonly #unsaved: SweepRow[] = [];
+  #plan: SweepPlan | null;
+  #sums: SweepSums;
+  #next: number;
+
+  constructor(input: SweepInput, state: SweepState | null, now: number) {
+    this.#input = input;
+    this.#plan = state?.plan ?? null;
+    this.startedAt = state?.startedAt ?? now;
+    this.#next = state?.next ?? 0;
+    this.inFlight = new Map(state?.inFlight);
+    this.adopted = new Set(this.inFlight.keys());
+    this.#again = [...(state?.again ?? [])];
+    this.chunks = state?.chunks ?? 0;
+    this.pausedBecause = state?.pausedBecause ?? null;
+    this.endedEarly = state?.endedEarly ?? null;
+    this.#recentOutcomes = [...(state?.recentOutcomes ?? [])];
+    this.#sums = state?.sums ?? {
+      ...{ outcomes: zeroCount(outcomes), leftOut: zeroCount(leftOutKinds) },
+      ...{ retried: 0, counted: 0, passed: 0, rewards: 0 },
+    };
+  }
+
+  begin(plan: SweepPlan): void {
+    this.#plan = plan;
+  }
+
+  get begun(): boolean {
+    return this.#plan !== null;
+  }
+
+  /** Of a sweep that has begun. */
+  get plan(): SweepPlan {
+    if (this.#plan === null) throw new Error('expected a plan, got none; begin first');
+    return this.#plan;
+  }
+
+  get policyVersion(): number | null {
+    return this.#plan?.policyVersion ?? null;
+  }
+
+  get tasks(): number {
+    return this.#plan?.tasks ?? 0;
+  }
+
+  get sums(): SweepSums {
+    return this.#sums;
+  }
+
+  get planned(): number {
+    return this.tasks * this.#input.attempts;
+  }
+
+  /** Nothing is in flight, and nothing is left to be started. */
+  get done(): boolean {
+    return this.inFlight.size === 0 && !this.#anyLeft;
+  }
+
+  get #anyLeft(): boolean {
+    return this.endedEarly === null && (this.#again.length > 0 || this.#next < this.planned);
+  }
+
+  /** There is something to be started, and room for it. */
+  get anyToStart(): boolean {
+    return this.#anyLeft && this.inFlight.size < this.#input.concurrency;
+  }
+
+  /** What is to be started now, at most `atMost`: first what has to be made again. */
+  take(atMost: number): Numbered[] {
+    const taken: Numbered[] = [];
+    const room = Math.min(atMost, this.#input.concurrency - this.inFlight.size);
+    while (taken.length < room && this.#anyLeft) {
+      const again = this.#again.shift();
+      const numbered = again ?? ([this.#next, 0] as const);
+      if (again === undefined) this.#next += 1;
+      this.inFlight.set(...numbered);
+      taken.push(numbered);
+    }
+    return taken;
+  }
+
+  /** A rollout has ended. A second report of the same one changes nothing. */
+  settle(number: number, row: SweepRow): void {
+    if (this.inFlight.get(number) !== row.retry) return;
+    this.inFlight.delete(number);
+    this.adopted.delete(number);
+    this.changes += 1;
+    this.ended += 1;
+    this.#unsaved.push(row);
+    this.#recentOutcomes.push(row.outcome);
+    this.#recentOutcomes.splice(0, Math.max(0, this.#recentOutcomes.length - outcomesKept));
+    if (row.outcome === 'infra' && row.retry < this.#input.infraRetries && !this.cancelling) {
+      this.#again.push([number, row.retry + 1]);
+      this.#sums = { ...this.#sums, retried: this.#sums.retried + 1 };
+    } else {
+      this.#count(row);
+    }
+  }
+
+  /** It was taken and can't be started now. */
+  notStarted(numbered: Numbered): void {
+    this.inFlight.delete(numbered[0]);
+    this.#again.push(numbered);
+    this.changes += 1;
+  }
+
+  #count(row: SweepRow): void {
+    // Where the server could not say what is in service, the first rollout does.
+    if (this.policyVersion === null && row.versions !== null) {
+      this.#plan = { ...this.plan, policyVersion: row.versions[0] };
+    }
+    const sums = this.#sums;
+    const ended = { ...sums.outcomes, [row.outcome]: sums.outcomes[row.outcome] + 1 };
+    const why = whyLeftOut(row, this.policyVersion);
+    if (why !== null) {
+      this.#sums = { ...sums, outcomes: ended, leftOut: { ...sums.leftOut, [why]: sums.leftOut[why] + 1 } };
+      if (why === 'other-version') this.endedEarly ??= this.#moved(row);
+      return;
+    }
+    const reward = row.reward ?? 0;
+    this.#sums = {
+      ...{ outcomes: ended, leftOut: sums.leftOut, retried: sums.retried },
+      counted: sums.counted + 1,
+      passed: sums.passed + (reward >= this.#input.passAt ? 1 : 0),
+      rewards: sums.rewards + reward,
+    };
+  }
+
+  #moved({ versions, workflowId }: SweepRow): string {
+    const range = [...new Set(versions)].join(' to ');
+    return `the engine moved on: version ${this.policyVersion} is evaluated, and ${workflowId} was sampled by ${range}`;
+  }
+
+  /** The oldest rows that are not recorded, as many as fit into one value of history. */
+  unsaved(bytes: number): readonly SweepRow[] {
+    let left = bytes;
+    const fits = this.#unsaved.findIndex((row) => {
+      left -= new TextEncoder().encode(JSON.stringify(row)).length + 1;
+      return left < 0;
+    });
+    return this.#unsaved.slice(0, fits < 0 ? undefined : Math.max(1, fits));
+  }
+
+  get unsavedRows(): number {
+    return this.#unsaved.length;
+  }
+
+  saved(rows: number): void {
+    this.#unsaved.splice(0, rows);
+    this.chunks += 1;
+  }
+
+  /** Why the sweep must pause itself; null while its rollouts say something about the policy. */
+  reasonToPause(): string | null {
+    const recent = this.#recentOutcomes;
+    const infra = recent.filter((outcome) => outcome === 'infra').length;
+    if (recent.length < 16 || infra / recent.length < this.#input.pauseAtInfraShare) return null;
+    return `${infra} of the last ${recent.length} rollouts ended as infra; look at one of them, mend the cause, then resume`;
+  }
+
+  /** After a resume the past must not pause the sweep again at once. */
+  forgetOutcomes(): void {
+    this.#recentOutcomes.length = 0;
+  }
+
+  state(): SweepState {
+    return {
+      plan: this.plan,
+      startedAt: this.startedAt,
+      next: this.#next,
+      inFlight: [...this.inFlight],
+      again: this.#again,
+      chunks: this.chunks,
+      sums: this.#sums,
+      pausedBecause: this.pausedBecause,
+      recentOutcomes: this.#recentOutcomes,
+      endedEarly: this.endedEarly,
+    };
+  }
+}

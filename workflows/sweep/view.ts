@@ -1,0 +1,94 @@
+import { setCurrentDetails, upsertMemo, upsertSearchAttributes, workflowInfo } from '@temporalio/workflow';
+import { searchAttributes, shownReward } from '../contracts/search-attributes.ts';
+import type { SweepInput, SweepResult, SweepStatus } from '../contracts/sweep.ts';
+import { rootMessage } from '../run/root-message.ts';
+import type { SweepBooks } from './books.ts';
+
+export interface SweepView {
+  phase: SweepStatus['phase'];
+  /** Brings details, search attributes and memo up to date; the costly ones (a history event each) once per phase. */
+  show(): void;
+  finished(result: SweepResult): void;
+  /** The sweep ends by this error: the details must not go on saying that it runs. */
+  failed(error: unknown): void;
+  status(): SweepStatus;
+}
+
+export function createSweepView(input: SweepInput, books: SweepBooks): SweepView {
+  let shown = '';
+  const view: SweepView = {
+    phase: 'preparing',
+    show() {
+      const status = view.status();
+      setCurrentDetails(details(status));
+      const now = `${status.phase} ${status.policyVersion}`;
+      if (now === shown) return;
+      shown = now;
+      upsertSearchAttributes([
+        { key: searchAttributes.run, value: status.sweep },
+        { key: searchAttributes.agent, value: input.settings.agent },
+        ...(status.policyVersion === null
+          ? []
+          : [{ key: searchAttributes.policyVersion, value: status.policyVersion }]),
+        ...(status.meanReward === null ? [] : [shownReward(status.meanReward)]),
+      ]);
+      upsertMemo({ phase: status.phase, ended: status.ended, planned: status.planned });
+    },
+    finished(result) {
+      view.phase = 'done';
+      view.show();
+      setCurrentDetails(`${details(view.status())}\n${found(result)}`);
+    },
+    failed(error) {
+      setCurrentDetails(`**failed** while ${view.phase}: ${rootMessage(error)}\n\n${details(view.status())}`);
+    },
+    status() {
+      const { workflowId: sweep, firstExecutionRunId: sweepKey } = workflowInfo();
+      const { outcomes, leftOut, retried, counted, passed, rewards } = books.sums;
+      return {
+        sweep,
+        sweepKey,
+        phase: view.phase === 'running' && books.pausedBecause !== null ? 'paused' : view.phase,
+        pausedBecause: books.pausedBecause,
+        policyVersion: books.policyVersion,
+        tasks: books.tasks,
+        planned: books.planned,
+        ended: Object.values(outcomes).reduce((sum, count) => sum + count, 0),
+        inFlight: books.inFlight.size,
+        outcomes,
+        leftOut,
+        retried,
+        counted,
+        passed,
+        meanReward: counted === 0 ? null : rewards / counted,
+        endedEarly: books.endedEarly,
+      };
+    },
+  };
+  return view;
+}
+
+function details(status: SweepStatus): string {
+  const { policyVersion, counted, passed, meanReward, retried } = status;
+  const some = (counts: Readonly<Record<string, number>>): string =>
+    Object.entries(counts)
+      .filter(([, count]) => count > 0)
+      .map(([kind, count]) => `${kind} ${count}`)
+      .join(', ') || 'none';
+  const version = policyVersion === null ? '' : ` at policy version ${policyVersion}`;
+  return [
+    `**${status.phase}**${version}: ${status.ended} of ${status.planned} attempts at ${status.tasks} tasks have ended, ${status.inFlight} in flight`,
+    ...(status.pausedBecause === null ? [] : ['', `Paused: ${status.pausedBecause}`]),
+    ...(status.endedEarly === null ? [] : ['', `Ends early: ${status.endedEarly}`]),
+    '',
+    `- passed: ${passed} of ${counted}; mean reward ${meanReward?.toFixed(3) ?? 'none yet'}`,
+    `- left out: ${some(status.leftOut)}; made again: ${retried}`,
+  ].join('\n');
+}
+
+function found({ passAt1, passAtK }: SweepResult): string {
+  if (passAt1 === null) return '- pass@1: nothing was counted';
+  const { mean, low, high, tasks } = passAt1;
+  const more = passAtK.filter(({ k }) => k > 1).map(({ k, mean: value }) => `pass@${k} ${value.toFixed(3)}`);
+  return `- pass@1 ${mean.toFixed(3)} (95 %: ${low.toFixed(3)} to ${high.toFixed(3)}, ${tasks} tasks)${more.map((text) => `; ${text}`).join('')}`;
+}
