@@ -167,7 +167,7 @@ describe('a rollout of a row whose repository comes from a mirror', () => {
 for (const pid of fs.readdirSync('/proc').filter((name) => /^\\d+$/.test(name)))
   for (const file of ['cmdline', 'environ'])
     try { console.log(pid, file, fs.readFileSync('/proc/' + pid + '/' + file, 'latin1').replaceAll('\\0', ' ').replaceAll('\\n', ' ')); } catch {}
-console.log(fs.readdirSync(process.env.TEMPER_TESTS).join(' '));
+console.log('files:', fs.readdirSync(process.env.TEMPER_TESTS).join(' '));
 `;
     const task = await rowAddress('spy', spy);
     const { reward, verdict } = await rollouts.run('spy', { task, agent: 'oracle' });
@@ -175,7 +175,7 @@ console.log(fs.readdirSync(process.env.TEMPER_TESTS).join(' '));
     const log = (await rollouts.store.get(verdict?.log.digest ?? '')).toString();
     const [, nonce = 'none'] = /^>>>>> Start Test Output (\S+)$/m.exec(log) ?? [];
     assert.match(log, /environ .*TEMPER_TESTS=/);
-    assert.match(log, /prepare\.sh test\.patch test\.sh/);
+    assert.match(log, /files: prepare\.sh test\.patch test\.sh$/m);
     assert.equal(log.split(nonce).length, 3, 'expected the nonce in the two marks alone');
   });
 

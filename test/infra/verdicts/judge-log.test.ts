@@ -77,6 +77,14 @@ describe('the judgement of a log', () => {
     assert.ok(longestMs < 1000, `${longestMs} ms`);
   });
 
+  it('keeps every required test, and of the others as many as are of use', () => {
+    const others = Array.from({ length: 400 }, (_, index) => `PASSED b.py::${index}${'x'.repeat(5000)}\n`);
+    const { results, passed } = judgeLog(wrapped(`${summary}${others.join('')}`), by);
+    assert.equal(passed, 403);
+    assert.ok(results !== null && results.length < 2 ** 21, `${results?.length} characters`);
+    assert.equal(JSON.parse(results).required.length, 2);
+  });
+
   it('stays small enough for a workflow history, whatever the names of the tests', () => {
     const failToPass = Array.from({ length: 3000 }, (_, index) => `a.py::${index}${'é"'.repeat(400)}`);
     const { resolution } = judgeLog(wrapped('ERROR '.padEnd(5000, 'é')), { ...by, failToPass });

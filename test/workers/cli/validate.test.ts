@@ -3,10 +3,34 @@ import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import type { FoundTask } from '../../../infra/tasks/find-task.ts';
 import { createTasks } from '../../../infra/tasks/tasks.ts';
-import { type Validation, type ValidationOptions, validateTasks } from '../../../workers/cli/tasks/validation.ts';
+import { type RolloutRow, rowWithout } from '../../../workers/cli/rollout/row.ts';
+import {
+  complaint,
+  type Validation,
+  type ValidationOptions,
+  validateTasks,
+} from '../../../workers/cli/tasks/validation.ts';
 import { writeHarborTask } from '../../helpers/harbor-task.ts';
 import { type Rollouts, startRollouts } from '../../helpers/rollouts.ts';
 import { until } from '../../helpers/until.ts';
+
+const rows = (...rewards: readonly number[]): readonly RolloutRow[] =>
+  rewards.map((reward) => ({ ...rowWithout('r', 'task', 'oracle', 'scored', null), reward, verdict: 'graded' }));
+
+describe('what is wrong with a task', () => {
+  it('is nothing where the solution always scores 1 and doing nothing always 0', () => {
+    assert.equal(complaint(rows(1, 1), rows(0, 0)), null);
+  });
+
+  it('is the first score that is another, and whether its tests are flaky', () => {
+    assert.equal(complaint(rows(0), rows(0)), 'the reference solution: reward 0, graded');
+    assert.equal(complaint(rows(1), rows(0.5)), 'doing nothing: reward 0.5, graded');
+    assert.equal(
+      complaint(rows(1, 0, 1), rows(0)),
+      'the reference solution: reward 0, graded; 2 of its 3 rollouts score 1: the tests are flaky',
+    );
+  });
+});
 
 describe('the validation of a task set', () => {
   let rollouts: Rollouts;
@@ -33,7 +57,7 @@ describe('the validation of a task set', () => {
     await validateTasks(
       rollouts.client,
       scan(),
-      { sandbox: 'local', concurrency: 2, again: false, finish, ...options },
+      { sandbox: 'local', concurrency: 2, repeat: 1, again: false, finish, ...options },
       signal,
     );
     return all.sort((one, other) => one.task.localeCompare(other.task));
@@ -42,12 +66,17 @@ describe('the validation of a task set', () => {
   it('says of each task whether its solution solves it and nothing less does, and why not', async () => {
     const all = await validate();
     assert.deepEqual(
-      all.map(({ task, valid, oracle, nop }) => [task, valid, oracle?.reward, nop?.reward]),
+      all.map(({ task, valid, oracle, nop }) => [
+        task,
+        valid,
+        oracle.map(({ reward }) => reward),
+        nop.map(({ reward }) => reward),
+      ]),
       [
-        ['good', true, 1, 0],
-        ['loose', false, 1, 1],
-        ['malformed', false, undefined, undefined],
-        ['unsolved', false, 0, 0],
+        ['good', true, [1], [0]],
+        ['loose', false, [1], [1]],
+        ['malformed', false, [], []],
+        ['unsolved', false, [0], [0]],
       ],
     );
     const [good, ...bad] = all.map(({ why }) => why ?? '');
@@ -70,6 +99,13 @@ describe('the validation of a task set', () => {
     assert.ok(await rolled(6));
     await validate({ again: true });
     await until(() => rolled(12));
+  });
+
+  it('asks each several times, where that is wanted', async () => {
+    const [good] = await validate({ repeat: 2 });
+    const ids = [...(good?.oracle ?? []), ...(good?.nop ?? [])].map(({ rollout }) => rollout);
+    assert.equal(new Set(ids).size, 4, ids.join(' '));
+    assert.equal(good?.valid, true);
   });
 
   it('ends what it began when it is interrupted, and goes on later', async () => {

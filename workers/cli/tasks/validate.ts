@@ -3,11 +3,13 @@ import { type HomeOption, stackCommand, wholeNumber } from '../command.ts';
 import { Interrupted, Unsuccessful } from '../errors.ts';
 import { onInterrupt } from '../interrupt.ts';
 import { live, note, print, printJson, table } from '../output.ts';
+import type { RolloutRow } from '../rollout/row.ts';
 import type { Validation } from './validation.ts';
 
 interface ValidateOptions extends HomeOption {
   readonly sandbox: 'auto' | 'docker' | 'local';
   readonly concurrency?: number;
+  readonly repeat: number;
   readonly again?: true;
   readonly json?: true;
   readonly offline?: true;
@@ -23,6 +25,7 @@ export function validateCommand(): Command {
     .argument('<set>', 'a task set that ends, a data set, or a directory')
     .addOption(new Option('--sandbox <kind>', 'where it runs').choices(['auto', 'docker', 'local']).default('auto'))
     .option('--concurrency <n>', 'tasks at once (default: what the host has room for)', wholeNumber(1, 500))
+    .option('--repeat <n>', 'rollouts of each, to find tests that are flaky', wholeNumber(1, 100), 1)
     .option('--again', 'do all again, instead of taking the scores of an earlier validation')
     .option('--json', 'one JSON object per task on stdout')
     .option('--offline', 'download nothing: say what is missing instead')
@@ -37,10 +40,12 @@ async function validate(named: string, options: ValidateOptions): Promise<void> 
   const interrupt = onInterrupt('cancelling the rollouts; waiting until they have cleaned up');
   const session = await openSession(options, options.up, interrupt.signal);
   const invalid: Validation[] = [];
+  const valid: string[] = [];
   let ended = 0;
   const finish = (validation: Validation): void => {
     ended += 1;
-    if (!validation.valid) invalid.push(validation);
+    if (validation.packed !== null && validation.valid) valid.push(validation.packed);
+    else invalid.push(validation);
     if (options.json) printJson(validation);
     else if (!validation.valid) note(`${validation.task}  ${validation.why}`);
     live(`${ended} validated · ${invalid.length} of them not valid`);
@@ -49,11 +54,14 @@ async function validate(named: string, options: ValidateOptions): Promise<void> 
     const { config, store, client } = session;
     const { tasks, address } = await openTaskSource(named, { config, store, offline: options.offline === true });
     const concurrency = options.concurrency ?? config.capacity;
-    const again = options.again === true;
-    const asked = { sandbox: options.sandbox, concurrency, again, finish };
+    const { sandbox, repeat, again = false } = options;
+    const asked = { sandbox, concurrency, repeat, again, finish };
     await validateTasks(client, tasks.scan(address), asked, interrupt.signal);
     live('');
     if (!options.json) print(summary(ended, invalid));
+    if (!interrupt.signal.aborted && valid.length > 0 && invalid.length > 0) {
+      note(`the valid ones are the set blob:${(await store.putJson(valid)).digest}`);
+    }
   } finally {
     if (session.own !== null) note('taking the stack down');
     await session.close();
@@ -68,8 +76,9 @@ async function validate(named: string, options: ValidateOptions): Promise<void> 
 function summary(ended: number, invalid: readonly Validation[]): string {
   const said = `${ended} tasks, ${ended - invalid.length} valid`;
   if (invalid.length === 0) return said;
-  const rows = invalid.map(({ task, oracle, nop, why }) => [task, rewardOf(oracle), rewardOf(nop), why ?? '']);
+  const rows = invalid.map(({ task, oracle, nop, why }) => [task, rewardsOf(oracle), rewardsOf(nop), why ?? '']);
   return `${table(['task', 'oracle', 'nop', 'why'], rows)}\n\n${said}`;
 }
 
-const rewardOf = (row: Validation['oracle']): string => row?.reward?.toFixed(2) ?? '-';
+const rewardsOf = (rows: readonly RolloutRow[]): string =>
+  rows.map(({ reward }) => reward?.toFixed(2) ?? '-').join(' ') || '-';

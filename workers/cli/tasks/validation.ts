@@ -12,26 +12,29 @@ import type { RolloutRow } from '../rollout/row.ts';
 export interface Validation {
   readonly task: string;
   readonly address: string;
+  /** The address under which it is in the store; null when it could not be read. */
+  readonly packed: string | null;
   readonly valid: boolean;
   /** Why it is not; null when it is. */
   readonly why: string | null;
-  /** Absent when the task could not be read. */
-  readonly oracle?: RolloutRow;
-  readonly nop?: RolloutRow;
+  readonly oracle: readonly RolloutRow[];
+  readonly nop: readonly RolloutRow[];
 }
 
 export interface ValidationOptions {
   readonly sandbox: 'auto' | 'docker' | 'local';
-  /** So many tasks at once; each is two rollouts. */
+  /** So many tasks at once. */
   readonly concurrency: number;
+  /** Rollouts of each agent: tests that can't make up their mind are found by asking again. */
+  readonly repeat: number;
   /** Does all again, instead of taking the scores of an earlier validation. */
   readonly again: boolean;
   finish(validation: Validation): void;
 }
 
 /**
- * Is every task of a set solved by its reference solution, and by nothing less? One rollout of `oracle` has to score 1, one
- * of `nop` 0. The tasks are read one after the other, so a set may have any number. An abort cancels what is in flight.
+ * Is every task of a set solved by its reference solution, and by nothing less? Rollouts of `oracle` have to score 1,
+ * those of `nop` 0. Tasks are read one after the other, so a set may have any number. An abort cancels what is in flight.
  */
 export async function validateTasks(
   client: Client,
@@ -60,20 +63,37 @@ async function validateTask(
   const { id, address } = found;
   try {
     const task = await found.pack();
-    const roll = (agent: 'oracle' | 'nop') => scoreOf(client, task, agent, options, signal);
+    const roll = async (agent: ValidationAgent): Promise<readonly RolloutRow[]> => {
+      const rows: RolloutRow[] = [];
+      for (let round = 1; round <= options.repeat && !signal.aborted; round += 1) {
+        rows.push(await scoreOf(client, task, agent, { ...options, round }, signal));
+      }
+      return rows;
+    };
     const [oracle, nop] = await Promise.all([roll('oracle'), roll('nop')]);
     const why = complaint(oracle, nop);
-    return { task: id, address, valid: why === null, why, oracle, nop };
+    const packed = `blob:${task.bundle.digest}`;
+    return { task: id, address, packed, valid: why === null, why, oracle, nop };
   } catch (error) {
     if (!(error instanceof TemperFailure)) throw error;
-    return { task: id, address, valid: false, why: `${error.type}: ${error.message}` };
+    const why = `${error.type}: ${error.message}`;
+    return { task: id, address, packed: null, valid: false, why, oracle: [], nop: [] };
   }
 }
 
-function complaint(oracle: RolloutRow, nop: RolloutRow): string | null {
-  if (oracle.reward !== 1) return `the reference solution: ${saidOf(oracle)}`;
-  if (nop.reward !== 0) return `doing nothing: ${saidOf(nop)}`;
-  return null;
+type ValidationAgent = 'oracle' | 'nop';
+
+/** Why a task with these rollouts is not valid; null when it is. */
+export function complaint(oracle: readonly RolloutRow[], nop: readonly RolloutRow[]): string | null {
+  return unlike('the reference solution', oracle, 1) ?? unlike('doing nothing', nop, 0);
+}
+
+function unlike(who: string, rows: readonly RolloutRow[], wanted: number): string | null {
+  const bad = rows.find(({ reward }) => reward !== wanted);
+  if (bad === undefined) return null;
+  const right = rows.filter(({ reward }) => reward === wanted).length;
+  const flaky = right === 0 ? '' : `; ${right} of its ${rows.length} rollouts score ${wanted}: the tests are flaky`;
+  return `${who}: ${saidOf(bad)}${flaky}`;
 }
 
 function saidOf({ outcome, reward, failure, verdict }: RolloutRow): string {
@@ -88,12 +108,12 @@ function saidOf({ outcome, reward, failure, verdict }: RolloutRow): string {
 async function scoreOf(
   client: Client,
   task: Task,
-  agent: 'oracle' | 'nop',
-  { sandbox, again }: ValidationOptions,
+  agent: ValidationAgent,
+  { sandbox, again, round }: ValidationOptions & { readonly round: number },
   signal: AbortSignal,
 ): Promise<RolloutRow> {
   const key = createHash('sha256').update([task.bundle.digest, task.image, sandbox].join('\n')).digest('hex');
-  const workflowId = `validate/${task.id}/${agent}/${key.slice(0, 12)}`;
+  const workflowId = `validate/${task.id}/${agent}/${key.slice(0, 12)}/${round}`;
   const named = { task: task.id, agent };
   const handle = client.workflow.getHandle<typeof rollout>(workflowId);
   const state = await handle.describe().then(({ status }) => status.name, orAbsent);
