@@ -62,25 +62,22 @@ describe('the judgement of a log', () => {
   });
 
   it('is the same on a thread, where a long log does not hold up the others', async () => {
-    const noise = `${'x'.repeat(99)}\n`.repeat(120_000);
+    const noise = `${'x'.repeat(99)}\n`.repeat(20_000);
     const log = Buffer.from(wrapped(`${noise}${summary}`));
-    let longestMs = 0;
-    let last = performance.now();
-    const timer = setInterval(() => {
-      longestMs = Math.max(longestMs, performance.now() - last);
-      last = performance.now();
-    }, 5);
+    let turns = 0;
+    const timer = setInterval(() => (turns += 1), 1);
     const aside = await judgeAside(log, by);
     clearInterval(timer);
+    // Judged here, it would be one piece of work, in which no timer gets its turn.
+    assert.ok(turns > 0);
     assert.deepEqual(aside, judgeLog(log.toString(), by));
     assert.equal(aside.resolution.status, 'resolved');
-    assert.ok(longestMs < 1000, `${longestMs} ms`);
   });
 
   it('keeps every required test, and of the others as many as are of use', () => {
-    const others = Array.from({ length: 400 }, (_, index) => `PASSED b.py::${index}${'x'.repeat(5000)}\n`);
+    const others = Array.from({ length: 1000 }, (_, index) => `PASSED b.py::${index}${'x'.repeat(5000)}\n`);
     const { results, passed } = judgeLog(wrapped(`${summary}${others.join('')}`), by);
-    assert.equal(passed, 403);
+    assert.equal(passed, 1003);
     assert.ok(results !== null && results.length < 2 ** 21, `${results?.length} characters`);
     assert.equal(JSON.parse(results).required.length, 2);
   });
