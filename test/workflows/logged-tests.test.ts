@@ -82,7 +82,7 @@ const cases: readonly Case[] = [
   {
     name: 'tests that print much',
     solution: adds,
-    row: { test_cmd: `seq 1 1000000; ${testCommand}` },
+    row: { test_cmd: `seq 1 200000; ${testCommand}` },
     ends: [1, 'graded', 'resolved', /^every/],
   },
   {

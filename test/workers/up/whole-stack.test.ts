@@ -66,6 +66,14 @@ describe('temper up', { timeout: 3 * patienceMs }, () => {
     );
   });
 
+  test('validates tasks: one line of JSON each, and an exit code of 0', async () => {
+    const tasks = 'generated:test/1?count=1';
+    const validation = temper('tasks', 'validate', tasks, '--sandbox', 'local', '--json', '--no-up');
+    const [output, [code]] = await Promise.all([text(validation.stdout), once(validation, 'exit')]);
+    const { task, valid, why } = JSON.parse(output);
+    assert.deepEqual([code, task, valid, why], [0, 'generated-test-1-0', true, null]);
+  });
+
   test('ends with all of its processes when it is asked to, and with all of them when it is killed', async () => {
     const first = identities(await upFile());
     stack.kill('SIGTERM');
