@@ -32,6 +32,8 @@ export interface OpenTrace {
   readonly group: number | null;
   /** Absent when an older workflow asks: all are trained. */
   readonly branches?: BranchRule;
+  /** Absent: the newest. */
+  readonly policyVersion?: number;
 }
 
 export interface ProvisionSandbox {
@@ -135,6 +137,13 @@ export interface ControlActivities {
   recordStep(input: RecordStep): Promise<void>;
   /** Cancels groups whose run is closed, and rollouts whose sweep is; says which. */
   cancelOrphans(): Promise<{ readonly groups: readonly string[]; readonly rollouts?: readonly string[] }>;
+
+  /** Triggers the schedules that go by this run's steps and are due after this one; says which. */
+  triggerSchedules(input: {
+    readonly run: string;
+    readonly runKey: string;
+    readonly step: number;
+  }): Promise<{ readonly triggered: readonly string[] }>;
 
   /** Decides once what a sweep evaluates. Refuses one that could never work: unknown agent, task set, policy version. */
   planSweep(input: { readonly input: SweepInput }): Promise<SweepPlan>;

@@ -3,6 +3,7 @@ import { createRunCheck } from '../activities/control/check-run.ts';
 import { createGroupActivities } from '../activities/control/groups.ts';
 import { createHostActivities } from '../activities/control/hosts.ts';
 import { createReapActivities } from '../activities/control/reap.ts';
+import { createScheduleActivities } from '../activities/control/schedules.ts';
 import { createSweepActivities } from '../activities/control/sweeps.ts';
 import { createTaskActivities } from '../activities/control/tasks.ts';
 import { createTraceActivities } from '../activities/control/traces.ts';
@@ -47,6 +48,7 @@ export function runControl(config: Config, signal: AbortSignal): Promise<void> {
       ...createBatchActivities({ store, records }),
       ...createHostActivities(client),
       ...createReapActivities(client),
+      ...createScheduleActivities(client),
       ...createSweepActivities({ client, tasks, store, records, agent: agents.get, serving: gateway.serving }),
     };
     return [

@@ -7,13 +7,14 @@ import { createUpdate } from '../activities/trainer/update.ts';
 import type { Config } from '../infra/config.ts';
 import { createEngines } from '../infra/engine/index.ts';
 import { createFileStore } from '../infra/store/files.ts';
+import { pinnedVersions } from '../infra/temporal/pinned-versions.ts';
 import { createTrainer } from '../infra/trainer/index.ts';
 import { trainerQueue } from '../workflows/contracts/ids.ts';
 import { runWorkers } from './process.ts';
 
 /** Updates and weight syncs. */
 export function runTrainer(config: Config, signal: AbortSignal): Promise<void> {
-  return runWorkers(config, 'trainer', signal, async () => {
+  return runWorkers(config, 'trainer', signal, async ({ client }) => {
     const store = createFileStore(config.paths.store);
     const dependencies: TrainerDependencies = {
       trainer: createTrainer(config),
@@ -21,6 +22,7 @@ export function runTrainer(config: Config, signal: AbortSignal): Promise<void> {
       store,
       journalRoot: config.paths.trainer,
       publish: config.publish,
+      pinnedVersions: () => pinnedVersions(client),
       demonstrations: demonstrationsOf(config.modelDir, store),
     };
     const activities: TrainerActivities = {

@@ -23,6 +23,10 @@ export const sealing = proxyActivities<Pick<ControlActivities, 'sealTrace'>>({
   taskQueue: controlQueue,
   ...timeouts.seal,
 });
+export const triggering = proxyActivities<Pick<ControlActivities, 'triggerSchedules'>>({
+  taskQueue: controlQueue,
+  ...timeouts.trigger,
+});
 export const batches = proxyActivities<ControlActivities>({ taskQueue: controlQueue, ...timeouts.batch });
 export const placement = proxyActivities<PlacementActivities>({ taskQueue: placementQueue, ...timeouts.place });
 export const trainer = proxyActivities<TrainerActivities>({ taskQueue: trainerQueue, ...timeouts.train });

@@ -34,6 +34,12 @@ export const timeouts = {
     heartbeatTimeout: '30s',
     retry: retry(20, '200ms', '30s'),
   },
+  /** Once per step, and a step waits for it: an evaluation that is not started must not stop training. */
+  trigger: {
+    scheduleToCloseTimeout: '1m',
+    startToCloseTimeout: '20s',
+    retry: retry(3, '1s', '5s'),
+  },
   /** Waits for a host with room, however long the run is backed up; no attempt holds anything. */
   place: {
     startToCloseTimeout: '30s',

@@ -1,9 +1,18 @@
-import { ApplicationFailure, setCurrentDetails, upsertSearchAttributes, workflowInfo } from '@temporalio/workflow';
-import { batches, control, trainer } from './activities.ts';
+import {
+  ApplicationFailure,
+  isCancellation,
+  log,
+  patched,
+  setCurrentDetails,
+  upsertSearchAttributes,
+  workflowInfo,
+} from '@temporalio/workflow';
+import { batches, control, trainer, triggering } from './activities.ts';
 import { staleness } from './algorithms/staleness.ts';
 import { fates, zeroCount } from './contracts/outcome.ts';
 import type { StepResult, Training } from './contracts/run.ts';
 import { searchAttributes } from './contracts/search-attributes.ts';
+import { rootMessage } from './run/root-message.ts';
 
 export interface TrainingStepInput {
   readonly run: string;
@@ -70,8 +79,17 @@ export async function trainingStep(input: TrainingStepInput): Promise<StepResult
     zeroVariance: gathered.zeroVarianceGroups,
     dropped: input.dropped,
   });
+  if (patched('step-schedules')) await triggerSchedules(run, runKey, step);
   show(step, `done: mean reward ${gathered.meanReward?.toFixed(3) ?? 'none'}`);
   return result;
+}
+
+/** An evaluation that can't be started is no reason to stop training. */
+async function triggerSchedules(run: string, runKey: string, step: number): Promise<void> {
+  await triggering.triggerSchedules({ run, runKey, step }).catch((error) => {
+    if (isCancellation(error)) throw error;
+    log.warn('schedules of sweeps were not triggered', { step, error: rootMessage(error) });
+  });
 }
 
 function show(step: number, stage: string): void {

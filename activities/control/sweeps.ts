@@ -44,6 +44,7 @@ export function createSweepActivities(
       atBoundary(async (signal) => {
         const { usesModel } = deps.agent(input.settings.agent);
         const addresses = await chooseTasks(deps, input);
+        if (addresses.length === 0) throw new TemperFailure('UnknownTask', `${input.tasks}: expected tasks, got none`);
         const policyVersion = usesModel ? versionToPin(input, await deps.serving(signal)) : null;
         const run = usesModel ? await newestRun(deps.client) : null;
         return { tasks: addresses.length, list: await store.putJson(addresses), policyVersion, run };

@@ -9,13 +9,23 @@ export function createTraceActivities(
   gateway: GatewayControl,
 ): Pick<ControlActivities, 'openTrace' | 'sealTrace' | 'closeTrace' | 'readVersions'> {
   return {
-    openTrace: ({ attempt, sampling, maxTurns, lifetimeMs, runKey, group, branches = trainAllBranches }) =>
+    openTrace: ({
+      attempt,
+      sampling,
+      maxTurns,
+      lifetimeMs,
+      runKey,
+      group,
+      branches = trainAllBranches,
+      policyVersion,
+    }) =>
       atBoundary(async (signal) => {
         const session = sessionId(attempt);
         const expiresAt = Date.now() + lifetimeMs;
         const label = runKey === null || group === null ? null : groupLabel(runKey, group);
         const seed = seedOf(session);
-        const opening = { session, sampling, maxTurns, expiresAt, seed, group: label, branches };
+        const pin = policyVersion === undefined ? {} : { policyVersion };
+        const opening = { session, sampling, maxTurns, expiresAt, seed, group: label, branches, ...pin };
         const { contextLength } = await gateway.open(opening, signal);
         return { session, contextLength };
       }),

@@ -10,6 +10,8 @@ export interface TrainerDependencies {
   /** Where the journals of runs are kept. */
   readonly journalRoot: string;
   readonly publish: 'reload' | 'lora';
+  /** Versions that evaluations in progress are pinned to. */
+  pinnedVersions(): Promise<readonly number[]>;
   /** Examples for the warm-up: demonstrations of a task set, rendered as the gateway renders them, or recorded traces. */
   demonstrations(request: DemonstrationRequest): Promise<readonly Datum[]>;
 }

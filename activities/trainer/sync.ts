@@ -48,8 +48,9 @@ async function publishAndProve(
   const modelId = await modelAt(dependencies, journal, version, training, signal);
   const name = policyName(runKey, version);
   const path = await trainer.saveForSampler(modelId, name, await journal.nextSequence(modelId), signal);
+  const keep = await dependencies.pinnedVersions();
   const published = await Promise.allSettled(
-    engines.map((engine) => engine.publish({ version, name, path, method }, signal)),
+    engines.map((engine) => engine.publish({ version, name, path, method, keep }, signal)),
   );
   // Only now: a retry must not meet a publication of this attempt that is still under way.
   for (const result of published) if (result.status === 'rejected') throw result.reason;

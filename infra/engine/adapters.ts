@@ -25,7 +25,8 @@ const modelList = z.object({
 
 /**
  * A LoRA adapter under a name of its own per version: no pause, exact attribution. Adapters of later versions are left-overs
- * of a rolled-back run and go; of the earlier ones the last `keep` stay, for requests that are under way.
+ * of a rolled-back run and go; of the earlier ones the last `keep` stay, for requests that are under way, and those that
+ * somebody still samples by.
  */
 export async function publishByLora(
   connection: EngineConnection,
@@ -45,7 +46,10 @@ export async function publishByLora(
     const alreadyLoaded = reply.status === 400 && /already/i.test(explanationOf(reply));
     if (reply.status !== 200 && !alreadyLoaded) throw loadRefusal(reply, routes, name, publication.path);
   }
-  const earlier = loaded.filter(({ version }) => version < publication.version).sort((a, b) => b.version - a.version);
+  const held = new Set(publication.keep);
+  const earlier = loaded
+    .filter(({ version }) => version < publication.version && !held.has(version))
+    .sort((a, b) => b.version - a.version);
   const stale = [...loaded.filter(({ version }) => version > publication.version), ...earlier.slice(keep)];
   for (const adapter of stale) await unload(adapter.name);
 }

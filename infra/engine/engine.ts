@@ -27,6 +27,11 @@ export interface GenerateRequest {
   readonly topK: number;
   readonly stopTokenIds: readonly number[];
   readonly seed?: number;
+  /**
+   * The version to sample by, where the engine holds several (adapters): VersionNotServed when it lacks this one. One with
+   * full weights samples by what is in service; its spans tell. Default: the newest.
+   */
+  readonly policyVersion?: number;
 }
 
 export interface GenerateEvent {
@@ -65,4 +70,6 @@ export interface Publication {
   /** Where the engine finds it: a directory of weights, or a LoRA adapter. */
   readonly path: string;
   readonly method: 'reload' | 'lora';
+  /** Versions that somebody still samples by: they stay loaded, where the engine can hold several. */
+  readonly keep?: readonly number[];
 }

@@ -97,7 +97,12 @@ function healthOf(pool: Pool): EngineHealth {
     ready: serving.length > 0,
     paused: serving.length > 0 && serving.every(({ health }) => health?.paused === true),
     version: pool.newestVersion(),
+    // A request goes to any of them.
+    versions: commonOf(serving.map(({ health, version }) => health?.versions ?? (version === null ? [] : [version]))),
     // A conversation must fit wherever it goes.
     contextLength: Math.min(...lengths),
   };
 }
+
+const commonOf = ([first = [], ...others]: readonly (readonly number[])[]): readonly number[] =>
+  first.filter((version) => others.every((other) => other.includes(version)));

@@ -1,3 +1,4 @@
+import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import type { VersionSpan } from '../../workflows/contracts/trace.ts';
 import { adaptersOf } from './adapters.ts';
 import { unavailable } from './checks.ts';
@@ -14,7 +15,8 @@ export interface ServedModel {
 }
 
 export interface ServedModels {
-  current(signal?: AbortSignal): Promise<ServedModel>;
+  /** The newest, or the one that is wanted. Throws VersionNotServed where that is not among several that are loaded. */
+  current(signal?: AbortSignal, wanted?: number): Promise<ServedModel>;
   forget(): void;
 }
 
@@ -26,24 +28,31 @@ export interface ServedModelsOptions {
 
 export function createServedModels(connection: EngineConnection, options: ServedModelsOptions): ServedModels {
   const { model, method, baseVersion } = options;
-  let newest: (ServedModel & { readonly readAt: number }) | null = null;
+  let loaded: { readonly adapters: readonly ServedModel[]; readonly readAt: number } | null = null;
   return {
-    async current(signal) {
+    async current(signal, wanted) {
       if (method === 'reload') return { name: model, version: null };
-      if (newest === null || performance.now() - newest.readAt > adapterMaxAgeMs) {
-        const adapters = await adaptersOf(connection, model, signal);
-        const version = Math.max(...adapters.map((adapter) => adapter.version));
-        const name = adapters.find((adapter) => adapter.version === version)?.name;
-        const found =
-          name === undefined ? { name: model, version: publishedOr(baseVersion, connection.url) } : { name, version };
-        newest = { ...found, readAt: performance.now() };
+      if (loaded === null || performance.now() - loaded.readAt > adapterMaxAgeMs) {
+        loaded = { adapters: await adaptersOf(connection, model, signal), readAt: performance.now() };
       }
-      return newest;
+      const versions = loaded.adapters.flatMap(({ version }) => version ?? []);
+      const version = wanted ?? Math.max(...versions);
+      const adapter = loaded.adapters.find((one) => one.version === version);
+      if (adapter !== undefined) return { name: adapter.name, version };
+      if (wanted === undefined || (versions.length === 0 && wanted === baseVersion)) {
+        return { name: model, version: publishedOr(baseVersion, connection.url) };
+      }
+      throw notServed(connection.url, wanted, versions);
     },
     forget() {
-      newest = null;
+      loaded = null;
     },
   };
+}
+
+function notServed(where: string, wanted: number, versions: readonly number[]): TemperFailure {
+  const got = versions.length === 0 ? 'none' : versions.join(', ');
+  return new TemperFailure('VersionNotServed', `${where}: expected an adapter of policy version ${wanted}, got ${got}`);
 }
 
 export function versionOfWeights(label: string, baseVersion: number | null, where: string): number {

@@ -26,7 +26,7 @@ export function createSglangEngine(options: EngineOptions): Engine {
 
     async *generate(request, signal) {
       quarantine.check();
-      const current = await served.current(signal);
+      const current = await served.current(signal, request.policyVersion);
       yield* generateFrom({ connection, model, served: current, baseVersion }, request, signal);
     },
 

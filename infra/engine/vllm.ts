@@ -32,7 +32,7 @@ export function createVllmEngine(options: EngineOptions): Engine {
   }
 
   async function* generateBy(request: GenerateRequest, signal: AbortSignal): AsyncGenerator<GenerateEvent> {
-    const { name, version } = await served.current(signal);
+    const { name, version } = await served.current(signal, request.policyVersion);
     // The generate route sends spans; the other one can only be asked before and after.
     const before = version === null && route === completionsRoute ? await weightVersion(signal) : null;
     const attribute = async (tokens: number, aborted: AbortSignal): Promise<readonly VersionSpan[] | null> => {

@@ -19,6 +19,7 @@ const openSession = z.strictObject({
   expiresAt: z.number(),
   seed: z.int(),
   group: z.string().nullable(),
+  policyVersion: z.exactOptional(z.int().min(0)),
   branches: z.exactOptional(
     z.strictObject({
       train: z.enum(['final', 'all']),

@@ -37,6 +37,8 @@ export interface OpenSession {
   readonly group: string | null;
   /** Which branches are trained; default: all. */
   readonly branches?: BranchRule;
+  /** The policy version to sample by, where the engine holds several; default: the newest. */
+  readonly policyVersion?: number;
 }
 
 export interface Opened {

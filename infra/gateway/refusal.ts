@@ -76,6 +76,7 @@ const byFailure: Partial<Record<FailureType, RefusalKind>> = {
   EngineUnavailable: 'engine-unavailable',
   EngineInvalid: 'engine-invalid',
   EngineQuarantined: 'engine-unavailable',
+  VersionNotServed: 'engine-unavailable',
   DiskFull: 'journal-unavailable',
   StoreUnavailable: 'journal-unavailable',
 };

@@ -30,6 +30,8 @@ export interface SamplingRequest {
   readonly seed: number;
   readonly stopTokenIds: readonly number[];
   readonly holdMs: number;
+  /** Default: the newest. */
+  readonly policyVersion?: number;
   /** New ids, in order. */
   readonly onIds: (ids: readonly number[]) => void;
   /** The ids since the last commit are void: the model goes on from `ids`. */
@@ -142,6 +144,7 @@ function generationOf(
     topP: sampling.topP,
     topK: sampling.topK,
     stopTokenIds: request.stopTokenIds,
+    ...(request.policyVersion !== undefined && { policyVersion: request.policyVersion }),
     // A part that begins elsewhere must not draw the same random numbers again.
     seed: before.length === 0 ? request.seed : deriveSeed(request.seed, String(before.length)),
   };

@@ -190,7 +190,7 @@ class LiveSession implements Session {
 
   async #prepare(plan: Plan, request: ModelRequest, signal: AbortSignal) {
     const { engine, model, holdMs, contextLength } = this.#deps;
-    const { sampling, seed, session } = this.opened;
+    const { sampling, seed, session, policyVersion } = this.opened;
     const length = plan.prompt.ids.length;
     const room = (await contextLength.wait(signal)) - length;
     if (room < 1) {
@@ -207,6 +207,7 @@ class LiveSession implements Session {
       seed: deriveSeed(seed, plan.key),
       stopTokenIds: model.stopTokenIds,
       holdMs,
+      ...(policyVersion !== undefined && { policyVersion }),
     } satisfies Omit<SamplingRequest, 'onIds' | 'onRewind'>;
   }
 

@@ -2,6 +2,7 @@ import type { GroupReport } from '../../workflows/contracts/group.ts';
 import { type Count, type Fate, fates, type Outcome, outcomes, zeroCount } from '../../workflows/contracts/outcome.ts';
 import type { RolloutResult } from '../../workflows/contracts/rollout.ts';
 import type { RunStatus } from '../../workflows/contracts/run.ts';
+import type { SweepReport } from '../../workflows/contracts/sweep.ts';
 import type { Records } from '../store/records.ts';
 import type { Store } from '../store/store.ts';
 import { chooseRollout } from './choose-rollout.ts';
@@ -18,6 +19,7 @@ export interface CollectReport {
   /** The run's own books, where it can be asked; else they are made from the records. */
   readonly status: RunStatus | null;
   readonly heldOut: HeldOut | null;
+  readonly sweeps: readonly SweepReport[];
   readonly wallSeconds: number | null;
   /** Null where the names of the tokens are not known. */
   readonly nameOf: TokenName | null;
@@ -39,6 +41,7 @@ export async function collectReport(options: CollectReport): Promise<ReportData>
     stages: timeStages(found.groups),
     failures: countFailures(found.groups),
     heldOut: options.heldOut,
+    sweeps: options.sweeps.toSorted((a, b) => a.startedAt - b.startedAt),
     story: result === null ? null : await readStory(options.store, result, options.nameOf),
     wallSeconds: options.wallSeconds,
   };

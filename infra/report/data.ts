@@ -1,5 +1,6 @@
 import type { Count, Fate, Outcome } from '../../workflows/contracts/outcome.ts';
 import type { RolloutResult, Stage } from '../../workflows/contracts/rollout.ts';
+import type { SweepReport } from '../../workflows/contracts/sweep.ts';
 import type { Branch, Trace, TraceCounts } from '../../workflows/contracts/trace.ts';
 
 /** All that a report shows: plain numbers and texts, so that the page is a pure function of it. */
@@ -12,6 +13,8 @@ export interface ReportData {
   readonly failures: readonly FailureCount[];
   /** Mean reward on tasks that training never saw. */
   readonly heldOut: HeldOut | null;
+  /** Evaluation sweeps of its policy versions, oldest first. */
+  readonly sweeps: readonly SweepReport[];
   readonly story: Story | null;
   readonly wallSeconds: number | null;
 }

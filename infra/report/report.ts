@@ -7,6 +7,7 @@ import { html, Markup } from './markup.ts';
 import { storySection } from './story.ts';
 import { style } from './style.ts';
 import { type Summary, summarise } from './summary.ts';
+import { sweepSection } from './sweeps.ts';
 
 /**
  * One self-contained page: no script, nothing from outside, and a policy that forbids both, since what agents wrote is
@@ -21,6 +22,7 @@ export function renderReport(data: ReportData): string {
 <body><main>
 ${head(data, summary)}
 ${rewards(data)}
+${sweepSection(data.sweeps)}
 ${books(data)}
 ${failures(data.failures)}
 ${perStep(data)}

@@ -48,6 +48,7 @@ pre { margin:6px 0 0; font:12.5px/1.5 var(--mono); white-space:pre-wrap; overflo
 .tokens .given { color:var(--soft) } .tokens .masked { text-decoration:underline dotted; text-underline-offset:3px } .tokens .cut { color:var(--faint); font-style:italic } p .tokens { font:12px var(--mono) }
 .tokens .p4, .tokens .p3, .tokens .p2, .tokens .p1, .tokens .p0 { border-radius:2px; background:color-mix(in srgb, var(--data) var(--shade), transparent) } .tokens .p4 { --shade:10% } .tokens .p3 { --shade:24% } .tokens .p2 { --shade:40% } .tokens .p1 { --shade:58% } .tokens .p0 { background:color-mix(in srgb, var(--accent) 55%, transparent) }
 details { margin-top:8px } summary { cursor:pointer; color:var(--soft); font-size:13px } details pre { max-height:420px; overflow:auto; padding:10px 14px; background:var(--paper); border-radius:8px }
+svg.interval { width:180px; height:16px } .interval .point { fill:var(--data) }
 footer { margin-top:28px; color:var(--faint); font-size:12.5px }
 @media print { body { background:#fff } section { break-inside:avoid } article pre, details pre { max-height:none } }
 `;

@@ -2,6 +2,7 @@ import { Context } from '@temporalio/activity';
 import { NativeConnection, Runtime, Worker, type WorkerOptions } from '@temporalio/worker';
 import { createBatchActivities } from '../../activities/control/batch.ts';
 import { createGroupActivities } from '../../activities/control/groups.ts';
+import { createScheduleActivities } from '../../activities/control/schedules.ts';
 import { createSweepActivities } from '../../activities/control/sweeps.ts';
 import type {
   CleanUpActivities,
@@ -85,6 +86,7 @@ export async function startScriptedWorkers(server: TestServer, home: string, scr
   const control: ControlActivities = {
     ...createGroupActivities({ client: server.client, records }),
     ...createBatchActivities({ store, records }),
+    ...createScheduleActivities(server.client),
     ...createSweepActivities({
       ...{ client: server.client, store, records, agent: () => ({ usesModel: true }) },
       tasks: { first: async (set, count) => addresses(set, count), list: async (set) => addresses(set, 8) },

@@ -5,6 +5,7 @@ import { createRunCheck } from '../../activities/control/check-run.ts';
 import { createGroupActivities } from '../../activities/control/groups.ts';
 import { createHostActivities } from '../../activities/control/hosts.ts';
 import { createReapActivities } from '../../activities/control/reap.ts';
+import { createScheduleActivities } from '../../activities/control/schedules.ts';
 import { createSweepActivities } from '../../activities/control/sweeps.ts';
 import { createTaskActivities } from '../../activities/control/tasks.ts';
 import { createAgentActivities } from '../../activities/host/agent.ts';
@@ -72,6 +73,7 @@ export async function startTestWorkers(options: TestWorkersOptions): Promise<Tes
     ...createBatchActivities({ store, records: createRecords(join(home, 'runs')) }),
     ...createHostActivities(client),
     ...createReapActivities(client),
+    ...createScheduleActivities(client),
     ...createSweepActivities({
       ...{ client, store, tasks: host.tasks, records: createRecords(join(home, 'runs')), agent: agents.get },
       serving: async () => ({ version: null, versions: [] }),

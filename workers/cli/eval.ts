@@ -1,55 +1,39 @@
-import { type Command, Option } from 'commander';
-import { describeIssue } from '../../workflows/contracts/input.ts';
-import { sweepInput } from '../../workflows/contracts/sweep.ts';
-import { type HomeOption, runningConfigOf, stackCommand, wholeNumber } from './command.ts';
-import { UsageError } from './errors.ts';
-import { note, print, printJson } from './output.ts';
-
-interface EvalOptions extends HomeOption {
-  readonly tasks: string;
-  readonly count: number;
-  readonly concurrency: number;
-  readonly agent: string;
-  readonly sandbox: 'auto' | 'docker' | 'local';
-  readonly json?: true;
-}
+import type { Command } from 'commander';
+import { stackCommand } from './command.ts';
+import { compareSweepsOf } from './eval/compare.ts';
+import { runSweep } from './eval/run-sweep.ts';
+import { showSweepOf } from './eval/show.ts';
+import { withSweepOptions } from './eval/sweep-options.ts';
 
 export function evalCommand(): Command {
-  return stackCommand(
-    'eval',
-    'Evaluates the policy in service on the first tasks of a set; does not train',
-    'temper eval --tasks generated:test/1 --count 32',
+  const show = stackCommand(
+    'show',
+    'Shows a sweep: its rates, tasks, costs and what it left out',
+    'temper eval show my-sweep',
   )
-    .requiredOption('--tasks <set>', 'a task set, for example generated:test/1')
-    .option('--count <n>', 'how many of its tasks', wholeNumber(1, 100_000), 32)
-    .option('--concurrency <n>', 'rollouts at once', wholeNumber(1, 500), 16)
-    .option('--agent <name>', 'which agent', 'mini')
-    .addOption(new Option('--sandbox <kind>', 'where it runs').choices(['auto', 'docker', 'local']).default('auto'))
+    .argument('<sweep>', 'workflow id of an evaluation sweep')
+    .option('--json', 'one JSON object on stdout')
+    .action(showSweepOf);
+  const compare = stackCommand(
+    'compare',
+    'Compares two sweeps over the tasks that both have: the difference, a paired test, the tasks that changed sides',
+    'temper eval compare before after',
+  )
+    .argument('<before>', 'workflow id of a sweep')
+    .argument('<after>', 'workflow id of another one')
+    .option('--json', 'one JSON object on stdout')
+    .action(compareSweepsOf);
+  const command = stackCommand(
+    'eval',
+    'Evaluates one policy version by a sweep: k attempts at each task of a set. It trains nothing. Ctrl-C cancels it.',
+    'temper eval --tasks generated:test/1 --count 32 --attempts 4',
+  );
+  return withSweepOptions(command)
+    .option('--id <name>', 'workflow id of the sweep (default: eval-<time>)')
+    .option('--detach', 'print the id and return, instead of waiting')
     .option('--json', 'the result as one JSON object on stdout')
-    .action(evaluate);
-}
-
-async function evaluate(options: EvalOptions): Promise<void> {
-  const { tasks, count, concurrency, agent, sandbox } = options;
-  const request = { tasks, count, concurrency, settings: { agent, sandbox } };
-  const parsed = sweepInput.safeParse(request);
-  if (!parsed.success) {
-    throw new UsageError(parsed.error.issues.map((issue) => describeIssue(issue, request)).join('; '));
-  }
-  const { openStackClient } = await import('./stack-client.ts');
-  const { startSweep } = await import('./start-workflow.ts');
-  const stack = await openStackClient(await runningConfigOf(options));
-  try {
-    const id = `eval-${new Date().toISOString().slice(0, 19).replaceAll(/[T:]/g, '-')}`;
-    const handle = await startSweep(stack.client, id, request);
-    note(`started ${id}`);
-    const result = await handle.result();
-    if (options.json) return printJson({ id, ...result });
-    const outcomes = Object.entries<number>(result.outcomes).filter(([, sum]) => sum > 0);
-    print(
-      `${result.tasks} tasks: ${outcomes.map(([kind, sum]) => `${kind} ${sum}`).join(', ')}; mean reward ${result.meanReward?.toFixed(3) ?? 'none'}`,
-    );
-  } finally {
-    await stack.close();
-  }
+    .enablePositionalOptions()
+    .action(runSweep)
+    .addCommand(show)
+    .addCommand(compare);
 }

@@ -16,14 +16,17 @@ const commands: Readonly<Record<string, CommandEntry>> = {
   doctor: entry('say what is there and what is missing', async () => (await import('./doctor.ts')).doctorCommand()),
   rollout: entry('run an agent on tasks', async () => (await import('./rollout.ts')).rolloutCommand()),
   train: entry('start a training run and follow it', async () => (await import('./train.ts')).trainCommand()),
-  eval: entry('evaluate the policy in service', async () => (await import('./eval.ts')).evalCommand()),
+  eval: entry('evaluate a policy version; show and compare evaluations', async () =>
+    (await import('./eval.ts')).evalCommand(),
+  ),
   status: entry('list runs and rollouts', async () => (await import('./status.ts')).statusCommand()),
   show: entry('show one of them in full', async () => (await import('./show.ts')).showCommand()),
-  pause: entry('pause a run or a rollout', async () => (await import('./pause.ts')).pauseCommand()),
+  pause: entry('pause a run, a sweep or a rollout', async () => (await import('./pause.ts')).pauseCommand()),
   resume: entry('let it go on', async () => (await import('./resume.ts')).resumeCommand()),
   cancel: entry('cancel it, and wait until it has cleaned up', async () =>
     (await import('./cancel.ts')).cancelCommand(),
   ),
+  schedule: entry('evaluate on a schedule', async () => (await import('./schedule.ts')).scheduleCommand()),
   report: entry('write the report of a run', async () => (await import('./report.ts')).reportCommand()),
   tasks: entry('list, validate and add tasks', async () => (await import('./tasks.ts')).tasksCommand()),
   reap: entry('remove what dead rollouts left', async () => (await import('./reap.ts')).reapCommand()),
@@ -55,6 +58,7 @@ export async function buildProgram(called: string | undefined): Promise<Command>
 
 /** Errors are thrown to the one place that prints them. */
 function strict(command: Command): Command {
+  for (const below of command.commands) strict(below);
   return command
     .exitOverride((error: CommanderError) => {
       throw error;

@@ -24,6 +24,7 @@ async function show(id: string, options: ShowOptions): Promise<void> {
   const { showRollout } = await import('./show/rollout.ts');
   const { showTrace } = await import('./show/trace.ts');
   const { showRun } = await import('./show/run.ts');
+  const { showSweep } = await import('./show/sweep.ts');
   const { showOther } = await import('./show/other.ts');
   const stack = await openStackClient(await runningConfigOf(options));
   try {
@@ -32,6 +33,7 @@ async function show(id: string, options: ShowOptions): Promise<void> {
     if (options.trace) await showTrace(stack, found);
     else if (found.kind === 'rollout') await showRollout(stack, found, json);
     else if (found.kind === 'trainingRun') await showRun(stack, found, json);
+    else if (found.kind === 'evaluationSweep') await showSweep(stack, found, json);
     else await showOther(found, json);
   } finally {
     await stack.close();

@@ -4,6 +4,7 @@ import {
   type WorkflowHandleWithFirstExecutionRunId,
 } from '@temporalio/client';
 import type { Workflow } from '@temporalio/common';
+import { sweepPriority } from '../../workflows/activity-options.ts';
 import { controlQueue } from '../../workflows/contracts/ids.ts';
 import type { RunRequest } from '../../workflows/contracts/run.ts';
 import { searchAttributes } from '../../workflows/contracts/search-attributes.ts';
@@ -38,6 +39,7 @@ export async function startSweep(
       taskQueue: controlQueue,
       args: [request],
       typedSearchAttributes: [{ key: searchAttributes.run, value: id }],
+      priority: { priorityKey: sweepPriority },
       staticSummary: `${request.count ?? ''} tasks of ${request.tasks}`.trim(),
     })
     .catch((error: unknown) => {

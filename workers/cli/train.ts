@@ -1,9 +1,9 @@
-import { readFile } from 'node:fs/promises';
 import { type Command, Option } from 'commander';
 import { describeIssue } from '../../workflows/contracts/input.ts';
 import { type RunRequest, runInput } from '../../workflows/contracts/run.ts';
 import { type HomeOption, runningConfigOf, stackCommand, wholeNumber } from './command.ts';
 import { UsageError } from './errors.ts';
+import { defined, readInput } from './input-file.ts';
 import { onInterrupt } from './interrupt.ts';
 import { note, print, printJson } from './output.ts';
 import { followRun, LetGo } from './train/follow-run.ts';
@@ -90,21 +90,4 @@ function merge(input: Readonly<Record<string, unknown>>, options: TrainOptions):
     ...defined({ tasks, steps, groupsPerStep: groups, rolloutsPerGroup: rollouts, maxStaleness, seed }),
     settings: { ...settings, ...defined({ agent, sandbox }) },
   };
-}
-
-function defined(fields: Readonly<Record<string, unknown>>): Record<string, unknown> {
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
-}
-
-async function readInput(path: string): Promise<Record<string, unknown>> {
-  const text = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
-    throw new UsageError(`--input: expected a readable JSON file, got ${path} (${error.code})`);
-  });
-  try {
-    const value: unknown = JSON.parse(text);
-    if (typeof value === 'object' && value !== null && !Array.isArray(value)) return { ...value };
-  } catch (error) {
-    throw new UsageError(`--input: expected JSON in ${path}, got: ${error instanceof Error ? error.message : error}`);
-  }
-  throw new UsageError(`--input: expected a JSON object in ${path}, for example {"steps": 30}`);
 }

@@ -106,6 +106,8 @@ export const rolloutInput = z.strictObject({
   }),
   ...rolloutSettings.shape,
   purpose: oneOf(['training', 'evaluation']).default('training'),
+  /** Sampled by this version where the engines hold several; default: by the newest. */
+  policyVersion: integer(0, 1_000_000_000).optional(),
   member: membership.optional(),
 });
 export type RolloutInput = z.output<typeof rolloutInput>;

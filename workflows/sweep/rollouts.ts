@@ -47,7 +47,7 @@ export function createSweepRollouts(input: SweepInput, books: SweepBooks): Sweep
     const { policyVersion } = books;
     const handle = await startChild<typeof rollout>('rollout', {
       workflowId,
-      args: [{ task: address, ...settings, purpose: 'evaluation' }],
+      args: [{ task: address, ...settings, purpose: 'evaluation', ...(policyVersion !== null && { policyVersion }) }],
       // It outlives the sweep's continue-as-new, which closes this execution; if the sweep is terminated, the reaper cancels it.
       parentClosePolicy: ParentClosePolicy.ABANDON,
       cancellationType: 'WAIT_CANCELLATION_COMPLETED',

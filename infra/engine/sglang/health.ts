@@ -35,6 +35,7 @@ export async function healthOf(
     ready: true,
     paused: false,
     version: method === 'lora' ? largest(adapters) : label === null ? null : versionOfLabel(label),
+    ...(method === 'lora' && { versions: adapters }),
     contextLength: known.length === 0 ? 0 : Math.min(...known),
     ...(sizes === null ? {} : { capacity: sizes.capacity }),
   };

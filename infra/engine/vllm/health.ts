@@ -18,16 +18,17 @@ export async function healthOf(
     const served = data.map(({ id }) => id).join(', ');
     throw invalid(`${connection.url}: expected it to serve "${model}", got ${served}; correct the engine's model name`);
   }
+  const adapters = data.flatMap(({ id }) => versionOfAdapter(model, id) ?? []);
   return {
     ready: status === 200,
     paused: await isPaused(connection, signal),
     version: method === 'lora' ? newestAdapter() : await labelled(),
+    ...(method === 'lora' && { versions: adapters }),
     contextLength: base.max_model_len ?? 0,
   };
 
   function newestAdapter(): number | null {
-    const versions = data.flatMap(({ id }) => versionOfAdapter(model, id) ?? []);
-    return versions.length === 0 ? null : Math.max(...versions);
+    return adapters.length === 0 ? null : Math.max(...adapters);
   }
 
   async function labelled(): Promise<number | null> {

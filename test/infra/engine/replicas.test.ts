@@ -235,3 +235,15 @@ describe('without a replica in service', () => {
     await assert.rejects(asked, failsWith('EngineUnavailable', /expected an engine in service, got none/));
   });
 });
+
+test('together they serve the versions that each of them does', async (t) => {
+  const engines = three().map((engine, index) => ({
+    ...engine,
+    health: async (signal?: AbortSignal) => ({ ...(await engine.health(signal)), versions: [index === 1 ? 0 : -1, 1] }),
+    get probes() {
+      return engine.probes;
+    },
+  }));
+  const { replicas } = await over(t, engines);
+  assert.deepEqual((await replicas.health()).versions, [1]);
+});

@@ -250,33 +250,3 @@ describe('publication by reload', () => {
     assert.equal(posts(server).at(-1), '/resume');
   });
 });
-
-describe('publication as an adapter', () => {
-  const listed = (...models: readonly (readonly [string, string])[]): Routes => ({
-    'GET /v1/models': () => ({ status: 200, json: { data: models.map(([id, root]) => ({ id, root })) } }),
-    'POST /v1/load_lora_adapter': () => ({ status: 200, json: {} }),
-    'POST /v1/unload_lora_adapter': () => ({ status: 200, json: {} }),
-  });
-  const changes = (server: { readonly seen: readonly { readonly route: string; readonly body: unknown }[] }) =>
-    server.seen.flatMap(({ route, body }) =>
-      route.startsWith('POST ') ? [`${route.split('/')[2]} ${(body as { lora_name: string }).lora_name}`] : [],
-    );
-  const publication = { version: 8, name: 'step-8', path: '/weights/8', method: 'lora' } as const;
-
-  test('loads a name of its own, keeps the last two before it and drops older and later ones', async (t) => {
-    const models = listed(['base', '/m'], ['base-v5', '/5'], ['base-v6', '/6'], ['base-v7', '/7'], ['base-v9', '/9']);
-    const { engine, server } = await engineOn(t, models, { method: 'lora' });
-    await engine.publish(publication);
-    const expected = ['load_lora_adapter base-v8', 'unload_lora_adapter base-v9', 'unload_lora_adapter base-v5'];
-    assert.deepEqual(changes(server), expected);
-  });
-
-  test('does nothing for the same path, and replaces another run’s adapter of that number', async (t) => {
-    const same = await engineOn(t, listed(['base-v8', '/weights/8']), { method: 'lora' });
-    await same.engine.publish(publication);
-    assert.deepEqual(changes(same.server), []);
-    const foreign = await engineOn(t, listed(['base-v8', '/another/run']), { method: 'lora' });
-    await foreign.engine.publish(publication);
-    assert.deepEqual(changes(foreign.server), ['unload_lora_adapter base-v8', 'load_lora_adapter base-v8']);
-  });
-});

@@ -12,6 +12,22 @@ const bytes = (text: string): number[] => [...Buffer.from(text)];
 const playing = (steps: readonly Step[]) =>
   createScriptedEngine({ script: (_, index) => steps[index] ?? { kind: 'fail', type: 'EngineUnavailable' } });
 
+test('a session asks the engine for the version that it was opened for; the control side tells what is served', async () => {
+  const engine = playing([{ kind: 'say', ids: [...bytes('Hi'), 258] }]);
+  await using gateway = await startTestGateway({
+    ...engine,
+    health: async (signal) => ({ ...(await engine.health(signal)), version: 9, versions: [7, 9] }),
+  });
+  assert.deepEqual(await gateway.control.serving(), { version: 9, versions: [7, 9] });
+  await gateway.chat(await gateway.open('a.1', { policyVersion: 7 }), ask('x'));
+  assert.deepEqual(
+    engine.requests.map(({ policyVersion }) => policyVersion),
+    [7],
+  );
+  const { promptTokens = 0, turns } = await gateway.control.seal('a.1');
+  assert.ok(turns === 1 && promptTokens > 3, `${promptTokens} tokens sent`);
+});
+
 /** Waits for what the other side does next; fails by the test's own time limit. */
 describe('an engine that aborts for a weight update', () => {
   test('goes on inside the turn: one reply, each part with its version, budget and seed of its own', async () => {

@@ -31,6 +31,12 @@ test('hostile names of tasks and messages of failures are text everywhere', () =
       metrics: { [hostileText]: step.step },
       groups: step.groups.map((group) => ({ ...group, task: hostileText })),
     })),
+    sweeps: sample.sweeps.map((sweep) => ({
+      ...sweep,
+      sweep: hostileText,
+      result: { ...sweep.result, endedEarly: hostileText },
+      taskScores: sweep.taskScores.map((score) => ({ ...score, task: hostileText })),
+    })),
     failures: [{ type: hostileText, stage: hostileText, count: 1, example: hostileText, workflowId: hostileText }],
   });
   assert.ok(!page.includes('<script') && !page.includes('<img'));
@@ -38,8 +44,25 @@ test('hostile names of tasks and messages of failures are text everywhere', () =
 
 test('a run without a single step has a report', () => {
   const sample = sampleReport();
-  const page = renderReport({ ...sample, steps: [], stages: [], heldOut: null, story: null, wallSeconds: null });
+  const page = renderReport({
+    ...sample,
+    steps: [],
+    stages: [],
+    heldOut: null,
+    sweeps: [],
+    story: null,
+    wallSeconds: null,
+  });
   assert.ok(page.includes('No step of 0 has a reward'));
+  assert.ok(!/NaN|Infinity|undefined/.test(page));
+});
+
+test('the evaluations of a run stand with their intervals and what they left out, and are compared', () => {
+  const page = renderReport(sampleReport());
+  assert.match(page, /<b>0\.500<\/b> <small>0\.000 to 1\.000, 4 tasks<\/small>/);
+  assert.match(page, /7 of 8<br><small>left out: infra 1<\/small>/);
+  assert.match(page, /From <code>before<\/code> to <code>after<\/code>, over 4 common tasks: \+0\.500/);
+  assert.match(page, /2 tasks changed for the better, 0 for the worse/);
   assert.ok(!/NaN|Infinity|undefined/.test(page));
 });
 
@@ -92,6 +115,7 @@ test('a report is collected from the records of a run: fates, outcomes, timings,
       run: { ...sampleReport().run, key: 'key' },
       status: null,
       heldOut: null,
+      sweeps: [],
       wallSeconds: null,
       nameOf: null,
       findRollout: async () => null,

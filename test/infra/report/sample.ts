@@ -1,6 +1,8 @@
 import type { GroupFacts, ReportData, StepFacts } from '../../../infra/report/data.ts';
+import { summariseSweep } from '../../../workflows/algorithms/summarise-sweep.ts';
 import { fates, outcomes, zeroCount } from '../../../workflows/contracts/outcome.ts';
 import { stages } from '../../../workflows/contracts/rollout.ts';
+import { type SweepReport, type SweepRow, sweepInput } from '../../../workflows/contracts/sweep.ts';
 
 const blob = { digest: 'a'.repeat(64), size: 10, mediaType: 'text/plain' };
 
@@ -44,6 +46,7 @@ export function sampleReport(): ReportData {
         workflowId: 'demo-1/0198c2d0/group-17/rollout-3',
       },
     ],
+    sweeps: [sampleSweep('before', 2), sampleSweep('after', 4)],
     heldOut: { before: 0.31, after: 0.94, tasks: 32 },
     story: {
       result: {
@@ -93,6 +96,27 @@ export function sampleReport(): ReportData {
     },
     wallSeconds: 318,
   };
+}
+
+/** Four tasks, two attempts each, of which so many tasks pass; one attempt of the last task is lost. */
+function sampleSweep(sweep: string, passing: number): SweepReport {
+  const tasks = [0, 1, 2, 3];
+  const rows = tasks.flatMap((task) =>
+    [0, 1].map((attempt): SweepRow => {
+      const lost = task === 3 && attempt === 1;
+      return {
+        ...{ task, attempt, retry: 0, taskId: `task-${task}`, workflowId: `${sweep}/rollout-${task}-${attempt}` },
+        ...{ outcome: lost ? 'infra' : 'scored', reward: lost ? null : task < passing ? 1 : 0, stop: 'submitted' },
+        ...{ failure: null, versions: [3, 3], turns: 2, sampledTokens: 40, promptTokens: 900 },
+        ...{ seconds: 2, sandboxSeconds: 1.5 },
+      };
+    }),
+  );
+  return summariseSweep({
+    ...{ sweep, sweepKey: 'key', input: sweepInput.parse({ tasks: 'generated:test/1', attempts: 2 }), run: 'demo-1' },
+    ...{ startedAt: 0, endedAt: 9_000, policyVersion: 3, endedEarly: null, rows },
+    tasks: tasks.map((task) => `generated:test/1/${task}`),
+  });
 }
 
 /** What an agent might print to take over the page of whoever reads the report. */

@@ -8,8 +8,16 @@ import { TemperFailure } from '../../../workflows/contracts/failures.ts';
 import { runStatusQuery } from '../../../workflows/contracts/messages.ts';
 import type { RolloutResult } from '../../../workflows/contracts/rollout.ts';
 import { type RunStatus, runInput } from '../../../workflows/contracts/run.ts';
+import type { SweepReport } from '../../../workflows/contracts/sweep.ts';
+import { findSweepReport } from '../eval/find-report.ts';
 import { findWorkflow, isOpen } from '../find-workflow.ts';
 import type { StackClient } from '../stack-client.ts';
+
+const endedSweeps =
+  'WorkflowType="evaluationSweep" AND ExecutionStatus != "Running" AND ExecutionStatus != "ContinuedAsNew"';
+/** What a page can show; how far back they are looked for among those of other runs. */
+const mostSweeps = 50;
+const sweepsLookedAt = 500;
 
 /** All that the report of a run shows, from its records and from the server. */
 export async function gatherReport(stack: StackClient, run: string, heldOut: HeldOut | null): Promise<ReportData> {
@@ -25,10 +33,24 @@ export async function gatherReport(stack: StackClient, run: string, heldOut: Hel
     run: await factsOf(client, status),
     status,
     heldOut,
+    sweeps: await sweepsOf(stack, run),
     nameOf: await tokenNames(stack.config.modelDir),
     wallSeconds: (end.getTime() - first.startTime.getTime()) / 1000,
     findRollout: (workflowId) => findResult(client, workflowId),
   });
+}
+
+/** The sweeps that evaluated this run's policy, the newest ones. */
+async function sweepsOf(stack: StackClient, run: string): Promise<readonly SweepReport[]> {
+  const found: SweepReport[] = [];
+  let looked = 0;
+  for await (const { workflowId } of stack.client.workflow.list({ query: endedSweeps })) {
+    const report = await findSweepReport(stack, workflowId);
+    if (report?.run === run) found.push(report);
+    looked += 1;
+    if (found.length === mostSweeps || looked === sweepsLookedAt) break;
+  }
+  return found;
 }
 
 /** The gateway of another machine may hold the model: then the report goes without its tokens. */

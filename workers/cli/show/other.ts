@@ -3,7 +3,7 @@ import { type FoundWorkflow, isOpen } from '../find-workflow.ts';
 import { print, printJson } from '../output.ts';
 import { workflowEnd } from '../workflow-failure.ts';
 
-/** A group, a step or an evaluation: its result as it is. */
+/** A group, a step, or a sweep without a report: its result as it is. */
 export async function showOther(found: FoundWorkflow, json: boolean): Promise<void> {
   const { handle, kind, description } = found;
   const facts = { id: handle.workflowId, kind, status: description.status.name.toLowerCase() };

@@ -1,0 +1,11 @@
+import type { Client } from '@temporalio/client';
+import { triggerStepSchedules } from '../../infra/temporal/step-schedules.ts';
+import { atBoundary } from '../boundary.ts';
+import type { ControlActivities } from '../interfaces.ts';
+
+export function createScheduleActivities(client: Client): Pick<ControlActivities, 'triggerSchedules'> {
+  return {
+    triggerSchedules: (finished) =>
+      atBoundary(async () => ({ triggered: await triggerStepSchedules(client, finished) })),
+  };
+}

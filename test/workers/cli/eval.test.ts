@@ -1,0 +1,125 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { searchAttributes } from '../../../workflows/contracts/search-attributes.ts';
+import { cliOn } from '../../helpers/cli.ts';
+import { type Script, type ScriptedWorkers, startScriptedWorkers } from '../../helpers/scripted-activities.ts';
+import { startTestServer, type TestServer } from '../../helpers/temporal.ts';
+import { until } from '../../helpers/until.ts';
+
+describe('temper eval', () => {
+  let home: string;
+  let server: TestServer;
+  let workers: ScriptedWorkers;
+  let script: Script;
+  let temper: ReturnType<typeof cliOn>;
+
+  before(async () => {
+    home = await mkdtemp(join(tmpdir(), 'temper-eval-'));
+    server = await startTestServer();
+    workers = await startScriptedWorkers(server, home, {
+      reward: (id) => script.reward(id),
+      agent: async (id) => script.agent?.(id),
+    });
+    temper = cliOn(home, server);
+  });
+  after(async () => {
+    await workers?.close();
+    await server?.close();
+    await rm(home, { recursive: true, force: true });
+  });
+
+  test('waits for the sweep and prints its rates, tasks and costs', async () => {
+    script = { reward: (id) => (/rollout-[01]-/.test(id) ? 1 : 0) };
+    const { code, stdout, stderr } = await temper.run(
+      'eval',
+      '--tasks',
+      'set',
+      '--count',
+      '4',
+      '--attempts',
+      '2',
+      '--id',
+      'before',
+    );
+    assert.equal(code, 0, stderr);
+    assert.match(stdout, /^before: 4 tasks of set, 2 attempts each, mini, policy version 0$/m);
+    assert.match(stdout, /^pass@1 +0\.500 {2}\(95 %: 0\.000 to 1\.000, 4 tasks\)$/m);
+    assert.match(stdout, /^pass@2 +0\.500 over 4 tasks$/m);
+    assert.match(stdout, /^counted +8 of 8 attempts$/m);
+    assert.match(stdout, /^set#1 +2 of 2 +1\.00 +0 +2 +4 /m);
+  });
+
+  test('prints the result as JSON where it is asked for', async () => {
+    script = { reward: (id) => (/rollout-0-/.test(id) ? 0 : 1) };
+    const { code, stdout } = await temper.run('eval', '--tasks', 'set', '--count', '4', '--id', 'after', '--json');
+    const { id, counted, passAt1 } = JSON.parse(stdout);
+    assert.deepEqual([code, id, counted, passAt1.mean], [0, 'after', 4, 0.75]);
+  });
+
+  test('show prints a sweep that has ended, also as JSON, and `temper show` does the same', async () => {
+    const shown = await temper.run('eval', 'show', 'before');
+    assert.match(shown.stdout, /^pass@1 +0\.500/m);
+    assert.equal((await temper.run('show', 'before')).stdout, shown.stdout);
+    const { input, taskScores } = JSON.parse((await temper.run('eval', 'show', 'before', '--json')).stdout);
+    assert.deepEqual([input.attempts, taskScores.length], [2, 4]);
+    const { code, stderr } = await temper.run('eval', 'show', 'nothing');
+    assert.deepEqual([code, /got "nothing", which this server does not know/.test(stderr)], [1, true], stderr);
+  });
+
+  test('compare pairs two sweeps by task and names the tasks that changed sides', async () => {
+    const { code, stdout } = await temper.run('eval', 'compare', 'before', 'after');
+    assert.equal(code, 0);
+    assert.match(stdout, /^before → after, over the 4 tasks that both counted$/m);
+    assert.match(stdout, /^pass rate +0\.500 → 0\.750$/m);
+    assert.match(stdout, /^p +1\.0000 {2}\(sign-flip test over the tasks, exact\)$/m);
+    assert.match(stdout, /^flipped +2 better, 1 worse$/m);
+    assert.match(stdout, /^set#0 +1\.00 +0\.00 +worse$/m);
+    const compared = JSON.parse((await temper.run('eval', 'compare', 'before', 'after', '--json')).stdout);
+    assert.deepEqual([compared.sweeps, compared.difference], [['before', 'after'], 0.25]);
+  });
+
+  test('a wrong input is refused before anything starts', async () => {
+    const none = await temper.run('eval', '--count', '3');
+    assert.deepEqual([none.code, /expected --tasks <set>/.test(none.stderr)], [2, true], none.stderr);
+    const { code, stderr } = await temper.run('eval', '--tasks', 'set', '--attempts', '0');
+    assert.deepEqual([code, /--attempts <k>.*whole number from 1 to 1000/.test(stderr)], [2, true], stderr);
+  });
+
+  test('--detach returns at once; the sweep is paused, resumed and shown meanwhile', async () => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    script = { reward: () => 1, agent: () => promise };
+    const { stdout } = await temper.run('eval', '--tasks', 'set', '--count', '2', '--id', 'later', '--detach');
+    assert.equal(stdout, 'later\n');
+    assert.equal((await temper.run('pause', 'later', '--reason', 'lunch')).code, 0);
+    const paused = await temper.run('eval', 'show', 'later');
+    assert.match(paused.stdout, /paused · 0 of 2 attempts ended .*\npaused: lunch/);
+    assert.equal((await temper.run('resume', 'later')).code, 0);
+    resolve();
+    await server.client.workflow.getHandle('later').result();
+  });
+
+  test('Ctrl-C cancels the sweep, waits for its rollouts and shows what had ended', async () => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    let agents = 0;
+    script = {
+      reward: () => 1,
+      agent: () => {
+        agents += 1;
+        return agents === 1 ? Promise.resolve() : promise;
+      },
+    };
+    const evaluation = temper.start('eval', '--tasks', 'set', '--count', '5', '--concurrency', '1', '--id', 'stopped');
+    await until(() => agents === 2);
+    evaluation.process.kill('SIGINT');
+    const { code, stdout, stderr } = await evaluation.ended;
+    resolve();
+    assert.equal(code, 130, stderr);
+    assert.match(stdout, /^ended early: cancelled$/m);
+    assert.match(stdout, /^counted +1 of 5 attempts; left out: cancelled 1$/m);
+    const running = `${searchAttributes.run.name}="stopped" AND ExecutionStatus="Running"`;
+    await until(async () => (await server.client.workflow.count(running)).count === 0);
+  });
+});

@@ -1,0 +1,140 @@
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { promisify } from 'node:util';
+import { triggerStepSchedules } from '../../../infra/temporal/step-schedules.ts';
+import { controlQueue } from '../../../workflows/contracts/ids.ts';
+import type { RunRequest } from '../../../workflows/contracts/run.ts';
+import type { SweepResult } from '../../../workflows/contracts/sweep.ts';
+import { cliOn } from '../../helpers/cli.ts';
+import { type ScriptedWorkers, startScriptedWorkers } from '../../helpers/scripted-activities.ts';
+import { startTestServer, type TestServer } from '../../helpers/temporal.ts';
+import { until } from '../../helpers/until.ts';
+
+const exec = promisify(execFile);
+
+describe('temper schedule', () => {
+  let home: string;
+  let server: TestServer;
+  let workers: ScriptedWorkers;
+  let temper: ReturnType<typeof cliOn>;
+
+  before(async () => {
+    home = await mkdtemp(join(tmpdir(), 'temper-schedule-'));
+    server = await startTestServer();
+    workers = await startScriptedWorkers(server, home, { reward: (id) => (id.endsWith('rollout-0') ? 0 : 1) });
+    temper = cliOn(home, server);
+  });
+  after(async () => {
+    await workers?.close();
+    await server?.close();
+    await rm(home, { recursive: true, force: true });
+  });
+
+  const create = (id: string, ...args: string[]) =>
+    temper.run('schedule', 'create', id, '--tasks', 'set', '--count', '2', ...args);
+  const listed = async () => {
+    const { stdout } = await temper.run('schedule', 'list', '--json');
+    const rows = stdout.split('\n').filter((line) => line !== '');
+    return rows.map((line) => JSON.parse(line));
+  };
+  /** The sweeps of a schedule, whose ids begin with its own. */
+  const sweepsOf = async (id: string): Promise<string[]> => {
+    const found: string[] = [];
+    const query = `WorkflowType="evaluationSweep" AND WorkflowId STARTS_WITH "${id}"`;
+    for await (const { workflowId } of server.client.workflow.list({ query })) found.push(workflowId);
+    return found;
+  };
+
+  test('makes a schedule by cron that is triggered by temper and by `temporal schedule`', async () => {
+    const { code, stdout, stderr } = await create('nightly', '--cron', '0 3 * * *', '--timezone', 'Europe/Berlin');
+    assert.deepEqual([code, stdout], [0, 'nightly: cron 0 3 * * * Europe/Berlin\n'], stderr);
+    assert.equal((await temper.run('schedule', 'trigger', 'nightly')).code, 0);
+    const [first = ''] = await until(async () => some(await sweepsOf('nightly')));
+    const result: SweepResult = await server.client.workflow.getHandle(first).result();
+    assert.equal(result.counted, 2);
+    await exec(server.cli, ['schedule', 'trigger', '--schedule-id', 'nightly', '--address', server.address], {
+      env: { PATH: process.env.PATH, HOME: home },
+    });
+    await until(async () => (await sweepsOf('nightly')).length === 2);
+    const [row] = await until(async () => some((await listed()).filter(({ last }) => last !== null)));
+    assert.deepEqual(
+      [row.id, row.when, row.about],
+      ['nightly', 'cron 0 3 * * * Europe/Berlin', 'mini: 1 × 2 tasks of set'],
+    );
+    assert.match(row.next, /T0[12]:00:00/);
+  });
+
+  test('keeps overlap, catch-up window and jitter', async () => {
+    const args = ['--every', '6h', '--overlap', 'buffer-one', '--catch-up', '10m', '--jitter', '90s'];
+    assert.equal((await create('often', ...args)).code, 0);
+    const { policies, spec } = await server.client.schedule.getHandle('often').describe();
+    assert.deepEqual([policies.overlap, policies.catchupWindow, spec.jitter], ['BUFFER_ONE', 600_000, 90_000]);
+    assert.deepEqual(
+      spec.intervals?.map(({ every }) => every),
+      [21_600_000],
+    );
+  });
+
+  test('pauses, resumes and deletes its own, and touches no other', async () => {
+    assert.equal((await temper.run('schedule', 'pause', 'often', '--reason', 'budget')).code, 0);
+    const paused = await until(async () => (await listed()).find(({ id, paused }) => id === 'often' && paused) ?? null);
+    assert.deepEqual([paused.note, paused.next], ['budget', null]);
+    assert.equal((await temper.run('schedule', 'resume', 'often')).code, 0);
+    assert.equal((await temper.run('schedule', 'delete', 'often')).code, 0);
+    await until(async () => (await listed()).every(({ id }) => id !== 'often'));
+    await server.client.schedule.create({
+      scheduleId: 'temper-reaper-x',
+      spec: {},
+      action: { type: 'startWorkflow', workflowType: 'reaper', taskQueue: controlQueue, args: [{ host: 'x' }] },
+    });
+    const { code, stderr } = await temper.run('schedule', 'delete', 'temper-reaper-x');
+    assert.deepEqual([code, /expected a schedule that temper schedule made/.test(stderr)], [1, true], stderr);
+  });
+
+  const wrong: readonly (readonly [string, readonly string[], RegExp])[] = [
+    ['no time', [], /expected one of --cron, --every and --every-steps, got 0 of them/],
+    ['two times', ['--cron', '0 3 * * *', '--every', '1h'], /got 2 of them/],
+    ['a cron that is none', ['--cron', '99 99 * * *'], /the server refuses cron 99 99 \* \* \*: /],
+    ['an interval that is none', ['--every', 'often'], /--every <duration>.*for example 90s or 6h/],
+    ['steps of no run', ['--every-steps', '5'], /expected --every-steps and --run together/],
+    ['an overlap that runs no clean-up', ['--every', '1h', '--overlap', 'terminate-other'], /--overlap <policy>/],
+    ['a sweep that is none', ['--every', '1h', '--attempts', 'many'], /--attempts <k>/],
+  ];
+  for (const [what, args, message] of wrong) {
+    test(`${what} is refused, and nothing is made`, async () => {
+      const { code, stderr } = await create('wrong', ...args);
+      assert.equal(code, 2, stderr);
+      assert.match(stderr, message);
+      await assert.rejects(server.client.schedule.getHandle('wrong').describe());
+    });
+  }
+
+  test('evaluates every n steps of a run, and a step that is done again triggers no second sweep', async () => {
+    const args = ['--every-steps', '2', '--run', 'my-run', '--overlap', 'allow-all'];
+    assert.equal((await create('by-steps', ...args)).code, 0);
+    await until(async () => (await listed()).some(({ id }) => id === 'by-steps'));
+    const request: RunRequest = { steps: 5, groupsPerStep: 1, rolloutsPerGroup: 2 };
+    const handle = await server.client.workflow.start('trainingRun', {
+      ...{ taskQueue: controlQueue, workflowId: 'my-run', args: [request] },
+    });
+    const { runKey } = await handle.result();
+    const sweeps = await until(async () => {
+      const found = await sweepsOf('by-steps');
+      return found.length === 2 ? found : null;
+    });
+    for (const id of sweeps) await server.client.workflow.getHandle(id).result();
+    for (const step of [4, 6, 6, 7]) {
+      const triggered = await triggerStepSchedules(server.client, { run: 'my-run', runKey, step });
+      assert.deepEqual(triggered, step === 7 ? [] : ['by-steps']);
+    }
+    await until(async () => (await sweepsOf('by-steps')).length === 3);
+    const { info } = await server.client.schedule.getHandle('by-steps').describe();
+    assert.equal(info.numActionsTaken, 3);
+  });
+});
+
+const some = <Item>(items: readonly Item[]): readonly Item[] | null => (items.length === 0 ? null : items);
