@@ -211,6 +211,17 @@ describe('an evaluation sweep', () => {
     assert.equal(leftOut.length, 3);
   });
 
+  it('that is cancelled while it starts its rollouts cancels those that it started', async () => {
+    const { promise: untilCancelled, resolve: letGo } = Promise.withResolvers<void>();
+    script = { reward: () => 1, agent: () => untilCancelled };
+    const handle = await start('hasty', { tasks: 'set', count: 90, concurrency: 90 });
+    await until(async () => (await statusOf(handle)).inFlight > 0);
+    await handle.cancel();
+    await assert.rejects(handle.result(), /cancelled/i);
+    letGo();
+    assert.equal(await countOf('TemperRun="hasty" AND ExecutionStatus="Running"'), 0);
+  });
+
   it('runs below the priority of training', async () => {
     const { sweepKey } = await statusOf(server.client.workflow.getHandle('rates'));
     const id = sweepRolloutId('rates', sweepKey, { task: 0, attempt: 0, retry: 0 });

@@ -53,7 +53,8 @@ export async function buildProgram(called: string | undefined): Promise<Command>
     if (name === called) program.addCommand(strict(await load()));
     else program.command(name).description(description).allowUnknownOption();
   }
-  return strict(program);
+  // An option belongs to the command that it stands behind: `eval` and `eval show` have some of the same name.
+  return strict(program.enablePositionalOptions());
 }
 
 /** Errors are thrown to the one place that prints them. */

@@ -1,5 +1,6 @@
 import {
   CancellationScope,
+  CancelledFailure,
   ChildWorkflowFailure,
   getExternalWorkflowHandle,
   isCancellation,
@@ -75,9 +76,10 @@ export function createSweepRollouts(input: SweepInput, books: SweepBooks): Sweep
         const numbered = numbers[position];
         if (start.status === 'fulfilled' || numbered === undefined) continue;
         books.notStarted(numbered);
-        if (isCancellation(start.reason)) continue;
+        if (isCancellation(start.reason)) continue; // of the sweep: below
         books.pausedBecause ??= `a rollout could not be started: ${rootMessage(start.reason)}; mend the cause, then resume`;
       }
+      if (CancellationScope.current().consideredCancelled) throw new CancelledFailure('the sweep is cancelled');
     },
     async collectAdopted() {
       for (let more = books.adopted.size > 0; more; ) {

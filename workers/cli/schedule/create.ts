@@ -1,4 +1,4 @@
-import { type Client, isGrpcServiceError, ScheduleAlreadyRunning } from '@temporalio/client';
+import { type Client, ScheduleAlreadyRunning } from '@temporalio/client';
 import { controlQueue } from '../../../workflows/contracts/ids.ts';
 import type { ScheduleMemo } from '../../../workflows/contracts/schedule.ts';
 import { searchAttributes } from '../../../workflows/contracts/search-attributes.ts';
@@ -65,13 +65,11 @@ async function create(
         `expected no schedule of the id ${id}, but there is one; delete it with \`temper schedule delete ${id}\`, or choose another id`,
       );
     }
-    if (isGrpcServiceError(error) && error.code === invalidArgument)
-      throw new UsageError(`the server refuses ${text}: ${error.details}`);
+    // What the client makes of the server's refusal of a schedule's times.
+    if (error instanceof TypeError) throw new UsageError(`the server refuses ${text}: ${error.message}`, { cause: error });
     throw error;
   }
 }
-
-const invalidArgument = 3;
 
 function aboutOf({ tasks, count = 32, attempts = 1, settings }: SweepRequest): string {
   return `${settings?.agent ?? 'mini'}: ${attempts} × ${count} tasks of ${tasks}`;
