@@ -1,5 +1,5 @@
 import { Context } from '@temporalio/activity';
-import { applyPatch } from '../../infra/grading/apply-patch.ts';
+import { type Application, applyPatch } from '../../infra/grading/apply-patch.ts';
 import { runTests, toVerdict } from '../../infra/grading/run-tests.ts';
 import { prepareWorkspace } from '../../infra/grading/workspace.ts';
 import { SandboxFailure } from '../../infra/sandbox/failure.ts';
@@ -13,6 +13,8 @@ import type { Evaluate, EvaluationActivities } from '../interfaces.ts';
 import { type Host, specOf } from './host.ts';
 
 const marginMs = 600_000;
+const tooLarge =
+  'its patch is above 16 MB, the changed files above 128 MB, its new files above 20,000, or git took more than two minutes for it, twice';
 
 export function createEvaluation(host: Host): EvaluationActivities {
   return { evaluate: (input) => atBoundary((signal) => evaluate(host, input, signal)) };
@@ -59,16 +61,16 @@ async function judge(
     signal,
   );
   const files = await host.tasks.open(task);
-  const { baseCommit } = await prepareWorkspace(sandbox, files, { workdir: task.workdir, keepBase: false }, signal);
+  const { baseCommit } = await prepareWorkspace(sandbox, files, { workdir: task.workdir, keep: false }, signal);
   requireSameBase(input, baseCommit);
-  const refusal = await patchRefusal(host, sandbox, input, signal);
-  if (refusal !== null) {
+  const { applied, refusal } = await apply(host, sandbox, input, signal);
+  if (applied === null) {
     const log = Buffer.from(`The diff does not apply:\n${refusal}\n`);
     return toVerdict(host.store, { kind: 'patch-failed', value: null, exitCode: null, log }, subjectOf(input));
   }
   const options = { workdir: task.workdir, timeoutMs, path: host.pathOf(provider.kind) };
   const result = await runTests(sandbox, files, options, signal);
-  return toVerdict(host.store, result, subjectOf({ ...input, diff }));
+  return { ...(await toVerdict(host.store, result, subjectOf({ ...input, diff }))), applied };
 }
 
 /** Neither of the two is in the agent's hands: one is taken before it starts, the other in a fresh sandbox. */
@@ -80,9 +82,9 @@ function requireSameBase({ diff, task }: Evaluate, baseCommit: string): void {
   );
 }
 
-async function patchRefusal(host: Host, sandbox: Sandbox, input: Evaluate, signal: AbortSignal) {
+async function apply(host: Host, sandbox: Sandbox, input: Evaluate, signal: AbortSignal): Promise<Application> {
   const { diff, task } = input;
-  if (diff.tooLarge) return 'it is above 16 MB, or git took more than two minutes for it, twice';
+  if (diff.tooLarge) return { applied: null, refusal: tooLarge };
   return applyPatch(sandbox, task.workdir, await host.store.get(diff.patch.digest), signal);
 }
 

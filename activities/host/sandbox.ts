@@ -39,12 +39,7 @@ export function createProvisioning(host: Host): Pick<HostActivities, 'provisionS
         const place = { name, attempt, run: input.run, task, purpose: 'agent' as const, expiresAtMs };
         const sandbox = await provider.ensure(specOf(host, place, { mounts, gateway: spec.usesModel }), signal);
         await requireLoader(sandbox, spec, task.image, signal);
-        const { baseCommit } = await prepareWorkspace(
-          sandbox,
-          files,
-          { workdir: task.workdir, keepBase: true },
-          signal,
-        );
+        const { baseCommit } = await prepareWorkspace(sandbox, files, { workdir: task.workdir, keep: true }, signal);
         if (spec.needsSolution) await putSolution(sandbox, files.solution, input, signal);
         return { sandbox: sandbox.name, kind: provider.kind, baseCommit };
       }),

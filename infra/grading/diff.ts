@@ -1,27 +1,39 @@
 import type { Diff } from '../../workflows/contracts/diff.ts';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
-import type { Sandbox } from '../sandbox/sandbox.ts';
+import type { ExecResult, Sandbox } from '../sandbox/sandbox.ts';
 import type { Store } from '../store/store.ts';
+import { type Files, listFiles, type RunScript, stdinOf } from './changed-files.ts';
+import { keptBase, keptTree } from './kept-base.ts';
 import { withoutEscapingLinks } from './patch-links.ts';
+import { gitPrelude } from './plain-git.ts';
 
-/** Twice this fits into the stage. What takes longer twice was made to: the base commit is checked out and indexed. */
+/** For all of a capture. Twice this fits into the stage. What takes longer twice was made to: the base commit is indexed. */
 const timeoutMs = 120_000;
 /** A patch above this is kept as none: no reviewable change is that large, and the evaluation counts it as failed. */
 const maxPatchBytes = 16 * 1024 * 1024;
+/** Of the changed files, before and after together. Git holds what it compares in the sandbox's memory. */
+const maxContentBytes = 128 * 1024 * 1024;
+/** Names of all files, ignored ones too. */
+const maxListBytes = 64 * 1024 * 1024;
 
 /** The agent may have made its files unreadable for others, the workdir itself too; nobody but it can undo that. */
 const readableScript = 'chmod u+rwx,go+rx "$1"; chmod -R u+rwX,go+rX "$1" 2>/dev/null; true';
 const unreadable = 77;
+const tooMuch = 78;
 
 /**
- * The difference between the kept base commit and the workspace, with untracked files and the agent's own commits. It uses
- * only the kept repository: hooks, filters and config of the agent's repository never run.
+ * $1 workspace; on stdin the names of its files and of removed ones. The difference to the base tree, as the files are: only
+ * the kept repository is used, so that hooks, filters, attributes and config of the agent's have no say.
  */
 const diffScript = `
-export GIT_DIR=/root/base.git GIT_WORK_TREE="$1"
+${gitPrelude}
 cd "$1" || exit ${unreadable}
-git add -A $3 -- . 2>/root/add.log || [ -n "$3" ] || exit ${unreadable}
-exec git diff --cached --binary --no-color --no-ext-diff --no-textconv --no-renames "$2"
+export GIT_DIR=${keptBase} GIT_WORK_TREE="$1" GIT_INDEX_FILE=${keptBase}/now
+tree=$(cat ${keptTree}) && cp ${keptBase}/index "$GIT_INDEX_FILE" || exit
+git update-index -z --add --remove --replace --stdin || exit
+git diff-index --cached --raw --no-renames --abbrev=64 "$tree" | while read -r _ _ old new _; do printf '%s\\n%s\\n' "$old" "$new"; done |
+  git cat-file --batch-check='%(objectsize)' | { sum=0; while read -r size rest; do [ -n "$rest" ] || sum=$((sum + size)); done; [ $sum -le ${maxContentBytes} ]; } || exit ${tooMuch}
+exec git diff --cached --binary --full-index --no-color --no-ext-diff --no-textconv --no-renames --diff-algorithm=myers --src-prefix=a/ --dst-prefix=b/ "$tree"
 `;
 
 export interface DiffOptions {
@@ -38,45 +50,69 @@ export async function takeDiff(
   { workdir, baseCommit, retried }: DiffOptions,
   signal: AbortSignal,
 ): Promise<Diff> {
-  const common = { env: { GIT_CONFIG_NOSYSTEM: '1' }, timeoutMs } as const;
-  const diff = (tolerate: string) =>
-    sandbox.exec(
-      {
-        ...common,
-        account: 'grader',
-        cwd: '/',
-        argv: ['sh', '-c', diffScript, 'sh', workdir, baseCommit, tolerate],
-        maxOutputBytes: maxPatchBytes,
-      },
+  const deadlineMs = Date.now() + timeoutMs;
+  const inTime = { env: {}, cwd: '/' } as const;
+  const left = (): number => Math.max(1_000, deadlineMs - Date.now());
+  const run: RunScript = (script, args, stdin) => {
+    const argv = ['sh', '-c', script, 'sh', ...args] as const;
+    const maxOutputBytes = script === diffScript ? maxPatchBytes : maxListBytes;
+    const input = stdin === undefined ? {} : { stdin };
+    return sandbox.exec(
+      { ...inTime, ...input, account: 'grader', argv: [...argv], timeoutMs: left(), maxOutputBytes },
       signal,
     );
-  let result = await diff('');
-  if (result.exitCode === unreadable) {
+  };
+  let taken = await compare(run, workdir);
+  if (taken === 'unreadable') {
     const argv = ['sh', '-c', readableScript, 'sh', workdir] as const;
-    await sandbox.exec({ ...common, account: 'agent', cwd: '/', argv: [...argv], maxOutputBytes: 1024 }, signal);
-    result = await diff('--ignore-errors');
+    const request = { ...inTime, account: 'agent', argv: [...argv], timeoutMs: left(), maxOutputBytes: 1024 } as const;
+    await sandbox.exec(request, signal);
+    taken = await compare(run, workdir);
   }
   // What nobody can read is no change that could be judged; only the agent can have brought that about.
-  if (result.exitCode === unreadable) return emptyDiff(store, baseCommit);
-  if (result.timedOut && !retried) {
+  if (taken === 'unreadable') return emptyDiff(store, baseCommit);
+  if (taken !== 'too-many' && isStalled(taken) && !retried) {
     throw new TemperFailure(
       'SandboxUnavailable',
       `expected a diff within ${timeoutMs / 1000} s, got none; it is taken once more`,
     );
   }
-  if (result.truncated || result.timedOut) {
+  if (taken === 'too-many' || taken.truncated || isStalled(taken) || isTooMuch(taken)) {
     return { patch: await putPatch(store, ''), baseCommit, files: 0, dropped: 0, tooLarge: true };
   }
-  if (result.exitCode !== 0) {
-    const said = result.stderr.toString('utf8').trim().slice(-300);
+  if (taken.exitCode !== 0) {
+    const said = taken.stderr.toString('utf8').trim().slice(-300);
     throw new TemperFailure(
       'SandboxLost',
-      `expected a diff against ${baseCommit}, got exit code ${result.exitCode}: ${said}`,
+      `expected a diff against ${baseCommit}, got exit code ${taken.exitCode}: ${said}`,
     );
   }
-  const { patch, files, dropped } = withoutEscapingLinks(result.stdout);
-  return { patch: await putPatch(store, patch), baseCommit, files, dropped, tooLarge: false };
+  const { patch, files, dropped } = withoutEscapingLinks(taken.stdout);
+  return { patch: await putPatch(store, patch), baseCommit, files, dropped: dropped + refused(taken), tooLarge: false };
 }
+
+async function compare(run: RunScript, workdir: string): Promise<ExecResult | 'unreadable' | 'too-many'> {
+  const files = await listFiles(run, workdir);
+  if (!isListed(files)) return files;
+  const result = await run(diffScript, [workdir], stdinOf([...files.removed, ...files.present]));
+  return isUnreadable(result) ? 'unreadable' : result;
+}
+
+const isListed = (files: Awaited<ReturnType<typeof listFiles>>): files is Files =>
+  typeof files === 'object' && 'present' in files;
+
+const isUnreadable = ({ exitCode, stderr }: ExecResult): boolean =>
+  exitCode === unreadable || (exitCode !== 0 && stderr.includes('Permission denied'));
+
+/** Out of time, or killed by the kernel for its memory: by what the agent left there, or on a host that has too much to do. */
+const isStalled = ({ timedOut, exitCode }: ExecResult): boolean => timedOut || exitCode === 137;
+
+/** A file that only just fits into the sandbox's disk fits no second time. */
+const isTooMuch = ({ exitCode, stderr }: ExecResult): boolean =>
+  exitCode === tooMuch || (exitCode !== 0 && stderr.includes('File too large'));
+
+/** Names that git takes into no tree, such as \`.GIT/config\`. */
+const refused = ({ stderr }: ExecResult): number => stderr.toString('latin1').match(/^Ignoring path /gm)?.length ?? 0;
 
 /** What is left of a workspace whose sandbox the agent itself ended: nothing. */
 export async function emptyDiff(store: Store, baseCommit: string): Promise<Diff> {

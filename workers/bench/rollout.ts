@@ -125,14 +125,14 @@ async function oneBare({ config, store, tasks, task, provider }: Bare): Promise<
   const runtime = await createRuntime({ cacheDir: config.cacheDir }).prepare();
   const mounts = provider.kind === 'local' ? [{ ...runtime, readOnly: true as const }] : [];
   const agent = await provider.ensure(specOf(task, id, 'agent', []), signal);
-  const { baseCommit } = await prepareWorkspace(agent, files, { workdir: task.workdir, keepBase: true }, signal);
+  const { baseCommit } = await prepareWorkspace(agent, files, { workdir: task.workdir, keep: true }, signal);
   await agent.start({ key: 'agent', account: 'agent', argv: ['true'], env: {} }, signal);
   await agent.wait('agent', { timeoutMs: 60_000 }, signal);
   await agent.killAgentProcesses();
   await takeDiff(agent, store, { workdir: task.workdir, baseCommit, retried: false }, signal);
   await provider.remove(agent.name);
   const evaluation: Sandbox = await provider.ensure(specOf(task, id, 'evaluation', mounts), signal);
-  await prepareWorkspace(evaluation, files, { workdir: task.workdir, keepBase: false }, signal);
+  await prepareWorkspace(evaluation, files, { workdir: task.workdir, keep: false }, signal);
   const path = provider.kind === 'local' ? `${runtimeTarget}/bin:/usr/bin:/bin` : null;
   await runTests(evaluation, files, { workdir: task.workdir, timeoutMs: 60_000, path }, signal);
   await provider.remove(evaluation.name);

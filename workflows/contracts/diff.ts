@@ -5,8 +5,8 @@ export interface Diff {
   readonly patch: BlobRef;
   readonly baseCommit: string;
   readonly files: number;
-  /** Symlinks that lead out of the workspace are left out, and counted. */
+  /** Symlinks that lead out of the workspace, and names that git takes into no tree, are left out, and counted. */
   readonly dropped: number;
-  /** The patch was above the limit and is kept as an empty one; its evaluation counts as failed. */
+  /** It was above a limit of size, number of files or time, and is kept as an empty one; its evaluation counts as failed. */
   readonly tooLarge: boolean;
 }

@@ -25,4 +25,6 @@ export interface Verdict {
   readonly resolution?: Resolution;
   /** What became of each of them: `{ required: [{list, id, status}], others: {id: status}, problems: [{kind, detail}] }`. */
   readonly tests?: BlobRef;
+  /** How the diff was applied; what a rollout captured applies exactly. Absent where none was, and from older workers. */
+  readonly applied?: 'exact' | 'three-way' | 'fuzzy';
 }
