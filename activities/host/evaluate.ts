@@ -1,10 +1,11 @@
 import { Context } from '@temporalio/activity';
-import { type Application, applyPatch } from '../../infra/grading/apply-patch.ts';
+import { applyProtected } from '../../infra/grading/protection/apply-protected.ts';
 import { runTests, toVerdict } from '../../infra/grading/run-tests.ts';
 import { prepareWorkspace } from '../../infra/grading/workspace.ts';
 import { SandboxFailure } from '../../infra/sandbox/failure.ts';
 import type { Sandbox, SandboxProvider } from '../../infra/sandbox/sandbox.ts';
 import { sha256 } from '../../infra/store/files.ts';
+import type { HarborTask } from '../../infra/tasks/harbor.ts';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import { evaluationSandboxName } from '../../workflows/contracts/ids.ts';
 import type { Verdict } from '../../workflows/contracts/verdict.ts';
@@ -63,14 +64,14 @@ async function judge(
   const files = await host.tasks.open(task);
   const { baseCommit } = await prepareWorkspace(sandbox, files, { workdir: task.workdir, keep: false }, signal);
   requireSameBase(input, baseCommit);
-  const { applied, refusal } = await apply(host, sandbox, input, signal);
+  const { applied, refusal, restored } = await apply(host, sandbox, input, files, signal);
   if (applied === null) {
     const log = Buffer.from(`The diff does not apply:\n${refusal}\n`);
     return toVerdict(host.store, { kind: 'patch-failed', value: null, exitCode: null, log }, subjectOf(input));
   }
   const options = { workdir: task.workdir, timeoutMs, path: host.pathOf(provider.kind) };
   const result = await runTests(sandbox, files, options, signal);
-  return { ...(await toVerdict(host.store, result, subjectOf({ ...input, diff }))), applied };
+  return { ...(await toVerdict(host.store, result, subjectOf({ ...input, diff }))), applied, restored };
 }
 
 /** Neither of the two is in the agent's hands: one is taken before it starts, the other in a fresh sandbox. */
@@ -82,10 +83,11 @@ function requireSameBase({ diff, task }: Evaluate, baseCommit: string): void {
   );
 }
 
-async function apply(host: Host, sandbox: Sandbox, input: Evaluate, signal: AbortSignal): Promise<Application> {
+async function apply(host: Host, sandbox: Sandbox, input: Evaluate, { protection }: HarborTask, signal: AbortSignal) {
   const { diff, task } = input;
-  if (diff.tooLarge) return { applied: null, refusal: tooLarge };
-  return applyPatch(sandbox, task.workdir, await host.store.get(diff.patch.digest), signal);
+  if (diff.tooLarge) return { applied: null, refusal: tooLarge, restored: null };
+  const patch = await host.store.get(diff.patch.digest);
+  return applyProtected(sandbox, { workdir: task.workdir, patch, protection }, signal);
 }
 
 const subjectOf = ({ diff, task }: Pick<Evaluate, 'diff' | 'task'>): string =>

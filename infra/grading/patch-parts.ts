@@ -4,6 +4,8 @@ export interface PatchPart {
   readonly text: string;
   /** Relative to the workspace; latin-1. Null where the part is none that a capture writes (a rename, two names). */
   readonly path: string | null;
+  /** All names in it: the path, or what a part from elsewhere calls its files. */
+  readonly names: readonly string[];
   readonly change: 'added' | 'deleted' | 'changed';
   /** Is it a symlink afterwards? */
   readonly link: boolean;
@@ -12,8 +14,8 @@ export interface PatchPart {
 const opening = 'diff --git ';
 
 /** Each part begins with a line \`diff --git\`, which no content line can imitate: those begin with a space, \`+\`, \`-\` or \`\\\`. */
-export function patchParts(patch: Buffer): readonly PatchPart[] {
-  const text = patch.toString('latin1');
+export function patchParts(patch: Uint8Array): readonly PatchPart[] {
+  const text = Buffer.from(patch.buffer, patch.byteOffset, patch.byteLength).toString('latin1');
   const parts: PatchPart[] = [];
   let start = 0;
   while (start < text.length) {
@@ -35,7 +37,8 @@ function readPart(text: string): PatchPart {
   const change = has('new file mode ') ? 'added' : has('deleted file mode ') ? 'deleted' : 'changed';
   const link = lines.some((line) => /^(?:new file mode|new mode|index [0-9a-f]+\.\.[0-9a-f]+) 120000$/.test(line));
   const foreign = has('rename ') || has('copy ') || !first.startsWith(opening);
-  return { text, path: foreign ? null : pathIn(first.slice(opening.length)), change, link };
+  const path = foreign ? null : pathIn(first.slice(opening.length));
+  return { text, path, names: path === null ? lines.flatMap(namesIn) : [path], change, link };
 }
 
 /** The lines before the first hunk, binary or not. */
@@ -55,6 +58,15 @@ function pathIn(names: string): string | null {
   }
   const quoted = /^"a\/((?:[^"\\]|\\.)*)" "b\/\1"$/.exec(names)?.[1];
   return quoted === undefined ? null : unquote(quoted);
+}
+
+/** As a line of a header gives it; `patch` goes by these where they differ from the first line. */
+function namesIn(line: string): readonly string[] {
+  const [, prefixed, plain] = /^(?:(?:---|\+\+\+) (.*?)\t?|(?:rename|copy) (?:from|to) (.*))$/.exec(line) ?? [];
+  const name = prefixed ?? plain;
+  if (name === undefined || name === '/dev/null') return [];
+  const bare = name.startsWith('"') ? unquote(name.slice(1, -1)) : name;
+  return [prefixed === undefined ? bare : bare.slice(bare.indexOf('/') + 1)];
 }
 
 const escapes: Readonly<Record<string, string>> = { a: '\x07', b: '\b', t: '\t', n: '\n', v: '\v', f: '\f', r: '\r' };

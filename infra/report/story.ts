@@ -54,7 +54,7 @@ function lineKind(line: string): 'file' | 'hunk' | 'added' | 'removed' | 'same' 
 }
 
 function verdict(verdict: Verdict, log: string | null): Markup {
-  const { kind, value, exitCode, resolution } = verdict;
+  const { kind, value, exitCode, resolution, restored } = verdict;
   const good = resolution === undefined ? value === 1 : resolution.status === 'resolved';
   const decided = (resolution?.decidedBy ?? []).map(
     ({ list, id, status }) => html`<li><b>${status}</b> <code>${id}</code> of ${list}</li>`,
@@ -62,6 +62,7 @@ function verdict(verdict: Verdict, log: string | null): Markup {
   return html`<h3>Verdict</h3><p><span class="tag ${kind === 'graded' && good ? 'good' : 'bad'}">${resolution?.status ?? kind}</span> ${verdictText(verdict)}${
     exitCode === null ? null : html` (exit code ${exitCode})`
   }.</p>${decided.length === 0 ? null : html`<ul>${decided}</ul>`}
+    ${restored ? html`<p>Put back, as protected (${restored.count}): ${restored.paths.join(', ')}</p>` : null}
     ${log === null ? null : html`<details><summary>output of the tests</summary><pre>${shorten(log, maxLogChars)}</pre></details>`}`;
 }
 

@@ -24,6 +24,8 @@ export interface HarborTask {
   readonly grading: Grading | null;
   /** How several scores of a reward.json weigh; null where the tests write one reward. */
   readonly rewardWeights: Readonly<Record<string, number>> | null;
+  /** What an agent may not change on its way to its evaluation; see infra/grading/protection. */
+  readonly protection: { readonly testsInRepository: boolean; readonly paths: readonly string[] };
 }
 
 const defaults = { workdir: '/workspace', memoryMb: 2048, diskMb: 2048 } as const;
@@ -63,6 +65,7 @@ export function readHarborTask(tree: FileTree): HarborTask {
     testEnv: toml.verifier.env,
     grading,
     rewardWeights,
+    protection: { testsInRepository: toml.grading.tests_in_repository, paths: toml.grading.protected },
   };
 }
 

@@ -68,6 +68,13 @@ const taskToml = z.looseObject({
       setup: z.array(z.string({ error: 'expected a shell command' })).default([]),
     })
     .prefault({}),
+  /** Ours: what an agent may not change on its way to its evaluation. */
+  grading: z
+    .looseObject({
+      tests_in_repository: z.boolean({ error: 'expected true or false' }).default(false),
+      protected: z.array(z.string({ error: 'expected a pattern of paths' }).min(1)).default([]),
+    })
+    .prefault({}),
   steps: z.array(z.unknown()).default([]),
   /** What is to be kept of the agent's sandbox; the files of the workdir are, as the diff. */
   artifacts: z.array(artifact).default([]),

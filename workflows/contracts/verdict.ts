@@ -27,4 +27,6 @@ export interface Verdict {
   readonly tests?: BlobRef;
   /** How the diff was applied; what a rollout captured applies exactly. Absent where none was, and from older workers. */
   readonly applied?: 'exact' | 'three-way' | 'fuzzy';
+  /** Protected paths that the diff changed and the task has back: how many, and the first few. Null: none. */
+  readonly restored?: { readonly count: number; readonly paths: readonly string[] } | null;
 }

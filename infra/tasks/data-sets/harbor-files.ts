@@ -1,4 +1,5 @@
 import { stringify } from 'smol-toml';
+import { literally } from '../../grading/protection/patterns.ts';
 import type { FileEntry, FileTree } from '../../sandbox/files.ts';
 import { type GradingFile, gradingFile } from '../grading.ts';
 
@@ -18,6 +19,10 @@ export interface TaskParts {
   readonly tests: FileTree;
   readonly solution?: FileTree;
   readonly grading?: GradingFile;
+  /** The tests are part of the repository: they and their configuration are taken from the base commit. */
+  readonly testsInRepository?: true;
+  /** More files that are, by their very names. */
+  readonly protectedFiles?: readonly string[];
 }
 
 /** The directory in Harbor layout that such a task is. */
@@ -34,6 +39,9 @@ export function harborFiles(parts: TaskParts): FileTree {
       ...(parts.memoryMb !== undefined && { memory_mb: parts.memoryMb }),
       ...(parts.diskMb !== undefined && { storage_mb: parts.diskMb }),
     },
+    ...(parts.testsInRepository && {
+      grading: { tests_in_repository: true, protected: (parts.protectedFiles ?? []).map(literally) },
+    }),
   });
   return new Map([
     ['task.toml', text(toml)],

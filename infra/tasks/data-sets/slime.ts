@@ -71,6 +71,8 @@ export const slime = rowFormat({
       setup: [...(before === null ? [] : [before]), ...commands],
       evaluationTimeoutSec: 1_800,
       tests: await testsOf(metadata, workdir, row),
+      testsInRepository: true,
+      protectedFiles: metadata.swepro?.selected_test_files ?? [],
     });
   },
 });

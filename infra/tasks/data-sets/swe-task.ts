@@ -58,6 +58,8 @@ export function sweFiles(task: SweTask): FileTree {
     ]),
     ...(task.solution !== null && { solution: solutionFiles(task.solution, workdir) }),
     grading,
+    testsInRepository: true,
+    protectedFiles: [...patchedFiles(task.testPatch).map(({ path }) => path), ...(task.testFiles ?? [])],
   });
 }
 

@@ -232,3 +232,13 @@ test('a link inside the directory is read as its file, one that leaves it is ref
   await symlink('../..', join(root, 'tests/up'));
   await assert.rejects(readTaskDirectory(root), failure('MalformedTask', /tests\/up/));
 });
+
+test('a task says which paths are its own', () => {
+  const none = readHarborTask(treeOf({}));
+  assert.deepEqual(none.protection, { testsInRepository: false, paths: [] });
+  const toml = `${complete['task.toml']}[grading]\ntests_in_repository = true\nprotected = ["golden/"]\n`;
+  assert.deepEqual(readHarborTask(treeOf({ 'task.toml': toml })).protection, {
+    testsInRepository: true,
+    paths: ['golden/'],
+  });
+});

@@ -54,7 +54,14 @@ function storyText({ result, messages, branching, patch, testLog }: Story): stri
     ...(patch === null ? [] : [`── diff\n${patch.trim() === '' ? '(nothing changed)' : patch.trimEnd()}`]),
     ...(verdict === null
       ? []
-      : [[`── verdict: ${verdictText(verdict)}`, ...decided(verdict), (testLog ?? '').trimEnd()].join('\n')]),
+      : [
+          [
+            `── verdict: ${verdictText(verdict)}`,
+            ...decided(verdict),
+            ...restoredText(verdict),
+            (testLog ?? '').trimEnd(),
+          ].join('\n'),
+        ]),
   ];
   return showHidden(blocks.join('\n\n'));
 }
@@ -62,6 +69,13 @@ function storyText({ result, messages, branching, patch, testLog }: Story): stri
 /** The first tests that decided against it, each in a line. */
 const decided = ({ resolution }: Verdict): readonly string[] =>
   (resolution?.decidedBy ?? []).map(({ list, id, status }) => `   ${status.padEnd(9)} ${list}  ${id}`);
+
+/** What the agent did to the tests' own files and did not get. */
+function restoredText({ restored }: Verdict): readonly string[] {
+  if (restored === undefined || restored === null) return [];
+  const more = restored.count - restored.paths.length;
+  return [`put back, as protected: ${restored.paths.join(', ')}${more > 0 ? ` and ${more} more` : ''}`];
+}
 
 function stageTable({ stageSeconds }: RolloutResult): string {
   const rows = stages.flatMap((stage) => {

@@ -8,7 +8,7 @@ import { dataSetPlace, failure, packed, sweRow, textIn } from '../../../helpers/
 test('a row of SWE-bench becomes a task whose log is to be read, in the image that was published for it', async () => {
   await using place = await dataSetPlace();
   const file = await place.writeRows('rows.jsonl', [sweRow]);
-  const { task, instruction, tests, solution, grading, workspace } = await packed(
+  const { task, instruction, tests, solution, grading, workspace, protection } = await packed(
     place.tasks,
     `swe-bench:${file}#pallets__flask-5014`,
   );
@@ -24,6 +24,7 @@ test('a row of SWE-bench becomes a task whose log is to be read, in the image th
     rule: 'pass-and-fail',
     baseCommit: sweRow.base_commit,
   });
+  assert.deepEqual(protection, { testsInRepository: true, paths: ['/tests/test_a.py', "/tests/it's new.py"] });
   assert.equal(textIn(tests, 'test.patch'), sweRow.test_patch);
   assert.equal(textIn(solution, 'solution.patch'), sweRow.patch);
   const before = textIn(tests, 'prepare.sh');

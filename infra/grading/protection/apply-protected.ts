@@ -1,0 +1,70 @@
+import { FileRefused, isFileRefused } from '../../sandbox/failure.ts';
+import type { Sandbox } from '../../sandbox/sandbox.ts';
+import { type Application, applyPatch } from '../apply-patch.ts';
+import { literally } from './patterns.ts';
+import { withoutProtected } from './protect.ts';
+import { type Protection, protectedPatterns } from './rules.ts';
+import { sectionedFiles } from './sections.ts';
+
+/** What a diff changed and the task has back: how many paths, and the first of them for people to read. */
+export interface Restored {
+  readonly count: number;
+  readonly paths: readonly string[];
+}
+
+const namedPaths = 5;
+const pathLength = 120;
+/** A larger one is nobody's configuration. */
+const fileBytes = 2 ** 20;
+
+/** Applies a patch to a fresh workspace, but what is protected stays as the task has it. */
+export async function applyProtected(
+  sandbox: Sandbox,
+  {
+    workdir,
+    patch,
+    protection,
+  }: { readonly workdir: string; readonly patch: Uint8Array; readonly protection: Protection },
+  signal: AbortSignal,
+): Promise<Application & { readonly restored: Restored | null }> {
+  const patterns = protectedPatterns(protection);
+  const first = withoutProtected(patch, patterns, protection.testsInRepository);
+  const found = await Promise.all(
+    first.sectioned.map(async (bytes) => {
+      const path = Buffer.from(bytes, 'latin1').toString('utf8');
+      return { path, base: await readText(sandbox, `${workdir}/${path}`, signal) };
+    }),
+  );
+  // What can't be read at the base commit can't be merged: it stays as it is.
+  const closed = found.filter(({ base }) => base === undefined).map(({ path }) => literally(path));
+  const kept = closed.length === 0 ? first : withoutProtected(patch, [...patterns, ...closed], true);
+  const application = await applyPatch(sandbox, workdir, kept.patch, signal);
+  if (application.applied === null) return { ...application, restored: null };
+  const merged: string[] = [];
+  for (const { path, base } of found) {
+    if (base === undefined) continue;
+    const now = await readText(sandbox, `${workdir}/${path}`, signal);
+    const merge = sectionedFiles[path.split('/').at(-1) ?? ''];
+    const text = now === undefined || merge === undefined ? base : merge(base, now);
+    if (text === now) continue;
+    merged.push(path);
+    const tree = new Map([[path, { mode: 0o644, bytes: Buffer.from(text ?? '') }]]);
+    await sandbox.putFiles({ tree, at: workdir, owner: 'agent' }, signal);
+  }
+  const all = [...kept.restored.map((path) => Buffer.from(path, 'latin1').toString('utf8')), ...merged];
+  const paths = all.slice(0, namedPaths).map((path) => path.slice(0, pathLength));
+  return { ...application, restored: all.length === 0 ? null : { count: all.length, paths } };
+}
+
+/** The text; null: no file; undefined: one that nobody could or should read. */
+type Content = string | null | undefined;
+
+async function readText(sandbox: Sandbox, path: string, signal: AbortSignal): Promise<Content> {
+  try {
+    return (await sandbox.readFile(path, fileBytes, signal)).toString('utf8');
+  } catch (error) {
+    if (isFileRefused(error, 'missing')) return null;
+    if (error instanceof FileRefused) return undefined;
+    throw error;
+  }
+}

@@ -1,0 +1,61 @@
+/** What a program runs before the tests, of its own accord and by its name alone. No solution needs to bring one. */
+const interpreterHooks = ['sitecustomize.py', 'usercustomize.py', '**/site-packages/*.pth', '**/dist-packages/*.pth'];
+
+/** Tests by their places and names, for the runners that the data sets know. */
+const tests = [
+  ...['tests/', '__tests__/', '/test/', '**/src/test/'],
+  ...[
+    'test_*.py',
+    '*_test.py',
+    '*_test.go',
+    '*.test.js',
+    '*.test.jsx',
+    '*.test.ts',
+    '*.test.tsx',
+    '*.test.mjs',
+    '*.test.cjs',
+  ],
+  ...['*.spec.js', '*.spec.jsx', '*.spec.ts', '*.spec.tsx', '*.spec.mjs', '*.spec.cjs', '*Test.php', '*.bats'],
+];
+
+/** What says how tests are run, and may run code of its own then. */
+const testConfiguration = [
+  ...['conftest.py', 'pytest.ini', '.pytest.ini', 'pytest.toml', '.pytest.toml', 'tox.ini', '.coveragerc'],
+  ...[
+    'jest.config.*',
+    'vitest.config.*',
+    'vitest.workspace.*',
+    '.mocharc',
+    '.mocharc.*',
+    'ava.config.*',
+    '.taprc',
+    '.nycrc',
+    '.nycrc.*',
+  ],
+  ...[
+    'karma.conf.*',
+    '.npmrc',
+    '.yarnrc',
+    '.yarnrc.yml',
+    'phpunit.xml',
+    'phpunit.xml.dist',
+    '.cargo/config',
+    '.cargo/config.toml',
+  ],
+];
+
+/** What a task says of its own tests. */
+export interface Protection {
+  /** Are the tests part of the repository that the agent works in? Else they come from `/tests` alone. */
+  readonly testsInRepository: boolean;
+  /** More paths that belong to the task; see patterns.ts. */
+  readonly paths: readonly string[];
+}
+
+/**
+ * The paths that are taken from the task's base commit, never from a diff. Where hidden tests bring all they need, an agent
+ * may be asked for tests, or for their configuration: there only what no honest solution brings is protected.
+ */
+export function protectedPatterns({ testsInRepository, paths }: Protection): readonly string[] {
+  return [...interpreterHooks, ...(testsInRepository ? [...tests, ...testConfiguration] : []), ...paths];
+}

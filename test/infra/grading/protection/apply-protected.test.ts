@@ -1,0 +1,121 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { takeDiff } from '../../../../infra/grading/diff.ts';
+import { applyProtected } from '../../../../infra/grading/protection/apply-protected.ts';
+import { prepareWorkspace } from '../../../../infra/grading/workspace.ts';
+import { createLocalProvider } from '../../../../infra/sandbox/local/provider.ts';
+import { createFileStore } from '../../../../infra/store/files.ts';
+import {
+  type Edit,
+  edit,
+  read,
+  type SandboxMaker,
+  sandboxMaker,
+  treeOf,
+  workspaceTask,
+} from '../../../helpers/workspaces.ts';
+
+const workdir = '/workspace';
+const base = {
+  'src/a.py': 'bug\n',
+  'tests/test_a.py': 'assert\n',
+  'tests/data.json': '{}\n',
+  'conftest.py': 'honest\n',
+  'setup.cfg': '[metadata]\nname = x\n[tool:pytest]\naddopts = -q\n',
+  'package.json': '{"scripts":{"test":"jest","build":"a"}}\n',
+  'golden.txt': 'gold\n',
+};
+
+const write = (path: string, bytes: string): Edit => ({ do: 'write', path, bytes, executable: false });
+
+describe('a diff in its evaluation', () => {
+  const signal = AbortSignal.timeout(600_000);
+  let root: string;
+  let maker: SandboxMaker;
+  before(async () => {
+    root = await mkdtemp(join(tmpdir(), 'temper-protected-'));
+    maker = sandboxMaker(createLocalProvider({ root, stack: 'protected' }), 'protected', 'none');
+  });
+  after(async () => {
+    await maker?.[Symbol.asyncDispose]();
+    await rm(root, { recursive: true, force: true });
+  });
+
+  const evaluated = async (edits: readonly Edit[], testsInRepository = true) => {
+    const store = createFileStore(join(root, 'store'));
+    const [agent, fresh] = [await maker.make(), await maker.make()];
+    const task = workspaceTask(treeOf(base));
+    const { baseCommit } = await prepareWorkspace(agent, task, { workdir, keep: true }, signal);
+    await prepareWorkspace(fresh, task, { workdir, keep: false }, signal);
+    await edit(agent, edits, signal);
+    const diff = await takeDiff(agent, store, { workdir, baseCommit, retried: false }, signal);
+    const patch = await store.get(diff.patch.digest);
+    const protection = { testsInRepository, paths: ['/golden.txt'] };
+    const { applied, restored } = await applyProtected(fresh, { workdir, patch, protection }, signal);
+    const files = Object.entries(await read(fresh, signal)).map(([path, [, , text]]) => [path, text]);
+    return { applied, restored, files: Object.fromEntries(files) };
+  };
+
+  it('changes what an honest solution changes, and nothing of the tests', async () => {
+    const result = await evaluated([
+      write('src/a.py', 'fixed\n'),
+      write('src/new.py', 'new\n'),
+      write('tests/test_a.py', 'pass\n'),
+      { do: 'remove', path: 'tests/data.json' },
+      write('conftest.py', 'evil\n'),
+      write('deep/conftest.py', 'evil\n'),
+      write('golden.txt', 'dross\n'),
+      write('setup.cfg', '[metadata]\nname = y\n[tool:pytest]\naddopts = -p evil\n'),
+      write('package.json', '{"scripts":{"test":"true","build":"b"}}\n'),
+    ]);
+    assert.deepEqual(result, {
+      applied: 'exact',
+      restored: {
+        count: 7,
+        paths: ['conftest.py', 'deep/conftest.py', 'golden.txt', 'tests/data.json', 'tests/test_a.py'],
+      },
+      files: {
+        ...base,
+        'src/a.py': 'fixed\n',
+        'src/new.py': 'new\n',
+        'setup.cfg': '[metadata]\nname = y\n[tool:pytest]\naddopts = -q\n',
+        'package.json': '{\n  "scripts": {\n    "build": "b",\n    "test": "jest"\n  }\n}\n',
+      },
+    });
+  });
+
+  it('leaves tests in place that a file, a link or a directory should take the place of', async () => {
+    const result = await evaluated([
+      write('tests', 'no directory\n'),
+      { do: 'link', path: 'conftest.py', target: 'src/a.py' },
+      write('setup.cfg/x', 'no file\n'),
+      { do: 'link', path: 'package.json', target: 'src/a.py' },
+      write(`pyproject.toml`, `[tool.pytest.ini_options]\naddopts = "-p evil"\n${'# long\n'.repeat(200_000)}`),
+    ]);
+    assert.equal(result.applied, 'exact');
+    const merged = {
+      'setup.cfg': '[tool:pytest]\naddopts = -q\n',
+      'package.json': '{\n  "scripts": {\n    "test": "jest"\n  }\n}\n',
+    };
+    assert.deepEqual(result.files, { ...base, ...merged, 'pyproject.toml': '' });
+  });
+
+  it('brings its own tests and their configuration where the hidden ones need none of it', async () => {
+    const edits = [
+      write('conftest.py', 'mine\n'),
+      write('tests/test_b.py', 'mine\n'),
+      write('package.json', '{"scripts":{"test":"mine"}}'),
+    ];
+    const { files, restored } = await evaluated([...edits, write('golden.txt', 'dross\n')], false);
+    assert.deepEqual(restored, { count: 1, paths: ['golden.txt'] });
+    const mine = {
+      'conftest.py': 'mine\n',
+      'tests/test_b.py': 'mine\n',
+      'package.json': '{"scripts":{"test":"mine"}}',
+    };
+    assert.deepEqual(files, { ...base, ...mine });
+  });
+});

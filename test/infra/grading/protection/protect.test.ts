@@ -1,0 +1,173 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { parse } from 'smol-toml';
+import { literally, matcher } from '../../../../infra/grading/protection/patterns.ts';
+import { withoutProtected } from '../../../../infra/grading/protection/protect.ts';
+import { protectedPatterns } from '../../../../infra/grading/protection/rules.ts';
+import { sectionedFiles } from '../../../../infra/grading/protection/sections.ts';
+
+describe('patterns of paths', () => {
+  const cases: readonly (readonly [string, readonly string[], readonly string[]])[] = [
+    [
+      'conftest.py',
+      ['conftest.py', 'a/b/conftest.py', 'conftest.py/x'],
+      ['my_conftest.py', 'conftest.pyc', 'a/conftest_py'],
+    ],
+    ['tests/', ['tests/a', 'x/tests/deep/a'], ['tests', 'mytests/a', 'tests.py']],
+    ['/test/', ['test/a'], ['django/test/client.py']],
+    [
+      '**/site-packages/*.pth',
+      ['venv/lib/site-packages/x.pth', 'site-packages/x.pth'],
+      ['model.pth', 'site-packages/a/x.pth'],
+    ],
+    ['jest.config.*', ['jest.config.js', 'p/jest.config.mjs'], ['jest.config', 'xjest.config.js']],
+    ['/a?/**/z', ['ab/z', 'ab/c/d/z'], ['a/z', 'x/ab/z']],
+    [literally('t/[x]*?\\.py'), ['t/[x]*?\\.py'], ['t/x.py', 't/[x]abc.py']],
+    ['ä', ['\xc3\xa4'], ['\xe4']],
+  ];
+  for (const [pattern, yes, no] of cases) {
+    it(`${pattern} names what it says`, () => {
+      assert.deepEqual(yes.filter(matcher([pattern])), yes);
+      assert.deepEqual(no.filter(matcher([pattern])), []);
+    });
+  }
+});
+
+const part = (name: string, how: string): string => `diff --git a/${name} b/${name}\n${how}`;
+const added = 'new file mode 100644\nindex 0..1\n--- /dev/null\n+++ b/x\n@@ -0,0 +1 @@\n+x\n';
+const deleted = 'deleted file mode 100644\nindex 1..0\n--- a/x\n+++ /dev/null\n@@ -1 +0,0 @@\n-x\n';
+const changed = 'index 1..2 100644\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-x\n+y\n';
+
+describe('a patch without what is protected', () => {
+  const inRepository = protectedPatterns({ testsInRepository: true, paths: ['/golden.txt'] });
+  const left = (parts: readonly string[], patterns = inRepository) => {
+    const { patch, restored, sectioned } = withoutProtected(Buffer.from(parts.join(''), 'latin1'), patterns, true);
+    const names = [...String(patch).matchAll(/^diff --git a\/(.*) b\//gm)].map(([, name]) => name);
+    return { names, restored, sectioned };
+  };
+
+  it('has neither tests nor their configuration, in a repository that holds the tests', () => {
+    const own = ['src/a.py', 'src/django/test/client.py', 'latest.py', 'model.pth', 'contest.js', 'vite.config.ts'];
+    const tasks = [
+      'conftest.py',
+      'a/pytest.ini',
+      'tests/x.json',
+      'a/test_b.py',
+      'x.spec.ts',
+      'golden.txt',
+      'sitecustomize.py',
+    ];
+    const result = left([...own, ...tasks].map((name) => part(name, changed)));
+    assert.deepEqual(result, { names: own, restored: tasks, sectioned: [] });
+  });
+
+  it('has all that an honest solution may bring, where hidden tests bring all they need', () => {
+    const names = ['conftest.py', 'tests/test_a.py', 'package.json', 'pytest.ini', 'usercustomize.py'];
+    const result = left(
+      names.map((name) => part(name, added)),
+      protectedPatterns({ testsInRepository: false, paths: [] }),
+    );
+    assert.deepEqual(result.restored, ['usercustomize.py']);
+  });
+
+  it('has nothing that takes the place of what stays', () => {
+    const cases = [
+      part('tests/a', deleted),
+      part('tests', added),
+      part('x', changed),
+      part('conftest.py', deleted),
+      part('conftest.py/y', added),
+    ];
+    assert.deepEqual(left(cases), {
+      names: ['x'],
+      restored: ['tests/a', 'conftest.py', 'conftest.py/y', 'tests'],
+      sectioned: [],
+    });
+  });
+
+  it('names files to be merged, and leaves out what can not be', () => {
+    const link =
+      'new file mode 120000\nindex 0..1\n--- /dev/null\n+++ b/x\n@@ -0,0 +1 @@\n+x\n\\ No newline at end of file\n';
+    const result = left([
+      part('pyproject.toml', changed),
+      part('p/package.json', link),
+      part('q/package.json/x', added),
+    ]);
+    assert.deepEqual(result, {
+      names: ['pyproject.toml'],
+      restored: ['p/package.json', 'q/package.json/x'],
+      sectioned: ['pyproject.toml'],
+    });
+  });
+
+  it('reads other names of a part from elsewhere', () => {
+    const renamed = 'diff --git a/a.py b/conftest.py\nsimilarity index 100%\nrename from a.py\nrename to conftest.py\n';
+    const misnamed = 'diff --git a/a b/b\n--- a/a\n+++ "b/x/conftest.py"\n@@ -1 +1 @@\n-x\n+y\n';
+    assert.deepEqual(left([renamed, misnamed]).names, []);
+  });
+});
+
+describe('the part of a file that is about tests', () => {
+  const merge = (file: string, base: string | null, now: string | null): string | null => {
+    const how = sectionedFiles[file];
+    assert.ok(how);
+    return how(base, now);
+  };
+  const toml = (text: string | null): unknown => (text === null ? null : JSON.parse(JSON.stringify(parse(text))));
+
+  it('in pyproject.toml comes from the base commit, however it is written; the rest stays', () => {
+    const base = '[project]\nname = "x"\n[tool.pytest.ini_options]\naddopts = "-q"\n';
+    const forged = [
+      '[project]\nname = "y"\n[tool.ruff]\nline-length = 1\n[tool.pytest.ini_options]\naddopts = "-p evil"\n',
+      'tool.pytest.ini_options.addopts = "-p evil"\ntool.ruff.line-length = 1\n[project]\nname = "y"\n',
+      '[tool]\npytest = { ini_options = { addopts = "-p evil" } }\nruff = { line-length = 1 }\n[project]\nname = "y"\n',
+      '[project]\nname = "y"\n[tool.ruff]\nline-length = 1\n',
+    ];
+    for (const now of forged) {
+      assert.deepEqual(toml(merge('pyproject.toml', base, now)), {
+        project: { name: 'y' },
+        tool: { ruff: { 'line-length': 1 }, pytest: { ini_options: { addopts: '-q' } } },
+      });
+    }
+    const honest = `# kept\n${base.replace('"x"', '"y" # to the byte')}`;
+    assert.equal(merge('pyproject.toml', base, honest), honest);
+    assert.deepEqual(toml(merge('pyproject.toml', base, null)), {
+      tool: { pytest: { ini_options: { addopts: '-q' } } },
+    });
+    assert.equal(merge('pyproject.toml', '[project]\n', null), null);
+    assert.equal(merge('pyproject.toml', base, '[tool.pytest\n'), base);
+    assert.deepEqual(toml(merge('pyproject.toml', null, '[a]\n[tool.pytest.ini_options]\naddopts = "x"\n')), {
+      a: {},
+      tool: {},
+    });
+  });
+
+  it('in package.json is the test script and the settings of runners', () => {
+    const base = '{"name":"x","scripts":{"test":"jest","build":"a"},"jest":{"bail":true}}';
+    const now =
+      '{"name":"y","scripts":{"pretest":"evil","test":"true","test:unit":"true","build":"b","latest":"c"},"mocha":{"require":"evil"},"dependencies":{"z":"1"}}';
+    assert.deepEqual(JSON.parse(merge('package.json', base, now) ?? ''), {
+      name: 'y',
+      scripts: { build: 'b', latest: 'c', test: 'jest' },
+      dependencies: { z: '1' },
+      jest: { bail: true },
+    });
+    const honest = base.replace('"a"', '"b"');
+    assert.equal(merge('package.json', base, honest), honest);
+    assert.equal(merge('package.json', base, '{"scripts":'), base);
+  });
+
+  it('in setup.cfg is a section', () => {
+    const base = '[metadata]\nname = x\n\n[tool:pytest]\naddopts = -q\n';
+    const now =
+      '[tool:pytest]\naddopts = -p evil\n[metadata]\nname = y\n[options]\nrequires =\n    z\n[ testenv:a ]\ncommands = evil\n';
+    assert.equal(
+      merge('setup.cfg', base, now),
+      '[metadata]\nname = y\n[options]\nrequires =\n    z\n[tool:pytest]\naddopts = -q\n',
+    );
+    const honest = base.replace('x', 'y');
+    assert.equal(merge('setup.cfg', base, honest), honest);
+    assert.equal(merge('setup.cfg', base, null), '[tool:pytest]\naddopts = -q\n');
+    assert.equal(merge('setup.cfg', null, null), null);
+  });
+});
