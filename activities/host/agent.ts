@@ -87,7 +87,7 @@ function withoutSecret(log: Buffer, secret: string): Buffer {
 /** The agent and whatever it left behind: nothing may change the workspace while its diff is taken. */
 async function endAgent(sandbox: Sandbox): Promise<void> {
   await sandbox.kill(agentKey);
-  await sandbox.killAgentProcesses();
+  await sandbox.killProcesses('agent');
 }
 
 function stopOf(host: Host, agent: string, status: Extract<ProcessStatus, { state: 'exited' }>): StopReason {
@@ -106,7 +106,7 @@ async function captureDiff(host: Host, input: CaptureDiff, signal: AbortSignal) 
   const retried = Context.current().info.attempt > 1;
   try {
     const sandbox = await attached(host, attempt, kind);
-    await sandbox.killAgentProcesses();
+    await sandbox.killProcesses('agent');
     return await takeDiff(sandbox, host.store, { workdir: task.workdir, baseCommit, retried }, signal);
   } catch (error) {
     if (error instanceof SandboxFailure && error.loss === 'ended-inside') return emptyDiff(host.store, baseCommit);

@@ -56,6 +56,8 @@ export async function runLoggedTests(
   await sandbox.start({ key: testsKey, ...command }, signal);
   const status = await sandbox.wait(testsKey, { timeoutMs }, signal);
   await sandbox.kill(testsKey);
+  // A daemon of the code under test may have left the tests' group; it must not write into the log while that is read.
+  await sandbox.killProcesses('agent');
   const log = await readWholeLog(sandbox, testsKey);
   return { ...(await judge(log, status, { ...grading, nonce })), log: cutInTheMiddle(log.bytes) };
 }

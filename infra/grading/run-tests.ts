@@ -61,6 +61,8 @@ async function runRewardedTests(
   );
   const status = await sandbox.wait(testsKey, { timeoutMs }, signal);
   await sandbox.kill(testsKey);
+  // A daemon of the code under test may have left the tests' group; it must not write a reward while that is read.
+  await sandbox.killProcesses('grader');
   const log = await readLog(sandbox, testsKey);
   if (status.state === 'running') return { kind: 'timeout', value: null, exitCode: null, log };
   const value = await readReward(sandbox, task.rewardWeights, signal);

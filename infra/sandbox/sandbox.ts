@@ -123,7 +123,7 @@ export interface LogPart {
   readonly bytes: Buffer;
   /** Read on from here. */
   readonly nextByte: number;
-  /** Bytes the process wrote beyond the log's cap were dropped. */
+  /** The log has its head and, once the process has ended, its tail: what lies between, beyond the cap, was dropped. */
   readonly truncated: boolean;
 }
 
@@ -149,8 +149,8 @@ export interface Sandbox {
   readLog(key: string, range: LogRange): Promise<LogPart>;
   /** Ends the process of this key and everything it left behind in its group. Repeatable. */
   kill(key: string): Promise<void>;
-  /** Ends every process of the agent account, stragglers and daemons included. */
-  killAgentProcesses(): Promise<void>;
+  /** Ends every process of an account, stragglers and daemons included. */
+  killProcesses(account: Account): Promise<void>;
   diskUsage(): Promise<{ readonly usedMb: number; readonly limitMb: number }>;
 }
 

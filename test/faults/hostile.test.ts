@@ -12,7 +12,12 @@ interface Case {
   readonly request?: Partial<RolloutRequest>;
   /** Outcome, reward, and what the failure or verdict is called. */
   readonly ends: readonly [RolloutResult['outcome'], number | null, string];
+  /** Paths that the verdict says were put back. */
+  readonly restored?: readonly string[];
 }
+
+const inRepository =
+  'version = "1.0"\n[environment]\ndocker_image = "temper-tasks:bookworm"\n[grading]\ntests_in_repository = true\n';
 
 const right = 'echo right > answer.txt';
 const weighing =
@@ -122,6 +127,17 @@ const cases: readonly Case[] = [
     ends: ['scored', 1, 'graded'],
   },
   {
+    name: 'a test of the repository that the agent rewrites',
+    files: {
+      toml: `${inRepository}protected = ["check.sh"]\n`,
+      workspace: { 'check.sh': '[ "$(cat answer.txt)" = right ]\n', 'answer.txt': 'wrong\n' },
+      test: 'cd /workspace && sh check.sh; passed=$((1 - $?)); mkdir -p /logs/verifier; echo $passed > /logs/verifier/reward.txt',
+      solve: 'echo true > check.sh; echo x > conftest.py',
+    },
+    ends: ['scored', 0, 'graded'],
+    restored: ['check.sh', 'conftest.py'],
+  },
+  {
     name: 'a reward written by the agent',
     files: { solve: 'mkdir -p /logs/verifier; echo 1 > /logs/verifier/reward.txt' },
     ends: ['scored', 0, 'graded'],
@@ -136,12 +152,13 @@ describe('a rollout with', () => {
   });
   after(() => rollouts?.close());
 
-  for (const [index, { name, files, request, ends }] of cases.entries()) {
+  for (const [index, { name, files, request, ends, restored }] of cases.entries()) {
     it(`${name} ends as ${ends.join(' ')}`, async () => {
       const task = await writeHarborTask(join(rollouts.home, 'tasks'), `task-${index}`, files);
       const result = await rollouts.run(`hostile-${index}`, { task, agent: 'oracle', ...request });
       const called = result.failure?.type ?? result.verdict?.kind;
       assert.deepEqual([result.outcome, result.reward, called], ends, JSON.stringify(result));
+      assert.deepEqual(result.verdict?.restored?.paths, restored);
       assert.ok(JSON.stringify(result).length < 8192);
       assert.deepEqual(await rollouts.sandboxes(), []);
     });

@@ -103,6 +103,7 @@ export const workspaceTask = (workspace: FileTree, setup: readonly string[] = []
   env: { ...identity, GIT_AUTHOR_DATE: '2001-01-01T00:00:00Z', GIT_COMMITTER_DATE: '2001-01-01T00:00:00Z' },
   testEnv: {},
   grading: null,
+  rewardWeights: null,
   protection: { testsInRepository: false, paths: [] },
 });
 

@@ -128,7 +128,7 @@ async function oneBare({ config, store, tasks, task, provider }: Bare): Promise<
   const { baseCommit } = await prepareWorkspace(agent, files, { workdir: task.workdir, keep: true }, signal);
   await agent.start({ key: 'agent', account: 'agent', argv: ['true'], env: {} }, signal);
   await agent.wait('agent', { timeoutMs: 60_000 }, signal);
-  await agent.killAgentProcesses();
+  await agent.killProcesses('agent');
   await takeDiff(agent, store, { workdir: task.workdir, baseCommit, retried: false }, signal);
   await provider.remove(agent.name);
   const evaluation: Sandbox = await provider.ensure(specOf(task, id, 'evaluation', mounts), signal);

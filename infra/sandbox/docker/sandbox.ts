@@ -151,8 +151,8 @@ export class DockerSandbox implements Sandbox {
     await this.#processes.watch(key, never);
   }
 
-  async killAgentProcesses(): Promise<void> {
-    await endUid(this.#inside, uidOf(this.name, 'agent'));
+  async killProcesses(account: Account): Promise<void> {
+    await endUid(this.#inside, uidOf(this.name, account));
   }
 
   async diskUsage(): Promise<{ readonly usedMb: number; readonly limitMb: number }> {
@@ -179,7 +179,7 @@ export class DockerSandbox implements Sandbox {
 
   async #endOver(key: string, limit: LimitHit): Promise<void> {
     await this.#inside.run({ role: 'keeper', text: scripts.noteLimit, args: [key, limit] }, never);
-    await this.killAgentProcesses();
+    await this.killProcesses('agent');
     await this.#endMarked('grader', markOf(key));
   }
 }

@@ -4,6 +4,7 @@
  * A detached process is two commands. The recorder runs as the keeper, owns the claim, the log and the result, and learns
  * the end through a FIFO; the command runs as its account and holds nothing but the write ends of FIFOs.
  */
+import { keepLog } from '../keep-log.ts';
 
 /** Where the keeper's files are: a tmpfs of its own, a mount point that not even the image's root can move. */
 export const keeperDirectory = '/.temper';
@@ -25,12 +26,12 @@ echo $$ >"$d/pid"
 mkfifo -m 622 "$d/out.$token" "$d/end.$token" || exit 1
 before=$(oom)
 echo claimed
-{ ( ulimit -f "$blocks"; exec cat >"$d/log" ) || cat >/dev/null; } <"$d/out.$token" &
+${keepLog}{ keep "$d/log"; } <"$d/out.$token" &
 cat=$!
 exec 4<"$d/end.$token"
 : >"$d/live"; echo live
 read -r code <&4 || code=137
-n=0; while kill -0 $cat 2>/dev/null && [ $n -lt 40 ]; do n=$((n+1)); sleep 0.005; done
+n=0; while kill -0 $cat 2>/dev/null && [ $n -lt 40 ] || { [ -e "$d/log.rest" ] && [ $n -lt 2000 ]; }; do n=$((n+1)); sleep 0.005; done
 hit=
 [ "$(peak)" -ge "$most" ] && hit=pids
 [ "$(oom)" -gt "$before" ] && hit=memory

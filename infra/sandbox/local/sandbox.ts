@@ -7,6 +7,7 @@ import { relativeSegments } from '../files.ts';
 import { killPid } from '../kill.ts';
 import { requireKey } from '../names.ts';
 import {
+  type Account,
   type Command,
   type ExecRequest,
   type ExecResult,
@@ -128,9 +129,9 @@ export class LocalSandbox implements Sandbox {
     await endProcess(this.#processOf(key));
   }
 
-  async killAgentProcesses(): Promise<void> {
+  async killProcesses(account: Account): Promise<void> {
     this.#requireThere();
-    await endAccounts(this.#place, ['agent']);
+    await endAccounts(this.#place, [account]);
   }
 
   async diskUsage(): Promise<{ readonly usedMb: number; readonly limitMb: number }> {

@@ -1,11 +1,12 @@
 /**
  * The supervisor of a detached local process: a small shell in a session of its own that outlives the worker.
  *
- * It lives outside of the sandbox, runs the confined command, keeps the head of its output as a log and its exit code
+ * It lives outside of the sandbox, runs the confined command, keeps head and tail of its output as a log and its exit code
  * as a result. The command holds a pipe, never the log itself, so that it can't rewrite what it has said.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { keepLog } from '../keep-log.ts';
 import type { ControlGroup } from './control-group.ts';
 
 /**
@@ -23,8 +24,7 @@ exec >/dev/null
 own() { [ -z "$uid" ] || /bin/chown "$uid" /proc/self/fd/1; }
 join() { for g in $groups; do echo 0 >"$g/cgroup.procs" || exit 1; done; }
 run() { ( own; join; echo 500 >/proc/self/oom_score_adj; exec "$@" 5>child 3>&- 4>&- ) }
-keep() { ( ulimit -f "$blocks"; exec /bin/cat >log ) || /bin/cat >/dev/null; }
-code=$( { { run "$@" 2>&1; echo $? >&3; } | keep; } 3>&1 )
+${keepLog}code=$( { { run "$@" 2>&1; echo $? >&3; } | ( PATH=/usr/bin:/bin; keep log ); } 3>&1 )
 count "$pids" max; hit=; [ "$n" -le "$full" ] || hit=pids
 count "$memory" oom_kill; [ "$n" -le "$oom" ] || hit=memory
 [ -z "$hit" ] || [ -e limit ] || printf '%s' "$hit" >limit

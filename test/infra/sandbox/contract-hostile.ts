@@ -14,7 +14,7 @@ export function hostileContract(bench: Bench): void {
     await sandbox.start({ ...agent, key: 'attack', argv: sh(script) }, signal);
     const status = await sandbox.wait('attack', { timeoutMs }, signal);
     await sandbox.kill('attack');
-    await sandbox.killAgentProcesses();
+    await sandbox.killProcesses('agent');
     const after = await sandbox.exec({ ...foreground, account: 'agent', argv: sh('echo usable') }, signal);
     assert.equal(String(after.stdout), 'usable\n', String(after.stderr));
     return status;
@@ -66,13 +66,27 @@ export function hostileContract(bench: Bench): void {
       'setsid env -i /bin/sh -c "while :; do /bin/echo x >>/workspace/alive; /bin/sleep 0.05; done" >/dev/null 2>&1 &';
     await sandbox.start({ ...agent, key: 'parent', argv: sh(`${daemon} sleep 0.3; exit 0`) }, signal);
     assert.deepEqual(await sandbox.wait('parent', patient, signal), { state: 'exited', exitCode: 0 });
-    await sandbox.killAgentProcesses();
+    await sandbox.killProcesses('agent');
     const size = () => sandbox.exec({ ...foreground, argv: sh('wc -c <alive; sleep 0.3; wc -c <alive') }, signal);
     const [before, later] = String((await size()).stdout)
       .trim()
       .split('\n');
     assert.ok(Number(before) > 0);
     assert.equal(before, later);
+  });
+
+  it('ends daemons of the grader that left their parent and cleared their environment', async () => {
+    const sandbox = await make('grader-daemons');
+    const daemon =
+      'setsid env -i /bin/sh -c "while :; do /bin/echo 1 >/logs/verifier/reward.txt; /bin/sleep 0.05; done" &';
+    const tests = { key: 'tests', account: 'grader', env: {}, argv: sh(`${daemon} sleep 0.3; exit 0`) } as const;
+    await sandbox.start(tests, signal);
+    await sandbox.wait('tests', patient, signal);
+    await sandbox.kill('tests');
+    await sandbox.killProcesses('grader');
+    const look = sh('rm -f /logs/verifier/reward.txt; sleep 0.3; ls /logs/verifier');
+    const seen = await sandbox.exec({ ...foreground, account: 'grader', argv: look }, signal);
+    assert.equal(String(seen.stdout), '', String(seen.stderr));
   });
 
   it('ends an agent that kills whoever comes to end it', async () => {

@@ -66,7 +66,7 @@ export function lifeContract({ subject, stack, provider, signal, spec, make }: B
       loss: 'removed',
     });
     await assert.rejects(sandbox.status('long'), { type: 'SandboxLost' });
-    await assert.rejects(sandbox.killAgentProcesses(), { type: 'SandboxLost' });
+    await assert.rejects(sandbox.killProcesses('agent'), { type: 'SandboxLost' });
   });
 
   it('says what it protects and what it does not', async () => {

@@ -181,12 +181,25 @@ function detachedContract({ subject, stack, signal, make }: Bench): void {
     assert.equal(String(await attached?.readFile('/workspace/ran', 100, signal)), 'ran\n');
   });
 
-  it('keeps the head of a log of 100 MB and lets its writer finish', async () => {
+  it('keeps head and tail of a log of 100 MB and lets its writer finish', async () => {
     const sandbox = await make('log-flood', { diskMb: 256 });
-    await sandbox.start({ ...agent, key: 'job', argv: sh('head -c 100000000 /dev/zero; exit 4') }, signal);
+    const argv = sh('echo the head; head -c 100000000 /dev/zero; echo; echo the tail; exit 4');
+    await sandbox.start({ ...agent, key: 'job', argv }, signal);
     assert.deepEqual(await sandbox.wait('job', patient, signal), { state: 'exited', exitCode: 4 });
     const log = await sandbox.readLog('job', { fromByte: 0, maxBytes: 100 });
     assert.deepEqual([log.bytes.length, log.truncated], [100, true]);
+    assert.match(String(log.bytes), /^the head\n/);
+    assert.match(await endOf(sandbox, 'job'), /\0\nthe tail\n$/);
+  });
+
+  it('keeps head and tail of what a flood had said when it is ended', async () => {
+    const sandbox = await make('flood-ended', { diskMb: 256 });
+    const argv = sh('echo the head; head -c 50000000 /dev/zero; echo the tail; exec sleep 60');
+    await sandbox.start({ ...agent, key: 'job', argv }, signal);
+    await sandbox.wait('job', { timeoutMs: 4_000 }, signal);
+    await sandbox.kill('job');
+    assert.equal((await sandbox.status('job')).state, 'exited');
+    assert.match(await endOf(sandbox, 'job'), /\0the tail\n/);
   });
 
   it('runs the grader detached as well', async () => {
@@ -198,6 +211,17 @@ function detachedContract({ subject, stack, signal, make }: Bench): void {
     assert.deepEqual(await sandbox.wait('tests', patient, signal), { state: 'exited', exitCode: 0 });
     assert.equal(String(await sandbox.readFile('/logs/verifier/reward.txt', 10, signal)), '1\n');
   });
+}
+
+/** The last bytes of a log. */
+async function endOf(sandbox: Sandbox, key: string): Promise<string> {
+  let last = Buffer.alloc(0);
+  for (let from = 0; ; ) {
+    const { bytes, nextByte } = await sandbox.readLog(key, { fromByte: from, maxBytes: 4 * 2 ** 20 });
+    if (bytes.length === 0) return last.toString('latin1');
+    last = Buffer.concat([last, bytes]).subarray(-100);
+    from = nextByte;
+  }
 }
 
 /** Waits until the process has said this much. */

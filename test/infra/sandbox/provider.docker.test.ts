@@ -51,6 +51,7 @@ describe('docker sandboxes, seen from the daemon', () => {
     assert.deepEqual(HostConfig.CapDrop, ['ALL']);
     assert.deepEqual(HostConfig.SecurityOpt, ['no-new-privileges']);
     assert.deepEqual([HostConfig.NetworkMode, HostConfig.Init, HostConfig.Memory], ['none', true, 256 * 2 ** 20]);
+    assert.deepEqual([HostConfig.NanoCpus, HostConfig.MemorySwap, HostConfig.PidsLimit], [1e9, 256 * 2 ** 20, 128]);
     const uidOf = async (account: 'agent' | 'grader') =>
       String(
         (await sandbox.exec({ ...foreground, account, argv: sh('id -u; grep CapEff /proc/self/status') }, signal))
