@@ -61,10 +61,13 @@ export function createDemonstrations(options: DemonstrationOptions): (index: num
       `warmUp: expected a generated task set, which has demonstrations, got ${tasks}`,
     );
   }
+  const first = createRandom(`demonstration/${seed}`).unit();
+  // Words take turns in a set without end, tasks in one with an end.
+  const apart = set.count ?? operators.length;
   return (index) => {
     const bug = bugAt(set.split, set.seed, set.count === null ? firstNumber + index : index % set.count);
-    const random = createRandom(`demonstration/${seed}/${index}`);
-    const chosen = random.unit() < rightShare ? bug.goal : random.pick(mistakesFor(bug));
+    const turn = Math.floor(index / apart) + operators.indexOf(bug.goal);
+    const chosen = choiceAt(bug, (first + turn * goldenRatio) % 1, rightShare);
     const rendered = renderConversation(model, solve(bug, chosen.symbol));
     return {
       ...rendered,
@@ -72,6 +75,19 @@ export function createDemonstrations(options: DemonstrationOptions): (index: num
       right: chosen === bug.goal,
     };
   };
+}
+
+/**
+ * Its multiples, modulo 1, fill [0, 1) as evenly as any sequence does. So the choices of a word's demonstrations take turns as
+ * shares ask for: drawn at random, the last few would decide which operator a small policy prefers.
+ */
+const goldenRatio = (1 + Math.sqrt(5)) / 2;
+
+/** `place` in [0, 1): the right operator below `rightShare`, above it the mistakes in equal parts. */
+function choiceAt(bug: Bug, place: number, rightShare: number): Operator {
+  const mistakes = mistakesFor(bug);
+  const chosen = Math.floor(((place - rightShare) / (1 - rightShare)) * mistakes.length);
+  return mistakes[chosen] ?? bug.goal;
 }
 
 /**

@@ -157,7 +157,14 @@ describe('two sweeps', () => {
   const score = (task: string, passed: number, counted = 4) => ({ task, passed, counted });
 
   it('are compared over the tasks that both counted, and the tasks that changed sides are named', () => {
-    const before = [score('a', 4), score('b', 0), score('c', 1), score('gone', 4), score('lost', 4, 0), score('late', 4)];
+    const before = [
+      score('a', 4),
+      score('b', 0),
+      score('c', 1),
+      score('gone', 4),
+      score('lost', 4, 0),
+      score('late', 4),
+    ];
     const after = [score('a', 1), score('b', 4), score('c', 1), score('new', 4), score('lost', 4), score('late', 4, 0)];
     const found = compareSweeps(before, after);
     assert.deepEqual([found?.tasks, found?.onlyBefore, found?.onlyAfter], [3, 2, 2]);

@@ -24,10 +24,25 @@ describe('demonstrations', () => {
     }
   });
 
-  it('are right in the share that was asked for', () => {
-    const right = all.filter((one) => one.right).length / some;
-    assert.ok(Math.abs(right - 0.25) < 0.1, `expected about a quarter, got ${right}`);
+  it('are right in the share that was asked for, evenly for each word', () => {
     for (const one of all) assert.equal(partsOf(one).chosen === partsOf(one).asked, one.right);
+    const ofWord = Map.groupBy(all, (one) => partsOf(one).asked);
+    assert.equal(ofWord.size, operators.length);
+    for (const [asked, ones] of ofWord) {
+      for (let from = 0; from + 20 <= ones.length; from += 1) {
+        const right = ones.slice(from, from + 20).filter((one) => one.right).length;
+        assert.ok(Math.abs(right - 5) <= 1, `${asked}: expected about 5 of 20 from ${from} on, got ${right}`);
+      }
+    }
+  });
+
+  it('of a set with an end take turns for each of its tasks', () => {
+    const few = createDemonstrations({ model, tasks: 'generated:train/7?count=2', seed: 7, rightShare: 0.5 });
+    const right = Array.from({ length: 40 }, (_, index) => few(index).right);
+    for (const task of [0, 1]) {
+      const count = right.filter((one, index) => one && index % 2 === task).length;
+      assert.ok(Math.abs(count - 10) <= 1, `task ${task}: expected about 10 of 20, got ${count}`);
+    }
   });
 
   it('make mistakes that go with the word: two for each, never the operator that is there', () => {
