@@ -23,13 +23,14 @@ const tooMuch = 78;
 
 /**
  * $1 workspace; on stdin the names of its files and of removed ones. The difference to the base tree, as the files are: only
- * the kept repository is used, so that hooks, filters, attributes and config of the agent's have no say.
+ * the kept repository is used, so that hooks, filters, attributes and config of the agent's have no say. The copied index
+ * keeps its time: by that git knows which files may have changed in the second in which it read them, and reads those again.
  */
 const diffScript = `
 ${gitPrelude}
 cd "$1" || exit ${unreadable}
 export GIT_DIR=${keptBase} GIT_WORK_TREE="$1" GIT_INDEX_FILE=${keptBase}/now
-tree=$(cat ${keptTree}) && cp ${keptBase}/index "$GIT_INDEX_FILE" || exit
+tree=$(cat ${keptTree}) && cp -p ${keptBase}/index "$GIT_INDEX_FILE" || exit
 git update-index -z --add --remove --replace --stdin || exit
 git diff-index --cached --raw --no-renames --abbrev=64 "$tree" | while read -r _ _ old new _; do printf '%s\\n%s\\n' "$old" "$new"; done |
   git cat-file --batch-check='%(objectsize)' | { sum=0; while read -r size rest; do [ -n "$rest" ] || sum=$((sum + size)); done; [ $sum -le ${maxContentBytes} ]; } || exit ${tooMuch}

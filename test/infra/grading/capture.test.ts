@@ -99,4 +99,23 @@ describe('a diff holds', { concurrency: 2 }, () => {
       assert.deepEqual([found, diff.files, diff.dropped, diff.tooLarge], [names, names.length, dropped, tooLarge]);
     });
   }
+
+  it('an edit of the same length in the second in which its file was written', async () => {
+    const store = createFileStore(join(root, 'store'));
+    const workdir = '/workspace';
+    // Git tells times by the second alone; it is looked at in a later one.
+    const script =
+      'was=$(stat -c %Z a) && printf "two\\n" >a && [ $was = $(stat -c %Z a) ] && while [ $was = $(date +%s) ]; do sleep 0.05; done';
+    const limits = { account: 'agent', env: {}, timeoutMs: 60_000, maxOutputBytes: 1000 } as const;
+    for (let attempt = 1; ; attempt += 1) {
+      assert.ok(attempt <= 50, 'expected a second in which a workspace is prepared and changed');
+      const sandbox = await maker.make();
+      const task = workspaceTask(treeOf(base));
+      const { baseCommit } = await prepareWorkspace(sandbox, task, { workdir, keep: true }, signal);
+      if ((await sandbox.exec({ ...limits, argv: ['sh', '-c', script] }, signal)).exitCode !== 0) continue;
+      const diff = await takeDiff(sandbox, store, { workdir, baseCommit, retried: false }, signal);
+      assert.match(String(await store.get(diff.patch.digest)), /^-one\n\+two$/m);
+      return;
+    }
+  });
 });
