@@ -1,26 +1,48 @@
+import type { FileEntry } from '../sandbox/files.ts';
 import type { Sandbox } from '../sandbox/sandbox.ts';
-import { gitPrelude, plainRepository } from './plain-git.ts';
+import { joinParts, type PatchPart, patchParts } from './patch-parts.ts';
+import { gitPrelude, octal, plainRepository } from './plain-git.ts';
 
 const timeoutMs = 120_000;
 const outputBytes = 64 * 1024;
-const patchFile = '/tmp/temper.patch';
-const plainPlace = '/tmp/temper-apply.git';
+/** Where the patch lies while it is applied: as a whole, and in the two parts that the exact way takes one after the other. */
+const place = '/tmp/temper-patch';
 
 /** Every attempt finds the tree as it was at the base commit; what is ignored there stays. */
 const reset = `git reset -q --hard && git clean -fdq`;
 
+/**
+ * A directory of the base that is a file now may still hold what no diff has: ignored files, the \`.git\` of a repository.
+ * One that holds tracked files which are not gone is left alone: the patch was made of another tree.
+ */
+const clear = `
+clear() {
+  left=$(git ls-files -s -- "$1" | while read -r mode _; do [ "$mode" = 160000 ] || echo; done | wc -l)
+  [ -L "$1" ] || [ ! -d "$1" ] || [ "$left" -ne "$(git ls-files -d -- "$1" | wc -l)" ] || rm -rf "$1"
+}
+clear_all() {
+  export GIT_LITERAL_PATHSPECS=1
+  while IFS= read -r line; do path=$(printf '%b.' "$line"); clear "./\${path%.}" || return; done
+}
+plainly() { [ ! -s "$2" ] || GIT_DIR=${place}/git GIT_WORK_TREE="$1" git apply --binary --whitespace=nowarn "$2"; }
+`;
+
 /** $1 workspace. Exit code 76: there is no such program here. */
 const ladder = {
   /** Byte for byte, as captured: it always applies to the base commit that it was taken against. */
-  exact: `plain ${plainPlace} && GIT_DIR=${plainPlace} GIT_WORK_TREE="$1" git apply --binary --whitespace=nowarn ${patchFile}`,
+  exact: `plain ${place}/git && plainly "$1" ${place}/first && clear_all <${place}/directories && plainly "$1" ${place}/second`,
   /** Line ends as the repository wants them, and a merge where the patch names blobs that the repository has. */
-  'three-way': `git apply --3way --whitespace=nowarn ${patchFile} && git reset -q`,
+  'three-way': `git apply --3way --whitespace=nowarn ${place}/whole && git reset -q`,
   /** Near the place that the patch names. The official harness of SWE-bench comes down to it as well. */
-  fuzzy: `command -v patch >/dev/null || exit 76; patch --batch --forward --fuzz=5 -p1 --no-backup-if-mismatch --reject-file=- -i ${patchFile} && git reset -q`,
+  fuzzy: `command -v patch >/dev/null || exit 76; patch --batch --forward --fuzz=5 -p1 --no-backup-if-mismatch --reject-file=- -i ${place}/whole && git reset -q`,
 } as const;
 
 /** How a patch was applied. What a rollout captured applies exactly; the other ways are for patches from elsewhere. */
 export type Applied = keyof typeof ladder;
+
+const ways = ['exact', 'three-way', 'fuzzy'] as const satisfies readonly Applied[];
+/** The exit code is the attempt's, also when nothing can be put back. */
+const giveUp = `code=$?; rm -rf ${place}/git; ${reset}; exit $code`;
 
 export interface Application {
   /** Null when no way led to the whole patch: nothing of it is in the workspace then. */
@@ -37,23 +59,21 @@ export async function applyPatch(
   signal: AbortSignal,
 ): Promise<Application> {
   if (patch.byteLength === 0) return { applied: 'exact', refusal: '' };
-  const tree = new Map([['temper.patch', { mode: 0o644, bytes: patch }]]);
-  await sandbox.putFiles({ tree, at: '/tmp', owner: 'agent' }, signal);
+  await sandbox.putFiles({ tree: filesOf(patch), at: place, owner: 'agent' }, signal);
   const run = (script: string) => {
-    const argv = ['sh', '-c', `${gitPrelude}${plainRepository}cd "$1" || exit\n${script}`, 'sh', workdir] as const;
-    const request = {
-      account: 'agent',
-      cwd: '/',
-      argv: [...argv],
-      env: {},
-      timeoutMs,
-      maxOutputBytes: outputBytes,
-    } as const;
-    return sandbox.exec(request, signal);
+    const argv = [
+      'sh',
+      '-c',
+      `${gitPrelude}${plainRepository}${clear}cd "$1" || exit\n${script}`,
+      'sh',
+      workdir,
+    ] as const;
+    const limits = { timeoutMs, maxOutputBytes: outputBytes };
+    return sandbox.exec({ account: 'agent', cwd: '/', argv: [...argv], env: {}, ...limits }, signal);
   };
   const said: string[] = [];
   for (const way of ways) {
-    const { exitCode, timedOut, stdout, stderr } = await run(`( ${ladder[way]} ) && { ${tidy}; exit 0; }\n${giveUp}`);
+    const { exitCode, timedOut, stdout, stderr } = await run(`( ${ladder[way]} ) && exec rm -rf ${place}\n${giveUp}`);
     if (exitCode === 0) return { applied: way, refusal: said[0] ?? '' };
     said.push(`${stderr}${stdout}`.trim().slice(-2000) || `${way}: ended with exit code ${exitCode}`);
     if (timedOut) break;
@@ -61,7 +81,27 @@ export async function applyPatch(
   return { applied: null, refusal: said[0] ?? '' };
 }
 
-const ways = ['exact', 'three-way', 'fuzzy'] as const satisfies readonly Applied[];
-const tidy = `rm -rf ${plainPlace} ${patchFile}`;
-/** The exit code is the attempt's, also when nothing can be put back. */
-const giveUp = `code=$?; rm -rf ${plainPlace}; ${reset}; exit $code`;
+/** Each new file is looked at, unless they are too many: then only those that deleted ones make room for. */
+const fewFiles = 200;
+
+function filesOf(patch: Uint8Array): ReadonlyMap<string, FileEntry> {
+  const parts = patchParts(patch);
+  const added = parts.filter(({ change, path }) => change === 'added' && path !== null);
+  const emptied = new Set(
+    parts.filter(({ change }) => change === 'deleted').flatMap(({ names }) => names.flatMap(above)),
+  );
+  const late = new Set(
+    added.length <= fewFiles ? added : added.filter(({ path }) => path !== null && emptied.has(path)),
+  );
+  const isLate = (part: PatchPart): boolean => late.has(part);
+  const files = {
+    whole: patch,
+    first: joinParts(parts.filter((part) => !isLate(part))),
+    second: joinParts(parts.filter(isLate)),
+    directories: Buffer.from([...late].map(({ path }) => `${octal(path ?? '')}\n`).join('')),
+  };
+  return new Map(Object.entries(files).map(([name, bytes]) => [name, { mode: 0o644, bytes }]));
+}
+
+/** The directories that a file lies in. */
+const above = (name: string): readonly string[] => [...name.matchAll(/\//g)].map(({ index }) => name.slice(0, index));

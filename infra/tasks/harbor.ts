@@ -1,5 +1,6 @@
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import type { Task } from '../../workflows/contracts/task.ts';
+import type { Protection } from '../grading/protection/rules.ts';
 import type { FileEntry, FileTree } from '../sandbox/files.ts';
 import { type Dockerfile, readDockerfile } from './dockerfile.ts';
 import { type Grading, gradingFile, parseGrading } from './grading.ts';
@@ -24,8 +25,8 @@ export interface HarborTask {
   readonly grading: Grading | null;
   /** How several scores of a reward.json weigh; null where the tests write one reward. */
   readonly rewardWeights: Readonly<Record<string, number>> | null;
-  /** What an agent may not change on its way to its evaluation; see infra/grading/protection. */
-  readonly protection: { readonly testsInRepository: boolean; readonly paths: readonly string[] };
+  /** What an agent may not change on its way to its evaluation. */
+  readonly protection: Protection;
 }
 
 const defaults = { workdir: '/workspace', memoryMb: 2048, diskMb: 2048 } as const;

@@ -1,5 +1,11 @@
 /** What a program runs before the tests, of its own accord and by its name alone. No solution needs to bring one. */
-const interpreterHooks = ['sitecustomize.py', 'usercustomize.py', '**/site-packages/*.pth', '**/dist-packages/*.pth'];
+const interpreterHooks = [
+  '.git',
+  'sitecustomize.py',
+  'usercustomize.py',
+  '**/site-packages/*.pth',
+  '**/dist-packages/*.pth',
+];
 
 /** Tests by their places and names, for the runners that the data sets know. */
 const tests = [

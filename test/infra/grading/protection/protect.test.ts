@@ -62,12 +62,19 @@ describe('a patch without what is protected', () => {
   });
 
   it('has all that an honest solution may bring, where hidden tests bring all they need', () => {
-    const names = ['conftest.py', 'tests/test_a.py', 'package.json', 'pytest.ini', 'usercustomize.py'];
+    const names = [
+      'conftest.py',
+      'tests/test_a.py',
+      'package.json',
+      '.github/x',
+      'usercustomize.py',
+      'sub/.git/hooks/a',
+    ];
     const result = left(
       names.map((name) => part(name, added)),
       protectedPatterns({ testsInRepository: false, paths: [] }),
     );
-    assert.deepEqual(result.restored, ['usercustomize.py']);
+    assert.deepEqual(result.restored, ['usercustomize.py', 'sub/.git/hooks/a']);
   });
 
   it('has nothing that takes the place of what stays', () => {
