@@ -59,7 +59,8 @@ export function createReplicas(engines: readonly Engine[], options: ReplicasOpti
     },
 
     async health(signal) {
-      if (pool.serving().length === 0) await pool.probeAll();
+      // Whoever asks wants to know what is served now: the last probe may be older than the last publication.
+      await pool.probeAll();
       signal?.throwIfAborted();
       return healthOf(pool);
     },
