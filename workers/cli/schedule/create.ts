@@ -66,7 +66,8 @@ async function create(
       );
     }
     // What the client makes of the server's refusal of a schedule's times.
-    if (error instanceof TypeError) throw new UsageError(`the server refuses ${text}: ${error.message}`, { cause: error });
+    if (error instanceof TypeError)
+      throw new UsageError(`the server refuses ${text}: ${error.message}`, { cause: error });
     throw error;
   }
 }
