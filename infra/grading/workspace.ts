@@ -25,6 +25,7 @@ export async function prepareWorkspace(
   signal: AbortSignal,
 ): Promise<{ readonly baseCommit: string }> {
   if (task.workspace.size > 0) await sandbox.putFiles({ tree: task.workspace, at: workdir, owner: 'agent' }, signal);
+  await removeFromImage(sandbox, task, signal);
   const asAgent = { account: 'agent', cwd: workdir, maxOutputBytes: outputBytes } as const;
   for (const command of task.setup) {
     const argv = ['bash', '-c', command] as const;
@@ -42,4 +43,13 @@ export async function prepareWorkspace(
   }
   if (keep) await keepBase(sandbox, workdir, signal);
   return { baseCommit };
+}
+
+/** What an image holds beside the workdir is its root's. */
+async function removeFromImage(sandbox: Sandbox, { remove }: HarborTask, signal: AbortSignal): Promise<void> {
+  if (remove.length === 0) return;
+  const argv = ['rm', '-rf', '--', ...remove] as const;
+  const limits = { timeoutMs: gitTimeoutMs, maxOutputBytes: outputBytes };
+  const removed = await sandbox.exec({ account: 'grader', cwd: '/', argv, env: {}, ...limits }, signal);
+  requireSuccess(removed, `removing ${remove.join(' ')}`);
 }

@@ -16,6 +16,8 @@ export interface HarborTask {
   readonly tests: FileTree;
   /** Belongs at `/solution`, for the oracle only; its entry is `solve.sh`. Empty when the task has none. */
   readonly solution: FileTree;
+  /** Absolute paths to take out of the image before the set-up. */
+  readonly remove: readonly string[];
   /** Shell commands to run in the workdir before the base commit is made. */
   readonly setup: readonly string[];
   /** Environment of every command in the sandbox, and of the tests alone. */
@@ -61,6 +63,7 @@ export function readHarborTask(tree: FileTree): HarborTask {
     workspace: subtree(tree, 'environment/workspace/'),
     tests: subtree(tree, 'tests/'),
     solution: subtree(tree, 'solution/'),
+    remove: environment.remove,
     setup: environment.setup,
     env: environment.env,
     testEnv: toml.verifier.env,

@@ -64,6 +64,10 @@ const taskToml = z.looseObject({
       os: z.string({ error: 'expected "linux"' }).default('linux'),
       healthcheck: table,
       env: variables,
+      /** Ours: what the image holds and nobody is to find there; taken out before the set-up. */
+      remove: z
+        .array(z.string().startsWith('/', { error: 'expected an absolute path' }), { error: 'expected absolute paths' })
+        .default([]),
       /** Ours: shell commands run in the workdir before the base commit is made. */
       setup: z.array(z.string({ error: 'expected a shell command' })).default([]),
     })

@@ -99,6 +99,7 @@ export const workspaceTask = (workspace: FileTree, setup: readonly string[] = []
   workspace,
   tests: new Map(),
   solution: new Map(),
+  remove: [],
   setup,
   env: { ...identity, GIT_AUTHOR_DATE: '2001-01-01T00:00:00Z', GIT_COMMITTER_DATE: '2001-01-01T00:00:00Z' },
   testEnv: {},

@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
+import { promisify } from 'node:util';
 import { createDockerProvider } from '../../infra/sandbox/docker/provider.ts';
 import { type Rollouts, startRollouts } from '../helpers/rollouts.ts';
 import { sweRepository } from '../helpers/swe-repository.ts';
@@ -73,3 +75,62 @@ describe('a Python repository without an image of its own, in Docker', () => {
     });
   }
 });
+
+const runTests = (more = ''): string => `. ./sum.sh
+failed=0
+check() { if [ "$(sum "$2" "$3")" = "$4" ]; then echo "test $1 ... ok"; else echo "test $1 ... FAILED"; failed=1; fi; }
+echo "running ${more === '' ? 1 : 2} tests"
+check keeps_zero 2 0 2
+${more}echo "test result: done"
+exit $failed
+`;
+
+describe('a row of Multi-SWE-bench, in an image that is laid out as the published ones', () => {
+  const number = 900_000_000 + (process.pid % 1_000_000);
+  const image = `mswebench/clap-rs_m_clap:pr-${number}`;
+  let rollouts: Rollouts;
+  let task: string;
+
+  before(async () => {
+    rollouts = await startRollouts((home) => ({
+      taskRoots: [home],
+      provider: createDockerProvider({ stack: 'test-stack' }),
+    }));
+    const context = join(rollouts.home, 'context');
+    const files = { 'sum.sh': 'sum() { echo $(($1 - $2)); }\n', 'tests/run.sh': runTests() };
+    const repository = await sweRepository(context, 'clap', files);
+    const test_patch = await repository.patchTo({ 'tests/run.sh': runTests('check adds 2 3 5\n') });
+    const fix_patch = await repository.patchTo({ 'sum.sh': 'sum() { echo $(($1 + $2)); }\n' });
+    const beside = {
+      Dockerfile: 'FROM temper-tasks:bookworm\nCOPY clap /home/clap\nCOPY fix.patch test.patch test-run.sh /home/\n',
+      'fix.patch': fix_patch,
+      'test.patch': test_patch,
+      'test-run.sh': 'set -e\nls /home\ncd /home/clap\ngit apply /home/test.patch\nsh tests/run.sh\n',
+    };
+    for (const [name, text] of Object.entries(beside)) await writeFile(join(context, name), text);
+    await docker('build', '--quiet', '--tag', image, context);
+    const row = {
+      ...{ org: 'clap-rs', repo: 'clap', number, base: { sha: repository.commit } },
+      resolved_issues: [{ title: 'It does not add.' }],
+      ...{ fix_patch, test_patch, f2p_tests: { adds: {} }, p2p_tests: { keeps_zero: {} } },
+    };
+    await writeFile(join(rollouts.home, 'rows.jsonl'), `${JSON.stringify(row)}\n`);
+    task = `multi-swe-bench:${rollouts.home}/rows.jsonl#clap-rs__clap-${number}`;
+  });
+  after(async () => {
+    await rollouts?.close();
+    await docker('image', 'rm', image);
+  });
+
+  it('scores 1 for the reference solution and 0 for doing nothing, and does not hold the answer', async () => {
+    const oracle = await rollouts.run('multi-oracle', { task, agent: 'oracle' });
+    assert.deepEqual([oracle.reward, oracle.verdict?.resolution?.status], [1, 'resolved'], JSON.stringify(oracle));
+    const nop = await rollouts.run('multi-nop', { task, agent: 'nop' });
+    assert.equal(nop.reward, 0, JSON.stringify(nop));
+    assert.equal(nop.verdict?.resolution?.reason, 'adds of FAIL_TO_PASS is FAILED');
+    const log = String(await rollouts.store.get(nop.verdict?.log.digest ?? ''));
+    assert.match(log, /^agent\nclap\ntest-run\.sh\n/m);
+  });
+});
+
+const docker = (...args: readonly string[]) => promisify(execFile)('docker', args);

@@ -1,7 +1,7 @@
 /** An image that brings its own working directory: the agent must own it, and nobody inside may change owners. */
 import { SandboxFailure } from '../failure.ts';
 import type { SandboxSpec } from '../sandbox.ts';
-import { adoptDirectory } from './container.ts';
+import { adoptDirectoryOf } from './container.ts';
 import type { Inside } from './inside.ts';
 import * as scripts from './scripts.ts';
 
@@ -9,7 +9,7 @@ const alreadyOwned = 3;
 
 /** Copies the directory as the agent, then puts the copy in its place. Repeatable. */
 export async function adoptWorkdir(inside: Inside, { name, workdir }: SandboxSpec, signal: AbortSignal): Promise<void> {
-  const paths = [workdir, adoptDirectory];
+  const paths = [workdir, adoptDirectoryOf(workdir)];
   const copied = await inside.run({ role: 'agent', text: scripts.adoptCopy, args: paths }, signal);
   if (copied.exitCode === alreadyOwned) return;
   const swapped =

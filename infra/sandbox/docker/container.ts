@@ -1,4 +1,5 @@
 /** Making the container of a sandbox: its limits, its owners and the directories that commands expect. */
+import { dirname, join } from 'node:path/posix';
 import { setTimeout as delay } from 'node:timers/promises';
 import type Docker from 'dockerode';
 import { pack } from 'tar-stream';
@@ -36,7 +37,7 @@ export async function ensureContainer(docker: Docker, images: ImageReader, spec:
   if (info.State.Status !== 'created') {
     const lost = await explainLoss(docker, spec.name, info.Id);
     if (lost) throw lost;
-    return { id: info.Id, adopt: await exists(container, adoptDirectory) };
+    return { id: info.Id, adopt: await exists(container, adoptDirectoryOf(spec.workdir)) };
   }
   // Only a container that never ran still shows what its image has.
   const image = await images.get(container, info.Image, spec.workdir);
@@ -114,7 +115,7 @@ function packSkeleton(
   const packed = collect(tar);
   const directory = (name: string, uid: number, mode: number) =>
     tar.entry({ name: `${name}/`, type: 'directory', uid, gid: uid, mode });
-  directory(hasWorkdir ? adoptDirectory.slice(1) : spec.workdir.slice(1), agent, 0o755);
+  directory((hasWorkdir ? adoptDirectoryOf(spec.workdir) : spec.workdir).slice(1), agent, 0o755);
   directory('tests', 0, 0o700);
   directory('logs', 0, 0o755);
   directory('logs/verifier', 0, 0o700);
@@ -131,8 +132,11 @@ function packSkeleton(
   return packed;
 }
 
-/** Where the image's own workspace is copied to before it takes the working directory's place. */
-export const adoptDirectory = '/.adopted';
+/**
+ * Where the image's own workspace is copied to before it takes the working directory's place: beside it, because only the
+ * owner of a directory may move it below another.
+ */
+export const adoptDirectoryOf = (workdir: string): string => join(dirname(workdir), '.adopted');
 
 export function missingImage(image: string, cause?: unknown): SandboxFailure {
   const todo = image.startsWith('temper-tasks:')

@@ -8,6 +8,7 @@ export interface TaskParts {
   readonly instruction: string;
   readonly image: string;
   readonly workdir: string;
+  readonly remove?: readonly string[];
   readonly setup?: readonly string[];
   readonly agentTimeoutSec?: number;
   readonly evaluationTimeoutSec?: number;
@@ -34,6 +35,7 @@ export function harborFiles(parts: TaskParts): FileTree {
     environment: {
       docker_image: parts.image,
       workdir: parts.workdir,
+      ...(parts.remove !== undefined && { remove: [...parts.remove] }),
       setup: [...(parts.setup ?? [])],
       ...(parts.cpus !== undefined && { cpus: parts.cpus }),
       ...(parts.memoryMb !== undefined && { memory_mb: parts.memoryMb }),

@@ -28,7 +28,7 @@ const multiSweBenchRow = z.looseObject({
 });
 
 /** The published images hold both patches: what the agent could read there goes before it starts. */
-const setup = ['rm -f /home/fix.patch /home/test.patch'];
+const remove = ['/home/fix.patch', '/home/test.patch'];
 
 /** Their script applies a patch of that place, where the account of the tests can't write. */
 const testCommand =
@@ -60,7 +60,8 @@ export const multiSweBench = rowFormat({
       testPatch: fields.test_patch,
       commandApplies: true,
       solution: fields.fix_patch === null ? null : { patch: fields.fix_patch },
-      setup,
+      remove,
+      setup: [],
       testCommand,
       evalScript: null,
       grading: {

@@ -22,6 +22,8 @@ export interface SweTask {
   readonly testFiles?: readonly string[];
   /** What to apply to solve it. */
   readonly solution: { readonly patch: string; readonly reverse?: true } | null;
+  /** What the image holds of the answer. */
+  readonly remove?: readonly string[];
   /** Shell commands to run in the workdir before the base commit is made. */
   readonly setup: readonly string[];
   /** What runs the tests; its status is theirs. */
@@ -49,6 +51,7 @@ export function sweFiles(task: SweTask): FileTree {
     instruction,
     image,
     workdir,
+    ...(task.remove !== undefined && { remove: task.remove }),
     setup: [...linkCommands(task.workspace), ...setup],
     ...(task.workspace !== null && { workspace: task.workspace.tree }),
     tests: new Map([

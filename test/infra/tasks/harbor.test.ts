@@ -113,6 +113,12 @@ const malformed: readonly (readonly [string, Readonly<Record<string, string | nu
     /grading\.json: logParser: expected a parser that temper has, got "parse_log_maven"; it has bats, /,
   ],
   [
+    'something to remove that is no absolute path',
+    { 'task.toml': '[environment]\ndocker_image = "x"\nremove = ["answer"]\n' },
+    'MalformedTask',
+    /environment\.remove\.0: expected an absolute path, got "answer"/,
+  ],
+  [
     'weights that are none',
     { 'task.toml': '[environment]\ndocker_image = "x"\n[verifier]\nreward_weights = { a = 0 }\n' },
     'MalformedTask',

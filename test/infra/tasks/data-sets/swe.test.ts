@@ -116,13 +116,13 @@ test('a row of Multi-SWE-bench loses the patches of its image before the agent s
   };
   const broken = { ...row, number: 8, f2p_tests: {}, n2p_tests: null };
   const file = await place.writeRows('rows.jsonl', [row, broken, { ...row, org: 'Foo' }]);
-  const { task, grading, setup, instruction, tests } = await packed(
+  const { task, grading, remove, instruction, tests } = await packed(
     place.tasks,
     `multi-swe-bench:${file}#clap-rs__clap-7`,
   );
   assert.deepEqual([task.image, task.workdir], ['mswebench/clap-rs_m_clap:pr-7', '/home/clap']);
   assert.deepEqual([grading?.failToPass, grading?.logParser], [['a > b', 'c'], 'clap-rs/clap']);
-  assert.deepEqual(setup, ['rm -f /home/fix.patch /home/test.patch']);
+  assert.deepEqual(remove, ['/home/fix.patch', '/home/test.patch']);
   assert.equal(instruction, 'Broken\n\nIt is.\n');
   assert.doesNotMatch(textIn(tests, 'prepare.sh'), /\bapply\b/);
   await assert.rejects(
