@@ -51,6 +51,8 @@ export const sweSmith = rowFormat({
   },
 });
 
-/** The patch as a command of its own: set-up has no files. */
-const applyCommand = (patch: string): string =>
-  `git apply --whitespace=nowarn - <<'TEMPER_PATCH'\n${withNewline(patch)}TEMPER_PATCH`;
+/** The patch as a command of its own, since set-up has no files; done once, since set-up may run twice. */
+const applyCommand = (patch: string): string => `bug() { cat <<'TEMPER_PATCH'
+${withNewline(patch)}TEMPER_PATCH
+}
+bug | git apply --reverse --check - 2>/dev/null || bug | git apply --whitespace=nowarn -`;

@@ -74,10 +74,10 @@ export async function workspaceOf(
   return source.options.repositories === undefined ? null : source.checkOut(row.repo, row.base_commit);
 }
 
-/** A task's workspace is a tree of files: its links are made by its set-up. */
+/** A task's workspace is a tree of files: its links are made by its set-up, which may run twice. */
 function linkCommands(workspace: CommitFiles | null): readonly string[] {
   return [...(workspace?.links ?? [])].map(
-    ([path, target]) => `mkdir -p -- ${quote(dirname(path))} && ln -s -- ${quote(target)} ${quote(path)}`,
+    ([path, target]) => `mkdir -p -- ${quote(dirname(path))} && ln -sfn -- ${quote(target)} ${quote(path)}`,
   );
 }
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { symlink } from 'node:fs/promises';
+import { readFile, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { dataSetPlace, failure, packed, sweRow, textIn } from '../../../helpers/data-set.ts';
@@ -80,7 +80,12 @@ test('a row of SWE-smith is broken by its own patch before the base commit, and 
     place.tasks,
     `swe-smith:${await place.writeRows('rows.jsonl', [row])}#${row.instance_id}`,
   );
-  assert.deepEqual(setup, [`git apply --whitespace=nowarn - <<'TEMPER_PATCH'\n${sweRow.patch}TEMPER_PATCH`]);
+  // Set-up is done again where a worker died over it.
+  const repository = join(place.root, 'checkout');
+  await place.write('checkout/src/a.py', 'a\n');
+  execFileSync('git', ['init', '-q', repository]);
+  for (const command of [...setup, ...setup]) execFileSync('bash', ['-c', command], { cwd: repository });
+  assert.equal(await readFile(join(repository, 'src/a.py'), 'utf8'), 'b\n');
   assert.match(textIn(solution, 'solve.sh'), /git apply -R /);
   assert.match(textIn(tests, 'prepare.sh'), /checkout -q HEAD -- 'tests\/test_b\.py'/);
   assert.match(textIn(tests, 'test.sh'), /--verbose 'tests\/test_a\.py' 'tests\/test_b\.py'\n/);
@@ -161,7 +166,7 @@ test('the repository comes from a mirror where the address says so, at the commi
   assert.deepEqual([...workspace.keys()], ['.gitattributes', 'src/a.py', 'tests/test_a.py']);
   assert.equal(textIn(workspace, 'src/a.py'), 'a\n');
   assert.equal(textIn(workspace, 'tests/test_a.py'), '$Format:%H$\n');
-  assert.deepEqual(setup, ["mkdir -p -- 'tests' && ln -s -- '../src/a.py' 'tests/a link.py'", 'make']);
+  assert.deepEqual(setup, ["mkdir -p -- 'tests' && ln -sfn -- '../src/a.py' 'tests/a link.py'", 'make']);
   await assert.rejects(
     place.tasks.resolve(`${set}#gone`),
     failure('UnknownTask', /flask: expected the files of commit 7ee9ceb/),
