@@ -104,8 +104,16 @@ export class LocalSandbox implements Sandbox {
     return this.#statusOf(key);
   }
 
-  async wait(key: string, options: { readonly timeoutMs: number }, signal: AbortSignal): Promise<ProcessStatus> {
-    const deadlineMs = Date.now() + options.timeoutMs;
+  wait(key: string, options: { readonly timeoutMs: number }, signal: AbortSignal): Promise<ProcessStatus> {
+    return this.#explained(() => this.#untilEnded(key, options, signal), signal);
+  }
+
+  async #untilEnded(
+    key: string,
+    { timeoutMs }: { readonly timeoutMs: number },
+    signal: AbortSignal,
+  ): Promise<ProcessStatus> {
+    const deadlineMs = Date.now() + timeoutMs;
     let lookAtMs = Date.now() + firstLookMs;
     for (;;) {
       signal.throwIfAborted();

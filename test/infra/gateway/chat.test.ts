@@ -63,6 +63,7 @@ describe('chat completions', () => {
         turns: 2,
         segments: 1,
         sampledTokens: encode(said.join('')).length,
+        promptTokens: (one?.tokenIds.length ?? 0) + (two?.tokenIds.length ?? 0),
         minVersion: 1,
         maxVersion: 1,
         contextOverflow: false,
