@@ -1,10 +1,12 @@
 import { Worker } from 'node:worker_threads';
+import { TemperFailure } from '../../../workflows/contracts/failures.ts';
 import { type Judgement, judgeLog, type LogCase, unread } from './judge-log.ts';
 
 /** Read within milliseconds: starting a thread would take longer. */
 const smallLogBytes = 512 * 1024;
-/** The longest log takes half a second; beyond these limits it was made to take more. */
+/** The longest log takes half a second, whatever it holds: beyond this the host is at fault. */
 const timeoutMs = 60_000;
+/** A log that takes more was made to. */
 const heapMb = 1024;
 
 /** Judges a log of any length without holding up the process for long: a host has others to heartbeat for. */
@@ -17,15 +19,15 @@ export async function judgeAside(log: Buffer, by: LogCase): Promise<Judgement> {
     workerData: { log, by },
     resourceLimits: { maxOldGenerationSizeMb: heapMb },
   });
-  const late = setTimeout(() => void thread.terminate(), timeoutMs);
+  let timer: NodeJS.Timeout | undefined;
   try {
     return await new Promise<Judgement>((resolve, reject) => {
+      timer = setTimeout(() => reject(stalled()), timeoutMs);
       thread.once('message', resolve);
       thread.once('error', (error) => (isOverHeap(error) ? resolve(tooMuch(by)) : reject(error)));
-      thread.once('exit', () => resolve(tooMuch(by)));
     });
   } finally {
-    clearTimeout(late);
+    clearTimeout(timer);
     await thread.terminate();
   }
 }
@@ -33,5 +35,10 @@ export async function judgeAside(log: Buffer, by: LogCase): Promise<Judgement> {
 const isOverHeap = (error: unknown): boolean =>
   error instanceof Error && 'code' in error && error.code === 'ERR_WORKER_OUT_OF_MEMORY';
 
-const tooMuch = (by: LogCase): Judgement =>
-  unread(by, `the log can't be read within ${timeoutMs / 1000} s and ${heapMb} MB of memory`);
+const tooMuch = (by: LogCase): Judgement => unread(by, `the log can't be read within ${heapMb} MB of memory`);
+
+const stalled = (): TemperFailure =>
+  new TemperFailure(
+    'SandboxUnavailable',
+    `expected the log of the tests to be read within ${timeoutMs / 1000} s, got nothing: the host is overloaded; the evaluation is made again`,
+  );
