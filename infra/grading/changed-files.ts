@@ -21,14 +21,14 @@ const maxNewFiles = 20_000;
 const maxRepositories = 500;
 const maxDepth = 20;
 
+/** The exit code of a script that may not read a directory. */
+export const unreadable = 77;
+
 /** Ends each list; no name begins so. */
 const mark = '/';
 
 /** $1 workspace. Three lists: files of the base, files of the workspace, and \`rules\` if the base ignores any. */
-const listScript = `
-${gitPrelude}
-[ -r "$1" ] && cd "$1" || exit 77
-export GIT_DIR=${keptBase} GIT_WORK_TREE="$1"
+export const listScript = `
 git ls-files -z && printf '${mark}\\0' && GIT_INDEX_FILE=$GIT_DIR/none git ls-files -z -o && printf '${mark}\\0' || exit
 [ ! -d ${keptRules} ] || printf 'rules\\0'
 `;
@@ -39,7 +39,7 @@ ${gitPrelude}
 export GIT_DIR=${keptBase} GIT_INDEX_FILE=${keptBase}/none
 while IFS= read -r line; do
   inner=$(printf '%b.' "$line"); inner=$1/\${inner%.}
-  ( cd "$inner" && GIT_WORK_TREE="$inner" git ls-files -z -o </dev/null ) || exit 77
+  ( cd "$inner" && GIT_WORK_TREE="$inner" git ls-files -z -o </dev/null ) || exit ${unreadable}
   printf '${mark}\\0'
 done
 `;
@@ -52,12 +52,8 @@ cd ${keptRules} && GIT_DIR=${keptBase} GIT_WORK_TREE=${keptRules} git check-igno
 `;
 
 /** What is in a workspace. Only the base's rules say what is ignored; a repository inside is a directory like any other. */
-export async function listFiles(run: RunScript, workdir: string): Promise<Listing | ExecResult> {
-  const listed = await run(listScript, [workdir]);
-  if (isUnreadable(listed)) return 'unreadable';
-  if (listed.truncated) return 'too-many';
-  if (listed.exitCode !== 0 || listed.timedOut) return listed;
-  const [base = [], outer = [], rules = []] = lists(listed.stdout);
+export async function filesIn(run: RunScript, workdir: string, listed: Buffer): Promise<Listing | ExecResult> {
+  const [base = [], outer = [], rules = []] = lists(listed);
   const files = await withInner(run, workdir, outer);
   if (!Array.isArray(files)) return files;
   const kept = new Set(base);
@@ -75,8 +71,10 @@ export async function listFiles(run: RunScript, workdir: string): Promise<Listin
 }
 
 /** Whoever can't be read is not listed, which git says as a warning. */
-const isUnreadable = ({ exitCode, stderr }: ExecResult): boolean =>
-  exitCode === 77 || /^warning: could not open directory/m.test(stderr.toString('latin1'));
+export const isUnreadable = ({ exitCode, stderr }: ExecResult): boolean =>
+  exitCode === unreadable ||
+  (exitCode !== 0 && stderr.includes('Permission denied')) ||
+  /^warning: could not open directory/m.test(stderr.toString('latin1'));
 
 function lists(output: Buffer): readonly (readonly string[])[] {
   const all: string[][] = [[]];

@@ -2,7 +2,7 @@ import type { Diff } from '../../workflows/contracts/diff.ts';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import type { ExecResult, Sandbox } from '../sandbox/sandbox.ts';
 import type { Store } from '../store/store.ts';
-import { type Files, listFiles, type RunScript, stdinOf } from './changed-files.ts';
+import { filesIn, isUnreadable, listScript, type RunScript, stdinOf, unreadable } from './changed-files.ts';
 import { keptBase, keptTree } from './kept-base.ts';
 import { withoutEscapingLinks } from './patch-links.ts';
 import { gitPrelude } from './plain-git.ts';
@@ -18,23 +18,41 @@ const maxListBytes = 64 * 1024 * 1024;
 
 /** The agent may have made its files unreadable for others, the workdir itself too; nobody but it can undo that. */
 const readableScript = 'chmod u+rwx,go+rx "$1"; chmod -R u+rwX,go+rX "$1" 2>/dev/null; true';
-const unreadable = 77;
 const tooMuch = 78;
+const newFiles = 79;
 
 /**
- * $1 workspace; on stdin the names of its files and of removed ones. The difference to the base tree, as the files are: only
- * the kept repository is used, so that hooks, filters, attributes and config of the agent's have no say. The copied index
- * keeps its time: by that git knows which files may have changed in the second in which it read them, and reads those again.
+ * $1 workspace. \`difference\`: on stdin the names of its files and of removed ones; prints what became of them since the base
+ * tree, as the files are. Only the kept repository is used, so that hooks, filters, attributes and config of the agent's have
+ * no say. The copied index keeps its time: by that git knows which files may have changed in the second in which it read
+ * them, and reads those again.
  */
-const diffScript = `
+const difference = `
 ${gitPrelude}
-cd "$1" || exit ${unreadable}
-export GIT_DIR=${keptBase} GIT_WORK_TREE="$1" GIT_INDEX_FILE=${keptBase}/now
-tree=$(cat ${keptTree}) && cp -p ${keptBase}/index "$GIT_INDEX_FILE" || exit
-git update-index -z --add --remove --replace --stdin || exit
-git diff-index --cached --raw --no-renames --abbrev=64 "$tree" | while read -r _ _ old new _; do printf '%s\\n%s\\n' "$old" "$new"; done |
-  git cat-file --batch-check='%(objectsize)' | { sum=0; while read -r size rest; do [ -n "$rest" ] || sum=$((sum + size)); done; [ $sum -le ${maxContentBytes} ]; } || exit ${tooMuch}
-exec git diff --cached --binary --full-index --no-color --no-ext-diff --no-textconv --no-renames --diff-algorithm=myers --src-prefix=a/ --dst-prefix=b/ "$tree"
+[ -r "$1" ] && cd "$1" || exit ${unreadable}
+export GIT_DIR=${keptBase} GIT_WORK_TREE="$1"
+difference() {
+  export GIT_INDEX_FILE=${keptBase}/now
+  [ ! -e ${keptBase}/now.lock ] || rm ${keptBase}/now.lock
+  read -r tree <${keptTree} && cp -p ${keptBase}/index "$GIT_INDEX_FILE" || exit
+  git update-index -z --add --remove --replace --stdin || exit
+  git diff-index --cached --raw --no-renames --abbrev=64 "$tree" >${keptBase}/raw || exit
+  [ -s ${keptBase}/raw ] || exit 0
+  while read -r _ _ old new _; do printf '%s\\n%s\\n' "$old" "$new"; done <${keptBase}/raw |
+    git cat-file --batch-check='%(objectsize)' | { sum=0; while read -r size rest; do [ -n "$rest" ] || sum=$((sum + size)); done; [ $sum -le ${maxContentBytes} ]; } || exit ${tooMuch}
+  exec git diff --cached --binary --full-index --no-color --no-ext-diff --no-textconv --no-renames --diff-algorithm=myers --src-prefix=a/ --dst-prefix=b/ "$tree"
+}
+`;
+const diffScript = `${difference}difference`;
+
+/** In one command, as most agents add no file: the difference of the base's files, or lists of all of them. */
+const firstScript = `
+${difference}
+if { git ls-files -o || echo failed; } | read -r _; then
+  ${listScript}
+  exit ${newFiles}
+fi
+git ls-files -z >${keptBase}/names && difference <${keptBase}/names
 `;
 
 export interface DiffOptions {
@@ -56,10 +74,9 @@ export async function takeDiff(
   const left = (): number => Math.max(1_000, deadlineMs - Date.now());
   const run: RunScript = (script, args, stdin) => {
     const argv = ['sh', '-c', script, 'sh', ...args] as const;
-    const maxOutputBytes = script === diffScript ? maxPatchBytes : maxListBytes;
     const input = stdin === undefined ? {} : { stdin };
     return sandbox.exec(
-      { ...inTime, ...input, account: 'grader', argv: [...argv], timeoutMs: left(), maxOutputBytes },
+      { ...inTime, ...input, account: 'grader', argv: [...argv], timeoutMs: left(), maxOutputBytes: maxListBytes },
       signal,
     );
   };
@@ -78,7 +95,7 @@ export async function takeDiff(
       `expected a diff within ${timeoutMs / 1000} s, got none; it is taken once more`,
     );
   }
-  if (taken === 'too-many' || taken.truncated || isStalled(taken) || isTooMuch(taken)) {
+  if (taken === 'too-many' || isStalled(taken) || isTooMuch(taken)) {
     return { patch: await putPatch(store, ''), baseCommit, files: 0, dropped: 0, tooLarge: true };
   }
   if (taken.exitCode !== 0) {
@@ -93,24 +110,24 @@ export async function takeDiff(
 }
 
 async function compare(run: RunScript, workdir: string): Promise<ExecResult | 'unreadable' | 'too-many'> {
-  const files = await listFiles(run, workdir);
-  if (!isListed(files)) return files;
+  const first = await run(firstScript, [workdir]);
+  if (isUnreadable(first)) return 'unreadable';
+  if (first.exitCode !== newFiles || first.truncated || first.timedOut) return first;
+  const files = await filesIn(run, workdir, first.stdout);
+  if (typeof files === 'string' || !('present' in files)) return files;
   const result = await run(diffScript, [workdir], stdinOf([...files.removed, ...files.present]));
   return isUnreadable(result) ? 'unreadable' : result;
 }
-
-const isListed = (files: Awaited<ReturnType<typeof listFiles>>): files is Files =>
-  typeof files === 'object' && 'present' in files;
-
-const isUnreadable = ({ exitCode, stderr }: ExecResult): boolean =>
-  exitCode === unreadable || (exitCode !== 0 && stderr.includes('Permission denied'));
 
 /** Out of time, or killed by the kernel for its memory: by what the agent left there, or on a host that has too much to do. */
 const isStalled = ({ timedOut, exitCode }: ExecResult): boolean => timedOut || exitCode === 137;
 
 /** A file that only just fits into the sandbox's disk fits no second time. */
-const isTooMuch = ({ exitCode, stderr }: ExecResult): boolean =>
-  exitCode === tooMuch || (exitCode !== 0 && stderr.includes('File too large'));
+const isTooMuch = ({ exitCode, stderr, stdout, truncated }: ExecResult): boolean =>
+  truncated ||
+  stdout.length > maxPatchBytes ||
+  exitCode === tooMuch ||
+  (exitCode !== 0 && stderr.includes('File too large'));
 
 /** Names that git takes into no tree, such as \`.GIT/config\`. */
 const refused = ({ stderr }: ExecResult): number => stderr.toString('latin1').match(/^Ignoring path /gm)?.length ?? 0;

@@ -21,6 +21,7 @@ settings() {
   git config -f "$2" core.bare false
 }
 strip() (
+  [ -e .git ] || [ -L .git ] || [ -e .git.before ] || exit 0
   export GIT_CEILING_DIRECTORIES="\${PWD%/*}/"
   [ -e .git ] || [ ! -d .git.before ] || mv .git.before .git || exit 1
   rm -rf .git.before .git.after
@@ -49,12 +50,16 @@ strip() (
 export const commitScript = `
 ${gitPrelude}${stripHistory}
 set -e
-strip
-[ -e .git ] || { git init -q --template= . && git symbolic-ref HEAD refs/heads/main; }
-git config core.bare false
 plainly() { git -c core.excludesFile=/dev/null -c core.safecrlf=false -c core.hooksPath=/dev/null -c maintenance.auto=false -c gc.auto=0 "$@"; }
 commit() { plainly -c user.name=temper -c user.email=temper@localhost -c commit.gpgsign=false commit -q --allow-empty --no-verify -m 'Start of the task'; }
-plainly add -A
-if ! git rev-parse -q --verify HEAD >/dev/null || ! git diff --cached --quiet; then commit; fi
+strip
+if [ -e .git ]; then
+  plainly add -A
+  if ! git rev-parse -q --verify HEAD >/dev/null || ! git diff --cached --quiet; then commit; fi
+else
+  git init -q --template= . && echo 'ref: refs/heads/main' >.git/HEAD
+  plainly add -A
+  commit
+fi
 git rev-parse HEAD
 `;

@@ -19,17 +19,19 @@ const outputBytes = 64 * 1024;
 const keepScript = `
 ${gitPrelude}${plainRepository}
 set -e
-rm -rf ${keptBase} ${keptRules}
+[ ! -e ${keptBase} ] || rm -rf ${keptBase} ${keptRules}
 plain ${keptBase}
 put() { GIT_DIR=${keptBase} GIT_WORK_TREE="$top" git update-index -z --add --remove --replace --stdin; }
 nested() { git ls-files -s | while IFS='	' read -r info path; do case $info in 160000*) printf '%s\\n' "$path" ;; esac; done; }
 keep() (
-  export GIT_DIR=.git GIT_WORK_TREE=. GIT_INDEX_FILE=${keptBase}/tracked
-  cp .git/index "$GIT_INDEX_FILE"
-  nested >${keptBase}/nested
-  git update-index --force-remove --stdin <${keptBase}/nested
-  git ls-files -z | ( unset GIT_INDEX_FILE; put )
-  GIT_INDEX_FILE=.git/index nested | while IFS= read -r path; do
+  export GIT_DIR=.git GIT_WORK_TREE=.
+  inner=$(nested)
+  [ -n "$inner" ] || { git ls-files -z | put; exit; }
+  cp .git/index ${keptBase}/tracked
+  printf '%s\\n' "$inner" | GIT_INDEX_FILE=${keptBase}/tracked git update-index --force-remove --stdin
+  GIT_INDEX_FILE=${keptBase}/tracked git ls-files -z | put
+  rm ${keptBase}/tracked
+  printf '%s\\n' "$inner" | while IFS= read -r path; do
     [ ! -d "./$path/.git" ] || ( cd "./$path" && keep ) || exit 1
   done
 )
@@ -37,9 +39,9 @@ cd "$1"; top=$PWD
 keep
 export GIT_DIR=${keptBase} GIT_WORK_TREE="$top"
 git write-tree >${keptTree}
-rm -f ${keptBase}/tracked ${keptBase}/nested
 [ ! -s .git/info/exclude ] || cp .git/info/exclude ${keptBase}/info/exclude
-git ls-files -z -- ':(glob)**/.gitignore' | git checkout-index -z --stdin --prefix=${keptRules}/
+git ls-files -z -- ':(glob)**/.gitignore' >${keptBase}/ignoring
+[ ! -s ${keptBase}/ignoring ] || git checkout-index -z --stdin --prefix=${keptRules}/ <${keptBase}/ignoring
 [ ! -s ${keptBase}/info/exclude ] || mkdir -p ${keptRules}
 `;
 

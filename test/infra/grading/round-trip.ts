@@ -120,18 +120,27 @@ const commands = [
   'rm -rf inner/.git',
   'printf "%s\\n" "[core]" "autocrlf = true" "excludesFile = /workspace/.gitattributes" > ~/.gitconfig; mkdir -p ~/.config/git; echo "*" > ~/.config/git/ignore',
 ];
-const edits: fc.Arbitrary<Edit> = fc.oneof(
-  { weight: 6, arbitrary: fc.record({ do: fc.constant('write' as const), path, bytes, executable: fc.boolean() }) },
-  { weight: 2, arbitrary: fc.record({ do: fc.constant('remove' as const), path }) },
-  { weight: 1, arbitrary: fc.record({ do: fc.constant('executable' as const), path }) },
-  {
-    weight: 2,
-    arbitrary: fc.record({
-      do: fc.constant('link' as const),
-      path,
-      target: fc.constantFrom('a', 'd', 'b/x', 'nowhere', '\xff'),
-    }),
-  },
+const commandRun = fc.record({ do: fc.constant('run' as const), command: fc.constantFrom(...commands) });
+const editsOf = (at: fc.Arbitrary<string>): fc.Arbitrary<Edit> =>
+  fc.oneof(
+    {
+      weight: 6,
+      arbitrary: fc.record({ do: fc.constant('write' as const), path: at, bytes, executable: fc.boolean() }),
+    },
+    { weight: 2, arbitrary: fc.record({ do: fc.constant('remove' as const), path: at }) },
+    { weight: 1, arbitrary: fc.record({ do: fc.constant('executable' as const), path: at }) },
+    {
+      weight: 2,
+      arbitrary: fc.record({
+        do: fc.constant('link' as const),
+        path: at,
+        target: fc.constantFrom('a', 'd', 'b/x', 'nowhere', '\xff'),
+      }),
+    },
+    { weight: 2, arbitrary: commandRun },
+  );
+const anyEdits: fc.Arbitrary<Edit> = fc.oneof(
+  { weight: 13, arbitrary: editsOf(path) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant('repository' as const), path }) },
   {
     weight: 1,
@@ -144,8 +153,15 @@ const edits: fc.Arbitrary<Edit> = fc.oneof(
       }),
     ),
   },
-  { weight: 2, arbitrary: fc.record({ do: fc.constant('run' as const), command: fc.constantFrom(...commands) }) },
 );
+/** Most agents add no file, and leave none that is ignored: that is captured another way. */
+const editsOfBase: fc.Arbitrary<Edit[]> = fc
+  .array(editsOf(fc.constantFrom(...baseNames.filter((name) => name !== 'build/made'))), {
+    minLength: 1,
+    maxLength: 12,
+  })
+  .map((steps) => [{ do: 'remove', path: 'build/made' }, ...steps]);
+const edits = fc.oneof(fc.array(anyEdits, { minLength: 1, maxLength: 30 }), editsOfBase);
 
 /** As the base's three lines say it, written anew: what git makes of them is what is to be tried. */
 function isIgnored(name: string): boolean {
@@ -194,7 +210,7 @@ export async function roundTrips(maker: SandboxMaker, numRuns: number, seed?: nu
     }
   };
   try {
-    await fc.assert(fc.asyncProperty(fc.array(edits, { minLength: 1, maxLength: 30 }), runOnce), {
+    await fc.assert(fc.asyncProperty(edits, runOnce), {
       numRuns: numRuns + examples.length,
       examples: examples.map((steps): [Edit[]] => [[...steps]]),
       ...(seed !== undefined && { seed }),
