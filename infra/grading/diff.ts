@@ -22,38 +22,43 @@ const tooMuch = 78;
 const newFiles = 79;
 
 /**
- * $1 workspace. \`difference\`: on stdin the names of its files and of removed ones; prints what became of them since the base
- * tree, as the files are. Only the kept repository is used, so that hooks, filters, attributes and config of the agent's have
- * no say. The copied index keeps its time: by that git knows which files may have changed in the second in which it read
- * them, and reads those again.
+ * $1 workspace. \`take\` reads files that are there, or gone, by their names on stdin; \`difference\` prints what was taken
+ * against the base tree, as the files are. Only the kept repository is used, so that hooks, filters, attributes and config of
+ * the agent's have no say. The copied index keeps its time: by that git knows which files may have changed in the second in
+ * which it read them, and reads those again.
  */
-const difference = `
+const inKept = `
 ${gitPrelude}
 [ -r "$1" ] && cd "$1" || exit ${unreadable}
 export GIT_DIR=${keptBase} GIT_WORK_TREE="$1"
+now=${keptBase}/now
+take() { GIT_INDEX_FILE=$now git update-index -z --add --remove --replace --stdin; }
 difference() {
-  export GIT_INDEX_FILE=${keptBase}/now
-  [ ! -e ${keptBase}/now.lock ] || rm ${keptBase}/now.lock
-  read -r tree <${keptTree} && cp -p ${keptBase}/index "$GIT_INDEX_FILE" || exit
-  git update-index -z --add --remove --replace --stdin || exit
-  git diff-index --cached --raw --no-renames --abbrev=64 "$tree" >${keptBase}/raw || exit
+  export GIT_INDEX_FILE=$now
+  read -r tree <${keptTree} && git diff-index --cached --raw --no-renames --abbrev=64 "$tree" >${keptBase}/raw || exit
   [ -s ${keptBase}/raw ] || exit 0
   while read -r _ _ old new _; do printf '%s\\n%s\\n' "$old" "$new"; done <${keptBase}/raw |
     git cat-file --batch-check='%(objectsize)' | { sum=0; while read -r size rest; do [ -n "$rest" ] || sum=$((sum + size)); done; [ $sum -le ${maxContentBytes} ]; } || exit ${tooMuch}
   exec git diff --cached --binary --full-index --no-color --no-ext-diff --no-textconv --no-renames --diff-algorithm=myers --src-prefix=a/ --dst-prefix=b/ "$tree"
 }
 `;
-const diffScript = `${difference}difference`;
 
-/** In one command, as most agents add no file: the difference of the base's files, or lists of all of them. */
+/**
+ * In one command, as most agents add no file: the difference of the base's files. Or lists of all files, where there are
+ * others, or one of the base's is nothing that git could take (a pipe, a socket).
+ */
 const firstScript = `
-${difference}
-if { git ls-files -o || echo failed; } | read -r _; then
+${inKept}
+[ ! -e $now.lock ] || rm $now.lock
+cp -p ${keptBase}/index $now || exit
+if { git ls-files -o || echo failed; } | read -r _ || ! git ls-files -z >${keptBase}/names || ! take <${keptBase}/names; then
   ${listScript}
   exit ${newFiles}
 fi
-git ls-files -z >${keptBase}/names && difference <${keptBase}/names
+difference
 `;
+const removeScript = `${inKept}GIT_INDEX_FILE=$now git update-index -z --force-remove --stdin`;
+const takeScript = `${inKept}take || exit; difference`;
 
 export interface DiffOptions {
   readonly workdir: string;
@@ -101,7 +106,7 @@ export async function takeDiff(
   if (taken.exitCode !== 0) {
     const said = taken.stderr.toString('utf8').trim().slice(-300);
     throw new TemperFailure(
-      'SandboxLost',
+      said.includes('No space left on device') ? 'DiskFull' : 'SandboxLost',
       `expected a diff against ${baseCommit}, got exit code ${taken.exitCode}: ${said}`,
     );
   }
@@ -115,7 +120,11 @@ async function compare(run: RunScript, workdir: string): Promise<ExecResult | 'u
   if (first.exitCode !== newFiles || first.truncated || first.timedOut) return first;
   const files = await filesIn(run, workdir, first.stdout);
   if (typeof files === 'string' || !('present' in files)) return files;
-  const result = await run(diffScript, [workdir], stdinOf([...files.removed, ...files.present]));
+  if (files.removed.length > 0) {
+    const removed = await run(removeScript, [workdir], stdinOf(files.removed));
+    if (removed.exitCode !== 0 || removed.timedOut) return removed;
+  }
+  const result = await run(takeScript, [workdir], stdinOf(files.present));
   return isUnreadable(result) ? 'unreadable' : result;
 }
 

@@ -40,6 +40,21 @@ const cases: readonly Case[] = [
     names: ['in/1', 'in/deeper/2'],
   },
   {
+    name: 'a pipe in the place of a file, which is gone',
+    script: 'rm a; mkfifo a',
+    names: ['a'],
+  },
+  {
+    name: 'an empty directory in the place of a file, which is gone',
+    script: 'rm a; mkdir a',
+    names: ['a'],
+  },
+  {
+    name: 'a pipe in the place of a file, beside new ones',
+    script: 'rm a; mkfifo a; echo 1 > new',
+    names: ['a', 'new'],
+  },
+  {
     name: "what no patch can hold: names that are git's own, pipes, links that lead out",
     script: 'mkdir .GIT; echo x > .GIT/config; mkfifo pipe; ln -s /etc/passwd out; ln -s a in',
     names: ['in'],
