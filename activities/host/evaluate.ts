@@ -11,7 +11,7 @@ import { evaluationSandboxName } from '../../workflows/contracts/ids.ts';
 import type { Verdict } from '../../workflows/contracts/verdict.ts';
 import { atBoundary } from '../boundary.ts';
 import type { Evaluate, EvaluationActivities } from '../interfaces.ts';
-import { type Host, specOf } from './host.ts';
+import { filesIn, type Host, specOf } from './host.ts';
 
 const marginMs = 600_000;
 const tooLarge =
@@ -23,14 +23,15 @@ export function createEvaluation(host: Host): EvaluationActivities {
 
 /** Judges a diff in a fresh sandbox. The verdict depends on diff, task and image alone, so any attempt may compute it. */
 async function evaluate(host: Host, input: Evaluate, signal: AbortSignal): Promise<Verdict> {
-  const provider = await host.choose(input.sandbox, input.task);
+  const files = await host.tasks.open(input.task);
+  const provider = await host.choose(input.sandbox, input.task, filesIn(files));
   const { attempt } = Context.current().info;
   const nameOf = (one: number): string => evaluationSandboxName(input.attempt, one);
   // What attempts that died left behind may be half done: each starts from nothing.
   for (let earlier = 1; earlier < attempt; earlier += 1) await provider.remove(nameOf(earlier));
   const name = nameOf(attempt);
   try {
-    return await judge(host, provider, name, input, signal);
+    return await judge(host, provider, { name, files }, input, signal);
   } catch (error) {
     if (!(error instanceof SandboxFailure)) throw error;
     if (error.loss !== 'ended-inside') throw again(error);
@@ -50,18 +51,17 @@ function again(error: SandboxFailure): Error {
 async function judge(
   host: Host,
   provider: SandboxProvider,
-  name: string,
+  { name, files }: { readonly name: string; readonly files: HarborTask },
   input: Evaluate,
   signal: AbortSignal,
 ): Promise<Verdict> {
-  const { attempt, run, task, diff, timeoutMs } = input;
+  const { attempt, run, task, timeoutMs } = input;
   const expiresAtMs = Date.now() + timeoutMs + marginMs;
   const place = { name, attempt, run, task, purpose: 'evaluation' as const, expiresAtMs };
   const sandbox: Sandbox = await provider.ensure(
     specOf(host, place, { mounts: await host.evaluationMounts(provider.kind), gateway: false }),
     signal,
   );
-  const files = await host.tasks.open(task);
   const { baseCommit } = await prepareWorkspace(sandbox, files, { workdir: task.workdir, keep: false }, signal);
   requireSameBase(input, baseCommit);
   const { applied, refusal, restored } = await apply(host, sandbox, input, files, signal);
@@ -71,7 +71,7 @@ async function judge(
   }
   const options = { workdir: task.workdir, timeoutMs, path: host.pathOf(provider.kind) };
   const result = await runTests(sandbox, files, options, signal);
-  return { ...(await toVerdict(host.store, result, subjectOf({ ...input, diff }))), applied, restored };
+  return { ...(await toVerdict(host.store, result, subjectOf(input))), applied, restored };
 }
 
 /** Neither of the two is in the agent's hands: one is taken before it starts, the other in a fresh sandbox. */

@@ -3,11 +3,13 @@ import type {
   Sandbox,
   SandboxKind,
   SandboxMount,
+  SandboxNeeds,
   SandboxProvider,
   SandboxPurpose,
   SandboxSpec,
 } from '../../infra/sandbox/sandbox.ts';
 import type { Store } from '../../infra/store/store.ts';
+import type { HarborTask } from '../../infra/tasks/harbor.ts';
 import type { Tasks } from '../../infra/tasks/tasks.ts';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import { type Attempt, agentSandboxName } from '../../workflows/contracts/ids.ts';
@@ -25,7 +27,7 @@ export interface Host {
   /** Every kind that this host has. */
   readonly providers: ReadonlyMap<SandboxKind, SandboxProvider>;
   /** The kind for a choice and a task; refuses by name what this host can't give. */
-  choose(choice: SandboxChoice, task: Task): Promise<SandboxProvider>;
+  choose(choice: SandboxChoice, task: Task, files: Pick<SandboxNeeds, 'filesInImage'>): Promise<SandboxProvider>;
   agent(name: string): AgentSpec;
   /** Holds the gateway's socket. */
   readonly gatewayDir: string;
@@ -45,6 +47,11 @@ export interface Place {
   readonly purpose: SandboxPurpose;
   readonly expiresAtMs: number;
 }
+
+/** Where the files of a task lie: in its image, when it brings none. */
+export const filesIn = ({ workspace }: Pick<HarborTask, 'workspace'>): Pick<SandboxNeeds, 'filesInImage'> => ({
+  filesInImage: workspace.size === 0,
+});
 
 const pids = 512;
 

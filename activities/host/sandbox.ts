@@ -11,7 +11,7 @@ import type {
   ProvisionSandbox,
   SandboxChoice,
 } from '../interfaces.ts';
-import { type Host, specOf } from './host.ts';
+import { filesIn, type Host, specOf } from './host.ts';
 
 /** Takes a place for a rollout on this host. The slot supplier of the placement worker lets it run only where there is room. */
 export function createPlacement(host: Host): PlacementActivities {
@@ -31,7 +31,7 @@ export function createProvisioning(host: Host): Pick<HostActivities, 'provisionS
         const { attempt, task, agent } = input;
         const spec = host.agent(agent);
         const files = await host.tasks.open(task);
-        const provider = await host.choose(choiceFor(spec, input.sandbox), task);
+        const provider = await host.choose(choiceFor(spec, input.sandbox), task, filesIn(files));
         const mounts = (await spec.runtimes()).map((runtime) => ({ ...runtime, readOnly: true as const }));
         const expiresAtMs = Date.now() + input.lifetimeMs;
         host.places.take(attempt, expiresAtMs);

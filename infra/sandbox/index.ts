@@ -3,7 +3,7 @@ import type { Task } from '../../workflows/contracts/task.ts';
 import { createDockerProvider } from './docker/provider.ts';
 import { SandboxFailure } from './failure.ts';
 import { createLocalProvider } from './local/provider.ts';
-import type { SandboxKind, SandboxNeeds, SandboxProvider } from './sandbox.ts';
+import type { SandboxKind, SandboxNeeds, SandboxProvider, SandboxRefusal } from './sandbox.ts';
 
 export type SandboxChoice = 'auto' | SandboxKind;
 
@@ -25,7 +25,11 @@ export interface Providers {
   /** Those that are ready here. */
   readonly providers: ReadonlyMap<SandboxKind, SandboxProvider>;
   /** The provider for a choice and a task; a refusal names the task and what it lacks. */
-  choose(choice: SandboxChoice, task: Pick<Task, 'id' | 'image' | 'workdir'>): Promise<SandboxProvider>;
+  choose(
+    choice: SandboxChoice,
+    task: Pick<Task, 'id' | 'image' | 'workdir'>,
+    files: Pick<SandboxNeeds, 'filesInImage'>,
+  ): Promise<SandboxProvider>;
 }
 
 /** Harbor's layout: tests are written for these very paths. */
@@ -40,39 +44,43 @@ export async function openProviders(
     const provider = factories[kind](options);
     const { ready, summary } = await provider.describe();
     if (ready) providers.set(kind, provider);
-    else if (kind === options.preferred) throw unready(kind, summary);
+    else if (kind === options.preferred) {
+      const { type, message } = unready(kind, summary);
+      throw new SandboxFailure(type, message);
+    }
   }
   return {
     providers,
-    choose: (choice, task) => {
+    choose: (choice, task, { filesInImage }) => {
       const asked = choice === 'auto' ? options.preferred : choice;
       return chooseProvider(providers, asked, {
         task: task.id,
         image: task.image,
         paths: [task.workdir, ...fixedPaths],
+        filesInImage,
       });
     },
   };
 }
 
-/** The named kind, or for `auto` the first that takes the task. */
+/** The named kind, or for `auto` the first that takes the task. What is thrown says why none does, the preferred one first. */
 export async function chooseProvider(
   providers: ReadonlyMap<SandboxKind, SandboxProvider>,
   choice: SandboxChoice,
   needs: SandboxNeeds,
 ): Promise<SandboxProvider> {
-  const kinds = choice === 'auto' ? preference.filter((kind) => providers.has(kind)) : [choice];
-  let refused: SandboxFailure | undefined;
-  for (const kind of kinds) {
+  const problems: (SandboxRefusal | ReturnType<typeof unready>)[] = [];
+  for (const kind of choice === 'auto' ? preference : [choice]) {
     const provider = providers.get(kind);
-    if (!provider) throw unready(kind, `nothing on this host that would take task ${needs.task}`);
-    const refusal = await provider.supports(needs);
-    if (!refusal) return provider;
-    refused ??= new SandboxFailure(refusal.type, refusal.message);
+    const refusal = await provider?.supports(needs);
+    if (provider !== undefined && refusal === undefined) return provider;
+    problems.push(refusal ?? unready(kind, `nothing on this host that would take task ${needs.task}`));
   }
-  throw refused ?? unready('local', `no kind of sandbox that would take task ${needs.task}`);
+  const type = problems[0]?.type ?? 'SandboxUnavailable';
+  throw new SandboxFailure(type, problems.map(({ message }) => message).join('; '));
 }
 
-function unready(kind: SandboxKind, got: string): SandboxFailure {
-  return new SandboxFailure('SandboxUnavailable', `expected ${kind} sandboxes to be ready here, got: ${got}`);
-}
+const unready = (kind: SandboxKind, got: string) => ({
+  type: 'SandboxUnavailable' as const,
+  message: `expected ${kind} sandboxes to be ready here, got: ${got}`,
+});

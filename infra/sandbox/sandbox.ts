@@ -160,6 +160,8 @@ export interface SandboxNeeds {
   /** Absolute paths that must exist under these very names, e.g. `/workspace` and `/tests`. */
   readonly paths: readonly string[];
   readonly image: string;
+  /** Do the files that are to be worked on lie in the image? */
+  readonly filesInImage: boolean;
 }
 
 /** Why this kind of sandbox can't run a task; names the task. */

@@ -72,7 +72,13 @@ const infoOf = ({ spec, createdAtMs }: LocalPlace): SandboxInfo => ({
   running: true,
 });
 
-function refusal({ task, paths }: SandboxNeeds, confinement: Confinement | NoConfinement): SandboxRefusal | undefined {
+function refusal(needs: SandboxNeeds, confinement: Confinement | NoConfinement): SandboxRefusal | undefined {
+  const { task, paths, image, filesInImage } = needs;
+  // In an empty directory every solution would fail its tests, and be scored.
+  if (filesInImage) {
+    const message = `expected for task ${task} a sandbox made of image ${image}, which holds its files, got local ones, which have no images; use --sandbox docker`;
+    return { type: 'UnsupportedTask', message };
+  }
   if ('commandLine' in confinement || paths.length === 0) return undefined;
   const message = `expected for task ${task} a sandbox with ${paths.join(' and ')}, got ${why(confinement)}`;
   return { type: 'UnsupportedTask', message };

@@ -77,7 +77,8 @@ export function lifeContract({ subject, stack, provider, signal, spec, make }: B
   });
 
   it('takes a task whose paths and image it has', async () => {
-    const needs = { task: 'some-task', image: subject.image, paths: ['/workspace', '/tests', '/logs/verifier'] };
+    const paths = ['/workspace', '/tests', '/logs/verifier'];
+    const needs = { task: 'some-task', image: subject.image, paths, filesInImage: false };
     assert.equal(await provider.supports(needs), undefined);
   });
 }

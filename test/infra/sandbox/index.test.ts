@@ -10,7 +10,7 @@ import type { SandboxKind, SandboxProvider, SandboxRefusal } from '../../../infr
 const root = mkdtempSync(join(tmpdir(), 'choice-'));
 after(() => rmSync(root, { recursive: true, force: true }));
 
-const needs = { task: 'quixbugs-gcd', image: 'some:image', paths: ['/workspace', '/tests'] };
+const needs = { task: 'quixbugs-gcd', image: 'some:image', paths: ['/workspace', '/tests'], filesInImage: false };
 const kind = (name: SandboxKind, refusal?: SandboxRefusal): [SandboxKind, SandboxProvider] => {
   const provider = createLocalProvider({ root, stack: 'choice' });
   return [name, { ...provider, kind: name, supports: async () => refusal }];
@@ -25,6 +25,25 @@ it('prefers docker, and falls back to local where the image is missing', async (
   const without = new Map([kind('docker', imageless), kind('local')]);
   assert.equal((await chooseProvider(without, 'auto', needs)).kind, 'local');
   await assert.rejects(chooseProvider(without, 'docker', needs), { type: 'MissingImage' });
+});
+
+it('refuses local sandboxes to a task whose files lie in its image: in an empty directory it would be scored', async () => {
+  const inImage = { ...needs, filesInImage: true };
+  const local = new Map([['local' as const, createLocalProvider({ root, stack: 'choice' })]]);
+  await assert.rejects(chooseProvider(local, 'local', inImage), {
+    type: 'UnsupportedTask',
+    message: /quixbugs-gcd.*some:image, which holds its files/,
+  });
+  const without = new Map([kind('docker', imageless), ...local]);
+  await assert.rejects(chooseProvider(without, 'auto', inImage), {
+    type: 'MissingImage',
+    message: /no some:image; .*local/,
+  });
+  // An engine that is down for a while is no fault of the task.
+  await assert.rejects(chooseProvider(local, 'auto', inImage), {
+    type: 'SandboxUnavailable',
+    message: /docker.*local/,
+  });
 });
 
 it('says which kind is not ready and for which task', async () => {

@@ -77,7 +77,12 @@ describe('docker sandboxes, seen from the daemon', () => {
   it('names the image that is missing and what to do', async () => {
     const absent = { type: 'MissingImage', message: /no-such-image:1.*pull or build/ };
     await assert.rejects(make('imageless', { image: 'no-such-image:1' }), absent);
-    const refusal = await provider.supports({ task: 'some-task', image: 'no-such-image:1', paths: [] });
+    const refusal = await provider.supports({
+      task: 'some-task',
+      image: 'no-such-image:1',
+      paths: [],
+      filesInImage: false,
+    });
     assert.equal(refusal?.type, 'MissingImage');
     assert.match(refusal?.message ?? '', /some-task/);
   });
