@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto';
-import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import type { FileEntry, FileTree } from '../sandbox/files.ts';
-import { logBytes, type ProcessStatus, type Sandbox } from '../sandbox/sandbox.ts';
+import { logBytes, type Sandbox } from '../sandbox/sandbox.ts';
 import type { Grading } from '../tasks/grading.ts';
 import { judgeAside } from './resolution/judge-aside.ts';
 import { unread } from './resolution/judge-log.ts';
 import type { TestRun, TestsToRun } from './run-tests.ts';
+import { requireEnd, type TestEnd } from './test-end.ts';
 import { cutInTheMiddle, readWholeLog, type WholeLog } from './whole-log.ts';
 
 const testsKey = 'tests';
@@ -54,7 +54,7 @@ export async function runLoggedTests(
   const argv = ['bash', '-c', runScript, 'test.sh'] as const;
   const command = { account: 'agent', cwd: workdir, argv, env: { ...env, TEMPER_TESTS: directory } } as const;
   await sandbox.start({ key: testsKey, ...command }, signal);
-  const status = await sandbox.wait(testsKey, { timeoutMs }, signal);
+  const status = requireEnd(await sandbox.wait(testsKey, { timeoutMs }, signal));
   await sandbox.kill(testsKey);
   // A daemon of the code under test may have left the tests' group; it must not write into the log while that is read.
   await sandbox.killProcesses('agent');
@@ -64,16 +64,12 @@ export async function runLoggedTests(
 
 async function judge(
   { bytes, truncated }: WholeLog,
-  status: ProcessStatus,
+  status: TestEnd,
   by: Grading & { readonly nonce: string },
 ): Promise<Omit<TestRun, 'log'>> {
   const none = { value: null, exitCode: null } as const;
   if (status.state === 'running')
     return { ...none, kind: 'timeout', judgement: unread(by, 'the tests ran out of time') };
-  if (status.state !== 'exited') {
-    const evidence = status.state === 'unknown' ? status.evidence : 'they were never started';
-    throw new TemperFailure('SandboxUnavailable', `expected to hear how the tests ended, got: ${evidence}`);
-  }
   const { exitCode, limit } = status;
   const judgement = truncated
     ? unread(by, `the tests printed more than ${logBytes / 2 ** 20} MB`)

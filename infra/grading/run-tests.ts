@@ -1,13 +1,14 @@
 import { weightedReward } from '../../workflows/algorithms/weighted-reward.ts';
 import type { Verdict } from '../../workflows/contracts/verdict.ts';
-import { isFileRefused } from '../sandbox/failure.ts';
-import type { ProcessStatus, Sandbox } from '../sandbox/sandbox.ts';
+import { FileRefused } from '../sandbox/failure.ts';
+import type { Sandbox } from '../sandbox/sandbox.ts';
 import type { Store } from '../store/store.ts';
 import type { HarborTask } from '../tasks/harbor.ts';
 import { parseNamedScores } from './named-scores.ts';
 import type { Judgement } from './resolution/judge-log.ts';
 import { parseReward } from './reward-file.ts';
 import { runLoggedTests } from './run-logged-tests.ts';
+import { requireEnd } from './test-end.ts';
 import { countTests } from './test-log.ts';
 import { cutInTheMiddle, readWholeLog } from './whole-log.ts';
 
@@ -59,17 +60,15 @@ async function runRewardedTests(
     { key: testsKey, account: 'grader', cwd: workdir, argv: ['bash', '/tests/test.sh'], env },
     signal,
   );
-  const status = await sandbox.wait(testsKey, { timeoutMs }, signal);
+  const status = requireEnd(await sandbox.wait(testsKey, { timeoutMs }, signal));
   await sandbox.kill(testsKey);
   // A daemon of the code under test may have left the tests' group; it must not write a reward while that is read.
   await sandbox.killProcesses('grader');
   const log = await readLog(sandbox, testsKey);
   if (status.state === 'running') return { kind: 'timeout', value: null, exitCode: null, log };
   const value = await readReward(sandbox, task.rewardWeights, signal);
-  return { kind: value === null ? 'no-reward' : 'graded', value, exitCode: exitCodeOf(status), log };
+  return { kind: value === null ? 'no-reward' : 'graded', value, exitCode: status.exitCode, log };
 }
-
-const exitCodeOf = (status: ProcessStatus): number | null => (status.state === 'exited' ? status.exitCode : null);
 
 async function readReward(
   sandbox: Sandbox,
@@ -82,7 +81,9 @@ async function readReward(
       const content = (await sandbox.readFile(`/logs/verifier/${file}`, rewardBytes, signal)).toString('utf8');
       return weights === null ? parseReward(file, content) : weightedReward(parseNamedScores(content), weights);
     } catch (error) {
-      if (!isFileRefused(error, 'missing')) throw error;
+      if (!(error instanceof FileRefused)) throw error;
+      // A directory, a pipe, a link: only the code under test can have put that there, and it is no reward.
+      if (error.reason !== 'missing') return null;
     }
   }
   return null;

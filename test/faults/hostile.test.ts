@@ -78,6 +78,16 @@ const cases: readonly Case[] = [
     files: { setup: ['date +%s%N > stamp'] },
     ends: ['invalid-task', null, 'SetupFailed'],
   },
+  {
+    name: 'a solution that puts a directory where its reward belongs',
+    files: { test: 'mkdir /logs/verifier/reward.txt; echo 1 > /logs/verifier/reward.txt' },
+    ends: ['scored', 0, 'no-reward'],
+  },
+  {
+    name: 'a solution that puts a pipe where its reward belongs',
+    files: { test: 'mkfifo /logs/verifier/reward.txt; echo 1 > /logs/verifier/reward.json' },
+    ends: ['scored', 0, 'no-reward'],
+  },
   { name: 'tests that write nothing', files: { test: 'exit 3' }, ends: ['scored', 0, 'no-reward'] },
   { name: 'an agent that deletes .git', files: { solve: `rm -rf .git; ${right}` }, ends: ['scored', 1, 'graded'] },
   {
