@@ -7,7 +7,7 @@ import type {
   PlacementActivities,
   TrainerActivities,
 } from '../activities/interfaces.ts';
-import { graceMs, timeouts } from './activity-options.ts';
+import { agentGraceMs, evaluationGraceMs, timeouts } from './activity-options.ts';
 import {
   cleanUpQueue,
   controlQueue,
@@ -40,11 +40,14 @@ export type Proxied<Activities> = ActivityInterfaceFor<Activities>;
 export const onHost = (host: string): Proxied<HostActivities> =>
   proxyActivities<HostActivities>({ taskQueue: hostQueue(host), ...timeouts.host });
 
+export const provisioningOn = (host: string): Proxied<Pick<HostActivities, 'provisionSandbox'>> =>
+  proxyActivities<HostActivities>({ taskQueue: hostQueue(host), ...timeouts.provision });
+
 export const agentOn = (host: string, timeoutMs: number): Proxied<Pick<HostActivities, 'awaitAgent'>> =>
   proxyActivities<HostActivities>({
     taskQueue: hostQueue(host),
     ...timeouts.awaitAgent,
-    startToCloseTimeout: timeoutMs + graceMs,
+    startToCloseTimeout: timeoutMs + agentGraceMs,
   });
 
 export const cleanUpOn = (host: string): Proxied<CleanUpActivities> =>
@@ -54,5 +57,5 @@ export const evaluation = (timeoutMs: number): Proxied<EvaluationActivities> =>
   proxyActivities<EvaluationActivities>({
     taskQueue: evaluationQueue,
     ...timeouts.evaluate,
-    startToCloseTimeout: timeoutMs + graceMs,
+    startToCloseTimeout: timeoutMs + evaluationGraceMs,
   });

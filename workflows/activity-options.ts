@@ -17,6 +17,14 @@ const retry = (maximumAttempts: number, initialInterval: '200ms' | '1s', maximum
   nonRetryableErrorTypes: nonRetryableTypes,
 });
 
+const onOneHost = {
+  scheduleToStartTimeout: '5m',
+  startToCloseTimeout: '5m',
+  heartbeatTimeout: '15s',
+  retry: retry(12, '200ms', '30s'),
+  cancellationType: 'WAIT_CANCELLATION_COMPLETED',
+} as const;
+
 export const timeouts = {
   /** Light work against files and our own processes; retried through a minute or two of a gateway's or store's absence. */
   light: {
@@ -49,13 +57,9 @@ export const timeouts = {
    * On one host's queue; longer in the queue than a worker's restart takes, then the rollout inspects the host. Tried for
    * two minutes: a container engine that is restarted must not cost an agent's work.
    */
-  host: {
-    scheduleToStartTimeout: '5m',
-    startToCloseTimeout: '5m',
-    heartbeatTimeout: '15s',
-    retry: retry(12, '200ms', '30s'),
-    cancellationType: 'WAIT_CANCELLATION_COMPLETED',
-  },
+  host: onOneHost,
+  /** The same, but a task's set-up may take five minutes of it, and git four: what takes longer is a failure of the task. */
+  provision: { ...onOneHost, startToCloseTimeout: '12m' },
   /** Pure observation: any number of attempts is safe; its own limit is the agent's, given per rollout. */
   awaitAgent: {
     scheduleToStartTimeout: '5m',
@@ -96,8 +100,11 @@ export const timeouts = {
   },
 } as const satisfies Record<string, ActivityOptions>;
 
-/** Grace on top of an agent's or an evaluation's own limit, in which the activity itself reports that it was reached. */
-export const graceMs = 120_000;
+/** On top of an agent's own limit, in which the activity itself reports that it was reached. */
+export const agentGraceMs = 120_000;
+
+/** On top of the tests' own limit: five minutes of set-up, two of git, two for the patch, and the sandbox and logs around them. */
+export const evaluationGraceMs = 900_000;
 
 /** How often a rollout may move to a fresh sandbox before it ends as `infra`. */
 export const maxEpochs = 3;

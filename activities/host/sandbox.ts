@@ -1,3 +1,4 @@
+import { Context } from '@temporalio/activity';
 import type { AgentSpec } from '../../infra/agents/agent.ts';
 import { prepareWorkspace } from '../../infra/grading/workspace.ts';
 import type { Sandbox } from '../../infra/sandbox/sandbox.ts';
@@ -37,6 +38,8 @@ export function createProvisioning(host: Host): Pick<HostActivities, 'provisionS
         host.places.take(attempt, expiresAtMs);
         const name = agentSandboxName(attempt);
         const place = { name, attempt, run: input.run, task, purpose: 'agent' as const, expiresAtMs };
+        // A set-up that was broken off may not bear to run again, or give another base commit: it begins with nothing.
+        if (Context.current().info.attempt > 1) await provider.remove(name);
         const sandbox = await provider.ensure(specOf(host, place, { mounts, gateway: spec.usesModel }), signal);
         await requireLoader(sandbox, spec, task.image, signal);
         const { baseCommit } = await prepareWorkspace(sandbox, files, { workdir: task.workdir, keep: true }, signal);

@@ -3,6 +3,7 @@ import type { Sandbox } from '../sandbox/sandbox.ts';
 import { joinParts, type PatchPart, patchParts } from './patch-parts.ts';
 import { gitPrelude, octal, plainRepository } from './plain-git.ts';
 
+/** For all ways together. */
 const timeoutMs = 120_000;
 const outputBytes = 64 * 1024;
 /** Where the patch lies while it is applied: as a whole, and in the two parts that the exact way takes one after the other. */
@@ -60,6 +61,7 @@ export async function applyPatch(
 ): Promise<Application> {
   if (patch.byteLength === 0) return { applied: 'exact', refusal: '' };
   await sandbox.putFiles({ tree: filesOf(patch), at: place, owner: 'agent' }, signal);
+  const deadlineMs = Date.now() + timeoutMs;
   const run = (script: string) => {
     const argv = [
       'sh',
@@ -68,7 +70,7 @@ export async function applyPatch(
       'sh',
       workdir,
     ] as const;
-    const limits = { timeoutMs, maxOutputBytes: outputBytes };
+    const limits = { timeoutMs: Math.max(1, deadlineMs - Date.now()), maxOutputBytes: outputBytes };
     return sandbox.exec({ account: 'agent', cwd: '/', argv: [...argv], env: {}, ...limits }, signal);
   };
   const said: string[] = [];

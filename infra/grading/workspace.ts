@@ -5,6 +5,7 @@ import { commitScript } from './history.ts';
 import { keepBase } from './kept-base.ts';
 import { requireSuccess } from './require-success.ts';
 
+/** For all of a task's own commands together. The stages have room for it. */
 const setupTimeoutMs = 300_000;
 const gitTimeoutMs = 120_000;
 const outputBytes = 64 * 1024;
@@ -14,22 +15,29 @@ const gitEnv = {
   GIT_COMMITTER_DATE: '2000-01-01T00:00:00Z',
 } as const;
 
-/**
- * The workspace of a task at its base commit. Repeatable until the agent has started. `keep` where a diff will be
- * taken. Throws SetupFailed.
- */
+export interface WorkspaceOptions {
+  readonly workdir: string;
+  /** Where a diff will be taken. */
+  readonly keep: boolean;
+  /** For all of the task's own commands together; a test's way to have less of it. */
+  readonly setupMs?: number;
+}
+
+/** The workspace of a task at its base commit. Throws SetupFailed; what was broken off is begun again in a fresh sandbox. */
 export async function prepareWorkspace(
   sandbox: Sandbox,
   task: HarborTask,
-  { workdir, keep }: { readonly workdir: string; readonly keep: boolean },
+  { workdir, keep, setupMs = setupTimeoutMs }: WorkspaceOptions,
   signal: AbortSignal,
 ): Promise<{ readonly baseCommit: string }> {
   if (task.workspace.size > 0) await sandbox.putFiles({ tree: task.workspace, at: workdir, owner: 'agent' }, signal);
+  const deadlineMs = Date.now() + setupMs;
   await removeFromImage(sandbox, task, signal);
   const asAgent = { account: 'agent', cwd: workdir, maxOutputBytes: outputBytes } as const;
   for (const command of task.setup) {
     const argv = ['bash', '-c', command] as const;
-    const done = await sandbox.exec({ ...asAgent, argv: [...argv], env: task.env, timeoutMs: setupTimeoutMs }, signal);
+    const timeoutMs = Math.max(1, deadlineMs - Date.now());
+    const done = await sandbox.exec({ ...asAgent, argv: [...argv], env: task.env, timeoutMs }, signal);
     requireSuccess(done, `set-up command ${JSON.stringify(command.slice(0, 120))}`);
   }
   const commit = await sandbox.exec(

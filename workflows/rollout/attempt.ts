@@ -1,6 +1,6 @@
 import { CancellationScope, log } from '@temporalio/workflow';
 import type { AgentEnd, Provisioned, StartAgent } from '../../activities/interfaces.ts';
-import { agentOn, cleanUpOn, control, evaluation, onHost, placement, sealing } from '../activities.ts';
+import { agentOn, cleanUpOn, control, evaluation, onHost, placement, provisioningOn, sealing } from '../activities.ts';
 import type { Diff } from '../contracts/diff.ts';
 import type { Attempt } from '../contracts/ids.ts';
 import type { RolloutInput, Stage } from '../contracts/rollout.ts';
@@ -84,7 +84,7 @@ async function prepare(
   const [opened, provisioned] = await both(
     usesModel ? openTrace() : Promise.resolve(null),
     onPlace(host, 'provisionSandbox', progress, () =>
-      onHost(host).provisionSandbox({ attempt, run, task, agent, sandbox, lifetimeMs }),
+      provisioningOn(host).provisionSandbox({ attempt, run, task, agent, sandbox, lifetimeMs }),
     ),
   );
   return { ...provisioned, contextLength: opened?.contextLength ?? null };

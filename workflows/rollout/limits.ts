@@ -4,7 +4,7 @@ import type { Task } from '../contracts/task.ts';
 const defaultAgentSec = 1800;
 const defaultEvaluationSec = 600;
 /** Room for provisioning, diff and release on top of the agent's and the evaluation's own time. */
-const marginSec = 600;
+const marginSec = 900;
 
 export interface Limits {
   readonly agentMs: number;

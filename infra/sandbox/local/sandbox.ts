@@ -1,4 +1,4 @@
-/** One local sandbox, as the port sees it. Holds no state of its own: everything is in the sandbox's directory. */
+/** One local sandbox, as the port sees it. Holds no state that matters: everything is in the sandbox's directory. */
 import { randomUUID } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
@@ -37,6 +37,8 @@ import { diskUsageMb, residentMb } from './usage.ts';
 const firstLookMs = 500;
 const lookEveryMs = 1_000;
 const diskUsageTimeoutMs = 60_000;
+/** A host that has too much to do is slow once or twice; a tree that can't be walked time after time was made to be. */
+const mostUnwalked = 3;
 
 export class LocalSandbox implements Sandbox {
   readonly kind = 'local';
@@ -44,6 +46,7 @@ export class LocalSandbox implements Sandbox {
   readonly labels: SandboxLabels;
   readonly #place: LocalPlace;
   readonly #confinement: Confinement;
+  #unwalked = 0;
 
   constructor(place: LocalPlace, confinement: Confinement) {
     this.name = place.spec.name;
@@ -145,6 +148,9 @@ export class LocalSandbox implements Sandbox {
   async diskUsage(): Promise<{ readonly usedMb: number; readonly limitMb: number }> {
     this.#requireThere();
     const usedMb = await diskUsageMb(treeOf(this.#place), AbortSignal.timeout(diskUsageTimeoutMs));
+    if (usedMb === undefined) {
+      throw new SandboxFailure('SandboxUnavailable', `expected to hear what ${this.name} holds, got no answer in time`);
+    }
     return { usedMb, limitMb: this.#place.spec.diskMb };
   }
 
@@ -193,9 +199,15 @@ export class LocalSandbox implements Sandbox {
     if (pid === undefined) return;
     const limits = this.#place.spec;
     const overMemory = !this.#place.group && residentMb(pid) > limits.memoryMb;
-    if (!overMemory && (await diskUsageMb(treeOf(this.#place), signal)) <= limits.diskMb) return;
+    if (!overMemory && !(await this.#isOverDisk(signal))) return;
     recordLimit(directory, overMemory ? 'memory' : 'disk');
     await endAccounts(this.#place, ['agent']);
     await endProcess(directory);
+  }
+
+  async #isOverDisk(signal: AbortSignal): Promise<boolean> {
+    const usedMb = await diskUsageMb(treeOf(this.#place), signal);
+    this.#unwalked = usedMb === undefined ? this.#unwalked + 1 : 0;
+    return usedMb === undefined ? this.#unwalked >= mostUnwalked : usedMb > this.#place.spec.diskMb;
   }
 }

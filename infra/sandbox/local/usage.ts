@@ -7,7 +7,6 @@ import { requireProgram } from './programs.ts';
 
 const run = promisify(execFile);
 const pageBytes = 4_096;
-/** A tree too large to walk in this time is over any quota. */
 const walkTimeoutMs = 20_000;
 
 /** Resident memory of a process and everything below it; a pid namespace's init keeps all of them below. */
@@ -17,17 +16,18 @@ export function residentMb(root: number): number {
   return (pages * pageBytes) / 2 ** 20;
 }
 
-export async function diskUsageMb(directory: string, signal: AbortSignal): Promise<number> {
+/** Undefined: the tree could not be walked in time. It is very large, or the host has very much to do. */
+export async function diskUsageMb(directory: string, signal: AbortSignal): Promise<number | undefined> {
   const options = { signal, timeout: walkTimeoutMs, maxBuffer: 2 ** 16, env: {} };
   // Files that vanish while du walks make it exit with 1; its sum stands.
   const { stdout } = await run(requireProgram('du'), ['-skx', directory], options).catch(
     (error: { stdout?: string; killed?: boolean }) => {
       signal.throwIfAborted();
       if (!error.killed && !error.stdout) throw error;
-      return { stdout: error.stdout || String(Number.MAX_SAFE_INTEGER) };
+      return { stdout: error.stdout };
     },
   );
-  return Number.parseInt(stdout, 10) / 1_024;
+  return stdout ? Number.parseInt(stdout, 10) / 1_024 : undefined;
 }
 
 function* withDescendants(root: number): Generator<number> {

@@ -1,0 +1,48 @@
+import assert from 'node:assert/strict';
+import { after, before, it } from 'node:test';
+import { SandboxFailure } from '../../infra/sandbox/failure.ts';
+import { createLocalProvider } from '../../infra/sandbox/local/provider.ts';
+import type { SandboxProvider } from '../../infra/sandbox/sandbox.ts';
+import { writeHarborTask } from '../helpers/harbor-task.ts';
+import { type Rollouts, startRollouts } from '../helpers/rollouts.ts';
+
+let rollouts: Rollouts;
+let brokenOff = 0;
+
+/** The first agent's sandbox answers no more once its set-up has run. */
+function breakingOff(real: SandboxProvider): SandboxProvider {
+  return {
+    ...real,
+    ensure: async (spec, signal) => {
+      const sandbox = await real.ensure(spec, signal);
+      if (spec.labels.purpose !== 'agent' || brokenOff > 0) return sandbox;
+      const exec: typeof sandbox.exec = async (request, at) => {
+        const result = await sandbox.exec(request, at);
+        if (request.argv[0] !== 'bash') return result;
+        brokenOff += 1;
+        throw new SandboxFailure('SandboxUnavailable', 'the engine was restarted');
+      };
+      return new Proxy(sandbox, {
+        get: (target, name) => {
+          if (name === 'exec') return exec;
+          const value: unknown = Reflect.get(target, name, target);
+          return typeof value === 'function' ? value.bind(target) : value;
+        },
+      });
+    },
+  };
+}
+
+before(async () => {
+  rollouts = await startRollouts((home) => ({
+    taskRoots: [home],
+    provider: breakingOff(createLocalProvider({ root: `${home}/sandboxes`, stack: 'test-stack' })),
+  }));
+});
+after(() => rollouts.close());
+
+it('a set-up that was broken off begins anew in a fresh sandbox: it need not bear to run twice', async () => {
+  const task = await writeHarborTask(rollouts.home, 'once', { setup: ['mkdir made && echo x >> made/lines'] });
+  const result = await rollouts.run('once', { task, agent: 'oracle' });
+  assert.deepEqual([brokenOff, result.outcome, result.reward], [1, 'scored', 1], result.failure?.message);
+});
