@@ -49,6 +49,8 @@ export interface Provisioned {
   readonly sandbox: string;
   readonly kind: 'docker' | 'local';
   readonly baseCommit: string;
+  /** MB that the agent did not make; absent from older workers. */
+  readonly diskBeforeMb?: number;
 }
 
 export interface OpenedTrace {
@@ -57,20 +59,18 @@ export interface OpenedTrace {
   readonly contextLength?: number | null;
 }
 
-export interface StartAgent {
+export interface StartAgent extends Pick<Provisioned, 'kind'> {
   readonly attempt: Attempt;
   readonly task: Task;
   readonly agent: string;
-  readonly kind: Provisioned['kind'];
   readonly maxTurns: number;
   /** Of the model, in tokens; null or absent: not known. */
   readonly contextLength?: number | null;
 }
 
-export interface AwaitAgent {
+export interface AwaitAgent extends Pick<Provisioned, 'kind' | 'diskBeforeMb'> {
   readonly attempt: Attempt;
   readonly agent: string;
-  readonly kind: Provisioned['kind'];
   readonly timeoutMs: number;
 }
 

@@ -61,7 +61,8 @@ async function awaitAgent(host: Host, input: AwaitAgent, signal: AbortSignal): P
   const deadline = Context.current().info.scheduledTimestampMs + input.timeoutMs;
   let status: ProcessStatus;
   try {
-    status = await sandbox.wait(agentKey, { timeoutMs: Math.max(0, deadline - Date.now()) }, signal);
+    const { diskBeforeMb = 0 } = input;
+    status = await sandbox.wait(agentKey, { timeoutMs: Math.max(0, deadline - Date.now()), diskBeforeMb }, signal);
     signal.throwIfAborted();
   } catch (error) {
     if (cancelRequested()) await endAgent(sandbox);

@@ -1,4 +1,5 @@
 import { Context } from '@temporalio/activity';
+import { diskBefore } from '../../infra/grading/disk-before.ts';
 import { applyProtected } from '../../infra/grading/protection/apply-protected.ts';
 import { runTests, toVerdict } from '../../infra/grading/run-tests.ts';
 import { prepareWorkspace } from '../../infra/grading/workspace.ts';
@@ -70,7 +71,8 @@ async function judge(
     const log = Buffer.from(`The diff does not apply:\n${refusal}\n`);
     return toVerdict(host.store, { kind: 'patch-failed', value: null, exitCode: null, log }, subjectOf(input));
   }
-  const options = { workdir: task.workdir, timeoutMs, path: host.pathOf(provider.kind) };
+  const diskBeforeMb = await diskBefore(sandbox, files.workspace, task.diskMb);
+  const options = { workdir: task.workdir, timeoutMs, diskBeforeMb, path: host.pathOf(provider.kind) };
   const result = await runTests(sandbox, files, options, signal);
   return { ...(await toVerdict(host.store, result, subjectOf(input))), applied, restored };
 }

@@ -1,5 +1,6 @@
 import { Context } from '@temporalio/activity';
 import type { AgentSpec } from '../../infra/agents/agent.ts';
+import { diskBefore } from '../../infra/grading/disk-before.ts';
 import { prepareWorkspace } from '../../infra/grading/workspace.ts';
 import type { Sandbox } from '../../infra/sandbox/sandbox.ts';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
@@ -44,7 +45,8 @@ export function createProvisioning(host: Host): Pick<HostActivities, 'provisionS
         await requireLoader(sandbox, spec, task.image, signal);
         const { baseCommit } = await prepareWorkspace(sandbox, files, { workdir: task.workdir, keep: true }, signal);
         if (spec.needsSolution) await putSolution(sandbox, files.solution, input, signal);
-        return { sandbox: sandbox.name, kind: provider.kind, baseCommit };
+        const diskBeforeMb = await diskBefore(sandbox, files.workspace, task.diskMb);
+        return { sandbox: sandbox.name, kind: provider.kind, baseCommit, diskBeforeMb };
       }),
   };
 }

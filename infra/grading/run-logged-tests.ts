@@ -41,7 +41,7 @@ exit "$temper_status"
  */
 export async function runLoggedTests(
   sandbox: Sandbox,
-  { task, workdir, timeoutMs, env }: TestsToRun,
+  { task, workdir, timeoutMs, diskBeforeMb, env }: TestsToRun,
   grading: Grading,
   signal: AbortSignal,
 ): Promise<TestRun> {
@@ -54,7 +54,7 @@ export async function runLoggedTests(
   const argv = ['bash', '-c', runScript, 'test.sh'] as const;
   const command = { account: 'agent', cwd: workdir, argv, env: { ...env, TEMPER_TESTS: directory } } as const;
   await sandbox.start({ key: testsKey, ...command }, signal);
-  const status = requireEnd(await sandbox.wait(testsKey, { timeoutMs }, signal));
+  const status = requireEnd(await sandbox.wait(testsKey, { timeoutMs, diskBeforeMb }, signal));
   await sandbox.kill(testsKey);
   // A daemon of the code under test may have left the tests' group; it must not write into the log while that is read.
   await sandbox.killProcesses('agent');

@@ -19,6 +19,8 @@ export interface TestsToRun {
   readonly task: HarborTask;
   readonly workdir: string;
   readonly timeoutMs: number;
+  /** MB that the tests did not make. */
+  readonly diskBeforeMb: number;
   readonly env: Readonly<Record<string, string>>;
 }
 
@@ -38,7 +40,7 @@ export interface TestRun {
 export async function runTests(
   sandbox: Sandbox,
   task: HarborTask,
-  options: { readonly workdir: string; readonly timeoutMs: number; readonly path: string | null },
+  options: Omit<TestsToRun, 'task' | 'env'> & { readonly path: string | null },
   signal: AbortSignal,
 ): Promise<TestRun> {
   const { path, ...where } = options;
@@ -52,7 +54,7 @@ export async function runTests(
 /** Tests that write their reward, as the account that alone may write there. */
 async function runRewardedTests(
   sandbox: Sandbox,
-  { task, workdir, timeoutMs, env }: TestsToRun,
+  { task, workdir, timeoutMs, diskBeforeMb, env }: TestsToRun,
   signal: AbortSignal,
 ): Promise<TestRun> {
   await sandbox.putFiles({ tree: task.tests, at: '/tests', owner: 'grader' }, signal);
@@ -60,7 +62,7 @@ async function runRewardedTests(
     { key: testsKey, account: 'grader', cwd: workdir, argv: ['bash', '/tests/test.sh'], env },
     signal,
   );
-  const status = requireEnd(await sandbox.wait(testsKey, { timeoutMs }, signal));
+  const status = requireEnd(await sandbox.wait(testsKey, { timeoutMs, diskBeforeMb }, signal));
   await sandbox.kill(testsKey);
   // A daemon of the code under test may have left the tests' group; it must not write a reward while that is read.
   await sandbox.killProcesses('grader');

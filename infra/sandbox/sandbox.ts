@@ -145,13 +145,19 @@ export interface Sandbox {
    * Returns when the process has ended, or after `timeoutMs` with its status then. Pure observation, except that
    * disk and memory limits which no kernel enforces here are watched meanwhile. Aborting stops watching, kills nothing.
    */
-  wait(key: string, options: { readonly timeoutMs: number }, signal: AbortSignal): Promise<ProcessStatus>;
+  wait(key: string, options: WaitOptions, signal: AbortSignal): Promise<ProcessStatus>;
   readLog(key: string, range: LogRange): Promise<LogPart>;
   /** Ends the process of this key and everything it left behind in its group. Repeatable. */
   kill(key: string): Promise<void>;
   /** Ends every process of an account, stragglers and daemons included. */
   killProcesses(account: Account): Promise<void>;
   diskUsage(): Promise<{ readonly usedMb: number; readonly limitMb: number }>;
+}
+
+export interface WaitOptions {
+  readonly timeoutMs: number;
+  /** MB that the process did not make: they don't count against the sandbox's disk. Default 0. */
+  readonly diskBeforeMb?: number;
 }
 
 /** What a task asks of the place it runs in. */

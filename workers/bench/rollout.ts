@@ -134,7 +134,7 @@ async function oneBare({ config, store, tasks, task, provider }: Bare): Promise<
   const evaluation: Sandbox = await provider.ensure(specOf(task, id, 'evaluation', mounts), signal);
   await prepareWorkspace(evaluation, files, { workdir: task.workdir, keep: false }, signal);
   const path = provider.kind === 'local' ? `${runtimeTarget}/bin:/usr/bin:/bin` : null;
-  await runTests(evaluation, files, { workdir: task.workdir, timeoutMs: 60_000, path }, signal);
+  await runTests(evaluation, files, { workdir: task.workdir, timeoutMs: 60_000, diskBeforeMb: 0, path }, signal);
   await provider.remove(evaluation.name);
 }
 

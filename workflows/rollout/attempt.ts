@@ -43,12 +43,22 @@ export async function produce(
     await CancellationScope.nonCancellable(() => release(host, attempt, progress));
   };
   try {
-    const { kind, baseCommit, contextLength } = await prepare(input, resolved, limits, attempt, host, progress);
+    const { kind, baseCommit, contextLength, diskBeforeMb } = await prepare(
+      input,
+      resolved,
+      limits,
+      attempt,
+      host,
+      progress,
+    );
     await onPlace(host, 'startAgent', progress, () =>
       onHost(host).startAgent({ attempt, task, agent, kind, maxTurns, contextLength }),
     );
     const end = await onPlace(host, 'awaitAgent', progress, () =>
-      agentOn(host, limits.agentMs).awaitAgent({ attempt, agent, kind, timeoutMs: limits.agentMs }),
+      agentOn(host, limits.agentMs).awaitAgent({
+        ...{ attempt, agent, kind, timeoutMs: limits.agentMs },
+        ...(diskBeforeMb !== undefined && { diskBeforeMb }),
+      }),
     );
     const diff = await onPlace(host, 'captureDiff', progress, () =>
       onHost(host).captureDiff({ attempt, kind, task, baseCommit }),

@@ -18,6 +18,7 @@ import type {
   SandboxLabels,
   StartRequest,
   StartResult,
+  WaitOptions,
 } from '../sandbox.ts';
 import { endUid } from './ending.ts';
 import { putTree, readInside } from './files.ts';
@@ -119,11 +120,11 @@ export class DockerSandbox implements Sandbox {
     return this.#processes.status(requireKey(key), never);
   }
 
-  async wait(key: string, options: { readonly timeoutMs: number }, signal: AbortSignal): Promise<ProcessStatus> {
+  async wait(key: string, options: WaitOptions, signal: AbortSignal): Promise<ProcessStatus> {
     requireKey(key);
     const stop = new AbortController();
     const either = AbortSignal.any([stop.signal, signal]);
-    const limits = this.#enforceLimits(key, either);
+    const limits = this.#enforceLimits(key, options.diskBeforeMb ?? 0, either);
     limits.catch(() => undefined);
     const deadline = delay(options.timeoutMs, 'late' as const, { signal: either });
     deadline.catch(() => undefined);
@@ -166,13 +167,13 @@ export class DockerSandbox implements Sandbox {
   }
 
   /** Docker here knows no disk quota: the container's layer is measured, and what outgrows it is ended. Never resolves. */
-  async #enforceLimits(key: string, signal: AbortSignal): Promise<never> {
+  async #enforceLimits(key: string, diskBeforeMb: number, signal: AbortSignal): Promise<never> {
     let pauseMs = firstLookMs;
     for (;;) {
       await delay(pauseMs, undefined, { signal });
       const startMs = Date.now();
       const { usedMb, limitMb } = await this.diskUsage();
-      if (usedMb > limitMb) await this.#endOver(key, 'disk');
+      if (usedMb > limitMb + diskBeforeMb) await this.#endOver(key, 'disk');
       pauseMs = Math.max(lookEveryMs, (Date.now() - startMs) * lookShare);
     }
   }

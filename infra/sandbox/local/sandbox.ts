@@ -20,6 +20,7 @@ import {
   type SandboxLabels,
   type StartRequest,
   type StartResult,
+  type WaitOptions,
 } from '../sandbox.ts';
 import { ownerOf, runsAsRoot } from './accounts.ts';
 import { readBeneath, withDirectory, writeBeneath } from './beneath.ts';
@@ -107,13 +108,13 @@ export class LocalSandbox implements Sandbox {
     return this.#statusOf(key);
   }
 
-  wait(key: string, options: { readonly timeoutMs: number }, signal: AbortSignal): Promise<ProcessStatus> {
+  wait(key: string, options: WaitOptions, signal: AbortSignal): Promise<ProcessStatus> {
     return this.#explained(() => this.#untilEnded(key, options, signal), signal);
   }
 
   async #untilEnded(
     key: string,
-    { timeoutMs }: { readonly timeoutMs: number },
+    { timeoutMs, diskBeforeMb = 0 }: WaitOptions,
     signal: AbortSignal,
   ): Promise<ProcessStatus> {
     const deadlineMs = Date.now() + timeoutMs;
@@ -125,7 +126,7 @@ export class LocalSandbox implements Sandbox {
       const nowMs = Date.now();
       if (status.state !== 'running' || nowMs >= deadlineMs) return status;
       if (nowMs >= lookAtMs) {
-        await this.#enforceLimits(directory, signal);
+        await this.#enforceLimits(directory, diskBeforeMb, signal);
         lookAtMs = Date.now() + lookEveryMs;
       }
       await nextChange(directory, Math.min(deadlineMs, lookAtMs) - nowMs, signal);
@@ -194,20 +195,20 @@ export class LocalSandbox implements Sandbox {
   }
 
   /** Ends a process that is over a limit which no kernel enforces here. */
-  async #enforceLimits(directory: string, signal: AbortSignal): Promise<void> {
+  async #enforceLimits(directory: string, diskBeforeMb: number, signal: AbortSignal): Promise<void> {
     const pid = commandPid(directory);
     if (pid === undefined) return;
     const limits = this.#place.spec;
     const overMemory = !this.#place.group && residentMb(pid) > limits.memoryMb;
-    if (!overMemory && !(await this.#isOverDisk(signal))) return;
+    if (!overMemory && !(await this.#isOverDisk(diskBeforeMb, signal))) return;
     recordLimit(directory, overMemory ? 'memory' : 'disk');
     await endAccounts(this.#place, ['agent']);
     await endProcess(directory);
   }
 
-  async #isOverDisk(signal: AbortSignal): Promise<boolean> {
+  async #isOverDisk(diskBeforeMb: number, signal: AbortSignal): Promise<boolean> {
     const usedMb = await diskUsageMb(treeOf(this.#place), signal);
     this.#unwalked = usedMb === undefined ? this.#unwalked + 1 : 0;
-    return usedMb === undefined ? this.#unwalked >= mostUnwalked : usedMb > this.#place.spec.diskMb;
+    return usedMb === undefined ? this.#unwalked >= mostUnwalked : usedMb > this.#place.spec.diskMb + diskBeforeMb;
   }
 }

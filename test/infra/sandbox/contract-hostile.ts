@@ -54,6 +54,20 @@ export function hostileContract(bench: Bench): void {
     assert.ok(usedMb > limitMb && usedMb < 40 * limitMb, `got ${usedMb} MB`);
   });
 
+  it('ends nothing for what was there before', async () => {
+    const sandbox = await make('full');
+    const { limitMb } = await sandbox.diskUsage();
+    const fill = `head -c ${(limitMb - 4) * 1_000_000} /dev/zero`;
+    await sandbox.exec({ ...foreground, argv: sh(`${fill} >before1; ${fill} >before2`) }, signal);
+    const { usedMb: diskBeforeMb } = await sandbox.diskUsage();
+    assert.ok(diskBeforeMb > limitMb, `got ${diskBeforeMb} MB`);
+    await sandbox.start({ ...agent, key: 'own', argv: sh(`${fill} >own; sleep 4; exit 3`) }, signal);
+    const ended = await sandbox.wait('own', { timeoutMs: 60_000, diskBeforeMb }, signal);
+    assert.deepEqual(ended, { state: 'exited', exitCode: 3 });
+    await sandbox.start({ ...agent, key: 'more', argv: sh(`${fill} >more; sleep 60`) }, signal);
+    assertLimit(await sandbox.wait('more', { timeoutMs: 60_000, diskBeforeMb }, signal), 'disk');
+  });
+
   it('is not ended by an agent that kills all it can reach', async () => {
     const sandbox = await make('killer');
     const status = await attack(sandbox, 'kill -9 1; kill -TERM 1; kill -9 -1; sleep 1; exit 3');
