@@ -10,10 +10,11 @@ import type { StopReason } from '../workflows/contracts/outcome.ts';
 import type { RewardPolicy } from '../workflows/contracts/resolution.ts';
 import type { Stage } from '../workflows/contracts/rollout.ts';
 import type { RunInput, StepResult, Training, WarmUp } from '../workflows/contracts/run.ts';
-import type { SweepInput, SweepPlan, SweepResult, SweepRow } from '../workflows/contracts/sweep.ts';
 import type { ResolvedTask, Task } from '../workflows/contracts/task.ts';
 import type { BranchRule, Sampling, TraceSummary } from '../workflows/contracts/trace.ts';
 import type { Verdict } from '../workflows/contracts/verdict.ts';
+import type { RegradeActivities } from './regrade-interfaces.ts';
+import type { SweepActivities } from './sweep-interfaces.ts';
 
 export type SandboxChoice = 'auto' | 'docker' | 'local';
 
@@ -103,7 +104,7 @@ export type GroupState = { readonly index: number } & (
   | { readonly state: 'ended'; readonly summary: GroupSummary }
 );
 
-export interface ControlActivities {
+export interface ControlActivities extends SweepActivities, RegradeActivities {
   resolveTask(input: { readonly address: string; readonly agent: string }): Promise<ResolvedTask>;
   openTrace(input: OpenTrace): Promise<OpenedTrace>;
   sealTrace(input: { readonly attempt: Attempt }): Promise<TraceSummary>;
@@ -144,43 +145,6 @@ export interface ControlActivities {
     readonly runKey: string;
     readonly step: number;
   }): Promise<{ readonly triggered: readonly string[] }>;
-
-  /** Decides once what a sweep evaluates. Refuses one that could never work: unknown agent, task set, policy version. */
-  planSweep(input: { readonly input: SweepInput }): Promise<SweepPlan>;
-  /** A page of the list of a sweep's tasks. */
-  readAddresses(input: {
-    readonly list: string;
-    readonly from: number;
-    readonly count: number;
-  }): Promise<{ readonly addresses: readonly string[] }>;
-  /** Those of the rollouts that have ended, as many as history may hold; `more`: ask again at once. */
-  endedRollouts(input: EndedRollouts): Promise<{ readonly rows: readonly SweepRow[]; readonly more: boolean }>;
-  recordSweepRows(input: {
-    readonly sweepKey: string;
-    readonly chunk: number;
-    readonly rows: readonly SweepRow[];
-  }): Promise<void>;
-  /** Reads what was recorded and puts the report into the store. */
-  summariseSweep(input: SummariseSweep): Promise<SweepResult>;
-}
-
-export interface EndedRollouts {
-  readonly sweep: string;
-  readonly sweepKey: string;
-  readonly tasks: number;
-  /** [number of the attempt, retry] */
-  readonly rollouts: readonly (readonly [number, number])[];
-}
-
-export interface SummariseSweep {
-  readonly sweep: string;
-  readonly sweepKey: string;
-  readonly input: SweepInput;
-  readonly plan: SweepPlan;
-  readonly chunks: number;
-  readonly startedAt: number;
-  readonly endedAt: number;
-  readonly endedEarly: string | null;
 }
 
 export interface ReconcileGroups {

@@ -7,6 +7,7 @@ import { commandNames } from '../workers/cli/program.ts';
 import { failureKinds } from '../workflows/contracts/failures.ts';
 import { groupInput } from '../workflows/contracts/group.ts';
 import { fates, outcomes, stopReasons } from '../workflows/contracts/outcome.ts';
+import { regradeInput } from '../workflows/contracts/regrade.ts';
 import { rolloutInput, sampling } from '../workflows/contracts/rollout.ts';
 import { runInput, training, warmUp } from '../workflows/contracts/run.ts';
 import { searchAttributes } from '../workflows/contracts/search-attributes.ts';
@@ -122,6 +123,7 @@ describe('docs/workflows.md', () => {
     { heading: 'trainingRun', shape: runInput.shape, values: runInput.parse({}) },
     { heading: 'trainingRun', shape: training.shape, values: training.parse({}) },
     { heading: 'evaluationSweep', shape: sweepInput.shape, values: sweepInput.parse({ tasks: 'generated:test/1' }) },
+    { heading: 'regrade', shape: regradeInput.shape, values: regradeInput.parse({ rollouts: ['my-rollout'] }) },
   ];
 
   for (const { heading, shape, values } of inputs) {

@@ -3,6 +3,7 @@ import { createRunCheck } from '../activities/control/check-run.ts';
 import { createGroupActivities } from '../activities/control/groups.ts';
 import { createHostActivities } from '../activities/control/hosts.ts';
 import { createReapActivities } from '../activities/control/reap.ts';
+import { createRegradeActivities } from '../activities/control/regrades.ts';
 import { createScheduleActivities } from '../activities/control/schedules.ts';
 import { createSweepActivities } from '../activities/control/sweeps.ts';
 import { createTaskActivities } from '../activities/control/tasks.ts';
@@ -49,6 +50,7 @@ export function runControl(config: Config, signal: AbortSignal): Promise<void> {
       ...createHostActivities(client),
       ...createReapActivities(client),
       ...createScheduleActivities(client),
+      ...createRegradeActivities({ client, tasks, store, records }),
       ...createSweepActivities({ client, tasks, store, records, agent: agents.get, serving: gateway.serving }),
     };
     return [

@@ -1,3 +1,4 @@
+import type { Priority } from '@temporalio/common';
 import { type ActivityInterfaceFor, proxyActivities } from '@temporalio/workflow';
 import type {
   CleanUpActivities,
@@ -53,9 +54,10 @@ export const agentOn = (host: string, timeoutMs: number): Proxied<Pick<HostActiv
 export const cleanUpOn = (host: string): Proxied<CleanUpActivities> =>
   proxyActivities<CleanUpActivities>({ taskQueue: cleanUpQueue(host), ...timeouts.release });
 
-export const evaluation = (timeoutMs: number): Proxied<EvaluationActivities> =>
+export const evaluation = (timeoutMs: number, priority?: Priority): Proxied<EvaluationActivities> =>
   proxyActivities<EvaluationActivities>({
     taskQueue: evaluationQueue,
     ...timeouts.evaluate,
     startToCloseTimeout: timeoutMs + evaluationGraceMs,
+    ...(priority !== undefined && { priority }),
   });

@@ -112,7 +112,7 @@ export const maxEpochs = 3;
 /** How often a run asks the server for groups that did not report. */
 export const reconcileEvery = '1m';
 
-/** Below a run's 3, the server's default: where rollouts wait for a place or an evaluation, those of runs go first. */
+/** Of sweeps and regrades; below a run's 3, the server's default: where both wait for a place or an evaluation, a run's go first. */
 export const sweepPriority = 4;
 
 /** How often a sweep asks for rollouts that an earlier execution started: soon, then more and more rarely. */

@@ -4,7 +4,6 @@ import {
   ContinueAsNew,
   condition,
   continueAsNew,
-  isCancellation,
   log,
   patched,
   setHandler,
@@ -13,7 +12,7 @@ import {
 import { batches, control } from './activities.ts';
 import { adoptedFirstMs, adoptedMostMs } from './activity-options.ts';
 import { parseInput } from './contracts/input.ts';
-import { pauseSignal, resumeSignal, sweepStatusQuery } from './contracts/messages.ts';
+import { sweepStatusQuery } from './contracts/messages.ts';
 import {
   type SweepCounts,
   type SweepInput,
@@ -25,15 +24,14 @@ import {
 import { rootMessage } from './run/root-message.ts';
 import { SweepBooks } from './sweep/books.ts';
 import { firstTasks } from './sweep/first-tasks.ts';
+import { timeToContinueAsNew } from './sweep/history-limit.ts';
+import { handlePause } from './sweep/pause.ts';
+import { recordRows, recordWhole } from './sweep/record-rows.ts';
 import { createSweepRollouts, type SweepRollouts } from './sweep/rollouts.ts';
 import { createSweepView, type SweepView } from './sweep/view.ts';
 
 /** Starts of one workflow task: more of them would make it too large for the server. */
 const startsAtOnce = 50;
-/** Rows of a record, in bytes: one value of history. */
-const recordBytes = 6_000;
-/** So many rows are recorded together while rollouts are in flight. */
-const recordRows = 8;
 
 /** A sweep under its input, as its parts need it. */
 interface Sweep {
@@ -76,17 +74,7 @@ export async function evaluationSweep(request: SweepRequest, carried?: SweepStat
 
 function handleMessages({ books, view }: Sweep): void {
   setHandler(sweepStatusQuery, () => view.status(), { description: 'attempts ended, counted and left out' });
-  const pause = (reason?: string): void => {
-    books.pausedBecause = reason ?? 'paused by hand';
-    books.changes += 1;
-  };
-  setHandler(pauseSignal, pause, { description: 'starts no rollout; those in flight go on; takes a reason' });
-  const resume = (): void => {
-    books.pausedBecause = null;
-    books.forgetOutcomes();
-    books.changes += 1;
-  };
-  setHandler(resumeSignal, resume, { description: 'goes on after a pause, also one of its own' });
+  handlePause(books, 'rollout');
 }
 
 async function untilDone(sweep: Sweep): Promise<void> {
@@ -95,9 +83,9 @@ async function untilDone(sweep: Sweep): Promise<void> {
   for (;;) {
     const seen = books.changes;
     await record(sweep, books.done ? 1 : recordRows);
-    if (books.done && books.unsavedRows === 0) return;
-    if (timeToContinueAsNew(input, books)) await carryOn(sweep);
-    books.pausedBecause ??= books.reasonToPause();
+    if (books.done && books.unsaved.count === 0) return;
+    if (timeToContinueAsNew(input.historyEvents, books.ended)) await carryOn(sweep);
+    books.pausedBecause ??= books.watch.reasonToPause('rollouts');
     view.show();
     if (books.pausedBecause === null) await rollouts.start(books.take(startsAtOnce));
     const changed = (): boolean => books.changes !== seen;
@@ -124,37 +112,25 @@ function createAsking({ collectAdopted }: SweepRollouts) {
 /** What can't be recorded is kept, and pauses the sweep. */
 async function record({ books }: Sweep, atLeast: number): Promise<void> {
   const { firstExecutionRunId: sweepKey } = workflowInfo();
-  while (books.unsavedRows >= atLeast) {
-    const rows = books.unsaved(recordBytes);
-    try {
-      await control.recordSweepRows({ sweepKey, chunk: books.chunks, rows });
-    } catch (error) {
-      if (isCancellation(error)) throw error;
-      books.pausedBecause ??= `results could not be recorded: ${rootMessage(error)}; mend the cause, then resume`;
-      return;
-    }
-    books.saved(rows.length);
-  }
-}
-
-/** `historyEvents` is heeded once a rollout has ended here, so that a bound below what a start takes still lets the sweep go on. */
-function timeToContinueAsNew({ historyEvents }: SweepInput, { ended }: SweepBooks): boolean {
-  const { continueAsNewSuggested, historyLength } = workflowInfo();
-  return continueAsNewSuggested || (ended > 0 && historyEvents > 0 && historyLength >= historyEvents);
+  const problem = await recordWhole(books.unsaved, atLeast, (chunk, rows) =>
+    control.recordSweepRows({ sweepKey, chunk, rows }),
+  );
+  books.pausedBecause ??= problem;
 }
 
 /** With rows that can't be recorded it goes on here. */
 async function carryOn(sweep: Sweep): Promise<void> {
   await record(sweep, 1);
   await condition(allHandlersFinished);
-  if (sweep.books.unsavedRows > 0) return;
+  if (sweep.books.unsaved.count > 0) return;
   // One that ends in this very moment is still in flight for the next execution, which asks for it.
   await continueAsNew<typeof evaluationSweep>(sweep.input, sweep.books.state());
 }
 
 async function summarise({ input, books }: Sweep): Promise<SweepResult> {
   const { workflowId, firstExecutionRunId: sweepKey } = workflowInfo();
-  const { plan, chunks, startedAt, endedEarly } = books;
+  const { plan, startedAt, endedEarly } = books;
+  const { chunks } = books.unsaved;
   const times = { startedAt, endedAt: Date.now() };
   return batches.summariseSweep({ sweep: workflowId, sweepKey, input, plan, chunks, endedEarly, ...times });
 }

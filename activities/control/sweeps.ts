@@ -2,6 +2,7 @@ import { type Client, WorkflowNotFoundError } from '@temporalio/client';
 import { z } from 'zod';
 import type { AgentSpec } from '../../infra/agents/agent.ts';
 import type { Serving } from '../../infra/gateway/control.ts';
+import { readChunks, writeChunk } from '../../infra/store/chunks.ts';
 import type { Records } from '../../infra/store/records.ts';
 import type { Store } from '../../infra/store/store.ts';
 import { createRandom } from '../../infra/tasks/random.ts';
@@ -13,7 +14,7 @@ import { sweepRolloutId } from '../../workflows/contracts/ids.ts';
 import type { RolloutResult } from '../../workflows/contracts/rollout.ts';
 import type { SweepInput, SweepRow } from '../../workflows/contracts/sweep.ts';
 import { atBoundary } from '../boundary.ts';
-import type { ControlActivities, EndedRollouts } from '../interfaces.ts';
+import type { EndedRollouts, SweepActivities } from '../sweep-interfaces.ts';
 
 export interface SweepDependencies {
   readonly client: Client;
@@ -31,12 +32,10 @@ const answerBytes = 6_000;
 const asksAtOnce = 16;
 
 const addressList = z.array(z.string()).min(1);
-const chunkName = (chunk: number): string => `rollouts-${chunk}`;
+const chunkNames = 'rollouts';
 
 /** What a sweep needs of the outside: its tasks and policy version, ends of rollouts, records and a report. */
-export function createSweepActivities(
-  deps: SweepDependencies,
-): Pick<ControlActivities, 'planSweep' | 'readAddresses' | 'endedRollouts' | 'recordSweepRows' | 'summariseSweep'> {
+export function createSweepActivities(deps: SweepDependencies): SweepActivities {
   const { store, records } = deps;
   const readList = async (digest: string): Promise<readonly string[]> => addressList.parse(await store.getJson(digest));
   return {
@@ -52,13 +51,11 @@ export function createSweepActivities(
     readAddresses: ({ list, from, count }) =>
       atBoundary(async () => ({ addresses: (await readList(list)).slice(from, from + count) })),
     endedRollouts: (input) => atBoundary(() => endedRollouts(deps.client, input)),
-    recordSweepRows: ({ sweepKey, chunk, rows }) => atBoundary(() => records.write(sweepKey, chunkName(chunk), rows)),
+    recordSweepRows: ({ sweepKey, chunk, rows }) =>
+      atBoundary(() => writeChunk(records, sweepKey, chunkNames, chunk, rows)),
     summariseSweep: ({ chunks, plan, ...sweep }) =>
       atBoundary(async () => {
-        const rows: SweepRow[] = [];
-        for (let chunk = 0; chunk < chunks; chunk += 1) {
-          rows.push(...((await records.read(sweep.sweepKey, chunkName(chunk))) as SweepRow[]));
-        }
+        const rows = (await readChunks(records, sweep.sweepKey, chunkNames, chunks)) as readonly SweepRow[];
         const { policyVersion, run } = plan;
         const tasks = await readList(plan.list.digest);
         const report = summariseSweep({ ...sweep, policyVersion, run, tasks, rows });

@@ -10,6 +10,7 @@ import { parseReward } from './reward-file.ts';
 import { runLoggedTests } from './run-logged-tests.ts';
 import { requireEnd } from './test-end.ts';
 import { countTests } from './test-log.ts';
+import { graderVersion } from './version.ts';
 import { cutInTheMiddle, readWholeLog } from './whole-log.ts';
 
 const testsKey = 'tests';
@@ -101,9 +102,11 @@ export async function toVerdict(store: Store, run: TestRun, subject: string): Pr
   const log = await store.put(run.log, 'text/plain');
   const { kind, value, exitCode, judgement } = run;
   if (judgement === undefined) {
-    return { kind, value, exitCode, ...countTests(run.log.toString('utf8')), log, subject };
+    return { kind, value, exitCode, ...countTests(run.log.toString('utf8')), log, subject, grader: graderVersion };
   }
   const { resolution, passed, failed, results } = judgement;
   const tests = results === null ? null : await store.put(Buffer.from(results), 'application/json');
-  return { kind, value, exitCode, passed, failed, log, subject, resolution, ...(tests !== null && { tests }) };
+  const counts = { passed, failed };
+  const said = { kind, value, exitCode, ...counts, log, subject, grader: graderVersion, resolution };
+  return { ...said, ...(tests !== null && { tests }) };
 }

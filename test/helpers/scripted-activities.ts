@@ -2,6 +2,7 @@ import { Context } from '@temporalio/activity';
 import { NativeConnection, Runtime, Worker, type WorkerOptions } from '@temporalio/worker';
 import { createBatchActivities } from '../../activities/control/batch.ts';
 import { createGroupActivities } from '../../activities/control/groups.ts';
+import { createRegradeActivities } from '../../activities/control/regrades.ts';
 import { createScheduleActivities } from '../../activities/control/schedules.ts';
 import { createSweepActivities } from '../../activities/control/sweeps.ts';
 import type {
@@ -44,6 +45,8 @@ export interface Script {
   provision?(workflowId: string): Promise<void>;
   /** Resolves when the agent of this rollout has ended. */
   agent?(workflowId: string): Promise<void>;
+  /** Resolves when the tests of this workflow's rollout have ended. */
+  evaluate?(workflowId: string): Promise<void>;
   /** The engines are given this version again. */
   restore?(version: number): Promise<void>;
   /** The rule that the agent declares; default: none, as before there was one. */
@@ -87,6 +90,10 @@ export async function startScriptedWorkers(server: TestServer, home: string, scr
     ...createGroupActivities({ client: server.client, records }),
     ...createBatchActivities({ store, records }),
     ...createScheduleActivities(server.client),
+    ...createRegradeActivities({
+      ...{ client: server.client, store, records },
+      tasks: { resolve: async (address) => ({ ...task, id: address }) },
+    }),
     ...createSweepActivities({
       ...{ client: server.client, store, records, agent: () => ({ usesModel: true }) },
       tasks: { first: async (set, count) => addresses(set, count), list: async (set) => addresses(set, 8) },
@@ -164,6 +171,7 @@ export async function startScriptedWorkers(server: TestServer, home: string, scr
   };
   const evaluation: EvaluationActivities = {
     evaluate: async () => {
+      await script.evaluate?.(caller());
       const value = script.reward(caller());
       return { kind: 'graded', value, exitCode: 0, passed: 0, failed: 0, log: blob, subject: '' };
     },

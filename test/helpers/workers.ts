@@ -5,6 +5,7 @@ import { createRunCheck } from '../../activities/control/check-run.ts';
 import { createGroupActivities } from '../../activities/control/groups.ts';
 import { createHostActivities } from '../../activities/control/hosts.ts';
 import { createReapActivities } from '../../activities/control/reap.ts';
+import { createRegradeActivities } from '../../activities/control/regrades.ts';
 import { createScheduleActivities } from '../../activities/control/schedules.ts';
 import { createSweepActivities } from '../../activities/control/sweeps.ts';
 import { createTaskActivities } from '../../activities/control/tasks.ts';
@@ -74,6 +75,7 @@ export async function startTestWorkers(options: TestWorkersOptions): Promise<Tes
     ...createHostActivities(client),
     ...createReapActivities(client),
     ...createScheduleActivities(client),
+    ...createRegradeActivities({ client, store, tasks: host.tasks, records: createRecords(join(home, 'runs')) }),
     ...createSweepActivities({
       ...{ client, store, tasks: host.tasks, records: createRecords(join(home, 'runs')), agent: agents.get },
       serving: async () => ({ version: null, versions: [] }),

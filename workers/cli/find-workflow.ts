@@ -6,7 +6,7 @@ import {
 } from '@temporalio/client';
 
 /** What temper starts and people may name in a command. */
-export const workflowKinds = ['rollout', 'group', 'trainingRun', 'trainingStep', 'evaluationSweep'] as const;
+export const workflowKinds = ['rollout', 'group', 'trainingRun', 'trainingStep', 'evaluationSweep', 'regrade'] as const;
 export type WorkflowKind = (typeof workflowKinds)[number];
 
 export interface FoundWorkflow {

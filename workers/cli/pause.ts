@@ -7,15 +7,20 @@ import { withWorkflow } from './with-workflow.ts';
 export function pauseCommand(): Command {
   return stackCommand(
     'pause',
-    'Pauses a run, a sweep or a rollout: what runs goes on to the end of its stage, nothing new starts',
+    'Pauses a run, a sweep, a regrade or a rollout: what runs goes on to the end of its stage, nothing new starts',
     'temper pause my-run --reason "new engine"',
   )
-    .argument('<id>', 'workflow id of a run, a sweep, a group or a rollout')
+    .argument('<id>', 'workflow id of a run, a sweep, a regrade, a group or a rollout')
     .option('--reason <text>', 'shown in the UI and by temper show')
     .action((id: string, options: HomeOption & { readonly reason?: string }) =>
-      withWorkflow(options, id, ['trainingRun', 'evaluationSweep', 'group', 'rollout'], async ({ handle }) => {
-        await handle.signal(pauseSignal, options.reason);
-        print(`paused ${id}; go on with \`temper resume ${id}\``);
-      }),
+      withWorkflow(
+        options,
+        id,
+        ['trainingRun', 'evaluationSweep', 'regrade', 'group', 'rollout'],
+        async ({ handle }) => {
+          await handle.signal(pauseSignal, options.reason);
+          print(`paused ${id}; go on with \`temper resume ${id}\``);
+        },
+      ),
     );
 }

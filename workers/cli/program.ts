@@ -19,6 +19,7 @@ const commands: Readonly<Record<string, CommandEntry>> = {
   eval: entry('evaluate a policy version; show and compare evaluations', async () =>
     (await import('./eval.ts')).evalCommand(),
   ),
+  regrade: entry('grade rollouts again that have ended', async () => (await import('./regrade.ts')).regradeCommand()),
   status: entry('list runs and rollouts', async () => (await import('./status.ts')).statusCommand()),
   show: entry('show one of them in full', async () => (await import('./show.ts')).showCommand()),
   pause: entry('pause a run, a sweep or a rollout', async () => (await import('./pause.ts')).pauseCommand()),

@@ -5,12 +5,17 @@ import { print } from './output.ts';
 import { withWorkflow } from './with-workflow.ts';
 
 export function resumeCommand(): Command {
-  return stackCommand('resume', 'Lets a paused run, sweep or rollout go on', 'temper resume my-run')
-    .argument('<id>', 'workflow id of a run, a sweep, a group or a rollout')
+  return stackCommand('resume', 'Lets a paused run, sweep, regrade or rollout go on', 'temper resume my-run')
+    .argument('<id>', 'workflow id of a run, a sweep, a regrade, a group or a rollout')
     .action((id: string, options: HomeOption) =>
-      withWorkflow(options, id, ['trainingRun', 'evaluationSweep', 'group', 'rollout'], async ({ handle }) => {
-        await handle.signal(resumeSignal);
-        print(`resumed ${id}`);
-      }),
+      withWorkflow(
+        options,
+        id,
+        ['trainingRun', 'evaluationSweep', 'regrade', 'group', 'rollout'],
+        async ({ handle }) => {
+          await handle.signal(resumeSignal);
+          print(`resumed ${id}`);
+        },
+      ),
     );
 }

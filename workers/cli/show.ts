@@ -9,7 +9,7 @@ export interface ShowOptions extends HomeOption {
 export function showCommand(): Command {
   return stackCommand(
     'show',
-    'Shows one run, group, rollout or evaluation: where it is, how it ended, what was said and changed',
+    'Shows one run, group, rollout, evaluation or regrade: where it is, how it ended, what was said and changed',
     'temper show rollout/quixbugs-gcd/1f3c9a2b',
   )
     .argument('<id>', 'workflow id, as temper status lists it')
@@ -24,6 +24,7 @@ async function show(id: string, options: ShowOptions): Promise<void> {
   const { showRollout } = await import('./show/rollout.ts');
   const { showTrace } = await import('./show/trace.ts');
   const { showRun } = await import('./show/run.ts');
+  const { showRegrade } = await import('./show/regrade.ts');
   const { showSweep } = await import('./show/sweep.ts');
   const { showOther } = await import('./show/other.ts');
   const stack = await openStackClient(await runningConfigOf(options));
@@ -34,6 +35,7 @@ async function show(id: string, options: ShowOptions): Promise<void> {
     else if (found.kind === 'rollout') await showRollout(stack, found, json);
     else if (found.kind === 'trainingRun') await showRun(stack, found, json);
     else if (found.kind === 'evaluationSweep') await showSweep(stack, found, json);
+    else if (found.kind === 'regrade') await showRegrade(stack, found, json);
     else await showOther(found, json);
   } finally {
     await stack.close();

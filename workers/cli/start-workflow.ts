@@ -6,10 +6,11 @@ import {
 import type { Workflow } from '@temporalio/common';
 import { sweepPriority } from '../../workflows/activity-options.ts';
 import { controlQueue } from '../../workflows/contracts/ids.ts';
+import type { RegradeRequest } from '../../workflows/contracts/regrade.ts';
 import type { RunRequest } from '../../workflows/contracts/run.ts';
 import { searchAttributes } from '../../workflows/contracts/search-attributes.ts';
 import type { SweepRequest } from '../../workflows/contracts/sweep.ts';
-import type { evaluationSweep, trainingRun } from '../../workflows/index.ts';
+import type { evaluationSweep, regrade, trainingRun } from '../../workflows/index.ts';
 
 type Started<T extends Workflow> = WorkflowHandleWithFirstExecutionRunId<T>;
 
@@ -41,6 +42,27 @@ export async function startSweep(
       typedSearchAttributes: [{ key: searchAttributes.run, value: id }],
       priority: { priorityKey: sweepPriority },
       staticSummary: `${request.count ?? ''} tasks of ${request.tasks}`.trim(),
+    })
+    .catch((error: unknown) => {
+      throw alreadyStarted(error, id);
+    });
+}
+
+export async function startRegrade(
+  client: Client,
+  id: string,
+  request: RegradeRequest,
+): Promise<Started<typeof regrade>> {
+  const { run, rollouts, grader } = request;
+  const of = run ?? (rollouts === undefined ? `grader ${grader}` : `${rollouts.length} rollouts`);
+  return await client.workflow
+    .start<typeof regrade>('regrade', {
+      workflowId: id,
+      taskQueue: controlQueue,
+      args: [request],
+      typedSearchAttributes: [{ key: searchAttributes.run, value: run ?? id }],
+      priority: { priorityKey: sweepPriority },
+      staticSummary: `of ${of}`,
     })
     .catch((error: unknown) => {
       throw alreadyStarted(error, id);

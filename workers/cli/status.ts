@@ -45,7 +45,12 @@ async function status(options: StatusOptions): Promise<void> {
   const stack = up !== null && isUp(up) ? up : null;
   const { client, close } = await openStackClient(config);
   try {
-    const runs = await list(client, `WorkflowType IN ("trainingRun", "evaluationSweep")`, options.limit, runRow);
+    const runs = await list(
+      client,
+      `WorkflowType IN ("trainingRun", "evaluationSweep", "regrade")`,
+      options.limit,
+      runRow,
+    );
     const rollouts = await list(client, 'WorkflowType = "rollout"', options.limit, rolloutRow);
     const counts = await countRollouts(client);
     if (options.json) return printJson({ stack, runs, rollouts, counts });

@@ -1,6 +1,7 @@
 import { defineQuery, defineSignal } from '@temporalio/workflow';
 import type { GroupSummary } from './group.ts';
 import type { Outcome } from './outcome.ts';
+import type { RegradeStatus } from './regrade.ts';
 import type { Stage } from './rollout.ts';
 import type { RunStatus } from './run.ts';
 import type { SweepStatus } from './sweep.ts';
@@ -20,6 +21,9 @@ export const runStatusQuery = defineQuery<RunStatus>('status');
 
 /** Of a sweep. */
 export const sweepStatusQuery = defineQuery<SweepStatus>('status');
+
+/** Of a regrade. */
+export const regradeStatusQuery = defineQuery<RegradeStatus>('status');
 
 export interface RolloutStatus {
   readonly stage: Stage | 'done';

@@ -21,6 +21,8 @@ export interface Verdict {
   readonly log: BlobRef;
   /** Binds the verdict to what it judged: sha256 over diff, task bundle and image. */
   readonly subject: string;
+  /** Version of the grader that judged it; absent from older workers. */
+  readonly grader?: string;
   /** Of tests that are judged by their log: which of them decided. */
   readonly resolution?: Resolution;
   /** What became of each of them: `{ required: [{list, id, status}], others: {id: status}, problems: [{kind, detail}] }`. */

@@ -13,8 +13,10 @@ export interface Limits {
   readonly lifetimeMs: number;
 }
 
+type AskedLimits = Pick<RolloutInput, 'agentTimeoutSec' | 'evaluationTimeoutSec' | 'sandboxLifetimeSec'>;
+
 /** The input's limit, else the task's, else the default. */
-export function limitsOf(input: RolloutInput, task: Task): Limits {
+export function limitsOf(input: AskedLimits, task: Task): Limits {
   const agentSec = input.agentTimeoutSec ?? task.agentTimeoutSec ?? defaultAgentSec;
   const evaluationSec = input.evaluationTimeoutSec ?? task.evaluationTimeoutSec ?? defaultEvaluationSec;
   const least = agentSec + evaluationSec + marginSec;

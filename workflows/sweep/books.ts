@@ -1,5 +1,5 @@
 import { whyLeftOut } from '../algorithms/summarise-sweep.ts';
-import { type Outcome, outcomes, zeroCount } from '../contracts/outcome.ts';
+import { outcomes, zeroCount } from '../contracts/outcome.ts';
 import {
   leftOutKinds,
   type SweepInput,
@@ -8,8 +8,8 @@ import {
   type SweepState,
   type SweepSums,
 } from '../contracts/sweep.ts';
-
-const outcomesKept = 32;
+import { InfraWatch } from './infra-watch.ts';
+import { UnsavedRows } from './unsaved-rows.ts';
 
 /** An attempt by its number, and how often it was made before. */
 export type Numbered = readonly [number: number, retry: number];
@@ -25,7 +25,8 @@ export class SweepBooks {
   readonly adopted: Set<number>;
   pausedBecause: string | null;
   endedEarly: string | null;
-  chunks: number;
+  readonly unsaved: UnsavedRows<SweepRow>;
+  readonly watch: InfraWatch;
   cancelling = false;
   /** Rises with everything that may change what is to be done. */
   changes = 0;
@@ -33,8 +34,6 @@ export class SweepBooks {
   ended = 0;
   readonly #input: SweepInput;
   readonly #again: Numbered[];
-  readonly #recentOutcomes: Outcome[];
-  readonly #unsaved: SweepRow[] = [];
   #plan: SweepPlan | null;
   #sums: SweepSums;
   #next: number;
@@ -47,10 +46,10 @@ export class SweepBooks {
     this.inFlight = new Map(state?.inFlight);
     this.adopted = new Set(this.inFlight.keys());
     this.#again = [...(state?.again ?? [])];
-    this.chunks = state?.chunks ?? 0;
+    this.unsaved = new UnsavedRows(state?.chunks ?? 0);
     this.pausedBecause = state?.pausedBecause ?? null;
     this.endedEarly = state?.endedEarly ?? null;
-    this.#recentOutcomes = [...(state?.recentOutcomes ?? [])];
+    this.watch = new InfraWatch(input.pauseAtInfraShare, state?.recentOutcomes ?? []);
     this.#sums = state?.sums ?? {
       ...{ outcomes: zeroCount(outcomes), leftOut: zeroCount(leftOutKinds) },
       ...{ retried: 0, counted: 0, passed: 0, rewards: 0 },
@@ -122,9 +121,8 @@ export class SweepBooks {
     this.adopted.delete(number);
     this.changes += 1;
     this.ended += 1;
-    this.#unsaved.push(row);
-    this.#recentOutcomes.push(row.outcome);
-    this.#recentOutcomes.splice(0, Math.max(0, this.#recentOutcomes.length - outcomesKept));
+    this.unsaved.add(row);
+    this.watch.see(row.outcome);
     if (row.outcome === 'infra' && row.retry < this.#input.infraRetries && !this.cancelling) {
       this.#again.push([number, row.retry + 1]);
       this.#sums = { ...this.#sums, retried: this.#sums.retried + 1 };
@@ -167,38 +165,6 @@ export class SweepBooks {
     return `the engine moved on: version ${this.policyVersion} is evaluated, and ${workflowId} was sampled by ${range}`;
   }
 
-  /** The oldest rows that are not recorded, as many as fit into one value of history. */
-  unsaved(bytes: number): readonly SweepRow[] {
-    let left = bytes;
-    const fits = this.#unsaved.findIndex((row) => {
-      left -= new TextEncoder().encode(JSON.stringify(row)).length + 1;
-      return left < 0;
-    });
-    return this.#unsaved.slice(0, fits < 0 ? undefined : Math.max(1, fits));
-  }
-
-  get unsavedRows(): number {
-    return this.#unsaved.length;
-  }
-
-  saved(rows: number): void {
-    this.#unsaved.splice(0, rows);
-    this.chunks += 1;
-  }
-
-  /** Why the sweep must pause itself; null while its rollouts say something about the policy. */
-  reasonToPause(): string | null {
-    const recent = this.#recentOutcomes;
-    const infra = recent.filter((outcome) => outcome === 'infra').length;
-    if (recent.length < 16 || infra / recent.length < this.#input.pauseAtInfraShare) return null;
-    return `${infra} of the last ${recent.length} rollouts ended as infra; look at one of them, mend the cause, then resume`;
-  }
-
-  /** After a resume the past must not pause the sweep again at once. */
-  forgetOutcomes(): void {
-    this.#recentOutcomes.length = 0;
-  }
-
   state(): SweepState {
     return {
       plan: this.plan,
@@ -206,10 +172,10 @@ export class SweepBooks {
       next: this.#next,
       inFlight: [...this.inFlight],
       again: this.#again,
-      chunks: this.chunks,
+      chunks: this.unsaved.chunks,
       sums: this.#sums,
       pausedBecause: this.pausedBecause,
-      recentOutcomes: this.#recentOutcomes,
+      recentOutcomes: this.watch.recent,
       endedEarly: this.endedEarly,
     };
   }

@@ -1,9 +1,9 @@
 import { type Client, WorkflowNotFoundError } from '@temporalio/client';
-import { defaultPayloadConverter } from '@temporalio/common';
 import { loadModel } from '../../../infra/gateway/rendering/model.ts';
 import { collectReport } from '../../../infra/report/collect.ts';
 import type { HeldOut, ReportData, RunFacts } from '../../../infra/report/data.ts';
 import type { TokenName } from '../../../infra/report/token-view.ts';
+import { readStartInput } from '../../../infra/temporal/start-input.ts';
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
 import { runStatusQuery } from '../../../workflows/contracts/messages.ts';
 import type { RolloutResult } from '../../../workflows/contracts/rollout.ts';
@@ -65,13 +65,7 @@ async function tokenNames(modelDir: string): Promise<TokenName | null> {
 
 /** The input that the run was started with, defaults filled in. */
 async function factsOf(client: Client, { run, runKey, steps }: RunStatus): Promise<RunFacts> {
-  const { history } = await client.connection.workflowService.getWorkflowExecutionHistory({
-    namespace: client.options.namespace,
-    execution: { workflowId: run, runId: runKey },
-    maximumPageSize: 1,
-  });
-  const payload = history?.events?.[0]?.workflowExecutionStartedEventAttributes?.input?.payloads?.[0];
-  const input = runInput.parse(payload ? defaultPayloadConverter.fromPayload(payload) : {});
+  const input = runInput.parse((await readStartInput(client, { workflowId: run, runId: runKey })) ?? {});
   return {
     id: run,
     key: runKey,

@@ -1,0 +1,68 @@
+import type { Client } from '@temporalio/client';
+import { readChunk, readChunks, writeChunk } from '../../infra/store/chunks.ts';
+import type { Records } from '../../infra/store/records.ts';
+import type { Store } from '../../infra/store/store.ts';
+import type { Tasks } from '../../infra/tasks/tasks.ts';
+import type { RegradeReport, RegradeRow } from '../../workflows/contracts/regrade.ts';
+import { atBoundary } from '../boundary.ts';
+import type { RegradeActivities } from '../regrade-interfaces.ts';
+import { type FinishedRef, finishedRef, listFinished } from './regrades/list-finished.ts';
+import { readFinished } from './regrades/read-finished.ts';
+
+export interface RegradeDependencies {
+  readonly client: Client;
+  readonly tasks: Pick<Tasks, 'resolve'>;
+  readonly store: Store;
+  readonly records: Records;
+}
+
+/** Rollouts of the list that one record holds: whoever reads one reads so many. */
+const pageSize = 100;
+const pageNames = 'plan';
+const chunkNames = 'rows';
+
+/** What a regrade needs of the outside: the rollouts that have ended, its records, and a report. */
+export function createRegradeActivities(deps: RegradeDependencies): RegradeActivities {
+  const { client, store, records } = deps;
+
+  /** Written as it is read: the list may be of any length. */
+  async function plan(regradeKey: string, found: AsyncIterable<FinishedRef>): Promise<number> {
+    let page: FinishedRef[] = [];
+    let pages = 0;
+    const flush = async (): Promise<void> => {
+      await writeChunk(records, regradeKey, pageNames, pages, page);
+      pages += 1;
+      page = [];
+    };
+    for await (const one of found) {
+      page.push(one);
+      if (page.length === pageSize) await flush();
+    }
+    const rollouts = pages * pageSize + page.length;
+    if (page.length > 0) await flush();
+    return rollouts;
+  }
+
+  async function refOf(regradeKey: string, number: number): Promise<FinishedRef> {
+    const page = await readChunk(records, regradeKey, pageNames, Math.floor(number / pageSize));
+    return finishedRef.parse(page[number % pageSize]);
+  }
+
+  return {
+    planRegrade: ({ regradeKey, input }) =>
+      atBoundary(async () => ({ rollouts: await plan(regradeKey, listFinished(client, input)) })),
+    readFinished: ({ regradeKey, number, grader }) =>
+      atBoundary(async () => readFinished(deps, await refOf(regradeKey, number), grader)),
+    recordRegrades: ({ regradeKey, chunk, rows }) =>
+      atBoundary(() => writeChunk(records, regradeKey, chunkNames, chunk, rows)),
+    summariseRegrade: ({ chunks, ...regrade }) =>
+      atBoundary(async () => {
+        const { regradeKey, result } = regrade;
+        const rows = (await readChunks(records, regradeKey, chunkNames, chunks)) as readonly RegradeRow[];
+        const report: RegradeReport = { ...regrade, rows };
+        const blob = await store.putJson(report);
+        await records.write(regradeKey, 'regrade', { report: blob });
+        return { ...result, report: blob };
+      }),
+  };
+}

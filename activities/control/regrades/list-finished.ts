@@ -1,0 +1,48 @@
+import { type Client, WorkflowNotFoundError } from '@temporalio/client';
+import { z } from 'zod';
+import { TemperFailure } from '../../../workflows/contracts/failures.ts';
+import type { RegradeInput } from '../../../workflows/contracts/regrade.ts';
+import { searchAttributes } from '../../../workflows/contracts/search-attributes.ts';
+
+/** A rollout's one execution: its workflow id may be used again. */
+export const finishedRef = z.object({ workflowId: z.string(), runId: z.string() });
+export type FinishedRef = z.output<typeof finishedRef>;
+
+/** The rollouts that an input names and that have ended by a result; the server lists them, the newest first. */
+export async function* listFinished(client: Client, { run, rollouts }: RegradeInput): AsyncIterable<FinishedRef> {
+  if (rollouts !== undefined) {
+    for (const id of rollouts) yield await finishedNamed(client, id);
+    return;
+  }
+  const ended = 'WorkflowType="rollout" AND ExecutionStatus="Completed"';
+  const ofRun = run === undefined ? '' : ` AND ${searchAttributes.run.name}="${run.replaceAll('"', '\\"')}"`;
+  let found = 0;
+  for await (const { workflowId, runId } of client.workflow.list({ query: `${ended}${ofRun}` })) {
+    found += 1;
+    yield { workflowId, runId };
+  }
+  if (found === 0) {
+    throw refused(
+      `run: expected one with rollouts that have ended, got ${run ?? 'none'}; \`temper status\` lists them`,
+    );
+  }
+}
+
+async function finishedNamed(client: Client, id: string): Promise<FinishedRef> {
+  const description = await client.workflow
+    .getHandle(id)
+    .describe()
+    .catch((error: unknown) => {
+      if (error instanceof WorkflowNotFoundError) return null;
+      throw error;
+    });
+  if (description?.type !== 'rollout') {
+    const got = description === null ? 'which this server does not know' : `which is a ${description.type}`;
+    throw refused(`rollouts: expected workflow ids of rollouts, got ${id}, ${got}`);
+  }
+  const { workflowId, runId, status } = description;
+  if (status.name === 'COMPLETED') return { workflowId, runId };
+  throw refused(`rollouts: expected rollouts that have a result, got ${id}, which is ${status.name.toLowerCase()}`);
+}
+
+const refused = (message: string): TemperFailure => new TemperFailure('InvalidInput', `regrade: ${message}`);

@@ -1,0 +1,92 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { controlQueue } from '../../../workflows/contracts/ids.ts';
+import { regradeStatusQuery } from '../../../workflows/contracts/messages.ts';
+import { cliOn } from '../../helpers/cli.ts';
+import { type Script, type ScriptedWorkers, startScriptedWorkers } from '../../helpers/scripted-activities.ts';
+import { startTestServer, type TestServer } from '../../helpers/temporal.ts';
+import { until } from '../../helpers/until.ts';
+
+describe('temper regrade', () => {
+  let home: string;
+  let server: TestServer;
+  let workers: ScriptedWorkers;
+  let script: Script;
+  let temper: ReturnType<typeof cliOn>;
+
+  before(async () => {
+    home = await mkdtemp(join(tmpdir(), 'temper-regrade-cli-'));
+    server = await startTestServer();
+    workers = await startScriptedWorkers(server, home, {
+      reward: (id) => script.reward(id),
+      evaluate: async (id) => script.evaluate?.(id),
+    });
+    temper = cliOn(home, server);
+    script = { reward: () => 0 };
+    const args = [{ tasks: 'set', count: 3, concurrency: 3 }];
+    await server.client.workflow.execute('evaluationSweep', { taskQueue: controlQueue, workflowId: 'sweep', args });
+  });
+  after(async () => {
+    await workers?.close();
+    await server?.close();
+    await rm(home, { recursive: true, force: true });
+  });
+
+  test('prints the rollouts whose reward is another now, and `temper show` prints the same', async () => {
+    let evaluations = 0;
+    script = { reward: () => (++evaluations === 1 ? 1 : 0) };
+    const { code, stdout, stderr } = await temper.run(
+      'regrade',
+      '--run',
+      'sweep',
+      '--concurrency',
+      '1',
+      '--id',
+      'again',
+    );
+    assert.equal(code, 0, stderr);
+    assert.match(stdout, /^again: 3 rollouts, .*: same 2, changed 1$/m);
+    assert.match(stdout, /^mean reward {2}0\.000 → 0\.333$/m);
+    assert.match(stdout, /^sweep\/\S+rollout-\d-0 +set#\d +0\.00 +1\.00 +graded → graded$/m);
+    assert.equal((await temper.run('show', 'again')).stdout, stdout);
+  });
+
+  test('prints every row as JSON where it is asked for', async () => {
+    let evaluations = 0;
+    script = { reward: () => ++evaluations % 2 };
+    const { code, stdout } = await temper.run('regrade', '--run', 'sweep', '--repeat', '2', '--json');
+    const { states, rows } = JSON.parse(stdout);
+    assert.deepEqual([code, states.unstable, rows.length, rows[0].evaluations.length], [0, 3, 3, 2]);
+  });
+
+  test('a wrong input is refused before anything starts', async () => {
+    const none = await temper.run('regrade');
+    assert.deepEqual([none.code, /expected run, rollouts or grader/.test(none.stderr)], [2, true], none.stderr);
+  });
+
+  test('Ctrl-C cancels it and shows what had ended', async () => {
+    const first = Promise.withResolvers<void>();
+    const rest = Promise.withResolvers<void>();
+    let evaluations = 0;
+    script = {
+      reward: () => 0,
+      evaluate: () => {
+        evaluations += 1;
+        if (evaluations === 2) first.resolve();
+        return evaluations === 1 ? Promise.resolve() : rest.promise;
+      },
+    };
+    const running = temper.start('regrade', '--run', 'sweep', '--concurrency', '1', '--id', 'stopped');
+    await first.promise;
+    running.process.kill('SIGINT');
+    const handle = server.client.workflow.getHandle('stopped');
+    await until(async () => (await handle.query(regradeStatusQuery)).phase === 'cancelling');
+    rest.resolve();
+    const { code, stdout, stderr } = await running.ended;
+    assert.equal(code, 130, stderr);
+    assert.match(stdout, /^ended early: cancelled$/m);
+  });
+});

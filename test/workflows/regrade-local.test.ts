@@ -1,0 +1,116 @@
+import assert from 'node:assert/strict';
+import { chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { graderVersion } from '../../infra/grading/version.ts';
+import { createLocalProvider } from '../../infra/sandbox/local/provider.ts';
+import type { SandboxProvider, SandboxSpec } from '../../infra/sandbox/sandbox.ts';
+import { controlQueue } from '../../workflows/contracts/ids.ts';
+import type { RegradeReport, RegradeRequest, RegradeResult } from '../../workflows/contracts/regrade.ts';
+import { writeHarborTask } from '../helpers/harbor-task.ts';
+import { type Rollouts, startRollouts } from '../helpers/rollouts.ts';
+import { until } from '../helpers/until.ts';
+
+const where = '/grader-of-the-test';
+/** Pays for a right answer, as far as the grader beside it lets it: what a test mends stands for a fixed grader. */
+const graded = `mkdir -p /logs/verifier
+. ${where}/grader.sh
+[ "$(cat /workspace/answer.txt)" = right ] && echo "$RIGHT" > /logs/verifier/reward.txt || echo 0 > /logs/verifier/reward.txt
+`;
+
+describe('a regrade in local sandboxes', () => {
+  let rollouts: Rollouts;
+  let grader: string;
+  /** The right answer's worth at each evaluation: the last one stays. */
+  let worth: string[];
+
+  before(async () => {
+    grader = await mkdtemp(join(tmpdir(), 'temper-grader-'));
+    await chmod(grader, 0o755);
+    rollouts = await startRollouts((home) => ({
+      taskRoots: [join(home, 'tasks')],
+      provider: gradedBy(createLocalProvider({ root: join(home, 'sandboxes'), stack: 'test-stack' })),
+    }));
+    const root = join(rollouts.home, 'tasks');
+    await mkdir(root);
+    worth = ['0'];
+    const ended = [
+      ['first', 'solved-first', 'oracle'],
+      ['second', 'solved-second', 'oracle'],
+      ['third', 'nothing', 'nop'],
+    ] as const;
+    for (const [name, id, agent] of ended) {
+      const task = await writeHarborTask(root, name, { test: graded });
+      const result = await rollouts.run(id, { task, agent, sandbox: 'local' });
+      assert.equal(result.outcome, 'scored', JSON.stringify(result));
+    }
+  });
+  after(async () => {
+    await rollouts?.close();
+    await rm(grader, { recursive: true, force: true });
+  });
+
+  /** The evaluations' sandboxes see a grader of the test, anew each time. */
+  function gradedBy(provider: SandboxProvider): SandboxProvider {
+    const ensure = async (spec: SandboxSpec, signal: AbortSignal) => {
+      if (spec.labels.purpose !== 'evaluation') return provider.ensure(spec, signal);
+      const next = worth.length > 1 ? worth.shift() : worth[0];
+      await writeFile(join(grader, 'grader.sh'), next === 'hang' ? 'sleep 600' : `RIGHT=${next}\n`);
+      return provider.ensure(
+        { ...spec, mounts: [...spec.mounts, { source: grader, target: where, readOnly: true }] },
+        signal,
+      );
+    };
+    return { ...provider, ensure };
+  }
+
+  const start = (workflowId: string, request: RegradeRequest) =>
+    rollouts.client.workflow.start<(request: RegradeRequest) => Promise<RegradeResult>>('regrade', {
+      ...{ taskQueue: controlQueue, workflowId, args: [request] },
+    });
+  const reportOf = async ({ report }: RegradeResult): Promise<RegradeReport> =>
+    (await rollouts.store.getJson(report.digest)) as RegradeReport;
+  const all = ['solved-first', 'solved-second', 'nothing'];
+
+  it('gives rollouts the reward that the fixed grader would have given, and no agent runs', async () => {
+    worth = ['1'];
+    const result = await (await start('fixed', { rollouts: all, grader: graderVersion })).result();
+    assert.deepEqual(result.states, { same: 1, changed: 2, unstable: 0, failed: 0, 'left-out': 0 });
+    const { rows } = await reportOf(result);
+    const told = rows.map(({ rollout, task, before: old, after: next }) => [rollout, task, old, next]);
+    assert.deepEqual(told.sort(), [
+      ['nothing', 'third', 0, 0],
+      ['solved-first', 'first', 0, 1],
+      ['solved-second', 'second', 0, 1],
+    ]);
+    assert.ok(rows.every(({ graderBefore }) => graderBefore === graderVersion));
+    assert.equal((await rollouts.client.workflow.count('WorkflowType="rollout"')).count, 3);
+    assert.deepEqual(await rollouts.sandboxes(), []);
+  });
+
+  it('names the logs of evaluations of one diff that disagree', async () => {
+    worth = ['1', '0', '1'];
+    const result = await (await start('flaky', { rollouts: ['solved-first'], repeat: 3 })).result();
+    assert.equal(result.states.unstable, 1);
+    const { rows } = await reportOf(result);
+    assert.deepEqual(
+      rows[0]?.evaluations.map(({ reward, kind }) => [reward, kind]),
+      [
+        [1, 'graded'],
+        [0, 'graded'],
+        [1, 'graded'],
+      ],
+    );
+    for (const { log } of rows[0]?.evaluations ?? []) assert.ok(await rollouts.store.has(log));
+  });
+
+  it('that is cancelled removes the sandboxes of its evaluations', async () => {
+    worth = ['hang'];
+    const handle = await start('cancelled', { rollouts: all, concurrency: 2 });
+    await until(async () => (await rollouts.sandboxes()).length === 2);
+    await handle.cancel();
+    await assert.rejects(handle.result(), /cancelled/i);
+    assert.deepEqual(await rollouts.sandboxes(), []);
+  });
+});

@@ -1,0 +1,251 @@
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, beforeEach, describe, it } from 'node:test';
+import { promisify } from 'node:util';
+import { ApplicationFailure } from '@temporalio/activity';
+import type { WorkflowHandle } from '@temporalio/client';
+import { createFileStore } from '../../infra/store/files.ts';
+import { controlQueue } from '../../workflows/contracts/ids.ts';
+import { pauseSignal, regradeStatusQuery, resumeSignal } from '../../workflows/contracts/messages.ts';
+import type { RegradeReport, RegradeRequest, RegradeResult, RegradeStatus } from '../../workflows/contracts/regrade.ts';
+import { searchAttributes } from '../../workflows/contracts/search-attributes.ts';
+import type { SweepRequest } from '../../workflows/contracts/sweep.ts';
+import { type Script, type ScriptedWorkers, startScriptedWorkers } from '../helpers/scripted-activities.ts';
+import { startTestServer, type TestServer } from '../helpers/temporal.ts';
+import { until } from '../helpers/until.ts';
+
+const run = promisify(execFile);
+const rolloutsOfSweep = 20;
+
+describe('a regrade', () => {
+  let home: string;
+  let server: TestServer;
+  let workers: ScriptedWorkers;
+  /** What the scripted evaluations say; each test sets its own. */
+  let script: Script;
+
+  before(async () => {
+    home = await mkdtemp(join(tmpdir(), 'temper-regrade-'));
+    server = await startTestServer();
+    workers = await startScriptedWorkers(server, home, {
+      reward: (id) => script.reward(id),
+      evaluate: async (id) => script.evaluate?.(id),
+      provision: async (id) => script.provision?.(id),
+    });
+    // What is graded again: tasks 0 to 4 solved, one rollout that never came to a diff, the others not solved.
+    script = {
+      reward: (id) => (/rollout-[0-4]-/.test(id) ? 1 : 0),
+      provision: async (id) => {
+        if (id.includes('rollout-19-')) throw refused('the task is gone from the store');
+      },
+    };
+    const request: SweepRequest = { tasks: 'set', count: rolloutsOfSweep, concurrency: 4, infraRetries: 0 };
+    await server.client.workflow.execute('evaluationSweep', {
+      ...{ taskQueue: controlQueue, workflowId: 'sweep', args: [request] },
+    });
+  });
+  beforeEach(() => {
+    script = { reward: () => 0 };
+  });
+  after(async () => {
+    await workers?.close();
+    await server?.close();
+    await rm(home, { recursive: true, force: true });
+  });
+
+  type Regrade = WorkflowHandle<(request: RegradeRequest) => Promise<RegradeResult>>;
+  const start = (workflowId: string, request: RegradeRequest): Promise<Regrade> =>
+    server.client.workflow.start('regrade', { taskQueue: controlQueue, workflowId, args: [request] });
+  const regrade = async (workflowId: string, request: RegradeRequest): Promise<RegradeResult> =>
+    (await start(workflowId, request)).result();
+  const reportOf = async ({ report }: Pick<RegradeResult, 'report'>): Promise<RegradeReport> =>
+    (await createFileStore(`${home}/store`).getJson(report.digest)) as RegradeReport;
+  const statusOf = (handle: Regrade): Promise<RegradeStatus> => handle.query(regradeStatusQuery);
+  /** Workflow ids of some of the sweep's rollouts. */
+  const idsOf = async (tasks: RegExp): Promise<string[]> => {
+    const ids: string[] = [];
+    for await (const { workflowId } of server.client.workflow.list({ query: 'WorkflowType="rollout"' })) {
+      if (tasks.test(workflowId)) ids.push(workflowId);
+    }
+    return ids;
+  };
+
+  it('grades each rollout of a sweep again, keeps to its width, and goes on by continue-as-new', async () => {
+    let inFlight = 0;
+    let most = 0;
+    script = {
+      reward: () => 1,
+      evaluate: async () => {
+        inFlight += 1;
+        most = Math.max(most, inFlight);
+        await new Promise((resolve) => setTimeout(resolve, 30));
+        inFlight -= 1;
+      },
+    };
+    const result = await regrade('all', { run: 'sweep', concurrency: 4, historyEvents: 80 });
+    assert.deepEqual(result.states, { same: 5, changed: 14, unstable: 0, failed: 0, 'left-out': 1 });
+    assert.deepEqual([result.rollouts, result.meanAfter, result.endedEarly], [20, 1, null]);
+    assert.equal(result.meanBefore?.toFixed(4), (5 / 19).toFixed(4));
+    assert.ok(most <= 4 && most > 1, `${most} at once`);
+    const { rows, input } = await reportOf(result);
+    assert.equal(new Set(rows.map(({ rollout }) => rollout)).size, 20);
+    const [out] = rows.filter(({ state }) => state === 'left-out');
+    assert.deepEqual([out?.why, out?.before, out?.after], ['it ended as infra, BlobMissing', null, null]);
+    assert.equal(input.run, 'sweep');
+    const { count } = await server.client.workflow.count('WorkflowId="all" AND ExecutionStatus="ContinuedAsNew"');
+    assert.ok(count >= 2, `${count} executions were continued`);
+    const { typedSearchAttributes: found, memo } = await server.client.workflow.getHandle('all').describe();
+    assert.deepEqual([found.get(searchAttributes.run), memo?.phase, memo?.ended], ['sweep', 'done', 20]);
+  });
+
+  it('starts no rollout, and changes none', async () => {
+    const rollouts = await server.client.workflow.count('WorkflowType="rollout"');
+    assert.equal(rollouts.count, rolloutsOfSweep);
+    const [unsolved = ''] = await idsOf(/rollout-7-/);
+    assert.equal((await server.client.workflow.getHandle(unsolved).result()).reward, 0);
+  });
+
+  it('keeps every value of its history under 8 KB, and no more events than its bound and one wave', async () => {
+    const sizes: number[] = [];
+    const lengths: number[] = [];
+    for await (const { runId } of server.client.workflow.list({ query: 'WorkflowId="all"' })) {
+      const { events } = await server.client.workflow.getHandle('all', runId).fetchHistory();
+      lengths.push(events?.length ?? 0);
+      sizes.push(...payloadSizes(events));
+    }
+    assert.ok(sizes.length > 60 && Math.max(...sizes) < 8_192, `largest of ${sizes.length}: ${Math.max(...sizes)}`);
+    assert.ok(Math.max(...lengths) < 80 + 4 * 20, `${lengths}`);
+  });
+
+  it('evaluates each diff as often as it is asked, and finds those whose evaluations disagree', async () => {
+    let flips = 0;
+    script = { reward: () => flips++ % 2 };
+    const rollouts = await idsOf(/rollout-[56]-/);
+    const result = await regrade('flaky', { rollouts, repeat: 3, concurrency: 1 });
+    assert.deepEqual([flips, result.states.unstable, result.meanAfter], [6, 2, null]);
+    const { rows } = await reportOf(result);
+    assert.deepEqual(
+      rows.map(({ after, evaluations }) => [after, evaluations.map(({ reward }) => reward)]),
+      [
+        [null, [0, 1, 0]],
+        [null, [1, 0, 1]],
+      ],
+    );
+    for (const { evaluations } of rows) assert.match(evaluations[0]?.log ?? '', /^[0-9a-f]{64}$/);
+  });
+
+  it('takes only those that a version of the grader judged, and says of the others who did', async () => {
+    script = { reward: () => 0 };
+    const rollouts = await idsOf(/rollout-[58]-/);
+    assert.equal((await regrade('of-none', { rollouts, grader: 'none' })).states.same, 2);
+    const other = await regrade('of-other', { rollouts, grader: '0123456789ab' });
+    assert.equal(other.states['left-out'], 2);
+    assert.equal((await reportOf(other)).rows[0]?.why, 'its grader was none');
+  });
+
+  it('counts what could not be graded as failed and never as 0, and pauses when that is nearly all', async () => {
+    let broken = true;
+    script = {
+      reward: () => {
+        if (broken) throw refused('the diff is gone from the store');
+        return 0;
+      },
+    };
+    const handle = await start('broken', { run: 'sweep', concurrency: 1 });
+    const paused = await until(async () => {
+      const status = await statusOf(handle);
+      return status.pausedBecause === null ? null : status;
+    }, 120_000);
+    assert.match(paused.pausedBecause ?? '', /16 of the last 16 evaluations ended as infra/);
+    broken = false;
+    await handle.signal(resumeSignal);
+    const result = await handle.result();
+    const { states } = result;
+    assert.deepEqual([states.failed, states.same + states.changed, states['left-out']], [16, 3, 1]);
+    const { rows } = await reportOf(result);
+    const [failed] = rows.filter(({ state }) => state === 'failed');
+    assert.deepEqual([failed?.after, failed?.failure?.type], [null, 'BlobMissing']);
+  });
+
+  it('that is paused evaluates nothing until it is resumed', async () => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    script = { reward: () => 0, evaluate: () => promise };
+    const handle = await start('paused', { rollouts: await idsOf(/rollout-1[0-3]-/), concurrency: 2 });
+    await until(async () => (await statusOf(handle)).inFlight === 2);
+    await handle.signal(pauseSignal, 'lunch');
+    resolve();
+    const paused = await until(async () => {
+      const status = await statusOf(handle);
+      return status.ended === 2 ? status : null;
+    });
+    assert.deepEqual([paused.phase, paused.pausedBecause, paused.inFlight], ['paused', 'lunch', 0]);
+    await handle.signal(resumeSignal);
+    assert.equal((await handle.result()).states.same, 4);
+  });
+
+  it('that is cancelled waits for what is in flight, and keeps what had ended', async () => {
+    let begun = 0;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    script = { reward: () => 0, evaluate: () => (++begun > 3 ? promise : Promise.resolve()) };
+    const handle = await start('cancelled', { run: 'sweep', concurrency: 2 });
+    const { regradeKey } = await until(async () => (begun === 5 ? statusOf(handle) : null));
+    await handle.cancel();
+    await until(async () => (await statusOf(handle)).phase === 'cancelling');
+    resolve();
+    await assert.rejects(handle.result(), /cancelled/i);
+    const record = (await workers.records.read(regradeKey, 'regrade')) as Pick<RegradeResult, 'report'>;
+    const { result, rows } = await reportOf(record);
+    assert.deepEqual([result.endedEarly, result.rollouts], ['cancelled', 20]);
+    assert.ok(rows.length >= 3 && rows.length <= 6, `${rows.length} rows`);
+  });
+
+  it('refuses ids that are no rollouts, a run without any, and an input that names none', async () => {
+    const refusals: readonly (readonly [RegradeRequest, RegExp])[] = [
+      [{ rollouts: ['sweep'] }, /rollouts: expected workflow ids of rollouts, got sweep, which is a evaluationSweep/],
+      [{ rollouts: ['nobody'] }, /got nobody, which this server does not know/],
+      [{ run: 'nobody' }, /run: expected one with rollouts that have ended, got nobody/],
+      [{}, /regrade: input: expected run, rollouts or grader, to say which rollouts/],
+      [{ run: 'sweep', rollouts: ['x'] }, /expected run or rollouts, not both/],
+    ];
+    for (const [number, [request, message]] of refusals.entries()) {
+      await assert.rejects(regrade(`refused-${number}`, request), (error: Error) => {
+        assert.match(rootOf(error), message);
+        return true;
+      });
+    }
+  });
+
+  it('is the same when `temporal workflow start` starts it, below the priority of training', async () => {
+    const words = ['--type', 'regrade', '--task-queue', controlQueue, '--workflow-id', 'typed'];
+    const [one = ''] = await idsOf(/rollout-9-/);
+    await run(
+      server.cli,
+      ['workflow', 'execute', ...words, '--input', JSON.stringify({ rollouts: [one] }), '--address', server.address],
+      { env: { PATH: process.env.PATH, HOME: home } },
+    );
+    const handle = server.client.workflow.getHandle('typed');
+    assert.equal((await handle.result()).states.same, 1);
+    const { events } = await handle.fetchHistory();
+    const evaluations = events?.flatMap(({ activityTaskScheduledEventAttributes: scheduled }) =>
+      scheduled?.activityType?.name === 'evaluate' ? [scheduled.priority?.priorityKey] : [],
+    );
+    assert.deepEqual(evaluations, [4]);
+  });
+});
+
+function refused(message: string): Error {
+  return ApplicationFailure.nonRetryable(message, 'BlobMissing');
+}
+
+function rootOf(error: Error): string {
+  return error.cause instanceof Error ? rootOf(error.cause) : error.message;
+}
+
+function payloadSizes(value: unknown): number[] {
+  if (typeof value !== 'object' || value === null) return [];
+  if ('data' in value && value.data instanceof Uint8Array) return [value.data.byteLength];
+  return Object.values(value).flatMap(payloadSizes);
+}

@@ -1,0 +1,59 @@
+import { setCurrentDetails, upsertMemo, upsertSearchAttributes, workflowInfo } from '@temporalio/workflow';
+import { type RegradeInput, type RegradeStatus, regradeStates } from '../contracts/regrade.ts';
+import { searchAttributes } from '../contracts/search-attributes.ts';
+import { rootMessage } from '../run/root-message.ts';
+import type { RegradeBooks } from './books.ts';
+
+export interface RegradeView {
+  phase: RegradeStatus['phase'];
+  /** Brings details, search attributes and memo up to date; the costly ones (a history event each) once per phase. */
+  show(): void;
+  /** It ends by this error: the details must not go on saying that it runs. */
+  failed(error: unknown): void;
+  status(): RegradeStatus;
+}
+
+export function createRegradeView({ run }: RegradeInput, books: RegradeBooks): RegradeView {
+  let shown = '';
+  const view: RegradeView = {
+    phase: 'preparing',
+    show() {
+      const status = view.status();
+      setCurrentDetails(details(status));
+      if (status.phase === shown) return;
+      shown = status.phase;
+      upsertSearchAttributes([{ key: searchAttributes.run, value: run ?? status.regrade }]);
+      upsertMemo({ phase: status.phase, ended: status.ended, planned: status.rollouts });
+    },
+    failed(error) {
+      setCurrentDetails(`**failed** while ${view.phase}: ${rootMessage(error)}\n\n${details(view.status())}`);
+    },
+    status() {
+      const { workflowId: regrade, firstExecutionRunId: regradeKey } = workflowInfo();
+      const { states, compared, before, after } = books.sums;
+      return {
+        ...{ regrade, regradeKey, states, rollouts: books.rollouts, inFlight: books.inFlight.size },
+        phase: view.phase === 'running' && books.pausedBecause !== null ? 'paused' : view.phase,
+        pausedBecause: books.pausedBecause,
+        ended: Object.values(states).reduce((sum, count) => sum + count, 0),
+        meanBefore: compared === 0 ? null : before / compared,
+        meanAfter: compared === 0 ? null : after / compared,
+        endedEarly: books.endedEarly,
+      };
+    },
+  };
+  return view;
+}
+
+function details(status: RegradeStatus): string {
+  const { phase, ended, rollouts, inFlight, pausedBecause, states, meanBefore, meanAfter } = status;
+  const counts = regradeStates.flatMap((state) => (states[state] === 0 ? [] : [`${state} ${states[state]}`]));
+  const means = `${meanBefore?.toFixed(3) ?? 'none'} → ${meanAfter?.toFixed(3) ?? 'none'}`;
+  return [
+    `**${phase}**: ${ended} of ${rollouts} rollouts graded again, ${inFlight} in flight`,
+    ...(pausedBecause === null ? [] : ['', `Paused: ${pausedBecause}`]),
+    '',
+    `- ${counts.join(', ') || 'none yet'}`,
+    `- mean reward: ${means}`,
+  ].join('\n');
+}
