@@ -95,6 +95,8 @@ export interface Evaluate {
   readonly sandbox: SandboxChoice;
   readonly diff: Diff;
   readonly timeoutMs: number;
+  /** Takes a cached verdict where there is one, and keeps this one; absent: neither. */
+  readonly reuseVerdict?: true;
 }
 
 /** What became of a group that did not report. */

@@ -114,6 +114,7 @@ export interface Paths {
   readonly policy: string;
   readonly trainer: string;
   readonly runs: string;
+  readonly verdicts: string;
   readonly lock: string;
   /** Parts, pids and addresses of the stack that runs on this home. */
   readonly up: string;
@@ -230,6 +231,7 @@ function pathsBelow(home: string): Paths {
     policy: join(home, 'policy'),
     trainer: join(home, 'trainer'),
     runs: join(home, 'runs'),
+    verdicts: join(home, 'verdicts'),
     lock: join(home, 'up.lock'),
     up: join(home, 'up.json'),
   };

@@ -9,9 +9,11 @@ import { createAgents } from '../infra/agents/index.ts';
 import { createRuntime, runtimeTarget } from '../infra/agents/runtime.ts';
 import type { Config } from '../infra/config.ts';
 import { secretOf } from '../infra/gateway/secret.ts';
+import { createVerdictCache } from '../infra/grading/verdict-cache.ts';
 import { openProviders } from '../infra/sandbox/index.ts';
 import { openStack } from '../infra/stack.ts';
 import { createFileStore } from '../infra/store/files.ts';
+import { createRecords } from '../infra/store/records.ts';
 import { createTasks } from '../infra/tasks/tasks.ts';
 import { cleanUpQueue, evaluationQueue, hostQueue, placementQueue } from '../workflows/contracts/ids.ts';
 import { placementTuner } from './placement-tuner.ts';
@@ -83,6 +85,7 @@ async function openHost(config: Config): Promise<Host> {
     name: config.host,
     stack: stack.id,
     store,
+    verdicts: createVerdictCache({ records: createRecords(config.paths.verdicts), store }),
     places,
     tasks: createTasks({
       store,

@@ -2,6 +2,7 @@ import { Context } from '@temporalio/activity';
 import { diskBefore } from '../../infra/grading/disk-before.ts';
 import { applyProtected } from '../../infra/grading/protection/apply-protected.ts';
 import { runTests, toVerdict } from '../../infra/grading/run-tests.ts';
+import { verdictKey } from '../../infra/grading/verdict-cache.ts';
 import { prepareWorkspace } from '../../infra/grading/workspace.ts';
 import { SandboxFailure } from '../../infra/sandbox/failure.ts';
 import type { Sandbox, SandboxProvider } from '../../infra/sandbox/sandbox.ts';
@@ -27,6 +28,22 @@ export function createEvaluation(host: Host): EvaluationActivities {
 async function evaluate(host: Host, input: Evaluate, signal: AbortSignal): Promise<Verdict> {
   const files = await host.tasks.open(input.task);
   const provider = await host.choose(input.sandbox, input.task, filesIn(files));
+  const place = { provider, files };
+  if (input.reuseVerdict !== true) return evaluateAfresh(host, place, input, signal);
+  const key = verdictKey({ ...input, kind: provider.kind });
+  const known = key === null ? null : await host.verdicts.find(key);
+  if (known !== null) return known;
+  const verdict = await evaluateAfresh(host, place, input, signal);
+  if (key !== null) await host.verdicts.keep(key, verdict);
+  return verdict;
+}
+
+async function evaluateAfresh(
+  host: Host,
+  { provider, files }: { readonly provider: SandboxProvider; readonly files: HarborTask },
+  input: Evaluate,
+  signal: AbortSignal,
+): Promise<Verdict> {
   const { attempt } = Context.current().info;
   const nameOf = (one: number): string => evaluationSandboxName(input.attempt, one);
   // What attempts that died left behind may be half done: each starts from nothing.

@@ -1,4 +1,5 @@
 import type { AgentSpec } from '../../infra/agents/agent.ts';
+import type { VerdictCache } from '../../infra/grading/verdict-cache.ts';
 import type {
   Sandbox,
   SandboxKind,
@@ -22,6 +23,7 @@ export interface Host {
   readonly name: string;
   readonly stack: string;
   readonly store: Store;
+  readonly verdicts: VerdictCache;
   readonly tasks: Tasks;
   readonly places: Places;
   /** Every kind that this host has. */

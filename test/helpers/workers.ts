@@ -17,6 +17,7 @@ import { createCleanUp, createPlacement, createProvisioning } from '../../activi
 import type { PlacementActivities } from '../../activities/interfaces.ts';
 import { createAgents } from '../../infra/agents/index.ts';
 import { createRuntime, runtimeTarget } from '../../infra/agents/runtime.ts';
+import { createVerdictCache } from '../../infra/grading/verdict-cache.ts';
 import type { SandboxKind, SandboxProvider } from '../../infra/sandbox/sandbox.ts';
 import { createFileStore } from '../../infra/store/files.ts';
 import { createRecords } from '../../infra/store/records.ts';
@@ -124,6 +125,7 @@ function createTestHost({ home, provider, taskRoots, capacity, gateway, ...optio
     name: 'test-host',
     stack: 'test-stack',
     store,
+    verdicts: createVerdictCache({ records: createRecords(join(home, 'verdicts')), store }),
     tasks: createTasks({ store, roots: taskRoots ?? [], dataSets: { directory: cacheDir, offline: true } }),
     places: createPlaces(capacity ?? 4),
     providers: new Map<SandboxKind, SandboxProvider>([[provider.kind, provider]]),

@@ -8,6 +8,7 @@ import { createLocalProvider } from '../../infra/sandbox/local/provider.ts';
 import type { SandboxProvider, SandboxSpec } from '../../infra/sandbox/sandbox.ts';
 import { controlQueue } from '../../workflows/contracts/ids.ts';
 import type { RegradeReport, RegradeRequest, RegradeResult } from '../../workflows/contracts/regrade.ts';
+import type { SweepRequest, SweepResult } from '../../workflows/contracts/sweep.ts';
 import { writeHarborTask } from '../helpers/harbor-task.ts';
 import { type Rollouts, startRollouts } from '../helpers/rollouts.ts';
 import { until } from '../helpers/until.ts';
@@ -103,6 +104,35 @@ describe('a regrade in local sandboxes', () => {
       ],
     );
     for (const { log } of rows[0]?.evaluations ?? []) assert.ok(await rollouts.store.has(log));
+  });
+
+  it('takes the verdicts of an earlier one where it may reuse them, and says so', async () => {
+    const request = { rollouts: all, reuseVerdicts: true };
+    worth = ['1'];
+    const first = await reportOf(await (await start('kept', request)).result());
+    // The three tasks are alike, and so are two of the diffs: what is evaluated once may be taken for the other.
+    assert.equal(first.rows.find(({ rollout }) => rollout === 'nothing')?.evaluations[0]?.cached, undefined);
+    worth = ['0'];
+    const again = await reportOf(await (await start('reused', request)).result());
+    assert.deepEqual(
+      again.rows.map(({ evaluations }) => evaluations[0]?.cached),
+      [true, true, true],
+    );
+    assert.equal(again.result.states.changed, 2, 'the grader is another by now, and nobody asked it');
+    const fresh = await (await start('fresh', { rollouts: all })).result();
+    assert.equal(fresh.states.same, 3);
+  });
+
+  it('shares its verdicts with a sweep that may reuse them', async () => {
+    worth = ['0'];
+    const request: SweepRequest = {
+      ...{ tasks: `harbor:${join(rollouts.home, 'tasks')}`, count: 1, reuseVerdicts: true },
+      settings: { agent: 'oracle', sandbox: 'local' },
+    };
+    const args = [request];
+    const sweep = { taskQueue: controlQueue, workflowId: 'sweep', args };
+    const { meanReward }: SweepResult = await rollouts.client.workflow.execute('evaluationSweep', sweep);
+    assert.equal(meanReward, 1, 'the grader of today would say 0');
   });
 
   it('that is cancelled removes the sandboxes of its evaluations', async () => {

@@ -13,6 +13,7 @@ export function regradeCommand(): Command {
     .option('--grader <version>', 'only those that this version of the grader judged; none: those that name none')
     .option('--repeat <n>', 'evaluations of each diff, to find tests that are flaky (default: 1)', wholeNumber(1, 20))
     .option('--concurrency <n>', 'rollouts at once (default: 16)', wholeNumber(1, 500))
+    .option('--reuse-verdicts', 'take cached verdicts where there are any, and keep those of this regrade')
     .option('--id <name>', 'workflow id of the regrade (default: regrade-<time>)')
     .option('--detach', 'print the id and return, instead of waiting')
     .option('--json', 'the result as one JSON object on stdout, with a row for each rollout')

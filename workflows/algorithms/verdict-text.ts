@@ -1,7 +1,11 @@
 import type { Verdict } from '../contracts/verdict.ts';
 
 /** A verdict in a line: what the tests said, and, where they are judged by their log, which of them decided. */
-export function verdictText({ kind, value, passed, failed, resolution }: Verdict): string {
+export function verdictText(verdict: Verdict): string {
+  return `${said(verdict)}${verdict.cached === true ? ' (cached)' : ''}`;
+}
+
+function said({ kind, value, passed, failed, resolution }: Verdict): string {
   const counts = passed + failed === 0 ? '' : `, ${passed} passed, ${failed} failed`;
   if (resolution === undefined) return `${kind}${value === null ? '' : `, the tests wrote ${value}`}${counts}`;
   const { status, failToPass, passToPass, reason } = resolution;

@@ -23,11 +23,16 @@ export const regradeInput = z
     concurrency: integer(1, 500, 'rollouts').default(16),
     /** It pauses itself when at least this share of the last 16 or more could not be graded. */
     pauseAtInfraShare: number(0.1, 1).default(0.9),
+    /** Takes cached verdicts where there are any, and keeps its own: a regrade that is made again costs what is new. */
+    reuseVerdicts: z.boolean({ error: 'expected true or false' }).default(false),
     /** Continue as new after this many history events; 0: when the server suggests it. */
     historyEvents: integer(0, 50_000, 'events').default(0),
   })
   .refine(({ run, rollouts, grader }) => run !== undefined || rollouts !== undefined || grader !== undefined, {
     error: 'expected run, rollouts or grader, to say which rollouts',
+  })
+  .refine(({ repeat, reuseVerdicts }) => repeat === 1 || !reuseVerdicts, {
+    error: 'expected repeat 1 with reuseVerdicts: a cached verdict says nothing about how stable it is',
   })
   .refine(({ run, rollouts }) => run === undefined || rollouts === undefined, {
     error: 'expected run or rollouts, not both',
@@ -53,6 +58,8 @@ export interface Regraded {
   readonly kind: Verdict['kind'];
   /** Digest of the log. */
   readonly log: string;
+  /** It was not evaluated now. */
+  readonly cached?: true;
 }
 
 /** A rollout of a regrade, as its records keep it: small numbers and names. */

@@ -100,16 +100,23 @@ export const membership = z.strictObject({
 });
 export type Membership = z.output<typeof membership>;
 
-export const rolloutInput = z.strictObject({
-  task: z.union([text('a task address, for example generated:train/1/0'), resolvedTask], {
-    error: 'expected a task address, for example "generated:train/1/0"',
-  }),
-  ...rolloutSettings.shape,
-  purpose: oneOf(['training', 'evaluation']).default('training'),
-  /** Sampled by this version where the engines hold several; default: by the newest. */
-  policyVersion: integer(0, 1_000_000_000).optional(),
-  member: membership.optional(),
-});
+export const rolloutInput = z
+  .strictObject({
+    task: z.union([text('a task address, for example generated:train/1/0'), resolvedTask], {
+      error: 'expected a task address, for example "generated:train/1/0"',
+    }),
+    ...rolloutSettings.shape,
+    purpose: oneOf(['training', 'evaluation']).default('training'),
+    /** Sampled by this version where the engines hold several; default: by the newest. */
+    policyVersion: integer(0, 1_000_000_000).optional(),
+    /** An evaluation takes a cached verdict where there is one, and keeps its own. Never in training. */
+    reuseVerdicts: z.literal(true, { error: 'expected true, or nothing' }).optional(),
+    member: membership.optional(),
+  })
+  .refine(({ purpose, reuseVerdicts }) => reuseVerdicts === undefined || purpose === 'evaluation', {
+    path: ['reuseVerdicts'],
+    error: 'expected it with purpose "evaluation" alone: training evaluates every diff',
+  });
 export type RolloutInput = z.output<typeof rolloutInput>;
 /** What people type: everything but the task has a default. */
 export type RolloutRequest = z.input<typeof rolloutInput>;

@@ -25,6 +25,8 @@ export const sweepInput = z.strictObject({
   infraRetries: integer(0, 20, 'retries').default(2),
   /** The sweep pauses itself when at least this share of its last 16 or more rollouts ended as `infra`. */
   pauseAtInfraShare: number(0.1, 1).default(0.9),
+  /** Evaluations take cached verdicts where there are any, and keep theirs. */
+  reuseVerdicts: z.boolean({ error: 'expected true or false' }).default(false),
   /** Continue as new after this many history events; 0: when the server suggests it. */
   historyEvents: integer(0, 50_000, 'events').default(0),
 });

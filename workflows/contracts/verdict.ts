@@ -25,6 +25,8 @@ export interface Verdict {
   readonly grader?: string;
   /** Of tests that are judged by their log: which of them decided. */
   readonly resolution?: Resolution;
+  /** It was not evaluated now: an earlier evaluation of the same diff, task and image by the same grader said so. */
+  readonly cached?: true;
   /** What became of each of them: `{ required: [{list, id, status}], others: {id: status}, problems: [{kind, detail}] }`. */
   readonly tests?: BlobRef;
   /** How the diff was applied; what a rollout captured applies exactly. Absent where none was, and from older workers. */

@@ -3,6 +3,7 @@ import { control, evaluation } from '../activities.ts';
 import { sweepPriority } from '../activity-options.ts';
 import { rewardOf } from '../algorithms/reward.ts';
 import type { FailureRecord } from '../contracts/failures.ts';
+import type { Attempt } from '../contracts/ids.ts';
 import type { FinishedEvaluation, FinishedRollout, Regraded, RegradeInput, RegradeRow } from '../contracts/regrade.ts';
 import { attributed, StageFailure } from '../rollout/failure.ts';
 import { limitsOf } from '../rollout/limits.ts';
@@ -23,7 +24,7 @@ export async function gradeAgain(input: RegradeInput, number: number): Promise<R
     for (let round = 0; round < input.repeat; round += 1) {
       // Unique among all evaluations of this regrade; the label of no rollout, which is over and would have it reaped.
       const epoch = number * input.repeat + round;
-      evaluations.push(await evaluateOnce(found.evaluation, { rollout: regradeKey, epoch }));
+      evaluations.push(await evaluateOnce(found.evaluation, { rollout: regradeKey, epoch }, input.reuseVerdicts));
     }
   } catch (error) {
     const failure = attributed('evaluate', error);
@@ -35,13 +36,16 @@ export async function gradeAgain(input: RegradeInput, number: number): Promise<R
 
 async function evaluateOnce(
   { task, sandbox, diff, evaluationTimeoutSec, rewardPolicy }: FinishedEvaluation,
-  attempt: { readonly rollout: string; readonly epoch: number },
+  attempt: Attempt,
+  reuseVerdicts: boolean,
 ): Promise<Regraded> {
   const { workflowId: run } = workflowInfo();
   const { evaluationMs: timeoutMs } = limitsOf({ evaluationTimeoutSec: evaluationTimeoutSec ?? undefined }, task);
+  const reuse = reuseVerdicts ? { reuseVerdict: true as const } : {};
   const { evaluate } = evaluation(timeoutMs, { priorityKey: sweepPriority });
-  const verdict = await evaluate({ attempt, run, task, sandbox, diff, timeoutMs });
-  return { reward: rewardOf(verdict, rewardPolicy), kind: verdict.kind, log: verdict.log.digest };
+  const verdict = await evaluate({ attempt, run, task, sandbox, diff, timeoutMs, ...reuse });
+  const { kind, log, cached } = verdict;
+  return { reward: rewardOf(verdict, rewardPolicy), kind, log: log.digest, ...(cached === true && { cached }) };
 }
 
 function stateOf(before: number | null, evaluations: readonly Regraded[]): 'same' | 'changed' | 'unstable' {

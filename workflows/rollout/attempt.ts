@@ -150,9 +150,18 @@ export async function evaluate(
   progress: Progress,
 ): Promise<{ readonly verdict: Verdict; readonly reward: number }> {
   const run = input.member?.run ?? '';
-  const { sandbox, rewardPolicy } = input;
+  const { sandbox, rewardPolicy, reuseVerdicts } = input;
+  const reuse = reuseVerdicts === true ? { reuseVerdict: true as const } : {};
   const verdict = await progress.stage('evaluate', () =>
-    evaluation(limits.evaluationMs).evaluate({ attempt, run, task, sandbox, diff, timeoutMs: limits.evaluationMs }),
+    evaluation(limits.evaluationMs).evaluate({
+      attempt,
+      run,
+      task,
+      sandbox,
+      diff,
+      timeoutMs: limits.evaluationMs,
+      ...reuse,
+    }),
   );
   const reward = await progress.stage('reward', () => control.reward({ verdict, policy: rewardPolicy }));
   return { verdict, reward };

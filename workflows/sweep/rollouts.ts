@@ -46,9 +46,11 @@ export function createSweepRollouts(input: SweepInput, books: SweepBooks): Sweep
     const address = await addressOf(place.task);
     const { settings } = input;
     const { policyVersion } = books;
+    const pin = policyVersion === null ? {} : { policyVersion };
+    const reuse = input.reuseVerdicts ? { reuseVerdicts: true as const } : {};
     const handle = await startChild<typeof rollout>('rollout', {
       workflowId,
-      args: [{ task: address, ...settings, purpose: 'evaluation', ...(policyVersion !== null && { policyVersion }) }],
+      args: [{ task: address, ...settings, purpose: 'evaluation', ...pin, ...reuse }],
       // It outlives the sweep's continue-as-new, which closes this execution; if the sweep is terminated, the reaper cancels it.
       parentClosePolicy: ParentClosePolicy.ABANDON,
       cancellationType: 'WAIT_CANCELLATION_COMPLETED',

@@ -18,6 +18,7 @@ export interface SweepOptions {
   readonly policyVersion?: number;
   readonly passAt?: number;
   readonly infraRetries?: number;
+  readonly reuseVerdicts?: true;
 }
 
 export function withSweepOptions(command: Command): Command {
@@ -32,17 +33,30 @@ export function withSweepOptions(command: Command): Command {
     .addOption(new Option('--sandbox <kind>', 'where it runs').choices(['auto', 'docker', 'local']))
     .option('--policy-version <n>', 'which version (default: the one in service)', wholeNumber(0, 1_000_000_000))
     .option('--pass-at <reward>', 'an attempt passes from this reward on (default: 1)', share)
-    .option('--infra-retries <n>', 'for an attempt that ends as infra (default: 2)', wholeNumber(0, 20));
+    .option('--infra-retries <n>', 'for an attempt that ends as infra (default: 2)', wholeNumber(0, 20))
+    .option('--reuse-verdicts', 'take cached verdicts where there are any, and keep those of this sweep');
 }
 
 /** The input file under the options, checked before anything starts. */
 export async function sweepRequestOf(options: SweepOptions): Promise<SweepRequest> {
   const input = options.input === undefined ? {} : await readInput(options.input);
-  const { tasks, count, sample, attempts, concurrency, agent, sandbox, policyVersion, passAt, infraRetries } = options;
+  const {
+    tasks,
+    count,
+    sample,
+    attempts,
+    concurrency,
+    agent,
+    sandbox,
+    policyVersion,
+    passAt,
+    infraRetries,
+    reuseVerdicts,
+  } = options;
   const settings = typeof input.settings === 'object' ? input.settings : {};
   const request = {
     ...input,
-    ...defined({ tasks, count, attempts, concurrency, policyVersion, passAt, infraRetries }),
+    ...defined({ tasks, count, attempts, concurrency, policyVersion, passAt, infraRetries, reuseVerdicts }),
     ...(sample !== undefined && { pick: 'sample', seed: sample }),
     settings: { ...settings, ...defined({ agent, sandbox }) },
   };

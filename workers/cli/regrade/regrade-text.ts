@@ -43,7 +43,9 @@ function block(
 }
 
 function changed({ before, after, kindBefore, evaluations }: RegradeRow): readonly string[] {
-  return [rewardText(before), rewardText(after), `${kindBefore ?? 'none'} → ${evaluations[0]?.kind ?? 'none'}`];
+  const [now] = evaluations;
+  const kind = `${now?.kind ?? 'none'}${now?.cached === true ? ' (cached)' : ''}`;
+  return [rewardText(before), rewardText(after), `${kindBefore ?? 'none'} → ${kind}`];
 }
 
 function unstable({ before, evaluations }: RegradeRow): readonly string[] {

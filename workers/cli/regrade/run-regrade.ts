@@ -16,6 +16,7 @@ export interface RegradeOptions extends HomeOption {
   readonly grader?: string;
   readonly repeat?: number;
   readonly concurrency?: number;
+  readonly reuseVerdicts?: true;
   readonly id?: string;
   readonly detach?: true;
   readonly json?: true;
@@ -60,9 +61,9 @@ export async function runRegrade(rollouts: readonly string[], options: RegradeOp
 
 /** Checked before anything starts. */
 function requestOf(named: readonly string[], options: RegradeOptions): RegradeRequest {
-  const { run, grader, repeat, concurrency } = options;
+  const { run, grader, repeat, concurrency, reuseVerdicts } = options;
   const rollouts = named.length === 0 ? undefined : [...named];
-  const request: RegradeRequest = defined({ run, rollouts, grader, repeat, concurrency });
+  const request: RegradeRequest = defined({ run, rollouts, grader, repeat, concurrency, reuseVerdicts });
   const parsed = regradeInput.safeParse(request);
   if (parsed.success) return request;
   throw new UsageError(`regrade: ${parsed.error.issues.map((issue) => describeIssue(issue, request)).join('; ')}`);

@@ -1,0 +1,79 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import {
+  createVerdictCache,
+  type VerdictCache,
+  type VerdictSubject,
+  verdictKey,
+} from '../../../infra/grading/verdict-cache.ts';
+import { createFileStore } from '../../../infra/store/files.ts';
+import { createRecords } from '../../../infra/store/records.ts';
+import type { BlobRef } from '../../../workflows/contracts/blob.ts';
+import type { Verdict } from '../../../workflows/contracts/verdict.ts';
+
+const blob = (digit: string): BlobRef => ({ digest: digit.repeat(64), size: 1, mediaType: 'text/plain' });
+const subject: VerdictSubject = {
+  diff: { patch: blob('a'), baseCommit: 'b', files: 0, dropped: 0, tooLarge: false },
+  task: {
+    ...{ id: 'task', bundle: blob('c'), image: 'image', workdir: '/workspace' },
+    ...{ agentTimeoutSec: null, evaluationTimeoutSec: null, cpus: 1, memoryMb: 64, diskMb: 64 },
+  },
+  kind: 'docker',
+  timeoutMs: 1000,
+};
+
+describe('the key of a cached verdict', () => {
+  it('is another one for another diff, base, bundle, image, kind of sandbox, limit or grader', () => {
+    const { diff, task } = subject;
+    const others: readonly VerdictSubject[] = [
+      { ...subject, diff: { ...diff, patch: blob('d') } },
+      { ...subject, diff: { ...diff, baseCommit: 'e' } },
+      { ...subject, task: { ...task, bundle: blob('d') } },
+      { ...subject, task: { ...task, image: 'another' } },
+      { ...subject, kind: 'local' },
+      { ...subject, timeoutMs: 2000 },
+    ];
+    const keys = [subject, ...others].map((one) => verdictKey(one));
+    assert.equal(new Set([...keys, verdictKey(subject, 'another')]).size, 8);
+    assert.equal(verdictKey({ ...subject, task: { ...task, id: 'renamed' } }), verdictKey(subject));
+  });
+
+  it('is none for a diff that was too large to be kept, which looks like an empty one', () => {
+    assert.equal(verdictKey({ ...subject, diff: { ...subject.diff, tooLarge: true } }), null);
+  });
+});
+
+describe('the cache of verdicts', () => {
+  let home: string;
+  let cache: VerdictCache;
+  let verdict: Verdict;
+  before(async () => {
+    home = await mkdtemp(join(tmpdir(), 'temper-verdicts-'));
+    const store = createFileStore(join(home, 'store'));
+    cache = createVerdictCache({ records: createRecords(join(home, 'verdicts')), store });
+    const log = await store.put(Buffer.from('ok 1'), 'text/plain');
+    verdict = { kind: 'graded', value: 1, exitCode: 0, passed: 1, failed: 0, log, subject: '' };
+  });
+  after(() => rm(home, { recursive: true, force: true }));
+
+  it('gives back what it kept, and says that it is cached', async () => {
+    await cache.keep('1'.repeat(64), verdict);
+    assert.deepEqual(await cache.find('1'.repeat(64)), { ...verdict, cached: true });
+    assert.equal(await cache.find('2'.repeat(64)), null);
+  });
+
+  for (const kind of ['timeout', 'no-reward', 'refused'] as const) {
+    it(`keeps no verdict that may be another the next time: ${kind}`, async () => {
+      await cache.keep('3'.repeat(64), { ...verdict, kind, value: null });
+      assert.equal(await cache.find('3'.repeat(64)), null);
+    });
+  }
+
+  it('gives none whose log is gone from the store', async () => {
+    await cache.keep('4'.repeat(64), { ...verdict, log: blob('0') });
+    assert.equal(await cache.find('4'.repeat(64)), null);
+  });
+});
