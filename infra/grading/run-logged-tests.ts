@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { FileEntry, FileTree } from '../sandbox/files.ts';
 import { logBytes, type Sandbox } from '../sandbox/sandbox.ts';
 import type { Grading } from '../tasks/grading.ts';
+import { nextCommand } from './resolution/eval-section.ts';
 import { judgeAside } from './resolution/judge-aside.ts';
 import { unread } from './resolution/judge-log.ts';
 import type { TestRun, TestsToRun } from './run-tests.ts';
@@ -15,11 +16,16 @@ const directory = '/test-files';
 /**
  * Prepares and runs the tests, each by the script of the task. All that it needs is in its memory before anything of the
  * policy's runs, and nothing of it in an environment or an argument: the nonce of the marks, and both scripts. The tests
- * run in a shell below it, so that whatever they do to theirs, the end mark comes with the status that they ended with.
+ * run in a shell below it, so that whatever they do to theirs, the end mark comes with the status that they ended with. Where
+ * they are several commands, that shell prints a mark between them.
  */
 const runScript = `
 temper_nonce=$(cat "$TEMPER_TESTS/nonce") && rm -f "$TEMPER_TESTS/nonce" || exit 125
 temper_tests=$(cat "$TEMPER_TESTS/test.sh") || exit 125
+temper_between="${nextCommand}"
+temper_next="printf '\\n%s\\n' '>>>>> Next Test Output $temper_nonce'"
+temper_tests=\${temper_tests//"$temper_between"/"$temper_next"}
+unset temper_between temper_next
 temper_prepare=
 if [ -f "$TEMPER_TESTS/prepare.sh" ]; then temper_prepare=$(cat "$TEMPER_TESTS/prepare.sh"); fi
 eval "$temper_prepare"

@@ -56,6 +56,17 @@ const cases: readonly Case[] = [
     ends: [0, 'refused', 'refused', /ended with exit code 3, but its log shows 2 tests and no failure among them/],
   },
   {
+    name: 'two commands, each with a report of its own',
+    solution: adds,
+    row: {
+      test_cmd: ['a', 'b'].map((name) => `printf '== short test summary info ==\\nPASSED t.py::${name}\\n'`),
+      log_parser: 'pytest',
+      FAIL_TO_PASS: ['t.py::a'],
+      PASS_TO_PASS: ['t.py::b'],
+    },
+    ends: [1, 'graded', 'resolved', /^every/],
+  },
+  {
     name: 'a command that leaves its shell',
     solution: adds,
     row: { test_cmd: `${testCommand}; exit 0; echo never` },

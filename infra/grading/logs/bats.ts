@@ -1,15 +1,18 @@
 import type { TestStatus } from '../../../workflows/contracts/resolution.ts';
 import { linesOf } from './lines.ts';
-import { createTally, type LogParser } from './parsed-tests.ts';
+import { createTally, type LogParser, type ParsedTests, withFailures } from './parsed-tests.ts';
 import { parseTap } from './tap.ts';
 
 const marks: Readonly<Record<string, TestStatus>> = { '✓': 'PASSED', '✗': 'FAILED', '-': 'SKIPPED' };
 const cursorToStart = '\u001b[1G';
 const pretty = /^ ([✓✗-]) (.+)$/s;
 
-/** bats: TAP, which it writes where no terminal is, or its pretty form. */
+/** bats: TAP, which it writes where no terminal is, or its pretty form. Failures count in either. */
 export const bats: LogParser = {
-  parse: (log) => (isTap(log) ? parseTap(log, (title) => title.replace(/ in \d+(?:ms|sec)$/, '')) : drawn(log)),
+  parse: (log) => {
+    const asTap = parseTap(log, (title) => title.replace(/ in \d+(?:ms|sec)$/, ''));
+    return isTap(log) ? withFailures(asTap, drawn(log)) : withFailures(drawn(log), asTap);
+  },
 };
 
 function isTap(log: string): boolean {
@@ -21,7 +24,7 @@ function isTap(log: string): boolean {
  * What a test says is indented by three blanks or more, its mark by one. The name of a test that runs is written over by its
  * result: there the line begins anew.
  */
-function drawn(log: string): ReturnType<LogParser['parse']> {
+function drawn(log: string): ParsedTests {
   const tally = createTally();
   for (const line of linesOf(log.replaceAll(cursorToStart, '\n'))) {
     const [, mark = '', title = ''] = pretty.exec(line) ?? [];

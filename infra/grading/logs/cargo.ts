@@ -6,9 +6,13 @@ const statuses: Readonly<Record<string, TestStatus>> = { ok: 'PASSED', FAILED: '
 const opening = /^running (\d+) tests?$/;
 const outcome = /^(ok|FAILED|ignored)(?:$|[ ,])/;
 
+/** In the list that follows the details of failures: a path, or that of a documentation test with its line. */
+const listed = /^ {4}([\w:]+|\S+ - .*\(line \d+\).*)$/s;
+
 /**
  * `cargo test`, unit and documentation tests, of any number of crates. Results stand between `running N tests` and the
- * details of failures, in which tests are quoted: those are not read. Ids are the paths that Rust gives, without the crate.
+ * details of failures, in which tests are quoted: of what stands there failures alone are read, and the list of them. Ids
+ * are the paths that Rust gives, without the crate.
  */
 export const cargo: LogParser = {
   parse: (log) => {
@@ -16,6 +20,7 @@ export const cargo: LogParser = {
     let expected: number | null = null;
     let seen = new Set<string>();
     let running: string | null = null;
+    let inFailures = false;
     for (const line of linesOf(log)) {
       const count = opening.exec(line)?.[1];
       if (count !== undefined) {
@@ -23,19 +28,23 @@ export const cargo: LogParser = {
         seen = new Set();
         running = null;
       } else if (line.startsWith('error: could not compile')) tally.problem('collection-error', line);
-      if (expected === null) continue;
-      if (line === 'failures:' || line === 'successes:' || line.startsWith('test result: ')) {
+      inFailures ||= line === 'failures:';
+      const failed = inFailures ? listed.exec(line)?.[1] : undefined;
+      if (failed !== undefined) tally.against(failed, 'FAILED');
+      if (expected !== null && (line === 'failures:' || line === 'successes:' || line.startsWith('test result: '))) {
         if (seen.size !== expected) tally.problem('miscounted', `${expected} tests were to run, ${seen.size} reported`);
         expected = null;
-        continue;
       }
       const mark = line.startsWith('test ') ? line.indexOf(' ... ') : -1;
       if (mark !== -1) running = line.slice('test '.length, mark).replace(/ - should panic$/, '');
       // With --nocapture, what a test prints stands between its name and its result.
       const status = statuses[outcome.exec(mark === -1 ? line : line.slice(mark + 5))?.[1] ?? ''];
       if (running === null || status === undefined) continue;
-      seen.add(running);
-      tally.record(running, status);
+      if (expected === null) tally.against(running, status);
+      else {
+        seen.add(running);
+        tally.record(running, status);
+      }
     }
     if (expected !== null) tally.problem('crashed', `a test program ended after ${seen.size} of its ${expected} tests`);
     return tally.done();

@@ -1,5 +1,5 @@
 import type { TestStatus } from '../../../workflows/contracts/resolution.ts';
-import { createTally, type ParsedTests } from './parsed-tests.ts';
+import { createTally, type ParsedTests, type Place } from './parsed-tests.ts';
 
 /** Go's id of a test: its own name, or that behind its package. */
 export type GoId = (test: string, packagePath: string | null) => string;
@@ -13,7 +13,8 @@ export const bareId: GoId = (test) => test;
  */
 export function createGoResults(idOf: GoId): {
   readonly started: (packagePath: string | null, test: string) => void;
-  readonly ended: (packagePath: string | null, test: string, status: TestStatus) => void;
+  readonly ended: (packagePath: string | null, test: string, status: TestStatus, place?: Place) => void;
+  readonly package: (packagePath: string, status: TestStatus) => void;
   readonly broken: (detail: string) => void;
   readonly crashed: (detail: string) => void;
   readonly done: () => ParsedTests;
@@ -23,10 +24,11 @@ export function createGoResults(idOf: GoId): {
   const keyOf = (packagePath: string | null, test: string): string => JSON.stringify([packagePath, test]);
   return {
     started: (packagePath, test) => running.set(keyOf(packagePath, test), idOf(test, packagePath)),
-    ended: (packagePath, test, status) => {
+    ended: (packagePath, test, status, place) => {
       running.delete(keyOf(packagePath, test));
-      tally.record(idOf(test, packagePath), status);
+      tally.record(idOf(test, packagePath), status, place);
     },
+    package: (packagePath, status) => tally.suite(packagePath, status),
     broken: (detail) => tally.problem('collection-error', detail),
     crashed: (detail) => tally.problem('crashed', detail),
     done: () => {

@@ -6,7 +6,8 @@ import type { LogParser } from './parsed-tests.ts';
 const statuses: Readonly<Record<string, TestStatus>> = { PASS: 'PASSED', FAIL: 'FAILED', SKIP: 'SKIPPED' };
 const started = /^=== RUN +(\S+)$/;
 const ended = /^ *--- (PASS|FAIL|SKIP): (\S+) \(\d/;
-const packageLine = /^(?:ok {2}|FAIL|---)\t(\S+)(?:\t| \[| *$)/;
+const failure = '--- FAIL: ';
+const packageLine = /^(ok {2}|FAIL|---)\t(\S+)(?:\t| \[| *$)/;
 const unbuilt = /^FAIL\t(\S+) \[(?:build|setup) failed\]/;
 
 /** Ids with their package: `example.com/pkg.TestA/case`. */
@@ -15,7 +16,10 @@ export const goText: LogParser = createParser(qualifiedId);
 /** SWE-bench's spelling: the test's name alone, so that tests of one name in several packages count as their worst. */
 export const goTextNames: LogParser = createParser(bareId);
 
-/** `go test -v`. The tests of a package come before the line that names it. */
+/**
+ * `go test -v`. The tests of a package come before the line that names it. What a test prints without a line end stands
+ * before its result: a failure is one there too.
+ */
 function createParser(idOf: GoId): LogParser {
   return {
     parse: (log) => {
@@ -24,21 +28,25 @@ function createParser(idOf: GoId): LogParser {
       const flush = (packagePath: string | null): void => {
         for (const [test, status] of waiting) {
           if (status === null) results.started(packagePath, test);
-          else results.ended(packagePath, test, status);
+          else results.ended(packagePath, test, status, { suite: packagePath ?? '', title: test });
         }
         waiting = [];
       };
       for (const line of linesOf(log)) {
         const begun = started.exec(line)?.[1];
-        const [, word = '', test] = ended.exec(line) ?? [];
+        const [, word = '', test] =
+          ended.exec(line) ?? ended.exec(line.slice(Math.max(0, line.lastIndexOf(failure)))) ?? [];
         const status = statuses[word];
         if (begun !== undefined) waiting.push([begun, null]);
         else if (test !== undefined && status !== undefined) waiting.push([test, status]);
         else if (line.startsWith('panic: ')) results.crashed(line);
         const broken = unbuilt.exec(line)?.[1];
-        const packagePath = packageLine.exec(line)?.[1];
+        const [, how, packagePath] = packageLine.exec(line) ?? [];
         if (broken !== undefined) results.broken(broken);
-        else if (packagePath !== undefined) flush(packagePath);
+        else if (packagePath !== undefined) {
+          results.package(packagePath, how === 'FAIL' ? 'FAILED' : 'PASSED');
+          flush(packagePath);
+        }
       }
       flush(null);
       return results.done();

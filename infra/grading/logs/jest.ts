@@ -23,7 +23,8 @@ export const jestTitles: LogParser = createParser((titles) => titles.at(-1) ?? '
 
 /**
  * jest with `--verbose`. After the line `PASS file` or `FAIL file` comes the tree of its tests, up to an empty line: ticks
- * that a test prints stand elsewhere. Without `--verbose` failures are known by their details alone.
+ * that a test prints stand elsewhere. A failure counts there too; its details name the whole way to it, and are all that is
+ * known of it without `--verbose`.
  */
 function createParser(idOf: (titles: readonly string[]) => string): LogParser {
   return {
@@ -35,7 +36,7 @@ function createParser(idOf: (titles: readonly string[]) => string): LogParser {
       for (const line of linesOf(log)) {
         const header = /^(?:PASS|FAIL) +(\S.*)$/s.exec(line)?.[1];
         const failure = detail.exec(line)?.[1];
-        const [, indent = '', mark, text = ''] = (inTree && entry.exec(line)) || [];
+        const [, indent = '', mark, text = ''] = entry.exec(line) ?? [];
         if (header !== undefined) {
           file = header;
           inTree = true;
@@ -48,8 +49,9 @@ function createParser(idOf: (titles: readonly string[]) => string): LogParser {
         else {
           const title = titleIn(mark, text);
           const status = marks[mark ?? ''];
-          if (status === undefined) path.open(indent.length, title);
-          else tally.record(idOf(path.to(indent.length, title)), status);
+          const found = inTree ? tally.record : tally.against;
+          if (status !== undefined) found(idOf(path.to(indent.length, title)), status);
+          else if (inTree) path.open(indent.length, title);
         }
       }
       return tally.done();

@@ -1,5 +1,6 @@
 import sax, { type Tag } from 'sax';
 import type { TestStatus } from '../../../workflows/contracts/resolution.ts';
+import { type FailedCase, failedCases } from './junit-failures.ts';
 import { createTally, type LogParser, type ParsedTests } from './parsed-tests.ts';
 
 interface OpenCase {
@@ -13,7 +14,7 @@ const root = 'reports';
  * JUnit's XML, as Maven, Gradle, pytest, jest and others write it: one report, or several one after another, with at most
  * other text before the first. Ids are `classname.name`. A flaky test that passed in the end has no failure in it.
  *
- * A report that is no XML gives no tests at all, since where a broken one ends is anybody's guess.
+ * What is said to have failed inside of a comment or of printed text failed too. A report that is no XML gives no tests at all, since where a broken one ends is anybody's guess.
  */
 export const junit: LogParser = {
   parse: (log) => {
@@ -21,7 +22,8 @@ export const junit: LogParser = {
     const broken = createTally();
     if (start === -1) return broken.done();
     try {
-      return read(`<${root}>${log.slice(start, log.lastIndexOf('>') + 1)}</${root}>`);
+      const text = log.slice(start, log.lastIndexOf('>') + 1);
+      return read(`<${root}>${text}</${root}>`, failedCases(text));
     } catch (error) {
       broken.problem('malformed', error instanceof Error ? (error.message.split('\n')[0] ?? '') : String(error));
       return broken.done();
@@ -30,7 +32,7 @@ export const junit: LogParser = {
 };
 
 /** Throws on what is no XML, and on a document type: a report has none, and its entities could grow without end. */
-function read(xml: string): ParsedTests {
+function read(xml: string, failed: Iterable<FailedCase>): ParsedTests {
   const tally = createTally();
   const reader = sax.parser(true);
   // The parser's limit of 64 KB for an attribute is below what failure messages have.
@@ -52,6 +54,10 @@ function read(xml: string): ParsedTests {
     open = null;
   };
   reader.write(xml).close();
+  for (const { kind, suite, attributes } of failed) {
+    const tag = { name: kind, attributes: Object.fromEntries(attributes) };
+    tally.against(idOf(tag, suite), statusOf(tag) ?? 'FAILED');
+  }
   return tally.done();
 }
 

@@ -29,13 +29,13 @@ function cleaned(raw: string): string {
   return stripVTControlCharacters(line).replace(/\r$/, '');
 }
 
-/** The text of a heading that is drawn into a rule, as `==== text ====`; null where a line is none. */
+/** The text of a heading that is drawn into a rule, as `==== text ====`, or `= text =` when it is long; null where a line is none. */
 export function headingIn(line: string, mark: string): string | null {
   let start = 0;
   let end = line.length;
   while (line[start] === mark) start += 1;
   while (end > start && line[end - 1] === mark) end -= 1;
-  const framed = start > 1 && line.length - end > 1 && line[start] === ' ' && line[end - 1] === ' ';
+  const framed = start > 0 && end < line.length && line[start] === ' ' && line[end - 1] === ' ';
   return framed ? line.slice(start, end).trim() : null;
 }
 

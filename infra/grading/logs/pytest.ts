@@ -15,8 +15,8 @@ const withReason: readonly TestStatus[] = ['SKIPPED', 'XFAIL', 'XPASS'];
  *
  * What tests print comes before the short test summary: only the last summary counts, up to pytest's closing line, and
  * nothing outside of it, save skips, which it does not name. Without passes in the summary (no `-rA`) verbose lines count
- * too, from before the first report of captured output. What a process writes after pytest's last line, in pytest's own
- * form, can't be told from pytest: against that stands the command's exit status.
+ * too, from before the first report of captured output. A failure counts wherever it stands, so that a summary in pytest's
+ * own form, printed after pytest's, adds passes but takes no failure back.
  */
 export const pytest: LogParser = {
   parse: (log) => {
@@ -26,6 +26,8 @@ export const pytest: LogParser = {
     let section: 'progress' | 'summary' | 'other' = 'progress';
     for (const line of linesOf(log)) {
       const heading = headingIn(line, '=');
+      const report = verboseReport(line);
+      for (const one of [report, summaryReport(line)]) if (one?.[0].includes('::')) tally.against(...one);
       if (heading === 'short test summary info') {
         section = 'summary';
         summary = [];
@@ -34,10 +36,7 @@ export const pytest: LogParser = {
       } else if (section === 'summary') {
         if (quietEnd.test(line)) section = 'other';
         else summary.push(line);
-      } else if (section === 'progress') {
-        const report = verboseReport(line);
-        if (report !== null) progress.push(report);
-      }
+      } else if (section === 'progress' && report !== null) progress.push(report);
       if (line.startsWith('INTERNALERROR> ')) tally.problem('crashed', line);
     }
     const passesListed = readSummary(summary, tally);
@@ -52,16 +51,22 @@ function readSummary(lines: readonly string[], tally: Tally): boolean {
   for (const line of lines) {
     const interrupted = headingIn(line, '!');
     if (interrupted !== null) tally.problem('crashed', interrupted);
-    const [, word, rest = ''] = summaryLine.exec(line) ?? [];
-    const status = statuses.find((one) => one === word);
-    if (status === undefined) continue;
-    // A passed test has no reason: all of the rest is its id.
-    const id = status === 'PASSED' ? rest : idBeforeReason(rest);
+    const report = summaryReport(line);
+    if (report === null) continue;
+    const [id, status] = report;
     if (id.includes('::')) tally.record(id, status);
-    else if (status === 'ERROR') tally.problem('collection-error', rest);
+    else if (status === 'ERROR') tally.problem('collection-error', line.slice('ERROR '.length));
     passesListed ||= status === 'PASSED';
   }
   return passesListed;
+}
+
+/** `STATUS id - reason`; a file alone where it could not be collected. */
+function summaryReport(line: string): Report | null {
+  const [, word, rest = ''] = summaryLine.exec(line) ?? [];
+  const status = statuses.find((one) => one === word);
+  // A passed test has no reason: all of the rest is its id.
+  return status === undefined ? null : [status === 'PASSED' ? rest : idBeforeReason(rest), status];
 }
 
 /** `id STATUS (reason) [ 50%]`, or `[gw0] [ 50%] STATUS id` of pytest-xdist. */

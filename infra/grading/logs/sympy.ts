@@ -12,6 +12,7 @@ const endings: Readonly<Record<string, TestStatus>> = {
   s: 'SKIPPED',
 };
 const outcome = /^(ok|[FEfXs])(?: .*)?$/s;
+const failure = /^\S+\.py:(test_\w+)$/;
 const named = /^(test_\w+)(?: (.*))?$/s;
 
 /**
@@ -24,8 +25,8 @@ export const sympy: LogParser = {
     const tally = createTally();
     let running: string | null = null;
     for (const line of linesOf(log)) {
-      const heading = headingIn(line, '_');
-      const failed = heading === null ? undefined : /\.py:(\w+)$/.exec(heading)?.[1];
+      // The longest have no room for the rule.
+      const failed = failure.exec(headingIn(line, '_') ?? line.trim())?.[1];
       if (failed !== undefined) tally.record(failed, 'FAILED');
       const [, name, rest = ''] = named.exec(line) ?? [];
       const status = statusOf(name === undefined ? line.trimStart() : rest.trimStart());

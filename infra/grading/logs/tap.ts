@@ -1,7 +1,7 @@
 import type { TestStatus } from '../../../workflows/contracts/resolution.ts';
 import { indentOf, linesOf } from './lines.ts';
 import { createTally, type LogParser, type ParsedTests } from './parsed-tests.ts';
-import { createTitlePath } from './title-path.ts';
+import { createTitlePath, placed } from './title-path.ts';
 
 const result = /^(ok|not ok)(?: +(\d+))?(?: +- +| +|$)(.*)$/s;
 const directive = /(?:^|[^\\])# *(SKIP|TODO)\b/i;
@@ -12,29 +12,31 @@ export const tap: LogParser = { parse: (log) => parseTap(log, (title) => title) 
 
 /**
  * Reads TAP. A sub-test is indented under its parent, whose result comes last. The YAML block after a result is data about
- * it: lines of a message that look like results are in there, and are none.
+ * it, up to its end or a line less far in: what looks like a pass there is a part of some message.
  */
 export function parseTap(log: string, titleOf: (description: string) => string): ParsedTests {
   const tally = createTally();
   const path = createTitlePath();
   let planned: number | null = null;
   let reported = 0;
-  let blockEnd: string | null = null;
+  let block: number | null = null;
   let afterResult = -1;
   for (const line of linesOf(log)) {
-    if (blockEnd !== null) {
-      if (line === blockEnd) blockEnd = null;
-      continue;
-    }
     const indent = indentOf(line);
     const text = line.slice(indent).trimEnd();
-    if (text === '---' && indent > afterResult && afterResult !== -1) blockEnd = `${' '.repeat(indent)}...`;
     const [, word, number = '', rest = ''] = result.exec(text) ?? [];
+    const { description, status } = read(word === 'ok', rest);
+    const title = titleOf(description) || number;
+    if (block !== null && (text === '' || indent >= block)) {
+      if (text === '...' && indent === block) block = null;
+      else if (word !== undefined) tally.against(...placed(path.to(indent, title), title, status));
+      continue;
+    }
+    block = text === '---' && indent > afterResult && afterResult !== -1 ? indent : null;
     afterResult = word === undefined ? -1 : indent;
     if (word !== undefined) {
       if (indent === 0) reported += 1;
-      const { description, status } = read(word === 'ok', rest);
-      tally.record(path.to(indent, titleOf(description) || number).join(' > '), status);
+      tally.record(...placed(path.to(indent, title), title, status));
     } else if (text.startsWith(subtest)) path.open(indent, titleOf(unescaped(text.slice(subtest.length))));
     else if (text.startsWith('Bail out!')) tally.problem('crashed', text);
     const plan = indent === 0 ? /^1\.\.(\d+)/.exec(text)?.[1] : undefined;

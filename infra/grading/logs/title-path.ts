@@ -1,3 +1,6 @@
+import type { TestStatus } from '../../../workflows/contracts/resolution.ts';
+import type { Place } from './parsed-tests.ts';
+
 /** Far beyond the titles of any tree, so that one made to be deep takes no memory and time. */
 const longestPath = 2048;
 
@@ -15,20 +18,35 @@ export interface TitlePath {
  */
 export function createTitlePath(): TitlePath {
   const suites: { readonly indent: number; readonly title: string }[] = [];
-  let length = 0;
   return {
     open: (indent, title) => {
-      while ((suites.at(-1)?.indent ?? -1) >= indent) length -= (suites.pop()?.title.length ?? 0) + 1;
-      length += title.length + 1;
+      while ((suites.at(-1)?.indent ?? -1) >= indent) suites.pop();
       suites.push({ indent, title });
     },
     to: (indent, title) => {
-      if (length + title.length > longestPath) return [];
-      return [...suites.filter((suite) => suite.indent < indent).map((suite) => suite.title), title];
+      const way: string[] = [];
+      let length = title.length;
+      for (const suite of suites) {
+        if (suite.indent >= indent) break;
+        length += suite.title.length + 1;
+        if (length > longestPath) return [];
+        way.push(suite.title);
+      }
+      return length > longestPath ? [] : [...way, title];
     },
     clear: () => {
       suites.length = 0;
-      length = 0;
     },
   };
+}
+
+const separator = ' > ';
+
+/** A test with its id and its place, for runners whose reports say nothing of a suite but where it stands. */
+export function placed(
+  way: readonly string[],
+  title: string,
+  status: TestStatus,
+): readonly [id: string, status: TestStatus, place: Place] {
+  return [way.join(separator), status, { suite: way.slice(0, -1).join(separator), title }];
 }

@@ -25,7 +25,7 @@ export const django: LogParser = createParser((title) => method.exec(title)?.[0]
 
 /**
  * unittest and Django with `-v`. A test's name is written before it runs, so what it prints may stand between the name and
- * its result. Failures are named again in blocks below.
+ * its result. Failures are named again in blocks below, with the first line of their docstrings.
  */
 function createParser(idOf: (title: string, header: string) => string): LogParser {
   return {
@@ -39,13 +39,17 @@ function createParser(idOf: (title: string, header: string) => string): LogParse
       let header = '';
       let running: readonly [title: string, header: string] | null = null;
       let ruled = false;
+      let block: TestStatus | undefined;
       for (const raw of linesOf(log)) {
         const line = raw.trim();
-        const [, word = '', title = ''] = (ruled && /^([A-Z]+(?: [A-Z]+)?): (.+)$/s.exec(line)) || [];
+        const [, word = '', title = ''] = /^([A-Z]+(?: [A-Z]+)?): (.+)$/s.exec(line) ?? [];
         const failure = blocks[word];
+        if (block !== undefined && !method.test(line)) tally.against(idOf(line, ''), block);
+        block = method.test(title) ? failure : undefined;
         const result = resultIn(line);
         const late = statusOf(line);
-        if (failure !== undefined) report(title, '', failure);
+        if (failure !== undefined && !ruled) tally.against(idOf(title, ''), failure);
+        else if (failure !== undefined) report(title, '', failure);
         else if (result !== null) report(result.title, header, result.status);
         else if (late !== null && running !== null) report(...running, late);
         if (result !== null) running = null;

@@ -1,7 +1,7 @@
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
 import type { Resolution } from '../../../workflows/contracts/resolution.ts';
 import { logParserNamed } from '../logs/names.ts';
-import type { ParsedTests } from '../logs/parsed-tests.ts';
+import { type ParsedTests, together } from '../logs/parsed-tests.ts';
 import { evalSection, marksWith } from './eval-section.ts';
 import { findRequired, type RequiredTests, refused, resolve } from './resolve.ts';
 
@@ -33,7 +33,7 @@ export function judgeLog(log: string, { nonce, logParser, ...required }: LogCase
   if (!section.found) return unread(required, section.reason);
   const parser = logParserNamed(logParser);
   if (parser === null) throw new TemperFailure('UnsupportedTask', `expected a log parser, got ${logParser}`);
-  const parsed = parser.parse(section.log);
+  const parsed = together(section.logs.map((one) => parser.parse(one)));
   const count = (statuses: readonly string[]): number =>
     [...parsed.tests.values()].filter((status) => statuses.includes(status)).length;
   return {

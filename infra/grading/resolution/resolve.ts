@@ -29,8 +29,8 @@ const idCharacters = 160;
  * skips count only where some required test passed, so that skipping everything solves nothing; and XPASS, which the harness
  * does not know, is no pass.
  *
- * A failing command of which the log shows no failure is not believed: something else than the runner wrote the log, or the
- * runner did not get to its end.
+ * A failing command of which the report shows no failure is not believed: something else than the runner wrote it, or the
+ * runner did not get to its end. What failed elsewhere in the log counts against tests of its name, and explains no status.
  */
 export function resolve(required: RequiredTests, parsed: ParsedTests, { exitCode }: CommandEnd): Resolution {
   const total = required.failToPass.length + required.passToPass.length;
@@ -60,8 +60,11 @@ export function resolve(required: RequiredTests, parsed: ParsedTests, { exitCode
 }
 
 /** What became of each required test, good or not: a shortfall is one that is not. */
-export function findRequired(required: RequiredTests, { tests }: Pick<ParsedTests, 'tests'>): readonly Shortfall[] {
-  const find = createTestFinder(tests);
+export function findRequired(
+  required: RequiredTests,
+  { tests, failedElsewhere }: Pick<ParsedTests, 'tests' | 'failedElsewhere'>,
+): readonly Shortfall[] {
+  const find = createTestFinder(new Map([...failedElsewhere, ...tests]));
   return [
     ...required.failToPass.map((id) => ({ list: 'FAIL_TO_PASS' as const, id, status: find(id) })),
     ...required.passToPass.map((id) => ({ list: 'PASS_TO_PASS' as const, id, status: find(id) })),

@@ -20,10 +20,13 @@ FAIL
 FAIL\texample.com/g\t0.003s
 === RUN   TestA
 --- PASS: TestA (0.00s)
+--- PASS: TestC (0.00s)
 === RUN   TestExit
 panic: boom
 FAIL\texample.com/g/sub\t0.004s
 FAIL\texample.com/g/broken [build failed]
+--- PASS: TestA (0.00s)
+--- PASS: TestC (0.00s)
 ok  \texample.com/g/fine\t0.002s
 ?   \texample.com/g/none\t[no test files]
 FAIL
@@ -43,15 +46,18 @@ FAIL
     'null',
   ].join('\n');
 
-  it('qualifies tests by the package that is named after them, and counts one that never ended as an error', () => {
+  it('qualifies tests by the package that is named after them; a failure counts against namesakes in packages that failed too', () => {
     assert.deepEqual(testsIn('go-text', text), {
       'example.com/g.TestA': 'FAILED',
       'example.com/g.TestA/one_case': 'PASSED',
       'example.com/g.TestA/bad': 'FAILED',
       'example.com/g.TestB': 'FAILED',
       'example.com/g.TestS': 'SKIPPED',
-      'example.com/g/sub.TestA': 'PASSED',
+      'example.com/g/sub.TestA': 'FAILED',
+      'example.com/g/sub.TestC': 'PASSED',
       'example.com/g/sub.TestExit': 'ERROR',
+      'example.com/g/fine.TestA': 'PASSED',
+      'example.com/g/fine.TestC': 'PASSED',
     });
     assert.deepEqual(problemsIn('go-text', text), ['crashed: panic: boom', 'collection-error: example.com/g/broken']);
   });

@@ -31,7 +31,7 @@ describe('node:test', () => {
       error: |-
         x
             ok 3 - in a message
-    ok 3 - in a message
+        ok 3 - in a message
       ...
     ok 3 - skips # SKIP
     ok 4 - later # TODO

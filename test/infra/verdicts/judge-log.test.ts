@@ -32,6 +32,20 @@ describe('the judgement of a log', () => {
     assert.equal(judgeLog(`${summary}${wrapped('')}`, by).resolution.status, 'unresolved');
   });
 
+  it('takes passes of several commands together, each from the report of its own', () => {
+    const reportOf = (...lines: readonly string[]): string =>
+      ['== short test summary info ==', ...lines, ''].join('\n');
+    const next = '>>>>> Next Test Output n1\n';
+    const two = `${reportOf('PASSED a.py::new')}${next}${reportOf('PASSED a.py::old')}`;
+    assert.equal(judgeLog(wrapped(two), by).resolution.status, 'resolved');
+    const printed = two.replace('n1', 'n2');
+    assert.equal(judgeLog(wrapped(printed), by).resolution.status, 'unresolved');
+    const forged = `${reportOf('FAILED a.py::new')}${next}${reportOf('PASSED a.py::new', 'PASSED a.py::old')}`;
+    assert.deepEqual(judgeLog(wrapped(forged), by).resolution.decidedBy, [
+      { list: 'FAIL_TO_PASS', id: 'a.py::new', status: 'FAILED' },
+    ]);
+  });
+
   it('is refused where a mark comes twice, or is of another evaluation', () => {
     for (const log of [
       `${start}\n${wrapped(summary)}`,

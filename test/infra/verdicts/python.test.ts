@@ -60,6 +60,12 @@ describe('unittest', () => {
     assert.deepEqual(testsIn('unittest', 'test_a (m.T.test_a) ... \nok\nFAIL\n'), { 'm.T.test_a': 'FAILED' });
   });
 
+  it('takes no test for failed because a line of an error stands before its own', () => {
+    const noisy = 'ERROR: no such table\ntest_a (m.T.test_a) ... ok\nERROR: again\nAdds things. ... ok\n';
+    assert.deepEqual(testsIn('unittest', noisy), { 'm.T.test_a': 'PASSED', 'Adds things.': 'PASSED' });
+    assert.deepEqual(testsIn('django', noisy), { 'test_a (m.T.test_a)': 'PASSED', 'Adds things.': 'PASSED' });
+  });
+
   it("spells Django's ids as its data set does", () => {
     const django = testsIn('django', log);
     assert.equal(django['Adds things.'], 'PASSED');

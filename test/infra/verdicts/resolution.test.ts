@@ -10,6 +10,7 @@ import { type TestStatus, testStatuses } from '../../../workflows/contracts/reso
 
 const parsed = (tests: Record<string, TestStatus>, problems: readonly LogProblem[] = []): ParsedTests => ({
   tests: new Map(Object.entries(tests)),
+  failedElsewhere: new Map(),
   problems,
 });
 const required = (failToPass: readonly string[], passToPass: readonly string[] = []): RequiredTests => ({
@@ -169,7 +170,10 @@ describe('the section of a log', () => {
   it('holds what stands between the marks, of which tests know none beforehand', () => {
     const section = evalSection(log, marks);
     assert.ok(section.found);
-    assert.deepEqual([...logParsers.tap.parse(section.log).tests], [['a', 'FAILED']]);
+    assert.deepEqual(
+      section.logs.flatMap((one) => [...logParsers.tap.parse(one).tests]),
+      [['a', 'FAILED']],
+    );
   });
 
   it('is refused where a mark is missing, repeated or out of order', () => {

@@ -105,6 +105,17 @@ test('rows of SWE-rebench carry their command and parser; its second version wor
   assert.equal(textIn(second.tests, 'test.sh'), 'pytest -rA --tb=no\n');
 });
 
+test('several test commands are kept apart by a line that marks where the next one begins', async () => {
+  await using place = await dataSetPlace();
+  const test_cmd = ['pytest -rA a.py', 'pytest -rA b.py'];
+  const rows = [{ ...sweRow, docker_image: 'mine:1', test_cmd, install_config: { test_cmd } }];
+  const file = await place.writeRows('rows.jsonl', rows);
+  const scriptOf = async (format: string) =>
+    textIn((await packed(place.tasks, `${format}:${file}#${sweRow.instance_id}`)).tests, 'test.sh');
+  assert.equal(await scriptOf('swe-rebench-v2'), "pytest -rA a.py\n: '>>>>> Next Test Output'\npytest -rA b.py\n");
+  assert.equal(await scriptOf('swe-bench'), "pytest -rA a.py && : '>>>>> Next Test Output' && pytest -rA b.py\n");
+});
+
 test('a row of Multi-SWE-bench loses the patches of its image before the agent starts', async () => {
   await using place = await dataSetPlace();
   const row = {

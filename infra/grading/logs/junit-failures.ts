@@ -1,0 +1,41 @@
+/**
+ * What tells of a failed test in JUnit's XML, wherever it stands: its elements' tags. The number of attributes has a bound, so
+ * that no text makes the search slow.
+ */
+const tag =
+  /<\/testcase\s*>|<(failure|error)[\s/>]|<(testsuite|testcase)((?:\s+[^\s=<>"'/]+\s*=\s*(?:"[^"]*"|'[^']*')){0,32})\s*(\/?)>/g;
+const attribute = /([^\s=<>"'/]+)\s*=\s*(?:"([^"]*)"|'([^']*)')/g;
+const entities: Readonly<Record<string, string>> = { lt: '<', gt: '>', amp: '&', quot: '"', apos: "'" };
+
+export interface FailedCase {
+  readonly kind: 'failure' | 'error';
+  readonly suite: string;
+  readonly attributes: ReadonlyMap<string, string>;
+}
+
+/**
+ * The failed cases in a text, also in what its XML takes for a comment or for printed text: what stands before a report may
+ * begin one, and what follows it may end one.
+ */
+export function* failedCases(text: string): Generator<FailedCase> {
+  let suite = '';
+  let open: ReadonlyMap<string, string> | null = null;
+  for (const [, kind, element, written = '', closed] of text.matchAll(tag)) {
+    if (element === 'testsuite') suite = attributesIn(written).get('name') ?? '';
+    else if (element === 'testcase') open = closed === '/' ? null : attributesIn(written);
+    else if (kind === undefined) open = null;
+    else if (open !== null) yield { kind: kind === 'error' ? 'error' : 'failure', suite, attributes: open };
+  }
+}
+
+function attributesIn(written: string): ReadonlyMap<string, string> {
+  return new Map(
+    [...written.matchAll(attribute)].map(([, name = '', double, single = '']) => [name, unescaped(double ?? single)]),
+  );
+}
+
+const unescaped = (value: string): string =>
+  value.replace(/&(?:#(\d{1,7})|#x([\da-f]{1,6})|(\w{2,4}));/gi, (whole, decimal?: string, hex?: string, name = '') => {
+    const code = decimal === undefined ? Number.parseInt(hex ?? '', 16) : Number(decimal);
+    return code <= 0x10ffff ? String.fromCodePoint(code) : (entities[name] ?? whole);
+  });
