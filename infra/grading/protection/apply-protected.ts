@@ -1,6 +1,7 @@
 import { FileRefused, isFileRefused } from '../../sandbox/failure.ts';
 import type { Sandbox } from '../../sandbox/sandbox.ts';
 import { type Application, applyPatch } from '../apply-patch.ts';
+import { requireSuccess } from '../require-success.ts';
 import { literally } from './patterns.ts';
 import { withoutProtected } from './protect.ts';
 import { type Protection, protectedPatterns } from './rules.ts';
@@ -48,12 +49,29 @@ export async function applyProtected(
     const text = now === undefined || merge === undefined ? base : merge(base, now);
     if (text === now) continue;
     merged.push(path);
-    const tree = new Map([[path, { mode: 0o644, bytes: Buffer.from(text ?? '') }]]);
-    await sandbox.putFiles({ tree, at: workdir, owner: 'agent' }, signal);
+    await writeText(sandbox, { workdir, path, text }, signal);
   }
   const all = [...kept.restored.map((path) => Buffer.from(path, 'latin1').toString('utf8')), ...merged];
   const paths = all.slice(0, namedPaths).map((path) => path.slice(0, pathLength));
   return { ...application, restored: all.length === 0 ? null : { count: all.length, paths } };
+}
+
+/** Null: no such file. */
+async function writeText(
+  sandbox: Sandbox,
+  { workdir, path, text }: { readonly workdir: string; readonly path: string; readonly text: string | null },
+  signal: AbortSignal,
+): Promise<void> {
+  if (text !== null) {
+    const tree = new Map([[path, { mode: 0o644, bytes: Buffer.from(text) }]]);
+    return sandbox.putFiles({ tree, at: workdir, owner: 'agent' }, signal);
+  }
+  const argv = ['rm', '-f', '--', `${workdir}/${path}`] as const;
+  const limits = { timeoutMs: 60_000, maxOutputBytes: 4096 };
+  requireSuccess(
+    await sandbox.exec({ account: 'agent', cwd: '/', argv: [...argv], env: {}, ...limits }, signal),
+    `removing ${path}`,
+  );
 }
 
 /** The text; null: no file; undefined: one that nobody could or should read. */

@@ -19,25 +19,38 @@ export function withoutProtected(patch: Uint8Array, patterns: readonly string[],
   const isProtected = matcher(patterns);
   const parts = patchParts(patch);
   const ofTask = parts.filter(({ names }) => names.some(isProtected));
-  const isInTheWay = obstacle(ofTask.filter(({ change }) => change !== 'added').flatMap(({ names }) => names));
+  const others = parts.filter(({ names }) => !names.some(isProtected));
+  const sectioned = sections ? others.filter(({ names }) => names.some(isSectioned)) : [];
+  const closed = cannotBeMerged(sectioned, others);
+  const staying = [...ofTask, ...sectioned.filter(({ names }) => names.some((name) => closed.has(name)))];
+  const isInTheWay = obstacle(staying.filter(({ change }) => change !== 'added').flatMap(({ names }) => names));
   const dropped = new Set([
-    ...ofTask,
+    ...staying,
     ...parts.filter(({ change, names }) => change === 'added' && names.some(isInTheWay)),
   ]);
-  const rest = parts.filter((part) => !dropped.has(part));
-  const sectioned = sections ? rest.filter(({ names }) => names.some(isSectioned)) : [];
-  const unfit = new Set(sectioned.filter((part) => !canBeMerged(part)));
-  const kept = rest.filter((part) => !unfit.has(part));
+  const kept = parts.filter((part) => !dropped.has(part));
   return {
     patch: kept.length === parts.length ? patch : joinParts(kept),
-    restored: unique([...dropped, ...unfit]),
-    sectioned: unique(sectioned.filter((part) => !unfit.has(part))),
+    restored: unique([...dropped]),
+    sectioned: unique(sectioned.filter((part) => !dropped.has(part))),
   };
+}
+
+/**
+ * Files that stay as a whole: what is no plain file before or afterwards, and what is deleted where something else takes its
+ * place, so that there is none for the task's part. A type that changes is two parts of a patch, which go together.
+ */
+function cannotBeMerged(sectioned: readonly PatchPart[], all: readonly PatchPart[]): ReadonlySet<string> {
+  const isTaken = obstacle(all.filter(({ change }) => change === 'added').flatMap(({ names }) => names));
+  const unfit = sectioned.filter(
+    (part) => !canBeMerged(part) || (part.change === 'deleted' && part.names.some(isTaken)),
+  );
+  return new Set(unfit.flatMap(({ names }) => names));
 }
 
 const unique = (parts: readonly PatchPart[]): readonly string[] => [...new Set(parts.flatMap(({ names }) => names))];
 
-/** A new file in the place of a directory that stays, or below a file that does. */
+/** A file in the place of a directory that these are in, or below one of these. */
 function obstacle(staying: readonly string[]): (name: string) => boolean {
   const files = new Set(staying);
   const directories = new Set(staying.flatMap(directoriesOf));

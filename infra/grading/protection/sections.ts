@@ -80,7 +80,8 @@ function readToml(text: string): Table | null {
 
 function readJson(text: string): Table | null {
   try {
-    const value: unknown = JSON.parse(text);
+    // npm and jest read a file that begins with a byte order mark.
+    const value: unknown = JSON.parse(text.replace(/^\uFEFF/, ''));
     return isRecord(value) ? value : null;
   } catch {
     return null;

@@ -26,6 +26,7 @@ const base = {
   'conftest.py': 'honest\n',
   'setup.cfg': '[metadata]\nname = x\n[tool:pytest]\naddopts = -q\n',
   'package.json': '{"scripts":{"test":"jest","build":"a"}}\n',
+  'sub/package.json': '{"scripts":{"test":"jest"},"type":"module"}\n',
   'golden.txt': 'gold\n',
 };
 
@@ -96,11 +97,26 @@ describe('a diff in its evaluation', () => {
       write(`pyproject.toml`, `[tool.pytest.ini_options]\naddopts = "-p evil"\n${'# long\n'.repeat(200_000)}`),
     ]);
     assert.equal(result.applied, 'exact');
-    const merged = {
-      'setup.cfg': '[tool:pytest]\naddopts = -q\n',
-      'package.json': '{\n  "scripts": {\n    "test": "jest"\n  }\n}\n',
-    };
-    assert.deepEqual(result.files, { ...base, ...merged, 'pyproject.toml': '' });
+    assert.deepEqual(result.files, base);
+  });
+
+  it('leaves out a new file of settings that nobody can read', async () => {
+    const result = await evaluated([write('fixtures/broken/package.json', '{"name":'), write('src/new.py', 'new\n')]);
+    assert.deepEqual(result.files, { ...base, 'src/new.py': 'new\n' });
+    assert.deepEqual(result.restored, { count: 1, paths: ['fixtures/broken/package.json'] });
+  });
+
+  it('keeps a file of settings whose directory became a file or a link', async () => {
+    for (const place of [write('sub', 'a file\n'), { do: 'link', path: 'sub', target: 'src' } as const]) {
+      const result = await evaluated([place, write('src/a.py', 'fixed\n')]);
+      assert.equal(result.applied, 'exact');
+      assert.deepEqual(result.files, { ...base, 'src/a.py': 'fixed\n' });
+    }
+  });
+
+  it("keeps the task's part of a file of settings that is deleted", async () => {
+    const { files } = await evaluated([{ do: 'remove', path: 'package.json' }]);
+    assert.equal(files['package.json'], '{\n  "scripts": {\n    "test": "jest"\n  }\n}\n');
   });
 
   it('brings its own tests and their configuration where the hidden ones need none of it', async () => {

@@ -107,6 +107,24 @@ describe('a patch without what is protected', () => {
     });
   });
 
+  it('leaves such a file as it was where another type or place takes it away', () => {
+    const link = 'new file mode 120000\nindex 0..1\n--- /dev/null\n+++ b/x\n@@ -0,0 +1 @@\n+x\n';
+    const result = left([
+      part('package.json', deleted),
+      part('package.json', link),
+      part('a/package.json', deleted),
+      part('a', added),
+      part('setup.cfg', deleted),
+      part('b/setup.cfg', deleted),
+      part('b/c', added),
+    ]);
+    assert.deepEqual(result, {
+      names: ['setup.cfg', 'b/setup.cfg', 'b/c'],
+      restored: ['package.json', 'a/package.json', 'a'],
+      sectioned: ['setup.cfg', 'b/setup.cfg'],
+    });
+  });
+
   it('reads other names of a part from elsewhere', () => {
     const renamed = 'diff --git a/a.py b/conftest.py\nsimilarity index 100%\nrename from a.py\nrename to conftest.py\n';
     const misnamed = 'diff --git a/a b/b\n--- a/a\n+++ "b/x/conftest.py"\n@@ -1 +1 @@\n-x\n+y\n';
@@ -162,6 +180,9 @@ describe('the part of a file that is about tests', () => {
     const honest = base.replace('"a"', '"b"');
     assert.equal(merge('package.json', base, honest), honest);
     assert.equal(merge('package.json', base, '{"scripts":'), base);
+    assert.equal(merge('package.json', `\uFEFF${base}`, base), base);
+    const evil = '\uFEFF{"scripts":{"test":"true"}}';
+    assert.deepEqual(JSON.parse(merge('package.json', `\uFEFF${base}`, evil) ?? '').scripts, { test: 'jest' });
   });
 
   it('in setup.cfg is a section', () => {
