@@ -42,7 +42,7 @@ function readPart(text: string): PatchPart {
 }
 
 /** The lines before the first hunk, binary or not. */
-function headerOf(text: string): readonly string[] {
+export function headerOf(text: string): readonly string[] {
   const end = /\n(?:@@ |GIT binary patch\n|Binary files )/.exec(text)?.index ?? text.length;
   return text.slice(0, end).split('\n');
 }
@@ -60,8 +60,8 @@ function pathIn(names: string): string | null {
   return quoted === undefined ? null : unquote(quoted);
 }
 
-/** As a line of a header gives it; `patch` goes by these where they differ from the first line. */
-function namesIn(line: string): readonly string[] {
+/** As a line of a header gives it, in latin-1; `patch` goes by these where they differ from the first line. */
+export function namesIn(line: string): readonly string[] {
   const [, prefixed, plain] = /^(?:(?:---|\+\+\+) (.*?)\t?|(?:rename|copy) (?:from|to) (.*))$/.exec(line) ?? [];
   const name = prefixed ?? plain;
   if (name === undefined || name === '/dev/null') return [];

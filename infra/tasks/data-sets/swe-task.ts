@@ -86,7 +86,7 @@ const activate = 'if [ -f /opt/miniconda3/bin/activate ]; then . /opt/miniconda3
 
 /** The tests as they are to be: restored, and patched. */
 function prepareScript({ workdir, testPatch, commandApplies, testFiles = [] }: SweTask): string {
-  const known = testFiles.map((path) => ({ path, added: false }));
+  const known = testFiles.map((path) => ({ path, before: true, written: false }));
   const files = [...patchedFiles(testPatch), ...known];
   const apply = `git -c safe.directory='*' apply -v --whitespace=nowarn "$TEMPER_TESTS/test.patch" || { echo 'The test patch does not apply'; exit 1; }`;
   return [
@@ -101,9 +101,9 @@ function prepareScript({ workdir, testPatch, commandApplies, testFiles = [] }: S
 
 /** Test files as they are at the base commit: the agent may have changed them, or made one of a name that is to come. */
 function restore(files: readonly PatchedFile[]): readonly string[] {
-  const words = (added: boolean) => files.filter((file) => file.added === added).map(({ path }) => quote(path));
-  const added = words(true);
-  const kept = words(false).map((path) => `git -c safe.directory='*' checkout -q HEAD -- ${path}`);
+  const words = (before: boolean) => files.filter((file) => file.before === before).map(({ path }) => quote(path));
+  const added = words(false);
+  const kept = words(true).map((path) => `git -c safe.directory='*' checkout -q HEAD -- ${path}`);
   return [...(added.length === 0 ? [] : [`rm -f ${added.join(' ')}`]), ...kept];
 }
 

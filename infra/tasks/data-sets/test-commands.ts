@@ -62,8 +62,8 @@ export function testSelection(repository: string, testPatch: string): readonly s
     return cases.length === 0 ? [] : [[...new Set(cases)].join(' or ')];
   }
   const files = patchedFiles(testPatch)
-    .map(({ path }) => path)
-    .filter((path) => !data.test(path));
+    .filter(({ path, written }) => written && !data.test(path))
+    .map(({ path }) => path);
   if (repository !== 'django/django') return files;
   return files.map((path) =>
     path

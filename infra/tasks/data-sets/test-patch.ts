@@ -1,16 +1,33 @@
-/** What a patch does to a file: a new one is not there at the base commit. */
+import { headerOf, namesIn, type PatchPart, patchParts } from '../../grading/patch-parts.ts';
+
+/** A file that a patch has a hand in: is it there at the base commit, and does the patch write it? */
 export interface PatchedFile {
   readonly path: string;
-  readonly added: boolean;
+  readonly before: boolean;
+  readonly written: boolean;
 }
 
-/** The files that a patch of git leaves behind, by their names afterwards. */
+/** The files of a patch of git, by all of their names: of one that is moved, the old and the new. */
 export function patchedFiles(patch: string): readonly PatchedFile[] {
-  return patch
-    .split(/^(?=diff --git )/m)
-    .filter((part) => part.startsWith('diff --git ') && !/^deleted file mode/m.test(part))
-    .flatMap((part) => {
-      const path = /^diff --git a\/.* b\/(.*)$/m.exec(part)?.[1];
-      return path === undefined ? [] : [{ path, added: /^(?:new file mode|rename to|copy to) /m.test(part) }];
-    });
+  return patchParts(Buffer.from(patch))
+    .filter(({ text }) => text.startsWith('diff --git '))
+    .flatMap(filesOf);
 }
+
+function filesOf(part: PatchPart): readonly PatchedFile[] {
+  const { path, change } = part;
+  if (path !== null) return [{ path: decoded(path), before: change !== 'added', written: change !== 'deleted' }];
+  const header = headerOf(part.text);
+  const named = (...beginnings: readonly string[]): ReadonlySet<string> =>
+    new Set(header.filter((line) => beginnings.some((one) => line.startsWith(one))).flatMap(namesIn));
+  const before = named('--- ', 'rename from ', 'copy from ');
+  const written = named('+++ ', 'rename to ', 'copy to ');
+  return [...new Set([...before, ...written])].map((name) => ({
+    path: decoded(name),
+    before: before.has(name),
+    written: written.has(name),
+  }));
+}
+
+/** Names are bytes in a patch. */
+const decoded = (name: string): string => Buffer.from(name, 'latin1').toString('utf8');

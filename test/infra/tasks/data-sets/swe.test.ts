@@ -32,6 +32,29 @@ test('a row of SWE-bench becomes a task whose log is to be read, in the image th
   assert.equal(textIn(tests, 'test.sh'), `pytest -rA 'tests/test_a.py' 'tests/it'\\''s new.py'\n`);
 });
 
+test('files that a test patch deletes, moves or copies belong to the task by every name that they have', async () => {
+  await using place = await dataSetPlace();
+  const test_patch = [
+    'diff --git a/data/cases.dat b/data/cases.dat\ndeleted file mode 100644\nindex 1..0\n--- a/data/cases.dat\n+++ /dev/null\n@@ -1 +0,0 @@\n-x\n',
+    'diff --git a/data/old.dat b/data/new.py\nsimilarity index 100%\nrename from data/old.dat\nrename to data/new.py\n',
+    'diff --git a/data/source.py b/data/copy.py\nsimilarity index 100%\ncopy from data/source.py\ncopy to data/copy.py\n',
+    'diff --git "a/data/f\\303\\274r.py" "b/data/f\\303\\274r.py"\nindex 1..2 100644\n--- "a/data/f\\303\\274r.py"\n+++ "b/data/f\\303\\274r.py"\n@@ -1 +1 @@\n-x\n+y\n',
+  ].join('');
+  const file = await place.writeRows('rows.jsonl', [{ ...sweRow, test_patch }]);
+  const { tests, protection } = await packed(place.tasks, `swe-bench:${file}#${sweRow.instance_id}`);
+  const names = ['cases.dat', 'old.dat', 'new.py', 'source.py', 'copy.py', 'für.py'];
+  assert.deepEqual(
+    protection.paths,
+    names.map((name) => `/data/${name}`),
+  );
+  const prepare = textIn(tests, 'prepare.sh');
+  assert.match(prepare, /^rm -f 'data\/new\.py' 'data\/copy\.py'$/m);
+  for (const name of ['cases.dat', 'old.dat', 'source.py', 'für.py']) {
+    assert.ok(prepare.includes(` checkout -q HEAD -- 'data/${name}'\n`), prepare);
+  }
+  assert.equal(textIn(tests, 'test.sh'), `pytest -rA 'data/new.py' 'data/copy.py' 'data/für.py'\n`);
+});
+
 test('the script before the tests runs: test files are restored and patched, whatever the agent made of them', async () => {
   await using place = await dataSetPlace();
   const repository = join(place.root, 'checkout');
