@@ -25,7 +25,7 @@ export interface RowReader {
 export function rowFormat(reader: RowReader): DataSetFormat {
   return {
     wants: (path) => Object.hasOwn(rowFiles, extname(path)),
-    open: async (source) => createRowDataSet(source.paths.map(openRowFile), reader, source),
+    open: async (source) => createRowDataSet(source.paths.map(openRowFile), named(reader, source.paths), source),
   };
 }
 
@@ -36,10 +36,15 @@ function openRowFile(path: string): RowFile {
   throw new TemperFailure('UnknownTask', `${path}: expected a file of rows (${known}), or a directory of such files`);
 }
 
-function createRowDataSet(files: readonly RowFile[], reader: RowReader, source: DataSetSource): DataSet {
+/** A reader that gives every row an id. */
+interface NamedReader extends Pick<RowReader, 'toFiles'> {
+  idOf(row: Row): string;
+}
+
+function createRowDataSet(files: readonly RowFile[], reader: NamedReader, source: DataSetSource): DataSet {
   let index: Promise<ReadonlyMap<string, FoundRow>> | null = null;
   const draftOf = (row: Row): TaskDraft => ({
-    id: idOf(row, reader),
+    id: reader.idOf(row),
     files: async () => reader.toFiles(row, source),
   });
   const indexed = (): Promise<ReadonlyMap<string, FoundRow>> => {
@@ -70,11 +75,11 @@ interface FoundRow extends RowPlace {
   readonly file: RowFile;
 }
 
-async function indexOf(files: readonly RowFile[], reader: RowReader): Promise<ReadonlyMap<string, FoundRow>> {
+async function indexOf(files: readonly RowFile[], reader: NamedReader): Promise<ReadonlyMap<string, FoundRow>> {
   const index = new Map<string, FoundRow>();
   for (const file of files) {
     for await (const row of file.rows()) {
-      const id = idOf(row, reader);
+      const id = reader.idOf(row);
       const other = index.get(id);
       if (other !== undefined) {
         throw rowFailure(
@@ -89,12 +94,34 @@ async function indexOf(files: readonly RowFile[], reader: RowReader): Promise<Re
   return index;
 }
 
-/** A row without a readable id is listed by its number, so that somebody sees it. */
-function idOf(row: Row, { idOf: read }: RowReader): string {
-  try {
-    return read(row.read()) ?? `row-${row.number}`;
-  } catch (error) {
-    if (error instanceof TemperFailure) return `row-${row.number}`;
-    throw error;
-  }
+/**
+ * A row without a readable id is listed by its number, and by its file where there are several, so that somebody sees it and
+ * no other row is hidden by it.
+ */
+function named({ idOf, toFiles }: RowReader, paths: readonly string[]): NamedReader {
+  const names = namesOf(paths);
+  const standIn = ({ file, number }: Row): string => `${names.get(file) ?? ''}row-${number}`;
+  return {
+    toFiles,
+    idOf(row) {
+      try {
+        return idOf(row.read()) ?? standIn(row);
+      } catch (error) {
+        if (error instanceof TemperFailure) return standIn(row);
+        throw error;
+      }
+    },
+  };
+}
+
+/** What tells files apart: their paths below the directory that all of them are in. */
+function namesOf(paths: readonly string[]): ReadonlyMap<string, string> {
+  const [first = '', ...others] = paths;
+  if (others.length === 0) return new Map();
+  const directories = first.split('/').slice(0, -1);
+  const isShared = (depth: number): boolean =>
+    others.every((path) => path.startsWith(`${directories.slice(0, depth).join('/')}/`));
+  let depth = directories.length;
+  while (depth > 0 && !isShared(depth)) depth -= 1;
+  return new Map(paths.map((path) => [path, `${path.split('/').slice(depth).join('_')}-`]));
 }

@@ -75,6 +75,23 @@ test('a line that is no JSON and a row without an id are known by their numbers'
   );
 });
 
+test('broken rows of several files hide no row, and are known by their files too', async () => {
+  await using place = await dataSetPlace();
+  const good = (id: string): string => JSON.stringify({ ...sweRow, instance_id: id });
+  await place.write('set/a.jsonl', `{"instance_id": "cut\n${good('x__x-1')}\n`);
+  await place.write('set/b.jsonl', `{"instance_id": "cut\n${good('x__x-2')}\n`);
+  const set = `swe-bench:${place.root}/set`;
+  assert.deepEqual(
+    (await place.tasks.list(set)).map((address) => address.slice(set.length)),
+    ['#a.jsonl-row-1', '#x__x-1', '#b.jsonl-row-1', '#x__x-2'],
+  );
+  assert.equal((await place.tasks.resolve(`${set}#x__x-2`)).id, 'x__x-2');
+  await assert.rejects(
+    place.tasks.resolve(`${set}#b.jsonl-row-1`),
+    failure('MalformedTask', /b\.jsonl: row 1: expected JSON/),
+  );
+});
+
 test('two rows of one id are refused: an address could not tell them apart', async () => {
   await using place = await dataSetPlace();
   const set = `swe-bench:${await place.writeRows('rows.jsonl', [sweRow, { ...sweRow, repo: 'a/b' }])}`;
