@@ -25,6 +25,8 @@ export interface EndedRollouts {
   readonly sweep: string;
   readonly sweepKey: string;
   readonly tasks: number;
+  /** Digest of the list of their addresses. */
+  readonly list: string;
   /** [number of the attempt, retry] */
   readonly rollouts: readonly (readonly [number, number])[];
 }

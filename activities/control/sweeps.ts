@@ -50,7 +50,7 @@ export function createSweepActivities(deps: SweepDependencies): SweepActivities 
       }),
     readAddresses: ({ list, from, count }) =>
       atBoundary(async () => ({ addresses: (await readList(list)).slice(from, from + count) })),
-    endedRollouts: (input) => atBoundary(() => endedRollouts(deps.client, input)),
+    endedRollouts: (input) => atBoundary(async () => endedRollouts(deps.client, input, await readList(input.list))),
     recordSweepRows: ({ sweepKey, chunk, rows }) =>
       atBoundary(() => writeChunk(records, sweepKey, chunkNames, chunk, rows)),
     summariseSweep: ({ chunks, plan, ...sweep }) =>
@@ -90,7 +90,11 @@ async function newestRun(client: Client): Promise<string | null> {
   return null;
 }
 
-async function endedRollouts(client: Client, { sweep, sweepKey, tasks, rollouts }: EndedRollouts) {
+async function endedRollouts(
+  client: Client,
+  { sweep, sweepKey, tasks, rollouts }: EndedRollouts,
+  addresses: readonly string[],
+) {
   const rows: SweepRow[] = [];
   let bytes = 0;
   for (let from = 0; from < rollouts.length; from += asksAtOnce) {
@@ -98,7 +102,7 @@ async function endedRollouts(client: Client, { sweep, sweepKey, tasks, rollouts 
     const found = await Promise.all(
       asked.map(([number, retry]) => {
         const place = placeOf(number, retry, tasks);
-        return rowOf(client, place, sweepRolloutId(sweep, sweepKey, place));
+        return rowOf(client, place, sweepRolloutId(sweep, sweepKey, place), addresses[place.task] ?? '');
       }),
     );
     for (const row of found) {
@@ -116,6 +120,7 @@ async function rowOf(
   client: Client,
   place: Parameters<typeof toSweepRow>[0],
   workflowId: string,
+  address: string,
 ): Promise<SweepRow | null> {
   const handle = client.workflow.getHandle(workflowId);
   const status = await handle.describe().then(
@@ -127,7 +132,7 @@ async function rowOf(
   );
   if (status === 'RUNNING') return null;
   if (status === 'COMPLETED') return toSweepRow(place, (await handle.result()) as RolloutResult);
-  const end = { taskId: '', workflowId, outcome: status === 'FAILED' ? 'infra' : 'cancelled' } as const;
+  const end = { taskId: address, workflowId, outcome: status === 'FAILED' ? 'infra' : 'cancelled' } as const;
   const message = status === 'CANCELLED' ? null : `the workflow ended as ${status} outside of its sweep`;
   return rowWithoutResult(place, { ...end, message });
 }

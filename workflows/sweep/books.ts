@@ -79,7 +79,16 @@ export class SweepBooks {
   }
 
   get sums(): SweepSums {
-    return this.#sums;
+    const sums = this.#sums;
+    if (this.endedEarly === null && !this.cancelling) return sums;
+    // Nothing is made again any more: what was to be has ended as what it was.
+    const infra = this.#again.filter(([, retry]) => retry > 0).length;
+    return {
+      ...sums,
+      retried: sums.retried - infra,
+      outcomes: { ...sums.outcomes, infra: sums.outcomes.infra + infra },
+      leftOut: { ...sums.leftOut, infra: sums.leftOut.infra + infra },
+    };
   }
 
   get planned(): number {

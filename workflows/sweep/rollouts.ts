@@ -86,7 +86,8 @@ export function createSweepRollouts(input: SweepInput, books: SweepBooks): Sweep
     async collectAdopted() {
       for (let more = books.adopted.size > 0; more; ) {
         const rollouts = [...books.adopted].map((number) => [number, books.inFlight.get(number) ?? 0] as const);
-        const ended = await control.endedRollouts({ sweep, sweepKey, tasks: books.tasks, rollouts }).catch((error) => {
+        const asked = { sweep, sweepKey, tasks: books.tasks, list: books.plan.list.digest, rollouts };
+        const ended = await control.endedRollouts(asked).catch((error) => {
           if (isCancellation(error)) throw error;
           log.warn('the rollouts in flight are asked for again in a while', { error: rootMessage(error) });
           return { rows: [], more: false };
