@@ -120,12 +120,12 @@ export interface ControlActivities extends SweepActivities, RegradeActivities {
 
   /** Refuses a run that could never work: unknown agent, task set that can't be read. */
   checkRun(input: { readonly input: RunInput }): Promise<void>;
-  /** The address of the task of a group: a pure function of set, seed and number. */
+  /** The address of the task of a group: a function of set, number and quarantine. `passedOver`: those it would have been. */
   chooseTask(input: {
     readonly tasks: string;
     readonly seed: number;
     readonly index: number;
-  }): Promise<{ readonly address: string }>;
+  }): Promise<{ readonly address: string; readonly passedOver?: readonly string[] }>;
   recordGroup(report: GroupReport): Promise<void>;
   reconcileGroups(input: ReconcileGroups): Promise<readonly GroupState[]>;
   /** Smallest policy version over the tokens sampled so far, per group; null when none was sampled yet. */

@@ -14,6 +14,7 @@ import { type Config, gatewayControls } from '../infra/config.ts';
 import { createGatewayControl } from '../infra/gateway/client.ts';
 import { createFileStore } from '../infra/store/files.ts';
 import { createRecords } from '../infra/store/records.ts';
+import { createQuarantine } from '../infra/tasks/quarantine.ts';
 import { createTasks } from '../infra/tasks/tasks.ts';
 import { locateWorkflowBundle } from '../infra/temporal/bundle.ts';
 import { missingSearchAttributes } from '../infra/temporal/search-attributes.ts';
@@ -40,9 +41,10 @@ export function runControl(config: Config, signal: AbortSignal): Promise<void> {
       roots: config.taskRoots,
       dataSets: { directory: config.cacheDir, offline: true },
     });
+    const quarantine = createQuarantine(createRecords(config.home));
     const gateway = createGatewayControl(gatewayControls(config));
     const activities: ControlActivities = {
-      ...createTaskActivities({ tasks, agent: agents.get }),
+      ...createTaskActivities({ tasks, quarantine, agent: agents.get }),
       ...createRunCheck({ client, tasks, agent: agents.get }),
       ...createTraceActivities(gateway),
       ...createGroupActivities({ client, records }),
@@ -50,8 +52,16 @@ export function runControl(config: Config, signal: AbortSignal): Promise<void> {
       ...createHostActivities(client),
       ...createReapActivities(client),
       ...createScheduleActivities(client),
-      ...createRegradeActivities({ client, tasks, store, records }),
-      ...createSweepActivities({ client, tasks, store, records, agent: agents.get, serving: gateway.serving }),
+      ...createRegradeActivities({ client, tasks, quarantine, store, records }),
+      ...createSweepActivities({
+        client,
+        tasks,
+        quarantine,
+        store,
+        records,
+        agent: agents.get,
+        serving: gateway.serving,
+      }),
     };
     return [
       {

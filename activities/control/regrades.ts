@@ -2,6 +2,7 @@ import type { Client } from '@temporalio/client';
 import { readChunk, readChunks, writeChunk } from '../../infra/store/chunks.ts';
 import type { Records } from '../../infra/store/records.ts';
 import type { Store } from '../../infra/store/store.ts';
+import type { Quarantine } from '../../infra/tasks/quarantine.ts';
 import type { Tasks } from '../../infra/tasks/tasks.ts';
 import type { RegradeReport, RegradeRow } from '../../workflows/contracts/regrade.ts';
 import { atBoundary } from '../boundary.ts';
@@ -14,6 +15,7 @@ export interface RegradeDependencies {
   readonly tasks: Pick<Tasks, 'resolve'>;
   readonly store: Store;
   readonly records: Records;
+  readonly quarantine: Pick<Quarantine, 'add'>;
 }
 
 /** Rollouts of the list that one record holds: whoever reads one reads so many. */
@@ -59,10 +61,21 @@ export function createRegradeActivities(deps: RegradeDependencies): RegradeActiv
       atBoundary(async () => {
         const { regradeKey, result } = regrade;
         const rows = (await readChunks(records, regradeKey, chunkNames, chunks)) as readonly RegradeRow[];
+        for (const row of rows) await quarantineFlaky(deps.quarantine, row);
         const report: RegradeReport = { ...regrade, rows };
         const blob = await store.putJson(report);
         await records.write(regradeKey, 'regrade', { report: blob });
         return { ...result, report: blob };
       }),
   };
+}
+
+async function quarantineFlaky(
+  quarantine: Pick<Quarantine, 'add'>,
+  { rollout, task, flaky, evaluations }: RegradeRow,
+): Promise<void> {
+  if (flaky === undefined) return;
+  const { addresses, diff } = flaky;
+  const evidence = evaluations.map(({ reward, kind, log }) => ({ rollout, reward, verdict: kind, diff, log }));
+  await quarantine.add({ task, addresses, evidence });
 }

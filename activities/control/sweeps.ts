@@ -5,6 +5,7 @@ import type { Serving } from '../../infra/gateway/control.ts';
 import { readChunks, writeChunk } from '../../infra/store/chunks.ts';
 import type { Records } from '../../infra/store/records.ts';
 import type { Store } from '../../infra/store/store.ts';
+import type { Quarantine } from '../../infra/tasks/quarantine.ts';
 import { createRandom } from '../../infra/tasks/random.ts';
 import type { Tasks } from '../../infra/tasks/tasks.ts';
 import { summariseSweep } from '../../workflows/algorithms/summarise-sweep.ts';
@@ -19,6 +20,7 @@ import type { EndedRollouts, SweepActivities } from '../sweep-interfaces.ts';
 export interface SweepDependencies {
   readonly client: Client;
   readonly tasks: Pick<Tasks, 'first' | 'list'>;
+  readonly quarantine: Pick<Quarantine, 'byAddress'>;
   readonly store: Store;
   readonly records: Records;
   agent(name: string): Pick<AgentSpec, 'usesModel'>;
@@ -42,11 +44,18 @@ export function createSweepActivities(deps: SweepDependencies): SweepActivities 
     planSweep: ({ input }) =>
       atBoundary(async (signal) => {
         const { usesModel } = deps.agent(input.settings.agent);
-        const addresses = await chooseTasks(deps, input);
-        if (addresses.length === 0) throw new TemperFailure('UnknownTask', `${input.tasks}: expected tasks, got none`);
+        const chosen = await chooseTasks(deps, input);
+        const inside = await deps.quarantine.byAddress();
+        const addresses = chosen.filter((address) => !inside.has(address));
+        const leftOut = chosen.filter((address) => inside.has(address));
+        if (addresses.length === 0) {
+          const but = leftOut.length === 0 ? '' : ` but ${leftOut.length} that are quarantined`;
+          throw new TemperFailure('UnknownTask', `${input.tasks}: expected tasks, got none${but}`);
+        }
+        const quarantined = leftOut.length === 0 ? {} : { quarantined: await store.putJson(leftOut) };
         const policyVersion = usesModel ? versionToPin(input, await deps.serving(signal)) : null;
         const run = usesModel ? await newestRun(deps.client) : null;
-        return { tasks: addresses.length, list: await store.putJson(addresses), policyVersion, run };
+        return { tasks: addresses.length, list: await store.putJson(addresses), policyVersion, run, ...quarantined };
       }),
     readAddresses: ({ list, from, count }) =>
       atBoundary(async () => ({ addresses: (await readList(list)).slice(from, from + count) })),
@@ -58,7 +67,8 @@ export function createSweepActivities(deps: SweepDependencies): SweepActivities 
         const rows = (await readChunks(records, sweep.sweepKey, chunkNames, chunks)) as readonly SweepRow[];
         const { policyVersion, run } = plan;
         const tasks = await readList(plan.list.digest);
-        const report = summariseSweep({ ...sweep, policyVersion, run, tasks, rows });
+        const quarantined = plan.quarantined === undefined ? [] : await readList(plan.quarantined.digest);
+        const report = { ...summariseSweep({ ...sweep, policyVersion, run, tasks, rows }), quarantined };
         const blob = await store.putJson(report);
         await records.write(sweep.sweepKey, 'sweep', { report: blob });
         return { ...report.result, report: blob };

@@ -16,6 +16,7 @@ import type {
 } from '../../activities/interfaces.ts';
 import { createFileStore } from '../../infra/store/files.ts';
 import { createRecords, type Records } from '../../infra/store/records.ts';
+import { createQuarantine } from '../../infra/tasks/quarantine.ts';
 import { locateWorkflowBundle } from '../../infra/temporal/bundle.ts';
 import type { BlobRef } from '../../workflows/contracts/blob.ts';
 import {
@@ -91,11 +92,12 @@ export async function startScriptedWorkers(server: TestServer, home: string, scr
     ...createBatchActivities({ store, records }),
     ...createScheduleActivities(server.client),
     ...createRegradeActivities({
-      ...{ client: server.client, store, records },
+      ...{ client: server.client, store, records, quarantine: createQuarantine(createRecords(home)) },
       tasks: { resolve: async (address) => ({ ...task, id: address }) },
     }),
     ...createSweepActivities({
       ...{ client: server.client, store, records, agent: () => ({ usesModel: true }) },
+      quarantine: createQuarantine(createRecords(home)),
       tasks: { first: async (set, count) => addresses(set, count), list: async (set) => addresses(set, 8) },
       serving: async () => serving(script.version?.() ?? published.at(-1) ?? 0),
     }),

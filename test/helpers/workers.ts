@@ -21,6 +21,7 @@ import { createVerdictCache } from '../../infra/grading/verdict-cache.ts';
 import type { SandboxKind, SandboxProvider } from '../../infra/sandbox/sandbox.ts';
 import { createFileStore } from '../../infra/store/files.ts';
 import { createRecords } from '../../infra/store/records.ts';
+import { createQuarantine } from '../../infra/tasks/quarantine.ts';
 import { createTasks } from '../../infra/tasks/tasks.ts';
 import { locateWorkflowBundle } from '../../infra/temporal/bundle.ts';
 import { placementTuner } from '../../workers/placement-tuner.ts';
@@ -68,17 +69,31 @@ export async function startTestWorkers(options: TestWorkersOptions): Promise<Tes
   const agents = createAgents({ cacheDir: options.cacheDir ?? join(home, 'cache') });
   const connection = await NativeConnection.connect({ address: server.address });
   const { client } = server;
+  const quarantine = createQuarantine(createRecords(home));
   const control = {
-    ...createTaskActivities({ tasks: host.tasks, agent: agents.get }),
+    ...createTaskActivities({ tasks: host.tasks, quarantine, agent: agents.get }),
     ...createRunCheck({ client, tasks: host.tasks, agent: agents.get }),
     ...createGroupActivities({ client, records: createRecords(join(home, 'runs')) }),
     ...createBatchActivities({ store, records: createRecords(join(home, 'runs')) }),
     ...createHostActivities(client),
     ...createReapActivities(client),
     ...createScheduleActivities(client),
-    ...createRegradeActivities({ client, store, tasks: host.tasks, records: createRecords(join(home, 'runs')) }),
+    ...createRegradeActivities({
+      client,
+      store,
+      quarantine,
+      tasks: host.tasks,
+      records: createRecords(join(home, 'runs')),
+    }),
     ...createSweepActivities({
-      ...{ client, store, tasks: host.tasks, records: createRecords(join(home, 'runs')), agent: agents.get },
+      ...{
+        client,
+        store,
+        quarantine,
+        tasks: host.tasks,
+        records: createRecords(join(home, 'runs')),
+        agent: agents.get,
+      },
       serving: async () => ({ version: null, versions: [] }),
     }),
     ...options.control,

@@ -6,6 +6,8 @@ import { after, before, describe, it } from 'node:test';
 import { graderVersion } from '../../infra/grading/version.ts';
 import { createLocalProvider } from '../../infra/sandbox/local/provider.ts';
 import type { SandboxProvider, SandboxSpec } from '../../infra/sandbox/sandbox.ts';
+import { createRecords } from '../../infra/store/records.ts';
+import { createQuarantine } from '../../infra/tasks/quarantine.ts';
 import { controlQueue } from '../../workflows/contracts/ids.ts';
 import type { RegradeReport, RegradeRequest, RegradeResult } from '../../workflows/contracts/regrade.ts';
 import type { SweepRequest, SweepResult } from '../../workflows/contracts/sweep.ts';
@@ -104,6 +106,11 @@ describe('a regrade in local sandboxes', () => {
       ],
     );
     for (const { log } of rows[0]?.evaluations ?? []) assert.ok(await rollouts.store.has(log));
+    const inside = await createQuarantine(createRecords(rollouts.home)).byAddress();
+    const known = inside.get(`harbor:${join(rollouts.home, 'tasks', 'first')}`);
+    assert.deepEqual([known?.task, known?.evidence.map(({ reward }) => reward)], ['first', [1, 0, 1]]);
+    // The tasks are alike, so that all of them are this one, packed.
+    assert.equal(await createQuarantine(createRecords(rollouts.home)).release('first'), 1);
   });
 
   it('takes the verdicts of an earlier one where it may reuse them, and says so', async () => {

@@ -3,6 +3,7 @@ import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import { type HomeOption, runningConfigOf, stackCommand } from './command.ts';
 import { Unsuccessful } from './errors.ts';
 import { note, print, printJson, table } from './output.ts';
+import { flakyText, releaseCommand, sinceOf } from './tasks/release.ts';
 import { validateCommand } from './tasks/validate.ts';
 
 interface TasksOptions extends HomeOption {
@@ -29,21 +30,29 @@ export function tasksCommand(): Command {
     .option('--json', 'one JSON object on stdout')
     .action(addTasks);
   const tasks = new Command('tasks').description('Looks at, validates and adds tasks');
-  return tasks.addCommand(list).addCommand(show).addCommand(validateCommand()).addCommand(add);
+  return tasks
+    .addCommand(list)
+    .addCommand(show)
+    .addCommand(validateCommand())
+    .addCommand(releaseCommand())
+    .addCommand(add);
 }
 
 const tasksSubcommand = (name: string, description: string, example: string): Command =>
   stackCommand(name, description, example).option('--offline', 'download nothing: say what is missing instead');
 
 async function listTasks(named: string, options: TasksOptions): Promise<void> {
-  const { tasks, address: set } = await openTasks(named, options);
+  const { tasks, address: set, quarantined } = await openTasks(named, options);
   let broken = 0;
   for await (const { id, address, read } of tasks.scan(set)) {
     try {
       const { description, grading } = await read();
       const { image } = description;
-      if (options.json) printJson({ id, address, image, logParser: grading?.logParser ?? null });
-      else print(`${address}  ${id}  ${image}`);
+      const since = sinceOf(quarantined.get(address));
+      if (options.json) {
+        const more = since === null ? {} : { quarantined: since };
+        printJson({ id, address, image, logParser: grading?.logParser ?? null, ...more });
+      } else print(`${address}  ${id}  ${image}${since === null ? '' : `  quarantined since ${since}`}`);
     } catch (error) {
       if (!(error instanceof TemperFailure)) throw error;
       broken += 1;
@@ -54,12 +63,15 @@ async function listTasks(named: string, options: TasksOptions): Promise<void> {
 }
 
 async function showTask(named: string, options: TasksOptions): Promise<void> {
-  const { tasks, ...source } = await openTasks(named, options);
+  const { tasks, quarantined, ...source } = await openTasks(named, options);
   const found = await tasks.find(source.address);
   const { description, instruction, setup, grading, ...files } = await found.read();
   const count = { workspace: files.workspace.size, tests: files.tests.size, solution: files.solution.size };
   const { id, address } = found;
-  if (options.json) return printJson({ id, address, ...description, instruction, setup, files: count, grading });
+  const flaky = quarantined.get(address) ?? null;
+  if (options.json) {
+    return printJson({ id, address, ...description, instruction, setup, files: count, grading, quarantined: flaky });
+  }
   const limits = `${description.cpus} CPUs, ${description.memoryMb} MB memory, ${description.diskMb} MB disk`;
   const graded =
     grading === null
@@ -73,6 +85,7 @@ async function showTask(named: string, options: TasksOptions): Promise<void> {
     ['files', `${count.workspace} in the workspace, ${count.tests} hidden tests, ${count.solution} of a solution`],
     ['set-up', `${setup.length} commands`],
     ['graded', graded],
+    ...(flaky === null ? [] : [['quarantined', `since ${sinceOf(flaky)}: ${flakyText(flaky)}`]]),
   ];
   print(`${table(['task', id], rows)}\n\n${instruction.trimEnd()}`);
 }
@@ -100,7 +113,10 @@ async function addTasks(named: string, options: TasksOptions): Promise<void> {
 async function openTasks(named: string, options: TasksOptions) {
   const { openTaskSource } = await import('./task-source.ts');
   const { createFileStore } = await import('../../infra/store/files.ts');
+  const { createRecords } = await import('../../infra/store/records.ts');
+  const { createQuarantine } = await import('../../infra/tasks/quarantine.ts');
   const config = await runningConfigOf(options);
   const store = createFileStore(config.paths.store);
-  return { store, ...(await openTaskSource(named, { config, store, offline: options.offline === true })) };
+  const quarantined = await createQuarantine(createRecords(config.home)).byAddress();
+  return { store, quarantined, ...(await openTaskSource(named, { config, store, offline: options.offline === true })) };
 }

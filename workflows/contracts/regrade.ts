@@ -77,6 +77,14 @@ export interface RegradeRow {
   readonly evaluations: readonly Regraded[];
   readonly why: string | null;
   readonly failure: FailureRecord | null;
+  /** Of an unstable one: what its task's quarantine goes by. */
+  readonly flaky?: FlakyTask;
+}
+
+/** The addresses of a task, as far as its rollout knows them, and the digest of the diff that divides its tests. */
+export interface FlakyTask {
+  readonly addresses: readonly string[];
+  readonly diff: string;
 }
 
 /** A rollout that has ended, with what its evaluation needs. */
@@ -87,6 +95,8 @@ export type FinishedRollout = Pick<RegradeRow, 'rollout' | 'task' | 'before' | '
 export interface FinishedEvaluation extends Pick<RolloutSettings, 'sandbox'> {
   readonly task: Task;
   readonly diff: Diff;
+  /** Of the task: as it was asked for, where that is known, and as it is packed. */
+  readonly addresses: readonly string[];
   readonly evaluationTimeoutSec: number | null;
   readonly rewardPolicy: RewardPolicy;
 }

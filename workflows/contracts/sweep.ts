@@ -145,6 +145,8 @@ export interface SweepReport {
   readonly taskScores: readonly TaskScore[];
   /** Attempts that are not in the denominator. */
   readonly leftOut: readonly (SweepRow & { readonly why: LeftOut })[];
+  /** Addresses of the chosen tasks that were quarantined, and of which no attempt was made; absent from older reports. */
+  readonly quarantined?: readonly string[];
 }
 
 /** Two sweeps over the tasks that both have; see algorithms/compare-sweeps.ts. */
@@ -193,6 +195,8 @@ export interface SweepPlan {
   /** Null: not known yet, or the agent calls no model. */
   readonly policyVersion: number | null;
   readonly run: string | null;
+  /** A JSON list of the addresses that are quarantined, and so left out; absent: none. */
+  readonly quarantined?: BlobRef;
 }
 
 /** Sums over what has ended. */

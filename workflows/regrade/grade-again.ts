@@ -31,7 +31,12 @@ export async function gradeAgain(input: RegradeInput, number: number): Promise<R
     if (!(failure instanceof StageFailure)) throw error;
     return rowOf(found, evaluations, { state: 'failed', failure: failure.record });
   }
-  return rowOf(found, evaluations, { state: stateOf(found.before, evaluations) });
+  const state = stateOf(found.before, evaluations);
+  const { addresses, diff } = found.evaluation;
+  return rowOf(found, evaluations, {
+    state,
+    ...(state === 'unstable' && { flaky: { addresses, diff: diff.patch.digest } }),
+  });
 }
 
 async function evaluateOnce(
@@ -57,13 +62,14 @@ function stateOf(before: number | null, evaluations: readonly Regraded[]): 'same
 function rowOf(
   { rollout, task, before, kindBefore, graderBefore }: FinishedRollout,
   evaluations: readonly Regraded[],
-  end: Pick<RegradeRow, 'state'> & { readonly why?: string; readonly failure?: FailureRecord },
+  end: Pick<RegradeRow, 'state' | 'flaky'> & { readonly why?: string; readonly failure?: FailureRecord },
 ): RegradeRow {
-  const { state, why = null, failure = null } = end;
+  const { state, why = null, failure = null, flaky } = end;
   const known = state === 'same' || state === 'changed';
   return {
     ...{ rollout, task, state, before, kindBefore, graderBefore, evaluations, why },
     after: known ? (evaluations[0]?.reward ?? null) : null,
+    ...(flaky !== undefined && { flaky }),
     failure: failure && { ...failure, message: failure.message.slice(0, messageLength) },
   };
 }

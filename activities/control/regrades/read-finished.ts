@@ -9,11 +9,10 @@ import type { Task } from '../../../workflows/contracts/task.ts';
 import type { FinishedRef } from './list-finished.ts';
 
 /** What a rollout's input says of its evaluation; everything else of it is left alone. */
-const evaluationInput = z.object(rolloutSettings.shape).pick({
-  sandbox: true,
-  evaluationTimeoutSec: true,
-  rewardPolicy: true,
-});
+const evaluationInput = z
+  .object(rolloutSettings.shape)
+  .pick({ sandbox: true, evaluationTimeoutSec: true, rewardPolicy: true })
+  .extend({ task: z.unknown() });
 
 export interface FinishedDependencies {
   readonly client: Client;
@@ -39,11 +38,13 @@ export async function readFinished(
   if (why !== null) return { ...known, leftOut: why };
   if (diff === null || bundle === null) return { ...known, leftOut: 'it came to no diff' };
   const input = evaluationInput.parse(await readStartInput(client, ref));
-  const task = await resolve(tasks, `blob:${bundle.digest}`);
+  const packed = `blob:${bundle.digest}`;
+  const task = await resolve(tasks, packed);
   if (task instanceof TemperFailure) return { ...known, leftOut: `${task.type}: ${task.message}`.slice(0, 300) };
   const { sandbox, rewardPolicy, evaluationTimeoutSec = null } = input;
   const evaluation: FinishedEvaluation = {
     ...{ diff, sandbox, rewardPolicy, evaluationTimeoutSec },
+    addresses: typeof input.task === 'string' ? [input.task, packed] : [packed],
     task: { ...task, id: result.task },
   };
   return { ...known, leftOut: null, evaluation };

@@ -5,7 +5,7 @@ import { seconds, table } from '../output.ts';
 const most = 200;
 
 /** All that a sweep found. */
-export function sweepText({ sweep, input, run, result, taskScores, leftOut }: SweepReport): string {
+export function sweepText({ sweep, input, run, result, taskScores, leftOut, quarantined = [] }: SweepReport): string {
   const { passAt1, reward, passAtK, policyVersion, endedEarly, cost } = result;
   const of = run === null ? '' : ` of ${run}`;
   const version = policyVersion === null ? '' : `, policy version ${policyVersion}${of}`;
@@ -32,6 +32,7 @@ export function sweepText({ sweep, input, run, result, taskScores, leftOut }: Sw
     facts.map(([name = '', text = '']) => `${name.padEnd(width)}  ${text}`).join('\n'),
     taskTable(taskScores),
     ...(leftOut.length === 0 ? [] : [`left out of every rate:\n${leftOutTable(leftOut)}`]),
+    ...(quarantined.length === 0 ? [] : [`quarantined, and not attempted:\n${quarantined.slice(0, most).join('\n')}`]),
   ].join('\n\n');
 }
 

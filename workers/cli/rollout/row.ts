@@ -16,6 +16,9 @@ export interface RolloutRow {
   readonly stop: StopReason | null;
   /** The verdict in a line: what the tests said, or which of them decided; null where it came to none. */
   readonly verdict: string | null;
+  /** Digests of the diff and of the tests' log, both in the store; null where there is none. */
+  readonly diff: string | null;
+  readonly log: string | null;
   readonly failure: (Pick<FailureRecord, 'message'> & { readonly type: string; readonly stage?: string }) | null;
   readonly stageSeconds: Readonly<Partial<Record<Stage, number>>>;
 }
@@ -23,7 +26,8 @@ export interface RolloutRow {
 export function rowOf(result: RolloutResult): RolloutRow {
   const { workflowId, task, agent, outcome, reward, stop, failure, stageSeconds } = result;
   const verdict = result.verdict === null ? null : showHidden(verdictText(result.verdict));
-  return { rollout: workflowId, task, agent, outcome, reward, stop, verdict, failure, stageSeconds };
+  const blobs = { diff: result.diff?.patch.digest ?? null, log: result.verdict?.log.digest ?? null };
+  return { rollout: workflowId, task, agent, outcome, reward, stop, verdict, ...blobs, failure, stageSeconds };
 }
 
 export function rowWithout(
@@ -33,5 +37,6 @@ export function rowWithout(
   outcome: Outcome | null,
   failure: RolloutRow['failure'],
 ): RolloutRow {
-  return { rollout, task, agent, outcome, reward: null, stop: null, verdict: null, failure, stageSeconds: {} };
+  const none = { diff: null, log: null };
+  return { rollout, task, agent, outcome, reward: null, stop: null, verdict: null, ...none, failure, stageSeconds: {} };
 }

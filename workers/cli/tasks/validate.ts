@@ -36,6 +36,8 @@ export function validateCommand(): Command {
 async function validate(named: string, options: ValidateOptions): Promise<void> {
   const { openSession } = await import('../stack-session.ts');
   const { openTaskSource } = await import('../task-source.ts');
+  const { createQuarantine } = await import('../../../infra/tasks/quarantine.ts');
+  const { createRecords } = await import('../../../infra/store/records.ts');
   const { validateTasks } = await import('./validation.ts');
   const interrupt = onInterrupt('cancelling the rollouts; waiting until they have cleaned up');
   const session = await openSession(options, options.up, interrupt.signal);
@@ -56,8 +58,16 @@ async function validate(named: string, options: ValidateOptions): Promise<void> 
     const concurrency = options.concurrency ?? config.capacity;
     const { sandbox, repeat, again = false } = options;
     const asked = { sandbox, concurrency, repeat, again, finish };
+    const quarantine = createQuarantine(createRecords(config.home));
     await validateTasks(client, tasks.scan(address), asked, interrupt.signal);
     live('');
+    for (const { task, address: found, packed, flaky: evidence } of invalid) {
+      if (evidence.length === 0 || packed === null) continue;
+      await quarantine.add({ task, addresses: [found, packed], evidence });
+      note(
+        `${task} is quarantined: evaluations of one diff disagree; let it out with \`temper tasks release ${task}\``,
+      );
+    }
     if (!options.json) print(summary(ended, invalid));
     if (!interrupt.signal.aborted && valid.length > 0 && invalid.length > 0) {
       note(`the valid ones are the set blob:${(await store.putJson(valid)).digest}`);

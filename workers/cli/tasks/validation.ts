@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { type Client, WorkflowNotFoundError } from '@temporalio/client';
 import type { FoundTask } from '../../../infra/tasks/find-task.ts';
+import { disagreeing, type FlakyEvidence } from '../../../infra/tasks/quarantine.ts';
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
 import type { Task } from '../../../workflows/contracts/task.ts';
 import { trainAllBranches } from '../../../workflows/contracts/trace.ts';
@@ -19,6 +20,8 @@ export interface Validation {
   readonly why: string | null;
   readonly oracle: readonly RolloutRow[];
   readonly nop: readonly RolloutRow[];
+  /** Evaluations of the same diff that disagree: its tests are flaky. */
+  readonly flaky: readonly FlakyEvidence[];
 }
 
 export interface ValidationOptions {
@@ -73,12 +76,17 @@ async function validateTask(
     const [oracle, nop] = await Promise.all([roll('oracle'), roll('nop')]);
     const why = complaint(oracle, nop);
     const packed = `blob:${task.bundle.digest}`;
-    return { task: id, address, packed, valid: why === null, why, oracle, nop };
+    const flaky = disagreeing([...oracle, ...nop].flatMap(evidenceOf));
+    return { task: id, address, packed, valid: why === null, why, oracle, nop, flaky };
   } catch (error) {
     if (!(error instanceof TemperFailure)) throw error;
     const why = `${error.type}: ${error.message}`;
-    return { task: id, address, packed: null, valid: false, why, oracle: [], nop: [] };
+    return { task: id, address, packed: null, valid: false, why, oracle: [], nop: [], flaky: [] };
   }
+}
+
+function evidenceOf({ rollout, outcome, reward, verdict, diff, log }: RolloutRow): FlakyEvidence[] {
+  return rollout === null || diff === null || outcome !== 'scored' ? [] : [{ rollout, reward, verdict, diff, log }];
 }
 
 type ValidationAgent = 'oracle' | 'nop';

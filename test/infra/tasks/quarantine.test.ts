@@ -1,0 +1,81 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { chooseTask } from '../../../activities/control/choose-task.ts';
+import { createFileStore } from '../../../infra/store/files.ts';
+import { createRecords } from '../../../infra/store/records.ts';
+import { createQuarantine, disagreeing, type FlakyEvidence, type Quarantine } from '../../../infra/tasks/quarantine.ts';
+import { createTasks, type Tasks } from '../../../infra/tasks/tasks.ts';
+
+const said = (reward: number, diff: string): FlakyEvidence => ({
+  ...{ rollout: `r-${reward}-${diff}`, reward, diff },
+  ...{ verdict: 'graded', log: 'f'.repeat(64) },
+});
+
+describe('evaluations that disagree', () => {
+  it('are those of one diff, whatever is said of other diffs', () => {
+    assert.deepEqual(disagreeing([said(1, 'a'), said(1, 'a'), said(0, 'b')]), []);
+    const flaky = disagreeing([said(1, 'a'), said(0, 'b'), said(0, 'a'), said(0, 'b')]);
+    assert.deepEqual(flaky, [said(1, 'a'), said(0, 'a')]);
+  });
+});
+
+describe('the quarantine of tasks', () => {
+  let home: string;
+  let quarantine: Quarantine;
+  let tasks: Tasks;
+  const set = 'generated:test/1?count=3';
+  const flaky = 'generated:test/1/1';
+
+  before(async () => {
+    home = await mkdtemp(join(tmpdir(), 'temper-quarantine-'));
+    quarantine = createQuarantine(createRecords(home));
+    const dataSets = { directory: join(home, 'cache'), offline: true };
+    tasks = createTasks({ store: createFileStore(join(home, 'store')), roots: [], dataSets });
+    const addresses = [flaky, `blob:${'c'.repeat(64)}`];
+    await quarantine.add({ task: 'generated-test-1-1', addresses, evidence: [said(1, 'a'), said(0, 'a')] });
+  });
+  after(() => rm(home, { recursive: true, force: true }));
+
+  const choose = async (): Promise<readonly string[]> => {
+    const inside = await quarantine.byAddress();
+    const chosen = [0, 1, 2].map((index) => chooseTask(tasks, inside, { tasks: set, index }));
+    return (await Promise.all(chosen)).map(({ address }) => address);
+  };
+
+  it('knows a task by each of its addresses, with the evidence', async () => {
+    const inside = await quarantine.byAddress();
+    assert.equal(inside.size, 2);
+    assert.deepEqual(inside.get(flaky)?.evidence, [said(1, 'a'), said(0, 'a')]);
+    assert.equal(inside.get(flaky), inside.get(`blob:${'c'.repeat(64)}`));
+  });
+
+  it('keeps a run from choosing the task, which takes the next and names what it passed over', async () => {
+    assert.ok(!(await choose()).includes(flaky));
+    const inside = await quarantine.byAddress();
+    const all = await Promise.all([0, 1, 2].map((index) => chooseTask(tasks, inside, { tasks: set, index })));
+    assert.deepEqual(
+      all.flatMap(({ passedOver = [] }) => passedOver),
+      [flaky],
+    );
+  });
+
+  it('refuses a set of which all tasks are in it', async () => {
+    const inside = await quarantine.byAddress();
+    const alone = { taskAt: async () => flaky };
+    await assert.rejects(
+      chooseTask(alone, inside, { tasks: 'set', index: 0 }),
+      /expected a task that is not quarantined/,
+    );
+  });
+
+  it('lets a task out by its id, once, and keeps the evidence', async () => {
+    assert.equal(await quarantine.release('generated-test-1-1'), 1);
+    assert.equal(await quarantine.release('generated-test-1-1'), 0);
+    assert.ok((await choose()).includes(flaky));
+    const [name = ''] = await createRecords(home).names('quarantine');
+    assert.equal(((await createRecords(home).read('quarantine', name)) as { evidence: unknown[] }).evidence.length, 2);
+  });
+});
