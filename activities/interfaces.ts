@@ -1,14 +1,10 @@
-/**
- * What workflows may ask for, by the worker that does it. Workflows import this file as types only; the factories beside
- * it implement it.
- */
+/** What workflows may ask for, by the worker that does it. They import it as types only; factories beside it implement it. */
 import type { BlobRef } from '../workflows/contracts/blob.ts';
 import type { Diff } from '../workflows/contracts/diff.ts';
 import type { GroupReport, GroupSummary } from '../workflows/contracts/group.ts';
 import type { Attempt } from '../workflows/contracts/ids.ts';
 import type { StopReason } from '../workflows/contracts/outcome.ts';
 import type { RewardPolicy } from '../workflows/contracts/resolution.ts';
-import type { Stage } from '../workflows/contracts/rollout.ts';
 import type { RunInput, StepResult, Training, WarmUp } from '../workflows/contracts/run.ts';
 import type { ResolvedTask, Task } from '../workflows/contracts/task.ts';
 import type { BranchRule, Sampling, TraceSummary } from '../workflows/contracts/trace.ts';
@@ -190,6 +186,11 @@ export interface RecordStep {
   readonly dropped: readonly (readonly [number, string])[];
 }
 
+export interface ImageActivities {
+  /** Pulls or builds what the task's sandboxes are made of, where the host lacks it; heartbeats say how far that is. */
+  prepareImage(input: Pick<ProvisionSandbox, 'task' | 'agent' | 'sandbox'>): Promise<{ readonly image: string }>;
+}
+
 export interface PlacementActivities {
   placeRollout(input: { readonly attempt: Attempt; readonly lifetimeMs: number }): Promise<Placement>;
 }
@@ -262,5 +263,3 @@ export interface TrainerActivities {
   /** Publishes the version to the replicas that came back without it, and proves it; says which. */
   restoreWeights(input: SyncWeights): Promise<{ readonly restored: readonly string[] }>;
 }
-
-export type { Stage };

@@ -2,6 +2,7 @@ import { homedir, hostname, tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { z } from 'zod';
 import { type GatewaySockets, gatewayNames, socketOf } from './gateway/sockets.ts';
+import type { DockerLimits } from './sandbox/docker/limits.ts';
 
 /**
  * The settings of a stack on this machine; the only reader of the environment. Settings of a training run are not here:
@@ -28,6 +29,18 @@ const environment = z.object({
   TEMPER_CAPACITY: count(4),
   /** Evaluations at once; a share of its own, so that agents can't starve them. */
   TEMPER_EVALUATIONS: count(2),
+  /** Images pulled and built at once; with 0 none are. */
+  TEMPER_PULLS: z.coerce.number().int().min(0).max(100).default(3),
+  TEMPER_BUILDS: z.coerce.number().int().min(0).max(100).default(2),
+  /** Containers made at once. */
+  TEMPER_CREATES: z.coerce.number().int().min(1).max(100).default(4),
+  /** Docker network of a build's commands; with the host's own they would reach our services. */
+  TEMPER_BUILD_NETWORK: z
+    .string()
+    .regex(/^(?!host$)[a-zA-Z0-9][a-zA-Z0-9_.-]{0,60}$/, {
+      error: 'expected "none" or the name of a Docker network, not "host"',
+    })
+    .default('none'),
   TEMPER_TEMPORAL_PORT: count(7233),
   TEMPER_UI_PORT: count(8233),
   TEMPER_POLICY_PORT: count(8600),
@@ -66,6 +79,7 @@ export interface Config {
   readonly sandbox: 'auto' | 'docker' | 'local';
   readonly capacity: number;
   readonly evaluations: number;
+  readonly docker: DockerLimits;
   readonly temporalPort: number;
   readonly uiPort: number;
   readonly policyPort: number;
@@ -144,6 +158,12 @@ export function readConfig(source: Environment = process.env): Config {
     sandbox: env.TEMPER_SANDBOX,
     capacity: env.TEMPER_CAPACITY,
     evaluations: env.TEMPER_EVALUATIONS,
+    docker: {
+      pulls: env.TEMPER_PULLS,
+      builds: env.TEMPER_BUILDS,
+      creates: env.TEMPER_CREATES,
+      buildNetwork: env.TEMPER_BUILD_NETWORK,
+    },
     temporalPort: env.TEMPER_TEMPORAL_PORT,
     uiPort: env.TEMPER_UI_PORT,
     policyPort: env.TEMPER_POLICY_PORT,
@@ -196,6 +216,10 @@ export function environmentOf(config: Config): Record<string, string | undefined
     TEMPER_SANDBOX: config.sandbox,
     TEMPER_CAPACITY: String(config.capacity),
     TEMPER_EVALUATIONS: String(config.evaluations),
+    TEMPER_PULLS: String(config.docker.pulls),
+    TEMPER_BUILDS: String(config.docker.builds),
+    TEMPER_CREATES: String(config.docker.creates),
+    TEMPER_BUILD_NETWORK: config.docker.buildNetwork,
     TEMPER_TEMPORAL_PORT: String(config.temporalPort),
     TEMPER_UI_PORT: String(config.uiPort),
     TEMPER_POLICY_PORT: String(config.policyPort),

@@ -2,6 +2,7 @@ import type { WorkerOptions } from '@temporalio/worker';
 import { createAgentActivities } from '../activities/host/agent.ts';
 import { createEvaluation } from '../activities/host/evaluate.ts';
 import type { Host } from '../activities/host/host.ts';
+import { createImageActivities } from '../activities/host/images.ts';
 import { createPlaces } from '../activities/host/places.ts';
 import { createReaper } from '../activities/host/reap.ts';
 import { createCleanUp, createPlacement, createProvisioning } from '../activities/host/sandbox.ts';
@@ -15,7 +16,7 @@ import { openStack } from '../infra/stack.ts';
 import { createFileStore } from '../infra/store/files.ts';
 import { createRecords } from '../infra/store/records.ts';
 import { createTasks } from '../infra/tasks/tasks.ts';
-import { cleanUpQueue, evaluationQueue, hostQueue, placementQueue } from '../workflows/contracts/ids.ts';
+import { cleanUpQueue, evaluationQueue, hostQueue, imageQueue, placementQueue } from '../workflows/contracts/ids.ts';
 import { placementTuner } from './placement-tuner.ts';
 import { runWorkers } from './process.ts';
 import { scheduleReaper } from './reaper-schedule.ts';
@@ -25,9 +26,11 @@ const localPath = `${runtimeTarget}/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin
 /** Each agent in progress holds a slot; the other stages need some beside them. */
 const shortStageSlots = 100;
 const cleanUpSlots = 16;
+/** Most of them wait for an image that another one fetches; how many are fetched at once is the provider's matter. */
+const imageSlots = 64;
 const pollers = { type: 'simple-maximum', maximum: 2 } as const;
 
-/** The sandboxes of this machine: four queues with slots of their own, so that nothing starves evaluations or clean-up. */
+/** The sandboxes of this machine: five queues with slots of their own, so that nothing starves evaluations or clean-up. */
 export async function runHost(config: Config, signal: AbortSignal): Promise<void> {
   const host = await openHost(config);
   try {
@@ -48,6 +51,12 @@ function queues(config: Config, host: Host, cleanUp: object): WorkerOptions[] {
   const common = { activityTaskPollerBehavior: pollers, maxEagerActivityReservationsPerWorkflowTask: 0 };
   return [
     { ...common, taskQueue: placementQueue, activities: createPlacement(host), tuner: placementTuner(host.places) },
+    {
+      ...common,
+      taskQueue: imageQueue,
+      activities: createImageActivities(host),
+      maxConcurrentActivityTaskExecutions: imageSlots,
+    },
     {
       ...common,
       taskQueue: hostQueue(host.name),
@@ -74,7 +83,12 @@ async function openHost(config: Config): Promise<Host> {
   const store = createFileStore(config.paths.store);
   const agents = createAgents({ cacheDir: config.cacheDir });
   const runtime = createRuntime({ cacheDir: config.cacheDir });
-  const sandboxes = await openProviders({ stack: stack.id, root: config.paths.sandboxes, preferred: config.sandbox });
+  const sandboxes = await openProviders({
+    stack: stack.id,
+    root: config.paths.sandboxes,
+    docker: config.docker,
+    preferred: config.sandbox,
+  });
   const places = createPlaces(config.capacity);
   for (const provider of sandboxes.providers.values()) {
     for (const { labels } of await provider.list(stack.id)) {

@@ -5,15 +5,17 @@ import type {
   ControlActivities,
   EvaluationActivities,
   HostActivities,
+  ImageActivities,
   PlacementActivities,
   TrainerActivities,
 } from '../activities/interfaces.ts';
-import { agentGraceMs, evaluationGraceMs, timeouts } from './activity-options.ts';
+import { agentGraceMs, evaluationGraceMs, imageMs, timeouts } from './activity-options.ts';
 import {
   cleanUpQueue,
   controlQueue,
   evaluationQueue,
   hostQueue,
+  imageQueue,
   placementQueue,
   trainerQueue,
 } from './contracts/ids.ts';
@@ -29,6 +31,7 @@ export const triggering = proxyActivities<Pick<ControlActivities, 'triggerSchedu
   ...timeouts.trigger,
 });
 export const batches = proxyActivities<ControlActivities>({ taskQueue: controlQueue, ...timeouts.batch });
+export const images = proxyActivities<ImageActivities>({ taskQueue: imageQueue, ...timeouts.image });
 export const placement = proxyActivities<PlacementActivities>({ taskQueue: placementQueue, ...timeouts.place });
 export const trainer = proxyActivities<TrainerActivities>({ taskQueue: trainerQueue, ...timeouts.train });
 export const restoring = proxyActivities<Pick<TrainerActivities, 'restoreWeights'>>({
@@ -42,7 +45,7 @@ export const onHost = (host: string): Proxied<HostActivities> =>
   proxyActivities<HostActivities>({ taskQueue: hostQueue(host), ...timeouts.host });
 
 export const provisioningOn = (host: string): Proxied<Pick<HostActivities, 'provisionSandbox'>> =>
-  proxyActivities<HostActivities>({ taskQueue: hostQueue(host), ...timeouts.provision });
+  proxyActivities<HostActivities>({ taskQueue: hostQueue(host), ...timeouts.host, startToCloseTimeout: imageMs });
 
 export const agentOn = (host: string, timeoutMs: number): Proxied<Pick<HostActivities, 'awaitAgent'>> =>
   proxyActivities<HostActivities>({
@@ -58,6 +61,6 @@ export const evaluation = (timeoutMs: number, priority?: Priority): Proxied<Eval
   proxyActivities<EvaluationActivities>({
     taskQueue: evaluationQueue,
     ...timeouts.evaluate,
-    startToCloseTimeout: timeoutMs + evaluationGraceMs,
+    startToCloseTimeout: imageMs + timeoutMs + evaluationGraceMs,
     ...(priority !== undefined && { priority }),
   });

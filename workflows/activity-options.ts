@@ -17,14 +17,6 @@ const retry = (maximumAttempts: number, initialInterval: '200ms' | '1s', maximum
   nonRetryableErrorTypes: nonRetryableTypes,
 });
 
-const onOneHost = {
-  scheduleToStartTimeout: '5m',
-  startToCloseTimeout: '5m',
-  heartbeatTimeout: '15s',
-  retry: retry(12, '200ms', '30s'),
-  cancellationType: 'WAIT_CANCELLATION_COMPLETED',
-} as const;
-
 export const timeouts = {
   /** Light work against files and our own processes; retried through a minute or two of a gateway's or store's absence. */
   light: {
@@ -57,9 +49,22 @@ export const timeouts = {
    * On one host's queue; longer in the queue than a worker's restart takes, then the rollout inspects the host. Tried for
    * two minutes: a container engine that is restarted must not cost an agent's work.
    */
-  host: onOneHost,
-  /** The same, but a task's set-up may take five minutes of it, and git four: what takes longer is a failure of the task. */
-  provision: { ...onOneHost, startToCloseTimeout: '12m' },
+  host: {
+    scheduleToStartTimeout: '5m',
+    startToCloseTimeout: '5m',
+    heartbeatTimeout: '15s',
+    retry: retry(12, '200ms', '30s'),
+    cancellationType: 'WAIT_CANCELLATION_COMPLETED',
+  },
+  /**
+   * A pull or a build, however long it takes: what stands still is ended inside, by its own limits. A dead worker is noticed
+   * by its heartbeats. Tried for four minutes: a registry may be away.
+   */
+  image: {
+    startToCloseTimeout: '12h',
+    heartbeatTimeout: '15s',
+    retry: retry(12, '1s', '30s'),
+  },
   /** Pure observation: any number of attempts is safe; its own limit is the agent's, given per rollout. */
   awaitAgent: {
     scheduleToStartTimeout: '5m',
@@ -105,6 +110,9 @@ export const agentGraceMs = 120_000;
 
 /** On top of the tests' own limit: five minutes of set-up, two of git, two for the patch, and the sandbox and logs around them. */
 export const evaluationGraceMs = 900_000;
+
+/** For stages that may find their image gone, or were given to a host that never had it: their own limits begin after it. */
+export const imageMs = 2 * 3_600_000;
 
 /** How often a rollout may move to a fresh sandbox before it ends as `infra`. */
 export const maxEpochs = 3;

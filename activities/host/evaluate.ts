@@ -5,6 +5,7 @@ import { runTests, toVerdict } from '../../infra/grading/run-tests.ts';
 import { verdictKey } from '../../infra/grading/verdict-cache.ts';
 import { prepareWorkspace } from '../../infra/grading/workspace.ts';
 import { SandboxFailure } from '../../infra/sandbox/failure.ts';
+import type { ReportImage } from '../../infra/sandbox/image.ts';
 import type { Sandbox, SandboxProvider } from '../../infra/sandbox/sandbox.ts';
 import { sha256 } from '../../infra/store/files.ts';
 import type { HarborTask } from '../../infra/tasks/harbor.ts';
@@ -14,43 +15,53 @@ import type { Verdict } from '../../workflows/contracts/verdict.ts';
 import { atBoundary } from '../boundary.ts';
 import type { Evaluate, EvaluationActivities } from '../interfaces.ts';
 import { filesIn, type Host, specOf } from './host.ts';
+import { prepareImage } from './images.ts';
+import { within } from './within.ts';
 
 /** Above what the stage has on top of the tests' own time. */
 const marginMs = 1_200_000;
+/** For everything but the tests: sandbox, set-up, git, diff, logs. */
+const preparationMs = 780_000;
 const tooLarge =
   'its patch is above 16 MB, the changed files above 128 MB, its new files above 20,000, or git took more than two minutes for it, twice';
 
 export function createEvaluation(host: Host): EvaluationActivities {
-  return { evaluate: (input) => atBoundary((signal) => evaluate(host, input, signal)) };
+  return { evaluate: (input) => atBoundary((signal, report) => evaluate(host, input, report, signal)) };
 }
 
 /** Judges a diff in a fresh sandbox. The verdict depends on diff, task and image alone, so any attempt may compute it. */
-async function evaluate(host: Host, input: Evaluate, signal: AbortSignal): Promise<Verdict> {
-  const files = await host.tasks.open(input.task);
-  const provider = await host.choose(input.sandbox, input.task, filesIn(files));
-  const place = { provider, files };
-  if (input.reuseVerdict !== true) return evaluateAfresh(host, place, input, signal);
+async function evaluate(host: Host, input: Evaluate, report: ReportImage, signal: AbortSignal): Promise<Verdict> {
+  const { task } = input;
+  const files = await host.tasks.open(task);
+  const provider = await host.choose(input.sandbox, task, filesIn(files));
+  const image = await prepareImage(host, provider, { task, files }, report, signal);
+  const judging = { ...input, provider, files, image };
+  if (input.reuseVerdict !== true) return evaluateAfresh(host, judging, signal);
   const key = verdictKey({ ...input, kind: provider.kind });
   const known = key === null ? null : await host.verdicts.find(key);
   if (known !== null) return known;
-  const verdict = await evaluateAfresh(host, place, input, signal);
+  const verdict = await evaluateAfresh(host, judging, signal);
   if (key !== null) await host.verdicts.keep(key, verdict);
   return verdict;
 }
 
-async function evaluateAfresh(
-  host: Host,
-  { provider, files }: { readonly provider: SandboxProvider; readonly files: HarborTask },
-  input: Evaluate,
-  signal: AbortSignal,
-): Promise<Verdict> {
+interface Judging extends Evaluate {
+  readonly provider: SandboxProvider;
+  readonly files: HarborTask;
+  /** What the sandbox is made of. */
+  readonly image: string;
+}
+
+async function evaluateAfresh(host: Host, input: Judging, signal: AbortSignal): Promise<Verdict> {
+  const { provider, timeoutMs } = input;
   const { attempt } = Context.current().info;
   const nameOf = (one: number): string => evaluationSandboxName(input.attempt, one);
   // What attempts that died left behind may be half done: each starts from nothing.
   for (let earlier = 1; earlier < attempt; earlier += 1) await provider.remove(nameOf(earlier));
   const name = nameOf(attempt);
   try {
-    return await judge(host, provider, { name, files }, input, signal);
+    const work = (ending: AbortSignal) => judge(host, { ...input, name }, ending);
+    return await within(timeoutMs + preparationMs, `evaluation ${name}`, work, signal);
   } catch (error) {
     if (!(error instanceof SandboxFailure)) throw error;
     if (error.loss !== 'ended-inside') throw again(error);
@@ -67,16 +78,10 @@ function again(error: SandboxFailure): Error {
   return new TemperFailure('SandboxUnavailable', `the evaluation lost its sandbox: ${error.message}`, { cause: error });
 }
 
-async function judge(
-  host: Host,
-  provider: SandboxProvider,
-  { name, files }: { readonly name: string; readonly files: HarborTask },
-  input: Evaluate,
-  signal: AbortSignal,
-): Promise<Verdict> {
-  const { attempt, run, task, timeoutMs } = input;
+async function judge(host: Host, input: Judging & { readonly name: string }, signal: AbortSignal): Promise<Verdict> {
+  const { attempt, run, task, timeoutMs, provider, name, files, image } = input;
   const expiresAtMs = Date.now() + timeoutMs + marginMs;
-  const place = { name, attempt, run, task, purpose: 'evaluation' as const, expiresAtMs };
+  const place = { name, attempt, run, task, image, purpose: 'evaluation' as const, expiresAtMs };
   const sandbox: Sandbox = await provider.ensure(
     specOf(host, place, { mounts: await host.evaluationMounts(provider.kind), gateway: false }),
     signal,

@@ -46,6 +46,8 @@ export interface Place {
   readonly attempt: Attempt;
   readonly run: string;
   readonly task: Task;
+  /** What it is made of: see `prepareImage`. */
+  readonly image: string;
   readonly purpose: SandboxPurpose;
   readonly expiresAtMs: number;
 }
@@ -62,10 +64,10 @@ export function specOf(
   place: Place,
   agent: Pick<SandboxSpec, 'mounts'> & { gateway: boolean },
 ): SandboxSpec {
-  const { name, attempt, run, task, purpose, expiresAtMs } = place;
+  const { name, attempt, run, task, image, purpose, expiresAtMs } = place;
   return {
     name,
-    image: task.image,
+    image,
     labels: { stack: host.stack, run, rollout: attempt.rollout, epoch: attempt.epoch, purpose, expiresAtMs },
     cpus: task.cpus,
     memoryMb: task.memoryMb,

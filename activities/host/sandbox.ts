@@ -2,7 +2,8 @@ import { Context } from '@temporalio/activity';
 import type { AgentSpec } from '../../infra/agents/agent.ts';
 import { diskBefore } from '../../infra/grading/disk-before.ts';
 import { prepareWorkspace } from '../../infra/grading/workspace.ts';
-import type { Sandbox } from '../../infra/sandbox/sandbox.ts';
+import type { Sandbox, SandboxProvider } from '../../infra/sandbox/sandbox.ts';
+import type { HarborTask } from '../../infra/tasks/harbor.ts';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import { agentSandboxName } from '../../workflows/contracts/ids.ts';
 import { atBoundary } from '../boundary.ts';
@@ -10,10 +11,16 @@ import type {
   CleanUpActivities,
   HostActivities,
   PlacementActivities,
+  Provisioned,
   ProvisionSandbox,
-  SandboxChoice,
 } from '../interfaces.ts';
+import { choiceFor } from './choice.ts';
 import { filesIn, type Host, specOf } from './host.ts';
+import { prepareImage } from './images.ts';
+import { within } from './within.ts';
+
+/** From the image to a sandbox in which the agent can start: five minutes of set-up, four of git, and what lies around them. */
+const provisionMs = 720_000;
 
 /** Takes a place for a rollout on this host. The slot supplier of the placement worker lets it run only where there is room. */
 export function createPlacement(host: Host): PlacementActivities {
@@ -29,36 +36,40 @@ export function createPlacement(host: Host): PlacementActivities {
 export function createProvisioning(host: Host): Pick<HostActivities, 'provisionSandbox'> {
   return {
     provisionSandbox: (input) =>
-      atBoundary(async (signal) => {
-        const { attempt, task, agent } = input;
-        const spec = host.agent(agent);
-        const files = await host.tasks.open(task);
-        const provider = await host.choose(choiceFor(spec, input.sandbox), task, filesIn(files));
-        const mounts = (await spec.runtimes()).map((runtime) => ({ ...runtime, readOnly: true as const }));
-        const expiresAtMs = Date.now() + input.lifetimeMs;
-        host.places.take(attempt, expiresAtMs);
-        const name = agentSandboxName(attempt);
-        const place = { name, attempt, run: input.run, task, purpose: 'agent' as const, expiresAtMs };
-        // A set-up that was broken off may not bear to run again, or give another base commit: it begins with nothing.
-        if (Context.current().info.attempt > 1) await provider.remove(name);
-        const sandbox = await provider.ensure(specOf(host, place, { mounts, gateway: spec.usesModel }), signal);
-        await requireLoader(sandbox, spec, task.image, signal);
-        const { baseCommit } = await prepareWorkspace(sandbox, files, { workdir: task.workdir, keep: true }, signal);
-        if (spec.needsSolution) await putSolution(sandbox, files.solution, input, signal);
-        const diskBeforeMb = await diskBefore(sandbox, files.workspace, task.diskMb);
-        return { sandbox: sandbox.name, kind: provider.kind, baseCommit, diskBeforeMb };
+      atBoundary(async (signal, report) => {
+        const files = await host.tasks.open(input.task);
+        const choice = choiceFor(host.agent(input.agent), input.sandbox);
+        const provider = await host.choose(choice, input.task, filesIn(files));
+        const image = await prepareImage(host, provider, { task: input.task, files }, report, signal);
+        const work = (ending: AbortSignal) => provision(host, { ...input, provider, files, image }, ending);
+        return within(provisionMs, `sandbox ${agentSandboxName(input.attempt)}`, work, signal);
       }),
   };
 }
 
-/** An agent that runs in one kind alone gets it where none was named. */
-function choiceFor({ name, sandbox }: AgentSpec, asked: SandboxChoice): SandboxChoice {
-  if (sandbox === undefined || asked === sandbox) return asked;
-  if (asked === 'auto') return sandbox;
-  throw new TemperFailure(
-    'UnsupportedTask',
-    `expected a ${sandbox} sandbox, the only kind that agent ${name} runs in, got ${asked}; ask for ${sandbox}`,
-  );
+interface Provisioning extends ProvisionSandbox {
+  readonly provider: SandboxProvider;
+  readonly files: HarborTask;
+  /** What the sandbox is made of. */
+  readonly image: string;
+}
+
+async function provision(host: Host, input: Provisioning, signal: AbortSignal): Promise<Provisioned> {
+  const { attempt, task, run, provider, files, image } = input;
+  const spec = host.agent(input.agent);
+  const mounts = (await spec.runtimes()).map((runtime) => ({ ...runtime, readOnly: true as const }));
+  const expiresAtMs = Date.now() + input.lifetimeMs;
+  host.places.take(attempt, expiresAtMs);
+  const name = agentSandboxName(attempt);
+  const place = { name, attempt, run, task, image, purpose: 'agent' as const, expiresAtMs };
+  // A set-up that was broken off may not bear to run again, or give another base commit: it begins with nothing.
+  if (Context.current().info.attempt > 1) await provider.remove(name);
+  const sandbox = await provider.ensure(specOf(host, place, { mounts, gateway: spec.usesModel }), signal);
+  await requireLoader(sandbox, spec, task.image, signal);
+  const { baseCommit } = await prepareWorkspace(sandbox, files, { workdir: task.workdir, keep: true }, signal);
+  if (spec.needsSolution) await putSolution(sandbox, files.solution, input, signal);
+  const diskBeforeMb = await diskBefore(sandbox, files.workspace, task.diskMb);
+  return { sandbox: sandbox.name, kind: provider.kind, baseCommit, diskBeforeMb };
 }
 
 /** An agent that can't start there would end as one that crashed, and be scored. */

@@ -4,6 +4,7 @@ import { type FailureType, TemperFailure } from '../../workflows/contracts/failu
 export type SandboxFailureType = Extract<
   FailureType,
   | 'MissingImage'
+  | 'ImageUnavailable'
   | 'UnsupportedTask'
   | 'SandboxLost'
   | 'SandboxUnavailable'
@@ -30,6 +31,16 @@ export class SandboxFailure extends TemperFailure {
     this.name = 'SandboxFailure';
     this.evidence = details.evidence;
     this.loss = details.loss;
+  }
+}
+
+/** The task's Dockerfile could not be built; `log` is what the builder said, its middle left out where it is long. */
+export class BuildFailure extends TemperFailure {
+  readonly log: Buffer;
+
+  constructor(message: string, log: Buffer, options?: ErrorOptions) {
+    super('BuildFailed', message, options);
+    this.log = log;
   }
 }
 

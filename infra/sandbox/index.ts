@@ -1,5 +1,6 @@
 /** The kinds of sandbox that this machine offers, and which of them a task gets. */
 import type { Task } from '../../workflows/contracts/task.ts';
+import type { DockerLimits } from './docker/limits.ts';
 import { createDockerProvider } from './docker/provider.ts';
 import { SandboxFailure } from './failure.ts';
 import { createLocalProvider } from './local/provider.ts';
@@ -9,12 +10,13 @@ export type SandboxChoice = 'auto' | SandboxKind;
 
 export interface ProviderOptions {
   readonly stack: string;
+  readonly docker?: Partial<DockerLimits>;
   /** Where local sandboxes lie. */
   readonly root: string;
 }
 
 const factories: Readonly<Record<SandboxKind, (options: ProviderOptions) => SandboxProvider>> = {
-  docker: ({ stack }) => createDockerProvider({ stack }),
+  docker: ({ stack, docker }) => createDockerProvider({ stack, ...docker }),
   local: ({ stack, root }) => createLocalProvider({ stack, root }),
 };
 
@@ -27,7 +29,7 @@ export interface Providers {
   /** The provider for a choice and a task; a refusal names the task and what it lacks. */
   choose(
     choice: SandboxChoice,
-    task: Pick<Task, 'id' | 'image' | 'workdir'>,
+    task: Pick<Task, 'id' | 'image' | 'imageFrom' | 'workdir'>,
     files: Pick<SandboxNeeds, 'filesInImage'>,
   ): Promise<SandboxProvider>;
 }
@@ -56,6 +58,7 @@ export async function openProviders(
       return chooseProvider(providers, asked, {
         task: task.id,
         image: task.image,
+        imageFrom: task.imageFrom ?? 'host',
         paths: [task.workdir, ...fixedPaths],
         filesInImage,
       });

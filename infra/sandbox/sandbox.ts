@@ -10,6 +10,7 @@
  * - What fails outside the sandbox throws a `SandboxFailure`; what the code inside does is data or a `FileRefused`.
  */
 import type { FileTree } from './files.ts';
+import type { ImageName, ImageRequest, ReportImage } from './image.ts';
 
 /** `agent`: an unprivileged uid under which the policy's processes run. `grader`: owns `/tests` and `/logs/verifier`. */
 export type Account = 'agent' | 'grader';
@@ -168,6 +169,8 @@ export interface SandboxNeeds {
   readonly image: string;
   /** Do the files that are to be worked on lie in the image? */
   readonly filesInImage: boolean;
+  /** Where it may be had from where this host lacks it; absent: from nowhere. */
+  readonly imageFrom?: ImageName['from'] | 'dockerfile';
 }
 
 /** Why this kind of sandbox can't run a task; names the task. */
@@ -187,6 +190,11 @@ export interface SandboxDescription {
 
 export interface SandboxProvider {
   readonly kind: SandboxKind;
+  /**
+   * Pulls or builds an image where it is not there, and says what containers are made of. For the same one at the same time
+   * this is done once. Where it can't be had: `MissingImage`, `ImageUnavailable`, or a `BuildFailure`.
+   */
+  prepare(image: ImageRequest, report: ReportImage, signal: AbortSignal): Promise<string>;
   /** Get-or-create by name. Same name but another rollout or epoch: `SandboxConflict`. */
   ensure(spec: SandboxSpec, signal: AbortSignal): Promise<Sandbox>;
   /** The live sandbox of this name, also one that another process made. */

@@ -18,11 +18,20 @@ export function readDockerfile(source: string): Dockerfile {
   let workdir: string | null = null;
   let workspaceTarget: string | null = null;
   const beyond: string[] = [];
+  const stages = new Map<string, string | null>();
+  let stage = '';
   for (const { keyword, rest, line } of instructions(source)) {
     const copy = keyword === 'COPY' ? /^(?:\.\/)?workspace\/?\s+(\S+)$/.exec(rest) : null;
     const target = copy?.[1];
-    if (keyword === 'FROM' && base === null) base = rest.split(/\s+/)[0] ?? '';
-    else if (keyword === 'WORKDIR') workdir = absolute(workdir, rest);
+    if (keyword === 'FROM') {
+      if (base === null && /^\S+$/.test(rest)) base = rest;
+      else beyond.push(line);
+      base ??= rest;
+      stages.set(stage, workdir);
+      const [image = '', , name = ''] = rest.split(/\s+/).filter((word) => !word.startsWith('--'));
+      workdir = stages.get(image.toLowerCase()) ?? null;
+      stage = name.toLowerCase();
+    } else if (keyword === 'WORKDIR') workdir = absolute(workdir, rest);
     else if (target !== undefined && workspaceTarget === null) workspaceTarget = absolute(workdir, target);
     else if (keyword === 'RUN' ? !onlyGit(rest) : !withoutEffect.has(keyword)) beyond.push(line);
   }
@@ -32,24 +41,32 @@ export function readDockerfile(source: string): Dockerfile {
   return { base, workdir, workspaceTarget, beyond };
 }
 
-interface Instruction {
+export interface Instruction {
   readonly keyword: string;
   readonly rest: string;
   readonly line: string;
+  /** Number of its last line, from 1. */
+  readonly endLine: number;
 }
 
-function instructions(source: string): readonly Instruction[] {
-  const lines = source
-    .split('\n')
-    .filter((line) => !/^\s*#/.test(line))
-    .join('\n')
-    .replaceAll(/\\\s*\n\s*/g, ' ')
-    .split('\n');
-  return lines.flatMap((text) => {
-    const line = text.trim();
-    const [, keyword = '', rest = ''] = /^(\S+)\s*(.*)$/.exec(line) ?? [];
-    return line === '' ? [] : [{ keyword: keyword.toUpperCase(), rest, line }];
-  });
+const isBlank = (line: string): boolean => /^\s*(#|$)/.test(line);
+const continued = /\\[ \t]*$/;
+
+/** As the builder reads it: comments and empty lines between the parts of an instruction are no part of it. */
+export function instructions(source: string): readonly Instruction[] {
+  const found: Instruction[] = [];
+  let begun: string | null = null;
+  const lines = source.split(/\r?\n/);
+  for (const [index, text] of lines.entries()) {
+    if (isBlank(text) && index < lines.length - 1) continue;
+    const joined: string = (begun ?? '') + (isBlank(text) ? '' : text);
+    begun = continued.test(joined) && index < lines.length - 1 ? joined.replace(continued, '') : null;
+    const line = joined.trim();
+    if (begun !== null || line === '') continue;
+    const [, keyword = '', rest = ''] = /^(\S+)\s*(.*)$/s.exec(line) ?? [];
+    found.push({ keyword: keyword.toUpperCase(), rest, line, endLine: index + 1 });
+  }
+  return found;
 }
 
 /** The base commit is ours to make, so a RUN that only runs git asks for nothing more. */

@@ -2,6 +2,8 @@ import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import type { Task } from '../../workflows/contracts/task.ts';
 import type { Protection } from '../grading/protection/rules.ts';
 import type { FileEntry, FileTree } from '../sandbox/files.ts';
+import { type BuildContext, imageName } from '../sandbox/image.ts';
+import { builtImageName, readBuildContext } from './build-context.ts';
 import { type Dockerfile, readDockerfile } from './dockerfile.ts';
 import { type Grading, gradingFile, parseGrading } from './grading.ts';
 import { parseTaskToml } from './task-toml.ts';
@@ -10,6 +12,8 @@ import { parseTaskToml } from './task-toml.ts';
 export interface HarborTask {
   readonly description: Omit<Task, 'id' | 'bundle'>;
   readonly instruction: string;
+  /** What its image is built from; null when the image has a name. */
+  readonly build: BuildContext | null;
   /** What the workdir holds at the base commit; empty when the image brings it. */
   readonly workspace: FileTree;
   /** Belongs at `/tests`, after the agent; its entry is `test.sh`. */
@@ -49,9 +53,11 @@ export function readHarborTask(tree: FileTree): HarborTask {
   if (grading !== null && rewardWeights !== null) {
     throw malformed('task.toml', `no verifier.reward_weights beside ${gradingFile}: its tests write no reward`, 'some');
   }
+  const named = environment.docker_image ?? plainBase(dockerfile);
+  const build = named === null ? readBuildContext(subtree(tree, 'environment/'), environment.build_timeout_sec) : null;
   return {
     description: {
-      image: imageOf(environment.docker_image, dockerfile),
+      ...(build === null ? nameOf(named ?? '') : { image: builtImageName(build), imageFrom: 'dockerfile' as const }),
       workdir,
       agentTimeoutSec: toml.agent.timeout_sec ?? null,
       evaluationTimeoutSec: toml.verifier.timeout_sec ?? null,
@@ -60,7 +66,8 @@ export function readHarborTask(tree: FileTree): HarborTask {
       diskMb: environment.storage_mb ?? environment.storage ?? defaults.diskMb,
     },
     instruction,
-    workspace: subtree(tree, 'environment/workspace/'),
+    build,
+    workspace: build === null ? subtree(tree, 'environment/workspace/') : new Map(),
     tests: subtree(tree, 'tests/'),
     solution: subtree(tree, 'solution/'),
     remove: environment.remove,
@@ -73,19 +80,17 @@ export function readHarborTask(tree: FileTree): HarborTask {
   };
 }
 
-/** `docker_image` is the image below the workspace; without it the Dockerfile must not ask for more than we can do. */
-function imageOf(named: string | undefined, dockerfile: Dockerfile | null): string {
-  if (named !== undefined) return named;
+/** Where the Dockerfile asks for nothing beyond its base image, that is the image; null: it has to be built. */
+function plainBase(dockerfile: Dockerfile | null): string | null {
   if (dockerfile === null) {
     throw malformed('task.toml', 'environment.docker_image or an environment/Dockerfile', 'neither');
   }
-  const [first] = dockerfile.beyond;
-  if (first === undefined) return dockerfile.base;
-  const got = first.length > 120 ? `${first.slice(0, 120)}…` : first;
-  throw new TemperFailure(
-    'UnsupportedTask',
-    `environment/Dockerfile: expected only FROM, COPY workspace, WORKDIR and git, got "${got}"; build the image and name it as environment.docker_image in task.toml`,
-  );
+  return dockerfile.beyond.length === 0 ? dockerfile.base : null;
+}
+
+function nameOf(named: string): Pick<Task, 'image' | 'imageFrom'> {
+  const { image, from } = imageName(named);
+  return { image, ...(from === 'registry' && { imageFrom: from }) };
 }
 
 /** Services beside the task's own container are nothing that one sandbox could give. */

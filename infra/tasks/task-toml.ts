@@ -53,6 +53,8 @@ const taskToml = z.looseObject({
         .string({ error: 'expected an absolute path' })
         .startsWith('/', { error: 'expected an absolute path' })
         .optional(),
+      /** How long its Dockerfile may take. */
+      build_timeout_sec: number(1, 14_400, 'seconds').default(600),
       cpus: number(0.01, 1024).default(1),
       memory_mb: number(16, 10_000_000, 'MB').optional(),
       memory: size.optional(),

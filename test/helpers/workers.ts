@@ -12,6 +12,7 @@ import { createTaskActivities } from '../../activities/control/tasks.ts';
 import { createAgentActivities } from '../../activities/host/agent.ts';
 import { createEvaluation } from '../../activities/host/evaluate.ts';
 import type { Host } from '../../activities/host/host.ts';
+import { createImageActivities } from '../../activities/host/images.ts';
 import { createPlaces } from '../../activities/host/places.ts';
 import { createCleanUp, createPlacement, createProvisioning } from '../../activities/host/sandbox.ts';
 import type { PlacementActivities } from '../../activities/interfaces.ts';
@@ -30,6 +31,7 @@ import {
   controlQueue,
   evaluationQueue,
   hostQueue,
+  imageQueue,
   placementQueue,
 } from '../../workflows/contracts/ids.ts';
 import type { TestServer } from './temporal.ts';
@@ -109,6 +111,7 @@ export async function startTestWorkers(options: TestWorkersOptions): Promise<Tes
       workflowFailureErrorTypes: { '*': ['Error'] },
     } as never,
     { taskQueue: placementQueue, activities: placement(createPlacement(host)), tuner: placementTuner(host.places) },
+    { taskQueue: imageQueue, activities: createImageActivities(host) },
     { taskQueue: hostQueue(host.name), activities: stages },
     { taskQueue: evaluationQueue, activities: createEvaluation(host), maxConcurrentActivityTaskExecutions: 2 },
     { taskQueue: cleanUpQueue(host.name), activities: createCleanUp(host) },

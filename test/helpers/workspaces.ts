@@ -95,6 +95,7 @@ export const workspaceTask = (workspace: FileTree, setup: readonly string[] = []
     memoryMb: 512,
     diskMb: 256,
   },
+  build: null,
   instruction: 'none',
   workspace,
   tests: new Map(),

@@ -20,6 +20,10 @@ export const failureKinds = {
   UnknownTask: { outcome: 'invalid-task', retryable: false },
   MalformedTask: { outcome: 'invalid-task', retryable: false },
   MissingImage: { outcome: 'invalid-task', retryable: false },
+  /** The task's Dockerfile could not be built, by its own doing: a command failed, or took too long. */
+  BuildFailed: { outcome: 'invalid-task', retryable: false },
+  /** The registry does not answer, or broke off. */
+  ImageUnavailable: { outcome: 'infra', retryable: true },
   /** The chosen sandbox can't give what the task needs. */
   UnsupportedTask: { outcome: 'invalid-task', retryable: false },
   /** Set-up commands of the task failed or leave other files each time, or its reference solution does not apply. */

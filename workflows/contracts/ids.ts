@@ -5,6 +5,8 @@
 
 /** Task queue of all workflows and light activities. */
 export const controlQueue = 'temper-control';
+/** Images are pulled and built in slots of their own, before a rollout takes a place. */
+export const imageQueue = 'temper-image';
 /** Task queue on which host workers with room pick up rollouts. */
 export const placementQueue = 'temper-placement';
 export const trainerQueue = 'temper-trainer';

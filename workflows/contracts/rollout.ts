@@ -9,9 +9,10 @@ import type { ResolvedTask, Task } from './task.ts';
 import type { TraceSummary } from './trace.ts';
 import type { Verdict } from './verdict.ts';
 
-/** The stages of a rollout, in order; each is one visible activity. */
+/** The stages of a rollout, in order; each is one visible activity. `prepareImage` is only for images that a host can fetch. */
 export const stages = [
   'resolveTask',
+  'prepareImage',
   'placeRollout',
   'openTrace',
   'provisionSandbox',
@@ -35,6 +36,7 @@ const task: z.ZodType<Task> = z.strictObject({
   id: text('a task id'),
   bundle: blobRef,
   image: text('an image name'),
+  imageFrom: z.exactOptional(oneOf(['registry', 'dockerfile'])),
   workdir: z.string().startsWith('/', { error: 'expected an absolute path' }),
   agentTimeoutSec: z.nullable(number(1, 1_000_000, 'seconds')),
   evaluationTimeoutSec: z.nullable(number(1, 1_000_000, 'seconds')),

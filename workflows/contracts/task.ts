@@ -11,6 +11,8 @@ export interface Task {
   /** A tar of the task directory in Harbor layout, packed deterministically. */
   readonly bundle: BlobRef;
   readonly image: string;
+  /** Where a host gets the image from that lacks it; absent: from nowhere. A `dockerfile` is part of the bundle. */
+  readonly imageFrom?: 'registry' | 'dockerfile';
   /** Absolute directory in the sandbox where the agent works. */
   readonly workdir: string;
   readonly agentTimeoutSec: number | null;

@@ -1,6 +1,16 @@
 import { CancellationScope, log } from '@temporalio/workflow';
 import type { AgentEnd, Provisioned, StartAgent } from '../../activities/interfaces.ts';
-import { agentOn, cleanUpOn, control, evaluation, onHost, placement, provisioningOn, sealing } from '../activities.ts';
+import {
+  agentOn,
+  cleanUpOn,
+  control,
+  evaluation,
+  images,
+  onHost,
+  placement,
+  provisioningOn,
+  sealing,
+} from '../activities.ts';
 import type { Diff } from '../contracts/diff.ts';
 import type { Attempt } from '../contracts/ids.ts';
 import type { RolloutInput, Stage } from '../contracts/rollout.ts';
@@ -19,7 +29,7 @@ export interface Produced {
 }
 
 /**
- * One attempt of a rollout in one sandbox: place, provision, run the agent, keep what it made. Whatever happens, the
+ * One attempt of a rollout in one sandbox: image, place, provision, run the agent, keep what it made. Whatever happens, the
  * sandbox is released; if even that fails, the reaper removes it when its time is over.
  */
 export async function produce(
@@ -30,7 +40,10 @@ export async function produce(
   progress: Progress,
 ): Promise<Produced> {
   const { task, usesModel } = resolved;
-  const { agent, maxTurns } = input;
+  const { agent, sandbox, maxTurns } = input;
+  if (task.imageFrom !== undefined && sandbox !== 'local') {
+    await progress.stage('prepareImage', () => images.prepareImage({ task, agent, sandbox }));
+  }
   const { host } = await progress.stage('placeRollout', () =>
     placement.placeRollout({ attempt, lifetimeMs: limits.lifetimeMs }),
   );

@@ -82,6 +82,8 @@ function createOptions(spec: SandboxSpec): Docker.ContainerCreateOptions {
     Entrypoint: [],
     Cmd: ['sleep', forever],
     WorkingDir: '/',
+    // An image's own check would run as the keeper, and what it runs may lie where the agent writes.
+    Healthcheck: { Test: ['NONE'] },
     Labels: { ...labelsToDocker(spec.labels), ...specToDocker(spec) },
     HostConfig: {
       Init: true,
@@ -138,13 +140,14 @@ function packSkeleton(
  */
 export const adoptDirectoryOf = (workdir: string): string => join(dirname(workdir), '.adopted');
 
-export function missingImage(image: string, cause?: unknown): SandboxFailure {
+/** `said`: what the registry answered, if it was asked. */
+export function missingImage(image: string, cause?: unknown, said?: string): SandboxFailure {
   const todo = image.startsWith('temper-tasks:')
     ? 'build it with infra/images/build.sh'
     : 'pull or build it on this host';
-  return new SandboxFailure('MissingImage', `expected the image ${image} on this Docker host, got none; ${todo}`, {
-    cause,
-  });
+  const got = said === undefined ? 'none' : `none there, and of its registry: ${said.slice(0, 300)}`;
+  const text = `expected the image ${image} on this Docker host, got ${got}; ${todo}`;
+  return new SandboxFailure('MissingImage', text, { cause });
 }
 
 function strangers(spec: SandboxSpec): SandboxLabels {

@@ -39,7 +39,7 @@ function unavailable(cause: unknown): SandboxFailure | undefined {
   return new SandboxFailure('SandboxUnavailable', text, { cause, ...(code ? { evidence: code } : {}) });
 }
 
-function fullDisk(cause: unknown): SandboxFailure | undefined {
+export function fullDisk(cause: unknown): SandboxFailure | undefined {
   if (!(cause instanceof Error) || !/no space left on device/i.test(cause.message)) return undefined;
   const text = "expected room on the Docker host's disk, got none; free some";
   return new SandboxFailure('DiskFull', text, { cause, evidence: cause.message });

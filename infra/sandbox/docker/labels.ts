@@ -3,6 +3,8 @@ import { z } from 'zod';
 import type { SandboxLabels, SandboxSpec } from '../sandbox.ts';
 
 export const stackLabel = 'temper.stack';
+/** The stack that built an image. Containers inherit the labels of their image: it can't be the one above. */
+export const builderLabel = 'temper.built-by';
 
 const labels = z.object({
   'temper.stack': z.string(),

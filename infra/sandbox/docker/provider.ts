@@ -14,30 +14,41 @@ import { adoptWorkdir } from './adopt.ts';
 import { ensureContainer, missingImage } from './container.ts';
 import { callDaemon, daemonStatus } from './daemon.ts';
 import { createImageReader } from './image.ts';
+import { createGate } from './images/gate.ts';
+import { createImages } from './images/images.ts';
 import { Inside } from './inside.ts';
 import { keptSpecOf, labelsOf, stackLabel } from './labels.ts';
+import { type DockerLimits, defaultLimits } from './limits.ts';
 import type { Recorders } from './processes.ts';
 import { type DockerPlace, DockerSandbox } from './sandbox.ts';
 
-export interface DockerProviderOptions {
+export interface DockerProviderOptions extends Partial<DockerLimits> {
   readonly stack: string;
   /** Default: the daemon that DOCKER_HOST or the standard socket names. */
   readonly docker?: Docker;
 }
 
-export function createDockerProvider({ stack, docker = new Docker() }: DockerProviderOptions): SandboxProvider {
+export function createDockerProvider({
+  stack,
+  docker = new Docker(),
+  ...given
+}: DockerProviderOptions): SandboxProvider {
   const recorders: Recorders = new Map();
-  const images = createImageReader();
+  const reader = createImageReader();
+  const limits = { ...defaultLimits, ...given };
+  const images = createImages({ docker, stack, limits });
+  const creating = createGate(limits.creates);
 
   const ensure = async (spec: SandboxSpec, signal: AbortSignal): Promise<Sandbox> => {
     signal.throwIfAborted();
-    const { id, adopt } = await ensureContainer(docker, images, spec);
+    const { id, adopt } = await creating.run(() => ensureContainer(docker, reader, spec), signal);
     if (adopt) await adoptWorkdir(new Inside(docker, spec.name, id), spec, signal);
     return new DockerSandbox({ docker, id, name: spec.name, labels: spec.labels, spec, recorders });
   };
 
   return {
     kind: 'docker',
+    prepare: images.prepare,
     ensure,
     attach: async (name) => {
       const place = await findPlace(docker, stack, name);
@@ -51,7 +62,7 @@ export function createDockerProvider({ stack, docker = new Docker() }: DockerPro
       return true;
     },
     list: (ofStack) => listContainers(docker, ofStack),
-    supports: (needs) => refusal(docker, needs),
+    supports: (needs) => refusal(docker, limits, needs),
     describe: () => describe(docker),
     close: async () => undefined,
   };
@@ -95,7 +106,17 @@ async function listContainers(docker: Docker, stack: string): Promise<readonly S
   });
 }
 
-async function refusal(docker: Docker, { task, image }: SandboxNeeds): Promise<SandboxRefusal | undefined> {
+async function refusal(
+  docker: Docker,
+  { pulls, builds }: DockerLimits,
+  { task, image, imageFrom }: SandboxNeeds,
+): Promise<SandboxRefusal | undefined> {
+  if (imageFrom === 'dockerfile') {
+    if (builds > 0) return undefined;
+    const text = `expected a host that builds the Dockerfile of task ${task}, got TEMPER_BUILDS=0; raise it, or use another host`;
+    return { type: 'UnsupportedTask', message: text };
+  }
+  if (imageFrom === 'registry' && pulls > 0) return undefined;
   const found = await callDaemon(() => docker.getImage(image).inspect()).catch(orIfMissing);
   if (found) return undefined;
   return { type: 'MissingImage', message: `${missingImage(image).message}; task ${task} names it` };

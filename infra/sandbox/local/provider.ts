@@ -57,6 +57,8 @@ export function createLocalProvider(options: LocalProviderOptions): SandboxProvi
       for (const leftover of await leftoverPlaces(theirs)) await end(leftover);
       return listPlaces(theirs).map(infoOf);
     },
+    // Its tools are the host's own, whatever image a task names.
+    prepare: async ({ image }) => image,
     supports: async (needs) => refusal(needs, confinement),
     describe: async () =>
       'commandLine' in confinement ? { kind: 'local', ready: true, ...confinement.describe } : unready(confinement),
@@ -73,10 +75,14 @@ const infoOf = ({ spec, createdAtMs }: LocalPlace): SandboxInfo => ({
 });
 
 function refusal(needs: SandboxNeeds, confinement: Confinement | NoConfinement): SandboxRefusal | undefined {
-  const { task, paths, image, filesInImage } = needs;
+  const { task, paths, image, imageFrom, filesInImage } = needs;
   // In an empty directory every solution would fail its tests, and be scored.
-  if (filesInImage) {
-    const message = `expected for task ${task} a sandbox made of image ${image}, which holds its files, got local ones, which have no images; use --sandbox docker`;
+  if (imageFrom === 'dockerfile' || filesInImage) {
+    const made =
+      imageFrom === 'dockerfile'
+        ? 'built from its environment/Dockerfile'
+        : `made of image ${image}, which holds its files`;
+    const message = `expected for task ${task} a sandbox ${made}, got local ones, which have no images; use a host with Docker`;
     return { type: 'UnsupportedTask', message };
   }
   if ('commandLine' in confinement || paths.length === 0) return undefined;

@@ -31,6 +31,7 @@ test('a complete directory becomes a task with its parts apart', () => {
   const task = readHarborTask(treeOf({}));
   assert.deepEqual(task.description, {
     image: 'base:1',
+    imageFrom: 'registry',
     workdir: '/workspace',
     agentTimeoutSec: 60,
     evaluationTimeoutSec: null,
@@ -188,10 +189,10 @@ const malformed: readonly (readonly [string, Readonly<Record<string, string | nu
     /environment\/docker-compose\.yaml: expected a task of one container, got a compose file/,
   ],
   [
-    'a Dockerfile that installs packages',
-    { 'task.toml': 'version = "1.0"\n', 'environment/Dockerfile': 'FROM debian\nRUN apt-get install -y jq\n' },
+    'a Dockerfile that makes the daemon download something',
+    { 'task.toml': 'version = "1.0"\n', 'environment/Dockerfile': 'FROM debian\nADD http://example.com/x /x\n' },
     'UnsupportedTask',
-    /got "RUN apt-get install -y jq"/,
+    /got "ADD http:\/\/example.com\/x \/x"/,
   ],
 ];
 for (const [what, files, type, message] of malformed) {

@@ -20,8 +20,9 @@ const headline = (text: string): string | undefined => text.split('\n')[0];
 describe('the details of a rollout in the UI', () => {
   it('say first which stage runs where, then what every stage took', () => {
     assert.equal(headline(positionText(position)), '**provisionSandbox** on one: nop at generated:train/1/0');
-    assert.deepEqual(positionText(position).split('\n').slice(2, 7), [
+    assert.deepEqual(positionText(position).split('\n').slice(2, 8), [
       '- resolveTask ✓ 0.10 s',
+      '- prepareImage: skipped',
       '- placeRollout ✓ 0.20 s',
       '- openTrace: skipped',
       '- **provisionSandbox** ← now',

@@ -10,6 +10,7 @@ export const checkSandboxes: Look = async function* (config) {
   const { providers } = await openProviders({
     stack: stack.id,
     root: config.paths.sandboxes,
+    docker: config.docker,
     preferred: config.sandbox,
   });
   let ready = 0;

@@ -1,0 +1,95 @@
+/** The images of a Docker host: what a task names is pulled, what it describes is built, each once. */
+import { createHash } from 'node:crypto';
+import type Docker from 'dockerode';
+import { SandboxFailure } from '../../failure.ts';
+import type { BuildContext, ImageName, ImageProgress, ImageRequest, ReportImage } from '../../image.ts';
+import { missingImage } from '../container.ts';
+import { callDaemon, daemonStatus } from '../daemon.ts';
+import type { DockerLimits } from '../limits.ts';
+import { buildImage } from './build.ts';
+import { createFlights } from './flights.ts';
+import { createGate } from './gate.ts';
+import { pullImage } from './pull.ts';
+
+export interface ImagesOptions {
+  readonly docker: Docker;
+  readonly stack: string;
+  readonly limits: DockerLimits;
+}
+
+export interface Images {
+  prepare(image: ImageRequest, report: ReportImage, signal: AbortSignal): Promise<string>;
+}
+
+export function createImages({ docker, stack, limits }: ImagesOptions): Images {
+  const flights = createFlights<ImageProgress, void>();
+  const building = createGate(limits.builds);
+
+  const pulling = createGate(limits.pulls);
+
+  async function named({ image, from }: ImageName, report: ReportImage, signal: AbortSignal): Promise<string> {
+    if (await inspect(docker, image)) return image;
+    if (from === 'host' || limits.pulls === 0) throw missingImage(image);
+    const work = (say: ReportImage, ending: AbortSignal): Promise<void> => {
+      say({ image, doing: 'waiting for others' });
+      return pulling.run(() => pullImage(docker, image, say, ending), ending);
+    };
+    await flights.join(image, work, report, signal);
+    return image;
+  }
+
+  async function built(
+    { task, image }: ImageRequest,
+    context: BuildContext,
+    report: ReportImage,
+    signal: AbortSignal,
+  ): Promise<string> {
+    const bases: string[] = [];
+    for (const base of context.bases) {
+      await named(base, report, signal);
+      bases.push(await requireBase(docker, task, base.image));
+    }
+    const tag = `${image}-${digest(bases)}`;
+    if (await inspect(docker, tag)) return tag;
+    const build = { task, tag, context, stack, network: limits.buildNetwork };
+    const work = (say: ReportImage, ending: AbortSignal): Promise<void> => {
+      say({ image: tag, doing: 'waiting for others' });
+      return building.run(() => buildImage(docker, build, say, ending), ending);
+    };
+    await flights.join(tag, work, report, signal);
+    if (await inspect(docker, tag)) return tag;
+    throw new SandboxFailure(
+      'SandboxUnavailable',
+      `expected image ${tag} after its build, got none; it is built again`,
+    );
+  }
+
+  return {
+    prepare: (request, report, signal) =>
+      typeof request.source === 'string'
+        ? named({ image: request.image, from: request.source }, report, signal)
+        : built(request, request.source, report, signal),
+  };
+}
+
+/** Its id: with another base image under the same name, what is built on it is another image. */
+async function requireBase(docker: Docker, task: string, base: string): Promise<string> {
+  const found = await inspect(docker, base);
+  if (found === undefined) throw missingImage(base);
+  const triggers = found.Config.OnBuild?.length ?? 0;
+  if (triggers === 0) return found.Id;
+  const text = `environment/Dockerfile of task ${task}: expected a base image without ONBUILD triggers, got ${triggers} in ${base}; nobody has looked at them`;
+  throw new SandboxFailure('UnsupportedTask', text);
+}
+
+async function inspect(docker: Docker, image: string): Promise<Docker.ImageInspectInfo | undefined> {
+  try {
+    return await callDaemon(() => docker.getImage(image).inspect());
+  } catch (error) {
+    if (daemonStatus(error) === 404) return undefined;
+    throw error;
+  }
+}
+
+const digest = (ids: readonly string[]): string =>
+  createHash('sha256').update(ids.join('\n')).digest('hex').slice(0, 12);

@@ -1,0 +1,80 @@
+/** Pulling an image: how far it is, when it stands still, and whether asking again may help. */
+import type Docker from 'dockerode';
+import { SandboxFailure } from '../../failure.ts';
+import type { ReportImage } from '../../image.ts';
+import { missingImage } from '../container.ts';
+import { callDaemon, daemonStatus, fullDisk } from '../daemon.ts';
+import { type DaemonEvent, eventsOf } from './events.ts';
+
+/** The daemon itself tries a layer again after up to 25 seconds; one that is large takes minutes to be unpacked, and says so. */
+const stallMs = 300_000;
+const reportEveryMs = 1_000;
+const notThere =
+  /not found|manifest unknown|name unknown|does not exist|access denied|unauthorized|authentication required|no matching manifest|invalid reference/i;
+
+/** The image is there when this returns. What was pulled of it stays, so that another try goes on from there. */
+export async function pullImage(
+  docker: Docker,
+  image: string,
+  report: ReportImage,
+  signal: AbortSignal,
+): Promise<void> {
+  const stalled = new AbortController();
+  const ending = AbortSignal.any([signal, stalled.signal]);
+  const watch = setTimeout(() => stalled.abort(), stallMs);
+  const layers = createLayers();
+  let reportedAtMs = 0;
+  try {
+    report({ image, doing: 'pulling' });
+    const stream = await callDaemon(() => docker.pull(image, { abortSignal: ending }));
+    for await (const event of eventsOf(stream, ending)) {
+      watch.refresh();
+      if (event.error !== undefined) throw refusal(image, event.error);
+      layers.see(event);
+      if (Date.now() - reportedAtMs < reportEveryMs) continue;
+      reportedAtMs = Date.now();
+      report({ image, doing: 'pulling', ...layers.progress() });
+    }
+  } catch (error) {
+    if (signal.aborted || error instanceof SandboxFailure) throw error;
+    if (stalled.signal.aborted) throw unavailable(image, `no progress for ${stallMs / 1_000} s`, error);
+    throw daemonStatus(error) === undefined ? error : refusal(image, String(error), error);
+  } finally {
+    clearTimeout(watch);
+  }
+}
+
+/** A registry that does not know the image, or us, will not know it in a minute either. */
+function refusal(image: string, said: string, cause?: unknown): SandboxFailure {
+  const full = fullDisk(new Error(said));
+  if (full) return full;
+  if (notThere.test(said) && !/toomanyrequests|no such host/i.test(said)) return missingImage(image, cause, said);
+  return unavailable(image, said, cause);
+}
+
+function unavailable(image: string, got: string, cause?: unknown): SandboxFailure {
+  const text = `expected to pull the image ${image}, got ${got.slice(0, 300)}; check the registry and the network of this Docker host`;
+  return new SandboxFailure('ImageUnavailable', text, { cause });
+}
+
+function createLayers() {
+  const done = new Set<string>();
+  const bytes = new Map<string, { readonly current: number; readonly total: number }>();
+  return {
+    see({ id, status, progressDetail }: DaemonEvent): void {
+      if (id === undefined || status?.startsWith('Pulling from')) return;
+      const { current, total } = progressDetail ?? {};
+      const known = bytes.get(id);
+      if (status === 'Downloading' && current !== undefined) bytes.set(id, { current, total: total ?? current });
+      else if (!known) bytes.set(id, { current: 0, total: 0 });
+      if (status === 'Download complete' && known) bytes.set(id, { current: known.total, total: known.total });
+      if (status === 'Pull complete' || status === 'Already exists') done.add(id);
+    },
+    progress() {
+      const all = [...bytes.values()];
+      const megabytes = (of: 'current' | 'total'): string =>
+        (all.reduce((sum, layer) => sum + layer[of], 0) / 1e6).toFixed(1);
+      return { layers: `${done.size}/${bytes.size}`, megabytes: `${megabytes('current')}/${megabytes('total')}` };
+    },
+  };
+}

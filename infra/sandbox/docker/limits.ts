@@ -1,0 +1,13 @@
+/** What a host gives to images and new containers. */
+export interface DockerLimits {
+  /** Pulls at once; 0: nothing is pulled. */
+  readonly pulls: number;
+  /** Builds at once; 0: nothing is built. */
+  readonly builds: number;
+  /** Containers that are made at once. */
+  readonly creates: number;
+  /** Of the commands of a build: `none`, or the name of a Docker network. */
+  readonly buildNetwork: string;
+}
+
+export const defaultLimits: DockerLimits = { pulls: 3, builds: 2, creates: 4, buildNetwork: 'none' };

@@ -1,0 +1,208 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import Docker from 'dockerode';
+import type { DockerLimits } from '../../../../infra/sandbox/docker/limits.ts';
+import { createDockerProvider } from '../../../../infra/sandbox/docker/provider.ts';
+import { BuildFailure } from '../../../../infra/sandbox/failure.ts';
+import type { ImageProgress } from '../../../../infra/sandbox/image.ts';
+import { builtImageName, readBuildContext } from '../../../../infra/tasks/build-context.ts';
+import { startRegistry, type TestRegistry } from '../../../helpers/registry.ts';
+import { until } from '../../../helpers/until.ts';
+import { treeOf } from '../../../helpers/workspaces.ts';
+
+const base = 'temper-tasks:bookworm';
+const stack = `images-${process.pid}`;
+const docker = new Docker();
+const signal = AbortSignal.timeout(600_000);
+const made = new Set<string>();
+const open = (limits: Partial<DockerLimits> = {}) => createDockerProvider({ stack, ...limits });
+const provider = open();
+
+/** Its builds share nothing with those of other tests, whose steps the builder remembers. */
+const request = (lines: string, { timeoutSec = 120, files = {} } = {}) => {
+  const dockerfile = `FROM ${base}\nENV TEST=${stack}\n${lines}\n`;
+  const source = readBuildContext(treeOf({ Dockerfile: dockerfile, ...files }), timeoutSec);
+  return { task: 'some-task', image: builtImageName(source), source };
+};
+type Request = Parameters<typeof provider.prepare>[0];
+async function prepare(asked: Request, from = provider, ending = signal) {
+  const seen: ImageProgress[] = [];
+  const image = await from.prepare(asked, (progress) => seen.push(progress), ending);
+  made.add(image);
+  return { image, seen };
+}
+const runningCommands = async (): Promise<number> =>
+  (await docker.listContainers({ filters: { label: [`temper.built-by=${stack}`] } })).length;
+
+after(async () => {
+  for (const image of made) await docker.getImage(image).remove({ force: true });
+  await docker.pruneImages({ filters: { dangling: ['true'], label: [`temper.built-by=${stack}`] } });
+});
+
+describe('an image from a Dockerfile', () => {
+  it('is built once, whoever asks at once or again, and says how far it is', async () => {
+    const asked = request('COPY tool /bin/tool\nRUN sleep 1; tool >/made', {
+      files: { tool: '#!/bin/sh\necho made by a tool\n' },
+    });
+    for (const entry of asked.source.files.values()) Object.assign(entry, { mode: 0o755 });
+    const both = await Promise.all([prepare(asked), prepare(asked)]);
+    const [one, two] = both.map(({ image }) => image);
+    assert.equal(one, two);
+    assert.match(one ?? '', /^temper-built:[0-9a-f]{40}-[0-9a-f]{12}$/);
+    for (const { seen } of both) {
+      const steps = seen.flatMap(({ step }) => step ?? []);
+      assert.equal(steps.at(-1), '5/5 RUN sleep 1; tool >/made');
+    }
+    const { Id, Config } = await docker.getImage(one ?? '').inspect();
+    assert.equal(Config.Labels['temper.built-by'], stack);
+    const again = await prepare(asked, open());
+    assert.deepEqual([again.image, again.seen], [one, []]);
+    assert.equal((await docker.getImage(one ?? '').inspect()).Id, Id);
+  });
+
+  it('is another one upon another base image', async () => {
+    const name = `${stack}-base:latest`;
+    const { image: first } = await prepare(request('RUN echo 1'));
+    const lines = (from: string) => {
+      const source = readBuildContext(treeOf({ Dockerfile: `FROM ${from}\nRUN echo 2\n` }), 60);
+      return { task: 'some-task', image: 'temper-built:same', source };
+    };
+    await docker.getImage(base).tag({ repo: `${stack}-base`, tag: 'latest' });
+    made.add(name);
+    const { image: old } = await prepare(lines(name));
+    await docker.getImage(first).tag({ repo: `${stack}-base`, tag: 'latest' });
+    const { image: later } = await prepare(lines(name));
+    assert.notEqual(old, later);
+  });
+
+  it('that fails keeps what was said, whose file it was and the end of it', async () => {
+    const failing = prepare(request('RUN echo no space left on device; seq 400000; echo the reason >&2; exit 3'));
+    await assert.rejects(failing, (error) => {
+      assert.ok(error instanceof BuildFailure, String(error));
+      assert.match(error.message, /^environment\/Dockerfile of task some-task: .*no network \(TEMPER_BUILD_NETWORK\)/);
+      assert.match(error.message, /returned a non-zero code: 3; last words: .*the reason/s);
+      assert.ok(error.log.length < 2 * 2 ** 20, `${error.log.length} bytes`);
+      assert.match(String(error.log), /^Step 1\/4[\s\S]*output left out[\s\S]*399999\n[\s\S]*the reason/);
+      return true;
+    });
+    await assert.rejects(prepare(request('NONSENSE')), { type: 'BuildFailed', message: /unknown instruction/i });
+    await assert.rejects(prepare(request('COPY absent /')), { type: 'BuildFailed', message: /absent/ });
+  });
+
+  it('has so much time and memory, no network, and leaves nothing running', async () => {
+    const long = prepare(request('RUN echo begun; sleep 300', { timeoutSec: 3 }));
+    await assert.rejects(long, { type: 'BuildFailed', message: /no end within 3 s.*last words: .*begun/s });
+    await until(async () => (await runningCommands()) === 0);
+    const memory = 'cat /sys/fs/cgroup/memory.max /sys/fs/cgroup/memory/memory.limit_in_bytes 2>/dev/null';
+    const bounds = `RUN test "$(ls /sys/class/net | tr '\\n' ' ')" = 'lo ' && test "$(${memory})" = ${4 * 2 ** 30}`;
+    await prepare(request(bounds));
+  });
+
+  it('is given up when nobody waits for it any more', async () => {
+    const waiting = new AbortController();
+    const asked = request('RUN echo endless; sleep 300');
+    const both = [prepare(asked, provider, waiting.signal), prepare(asked, provider, waiting.signal)];
+    await until(async () => (await runningCommands()) === 1);
+    waiting.abort(new Error('nobody wants it'));
+    for (const one of both) await assert.rejects(one, /nobody wants it/);
+    await until(async () => (await runningCommands()) === 0);
+  });
+
+  it('is built beside so many others only, and nowhere where builds are off', async () => {
+    const narrow = open({ builds: 1 });
+    const most: number[] = [];
+    const watching = new AbortController();
+    const watched = (async () => {
+      while (!watching.signal.aborted) most.push(await runningCommands());
+    })();
+    await Promise.all([1, 2, 3].map((number) => prepare(request(`RUN sleep 1 # ${number}`), narrow)));
+    watching.abort();
+    await watched;
+    assert.equal(Math.max(...most), 1);
+    const refusal = await open({ builds: 0 }).supports({
+      task: 't',
+      image: 'i',
+      imageFrom: 'dockerfile',
+      paths: [],
+      filesInImage: true,
+    });
+    assert.match(refusal?.message ?? '', /TEMPER_BUILDS=0/);
+  });
+
+  it('is refused upon a base image with triggers', async () => {
+    const trigger = await docker.createContainer({ Image: base, Cmd: ['true'] });
+    await trigger.commit({ repo: `${stack}-trigger`, tag: 'latest', changes: 'ONBUILD ADD http://127.0.0.1/x /x' });
+    await trigger.remove();
+    made.add(`${stack}-trigger:latest`);
+    const source = readBuildContext(treeOf({ Dockerfile: `FROM ${stack}-trigger:latest\nRUN true\n` }), 60);
+    const asked = prepare({ task: 'some-task', image: 'temper-built:trigger', source });
+    await assert.rejects(asked, { type: 'UnsupportedTask', message: /ONBUILD/ });
+  });
+});
+
+describe('an image of a registry', () => {
+  let registry: TestRegistry;
+  before(async () => {
+    registry = await startRegistry();
+  });
+  after(() => registry.close());
+  const named = (image: string): Request => ({ task: 'some-task', image, source: 'registry' });
+
+  it('is pulled once, whoever asks at once or again, and says how far it is', async () => {
+    const image = await registry.add('one:1', [2_000_000, 30_000]);
+    const both = await Promise.all([prepare(named(image)), prepare(named(image))]);
+    assert.deepEqual(
+      both.map((one) => one.image),
+      [image, image],
+    );
+    for (const { seen } of both) assert.equal(seen.at(-1)?.doing, 'pulling');
+    assert.equal((await docker.getImage(image).inspect()).RootFS.Layers?.length, 2);
+    const asked = registry.requests.length;
+    assert.deepEqual((await prepare(named(image), open())).seen, []);
+    assert.equal(registry.requests.length, asked);
+  });
+
+  it('arrives although the connection breaks off in the middle of it', async () => {
+    const image = await registry.add('cut:1', [3_000_000]);
+    registry.cut('/cut/blobs/', 1, 0);
+    registry.cut('/cut/blobs/', 1, 1_000_000);
+    await prepare(named(image));
+    assert.equal((await docker.getImage(image).inspect()).RootFS.Layers?.length, 1);
+  });
+
+  it('may be asked for again where the registry hangs up, and is then there', async () => {
+    const image = await registry.add('away:1', [1_000]);
+    registry.cut('/away/manifests/', 20, 0);
+    await assert.rejects(prepare(named(image)), { type: 'ImageUnavailable', message: new RegExp(image) });
+    await until(async () => {
+      try {
+        await prepare(named(image));
+        return true;
+      } catch {
+        return false;
+      }
+    });
+  });
+
+  it('that is not there is missing, and one of no registry may come yet', async () => {
+    const missing = { type: 'MissingImage', message: /of its registry: .*manifest/ };
+    await assert.rejects(prepare(named(`${registry.address}/absent:1`)), missing);
+    await assert.rejects(prepare(named('127.0.0.1:9/closed:1')), { type: 'ImageUnavailable' });
+  });
+
+  it('is not pulled where pulls are off, and the host is refused', async () => {
+    const image = await registry.add('off:1', [1_000]);
+    const closed = open({ pulls: 0 });
+    await assert.rejects(prepare(named(image), closed), { type: 'MissingImage' });
+    const needs = { task: 't', image, imageFrom: 'registry' as const, paths: [], filesInImage: true };
+    assert.equal((await closed.supports(needs))?.type, 'MissingImage');
+    assert.equal(await provider.supports(needs), undefined);
+  });
+
+  it('can be what a Dockerfile begins with', async () => {
+    const image = await registry.add('base:1', [1_000]);
+    const source = readBuildContext(treeOf({ Dockerfile: `FROM ${image}\nCOPY a /a\n`, a: 'a' }), 60);
+    await prepare({ task: 'some-task', image: 'temper-built:pulled-base', source });
+    made.add(image);
+  });
+});

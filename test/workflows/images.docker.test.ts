@@ -1,0 +1,67 @@
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import Docker from 'dockerode';
+import { createDockerProvider } from '../../infra/sandbox/docker/provider.ts';
+import { answerTest, writeHarborTask } from '../helpers/harbor-task.ts';
+import { type Rollouts, startRollouts } from '../helpers/rollouts.ts';
+
+const docker = new Docker();
+const stack = 'test-stack';
+/** Its builds share nothing with those of other tests. */
+const mark = `built-${process.pid}`;
+const toml = 'version = "1.0"\n[environment]\nmemory_mb = 512\nstorage_mb = 256\n';
+
+describe('a task whose image is a Dockerfile', () => {
+  let rollouts: Rollouts;
+  let root: string;
+  before(async () => {
+    rollouts = await startRollouts((home) => ({
+      taskRoots: [join(home, 'tasks')],
+      provider: createDockerProvider({ stack }),
+    }));
+    root = join(rollouts.home, 'tasks');
+  });
+  after(async () => {
+    await rollouts?.close();
+    for (const tag of await builtTags()) await docker.getImage(tag).remove({ force: true });
+    await docker.pruneImages({ filters: { dangling: ['true'], label: [`temper.built-by=${stack}`] } });
+  });
+
+  it('is built before its rollouts begin, and both of their sandboxes are made of it', async () => {
+    const dockerfile = `FROM temper-tasks:bookworm
+ENV TEST=${mark} ANSWER_FROM=image
+WORKDIR /workspace
+COPY workspace /workspace
+RUN mkdir /made && echo right > /made/answer && chmod -R a+rX /made /workspace
+HEALTHCHECK --interval=1s CMD touch /tmp/checked
+`;
+    const task = await writeHarborTask(root, 'built', {
+      toml,
+      workspace: { 'answer.txt': 'wrong\n', '../Dockerfile': dockerfile },
+      solve: 'cp /made/answer /workspace/answer.txt; test "$ANSWER_FROM" = image && test ! -e /tmp/checked',
+      test: `test -s /made/answer || exit 1\n${answerTest}`,
+    });
+    const run = (agent: string) => rollouts.run(`built-${agent}`, { task, agent, sandbox: 'docker' });
+    const [oracle, nop] = await Promise.all([run('oracle'), run('nop')]);
+    assert.deepEqual([oracle.outcome, oracle.reward], ['scored', 1], JSON.stringify(oracle));
+    assert.deepEqual([nop.outcome, nop.reward], ['scored', 0], JSON.stringify(nop));
+    assert.ok((oracle.stageSeconds.prepareImage ?? 0) > 0);
+    assert.equal((await builtTags()).length, 1);
+  });
+
+  it('ends its rollout with what the builder said, where it can not be built', async () => {
+    const dockerfile = `FROM temper-tasks:bookworm\nENV TEST=${mark}\nRUN echo this is why >&2; exit 7\n`;
+    const task = await writeHarborTask(root, 'broken', { toml, workspace: { '../Dockerfile': dockerfile } });
+    const { outcome, failure } = await rollouts.run('broken', { task, agent: 'oracle', sandbox: 'docker' });
+    assert.deepEqual([outcome, failure?.type, failure?.stage], ['invalid-task', 'BuildFailed', 'prepareImage']);
+    const [, digest = ''] = /blob ([0-9a-f]{64})$/.exec(failure?.message ?? '') ?? [];
+    assert.match(String(await rollouts.store.get(digest)), /^Step 1\/4[\s\S]*this is why/);
+  });
+});
+
+async function builtTags(): Promise<readonly string[]> {
+  const found = await docker.listImages({ filters: { reference: ['temper-built'] } });
+  const infos = await Promise.all(found.map(({ Id }) => docker.getImage(Id).inspect()));
+  return infos.flatMap(({ Config, RepoTags }) => (Config.Env.includes(`TEST=${mark}`) ? RepoTags : []));
+}
