@@ -208,8 +208,8 @@ export interface CleanUpActivities {
 }
 
 export interface ReaperActivities {
-  /** Removes this stack's sandboxes on this host whose rollout is over or whose time is. */
-  reapSandboxes(): Promise<{ readonly removed: readonly string[] }>;
+  /** Removes this stack's sandboxes on this host whose rollout is over or whose time is, and images beyond their budget. */
+  reapSandboxes(): Promise<{ readonly removed: readonly string[]; readonly images?: readonly string[] }>;
 }
 
 export interface EvaluationActivities {

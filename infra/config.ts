@@ -34,6 +34,8 @@ const environment = z.object({
   TEMPER_BUILDS: z.coerce.number().int().min(0).max(100).default(2),
   /** Containers made at once. */
   TEMPER_CREATES: z.coerce.number().int().min(1).max(100).default(4),
+  /** Disk for the images that temper pulled or built, in GB; with 0 none is ever removed. */
+  TEMPER_IMAGE_DISK_GB: z.coerce.number().min(0).max(1_000_000).default(100),
   /** Docker network of a build's commands; with the host's own they would reach our services. */
   TEMPER_BUILD_NETWORK: z
     .string()
@@ -125,6 +127,8 @@ export interface Paths {
   readonly journals: string;
   readonly gatewaySockets: GatewaySockets;
   readonly sandboxes: string;
+  /** Which images temper brought to this host. */
+  readonly images: string;
   readonly policy: string;
   readonly trainer: string;
   readonly runs: string;
@@ -162,6 +166,7 @@ export function readConfig(source: Environment = process.env): Config {
       pulls: env.TEMPER_PULLS,
       builds: env.TEMPER_BUILDS,
       creates: env.TEMPER_CREATES,
+      imageDiskGb: env.TEMPER_IMAGE_DISK_GB,
       buildNetwork: env.TEMPER_BUILD_NETWORK,
     },
     temporalPort: env.TEMPER_TEMPORAL_PORT,
@@ -219,6 +224,7 @@ export function environmentOf(config: Config): Record<string, string | undefined
     TEMPER_PULLS: String(config.docker.pulls),
     TEMPER_BUILDS: String(config.docker.builds),
     TEMPER_CREATES: String(config.docker.creates),
+    TEMPER_IMAGE_DISK_GB: String(config.docker.imageDiskGb),
     TEMPER_BUILD_NETWORK: config.docker.buildNetwork,
     TEMPER_TEMPORAL_PORT: String(config.temporalPort),
     TEMPER_UI_PORT: String(config.uiPort),
@@ -252,6 +258,7 @@ function pathsBelow(home: string): Paths {
     journals: join(home, 'gateway/journals'),
     gatewaySockets: { agents: join(socketRoot(home), 'agents'), control: join(socketRoot(home), 'control') },
     sandboxes: join(home, 'sandboxes'),
+    images: join(home, 'images'),
     policy: join(home, 'policy'),
     trainer: join(home, 'trainer'),
     runs: join(home, 'runs'),

@@ -87,6 +87,7 @@ async function openHost(config: Config): Promise<Host> {
     stack: stack.id,
     root: config.paths.sandboxes,
     docker: config.docker,
+    images: config.paths.images,
     preferred: config.sandbox,
   });
   const places = createPlaces(config.capacity);

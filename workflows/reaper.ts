@@ -14,6 +14,7 @@ const reaperInput = z.strictObject({ host: text('the name of a host, as its queu
 
 export interface ReaperResult {
   readonly sandboxes: readonly string[];
+  readonly images: readonly string[];
   readonly groups: readonly string[];
   readonly rollouts: readonly string[];
 }
@@ -23,6 +24,6 @@ export async function reaper(request: { readonly host: string }): Promise<Reaper
   const { host } = parseInput('reaper', reaperInput, request);
   const onHost = proxyActivities<ReaperActivities>({ taskQueue: cleanUpQueue(host), ...timeouts.reap });
   const { groups, rollouts = [] } = await control.cancelOrphans();
-  const { removed } = await onHost.reapSandboxes();
-  return { sandboxes: removed, groups, rollouts };
+  const { removed, images = [] } = await onHost.reapSandboxes();
+  return { sandboxes: removed, images, groups, rollouts };
 }

@@ -8,10 +8,16 @@ import type { Host } from './host.ts';
 /** A rollout that has just started may not be visible yet. */
 const minAgeMs = 60_000;
 
+export interface Reaped {
+  readonly removed: readonly string[];
+  /** Images that had to make room. */
+  readonly images: readonly string[];
+}
+
 export interface Reaper {
   readonly activities: ReaperActivities;
   /** The same, outside of an activity: at the start of a host worker. */
-  reap(signal: AbortSignal): Promise<{ readonly removed: readonly string[] }>;
+  reap(signal: AbortSignal): Promise<Reaped>;
 }
 
 export function createReaper(host: Host, client: Client): Reaper {
@@ -24,8 +30,9 @@ export function createReaper(host: Host, client: Client): Reaper {
     return 'unknown';
   }
 
-  async function reapAll(signal: AbortSignal): Promise<{ readonly removed: readonly string[] }> {
+  async function reapAll(signal: AbortSignal): Promise<Reaped> {
     const removed: string[] = [];
+    const images: string[] = [];
     for (const provider of host.providers.values()) {
       const decisions = await reap({ provider, stack: host.stack, livenessOf, minAgeMs }, signal);
       for (const { name, labels } of decisions) {
@@ -37,7 +44,8 @@ export function createReaper(host: Host, client: Client): Reaper {
       }
     }
     host.places.expire(Date.now());
-    return { removed };
+    for (const provider of host.providers.values()) images.push(...(await provider.evictImages(signal)));
+    return { removed, images };
   }
 
   return { activities: { reapSandboxes: () => atBoundary(reapAll) }, reap: reapAll };

@@ -1,5 +1,6 @@
 /** The kinds of sandbox that this machine offers, and which of them a task gets. */
 import type { Task } from '../../workflows/contracts/task.ts';
+import { createImageUses } from './docker/images/uses.ts';
 import type { DockerLimits } from './docker/limits.ts';
 import { createDockerProvider } from './docker/provider.ts';
 import { SandboxFailure } from './failure.ts';
@@ -11,12 +12,15 @@ export type SandboxChoice = 'auto' | SandboxKind;
 export interface ProviderOptions {
   readonly stack: string;
   readonly docker?: Partial<DockerLimits>;
+  /** Where it is kept which images temper brought; default: nowhere, and none is removed. */
+  readonly images?: string;
   /** Where local sandboxes lie. */
   readonly root: string;
 }
 
 const factories: Readonly<Record<SandboxKind, (options: ProviderOptions) => SandboxProvider>> = {
-  docker: ({ stack, docker }) => createDockerProvider({ stack, ...docker }),
+  docker: ({ stack, docker, images }) =>
+    createDockerProvider({ stack, ...docker, ...(images !== undefined && { uses: createImageUses(images) }) }),
   local: ({ stack, root }) => createLocalProvider({ stack, root }),
 };
 

@@ -6,8 +6,10 @@ export interface DockerLimits {
   readonly builds: number;
   /** Containers that are made at once. */
   readonly creates: number;
+  /** What the images that temper brought may take of the disk, in GB; 0: any. */
+  readonly imageDiskGb: number;
   /** Of the commands of a build: `none`, or the name of a Docker network. */
   readonly buildNetwork: string;
 }
 
-export const defaultLimits: DockerLimits = { pulls: 3, builds: 2, creates: 4, buildNetwork: 'none' };
+export const defaultLimits: DockerLimits = { pulls: 3, builds: 2, creates: 4, imageDiskGb: 0, buildNetwork: 'none' };

@@ -16,6 +16,7 @@ import { callDaemon, daemonStatus } from './daemon.ts';
 import { createImageReader } from './image.ts';
 import { createGate } from './images/gate.ts';
 import { createImages } from './images/images.ts';
+import { type ImageUses, noUses } from './images/uses.ts';
 import { Inside } from './inside.ts';
 import { keptSpecOf, labelsOf, stackLabel } from './labels.ts';
 import { type DockerLimits, defaultLimits } from './limits.ts';
@@ -24,6 +25,8 @@ import { type DockerPlace, DockerSandbox } from './sandbox.ts';
 
 export interface DockerProviderOptions extends Partial<DockerLimits> {
   readonly stack: string;
+  /** Which images it brought; default: it is not kept, and none is removed. */
+  readonly uses?: ImageUses;
   /** Default: the daemon that DOCKER_HOST or the standard socket names. */
   readonly docker?: Docker;
 }
@@ -31,12 +34,13 @@ export interface DockerProviderOptions extends Partial<DockerLimits> {
 export function createDockerProvider({
   stack,
   docker = new Docker(),
+  uses = noUses,
   ...given
 }: DockerProviderOptions): SandboxProvider {
   const recorders: Recorders = new Map();
   const reader = createImageReader();
   const limits = { ...defaultLimits, ...given };
-  const images = createImages({ docker, stack, limits });
+  const images = createImages({ docker, stack, limits, uses });
   const creating = createGate(limits.creates);
 
   const ensure = async (spec: SandboxSpec, signal: AbortSignal): Promise<Sandbox> => {
@@ -49,6 +53,7 @@ export function createDockerProvider({
   return {
     kind: 'docker',
     prepare: images.prepare,
+    evictImages: images.evict,
     ensure,
     attach: async (name) => {
       const place = await findPlace(docker, stack, name);

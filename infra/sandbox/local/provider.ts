@@ -59,6 +59,7 @@ export function createLocalProvider(options: LocalProviderOptions): SandboxProvi
     },
     // Its tools are the host's own, whatever image a task names.
     prepare: async ({ image }) => image,
+    evictImages: async () => [],
     supports: async (needs) => refusal(needs, confinement),
     describe: async () =>
       'commandLine' in confinement ? { kind: 'local', ready: true, ...confinement.describe } : unready(confinement),

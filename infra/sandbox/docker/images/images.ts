@@ -7,32 +7,52 @@ import { missingImage } from '../container.ts';
 import { callDaemon, daemonStatus } from '../daemon.ts';
 import type { DockerLimits } from '../limits.ts';
 import { buildImage } from './build.ts';
+import { evictImages } from './evict.ts';
 import { createFlights } from './flights.ts';
 import { createGate } from './gate.ts';
 import { pullImage } from './pull.ts';
+import type { ImageUses } from './uses.ts';
 
 export interface ImagesOptions {
   readonly docker: Docker;
   readonly stack: string;
   readonly limits: DockerLimits;
+  readonly uses: ImageUses;
 }
 
 export interface Images {
   prepare(image: ImageRequest, report: ReportImage, signal: AbortSignal): Promise<string>;
+  evict(signal: AbortSignal): Promise<readonly string[]>;
 }
 
-export function createImages({ docker, stack, limits }: ImagesOptions): Images {
+export function createImages({ docker, stack, limits, uses }: ImagesOptions): Images {
   const flights = createFlights<ImageProgress, void>();
   const building = createGate(limits.builds);
 
   const pulling = createGate(limits.pulls);
 
+  let buildsOrPulls = 0;
+  async function bring(image: string, work: () => Promise<void>): Promise<void> {
+    await uses.bring(image);
+    buildsOrPulls += 1;
+    try {
+      await work();
+    } catch (error) {
+      // Whoever brings it later may be somebody else.
+      await uses.forget(image);
+      throw error;
+    } finally {
+      buildsOrPulls -= 1;
+    }
+  }
+
   async function named({ image, from }: ImageName, report: ReportImage, signal: AbortSignal): Promise<string> {
+    await uses.use(image);
     if (await inspect(docker, image)) return image;
     if (from === 'host' || limits.pulls === 0) throw missingImage(image);
     const work = (say: ReportImage, ending: AbortSignal): Promise<void> => {
       say({ image, doing: 'waiting for others' });
-      return pulling.run(() => pullImage(docker, image, say, ending), ending);
+      return pulling.run(() => bring(image, () => pullImage(docker, image, say, ending)), ending);
     };
     await flights.join(image, work, report, signal);
     return image;
@@ -50,11 +70,12 @@ export function createImages({ docker, stack, limits }: ImagesOptions): Images {
       bases.push(await requireBase(docker, task, base.image));
     }
     const tag = `${image}-${digest(bases)}`;
+    await uses.use(tag);
     if (await inspect(docker, tag)) return tag;
     const build = { task, tag, context, stack, network: limits.buildNetwork };
     const work = (say: ReportImage, ending: AbortSignal): Promise<void> => {
       say({ image: tag, doing: 'waiting for others' });
-      return building.run(() => buildImage(docker, build, say, ending), ending);
+      return building.run(() => bring(tag, () => buildImage(docker, build, say, ending)), ending);
     };
     await flights.join(tag, work, report, signal);
     if (await inspect(docker, tag)) return tag;
@@ -69,6 +90,10 @@ export function createImages({ docker, stack, limits }: ImagesOptions): Images {
       typeof request.source === 'string'
         ? named({ image: request.image, from: request.source }, report, signal)
         : built(request, request.source, report, signal),
+    evict: async (signal) => {
+      const budgetBytes = limits.imageDiskGb === 0 ? Number.POSITIVE_INFINITY : limits.imageDiskGb * 1e9;
+      return evictImages({ docker, uses, stack, budgetBytes, busy: buildsOrPulls > 0 }, Date.now(), signal);
+    },
   };
 }
 

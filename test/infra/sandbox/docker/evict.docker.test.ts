@@ -1,0 +1,53 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, readdir, rm, utimes } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { it } from 'node:test';
+import Docker from 'dockerode';
+import { createImageUses } from '../../../../infra/sandbox/docker/images/uses.ts';
+import { createDockerProvider } from '../../../../infra/sandbox/docker/provider.ts';
+import { startRegistry } from '../../../helpers/registry.ts';
+
+const docker = new Docker();
+const signal = AbortSignal.timeout(300_000);
+
+it('images that temper pulled make room, but none in use, and none that was there before', async () => {
+  const directory = await mkdtemp(join(tmpdir(), 'temper-evict-'));
+  const registry = await startRegistry();
+  const stack = `evict-${process.pid}`;
+  const open = (imageDiskGb: number) => createDockerProvider({ stack, imageDiskGb, uses: createImageUses(directory) });
+  const images: string[] = [];
+  const there = async (): Promise<readonly string[]> => {
+    const listed = (await docker.listImages()).flatMap(({ RepoTags }) => RepoTags ?? []);
+    return images.filter((image) => listed.includes(image)).map((image) => image.slice(registry.address.length + 1));
+  };
+  let container: Docker.Container | undefined;
+  try {
+    for (const name of ['before:1', 'used:1', 'idle:1', 'late:1']) images.push(await registry.add(name, [1_000_000]));
+    const [before = '', used = ''] = images;
+    await new Promise((resolve, reject) => {
+      docker
+        .pull(before)
+        .then((stream) => docker.modem.followProgress(stream, (error) => (error ? reject(error) : resolve(0))), reject);
+    });
+    for (const image of images) {
+      await open(0).prepare({ task: 't', image, source: 'registry' }, () => undefined, signal);
+    }
+    container = await docker.createContainer({ Image: used, Cmd: ['/layer-0'] });
+    assert.deepEqual(await open(0.000_001).evictImages(signal), [], 'all were asked for just now');
+    for (const name of await readdir(directory)) await utimes(join(directory, name), 1, 1);
+    assert.deepEqual(await open(1).evictImages(signal), [], 'all fit');
+    await open(0).prepare({ task: 't', image: images[3] ?? '', source: 'registry' }, () => undefined, signal);
+    assert.deepEqual(await open(0.000_001).evictImages(signal), [images[2]]);
+    assert.deepEqual(await there(), ['before:1', 'used:1', 'late:1']);
+  } finally {
+    await container?.remove({ force: true });
+    for (const image of images)
+      await docker
+        .getImage(image)
+        .remove()
+        .catch(() => undefined);
+    await registry.close();
+    await rm(directory, { recursive: true });
+  }
+});

@@ -1,0 +1,56 @@
+import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import { mkdtemp, rm, utimes } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { it } from 'node:test';
+import { chooseEvictions } from '../../../../infra/sandbox/docker/images/evict.ts';
+import { createImageUses } from '../../../../infra/sandbox/docker/images/uses.ts';
+
+const held = (image: string, usedAtMs: number, ownBytes: number, sharedBytes = 0) => ({
+  image,
+  usedAtMs,
+  ownBytes,
+  sharedBytes,
+});
+const three = [held('newest', 30, 40, 10), held('oldest', 10, 30, 10), held('between', 20, 50, 10)];
+const chosen = (budget: number, mayGo: (image: { image: string }) => boolean = () => true) =>
+  chooseEvictions(three, budget, mayGo).map(({ image }) => image);
+
+it('the image that was not used for longest goes first, and no more than has to', () => {
+  assert.deepEqual(chosen(130), []);
+  assert.deepEqual(chosen(129), ['oldest']);
+  assert.deepEqual(chosen(99), ['oldest', 'between']);
+  assert.deepEqual(chosen(0), ['oldest', 'between', 'newest']);
+});
+
+it('an image that is needed stays, and another one makes room', () => {
+  assert.deepEqual(
+    chosen(129, ({ image }) => image !== 'oldest'),
+    ['between'],
+  );
+});
+
+it('only what was brought is known, with the time of its last use, also to another process', async () => {
+  const directory = await mkdtemp(join(tmpdir(), 'temper-uses-'));
+  try {
+    const uses = createImageUses(join(directory, 'images'));
+    assert.deepEqual(await uses.list(), []);
+    await uses.use('was:there');
+    await uses.bring('r.example:5000/a/b@sha256:0');
+    await uses.bring('second:1');
+    const other = createImageUses(join(directory, 'images'));
+    const timesOf = async () => new Map((await other.list()).map(({ image, usedAtMs }) => [image, usedAtMs]));
+    const before = await timesOf();
+    assert.deepEqual([...before.keys()].sort(), ['r.example:5000/a/b@sha256:0', 'second:1']);
+    const file = join(directory, 'images', createHash('sha256').update('second:1').digest('hex'));
+    await utimes(file, 1, 1);
+    assert.equal((await timesOf()).get('second:1'), 1_000);
+    await uses.use('second:1');
+    assert.ok(((await timesOf()).get('second:1') ?? 0) > 1_000);
+    await other.forget('second:1');
+    assert.deepEqual([...(await timesOf()).keys()], ['r.example:5000/a/b@sha256:0']);
+  } finally {
+    await rm(directory, { recursive: true });
+  }
+});
