@@ -95,8 +95,9 @@ describe('a regrade', () => {
     const [out] = rows.filter(({ state }) => state === 'left-out');
     assert.deepEqual([out?.why, out?.before, out?.after], ['it ended as infra, BlobMissing', null, null]);
     assert.equal(input.run, 'sweep');
-    const { count } = await server.client.workflow.count('WorkflowId="all" AND ExecutionStatus="ContinuedAsNew"');
-    assert.ok(count >= 2, `${count} executions were continued`);
+    // How many it is, is chance; the list trails by a moment.
+    const continued = 'WorkflowId="all" AND ExecutionStatus="ContinuedAsNew"';
+    await until(async () => (await server.client.workflow.count(continued)).count >= 1);
     const { typedSearchAttributes: found, memo } = await server.client.workflow.getHandle('all').describe();
     assert.deepEqual([found.get(searchAttributes.run), memo?.phase, memo?.ended], ['sweep', 'done', 20]);
   });
