@@ -57,7 +57,9 @@ describe('temper regrade', () => {
   test('prints every row as JSON where it is asked for', async () => {
     let evaluations = 0;
     script = { reward: () => ++evaluations % 2 };
-    const { code, stdout } = await temper.run('regrade', '--run', 'sweep', '--repeat', '2', '--json');
+    // One after the other: of two at once each might get both of the same.
+    const oneByOne = ['--concurrency', '1', '--repeat', '2'];
+    const { code, stdout } = await temper.run('regrade', '--run', 'sweep', ...oneByOne, '--json');
     const { states, rows } = JSON.parse(stdout);
     assert.deepEqual([code, states.unstable, rows.length, rows[0].evaluations.length], [0, 3, 3, 2]);
   });
