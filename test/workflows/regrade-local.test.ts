@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
-import { chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { randomUUID } from 'node:crypto';
+import { chmod, mkdir, mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
@@ -59,7 +60,10 @@ describe('a regrade in local sandboxes', () => {
     const ensure = async (spec: SandboxSpec, signal: AbortSignal) => {
       if (spec.labels.purpose !== 'evaluation') return provider.ensure(spec, signal);
       const next = worth.length > 1 ? worth.shift() : worth[0];
-      await writeFile(join(grader, 'grader.sh'), next === 'hang' ? 'sleep 600' : `RIGHT=${next}\n`);
+      // Renamed into its place: other evaluations may be reading it.
+      const written = join(grader, randomUUID());
+      await writeFile(written, next === 'hang' ? 'sleep 600' : `RIGHT=${next}\n`);
+      await rename(written, join(grader, 'grader.sh'));
       return provider.ensure(
         { ...spec, mounts: [...spec.mounts, { source: grader, target: where, readOnly: true }] },
         signal,
