@@ -34,13 +34,12 @@ async function evaluate(host: Host, input: Evaluate, report: ReportImage, signal
   const { task } = input;
   const files = await host.tasks.open(task);
   const provider = await host.choose(input.sandbox, task, filesIn(files));
-  const image = await prepareImage(host, provider, { task, files }, report, signal);
-  const judging = { ...input, provider, files, image };
-  if (input.reuseVerdict !== true) return evaluateAfresh(host, judging, signal);
+  const judging = { ...input, provider, files };
+  if (input.reuseVerdict !== true) return evaluateAfresh(host, judging, report, signal);
   const key = verdictKey({ ...input, kind: provider.kind });
   const known = key === null ? null : await host.verdicts.find(key);
   if (known !== null) return known;
-  const verdict = await evaluateAfresh(host, judging, signal);
+  const verdict = await evaluateAfresh(host, judging, report, signal);
   if (key !== null) await host.verdicts.keep(key, verdict);
   return verdict;
 }
@@ -48,19 +47,24 @@ async function evaluate(host: Host, input: Evaluate, report: ReportImage, signal
 interface Judging extends Evaluate {
   readonly provider: SandboxProvider;
   readonly files: HarborTask;
-  /** What the sandbox is made of. */
+}
+
+/** A sandbox for one evaluation, and what it is made of. */
+interface EvaluationSandbox {
+  readonly name: string;
   readonly image: string;
 }
 
-async function evaluateAfresh(host: Host, input: Judging, signal: AbortSignal): Promise<Verdict> {
+async function evaluateAfresh(host: Host, input: Judging, report: ReportImage, signal: AbortSignal): Promise<Verdict> {
   const { provider, timeoutMs } = input;
+  const image = await prepareImage(host, provider, input, report, signal);
   const { attempt } = Context.current().info;
   const nameOf = (one: number): string => evaluationSandboxName(input.attempt, one);
   // What attempts that died left behind may be half done: each starts from nothing.
   for (let earlier = 1; earlier < attempt; earlier += 1) await provider.remove(nameOf(earlier));
   const name = nameOf(attempt);
   try {
-    const work = (ending: AbortSignal) => judge(host, { ...input, name }, ending);
+    const work = (ending: AbortSignal) => judge(host, input, { name, image }, ending);
     return await within(timeoutMs + preparationMs, `evaluation ${name}`, work, signal);
   } catch (error) {
     if (!(error instanceof SandboxFailure)) throw error;
@@ -78,8 +82,13 @@ function again(error: SandboxFailure): Error {
   return new TemperFailure('SandboxUnavailable', `the evaluation lost its sandbox: ${error.message}`, { cause: error });
 }
 
-async function judge(host: Host, input: Judging & { readonly name: string }, signal: AbortSignal): Promise<Verdict> {
-  const { attempt, run, task, timeoutMs, provider, name, files, image } = input;
+async function judge(
+  host: Host,
+  input: Judging,
+  { name, image }: EvaluationSandbox,
+  signal: AbortSignal,
+): Promise<Verdict> {
+  const { attempt, run, task, timeoutMs, provider, files } = input;
   const expiresAtMs = Date.now() + timeoutMs + marginMs;
   const place = { name, attempt, run, task, image, purpose: 'evaluation' as const, expiresAtMs };
   const sandbox: Sandbox = await provider.ensure(
