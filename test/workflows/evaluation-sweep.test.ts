@@ -1,8 +1,5 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { after, before, beforeEach, describe, it } from 'node:test';
 import { promisify } from 'node:util';
 import { ApplicationFailure } from '@temporalio/activity';
@@ -12,49 +9,35 @@ import { controlQueue, sweepRolloutId } from '../../workflows/contracts/ids.ts';
 import { pauseSignal, resumeSignal, sweepStatusQuery } from '../../workflows/contracts/messages.ts';
 import { searchAttributes } from '../../workflows/contracts/search-attributes.ts';
 import type { SweepReport, SweepRequest, SweepResult, SweepStatus } from '../../workflows/contracts/sweep.ts';
-import { type Script, type ScriptedWorkers, startScriptedWorkers } from '../helpers/scripted-activities.ts';
-import { startTestServer, type TestServer } from '../helpers/temporal.ts';
+import { type ScriptedStack, startScriptedStack } from '../helpers/scripted-stack.ts';
 import { until } from '../helpers/until.ts';
 
 const run = promisify(execFile);
 
 describe('an evaluation sweep', () => {
-  let home: string;
-  let server: TestServer;
-  let workers: ScriptedWorkers;
-  /** What the scripted rollouts do; each test sets its own. */
-  let script: Script;
+  let stack: ScriptedStack;
 
   before(async () => {
-    home = await mkdtemp(join(tmpdir(), 'temper-sweep-'));
-    server = await startTestServer();
-    workers = await startScriptedWorkers(server, home, {
-      reward: (id) => script.reward(id),
-      agent: async (id) => script.agent?.(id),
-      provision: async (id) => script.provision?.(id),
-      version: () => script.version?.() ?? 0,
-    });
+    stack = await startScriptedStack();
   });
   beforeEach(() => {
-    script = { reward: () => 1 };
+    stack.script = { reward: () => 1 };
   });
   after(async () => {
-    await workers?.close();
-    await server?.close();
-    await rm(home, { recursive: true, force: true });
+    await stack?.close();
   });
 
   type Sweep = WorkflowHandle<(request: SweepRequest) => Promise<SweepResult>>;
   const start = (workflowId: string, request: SweepRequest): Promise<Sweep> =>
-    server.client.workflow.start('evaluationSweep', { taskQueue: controlQueue, workflowId, args: [request] });
+    stack.server.client.workflow.start('evaluationSweep', { taskQueue: controlQueue, workflowId, args: [request] });
   const sweep = async (workflowId: string, request: SweepRequest): Promise<SweepResult> =>
     (await start(workflowId, request)).result();
   const reportOf = async ({ report }: SweepResult): Promise<SweepReport> =>
-    (await createFileStore(`${home}/store`).getJson(report.digest)) as SweepReport;
+    (await createFileStore(`${stack.home}/store`).getJson(report.digest)) as SweepReport;
   const statusOf = (handle: Sweep): Promise<SweepStatus> => handle.query(sweepStatusQuery);
 
   it('makes so many attempts at each task, and says what passed with its interval', async () => {
-    script = { reward: (id) => (/rollout-0-/.test(id) || /rollout-1-0/.test(id) ? 1 : 0) };
+    stack.script = { reward: (id) => (/rollout-0-/.test(id) || /rollout-1-0/.test(id) ? 1 : 0) };
     const result = await sweep('rates', { tasks: 'set', count: 4, attempts: 2, concurrency: 3 });
     const { tasks, attempts, counted, outcomes, passAt1, passAtK, meanReward, policyVersion } = result;
     assert.deepEqual([tasks, attempts, counted, outcomes.scored], [4, 2, 8, 8]);
@@ -73,7 +56,7 @@ describe('an evaluation sweep', () => {
         ['set#3', 2, 0],
       ],
     );
-    const handle = server.client.workflow.getHandle('rates');
+    const handle = stack.server.client.workflow.getHandle('rates');
     const { typedSearchAttributes: found, memo } = await handle.describe();
     assert.deepEqual([found.get(searchAttributes.run), found.get(searchAttributes.agent)], ['rates', 'mini']);
     assert.deepEqual([found.get(searchAttributes.policyVersion), found.get(searchAttributes.reward)], [0, 0.375]);
@@ -83,7 +66,7 @@ describe('an evaluation sweep', () => {
   it('keeps to its width, goes on by continue-as-new with rollouts in flight, and loses or doubles none', async () => {
     let inFlight = 0;
     let most = 0;
-    script = {
+    stack.script = {
       reward: () => 1,
       agent: async () => {
         inFlight += 1;
@@ -97,23 +80,22 @@ describe('an evaluation sweep', () => {
     const result = await handle.result();
     assert.deepEqual([result.counted, result.cost.rollouts, result.retried], [60, 60, 0]);
     assert.ok(most <= 6 && most > 1, `${most} at once`);
-    const executions = await countOf(`WorkflowId="long" AND ExecutionStatus="ContinuedAsNew"`);
-    assert.ok(executions >= 2, `${executions} executions were continued`);
-    assert.equal(await countOf('TemperRun="long" AND WorkflowType="rollout"'), 60);
+    await untilCount(`WorkflowId="long" AND ExecutionStatus="ContinuedAsNew"`, (count) => count >= 2);
+    await untilCount('TemperRun="long" AND WorkflowType="rollout"', (count) => count === 60);
   });
 
   it('keeps every value of its history under 8 KB', async () => {
     const sizes: number[] = [];
     // Each of its executions: how many events the last one has, is chance.
-    for await (const { runId } of server.client.workflow.list({ query: `WorkflowId="long"` })) {
-      const { events } = await server.client.workflow.getHandle('long', runId).fetchHistory();
+    for await (const { runId } of stack.server.client.workflow.list({ query: `WorkflowId="long"` })) {
+      const { events } = await stack.server.client.workflow.getHandle('long', runId).fetchHistory();
       sizes.push(...payloadSizes(events));
     }
     assert.ok(sizes.length > 60 && Math.max(...sizes) < 8_192, `largest of ${sizes.length}: ${Math.max(...sizes)}`);
   });
 
   it('makes an attempt again that ended as infra, as another rollout, and lists it when it stays infra', async () => {
-    script = {
+    stack.script = {
       reward: () => 1,
       provision: async (id) => {
         const healed = id.includes('rollout-0-0-retry-1');
@@ -133,7 +115,7 @@ describe('an evaluation sweep', () => {
   it('ends early when the engine moves to another version, and counts no rollout of that one', async () => {
     let version = 5;
     let ended = 0;
-    script = {
+    stack.script = {
       reward: () => 1,
       version: () => version,
       agent: async () => {
@@ -152,12 +134,12 @@ describe('an evaluation sweep', () => {
       assert.match(String((cause as Error).cause), /policyVersion: expected a version that the engines serve, got 7/);
       return true;
     });
-    assert.equal(await countOf('TemperRun="not-served" AND WorkflowType="rollout"'), 0);
+    await untilCount('TemperRun="not-served" AND WorkflowType="rollout"', (count) => count === 0);
   });
 
   it('that is paused starts no rollout until it is resumed', async () => {
     const { promise, resolve } = Promise.withResolvers<void>();
-    script = { reward: () => 1, agent: () => promise };
+    stack.script = { reward: () => 1, agent: () => promise };
     const handle = await start('paused', { tasks: 'set', count: 4, concurrency: 2 });
     await until(async () => (await statusOf(handle)).inFlight === 2);
     await handle.signal(pauseSignal, 'lunch');
@@ -173,7 +155,7 @@ describe('an evaluation sweep', () => {
 
   it('pauses itself when nearly all of its rollouts end as infra', async () => {
     let broken = true;
-    script = {
+    stack.script = {
       reward: () => 1,
       provision: async () => {
         if (broken) throw lost();
@@ -193,7 +175,7 @@ describe('an evaluation sweep', () => {
   it('that is cancelled cancels its rollouts, also those of an earlier execution, and keeps what had ended', async () => {
     let begun = 0;
     const { promise: untilCancelled, resolve: letGo } = Promise.withResolvers<void>();
-    script = {
+    stack.script = {
       reward: () => 1,
       agent: () => {
         begun += 1;
@@ -208,39 +190,41 @@ describe('an evaluation sweep', () => {
     await handle.cancel();
     await assert.rejects(handle.result(), /cancelled/i);
     letGo();
-    assert.equal(await countOf('TemperRun="cancelled" AND ExecutionStatus="Running"'), 0);
-    const record = (await workers.records.read(sweepKey, 'sweep')) as { report: SweepResult['report'] };
-    const { result, leftOut } = (await createFileStore(`${home}/store`).getJson(record.report.digest)) as SweepReport;
+    await untilCount('TemperRun="cancelled" AND ExecutionStatus="Running"', (count) => count === 0);
+    const record = (await stack.workers.records.read(sweepKey, 'sweep')) as { report: SweepResult['report'] };
+    const { result, leftOut } = (await createFileStore(`${stack.home}/store`).getJson(
+      record.report.digest,
+    )) as SweepReport;
     assert.deepEqual([result.counted, result.leftOut.cancelled, result.endedEarly], [3, 3, 'cancelled']);
     assert.equal(leftOut.length, 3);
   });
 
   it('that is cancelled while it starts its rollouts cancels those that it started', async () => {
     const { promise: untilCancelled, resolve: letGo } = Promise.withResolvers<void>();
-    script = { reward: () => 1, agent: () => untilCancelled };
+    stack.script = { reward: () => 1, agent: () => untilCancelled };
     const handle = await start('hasty', { tasks: 'set', count: 90, concurrency: 90 });
     await until(async () => (await statusOf(handle)).inFlight > 0);
     await handle.cancel();
     await assert.rejects(handle.result(), /cancelled/i);
     letGo();
-    assert.equal(await countOf('TemperRun="hasty" AND ExecutionStatus="Running"'), 0);
+    await untilCount('TemperRun="hasty" AND ExecutionStatus="Running"', (count) => count === 0);
   });
 
   it('runs below the priority of training', async () => {
-    const { sweepKey } = await statusOf(server.client.workflow.getHandle('rates'));
+    const { sweepKey } = await statusOf(stack.server.client.workflow.getHandle('rates'));
     const id = sweepRolloutId('rates', sweepKey, { task: 0, attempt: 0, retry: 0 });
-    const { events } = await server.client.workflow.getHandle(id).fetchHistory();
+    const { events } = await stack.server.client.workflow.getHandle(id).fetchHistory();
     assert.equal(events?.[0]?.workflowExecutionStartedEventAttributes?.priority?.priorityKey, 4);
   });
 
   it('is the same when `temporal workflow start` starts it, and says what is wrong with an input', async () => {
     const temporal = (...words: string[]) =>
-      run(server.cli, ['workflow', ...words, '--address', server.address], {
-        env: { PATH: process.env.PATH, HOME: home },
+      run(stack.server.cli, ['workflow', ...words, '--address', stack.server.address], {
+        env: { PATH: process.env.PATH, HOME: stack.home },
       });
     const common = ['--type', 'evaluationSweep', '--task-queue', controlQueue, '--workflow-id'];
     await temporal('execute', ...common, 'typed', '--input', '{"tasks": "set", "count": 2}');
-    const result: SweepResult = await server.client.workflow.getHandle('typed').result();
+    const result: SweepResult = await stack.server.client.workflow.getHandle('typed').result();
     assert.deepEqual([result.counted, result.passAt1?.mean], [2, 1]);
     const bad = temporal('execute', ...common, 'bad', '--input', '{"tasks": "set", "attempts": 0}');
     await assert.rejects(bad, ({ stdout }: { stdout: string }) => {
@@ -249,16 +233,9 @@ describe('an evaluation sweep', () => {
     });
   });
 
-  async function countOf(query: string): Promise<number> {
-    let last = -1;
-    // The list trails by a moment.
-    return until(async () => {
-      const { count } = await server.client.workflow.count(query);
-      const settled = count === last;
-      last = count;
-      return settled ? count + 1 : null;
-    }).then((count) => count - 1);
-  }
+  /** The list trails the histories by a moment. */
+  const untilCount = (query: string, isRight: (count: number) => boolean): Promise<boolean> =>
+    until(async () => isRight((await stack.server.client.workflow.count(query)).count));
 });
 
 function lost(): Error {

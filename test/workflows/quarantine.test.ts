@@ -1,7 +1,4 @@
 import assert from 'node:assert/strict';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { createFileStore } from '../../infra/store/files.ts';
 import { createRecords } from '../../infra/store/records.ts';
@@ -9,32 +6,25 @@ import { createQuarantine } from '../../infra/tasks/quarantine.ts';
 import { sweepText } from '../../workers/cli/eval/sweep-text.ts';
 import { controlQueue } from '../../workflows/contracts/ids.ts';
 import type { SweepReport, SweepRequest, SweepResult } from '../../workflows/contracts/sweep.ts';
-import { type ScriptedWorkers, startScriptedWorkers } from '../helpers/scripted-activities.ts';
-import { startTestServer, type TestServer } from '../helpers/temporal.ts';
+import { type ScriptedStack, startScriptedStack } from '../helpers/scripted-stack.ts';
 
 describe('a sweep over a set with a quarantined task', () => {
-  let home: string;
-  let server: TestServer;
-  let workers: ScriptedWorkers;
+  let stack: ScriptedStack;
 
   before(async () => {
-    home = await mkdtemp(join(tmpdir(), 'temper-quarantined-'));
-    server = await startTestServer();
-    workers = await startScriptedWorkers(server, home, { reward: () => 1 });
+    stack = await startScriptedStack();
     const evidence = [{ rollout: 'r', reward: 1, verdict: 'graded', diff: 'd', log: null }];
-    await createQuarantine(createRecords(home)).add({ task: 'one', addresses: ['set#1'], evidence });
+    await createQuarantine(createRecords(stack.home)).add({ task: 'one', addresses: ['set#1'], evidence });
   });
   after(async () => {
-    await workers?.close();
-    await server?.close();
-    await rm(home, { recursive: true, force: true });
+    await stack?.close();
   });
 
   const sweep = async (workflowId: string): Promise<SweepReport> => {
     const args: [SweepRequest] = [{ tasks: 'set', count: 3 }];
     const start = { taskQueue: controlQueue, workflowId, args };
-    const { report }: SweepResult = await server.client.workflow.execute('evaluationSweep', start);
-    return (await createFileStore(`${home}/store`).getJson(report.digest)) as SweepReport;
+    const { report }: SweepResult = await stack.server.client.workflow.execute('evaluationSweep', start);
+    return (await createFileStore(`${stack.home}/store`).getJson(report.digest)) as SweepReport;
   };
 
   it('makes no attempt at it and lists it, until it is released', async () => {
@@ -45,7 +35,7 @@ describe('a sweep over a set with a quarantined task', () => {
     );
     assert.deepEqual([report.result.tasks, report.quarantined], [2, ['set#1']]);
     assert.match(sweepText(report), /quarantined, and not attempted:\nset#1$/);
-    await createQuarantine(createRecords(home)).release('one');
+    await createQuarantine(createRecords(stack.home)).release('one');
     assert.deepEqual((await sweep('with')).result.tasks, 3);
   });
 });

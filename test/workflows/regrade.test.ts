@@ -1,8 +1,5 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { after, before, beforeEach, describe, it } from 'node:test';
 import { promisify } from 'node:util';
 import { ApplicationFailure } from '@temporalio/activity';
@@ -13,61 +10,48 @@ import { pauseSignal, regradeStatusQuery, resumeSignal } from '../../workflows/c
 import type { RegradeReport, RegradeRequest, RegradeResult, RegradeStatus } from '../../workflows/contracts/regrade.ts';
 import { searchAttributes } from '../../workflows/contracts/search-attributes.ts';
 import type { SweepRequest } from '../../workflows/contracts/sweep.ts';
-import { type Script, type ScriptedWorkers, startScriptedWorkers } from '../helpers/scripted-activities.ts';
-import { startTestServer, type TestServer } from '../helpers/temporal.ts';
+import { type ScriptedStack, startScriptedStack } from '../helpers/scripted-stack.ts';
 import { until } from '../helpers/until.ts';
 
 const run = promisify(execFile);
 const rolloutsOfSweep = 20;
 
 describe('a regrade', () => {
-  let home: string;
-  let server: TestServer;
-  let workers: ScriptedWorkers;
-  /** What the scripted evaluations say; each test sets its own. */
-  let script: Script;
+  let stack: ScriptedStack;
 
   before(async () => {
-    home = await mkdtemp(join(tmpdir(), 'temper-regrade-'));
-    server = await startTestServer();
-    workers = await startScriptedWorkers(server, home, {
-      reward: (id) => script.reward(id),
-      evaluate: async (id) => script.evaluate?.(id),
-      provision: async (id) => script.provision?.(id),
-    });
+    stack = await startScriptedStack();
     // What is graded again: tasks 0 to 4 solved, one rollout that never came to a diff, the others not solved.
-    script = {
+    stack.script = {
       reward: (id) => (/rollout-[0-4]-/.test(id) ? 1 : 0),
       provision: async (id) => {
         if (id.includes('rollout-19-')) throw refused('the task is gone from the store');
       },
     };
     const request: SweepRequest = { tasks: 'set', count: rolloutsOfSweep, concurrency: 4, infraRetries: 0 };
-    await server.client.workflow.execute('evaluationSweep', {
+    await stack.server.client.workflow.execute('evaluationSweep', {
       ...{ taskQueue: controlQueue, workflowId: 'sweep', args: [request] },
     });
   });
   beforeEach(() => {
-    script = { reward: () => 0 };
+    stack.script = { reward: () => 0 };
   });
   after(async () => {
-    await workers?.close();
-    await server?.close();
-    await rm(home, { recursive: true, force: true });
+    await stack?.close();
   });
 
   type Regrade = WorkflowHandle<(request: RegradeRequest) => Promise<RegradeResult>>;
   const start = (workflowId: string, request: RegradeRequest): Promise<Regrade> =>
-    server.client.workflow.start('regrade', { taskQueue: controlQueue, workflowId, args: [request] });
+    stack.server.client.workflow.start('regrade', { taskQueue: controlQueue, workflowId, args: [request] });
   const regrade = async (workflowId: string, request: RegradeRequest): Promise<RegradeResult> =>
     (await start(workflowId, request)).result();
   const reportOf = async ({ report }: Pick<RegradeResult, 'report'>): Promise<RegradeReport> =>
-    (await createFileStore(`${home}/store`).getJson(report.digest)) as RegradeReport;
+    (await createFileStore(`${stack.home}/store`).getJson(report.digest)) as RegradeReport;
   const statusOf = (handle: Regrade): Promise<RegradeStatus> => handle.query(regradeStatusQuery);
   /** Workflow ids of some of the sweep's rollouts. */
   const idsOf = async (tasks: RegExp): Promise<string[]> => {
     const ids: string[] = [];
-    for await (const { workflowId } of server.client.workflow.list({ query: 'WorkflowType="rollout"' })) {
+    for await (const { workflowId } of stack.server.client.workflow.list({ query: 'WorkflowType="rollout"' })) {
       if (tasks.test(workflowId)) ids.push(workflowId);
     }
     return ids;
@@ -76,7 +60,7 @@ describe('a regrade', () => {
   it('grades each rollout of a sweep again, keeps to its width, and goes on by continue-as-new', async () => {
     let inFlight = 0;
     let most = 0;
-    script = {
+    stack.script = {
       reward: () => 1,
       evaluate: async () => {
         inFlight += 1;
@@ -97,23 +81,23 @@ describe('a regrade', () => {
     assert.equal(input.run, 'sweep');
     // How many it is, is chance; the list trails by a moment.
     const continued = 'WorkflowId="all" AND ExecutionStatus="ContinuedAsNew"';
-    await until(async () => (await server.client.workflow.count(continued)).count >= 1);
-    const { typedSearchAttributes: found, memo } = await server.client.workflow.getHandle('all').describe();
+    await until(async () => (await stack.server.client.workflow.count(continued)).count >= 1);
+    const { typedSearchAttributes: found, memo } = await stack.server.client.workflow.getHandle('all').describe();
     assert.deepEqual([found.get(searchAttributes.run), memo?.phase, memo?.ended], ['sweep', 'done', 20]);
   });
 
   it('starts no rollout, and changes none', async () => {
-    const rollouts = await server.client.workflow.count('WorkflowType="rollout"');
+    const rollouts = await stack.server.client.workflow.count('WorkflowType="rollout"');
     assert.equal(rollouts.count, rolloutsOfSweep);
     const [unsolved = ''] = await idsOf(/rollout-7-/);
-    assert.equal((await server.client.workflow.getHandle(unsolved).result()).reward, 0);
+    assert.equal((await stack.server.client.workflow.getHandle(unsolved).result()).reward, 0);
   });
 
   it('keeps every value of its history under 8 KB, and no more events than its bound and one wave', async () => {
     const sizes: number[] = [];
     const lengths: number[] = [];
-    for await (const { runId } of server.client.workflow.list({ query: 'WorkflowId="all"' })) {
-      const { events } = await server.client.workflow.getHandle('all', runId).fetchHistory();
+    for await (const { runId } of stack.server.client.workflow.list({ query: 'WorkflowId="all"' })) {
+      const { events } = await stack.server.client.workflow.getHandle('all', runId).fetchHistory();
       lengths.push(events?.length ?? 0);
       sizes.push(...payloadSizes(events));
     }
@@ -123,7 +107,7 @@ describe('a regrade', () => {
 
   it('evaluates each diff as often as it is asked, and finds those whose evaluations disagree', async () => {
     let flips = 0;
-    script = { reward: () => flips++ % 2 };
+    stack.script = { reward: () => flips++ % 2 };
     const rollouts = await idsOf(/rollout-[56]-/);
     const result = await regrade('flaky', { rollouts, repeat: 3, concurrency: 1 });
     assert.deepEqual([flips, result.states.unstable, result.meanAfter], [6, 2, null]);
@@ -139,7 +123,7 @@ describe('a regrade', () => {
   });
 
   it('takes only those that a version of the grader judged, and says of the others who did', async () => {
-    script = { reward: () => 0 };
+    stack.script = { reward: () => 0 };
     const rollouts = await idsOf(/rollout-[58]-/);
     assert.equal((await regrade('of-none', { rollouts, grader: 'none' })).states.same, 2);
     const other = await regrade('of-other', { rollouts, grader: '0123456789ab' });
@@ -149,7 +133,7 @@ describe('a regrade', () => {
 
   it('counts what could not be graded as failed and never as 0, and pauses when that is nearly all', async () => {
     let broken = true;
-    script = {
+    stack.script = {
       reward: () => {
         if (broken) throw refused('the diff is gone from the store');
         return 0;
@@ -173,7 +157,7 @@ describe('a regrade', () => {
 
   it('that is paused evaluates nothing until it is resumed', async () => {
     const { promise, resolve } = Promise.withResolvers<void>();
-    script = { reward: () => 0, evaluate: () => promise };
+    stack.script = { reward: () => 0, evaluate: () => promise };
     const handle = await start('paused', { rollouts: await idsOf(/rollout-1[0-3]-/), concurrency: 2 });
     await until(async () => (await statusOf(handle)).inFlight === 2);
     await handle.signal(pauseSignal, 'lunch');
@@ -190,14 +174,14 @@ describe('a regrade', () => {
   it('that is cancelled waits for what is in flight, and keeps what had ended', async () => {
     let begun = 0;
     const { promise, resolve } = Promise.withResolvers<void>();
-    script = { reward: () => 0, evaluate: () => (++begun > 3 ? promise : Promise.resolve()) };
+    stack.script = { reward: () => 0, evaluate: () => (++begun > 3 ? promise : Promise.resolve()) };
     const handle = await start('cancelled', { run: 'sweep', concurrency: 2 });
     const { regradeKey } = await until(async () => (begun === 5 ? statusOf(handle) : null));
     await handle.cancel();
     await until(async () => (await statusOf(handle)).phase === 'cancelling');
     resolve();
     await assert.rejects(handle.result(), /cancelled/i);
-    const record = (await workers.records.read(regradeKey, 'regrade')) as Pick<RegradeResult, 'report'>;
+    const record = (await stack.workers.records.read(regradeKey, 'regrade')) as Pick<RegradeResult, 'report'>;
     const { result, rows } = await reportOf(record);
     assert.deepEqual([result.endedEarly, result.rollouts], ['cancelled', 20]);
     assert.ok(rows.length >= 3 && rows.length <= 6, `${rows.length} rows`);
@@ -223,11 +207,19 @@ describe('a regrade', () => {
     const words = ['--type', 'regrade', '--task-queue', controlQueue, '--workflow-id', 'typed'];
     const [one = ''] = await idsOf(/rollout-9-/);
     await run(
-      server.cli,
-      ['workflow', 'execute', ...words, '--input', JSON.stringify({ rollouts: [one] }), '--address', server.address],
-      { env: { PATH: process.env.PATH, HOME: home } },
+      stack.server.cli,
+      [
+        'workflow',
+        'execute',
+        ...words,
+        '--input',
+        JSON.stringify({ rollouts: [one] }),
+        '--address',
+        stack.server.address,
+      ],
+      { env: { PATH: process.env.PATH, HOME: stack.home } },
     );
-    const handle = server.client.workflow.getHandle('typed');
+    const handle = stack.server.client.workflow.getHandle('typed');
     assert.equal((await handle.result()).states.same, 1);
     const { events } = await handle.fetchHistory();
     const evaluations = events?.flatMap(({ activityTaskScheduledEventAttributes: scheduled }) =>

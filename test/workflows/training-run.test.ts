@@ -1,7 +1,4 @@
 import assert from 'node:assert/strict';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { Context } from '@temporalio/activity';
 import { WorkflowFailedError } from '@temporalio/client';
@@ -10,43 +7,30 @@ import { warmUpProgress } from '../../workers/cli/train/warm-up-progress.ts';
 import { controlQueue, groupId } from '../../workflows/contracts/ids.ts';
 import { pauseSignal, resumeSignal, runStatusQuery } from '../../workflows/contracts/messages.ts';
 import type { RunRequest, RunStatus } from '../../workflows/contracts/run.ts';
-import { type Script, type ScriptedWorkers, startScriptedWorkers } from '../helpers/scripted-activities.ts';
-import { startTestServer, type TestServer } from '../helpers/temporal.ts';
+import type { Script } from '../helpers/scripted-activities.ts';
+import { type ScriptedStack, startScriptedStack } from '../helpers/scripted-stack.ts';
 
 const sum = (record: Readonly<Record<string, number>>): number => Object.values(record).reduce((a, b) => a + b, 0);
 
 describe('trainingRun', () => {
-  let home: string;
-  let server: TestServer;
-  let workers: ScriptedWorkers;
+  let stack: ScriptedStack;
   const script: { -readonly [Key in keyof Script]: Script[Key] } = {
     reward: (id) => (id.endsWith('rollout-0') ? 0 : 1),
   };
 
   before(async () => {
-    home = await mkdtemp(join(tmpdir(), 'temper-run-'));
-    server = await startTestServer();
-    workers = await startScriptedWorkers(server, home, {
-      reward: (id) => script.reward(id),
-      agent: async (id) => script.agent?.(id),
-      provision: async (id) => script.provision?.(id),
-      prepare: async () => script.prepare?.(),
-      choose: async () => script.choose?.(),
-      update: async () => script.update?.(),
-    });
+    stack = await startScriptedStack(script);
   });
   after(async () => {
-    await workers?.close();
-    await server?.close();
-    await rm(home, { recursive: true, force: true });
+    await stack?.close();
   });
 
   const small: RunRequest = { tasks: 'generated:train/1', steps: 3, groupsPerStep: 2, rolloutsPerGroup: 2 };
   const start = (workflowId: string, request: RunRequest) =>
-    server.client.workflow.start('trainingRun', { taskQueue: controlQueue, workflowId, args: [request] });
+    stack.server.client.workflow.start('trainingRun', { taskQueue: controlQueue, workflowId, args: [request] });
 
   it('does its steps, one update each, and its sums match', async () => {
-    const before = workers.updates.length;
+    const before = stack.workers.updates.length;
     const status: RunStatus = await (await start('plain', small)).result();
     assert.equal(status.phase, 'done');
     assert.equal(status.step, 3);
@@ -54,25 +38,25 @@ describe('trainingRun', () => {
     assert.equal(status.groups['in-flight'], 0);
     assert.equal(sum(status.rollouts), status.rolloutsStarted);
     assert.deepEqual(
-      workers.updates.slice(before).map(({ step }) => step),
+      stack.workers.updates.slice(before).map(({ step }) => step),
       [1, 2, 3],
     );
   });
 
   it('continues as new at every step and loses nothing', async () => {
-    const before = workers.updates.length;
+    const before = stack.workers.updates.length;
     const handle = await start('carried', { ...small, steps: 5, historyEvents: 1 });
     const status: RunStatus = await handle.result();
     assert.equal(status.step, 5);
     assert.equal(sum(status.groups), status.groupsStarted);
     assert.equal(sum(status.rollouts), status.rolloutsStarted);
     assert.deepEqual(
-      workers.updates.slice(before).map(({ step }) => step),
+      stack.workers.updates.slice(before).map(({ step }) => step),
       [1, 2, 3, 4, 5],
     );
     // Visibility trails the history by a moment.
     const executions = await until(
-      async () => (await server.client.workflow.count('WorkflowId="carried"')).count,
+      async () => (await stack.server.client.workflow.count('WorkflowId="carried"')).count,
       (count) => count >= 5,
     );
     assert.equal(executions, 5, 'one execution for each step');
@@ -107,7 +91,7 @@ describe('trainingRun', () => {
       () => handle.query(runStatusQuery),
       ({ inFlight }) => inFlight.length === 2,
     );
-    const group = server.client.workflow.getHandle(groupId('terminated', status.runKey, 0));
+    const group = stack.server.client.workflow.getHandle(groupId('terminated', status.runKey, 0));
     await until(() => group.describe().then(Boolean, () => false), Boolean);
     await group.terminate('by the test');
     gate.resolve();
@@ -173,7 +157,7 @@ describe('trainingRun', () => {
     script.update = async () => {
       throw ApplicationFailure.nonRetryable('out of memory', 'TrainerRefused');
     };
-    const before = workers.updates.length;
+    const before = stack.workers.updates.length;
     const handle = await start('failed-step', { ...small, steps: 2 });
     await until(
       () => handle.query(runStatusQuery),
@@ -182,7 +166,7 @@ describe('trainingRun', () => {
     script.update = async () => {};
     await handle.signal(resumeSignal);
     const end: RunStatus = await handle.result();
-    const [failed, again, next] = workers.updates.slice(before);
+    const [failed, again, next] = stack.workers.updates.slice(before);
     assert.deepEqual(again, failed);
     assert.equal(next?.step, 2);
     assert.equal(sum(end.groups), end.groupsStarted);
@@ -203,12 +187,12 @@ describe('trainingRun', () => {
     assert.equal((await handle.describe()).status.name, 'CANCELLED');
     const end = await handle.query(runStatusQuery);
     assert.equal(end.groups.cancelled, end.groupsStarted);
-    const running = server.client.workflow.list({ query: `TemperRun="cancelled" AND ExecutionStatus="Running"` });
+    const running = stack.server.client.workflow.list({ query: `TemperRun="cancelled" AND ExecutionStatus="Running"` });
     for await (const one of running) assert.fail(`${one.workflowId} still runs (of ${status.runKey})`);
   });
 
   it('refuses a direct start of a step by name', async () => {
-    const direct = server.client.workflow.execute('trainingStep', {
+    const direct = stack.server.client.workflow.execute('trainingStep', {
       taskQueue: controlQueue,
       workflowId: 'direct',
       args: [{}],

@@ -1,38 +1,24 @@
 import assert from 'node:assert/strict';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { searchAttributes } from '../../../workflows/contracts/search-attributes.ts';
 import { cliOn } from '../../helpers/cli.ts';
-import { type Script, type ScriptedWorkers, startScriptedWorkers } from '../../helpers/scripted-activities.ts';
-import { startTestServer, type TestServer } from '../../helpers/temporal.ts';
+import { type ScriptedStack, startScriptedStack } from '../../helpers/scripted-stack.ts';
 import { until } from '../../helpers/until.ts';
 
 describe('temper eval', () => {
-  let home: string;
-  let server: TestServer;
-  let workers: ScriptedWorkers;
-  let script: Script;
+  let stack: ScriptedStack;
   let temper: ReturnType<typeof cliOn>;
 
   before(async () => {
-    home = await mkdtemp(join(tmpdir(), 'temper-eval-'));
-    server = await startTestServer();
-    workers = await startScriptedWorkers(server, home, {
-      reward: (id) => script.reward(id),
-      agent: async (id) => script.agent?.(id),
-    });
-    temper = cliOn(home, server);
+    stack = await startScriptedStack();
+    temper = cliOn(stack.home, stack.server);
   });
   after(async () => {
-    await workers?.close();
-    await server?.close();
-    await rm(home, { recursive: true, force: true });
+    await stack?.close();
   });
 
   test('waits for the sweep and prints its rates, tasks and costs', async () => {
-    script = { reward: (id) => (/rollout-[01]-/.test(id) ? 1 : 0) };
+    stack.script = { reward: (id) => (/rollout-[01]-/.test(id) ? 1 : 0) };
     const { code, stdout, stderr } = await temper.run(
       'eval',
       '--tasks',
@@ -53,7 +39,7 @@ describe('temper eval', () => {
   });
 
   test('prints the result as JSON where it is asked for', async () => {
-    script = { reward: (id) => (/rollout-0-/.test(id) ? 0 : 1) };
+    stack.script = { reward: (id) => (/rollout-0-/.test(id) ? 0 : 1) };
     const { code, stdout } = await temper.run('eval', '--tasks', 'set', '--count', '4', '--id', 'after', '--json');
     const { id, counted, passAt1 } = JSON.parse(stdout);
     assert.deepEqual([code, id, counted, passAt1.mean], [0, 'after', 4, 0.75]);
@@ -90,7 +76,7 @@ describe('temper eval', () => {
 
   test('--detach returns at once; the sweep is paused, resumed and shown meanwhile', async () => {
     const { promise, resolve } = Promise.withResolvers<void>();
-    script = { reward: () => 1, agent: () => promise };
+    stack.script = { reward: () => 1, agent: () => promise };
     const { stdout } = await temper.run('eval', '--tasks', 'set', '--count', '2', '--id', 'later', '--detach');
     assert.equal(stdout, 'later\n');
     assert.equal((await temper.run('pause', 'later', '--reason', 'lunch')).code, 0);
@@ -98,13 +84,13 @@ describe('temper eval', () => {
     assert.match(paused.stdout, /paused · 0 of 2 attempts ended .*\npaused: lunch/);
     assert.equal((await temper.run('resume', 'later')).code, 0);
     resolve();
-    await server.client.workflow.getHandle('later').result();
+    await stack.server.client.workflow.getHandle('later').result();
   });
 
   test('Ctrl-C cancels the sweep, waits for its rollouts and shows what had ended', async () => {
     const { promise, resolve } = Promise.withResolvers<void>();
     let agents = 0;
-    script = {
+    stack.script = {
       reward: () => 1,
       agent: () => {
         agents += 1;
@@ -120,6 +106,6 @@ describe('temper eval', () => {
     assert.match(stdout, /^ended early: cancelled$/m);
     assert.match(stdout, /^counted +1 of 5 attempts; left out: cancelled 1$/m);
     const running = `${searchAttributes.run.name}="stopped" AND ExecutionStatus="Running"`;
-    await until(async () => (await server.client.workflow.count(running)).count === 0);
+    await until(async () => (await stack.server.client.workflow.count(running)).count === 0);
   });
 });

@@ -1,43 +1,32 @@
 import assert from 'node:assert/strict';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { controlQueue } from '../../../workflows/contracts/ids.ts';
 import { regradeStatusQuery } from '../../../workflows/contracts/messages.ts';
 import { cliOn } from '../../helpers/cli.ts';
-import { type Script, type ScriptedWorkers, startScriptedWorkers } from '../../helpers/scripted-activities.ts';
-import { startTestServer, type TestServer } from '../../helpers/temporal.ts';
+import { type ScriptedStack, startScriptedStack } from '../../helpers/scripted-stack.ts';
 import { until } from '../../helpers/until.ts';
 
 describe('temper regrade', () => {
-  let home: string;
-  let server: TestServer;
-  let workers: ScriptedWorkers;
-  let script: Script;
+  let stack: ScriptedStack;
   let temper: ReturnType<typeof cliOn>;
 
   before(async () => {
-    home = await mkdtemp(join(tmpdir(), 'temper-regrade-cli-'));
-    server = await startTestServer();
-    workers = await startScriptedWorkers(server, home, {
-      reward: (id) => script.reward(id),
-      evaluate: async (id) => script.evaluate?.(id),
-    });
-    temper = cliOn(home, server);
-    script = { reward: () => 0 };
+    stack = await startScriptedStack({ reward: () => 0 });
+    temper = cliOn(stack.home, stack.server);
     const args = [{ tasks: 'set', count: 3, concurrency: 3 }];
-    await server.client.workflow.execute('evaluationSweep', { taskQueue: controlQueue, workflowId: 'sweep', args });
+    await stack.server.client.workflow.execute('evaluationSweep', {
+      taskQueue: controlQueue,
+      workflowId: 'sweep',
+      args,
+    });
   });
   after(async () => {
-    await workers?.close();
-    await server?.close();
-    await rm(home, { recursive: true, force: true });
+    await stack?.close();
   });
 
   test('prints the rollouts whose reward is another now, and `temper show` prints the same', async () => {
     let evaluations = 0;
-    script = { reward: () => (++evaluations === 1 ? 1 : 0) };
+    stack.script = { reward: () => (++evaluations === 1 ? 1 : 0) };
     const { code, stdout, stderr } = await temper.run(
       'regrade',
       '--run',
@@ -56,7 +45,7 @@ describe('temper regrade', () => {
 
   test('prints every row as JSON where it is asked for', async () => {
     let evaluations = 0;
-    script = { reward: () => ++evaluations % 2 };
+    stack.script = { reward: () => ++evaluations % 2 };
     // One after the other: of two at once each might get both of the same.
     const oneByOne = ['--concurrency', '1', '--repeat', '2'];
     const { code, stdout } = await temper.run('regrade', '--run', 'sweep', ...oneByOne, '--json');
@@ -73,7 +62,7 @@ describe('temper regrade', () => {
     const first = Promise.withResolvers<void>();
     const rest = Promise.withResolvers<void>();
     let evaluations = 0;
-    script = {
+    stack.script = {
       reward: () => 0,
       evaluate: () => {
         evaluations += 1;
@@ -84,7 +73,7 @@ describe('temper regrade', () => {
     const running = temper.start('regrade', '--run', 'sweep', '--concurrency', '1', '--id', 'stopped');
     await first.promise;
     running.process.kill('SIGINT');
-    const handle = server.client.workflow.getHandle('stopped');
+    const handle = stack.server.client.workflow.getHandle('stopped');
     await until(async () => (await handle.query(regradeStatusQuery)).phase === 'cancelling');
     rest.resolve();
     const { code, stdout, stderr } = await running.ended;

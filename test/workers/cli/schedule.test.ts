@@ -1,8 +1,5 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { promisify } from 'node:util';
 import { triggerStepSchedules } from '../../../infra/temporal/step-schedules.ts';
@@ -10,28 +7,21 @@ import { controlQueue } from '../../../workflows/contracts/ids.ts';
 import type { RunRequest } from '../../../workflows/contracts/run.ts';
 import type { SweepResult } from '../../../workflows/contracts/sweep.ts';
 import { cliOn } from '../../helpers/cli.ts';
-import { type ScriptedWorkers, startScriptedWorkers } from '../../helpers/scripted-activities.ts';
-import { startTestServer, type TestServer } from '../../helpers/temporal.ts';
+import { type ScriptedStack, startScriptedStack } from '../../helpers/scripted-stack.ts';
 import { until } from '../../helpers/until.ts';
 
 const exec = promisify(execFile);
 
 describe('temper schedule', () => {
-  let home: string;
-  let server: TestServer;
-  let workers: ScriptedWorkers;
+  let stack: ScriptedStack;
   let temper: ReturnType<typeof cliOn>;
 
   before(async () => {
-    home = await mkdtemp(join(tmpdir(), 'temper-schedule-'));
-    server = await startTestServer();
-    workers = await startScriptedWorkers(server, home, { reward: (id) => (id.endsWith('rollout-0') ? 0 : 1) });
-    temper = cliOn(home, server);
+    stack = await startScriptedStack({ reward: (id) => (id.endsWith('rollout-0') ? 0 : 1) });
+    temper = cliOn(stack.home, stack.server);
   });
   after(async () => {
-    await workers?.close();
-    await server?.close();
-    await rm(home, { recursive: true, force: true });
+    await stack?.close();
   });
 
   const create = (id: string, ...args: string[]) =>
@@ -45,7 +35,7 @@ describe('temper schedule', () => {
   const sweepsOf = async (id: string): Promise<string[]> => {
     const found: string[] = [];
     const query = `WorkflowType="evaluationSweep" AND WorkflowId STARTS_WITH "${id}"`;
-    for await (const { workflowId } of server.client.workflow.list({ query })) found.push(workflowId);
+    for await (const { workflowId } of stack.server.client.workflow.list({ query })) found.push(workflowId);
     return found;
   };
 
@@ -54,11 +44,15 @@ describe('temper schedule', () => {
     assert.deepEqual([code, stdout], [0, 'nightly: cron 0 3 * * * Europe/Berlin\n'], stderr);
     assert.equal((await temper.run('schedule', 'trigger', 'nightly')).code, 0);
     const [first = ''] = await until(async () => some(await sweepsOf('nightly')));
-    const result: SweepResult = await server.client.workflow.getHandle(first).result();
+    const result: SweepResult = await stack.server.client.workflow.getHandle(first).result();
     assert.equal(result.counted, 2);
-    await exec(server.cli, ['schedule', 'trigger', '--schedule-id', 'nightly', '--address', server.address], {
-      env: { PATH: process.env.PATH, HOME: home },
-    });
+    await exec(
+      stack.server.cli,
+      ['schedule', 'trigger', '--schedule-id', 'nightly', '--address', stack.server.address],
+      {
+        env: { PATH: process.env.PATH, HOME: stack.home },
+      },
+    );
     await until(async () => (await sweepsOf('nightly')).length === 2);
     const [row] = await until(async () => some((await listed()).filter(({ last }) => last !== null)));
     assert.deepEqual(
@@ -71,7 +65,7 @@ describe('temper schedule', () => {
   test('keeps overlap, catch-up window and jitter', async () => {
     const args = ['--every', '6h', '--overlap', 'buffer-one', '--catch-up', '10m', '--jitter', '90s'];
     assert.equal((await create('often', ...args)).code, 0);
-    const { policies, spec } = await server.client.schedule.getHandle('often').describe();
+    const { policies, spec } = await stack.server.client.schedule.getHandle('often').describe();
     assert.deepEqual([policies.overlap, policies.catchupWindow, spec.jitter], ['BUFFER_ONE', 600_000, 90_000]);
     assert.deepEqual(
       spec.intervals?.map(({ every }) => every),
@@ -86,7 +80,7 @@ describe('temper schedule', () => {
     assert.equal((await temper.run('schedule', 'resume', 'often')).code, 0);
     assert.equal((await temper.run('schedule', 'delete', 'often')).code, 0);
     await until(async () => (await listed()).every(({ id }) => id !== 'often'));
-    await server.client.schedule.create({
+    await stack.server.client.schedule.create({
       scheduleId: 'temper-reaper-x',
       spec: {},
       action: { type: 'startWorkflow', workflowType: 'reaper', taskQueue: controlQueue, args: [{ host: 'x' }] },
@@ -109,7 +103,7 @@ describe('temper schedule', () => {
       const { code, stderr } = await create('wrong', ...args);
       assert.equal(code, 2, stderr);
       assert.match(stderr, message);
-      await assert.rejects(server.client.schedule.getHandle('wrong').describe());
+      await assert.rejects(stack.server.client.schedule.getHandle('wrong').describe());
     });
   }
 
@@ -118,7 +112,7 @@ describe('temper schedule', () => {
     assert.equal((await create('by-steps', ...args)).code, 0);
     await until(async () => (await listed()).some(({ id }) => id === 'by-steps'));
     const request: RunRequest = { steps: 5, groupsPerStep: 1, rolloutsPerGroup: 2 };
-    const handle = await server.client.workflow.start('trainingRun', {
+    const handle = await stack.server.client.workflow.start('trainingRun', {
       ...{ taskQueue: controlQueue, workflowId: 'my-run', args: [request] },
     });
     const { runKey } = await handle.result();
@@ -126,13 +120,13 @@ describe('temper schedule', () => {
       const found = await sweepsOf('by-steps');
       return found.length === 2 ? found : null;
     });
-    for (const id of sweeps) await server.client.workflow.getHandle(id).result();
+    for (const id of sweeps) await stack.server.client.workflow.getHandle(id).result();
     for (const step of [4, 6, 6, 7]) {
-      const triggered = await triggerStepSchedules(server.client, { run: 'my-run', runKey, step });
+      const triggered = await triggerStepSchedules(stack.server.client, { run: 'my-run', runKey, step });
       assert.deepEqual(triggered, step === 7 ? [] : ['by-steps']);
     }
     await until(async () => (await sweepsOf('by-steps')).length === 3);
-    const { info } = await server.client.schedule.getHandle('by-steps').describe();
+    const { info } = await stack.server.client.schedule.getHandle('by-steps').describe();
     assert.equal(info.numActionsTaken, 3);
   });
 });
