@@ -11,7 +11,15 @@ import { readConfigWith } from '../../infra/config.ts';
 import { loadModel, type Model } from '../../infra/gateway/rendering/model.ts';
 import { openStack } from '../../infra/stack.ts';
 import { wholeNumber } from '../cli/command.ts';
-import { type Cell, type CellFigures, measureCell, quantile, type Requested, timed } from './gateway/cell.ts';
+import {
+  type Cell,
+  type CellFigures,
+  measureCell,
+  quantile,
+  type Requested,
+  sessionsOf,
+  timed,
+} from './gateway/cell.ts';
 import { replyText } from './gateway/conversation.ts';
 import { canPin, pinClient, startGatewayProcess, startZeroEngine } from './gateway/process.ts';
 
@@ -60,9 +68,9 @@ async function main(requests: number, modelDir: string | undefined, json: boolea
     const direct = await measureDirect(engine.url, requests);
     if (!json) printHead(direct, requests);
     for (const cell of cells) {
-      if (cell.historyKb * cell.sessions > largestTotalKb) continue;
       // Few requests over long histories take as long as many over short ones.
       const asked = Math.max(cell.sessions, Math.round(requests / (cell.historyKb / 4)), 50);
+      if (cell.historyKb * sessionsOf(cell, asked) > largestTotalKb) continue;
       const figures = await measureCell(gateway, key, cell, asked);
       console.log(json ? JSON.stringify({ ...figures, direct }) : lineOf(figures, direct));
     }
@@ -110,6 +118,6 @@ function lineOf(figures: CellFigures, direct: Direct): string {
   const added = (p50Ms - direct.p50Ms).toFixed(2);
   const first = `+${(firstByteMs - direct.firstByteMs).toFixed(2)}`;
   const times = [p50Ms.toFixed(2), p99Ms.toFixed(2), added, first];
-  const costs = [perSecond.toFixed(0), cpuMs.toFixed(2), mbPerSession.toFixed(2)];
+  const costs = [perSecond.toFixed(0), cpuMs.toFixed(2), mbPerSession?.toFixed(2) ?? ''];
   return pad([`${historyKb} KB`, String(sessions), stream ? 'stream' : 'whole', ...times, ...costs]);
 }

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { Pool } from 'undici';
 import { secretOf } from '../../../infra/gateway/secret.ts';
-import { type Conversation, createConversation } from './conversation.ts';
+import { type Conversation, createConversation, turnBytes } from './conversation.ts';
 import type { GatewayProcess } from './process.ts';
 
 /** One line of the table: so many sessions at once, each with a history of this size. */
@@ -18,7 +18,8 @@ export interface CellFigures extends Cell {
   readonly firstByteMs: number;
   readonly perSecond: number;
   readonly cpuMs: number;
-  readonly mbPerSession: number;
+  /** What the process grew by when they were opened; null where they were too few to see it. */
+  readonly mbPerSession: number | null;
 }
 
 export interface Requested {
@@ -28,8 +29,17 @@ export interface Requested {
 
 const path = '/v1/chat/completions';
 const hourMs = 3_600_000;
+const sessionsToWeigh = 64;
 
-/** Opens the sessions with their histories, which is not measured; then each asks one turn after the other. */
+/** Turns of one session, in which its history grows by half; then its client goes on with another session. */
+const turnsOf = (historyKb: number): number => Math.max(5, Math.floor((historyKb * 1024) / 2 / turnBytes));
+
+/** How many sessions a line of the table opens. */
+export function sessionsOf({ historyKb, sessions }: Cell, requests: number): number {
+  return sessions * Math.ceil(requests / sessions / turnsOf(historyKb));
+}
+
+/** Opens the sessions with their histories, which is not measured; then each client asks one turn after the other. */
 export async function measureCell(
   gateway: GatewayProcess,
   stackKey: Uint8Array,
@@ -40,14 +50,22 @@ export async function measureCell(
   const pool = new Pool('http://gateway', { socketPath: gateway.socketPath, connections: sessions, pipelining: 1 });
   try {
     const before = await gateway.residentMb();
-    const clients = await Promise.all(
-      Array.from({ length: sessions }, () => openClient(gateway, stackKey, historyKb * 1024)),
+    const opened = sessionsOf(cell, requests);
+    const clients: Client[] = [];
+    while (clients.length < opened) {
+      const client = await openClient(gateway, stackKey, historyKb * 1024);
+      await ask(pool, client, stream);
+      clients.push(client);
+    }
+    const grownMb = (await gateway.residentMb()) - before;
+    const mbPerSession = opened < sessionsToWeigh ? null : grownMb / opened;
+    const lanes = Array.from({ length: sessions }, (_, lane) =>
+      clients.filter((_, index) => index % sessions === lane),
     );
-    for (const client of clients) await ask(pool, client, stream);
-    const mbPerSession = ((await gateway.residentMb()) - before) / sessions;
+    const turns = Math.min(turnsOf(historyKb), Math.ceil(requests / opened));
     const cpuBefore = await gateway.cpuMs();
     const startedAt = performance.now();
-    const asked = (await Promise.all(clients.map((client) => lane(pool, client, stream, requests / sessions)))).flat();
+    const asked = (await Promise.all(lanes.map((lane) => askInTurn(pool, lane, stream, turns)))).flat();
     const wallMs = performance.now() - startedAt;
     const cpuMs = ((await gateway.cpuMs()) - cpuBefore) / asked.length;
     await Promise.all(clients.map((client) => checkOneBranch(gateway, client)));
@@ -76,9 +94,11 @@ async function openClient({ control }: GatewayProcess, stackKey: Uint8Array, his
   return { session, secret: secretOf(stackKey, session), conversation: createConversation(historyBytes) };
 }
 
-async function lane(pool: Pool, client: Client, stream: boolean, count: number): Promise<Requested[]> {
+async function askInTurn(pool: Pool, clients: readonly Client[], stream: boolean, turns: number): Promise<Requested[]> {
   const asked: Requested[] = [];
-  for (let index = 0; index < count; index += 1) asked.push(await ask(pool, client, stream));
+  for (const client of clients) {
+    for (let turn = 0; turn < turns; turn += 1) asked.push(await ask(pool, client, stream));
+  }
   return asked;
 }
 

@@ -7,6 +7,8 @@ export interface Conversation {
 export const replyText = 'All done.';
 /** About what a tool's result adds. */
 const addedBytes = 300;
+/** What a turn adds to the body of the next request, about. */
+export const turnBytes = addedBytes + 100;
 const words = 'the file has a function that returns the sum of its two arguments and a test that says so '.repeat(8);
 
 export function createConversation(historyBytes: number): Conversation {
