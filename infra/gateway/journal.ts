@@ -22,7 +22,8 @@ export type JournalRecord =
   | { readonly kind: 'open'; readonly session: OpenSession; readonly at: number }
   | { readonly kind: 'turn'; readonly turn: TurnRecord }
   | { readonly kind: 'flag'; readonly flag: Flag; readonly key: string; readonly at: number }
-  /** `retries`: of the process that closed the session; absent: none. */
+  /** Written where the session leaves a process's memory. `retries`: since its beginning, as far as processes lived to say so. */
+  | { readonly kind: 'rest'; readonly at: number; readonly retries: number }
   | { readonly kind: 'close'; readonly at: number; readonly retries?: number };
 
 export interface LoadedJournal {

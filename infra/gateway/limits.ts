@@ -30,6 +30,8 @@ export const limits = {
   /** Replies of drained turns have to reach their clients. */
   flushMs: 500,
   sweepMs: 60_000,
+  /** A session that was not used for so long leaves the memory. More than `requestMs`: a request that is being read finds its session. */
+  restMs: 300_000,
   /** Sealed and abandoned sessions stay on disk this long. */
   retentionMs: 7 * 24 * 3_600_000,
   connections: 4_096,

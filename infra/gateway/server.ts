@@ -25,6 +25,9 @@ export interface GatewayOptions {
   readonly log: (event: GatewayEvent) => void;
   /** How long a turn outlasts an engine that is away. */
   readonly holdMs: number;
+  /** Instead of the usual ones, see limits.ts. */
+  readonly restMs?: number;
+  readonly sweepMs?: number;
 }
 
 /** What happens in a gateway, for logs and metrics. */
@@ -62,6 +65,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     contextLength: createContextLength(engine, holdMs),
     store: options.store,
     journalDir: options.journalDir,
+    restMs: options.restMs ?? limits.restMs,
     onTurn: (session, turn) =>
       log({
         kind: 'turn',
@@ -90,7 +94,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const agents = await listenOnSocket(socketOf(sockets.agents, name), 'everybody', agentSide);
   const sweeping = setInterval(() => {
     sessions.sweep().catch((cause: unknown) => log({ kind: 'sweep-failed', cause }));
-  }, limits.sweepMs).unref();
+  }, options.sweepMs ?? limits.sweepMs).unref();
 
   return {
     async close() {

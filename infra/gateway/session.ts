@@ -19,11 +19,15 @@ export interface Session {
   readonly opened: OpenSession;
   readonly turns: readonly TurnRecord[];
   readonly forks: number;
-  /** Requests that came again and got the turn that was there, counted by the process that closed the session. */
+  /** Requests that came again and got the turn that was there; what a killed process counted is lost. */
   readonly retries: number;
   /** How many requests ended so; none that was answered in the end. */
   flagged(flag: Flag): number;
   status(): SessionStatus;
+  /** Somebody is about to use it. */
+  touch(): void;
+  /** Whether it does nothing, and nobody has used it since then. */
+  isIdle(since: number): boolean;
   /**
    * The turn of a request. The same conversation is the same turn, whichever connection it comes on: a running one is
    * joined, a finished one is given again, also by a gateway that has only the journal. Throws a Refusal.
@@ -64,7 +68,9 @@ class LiveSession implements Session {
   readonly #openedAt: number;
   #closed: Refusal | null = null;
   #retries = 0;
+  #journaledRetries = 0;
   #lastActivityAt: number;
+  #usedAt = Date.now();
   #committing: Promise<unknown> = Promise.resolve();
 
   constructor(deps: SessionDeps, journal: Journal, opened: OpenSession, records: readonly JournalRecord[]) {
@@ -81,9 +87,10 @@ class LiveSession implements Session {
   #restore(record: JournalRecord): void {
     if (record.kind === 'turn') this.#ledger.add(record.turn);
     else if (record.kind === 'flag') this.#flags.set(record.key, record.flag);
+    else if (record.kind === 'rest') this.#retries = this.#journaledRetries = record.retries;
     else if (record.kind === 'close') {
       this.#closed = new Refusal('session-closed', 'this session is closed');
-      this.#retries = record.retries ?? 0;
+      this.#retries = this.#journaledRetries = record.retries ?? 0;
     }
   }
 
@@ -111,6 +118,14 @@ class LiveSession implements Session {
       minVersion: smallestVersion(this.turns),
       lastActivityAt: this.#lastActivityAt,
     };
+  }
+
+  touch(): void {
+    this.#usedAt = Date.now();
+  }
+
+  isIdle(since: number): boolean {
+    return this.#usedAt < since && this.#running.size === 0;
   }
 
   async ask(request: ModelRequest): Promise<Turn<TurnRecord>> {
@@ -219,6 +234,7 @@ class LiveSession implements Session {
       await this.#journal.append({ kind: 'turn', turn });
       this.#ledger.add(turn, plan);
       this.#lastActivityAt = turn.endedAt;
+      this.touch();
       this.#deps.onTurn(this.opened.session, turn);
       return turn;
     });
@@ -230,8 +246,10 @@ class LiveSession implements Session {
     const wasOpen = this.#closed === null;
     this.#closed ??= reason;
     await this.#cancelRunning(reason);
+    if (!wasOpen) return;
     const retries = this.#retries === 0 ? {} : { retries: this.#retries };
-    if (wasOpen) await this.#journal.append({ kind: 'close', at: Date.now(), ...retries });
+    await this.#journal.append({ kind: 'close', at: Date.now(), ...retries });
+    this.#journaledRetries = this.#retries;
   }
 
   async release(drainMs: number): Promise<void> {
@@ -240,7 +258,12 @@ class LiveSession implements Session {
     const drained = Promise.allSettled([...this.#running.values()].map(({ result }) => result));
     await within(drainMs, drained);
     await this.#cancelRunning(closing);
-    await this.#journal.close();
+    try {
+      if (this.#retries === this.#journaledRetries) return;
+      await this.#journal.append({ kind: 'rest', at: Date.now(), retries: this.#retries });
+    } finally {
+      await this.#journal.close();
+    }
   }
 
   async #cancelRunning(reason: Refusal): Promise<void> {

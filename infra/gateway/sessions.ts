@@ -19,7 +19,7 @@ import {
 /**
  * All sessions of a journal directory, which several gateways may share. A session is loaded when somebody asks for it, by
  * the gateway that is asked, unless another one has it: then that one is asked. So a gateway that starts has nothing to read,
- * and when one dies any other goes on with its sessions.
+ * and when one dies any other goes on with its sessions. One that nobody uses leaves the memory until it is asked for again.
  */
 export interface Sessions {
   open(session: OpenSession): Promise<Opened>;
@@ -29,7 +29,7 @@ export interface Sessions {
   minVersions(groups: readonly string[]): Promise<readonly (number | null)[]>;
   seal(id: string): Promise<TraceSummary>;
   close(id: string): Promise<void>;
-  /** Forgets expired sessions, and files that nobody has written in a long time. */
+  /** Forgets expired sessions and those at rest, and removes files that nobody has written in a long time. */
   sweep(): Promise<void>;
   release(): Promise<void>;
 }
@@ -42,6 +42,8 @@ export interface SessionsDeps extends SessionDeps {
   /** Of this gateway, among those on the same directory. */
   readonly name: string;
   readonly peers: Pick<Peers, 'controlOf'>;
+  /** A session that was not used for so long leaves the memory. */
+  readonly restMs: number;
 }
 
 export function createSessions(deps: SessionsDeps): Sessions {
@@ -74,9 +76,11 @@ class SessionTable implements Sessions {
   }
 
   async find(id: string): Promise<Found | null> {
-    const found = (await this.#live.get(id)) ?? (await this.#files.findSealed(id)) ?? (await this.#load(id));
+    const loaded = (await this.#live.get(id)) ?? (await this.#files.findSealed(id)) ?? (await this.#load(id));
     // It may have been sealed in between.
-    return found ?? this.#files.findSealed(id);
+    const found = loaded ?? (await this.#files.findSealed(id));
+    if (found !== null && 'touch' in found) found.touch();
+    return found;
   }
 
   async #load(id: string): Promise<Session | Elsewhere | null> {
@@ -169,11 +173,18 @@ class SessionTable implements Sessions {
     const now = Date.now();
     for (const [id, loading] of this.#live) {
       const session = await loading.catch(() => null);
-      if (session === null || 'holder' in session || now < session.opened.expiresAt || this.#sealing.has(id)) continue;
-      await session.release(0);
-      this.#live.delete(id);
+      if (session === null || 'holder' in session || this.#sealing.has(id)) continue;
+      if (now >= session.opened.expiresAt || session.isIdle(now - this.#deps.restMs)) await this.#letGo(id, session);
     }
     await this.#files.sweep(now - limits.retentionMs, (id) => this.#live.has(id) || this.#sealing.has(id));
+  }
+
+  /** Whoever asks for it meanwhile waits until its file is free, and loads it again. */
+  async #letGo(id: string, session: Session): Promise<void> {
+    const gone = session.release(0).then(() => null);
+    const forgotten = gone.finally(() => this.#live.delete(id));
+    this.#live.set(id, forgotten);
+    await forgotten;
   }
 
   async release(): Promise<void> {

@@ -11,6 +11,7 @@ import { chunksOf, sendTo, startTestGateway, type TestGateway } from '../../help
 import { type GatewayProcessSettings, sayByPrompt } from '../../helpers/gateway-process.ts';
 import { createScriptedEngine } from '../../helpers/scripted-engine.ts';
 import { converse, startProcess, undisturbed, user, withoutTimes } from '../../helpers/undisturbed.ts';
+import { until } from '../../helpers/until.ts';
 
 describe('a gateway that is killed', () => {
   const cases: readonly (readonly [string, Partial<GatewayProcessSettings>])[] = [
@@ -144,6 +145,66 @@ describe('a journal', () => {
     assert.deepEqual(loaded.records, [opened]);
     await loaded.journal.close();
     await rm(dir, { recursive: true });
+  });
+});
+
+describe('a session at rest', () => {
+  const resting = { restMs: 300, sweepMs: 20 };
+  /** Its journal can be locked by others: the gateway has let go of it. */
+  const untilAtRest = (gateway: TestGateway, id: string) =>
+    until(async () => {
+      const loaded = await loadJournal(join(gateway.options.journalDir, `${id}.jsonl`));
+      if (loaded === 'held' || loaded === null) return false;
+      await loaded.journal.close();
+      return true;
+    });
+
+  test('is loaded when its agent goes on, and its trace is that of one which never rested', async () => {
+    const expected = await undisturbed('a.1');
+    await using gateway = await startTestGateway(createScriptedEngine({ script: sayByPrompt }), resting);
+    const secret = await gateway.open('a.1');
+    const said = await converse(async (body) => {
+      await untilAtRest(gateway, 'a.1');
+      return gateway.chat(secret, body);
+    });
+    assert.deepEqual(said, expected.said);
+    await untilAtRest(gateway, 'a.1');
+    assert.deepEqual(withoutTimes(await gateway.traceOf(await gateway.control.seal('a.1'))), expected.trace);
+  });
+
+  test('answers a request that comes again with the turn that was there, and keeps count of those', async () => {
+    const engine = createScriptedEngine({ script: sayByPrompt });
+    await using gateway = await startTestGateway(engine, resting);
+    const secret = await gateway.open('a.1');
+    const first = await gateway.chat(secret, { messages: [user('Begin.')] });
+    for (let again = 0; again < 2; again += 1) {
+      await untilAtRest(gateway, 'a.1');
+      assert.equal((await gateway.chat(secret, { messages: [user('Begin.')] })).text, first.text);
+    }
+    await untilAtRest(gateway, 'a.1');
+    const { turns, retries } = await gateway.control.seal('a.1');
+    assert.deepEqual([turns, retries], [1, 2]);
+  });
+
+  test('does not rest while a turn of it is running', async () => {
+    const asked = Promise.withResolvers<void>();
+    const answer = Promise.withResolvers<void>();
+    const engine = createScriptedEngine({
+      async script(request) {
+        asked.resolve();
+        await answer.promise;
+        return sayByPrompt(request);
+      },
+    });
+    await using gateway = await startTestGateway(engine, resting);
+    const secret = await gateway.open('a.1');
+    const reply = gateway.chat(secret, { messages: [user('Begin.')] });
+    await asked.promise;
+    // Opened later, so that whoever lets go of it has passed over the other one.
+    await gateway.open('b.1');
+    await untilAtRest(gateway, 'b.1');
+    answer.resolve();
+    assert.equal((await reply).status, 200);
   });
 });
 
