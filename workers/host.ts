@@ -78,7 +78,8 @@ function queues(config: Config, host: Host, cleanUp: object): WorkerOptions[] {
   ];
 }
 
-async function openHost(config: Config): Promise<Host> {
+/** Opens what this machine offers to rollouts; whoever does so closes its providers. */
+export async function openHost(config: Config): Promise<Host> {
   const stack = await openStack(config);
   const store = createFileStore(config.paths.store);
   const agents = createAgents({ cacheDir: config.cacheDir });

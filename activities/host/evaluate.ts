@@ -26,20 +26,38 @@ const tooLarge =
   'its patch is above 16 MB, the changed files above 128 MB, its new files above 20,000, or git took more than two minutes for it, twice';
 
 export function createEvaluation(host: Host): EvaluationActivities {
-  return { evaluate: (input) => atBoundary((signal, report) => evaluate(host, input, report, signal)) };
+  return {
+    evaluate: (input) =>
+      atBoundary((signal, report) => evaluate(host, input, { number: Context.current().info.attempt, report }, signal)),
+  };
 }
 
-/** Judges a diff in a fresh sandbox. The verdict depends on diff, task and image alone, so any attempt may compute it. */
-async function evaluate(host: Host, input: Evaluate, report: ReportImage, signal: AbortSignal): Promise<Verdict> {
+/** One attempt at an evaluation. */
+export interface EvaluationAttempt {
+  /** Counted from 1. */
+  readonly number: number;
+  readonly report: ReportImage;
+}
+
+/**
+ * Judges a diff in a fresh sandbox. The verdict depends on diff, task and image alone, so any attempt may compute it. Needs no
+ * activity around it.
+ */
+export async function evaluate(
+  host: Host,
+  input: Evaluate,
+  attempt: EvaluationAttempt,
+  signal: AbortSignal,
+): Promise<Verdict> {
   const { task } = input;
   const files = await host.tasks.open(task);
   const provider = await host.choose(input.sandbox, task, filesIn(files));
   const judging = { ...input, provider, files };
-  if (input.reuseVerdict !== true) return evaluateAfresh(host, judging, report, signal);
+  if (input.reuseVerdict !== true) return evaluateAfresh(host, judging, attempt, signal);
   const key = verdictKey({ ...input, kind: provider.kind });
   const known = key === null ? null : await host.verdicts.find(key);
   if (known !== null) return known;
-  const verdict = await evaluateAfresh(host, judging, report, signal);
+  const verdict = await evaluateAfresh(host, judging, attempt, signal);
   if (key !== null) await host.verdicts.keep(key, verdict);
   return verdict;
 }
@@ -55,14 +73,18 @@ interface EvaluationSandbox {
   readonly image: string;
 }
 
-async function evaluateAfresh(host: Host, input: Judging, report: ReportImage, signal: AbortSignal): Promise<Verdict> {
+async function evaluateAfresh(
+  host: Host,
+  input: Judging,
+  { number, report }: EvaluationAttempt,
+  signal: AbortSignal,
+): Promise<Verdict> {
   const { provider, timeoutMs } = input;
   const image = await prepareImage(host, provider, input, report, signal);
-  const { attempt } = Context.current().info;
   const nameOf = (one: number): string => evaluationSandboxName(input.attempt, one);
   // What attempts that died left behind may be half done: each starts from nothing.
-  for (let earlier = 1; earlier < attempt; earlier += 1) await provider.remove(nameOf(earlier));
-  const name = nameOf(attempt);
+  for (let earlier = 1; earlier < number; earlier += 1) await provider.remove(nameOf(earlier));
+  const name = nameOf(number);
   try {
     const work = (ending: AbortSignal) => judge(host, input, { name, image }, ending);
     return await within(timeoutMs + preparationMs, `evaluation ${name}`, work, signal);

@@ -6,16 +6,20 @@ export interface Cost {
   readonly cpuMs: number;
 }
 
-/** Runs `work` so often, so many at once. */
+/** Runs `work` so often, so many at once. After a failure no more are begun, and none is under way when it is thrown. */
 export async function each(times: number, concurrency: number, work: () => Promise<void>): Promise<void> {
   let left = times;
   const lane = async (): Promise<void> => {
     while (left > 0) {
       left -= 1;
-      await work();
+      await work().catch((error: unknown) => {
+        left = 0;
+        throw error;
+      });
     }
   };
-  await Promise.all(Array.from({ length: concurrency }, lane));
+  const lanes = await Promise.allSettled(Array.from({ length: concurrency }, lane));
+  for (const one of lanes) if (one.status === 'rejected') throw one.reason;
 }
 
 export async function perRun(runs: number, work: () => Promise<void>): Promise<Cost> {

@@ -1,0 +1,126 @@
+import { randomUUID } from 'node:crypto';
+import { evaluate } from '../../../activities/host/evaluate.ts';
+import { type Host, specOf } from '../../../activities/host/host.ts';
+import { prepareImage } from '../../../activities/host/images.ts';
+import { takeDiff } from '../../../infra/grading/diff.ts';
+import { requireSuccess } from '../../../infra/grading/require-success.ts';
+import { prepareWorkspace } from '../../../infra/grading/workspace.ts';
+import type { SandboxKind, SandboxProvider } from '../../../infra/sandbox/sandbox.ts';
+import type { Diff } from '../../../workflows/contracts/diff.ts';
+import type { Task } from '../../../workflows/contracts/task.ts';
+import { each, perRun } from '../measure.ts';
+import type { Clock } from './clock.ts';
+import { testsTime } from './timed-provider.ts';
+
+export interface EvaluationFigures {
+  readonly evaluations: number;
+  readonly concurrency: number;
+  readonly perMinute: number;
+  /** Of one: from its beginning to its end, and of all cores. */
+  readonly wallMs: number;
+  readonly cpuMs: number;
+  /** Of one, by what the time was spent on. What is left is our own process and its store. */
+  readonly spentMs: Readonly<Record<string, number>>;
+  readonly shareInTests: number;
+}
+
+/** A task with what its reference solution changes. */
+interface Solved {
+  readonly task: Task;
+  readonly diff: Diff;
+}
+
+export interface Bench {
+  readonly host: Host;
+  readonly provider: SandboxProvider;
+  readonly kind: SandboxKind;
+  readonly clock: Clock;
+  readonly concurrency: number;
+  progress(text: string): void;
+}
+
+const lifetimeMs = 900_000;
+const report = (): void => undefined;
+
+/** Diffs of the reference solutions first, once for each task; then evaluations of them, one task after the other. */
+export async function measureEvaluations(
+  bench: Bench,
+  addresses: readonly string[],
+  evaluations: number,
+  signal: AbortSignal,
+): Promise<EvaluationFigures> {
+  const { clock, concurrency } = bench;
+  const solved: Solved[] = [];
+  const left = [...addresses];
+  await each(addresses.length, concurrency, async () => {
+    const address = left.shift() ?? '';
+    solved.push(await solve(bench, address, signal));
+    bench.progress(`${solved.length} of ${addresses.length} reference solutions`);
+  });
+  await each(concurrency, concurrency, () => judge(bench, solved, 0, signal));
+  clock.reset();
+  let begun = 0;
+  let ended = 0;
+  const one = async (): Promise<void> => {
+    await clock.time('all', () => judge(bench, solved, begun++, signal));
+    ended += 1;
+    bench.progress(`${ended} of ${evaluations} evaluations`);
+  };
+  const cost = await perRun(evaluations, () => each(evaluations, concurrency, one));
+  const ofOne = (ms: number): number => ms / evaluations;
+  const wallMs = ofOne(clock.spentMs.get('all') ?? 0);
+  const spent = [...clock.spentMs].filter(([name]) => name !== 'all');
+  const spentMs = Object.fromEntries(spent.map(([name, ms]) => [name, ofOne(ms)]));
+  const shareInTests = (spentMs[testsTime] ?? 0) / wallMs;
+  return {
+    evaluations,
+    concurrency,
+    perMinute: 60_000 / cost.wallMs,
+    wallMs,
+    cpuMs: cost.cpuMs,
+    spentMs,
+    shareInTests,
+  };
+}
+
+/** As a rollout of the oracle does it. */
+async function solve({ host, provider }: Bench, address: string, signal: AbortSignal): Promise<Solved> {
+  const task = await host.tasks.resolve(address);
+  const files = await host.tasks.open(task);
+  const image = await prepareImage(host, provider, { task, files }, report, signal);
+  const attempt = { rollout: randomUUID(), epoch: 1 };
+  const place = { name: `temper-${attempt.rollout}`, attempt, run: '', task, image, purpose: 'agent' as const };
+  const mounts = await host.evaluationMounts(provider.kind);
+  const spec = specOf(host, { ...place, expiresAtMs: Date.now() + lifetimeMs }, { mounts, gateway: false });
+  const sandbox = await provider.ensure(spec, signal);
+  try {
+    const { baseCommit } = await prepareWorkspace(sandbox, files, { workdir: task.workdir, keep: true }, signal);
+    await sandbox.putFiles({ tree: files.solution, at: '/solution', owner: 'agent' }, signal);
+    const limits = { timeoutMs: 60_000, maxOutputBytes: 65_536 };
+    const argv = ['bash', '/solution/solve.sh'] as const;
+    requireSuccess(
+      await sandbox.exec({ account: 'agent', argv, env: {}, ...limits }, signal),
+      `the solution of ${task.id}`,
+    );
+    await sandbox.killProcesses('agent');
+    const diff = await takeDiff(sandbox, host.store, { workdir: task.workdir, baseCommit, retried: true }, signal);
+    return { task, diff };
+  } finally {
+    await provider.remove(sandbox.name);
+  }
+}
+
+/** What the activity does. A figure over evaluations that say something else would be none. */
+async function judge({ host, kind }: Bench, solved: readonly Solved[], index: number, signal: AbortSignal) {
+  const one = solved[index % solved.length];
+  if (one === undefined) throw new Error('expected a task to evaluate, got none');
+  const { task, diff } = one;
+  const timeoutMs = (task.evaluationTimeoutSec ?? 120) * 1000;
+  const input = { attempt: { rollout: randomUUID(), epoch: 1 }, run: '', task, sandbox: kind, diff, timeoutMs };
+  const verdict = await evaluate(host, input, { number: 1, report }, signal);
+  if (verdict.value === 1) return;
+  const log = Buffer.from(await host.store.get(verdict.log.digest))
+    .toString('utf8')
+    .slice(-1000);
+  throw new Error(`${task.id}: expected the reference solution to pass, got ${verdict.kind} ${verdict.value}: ${log}`);
+}
