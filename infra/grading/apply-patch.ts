@@ -1,4 +1,5 @@
-import type { FileEntry } from '../sandbox/files.ts';
+import { TemperFailure } from '../../workflows/contracts/failures.ts';
+import { type FileEntry, packTree } from '../sandbox/files.ts';
 import type { Sandbox } from '../sandbox/sandbox.ts';
 import { joinParts, type PatchPart, patchParts } from './patch-parts.ts';
 import { gitPrelude, octal, plainRepository } from './plain-git.ts';
@@ -8,6 +9,10 @@ const timeoutMs = 120_000;
 const outputBytes = 64 * 1024;
 /** Where the patch lies while it is applied: as a whole, and in the two parts that the exact way takes one after the other. */
 const place = '/tmp/temper-patch';
+
+/** On stdin the files, as a tar. With this exit code nothing is said of the patch. */
+const notPut = 79;
+const unpack = `mkdir -p ${place} && tar -x -o -f - -C ${place} || exit ${notPut}\n`;
 
 /** Every attempt finds the tree as it was at the base commit; what is ignored there stays. */
 const reset = `git reset -q --hard && git clean -fdq`;
@@ -54,15 +59,15 @@ export interface Application {
 
 /** Applies a patch to a fresh workspace at its base commit: all of it, or nothing. */
 export async function applyPatch(
-  sandbox: Pick<Sandbox, 'exec' | 'putFiles'>,
+  sandbox: Pick<Sandbox, 'exec'>,
   workdir: string,
   patch: Uint8Array,
   signal: AbortSignal,
 ): Promise<Application> {
   if (patch.byteLength === 0) return { applied: 'exact', refusal: '' };
-  await sandbox.putFiles({ tree: filesOf(patch), at: place, owner: 'agent' }, signal);
+  const tar = await packTree(filesOf(patch), { uid: 0, gid: 0 });
   const deadlineMs = Date.now() + timeoutMs;
-  const run = (script: string) => {
+  const run = (script: string, stdin?: Uint8Array) => {
     const argv = [
       'sh',
       '-c',
@@ -71,17 +76,29 @@ export async function applyPatch(
       workdir,
     ] as const;
     const limits = { timeoutMs: Math.max(1, deadlineMs - Date.now()), maxOutputBytes: outputBytes };
-    return sandbox.exec({ account: 'agent', cwd: '/', argv: [...argv], env: {}, ...limits }, signal);
+    const input = stdin === undefined ? {} : { stdin };
+    return sandbox.exec({ account: 'agent', cwd: '/', argv: [...argv], env: {}, ...input, ...limits }, signal);
   };
   const said: string[] = [];
   for (const way of ways) {
-    const { exitCode, timedOut, stdout, stderr } = await run(`( ${ladder[way]} ) && exec rm -rf ${place}\n${giveUp}`);
+    // The files come with the first script: a command of its own costs as much as applying them.
+    const first = way === ways[0];
+    const script = `${first ? unpack : ''}( ${ladder[way]} ) && exec rm -rf ${place}\n${giveUp}`;
+    const { exitCode, timedOut, stdout, stderr } = await run(script, first ? tar : undefined);
+    if (exitCode === notPut) throw unputtable(stderr.toString('utf8').trim().slice(-300));
     if (exitCode === 0) return { applied: way, refusal: said[0] ?? '' };
     said.push(`${stderr}${stdout}`.trim().slice(-2000) || `${way}: ended with exit code ${exitCode}`);
     if (timedOut) break;
   }
   return { applied: null, refusal: said[0] ?? '' };
 }
+
+/** The host's matter: nothing of the policy's has run in this sandbox yet. */
+const unputtable = (said: string): TemperFailure =>
+  new TemperFailure(
+    /no space left|file size limit|quota/i.test(said) ? 'DiskFull' : 'SandboxUnavailable',
+    `expected to put the patch at ${place}, got: ${said}`,
+  );
 
 /** Each new file is looked at, unless they are too many: then only those that deleted ones make room for. */
 const fewFiles = 200;

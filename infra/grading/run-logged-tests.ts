@@ -6,7 +6,7 @@ import { nextCommand } from './resolution/eval-section.ts';
 import { judgeAside } from './resolution/judge-aside.ts';
 import { unread } from './resolution/judge-log.ts';
 import type { TestRun, TestsToRun } from './run-tests.ts';
-import { requireEnd, type TestEnd } from './test-end.ts';
+import { endTests, requireEnd, type TestEnd } from './test-end.ts';
 import { cutInTheMiddle, readWholeLog, type WholeLog } from './whole-log.ts';
 
 const testsKey = 'tests';
@@ -61,9 +61,8 @@ export async function runLoggedTests(
   const command = { account: 'agent', cwd: workdir, argv, env: { ...env, TEMPER_TESTS: directory } } as const;
   await sandbox.start({ key: testsKey, ...command }, signal);
   const status = requireEnd(await sandbox.wait(testsKey, { timeoutMs, diskBeforeMb }, signal));
-  await sandbox.kill(testsKey);
-  // A daemon of the code under test may have left the tests' group; it must not write into the log while that is read.
-  await sandbox.killProcesses('agent');
+  // A daemon of the code under test must not write into the log while that is read.
+  await endTests(sandbox, testsKey, 'agent', status);
   const log = await readWholeLog(sandbox, testsKey);
   return { ...(await judge(log, status, { ...grading, nonce })), log: cutInTheMiddle(log.bytes) };
 }

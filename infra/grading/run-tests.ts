@@ -8,7 +8,7 @@ import { parseNamedScores } from './named-scores.ts';
 import type { Judgement } from './resolution/judge-log.ts';
 import { parseReward } from './reward-file.ts';
 import { runLoggedTests } from './run-logged-tests.ts';
-import { requireEnd } from './test-end.ts';
+import { endTests, requireEnd } from './test-end.ts';
 import { countTests } from './test-log.ts';
 import { graderVersion } from './version.ts';
 import { cutInTheMiddle, readWholeLog } from './whole-log.ts';
@@ -64,9 +64,8 @@ async function runRewardedTests(
     signal,
   );
   const status = requireEnd(await sandbox.wait(testsKey, { timeoutMs, diskBeforeMb }, signal));
-  await sandbox.kill(testsKey);
-  // A daemon of the code under test may have left the tests' group; it must not write a reward while that is read.
-  await sandbox.killProcesses('grader');
+  // A daemon of the code under test must not write a reward while that is read.
+  await endTests(sandbox, testsKey, 'grader', status);
   const log = await readLog(sandbox, testsKey);
   if (status.state === 'running') return { kind: 'timeout', value: null, exitCode: null, log };
   const value = await readReward(sandbox, task.rewardWeights, signal);

@@ -11,13 +11,13 @@ export interface WholeLog {
   readonly truncated: boolean;
 }
 
-/** All that a sandbox kept of a detached process's output. */
+/** All that a sandbox kept of the output of a detached process that has ended. */
 export async function readWholeLog(sandbox: Sandbox, key: string): Promise<WholeLog> {
   const parts: Buffer[] = [];
   for (let fromByte = 0; ; ) {
     const { bytes, nextByte, truncated } = await sandbox.readLog(key, { fromByte, maxBytes: partBytes });
-    if (bytes.length === 0) return { bytes: Buffer.concat(parts), truncated };
     parts.push(bytes);
+    if (bytes.length < partBytes) return { bytes: Buffer.concat(parts), truncated };
     fromByte = nextByte;
   }
 }
