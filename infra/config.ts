@@ -19,6 +19,8 @@ const environment = z.object({
   TEMPER_HOME: z.string().optional(),
   XDG_STATE_HOME: z.string().optional(),
   XDG_CACHE_HOME: z.string().optional(),
+  /** Docker's own: where its config.json is, with this user's accounts at registries. */
+  DOCKER_CONFIG: z.string().optional(),
   /** Stable name of this machine as a host of sandboxes. */
   TEMPER_HOST: z
     .string()
@@ -82,6 +84,8 @@ export interface Config {
   readonly capacity: number;
   readonly evaluations: number;
   readonly docker: DockerLimits;
+  /** Holds Docker's own config.json. */
+  readonly dockerConfigDir: string;
   readonly temporalPort: number;
   readonly uiPort: number;
   readonly policyPort: number;
@@ -169,6 +173,7 @@ export function readConfig(source: Environment = process.env): Config {
       imageDiskGb: env.TEMPER_IMAGE_DISK_GB,
       buildNetwork: env.TEMPER_BUILD_NETWORK,
     },
+    dockerConfigDir: env.DOCKER_CONFIG ?? join(homedir(), '.docker'),
     temporalPort: env.TEMPER_TEMPORAL_PORT,
     uiPort: env.TEMPER_UI_PORT,
     policyPort: env.TEMPER_POLICY_PORT,

@@ -89,6 +89,7 @@ export async function openHost(config: Config): Promise<Host> {
     root: config.paths.sandboxes,
     docker: config.docker,
     images: config.paths.images,
+    accounts: { directory: config.dockerConfigDir, env: config.env },
     preferred: config.sandbox,
   });
   const places = createPlaces(config.capacity);

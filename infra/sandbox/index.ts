@@ -1,5 +1,6 @@
 /** The kinds of sandbox that this machine offers, and which of them a task gets. */
 import type { Task } from '../../workflows/contracts/task.ts';
+import { type AccountsOptions, createAccounts } from './docker/images/accounts.ts';
 import { createImageUses } from './docker/images/uses.ts';
 import type { DockerLimits } from './docker/limits.ts';
 import { createDockerProvider } from './docker/provider.ts';
@@ -14,13 +15,19 @@ export interface ProviderOptions {
   readonly docker?: Partial<DockerLimits>;
   /** Where it is kept which images temper brought; default: nowhere, and none is removed. */
   readonly images?: string;
+  /** Where this user's accounts at registries are; default: images are pulled as nobody. */
+  readonly accounts?: AccountsOptions;
   /** Where local sandboxes lie. */
   readonly root: string;
 }
 
 const factories: Readonly<Record<SandboxKind, (options: ProviderOptions) => SandboxProvider>> = {
-  docker: ({ stack, docker, images }) =>
-    createDockerProvider({ stack, ...docker, ...(images !== undefined && { uses: createImageUses(images) }) }),
+  docker: ({ stack, docker, images, accounts }) =>
+    createDockerProvider({
+      ...{ stack, ...docker },
+      ...(images !== undefined && { uses: createImageUses(images) }),
+      ...(accounts !== undefined && { accounts: createAccounts(accounts) }),
+    }),
   local: ({ stack, root }) => createLocalProvider({ stack, root }),
 };
 

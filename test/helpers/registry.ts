@@ -19,8 +19,8 @@ export interface TestRegistry {
 const manifestType = 'application/vnd.docker.distribution.manifest.v2+json';
 const digestOf = (bytes: Buffer): string => `sha256:${createHash('sha256').update(bytes).digest('hex')}`;
 
-/** A registry of images that exist nowhere else, as far as a pull needs one. */
-export async function startRegistry(): Promise<TestRegistry> {
+/** A registry of images that exist nowhere else, as far as a pull needs one. With an account, `name:password`, it is private. */
+export async function startRegistry(account?: string): Promise<TestRegistry> {
   const blobs = new Map<string, Buffer>();
   const manifests = new Map<string, Buffer>();
   const requests: string[] = [];
@@ -58,6 +58,10 @@ export async function startRegistry(): Promise<TestRegistry> {
 
   const server = createServer(({ url = '', method = '', headers }, response) => {
     requests.push(`${method} ${url}`);
+    const basic = `Basic ${Buffer.from(account ?? '').toString('base64')}`;
+    if (account !== undefined && headers.authorization !== basic) {
+      return void response.writeHead(401, { 'www-authenticate': 'Basic realm="test"' }).end();
+    }
     answer(response, url, method, headers.range);
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));

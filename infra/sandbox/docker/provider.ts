@@ -14,6 +14,7 @@ import { adoptWorkdir } from './adopt.ts';
 import { ensureContainer, missingImage } from './container.ts';
 import { callDaemon, daemonStatus } from './daemon.ts';
 import { createImageReader } from './image.ts';
+import { type Accounts, noAccounts } from './images/accounts.ts';
 import { createGate } from './images/gate.ts';
 import { createImages } from './images/images.ts';
 import { type ImageUses, noUses } from './images/uses.ts';
@@ -27,6 +28,8 @@ export interface DockerProviderOptions extends Partial<DockerLimits> {
   readonly stack: string;
   /** Which images it brought; default: it is not kept, and none is removed. */
   readonly uses?: ImageUses;
+  /** At private registries; default: it pulls as nobody. */
+  readonly accounts?: Accounts;
   /** Default: the daemon that DOCKER_HOST or the standard socket names. */
   readonly docker?: Docker;
 }
@@ -35,12 +38,13 @@ export function createDockerProvider({
   stack,
   docker = new Docker(),
   uses = noUses,
+  accounts = noAccounts,
   ...given
 }: DockerProviderOptions): SandboxProvider {
   const recorders: Recorders = new Map();
   const reader = createImageReader();
   const limits = { ...defaultLimits, ...given };
-  const images = createImages({ docker, stack, limits, uses });
+  const images = createImages({ docker, stack, limits, uses, accounts });
   const creating = createGate(limits.creates);
 
   const ensure = async (spec: SandboxSpec, signal: AbortSignal): Promise<Sandbox> => {

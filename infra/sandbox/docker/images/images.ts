@@ -6,6 +6,7 @@ import type { BuildContext, ImageName, ImageProgress, ImageRequest, ReportImage 
 import { missingImage } from '../container.ts';
 import { callDaemon, daemonStatus } from '../daemon.ts';
 import type { DockerLimits } from '../limits.ts';
+import type { Accounts } from './accounts.ts';
 import { buildImage } from './build.ts';
 import { evictImages } from './evict.ts';
 import { createFlights } from './flights.ts';
@@ -18,6 +19,7 @@ export interface ImagesOptions {
   readonly stack: string;
   readonly limits: DockerLimits;
   readonly uses: ImageUses;
+  readonly accounts: Accounts;
 }
 
 export interface Images {
@@ -25,10 +27,9 @@ export interface Images {
   evict(signal: AbortSignal): Promise<readonly string[]>;
 }
 
-export function createImages({ docker, stack, limits, uses }: ImagesOptions): Images {
+export function createImages({ docker, stack, limits, uses, accounts }: ImagesOptions): Images {
   const flights = createFlights<ImageProgress, void>();
   const building = createGate(limits.builds);
-
   const pulling = createGate(limits.pulls);
 
   let buildsOrPulls = 0;
@@ -52,7 +53,9 @@ export function createImages({ docker, stack, limits, uses }: ImagesOptions): Im
     if (from === 'host' || limits.pulls === 0) throw missingImage(image);
     const work = (say: ReportImage, ending: AbortSignal): Promise<void> => {
       say({ image, doing: 'waiting for others' });
-      return pulling.run(() => bring(image, () => pullImage(docker, image, say, ending)), ending);
+      const pull = async (): Promise<void> =>
+        pullImage(docker, { image, account: await accounts(image, ending) }, say, ending);
+      return pulling.run(() => bring(image, pull), ending);
     };
     await flights.join(image, work, report, signal);
     return image;

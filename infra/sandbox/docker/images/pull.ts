@@ -4,18 +4,19 @@ import { SandboxFailure } from '../../failure.ts';
 import type { ReportImage } from '../../image.ts';
 import { missingImage } from '../container.ts';
 import { callDaemon, daemonStatus, fullDisk } from '../daemon.ts';
+import type { Account } from './accounts.ts';
 import { type DaemonEvent, eventsOf } from './events.ts';
 
 /** The daemon itself tries a layer again after up to 25 seconds; one that is large takes minutes to be unpacked, and says so. */
 const stallMs = 300_000;
 const reportEveryMs = 1_000;
 const notThere =
-  /not found|manifest unknown|name unknown|does not exist|access denied|unauthorized|authentication required|no matching manifest|invalid reference/i;
+  /not found|manifest unknown|name unknown|does not exist|access denied|unauthorized|authentication required|no basic auth credentials|no matching manifest|invalid reference/i;
 
 /** The image is there when this returns. What was pulled of it stays, so that another try goes on from there. */
 export async function pullImage(
   docker: Docker,
-  image: string,
+  { image, account }: { readonly image: string; readonly account: Account },
   report: ReportImage,
   signal: AbortSignal,
 ): Promise<void> {
@@ -23,13 +24,16 @@ export async function pullImage(
   const ending = AbortSignal.any([signal, stalled.signal]);
   const watch = setTimeout(() => stalled.abort(), stallMs);
   const layers = createLayers();
+  const why = account.problem === undefined ? '' : ` (asked without an account: ${account.problem})`;
   let reportedAtMs = 0;
   try {
     report({ image, doing: 'pulling' });
-    const stream = await callDaemon(() => docker.pull(image, { abortSignal: ending }));
+    const stream = await callDaemon(() =>
+      docker.pull(image, { abortSignal: ending, ...(account.auth && { authconfig: account.auth }) }),
+    );
     for await (const event of eventsOf(stream, ending)) {
       watch.refresh();
-      if (event.error !== undefined) throw refusal(image, event.error);
+      if (event.error !== undefined) throw refusal(image, event.error + why);
       layers.see(event);
       if (Date.now() - reportedAtMs < reportEveryMs) continue;
       reportedAtMs = Date.now();
@@ -38,7 +42,7 @@ export async function pullImage(
   } catch (error) {
     if (signal.aborted || error instanceof SandboxFailure) throw error;
     if (stalled.signal.aborted) throw unavailable(image, `no progress for ${stallMs / 1_000} s`, error);
-    throw daemonStatus(error) === undefined ? error : refusal(image, String(error), error);
+    throw daemonStatus(error) === undefined ? error : refusal(image, String(error) + why, error);
   } finally {
     clearTimeout(watch);
   }

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import Docker from 'dockerode';
+import type { Accounts } from '../../../../infra/sandbox/docker/images/accounts.ts';
 import type { DockerLimits } from '../../../../infra/sandbox/docker/limits.ts';
 import { createDockerProvider } from '../../../../infra/sandbox/docker/provider.ts';
 import { BuildFailure } from '../../../../infra/sandbox/failure.ts';
@@ -197,6 +198,30 @@ describe('an image of a registry', () => {
     const needs = { task: 't', image, imageFrom: 'registry' as const, paths: [], filesInImage: true };
     assert.equal((await closed.supports(needs))?.type, 'MissingImage');
     assert.equal(await provider.supports(needs), undefined);
+  });
+
+  it('that is private is pulled with the account for its registry, and missing for others', async () => {
+    const secret = `s3cret-${process.pid}`;
+    const closed = await startRegistry(`somebody:${secret}`);
+    try {
+      const image = await closed.add('private:1', [1_000]);
+      const as = (username: string, password: string): Accounts => {
+        return async () => ({ auth: { username, password, serveraddress: closed.address } });
+      };
+      const pullAs = (accounts: Accounts) => prepare(named(image), createDockerProvider({ stack, accounts }));
+      await assert.rejects(prepare(named(image)), { type: 'MissingImage', message: /of its registry: .*basic auth/ });
+      await assert.rejects(pullAs(as('somebody', `not-${secret}`)), (error: Error) => {
+        assert.match(error.message, /unauthorized|authentication|401/i);
+        assert.doesNotMatch(error.message, new RegExp(secret));
+        return true;
+      });
+      const unread: Accounts = async () => ({ problem: 'nobody could read it' });
+      await assert.rejects(pullAs(unread), /asked without an account: nobody could read it/);
+      await pullAs(as('somebody', secret));
+      await docker.getImage(image).inspect();
+    } finally {
+      await closed.close();
+    }
   });
 
   it('can be what a Dockerfile begins with', async () => {

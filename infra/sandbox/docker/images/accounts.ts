@@ -1,0 +1,139 @@
+/** Accounts at private registries, as \`docker login\` left them: in Docker's own config.json, or behind its credential helpers. */
+import { execFile } from 'node:child_process';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { AuthConfig } from 'dockerode';
+import { z } from 'zod';
+import { errorCode } from '../../failure.ts';
+
+/** Whom an image is pulled as: nobody, unless there is an account for its registry. */
+export interface Account {
+  /** A secret: it goes to the daemon, and nowhere else. */
+  readonly auth?: AuthConfig;
+  /** Why none could be read: most images need none, and where one does, this explains the refusal. */
+  readonly problem?: string;
+}
+
+export type Accounts = (image: string, signal: AbortSignal) => Promise<Account>;
+
+const nobody: Account = {};
+/** For a provider that pulls as nobody. */
+export const noAccounts: Accounts = async () => nobody;
+
+export interface AccountsOptions {
+  /** Holds config.json; need not be there. */
+  readonly directory: string;
+  /** PATH, and what else the helpers need. */
+  readonly env: Readonly<Record<string, string | undefined>>;
+}
+
+const hub = 'https://index.docker.io/v1/';
+const helperMs = 30_000;
+const helperBytes = 256 * 1024;
+const notFound = /credentials not found/i;
+
+const entry = z.looseObject({ auth: z.string().optional(), identitytoken: z.string().optional() });
+const configFile = z.looseObject({
+  auths: z.record(z.string(), entry).default({}),
+  credHelpers: z.record(z.string(), z.string()).default({}),
+  credsStore: z.string().optional(),
+});
+const helperAnswer = z.looseObject({ Username: z.string(), Secret: z.string() });
+
+/** Read at each pull: an account may be added, and a token expires. */
+export function createAccounts({ directory, env }: AccountsOptions): Accounts {
+  const path = join(directory, 'config.json');
+  return async (image, signal) => {
+    const registry = registryOf(image);
+    const config = await readConfigFile(path);
+    if (config === null) return { problem: `${path} is no configuration of Docker's` };
+    const helper = config.credHelpers[registry] ?? config.credsStore;
+    if (helper !== undefined && helper !== '') return askHelper(helper, registry, env, signal);
+    const found = Object.entries(config.auths).find(([key]) => hostOf(key) === hostOf(registry))?.[1];
+    return found === undefined ? nobody : accountOf(found, registry, path);
+  };
+}
+
+/** As Docker reads a name: what stands before the first slash is a host if it looks like one. */
+export function registryOf(image: string): string {
+  const [first = '', ...rest] = image.split('/');
+  const isHost = rest.length > 0 && (/[.:]/.test(first) || first === 'localhost');
+  return isHost && hostOf(first) !== 'docker.io' ? first : hub;
+}
+
+/** Entries may be written with a scheme and a path. */
+const hostOf = (registry: string): string => {
+  const [host = ''] = registry.replace(/^https?:\/\//, '').split('/');
+  return host.replace(/^index\.docker\.io$/, 'docker.io');
+};
+
+/** Null for one that can't be read: what is wrong with it may quote it. */
+async function readConfigFile(path: string): Promise<z.infer<typeof configFile> | null> {
+  try {
+    return configFile.parse(JSON.parse(await readFile(path, 'utf8')));
+  } catch (error) {
+    return errorCode(error) === 'ENOENT' ? configFile.parse({}) : null;
+  }
+}
+
+function accountOf({ auth, identitytoken }: z.infer<typeof entry>, registry: string, path: string): Account {
+  const text = Buffer.from(auth ?? '', 'base64')
+    .toString('utf8')
+    .replace(/\0+$/, '');
+  const colon = text.indexOf(':');
+  if (identitytoken) return asAccount(text.slice(0, Math.max(0, colon)), '', registry, identitytoken);
+  if (text === '') return nobody;
+  if (colon < 1) return { problem: `${path} has an account for ${registry} without name and password` };
+  return asAccount(text.slice(0, colon), text.slice(colon + 1), registry);
+}
+
+async function askHelper(
+  name: string,
+  registry: string,
+  env: AccountsOptions['env'],
+  signal: AbortSignal,
+): Promise<Account> {
+  const program = `docker-credential-${name}`;
+  const { code, stdout } = await runHelper(program, registry, env, signal);
+  if (code !== 0 && notFound.test(stdout)) return nobody;
+  const answer = code === 0 ? helperAnswer.safeParse(parseJson(stdout)) : null;
+  if (!answer?.success) {
+    const got = code === 0 ? 'something else' : `exit code ${code}`;
+    return { problem: `expected ${program} to give an account for ${registry}, got ${got}` };
+  }
+  const { Username, Secret } = answer.data;
+  return Username === '<token>' ? asAccount('', '', registry, Secret) : asAccount(Username, Secret, registry);
+}
+
+/** What it prints is a secret: no error has it. */
+function runHelper(
+  program: string,
+  registry: string,
+  env: AccountsOptions['env'],
+  signal: AbortSignal,
+): Promise<{ readonly code: number | string; readonly stdout: string }> {
+  return new Promise((resolve) => {
+    const options = { env, signal, timeout: helperMs, maxBuffer: helperBytes };
+    const child = execFile(program, ['get'], options, (error, stdout) =>
+      resolve({ code: error === null ? 0 : (error.code ?? 'none'), stdout }),
+    );
+    // One that ends without reading is judged by how it ended.
+    child.stdin?.on('error', () => undefined);
+    child.stdin?.end(registry);
+  });
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
+}
+
+const asAccount = (username: string, password: string, registry: string, identitytoken?: string): Account => ({
+  auth: {
+    ...{ username, password, serveraddress: registry },
+    ...(identitytoken !== undefined && { identitytoken }),
+  },
+});
