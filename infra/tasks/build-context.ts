@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import type { FileTree } from '../sandbox/files.ts';
 import { type BuildContext, builtRepository, type ImageName, imageName } from '../sandbox/image.ts';
+import { withoutIgnored } from './docker-ignore.ts';
 import { type Instruction, instructions } from './dockerfile.ts';
 
 const dockerfileName = 'Dockerfile';
@@ -17,7 +18,12 @@ export function readBuildContext(files: FileTree, timeoutSec: number): BuildCont
   const found = instructions(source);
   for (const instruction of found) requireHarmless(instruction);
   const stages = found.filter(({ keyword }) => keyword === 'FROM');
-  return { files, bases: basesOf(found), stageLines: stages.map(({ endLine }) => endLine), timeoutSec };
+  return {
+    files: withoutIgnored(files),
+    bases: basesOf(found),
+    stageLines: stages.map(({ endLine }) => endLine),
+    timeoutSec,
+  };
 }
 
 /** The same on every host; what the base image is there, is added there. */
