@@ -22,9 +22,9 @@ export function createImageActivities(host: Host): ImageActivities {
 
 /** What the sandboxes of a task are made of. The log of a build that failed is kept: it is all that anybody can look at. */
 export async function prepareImage(
-  host: Host,
-  provider: SandboxProvider,
-  { task, files }: { readonly task: Task; readonly files: HarborTask },
+  { store }: Pick<Host, 'store'>,
+  provider: Pick<SandboxProvider, 'prepare'>,
+  { task, files }: { readonly task: Pick<Task, 'id' | 'image' | 'imageFrom'>; readonly files: HarborTask },
   report: ReportImage,
   signal: AbortSignal,
 ): Promise<string> {
@@ -33,12 +33,12 @@ export async function prepareImage(
     return await provider.prepare({ task: task.id, image: task.image, source }, report, signal);
   } catch (error) {
     if (!(error instanceof BuildFailure)) throw error;
-    const { digest } = await host.store.put(error.log, 'text/plain');
+    const { digest } = await store.put(error.log, 'text/plain');
     throw new TemperFailure(error.type, `${error.message}; its log is blob ${digest}`, { cause: error });
   }
 }
 
-function sourceOf({ id, imageFrom }: Task, { build }: HarborTask): ImageRequest['source'] {
+function sourceOf({ id, imageFrom }: Pick<Task, 'id' | 'imageFrom'>, { build }: HarborTask): ImageRequest['source'] {
   if (imageFrom !== 'dockerfile') return imageFrom ?? 'host';
   if (build !== null) return build;
   throw new TemperFailure('MalformedTask', `task ${id}: expected environment/Dockerfile in its bundle, got none`);

@@ -3,6 +3,7 @@ import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import { type HomeOption, runningConfigOf, stackCommand } from './command.ts';
 import { Unsuccessful } from './errors.ts';
 import { note, print, printJson, table } from './output.ts';
+import { prewarmCommand } from './tasks/prewarm.ts';
 import { flakyText, releaseCommand, sinceOf } from './tasks/release.ts';
 import { validateCommand } from './tasks/validate.ts';
 
@@ -29,11 +30,12 @@ export function tasksCommand(): Command {
     .argument('<set>', 'a task set that ends, a data set, or a directory')
     .option('--json', 'one JSON object on stdout')
     .action(addTasks);
-  const tasks = new Command('tasks').description('Looks at, validates and adds tasks');
+  const tasks = new Command('tasks').description('Looks at, validates, prewarms and adds tasks');
   return tasks
     .addCommand(list)
     .addCommand(show)
     .addCommand(validateCommand())
+    .addCommand(prewarmCommand())
     .addCommand(releaseCommand())
     .addCommand(add);
 }

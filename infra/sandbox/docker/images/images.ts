@@ -38,6 +38,8 @@ export function createImages({ docker, stack, limits, uses, accounts }: ImagesOp
     buildsOrPulls += 1;
     try {
       await work();
+      // Another process may have seen that it is kept and not there, and forgotten it.
+      await uses.bring(image);
     } catch (error) {
       // Whoever brings it later may be somebody else.
       await uses.forget(image);
