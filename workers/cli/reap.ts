@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 import { controlQueue } from '../../workflows/contracts/ids.ts';
 import type { reaper } from '../../workflows/index.ts';
+import type { ReaperResult } from '../../workflows/reaper.ts';
 import { type HomeOption, runningConfigOf, stackCommand } from './command.ts';
 import { print, printJson } from './output.ts';
 
@@ -33,11 +34,18 @@ async function reap(options: ReapOptions): Promise<void> {
       staticSummary: `removes what dead rollouts left on ${host}`,
     });
     if (options.json) return printJson(result);
-    const { sandboxes, groups, rollouts } = result;
-    const cancelled = `${groups.length} groups and ${rollouts.length} rollouts of closed runs and sweeps`;
-    print(`removed ${sandboxes.length} sandboxes, cancelled ${cancelled}`);
-    for (const name of [...sandboxes, ...groups, ...rollouts]) print(`  ${name}`);
+    print(reapText(result));
   } finally {
     await stack.close();
   }
+}
+
+/** What was removed and cancelled, with the names; an image makes room for others. */
+export function reapText({ sandboxes, images, groups, rollouts }: ReaperResult): string {
+  const removed = `removed ${sandboxes.length} sandboxes and ${images.length} images that were not used for longest`;
+  const cancelled = `cancelled ${groups.length} groups and ${rollouts.length} rollouts of closed runs and sweeps`;
+  return [
+    `${removed}, ${cancelled}`,
+    ...[...sandboxes, ...images, ...groups, ...rollouts].map((name) => `  ${name}`),
+  ].join('\n');
 }
