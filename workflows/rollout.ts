@@ -1,6 +1,7 @@
 import { CancellationScope, isCancellation, log, setHandler, workflowInfo } from '@temporalio/workflow';
 import { control } from './activities.ts';
 import { maxEpochs } from './activity-options.ts';
+import { flagsOfRollout } from './algorithms/flags.ts';
 import { verdictText } from './algorithms/verdict-text.ts';
 import { type FailureRecord, failureKinds } from './contracts/failures.ts';
 import { parseInput } from './contracts/input.ts';
@@ -135,7 +136,9 @@ function accountOf({ produced, verdict }: Ending): string {
   const agent = produced ? [`the agent ended by ${produced.end.stop}`] : [];
   const files = produced ? [`changed ${produced.diff.files} files`] : [];
   const tests = verdict ? [`tests: ${verdictText(verdict)}`] : [];
-  return [...agent, ...files, ...tests].join('; ');
+  const flags = flagsOfRollout({ diff: produced?.diff ?? null, verdict: verdict ?? null }).map(({ trick }) => trick);
+  const suspect = flags.length > 0 ? [`flags: ${flags.join(', ')}`] : [];
+  return [...agent, ...files, ...tests, ...suspect].join('; ');
 }
 
 function toResult(input: RolloutInput, task: string, progress: Progress, ending: Ending): RolloutResult {

@@ -1,7 +1,5 @@
 import { Context } from '@temporalio/activity';
-import { diskBefore } from '../../infra/grading/disk-before.ts';
-import { applyProtected } from '../../infra/grading/protection/apply-protected.ts';
-import { runTests, toVerdict } from '../../infra/grading/run-tests.ts';
+import { judgeDiff, verdictOfEnded } from '../../infra/grading/judge-diff.ts';
 import { verdictKey } from '../../infra/grading/verdict-cache.ts';
 import { prepareWorkspace } from '../../infra/grading/workspace.ts';
 import { SandboxFailure } from '../../infra/sandbox/failure.ts';
@@ -22,8 +20,6 @@ import { within } from './within.ts';
 const marginMs = 1_200_000;
 /** For everything but the tests: sandbox, set-up, git, diff, logs. */
 const preparationMs = 780_000;
-const tooLarge =
-  'its patch is above 16 MB, the changed files above 128 MB, its new files above 20,000, or git took more than two minutes for it, twice';
 
 export function createEvaluation(host: Host): EvaluationActivities {
   return {
@@ -91,8 +87,8 @@ async function evaluateAfresh(
   } catch (error) {
     if (!(error instanceof SandboxFailure)) throw error;
     if (error.loss !== 'ended-inside') throw again(error);
-    const log = Buffer.from(`The solution brought the sandbox of its evaluation down: ${error.message}\n`);
-    return toVerdict(host.store, { kind: 'no-reward', value: null, exitCode: null, log }, subjectOf(input));
+    const { files, diff } = input;
+    return verdictOfEnded(host.store, { task: files, diff, subject: subjectOf(input) }, error.message);
   } finally {
     await provider.remove(name);
   }
@@ -110,24 +106,19 @@ async function judge(
   { name, image }: EvaluationSandbox,
   signal: AbortSignal,
 ): Promise<Verdict> {
-  const { attempt, run, task, timeoutMs, provider, files } = input;
+  const { attempt, run, task, diff, timeoutMs, provider, files } = input;
+  const { workdir, diskMb } = task;
   const expiresAtMs = Date.now() + timeoutMs + marginMs;
   const place = { name, attempt, run, task, image, purpose: 'evaluation' as const, expiresAtMs };
   const sandbox: Sandbox = await provider.ensure(
     specOf(host, place, { mounts: await host.evaluationMounts(provider.kind), gateway: false }),
     signal,
   );
-  const { baseCommit } = await prepareWorkspace(sandbox, files, { workdir: task.workdir, keep: false }, signal);
+  const { baseCommit } = await prepareWorkspace(sandbox, files, { workdir, keep: false }, signal);
   requireSameBase(input, baseCommit);
-  const { applied, refusal, restored } = await apply(host, sandbox, input, files, signal);
-  if (applied === null) {
-    const log = Buffer.from(`The diff does not apply:\n${refusal}\n`);
-    return toVerdict(host.store, { kind: 'patch-failed', value: null, exitCode: null, log }, subjectOf(input));
-  }
-  const diskBeforeMb = await diskBefore(sandbox, files.workspace, task.diskMb);
-  const options = { workdir: task.workdir, timeoutMs, diskBeforeMb, path: host.pathOf(provider.kind) };
-  const result = await runTests(sandbox, files, options, signal);
-  return { ...(await toVerdict(host.store, result, subjectOf(input))), applied, restored };
+  const path = host.pathOf(provider.kind);
+  const subject = subjectOf(input);
+  return judgeDiff(sandbox, host.store, { task: files, diff, workdir, diskMb, timeoutMs, path, subject }, signal);
 }
 
 /** Neither of the two is in the agent's hands: one is taken before it starts, the other in a fresh sandbox. */
@@ -137,13 +128,6 @@ function requireSameBase({ diff, task }: Evaluate, baseCommit: string): void {
     'SetupFailed',
     `expected the set-up of task ${task.id} to give the same files each time, got base commit ${diff.baseCommit} for the agent and ${baseCommit} for its evaluation; make it write nothing that changes, such as the time`,
   );
-}
-
-async function apply(host: Host, sandbox: Sandbox, input: Evaluate, { protection }: HarborTask, signal: AbortSignal) {
-  const { diff, task } = input;
-  if (diff.tooLarge) return { applied: null, refusal: tooLarge, restored: null };
-  const patch = await host.store.get(diff.patch.digest);
-  return applyProtected(sandbox, { workdir: task.workdir, patch, protection }, signal);
 }
 
 const subjectOf = ({ diff, task }: Pick<Evaluate, 'diff' | 'task'>): string =>

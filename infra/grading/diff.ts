@@ -3,6 +3,7 @@ import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import type { ExecResult, Sandbox } from '../sandbox/sandbox.ts';
 import type { Store } from '../store/store.ts';
 import { filesIn, isUnreadable, listScript, type RunScript, stdinOf, unreadable } from './changed-files.ts';
+import { flagsOfCapture, tooLargeFlags } from './flags/of-capture.ts';
 import { keptBase, keptTree } from './kept-base.ts';
 import { withoutEscapingLinks } from './patch-links.ts';
 import { gitPrelude } from './plain-git.ts';
@@ -101,7 +102,7 @@ export async function takeDiff(
     );
   }
   if (taken === 'too-many' || isStalled(taken) || isTooMuch(taken)) {
-    return { patch: await putPatch(store, ''), baseCommit, files: 0, dropped: 0, tooLarge: true };
+    return { patch: await putPatch(store, ''), baseCommit, files: 0, dropped: 0, tooLarge: true, flags: tooLargeFlags };
   }
   if (taken.exitCode !== 0) {
     const said = taken.stderr.toString('utf8').trim().slice(-300);
@@ -111,7 +112,10 @@ export async function takeDiff(
     );
   }
   const { patch, files, dropped } = withoutEscapingLinks(taken.stdout);
-  return { patch: await putPatch(store, patch), baseCommit, files, dropped: dropped + refused(taken), tooLarge: false };
+  const names = refused(taken);
+  const flags = flagsOfCapture({ links: dropped, names });
+  const counted = { baseCommit, files, dropped: dropped.length + names.length, tooLarge: false };
+  return { patch: await putPatch(store, patch), ...counted, ...(flags.length > 0 && { flags }) };
 }
 
 async function compare(run: RunScript, workdir: string): Promise<ExecResult | 'unreadable' | 'too-many'> {
@@ -139,7 +143,8 @@ const isTooMuch = ({ exitCode, stderr, stdout, truncated }: ExecResult): boolean
   (exitCode !== 0 && stderr.includes('File too large'));
 
 /** Names that git takes into no tree, such as \`.GIT/config\`. */
-const refused = ({ stderr }: ExecResult): number => stderr.toString('latin1').match(/^Ignoring path /gm)?.length ?? 0;
+const refused = ({ stderr }: ExecResult): readonly string[] =>
+  [...stderr.toString('latin1').matchAll(/^Ignoring path (.*)/gm)].map(([, name = '']) => name);
 
 /** What is left of a workspace whose sandbox the agent itself ended: nothing. */
 export async function emptyDiff(store: Store, baseCommit: string): Promise<Diff> {

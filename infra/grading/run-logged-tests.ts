@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { FileEntry, FileTree } from '../sandbox/files.ts';
 import { logBytes, type Sandbox } from '../sandbox/sandbox.ts';
 import type { Grading } from '../tasks/grading.ts';
+import { exposureOf } from './logs/names.ts';
 import { nextCommand } from './resolution/eval-section.ts';
 import { judgeAside } from './resolution/judge-aside.ts';
 import { unread } from './resolution/judge-log.ts';
@@ -64,7 +65,9 @@ export async function runLoggedTests(
   // A daemon of the code under test must not write into the log while that is read.
   await endTests(sandbox, testsKey, 'agent', status);
   const log = await readWholeLog(sandbox, testsKey);
-  return { ...(await judge(log, status, { ...grading, nonce })), log: cutInTheMiddle(log.bytes) };
+  const exposure = exposureOf(grading.logParser);
+  const seen = { nonce, ...(exposure !== null && { exposure }) };
+  return { ...(await judge(log, status, { ...grading, nonce })), ...seen, log: cutInTheMiddle(log.bytes) };
 }
 
 async function judge(
@@ -80,8 +83,8 @@ async function judge(
     ? unread(by, `the tests printed more than ${logBytes / 2 ** 20} MB`)
     : await judgeAside(bytes, { ...by, exitCode });
   const { resolution } = judgement;
-  if (resolution.status !== 'refused') return { ...none, exitCode, kind: 'graded', judgement };
+  if (resolution.status !== 'refused') return { ...none, exitCode, limit, kind: 'graded', judgement };
   const hit = limit === undefined ? '' : `; the tests ran into their limit of ${limit}`;
   const explained = { ...judgement, resolution: { ...resolution, reason: `${resolution.reason}${hit}` } };
-  return { ...none, exitCode, kind: 'refused', judgement: explained };
+  return { ...none, exitCode, limit, kind: 'refused', judgement: explained };
 }

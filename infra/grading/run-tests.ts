@@ -1,7 +1,8 @@
 import { weightedReward } from '../../workflows/algorithms/weighted-reward.ts';
-import type { Verdict } from '../../workflows/contracts/verdict.ts';
+import type { Flag } from '../../workflows/contracts/flags.ts';
+import type { Exposure, Verdict } from '../../workflows/contracts/verdict.ts';
 import { FileRefused } from '../sandbox/failure.ts';
-import type { Sandbox } from '../sandbox/sandbox.ts';
+import type { LimitHit, Sandbox } from '../sandbox/sandbox.ts';
 import type { Store } from '../store/store.ts';
 import type { HarborTask } from '../tasks/harbor.ts';
 import { parseNamedScores } from './named-scores.ts';
@@ -32,6 +33,12 @@ export interface TestRun {
   readonly log: Buffer;
   /** Of tests that are judged by their log. */
   readonly judgement?: Judgement;
+  /** Of the marks in that log. */
+  readonly nonce?: string;
+  /** The limit that the tests ran into. */
+  readonly limit?: LimitHit | undefined;
+  /** Absent where none ran. */
+  readonly exposure?: Exposure;
 }
 
 /**
@@ -67,9 +74,11 @@ async function runRewardedTests(
   // A daemon of the code under test must not write a reward while that is read.
   await endTests(sandbox, testsKey, 'grader', status);
   const log = await readLog(sandbox, testsKey);
-  if (status.state === 'running') return { kind: 'timeout', value: null, exitCode: null, log };
+  const exposure = 'same-account';
+  if (status.state === 'running') return { kind: 'timeout', value: null, exitCode: null, log, exposure };
   const value = await readReward(sandbox, task.rewardWeights, signal);
-  return { kind: value === null ? 'no-reward' : 'graded', value, exitCode: status.exitCode, log };
+  const { exitCode, limit } = status;
+  return { kind: value === null ? 'no-reward' : 'graded', value, exitCode, log, exposure, limit };
 }
 
 async function readReward(
@@ -97,15 +106,21 @@ export async function readLog(sandbox: Sandbox, key: string): Promise<Buffer> {
 }
 
 /** The verdict of a test run, with its log and what became of each test in the store. */
-export async function toVerdict(store: Store, run: TestRun, subject: string): Promise<Verdict> {
+export async function toVerdict(
+  store: Store,
+  run: TestRun,
+  { subject, flags }: { readonly subject: string; readonly flags: readonly Flag[] },
+): Promise<Verdict> {
   const log = await store.put(run.log, 'text/plain');
-  const { kind, value, exitCode, judgement } = run;
+  const { kind, value, exitCode, judgement, exposure } = run;
+  const beside = { ...(exposure !== undefined && { exposure }), ...(flags.length > 0 && { flags }) };
   if (judgement === undefined) {
-    return { kind, value, exitCode, ...countTests(run.log.toString('utf8')), log, subject, grader: graderVersion };
+    const counts = countTests(run.log.toString('utf8'));
+    return { kind, value, exitCode, ...counts, log, subject, grader: graderVersion, ...beside };
   }
   const { resolution, passed, failed, results } = judgement;
   const tests = results === null ? null : await store.put(Buffer.from(results), 'application/json');
   const counts = { passed, failed };
   const said = { kind, value, exitCode, ...counts, log, subject, grader: graderVersion, resolution };
-  return { ...said, ...(tests !== null && { tests }) };
+  return { ...said, ...(tests !== null && { tests }), ...beside };
 }

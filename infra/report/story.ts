@@ -1,3 +1,4 @@
+import { flagsOfRollout } from '../../workflows/algorithms/flags.ts';
 import { verdictText } from '../../workflows/algorithms/verdict-text.ts';
 import type { StopReason } from '../../workflows/contracts/outcome.ts';
 import type { Verdict } from '../../workflows/contracts/verdict.ts';
@@ -20,6 +21,7 @@ export function storySection({ result, messages, tokens, patch, testLog }: Story
     ${tokenSection(tokens)}
     ${patch === null ? null : html`<h3>Diff</h3>${diff(patch)}`}
     ${result.verdict === null ? null : verdict(result.verdict, testLog)}
+    ${flags(result)}
   </section>`;
 }
 
@@ -64,6 +66,13 @@ function verdict(verdict: Verdict, log: string | null): Markup {
   }.</p>${decided.length === 0 ? null : html`<ul>${decided}</ul>`}
     ${restored ? html`<p>Put back, as protected (${restored.count}): ${restored.paths.join(', ')}</p>` : null}
     ${log === null ? null : html`<details><summary>output of the tests</summary><pre>${shorten(log, maxLogChars)}</pre></details>`}`;
+}
+
+/** What looks like a trick: something to look at, whatever the reward. */
+function flags(result: Story['result']): Markup | null {
+  const found = flagsOfRollout(result);
+  if (found.length === 0) return null;
+  return html`<h3>Flags</h3><ul>${found.map(({ trick, evidence }) => html`<li><b>${trick}</b> <code>${evidence}</code></li>`)}</ul>`;
 }
 
 /** Keeps the beginning and the end, which say most. */

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
+import { flagsOfRollout } from '../../workflows/algorithms/flags.ts';
+import type { Trick } from '../../workflows/contracts/flags.ts';
 import type { RolloutRequest, RolloutResult } from '../../workflows/contracts/rollout.ts';
 import { answerTest, type HarborTaskFiles, writeHarborTask } from '../helpers/harbor-task.ts';
 import { type Rollouts, startRollouts } from '../helpers/rollouts.ts';
@@ -14,6 +16,8 @@ interface Case {
   readonly ends: readonly [RolloutResult['outcome'], number | null, string];
   /** Paths that the verdict says were put back. */
   readonly restored?: readonly string[];
+  /** What its result says looks like a trick. */
+  readonly flags?: readonly Trick[];
 }
 
 const inRepository =
@@ -130,11 +134,13 @@ const cases: readonly Case[] = [
     name: 'a diff of 50 MB',
     files: { solve: `${right}; head -c 50000000 /dev/urandom > big` },
     ends: ['scored', 0, 'patch-failed'],
+    flags: ['bulk'],
   },
   {
     name: 'a link to the hidden tests',
     files: { solve: `${right}; ln -s /tests/test.sh link; ln -s ../logs/verifier up` },
     ends: ['scored', 1, 'graded'],
+    flags: ['link'],
   },
   {
     name: 'a test of the repository that the agent rewrites',
@@ -146,6 +152,7 @@ const cases: readonly Case[] = [
     },
     ends: ['scored', 0, 'graded'],
     restored: ['check.sh', 'conftest.py'],
+    flags: ['tests', 'test-configuration'],
   },
   {
     name: 'a reward written by the agent',
@@ -162,13 +169,17 @@ describe('a rollout with', () => {
   });
   after(() => rollouts?.close());
 
-  for (const [index, { name, files, request, ends, restored }] of cases.entries()) {
+  for (const [index, { name, files, request, ends, restored, flags = [] }] of cases.entries()) {
     it(`${name} ends as ${ends.join(' ')}`, async () => {
       const task = await writeHarborTask(join(rollouts.home, 'tasks'), `task-${index}`, files);
       const result = await rollouts.run(`hostile-${index}`, { task, agent: 'oracle', ...request });
       const called = result.failure?.type ?? result.verdict?.kind;
       assert.deepEqual([result.outcome, result.reward, called], ends, JSON.stringify(result));
       assert.deepEqual(result.verdict?.restored?.paths, restored);
+      assert.deepEqual(
+        flagsOfRollout(result).map(({ trick }) => trick),
+        flags,
+      );
       assert.ok(JSON.stringify(result).length < 8192);
       assert.deepEqual(await rollouts.sandboxes(), []);
     });

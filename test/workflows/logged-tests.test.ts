@@ -171,6 +171,7 @@ describe('a rollout of a row whose repository comes from a mirror', () => {
       { list: 'PASS_TO_PASS', id: 'leaves a number alone', status: 'PASSED' },
     ]);
     assert.deepEqual([verdict?.passed, verdict?.failed, verdict?.exitCode, verdict?.value], [1, 1, 1, null]);
+    assert.deepEqual([verdict?.exposure, verdict?.flags], ['in-process', undefined]);
   });
 
   it('shows the nonce of its marks to no process of the code under test', async () => {

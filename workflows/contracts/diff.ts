@@ -1,4 +1,5 @@
 import type { BlobRef } from './blob.ts';
+import type { Flag } from './flags.ts';
 
 /** What the agent changed, against the base commit that was recorded before it started. */
 export interface Diff {
@@ -9,4 +10,6 @@ export interface Diff {
   readonly dropped: number;
   /** It was above a limit of size, number of files or time, and is kept as an empty one; its evaluation counts as failed. */
   readonly tooLarge: boolean;
+  /** What looks like a trick in what was left out. Absent: nothing, or an older worker. */
+  readonly flags?: readonly Flag[];
 }

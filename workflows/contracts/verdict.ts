@@ -1,5 +1,14 @@
 import type { BlobRef } from './blob.ts';
+import type { Flag } from './flags.ts';
 import type { Resolution } from './resolution.ts';
+
+/**
+ * How far the code under test can get at what judges it; see docs/grading.md.
+ *
+ * - `in-process`: it is loaded into the process that says what its tests came to, and can make that say anything
+ * - `same-account`: the task's own script decides how it is run; at best in a process of its own, under the script's account
+ */
+export type Exposure = 'in-process' | 'same-account';
 
 /** What the tests said. The reward is a pure function of it (algorithms/reward.ts). */
 export interface Verdict {
@@ -33,4 +42,8 @@ export interface Verdict {
   readonly applied?: 'exact' | 'three-way' | 'fuzzy';
   /** Protected paths that the diff changed and the task has back: how many, and the first few. Null: none. */
   readonly restored?: { readonly count: number; readonly paths: readonly string[] } | null;
+  /** Absent where no tests ran, and from older workers. */
+  readonly exposure?: Exposure;
+  /** What looks like a trick, in the diff and in the run of the tests; no reward depends on it. Absent: nothing, or not looked for. */
+  readonly flags?: readonly Flag[];
 }

@@ -1,3 +1,5 @@
+import type { Exposure } from '../../../workflows/contracts/verdict.ts';
+import { exposures } from './exposure.ts';
 import { type LogParserName, logParsers } from './index.ts';
 import type { LogParser } from './parsed-tests.ts';
 
@@ -30,9 +32,19 @@ const published: Readonly<Record<string, LogParserName>> = {
 
 /** The parser of a name of ours or of a data set's; null where there is none. */
 export function logParserNamed(name: string): LogParser | null {
-  if (isOurs(name)) return logParsers[name];
-  const ours = Object.hasOwn(published, name) ? published[name] : undefined;
-  return ours === undefined ? null : logParsers[ours];
+  const ours = oursFor(name);
+  return ours === null ? null : logParsers[ours];
+}
+
+/** How far the code under test gets where this parser reads the log; null where there is none of that name. */
+export function exposureOf(name: string): Exposure | null {
+  const ours = oursFor(name);
+  return ours === null ? null : exposures[ours];
+}
+
+function oursFor(name: string): LogParserName | null {
+  if (isOurs(name)) return name;
+  return Object.hasOwn(published, name) ? (published[name] ?? null) : null;
 }
 
 const isOurs = (name: string): name is LogParserName => Object.hasOwn(logParsers, name);

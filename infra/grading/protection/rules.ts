@@ -1,10 +1,19 @@
 /** What a program runs before the tests, of its own accord and by its name alone. No solution needs to bring one. */
-const interpreterHooks = [
+export const interpreterHooks = [
   '.git',
   'sitecustomize.py',
   'usercustomize.py',
   '**/site-packages/*.pth',
   '**/dist-packages/*.pth',
+  // `python -m` looks for the runner in the working directory first, and pytest for its plugins.
+  ...['pytest', '_pytest', 'pluggy', 'unittest'].flatMap((name) => [
+    `/${name}.py`,
+    `/${name}.pyc`,
+    `/${name}*.so`,
+    `/${name}/__init__.*`,
+  ]),
+  '*.egg-info/',
+  '*.dist-info/',
 ];
 
 /** Tests by their places and names, for the runners that the data sets know. */
@@ -25,7 +34,7 @@ const tests = [
 ];
 
 /** What says how tests are run, and may run code of its own then. */
-const testConfiguration = [
+export const testConfiguration = [
   ...['conftest.py', 'pytest.ini', '.pytest.ini', 'pytest.toml', '.pytest.toml', 'tox.ini', '.coveragerc'],
   ...[
     'jest.config.*',

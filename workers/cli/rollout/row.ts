@@ -1,6 +1,8 @@
 import { showHidden } from '../../../infra/report/hidden.ts';
+import { flagsOfRollout } from '../../../workflows/algorithms/flags.ts';
 import { verdictText } from '../../../workflows/algorithms/verdict-text.ts';
 import type { FailureRecord } from '../../../workflows/contracts/failures.ts';
+import type { Trick } from '../../../workflows/contracts/flags.ts';
 import type { Outcome, StopReason } from '../../../workflows/contracts/outcome.ts';
 import type { RolloutResult, Stage } from '../../../workflows/contracts/rollout.ts';
 
@@ -16,6 +18,8 @@ export interface RolloutRow {
   readonly stop: StopReason | null;
   /** The verdict in a line: what the tests said, or which of them decided; null where it came to none. */
   readonly verdict: string | null;
+  /** What looked like a trick. */
+  readonly flags: readonly Trick[];
   /** Digests of the diff and of the tests' log, both in the store; null where there is none. */
   readonly diff: string | null;
   readonly log: string | null;
@@ -27,7 +31,8 @@ export function rowOf(result: RolloutResult): RolloutRow {
   const { workflowId, task, agent, outcome, reward, stop, failure, stageSeconds } = result;
   const verdict = result.verdict === null ? null : showHidden(verdictText(result.verdict));
   const blobs = { diff: result.diff?.patch.digest ?? null, log: result.verdict?.log.digest ?? null };
-  return { rollout: workflowId, task, agent, outcome, reward, stop, verdict, ...blobs, failure, stageSeconds };
+  const flags = flagsOfRollout(result).map(({ trick }) => trick);
+  return { rollout: workflowId, task, agent, outcome, reward, stop, verdict, flags, ...blobs, failure, stageSeconds };
 }
 
 export function rowWithout(
@@ -38,5 +43,6 @@ export function rowWithout(
   failure: RolloutRow['failure'],
 ): RolloutRow {
   const none = { diff: null, log: null };
-  return { rollout, task, agent, outcome, reward: null, stop: null, verdict: null, ...none, failure, stageSeconds: {} };
+  const nothing = { reward: null, stop: null, verdict: null, flags: [] };
+  return { rollout, task, agent, outcome, ...nothing, ...none, failure, stageSeconds: {} };
 }

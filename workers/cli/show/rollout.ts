@@ -1,10 +1,11 @@
 import type { Story } from '../../../infra/report/data.ts';
 import { showHidden } from '../../../infra/report/hidden.ts';
 import { readStory } from '../../../infra/report/read-story.ts';
+import { flagsOfRollout } from '../../../workflows/algorithms/flags.ts';
 import { verdictText } from '../../../workflows/algorithms/verdict-text.ts';
 import { rolloutStatusQuery } from '../../../workflows/contracts/messages.ts';
 import { type RolloutResult, stages } from '../../../workflows/contracts/rollout.ts';
-import type { Verdict } from '../../../workflows/contracts/verdict.ts';
+import type { Exposure, Verdict } from '../../../workflows/contracts/verdict.ts';
 import { type FoundWorkflow, isOpen } from '../find-workflow.ts';
 import { print, printJson, table } from '../output.ts';
 import type { StackClient } from '../stack-client.ts';
@@ -59,6 +60,8 @@ function storyText({ result, messages, branching, patch, testLog }: Story): stri
             `── verdict: ${verdictText(verdict)}`,
             ...decided(verdict),
             ...restoredText(verdict),
+            ...flagLines(result),
+            ...exposureLine(verdict),
             (testLog ?? '').trimEnd(),
           ].join('\n'),
         ]),
@@ -76,6 +79,18 @@ function restoredText({ restored }: Verdict): readonly string[] {
   const more = restored.count - restored.paths.length;
   return [`put back, as protected: ${restored.paths.join(', ')}${more > 0 ? ` and ${more} more` : ''}`];
 }
+
+/** What looks like a trick, each in a line. */
+const flagLines = (result: RolloutResult): readonly string[] =>
+  flagsOfRollout(result).map(({ trick, evidence }) => `flag ${trick}: ${evidence}`);
+
+const exposureLine = ({ exposure }: Verdict): readonly string[] =>
+  exposure === undefined ? [] : [`the code under test ran ${exposureTexts[exposure]} (${exposure})`];
+
+const exposureTexts: Readonly<Record<Exposure, string>> = {
+  'in-process': 'in the process of its tests',
+  'same-account': "under the account of the task's test script",
+};
 
 function stageTable({ stageSeconds }: RolloutResult): string {
   const rows = stages.flatMap((stage) => {

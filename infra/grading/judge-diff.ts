@@ -1,0 +1,61 @@
+import { firstOfEach } from '../../workflows/algorithms/flags.ts';
+import type { Diff } from '../../workflows/contracts/diff.ts';
+import type { Verdict } from '../../workflows/contracts/verdict.ts';
+import type { Sandbox } from '../sandbox/sandbox.ts';
+import type { Store } from '../store/store.ts';
+import type { HarborTask } from '../tasks/harbor.ts';
+import { diskBefore } from './disk-before.ts';
+import { flagsOfEvaluation } from './flags/of-evaluation.ts';
+import { applyProtected } from './protection/apply-protected.ts';
+import { runTests, toVerdict } from './run-tests.ts';
+
+const tooLarge =
+  'its patch is above 16 MB, the changed files above 128 MB, its new files above 20,000, or git took more than two minutes for it, twice';
+
+export interface DiffToJudge {
+  readonly task: HarborTask;
+  readonly diff: Diff;
+  readonly workdir: string;
+  readonly diskMb: number;
+  readonly timeoutMs: number;
+  /** PATH of the tests; null: the sandbox's own. */
+  readonly path: string | null;
+  /** What the verdict is bound to. */
+  readonly subject: string;
+}
+
+/** Applies a diff in a sandbox whose workspace is at the base commit, and runs the hidden tests over it. */
+export async function judgeDiff(
+  sandbox: Sandbox,
+  store: Store,
+  input: DiffToJudge,
+  signal: AbortSignal,
+): Promise<Verdict> {
+  const { task, diff, workdir, timeoutMs, path, subject } = input;
+  const patch = await store.get(diff.patch.digest);
+  const { applied, refusal, restored } = diff.tooLarge
+    ? { applied: null, refusal: tooLarge, restored: null }
+    : await applyProtected(sandbox, { workdir, patch, protection: task.protection }, signal);
+  if (applied === null) {
+    const log = Buffer.from(`The diff does not apply:\n${refusal}\n`);
+    const flags = flagsOfEvaluation(patch, task.protection, null);
+    return toVerdict(store, { kind: 'patch-failed', value: null, exitCode: null, log }, { subject, flags });
+  }
+  const diskBeforeMb = await diskBefore(sandbox, task.workspace, input.diskMb);
+  const run = await runTests(sandbox, task, { workdir, timeoutMs, diskBeforeMb, path }, signal);
+  const flags = flagsOfEvaluation(patch, task.protection, run);
+  return { ...(await toVerdict(store, run, { subject, flags })), applied, restored };
+}
+
+/** The verdict on a diff under which the sandbox of its evaluation ended from inside: `evidence` says how. */
+export async function verdictOfEnded(
+  store: Store,
+  { task, diff, subject }: Pick<DiffToJudge, 'task' | 'diff' | 'subject'>,
+  evidence: string,
+): Promise<Verdict> {
+  const log = Buffer.from(`The solution brought the sandbox of its evaluation down: ${evidence}\n`);
+  const patch = await store.get(diff.patch.digest);
+  const ended = { trick: 'limit', evidence: `the evaluation's sandbox was brought down: ${evidence}` } as const;
+  const flags = firstOfEach([...flagsOfEvaluation(patch, task.protection, null), ended]);
+  return toVerdict(store, { kind: 'no-reward', value: null, exitCode: null, log }, { subject, flags });
+}
