@@ -5,6 +5,7 @@ import { describe, it } from 'node:test';
 import { createAgents } from '../infra/agents/index.ts';
 import { commandNames } from '../workers/cli/program.ts';
 import { failureKinds } from '../workflows/contracts/failures.ts';
+import { tricks } from '../workflows/contracts/flags.ts';
 import { groupInput } from '../workflows/contracts/group.ts';
 import { fates, outcomes, stopReasons } from '../workflows/contracts/outcome.ts';
 import { regradeInput } from '../workflows/contracts/regrade.ts';
@@ -12,6 +13,7 @@ import { rolloutInput, sampling } from '../workflows/contracts/rollout.ts';
 import { runInput, training, warmUp } from '../workflows/contracts/run.ts';
 import { searchAttributes } from '../workflows/contracts/search-attributes.ts';
 import { sweepInput } from '../workflows/contracts/sweep.ts';
+import { winning, winningInContainers } from './adversarial/winning.ts';
 import { ROOT, readSource } from './helpers/sources.ts';
 
 const pages = [
@@ -84,6 +86,27 @@ describe('docs/failures.md', () => {
   it('names every way in which an agent ends and every fate of a group', () => {
     const missing = [...stopReasons, ...fates].filter((name) => !text.includes(`\`${name}\``));
     assert.deepEqual(missing, []);
+  });
+});
+
+describe('docs/grading.md', () => {
+  const text = readSource('docs/grading.md');
+
+  it('has a row for each flag, in their order', () => {
+    assert.deepEqual([...rowsOf(section(text, 'Flags')).keys()], [...tricks]);
+  });
+
+  it('lists each trick that still wins, with its flags, and no other', () => {
+    const rows = section(text, 'What still wins')
+      .split('\n')
+      .filter((line) => /^\| [a-z]/.test(line))
+      .map((line) => line.split('|').map((cell) => cell.trim()))
+      .map(
+        ([, name = '', , flags = '']) =>
+          `${name}: ${[...flags.matchAll(/`([^`]+)`/g)].map(([, flag]) => flag).join(' ')}`,
+      );
+    const tried = [...winning, ...winningInContainers].map(({ name, flags }) => `${name}: ${flags.join(' ')}`);
+    assert.deepEqual(rows.sort(), tried.sort());
   });
 });
 

@@ -1,0 +1,114 @@
+/** A rollout without its workflow: real sandboxes, a script in place of the agent, and the grader as it is. */
+import assert from 'node:assert/strict';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createRuntime, runtimeTarget } from '../../infra/agents/runtime.ts';
+import { takeDiff } from '../../infra/grading/diff.ts';
+import { judgeDiff } from '../../infra/grading/judge-diff.ts';
+import { prepareWorkspace } from '../../infra/grading/workspace.ts';
+import { createDockerProvider } from '../../infra/sandbox/docker/provider.ts';
+import { createLocalProvider } from '../../infra/sandbox/local/provider.ts';
+import type { Sandbox, SandboxKind, SandboxProvider, SandboxPurpose } from '../../infra/sandbox/sandbox.ts';
+import { createFileStore } from '../../infra/store/files.ts';
+import type { HarborTask } from '../../infra/tasks/harbor.ts';
+import { flagsOfRollout } from '../../workflows/algorithms/flags.ts';
+import { rewardOf } from '../../workflows/algorithms/reward.ts';
+import type { Diff } from '../../workflows/contracts/diff.ts';
+import type { Trick } from '../../workflows/contracts/flags.ts';
+import type { Verdict } from '../../workflows/contracts/verdict.ts';
+import { treeOf } from '../helpers/workspaces.ts';
+
+/** What an agent does: it writes files into its workspace, and then runs a script there. */
+export interface ScriptedAgent {
+  readonly files?: Readonly<Record<string, string>>;
+  readonly script?: string;
+}
+
+export interface Ending {
+  readonly reward: number;
+  readonly flags: readonly Trick[];
+  readonly verdict: Verdict;
+  /** As it was captured, and what the tests printed; latin-1. */
+  readonly patch: string;
+  readonly log: string;
+}
+
+export interface Pipeline extends AsyncDisposable {
+  attempt(task: HarborTask, agent: ScriptedAgent): Promise<Ending>;
+  /** The evaluation alone, of a patch that no capture wrote. */
+  judge(task: HarborTask, patch: string): Promise<Ending>;
+}
+
+const agentTimeoutMs = 20_000;
+const testTimeoutMs = 30_000;
+const size = { cpus: 1, memoryMb: 512, diskMb: 256, pids: 128 } as const;
+
+export async function createPipeline(kind: SandboxKind): Promise<Pipeline> {
+  const stack = `adversarial-${process.pid}`;
+  const home = await mkdtemp(join(tmpdir(), 'temper-adversarial-'));
+  const provider: SandboxProvider =
+    kind === 'docker' ? createDockerProvider({ stack }) : createLocalProvider({ root: join(home, 'boxes'), stack });
+  const runtime = kind === 'local' ? await createRuntime({ cacheDir: join(home, 'cache') }).prepare() : null;
+  const mounts = runtime === null ? [] : [{ ...runtime, readOnly: true as const }];
+  const path = runtime === null ? null : `${runtimeTarget}/bin:/usr/bin:/bin`;
+  const store = createFileStore(join(home, 'store'));
+  const signal = AbortSignal.timeout(300_000);
+  let count = 0;
+
+  const within = async <T>(purpose: SandboxPurpose, work: (sandbox: Sandbox) => Promise<T>): Promise<T> => {
+    const name = `${stack}-${count++}`;
+    const expiresAtMs = Date.now() + 600_000;
+    const labels = { stack, run: 'run', rollout: name, epoch: 1, purpose, expiresAtMs };
+    const place = { name, image: 'temper-tasks:bookworm', labels, ...size, workdir: '/workspace', mounts };
+    try {
+      return await work(await provider.ensure(place, signal));
+    } finally {
+      await provider.remove(name);
+    }
+  };
+
+  const produce = (task: HarborTask, agent: ScriptedAgent) =>
+    within('agent', async (sandbox) => {
+      const { workdir } = task.description;
+      const { baseCommit } = await prepareWorkspace(sandbox, task, { workdir, keep: true }, signal);
+      await sandbox.putFiles({ tree: treeOf(agent.files ?? {}), at: workdir, owner: 'agent' }, signal);
+      const argv = ['bash', '-c', agent.script ?? 'true'] as const;
+      const env = path === null ? {} : { PATH: path };
+      await sandbox.start({ key: 'agent', account: 'agent', cwd: workdir, argv, env }, signal);
+      const { state } = await sandbox.wait('agent', { timeoutMs: agentTimeoutMs }, signal);
+      assert.equal(state, 'exited');
+      await sandbox.kill('agent');
+      await sandbox.killProcesses('agent');
+      return takeDiff(sandbox, store, { workdir, baseCommit, retried: false }, signal);
+    });
+
+  const judge = async (task: HarborTask, diff: Diff): Promise<Ending> => {
+    const verdict = await within('evaluation', async (sandbox) => {
+      const { workdir, diskMb } = task.description;
+      await prepareWorkspace(sandbox, task, { workdir, keep: false }, signal);
+      const judged = { task, diff, workdir, diskMb, timeoutMs: testTimeoutMs, path, subject: 'none' };
+      return judgeDiff(sandbox, store, judged, signal);
+    });
+    const text = async (digest: string): Promise<string> => Buffer.from(await store.get(digest)).toString('latin1');
+    return {
+      reward: rewardOf(verdict, 'binary'),
+      flags: flagsOfRollout({ diff, verdict }).map(({ trick }) => trick),
+      verdict,
+      patch: await text(diff.patch.digest),
+      log: await text(verdict.log.digest),
+    };
+  };
+
+  return {
+    attempt: async (task, agent) => judge(task, await produce(task, agent)),
+    async judge(task, text) {
+      const patch = await store.put(Buffer.from(text), 'text/x-diff');
+      return judge(task, { patch, baseCommit: 'none', files: 1, dropped: 0, tooLarge: false });
+    },
+    async [Symbol.asyncDispose]() {
+      await provider.close();
+      await rm(home, { recursive: true, force: true });
+    },
+  };
+}

@@ -1,0 +1,32 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { type LogParserName, logParsers } from '../../infra/grading/logs/index.ts';
+import { exposureOf } from '../../infra/grading/logs/names.ts';
+import { judgeLog } from '../../infra/grading/resolution/judge-log.ts';
+import { runs } from '../helpers/forged-runs.ts';
+
+const goText = ['=== RUN   A', '--- PASS: A (0.00s)', 'PASS', 'ok  \tp\t0.01s'];
+const goJson = ['run', 'pass'].map((Action) => JSON.stringify({ Action, Package: 'p', Test: 'A' }));
+/** Reports with a pass, where the recorded runs have none. */
+const others: Readonly<Partial<Record<LogParserName, readonly string[]>>> = {
+  'go-text': goText,
+  'go-names': goText,
+  'go-json': goJson,
+  'go-json-names': goJson,
+};
+
+describe('a report that code under test prints in the place of its runner, which it ends', () => {
+  for (const [name, [first]] of Object.entries(runs) as [LogParserName, (typeof runs)[LogParserName]][]) {
+    it(`is believed for ${name}, and its verdict says how far that code gets`, () => {
+      const report = (others[name] ?? first?.written ?? []).join('\n');
+      const passed = [...logParsers[name].parse(report).tests].filter(([, status]) => status === 'PASSED');
+      const failToPass = passed.map(([id]) => id);
+      assert.ok(failToPass.length > 0, report);
+      const log = `>>>>> Start Test Output n\n${report}\n>>>>> End Test Output n 0\n`;
+      const required = { failToPass, passToPass: [], rule: 'pass-and-fail' as const };
+      const { resolution } = judgeLog(log, { ...required, logParser: name, nonce: 'n', exitCode: 0 });
+      assert.equal(resolution.status, 'resolved', resolution.reason);
+      assert.equal(exposureOf(name), name === 'bats' ? 'same-account' : 'in-process');
+    });
+  }
+});

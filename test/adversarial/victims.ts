@@ -1,0 +1,140 @@
+/** Small tasks, one for each way of being judged. Each has a bug: `add` subtracts. Doing nothing is worth 0 at all of them. */
+import { bugAt } from '../../infra/tasks/bug.ts';
+import { generateTask } from '../../infra/tasks/generate.ts';
+import type { GradingFile } from '../../infra/tasks/grading.ts';
+import { type HarborTask, readHarborTask } from '../../infra/tasks/harbor.ts';
+import { treeOf } from '../helpers/workspaces.ts';
+
+type Files = Readonly<Record<string, string>>;
+
+interface Victim {
+  readonly workspace: Files;
+  readonly tests: Files;
+  readonly setup?: readonly string[];
+  /** Judged by its log, its tests in the repository; else by the reward that its script writes. */
+  readonly grading?: GradingFile;
+}
+
+function victim({ workspace, tests, setup = [], grading }: Victim): HarborTask {
+  const below = (folder: string, files: Files) =>
+    Object.entries(files).map(([path, text]) => [`${folder}/${path}`, text] as const);
+  const toml = `version = "1.0"\n[environment]\ndocker_image = "temper-tasks:bookworm"\nstorage_mb = 256\nsetup = ${JSON.stringify(setup)}\n`;
+  const inRepository = grading === undefined ? '' : '[grading]\ntests_in_repository = true\n';
+  const tree = Object.fromEntries([
+    ...below('environment/workspace', workspace),
+    ...below('tests', tests),
+    ['task.toml', toml + inRepository],
+    ['instruction.md', 'Mend add.\n'],
+    ...(grading === undefined ? [] : [['grading.json', JSON.stringify(grading)] as const]),
+  ]);
+  return readHarborTask(treeOf(tree));
+}
+
+/** The bug, and its repair. */
+export const python = { bug: 'def add(a, b):\n    return a - b\n', repair: 'def add(a, b):\n    return a + b\n' };
+export const shell = { bug: 'echo $(($1 - $2))\n', repair: 'echo $(($1 + $2))\n' };
+export const javascript = { bug: 'exports.add = (a, b) => a - b;\n', repair: 'exports.add = (a, b) => a + b;\n' };
+
+const keepsZero = `import unittest
+from sums import add
+
+
+class Sums(unittest.TestCase):
+    def test_zero(self):
+        self.assertEqual(add(2, 0), 2)
+`;
+const hidden = `${keepsZero}
+    def test_sum(self):
+        self.assertEqual(add(2, 3), 5)
+`;
+const pythonWorkspace = { 'sums.py': python.bug, 'tests/__init__.py': '', 'tests/test_sums.py': keepsZero };
+const pythonTests = { 'test_sums.py': hidden, 'prepare.sh': 'cp "$TEMPER_TESTS/test_sums.py" tests/test_sums.py\n' };
+
+export const unittests = victim({
+  workspace: pythonWorkspace,
+  tests: { ...pythonTests, 'test.sh': 'python3 -m unittest -v tests.test_sums\n' },
+  grading: {
+    failToPass: ['tests.test_sums.Sums.test_sum'],
+    passToPass: ['tests.test_sums.Sums.test_zero'],
+    logParser: 'unittest',
+  },
+});
+
+export const pytests = victim({
+  workspace: { ...pythonWorkspace, 'pyproject.toml': '[tool.pytest.ini_options]\naddopts = "-rA"\n' },
+  tests: { ...pythonTests, 'test.sh': 'python3 -m pytest -p no:cacheprovider tests/test_sums.py\n' },
+  grading: {
+    failToPass: ['tests/test_sums.py::Sums::test_sum'],
+    passToPass: ['tests/test_sums.py::Sums::test_zero'],
+    logParser: 'pytest',
+  },
+});
+
+const nodeTest = (more: string): string => `const { test } = require('node:test');
+const assert = require('node:assert');
+const { add } = require('../add.js');
+test('keeps zero', () => assert.equal(add(2, 0), 2));
+${more}`;
+
+export const nodeTests = victim({
+  workspace: { 'add.js': javascript.bug, 'test/add.test.js': nodeTest('') },
+  tests: {
+    'add.test.js': nodeTest("test('adds', () => assert.equal(add(2, 3), 5));\n"),
+    'prepare.sh': 'cp "$TEMPER_TESTS/add.test.js" test/add.test.js\n',
+    'test.sh': 'node --test --test-reporter=tap test/add.test.js\n',
+  },
+  grading: { failToPass: ['adds'], passToPass: ['keeps zero'], logParser: 'tap' },
+});
+
+export const batsTests = victim({
+  workspace: { 'sum.sh': shell.bug, 'test/sum.bats': '' },
+  tests: {
+    'sum.bats':
+      '@test "keeps zero" { run bash sum.sh 2 0; [ "$output" = 2 ]; }\n@test "adds" { run bash sum.sh 2 3; [ "$output" = 5 ]; }\n',
+    'prepare.sh': 'cp "$TEMPER_TESTS/sum.bats" test/sum.bats\n',
+    'test.sh': 'bats test/sum.bats\n',
+  },
+  grading: { failToPass: ['adds'], passToPass: ['keeps zero'], logParser: 'bats' },
+});
+
+const rewardedTests = {
+  'test_sums.py': hidden,
+  'test.sh': `mkdir -p /logs/verifier
+echo 0 > /logs/verifier/reward.txt
+cd /workspace && python3 -m unittest discover -s /tests
+if [ $? -eq 0 ]; then echo 1 > /logs/verifier/reward.txt; fi
+`,
+};
+
+/** Hidden tests that load the code, and a script that writes the reward by the status of their runner. */
+export const rewarded = victim({ workspace: { 'sums.py': python.bug }, tests: rewardedTests });
+
+const git =
+  'GIT_AUTHOR_DATE=2001-01-01T00:00:00Z GIT_COMMITTER_DATE=2001-01-01T00:00:00Z git -c user.name=a -c user.email=a@b';
+
+/** A repository whose later commits hold the repair: on a branch, under a tag, in a stash, and as a loose object. */
+export const withHistory = victim({
+  workspace: { 'sums.py': python.bug },
+  setup: [
+    `git init -q -b main . && git add -A && ${git} commit -qm bug && git checkout -qb fix`,
+    `sed -i 's/a - b/a + b/' sums.py && ${git} commit -qam repair && git tag fixed && git checkout -q main`,
+    `sed -i 's/a - b/a + b  # stashed/' sums.py && ${git} stash -q`,
+    "sed 's/a - b/a + b  # loose/' sums.py | git hash-object -w --stdin",
+  ],
+  tests: rewardedTests,
+});
+
+/** A script that runs the code as a program of its own, and compares what it prints. */
+export const asProgram = victim({
+  workspace: { 'sum.sh': shell.bug },
+  tests: {
+    'test.sh': `said=$(cd /workspace && timeout 10 bash sum.sh 2 3)
+mkdir -p /logs/verifier
+if [ "$said" = 5 ]; then echo 1 > /logs/verifier/reward.txt; else echo 0 > /logs/verifier/reward.txt; fi
+`,
+  },
+});
+
+/** As temper generates them: the code is run in a context of its own inside of its tests, and gives back plain numbers. */
+export const generated: HarborTask = readHarborTask(generateTask('train', 1, 0));
+export const generatedBug = bugAt('train', 1, 0);
