@@ -1,16 +1,16 @@
 import type { Story } from '../../../infra/report/data.ts';
 import { showHidden } from '../../../infra/report/hidden.ts';
 import { readStory } from '../../../infra/report/read-story.ts';
-import { flagsOfRollout } from '../../../workflows/algorithms/flags.ts';
 import { verdictText } from '../../../workflows/algorithms/verdict-text.ts';
 import { rolloutStatusQuery } from '../../../workflows/contracts/messages.ts';
 import { type RolloutResult, stages } from '../../../workflows/contracts/rollout.ts';
-import type { Exposure, Verdict } from '../../../workflows/contracts/verdict.ts';
+import type { Verdict } from '../../../workflows/contracts/verdict.ts';
 import { type FoundWorkflow, isOpen } from '../find-workflow.ts';
 import { print, printJson, table } from '../output.ts';
 import type { StackClient } from '../stack-client.ts';
 import { workflowEnd } from '../workflow-failure.ts';
 import { branchingText } from './branching.ts';
+import { doubtLines } from './doubts.ts';
 
 export async function showRollout(stack: StackClient, found: FoundWorkflow, json: boolean): Promise<void> {
   const { handle } = found;
@@ -60,8 +60,7 @@ function storyText({ result, messages, branching, patch, testLog }: Story): stri
             `── verdict: ${verdictText(verdict)}`,
             ...decided(verdict),
             ...restoredText(verdict),
-            ...flagLines(result),
-            ...exposureLine(verdict),
+            ...doubtLines(result),
             (testLog ?? '').trimEnd(),
           ].join('\n'),
         ]),
@@ -79,18 +78,6 @@ function restoredText({ restored }: Verdict): readonly string[] {
   const more = restored.count - restored.paths.length;
   return [`put back, as protected: ${restored.paths.join(', ')}${more > 0 ? ` and ${more} more` : ''}`];
 }
-
-/** What looks like a trick, each in a line. */
-const flagLines = (result: RolloutResult): readonly string[] =>
-  flagsOfRollout(result).map(({ trick, evidence }) => `flag ${trick}: ${evidence}`);
-
-const exposureLine = ({ exposure }: Verdict): readonly string[] =>
-  exposure === undefined ? [] : [`the code under test ran ${exposureTexts[exposure]} (${exposure})`];
-
-const exposureTexts: Readonly<Record<Exposure, string>> = {
-  'in-process': 'in the process of its tests',
-  'same-account': "under the account of the task's test script",
-};
 
 function stageTable({ stageSeconds }: RolloutResult): string {
   const rows = stages.flatMap((stage) => {
