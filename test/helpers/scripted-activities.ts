@@ -10,6 +10,7 @@ import type {
   ControlActivities,
   EvaluationActivities,
   HostActivities,
+  ImageActivities,
   OpenTrace,
   PlacementActivities,
   TrainerActivities,
@@ -24,6 +25,7 @@ import {
   controlQueue,
   evaluationQueue,
   hostQueue,
+  imageQueue,
   placementQueue,
   trainerQueue,
 } from '../../workflows/contracts/ids.ts';
@@ -50,6 +52,8 @@ export interface Script {
   evaluate?(workflowId: string): Promise<void>;
   /** The engines are given this version again. */
   restore?(version: number): Promise<void>;
+  /** Images come from a registry. */
+  pulled?: boolean;
   /** The rule that the agent declares; default: none, as before there was one. */
   branches?: BranchRule;
   /** Version that the engine samples by; default: the one that was published last. */
@@ -102,7 +106,7 @@ export async function startScriptedWorkers(server: TestServer, home: string, scr
       serving: async () => serving(script.version?.() ?? published.at(-1) ?? 0),
     }),
     resolveTask: async ({ address }) => ({
-      task: { ...task, id: address },
+      task: { ...task, id: address, ...(script.pulled === true && { imageFrom: 'registry' as const }) },
       usesModel: true,
       ...(script.branches === undefined ? {} : { branches: script.branches }),
     }),
@@ -152,6 +156,7 @@ export async function startScriptedWorkers(server: TestServer, home: string, scr
     readVersions: async ({ groups }) => groups.map(() => null),
     cancelOrphans: async () => ({ groups: [] }),
   };
+  const images: ImageActivities = { prepareImage: async ({ task }) => ({ image: task.image }) };
   const placement: PlacementActivities = { placeRollout: async () => ({ host: 'scripted' }) };
   const host: HostActivities = {
     provisionSandbox: async ({ attempt }) => {
@@ -203,6 +208,7 @@ export async function startScriptedWorkers(server: TestServer, home: string, scr
   const workflowBundle = await locateWorkflowBundle(process.env);
   const queues: WorkerOptions[] = [
     { taskQueue: controlQueue, workflowBundle, activities: control },
+    { taskQueue: imageQueue, activities: images },
     { taskQueue: placementQueue, activities: placement },
     { taskQueue: hostQueue('scripted'), activities: host },
     { taskQueue: cleanUpQueue('scripted'), activities: cleanUp },

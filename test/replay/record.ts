@@ -2,32 +2,39 @@
  * Records histories that every later change of a workflow has to replay: `node test/replay/record.ts`. Add new ones beside
  * the old; an old one goes only when no such execution can exist any more.
  */
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { historyToJSON } from '@temporalio/common/lib/proto-utils.js';
 import { controlQueue, groupId, rolloutId, stepId } from '../../workflows/contracts/ids.ts';
+import type { RegradeRequest } from '../../workflows/contracts/regrade.ts';
+import type { RolloutRequest } from '../../workflows/contracts/rollout.ts';
 import type { RunRequest, RunStatus } from '../../workflows/contracts/run.ts';
 import type { SweepRequest } from '../../workflows/contracts/sweep.ts';
-import { startScriptedWorkers } from '../helpers/scripted-activities.ts';
-import { startTestServer } from '../helpers/temporal.ts';
+import { startScriptedStack } from '../helpers/scripted-stack.ts';
 
 const version = process.argv[2] ?? '0.1.0';
-const home = await mkdtemp(join(tmpdir(), 'temper-record-'));
-const server = await startTestServer();
-const workers = await startScriptedWorkers(server, home, { reward: (id) => (id.endsWith('rollout-0') ? 0 : 1) });
+const reward = (id: string): number => (id.endsWith('rollout-0') ? 0 : 1);
+const stack = await startScriptedStack({ reward });
+const { workflow } = stack.server.client;
 try {
   const request: RunRequest = { steps: 3, groupsPerStep: 2, rolloutsPerGroup: 2, historyEvents: 60 };
   const start = { taskQueue: controlQueue, args: [request] };
-  const handle = await server.client.workflow.start('trainingRun', { ...start, workflowId: 'recorded' });
+  const handle = await workflow.start('trainingRun', { ...start, workflowId: 'recorded' });
   const { runKey }: RunStatus = await handle.result();
   const sweep: SweepRequest = { tasks: 'generated:test/1', count: 3, attempts: 4, concurrency: 2, historyEvents: 60 };
-  const sweepHandle = await server.client.workflow.start('evaluationSweep', {
+  const sweepHandle = await workflow.start('evaluationSweep', {
     taskQueue: controlQueue,
     workflowId: 'recorded-sweep',
     args: [sweep],
   });
   await sweepHandle.result();
+  const regrade: RegradeRequest = { run: 'recorded-sweep', repeat: 2, concurrency: 2, historyEvents: 60 };
+  const again = { taskQueue: controlQueue, args: [regrade] };
+  const regradeHandle = await workflow.start('regrade', { ...again, workflowId: 'recorded-regrade' });
+  await regradeHandle.result();
+  stack.script = { reward, pulled: true };
+  const one: RolloutRequest = { task: 'generated:test/1/0' };
+  await workflow.execute('rollout', { taskQueue: controlQueue, args: [one], workflowId: 'recorded-pulled' });
   const group = groupId('recorded', runKey, 0);
   await save('training-run-first', 'recorded', runKey);
   await save('training-run-last', 'recorded');
@@ -36,14 +43,15 @@ try {
   await save('training-step', stepId('recorded', runKey, 1));
   await save('evaluation-sweep-first', 'recorded-sweep', sweepHandle.firstExecutionRunId);
   await save('evaluation-sweep-last', 'recorded-sweep');
+  await save('regrade-first', 'recorded-regrade', regradeHandle.firstExecutionRunId);
+  await save('regrade-last', 'recorded-regrade');
+  await save('rollout-pulled', 'recorded-pulled');
 } finally {
-  await workers.close();
-  await server.close();
-  await rm(home, { recursive: true, force: true });
+  await stack.close();
 }
 
 async function save(name: string, workflowId: string, runId?: string): Promise<void> {
-  const history = await server.client.workflow.getHandle(workflowId, runId).fetchHistory();
+  const history = await workflow.getHandle(workflowId, runId).fetchHistory();
   const file = join(import.meta.dirname, 'histories', `${name}-${version}.json`);
   await writeFile(file, `${JSON.stringify({ workflowId, history: JSON.parse(historyToJSON(history)) })}\n`);
   console.log(`${file}: ${history.events?.length} events`);
