@@ -1,7 +1,12 @@
 import assert from 'node:assert/strict';
+import { readdirSync, rmSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import Docker from 'dockerode';
 import type { Accounts } from '../../../../infra/sandbox/docker/images/accounts.ts';
+import { createImageUses } from '../../../../infra/sandbox/docker/images/uses.ts';
 import type { DockerLimits } from '../../../../infra/sandbox/docker/limits.ts';
 import { createDockerProvider } from '../../../../infra/sandbox/docker/provider.ts';
 import { BuildFailure } from '../../../../infra/sandbox/failure.ts';
@@ -183,6 +188,30 @@ describe('an image of a registry', () => {
         return false;
       }
     });
+  });
+
+  it('is known as brought by temper, although another process that saw it missing forgot it meanwhile', async () => {
+    const directory = await mkdtemp(join(tmpdir(), 'temper-uses-'));
+    try {
+      const uses = createImageUses(directory);
+      const image = await registry.add('forgotten:1', [1_000]);
+      const forgets: string[] = [];
+      const report = (): void => {
+        for (const name of readdirSync(directory)) {
+          forgets.push(name);
+          rmSync(join(directory, name));
+        }
+      };
+      made.add(image);
+      await createDockerProvider({ stack, uses }).prepare(named(image), report, signal);
+      assert.equal(forgets.length, 1);
+      assert.deepEqual(
+        (await uses.list()).map((use) => use.image),
+        [image],
+      );
+    } finally {
+      await rm(directory, { recursive: true });
+    }
   });
 
   it('that is not there is missing, and one of no registry may come yet', async () => {
