@@ -96,7 +96,6 @@ export function hostileContract(bench: Bench): void {
     const tests = { key: 'tests', account: 'grader', env: {}, argv: sh(`${daemon} sleep 0.3; exit 0`) } as const;
     await sandbox.start(tests, signal);
     await sandbox.wait('tests', patient, signal);
-    await sandbox.kill('tests');
     await sandbox.killProcesses('grader');
     const look = sh('rm -f /logs/verifier/reward.txt; sleep 0.3; ls /logs/verifier');
     const seen = await sandbox.exec({ ...foreground, account: 'grader', argv: look }, signal);
