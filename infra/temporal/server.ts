@@ -141,8 +141,6 @@ async function spawnServer(
     const child = spawn(options.executable, devServerArguments({ ...options, port, uiPort }), {
       stdio: ['ignore', log.fd, log.fd],
       detached: true,
-      // Go's default is for large heaps: what this one keeps is small, and its collections took a seventh of its CPU.
-      env: { GOGC: '400', ...process.env },
     });
     await once(child, 'spawn').catch((error: NodeJS.ErrnoException) => {
       throw new DevServerError('start-failed', `expected ${options.executable} to run, got ${error.code}`, {
