@@ -1,5 +1,5 @@
 /** What a program runs before the tests, of its own accord and by its name alone. No solution needs to bring one. */
-export const interpreterHooks = [
+const interpreterHooks = [
   '.git',
   'sitecustomize.py',
   'usercustomize.py',
