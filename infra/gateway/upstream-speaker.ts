@@ -4,13 +4,14 @@ import type { UpstreamReply } from '../upstream/chat-wire.ts';
 import type { Upstreams } from '../upstream/upstreams.ts';
 import type { OpenSession } from './control.ts';
 import type { AssistantMessage, Conversation, Message } from './conversation.ts';
-import { type EchoDifference, echoDifferences, isEchoOf } from './echo.ts';
-import { createFingerprints, type Fingerprint } from './fingerprint.ts';
+import { type EchoDifference, echoDifferences } from './echo.ts';
+import type { Fingerprint } from './fingerprint.ts';
 import { askedTokens, type ModelRequest } from './model-request.ts';
 import { ContextOverflow, Refusal } from './refusal.ts';
 import type { PlannedTurn, Speaker } from './speaker.ts';
 import { type Mouth, replayTurn, startTurn } from './turn.ts';
 import { cutShort, type TurnRecord } from './turn-record.ts';
+import { createTurnTree, type TurnTree } from './turn-tree.ts';
 
 export interface UpstreamSpeakerDeps {
   readonly upstreams: Upstreams;
@@ -31,7 +32,7 @@ interface UpstreamPlan {
  * are, but have no token ids: they can be evaluated, and never trained.
  */
 export function createUpstreamSpeaker(deps: UpstreamSpeakerDeps, opened: OpenSession, upstream: Upstream): Speaker {
-  const tree = createTextTree();
+  const tree = createTurnTree();
 
   async function ask(
     request: ModelRequest,
@@ -52,7 +53,7 @@ export function createUpstreamSpeaker(deps: UpstreamSpeakerDeps, opened: OpenSes
   return {
     turns: tree.turns,
     get forks() {
-      return Math.max(0, tree.turns.filter(({ parent }) => parent === null).length - 1);
+      return tree.forks;
     },
     restore: tree.add,
     answered: tree.answered,
@@ -60,7 +61,7 @@ export function createUpstreamSpeaker(deps: UpstreamSpeakerDeps, opened: OpenSes
       throw new Refusal('unsupported', `the tokens of a prompt for ${upstream.model} can't be counted here`);
     },
     plan(request): PlannedTurn {
-      const plan = tree.plan(request.conversation);
+      const plan = planOf(tree, request.conversation);
       const { request: key } = plan.fingerprint;
       const asked = askedTokens(request, opened.sampling);
       return {
@@ -93,39 +94,16 @@ export function createUpstreamSpeaker(deps: UpstreamSpeakerDeps, opened: OpenSes
   };
 }
 
-/** The turns of a session by what was said: a request goes on from the turn whose reply it gives back. */
-function createTextTree() {
-  const turns: TurnRecord[] = [];
-  const byRequest = new Map<string, TurnRecord>();
-  const byReply = new Map<string, TurnRecord>();
-  const fingerprintOf = createFingerprints();
-
-  function plan(conversation: Conversation): UpstreamPlan {
-    const fingerprint = fingerprintOf(conversation);
-    const { added, lastReply, asked } = fingerprint;
-    const offersTools = conversation.tools.length > 0;
-    const echo = conversation.messages.at(-1 - added.length);
-    if (echo?.role === 'assistant') {
-      const retold = byRequest.get(asked ?? '');
-      const parent = byReply.get(lastReply ?? '') ?? (retold && isEchoOf(echo, retold.reply) ? retold : undefined);
-      if (parent !== undefined) {
-        const differences = echoDifferences(echo, parent.reply);
-        return { fingerprint, parent: parent.index, newMessages: added, offersTools, echo: differences };
-      }
-    }
+function planOf(tree: TurnTree, conversation: Conversation): UpstreamPlan {
+  const fingerprint = tree.fingerprintOf(conversation);
+  const offersTools = conversation.tools.length > 0;
+  const continued = tree.continued(conversation, fingerprint);
+  if (continued === null) {
     return { fingerprint, parent: null, newMessages: conversation.messages, offersTools, echo: [] };
   }
-
-  return {
-    turns,
-    plan,
-    answered: (key: string) => byRequest.get(key) ?? null,
-    add(turn: TurnRecord): void {
-      turns.push(turn);
-      byRequest.set(turn.requestKey, turn);
-      byReply.set(turn.conversation, turn);
-    },
-  };
+  const { parent, echo } = continued;
+  const differences = echoDifferences(echo, parent.reply);
+  return { fingerprint, parent: parent.index, newMessages: fingerprint.added, offersTools, echo: differences };
 }
 
 function tell({ text, reasoning }: AssistantMessage, say: Mouth['say']): void {
