@@ -95,8 +95,10 @@ export interface Story {
   readonly messages: readonly Message[];
   /** How the conversation branched and what of it is trained; null without a trace, or with one that does not say. */
   readonly branching: Branching | null;
-  /** One for each segment; none where the names of the tokens are not known. */
+  /** One for each of the first segments; none where the names of the tokens are not known. */
   readonly tokens: readonly TokenView[];
+  /** Segments that are not shown. */
+  readonly segmentsLeft: number;
   readonly patch: string | null;
   readonly testLog: string | null;
 }
@@ -111,6 +113,9 @@ export interface Branching {
 export interface TokenView {
   readonly segment: number;
   readonly kind: string;
+  /** In all, and those of them that this segment trains. */
+  readonly length: number;
+  readonly trained: number;
   /** Tokens at its start that an earlier segment has too; they are not repeated. */
   readonly shared: number;
   readonly tokens: readonly TokenFacts[];
@@ -120,8 +125,8 @@ export interface TokenView {
 
 export interface TokenFacts {
   readonly text: string;
-  /** `masked`: sampled and not trained. */
-  readonly is: 'given' | 'sampled' | 'masked';
+  /** `masked`: sampled and not trained. `skipped`: stands for many given ones. */
+  readonly is: 'given' | 'sampled' | 'masked' | 'skipped';
   /** Natural log of its probability when it was sampled; null where it is not sampled. */
   readonly logprob: number | null;
 }

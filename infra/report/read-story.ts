@@ -11,11 +11,13 @@ import { type TokenName, tokenViews } from './token-view.ts';
 export async function readStory(store: Store, result: RolloutResult, nameOf: TokenName | null = null): Promise<Story> {
   const { trace: summary, diff, verdict } = result;
   const trace = summary === null ? null : await readTrace(store, summary.trace.digest);
+  const shown = trace === null || nameOf === null ? { views: [], segmentsLeft: 0 } : tokenViews(trace, nameOf);
   return {
     result,
     messages: trace === null ? [] : messagesOf(trace),
     branching: trace === null ? null : branchingOf(trace),
-    tokens: trace === null || nameOf === null ? [] : tokenViews(trace, nameOf),
+    tokens: shown.views,
+    segmentsLeft: shown.segmentsLeft,
     patch: diff === null ? null : await readText(store, diff.patch),
     testLog: verdict === null ? null : await readText(store, verdict.log),
   };

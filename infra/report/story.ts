@@ -11,14 +11,14 @@ const maxPatchLines = 400;
 const maxLogChars = 6_000;
 
 /** One rollout, turn by turn, with its diff and its verdict. Everything in it comes from an agent. */
-export function storySection({ result, messages, tokens, patch, testLog }: Story): Markup {
+export function storySection({ result, messages, tokens, segmentsLeft, patch, testLog }: Story): Markup {
   const total = Object.values(result.stageSeconds).reduce((sum, seconds) => sum + (seconds ?? 0), 0);
   return html`<section id="rollout"><h2>One rollout, turn by turn</h2>
     <p class="lead"><code>${result.workflowId}</code>: <b>${result.agent}</b> at <b>${result.task}</b>,
     <span class="tag kind-${result.outcome}">${result.outcome}</span>${result.reward === null ? null : html` with reward <b>${result.reward}</b>`}, ${total.toFixed(1)} s in all${result.stop === null ? null : html`, the agent ${stopText(result.stop)}`}.</p>
     ${result.failure === null ? null : html`<p class="warning">${result.failure.type} at ${result.failure.stage ?? 'start'}: ${result.failure.message}</p>`}
     <div class="talk">${messages.map(message)}</div>
-    ${tokenSection(tokens)}
+    ${tokenSection(tokens, segmentsLeft)}
     ${patch === null ? null : html`<h3>Diff</h3>${diff(patch)}`}
     ${result.verdict === null ? null : verdict(result.verdict, testLog)}
     ${flags(result)}

@@ -2,12 +2,12 @@ import type { TokenFacts, TokenView } from './data.ts';
 import { html, type Markup } from './markup.ts';
 
 /** What the trainer got: every token, with what is trained and how likely it was. */
-export function tokenSection(views: readonly TokenView[]): Markup | null {
+export function tokenSection(views: readonly TokenView[], segmentsLeft: number): Markup | null {
   if (views.length === 0) return null;
   return html`<h3>Token by token</h3>
     <p class="key"><span class="tokens"><span class="given">given</span> <span class="masked">sampled, not trained here</span>
     ${shades.map(({ name, label }) => html`<span class="${name}">${label}</span> `)}</span>trained, by the probability it was sampled with</p>
-    ${views.map(view)}`;
+    ${views.map(view)}${segmentsLeft === 0 ? null : html`<p>… ${segmentsLeft} more segments</p>`}`;
 }
 
 const shades = [
@@ -18,9 +18,8 @@ const shades = [
   { from: 0, name: 'p0', label: 'less' },
 ] as const;
 
-function view({ segment, kind, shared, tokens, left }: TokenView): Markup {
-  const trained = tokens.filter((token) => token.is === 'sampled').length;
-  return html`<details><summary>segment ${segment + 1}, ${kind}: ${tokens.length + shared + left} tokens, ${trained} trained</summary>
+function view({ segment, kind, length, trained, shared, tokens, left }: TokenView): Markup {
+  return html`<details><summary>segment ${segment + 1}, ${kind}: ${length} tokens, ${trained} trained</summary>
     <pre class="tokens">${
       shared === 0
         ? null
@@ -47,6 +46,7 @@ function runs(tokens: readonly TokenFacts[]): TokenFacts[] {
 }
 
 function run({ text, is, logprob }: TokenFacts): Markup {
+  if (is === 'skipped') return html`<span class="cut">${text}</span>`;
   if (logprob === null) return html`<span class="given">${text}</span>`;
   const probability = Math.exp(logprob);
   const shade = shades.find(({ from }) => probability >= from)?.name ?? 'p0';

@@ -5,26 +5,60 @@ import type { TokenFacts, TokenView } from './data.ts';
 /** What people read in place of a token id. */
 export type TokenName = (id: number) => string;
 
-const maxSegments = 4;
+/** A report holds several rollouts, and a trace may have hundreds of segments of ten thousands of tokens. */
+const maxSegments = 16;
 const maxTokens = 4_000;
+/** Of a long prompt, what people look for is at its ends. */
+const shownOfPrompt = { head: 400, tail: 200 } as const;
 
-/** The segments of a trace as people read them: what was given, sampled, and sampled but not trained. */
-export function tokenViews(trace: Trace, nameOf: TokenName): TokenView[] {
-  return trace.segments.slice(0, maxSegments).map((segment, index, segments) => {
-    const shared = Math.max(
-      0,
-      ...segments.slice(0, index).map((earlier) => commonLength(earlier.tokens, segment.tokens)),
-    );
-    const sampled = sampledLogprobs(trace, segment, index);
-    const end = Math.min(segment.tokens.length, shared + maxTokens);
-    const tokens = segment.tokens.slice(shared, end).map((id, offset): TokenFacts => {
-      const at = shared + offset;
-      const logprob = sampled.get(at) ?? null;
-      if (logprob === null) return { text: nameOf(id), is: 'given', logprob };
-      return { text: nameOf(id), is: segment.mask[at] === 1 ? 'sampled' : 'masked', logprob };
-    });
-    return { segment: index, kind: segment.kind, shared, tokens, left: segment.tokens.length - end };
+/** The first segments of a trace as people read them: what was given, sampled, and sampled but not trained. */
+export function tokenViews(trace: Trace, nameOf: TokenName): { views: TokenView[]; segmentsLeft: number } {
+  const shown = trace.segments.slice(0, maxSegments);
+  const views = shown.map((segment, index): TokenView => {
+    const shared = Math.max(0, ...shown.slice(0, index).map((earlier) => commonLength(earlier.tokens, segment.tokens)));
+    const { tokens, left } = tokensFrom(shared, segment, sampledLogprobs(trace, segment, index), nameOf);
+    const trained = segment.mask.filter((one) => one === 1).length;
+    return { segment: index, kind: segment.kind, length: segment.tokens.length, trained, shared, tokens, left };
   });
+  return { views, segmentsLeft: trace.segments.length - shown.length };
+}
+
+function tokensFrom(from: number, segment: Segment, sampled: ReadonlyMap<number, number>, nameOf: TokenName) {
+  const tokens: TokenFacts[] = [];
+  let at = from;
+  const show = (until: number): void => {
+    for (; at < until; at += 1) tokens.push(factsOf(at, segment, sampled, nameOf));
+  };
+  while (at < segment.tokens.length && tokens.length < maxTokens) {
+    const end = endOfGiven(at, segment, sampled);
+    const skipped = end - at - shownOfPrompt.head - shownOfPrompt.tail;
+    if (skipped > 0) {
+      show(at + shownOfPrompt.head);
+      tokens.push({ text: `… ${skipped} tokens …`, is: 'skipped', logprob: null });
+      at += skipped;
+    }
+    show(Math.max(end, at + 1));
+  }
+  return { tokens, left: segment.tokens.length - at };
+}
+
+/** The first position from `at` that was sampled. */
+function endOfGiven(at: number, { tokens }: Segment, sampled: ReadonlyMap<number, number>): number {
+  let end = at;
+  while (end < tokens.length && !sampled.has(end)) end += 1;
+  return end;
+}
+
+function factsOf(
+  at: number,
+  { tokens, mask }: Segment,
+  sampled: ReadonlyMap<number, number>,
+  nameOf: TokenName,
+): TokenFacts {
+  const text = nameOf(tokens[at] ?? -1);
+  const logprob = sampled.get(at) ?? null;
+  if (logprob === null) return { text, is: 'given', logprob };
+  return { text, is: mask[at] === 1 ? 'sampled' : 'masked', logprob };
 }
 
 /** By position, also of turns that the segment does not train: those of the branch that it was made of. */

@@ -158,7 +158,7 @@ describe('a trace as an ATIF trajectory', () => {
 describe('the tokens of a segment', () => {
   test('are given, sampled, or sampled and not trained, and what an earlier segment shows is not repeated', async () => {
     const { trace, nameOf } = await forked();
-    const views = tokenViews(trace, nameOf);
+    const { views } = tokenViews(trace, nameOf);
     assert.equal(views.length, trace.segments.length);
     for (const [index, { tokens, shared, left }] of views.entries()) {
       const segment = trace.segments[index];
@@ -177,5 +177,26 @@ describe('the tokens of a segment', () => {
     );
     assert.deepEqual(sampled, [`${call}${end}Done.${end}`, `Anew.${end}`]);
     assert.ok((views[1]?.shared ?? 0) > 0);
+  });
+
+  test('of a long prompt are those at its ends, with what was sampled behind it; of many segments the first ones', () => {
+    const length = 20_000;
+    const tokens = Array.from({ length }, (_, at) => at);
+    const mask = tokens.map((at) => (at < length - 2 ? 0 : 1));
+    const segment = { index: 0, kind: 'main', tokens, mask, logprobs: tokens.map(() => -1), versions: mask };
+    const trace = { turns: [], segments: Array.from({ length: 20 }, () => segment) } as unknown as Trace;
+    const { views, segmentsLeft } = tokenViews(trace, String);
+    assert.deepEqual([views.length, segmentsLeft], [16, 4]);
+    const [view] = views;
+    assert.deepEqual([view?.length, view?.trained, view?.left], [length, 2, 0]);
+    const texts = view?.tokens.map(({ text }) => text) ?? [];
+    assert.deepEqual([texts[0], texts[399], texts[400], texts[401]], ['0', '399', '… 19398 tokens …', '19798']);
+    assert.deepEqual(
+      view?.tokens.slice(-2).map(({ text, is }) => [text, is]),
+      [
+        ['19998', 'sampled'],
+        ['19999', 'sampled'],
+      ],
+    );
   });
 });

@@ -76,6 +76,8 @@ export function sampleReport(): ReportData {
         {
           segment: 0,
           kind: 'main',
+          length: 16,
+          trained: 1,
           shared: 0,
           tokens: [
             { text: '<|im_start|>', is: 'given', logprob: null },
@@ -86,6 +88,7 @@ export function sampleReport(): ReportData {
           left: 12,
         },
       ],
+      segmentsLeft: 0,
       messages: [
         { role: 'system', text: 'You fix bugs in small JavaScript repositories.', turn: null },
         { role: 'user', text: 'sum.js adds up wrongly. Find out why and mend it.', turn: null },
