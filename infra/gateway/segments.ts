@@ -81,11 +81,11 @@ function branchOf(leaf: TurnRecord, index: number, lines: Lines, { ends }: Check
   const { length = 0, turns = 0, aborts = 0 } = ends[leaf.index] ?? {};
   const { finishReason, index: lastTurn } = leaf;
   const kind = lines.kindOf(lastTurn);
-  const aside = lines.isMain(lastTurn) ? {} : { aside: true as const };
   return {
     index,
     kind,
-    ...aside,
+    ...(!lines.isMain(lastTurn) && { aside: true as const }),
+    ...(leaf.reply.toolCalls.length > 0 && { open: true as const }),
     firstTurn: lines.rootOf(lastTurn),
     lastTurn,
     turns,

@@ -70,6 +70,8 @@ export interface Branch {
   readonly kind: BranchKind;
   /** Not of the agent's own line: a side call, a sub-agent, and what goes on from one. Traces of before don't say it of the latter. */
   readonly aside?: true;
+  /** Its last reply called tools whose results never came: it was at work when the session ended. */
+  readonly open?: true;
   readonly firstTurn: number;
   readonly lastTurn: number;
   readonly turns: number;

@@ -98,6 +98,27 @@ test('a segment ends as its last turn did, whatever ended an earlier one', () =>
   assert.deepEqual(endOf(1), ['length', 'length']);
 });
 
+test('lines that were at work when the session ended are closed as open ones', () => {
+  const ledger = createLedger(model);
+  const talk = createTalk(ledger);
+  const dispatched = talk(
+    [system('You are an agent.'), user('Fix it.')],
+    reply('', call('d1', 'task', { prompt: 'Count.' })),
+  );
+  const counting = talk([system('You help.'), user('Count.')], reply('', call('b1', 'bash', {})));
+  const ends = () => buildSegments(ledger.turns).branches.map(({ kind, open = false }) => [kind, open]);
+  assert.deepEqual(ends(), [
+    ['main', true],
+    ['sub-agent', true],
+  ]);
+  talk([...counting, result('b1', '3')], reply('Three.'));
+  talk([...dispatched, result('d1', 'Three.')], reply('Done.'));
+  assert.deepEqual(ends(), [
+    ['sub-agent', false],
+    ['main', false],
+  ]);
+});
+
 describe('the rule of an agent', () => {
   /** A main line that dispatches a sub-agent, is told anew, and ends; with a title call. Sampled: two tokens a turn. */
   const session = (): readonly TurnRecord[] => {

@@ -9,7 +9,7 @@ export function branchingText({ branches, counts, maskedTurns }: Branching): str
       kind,
       `${branch.turns} (${firstTurn + 1}–${lastTurn + 1})`,
       String(tokens),
-      finishReason,
+      branch.open === true ? `${finishReason}, at work` : finishReason,
       String(branch.aborts),
       [segment === null ? 'no' : `segment ${segment + 1}`, ...(dropped === null ? [] : [dropped])].join(', '),
     ],
