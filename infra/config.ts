@@ -75,6 +75,8 @@ const environment = z.object({
   TEMPER_TRAINER_MODEL: z.string().default('policy'),
   TEMPER_TRAINER_API_KEY: z.string().optional(),
   TEMPER_TRAINER_REDUCTION: z.enum(['sum', 'datum-mean']).default('sum'),
+  /** Tokens, padding counted, that one forward_backward takes: some ten megabytes of ids, logprobs and advantages. */
+  TEMPER_TRAINER_REQUEST_TOKENS: z.coerce.number().int().min(1).default(500_000),
   /** Where the trainer's checkpoints are on this machine, when it names them by an address of its own. */
   TEMPER_CHECKPOINTS: z.string().optional(),
   /** The same directory as the engine sees it, when that differs (another mount, a chroot). */
@@ -122,6 +124,7 @@ export interface Config {
     /** A secret, as the engines'. */
     readonly apiKey: string | undefined;
     readonly reduction: 'sum' | 'datum-mean';
+    readonly requestTokens: number;
   };
   readonly checkpoints: string;
   readonly engineCheckpoints: string;
@@ -190,6 +193,7 @@ export function readConfig(source: Environment = process.env): Config {
       model: env.TEMPER_TRAINER_MODEL,
       apiKey: env.TEMPER_TRAINER_API_KEY,
       reduction: env.TEMPER_TRAINER_REDUCTION,
+      requestTokens: env.TEMPER_TRAINER_REQUEST_TOKENS,
     },
     checkpoints,
     engineCheckpoints: env.TEMPER_ENGINE_CHECKPOINTS ?? checkpoints,
@@ -249,6 +253,7 @@ export function environmentOf(config: Config): Record<string, string | undefined
     TEMPER_TRAINER_URL: config.trainer.url,
     TEMPER_TRAINER_MODEL: config.trainer.model,
     TEMPER_TRAINER_REDUCTION: config.trainer.reduction,
+    TEMPER_TRAINER_REQUEST_TOKENS: String(config.trainer.requestTokens),
     TEMPER_CHECKPOINTS: config.checkpoints,
     TEMPER_ENGINE_CHECKPOINTS: config.engineCheckpoints,
     TEMPER_TASK_ROOTS: config.taskRoots.join(','),

@@ -21,6 +21,7 @@ export function runTrainer(config: Config, signal: AbortSignal): Promise<void> {
       engines: createEngines(config),
       store,
       journalRoot: config.paths.trainer,
+      requestTokens: config.trainer.requestTokens,
       publish: config.publish,
       pinnedVersions: () => pinnedVersions(client),
       demonstrations: demonstrationsOf(config.modelDir, store),

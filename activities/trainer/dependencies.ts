@@ -9,6 +9,8 @@ export interface TrainerDependencies {
   readonly store: Store;
   /** Where the journals of runs are kept. */
   readonly journalRoot: string;
+  /** Tokens that one forward_backward takes, padding counted; what has more goes in several. */
+  readonly requestTokens: number;
   readonly publish: 'reload' | 'lora';
   /** Versions that evaluations in progress are pinned to. */
   pinnedVersions(): Promise<readonly number[]>;

@@ -1,5 +1,6 @@
 import { log } from '@temporalio/activity';
 import type { TrainerJournal } from '../../infra/trainer/journal.ts';
+import { forwardBackwardInParts } from '../../infra/trainer/requests.ts';
 import type { Datum, Trainer } from '../../infra/trainer/trainer.ts';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import type { Training } from '../../workflows/contracts/run.ts';
@@ -40,7 +41,8 @@ export async function modelAt(
   for (const [name, update] of updatesBetween(journal, from, step)) {
     log.info('replaying a pinned update', { step: name });
     const data = (await store.getJson(update.data)) as readonly Datum[];
-    const intent = { ...(await sequencePair(journal, modelId)), learningRate: update.learningRate };
+    const sequences = await updateSequences(journal, modelId, update.sizes);
+    const intent = { ...sequences, learningRate: update.learningRate };
     await applyUpdate(trainer, modelId, intent, data, training, signal);
   }
   await journal.write({ modelId, step });
@@ -78,26 +80,29 @@ async function loadCheckpoint(
   return modelId;
 }
 
-export interface SequencePair {
+/** Under which ids the requests of an update go out. */
+export interface UpdateSequences {
   readonly forwardSequence: number;
   readonly optimSequence: number;
+  /** How many datums each forward_backward takes; absent: one takes all. */
+  readonly sizes?: readonly number[] | undefined;
 }
 
-export async function sequencePair(journal: TrainerJournal, modelId: string): Promise<SequencePair> {
-  const forwardSequence = await journal.nextSequence(modelId);
-  return { forwardSequence, optimSequence: await journal.nextSequence(modelId) };
+export async function updateSequences(journal: TrainerJournal, modelId: string, sizes: number[] | undefined) {
+  const requests = sizes?.length ?? 1;
+  const forwardSequence = await journal.nextSequence(modelId, requests + 1);
+  return { forwardSequence, optimSequence: forwardSequence + requests, ...(sizes !== undefined && { sizes }) };
 }
 
-/** Under which ids the two requests of an update go out, and at which learning rate. */
-export interface UpdateIntent extends SequencePair {
+export interface UpdateIntent extends UpdateSequences {
   readonly learningRate: number;
 }
 
-/** forward_backward, then optim_step: never sent before the first has succeeded. Both are done once per sequence id. */
+/** forward_backward, then optim_step: never sent before the first has succeeded. Each is done once per sequence id. */
 export async function applyUpdate(
   trainer: Trainer,
   modelId: string,
-  { forwardSequence, optimSequence, learningRate }: UpdateIntent,
+  { forwardSequence, optimSequence, sizes, learningRate }: UpdateIntent,
   data: readonly Datum[],
   training: Training,
   signal: AbortSignal,
@@ -105,7 +110,8 @@ export async function applyUpdate(
   const { loss, clipLow, clipHigh, gradClipNorm, adamEps: eps } = training;
   const lossConfig =
     loss === 'importance_sampling' ? {} : { clip_low_threshold: clipLow, clip_high_threshold: clipHigh };
-  const forward = await trainer.forwardBackward({ modelId, sequence: forwardSequence, data, loss, lossConfig }, signal);
+  const request = { modelId, sequence: forwardSequence, data, loss, lossConfig };
+  const forward = await forwardBackwardInParts(trainer, request, sizes ?? [data.length], signal);
   const optim = await trainer.optimStep(
     { modelId, sequence: optimSequence, learningRate, gradClipNorm, eps, ...adam },
     signal,

@@ -1,4 +1,5 @@
 import { type JournaledUpdate, openJournal, type TrainerJournal } from '../../infra/trainer/journal.ts';
+import { forwardBackwardInParts, requestSizes } from '../../infra/trainer/requests.ts';
 import type { Datum } from '../../infra/trainer/trainer.ts';
 import { learningRateAt } from '../../workflows/algorithms/learning-rate.ts';
 import type { Advantages } from '../../workflows/contracts/batch.ts';
@@ -9,7 +10,7 @@ import { asBatch } from '../control/batch.ts';
 import type { PolicyUpdate, TrainerActivities, UpdatePolicy } from '../interfaces.ts';
 import { toContext, toData } from './data.ts';
 import type { TrainerDependencies } from './dependencies.ts';
-import { applyUpdate, modelAt, onLiveModel, referenceModel, sequencePair } from './model.ts';
+import { applyUpdate, modelAt, onLiveModel, referenceModel, updateSequences } from './model.ts';
 
 /** One optimizer update per step, whatever is killed: intent on disk first, the saved checkpoint is the commit point. */
 export function createUpdate(dependencies: TrainerDependencies): Pick<TrainerActivities, 'update'> {
@@ -62,40 +63,39 @@ async function intend(
 ): Promise<JournaledUpdate> {
   const known = journal.state.updates[input.step];
   if (known?.modelId === modelId) return known;
-  const data = known?.data ?? (await pinData(dependencies, journal, input, signal));
+  const { data, sizes } = known ?? (await pinData(dependencies, journal, input, signal));
   const intent: JournaledUpdate = {
     data,
     modelId,
     batch: input.batch.digest,
     learningRate: learningRateAt(input.training, input.step, input.steps),
     metrics: null,
-    ...(await sequencePair(journal, modelId)),
+    ...(await updateSequences(journal, modelId, sizes)),
   };
   await journal.write({ updates: { ...journal.state.updates, [input.step]: intent } });
   return intent;
 }
 
+/** The data as they will be sent, and in how many requests. */
 async function pinData(
   dependencies: TrainerDependencies,
   journal: TrainerJournal,
   { batch: ref, advantages, training }: UpdatePolicy,
   signal: AbortSignal,
-): Promise<string> {
-  const { store, trainer } = dependencies;
+): Promise<Pick<JournaledUpdate, 'data' | 'sizes'>> {
+  const { store, requestTokens } = dependencies;
   const batch = asBatch(await store.getJson(ref.digest));
   const given = (await store.getJson(advantages.digest)) as Advantages;
-  if (training.klCoef === 0) return (await store.putJson(toData(batch, given, null))).digest;
-  const referenceId = await referenceModel(dependencies, journal, training, signal);
-  const { logprobs } = await trainer.forwardBackward(
-    {
-      modelId: referenceId,
-      sequence: await journal.nextSequence(referenceId),
-      data: batch.segments.map(toContext),
-      loss: 'cross_entropy',
-      forwardOnly: true,
-    },
-    signal,
-  );
-  const kl = { coefficient: training.klCoef, reference: logprobs };
-  return (await store.putJson(toData(batch, given, kl))).digest;
+  const context = batch.segments.map(toContext);
+  const sizes = [...requestSizes(context, requestTokens)];
+  const { klCoef: coefficient } = training;
+  const kl = coefficient === 0 ? null : { coefficient, reference: await underReference(context, sizes) };
+  return { data: (await store.putJson(toData(batch, given, kl))).digest, sizes };
+
+  async function underReference(data: readonly Datum[], sizes: readonly number[]) {
+    const modelId = await referenceModel(dependencies, journal, training, signal);
+    const sequence = await journal.nextSequence(modelId, sizes.length);
+    const request = { modelId, sequence, data, loss: 'cross_entropy', forwardOnly: true } as const;
+    return (await forwardBackwardInParts(dependencies.trainer, request, sizes, signal)).logprobs;
+  }
 }

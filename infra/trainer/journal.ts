@@ -15,6 +15,8 @@ const update = z.strictObject({
   modelId: z.string(),
   forwardSequence: z.number(),
   optimSequence: z.number(),
+  /** How many datums each forward_backward takes; absent: one takes all. */
+  sizes: z.array(z.number()).optional(),
   learningRate: z.number(),
   /** Digest of the batch that was asked for. */
   batch: z.string(),
@@ -45,8 +47,8 @@ export interface TrainerJournal {
   readonly state: TrainerState;
   /** Durable before it returns. */
   write(change: Partial<TrainerState>): Promise<void>;
-  /** A sequence id that was never given out for this model; durable before it returns. */
-  nextSequence(modelId: string): Promise<number>;
+  /** The first of `count` (default 1) sequence ids in a row that were never given out for this model; durable before it returns. */
+  nextSequence(modelId: string, count?: number): Promise<number>;
 }
 
 const fresh: TrainerState = {
@@ -81,10 +83,10 @@ export async function openJournal(root: string, runKey: string): Promise<Trainer
       return current;
     },
     write,
-    nextSequence: async (modelId) => {
-      const next = (current.sequences[modelId] ?? 0) + 1;
-      await write({ sequences: { ...current.sequences, [modelId]: next } });
-      return next;
+    nextSequence: async (modelId, count = 1) => {
+      const last = current.sequences[modelId] ?? 0;
+      await write({ sequences: { ...current.sequences, [modelId]: last + count } });
+      return last + 1;
     },
   };
 }

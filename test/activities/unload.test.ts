@@ -69,7 +69,12 @@ describe('models that nobody uses any more are unloaded from the trainer', () =>
     await journal.write({ modelId: ahead, referenceId: reference, step: 1, checkpoints: { 0: path }, updates });
     const dependencies = {
       ...{ trainer, store: createFileStore(join(root, 'store')), engines: [], journalRoot: root },
-      ...{ publish: 'reload' as const, pinnedVersions: async () => [], demonstrations: async () => [] },
+      ...{
+        requestTokens: 1,
+        publish: 'reload' as const,
+        pinnedVersions: async () => [],
+        demonstrations: async () => [],
+      },
     };
     const back = await modelAt(dependencies, journal, 0, training.parse({}), never);
     assert.notEqual(back, ahead);

@@ -12,7 +12,7 @@ import { openStack } from '../../infra/stack.ts';
 import { createFileStore } from '../../infra/store/files.ts';
 import { connectClient } from '../../infra/temporal/connection.ts';
 import { freePort } from '../../infra/temporal/ports.ts';
-import { openJournal } from '../../infra/trainer/journal.ts';
+import { type JournaledUpdate, openJournal } from '../../infra/trainer/journal.ts';
 import { createTinkerTrainer } from '../../infra/trainer/tinker.ts';
 import type { Datum } from '../../infra/trainer/trainer.ts';
 import { temporalTarget } from '../../workers/temporal-target.ts';
@@ -64,6 +64,8 @@ describe('a training run of which every process is killed once', () => {
       TEMPORAL_ADDRESS: undefined,
       TEMPER_HOME: home,
       TEMPER_SANDBOX: 'local',
+      // Each update takes several requests, between which a kill may come.
+      TEMPER_TRAINER_REQUEST_TOKENS: '300',
       TEMPER_HOST: 'kills',
       TEMPER_TEMPORAL_PORT: String(ports.temporal),
       TEMPER_UI_PORT: String(ports.ui),
@@ -171,13 +173,16 @@ describe('a training run of which every process is killed once', () => {
       let sequence = 1;
       for (let step = 1; step <= (request.steps ?? 0); step += 1) {
         const data = (await store.getJson(state.updates[step]?.data ?? '')) as Datum[];
-        const { learningRate = 0 } = state.updates[step] ?? {};
-        const intent = { forwardSequence: sequence + 1, optimSequence: sequence + 2, learningRate };
-        sequence += 2;
+        const { learningRate = 0, sizes = [data.length] } = state.updates[step] ?? {};
+        const optimSequence = sequence + sizes.length + 1;
+        const intent = { forwardSequence: sequence + 1, optimSequence, sizes, learningRate };
+        sequence = optimSequence;
         await applyUpdate(trainer, modelId, intent, data, training.parse(request.training), signal);
       }
       const replayed = await receivedFrom(join(root, 'received.jsonl'));
-      const sent = Object.values(state.updates).map((update) => digestOf(original, update));
+      const updates = Object.values(state.updates);
+      const sent = updates.flatMap((update) => digestsOf(original, update));
+      assert.ok(sent.length > updates.length, 'expected updates of several requests');
       assert.deepEqual(
         replayed.filter(({ kind }) => kind === 'forward_backward').map(({ digest }) => digest),
         sent,
@@ -247,10 +252,13 @@ function lastChecksum(received: readonly Received[], update: { modelId: string; 
   return entry.checksum;
 }
 
-function digestOf(received: readonly Received[], update: { modelId: string; forwardSequence: number }): string | null {
-  const same = received.filter((one) => one.modelId === update.modelId && one.sequence === update.forwardSequence);
-  assert.equal(same.length, 1);
-  return same[0]?.digest ?? null;
+function digestsOf(received: readonly Received[], update: JournaledUpdate): (string | null)[] {
+  const { modelId, forwardSequence, optimSequence } = update;
+  return Array.from({ length: optimSequence - forwardSequence }, (_, index) => {
+    const same = received.filter((one) => one.modelId === modelId && one.sequence === forwardSequence + index);
+    assert.equal(same.length, 1);
+    return same[0]?.digest ?? null;
+  });
 }
 
 /** `tinker://<model>/weights/<name>` of one server, made known to another. */

@@ -17,6 +17,7 @@ test('another process reads the same config from environmentOf', () => {
     TEMPER_ENGINE_HOLD: '900',
     TEMPER_ENGINE_SEEDS: 'off',
     TEMPER_TRAINER_REDUCTION: 'datum-mean',
+    TEMPER_TRAINER_REQUEST_TOKENS: '20000',
     XDG_CACHE_HOME: '/tmp/some-cache',
   });
   const read = readConfig(environmentOf(config));

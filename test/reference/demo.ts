@@ -41,7 +41,7 @@ const [directory = ''] = command.processedArgs;
 const { agent } = command.opts<{ agent: ReferenceAgent }>();
 
 const run = 'reference';
-const { request, recorded, maxTokensPerTurn, learns, seeds } = referenceRuns[agent]();
+const { request, recorded, maxTokensPerTurn, learns, settings } = referenceRuns[agent]();
 
 const interrupt = onInterrupt('cancelling the run; waiting until it has cleaned up');
 const home = await mkdtemp(join(tmpdir(), 'temper-reference-'));
@@ -103,13 +103,13 @@ function configOn(
     TEMPER_MODEL_DIR: where.modelDir,
     TEMPER_ENGINE_URLS: vllmUrl,
     TEMPER_ENGINE_MODEL: vllmModel,
-    TEMPER_ENGINE_SEEDS: seeds ? 'on' : 'off',
     TEMPER_PUBLISH: 'lora',
     TEMPER_TRAINER_URL: skyrlUrl,
     TEMPER_TRAINER_MODEL: skyrlModel,
     TEMPER_TRAINER_REDUCTION: 'datum-mean',
     TEMPER_CHECKPOINTS: where.checkpoints,
     TEMPER_ENGINE_CHECKPOINTS: where.checkpointsInside,
+    ...settings,
     ...other,
   });
 }

@@ -9,8 +9,8 @@ export interface ReferenceRun {
   readonly recorded: { readonly calls: ToolCalls; traces(right: string, wrong: string): readonly string[] } | null;
   /** Must the rewards rise? One step shows no more than that it can be done. */
   readonly learns: boolean;
-  /** Do requests carry a seed? vLLM's CPU build dies of one on a prompt that it takes in several parts. */
-  readonly seeds: boolean;
+  /** What else its stack is configured with. */
+  readonly settings: Readonly<Record<string, string>>;
 }
 
 export type ReferenceAgent = 'mini' | 'pi' | 'claude-code';
@@ -54,7 +54,7 @@ function withMini(maxTokensPerTurn: number) {
 
 function mini(): ReferenceRun {
   const maxTokensPerTurn = 64;
-  return { request: withMini(maxTokensPerTurn), maxTokensPerTurn, recorded: null, learns: true, seeds: true };
+  return { request: withMini(maxTokensPerTurn), maxTokensPerTurn, recorded: null, learns: true, settings: {} };
 }
 
 /** Unmodified Pi: reads, edits and says a last word; what it asks is its own, 2,000 tokens. */
@@ -85,13 +85,13 @@ function pi(): ReferenceRun {
       traces: (right, wrong) => [right, wrong, wrong],
     },
     learns: true,
-    seeds: true,
+    settings: {},
   };
 }
 
 /**
  * Unmodified Claude Code, whose prompts have 18,000 tokens: two steps of teaching by its own conversation and one step of
- * training. Two rollouts, since SkyRL takes four sequences at a time, and the attention scores of one take 5 GB.
+ * training by two rollouts.
  */
 function claudeCode(): ReferenceRun {
   const maxTokensPerTurn = 128;
@@ -119,7 +119,12 @@ function claudeCode(): ReferenceRun {
       traces: (right, wrong) => [right, wrong],
     },
     learns: false,
-    seeds: false,
+    settings: {
+      // vLLM's CPU build dies of a seed at a prompt that it takes in several parts.
+      TEMPER_ENGINE_SEEDS: 'off',
+      // SkyRL gets one sequence at a time: it would take four at once, whose attention needs 15 GB each.
+      TEMPER_TRAINER_REQUEST_TOKENS: '20000',
+    },
   };
 }
 

@@ -1,0 +1,69 @@
+import type { Datum, ForwardBackward, ForwardBackwardResult, Trainer } from './trainer.ts';
+
+/**
+ * How many of a step's datums each forward_backward takes: all, unless they have more than `maxTokens` in all, padding to
+ * the longest of a request counted. In their order; a datum that is longer goes alone.
+ */
+export function requestSizes(data: readonly Datum[], maxTokens: number): readonly number[] {
+  const sizes: number[] = [];
+  let size = 0;
+  let longest = 0;
+  for (const { tokens } of data) {
+    const padded = Math.max(longest, tokens.length);
+    if (size > 0 && padded * (size + 1) > maxTokens) {
+      sizes.push(size);
+      size = 0;
+      longest = 0;
+    }
+    size += 1;
+    longest = Math.max(longest, tokens.length);
+  }
+  return size === 0 ? sizes : [...sizes, size];
+}
+
+/**
+ * One forward_backward after the other, under consecutive sequence ids; gradients add up until the optimizer's step. Never
+ * at once: a server (SkyRL) may put what waits together again.
+ */
+export async function forwardBackwardInParts(
+  trainer: Pick<Trainer, 'forwardBackward'>,
+  request: ForwardBackward,
+  sizes: readonly number[],
+  signal: AbortSignal,
+): Promise<ForwardBackwardResult> {
+  const parts: Part[] = [];
+  let from = 0;
+  for (const [index, size] of sizes.entries()) {
+    const data = request.data.slice(from, from + size);
+    const part = { ...request, data, datumsInStep: request.data.length, sequence: request.sequence + index };
+    parts.push({ size, result: await trainer.forwardBackward(part, signal) });
+    from += size;
+  }
+  return { logprobs: parts.flatMap(({ result }) => result.logprobs), metrics: mergeMetrics(parts) };
+}
+
+interface Part {
+  readonly size: number;
+  readonly result: ForwardBackwardResult;
+}
+
+/** By the suffix that the Tinker API gives to a metric's name; what has none of these is averaged over the datums. */
+function mergeMetrics(parts: readonly Part[]): Record<string, number> {
+  const merged: Record<string, number> = {};
+  for (const name of new Set(parts.flatMap(({ result }) => Object.keys(result.metrics)))) {
+    const known = parts.flatMap(({ size, result }) => {
+      const value = result.metrics[name];
+      return value === undefined ? [] : [{ size, value }];
+    });
+    merged[name] = mergeValues(name, known);
+  }
+  return merged;
+}
+
+function mergeValues(name: string, known: readonly { readonly size: number; readonly value: number }[]): number {
+  const sumOf = (of: (one: (typeof known)[number]) => number): number => known.reduce((sum, one) => sum + of(one), 0);
+  if (name.endsWith(':sum')) return sumOf(({ value }) => value);
+  if (name.endsWith(':max')) return Math.max(...known.map(({ value }) => value));
+  if (name.endsWith(':min')) return Math.min(...known.map(({ value }) => value));
+  return sumOf(({ size, value }) => size * value) / sumOf(({ size }) => size);
+}
