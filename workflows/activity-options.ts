@@ -123,6 +123,10 @@ export const reconcileEvery = '1m';
 /** Of sweeps and regrades; below a run's 3, the server's default: where both wait for a place or an evaluation, a run's go first. */
 export const sweepPriority = 4;
 
+/** How often whatever was cancelled and does not end is cancelled again: a cancel can get lost, and a clean-up takes its time. */
+export const cancelAgainFirstMs = 5_000;
+export const cancelAgainMostMs = 20_000;
+
 /** How often a sweep asks for rollouts that an earlier execution started: soon, then more and more rarely. */
 export const adoptedFirstMs = 2_000;
 export const adoptedMostMs = 60_000;

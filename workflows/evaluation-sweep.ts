@@ -28,6 +28,7 @@ import { timeToContinueAsNew } from './sweep/history-limit.ts';
 import { handlePause } from './sweep/pause.ts';
 import { recordRows, recordWhole } from './sweep/record-rows.ts';
 import { createSweepRollouts, type SweepRollouts } from './sweep/rollouts.ts';
+import { untilCancelled } from './sweep/until-cancelled.ts';
 import { createSweepView, type SweepView } from './sweep/view.ts';
 
 /** Starts of one workflow task: more of them would make it too large for the server. */
@@ -142,11 +143,7 @@ async function cancelEverything(sweep: Sweep): Promise<void> {
   books.cancelling = true;
   books.endedEarly ??= 'cancelled';
   view.show();
-  while (books.inFlight.size > 0) {
-    await rollouts.cancelAdopted();
-    const seen = books.changes;
-    if (!(await condition(() => books.changes !== seen, '5s'))) await rollouts.collectAdopted();
-  }
+  await untilCancelled(books, rollouts.collectAdopted);
   if (books.begun) {
     await record(sweep, 1);
     await summarise(sweep).catch((error) =>

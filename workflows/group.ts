@@ -17,6 +17,7 @@ import { control } from './activities.ts';
 import { outcomeWithoutResult } from './algorithms/rollout-end.ts';
 import { toRolloutReport } from './algorithms/rollout-report.ts';
 import { summarise } from './algorithms/summarise-group.ts';
+import { cancelsAgain, cancelUntilEnded } from './cancel-again.ts';
 import {
   type GroupInput,
   type GroupReport,
@@ -57,6 +58,7 @@ export async function group(request: GroupRequest): Promise<GroupReport> {
     description: 'lets every rollout go on',
   });
   describe(input);
+  onCancel(() => missing(input, finished));
 
   try {
     const starts = await startRollouts(input);
@@ -78,6 +80,19 @@ export async function group(request: GroupRequest): Promise<GroupReport> {
     if (isCancellation(error)) log.info('group cancelled before all of its rollouts were started');
     throw error;
   }
+}
+
+/** Beside the cancel that each rollout gets as a child. */
+function onCancel(atWork: () => readonly string[]): void {
+  CancellationScope.current().cancelRequested.catch(() => (cancelsAgain() ? cancelUntilEnded(atWork) : undefined));
+}
+
+function missing({ rolloutsPerGroup }: GroupInput, finished: readonly RolloutReport[]): readonly string[] {
+  const { workflowId } = workflowInfo();
+  const ended = new Set(finished.map((one) => one.workflowId));
+  return Array.from({ length: rolloutsPerGroup }, (_, index) => rolloutId(workflowId, index)).filter(
+    (id) => !ended.has(id),
+  );
 }
 
 async function startRollouts(input: GroupInput): Promise<Handle[]> {

@@ -147,7 +147,7 @@ async function cancelEverything(input: RunInput, ledger: Ledger, stepper: Steppe
     const gone = await condition(() => ledger.inFlight.size === 0 || ledger.missing > 0, '5s');
     if (!gone || ledger.missing > 0) await reconcile(input, ledger, true);
   }
-  await stepper.settled();
+  await stepper.untilCancelled();
   ledger.dropStep('cancelled');
   view.phase = 'cancelled';
   view.show();

@@ -1,5 +1,6 @@
 import { Context } from '@temporalio/activity';
-import { NativeConnection, Runtime, Worker, type WorkerOptions } from '@temporalio/worker';
+import { NativeConnection, Runtime, Worker, type WorkerOptions, type WorkflowBundleOption } from '@temporalio/worker';
+import { atBoundary } from '../../activities/boundary.ts';
 import { createBatchActivities } from '../../activities/control/batch.ts';
 import { createGroupActivities } from '../../activities/control/groups.ts';
 import { createRegradeActivities } from '../../activities/control/regrades.ts';
@@ -79,7 +80,12 @@ export interface ScriptedWorkers {
 }
 
 /** Every activity as a typed sibling without a sandbox, an engine or a trainer: the workflows, server, store and records are real. */
-export async function startScriptedWorkers(server: TestServer, home: string, script: Script): Promise<ScriptedWorkers> {
+export async function startScriptedWorkers(
+  server: TestServer,
+  home: string,
+  script: Script,
+  changed?: WorkflowBundleOption,
+): Promise<ScriptedWorkers> {
   const store = createFileStore(`${home}/store`);
   const records = createRecords(`${home}/runs`);
   const updates: { step: number; batch: string }[] = [];
@@ -179,10 +185,13 @@ export async function startScriptedWorkers(server: TestServer, home: string, scr
       return { sandbox: attempt.rollout, kind: 'local', baseCommit: '0'.repeat(40) };
     },
     startAgent: async () => ({ started: 'started' }),
-    awaitAgent: async () => {
-      await script.agent?.(caller());
-      return { stop: 'submitted', exitCode: 0, log: blob };
-    },
+    awaitAgent: () =>
+      atBoundary(async (signal) => {
+        const { promise: ended, reject } = Promise.withResolvers<never>();
+        signal.addEventListener('abort', () => reject(signal.reason));
+        await Promise.race([script.agent?.(caller()), ended]);
+        return { stop: 'submitted', exitCode: 0, log: blob };
+      }),
     captureDiff: async () => ({ patch: blob, baseCommit: '0'.repeat(40), files: 1, dropped: 0, tooLarge: false }),
   };
   const cleanUp: CleanUpActivities = {
@@ -221,7 +230,7 @@ export async function startScriptedWorkers(server: TestServer, home: string, scr
   };
 
   const connection = await NativeConnection.connect({ address: server.address });
-  const workflowBundle = await locateWorkflowBundle(process.env);
+  const workflowBundle = changed ?? (await locateWorkflowBundle(process.env));
   const queues: WorkerOptions[] = [
     { taskQueue: controlQueue, workflowBundle, activities: control },
     { taskQueue: imageQueue, activities: images },

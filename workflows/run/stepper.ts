@@ -1,5 +1,6 @@
 import { CancellationScope, condition, executeChild, log, workflowInfo } from '@temporalio/workflow';
 import { restoring } from '../activities.ts';
+import { cancelsAgain, cancelUntilEnded } from '../cancel-again.ts';
 import { stepId } from '../contracts/ids.ts';
 import type { RunInput, StepPlan } from '../contracts/run.ts';
 import { searchAttributes } from '../contracts/search-attributes.ts';
@@ -17,11 +18,13 @@ export interface Stepper {
   start(plan: StepPlan): void;
   /** An engine that restarted serves its first weights, so that its rollouts wait: gives it those of the last step again. */
   restoreWeights(): void;
-  settled(): Promise<void>;
+  /** What it does was cancelled with the run. */
+  untilCancelled(): Promise<void>;
 }
 
 export function createStepper(input: RunInput, ledger: Ledger): Stepper {
   let running = false;
+  let stepAtWork: string | null = null;
 
   async function run(plan: StepPlan): Promise<void> {
     try {
@@ -36,13 +39,16 @@ export function createStepper(input: RunInput, ledger: Ledger): Stepper {
   }
 
   async function isDone(plan: StepPlan): Promise<boolean> {
+    const { workflowId, firstExecutionRunId } = workflowInfo();
     const step = ledger.step + 1;
+    stepAtWork = stepId(workflowId, firstExecutionRunId, step);
     const result = await executeStep(input, step, plan).catch((error) => {
       // A cancel is for the run to deal with.
       if (!CancellationScope.current().consideredCancelled)
         ledger.pausedBecause = `step ${step} failed: ${rootMessage(error)}; mend the cause, then resume`;
       return null;
     });
+    stepAtWork = null;
     if (result !== null) ledger.finishStep(result);
     return result !== null;
   }
@@ -71,7 +77,10 @@ export function createStepper(input: RunInput, ledger: Ledger): Stepper {
       running = true;
       void restore();
     },
-    settled: () => condition(() => !running),
+    async untilCancelled() {
+      if (cancelsAgain()) await cancelUntilEnded(() => (stepAtWork === null ? [] : [stepAtWork]));
+      await condition(() => !running);
+    },
   };
 }
 

@@ -2,7 +2,6 @@ import {
   CancellationScope,
   CancelledFailure,
   ChildWorkflowFailure,
-  getExternalWorkflowHandle,
   isCancellation,
   log,
   ParentClosePolicy,
@@ -32,8 +31,6 @@ export interface SweepRollouts {
   start(numbers: readonly Numbered[]): Promise<void>;
   /** Asks for the ends of those that an earlier execution started. */
   collectAdopted(): Promise<void>;
-  /** A cancel reaches those by name: they are children no more. */
-  cancelAdopted(): Promise<void>;
 }
 
 export function createSweepRollouts(input: SweepInput, books: SweepBooks): SweepRollouts {
@@ -72,6 +69,20 @@ export function createSweepRollouts(input: SweepInput, books: SweepBooks): Sweep
     );
   }
 
+  async function collectAdopted(): Promise<void> {
+    for (let more = books.adopted.size > 0; more; ) {
+      const rollouts = [...books.adopted].map((number) => [number, books.inFlight.get(number) ?? 0] as const);
+      const asked = { sweep, sweepKey, tasks: books.tasks, list: books.plan.list.digest, rollouts };
+      const ended = await control.endedRollouts(asked).catch((error) => {
+        if (isCancellation(error)) throw error;
+        log.warn('the rollouts in flight are asked for again in a while', { error: rootMessage(error) });
+        return { rows: [], more: false };
+      });
+      for (const row of ended.rows) books.settle(row.attempt * books.tasks + row.task, row);
+      more = ended.more;
+    }
+  }
+
   return {
     async start(numbers) {
       const starts = await Promise.allSettled(numbers.map(startOne));
@@ -84,28 +95,7 @@ export function createSweepRollouts(input: SweepInput, books: SweepBooks): Sweep
       }
       if (CancellationScope.current().consideredCancelled) throw new CancelledFailure('the sweep is cancelled');
     },
-    async collectAdopted() {
-      for (let more = books.adopted.size > 0; more; ) {
-        const rollouts = [...books.adopted].map((number) => [number, books.inFlight.get(number) ?? 0] as const);
-        const asked = { sweep, sweepKey, tasks: books.tasks, list: books.plan.list.digest, rollouts };
-        const ended = await control.endedRollouts(asked).catch((error) => {
-          if (isCancellation(error)) throw error;
-          log.warn('the rollouts in flight are asked for again in a while', { error: rootMessage(error) });
-          return { rows: [], more: false };
-        });
-        for (const row of ended.rows) books.settle(row.attempt * books.tasks + row.task, row);
-        more = ended.more;
-      }
-    },
-    async cancelAdopted() {
-      await CancellationScope.nonCancellable(() =>
-        Promise.allSettled(
-          [...books.adopted].map((number) =>
-            getExternalWorkflowHandle(idOf(placeOf(number, books.inFlight.get(number) ?? 0, books.tasks))).cancel(),
-          ),
-        ),
-      );
-    },
+    collectAdopted,
   };
 }
 

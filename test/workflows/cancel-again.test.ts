@@ -1,0 +1,91 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import type { WorkflowHandle } from '@temporalio/client';
+import type { GroupReport } from '../../workflows/contracts/group.ts';
+import { controlQueue } from '../../workflows/contracts/ids.ts';
+import { runStatusQuery, sweepStatusQuery } from '../../workflows/contracts/messages.ts';
+import { bundleChanged } from '../helpers/changed-workflows.ts';
+import { type ScriptedStack, startScriptedStack } from '../helpers/scripted-stack.ts';
+import { until } from '../helpers/until.ts';
+
+/**
+ * The server drops a cancel that overtakes the start of the child it is for. That can't be had at will, so these workflows
+ * start their children where no cancel of their own reaches them, which comes to the same.
+ */
+const losing = (start: 'startChild' | 'executeChild') => (source: string) =>
+  `${source.replace(`${start},`, `${start} as heard,`)}
+   const ${start} = (...words) => CancellationScope.nonCancellable(() => heard(...words));`;
+
+const limits = { timeout: 120_000 };
+
+describe('a cancel that gets lost on its way', () => {
+  const never = new Promise<void>(() => undefined);
+
+  async function cancel(stack: ScriptedStack, handle: WorkflowHandle, isAtWork: () => boolean): Promise<void> {
+    await until(isAtWork);
+    await handle.cancel();
+    await handle.result().catch((error) => assert.match(error.message, /cancelled/i));
+    await until(async () => (await stack.server.client.workflow.count('ExecutionStatus="Running"')).count === 0);
+  }
+
+  it('to the rollouts of a sweep is sent again', limits, async () => {
+    await using stack = await stackWith('sweep/rollouts.ts', 'startChild');
+    let begun = 0;
+    stack.script = {
+      reward: () => 1,
+      agent: () => {
+        begun += 1;
+        return never;
+      },
+    };
+    const handle = await stack.start('evaluationSweep', { tasks: 'set', count: 3, concurrency: 3 });
+    await cancel(stack, handle, () => begun === 3);
+    assert.equal((await handle.query(sweepStatusQuery)).outcomes.cancelled, 3);
+  });
+
+  it('to the rollouts of a group is sent again', limits, async () => {
+    await using stack = await stackWith('group.ts', 'startChild');
+    let begun = 0;
+    stack.script = {
+      reward: () => 1,
+      agent: () => {
+        begun += 1;
+        return never;
+      },
+    };
+    const handle = await stack.start('group', { task: 'scripted:0', rolloutsPerGroup: 2 });
+    await cancel(stack, handle, () => begun === 2);
+    const { rollouts }: GroupReport = await handle.result();
+    assert.deepEqual(
+      rollouts.map(({ outcome }) => outcome),
+      ['cancelled', 'cancelled'],
+    );
+  });
+
+  it('to the step of a run is sent again', limits, async () => {
+    await using stack = await stackWith('run/stepper.ts', 'executeChild');
+    let updating = false;
+    // The scripted update does not hear of its cancel.
+    const { promise: untilCancelled, resolve: letGo } = Promise.withResolvers<void>();
+    stack.script = {
+      reward: (id) => (id.endsWith('0') ? 1 : 0),
+      update: () => {
+        updating = true;
+        return untilCancelled;
+      },
+    };
+    const handle = await stack.start('trainingRun', { steps: 1, groupsPerStep: 1, rolloutsPerGroup: 2 });
+    await cancel(stack, handle, () => updating).finally(letGo);
+    assert.equal((await handle.query(runStatusQuery)).step, 0);
+  });
+
+  async function stackWith(file: string, start: 'startChild' | 'executeChild') {
+    const stack = await startScriptedStack(undefined, await bundleChanged(file, losing(start)));
+    const { client } = stack.server;
+    return Object.assign(stack, {
+      start: (type: string, input: object) =>
+        client.workflow.start(type, { taskQueue: controlQueue, workflowId: type, args: [input] }),
+      [Symbol.asyncDispose]: () => stack.close(),
+    });
+  }
+});
