@@ -133,4 +133,70 @@ describe('a row of Multi-SWE-bench, in an image that is laid out as the publishe
   });
 });
 
+describe('a row of SWE-bench whose image has a copy of the repository installed', () => {
+  const image = `temper-test-installed:${process.pid}`;
+  let rollouts: Rollouts;
+  let rows: string;
+
+  before(async () => {
+    rollouts = await startRollouts((home) => ({
+      taskRoots: [home],
+      provider: createDockerProvider({ stack: 'test-stack' }),
+    }));
+    const context = join(rollouts.home, 'context');
+    // Without a package of tests pytest leaves the workspace itself out of Python's path.
+    const files = { 'src/sums.py': subtracts, 'tests/test_sums.py': unittests() };
+    const repository = await sweRepository(context, 'requests', files);
+    const dockerfile = [
+      'FROM temper-tasks:bookworm',
+      'RUN ln -s python3 /usr/bin/python',
+      'COPY requests /testbed',
+      'COPY requests/src /usr/lib/python3/dist-packages',
+    ];
+    await writeFile(join(context, 'Dockerfile'), `${dockerfile.join('\n')}\n`);
+    await docker('build', '--quiet', '--tag', image, context);
+    const row = {
+      repo: 'psf/requests',
+      version: '2.3',
+      base_commit: repository.commit,
+      problem_statement: 'It does not add.',
+      patch: await repository.patchTo({ 'src/sums.py': adds }),
+      test_patch: await repository.patchTo({ 'tests/test_sums.py': unittests(newTest) }),
+      image,
+      FAIL_TO_PASS: ['tests/test_sums.py::Sums::test_sum'],
+      PASS_TO_PASS: ['tests/test_sums.py::Sums::test_zero'],
+    };
+    const eval_script = [
+      '#!/bin/bash',
+      'set -uxo pipefail',
+      'cd /testbed',
+      'python -m pip install .',
+      'git apply "$TEMPER_TESTS/test.patch"',
+      ": '>>>>> Start Test Output'",
+      'pytest -rA tests/test_sums.py',
+      ": '>>>>> End Test Output'",
+    ].join('\n');
+    rows = join(rollouts.home, 'rows.jsonl');
+    const both = [
+      { instance_id: 'by-version', ...row },
+      { instance_id: 'by-script', ...row, eval_script },
+    ];
+    await writeFile(rows, both.map((one) => `${JSON.stringify(one)}\n`).join(''));
+  });
+  after(async () => {
+    await rollouts?.close();
+    await docker('image', 'rm', image);
+  });
+
+  for (const id of ['by-version', 'by-script']) {
+    it(`is judged by the workspace, ${id.replace('-', ' its ')}`, async () => {
+      const task = `swe-bench:${rows}#${id}`;
+      const oracle = await rollouts.run(`${id}-oracle`, { task, agent: 'oracle' });
+      assert.deepEqual([oracle.reward, oracle.verdict?.resolution?.status], [1, 'resolved'], JSON.stringify(oracle));
+      const nop = await rollouts.run(`${id}-nop`, { task, agent: 'nop' });
+      assert.deepEqual([nop.reward, nop.verdict?.resolution?.status], [0, 'unresolved'], JSON.stringify(nop));
+    });
+  }
+});
+
 const docker = (...args: readonly string[]) => promisify(execFile)('docker', args);

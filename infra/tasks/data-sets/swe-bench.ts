@@ -2,13 +2,15 @@ import { z } from 'zod';
 import { isRecord } from '../../http/client.ts';
 import { eachCommand } from './each-command.ts';
 import { quote } from './harbor-files.ts';
-import { parseRow, type Row, rowFailure } from './row.ts';
+import { optional, parseRow, type Row, rowFailure } from './row.ts';
 import { rowFormat } from './rows.ts';
+import { sweBenchCommands } from './swe-bench-commands.ts';
 import { imageField, instanceId, sweFields } from './swe-row.ts';
 import { sweFiles, workspaceOf } from './swe-task.ts';
-import { sweBenchCommands, sweGymCommands, type TestCommand, testSelection } from './test-commands.ts';
+import { sweGymCommands, type TestCommand, type TestCommands, testSelection } from './test-commands.ts';
+import { patchedFiles } from './test-patch.ts';
 
-const sweBenchRow = z.looseObject(sweFields);
+const sweBenchRow = z.looseObject({ ...sweFields, version: optional('a version') });
 type SweBenchRow = z.output<typeof sweBenchRow>;
 
 /** Repositories whose logs name failures alone (swebench/harness/constants, `FAIL_ONLY_REPOS`). */
@@ -25,7 +27,7 @@ const failOnly: readonly string[] = [
 interface Publication {
   /** The image that was published for a row that names none. */
   imageOf(instanceId: string): string;
-  readonly commands: Readonly<Record<string, TestCommand>>;
+  readonly commands: TestCommands;
   /** Where such a row is inside of what the file has as one. */
   rowIn?(value: unknown): unknown;
 }
@@ -60,7 +62,7 @@ function publication({ imageOf, commands, rowIn = (value) => value }: Publicatio
       const fields = parseRow(sweBenchRow, { ...row, read: () => rowIn(row.read()) });
       const workspace = await workspaceOf(source, fields);
       const named = imageField(fields) ?? source.options.image ?? null;
-      const { testCommand, logParser } = commandOf(fields, commands, row);
+      const { testCommand, logParser, before, checkedOut } = commandOf(fields, commands, row);
       return sweFiles({
         instruction: fields.problem_statement,
         image: named ?? requirePublished(workspace === null, imageOf(fields.instance_id), row),
@@ -68,7 +70,8 @@ function publication({ imageOf, commands, rowIn = (value) => value }: Publicatio
         workspace,
         testPatch: fields.test_patch,
         solution: fields.patch === null ? null : { patch: fields.patch },
-        setup: fields.setup,
+        setup: [...(workspace === null ? [] : checkedOut), ...fields.setup],
+        before,
         testCommand,
         evalScript: fields.eval_script,
         grading: {
@@ -90,19 +93,35 @@ function requirePublished(published: boolean, image: string, row: Row): string {
   throw rowFailure('MalformedTask', row, text);
 }
 
-function commandOf(fields: SweBenchRow, commands: Publication['commands'], row: Row) {
-  const known = commands[fields.repo];
-  const selection = testSelection(fields.repo, fields.test_patch).map((word) => ` ${quote(word)}`);
+/** What a row says itself comes first; else its repository and version do. */
+function commandOf(fields: SweBenchRow, commands: TestCommands, row: Row) {
+  const known = commands.find(fields.repo, fields.version);
   const own = eachCommand(fields.test_cmd);
-  const command = own === '' ? known && `${known.command}${selection.join('')}` : own;
-  const logParser = fields.log_parser ?? known?.logParser;
-  if ((command ?? fields.eval_script) && logParser !== undefined) {
-    return { testCommand: command ?? '', logParser };
-  }
-  const missing = logParser === undefined ? 'log_parser' : 'test_cmd or eval_script';
-  throw rowFailure(
-    'UnsupportedTask',
-    row,
-    `${missing}: expected it in the row, or one of the repositories ${Object.keys(commands).join(', ')}, got repo ${JSON.stringify(fields.repo)}`,
-  );
+  const logParser = fields.log_parser ?? commands.parser(fields.repo);
+  if (logParser === null) throw unknownTests(fields, commands, row, 'log_parser');
+  const { before = [], checkedOut = [] } = known ?? {};
+  if (own !== '' || fields.eval_script !== null) return { testCommand: own, logParser, before, checkedOut };
+  if (known === null) throw unknownTests(fields, commands, row, 'test_cmd or eval_script');
+  requireUncompiled(fields, known, row);
+  const selection = testSelection(fields.repo, fields.test_patch).map((word) => ` ${quote(word)}`);
+  return { testCommand: `${known.command}${selection.join('')}`, logParser, before, checkedOut };
+}
+
+function unknownTests({ repo, version }: SweBenchRow, commands: TestCommands, row: Row, field: string) {
+  const text = commands.repositories.includes(repo)
+    ? `version: expected one of ${repo} whose tests are known (${commands.versions(repo).join(', ')}), or ${field} in the row, got ${JSON.stringify(version)}`
+    : `${field}: expected it in the row, or one of the repositories ${commands.repositories.join(', ')}, got repo ${JSON.stringify(repo)}`;
+  return rowFailure('UnsupportedTask', row, text);
+}
+
+const compiledSource = /\.(?:pyx|pxd|pxi|c|cc|cpp|cxx|h|hpp|f|f90)(?:\.(?:tp|in|src))?$/;
+
+/** An evaluation has neither the network nor the rights for an installation, which would build what is compiled. */
+function requireUncompiled({ patch, test_patch }: SweBenchRow, { compiled }: TestCommand, row: Row): void {
+  if (compiled !== true) return;
+  const paths = [patch ?? '', test_patch].flatMap(patchedFiles).map(({ path }) => path);
+  const source = paths.find((path) => compiledSource.test(path));
+  if (source === undefined) return;
+  const text = `patch: expected a solution in Python alone, since an evaluation builds nothing anew, got a change of ${source}; a test_cmd or eval_script in the row may build it`;
+  throw rowFailure('UnsupportedTask', row, text);
 }

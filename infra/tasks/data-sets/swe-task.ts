@@ -2,7 +2,7 @@ import { dirname } from 'node:path/posix';
 import type { FileTree } from '../../sandbox/files.ts';
 import type { GradingFile } from '../grading.ts';
 import type { DataSetSource } from './data-set.ts';
-import { splitEvalScript } from './eval-script.ts';
+import { type EvalScript, splitEvalScript } from './eval-script.ts';
 import { harborFiles, quote, script, text } from './harbor-files.ts';
 import type { CommitFiles } from './repository.ts';
 import { type PatchedFile, patchedFiles } from './test-patch.ts';
@@ -26,6 +26,8 @@ export interface SweTask {
   readonly remove?: readonly string[];
   /** Shell commands to run in the workdir before the base commit is made. */
   readonly setup: readonly string[];
+  /** What the shell of the tests does before them, in the workdir. */
+  readonly before?: readonly string[];
   /** What runs the tests; its status is theirs. */
   readonly testCommand: string;
   /** Prepares and runs the tests in its own way, instead of the command. */
@@ -45,7 +47,7 @@ export function sweFiles(task: SweTask): FileTree {
   const { prepare, command } =
     task.evalScript === null
       ? { prepare: prepareScript(task), command: `${task.testCommand}\n` }
-      : splitEvalScript(task.evalScript);
+      : preparedBy(task.evalScript, task.before ?? []);
   return harborFiles({
     ...limits,
     instruction,
@@ -85,7 +87,7 @@ function linkCommands(workspace: CommitFiles | null): readonly string[] {
 const activate = 'if [ -f /opt/miniconda3/bin/activate ]; then . /opt/miniconda3/bin/activate testbed; fi';
 
 /** The tests as they are to be: restored, and patched. */
-function prepareScript({ workdir, testPatch, commandApplies, testFiles = [] }: SweTask): string {
+function prepareScript({ workdir, testPatch, commandApplies, testFiles = [], before = [] }: SweTask): string {
   const known = testFiles.map((path) => ({ path, before: true, written: false }));
   const files = [...patchedFiles(testPatch), ...known];
   const apply = `git -c safe.directory='*' apply -v --whitespace=nowarn "$TEMPER_TESTS/test.patch" || { echo 'The test patch does not apply'; exit 1; }`;
@@ -95,8 +97,16 @@ function prepareScript({ workdir, testPatch, commandApplies, testFiles = [] }: S
     activate,
     ...restore(files),
     ...(testPatch === '' || commandApplies ? [] : [apply]),
+    ...before,
     '',
   ].join('\n');
+}
+
+/** A published script installs the repository as root, with the network: `before` is for where that can't be done. */
+function preparedBy(evalScript: string, before: readonly string[]): EvalScript {
+  const { prepare, command } = splitEvalScript(evalScript);
+  const commands = before.map((one) => `${one}\n`).join('');
+  return { prepare: prepare === '' ? '' : `${prepare}${commands}`, command };
 }
 
 /** Test files as they are at the base commit: the agent may have changed them, or made one of a name that is to come. */

@@ -4,36 +4,28 @@ import { patchedFiles } from './test-patch.ts';
 export interface TestCommand {
   readonly command: string;
   readonly logParser: string;
+  /** What the shell of the tests does before them, in the workdir. */
+  readonly before?: readonly string[];
+  /** What a repository that no image brings needs before its base commit is made. May be done twice. */
+  readonly checkedOut?: readonly string[];
+  /** Are parts of it compiled into the workspace? Nothing is built anew for an evaluation. */
+  readonly compiled?: true;
+}
+
+/** How the tests of the repositories of a data set are run. */
+export interface TestCommands {
+  readonly repositories: readonly string[];
+  /** Null: nobody knows, for this repository or this version of it. */
+  find(repository: string, version: string | null): TestCommand | null;
+  /** Who reads the tests of a repository, whatever its version. */
+  parser(repository: string): string | null;
+  /** Those that are known; empty where they make no difference. */
+  versions(repository: string): readonly string[];
 }
 
 const pytest: TestCommand = { command: 'pytest -rA', logParser: 'parse_log_pytest' };
-const pytestV2: TestCommand = { ...pytest, logParser: 'parse_log_pytest_v2' };
-const pytestOptions: TestCommand = { ...pytest, logParser: 'parse_log_pytest_options' };
 
-/** The repositories of SWE-bench. */
-export const sweBenchCommands: Readonly<Record<string, TestCommand>> = {
-  'astropy/astropy': pytestV2,
-  'django/django': {
-    command: './tests/runtests.py --verbosity 2 --settings=test_sqlite --parallel 1',
-    logParser: 'parse_log_django',
-  },
-  'matplotlib/matplotlib': { ...pytest, logParser: 'parse_log_matplotlib' },
-  'mwaskom/seaborn': { command: 'pytest --no-header -rA', logParser: 'parse_log_seaborn' },
-  'pallets/flask': pytest,
-  'psf/requests': pytestOptions,
-  'pydata/xarray': pytest,
-  'pylint-dev/pylint': pytestOptions,
-  'pytest-dev/pytest': pytest,
-  'scikit-learn/scikit-learn': pytestV2,
-  'sphinx-doc/sphinx': { command: 'tox --current-env -epy39 -v --', logParser: 'parse_log_pytest_v2' },
-  'sympy/sympy': {
-    command: "PYTHONWARNINGS='ignore::UserWarning,ignore::SyntaxWarning' bin/test -C --verbose",
-    logParser: 'parse_log_sympy',
-  },
-};
-
-/** The repositories of SWE-Gym. */
-export const sweGymCommands: Readonly<Record<string, TestCommand>> = {
+const sweGym: Readonly<Record<string, TestCommand>> = {
   ...Object.fromEntries(
     [
       'bokeh/bokeh',
@@ -51,6 +43,14 @@ export const sweGymCommands: Readonly<Record<string, TestCommand>> = {
   'python/mypy': { ...pytest, command: 'pytest -rA -k' },
 };
 
+/** The repositories of SWE-Gym. */
+export const sweGymCommands: TestCommands = {
+  repositories: Object.keys(sweGym),
+  find: (repository) => sweGym[repository] ?? null,
+  parser: (repository) => sweGym[repository]?.logParser ?? null,
+  versions: () => [],
+};
+
 /** Files that a test patch may bring, and that are no tests. */
 const data = /\.(?:json|png|csv|txt|md|jpg|jpeg|pkl|yml|yaml|toml)$/;
 
@@ -65,10 +65,13 @@ export function testSelection(repository: string, testPatch: string): readonly s
     .filter(({ path, written }) => written && !data.test(path))
     .map(({ path }) => path);
   if (repository !== 'django/django') return files;
-  return files.map((path) =>
-    path
-      .replace(/\.py$/, '')
-      .replace(/^tests\//, '')
-      .replaceAll('/', '.'),
-  );
+  // Labels are names of modules: a template or a script for browsers is none.
+  return files
+    .filter((path) => path.endsWith('.py'))
+    .map((path) =>
+      path
+        .slice(0, -'.py'.length)
+        .replace(/^tests\//, '')
+        .replaceAll('/', '.'),
+    );
 }
