@@ -58,7 +58,7 @@ export async function group(request: GroupRequest): Promise<GroupReport> {
     description: 'lets every rollout go on',
   });
   describe(input);
-  onCancel(() => missing(input, finished));
+  onCancel(() => unfinished(input, finished));
 
   try {
     const starts = await startRollouts(input);
@@ -87,7 +87,7 @@ function onCancel(atWork: () => readonly string[]): void {
   CancellationScope.current().cancelRequested.catch(() => (cancelsAgain() ? cancelUntilEnded(atWork) : undefined));
 }
 
-function missing({ rolloutsPerGroup }: GroupInput, finished: readonly RolloutReport[]): readonly string[] {
+function unfinished({ rolloutsPerGroup }: GroupInput, finished: readonly RolloutReport[]): readonly string[] {
   const { workflowId } = workflowInfo();
   const ended = new Set(finished.map((one) => one.workflowId));
   return Array.from({ length: rolloutsPerGroup }, (_, index) => rolloutId(workflowId, index)).filter(

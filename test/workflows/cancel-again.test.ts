@@ -19,7 +19,16 @@ const losing = (start: 'startChild' | 'executeChild') => (source: string) =>
 const limits = { timeout: 120_000 };
 
 describe('a cancel that gets lost on its way', () => {
-  const never = new Promise<void>(() => undefined);
+  /** Agents that work until they are cancelled; says how many have begun. */
+  function neverEnding(stack: ScriptedStack): () => number {
+    let begun = 0;
+    const agent = (): Promise<void> => {
+      begun += 1;
+      return new Promise(() => undefined);
+    };
+    stack.script = { reward: () => 1, agent };
+    return () => begun;
+  }
 
   async function cancel(stack: ScriptedStack, handle: WorkflowHandle, isAtWork: () => boolean): Promise<void> {
     await until(isAtWork);
@@ -30,31 +39,17 @@ describe('a cancel that gets lost on its way', () => {
 
   it('to the rollouts of a sweep is sent again', limits, async () => {
     await using stack = await stackWith('sweep/rollouts.ts', 'startChild');
-    let begun = 0;
-    stack.script = {
-      reward: () => 1,
-      agent: () => {
-        begun += 1;
-        return never;
-      },
-    };
+    const begun = neverEnding(stack);
     const handle = await stack.start('evaluationSweep', { tasks: 'set', count: 3, concurrency: 3 });
-    await cancel(stack, handle, () => begun === 3);
+    await cancel(stack, handle, () => begun() === 3);
     assert.equal((await handle.query(sweepStatusQuery)).outcomes.cancelled, 3);
   });
 
   it('to the rollouts of a group is sent again', limits, async () => {
     await using stack = await stackWith('group.ts', 'startChild');
-    let begun = 0;
-    stack.script = {
-      reward: () => 1,
-      agent: () => {
-        begun += 1;
-        return never;
-      },
-    };
+    const begun = neverEnding(stack);
     const handle = await stack.start('group', { task: 'scripted:0', rolloutsPerGroup: 2 });
-    await cancel(stack, handle, () => begun === 2);
+    await cancel(stack, handle, () => begun() === 2);
     const { rollouts }: GroupReport = await handle.result();
     assert.deepEqual(
       rollouts.map(({ outcome }) => outcome),
