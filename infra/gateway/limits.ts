@@ -29,6 +29,8 @@ export const limits = {
   drainMs: 5_000,
   /** Replies of drained turns have to reach their clients. */
   flushMs: 500,
+  /** How often a gateway says that it is there: what an agent's relay takes for present, too. */
+  presenceMs: 5_000,
   sweepMs: 60_000,
   /** A session that was not used for so long leaves the memory. More than `requestMs`: a request that is being read finds its session. */
   restMs: 300_000,

@@ -2,14 +2,16 @@ import { sampledTokensOf } from '../../workflows/algorithms/sampled-tokens.ts';
 import type { Trace, TraceCounts, TraceSummary, TranscriptEntry } from '../../workflows/contracts/trace.ts';
 import type { Store } from '../store/store.ts';
 import type { Message } from './conversation.ts';
+import type { Absence } from './presence.ts';
 import { type Built, buildSegments } from './segments.ts';
 import type { Session } from './session.ts';
 import type { TurnRecord } from './turn-record.ts';
 
 /** Builds the trace of a closed session and puts it into the store. The same turns give the same bytes. */
-export async function sealTrace(session: Session, store: Store): Promise<TraceSummary> {
+export async function sealTrace(session: Session, store: Store, absences: readonly Absence[]): Promise<TraceSummary> {
   const { turns } = session;
-  const gatewayFailures = session.flagged('gateway-failure');
+  const lost = absences.filter((absence) => mayHaveCut(session, absence)).length;
+  const gatewayFailures = session.flagged('gateway-failure') + lost;
   const built = buildSegments(turns, session.opened.branches);
   const { segments, branches, masked } = built;
   const counts = countsOf(session, built);
@@ -43,10 +45,19 @@ export async function sealTrace(session: Session, store: Store): Promise<TraceSu
     ...(session.flagged('token-budget') > 0 && { tokenBudget: true }),
     engineFailures: session.flagged('engine-failure'),
     ...(gatewayFailures === 0 ? {} : { gatewayFailures }),
+    ...(session.cutOff || lost > 0 ? { cutOff: true } : {}),
     ...(session.opened.upstream === undefined ? {} : { upstream: session.opened.upstream }),
     ...(session.retries === 0 ? {} : { retries: session.retries }),
     counts,
   };
+}
+
+/**
+ * Whether the session was open while no gateway was there, and no turn began after that. Nobody knows whether its agent asked
+ * for anything meanwhile, or had come to its end: a rollout that is run again costs less than one that is judged by an outage.
+ */
+function mayHaveCut({ openedAt, opened, turns }: Session, { from, to }: Absence): boolean {
+  return openedAt < to && from < opened.expiresAt && turns.every(({ startedAt }) => startedAt < to);
 }
 
 function countsOf({ turns, forks }: Session, { branches, lines, masked, droppedTokens }: Built): TraceCounts {

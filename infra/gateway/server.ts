@@ -11,6 +11,7 @@ import { createForward } from './forward.ts';
 import { listenOnSocket } from './http.ts';
 import { limits } from './limits.ts';
 import { createPeers } from './peers.ts';
+import { createPresence } from './presence.ts';
 import { checkPrefix } from './rendering/check-prefix.ts';
 import { loadModel } from './rendering/model.ts';
 import { createSessions } from './sessions.ts';
@@ -48,7 +49,7 @@ export type GatewayEvent =
       readonly ms: number;
     }
   | { readonly kind: 'refusal'; readonly session: string | null; readonly refusal: string; readonly cause: unknown }
-  | { readonly kind: 'sweep-failed'; readonly cause: unknown }
+  | { readonly kind: 'sweep-failed' | 'presence-failed'; readonly cause: unknown }
   /** Found at the start: the model's template does not keep what came before such a turn. */
   | {
       readonly kind: 'template-forks';
@@ -76,9 +77,11 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     if (!kept) log({ kind: 'template-forks', template: options.modelDir, turn: what, reason, cost: costOfFork });
   }
   await mkdir(options.journalDir, { recursive: true, mode: 0o700 });
+  const presence = await createPresence(options.journalDir, Date.now());
   const sessions = createSessions({
     name,
     peers,
+    presence,
     engine,
     upstreams,
     model,
@@ -114,13 +117,16 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   await chmod(sockets.control, 0o700);
   const control = await listenOnSocket(socketOf(sockets.control, name), 'owner', controlSide);
   const agents = await listenOnSocket(socketOf(sockets.agents, name), 'everybody', agentSide);
-  const sweeping = setInterval(() => {
-    sessions.sweep().catch((cause: unknown) => log({ kind: 'sweep-failed', cause }));
-  }, options.sweepMs ?? limits.sweepMs).unref();
+  const every = (ms: number, failed: 'sweep-failed' | 'presence-failed', act: () => Promise<void>): NodeJS.Timeout =>
+    setInterval(() => void act().catch((cause: unknown) => log({ kind: failed, cause })), ms).unref();
+  const timers = [
+    every(options.sweepMs ?? limits.sweepMs, 'sweep-failed', () => sessions.sweep()),
+    every(limits.presenceMs, 'presence-failed', () => presence.confirm()),
+  ];
 
   return {
     async close() {
-      clearInterval(sweeping);
+      for (const timer of timers) clearInterval(timer);
       agents.stop();
       control.stop();
       await sessions.release();

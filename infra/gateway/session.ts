@@ -24,6 +24,9 @@ export interface Session {
   flagged(flag: Flag): number;
   /** Whether it ended at the context's length: a request was too long, and no turn began after it. One that was compacted did. */
   readonly overflowed: boolean;
+  /** Whether the engine or the gateway failed a request at the end: none that it failed was answered, or followed by a turn. */
+  readonly cutOff: boolean;
+  readonly openedAt: number;
   status(): SessionStatus;
   /** Somebody is about to use it. */
   touch(): void;
@@ -57,12 +60,12 @@ export function createSession(
 
 class LiveSession implements Session {
   readonly opened: OpenSession;
+  readonly openedAt: number;
   readonly #deps: SessionDeps;
   readonly #journal: Journal;
   readonly #speaker: Speaker;
   readonly #flags: Flags;
   readonly #running = new Map<string, RunningTurn<TurnRecord>>();
-  readonly #openedAt: number;
   #closed: Refusal | null = null;
   #retries = 0;
   #journaledRetries = 0;
@@ -80,8 +83,8 @@ class LiveSession implements Session {
       upstream === undefined ? createPolicySpeaker(deps, opened) : createUpstreamSpeaker(deps, opened, upstream);
     for (const record of records) this.#restore(record);
     const first = records[0];
-    this.#openedAt = first?.kind === 'open' ? first.at : Date.now();
-    this.#lastActivityAt = this.#speaker.turns.at(-1)?.endedAt ?? this.#openedAt;
+    this.openedAt = first?.kind === 'open' ? first.at : Date.now();
+    this.#lastActivityAt = this.#speaker.turns.at(-1)?.endedAt ?? this.openedAt;
   }
 
   #restore(record: JournalRecord): void {
@@ -112,6 +115,11 @@ class LiveSession implements Session {
 
   get overflowed(): boolean {
     return this.#unanswered('context-overflow').some((overflow) => !this.#flags.wentOn(overflow));
+  }
+
+  get cutOff(): boolean {
+    const failed = [...this.#unanswered('engine-failure'), ...this.#unanswered('gateway-failure')];
+    return failed.some((failure) => !this.#flags.wentOn(failure));
   }
 
   #unanswered(flag: Flag): readonly Flagged[] {
@@ -145,7 +153,7 @@ class LiveSession implements Session {
     const answered = this.#speaker.answered(planned.key);
     if (answered !== null && !this.#wantsMore(request, answered)) {
       this.#retries += 1;
-      return planned.replay(answered, this.#openedAt);
+      return planned.replay(answered, this.openedAt);
     }
     const joined = this.#running.get(planned.key);
     if (joined !== undefined && !joined.abandoned) {
@@ -193,7 +201,7 @@ class LiveSession implements Session {
   #start(planned: PlannedTurn): Turn<TurnRecord> {
     const { key } = planned;
     const turn = planned.start({
-      createdAt: this.#openedAt,
+      createdAt: this.openedAt,
       commit: (make, add, signal) => this.#commit(make, add, signal),
       overflow: () => this.#flags.add('context-overflow', key),
     });

@@ -6,6 +6,7 @@ import type { GatewayControl, Opened, OpenSession, SessionStatus } from './contr
 import { createGroups, type Groups } from './groups.ts';
 import { limits } from './limits.ts';
 import type { Peers } from './peers.ts';
+import type { Presence } from './presence.ts';
 import { Refusal } from './refusal.ts';
 import { sealTrace } from './seal.ts';
 import { createSession, type Session, type SessionDeps } from './session.ts';
@@ -40,6 +41,7 @@ export type Found = Session | SealedSession | Elsewhere;
 export interface SessionsDeps extends SessionDeps {
   readonly store: Store;
   readonly journalDir: string;
+  readonly presence: Presence;
   /** Of this gateway, among those on the same directory. */
   readonly name: string;
   readonly peers: Pick<Peers, 'controlOf'>;
@@ -155,7 +157,7 @@ class SessionTable implements Sessions {
     if ('sealed' in found) return found.sealed.summary;
     if ('holder' in found) return this.#peer(found).seal(id);
     await found.close(new Refusal('session-closed', 'this session is sealed'));
-    const summary = await sealTrace(found, this.#deps.store);
+    const summary = await sealTrace(found, this.#deps.store, await this.#deps.presence.absences());
     await this.#files.seal(id, summary);
     this.#live.delete(id);
     await found.release(0);

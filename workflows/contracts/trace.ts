@@ -175,8 +175,10 @@ export interface TraceSummary {
   readonly tokenBudget?: boolean;
   /** Turns that ended because the engine stayed away beyond the hold, or that were cancelled while it was away. */
   readonly engineFailures: number;
-  /** Turns that the gateway could not record, or at which it failed; absent: none. */
+  /** Turns that the gateway could not record, or at which it failed, and its absences that no turn followed; absent: none. */
   readonly gatewayFailures?: number;
+  /** The last of those failures was the session's end: no turn began after it. Absent: it was not. */
+  readonly cutOff?: boolean;
   /** Whose turns these are, where not the policy's. */
   readonly upstream?: Upstream;
   /** Requests that came again and got the turn that was there; absent: none. */

@@ -26,7 +26,12 @@ export function countRollout(
   add('prompt_tokens', 'tokens that were sent to the model', trace.promptTokens ?? 0, of);
   add('retried_requests', 'requests that came again and got the turn that was there', retries, of);
   add('engine_failures', 'turns that ended because the engine stayed away', trace.engineFailures, of);
-  add('gateway_failures', 'turns that the gateway could not record', trace.gatewayFailures ?? 0, of);
+  add(
+    'gateway_failures',
+    'turns that the gateway could not record, and absences of it that ended a session',
+    trace.gatewayFailures ?? 0,
+    of,
+  );
   if (counts === undefined) return;
   add('forks', 'requests that were no provable extension of a branch', counts.forks, of);
   add('masked_turns', 'turns that are not trained', counts.maskedTurns, of);

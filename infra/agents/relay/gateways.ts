@@ -4,6 +4,8 @@ const { readdirSync } = process.getBuiltinModule('node:fs');
 export const holderHeader = 'x-temper-gateway';
 /** On a reply which says that another gateway, or this one in a moment, will answer: only then is it worth asking again. */
 export const askAgainHeader = 'x-temper-ask-again';
+/** How long a request is held while no gateway has it. */
+export const heldMs = 60_000;
 /** Asked while no gateway has ever listened. */
 const fallbackName = 'gateway';
 

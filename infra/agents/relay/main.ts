@@ -7,10 +7,10 @@
  */
 import { spawn } from 'node:child_process';
 import { constants } from 'node:os';
+import { heldMs } from './gateways.ts';
 import { createProxy } from './proxy.ts';
 
 const exits = { usage: 120, listen: 121, spawn: 127 } as const;
-const holdMs = 60_000;
 
 async function relay(args: readonly string[]): Promise<number> {
   const [address = '', directory, mode, target, ...rest] = args;
@@ -18,7 +18,7 @@ async function relay(args: readonly string[]): Promise<number> {
   if (directory === undefined || target === undefined || (mode !== 'exec' && mode !== 'module')) {
     return fail(exits.usage, `expected <host>:<port> <directory> exec|module <target>, got ${args.join(' ')}`);
   }
-  const server = createProxy({ directory, holdMs });
+  const server = createProxy({ directory, holdMs: heldMs });
   try {
     await new Promise<void>((resolve, reject) => {
       server.once('error', reject);

@@ -24,8 +24,9 @@ async function sealedAfter(calls: number, script: (index: number) => Step): Prom
   await using gateway = await startTestGateway(engine);
   const asked = gateway.chat(await gateway.open('a.1'), ask('x'));
   await until(() => engine.requests.length >= calls);
-  const { engineFailures } = await gateway.control.seal('a.1');
+  const { engineFailures, cutOff = false } = await gateway.control.seal('a.1');
   assert.equal((await asked).status, 410);
+  assert.equal(cutOff, engineFailures > 0);
   return engineFailures;
 }
 
@@ -93,7 +94,8 @@ describe('a turn that is cancelled while the engine is away', () => {
     step = { kind: 'say', ids: bytes('Good') };
     assert.equal((await gateway.chat(secret, ask('x'))).status, 200);
     await gateway.restart();
-    assert.equal((await gateway.control.seal('a.1')).engineFailures, 1);
+    const { engineFailures, cutOff } = await gateway.control.seal('a.1');
+    assert.deepEqual([engineFailures, cutOff], [1, undefined], 'the session went on after both');
   });
 });
 

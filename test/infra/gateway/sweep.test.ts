@@ -64,6 +64,7 @@ async function sessionsIn(home: string, journalDir: string): Promise<Sessions> {
   return createSessions({
     ...{ engine, model, holdMs: 1_000, contextLength: createContextLength(engine, 1_000) },
     ...{ journalDir, name: 'gateway', restMs: -1, store: createFileStore(join(home, 'store')) },
+    presence: { confirm: async () => {}, absences: async () => [] },
     peers: { controlOf: () => assert.fail('expected no peer to be asked') },
     upstreams: createUpstreams('/nonexistent/upstreams.json', {}),
     onTurn: () => {},

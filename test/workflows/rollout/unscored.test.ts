@@ -27,3 +27,8 @@ test('an agent that crashed or ran out of time over a turn which others failed i
   }
   assert.equal(failureOf('submitted', { engineFailures: 1, gatewayFailures: 1 }), null);
 });
+
+test('an agent that ended well is not scored when such a failure was the end of its session', () => {
+  assert.equal(failureOf('submitted', { engineFailures: 1, cutOff: true }), 'EngineUnavailable');
+  assert.equal(failureOf('submitted', { gatewayFailures: 1, cutOff: true }), 'GatewayUnavailable');
+});
