@@ -38,11 +38,17 @@ function checkSettings({ settings }: RunInput, { name, usesModel }: AgentSpec): 
       `settings.agent: expected an agent that calls the model, got ${name}; a run has nothing to train on from it`,
     );
   }
-  const { temperature } = settings.sampling;
+  const { temperature, overridable } = settings.sampling;
   if (temperature !== 1) {
     throw new TemperFailure(
       'InvalidInput',
       `settings.sampling.temperature: expected 1, got ${temperature}; a trainer's logprobs are those of temperature 1, so what is sampled at another can't be trained on`,
+    );
+  }
+  if (overridable === true) {
+    throw new TemperFailure(
+      'InvalidInput',
+      "settings.sampling.overridable: expected false in a run, got true; what an agent's own temperature samples can't be trained on",
     );
   }
 }

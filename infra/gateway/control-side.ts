@@ -12,9 +12,10 @@ const openSession = z.strictObject({
   session: z.string(),
   sampling: z.strictObject({
     temperature: z.number().min(0),
-    topP: z.number().min(0).max(1),
+    topP: z.number().gt(0).max(1),
     topK: z.int().min(-1),
     maxTokensPerTurn: z.int().positive(),
+    overridable: z.exactOptional(z.boolean()),
   }),
   maxTurns: z.int().positive(),
   maxSampledTokens: z.exactOptional(z.int().positive()),

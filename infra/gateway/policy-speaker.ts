@@ -4,7 +4,7 @@ import type { OpenSession } from './control.ts';
 import type { AssistantMessage } from './conversation.ts';
 import { createLedger, type Plan } from './ledger.ts';
 import { createListener, type Listening } from './listener.ts';
-import { askedTokens, type ModelRequest } from './model-request.ts';
+import { askedTokens, type ModelRequest, overrideOf } from './model-request.ts';
 import { ContextOverflow } from './refusal.ts';
 import type { Model } from './rendering/model.ts';
 import { deriveSeed, type SamplingRequest, sampleTurn } from './sampling.ts';
@@ -46,7 +46,8 @@ export function createPolicySpeaker(deps: PolicySpeakerDeps, opened: OpenSession
     );
     const { text, reasoning, toolCalls, faultyCalls } = listener.finish();
     const reply: AssistantMessage = { role: 'assistant', text, reasoning, toolCalls };
-    return { sampled, asked: askedTokens(request, opened.sampling), reply, faultyCalls };
+    const asked = askedTokens(request, opened.sampling);
+    return { sampled, asked, override: overrideOf(request, opened.sampling), reply, faultyCalls };
   }
 
   return {
@@ -121,7 +122,7 @@ async function prepareSampling(
     name: `${session}-${plan.key.slice(0, 16)}`,
     prompt: plan.prompt,
     maxTokens: most === null ? asked : Math.min(most - length, asked),
-    sampling,
+    sampling: overrideOf(request, sampling) ?? sampling,
     seed: seeds ? deriveSeed(seed, plan.key) : null,
     stopTokenIds: model.stopTokenIds,
     holdMs,

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
-import type { FinishReason, Sampling, VersionSpan } from '../../workflows/contracts/trace.ts';
+import type { FinishReason, TokenSampling, VersionSpan } from '../../workflows/contracts/trace.ts';
 import type { Engine, GenerateEvent } from '../engine/engine.ts';
 import { extend, type Prompt } from '../engine/prompt.ts';
 import { limits } from './limits.ts';
@@ -27,7 +27,7 @@ export interface SamplingRequest {
   readonly name: string;
   readonly prompt: Prompt;
   readonly maxTokens: number;
-  readonly sampling: Sampling;
+  readonly sampling: TokenSampling;
   /** Null: the engine draws its own. */
   readonly seed: number | null;
   readonly stopTokenIds: readonly number[];

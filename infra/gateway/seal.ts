@@ -75,9 +75,13 @@ function countsOf({ turns, forks }: Session, { branches, lines, masked, droppedT
 
 function publicTurn(turn: TurnRecord): Trace['turns'][number] {
   const { index, parent, requestKey, promptIds, promptLength, promptChecksum } = turn;
-  const { sampledIds, logprobs, versions, finishReason, aborts, upstream, startedAt, endedAt } = turn;
+  const { sampledIds, logprobs, versions, finishReason, aborts, upstream, sampling, startedAt, endedAt } = turn;
   const prompt = { index, parent, requestKey, promptIds, promptLength, promptChecksum };
-  const more = { ...(aborts === undefined ? {} : { aborts }), ...(upstream === undefined ? {} : { upstream }) };
+  const more = {
+    ...(aborts === undefined ? {} : { aborts }),
+    ...(upstream && { upstream }),
+    ...(sampling && { sampling }),
+  };
   return { ...prompt, sampledIds, logprobs, versions, finishReason, ...more, startedAt, endedAt };
 }
 

@@ -1,5 +1,5 @@
 import { crc32 } from 'node:zlib';
-import type { FinishReason, Turn } from '../../workflows/contracts/trace.ts';
+import type { FinishReason, TokenSampling, Turn } from '../../workflows/contracts/trace.ts';
 import type { Prompt } from '../engine/prompt.ts';
 import type { AssistantMessage, Message } from './conversation.ts';
 import type { EchoDifference } from './echo.ts';
@@ -28,6 +28,8 @@ export interface Spoken {
   readonly sampled: SampledTurn;
   /** How many tokens it might have had, but for the context. */
   readonly asked: number;
+  /** By what it was sampled, where not by the run's. */
+  readonly override: TokenSampling | null;
   readonly reply: AssistantMessage;
   readonly faultyCalls: readonly string[];
 }
@@ -38,7 +40,7 @@ export const cutShort = (finishReason: FinishReason, sampled: number, asked: num
 
 export function recordOf(
   plan: Plan,
-  { sampled, asked, reply, faultyCalls }: Spoken,
+  { sampled, asked, override, reply, faultyCalls }: Spoken,
   startedAt: number,
   index: number,
 ): TurnRecord {
@@ -55,6 +57,7 @@ export function recordOf(
     finishReason: sampled.finishReason,
     ...(sampled.aborts === 0 ? {} : { aborts: sampled.aborts }),
     ...cutShort(sampled.finishReason, sampled.ids.length, asked),
+    ...(override !== null && { sampling: override }),
     startedAt,
     endedAt: Date.now(),
     context: plan.fingerprint.context,

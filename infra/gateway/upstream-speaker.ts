@@ -6,7 +6,7 @@ import type { OpenSession } from './control.ts';
 import type { AssistantMessage, Conversation, Message } from './conversation.ts';
 import { type EchoDifference, echoDifferences } from './echo.ts';
 import type { Fingerprint } from './fingerprint.ts';
-import { askedTokens, type ModelRequest } from './model-request.ts';
+import { askedTokens, type ModelRequest, overrideOf } from './model-request.ts';
 import { ContextOverflow, Refusal } from './refusal.ts';
 import type { PlannedTurn, Speaker } from './speaker.ts';
 import { type Mouth, replayTurn, startTurn } from './turn.ts';
@@ -46,7 +46,11 @@ export function createUpstreamSpeaker(deps: UpstreamSpeakerDeps, opened: OpenSes
       throw new Refusal('engine-invalid', what);
     }
     const { sampling } = opened;
-    const call = { conversation: request.conversation, sampling, maxTokens: askedTokens(request, sampling) };
+    const call = {
+      conversation: request.conversation,
+      sampling: overrideOf(request, sampling) ?? sampling,
+      maxTokens: askedTokens(request, sampling),
+    };
     return askUpstream(model, call, key, deps.holdMs, () => hold(true), signal);
   }
 
@@ -64,6 +68,8 @@ export function createUpstreamSpeaker(deps: UpstreamSpeakerDeps, opened: OpenSes
       const plan = planOf(tree, request.conversation);
       const { request: key } = plan.fingerprint;
       const asked = askedTokens(request, opened.sampling);
+      const sampling = overrideOf(request, opened.sampling);
+      const override = sampling === null ? {} : { sampling };
       return {
         key,
         replay: (answered, createdAt) =>
@@ -87,7 +93,11 @@ export function createUpstreamSpeaker(deps: UpstreamSpeakerDeps, opened: OpenSes
               }
             },
             commit: (said, startedAt, signal) =>
-              book.commit((index) => recordOf(plan, said, asked, startedAt, index), tree.add, signal),
+              book.commit(
+                (index) => ({ ...recordOf(plan, said, asked, startedAt, index), ...override }),
+                tree.add,
+                signal,
+              ),
           }),
       };
     },

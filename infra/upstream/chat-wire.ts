@@ -1,13 +1,13 @@
 import { z } from 'zod';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
-import type { FinishReason, Sampling } from '../../workflows/contracts/trace.ts';
+import type { FinishReason, TokenSampling } from '../../workflows/contracts/trace.ts';
 import type { AssistantMessage, Conversation, Message } from '../gateway/conversation.ts';
 import type { UpstreamModel } from './upstreams.ts';
 
 /** One model call, whatever dialect the agent made it in. */
 export interface UpstreamCall {
   readonly conversation: Conversation;
-  readonly sampling: Sampling;
+  readonly sampling: TokenSampling;
   readonly maxTokens: number;
 }
 

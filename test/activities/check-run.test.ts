@@ -34,6 +34,8 @@ describe('a run is refused before it starts anything', () => {
   it('when it would sample at another temperature than the trainer computes at', async () => {
     const request = { settings: { sampling: { temperature: 0.7 } } };
     assert.match(await refusal('warm', request), /settings\.sampling\.temperature: expected 1, got 0\.7/);
+    const overridable = { settings: { sampling: { overridable: true } } };
+    assert.match(await refusal('any', overridable), /settings\.sampling\.overridable: expected false in a run/);
   });
 
   it('when its set has no task', async () => {

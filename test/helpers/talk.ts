@@ -7,7 +7,7 @@ export function finish(ledger: Ledger, plan: Plan, reply: AssistantMessage, samp
   const logprobs = sampledIds.map(() => -1);
   const versions = sampledIds.length === 0 ? [] : [{ version: 1, start: 0, end: sampledIds.length }];
   const sampled = { ids: sampledIds, logprobs, versions, finishReason: 'stop', aborts: 0 } as const;
-  const turn = recordOf(plan, { sampled, asked: 500, reply, faultyCalls: [] }, 0, ledger.turns.length);
+  const turn = recordOf(plan, { sampled, asked: 500, override: null, reply, faultyCalls: [] }, 0, ledger.turns.length);
   ledger.add(turn, plan);
   return turn;
 }

@@ -60,9 +60,10 @@ const resolvedTask: z.ZodType<ResolvedTask> = z.strictObject({
 
 export const sampling = z.strictObject({
   temperature: number(0, 10).default(1),
-  topP: number(0, 1).default(1),
+  topP: number(0, 1).gt(0, { error: 'expected a number above 0, at most 1' }).default(1),
   topK: integer(-1, 1_000_000).default(-1),
   maxTokensPerTurn: integer(1, 1_000_000, 'tokens').default(4096),
+  overridable: z.exactOptional(z.boolean()),
 });
 
 /** How each rollout is done; the same for a rollout started by hand, by a group, by a run. */

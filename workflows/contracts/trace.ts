@@ -30,6 +30,8 @@ export interface Turn {
   readonly aborts?: number;
   /** An upstream model said it: there are no ids, logprobs and versions, and nothing of it can be trained. */
   readonly upstream?: UpstreamTurn;
+  /** By what it was sampled, where the agent asked for something else than the run's; absent: by the run's. */
+  readonly sampling?: TokenSampling;
   /** Milliseconds since the epoch. */
   readonly startedAt: number;
   readonly endedAt: number;
@@ -187,11 +189,18 @@ export interface TraceSummary {
   readonly counts?: TraceCounts;
 }
 
-/** How the engine samples; belongs to the run, not to the agent. */
-export interface Sampling {
+/** How the engine draws a token. */
+export interface TokenSampling {
   readonly temperature: number;
   readonly topP: number;
   /** -1: off. */
   readonly topK: number;
+}
+
+/** How the engine samples; belongs to the run, not to the agent. */
+export interface Sampling extends TokenSampling {
+  /** An agent may ask for fewer. */
   readonly maxTokensPerTurn: number;
+  /** Whether the agent's own temperature, top-p and top-k go before these. Default: they do not. */
+  readonly overridable?: boolean;
 }

@@ -16,6 +16,7 @@ import {
   textOf,
   toolOf,
 } from './reading.ts';
+import { samplingFields } from './sampling-fields.ts';
 
 const message = z.object({ role: z.string(), content });
 const tool = z.looseObject({
@@ -33,6 +34,7 @@ const messagesRequest = z.looseObject({
   tools: z.array(tool).nullish(),
   stream: z.boolean().nullish(),
   max_tokens: z.int().positive().nullish(),
+  ...samplingFields,
 });
 export type MessagesRequest = z.output<typeof messagesRequest>;
 

@@ -9,6 +9,7 @@ import {
 import type { Dialect, FinishedReply, ReplyHead, StreamWriter } from './dialect.ts';
 import { jsonObject } from './json-object.ts';
 import { createPartStream, type Part, type PartFormat, partsOf } from './parts.ts';
+import { samplingOf } from './sampling-fields.ts';
 import { typedEvent } from './sse.ts';
 
 /** Anthropic messages, as its SDKs and Claude Code read them. */
@@ -22,6 +23,7 @@ export const anthropicMessages: Dialect = {
       conversation: conversationOf(request),
       delivery: request.stream === true ? 'stream' : 'whole',
       maxTokens: request.max_tokens ?? null,
+      sampling: samplingOf(request),
       whole: (reply) => ({
         ...messageOf(request, reply),
         content: partsOf(reply.reply).map((part) => blockOf(part, reply)),

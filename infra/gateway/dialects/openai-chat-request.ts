@@ -2,6 +2,7 @@ import { z } from 'zod';
 import type { Conversation, Message, Tool, ToolCall } from '../conversation.ts';
 import { Refusal } from '../refusal.ts';
 import { content, jsonSchema, parse, quoted, type TextParts, textOf, toolOf } from './reading.ts';
+import { samplingFields } from './sampling-fields.ts';
 
 const toolCall = z.object({
   id: z.string().default(''),
@@ -41,6 +42,7 @@ export const chatRequest = z.looseObject({
   stream_options: z.looseObject({ include_usage: z.boolean().nullish() }).nullish(),
   max_tokens: tokens,
   max_completion_tokens: tokens,
+  ...samplingFields,
   n: z.int().nullish(),
 });
 export type ChatRequest = z.output<typeof chatRequest>;

@@ -1,6 +1,7 @@
 import type { Dialect, FinishedReply, ReplyHead, StreamWriter } from './dialect.ts';
 import { openaiError, openaiModels } from './openai.ts';
 import { type ChatRequest, conversationOf, parseChatRequest } from './openai-chat-request.ts';
+import { samplingOf } from './sampling-fields.ts';
 import { comment, dataEvent } from './sse.ts';
 
 /** OpenAI chat completions, as the SDKs of its many clients read them. */
@@ -13,6 +14,7 @@ export const openaiChat: Dialect = {
       conversation: conversationOf(request),
       delivery: request.stream === true ? 'stream' : 'whole',
       maxTokens: request.max_completion_tokens ?? request.max_tokens ?? null,
+      sampling: samplingOf(request),
       whole: (reply) => ({
         ...headOf(request, reply, 'chat.completion'),
         choices: [{ index: 0, message: messageOf(reply), logprobs: null, finish_reason: finishReasonOf(reply) }],

@@ -3,6 +3,7 @@ import type { Message } from '../conversation.ts';
 import { Refusal } from '../refusal.ts';
 import { argumentsOf, modelNameOf, wireTools } from './openai-responses-tools.ts';
 import { content, createTranscript, parse, quoted, type TextParts, type Transcript, textOf } from './reading.ts';
+import { samplingFields } from './sampling-fields.ts';
 
 const item = z.looseObject({ type: z.string().nullish() });
 type Item = z.output<typeof item>;
@@ -16,6 +17,7 @@ const responsesRequest = z.looseObject({
   stream: z.boolean().nullish(),
   background: z.boolean().nullish(),
   max_output_tokens: z.int().positive().nullish(),
+  ...samplingFields,
   previous_response_id: z.string().nullish(),
   conversation: z.unknown().optional(),
   prompt: z.unknown().optional(),

@@ -6,6 +6,7 @@ import { messagesOf, parseResponsesRequest } from './openai-responses-request.ts
 import { createResponsesWriter } from './openai-responses-stream.ts';
 import { type ClientTools, readTools } from './openai-responses-tools.ts';
 import { partsOf } from './parts.ts';
+import { samplingOf } from './sampling-fields.ts';
 
 /** OpenAI responses without anything stored, as the SDKs and Codex read them. */
 export const openaiResponses: Dialect = {
@@ -17,6 +18,7 @@ export const openaiResponses: Dialect = {
       conversation,
       delivery: request.stream === true ? 'stream' : 'whole',
       maxTokens: request.max_output_tokens ?? null,
+      sampling: samplingOf(request),
       whole: (reply) => finished(request, reply, outputOf(reply, tools)),
       stream: (head) => createResponsesWriter(request, tools, head),
     };

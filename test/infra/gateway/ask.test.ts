@@ -48,7 +48,7 @@ describe('a request to a session', () => {
     const asked = (text: string) =>
       session.ask({
         conversation: { messages: [{ role: 'user', text }], tools: [] },
-        ...{ maxTokens: null, delivery: 'whole' },
+        ...{ maxTokens: null, sampling: {}, delivery: 'whole' },
       });
     await (await asked('x')).result;
     const before = encoded;

@@ -77,7 +77,12 @@ async function converse(session: Session, { start, offered, turns }: Line): Prom
   for (const { back, echo, asks, twice } of turns) {
     states.length = Math.max(1, states.length - back);
     const messages = [...(states.at(-1) ?? []), user(asks)];
-    const request = { conversation: { messages, tools: offered }, maxTokens: null, delivery: 'whole' } as const;
+    const request = {
+      conversation: { messages, tools: offered },
+      maxTokens: null,
+      sampling: {},
+      delivery: 'whole',
+    } as const;
     const asked = Array.from({ length: twice ? 2 : 1 }, async () => (await session.ask(request)).result);
     const [first, second = first] = await Promise.all(asked);
     assert.equal(first, second, 'one turn, not two');

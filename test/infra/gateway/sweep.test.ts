@@ -75,7 +75,7 @@ async function ask(sessions: Sessions, id: string): Promise<void> {
   const session = await sessions.find(id);
   assert.ok(session !== null && 'ask' in session, `expected session ${id} in this process`);
   const conversation = { messages: [{ role: 'user' as const, text: 'x' }], tools: [] };
-  await (await session.ask({ conversation, delivery: 'whole', maxTokens: null })).result;
+  await (await session.ask({ conversation, delivery: 'whole', maxTokens: null, sampling: {} })).result;
 }
 
 /** Until the next record needs another page of the disk. */
