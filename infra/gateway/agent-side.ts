@@ -1,7 +1,7 @@
 import { createSecretKey } from 'node:crypto';
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import { sampledTokensOf } from '../../workflows/algorithms/sampled-tokens.ts';
-import { askAgainHeader, holderHeader } from '../agents/relay/gateways.ts';
+import { askAgainHeader, holderHeader } from '../agents/relay/protocol.ts';
 import { createBodyReader } from './body.ts';
 import type { Dialect, DialectRequest, FinishedReply } from './dialects/dialect.ts';
 import { dialectOf } from './dialects/index.ts';

@@ -1,13 +1,11 @@
-import { Agent, type IncomingMessage, type OutgoingHttpHeaders, type ServerResponse, request as send } from 'node:http';
+import { Agent, type IncomingMessage, type ServerResponse, request as send } from 'node:http';
 import { pipeline } from 'node:stream/promises';
+import { ofMessage } from '../agents/relay/protocol.ts';
 import type { Peers } from './peers.ts';
 import { Refusal } from './refusal.ts';
 
 /** On a request that another gateway passed on: it is not passed on once more. */
 const forwardedHeader = 'x-temper-forwarded';
-
-/** Headers of one connection, not of the message. */
-const ofConnection = new Set(['connection', 'keep-alive', 'transfer-encoding', 'upgrade', 'te', 'trailer', 'expect']);
 
 /**
  * Passes an agent's request on to the process that has its session, and the reply back as it comes. Rejects with a Refusal
@@ -45,8 +43,4 @@ export function createForward({ agentSocketOf }: Pick<Peers, 'agentSocketOf'>): 
 function moving(cause?: unknown): Refusal {
   const text = 'the session is moving from one gateway to another; send the request again';
   return new Refusal('gateway-closing', text, { cause });
-}
-
-function ofMessage(headers: IncomingMessage['headers']): OutgoingHttpHeaders {
-  return Object.fromEntries(Object.entries(headers).filter(([name]) => !ofConnection.has(name)));
 }

@@ -1,3 +1,4 @@
+import { pathTo } from '../../workflows/algorithms/path-to.ts';
 import { type Prompt, promptOf } from '../engine/prompt.ts';
 import type { AssistantMessage, Conversation, Message } from './conversation.ts';
 import { type EchoDifference, echoDifferences } from './echo.ts';
@@ -6,7 +7,7 @@ import { createPrompts } from './prompt.ts';
 import type { Model } from './rendering/model.ts';
 import { renderFull } from './rendering/render.ts';
 import { renderSuffix } from './rendering/suffix.ts';
-import { pathTo, type TurnRecord } from './turn-record.ts';
+import type { TurnRecord } from './turn-record.ts';
 import { createTurnTree, type TurnTree } from './turn-tree.ts';
 
 /**

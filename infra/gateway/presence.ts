@@ -1,7 +1,7 @@
 import { type FileHandle, open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
-import { heldMs } from '../agents/relay/gateways.ts';
+import { heldMs } from '../agents/relay/protocol.ts';
 
 /** A time without any gateway, longer than a request is held: what agents asked for then came to nothing, and no gateway saw it. */
 export interface Absence {

@@ -72,10 +72,3 @@ export function recordOf(
 
 /** Of the very bytes that the engine was sent. */
 const checksumOf = ({ chunks }: Prompt): number => chunks.reduce((sum, chunk) => crc32(chunk, sum), 0);
-
-/** The turns of a branch, its first one first. */
-export function pathTo<One extends Pick<Turn, 'parent'>>(turns: readonly One[], leaf: One | undefined): One[] {
-  const path: One[] = [];
-  for (let at: One | undefined = leaf; at !== undefined; at = turns[at.parent ?? -1]) path.push(at);
-  return path.reverse();
-}

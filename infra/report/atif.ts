@@ -1,7 +1,7 @@
+import { pathTo } from '../../workflows/algorithms/path-to.ts';
 import { sampledTokensOf } from '../../workflows/algorithms/sampled-tokens.ts';
 import type { RolloutResult } from '../../workflows/contracts/rollout.ts';
 import type { Branch, Trace, TranscriptEntry, Turn } from '../../workflows/contracts/trace.ts';
-import { pathTo } from '../gateway/turn-record.ts';
 
 /**
  * A rollout in the Agent Trajectory Interchange Format, version 1.7 (Harbor, docs/rfcs/0001-trajectory-format.md), for the

@@ -1,5 +1,5 @@
+import { pathTo } from '../../workflows/algorithms/path-to.ts';
 import type { Segment, Trace } from '../../workflows/contracts/trace.ts';
-import { pathTo } from '../gateway/turn-record.ts';
 import type { TokenFacts, TokenView } from './data.ts';
 
 /** What people read in place of a token id. */

@@ -1,11 +1,5 @@
 const { readdirSync } = process.getBuiltinModule('node:fs');
 
-/** With this header a gateway says its name in its replies, when it has the session itself: a client can go there at once. */
-export const holderHeader = 'x-temper-gateway';
-/** On a reply which says that another gateway, or this one in a moment, will answer: only then is it worth asking again. */
-export const askAgainHeader = 'x-temper-ask-again';
-/** How long a request is held while no gateway has it. */
-export const heldMs = 60_000;
 /** Asked while no gateway has ever listened. */
 const fallbackName = 'gateway';
 

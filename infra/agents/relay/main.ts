@@ -7,7 +7,7 @@
  */
 import { spawn } from 'node:child_process';
 import { constants } from 'node:os';
-import { heldMs } from './gateways.ts';
+import { heldMs } from './protocol.ts';
 import { createProxy } from './proxy.ts';
 
 const exits = { usage: 120, listen: 121, spawn: 127 } as const;

@@ -7,7 +7,8 @@ import type { IncomingMessage, OutgoingHttpHeaders, Server, ServerResponse } fro
 import { buffer } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { eventsOf, isKeepAlive } from './events.ts';
-import { askAgainHeader, createGateways, type Gateways, holderHeader } from './gateways.ts';
+import { createGateways, type Gateways } from './gateways.ts';
+import { askAgainHeader, holderHeader, ofMessage } from './protocol.ts';
 
 // An import would also evaluate http's WebSocket getters, which load undici: half of what a short agent's start costs.
 const { createServer, request: send } = process.getBuiltinModule('node:http');
@@ -22,8 +23,6 @@ export interface ProxyOptions {
 const backoff = { firstMs: 25, factor: 2, maxMs: 1000 } as const;
 /** A gateway that had the request for so long was there: one that goes away after it is another absence. */
 const presentMs = 5_000;
-/** Headers of one connection, not of the message. */
-const ofConnection = new Set(['connection', 'keep-alive', 'transfer-encoding', 'upgrade', 'te', 'trailer', 'host']);
 
 export function createProxy({ directory, holdMs }: ProxyOptions): Server {
   const gateways = createGateways(directory);
@@ -46,7 +45,7 @@ async function hold(
     request,
     response,
     body,
-    headers: { ...forwarded(request.headers), 'content-length': body.length },
+    headers: { ...ofMessage(request.headers), 'content-length': body.length },
     delivered: [],
   };
   let awaySince: number | undefined;
@@ -113,7 +112,7 @@ function attempt(exchange: Exchange, gateways: Gateways): Promise<Failure | null
 /** Passes the reply on. A reply that breaks off rejects, and is continued by the next attempt's. */
 async function deliver(reply: IncomingMessage, { response, delivered }: Exchange): Promise<null> {
   const { statusCode = 502, headers } = reply;
-  if (!response.headersSent) response.writeHead(statusCode, forwarded(headers));
+  if (!response.headersSent) response.writeHead(statusCode, ofMessage(headers));
   else if (statusCode !== response.statusCode) return refuse(response, `another status, ${statusCode}`);
   const isStream = headers['content-type']?.startsWith('text/event-stream') === true;
   const known = Buffer.concat(delivered);
@@ -145,21 +144,13 @@ function refuse(response: ServerResponse, difference: string): null {
   return null;
 }
 
-function forwarded(headers: IncomingMessage['headers']): OutgoingHttpHeaders {
-  const kept: OutgoingHttpHeaders = {};
-  for (const [name, value] of Object.entries(headers)) {
-    if (value !== undefined && !ofConnection.has(name)) kept[name] = value;
-  }
-  return kept;
-}
-
 /** With the gateway's own words, where there are any: they are in the agent's dialect. */
 function giveUp(response: ServerResponse, failure: Failure): void {
   if (response.headersSent) {
     response.destroy();
   } else if ('reply' in failure) {
     const { statusCode = 503, headers } = failure.reply;
-    response.writeHead(statusCode, forwarded(headers)).end(failure.body);
+    response.writeHead(statusCode, ofMessage(headers)).end(failure.body);
   } else {
     const message = `the model gateway does not answer: ${failure.message}`;
     response.writeHead(503, { 'content-type': 'application/json', 'retry-after': '5' });

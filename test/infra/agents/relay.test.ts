@@ -7,7 +7,7 @@ import { basename, join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import fc from 'fast-check';
 import { isKeepAlive } from '../../../infra/agents/relay/events.ts';
-import { askAgainHeader } from '../../../infra/agents/relay/gateways.ts';
+import { askAgainHeader } from '../../../infra/agents/relay/protocol.ts';
 import { createProxy } from '../../../infra/agents/relay/proxy.ts';
 import type { FinishedReply } from '../../../infra/gateway/dialects/dialect.ts';
 import { dialects } from '../../../infra/gateway/dialects/index.ts';

@@ -3,7 +3,7 @@ import { mkdtemp, rm, utimes } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
-import { heldMs } from '../../../infra/agents/relay/gateways.ts';
+import { heldMs } from '../../../infra/agents/relay/protocol.ts';
 import { createPresence } from '../../../infra/gateway/presence.ts';
 import type { TraceSummary } from '../../../workflows/contracts/trace.ts';
 import { startTestGateway, type TestGateway } from '../../helpers/gateway.ts';
