@@ -34,6 +34,12 @@ const busyWith: Readonly<Record<PartKind, readonly string[]>> = {
 };
 const order: readonly PartKind[] = ['host', 'gateway', 'control', 'policy', 'temporal', 'trainer'];
 
+const checkpointEvery = 3;
+/** An update that no checkpoint will hold, nor the one before it: who loses the weights now has to make both again. */
+const isBetweenCheckpoints = ({ workflow, activity }: Pending): boolean =>
+  activity === 'update' && stepOf(workflow) % checkpointEvery === 2;
+const stepOf = (workflow: string): number => Number(workflow.split('step-')[1]);
+
 const runId = 'killed';
 const request: RunRequest = {
   tasks: 'generated:train/3',
@@ -43,7 +49,7 @@ const request: RunRequest = {
   maxStaleness: 1,
   onStale: 'keep',
   warmUp: { steps: 20, examplesPerStep: 8, learningRate: 3e-3 },
-  training: { learningRate: 1e-3, learningRateRise: 2, zeroVariance: 'keep', klCoef: 0.02 },
+  training: { learningRate: 1e-3, learningRateRise: 2, checkpointEvery, zeroVariance: 'keep', klCoef: 0.02 },
   settings: { agent: 'mini', sandbox: 'local', maxTurns: 6, agentTimeoutSec: 120, sampling: { maxTokensPerTurn: 48 } },
 };
 
@@ -55,6 +61,8 @@ describe('a training run of which every process is killed once', () => {
   let stack: RunningStack;
   let status: RunStatus;
   let rollouts: RolloutResult[];
+  /** The step whose update was lost with the policy server. */
+  let lost: number;
 
   before(async () => {
     home = await mkdtemp(join(tmpdir(), 'temper-kills-'));
@@ -74,7 +82,8 @@ describe('a training run of which every process is killed once', () => {
     stack = await startStack({ config, progress: (line) => console.log(line) }, AbortSignal.timeout(300_000));
     const { client, close } = await connectClient(temporalTarget(config));
     await client.workflow.start('trainingRun', { taskQueue: controlQueue, workflowId: runId, args: [request] });
-    for (const part of order) await killWhenBusy(client, part);
+    for (const part of order) await killWhenBusy(client, part, ({ activity }) => busyWith[part].includes(activity));
+    lost = stepOf((await killWhenBusy(client, 'policy', isBetweenCheckpoints)).workflow) - 1;
     await close();
     const again = await connectClient(temporalTarget(config));
     status = await again.client.workflow.getHandle(runId).result();
@@ -87,10 +96,10 @@ describe('a training run of which every process is killed once', () => {
   });
 
   /** Reads what is pending, prints it, and kills the part at that moment. */
-  async function killWhenBusy(client: Client, part: PartKind): Promise<void> {
+  async function killWhenBusy(client: Client, part: PartKind, isBusy: (one: Pending) => boolean): Promise<Pending> {
     for (;;) {
       const pending = await pendingOf(client);
-      const busy = pending.find(({ activity }) => busyWith[part].includes(activity));
+      const busy = pending.find(isBusy);
       const pid = stack.parts().find(({ name }) => name === part)?.pid ?? null;
       if (busy === undefined || pid === null) {
         const { status: now } = await client.workflow.getHandle(runId).describe();
@@ -104,7 +113,7 @@ describe('a training run of which every process is killed once', () => {
         const now = stack.parts().find(({ name }) => name === part);
         return now?.state === 'running' && now.pid !== pid;
       }, 120_000);
-      return;
+      return busy;
     }
   }
 
@@ -147,6 +156,16 @@ describe('a training run of which every process is killed once', () => {
         (one) => one.kind === 'optim_step' && one.modelId === modelId && one.sequence === optimSequence,
       );
       assert.equal(steps.length, 1, `${modelId} ${optimSequence}`);
+    }
+  });
+
+  it('makes an update again that no checkpoint held when the policy server died', async () => {
+    const { state } = await openJournal(config.paths.trainer, status.runKey);
+    const received = await receivedBy(config);
+    const update = state.updates[lost] ?? assert.fail();
+    for (const digest of digestsOf(received, update)) {
+      const models = received.filter((one) => one.digest === digest).map(({ modelId }) => modelId);
+      assert.ok(new Set(models).size > 1, `expected two models that received ${digest}, got ${models.join(' ')}`);
     }
   });
 
@@ -203,8 +222,13 @@ describe('a training run of which every process is killed once', () => {
   });
 });
 
-async function pendingOf(client: Client): Promise<{ workflow: string; activity: string }[]> {
-  const found: { workflow: string; activity: string }[] = [];
+interface Pending {
+  readonly workflow: string;
+  readonly activity: string;
+}
+
+async function pendingOf(client: Client): Promise<Pending[]> {
+  const found: Pending[] = [];
   const query = `TemperRun="${runId}" AND ExecutionStatus="Running"`;
   try {
     for await (const { workflowId, type } of client.workflow.list({ query })) {
