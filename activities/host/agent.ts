@@ -87,8 +87,9 @@ function withoutSecret(log: Buffer, secret: string): Buffer {
 
 /** The agent and whatever it left behind: nothing may change the workspace while its diff is taken. */
 async function endAgent(sandbox: Sandbox): Promise<void> {
-  await sandbox.kill(agentKey);
+  // All at once first: to look through a bomb's processes for those of the key takes longer than it needs for new ones.
   await sandbox.killProcesses('agent');
+  await sandbox.kill(agentKey);
 }
 
 function stopOf(host: Host, agent: string, status: Extract<ProcessStatus, { state: 'exited' }>): StopReason {

@@ -97,10 +97,10 @@ exec cat -- "$1"
 /** $1 directory; a tar on stdin. Exit code 95: the directory can't be made by this account. */
 export const unpack = `mkdir -p -- "$1" 2>/dev/null && [ -w "$1" ] || exit 95; exec tar -x -p -o -f - -C "$1"`;
 
-/** $1 an environment entry. Ends every process of this uid that has it, until a look finds none. */
+/** $1 an environment entry. Ends every process of this uid that has it, until a look finds none; exit code 1: they are made faster than it looks. */
 export const killMarked = `
 n=0
-while [ $n -lt 50 ]; do
+while [ $n -lt 5 ]; do
   n=$((n+1)); found=
   for p in /proc/[0-9]*; do
     tr '\\0' '\\n' <"$p/environ" 2>/dev/null | grep -qxF "$1" && { kill -9 "\${p#/proc/}" 2>/dev/null && found=1; }

@@ -1,0 +1,51 @@
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { createDockerProvider } from '../../infra/sandbox/docker/provider.ts';
+import type { RolloutResult } from '../../workflows/contracts/rollout.ts';
+import { answerTest, writeHarborTask } from '../helpers/harbor-task.ts';
+import { type Rollouts, startRollouts } from '../helpers/rollouts.ts';
+
+/** Of a sandbox: 512 MB of memory, 256 MB of disk. What the agent does when it has solved the task, and how it ends by that. */
+const bomb = 'bomb() { bomb | bomb & }; bomb; while :; do :; done';
+const cases: readonly { name: string; last: string; timeoutSec?: number; stop: RolloutResult['stop'] }[] = [
+  { name: 'eats its memory', last: 'dd if=/dev/zero of=/dev/null bs=1G count=1', stop: 'memory-limit' },
+  { name: 'fills its disk', last: 'head -c 1G /dev/zero > /tmp/big; sleep 60', stop: 'disk-limit' },
+  { name: 'forks bombs', last: bomb, timeoutSec: 5, stop: 'deadline' },
+];
+
+describe('an agent that solves its task in a container, then', () => {
+  let rollouts: Rollouts;
+  const provider = createDockerProvider({ stack: 'test-stack' });
+
+  before(async () => {
+    rollouts = await startRollouts((home) => ({ taskRoots: [join(home, 'tasks')], provider }));
+  });
+  after(() => rollouts?.close());
+
+  for (const [index, { name, last, timeoutSec = 60, stop }] of cases.entries()) {
+    it(`${name} ends by ${stop}, is scored by what it left, and leaves nothing behind`, async () => {
+      const task = await writeHarborTask(join(rollouts.home, 'tasks'), `limit-${index}`, {
+        solve: `echo right > answer.txt; ${last}`,
+        test: 'mkdir -p /logs/verifier; grep -c right /workspace/answer.txt > /logs/verifier/reward.txt',
+      });
+      const request = { task, agent: 'oracle', sandbox: 'docker', agentTimeoutSec: timeoutSec } as const;
+      const result = await rollouts.run(`limit-${index}`, request);
+      assert.deepEqual([result.outcome, result.stop, result.reward], ['scored', stop, 1], JSON.stringify(result));
+      const left = await provider.list('test-stack');
+      assert.deepEqual(
+        left.filter((one) => one.name.includes(result.rollout)),
+        [],
+      );
+    });
+  }
+
+  it('leaves a bomb to the tests, which run out of time by it', async () => {
+    const test = `sh /workspace/bomb.sh; ${answerTest}`;
+    const solve = `echo right > answer.txt; echo '${bomb}' > bomb.sh`;
+    const task = await writeHarborTask(join(rollouts.home, 'tasks'), 'left-bomb', { solve, test });
+    const request = { task, agent: 'oracle', sandbox: 'docker', evaluationTimeoutSec: 5 } as const;
+    const { outcome, reward, verdict } = await rollouts.run('left-bomb', request);
+    assert.deepEqual([outcome, reward, verdict?.kind], ['scored', 0, 'timeout']);
+  });
+});
