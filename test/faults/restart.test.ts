@@ -1,0 +1,98 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { readConfig } from '../../infra/config.ts';
+import { createLocalProvider } from '../../infra/sandbox/local/provider.ts';
+import type { SandboxProvider } from '../../infra/sandbox/sandbox.ts';
+import { openStack } from '../../infra/stack.ts';
+import { connectClient } from '../../infra/temporal/connection.ts';
+import { freePort } from '../../infra/temporal/ports.ts';
+import { temporalTarget } from '../../workers/temporal-target.ts';
+import { type RunningStack, startStack } from '../../workers/up/start-stack.ts';
+import { controlQueue } from '../../workflows/contracts/ids.ts';
+import type { RolloutResult } from '../../workflows/contracts/rollout.ts';
+import { answerTest, writeHarborTask } from '../helpers/harbor-task.ts';
+import { until } from '../helpers/until.ts';
+
+const signal = AbortSignal.timeout(300_000);
+/** Does its work once it is told to, and says how often it was started. */
+const solve = 'echo started >>starts; while [ ! -e go ]; do sleep 0.05; done; cat starts >answer.txt; rm starts go';
+const test = answerTest.replace('= right', '= started');
+
+describe('a stack that is stopped and started again while agents work', () => {
+  let home: string;
+  let stack: RunningStack;
+  let provider: SandboxProvider;
+  let stackId: string;
+
+  before(async () => {
+    home = await mkdtemp(join(tmpdir(), 'temper-restart-'));
+  });
+  after(async () => {
+    await stack?.close();
+    await provider?.close();
+    await rm(home, { recursive: true, force: true });
+  });
+
+  it('leaves them at work, goes on with them, and starts none twice', async () => {
+    const config = readConfig({
+      ...process.env,
+      TEMPORAL_ADDRESS: undefined,
+      TEMPER_HOME: home,
+      TEMPER_SANDBOX: 'local',
+      TEMPER_HOST: 'restarted',
+      TEMPER_TEMPORAL_PORT: String(await freePort()),
+      TEMPER_UI_PORT: String(await freePort()),
+      TEMPER_TASK_ROOTS: home,
+    });
+    const up = () => startStack({ config, parts: ['temporal', 'control', 'host'] }, signal);
+    const task = await writeHarborTask(join(home, 'tasks'), 'waits', { solve, test });
+    const ids = ['restart-1', 'restart-2'];
+
+    stack = await up();
+    stackId = (await openStack(config)).id;
+    provider = createLocalProvider({ root: config.paths.sandboxes, stack: stackId });
+    const first = await connectClient(temporalTarget(config));
+    for (const workflowId of ids) {
+      const args = [{ task, agent: 'oracle', sandbox: 'local' }];
+      await first.client.workflow.start('rollout', { taskQueue: controlQueue, workflowId, args });
+    }
+    await until(async () => (await started()) === ids.length);
+    await first.close();
+    await stack.close();
+    assert.equal(await started(), ids.length, 'expected the agents to work on');
+
+    stack = await up();
+    const second = await connectClient(temporalTarget(config));
+    for (const { name } of await provider.list(stackId)) await run(name, 'touch', 'go');
+    for (const workflowId of ids) {
+      const result = (await second.client.workflow.getHandle(workflowId).result()) as RolloutResult;
+      const { outcome, reward, stop, epochs } = result;
+      assert.deepEqual([outcome, reward, stop, epochs], ['scored', 1, 'submitted', 1], JSON.stringify(result));
+    }
+    await second.close();
+    assert.deepEqual(await provider.list(stackId), []);
+  });
+
+  /** How many agents have begun and not ended. */
+  async function started(): Promise<number> {
+    const sandboxes = await provider.list(stackId);
+    const codes = await Promise.all(sandboxes.map(({ name }) => run(name, 'test', '-e', 'starts')));
+    return codes.filter((code) => code === 0).length;
+  }
+
+  async function run(name: string, ...argv: readonly [string, ...string[]]): Promise<number | null> {
+    const sandbox = await provider.attach(name);
+    const request = {
+      argv,
+      cwd: '/workspace',
+      account: 'agent',
+      env: {},
+      timeoutMs: 10_000,
+      maxOutputBytes: 0,
+    } as const;
+    return sandbox === undefined ? null : (await sandbox.exec(request, signal)).exitCode;
+  }
+});
