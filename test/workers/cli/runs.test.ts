@@ -2,6 +2,8 @@ import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
+import { ApplicationFailure } from '@temporalio/common';
+import { controlQueue } from '../../../workflows/contracts/ids.ts';
 import { cliOn } from '../../helpers/cli.ts';
 import { type ScriptedStack, startScriptedStack } from '../../helpers/scripted-stack.ts';
 import { until } from '../../helpers/until.ts';
@@ -71,6 +73,25 @@ describe('a run, from the command line', () => {
     assert.deepEqual([ended.code, ended.stdout.trim()], [0, 'third has ended (cancelled)'], ended.stderr);
     const running = 'WorkflowType IN ("group", "rollout") AND ExecutionStatus = "Running"';
     await until(async () => (await stack.server.client.workflow.count(running)).count === 0);
+  });
+
+  test('one that was refused, or failed, is shown with the reason', async () => {
+    const { client } = stack.server;
+    const start = (workflowId: string, request: object) =>
+      client.workflow.start('trainingRun', { taskQueue: controlQueue, workflowId, args: [request] });
+    await assert.rejects((await start('refused', { steps: 'many' })).result());
+    const refused = await temper.run('show', 'refused');
+    assert.equal(refused.code, 0, refused.stderr);
+    assert.match(refused.stdout, /^refused: .*steps: expected a whole number .* got "many"$/m);
+    assert.equal(JSON.parse((await temper.run('show', 'refused', '--json')).stdout).kind, 'refused');
+
+    const why = 'nothing to prepare it with';
+    const prepare = () => Promise.reject(ApplicationFailure.nonRetryable(why, 'UnknownTask'));
+    stack.script = { reward: half, prepare };
+    await assert.rejects((await start('failed', { tasks: 'set', steps: 1 })).result());
+    const failed = await temper.run('show', 'failed');
+    assert.match(failed.stdout, new RegExp(`^failed \\(failed\\)\nfailed: ${why}$`, 'm'), failed.stderr);
+    assert.equal(JSON.parse((await temper.run('show', 'failed', '--json')).stdout).end.message, why);
   });
 
   test('one that the server does not know is refused by each of them', async () => {
