@@ -21,7 +21,9 @@ export async function runCli(args: readonly string[]): Promise<number> {
 /** Help and version end like an error, too, there. */
 function ofCommander(error: CommanderError, args: readonly string[]): number {
   if (error.exitCode === 0 || error.code === 'commander.help') return error.exitCode === 0 ? 0 : exitCodes.usage;
-  const command = args[0] === undefined || args[0].startsWith('-') ? 'temper' : `temper ${args[0]}`;
+  const [name = '-'] = args;
+  const isKnown = !name.startsWith('-') && !error.message.startsWith(`error: unknown command '${name}'`);
+  const command = isKnown ? `temper ${name}` : 'temper';
   note(`temper: ${error.message.replace(/^error: /, '')}; see ${command} --help`);
   return exitCodes.usage;
 }

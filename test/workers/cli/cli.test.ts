@@ -29,7 +29,8 @@ test('every command has a help that ends with an example', async () => {
 });
 
 const wrong: readonly (readonly [string, readonly string[], RegExp])[] = [
-  ['an unknown command', ['trian'], /unknown command 'trian'/],
+  ['an unknown command', ['trian'], /unknown command 'trian'\n\(Did you mean train\?\); see temper --help/],
+  ['an unknown command of a command', ['tasks', 'lst'], /unknown command 'lst'[\s\S]*; see temper tasks --help/],
   ['an unknown option', ['up', '--prot', 'auto'], /unknown option '--prot'/],
   [
     'a number that is none',
