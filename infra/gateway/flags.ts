@@ -12,6 +12,9 @@ export interface Flagged {
   readonly turns: number;
 }
 
+/** How a request stood when it came to nothing. */
+export type Ending = Pick<RunningTurn<unknown>, 'abandoned' | 'held'>;
+
 /** What ended requests of a session, by the key of the request. */
 export interface Flags {
   /** Of the journal. */
@@ -76,10 +79,7 @@ export function createFlags(journal: Journal, turns: () => readonly Pick<TurnRec
  * because its client left, has one when the engine was away for it; it does not count where the request is answered after
  * all. A turn that a gateway cuts because it restarts is asked for again.
  */
-export function failureFlag(
-  { abandoned, held }: Pick<RunningTurn<unknown>, 'abandoned' | 'held'>,
-  error: unknown,
-): Flag | null {
+export function failureFlag({ abandoned, held }: Ending, error: unknown): Flag | null {
   const { kind } = refusalOf(error);
   if (abandoned) return held && kind !== 'gateway-closing' ? 'engine-failure' : null;
   if (kind === 'engine-unavailable' || kind === 'engine-invalid') return 'engine-failure';

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { sampledTokensOf } from '../../workflows/algorithms/sampled-tokens.ts';
 import type { OpenSession, SessionStatus } from './control.ts';
 import type { Conversation } from './conversation.ts';
-import { createFlags, type Flagged, type Flags, failureFlag } from './flags.ts';
+import { createFlags, type Ending, type Flagged, type Flags, failureFlag } from './flags.ts';
 import type { Flag, Journal, JournalRecord } from './journal.ts';
 import { limits } from './limits.ts';
 import { askedTokens, type ModelRequest } from './model-request.ts';
@@ -149,6 +149,16 @@ class LiveSession implements Session {
     this.#checkOpen();
     this.#lastActivityAt = Date.now();
     const planned = this.#speaker.plan(request);
+    try {
+      return await this.#answer(request, planned);
+    } catch (error) {
+      // No turn runs yet that would tell of it.
+      await this.#noteFailure({ abandoned: false, held: false }, planned.key, error);
+      throw error;
+    }
+  }
+
+  async #answer(request: ModelRequest, planned: PlannedTurn): Promise<Turn<TurnRecord>> {
     // What is cheap goes first: only what is given again or begins is rendered.
     const answered = this.#speaker.answered(planned.key);
     if (answered !== null && !this.#wantsMore(request, answered)) {
@@ -209,12 +219,16 @@ class LiveSession implements Session {
     const leave = (): void => {
       if (this.#running.get(key) === turn) this.#running.delete(key);
     };
-    turn.result.then(leave, async (error) => {
+    turn.result.then(leave, (error) => {
       leave();
-      const flag = failureFlag(turn, error);
-      if (flag !== null) await this.#flags.add(flag, key).catch(() => {});
+      return this.#noteFailure(turn, key, error);
     });
     return turn;
+  }
+
+  async #noteFailure(turn: Ending, key: string, error: unknown): Promise<void> {
+    const flag = failureFlag(turn, error);
+    if (flag !== null) await this.#flags.add(flag, key).catch(() => {});
   }
 
   /** One at a time: a turn's index is its place in the journal. */

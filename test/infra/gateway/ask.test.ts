@@ -55,4 +55,30 @@ describe('a request to a session', () => {
     await assert.rejects(asked('y'), { kind: 'turn-limit' });
     assert.deepEqual([before > 0, encoded - before], [true, 0]);
   });
+
+  test("that the gateway fails to render is the gateway's failure, and ends the session unless it goes on", async () => {
+    await using gateway = await startTestGateway(saying());
+    const { tokens } = gateway.model;
+    const encode = (text: string): number[] =>
+      text.includes('bug') ? assert.fail('a bug of ours') : tokens.encode(text);
+    const session = createSession(
+      {
+        ...{ engine: saying(), upstreams: gateway.options.upstreams, holdMs: 1_000, onTurn: () => {} },
+        model: { ...gateway.model, tokens: { ...tokens, encode } },
+        contextLength: { wait: async () => 100_000, look: async () => 100_000 },
+      },
+      { append: async () => {}, close: async () => {} },
+      openSession('a.1'),
+      [],
+    );
+    const asked = (text: string) =>
+      session.ask({
+        conversation: { messages: [{ role: 'user', text }], tools: [] },
+        ...{ maxTokens: null, sampling: {}, delivery: 'whole' },
+      });
+    await assert.rejects(asked('bug'), /a bug of ours/);
+    assert.deepEqual([session.flagged('gateway-failure'), session.cutOff], [1, true]);
+    await (await asked('x')).result;
+    assert.deepEqual([session.flagged('gateway-failure'), session.cutOff], [1, false]);
+  });
 });
