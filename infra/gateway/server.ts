@@ -4,18 +4,18 @@ import type { Engine } from '../engine/engine.ts';
 import { servingOf } from '../engine/serving.ts';
 import type { Store } from '../store/store.ts';
 import type { Upstreams } from '../upstream/upstreams.ts';
-import { createAgentSide } from './agent-side.ts';
-import { createContextLength } from './context-length.ts';
-import { createControlSide } from './control-side.ts';
-import { createForward } from './forward.ts';
-import { listenOnSocket } from './http.ts';
+import { createAgentSide } from './http/agent-side.ts';
+import { createControlSide } from './http/control-side.ts';
+import { createForward } from './http/forward.ts';
+import { listenOnSocket } from './http/http.ts';
+import { createPeers } from './http/peers.ts';
 import { limits } from './limits.ts';
-import { createPeers } from './peers.ts';
-import { createPresence } from './presence.ts';
 import { checkPrefix } from './rendering/check-prefix.ts';
 import { loadModel } from './rendering/model.ts';
-import { createSessions } from './sessions.ts';
+import { createPresence } from './sessions/presence.ts';
+import { createSessions } from './sessions/sessions.ts';
 import { type GatewaySockets, socketOf } from './sockets.ts';
+import { createContextLength } from './speakers/context-length.ts';
 
 export interface GatewayOptions {
   /** Of this process, among the gateways that share the directories. */

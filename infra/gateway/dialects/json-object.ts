@@ -1,4 +1,4 @@
-import { nestsWithin } from '../canonical.ts';
+import { nestsWithin } from '../branches/canonical.ts';
 import { limits } from '../limits.ts';
 
 /** The object that a JSON text says, such as the arguments of a call; null for any other text, and for one too deep to be walked. */

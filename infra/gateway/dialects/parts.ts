@@ -1,5 +1,5 @@
 import type { AssistantMessage, ToolCall } from '../conversation.ts';
-import type { Delta } from '../speech.ts';
+import type { Delta } from '../speakers/speech.ts';
 
 /** A reply in the order in which APIs list it: what the model thought, what it says, what it calls. */
 export type Part = SpokenPart | { readonly kind: 'call'; readonly call: ToolCall };

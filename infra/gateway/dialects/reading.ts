@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { nestsWithin } from '../canonical.ts';
+import { nestsWithin } from '../branches/canonical.ts';
 import type { AssistantMessage, Message, Tool, ToolCall } from '../conversation.ts';
 import { limits } from '../limits.ts';
 import { Refusal } from '../refusal.ts';

@@ -1,4 +1,4 @@
-import { nestsWithin } from '../canonical.ts';
+import { nestsWithin } from '../branches/canonical.ts';
 import type { AssistantMessage, Conversation, Message, Tool } from '../conversation.ts';
 import { limits } from '../limits.ts';
 import { Refusal } from '../refusal.ts';

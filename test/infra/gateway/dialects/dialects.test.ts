@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
+import { createFingerprints } from '../../../../infra/gateway/branches/fingerprint.ts';
 import type { AssistantMessage } from '../../../../infra/gateway/conversation.ts';
 import type { DialectRequest, FinishedReply } from '../../../../infra/gateway/dialects/dialect.ts';
 import { dialects } from '../../../../infra/gateway/dialects/index.ts';
-import { createFingerprints } from '../../../../infra/gateway/fingerprint.ts';
 import { Refusal, type RefusalKind, refusalStatus } from '../../../../infra/gateway/refusal.ts';
-import type { Delta } from '../../../../infra/gateway/speech.ts';
+import type { Delta } from '../../../../infra/gateway/speakers/speech.ts';
 import { assembleChat, assembleMessage, assembleResponse } from '../../../helpers/assemble.ts';
 
 interface Subject {

@@ -1,0 +1,94 @@
+import { pathTo } from '../../../workflows/algorithms/path-to.ts';
+import { type Prompt, promptOf } from '../../engine/prompt.ts';
+import type { AssistantMessage, Conversation, Message } from '../conversation.ts';
+import type { Model } from '../rendering/model.ts';
+import { renderFull } from '../rendering/render.ts';
+import { renderSuffix } from '../rendering/suffix.ts';
+import type { TurnRecord } from '../speakers/turn-record.ts';
+import { type EchoDifference, echoDifferences } from './echo.ts';
+import type { Fingerprint } from './fingerprint.ts';
+import { createPrompts } from './prompt.ts';
+import { createTurnTree, type TurnTree } from './turn-tree.ts';
+
+/**
+ * The exact token ids of a session, as a tree of turns. A request that extends a turn's reply gets only its new messages
+ * rendered and appended: what was sampled is never encoded again. What can't be proved an extension is rendered as a
+ * whole and begins a branch of its own.
+ */
+export interface Ledger extends Pick<TurnTree, 'turns' | 'forks' | 'fingerprintOf' | 'answered'> {
+  plan(conversation: Conversation, fingerprint?: Fingerprint): Plan;
+  /** `plan`: of the turn, where this process made it. */
+  add(turn: TurnRecord, plan?: Plan): void;
+}
+
+/** What to send to the engine for a request. */
+export interface Plan {
+  readonly key: string;
+  readonly fingerprint: Fingerprint;
+  readonly parent: number | null;
+  readonly newIds: readonly number[];
+  readonly prompt: Prompt;
+  readonly newMessages: readonly Message[];
+  readonly offersTools: boolean;
+  /** How the client gave back the parent's reply, where not as it was said. */
+  readonly echo: readonly EchoDifference[];
+}
+
+export function createLedger(model: Model): Ledger {
+  const tree = createTurnTree();
+  const { turns } = tree;
+  const prompts = createPrompts(turns);
+
+  function plan(conversation: Conversation, fingerprint = tree.fingerprintOf(conversation)): Plan {
+    const { request: key, added } = fingerprint;
+    const known = { key, fingerprint, offersTools: conversation.tools.length > 0 };
+    const continued = tree.continued(conversation, fingerprint);
+    if (continued !== null && added.length > 0) {
+      const { parent, echo } = continued;
+      const newMessages = withToolNames(added, parent.reply);
+      const newIds = renderSuffix(model, newMessages, {
+        lastSampledId: parent.sampledIds.at(-1),
+        reasoned: { last: parent.reply.reasoning !== '', before: reasonedBefore(pathTo(turns, parent)) },
+      });
+      if (newIds !== null) {
+        const prompt = prompts.after(parent, newIds);
+        const differences = echoDifferences(echo, parent.reply);
+        return { ...known, parent: parent.index, newIds, prompt, newMessages, echo: differences };
+      }
+    }
+    const newIds = renderFull(model, conversation);
+    const newMessages = conversation.messages;
+    return { ...known, parent: null, newIds, prompt: promptOf(newIds), newMessages, echo: [] };
+  }
+
+  return {
+    turns,
+    get forks() {
+      return tree.forks;
+    },
+    fingerprintOf: tree.fingerprintOf,
+    answered: tree.answered,
+    plan,
+    add(turn, plan) {
+      tree.add(turn);
+      if (plan !== undefined) prompts.keep(turn, plan.prompt);
+    },
+  };
+}
+
+/** In an earlier reply of the branch, or in one that the client brought along. */
+function reasonedBefore(path: readonly TurnRecord[]): boolean {
+  const given = path.some(({ messages }) =>
+    messages.some((message) => message.role === 'assistant' && message.reasoning !== ''),
+  );
+  return given || path.slice(0, -1).some(({ reply }) => reply.reasoning !== '');
+}
+
+/** Clients name the call that a tool result answers, templates may want the tool. */
+function withToolNames(messages: readonly Message[], reply: AssistantMessage): Message[] {
+  return messages.map((message) => {
+    if (message.role !== 'tool' || message.name !== null) return message;
+    const call = reply.toolCalls.find(({ id }) => id === message.callId);
+    return call === undefined ? message : { ...message, name: call.name };
+  });
+}

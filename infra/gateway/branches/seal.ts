@@ -1,0 +1,107 @@
+import { sampledTokensOf } from '../../../workflows/algorithms/sampled-tokens.ts';
+import type { Trace, TraceCounts, TraceSummary, TranscriptEntry } from '../../../workflows/contracts/trace.ts';
+import type { Store } from '../../store/store.ts';
+import type { Message } from '../conversation.ts';
+import type { Absence } from '../sessions/presence.ts';
+import type { Session } from '../sessions/session.ts';
+import type { TurnRecord } from '../speakers/turn-record.ts';
+import { type Built, buildSegments } from './segments.ts';
+
+/** Builds the trace of a closed session and puts it into the store. The same turns give the same bytes. */
+export async function sealTrace(session: Session, store: Store, absences: readonly Absence[]): Promise<TraceSummary> {
+  const { turns } = session;
+  const lost = absences.filter((absence) => mayHaveCut(session, absence)).length;
+  const gatewayFailures = session.flagged('gateway-failure') + lost;
+  const built = buildSegments(turns, session.opened.branches);
+  const { segments, branches, masked } = built;
+  const counts = countsOf(session, built);
+  const trace: Trace = {
+    session: session.opened.session,
+    turns: turns.map(publicTurn),
+    segments,
+    branches,
+    counts,
+    forks: session.forks,
+    maskedTurns: [...masked].map(([turn, reason]) => ({ turn, reason })),
+    faultyCalls: countBy(turns.flatMap((turn) => turn.faultyCalls)),
+    transcript: turns.flatMap(({ messages, reply, index }) => [
+      ...messages.map(transcriptEntry),
+      { ...transcriptEntry(reply), turn: index },
+    ]),
+  };
+  const versions = turns.flatMap((turn) => turn.versions.map(({ version }) => version));
+  const extreme = (pick: (left: number, right: number) => number): number | null =>
+    versions.length === 0 ? null : versions.reduce((left, right) => pick(left, right));
+  return {
+    trace: await store.putJson(trace),
+    turns: turns.length,
+    segments: segments.length,
+    sampledTokens: turns.reduce((sum, turn) => sum + sampledTokensOf(turn), 0),
+    promptTokens: turns.reduce((sum, turn) => sum + turn.promptLength, 0),
+    minVersion: extreme(Math.min),
+    maxVersion: extreme(Math.max),
+    contextOverflow: session.overflowed,
+    turnLimit: session.flagged('turn-limit') > 0,
+    ...(session.flagged('token-budget') > 0 && { tokenBudget: true }),
+    engineFailures: session.flagged('engine-failure'),
+    ...(gatewayFailures === 0 ? {} : { gatewayFailures }),
+    ...(session.cutOff || lost > 0 ? { cutOff: true } : {}),
+    ...(session.opened.upstream === undefined ? {} : { upstream: session.opened.upstream }),
+    ...(session.retries === 0 ? {} : { retries: session.retries }),
+    counts,
+  };
+}
+
+/**
+ * Whether the session was open while no gateway was there, and no turn began after that. Nobody knows whether its agent asked
+ * for anything meanwhile, or had come to its end: a rollout that is run again costs less than one that is judged by an outage.
+ */
+function mayHaveCut({ openedAt, opened, turns }: Session, { from, to }: Absence): boolean {
+  return openedAt < to && from < opened.expiresAt && turns.every(({ startedAt }) => startedAt < to);
+}
+
+function countsOf({ turns, forks }: Session, { branches, lines, masked, droppedTokens }: Built): TraceCounts {
+  return {
+    branches: countBy(branches.map(({ kind }) => kind)),
+    unclear: lines.unclear,
+    dropped: branches.filter(({ segment, dropped }) => segment === null && dropped !== 'nothing-to-train').length,
+    droppedTokens,
+    maskedTurns: masked.size,
+    forks,
+    aborts: turns.reduce((sum, { aborts = 0 }) => sum + aborts, 0),
+    echoes: countBy(turns.flatMap(({ echo = [] }) => echo)),
+  };
+}
+
+function publicTurn(turn: TurnRecord): Trace['turns'][number] {
+  const { index, parent, requestKey, promptIds, promptLength, promptChecksum } = turn;
+  const { sampledIds, logprobs, versions, finishReason, aborts, upstream, sampling, startedAt, endedAt } = turn;
+  const prompt = { index, parent, requestKey, promptIds, promptLength, promptChecksum };
+  const more = {
+    ...(aborts === undefined ? {} : { aborts }),
+    ...(upstream && { upstream }),
+    ...(sampling && { sampling }),
+  };
+  return { ...prompt, sampledIds, logprobs, versions, finishReason, ...more, startedAt, endedAt };
+}
+
+function transcriptEntry(message: Message): TranscriptEntry {
+  const { role, text } = message;
+  if (role === 'tool') return { role, text, callId: message.callId };
+  if (role !== 'assistant') return { role, text };
+  const { reasoning, toolCalls } = message;
+  return {
+    role,
+    text,
+    ...(reasoning === '' ? {} : { reasoning }),
+    ...(toolCalls.length === 0
+      ? {}
+      : { calls: toolCalls.map(({ id, name, arguments: args }) => ({ id, name, arguments: args })) }),
+  };
+}
+
+function countBy(kinds: readonly string[]): Record<string, number> {
+  const counts: Record<string, number> = {};
+  for (const kind of kinds) counts[kind] = (counts[kind] ?? 0) + 1;
+  return counts;
+}

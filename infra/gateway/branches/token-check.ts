@@ -1,0 +1,69 @@
+import { crc32 } from 'node:zlib';
+import type { TurnRecord } from '../speakers/turn-record.ts';
+
+/** Why a turn is not trained. */
+export type MaskReason = 'prompt-mismatch' | 'incomplete-sampling' | 'aborted' | 'empty' | 'upstream';
+
+export interface CheckedTurns {
+  /** Turns that are not trained, with the reason. */
+  readonly masked: ReadonlyMap<number, MaskReason>;
+  /** By turn: what its branch comes to up to and including what it sampled. */
+  readonly ends: readonly BranchEnd[];
+}
+
+export interface BranchEnd {
+  readonly turns: number;
+  readonly length: number;
+  readonly checksum: number;
+  readonly aborts: number;
+}
+
+const start: BranchEnd = { turns: 0, length: 0, checksum: 0, aborts: 0 };
+
+/**
+ * The token-in/token-out check: the prompt that the engine got has to be the branch's ids so far and the turn's own new
+ * ones, and each sampled token has to have its logprob and its policy version. A turn that fails is masked alone.
+ */
+export function checkTurns(turns: readonly TurnRecord[]): CheckedTurns {
+  const masked = new Map<number, MaskReason>();
+  const ends: BranchEnd[] = [];
+  for (const turn of turns) {
+    const before = ends[turn.parent ?? -1] ?? start;
+    if (turn.upstream !== undefined) {
+      masked.set(turn.index, 'upstream');
+      const length = turn.promptLength + turn.upstream.sampledTokens;
+      ends.push({ turns: before.turns + 1, aborts: before.aborts, length, checksum: 0 });
+      continue;
+    }
+    const length = before.length + turn.promptIds.length;
+    const checksum = goOn(before, turn.promptIds);
+    const reason = length !== turn.promptLength || checksum !== turn.promptChecksum ? 'prompt-mismatch' : faultOf(turn);
+    if (reason !== null) masked.set(turn.index, reason);
+    ends.push({
+      turns: before.turns + 1,
+      aborts: before.aborts + (turn.aborts ?? 0),
+      length: length + turn.sampledIds.length,
+      checksum: goOn({ length, checksum }, turn.sampledIds),
+    });
+  }
+  return { masked, ends };
+}
+
+/** The checksum of the ids so far and more of them, as the text that the engine was sent; it costs the new ones only. */
+function goOn({ length, checksum }: Pick<BranchEnd, 'length' | 'checksum'>, ids: readonly number[]): number {
+  if (ids.length === 0) return checksum;
+  const text = ids.join(',');
+  return crc32(length === 0 ? text : `,${text}`, checksum);
+}
+
+function faultOf({ sampledIds, logprobs, versions, finishReason }: TurnRecord): MaskReason | null {
+  if (sampledIds.length === 0) return 'empty';
+  if (finishReason === 'abort') return 'aborted';
+  let covered = 0;
+  for (const { start, end } of versions) {
+    if (start !== covered) return 'incomplete-sampling';
+    covered = end;
+  }
+  const whole = covered === sampledIds.length && logprobs.length === sampledIds.length;
+  return whole && logprobs.every(Number.isFinite) ? null : 'incomplete-sampling';
+}

@@ -1,0 +1,175 @@
+import { createSecretKey } from 'node:crypto';
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
+import { sampledTokensOf } from '../../../workflows/algorithms/sampled-tokens.ts';
+import { askAgainHeader, holderHeader } from '../../agents/relay/protocol.ts';
+import type { Dialect, DialectRequest, FinishedReply } from '../dialects/dialect.ts';
+import { dialectOf } from '../dialects/index.ts';
+import { limits } from '../limits.ts';
+import { Refusal, refusalOf } from '../refusal.ts';
+import { sessionOfSecret } from '../secret.ts';
+import type { Session } from '../sessions/session.ts';
+import type { Elsewhere } from '../sessions/session-files.ts';
+import type { Sessions } from '../sessions/sessions.ts';
+import type { Turn } from '../speakers/turn.ts';
+import type { TurnRecord } from '../speakers/turn-record.ts';
+import { createBodyReader } from './body.ts';
+import type { Forward } from './forward.ts';
+import { sendJson } from './http.ts';
+
+export interface AgentSideDeps {
+  readonly sessions: Sessions;
+  readonly stackKey: Uint8Array;
+  readonly modelName: string;
+  /** Of this gateway, among those that share the sessions. */
+  readonly name: string;
+  /** To the gateway that has the session. */
+  readonly forward: Forward;
+  readonly onRefusal: (session: string | null, refusal: Refusal) => void;
+}
+
+/** What agents reach: model calls of their own session and nothing else. Whoever it is, nothing is read before the secret. */
+export function createAgentSide(deps: AgentSideDeps): RequestListener {
+  const readBody = createBodyReader<Session>();
+  const stackKey = createSecretKey(deps.stackKey);
+
+  async function route(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const path = (request.url ?? '/').split('?', 1)[0] ?? '/';
+    const dialect = dialectOf(path, request.headers);
+    let session: Session | null = null;
+    try {
+      if (path === '/') return void response.writeHead(200).end();
+      const found = await authenticate(request);
+      if ('holder' in found) return await deps.forward(request, response, found.holder);
+      session = found;
+      response.setHeader(holderHeader, deps.name);
+      await serve(dialect, path, request, response, session);
+    } catch (error) {
+      if (response.destroyed || response.writableEnded) return;
+      const refusal = refusalOf(error);
+      deps.onRefusal(session?.opened.session ?? null, refusal);
+      refuse(dialect, refusal, response);
+    }
+  }
+
+  async function authenticate(request: IncomingMessage): Promise<Session | Elsewhere> {
+    const id = sessionOfSecret(stackKey, presentedSecret(request));
+    if (id === null) {
+      throw new Refusal('unauthorized', "expected the session's secret as a bearer token or x-api-key; got another");
+    }
+    const session = await deps.sessions.find(id);
+    if (session === null) throw new Refusal('unknown-session', 'this session was never opened');
+    if ('sealed' in session) throw new Refusal('session-closed', 'this session is sealed');
+    return session;
+  }
+
+  async function serve(
+    dialect: Dialect,
+    path: string,
+    request: IncomingMessage,
+    response: ServerResponse,
+    session: Session,
+  ): Promise<void> {
+    if (path === '/v1/models' || path.startsWith('/v1/models/')) {
+      expectMethod('GET', path, request);
+      const { all, one } = dialect.models;
+      return sendJson(response, 200, path === '/v1/models' ? all(deps.modelName) : one(deps.modelName));
+    }
+    const { counting } = dialect;
+    if (path !== dialect.path && path !== counting?.path) {
+      throw new Refusal('not-found', `there is nothing at ${path.slice(0, 200)}`);
+    }
+    expectMethod('POST', path, request);
+    const body = await readBody(request, session);
+    if (path === counting?.path) {
+      return sendJson(response, 200, counting.reply(session.countTokens(counting.read(body))));
+    }
+    await answer(dialect.read(body), response, session);
+  }
+
+  async function answer(asked: DialectRequest, response: ServerResponse, session: Session): Promise<void> {
+    const turn = await session.ask(asked);
+    const leave = turn.follow();
+    response.once('close', leave);
+    if (asked.delivery === 'whole') return whole(asked, turn, response);
+    const refusal = await stream(asked, turn, response);
+    if (refusal !== null) deps.onRefusal(session.opened.session, refusal);
+  }
+
+  return (request, response) => {
+    route(request, response).catch((error: unknown) => {
+      deps.onRefusal(null, refusalOf(error));
+      response.destroy();
+    });
+  };
+}
+
+async function whole(asked: DialectRequest, turn: Turn<TurnRecord>, response: ServerResponse): Promise<void> {
+  sendJson(response, 200, asked.whole(finishedReply(turn, await turn.result)));
+}
+
+/**
+ * The head of the response waits for the first text, so that what fails before it gets a status of its own; keep-alives
+ * begin when that takes long. Returns what ended the stream early.
+ */
+async function stream(
+  asked: DialectRequest,
+  turn: Turn<TurnRecord>,
+  response: ServerResponse,
+): Promise<Refusal | null> {
+  const writer = asked.stream(turn);
+  const write = (next: () => string): void => {
+    const isFirst = !response.headersSent;
+    if (isFirst) response.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-store' });
+    // In this order, since a writer may count its events.
+    response.write(isFirst ? writer.begin() + next() : next());
+    keepAlive.refresh();
+  };
+  const keepAlive = setInterval(() => write(() => writer.keepAlive()), limits.keepAliveMs);
+  try {
+    for await (const delta of turn.deltas()) write(() => writer.delta(delta));
+    const reply = finishedReply(turn, await turn.result);
+    write(() => writer.finish(reply));
+    return null;
+  } catch (error) {
+    const refusal = refusalOf(error);
+    if (!response.headersSent && !writer.failsInStream(refusal)) throw refusal;
+    if (response.destroyed) return null;
+    // As if the process had been killed: the relay asks again, and the agent notices neither.
+    if (refusal.kind === 'gateway-closing') response.destroy();
+    else write(() => writer.fail(refusal));
+    return refusal;
+  } finally {
+    clearInterval(keepAlive);
+    if (response.headersSent && !response.destroyed) response.end();
+  }
+}
+
+function finishedReply({ key, createdAt }: Turn<TurnRecord>, turn: TurnRecord): FinishedReply {
+  return {
+    key,
+    createdAt,
+    promptTokens: turn.promptLength,
+    reply: turn.reply,
+    finishReason: turn.finishReason,
+    sampledTokens: sampledTokensOf(turn),
+  };
+}
+
+function expectMethod(method: 'GET' | 'POST', path: string, request: IncomingMessage): void {
+  if (request.method !== method)
+    throw new Refusal('wrong-method', `${path}: expected ${method}, got ${request.method}`);
+}
+
+function refuse(dialect: Dialect, refusal: Refusal, response: ServerResponse): void {
+  const { status, body } = dialect.error(refusal);
+  const headers: Record<string, string> = { 'x-should-retry': String(refusal.retryable) };
+  if (refusal.retryable) headers['retry-after'] = String(limits.retryAfterSec);
+  if (refusal.passes) headers[askAgainHeader] = '1';
+  sendJson(response, status, body, headers);
+}
+
+function presentedSecret({ headers }: IncomingMessage): string {
+  const bearer = headers.authorization?.match(/^Bearer +(.+)$/i)?.[1];
+  const key = headers['x-api-key'];
+  return (bearer ?? (typeof key === 'string' ? key : '')).trim();
+}

@@ -1,0 +1,77 @@
+import type { RequestListener } from 'node:http';
+import { z } from 'zod';
+import { failureKinds, isFailureType, TemperFailure } from '../../../workflows/contracts/failures.ts';
+import type { Upstreams } from '../../upstream/upstreams.ts';
+import type { Serving } from '../control.ts';
+import type { Sessions } from '../sessions/sessions.ts';
+import { readJsonBody } from './body.ts';
+import { sendJson } from './http.ts';
+
+const groupList = z.array(z.string());
+const openSession = z.strictObject({
+  session: z.string(),
+  sampling: z.strictObject({
+    temperature: z.number().min(0),
+    topP: z.number().gt(0).max(1),
+    topK: z.int().min(-1),
+    maxTokensPerTurn: z.int().positive(),
+    overridable: z.exactOptional(z.boolean()),
+  }),
+  maxTurns: z.int().positive(),
+  maxSampledTokens: z.exactOptional(z.int().positive()),
+  expiresAt: z.number(),
+  seed: z.int(),
+  group: z.string().nullable(),
+  policyVersion: z.exactOptional(z.int().min(0)),
+  upstream: z.exactOptional(z.strictObject({ name: z.string(), model: z.string() })),
+  branches: z.exactOptional(
+    z.strictObject({
+      train: z.enum(['final', 'all']),
+      maxSegments: z.int().positive().nullable(),
+      maxSegmentTokens: z.int().positive().nullable(),
+    }),
+  ),
+});
+
+/** The control side over HTTP; see client.ts for the other end. Whoever reaches its socket may do anything. */
+export function createControlSide(
+  sessions: Sessions,
+  upstreams: Upstreams,
+  serving: () => Promise<Serving>,
+): RequestListener {
+  const actions: Record<string, (id: string) => Promise<unknown>> = {
+    status: (id) => sessions.status(id),
+    seal: (id) => sessions.seal(id),
+    close: async (id) => (await sessions.close(id)) ?? null,
+    async upstream(id) {
+      const { name, model } = await upstreams.find(id);
+      return { name, model };
+    },
+  };
+
+  async function answer(path: string, readBody: () => Promise<unknown>): Promise<unknown> {
+    if (path === '/health') return { ready: true };
+    if (path === '/serving') return serving();
+    if (path === '/open') {
+      const parsed = openSession.safeParse(await readBody());
+      if (!parsed.success) throw new TemperFailure('InvalidInput', `open: ${z.prettifyError(parsed.error)}`);
+      return sessions.open(parsed.data);
+    }
+    if (path === '/min-versions') return sessions.minVersions(groupList.parse(await readBody()));
+    const [, action = '', id = ''] = path.match(/^\/(status|seal|close|upstream)\/([^/]+)$/) ?? [];
+    const act = actions[action];
+    if (act === undefined) throw new TemperFailure('InvalidInput', `the gateway's control side has nothing at ${path}`);
+    return act(decodeURIComponent(id));
+  }
+
+  return (request, response) => {
+    answer(request.url ?? '', () => readJsonBody(request)).then(
+      (body) => sendJson(response, 200, body),
+      (error: unknown) => {
+        const type = error instanceof TemperFailure && isFailureType(error.type) ? error.type : 'Internal';
+        const message = error instanceof Error ? error.message : String(error);
+        sendJson(response, failureKinds[type].retryable ? 503 : 422, { type, message });
+      },
+    );
+  };
+}

@@ -1,0 +1,46 @@
+import { Agent, type IncomingMessage, type ServerResponse, request as send } from 'node:http';
+import { pipeline } from 'node:stream/promises';
+import { ofMessage } from '../../agents/relay/protocol.ts';
+import { Refusal } from '../refusal.ts';
+import type { Peers } from './peers.ts';
+
+/** On a request that another gateway passed on: it is not passed on once more. */
+const forwardedHeader = 'x-temper-forwarded';
+
+/**
+ * Passes an agent's request on to the process that has its session, and the reply back as it comes. Rejects with a Refusal
+ * when the reply has not begun; one that breaks off later breaks off for the client too.
+ */
+export type Forward = (request: IncomingMessage, response: ServerResponse, holder: string | null) => Promise<void>;
+
+export function createForward({ agentSocketOf }: Pick<Peers, 'agentSocketOf'>): {
+  readonly forward: Forward;
+  close(): void;
+} {
+  const agent = new Agent({ keepAlive: true });
+  return {
+    async forward(request, response, holder) {
+      const socketPath = agentSocketOf(holder);
+      if (request.headers[forwardedHeader] !== undefined) throw moving();
+      const headers = { ...ofMessage(request.headers), [forwardedHeader]: '1' };
+      const upstream = send({ agent, socketPath, method: request.method, path: request.url, headers });
+      const reply = new Promise<IncomingMessage>((resolve, reject) => {
+        upstream.once('response', resolve);
+        upstream.on('error', reject);
+      });
+      response.once('close', () => upstream.destroy());
+      request.pipe(upstream);
+      const answered = await reply.catch((cause: unknown) => {
+        throw moving(cause);
+      });
+      response.writeHead(answered.statusCode ?? 502, ofMessage(answered.headers));
+      await pipeline(answered, response).catch(() => response.destroy());
+    },
+    close: () => agent.destroy(),
+  };
+}
+
+function moving(cause?: unknown): Refusal {
+  const text = 'the session is moving from one gateway to another; send the request again';
+  return new Refusal('gateway-closing', text, { cause });
+}

@@ -1,0 +1,73 @@
+import { rm } from 'node:fs/promises';
+import type { RequestListener, Server, ServerResponse } from 'node:http';
+import { createServer } from 'node:http';
+import { connect } from 'node:net';
+import { TemperFailure } from '../../../workflows/contracts/failures.ts';
+import { limits } from '../limits.ts';
+
+export function sendJson(
+  response: ServerResponse,
+  status: number,
+  body: unknown,
+  headers: Readonly<Record<string, string>> = {},
+): void {
+  // A string, since head and body then leave in one write.
+  const text = JSON.stringify(body);
+  const length = Buffer.byteLength(text);
+  response.writeHead(status, { 'content-type': 'application/json', 'content-length': length, ...headers });
+  response.end(text);
+}
+
+export interface Listener {
+  /** No new connections from now on. */
+  stop(): void;
+  /** Gives replies in flight a moment, then ends every connection. */
+  close(): Promise<void>;
+}
+
+/** Listens on a unix socket. A socket that nobody listens on any more is taken over, a live one is not. */
+export async function listenOnSocket(
+  path: string,
+  access: 'everybody' | 'owner',
+  handler: RequestListener,
+): Promise<Listener> {
+  await removeStaleSocket(path);
+  const server = createServer(
+    {
+      headersTimeout: limits.headersMs,
+      requestTimeout: limits.requestMs,
+      keepAliveTimeout: limits.idleConnectionMs,
+    },
+    handler,
+  );
+  server.maxConnections = limits.connections;
+  await listen(server, path, access);
+  const closed = new Promise<void>((resolve) => server.once('close', resolve));
+  return {
+    stop: () => void server.close(),
+    async close() {
+      const cut = setTimeout(() => server.closeAllConnections(), limits.flushMs);
+      server.close();
+      server.closeIdleConnections();
+      await closed;
+      clearTimeout(cut);
+    },
+  };
+}
+
+function listen(server: Server, path: string, access: 'everybody' | 'owner'): Promise<void> {
+  const everybody = access === 'everybody';
+  return new Promise((resolve, reject) => {
+    server.once('error', reject);
+    server.listen({ path, readableAll: everybody, writableAll: everybody }, resolve);
+  });
+}
+
+async function removeStaleSocket(path: string): Promise<void> {
+  const alive = await new Promise<boolean>((resolve) => {
+    const probe = connect(path, () => resolve(true)).once('error', () => resolve(false));
+    probe.once('close', () => resolve(false)).once('connect', () => probe.destroy());
+  });
+  if (alive) throw new TemperFailure('GatewayUnavailable', `another gateway listens on ${path}; stop it first`);
+  await rm(path, { force: true });
+}

@@ -1,0 +1,173 @@
+import type { FileHandle } from 'node:fs/promises';
+import { crc32 } from 'node:zlib';
+import { TemperFailure } from '../../../workflows/contracts/failures.ts';
+import type { OpenSession } from '../control.ts';
+import type { TurnRecord } from '../speakers/turn-record.ts';
+import { openExclusive } from './exclusive-file.ts';
+
+/**
+ * One append-only file per session, a record per line with its checksum. When `append` returns, the record is on disk: the
+ * file is written through (O_DSYNC: a write and its fdatasync in one call), and records that come at once share a write. What
+ * a crash cut short at the end is dropped on load: nobody was told of it.
+ */
+export interface Journal {
+  append(record: JournalRecord): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** What ended a request for good, unless the same request is answered later. */
+export type Flag = 'context-overflow' | 'turn-limit' | 'token-budget' | 'engine-failure' | 'gateway-failure';
+
+export type JournalRecord =
+  | { readonly kind: 'open'; readonly session: OpenSession; readonly at: number }
+  | { readonly kind: 'turn'; readonly turn: TurnRecord }
+  | { readonly kind: 'flag'; readonly flag: Flag; readonly key: string; readonly at: number }
+  /** Written where the session leaves a process's memory. `retries`: since its beginning, as far as processes lived to say so. */
+  | { readonly kind: 'rest'; readonly at: number; readonly retries: number }
+  | { readonly kind: 'close'; readonly at: number; readonly retries?: number };
+
+export interface LoadedJournal {
+  readonly journal: Journal;
+  /** What the file held; empty for a new one. */
+  readonly records: readonly JournalRecord[];
+}
+
+/** Null when there is no such file, or nothing in it that was ever acknowledged. 'held': another process writes it. */
+export function loadJournal(path: string): Promise<LoadedJournal | 'held' | null> {
+  return openJournal(path, false, (file, records, length) =>
+    records.length === 0 ? null : { journal: createJournal(path, file, length), records },
+  );
+}
+
+/** Begins a journal with that record, or goes on with the one that is there. */
+export async function newJournal(path: string, first: JournalRecord): Promise<LoadedJournal | 'held'> {
+  const opened = await openJournal(path, true, async (file, records, length) => {
+    const journal = createJournal(path, file, length);
+    if (records.length > 0) return { journal, records };
+    await journal.append(first);
+    return { journal, records: [first] };
+  });
+  if (opened === null) throw journalFailure(path, new Error('it was removed while it was made'));
+  return opened;
+}
+
+/** For this process alone, until the journal is closed. */
+async function openJournal<Loaded extends LoadedJournal | null>(
+  path: string,
+  create: boolean,
+  load: (file: FileHandle, records: readonly JournalRecord[], length: number) => Loaded | Promise<Loaded>,
+) {
+  const file = await openExclusive(path, { create }).catch((error: unknown) => {
+    throw journalFailure(path, error);
+  });
+  if (file === null || file === 'held') return file;
+  try {
+    const bytes = (await file.stat()).size === 0 ? Buffer.alloc(0) : await file.readFile();
+    const { records, length } = readRecords(path, bytes);
+    if (length < bytes.length) await file.truncate(length);
+    const loaded = await load(file, records, length);
+    if (loaded === null) await file.close();
+    return loaded;
+  } catch (error) {
+    await file.close();
+    throw error instanceof TemperFailure ? error : journalFailure(path, error);
+  }
+}
+
+interface Waiting {
+  readonly line: Buffer;
+  readonly resolve: () => void;
+  readonly reject: (error: unknown) => void;
+}
+
+function createJournal(path: string, file: FileHandle, startLength: number): Journal {
+  let length = startLength;
+  let waiting: Waiting[] = [];
+  let flushing: Promise<void> | null = null;
+  let broken: unknown = null;
+
+  /** Half a batch must not stay in the file: later records would stand behind it. */
+  async function forgetBatch(batch: readonly Waiting[], cause: unknown): Promise<void> {
+    await file.truncate(length).catch((error) => {
+      broken = error;
+    });
+    for (const { reject } of batch) reject(journalFailure(path, cause));
+  }
+
+  async function flush(): Promise<void> {
+    while (waiting.length > 0) {
+      const batch = waiting;
+      waiting = [];
+      const bytes = Buffer.concat(batch.map(({ line }) => line));
+      try {
+        if (broken !== null) throw broken;
+        await writeAll(file, bytes, length);
+        length += bytes.length;
+        for (const { resolve } of batch) resolve();
+      } catch (error) {
+        await forgetBatch(batch, error);
+      }
+    }
+    flushing = null;
+  }
+
+  return {
+    append: (record) =>
+      new Promise((resolve, reject) => {
+        waiting.push({ line: encodeRecord(record), resolve, reject });
+        flushing ??= flush();
+      }),
+    async close() {
+      await flushing;
+      await file.close();
+    },
+  };
+}
+
+async function writeAll(file: FileHandle, bytes: Buffer, position: number): Promise<void> {
+  for (let written = 0; written < bytes.length; ) {
+    written += (await file.write(bytes, written, bytes.length - written, position + written)).bytesWritten;
+  }
+}
+
+const sumLength = 8;
+const prefix = '{"sum":"';
+const middle = '","record":';
+
+function encodeRecord(record: JournalRecord): Buffer {
+  const json = JSON.stringify(record);
+  return Buffer.from(`${prefix}${sumOf(json)}${middle}${json}}\n`);
+}
+
+function sumOf(json: string): string {
+  return crc32(json).toString(16).padStart(sumLength, '0');
+}
+
+function readRecords(path: string, bytes: Buffer): { records: JournalRecord[]; length: number } {
+  const records: JournalRecord[] = [];
+  let length = 0;
+  for (let end = bytes.indexOf(10); end >= 0; end = bytes.indexOf(10, length)) {
+    const record = decodeRecord(bytes.toString('utf8', length, end));
+    if (record === null) {
+      if (bytes.indexOf(10, end + 1) < 0) break;
+      throw new TemperFailure('StoreUnavailable', `${path}: the record at byte ${length} is damaged; restore the file`);
+    }
+    records.push(record);
+    length = end + 1;
+  }
+  return { records, length };
+}
+
+function decodeRecord(line: string): JournalRecord | null {
+  const json = line.slice(prefix.length + sumLength + middle.length, -1);
+  const sum = line.slice(prefix.length, prefix.length + sumLength);
+  return json !== '' && sum === sumOf(json) ? (JSON.parse(json) as JournalRecord) : null;
+}
+
+function journalFailure(path: string, cause: unknown): TemperFailure {
+  const code = cause instanceof Error && 'code' in cause ? cause.code : undefined;
+  const message = cause instanceof Error ? cause.message : String(cause);
+  return code === 'ENOSPC' || code === 'EDQUOT'
+    ? new TemperFailure('DiskFull', `no space left to write ${path}; free some, then try again`, { cause })
+    : new TemperFailure('StoreUnavailable', `can't use ${path}: ${message}`, { cause });
+}

@@ -1,0 +1,108 @@
+import { readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { TemperFailure } from '../../../workflows/contracts/failures.ts';
+import type { TraceSummary } from '../../../workflows/contracts/trace.ts';
+import { writeOnce } from '../../store/files.ts';
+import type { OpenSession } from '../control.ts';
+import { type LoadedJournal, loadJournal, newJournal } from './journal.ts';
+
+/**
+ * What is on disk of sessions: `<session>.jsonl` until it is sealed, `<session>.sealed.json` from then on. The process that
+ * has the journal open is the session's holder; `<session>.holder` says its name to the others.
+ */
+export interface SessionFiles {
+  /** Null when there is none. */
+  load(id: string): Promise<OpenedFile | Elsewhere | null>;
+  /** Or loads it, when it was there already. */
+  create(session: OpenSession): Promise<OpenedFile | Elsewhere>;
+  findSealed(id: string): Promise<SealedSession | null>;
+  /** The journal is of no more use once the seal is written. */
+  seal(id: string, summary: TraceSummary): Promise<void>;
+  /** Removes what was last written before that time. */
+  sweep(before: number, keep: (id: string) => boolean): Promise<void>;
+}
+
+export interface OpenedFile extends LoadedJournal {
+  readonly opened: OpenSession;
+}
+
+/** Another process has the session. */
+export interface Elsewhere {
+  /** Null in the moment between its taking the journal and its saying so. */
+  readonly holder: string | null;
+}
+
+export interface SealedSession {
+  readonly sealed: { readonly summary: TraceSummary; readonly at: number };
+}
+
+/** `name`: of this process. */
+export function createSessionFiles(dir: string, name: string): SessionFiles {
+  const journalPath = (id: string): string => join(dir, `${checkedId(id)}.jsonl`);
+  const sealPath = (id: string): string => join(dir, `${checkedId(id)}.sealed.json`);
+  const holderPath = (id: string): string => join(dir, `${checkedId(id)}.holder`);
+
+  async function take(id: string, loaded: LoadedJournal | 'held'): Promise<OpenedFile | Elsewhere> {
+    if (loaded === 'held') return { holder: await readIfThere(holderPath(id)) };
+    const first = loaded.records[0];
+    try {
+      if (first?.kind !== 'open') throw unreadable(journalPath(id), 'it does not begin with its session');
+      await writeFile(holderPath(id), name, { mode: 0o600 });
+      return { ...loaded, opened: first.session };
+    } catch (error) {
+      await loaded.journal.close();
+      throw error;
+    }
+  }
+
+  return {
+    async load(id) {
+      const loaded = await loadJournal(journalPath(id));
+      return loaded && take(id, loaded);
+    },
+    async create(session) {
+      const id = session.session;
+      return take(id, await newJournal(journalPath(id), { kind: 'open', session, at: Date.now() }));
+    },
+    async findSealed(id) {
+      const text = await readIfThere(sealPath(id));
+      return text === null ? null : { sealed: JSON.parse(text) as SealedSession['sealed'] };
+    },
+    async seal(id, summary) {
+      await writeOnce(sealPath(id), JSON.stringify({ summary, at: Date.now() }), 0o600);
+      await rm(journalPath(id), { force: true });
+      await rm(holderPath(id), { force: true });
+    },
+    async sweep(before, keep) {
+      for (const file of await readdir(dir)) {
+        const path = join(dir, file);
+        if (keep(file.replace(/\.(jsonl|sealed\.json|holder|group)$/, ''))) continue;
+        // A file that is gone by now was swept or sealed by somebody else.
+        const changedAt = await stat(path).then(
+          ({ mtimeMs }) => mtimeMs,
+          () => before,
+        );
+        if (changedAt < before) await rm(path, { force: true });
+      }
+    },
+  };
+}
+
+async function readIfThere(path: string): Promise<string | null> {
+  return readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return null;
+    throw unreadable(path, error.message, error);
+  });
+}
+
+const unreadable = (path: string, why: string, cause?: unknown): TemperFailure =>
+  new TemperFailure('StoreUnavailable', `can't read ${path}: ${why}; restore the file`, { cause });
+
+/** Ids become file names; they come from our own workers, and from secrets with a right signature. */
+function checkedId(id: string): string {
+  if (/^[A-Za-z0-9][A-Za-z0-9._-]{0,150}$/.test(id)) return id;
+  throw new TemperFailure(
+    'InvalidInput',
+    `expected a session id of letters, digits, ".", "_" and "-", got ${JSON.stringify(id)}`,
+  );
+}

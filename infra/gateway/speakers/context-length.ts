@@ -1,0 +1,69 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { TemperFailure } from '../../../workflows/contracts/failures.ts';
+import type { Engine } from '../../engine/engine.ts';
+import { limits } from '../limits.ts';
+import { Refusal } from '../refusal.ts';
+
+/**
+ * The engine's context length in tokens; null where it says none: then no limit is known, and the engine itself refuses what is
+ * too long. Asked again each minute, since an engine may have been restarted with another one.
+ */
+export interface ContextLength {
+  /** An engine that is away is waited for, and `onAway` called. */
+  wait(onAway: () => void, signal: AbortSignal): Promise<number | null>;
+  /** Null also when the engine does not answer at once. */
+  look(): Promise<number | null>;
+}
+
+const lookMs = 2_000;
+
+export function createContextLength(
+  engine: Pick<Engine, 'health'>,
+  holdMs: number,
+  freshMs: number = limits.contextFreshMs,
+): ContextLength {
+  let known: { readonly length: number | null } | undefined;
+  let askedAt = Number.NEGATIVE_INFINITY;
+  let looking: Promise<void> | undefined;
+
+  const ask = async (signal: AbortSignal): Promise<void> => {
+    known = { length: (await engine.health(signal)).contextLength };
+    askedAt = performance.now();
+  };
+
+  /** Who only looks, or has an earlier answer, goes on without. */
+  const refresh = async (): Promise<void> => {
+    if (known !== undefined && performance.now() - askedAt < freshMs) return;
+    looking ??= ask(AbortSignal.timeout(lookMs))
+      .catch(() => {
+        askedAt = performance.now();
+      })
+      .finally(() => {
+        looking = undefined;
+      });
+    await looking;
+  };
+
+  async function wait(onAway: () => void, signal: AbortSignal): Promise<number | null> {
+    if (known !== undefined) await refresh();
+    for (const startedAt = Date.now(); known === undefined; ) {
+      try {
+        await ask(signal);
+      } catch (error) {
+        signal.throwIfAborted();
+        if (!(error instanceof TemperFailure) || error.type !== 'EngineUnavailable') throw error;
+        onAway();
+        if (Date.now() - startedAt >= holdMs) throw new Refusal('engine-unavailable', error.message, { cause: error });
+        await sleep(limits.retryMaxMs / 4, undefined, { signal });
+      }
+    }
+    return known.length;
+  }
+
+  async function look(): Promise<number | null> {
+    await refresh();
+    return known?.length ?? null;
+  }
+
+  return { wait, look };
+}

@@ -1,0 +1,175 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { createLedger, type Ledger } from '../../../../infra/gateway/branches/ledger.ts';
+import { type Built, buildSegments } from '../../../../infra/gateway/branches/segments.ts';
+import { checkTurns } from '../../../../infra/gateway/branches/token-check.ts';
+import { loadModel, type Model } from '../../../../infra/gateway/rendering/model.ts';
+import type { TurnRecord } from '../../../../infra/gateway/speakers/turn-record.ts';
+import { type BranchRule, trainAllBranches } from '../../../../workflows/contracts/trace.ts';
+import { call, createTalk, finish, reply, result, system, user } from '../../../helpers/talk.ts';
+import { type TinyModel, writeTinyModel } from '../../../helpers/tiny-model.ts';
+
+let dir: TinyModel;
+let model: Model;
+before(async () => {
+  dir = await writeTinyModel();
+  model = await loadModel(dir.dir);
+});
+after(() => dir[Symbol.asyncDispose]());
+
+describe('segments', () => {
+  /** Two turns of the main line, of which the second says nothing, a title, and the main line's end. */
+  const session = (): Ledger => {
+    const ledger = createLedger(model);
+    const first = [user('x')];
+    finish(ledger, ledger.plan({ messages: first, tools: [] }), reply('a'), [65, 258]);
+    const second = [...first, reply('a'), user('y')];
+    finish(ledger, ledger.plan({ messages: second, tools: [] }), reply(''), []);
+    const title = [system('Title.'), user('x')];
+    finish(ledger, ledger.plan({ messages: title, tools: [] }), reply('t'), [66, 258]);
+    const third = [...second, reply(''), user('z')];
+    finish(ledger, ledger.plan({ messages: third, tools: [] }), reply('c'), [67]);
+    return ledger;
+  };
+
+  test('leave side calls out, and mask a turn that sampled nothing', () => {
+    const { segments, branches, droppedTokens } = buildSegments(session().turns);
+    assert.deepEqual(
+      branches.map(({ kind, segment, dropped }) => [kind, segment, dropped]),
+      [
+        ['side', null, 'rule'],
+        ['main', 0, null],
+      ],
+    );
+    assert.equal(droppedTokens, 2);
+    assert.deepEqual(segments[0]?.maskedTurns, [{ turn: 1, reason: 'empty' }]);
+    for (const { tokens, mask, logprobs, versions } of segments) {
+      assert.deepEqual([mask.length, logprobs.length, versions.length], [tokens.length, tokens.length, tokens.length]);
+      assert.ok(
+        mask.every((trains, at) => (trains === 1 ? versions[at] === 1 && logprobs[at] === -1 : versions[at] === -1)),
+      );
+    }
+  });
+
+  const broken: readonly (readonly [string, string, Partial<TurnRecord>])[] = [
+    ['whose prompt had another id', 'prompt-mismatch', { promptChecksum: 1 }],
+    ['whose prompt had another length', 'prompt-mismatch', { promptLength: 1 }],
+    ['that was broken off', 'aborted', { finishReason: 'abort' }],
+    ['that lacks a logprob', 'incomplete-sampling', { logprobs: [] }],
+    ['with a logprob that is no number', 'incomplete-sampling', { logprobs: [Number.NaN] }],
+    ['with tokens of no known version', 'incomplete-sampling', { versions: [] }],
+  ];
+  for (const [what, reason, change] of broken) {
+    test(`mask the one turn ${what}, and train the others`, () => {
+      const turns = session().turns.map((turn) => (turn.index === 3 ? { ...turn, ...change } : turn));
+      const masked = [
+        { turn: 1, reason: 'empty' },
+        { turn: 3, reason },
+      ];
+      assert.deepEqual(
+        [...checkTurns(turns).masked],
+        [
+          [1, 'empty'],
+          [3, reason],
+        ],
+      );
+      const main = buildSegments(turns).segments.find(({ kind }) => kind === 'main');
+      assert.deepEqual(main?.maskedTurns, masked);
+      assert.deepEqual(
+        main?.tokens.filter((_, at) => main.mask[at] === 1),
+        [65, 258],
+      );
+    });
+  }
+});
+
+test('a segment ends as its last turn did, whatever ended an earlier one', () => {
+  const ledger = createLedger(model);
+  const talk = createTalk(ledger);
+  const said = talk([user('x')], reply('a'));
+  talk([...said, user('y')], reply('b'));
+  const endOf = (cut: number) => {
+    const change: Partial<TurnRecord> = { finishReason: 'length' };
+    const turns = ledger.turns.map((turn) => (turn.index === cut ? { ...turn, ...change } : turn));
+    const { segments, branches } = buildSegments(turns);
+    return [...segments, ...branches].map(({ finishReason }) => finishReason);
+  };
+  assert.deepEqual(endOf(0), ['stop', 'stop']);
+  assert.deepEqual(endOf(1), ['length', 'length']);
+});
+
+test('lines that were at work when the session ended are closed as open ones', () => {
+  const ledger = createLedger(model);
+  const talk = createTalk(ledger);
+  const dispatched = talk(
+    [system('You are an agent.'), user('Fix it.')],
+    reply('', call('d1', 'task', { prompt: 'Count.' })),
+  );
+  const counting = talk([system('You help.'), user('Count.')], reply('', call('b1', 'bash', {})));
+  const ends = () => buildSegments(ledger.turns).branches.map(({ kind, open = false }) => [kind, open]);
+  assert.deepEqual(ends(), [
+    ['main', true],
+    ['sub-agent', true],
+  ]);
+  talk([...counting, result('b1', '3')], reply('Three.'));
+  talk([...dispatched, result('d1', 'Three.')], reply('Done.'));
+  assert.deepEqual(ends(), [
+    ['sub-agent', false],
+    ['main', false],
+  ]);
+});
+
+describe('the rule of an agent', () => {
+  /** A main line that dispatches a sub-agent, is told anew, and ends; with a title call. Sampled: two tokens a turn. */
+  const session = (): readonly TurnRecord[] => {
+    const ledger = createLedger(model);
+    const talk = createTalk(ledger);
+    const start = [system('You are an agent.'), user('Fix it.')];
+    const dispatched = talk(start, reply('', call('d1', 'task', { prompt: 'Count.' })));
+    talk([system('You help.'), user('Count.')], reply('Three.'));
+    talk([system('Title.'), user('Fix it.')], reply('Fix'), []);
+    talk([...dispatched, result('d1', 'Three.')], reply('Hm.'));
+    talk([...start, reply('Told anew.'), user('Go on.')], reply('Done.'));
+    return ledger.turns;
+  };
+  const built = (rule: Partial<BranchRule>): Built => buildSegments(session(), { ...trainAllBranches, ...rule });
+  const fates = ({ branches }: Built): string[] =>
+    branches.map(({ kind, segment, dropped }) => `${kind} ${segment ?? '-'} ${dropped ?? ''}`.trim());
+  const trainedIds = ({ segments }: Built): (readonly number[])[] =>
+    segments.map(({ tokens, mask }) => tokens.filter((_, at) => mask[at] === 1));
+
+  test('all: trains each branch but side calls', () => {
+    const all = built({});
+    assert.deepEqual(fates(all), ['sub-agent 0', 'side - rule', 'main 1', 'fork 2']);
+    assert.deepEqual(trainedIds(all), [
+      [1, 258],
+      [0, 258, 3, 258],
+      [4, 258],
+    ]);
+    assert.equal(all.droppedTokens, 2);
+  });
+
+  test('final: trains the branch on which the line ended', () => {
+    const final = built({ train: 'final' });
+    assert.deepEqual(fates(final), ['sub-agent - rule', 'side - rule', 'main - rule', 'fork 0']);
+    assert.deepEqual([trainedIds(final), final.droppedTokens], [[[4, 258]], 8]);
+  });
+
+  test('a limit of segments keeps the last branch of the line first', () => {
+    const two = built({ maxSegments: 2 });
+    assert.deepEqual(fates(two), ['sub-agent 0', 'side - rule', 'main - segment-limit', 'fork 1']);
+    assert.equal(two.droppedTokens, 6);
+  });
+
+  test('a branch that is too long is cut behind its last turn that fits', () => {
+    const whole = built({}).segments[1];
+    const length = whole?.tokens.length ?? 0;
+    const cut = built({ maxSegmentTokens: length - 1 });
+    const segment = cut.segments[1];
+    assert.ok(segment !== undefined && segment.tokens.length < length);
+    assert.deepEqual(segment.tokens, whole?.tokens.slice(0, segment.tokens.length));
+    assert.deepEqual(trainedIds(cut)[1], [0, 258]);
+    assert.equal(fates(cut)[2], 'main 1 token-limit');
+    assert.deepEqual(fates(built({ maxSegmentTokens: 1 })).slice(2), ['main - token-limit', 'fork - token-limit']);
+  });
+});

@@ -1,0 +1,84 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { createSession } from '../../../../infra/gateway/sessions/session.ts';
+import { openSession, startTestGateway } from '../../../helpers/gateway.ts';
+import { createScriptedEngine } from '../../../helpers/scripted-engine.ts';
+
+const saying = () => createScriptedEngine({ script: () => ({ kind: 'say', ids: [65, 66] }) });
+const ask = (text: string) => ({ messages: [{ role: 'user', content: text }] });
+
+describe('a request to a session', () => {
+  test('gives a reply again that the context cut, also at the turn limit', async () => {
+    const engine = createScriptedEngine({
+      script: ({ maxTokens }) => ({ kind: 'say', ids: Array(maxTokens).fill(65), cut: 'length' }),
+      contextLength: 200,
+    });
+    await using gateway = await startTestGateway(engine);
+    const secret = await gateway.open('a.1', { maxTurns: 1 });
+    const long = ask('x'.repeat(160));
+    const replies = [await gateway.chat(secret, long), await gateway.chat(secret, { ...long, max_tokens: 400 })];
+    await gateway.restart();
+    replies.push(await gateway.chat(secret, long));
+    assert.deepEqual(
+      replies.map(({ status, text }) => [status, text]),
+      Array(3).fill([200, replies[0]?.text]),
+    );
+    assert.equal(engine.requests.length, 1);
+    assert.ok((engine.requests[0]?.maxTokens ?? 200) < 40);
+  });
+
+  test('renders nothing for a request that its turn limit refuses', async () => {
+    let encoded = 0;
+    await using gateway = await startTestGateway(saying());
+    const { tokens } = gateway.model;
+    const encode = (text: string): number[] => {
+      encoded += 1;
+      return tokens.encode(text);
+    };
+    const session = createSession(
+      {
+        ...{ engine: saying(), upstreams: gateway.options.upstreams, holdMs: 1_000, onTurn: () => {} },
+        model: { ...gateway.model, tokens: { ...tokens, encode } },
+        contextLength: { wait: async () => 100_000, look: async () => 100_000 },
+      },
+      { append: async () => {}, close: async () => {} },
+      { ...openSession('a.1'), maxTurns: 1 },
+      [],
+    );
+    const asked = (text: string) =>
+      session.ask({
+        conversation: { messages: [{ role: 'user', text }], tools: [] },
+        ...{ maxTokens: null, sampling: {}, delivery: 'whole' },
+      });
+    await (await asked('x')).result;
+    const before = encoded;
+    await assert.rejects(asked('y'), { kind: 'turn-limit' });
+    assert.deepEqual([before > 0, encoded - before], [true, 0]);
+  });
+
+  test("that the gateway fails to render is the gateway's failure, and ends the session unless it goes on", async () => {
+    await using gateway = await startTestGateway(saying());
+    const { tokens } = gateway.model;
+    const encode = (text: string): number[] =>
+      text.includes('bug') ? assert.fail('a bug of ours') : tokens.encode(text);
+    const session = createSession(
+      {
+        ...{ engine: saying(), upstreams: gateway.options.upstreams, holdMs: 1_000, onTurn: () => {} },
+        model: { ...gateway.model, tokens: { ...tokens, encode } },
+        contextLength: { wait: async () => 100_000, look: async () => 100_000 },
+      },
+      { append: async () => {}, close: async () => {} },
+      openSession('a.1'),
+      [],
+    );
+    const asked = (text: string) =>
+      session.ask({
+        conversation: { messages: [{ role: 'user', text }], tools: [] },
+        ...{ maxTokens: null, sampling: {}, delivery: 'whole' },
+      });
+    await assert.rejects(asked('bug'), /a bug of ours/);
+    assert.deepEqual([session.flagged('gateway-failure'), session.cutOff], [1, true]);
+    await (await asked('x')).result;
+    assert.deepEqual([session.flagged('gateway-failure'), session.cutOff], [1, false]);
+  });
+});

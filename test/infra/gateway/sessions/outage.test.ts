@@ -1,0 +1,172 @@
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { mkdtemp, rm, statfs, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, test } from 'node:test';
+import { Refusal } from '../../../../infra/gateway/refusal.ts';
+import { createFlags, failureFlag } from '../../../../infra/gateway/sessions/flags.ts';
+import type { Journal, JournalRecord } from '../../../../infra/gateway/sessions/journal.ts';
+import type { Upstreams } from '../../../../infra/upstream/upstreams.ts';
+import { TemperFailure } from '../../../../workflows/contracts/failures.ts';
+import { startTestGateway } from '../../../helpers/gateway.ts';
+import { createScriptedEngine, type Step } from '../../../helpers/scripted-engine.ts';
+import { startScriptedServer } from '../../../helpers/scripted-server.ts';
+import { until } from '../../../helpers/until.ts';
+
+const ask = (text: string) => ({ messages: [{ role: 'user', content: text }] });
+const bytes = (text: string): number[] => [...Buffer.from(text)];
+const down: Step = { kind: 'fail', type: 'EngineUnavailable' };
+
+/** How often a turn is counted as an engine failure whose session is sealed when the engine was asked `calls` times. */
+async function sealedAfter(calls: number, script: (index: number) => Step): Promise<number> {
+  const engine = createScriptedEngine({ script: (_, index) => script(index) });
+  await using gateway = await startTestGateway(engine);
+  const asked = gateway.chat(await gateway.open('a.1'), ask('x'));
+  await until(() => engine.requests.length >= calls);
+  const { engineFailures, cutOff = false } = await gateway.control.seal('a.1');
+  assert.equal((await asked).status, 410);
+  assert.equal(cutOff, engineFailures > 0);
+  return engineFailures;
+}
+
+describe('a turn that is cancelled while the engine is away', () => {
+  test('is an engine failure, when its session ends within the hold', async () => {
+    assert.equal(await sealedAfter(2, () => down), 1);
+  });
+
+  test('is an engine failure when the engine could not even be asked for its length of context', async () => {
+    const engine = createScriptedEngine({ script: () => assert.fail('the engine is away') });
+    let asked = 0;
+    const health = async (): Promise<never> => {
+      asked += 1;
+      throw new TemperFailure('EngineUnavailable', 'the script says so');
+    };
+    await using gateway = await startTestGateway({ ...engine, health });
+    const secret = await gateway.open('a.1');
+    const before = asked;
+    const chat = gateway.chat(secret, ask('x'));
+    await until(() => asked > before + 1);
+    assert.equal((await gateway.control.seal('a.1')).engineFailures, 1);
+    await chat;
+  });
+
+  test('is an engine failure when an upstream model is away', async () => {
+    const server = await startScriptedServer({ 'POST /v1/chat/completions': () => ({ status: 503, json: {} }) });
+    const upstreams: Upstreams = {
+      find: async (name) => ({
+        ...{ name, url: `${server.url}/v1`, model: 'large', apiKey: null, contextLength: 9000 },
+        ...{ maxTokensField: 'max_tokens', returnsReasoning: false },
+      }),
+    };
+    try {
+      const engine = createScriptedEngine({ script: () => assert.fail('the engine is not asked') });
+      await using gateway = await startTestGateway(engine, { upstreams });
+      const secret = await gateway.open('a.1', { upstream: { name: 'others', model: 'large' } });
+      const chat = gateway.chat(secret, ask('x'));
+      await until(() => server.seen.length > 1);
+      assert.equal((await gateway.control.seal('a.1')).engineFailures, 1);
+      await chat;
+    } finally {
+      await server.close();
+    }
+  });
+
+  test('is an engine failure, also when what it sampled was lost and it samples nothing since', async () => {
+    const lost: Step = { ...down, ids: bytes('Hel') };
+    assert.equal(await sealedAfter(2, (index) => (index === 0 ? lost : { kind: 'hang' })), 1);
+  });
+
+  test('is an engine failure when its client left, also after a restart, unless the request is answered later', async () => {
+    let step: Step = down;
+    const engine = createScriptedEngine({ script: () => step });
+    await using gateway = await startTestGateway(engine);
+    const secret = await gateway.open('a.1');
+    for (const text of ['x', 'y']) {
+      const before = engine.requests.length;
+      const leaving = new AbortController();
+      const left = gateway.chat(secret, ask(text), leaving.signal).catch(() => null);
+      await until(() => engine.requests.length > before + 1);
+      leaving.abort();
+      await left;
+      await until(async () => (await gateway.control.status('a.1'))?.inFlight === 0);
+    }
+    step = { kind: 'say', ids: bytes('Good') };
+    assert.equal((await gateway.chat(secret, ask('x'))).status, 200);
+    await gateway.restart();
+    const { engineFailures, cutOff } = await gateway.control.seal('a.1');
+    assert.deepEqual([engineFailures, cutOff], [1, undefined], 'the session went on after both');
+  });
+});
+
+test('a turn of an engine that is only slow, or that was away and samples again, is none when it is cancelled', async () => {
+  assert.equal(await sealedAfter(1, () => ({ kind: 'hang' })), 0);
+  const engine = createScriptedEngine({
+    script: (_, index) => (index === 0 ? down : { kind: 'hang', ids: bytes('Hel') }),
+  });
+  await using gateway = await startTestGateway(engine);
+  const asked = gateway.post('/v1/chat/completions', await gateway.open('a.1'), { ...ask('x'), stream: true });
+  // The scripted engine says its ids at once: before the next turn of the event loop.
+  await until(() => engine.requests.length === 2 && engine.running === 1);
+  await new Promise<void>((resolve) => setImmediate(resolve));
+  assert.equal((await gateway.control.seal('a.1')).engineFailures, 0);
+  await asked;
+});
+
+describe('a gateway that can not record a turn', () => {
+  test('is flagged as such; an own restart and what the agent asked wrongly are not', () => {
+    const running = (abandoned: boolean, held: boolean) => ({ abandoned, held });
+    const full = new TemperFailure('DiskFull', 'no space left');
+    assert.equal(failureFlag(running(false, false), full), 'gateway-failure');
+    assert.equal(failureFlag(running(false, false), new TypeError('a bug')), 'gateway-failure');
+    assert.equal(failureFlag(running(false, false), new Refusal('turn-limit', 'stop')), null);
+    assert.equal(failureFlag(running(true, false), new Refusal('internal', 'the client went away')), null);
+    assert.equal(failureFlag(running(true, true), new Refusal('gateway-closing', 'restart')), null);
+  });
+
+  const skip = process.getuid?.() === 0 ? false : 'needs root, to mount a small disk';
+  test('for want of room counts it apart, unless the request is answered when there is room', { skip }, async () => {
+    const journalDir = await mkdtemp(join(tmpdir(), 'temper-outage-'));
+    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=1m', 'temper-test', journalDir]);
+    try {
+      const engine = createScriptedEngine({ script: () => ({ kind: 'say', ids: bytes('Good') }) });
+      await using gateway = await startTestGateway(engine, { journalDir });
+      const secret = await gateway.open('a.1');
+      const filler = join(journalDir, 'filler');
+      const { bavail, bsize } = await statfs(journalDir);
+      await writeFile(filler, Buffer.alloc(bavail * bsize));
+      // More than the room that is left in the last page of the journal.
+      const [first, second] = ['x', 'y'].map((letter) => ask(letter.repeat(20_000)));
+      for (const body of [first, second]) {
+        const reply = await gateway.chat(secret, body ?? {});
+        assert.deepEqual([reply.status, reply.json.error.code], [503, 'gateway_unavailable']);
+      }
+      await rm(filler);
+      assert.equal((await gateway.chat(secret, first ?? {})).status, 200);
+      await gateway.restart();
+      const { gatewayFailures, engineFailures } = await gateway.control.seal('a.1');
+      assert.deepEqual([gatewayFailures, engineFailures], [1, 0]);
+    } finally {
+      execFileSync('umount', ['-l', journalDir]);
+      await rm(journalDir, { recursive: true, force: true });
+    }
+  });
+
+  test('keeps the flag in memory, and writes it when there is room', async () => {
+    const records: JournalRecord[] = [];
+    let isFull = true;
+    const journal: Journal = {
+      async append(record) {
+        if (isFull) throw new TemperFailure('DiskFull', 'no space left');
+        records.push(record);
+      },
+      close: async () => {},
+    };
+    const flags = createFlags(journal, () => []);
+    await assert.rejects(flags.add('gateway-failure', 'k'), { type: 'DiskFull' });
+    assert.deepEqual([flags.of('gateway-failure').map(({ key }) => key), flags.unwritten], [['k'], true]);
+    isFull = false;
+    await flags.write();
+    assert.deepEqual([records.map(({ kind }) => kind), flags.unwritten], [['flag'], false]);
+  });
+});

@@ -1,0 +1,122 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, rm, utimes } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, test } from 'node:test';
+import { heldMs } from '../../../../infra/agents/relay/protocol.ts';
+import { createPresence } from '../../../../infra/gateway/sessions/presence.ts';
+import type { TraceSummary } from '../../../../workflows/contracts/trace.ts';
+import { startTestGateway, type TestGateway } from '../../../helpers/gateway.ts';
+import { createScriptedEngine } from '../../../helpers/scripted-engine.ts';
+
+const ask = (text: string) => ({ messages: [{ role: 'user', content: text }] });
+const fileOf = (dir: string): string => join(dir, '.presence');
+
+/** As if the last gateway had been there that long ago. */
+async function age(dir: string, ms: number): Promise<number> {
+  const then = new Date(Date.now() - ms);
+  await utimes(fileOf(dir), then, then);
+  return then.getTime();
+}
+
+async function withDirectory(use: (dir: string) => Promise<void>): Promise<void> {
+  const dir = await mkdtemp(join(tmpdir(), 'temper-presence-'));
+  try {
+    await use(dir);
+  } finally {
+    await rm(dir, { recursive: true, force: true });
+  }
+}
+
+describe('the presence of gateways', () => {
+  test('begins with the first one, and a restart within the hold is no absence', () =>
+    withDirectory(async (dir) => {
+      await createPresence(dir, Date.now());
+      await age(dir, heldMs - 5_000);
+      const next = await createPresence(dir, Date.now());
+      assert.deepEqual(await next.absences(), []);
+      await next.confirm();
+      assert.deepEqual(await next.absences(), []);
+    }));
+
+  test('has an absence from the last confirmation to the coming of the next gateway, known at once and for good', () =>
+    withDirectory(async (dir) => {
+      await createPresence(dir, Date.now());
+      const from = await age(dir, heldMs + 10_000);
+      const to = Date.now();
+      const next = await createPresence(dir, to);
+      const expected = [{ from, to }];
+      assert.deepEqual(await next.absences(), expected);
+      await next.confirm();
+      assert.deepEqual(await next.absences(), expected, 'once, when it is written');
+      assert.deepEqual(await (await createPresence(dir, Date.now())).absences(), expected, 'also for the one after it');
+    }));
+
+  test('goes on through gateways that come and do not confirm', () =>
+    withDirectory(async (dir) => {
+      await createPresence(dir, Date.now());
+      const from = await age(dir, heldMs + 10_000);
+      await createPresence(dir, from + 5_000);
+      const to = from + heldMs + 5_000;
+      assert.deepEqual(await (await createPresence(dir, to)).absences(), [{ from, to }]);
+    }));
+
+  test('has an absence where a gateway that was there stood still', () =>
+    withDirectory(async (dir) => {
+      const gateway = await createPresence(dir, Date.now() - 10 * heldMs);
+      const from = await age(dir, heldMs + 10_000);
+      await gateway.confirm();
+      const [absence] = await gateway.absences();
+      assert.equal(absence?.from, from);
+      assert.ok(absence.to >= from + heldMs);
+    }));
+
+  test('that can not be kept says so', () =>
+    withDirectory(async (dir) => {
+      await assert.rejects(createPresence(join(dir, 'gone'), Date.now()), { type: 'StoreUnavailable' });
+    }));
+});
+
+/** Seals a session whose gateway was away that long, where `before` and `after` are its turns. */
+async function sealedAfterAbsence(ms: number, { before = ['x'], after = [] as string[] }): Promise<TraceSummary> {
+  const engine = createScriptedEngine({ script: () => ({ kind: 'say', ids: [...Buffer.from('Good')] }) });
+  await using gateway = await startTestGateway(engine);
+  const secret = await gateway.open('a.1');
+  await say(gateway, secret, before);
+  await gateway.stop();
+  await age(gateway.options.journalDir, ms);
+  await gateway.restart();
+  await say(gateway, secret, after);
+  return gateway.control.seal('a.1');
+}
+
+async function say(gateway: TestGateway, secret: string, texts: readonly string[]): Promise<void> {
+  for (const text of texts) assert.equal((await gateway.chat(secret, ask(text))).status, 200);
+}
+
+describe('a session whose gateways were all away for longer than a request is held', () => {
+  const away = heldMs + 10_000;
+
+  test('has a gateway failure that cut it off', async () => {
+    const { gatewayFailures, cutOff, turns } = await sealedAfterAbsence(away, {});
+    assert.deepEqual([gatewayFailures, cutOff, turns], [1, true, 1]);
+    const silent = await sealedAfterAbsence(away, { before: [] });
+    assert.deepEqual([silent.gatewayFailures, silent.cutOff], [1, true]);
+  });
+
+  test('has none when it went on, or when they were away for less', async () => {
+    const wentOn = await sealedAfterAbsence(away, { after: ['y'] });
+    assert.deepEqual([wentOn.gatewayFailures, wentOn.cutOff, wentOn.turns], [undefined, undefined, 2]);
+    assert.equal((await sealedAfterAbsence(heldMs - 10_000, {})).gatewayFailures, undefined);
+  });
+
+  test('has none when it was opened later', async () => {
+    const engine = createScriptedEngine({ script: () => assert.fail('nobody asks') });
+    await using gateway = await startTestGateway(engine);
+    await gateway.stop();
+    await age(gateway.options.journalDir, away);
+    await gateway.restart();
+    await gateway.open('a.1');
+    assert.equal((await gateway.control.seal('a.1')).gatewayFailures, undefined);
+  });
+});

@@ -1,0 +1,89 @@
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { mkdir, mkdtemp, rm, stat, statfs, utimes, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { it } from 'node:test';
+import { loadModel } from '../../../../infra/gateway/rendering/model.ts';
+import { loadJournal } from '../../../../infra/gateway/sessions/journal.ts';
+import { createSessions, type Sessions } from '../../../../infra/gateway/sessions/sessions.ts';
+import { createContextLength } from '../../../../infra/gateway/speakers/context-length.ts';
+import { createFileStore } from '../../../../infra/store/files.ts';
+import { createUpstreams } from '../../../../infra/upstream/upstreams.ts';
+import { openSession } from '../../../helpers/gateway.ts';
+import { createScriptedEngine } from '../../../helpers/scripted-engine.ts';
+import { writeTinyModel } from '../../../helpers/tiny-model.ts';
+
+const skip = process.getuid?.() === 0 ? false : 'needs root, to mount a small disk';
+
+it('a session that can not be let go for want of room keeps no other in memory, and no old file', {
+  skip,
+}, async () => {
+  const home = await mkdtemp(join(tmpdir(), 'temper-sweep-'));
+  const journalDir = join(home, 'journals');
+  await mkdir(journalDir);
+  execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=1m', 'temper-test', journalDir]);
+  try {
+    const before = await sessionsIn(home, journalDir);
+    for (const id of ['full', 'other']) {
+      await before.open(openSession(id));
+      await ask(before, id);
+    }
+    await before.release();
+    const old = join(journalDir, 'old.sealed.json');
+    await writeFile(old, '{}');
+    await utimes(old, 1, 1);
+    await fillPage(join(journalDir, 'full.jsonl'));
+
+    const sessions = await sessionsIn(home, journalDir);
+    // The request comes again, which a session writes down when it is let go.
+    for (const id of ['full', 'other']) await ask(sessions, id);
+    const { bavail, bsize } = await statfs(journalDir);
+    await writeFile(join(journalDir, 'filler'), Buffer.alloc(bavail * bsize));
+    await assert.rejects(sessions.sweep(), /no space left to write/);
+    for (const id of ['full', 'other']) {
+      const loaded = await loadJournal(join(journalDir, `${id}.jsonl`));
+      assert.ok(loaded !== null && loaded !== 'held', `expected ${id} to be let go`);
+      const last = loaded.records.at(-1);
+      assert.equal(last?.kind === 'rest' && last.retries, id === 'full' ? 0 : 1);
+      await loaded.journal.close();
+    }
+    assert.equal(existsSync(old), false);
+  } finally {
+    // Lazily: where the test fails, a session may still have its journal open.
+    execFileSync('umount', ['-l', journalDir]);
+    await rm(home, { recursive: true, force: true });
+  }
+});
+
+async function sessionsIn(home: string, journalDir: string): Promise<Sessions> {
+  const engine = createScriptedEngine({ script: () => ({ kind: 'say', ids: [1, 2, 3] }) });
+  await using tiny = await writeTinyModel();
+  const model = await loadModel(tiny.dir);
+  return createSessions({
+    ...{ engine, model, holdMs: 1_000, contextLength: createContextLength(engine, 1_000) },
+    ...{ journalDir, name: 'gateway', restMs: -1, store: createFileStore(join(home, 'store')) },
+    presence: { confirm: async () => {}, absences: async () => [] },
+    peers: { controlOf: () => assert.fail('expected no peer to be asked') },
+    upstreams: createUpstreams('/nonexistent/upstreams.json', {}),
+    onTurn: () => {},
+  });
+}
+
+async function ask(sessions: Sessions, id: string): Promise<void> {
+  const session = await sessions.find(id);
+  assert.ok(session !== null && 'ask' in session, `expected session ${id} in this process`);
+  const conversation = { messages: [{ role: 'user' as const, text: 'x' }], tools: [] };
+  await (await session.ask({ conversation, delivery: 'whole', maxTokens: null, sampling: {} })).result;
+}
+
+/** Until the next record needs another page of the disk. */
+async function fillPage(path: string): Promise<void> {
+  const loaded = await loadJournal(path);
+  assert.ok(loaded !== null && loaded !== 'held');
+  for (let left = 4096; left > 60; left = 4096 - ((await stat(path)).size % 4096)) {
+    await loaded.journal.append({ kind: 'rest', at: 0, retries: 0 });
+  }
+  await loaded.journal.close();
+}
