@@ -4,10 +4,10 @@ import type { AssistantMessage, Conversation, Message } from '../conversation.ts
 import type { Model } from '../rendering/model.ts';
 import { renderFull } from '../rendering/render.ts';
 import { renderSuffix } from '../rendering/suffix.ts';
-import type { TurnRecord } from '../speakers/turn-record.ts';
 import { type EchoDifference, echoDifferences } from './echo.ts';
 import type { Fingerprint } from './fingerprint.ts';
 import { createPrompts } from './prompt.ts';
+import type { TurnRecord } from './turn-record.ts';
 import { createTurnTree, type TurnTree } from './turn-tree.ts';
 
 /**

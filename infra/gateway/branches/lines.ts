@@ -1,7 +1,7 @@
 import type { BranchKind } from '../../../workflows/contracts/trace.ts';
-import type { TurnRecord } from '../speakers/turn-record.ts';
 import { canonicalMessage } from './canonical.ts';
 import { carriesSummaryOf, isTaskOf, openingOf, quotesTaskOf } from './opening.ts';
+import type { TurnRecord } from './turn-record.ts';
 
 /** What each branch of a session is for. */
 export interface Lines {

@@ -1,6 +1,6 @@
 import { pathTo } from '../../../workflows/algorithms/path-to.ts';
 import { extend, type Prompt, promptOf } from '../../engine/prompt.ts';
-import type { TurnRecord } from '../speakers/turn-record.ts';
+import type { TurnRecord } from './turn-record.ts';
 
 /** The prompts of the turns that branches go on from: the newest few are kept, any other is put together again. */
 export interface Prompts {

@@ -1,8 +1,8 @@
 import { pathTo } from '../../../workflows/algorithms/path-to.ts';
 import { type Branch, type BranchRule, type Segment, trainAllBranches } from '../../../workflows/contracts/trace.ts';
-import type { TurnRecord } from '../speakers/turn-record.ts';
 import { type Lines, linesOf } from './lines.ts';
 import { type CheckedTurns, checkTurns } from './token-check.ts';
+import type { TurnRecord } from './turn-record.ts';
 
 type MaskedTurn = Segment['maskedTurns'][number];
 

@@ -1,5 +1,5 @@
 import { crc32 } from 'node:zlib';
-import type { TurnRecord } from '../speakers/turn-record.ts';
+import type { TurnRecord } from './turn-record.ts';
 
 /** Why a turn is not trained. */
 export type MaskReason = 'prompt-mismatch' | 'incomplete-sampling' | 'aborted' | 'empty' | 'upstream';

@@ -1,7 +1,7 @@
 import type { AssistantMessage, Conversation } from '../conversation.ts';
-import type { TurnRecord } from '../speakers/turn-record.ts';
 import { isEchoOf } from './echo.ts';
 import { createFingerprints, type Fingerprint } from './fingerprint.ts';
+import type { TurnRecord } from './turn-record.ts';
 
 /** The turns of a session, by what was said in them. */
 export interface TurnTree {

@@ -1,7 +1,7 @@
+import type { TurnRecord } from '../branches/turn-record.ts';
 import { limits } from '../limits.ts';
 import { refusalOf } from '../refusal.ts';
 import type { RunningTurn } from '../speakers/turn.ts';
-import type { TurnRecord } from '../speakers/turn-record.ts';
 import type { Flag, Journal } from './journal.ts';
 
 /** What ended a request, when, and how many turns there were by then. */

@@ -1,8 +1,8 @@
 import type { FileHandle } from 'node:fs/promises';
 import { crc32 } from 'node:zlib';
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
+import type { TurnRecord } from '../branches/turn-record.ts';
 import type { OpenSession } from '../control.ts';
-import type { TurnRecord } from '../speakers/turn-record.ts';
 import { openExclusive } from './exclusive-file.ts';
 
 /**

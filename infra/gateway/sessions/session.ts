@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { sampledTokensOf } from '../../../workflows/algorithms/sampled-tokens.ts';
+import type { TurnRecord } from '../branches/turn-record.ts';
 import type { OpenSession, SessionStatus } from '../control.ts';
 import type { Conversation } from '../conversation.ts';
 import { limits } from '../limits.ts';
@@ -8,7 +9,6 @@ import { Refusal } from '../refusal.ts';
 import { createPolicySpeaker, type PolicySpeakerDeps } from '../speakers/policy-speaker.ts';
 import type { PlannedTurn, Speaker } from '../speakers/speaker.ts';
 import type { RunningTurn, Turn } from '../speakers/turn.ts';
-import type { TurnRecord } from '../speakers/turn-record.ts';
 import { createUpstreamSpeaker, type UpstreamSpeakerDeps } from '../speakers/upstream-speaker.ts';
 import { createFlags, type Ending, type Flagged, type Flags, failureFlag } from './flags.ts';
 import type { Flag, Journal, JournalRecord } from './journal.ts';

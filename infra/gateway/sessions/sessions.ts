@@ -2,13 +2,13 @@ import { TemperFailure } from '../../../workflows/contracts/failures.ts';
 import type { TraceSummary } from '../../../workflows/contracts/trace.ts';
 import { attemptAll, throwTogether } from '../../attempt-all.ts';
 import type { Store } from '../../store/store.ts';
-import { sealTrace } from '../branches/seal.ts';
 import type { GatewayControl, Opened, OpenSession, SessionStatus } from '../control.ts';
 import type { Peers } from '../http/peers.ts';
 import { limits } from '../limits.ts';
 import { Refusal } from '../refusal.ts';
 import { createGroups, type Groups } from './groups.ts';
 import type { Presence } from './presence.ts';
+import { sealTrace } from './seal.ts';
 import { createSession, type Session, type SessionDeps } from './session.ts';
 import {
   createSessionFiles,

@@ -1,5 +1,6 @@
 import type { Engine } from '../../engine/engine.ts';
 import { createLedger, type Plan } from '../branches/ledger.ts';
+import { recordOf } from '../branches/turn-record.ts';
 import type { OpenSession } from '../control.ts';
 import type { AssistantMessage } from '../conversation.ts';
 import { askedTokens, type ModelRequest, overrideOf } from '../model-request.ts';
@@ -10,7 +11,6 @@ import { createListener, type Listening } from './listener.ts';
 import { deriveSeed, type SamplingRequest, sampleTurn } from './sampling.ts';
 import type { PlannedTurn, Speaker, TurnBook } from './speaker.ts';
 import { type Mouth, replayTurn, startTurn } from './turn.ts';
-import { recordOf } from './turn-record.ts';
 
 export interface PolicySpeakerDeps {
   readonly engine: Engine;

@@ -1,7 +1,7 @@
+import type { TurnRecord } from '../branches/turn-record.ts';
 import type { Conversation } from '../conversation.ts';
 import type { ModelRequest } from '../model-request.ts';
 import type { RunningTurn, Turn } from './turn.ts';
-import type { TurnRecord } from './turn-record.ts';
 
 /** Who answers the model calls of a session: the policy, or an upstream model. It knows the turns, and what goes on from which. */
 export interface Speaker {

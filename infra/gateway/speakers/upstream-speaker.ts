@@ -4,6 +4,7 @@ import type { UpstreamReply } from '../../upstream/chat-wire.ts';
 import type { Upstreams } from '../../upstream/upstreams.ts';
 import { type EchoDifference, echoDifferences } from '../branches/echo.ts';
 import type { Fingerprint } from '../branches/fingerprint.ts';
+import { cutShort, type TurnRecord } from '../branches/turn-record.ts';
 import { createTurnTree, type TurnTree } from '../branches/turn-tree.ts';
 import type { OpenSession } from '../control.ts';
 import type { AssistantMessage, Conversation, Message } from '../conversation.ts';
@@ -11,7 +12,6 @@ import { askedTokens, type ModelRequest, overrideOf } from '../model-request.ts'
 import { ContextOverflow, Refusal } from '../refusal.ts';
 import type { PlannedTurn, Speaker } from './speaker.ts';
 import { type Mouth, replayTurn, startTurn } from './turn.ts';
-import { cutShort, type TurnRecord } from './turn-record.ts';
 
 export interface UpstreamSpeakerDeps {
   readonly upstreams: Upstreams;

@@ -5,7 +5,7 @@ import fc from 'fast-check';
 import { type Prompt, promptOf } from '../../../../infra/engine/prompt.ts';
 import { createPrompts } from '../../../../infra/gateway/branches/prompt.ts';
 import { checkTurns } from '../../../../infra/gateway/branches/token-check.ts';
-import type { TurnRecord } from '../../../../infra/gateway/speakers/turn-record.ts';
+import type { TurnRecord } from '../../../../infra/gateway/branches/turn-record.ts';
 
 const ids = fc.array(fc.nat(200_000), { maxLength: 4 });
 /** `from`: how many turns back its parent is; before the first one it begins a branch. */

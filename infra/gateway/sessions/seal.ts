@@ -1,11 +1,11 @@
 import { sampledTokensOf } from '../../../workflows/algorithms/sampled-tokens.ts';
 import type { Trace, TraceCounts, TraceSummary, TranscriptEntry } from '../../../workflows/contracts/trace.ts';
 import type { Store } from '../../store/store.ts';
+import { type Built, buildSegments } from '../branches/segments.ts';
+import type { TurnRecord } from '../branches/turn-record.ts';
 import type { Message } from '../conversation.ts';
-import type { Absence } from '../sessions/presence.ts';
-import type { Session } from '../sessions/session.ts';
-import type { TurnRecord } from '../speakers/turn-record.ts';
-import { type Built, buildSegments } from './segments.ts';
+import type { Absence } from './presence.ts';
+import type { Session } from './session.ts';
 
 /** Builds the trace of a closed session and puts it into the store. The same turns give the same bytes. */
 export async function sealTrace(session: Session, store: Store, absences: readonly Absence[]): Promise<TraceSummary> {

@@ -1,10 +1,10 @@
 import { crc32 } from 'node:zlib';
 import type { FinishReason, TokenSampling, Turn } from '../../../workflows/contracts/trace.ts';
 import type { Prompt } from '../../engine/prompt.ts';
-import type { EchoDifference } from '../branches/echo.ts';
-import type { Plan } from '../branches/ledger.ts';
 import type { AssistantMessage, Message } from '../conversation.ts';
-import type { SampledTurn } from './sampling.ts';
+import type { SampledTurn } from '../speakers/sampling.ts';
+import type { EchoDifference } from './echo.ts';
+import type { Plan } from './ledger.ts';
 
 /** A finished turn as the journal holds it: enough to rebuild the ledger and to answer a retry with the same reply. */
 export interface TurnRecord extends Turn {
