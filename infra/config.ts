@@ -30,6 +30,8 @@ const environment = z.object({
   TEMPER_SANDBOX: z.enum(['auto', 'docker', 'local']).default('auto'),
   /** Agents' sandboxes at once. */
   TEMPER_CAPACITY: count(4),
+  /** The part of these that sweeps may have while training runs. */
+  TEMPER_SWEEP_SHARE: z.coerce.number().gt(0).max(1).default(0.5),
   /** Evaluations at once; a share of its own, so that agents can't starve them. */
   TEMPER_EVALUATIONS: count(2),
   /** Images pulled and built at once; with 0 none are. */
@@ -93,6 +95,7 @@ export interface Config {
   readonly host: string;
   readonly sandbox: 'auto' | 'docker' | 'local';
   readonly capacity: number;
+  readonly sweepShare: number;
   readonly evaluations: number;
   readonly docker: DockerLimits;
   /** Holds Docker's own config.json. */
@@ -161,6 +164,7 @@ export function readConfig(source: Environment = process.env): Config {
         .slice(0, 60),
     sandbox: env.TEMPER_SANDBOX,
     capacity: env.TEMPER_CAPACITY,
+    sweepShare: env.TEMPER_SWEEP_SHARE,
     evaluations: env.TEMPER_EVALUATIONS,
     docker: {
       pulls: env.TEMPER_PULLS,
@@ -229,6 +233,7 @@ export function environmentOf(config: Config): Record<string, string | undefined
     TEMPER_HOST: config.host,
     TEMPER_SANDBOX: config.sandbox,
     TEMPER_CAPACITY: String(config.capacity),
+    TEMPER_SWEEP_SHARE: String(config.sweepShare),
     TEMPER_EVALUATIONS: String(config.evaluations),
     TEMPER_PULLS: String(config.docker.pulls),
     TEMPER_BUILDS: String(config.docker.builds),

@@ -7,6 +7,7 @@ import { createImageActivities } from '../activities/host/images.ts';
 import { createPlaces } from '../activities/host/places.ts';
 import { createReaper, type Reaper } from '../activities/host/reap.ts';
 import { createCleanUp, createPlacement, createProvisioning } from '../activities/host/sandbox.ts';
+import { createSweepShare, type SweepShare, watchTraining } from '../activities/host/sweep-share.ts';
 import { createAgents } from '../infra/agents/index.ts';
 import { createRuntime, runtimeTarget } from '../infra/agents/runtime.ts';
 import type { Config } from '../infra/config.ts';
@@ -41,7 +42,8 @@ export async function runHost(config: Config, signal: AbortSignal): Promise<void
       await reapAtStart(reaper, log, signal);
       await scheduleReaper(client, host.name);
       const cleanUp = { ...createCleanUp(host), ...reaper.activities };
-      return queues(config, host, cleanUp);
+      const share = createSweepShare(host, config.sweepShare, watchTraining(client));
+      return queues(config, host, share, cleanUp);
     });
   } finally {
     for (const provider of host.providers.all.values()) await provider.close();
@@ -79,10 +81,15 @@ async function reapAtStart(
   }
 }
 
-function queues(config: Config, host: Host, cleanUp: object): WorkerOptions[] {
+function queues(config: Config, host: Host, share: SweepShare, cleanUp: object): WorkerOptions[] {
   const common = { activityTaskPollerBehavior: pollers, maxEagerActivityReservationsPerWorkflowTask: 0 };
   return [
-    { ...common, taskQueue: placementQueue, activities: createPlacement(host), tuner: placementTuner(host.places) },
+    {
+      ...common,
+      taskQueue: placementQueue,
+      activities: createPlacement(host, share),
+      tuner: placementTuner(host.places),
+    },
     {
       ...common,
       taskQueue: imageQueue,

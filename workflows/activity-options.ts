@@ -40,10 +40,13 @@ export const timeouts = {
     startToCloseTimeout: '20s',
     retry: retry(3, '1s', '5s'),
   },
-  /** Waits for a host with room, however long the run is backed up; no attempt holds anything. */
+  /**
+   * Waits for a host with room, however long the run is backed up; no attempt holds anything. A sweep's is given back by a
+   * host on which sweeps have their share: each time is an attempt, seconds apart, and there may be days of them.
+   */
   place: {
     startToCloseTimeout: '30s',
-    retry: retry(1000, '200ms', '5s'),
+    retry: retry(1_000_000, '200ms', '5s'),
   },
   /**
    * On one host's queue; longer in the queue than a worker's restart takes, then the rollout inspects the host. Tried for
@@ -119,9 +122,6 @@ export const maxEpochs = 3;
 
 /** How often a run asks the server for groups that did not report. */
 export const reconcileEvery = '1m';
-
-/** Of sweeps and regrades; below a run's 3, the server's default: where both wait for a place or an evaluation, a run's go first. */
-export const sweepPriority = 4;
 
 /** How often whatever was cancelled and does not end is cancelled again: a cancel can get lost, and a clean-up takes its time. */
 export const cancelAgainFirstMs = 5_000;

@@ -49,6 +49,7 @@ export interface Place {
   /** What it is made of: see `prepareImage`. */
   readonly image: string;
   readonly purpose: SandboxPurpose;
+  readonly sweep?: true;
   readonly expiresAtMs: number;
 }
 
@@ -64,11 +65,14 @@ export function specOf(
   place: Place,
   agent: Pick<SandboxSpec, 'mounts'> & { gateway: boolean },
 ): SandboxSpec {
-  const { name, attempt, run, task, image, purpose, expiresAtMs } = place;
+  const { name, attempt, run, task, image, purpose, sweep, expiresAtMs } = place;
   return {
     name,
     image,
-    labels: { stack: host.stack, run, rollout: attempt.rollout, epoch: attempt.epoch, purpose, expiresAtMs },
+    labels: {
+      ...{ stack: host.stack, run, rollout: attempt.rollout, epoch: attempt.epoch, purpose, expiresAtMs },
+      ...(sweep && { sweep }),
+    },
     cpus: task.cpus,
     memoryMb: task.memoryMb,
     diskMb: task.diskMb,

@@ -1,6 +1,11 @@
 import type { SandboxInfo } from '../../infra/sandbox/sandbox.ts';
 import { type Attempt, sessionId } from '../../workflows/contracts/ids.ts';
 
+export interface PlaceHolder {
+  readonly expiresAtMs: number;
+  readonly sweep: boolean;
+}
+
 /**
  * How many agents' sandboxes a host may hold. A place is taken when a rollout is placed and given back when its sandbox is
  * released, so capacity counts live sandboxes, not running activities.
@@ -8,8 +13,10 @@ import { type Attempt, sessionId } from '../../workflows/contracts/ids.ts';
 export interface Places {
   readonly capacity: number;
   readonly taken: number;
+  readonly takenBySweeps: number;
   /** Repeatable: an attempt holds one place. */
-  take(attempt: Attempt, expiresAtMs: number): void;
+  take(attempt: Attempt, holder: PlaceHolder): void;
+  holds(attempt: Attempt): boolean;
   giveBack(attempt: Attempt): void;
   /**
    * Takes a place for each agent's sandbox that `list` finds. Not for one that was given back since the listing began: what
@@ -25,7 +32,7 @@ export interface Places {
 }
 
 export function createPlaces(capacity: number): Places {
-  const held = new Map<string, number>();
+  const held = new Map<string, PlaceHolder>();
   const waiting = new Set<() => void>();
   /** Of each listing in progress, the attempts that were given back since it began. */
   const listings = new Set<Set<string>>();
@@ -45,9 +52,13 @@ export function createPlaces(capacity: number): Places {
     get taken() {
       return held.size;
     },
-    take: (attempt, expiresAtMs) => {
-      held.set(sessionId(attempt), expiresAtMs);
+    get takenBySweeps() {
+      return [...held.values()].filter(({ sweep }) => sweep).length;
     },
+    take: (attempt, holder) => {
+      held.set(sessionId(attempt), holder);
+    },
+    holds: (attempt) => held.has(sessionId(attempt)),
     giveBack: (attempt) => {
       held.delete(sessionId(attempt));
       for (const givenBack of listings) givenBack.add(sessionId(attempt));
@@ -60,7 +71,8 @@ export function createPlaces(capacity: number): Places {
         const found = await list();
         for (const { labels } of found) {
           const attempt = sessionId(labels);
-          if (labels.purpose === 'agent' && !givenBack.has(attempt)) held.set(attempt, labels.expiresAtMs);
+          const { purpose, expiresAtMs, sweep = false } = labels;
+          if (purpose === 'agent' && !givenBack.has(attempt)) held.set(attempt, { expiresAtMs, sweep });
         }
         return found;
       } finally {
@@ -92,7 +104,7 @@ export function createPlaces(capacity: number): Places {
       wake();
     },
     expire: (nowMs) => {
-      for (const [key, expiresAtMs] of held) if (expiresAtMs < nowMs) held.delete(key);
+      for (const [key, { expiresAtMs }] of held) if (expiresAtMs < nowMs) held.delete(key);
       wake();
     },
   };

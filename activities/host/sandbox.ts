@@ -19,14 +19,17 @@ import type {
 import { choiceFor } from './choice.ts';
 import { filesIn, type Host, specOf } from './host.ts';
 import { prepareImage } from './images.ts';
+import { isOfSweep, type SweepShare } from './sweep-share.ts';
 import { within } from './within.ts';
 
 /** Takes a place for a rollout on this host. The slot supplier of the placement worker lets it run only where there is room. */
-export function createPlacement(host: Host): PlacementActivities {
+export function createPlacement(host: Pick<Host, 'name' | 'places'>, share: SweepShare): PlacementActivities {
   return {
     placeRollout: ({ attempt, lifetimeMs }) =>
       atBoundary(async () => {
-        host.places.take(attempt, Date.now() + lifetimeMs);
+        const expiresAtMs = Date.now() + lifetimeMs;
+        if (isOfSweep()) await share.take(attempt, expiresAtMs);
+        else host.places.take(attempt, { expiresAtMs, sweep: false });
         return { host: host.name };
       }),
   };
@@ -58,9 +61,10 @@ async function provision(host: Host, input: Provisioning, signal: AbortSignal): 
   const spec = host.agent(input.agent);
   const mounts = (await spec.runtimes()).map((runtime) => ({ ...runtime, readOnly: true as const }));
   const expiresAtMs = Date.now() + input.lifetimeMs;
-  host.places.take(attempt, expiresAtMs);
+  const sweep = isOfSweep();
+  host.places.take(attempt, { expiresAtMs, sweep });
   const name = agentSandboxName(attempt);
-  const place = { name, attempt, run, task, image, purpose: 'agent' as const, expiresAtMs };
+  const place = { name, attempt, run, task, image, purpose: 'agent' as const, ...(sweep && { sweep }), expiresAtMs };
   // A set-up that was broken off may not bear to run again, or give another base commit: it begins with nothing.
   if (Context.current().info.attempt > 1) await provider.remove(name);
   const sandbox = await provider.ensure(specOf(host, place, { mounts, gateway: spec.usesModel }), signal);

@@ -25,6 +25,8 @@ export interface SandboxLabels {
   readonly rollout: string;
   readonly epoch: number;
   readonly purpose: SandboxPurpose;
+  /** It counts against the share of sweeps. */
+  readonly sweep?: true;
   readonly expiresAtMs: number;
 }
 

@@ -51,8 +51,8 @@ it('what one kind of sandbox can not remove keeps neither another from it, nor i
   };
   const clearing = async () => void done.push('cleared leftovers');
   const places = createPlaces(2);
-  places.take(gone.labels, Number.POSITIVE_INFINITY);
-  places.take({ rollout: 'never-provisioned', epoch: 1 }, 1);
+  places.take(gone.labels, { expiresAtMs: Number.POSITIVE_INFINITY, sweep: false });
+  places.take({ rollout: 'never-provisioned', epoch: 1 }, { expiresAtMs: 1, sweep: false });
   const providers = new Map([
     ['docker' as const, { list: full, remove: removing, clearLeftovers: full, evictImages: images('docker') }],
     [
@@ -69,7 +69,7 @@ it('what one kind of sandbox can not remove keeps neither another from it, nor i
 it('a sandbox that was released while it was being listed holds no place, and those that are there hold theirs', async () => {
   const places = createPlaces(4);
   const [released, live] = [unexpired('released'), unexpired('live')];
-  places.take(released.labels, Number.POSITIVE_INFINITY);
+  places.take(released.labels, { expiresAtMs: Number.POSITIVE_INFINITY, sweep: false });
   // What the daemon answers is as old as the question; its release comes between the two.
   const list = async () => {
     places.giveBack(released.labels);

@@ -24,7 +24,7 @@ it('a local sandbox is released, and its place given back, while the container e
   ]);
   const places = createPlaces(1);
   const expiresAtMs = Date.now() + 600_000;
-  places.take(attempt, expiresAtMs);
+  places.take(attempt, { expiresAtMs, sweep: false });
   const labels = { stack, run: 'run', ...attempt, purpose: 'agent' as const, expiresAtMs };
   const limits = { cpus: 1, memoryMb: 64, diskMb: 64, pids: 64, workdir: '/workspace', mounts: [] };
   await local.ensure({ name: agentSandboxName(attempt), image: 'none', labels, ...limits }, t.signal);

@@ -15,6 +15,7 @@ import type { Host } from '../../activities/host/host.ts';
 import { createImageActivities } from '../../activities/host/images.ts';
 import { createPlaces } from '../../activities/host/places.ts';
 import { createCleanUp, createPlacement, createProvisioning } from '../../activities/host/sandbox.ts';
+import { createSweepShare, watchTraining } from '../../activities/host/sweep-share.ts';
 import type { PlacementActivities } from '../../activities/interfaces.ts';
 import { createAgents } from '../../infra/agents/index.ts';
 import { createRuntime, runtimeTarget } from '../../infra/agents/runtime.ts';
@@ -115,7 +116,11 @@ export async function startTestWorkers(options: TestWorkersOptions): Promise<Tes
       activities: control,
       workflowFailureErrorTypes: { '*': ['Error'] },
     } as never,
-    { taskQueue: placementQueue, activities: placement(createPlacement(host)), tuner: placementTuner(host.places) },
+    {
+      taskQueue: placementQueue,
+      activities: placement(createPlacement(host, createSweepShare(host, 0.5, watchTraining(client)))),
+      tuner: placementTuner(host.places),
+    },
     { taskQueue: imageQueue, activities: createImageActivities(host) },
     { taskQueue: hostQueue(host.name), activities: stages },
     { taskQueue: evaluationQueue, activities: createEvaluation(host), maxConcurrentActivityTaskExecutions: 2 },

@@ -1,9 +1,9 @@
 import { workflowInfo } from '@temporalio/workflow';
 import { control, evaluation } from '../activities.ts';
-import { sweepPriority } from '../activity-options.ts';
 import { rewardOf } from '../algorithms/reward.ts';
 import type { FailureRecord } from '../contracts/failures.ts';
 import type { Attempt } from '../contracts/ids.ts';
+import { sweepPriority } from '../contracts/priority.ts';
 import type { FinishedEvaluation, FinishedRollout, Regraded, RegradeInput, RegradeRow } from '../contracts/regrade.ts';
 import { attributed, StageFailure } from '../rollout/failure.ts';
 import { limitsOf } from '../rollout/limits.ts';

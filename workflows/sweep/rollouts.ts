@@ -10,10 +10,10 @@ import {
   workflowInfo,
 } from '@temporalio/workflow';
 import { control } from '../activities.ts';
-import { sweepPriority } from '../activity-options.ts';
 import { outcomeWithoutResult } from '../algorithms/rollout-end.ts';
 import { placeOf, rowWithoutResult, type SweepPlace, toSweepRow } from '../algorithms/sweep-row.ts';
 import { sweepRolloutId } from '../contracts/ids.ts';
+import { sweepPriority } from '../contracts/priority.ts';
 import { searchAttributes } from '../contracts/search-attributes.ts';
 import type { SweepInput, SweepRow } from '../contracts/sweep.ts';
 import type { rollout } from '../rollout.ts';

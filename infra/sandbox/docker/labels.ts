@@ -12,6 +12,7 @@ const labels = z.object({
   'temper.rollout': z.string(),
   'temper.epoch': z.coerce.number().int(),
   'temper.purpose': z.enum(['agent', 'evaluation']),
+  'temper.sweep': z.literal('true').optional(),
   'temper.expires-at-ms': z.coerce.number(),
 });
 
@@ -19,12 +20,13 @@ const labels = z.object({
 const kept = z.object({ workdir: z.string(), pids: z.number(), diskMb: z.number() });
 export type KeptSpec = z.infer<typeof kept>;
 
-export const labelsToDocker = ({ stack, run, rollout, epoch, purpose, expiresAtMs }: SandboxLabels) => ({
+export const labelsToDocker = ({ stack, run, rollout, epoch, purpose, sweep, expiresAtMs }: SandboxLabels) => ({
   [stackLabel]: stack,
   'temper.run': run,
   'temper.rollout': rollout,
   'temper.epoch': String(epoch),
   'temper.purpose': purpose,
+  ...(sweep && { 'temper.sweep': 'true' }),
   'temper.expires-at-ms': String(expiresAtMs),
 });
 
@@ -38,6 +40,7 @@ export function labelsOf(found: Readonly<Record<string, string>>): SandboxLabels
     rollout: data['temper.rollout'],
     epoch: data['temper.epoch'],
     purpose: data['temper.purpose'],
+    ...(data['temper.sweep'] !== undefined && { sweep: true }),
     expiresAtMs: data['temper.expires-at-ms'],
   };
 }

@@ -1,0 +1,99 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import type { WorkflowHandle } from '@temporalio/client';
+import { createLocalProvider } from '../../infra/sandbox/local/provider.ts';
+import { controlQueue } from '../../workflows/contracts/ids.ts';
+import { writeHarborTask } from '../helpers/harbor-task.ts';
+import { startTestServer, type TestServer } from '../helpers/temporal.ts';
+import { until } from '../helpers/until.ts';
+import { startTestWorkers, type TestWorkers } from '../helpers/workers.ts';
+
+describe('the places of a host with four', () => {
+  let home: string;
+  let server: TestServer;
+  let workers: TestWorkers;
+  let task: string;
+  const open = new Set<WorkflowHandle>();
+
+  before(async () => {
+    home = await mkdtemp(join(tmpdir(), 'temper-share-'));
+    server = await startTestServer();
+    const provider = createLocalProvider({ root: join(home, 'sandboxes'), stack: 'test-stack' });
+    const tasks = join(home, 'tasks');
+    // Its agent stays until it is cancelled.
+    task = await writeHarborTask(tasks, 'stays', { solve: 'while true; do sleep 1; done' });
+    workers = await startTestWorkers({ server, home, provider, taskRoots: [tasks], capacity: 4 });
+  });
+  after(async () => {
+    for (const handle of open) await cancel(handle);
+    await workers?.close();
+    await server?.close();
+    await rm(home, { recursive: true, force: true });
+  });
+
+  const settings = { agent: 'oracle', sandbox: 'local' };
+  async function start(type: string, workflowId: string, request: object): Promise<WorkflowHandle> {
+    const handle = await server.client.workflow.start(type, { taskQueue: controlQueue, workflowId, args: [request] });
+    open.add(handle);
+    return handle;
+  }
+  const train = (id: string): Promise<WorkflowHandle> => start('group', id, { task, rolloutsPerGroup: 1, settings });
+  const sweep = (id: string): Promise<WorkflowHandle> =>
+    start('evaluationSweep', id, { tasks: task, count: 1, attempts: 4, settings });
+  async function cancel(handle: WorkflowHandle): Promise<void> {
+    open.delete(handle);
+    await handle.cancel();
+    await handle.result().catch(() => undefined);
+  }
+
+  /** Why rollouts of a sweep wait for a place. */
+  async function waits(id: string): Promise<string[]> {
+    const reasons: string[] = [];
+    const query = `TemperRun="${id}" AND WorkflowType="rollout" AND ExecutionStatus="Running"`;
+    for await (const { workflowId } of server.client.workflow.list({ query })) {
+      const { raw } = await server.client.workflow.getHandle(workflowId).describe();
+      const pending = raw.pendingActivities?.find(({ activityType }) => activityType?.name === 'placeRollout');
+      if (pending?.lastFailure?.message) reasons.push(pending.lastFailure.message);
+    }
+    return reasons;
+  }
+
+  it("are half a sweep's at most while training runs, and training has the others at once", async () => {
+    const { places } = workers.host;
+    const first = await train('first');
+    await until(() => Promise.resolve(places.taken === 1));
+    const swept = await sweep('beside');
+    const reasons = await until(async () => {
+      const found = await waits('beside');
+      return found.length === 2 ? found : null;
+    });
+    assert.match(reasons[0] ?? '', /sweeps have 2 of the 4 places of host test-host, and 2 is their share/);
+    assert.deepEqual([places.taken, places.takenBySweeps], [3, 2]);
+
+    const second = await train('second');
+    await until(() => Promise.resolve(places.taken === 4));
+    assert.equal(places.takenBySweeps, 2, 'its rollout has the place that was kept free');
+    for (const handle of [first, second, swept]) await cancel(handle);
+    await until(() => Promise.resolve(places.taken === 0));
+  });
+
+  it("are all a sweep's while none does; as training begins, what its rollouts leave is training's", async () => {
+    const { places } = workers.host;
+    const swept = await sweep('alone');
+    await until(() => Promise.resolve(places.takenBySweeps === 4));
+    const group = await train('later');
+    const query = 'TemperRun="alone" AND WorkflowType="rollout" AND ExecutionStatus="Running"';
+    const ids = await until(async () => {
+      const found: string[] = [];
+      for await (const { workflowId } of server.client.workflow.list({ query })) found.push(workflowId);
+      return found.length === 4 ? found : null;
+    });
+    await cancel(server.client.workflow.getHandle(ids[0] ?? ''));
+    await until(() => Promise.resolve(places.taken === 4 && places.takenBySweeps === 3));
+    for (const handle of [group, swept]) await cancel(handle);
+    await until(() => Promise.resolve(places.taken === 0));
+  });
+});
