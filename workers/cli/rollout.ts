@@ -1,4 +1,6 @@
 import { type Command, Option } from 'commander';
+import type { AgentSpec } from '../../infra/agents/agent.ts';
+import { gatewayControls } from '../../infra/config.ts';
 import { type RewardPolicy, rewardPolicies } from '../../workflows/contracts/resolution.ts';
 import { type HomeOption, stackCommand, wholeNumber } from './command.ts';
 import { Interrupted, Unsuccessful, UsageError } from './errors.ts';
@@ -8,6 +10,7 @@ import { createRolloutBoard } from './rollout/board.ts';
 import { findTasks } from './rollout/find-tasks.ts';
 import { rolloutTable } from './rollout/result-table.ts';
 import { runRollouts } from './rollout/run-rollouts.ts';
+import type { StackSession } from './stack-session.ts';
 
 export interface RolloutOptions extends HomeOption {
   readonly tasks: string;
@@ -17,6 +20,7 @@ export interface RolloutOptions extends HomeOption {
   readonly maxTurns?: number;
   readonly agentTimeout?: number;
   readonly rewardPolicy?: RewardPolicy;
+  readonly upstream?: string;
   readonly json?: true;
   readonly up: boolean;
 }
@@ -39,6 +43,7 @@ export function rolloutCommand(): Command {
     .addOption(
       new Option('--reward-policy <name>', 'what the verdict on a log of tests is worth').choices(rewardPolicies),
     )
+    .option('--upstream <name>', 'an upstream model of upstreams.json, instead of the policy')
     .option('--json', 'one JSON object per rollout on stdout')
     .option('--no-up', 'fail when no stack is running, instead of bringing one up for the duration')
     .action(rollout);
@@ -52,6 +57,7 @@ async function rollout(options: RolloutOptions): Promise<void> {
   const session = await openSession(options, options.up, interrupt.signal);
   try {
     const agent = usage(() => createAgents({ cacheDir: session.config.cacheDir }).get(options.agent));
+    if (options.upstream !== undefined) await checkUpstream(options.upstream, agent, session);
     const { ready, broken } = await findTasks(options.tasks, session, agent);
     const board = createRolloutBoard(ready.length + broken.length);
     interrupt.remains(() => board.remains(session.own !== null));
@@ -61,20 +67,12 @@ async function rollout(options: RolloutOptions): Promise<void> {
     };
     for (const row of broken) finish(row);
     const concurrency = options.concurrency ?? session.config.capacity + session.config.evaluations;
-    const request = {
-      agent: options.agent,
-      sandbox: options.sandbox,
-      purpose: 'evaluation' as const,
-      ...(options.maxTurns !== undefined && { maxTurns: options.maxTurns }),
-      ...(options.rewardPolicy !== undefined && { rewardPolicy: options.rewardPolicy }),
-      ...(options.agentTimeout !== undefined && { agentTimeoutSec: options.agentTimeout }),
-    };
     const rows = [
       ...broken,
       ...(await runRollouts(
         session.client,
         ready,
-        request,
+        settingsOf(options),
         { concurrency, started: board.started, finish },
         interrupt.signal,
       )),
@@ -87,6 +85,26 @@ async function rollout(options: RolloutOptions): Promise<void> {
     await session.close();
     interrupt.release();
   }
+}
+
+function settingsOf({ agent, sandbox, maxTurns, rewardPolicy, agentTimeout, upstream }: RolloutOptions) {
+  return {
+    ...{ agent, sandbox, purpose: 'evaluation' as const },
+    ...(maxTurns !== undefined && { maxTurns }),
+    ...(rewardPolicy !== undefined && { rewardPolicy }),
+    ...(agentTimeout !== undefined && { agentTimeoutSec: agentTimeout }),
+    ...(upstream !== undefined && { upstream }),
+  };
+}
+
+/** The gateway knows them, and their keys: what is wrong is said before anything starts. */
+async function checkUpstream(name: string, agent: AgentSpec, { config }: StackSession): Promise<void> {
+  const { createGatewayControl } = await import('../../infra/gateway/client.ts');
+  if (!agent.usesModel) {
+    throw new UsageError(`--agent: expected one that calls a model, got ${agent.name}; it would not ask ${name}`);
+  }
+  const gateway = createGatewayControl(gatewayControls(config));
+  await gateway.upstream(name).finally(() => gateway.end());
 }
 
 /** Every rollout has its outcome, or the command says that it doesn't. */

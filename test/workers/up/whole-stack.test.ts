@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { type ChildProcess, type ChildProcessByStdio, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
@@ -11,6 +11,7 @@ import { isRunning, type ProcessIdentity } from '../../../infra/setup/process-id
 import { freePort, isPortFree } from '../../../infra/temporal/ports.ts';
 import { partKinds } from '../../../workers/up/part.ts';
 import { readUpFile, type UpFile } from '../../../workers/up/up-file.ts';
+import { startScriptedServer } from '../../helpers/scripted-server.ts';
 import { until } from '../../helpers/until.ts';
 
 const program = join(import.meta.dirname, '../../../workers/cli.ts');
@@ -78,6 +79,36 @@ describe('temper up', { timeout: 3 * patienceMs }, () => {
     assert.ok([control, ...others].every((text) => text.includes('temporal_worker_task_slots_available')));
   });
 
+  test('asks an upstream model where it is told to, and refuses one that it does not know', async () => {
+    const submit = { id: 'c1', type: 'function', function: { name: 'submit', arguments: '{}' } };
+    const choices = [{ message: { content: null, tool_calls: [submit] }, finish_reason: 'tool_calls' }];
+    const json = { model: 'large-1', choices, usage: { prompt_tokens: 9, completion_tokens: 2 } };
+    const model = await startScriptedServer({ 'POST /v1/chat/completions': () => ({ status: 200, json }) });
+    try {
+      await writeFile(
+        join(home, 'upstreams.json'),
+        JSON.stringify({ others: { url: `${model.url}/v1`, model: 'large' } }),
+      );
+      const ask = async (agent: string, upstream: string) => {
+        const tasks = ['--tasks', 'generated:test/1?count=1', '--sandbox', 'local', '--json', '--no-up'];
+        const args = [program, 'rollout', ...tasks, '--agent', agent, '--upstream', upstream];
+        const asked = spawn(process.execPath, args, { env: environment(), stdio: ['ignore', 'pipe', 'pipe'] });
+        const [out, err, [code]] = await Promise.all([text(asked.stdout), text(asked.stderr), once(asked, 'exit')]);
+        return { out, err, code };
+      };
+      const { outcome, stop } = JSON.parse((await ask('mini', 'others')).out);
+      assert.deepEqual([outcome, stop, model.seen.length], ['scored', 'submitted', 1]);
+      const unknown = await ask('mini', 'nobody');
+      assert.deepEqual([unknown.code, unknown.out], [1, '']);
+      assert.match(unknown.err, /expected one that \S+upstreams\.json names \(others\), got nobody/);
+      const silent = await ask('oracle', 'others');
+      assert.deepEqual([silent.code, silent.out], [2, '']);
+      assert.match(silent.err, /--agent: expected one that calls a model, got oracle/);
+    } finally {
+      await model.close();
+    }
+  });
+
   test('validates tasks: one line of JSON each, and an exit code of 0', async () => {
     const tasks = 'generated:test/1?count=1';
     const validation = temper('tasks', 'validate', tasks, '--sandbox', 'local', '--json', '--no-up');
@@ -99,17 +130,18 @@ describe('temper up', { timeout: 3 * patienceMs }, () => {
     await until(() => !second.some(isRunning), patienceMs);
   });
 
-  function temper(...args: readonly string[]): ChildProcessByStdio<null, Readable, null> {
+  function environment(): NodeJS.ProcessEnv {
     const { TEMPORAL_ADDRESS: _, ...env } = process.env;
     const own = {
       TEMPER_HOME: home,
       TEMPER_METRICS_PORT: String(metricsPort),
       TEMPORAL_CONFIG_FILE: '/nonexistent/temporal.toml',
     };
-    return spawn(process.execPath, [program, ...args], {
-      env: { ...env, ...own },
-      stdio: ['ignore', 'pipe', 'inherit'],
-    });
+    return { ...env, ...own };
+  }
+
+  function temper(...args: readonly string[]): ChildProcessByStdio<null, Readable, null> {
+    return spawn(process.execPath, [program, ...args], { env: environment(), stdio: ['ignore', 'pipe', 'inherit'] });
   }
 
   const untilUp = (wanted: (file: UpFile) => boolean): Promise<UpFile> =>
