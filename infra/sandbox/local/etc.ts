@@ -2,19 +2,9 @@
  * The /etc that local commands see: a copy of what programs need of the host's (the linker's cache, alternatives,
  * certificates, language configuration) and none of its secrets. One copy is one mount; mounts are what a command costs.
  */
-import { createHash, randomUUID } from 'node:crypto';
-import {
-  chmodSync,
-  cpSync,
-  existsSync,
-  lstatSync,
-  mkdirSync,
-  readdirSync,
-  renameSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs';
+import { cpSync, existsSync, lstatSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { prepareDirectory } from './prepared.ts';
 
 const names =
   /^(alternatives|ld\.so\.(cache|conf|conf\.d)|ssl|ca-certificates|pki|localtime|timezone|perl|python3.*|bash\.bashrc|profile|mime\.types|services|protocols|nsswitch\.conf)$/;
@@ -26,22 +16,12 @@ const placeholders = ['passwd', 'group'];
 export function prepareEtc(root: string): string {
   const found = readdirSync('/etc').filter((name) => names.test(name) && existsSync(join('/etc', name)));
   const state = found.map((name) => `${name} ${lstatSync(join('/etc', name)).mtimeMs}`).join('\n');
-  const directory = join(root, `.etc-${createHash('sha256').update(state).digest('hex').slice(0, 12)}`);
-  if (existsSync(directory)) return directory;
-  const staging = join(root, `.etc-${randomUUID()}`);
-  mkdirSync(staging, { recursive: true });
-  for (const name of found) {
-    const filter = (source: string): boolean => !secrets.test(source);
-    cpSync(join('/etc', name), join(staging, name), { recursive: true, verbatimSymlinks: true, filter });
-  }
-  for (const name of placeholders) writeFileSync(join(staging, name), '');
-  chmodSync(staging, 0o755);
-  try {
-    renameSync(staging, directory);
-  } catch (error) {
-    rmSync(staging, { recursive: true, force: true });
-    // Somebody else made the same copy at the same time.
-    if (!existsSync(directory)) throw error;
-  }
-  return directory;
+  const fill = (staging: string): void => {
+    for (const name of found) {
+      const filter = (source: string): boolean => !secrets.test(source);
+      cpSync(join('/etc', name), join(staging, name), { recursive: true, verbatimSymlinks: true, filter });
+    }
+    for (const name of placeholders) writeFileSync(join(staging, name), '');
+  };
+  return prepareDirectory(root, { name: 'etc', state, fill });
 }

@@ -1,5 +1,5 @@
 /** What of the host a local command sees beside its sandbox: programs and libraries, read-only, and no secrets. */
-import { existsSync, lstatSync, readlinkSync } from 'node:fs';
+import { existsSync, lstatSync, mkdirSync, readlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ConfinedCommand } from './confinement.ts';
 import { prepareEtc } from './etc.ts';
@@ -23,6 +23,7 @@ const readOnly = (source: string, target = source): View => ({ source, target, w
 
 /** `root`: where local sandboxes lie. */
 export function systemView(root: string): SystemView {
+  mkdirSync(root, { recursive: true });
   const roots = rootNames.map((name) => `/${name}`).filter((path) => existsSync(path));
   const isLink = (path: string): boolean => lstatSync(path).isSymbolicLink();
   return {

@@ -1,84 +1,98 @@
 /**
  * Confinement by util-linux alone, where bubblewrap is missing: the same namespaces, set up by a shell script.
  * Not as root, the command is uid 0 of a user namespace, without capabilities, and the caller's uid outside of it.
+ * Each program that the script starts costs a millisecond or two of every command, so it starts few.
  */
+import { statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { runsAsRoot } from './accounts.ts';
 import type { ConfinedCommand, Confinement } from './confinement.ts';
 import { describeConfinement } from './description.ts';
 import { limitedCommand } from './limits.ts';
+import { bindDevice, bindTree, hostMounts, mountTable } from './mount-table.ts';
+import { prepareDirectory } from './prepared.ts';
 import { requireProgram } from './programs.ts';
-import { sandboxViews, systemView } from './system.ts';
+import { oldRoot, prepareRoot, rootDevices } from './root.ts';
+import { sandboxViews, systemView, type View } from './system.ts';
 
 /**
- * Runs as the namespace's pid 1: reports itself, builds a root of binds, moves into it and becomes the command's init.
- * $1 mount point of the new root, then \`ro|rw SOURCE TARGET\` and \`link TARGET PATH\` up to \`--\`. Once mounted, the root is
- * entered and never named again: by its name, a sandbox that is removed meanwhile would be made anew on the host.
+ * Runs as the namespace's pid 1: reports itself, builds its root, moves into it and becomes the command's init.
+ * $1 where the root is mounted, $2 the table of mounts, the rest: the command. It makes no directory: by its name, a sandbox
+ * that is removed meanwhile would be made anew on the host. The PATH is that of its tools, whatever the command asks for.
  */
 const script = `
 set -e
+PATH=/usr/sbin:/usr/bin:/sbin:/bin
 read -r pid rest </proc/self/stat
 ns=$(readlink /proc/self/ns/pid); ns=\${ns#pid:[}
-printf '{ "child-pid": %s, "pid-namespace": %s }\\n' "$pid" "\${ns%]}" >&5
-root=$1; shift
+printf '{ "child-pid": %s, "pid-namespace": %s }\n' "$pid" "\${ns%]}" >&5
 ip link set lo up
 hostname sandbox
-mount --make-rprivate /
-mount -t tmpfs -o mode=755,size=4m temper "$root"
-cd "$root"
-for d in etc logs run var proc dev .old; do mkdir "$d"; done
-mount -t tmpfs -o mode=755,size=64k temper dev
-for d in null zero full random urandom tty; do : >"dev/$d"; mount --bind "/dev/$d" "dev/$d"; done
-mkdir dev/shm; mount -t tmpfs -o mode=1777,size=64m temper dev/shm
-ln -s /proc/self/fd dev/fd
-for n in 0:stdin 1:stdout 2:stderr; do ln -s "/proc/self/fd/\${n%%:*}" "dev/\${n#*:}"; done
-mount -o remount,bind,ro,nosuid dev
-while [ "$1" != -- ]; do
-  case $1 in
-    link) ln -s "$2" ".$3" ;;
-    *)
-      if [ -d "$2" ]; then mkdir -p ".$3"; elif [ ! -e ".$3" ]; then mkdir -p "$(dirname ".$3")"; : >".$3"; fi
-      mount --bind "$2" ".$3"
-      [ "$1" = rw ] || mount -o remount,bind,ro,nosuid,nodev ".$3" ;;
-  esac
-  shift 3
-done
-shift
-mount -t proc proc proc
-pivot_root . .old; umount -l /.old; rmdir /.old
-mount -o remount,bind,ro /
-printf '{ "ready": true }\\n' >&5; exec 5>&-
+mount -n -a -T "$2"
+cd "$1"; shift 2
+pivot_root . .${oldRoot}
+umount -n -l ${oldRoot}
+printf '{ "ready": true }\n' >&5; exec 5>&-
 exec "$@"
 `;
 
 /** The first child is the namespace's pid 1. unshare's own --fork would report a killed one as exit code 1. */
 const forkInit = '"$@"; exit $?';
-/** The scripts' tools must be found whatever PATH the command asks for; it gets its own back by \`env\`. */
-const toolPath = 'PATH=/usr/sbin:/usr/bin:/sbin:/bin';
+const sharedMemory = ['mode=1777', 'size=64m', 'nosuid', 'nodev'];
+
+const tools = ['unshare', 'mount', 'umount', 'pivot_root', 'ip', 'hostname', 'env', 'readlink'];
 
 export function createUnshare(root: string): Confinement {
   const { views, links } = systemView(root);
-  for (const program of ['unshare', 'mount', 'umount', 'pivot_root', 'ip', 'hostname', 'env']) requireProgram(program);
+  for (const program of tools) requireProgram(program);
   const namespaces = ['--mount', '--pid', '--net', '--ipc', '--uts'];
-  const system = links.flatMap(({ target, path }) => ['link', target, path]);
   return {
     name: 'unshare',
     commandLine: (command) => {
+      const { directory } = command.place;
       const shown = [...views, ...sandboxViews(command)];
+      const at = join(directory, 'root');
+      const table = tableOf(prepareRoot(root, links, directoriesOf(shown)), shown, at);
       return [
         ...(command.detached ? [] : [requireProgram('setpriv'), '--pdeathsig=KILL', '--']),
         ...[requireProgram('unshare'), ...namespaces, ...(runsAsRoot() ? [] : ['--user', '--map-root-user'])],
-        ...['--', requireProgram('env'), toolPath, '/bin/sh', '-c', forkInit, 'temper-unshare'],
-        ...['/bin/sh', '-c', script, 'temper-unshare'],
-        ...[join(command.place.directory, 'root')],
-        ...shown.flatMap(({ source, target, writable }) => [writable ? 'rw' : 'ro', source, target]),
-        ...[...system, '--', ...limitedCommand(withOwnPath(command), true)],
+        ...['--', '/bin/sh', '-c', forkInit, 'temper-unshare'],
+        ...['/bin/sh', '-c', script, 'temper-unshare', at, prepareTable(directory, table)],
+        ...limitedCommand(withOwnPath(command), true),
       ];
     },
     describe: describeConfinement('unshare'),
   };
 }
 
+/** Files are shown in the place of others, which are there. */
+function directoriesOf(views: readonly View[]): readonly string[] {
+  const isDirectory = ({ source }: View): boolean =>
+    statSync(source, { throwIfNoEntry: false })?.isDirectory() ?? false;
+  return views.filter(isDirectory).map(({ target }) => target);
+}
+
+/** The root itself, then the devices, the views and what the kernel provides. */
+function tableOf(first: string, views: readonly View[], at: string): string {
+  const host = hostMounts();
+  return mountTable([
+    ...bindTree({ source: first, target: at }, { access: 'ro', host }),
+    ...rootDevices.map((path) => bindDevice(path, join(at, path))),
+    ...views.flatMap(({ source, target, writable }) =>
+      bindTree({ source, target: join(at, target) }, { access: writable ? 'rw' : 'ro', host }),
+    ),
+    { source: 'temper', target: join(at, '/dev/shm'), type: 'tmpfs', options: sharedMemory },
+    { source: 'proc', target: join(at, '/proc'), type: 'proc', options: ['nosuid', 'nodev', 'noexec'] },
+  ]);
+}
+
+/** mount reads no table from a pipe. A sandbox has one for each account, unless its mounts change. */
+function prepareTable(directory: string, table: string): string {
+  const fill = (staging: string): void => writeFileSync(join(staging, 'table'), table);
+  return join(prepareDirectory(directory, { name: 'mounts', state: table, fill }), 'table');
+}
+
+/** The PATH that the command asks for, back after that of the script. */
 const withOwnPath = (command: ConfinedCommand): ConfinedCommand => ({
   ...command,
   innerEnv: [`PATH=${command.path}`, ...command.innerEnv],

@@ -2,19 +2,36 @@ import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { describe, it } from 'node:test';
+import { createBubblewrap } from '../../../infra/sandbox/local/bubblewrap.ts';
+import type { Confinement } from '../../../infra/sandbox/local/confinement.ts';
+import { createLocalProvider } from '../../../infra/sandbox/local/provider.ts';
+import { createUnshare } from '../../../infra/sandbox/local/unshare.ts';
+import type { ExecResult } from '../../../infra/sandbox/sandbox.ts';
 import { ROOT } from '../../helpers/sources.ts';
-import { sandboxContract } from './contract.ts';
+import { foreground, sandboxContract, sh } from './contract.ts';
 import { localSubject } from './local-subject.ts';
 
 const nobody = 65_534;
+const stack = 'noexec';
+const labels = {
+  stack,
+  run: 'run',
+  rollout: 'r',
+  epoch: 1,
+  purpose: 'agent',
+  expiresAtMs: Date.now() + 600_000,
+} as const;
+const limits = { cpus: 1, memoryMb: 256, diskMb: 64, pids: 64 };
+const spec = { name: 'b1', image: 'none', workdir: '/workspace', labels, ...limits };
 
 /** Checkout and Node may lie where only root may look: shown to the other user under names of their own, for this one process. */
 const asNobody = `
 mount --bind "$1" "$3/checkout" && mount --bind "$2" "$3/node"
+mount -t tmpfs -o noexec,nosuid,nodev,mode=1777 none "$3/noexec"
 exec setpriv --reuid ${nobody} --regid ${nobody} --clear-groups \\
-  "$3/node" --test-reporter=spec "$3/checkout/test/infra/sandbox/local-unprivileged.test.ts"
+  env NOEXEC="$3/noexec" "$3/node" --test-reporter=spec "$3/checkout/test/infra/sandbox/local-unprivileged.test.ts"
 `;
 
 if (process.getuid?.() === 0) {
@@ -23,7 +40,7 @@ if (process.getuid?.() === 0) {
       const directory = mkdtempSync(join(tmpdir(), 'temper-nobody-'));
       try {
         chmodSync(directory, 0o755);
-        mkdirSync(join(directory, 'checkout'));
+        for (const name of ['checkout', 'noexec']) mkdirSync(join(directory, name));
         writeFileSync(join(directory, 'node'), '');
         const command = ['sh', '-c', asNobody, 'sh', ROOT, process.execPath, directory];
         const run = spawnSync('unshare', ['--mount', '--propagation', 'private', ...command], {
@@ -39,5 +56,37 @@ if (process.getuid?.() === 0) {
     });
   });
 } else {
-  sandboxContract(localSubject('local sandboxes of a user without rights'));
+  const siblings = Object.entries({ bubblewrap: createBubblewrap, unshare: createUnshare });
+  for (const [name, create] of siblings) {
+    sandboxContract(localSubject(`local sandboxes of a user without rights, by ${name}`, create));
+
+    describe(`local sandboxes on a file system whose flags the user can't take away, by ${name}`, () => {
+      it('run programs of the host, and none of their own', async () => {
+        const ran = await runOn(create, 'echo "echo ran" >f && chmod +x f && sh f && ./f');
+        assert.deepEqual([ran.exitCode, ran.stdout.toString()], [126, 'ran\n'], ran.stderr.toString());
+      });
+
+      it('show what is mounted below a read-only directory, read-only', async () => {
+        const ran = await runOn(create, 'ls -d /runtime/noexec/* && : >/runtime/noexec/written');
+        assert.notEqual(ran.exitCode, 0);
+        assert.match(ran.stdout.toString(), /^\/runtime\/noexec\/root /);
+        assert.match(ran.stderr.toString(), /Read-only file system/);
+      });
+    });
+  }
+}
+
+/** A command in a sandbox whose name in a table of mounts has to be escaped. */
+async function runOn(create: (root: string) => Confinement, script: string): Promise<ExecResult> {
+  const noexec = process.env.NOEXEC ?? '';
+  const root = mkdtempSync(join(noexec, 'root with \\ and # '));
+  const provider = createLocalProvider({ root, stack, confinement: create(root) });
+  const { signal } = new AbortController();
+  const mounts = [{ source: dirname(noexec), target: '/runtime', readOnly: true }] as const;
+  const sandbox = await provider.ensure({ ...spec, mounts }, signal);
+  try {
+    return await sandbox.exec({ ...foreground, argv: sh(script) }, signal);
+  } finally {
+    await provider.remove(spec.name);
+  }
 }
