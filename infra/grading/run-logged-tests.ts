@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { FileEntry, FileTree } from '../sandbox/files.ts';
 import { logBytes, type Sandbox } from '../sandbox/sandbox.ts';
 import type { Grading } from '../tasks/grading.ts';
+import { offerAsAgent } from './as-agent.ts';
 import { marksIn } from './flags/of-run.ts';
 import { exposureOf } from './logs/names.ts';
 import { nextCommand } from './resolution/eval-section.ts';
@@ -45,11 +46,11 @@ exit "$temper_status"
 
 /**
  * Runs tests that write no reward, and judges them by their log, outside of the sandbox. They run as the account that owns
- * the workspace. What can't be believed is refused, which is data; a sandbox that can't say how they ended throws.
+ * the workspace, unless they run the code as programs of that. What can't be believed is refused, which is data; a sandbox that can't say how they ended throws.
  */
 export async function runLoggedTests(
   sandbox: Sandbox,
-  { task, workdir, timeoutMs, diskBeforeMb, env }: TestsToRun,
+  { task, workdir, timeoutMs, diskBeforeMb, env, codeEnv }: TestsToRun,
   grading: Grading,
   signal: AbortSignal,
 ): Promise<TestRun> {
@@ -58,15 +59,18 @@ export async function runLoggedTests(
     ...task.tests,
     ['nonce', { mode: 0o600, bytes: Buffer.from(nonce) }],
   ]);
-  await sandbox.putFiles({ tree, at: directory, owner: 'agent' }, signal);
+  const { account, at, cwd } = task.codeAsAgent
+    ? ({ account: 'grader', at: '/tests', cwd: '/tests' } as const)
+    : ({ account: 'agent', at: directory, cwd: workdir } as const);
+  await sandbox.putFiles({ tree, at, owner: account }, signal);
+  if (task.codeAsAgent) await offerAsAgent(sandbox, { workdir, env: codeEnv }, signal);
   const argv = ['bash', '-c', runScript, 'test.sh'] as const;
-  const command = { account: 'agent', cwd: workdir, argv, env: { ...env, TEMPER_TESTS: directory } } as const;
-  await sandbox.start({ key: testsKey, ...command }, signal);
+  await sandbox.start({ key: testsKey, account, cwd, argv, env: { ...env, TEMPER_TESTS: at } }, signal);
   const status = requireEnd(await sandbox.wait(testsKey, { timeoutMs, diskBeforeMb }, signal));
   // A daemon of the code under test must not write into the log while that is read.
-  await endTests(sandbox, testsKey, 'agent', status);
+  await endTests(sandbox, testsKey, account, status);
   const log = await readWholeLog(sandbox, testsKey);
-  const exposure = exposureOf(grading.logParser);
+  const exposure = task.codeAsAgent && sandbox.twoUids ? 'other-account' : exposureOf(grading.logParser);
   const seen = { nonce, ownMarks: marksIn(task.tests), ...(exposure !== null && { exposure }) };
   return { ...(await judge(log, status, { ...grading, nonce })), ...seen, log: cutInTheMiddle(log.bytes) };
 }

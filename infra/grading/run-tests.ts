@@ -6,6 +6,7 @@ import { FileRefused } from '../sandbox/failure.ts';
 import type { LimitHit, Sandbox } from '../sandbox/sandbox.ts';
 import type { Store } from '../store/store.ts';
 import type { HarborTask } from '../tasks/harbor.ts';
+import { offerAsAgent } from './as-agent.ts';
 import { parseNamedScores } from './named-scores.ts';
 import type { Judgement } from './resolution/judge-log.ts';
 import { parseReward } from './reward-file.ts';
@@ -25,6 +26,8 @@ export interface TestsToRun {
   /** MB that the tests did not make. */
   readonly diskBeforeMb: number;
   readonly env: Readonly<Record<string, string>>;
+  /** Of the code, where it runs by itself. */
+  readonly codeEnv: Readonly<Record<string, string>>;
 }
 
 export interface TestRun {
@@ -53,12 +56,13 @@ export interface TestRun {
 export async function runTests(
   sandbox: Sandbox,
   task: HarborTask,
-  options: Omit<TestsToRun, 'task' | 'env'> & { readonly path: string | null },
+  options: Omit<TestsToRun, 'task' | 'env' | 'codeEnv'> & { readonly path: string | null },
   signal: AbortSignal,
 ): Promise<TestRun> {
   const { path, ...where } = options;
-  const env = { ...task.env, ...task.testEnv, ...(path !== null && { PATH: path }) };
-  const tests = { ...where, task, env };
+  const pathEnv = path === null ? {} : { PATH: path };
+  const codeEnv = { ...task.env, ...pathEnv };
+  const tests = { ...where, task, env: { ...task.env, ...task.testEnv, ...pathEnv }, codeEnv };
   return task.grading === null
     ? runRewardedTests(sandbox, tests, signal)
     : runLoggedTests(sandbox, tests, task.grading, signal);
@@ -67,19 +71,19 @@ export async function runTests(
 /** Tests that write their reward, as the account that alone may write there. */
 async function runRewardedTests(
   sandbox: Sandbox,
-  { task, workdir, timeoutMs, diskBeforeMb, env }: TestsToRun,
+  { task, workdir, timeoutMs, diskBeforeMb, env, codeEnv }: TestsToRun,
   signal: AbortSignal,
 ): Promise<TestRun> {
-  await sandbox.putFiles({ tree: task.tests, at: '/tests', owner: 'grader' }, signal);
-  await sandbox.start(
-    { key: testsKey, account: 'grader', cwd: workdir, argv: ['bash', '/tests/test.sh'], env },
-    signal,
-  );
+  const tests = '/tests';
+  await sandbox.putFiles({ tree: task.tests, at: tests, owner: 'grader' }, signal);
+  if (task.codeAsAgent) await offerAsAgent(sandbox, { workdir, env: codeEnv }, signal);
+  const command = { account: 'grader', argv: ['bash', `${tests}/test.sh`], env } as const;
+  await sandbox.start({ key: testsKey, ...command, cwd: task.codeAsAgent ? tests : workdir }, signal);
   const status = requireEnd(await sandbox.wait(testsKey, { timeoutMs, diskBeforeMb }, signal));
   // A daemon of the code under test must not write a reward while that is read.
   await endTests(sandbox, testsKey, 'grader', status);
   const log = await readLog(sandbox, testsKey);
-  const exposure = 'same-account';
+  const exposure = task.codeAsAgent && sandbox.twoUids ? 'other-account' : 'same-account';
   if (status.state === 'running') return { kind: 'timeout', value: null, exitCode: null, log, exposure };
   const ended = { exitCode: status.exitCode, limit: status.limit, log, exposure } as const;
   try {

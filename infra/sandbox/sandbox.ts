@@ -134,6 +134,8 @@ export interface Sandbox {
   readonly name: string;
   readonly kind: SandboxKind;
   readonly labels: SandboxLabels;
+  /** Are its two accounts two uids, so that neither can touch files and processes of the other? */
+  readonly twoUids: boolean;
 
   putFiles(files: PutFiles, signal: AbortSignal): Promise<void>;
   /** A regular file, without following symlinks: missing, too large or no such file is a `FileRefused`. */

@@ -37,6 +37,8 @@ export interface HarborTask {
   readonly grading: Grading | null;
   /** How several scores of a reward.json weigh; null where the tests write one reward. */
   readonly rewardWeights: Readonly<Record<string, number>> | null;
+  /** Its tests run the code as programs of the agent's account, and under another one themselves. */
+  readonly codeAsAgent: boolean;
   /** What an agent may not change on its way to its evaluation. */
   readonly protection: Protection;
 }
@@ -84,6 +86,7 @@ export function readHarborTask(tree: FileTree): HarborTask {
     solutionEnv: toml.solution.env,
     grading,
     rewardWeights,
+    codeAsAgent: toml.grading.code_as_agent,
     protection: { testsInRepository: toml.grading.tests_in_repository, paths: toml.grading.protected },
   };
 }

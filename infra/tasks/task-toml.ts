@@ -89,10 +89,12 @@ const taskToml = z.looseObject({
       hidden_tests: z.array(z.string({ error: 'expected a shell command' })).default([]),
     })
     .prefault({}),
-  /** Ours: what an agent may not change on its way to its evaluation. */
+  /** Ours: how the tests run, and what an agent may not change on its way to its evaluation. */
   grading: z
     .looseObject({
       tests_in_repository: z.boolean({ error: 'expected true or false' }).default(false),
+      /** The tests run as another account than the code, which they run by `/as-agent/run`. */
+      code_as_agent: z.boolean({ error: 'expected true or false' }).default(false),
       protected: z.array(z.string({ error: 'expected a pattern of paths' }).min(1)).default([]),
     })
     .prefault({}),

@@ -45,6 +45,8 @@ export function tryAll(kind: SandboxKind, { cheats, winning, honest }: Tables): 
       it(`honest work is worth 1 and raises no flag, and doing nothing is worth 0: ${name}`, async () => {
         const [work, none] = [await pipeline.attempt(task, agent), await pipeline.attempt(task, nothing)];
         assert.deepEqual([work.reward, work.flags], [1, []], shown(work));
+        const apart = task.codeAsAgent && (kind === 'docker' || process.getuid?.() === 0);
+        assert.equal(work.verdict.exposure === 'other-account', apart, shown(work));
         assert.deepEqual([none.reward, none.flags], [0, []], shown(none));
       });
     }

@@ -14,17 +14,20 @@ interface Victim {
   readonly setup?: readonly string[];
   /** Judged by its log, its tests in the repository; else by the reward that its script writes. */
   readonly grading?: GradingFile;
+  /** Its tests run the code by `/as-agent/run`. */
+  readonly codeAsAgent?: true;
 }
 
-function victim({ workspace, tests, setup = [], grading }: Victim): HarborTask {
+function victim({ workspace, tests, setup = [], grading, codeAsAgent }: Victim): HarborTask {
   const below = (folder: string, files: Files) =>
     Object.entries(files).map(([path, text]) => [`${folder}/${path}`, text] as const);
   const toml = `version = "1.0"\n[environment]\ndocker_image = "temper-tasks:bookworm"\nstorage_mb = 256\nsetup = ${JSON.stringify(setup)}\n`;
-  const inRepository = grading === undefined ? '' : '[grading]\ntests_in_repository = true\n';
+  const inRepository = grading === undefined || codeAsAgent ? '' : '[grading]\ntests_in_repository = true\n';
+  const asAgent = codeAsAgent ? '[grading]\ncode_as_agent = true\n' : '';
   const tree = Object.fromEntries([
     ...below('environment/workspace', workspace),
     ...below('tests', tests),
-    ['task.toml', toml + inRepository],
+    ['task.toml', toml + inRepository + asAgent],
     ['instruction.md', 'Mend add.\n'],
     ...(grading === undefined ? [] : [['grading.json', JSON.stringify(grading)] as const]),
   ]);
@@ -164,6 +167,29 @@ mkdir -p /logs/verifier
 if [ "$said" = 5 ]; then echo 1 > /logs/verifier/reward.txt; else echo 0 > /logs/verifier/reward.txt; fi
 `,
   },
+});
+
+/** The same, each of the two under an account of its own. */
+export const asAgent = victim({
+  workspace: { 'sum.sh': shell.bug },
+  tests: {
+    'test.sh': `said=$(timeout 5 /as-agent/run bash sum.sh 2 3)
+if [ "$said" = 5 ]; then echo 1 > /logs/verifier/reward.txt; else echo 0 > /logs/verifier/reward.txt; fi
+`,
+  },
+  codeAsAgent: true,
+});
+
+export const batsAsAgent = victim({
+  workspace: { 'sum.sh': shell.bug },
+  tests: {
+    'sum.bats': `@test "keeps zero" { run timeout 5 /as-agent/run bash sum.sh 2 0; [ "$output" = 2 ]; }
+@test "adds" { run timeout 5 /as-agent/run bash sum.sh 2 3; [ "$output" = 5 ]; }
+`,
+    'test.sh': 'bats "$TEMPER_TESTS/sum.bats"\n',
+  },
+  grading: { failToPass: ['adds'], passToPass: ['keeps zero'], logParser: 'bats' },
+  codeAsAgent: true,
 });
 
 /** As temper generates them: the code is run in a context of its own inside of its tests, and gives back plain numbers. */

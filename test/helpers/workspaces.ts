@@ -108,6 +108,7 @@ export const workspaceTask = (workspace: FileTree, setup: readonly string[] = []
   solutionEnv: {},
   grading: null,
   rewardWeights: null,
+  codeAsAgent: false,
   protection: { testsInRepository: false, paths: [] },
 });
 

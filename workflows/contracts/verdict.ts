@@ -7,8 +7,9 @@ import type { Resolution } from './resolution.ts';
  *
  * - `in-process`: it is loaded into the process that says what its tests came to, and can make that say anything
  * - `same-account`: the task's own script decides how it is run; at best in a process of its own, under the script's account
+ * - `other-account`: its processes are another account's, and the tests' account can't read the workspace
  */
-export type Exposure = 'in-process' | 'same-account';
+export type Exposure = 'in-process' | 'same-account' | 'other-account';
 
 /** What the tests said. The reward is a pure function of it (algorithms/reward.ts). */
 export interface Verdict {

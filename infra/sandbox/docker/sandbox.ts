@@ -48,6 +48,7 @@ export interface DockerPlace {
 
 export class DockerSandbox implements Sandbox {
   readonly kind = 'docker';
+  readonly twoUids = true;
   readonly name: string;
   readonly labels: SandboxLabels;
   readonly #place: DockerPlace;

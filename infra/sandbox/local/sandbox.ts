@@ -45,6 +45,7 @@ export class LocalSandbox implements Sandbox {
   readonly kind = 'local';
   readonly name: string;
   readonly labels: SandboxLabels;
+  readonly twoUids: boolean;
   readonly #place: LocalPlace;
   readonly #confinement: Confinement;
   #unwalked = 0;
@@ -52,6 +53,7 @@ export class LocalSandbox implements Sandbox {
   constructor(place: LocalPlace, confinement: Confinement) {
     this.name = place.spec.name;
     this.labels = place.spec.labels;
+    this.twoUids = place.accounts.agent.uid !== place.accounts.grader.uid;
     this.#place = place;
     this.#confinement = confinement;
   }

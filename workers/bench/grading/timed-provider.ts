@@ -15,9 +15,9 @@ export function timedProvider(provider: SandboxProvider, clock: Clock): SandboxP
 }
 
 function timedSandbox(sandbox: Sandbox, clock: Clock): Sandbox {
-  const { name, kind, labels } = sandbox;
+  const { name, kind, labels, twoUids } = sandbox;
   return {
-    ...{ name, kind, labels },
+    ...{ name, kind, labels, twoUids },
     putFiles: (files, signal) => clock.time('copy in', () => sandbox.putFiles(files, signal)),
     readFile: (path, maxBytes, signal) => clock.time('copy out', () => sandbox.readFile(path, maxBytes, signal)),
     exec: (request, signal) => clock.time('git and set-up', () => sandbox.exec(request, signal)),

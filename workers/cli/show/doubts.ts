@@ -5,6 +5,7 @@ import type { Exposure } from '../../../workflows/contracts/verdict.ts';
 const exposures: Readonly<Record<Exposure, string>> = {
   'in-process': 'in the process of its tests',
   'same-account': "under the account of the task's test script",
+  'other-account': 'under another account than its tests',
 };
 
 /** What looks like a trick, each in a line, and how far the code under test could get at its judge. */
