@@ -1,5 +1,4 @@
 import { Context } from '@temporalio/activity';
-import type { AgentSpec } from '../../infra/agents/agent.ts';
 import { attemptAll } from '../../infra/attempt-all.ts';
 import { diskBefore } from '../../infra/grading/disk-before.ts';
 import { prepareWorkspace } from '../../infra/grading/workspace.ts';
@@ -20,6 +19,7 @@ import type {
 import { choiceFor } from './choice.ts';
 import { filesIn, type Host, specOf } from './host.ts';
 import { prepareImage } from './images.ts';
+import { createLoaderCheck, type LoaderCheck } from './loader.ts';
 import type { SweepShare } from './sweep-share.ts';
 import { within } from './within.ts';
 
@@ -37,6 +37,7 @@ export function createPlacement(host: Pick<Host, 'name' | 'places'>, share: Swee
 }
 
 export function createProvisioning(host: Host): Pick<HostActivities, 'provisionSandbox'> {
+  const requireLoader = createLoaderCheck();
   return {
     provisionSandbox: (input) =>
       atBoundary(async (signal, report) => {
@@ -44,7 +45,8 @@ export function createProvisioning(host: Host): Pick<HostActivities, 'provisionS
         const choice = choiceFor(host.agent(input.agent), input.sandbox);
         const provider = await host.choose(choice, input.task, filesIn(files));
         const image = await prepareImage(host, provider, { task: input.task, files }, report, signal);
-        const work = (ending: AbortSignal) => provision(host, { ...input, provider, files, image }, ending);
+        const given = { ...input, provider, files, image, requireLoader };
+        const work = (ending: AbortSignal) => provision(host, given, ending);
         return within(provisionMs, `sandbox ${agentSandboxName(input.attempt)}`, work, signal);
       }),
   };
@@ -55,6 +57,7 @@ interface Provisioning extends ProvisionSandbox {
   readonly files: HarborTask;
   /** What the sandbox is made of. */
   readonly image: string;
+  readonly requireLoader: LoaderCheck;
 }
 
 async function provision(host: Host, input: Provisioning, signal: AbortSignal): Promise<Provisioned> {
@@ -69,30 +72,11 @@ async function provision(host: Host, input: Provisioning, signal: AbortSignal): 
   // A set-up that was broken off may not bear to run again, or give another base commit: it begins with nothing.
   if (Context.current().info.attempt > 1) await provider.remove(name);
   const sandbox = await provider.ensure(specOf(host, place, { mounts, gateway: spec.usesModel }), signal);
-  await requireLoader(sandbox, spec, task.image, signal);
+  await input.requireLoader({ sandbox, provider, spec, image }, signal);
   const { baseCommit } = await prepareWorkspace(sandbox, files, { workdir: task.workdir, keep: true }, signal);
   if (spec.needsSolution) await putSolution(sandbox, files.solution, input, signal);
   const diskBeforeMb = await diskBefore(sandbox, files.workspace, task.diskMb);
   return { sandbox: sandbox.name, kind: provider.kind, baseCommit, diskBeforeMb };
-}
-
-/** An agent that can't start there would end as one that crashed, and be scored. */
-async function requireLoader(
-  sandbox: Sandbox,
-  { name, loader }: AgentSpec,
-  image: string,
-  signal: AbortSignal,
-): Promise<void> {
-  if (loader === undefined) return;
-  const argv = ['sh', '-c', 'test -e "$1"', 'sh', loader] as const;
-  const limits = { timeoutMs: 60_000, maxOutputBytes: 1024 };
-  const { exitCode, timedOut } = await sandbox.exec({ account: 'agent', cwd: '/', env: {}, argv, ...limits }, signal);
-  if (exitCode === 0) return;
-  if (timedOut) throw new TemperFailure('SandboxUnavailable', `expected an answer about ${loader} within a minute`);
-  throw new TemperFailure(
-    'UnsupportedTask',
-    `agent ${name} needs ${loader}, and image ${image} has none; take an image with glibc (Debian, Ubuntu, Fedora) or another agent`,
-  );
 }
 
 async function putSolution(

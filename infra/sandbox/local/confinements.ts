@@ -55,7 +55,7 @@ function tryOut(confinement: Confinement): string | undefined {
       cwd: '/',
       detached: false,
     } as const;
-    const [program = '', ...args] = confinement.commandLine({ ...command, innerEnv: inner, path: outer.PATH ?? '' });
+    const [program = '', ...args] = confinement.commandLine({ ...command, innerEnv: inner });
     const ran = spawnSync(program, args, {
       env: outer,
       stdio: ['ignore', 'ignore', 'pipe', 'ignore', 'ignore', pidFile],

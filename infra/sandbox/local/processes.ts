@@ -88,6 +88,8 @@ export function pidIn(file: string): number | undefined {
   const pid = Number(/"child-pid": (\d+)/.exec(text ?? '')?.[1]);
   const namespace = /"pid-namespace": (\d+)/.exec(text ?? '')?.[1];
   if (!Number.isInteger(pid) || pid <= 1) return undefined;
+  const tick = /"start-tick": (\d+)/.exec(text ?? '')?.[1];
+  if (tick !== undefined) return isAlive(`${pid} ${tick}`) ? pid : undefined;
   if (namespace === undefined) return pid;
   return namespaceOf(pid) === `pid:[${namespace}]` ? pid : undefined;
 }

@@ -191,8 +191,7 @@ export class LocalSandbox implements Sandbox {
   #confine({ argv, cwd, env, account }: Command, detached: boolean) {
     const place = this.#place;
     const { outer, inner } = splitEnvironment(env, homeOf(account));
-    const path = outer.PATH ?? '';
-    const confined = { place, account, argv, cwd: cwd ?? place.spec.workdir, path, innerEnv: inner, detached };
+    const confined = { place, account, argv, cwd: cwd ?? place.spec.workdir, innerEnv: inner, detached };
     return { argv: this.#confinement.commandLine(confined), env: outer };
   }
 

@@ -6,7 +6,7 @@
 import { statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { runsAsRoot } from './accounts.ts';
-import type { ConfinedCommand, Confinement } from './confinement.ts';
+import type { Confinement } from './confinement.ts';
 import { describeConfinement } from './description.ts';
 import { limitedCommand } from './limits.ts';
 import { bindDevice, bindTree, hostMounts, mountTable } from './mount-table.ts';
@@ -22,17 +22,17 @@ import { sandboxViews, systemView, type View } from './system.ts';
  */
 const script = `
 set -e
-PATH=/usr/sbin:/usr/bin:/sbin:/bin
-read -r pid rest </proc/self/stat
-ns=$(readlink /proc/self/ns/pid); ns=\${ns#pid:[}
-printf '{ "child-pid": %s, "pid-namespace": %s }\n' "$pid" "\${ns%]}" >&5
+path=$PATH PATH=/usr/sbin:/usr/bin:/sbin:/bin
+identify() { printf '{ "child-pid": %s, "start-tick": %s }\n' "$1" "\${22}" >&5; }
+read -r stat </proc/self/stat; identify $stat
 ip link set lo up
-hostname sandbox
+if [ -w /proc/sys/kernel/hostname ]; then echo sandbox >/proc/sys/kernel/hostname; else hostname sandbox; fi
 mount -n -a -T "$2"
 cd "$1"; shift 2
 pivot_root . .${oldRoot}
 umount -n -l ${oldRoot}
 printf '{ "ready": true }\n' >&5; exec 5>&-
+PATH=$path
 exec "$@"
 `;
 
@@ -40,7 +40,7 @@ exec "$@"
 const forkInit = '"$@"; exit $?';
 const sharedMemory = ['mode=1777', 'size=64m', 'nosuid', 'nodev'];
 
-const tools = ['unshare', 'mount', 'umount', 'pivot_root', 'ip', 'hostname', 'env', 'readlink'];
+const tools = ['unshare', 'mount', 'umount', 'pivot_root', 'ip', 'hostname'];
 
 export function createUnshare(root: string): Confinement {
   const { views, links } = systemView(root);
@@ -58,7 +58,7 @@ export function createUnshare(root: string): Confinement {
         ...[requireProgram('unshare'), ...namespaces, ...(runsAsRoot() ? [] : ['--user', '--map-root-user'])],
         ...['--', '/bin/sh', '-c', forkInit, 'temper-unshare'],
         ...['/bin/sh', '-c', script, 'temper-unshare', at, prepareTable(directory, table)],
-        ...limitedCommand(withOwnPath(command), true),
+        ...limitedCommand(command, true),
       ];
     },
     describe: describeConfinement('unshare'),
@@ -91,9 +91,3 @@ function prepareTable(directory: string, table: string): string {
   const fill = (staging: string): void => writeFileSync(join(staging, 'table'), table);
   return join(prepareDirectory(directory, { name: 'mounts', state: table, fill }), 'table');
 }
-
-/** The PATH that the command asks for, back after that of the script. */
-const withOwnPath = (command: ConfinedCommand): ConfinedCommand => ({
-  ...command,
-  innerEnv: [`PATH=${command.path}`, ...command.innerEnv],
-});
