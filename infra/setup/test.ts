@@ -2,8 +2,10 @@ import { relative, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { locateTemporal } from '../temporal/executable.ts';
 import { say } from './report.mjs';
+import { probeBubblewrap } from './testing/bubblewrap.ts';
 import { runChecks } from './testing/checks.ts';
-import { type DockerState, probeDocker, temperContainers } from './testing/docker.ts';
+import { probeDocker, temperContainers } from './testing/docker.ts';
+import type { Facility } from './testing/facility.ts';
 import { killLeftovers, TEST_RUN_VARIABLE } from './testing/leftovers.ts';
 import { runNodeTests, type TestCounts } from './testing/node-test.ts';
 import { referenceTests, type Selection, selectTests } from './testing/select.ts';
@@ -19,6 +21,10 @@ const isCi = process.env.CI === 'true';
 const words = process.argv.slice(2);
 const named = words.filter((word) => word !== '--reference').map((file) => relative(ROOT, resolve(file)));
 const docker = await probeDocker();
+const facilities: readonly Facility[] = [
+  { name: 'Docker', suffix: '.docker.test.ts', availability: docker },
+  { name: 'bubblewrap', suffix: '.bubblewrap.test.ts', availability: probeBubblewrap() },
+];
 const selection = await select();
 const checks = words.length > 0 ? { passed: 0, failed: [] } : await runChecks(ROOT);
 await locateTemporal({ env: process.env, progress: say });
@@ -32,7 +38,7 @@ report(counts, leftBehind);
 async function select(): Promise<Selection> {
   if (named.length > 0) return { files: named, leftOut: [] };
   if (words.includes('--reference')) return { files: await referenceTests(ROOT), leftOut: [] };
-  return await selectTests(ROOT, docker);
+  return await selectTests(ROOT, facilities);
 }
 
 /** Tests use servers of their own: nothing of the user's Temporal settings may lead them to another. */
@@ -51,16 +57,16 @@ function report(run: TestCounts | undefined, left: readonly string[]): void {
   const problems = [
     ...checks.failed.map((title) => `${title}: see the first lines, or \`npm run check\``),
     ...(run === undefined ? ['the test runner ended without a result'] : []),
-    ...(isCi ? [...left.map((what) => `left behind: ${what}`), ...ciProblems(run, docker, selection)] : []),
+    ...(isCi ? [...left.map((what) => `left behind: ${what}`), ...ciProblems(run)] : []),
   ];
   const failed = (run?.failed ?? 0) + problems.length;
   const skipped = run?.skipped ?? [];
   console.log('');
   for (const title of skipped) console.log(`skipped: ${title}`);
   if (!isCi) for (const what of left) console.log(`left behind: ${what}`);
-  if (!docker.usable && selection.leftOut.length > 0) {
-    console.log(`Docker tests were not run, because ${docker.reason}:`);
-    for (const file of selection.leftOut) console.log(`  ${file}`);
+  for (const { needed, reason, files } of selection.leftOut) {
+    console.log(`${needed} tests were not run, because ${reason}:`);
+    for (const file of files) console.log(`  ${file}`);
   }
   for (const problem of problems) console.log(`✖ ${problem}`);
   const tail = skipped.length > 0 ? `, ${skipped.length} skipped` : '';
@@ -69,10 +75,12 @@ function report(run: TestCounts | undefined, left: readonly string[]): void {
 }
 
 /** CI provides everything: what can't run there is an error of CI, not a reason. */
-function ciProblems(run: TestCounts | undefined, engine: DockerState, { leftOut }: Selection): string[] {
+function ciProblems(run: TestCounts | undefined): string[] {
   return [
-    ...(engine.usable ? [] : [`CI must provide Docker: ${engine.reason}`]),
-    ...leftOut.map((file) => `not run in CI: ${file}`),
+    ...facilities.flatMap(({ name, availability }) =>
+      availability.usable ? [] : [`CI must provide ${name}: ${availability.reason}`],
+    ),
+    ...selection.leftOut.flatMap(({ files }) => files.map((file) => `not run in CI: ${file}`)),
     ...(run?.skipped ?? []).map((title) => `skipped in CI: ${title}`),
   ];
 }

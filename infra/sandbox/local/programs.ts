@@ -3,6 +3,14 @@ import { accessSync, constants } from 'node:fs';
 import { SandboxFailure } from '../failure.ts';
 
 const directories = ['/usr/bin', '/bin', '/usr/sbin', '/sbin', '/usr/local/bin'];
+/** Debian's names of the packages that are not util-linux. */
+const packages: Readonly<Record<string, string>> = {
+  bwrap: 'bubblewrap',
+  ip: 'iproute2',
+  hostname: 'hostname',
+  env: 'coreutils',
+  du: 'coreutils',
+};
 const found = new Map<string, string | undefined>();
 
 export function findProgram(name: string): string | undefined {
@@ -13,7 +21,8 @@ export function findProgram(name: string): string | undefined {
 export function requireProgram(name: string): string {
   const path = findProgram(name);
   if (path !== undefined) return path;
-  const text = `expected the program ${name} in ${directories.join(', ')}, got none; install it (Debian: util-linux, coreutils)`;
+  const debian = packages[name] ?? 'util-linux';
+  const text = `expected the program ${name} in ${directories.join(', ')}, got none; install it (Debian: ${debian})`;
   throw new SandboxFailure('Internal', text);
 }
 

@@ -65,10 +65,9 @@ export function createUnshare(root: string): Confinement {
   };
 }
 
-/** Files are shown in the place of others, which are there. */
+/** Files are shown in the place of others, which are there. What is absent gets a place too, for mount to say what it misses. */
 function directoriesOf(views: readonly View[]): readonly string[] {
-  const isDirectory = ({ source }: View): boolean =>
-    statSync(source, { throwIfNoEntry: false })?.isDirectory() ?? false;
+  const isDirectory = ({ source }: View): boolean => statSync(source, { throwIfNoEntry: false })?.isDirectory() ?? true;
   return views.filter(isDirectory).map(({ target }) => target);
 }
 

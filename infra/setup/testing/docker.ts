@@ -1,4 +1,5 @@
 import Docker from 'dockerode';
+import type { Availability } from './facility.ts';
 
 const PING_TIMEOUT_MS = 5_000;
 /** Made by infra/images/build.sh; the Docker tests run in it. */
@@ -6,10 +7,8 @@ const TEST_IMAGE = 'temper-tasks:bookworm';
 /** What every container of ours carries as the start of a label's name. */
 const LABEL_PREFIX = 'temper.';
 
-export type DockerState = { readonly usable: true } | { readonly usable: false; readonly reason: string };
-
 /** Whether the Docker tests can run here: an engine that answers and the image that they use. */
-export async function probeDocker(docker: Docker = defaultEngine()): Promise<DockerState> {
+export async function probeDocker(docker: Docker = defaultEngine()): Promise<Availability> {
   try {
     await docker.ping();
   } catch (error) {

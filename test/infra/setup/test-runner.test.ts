@@ -8,11 +8,15 @@ import { text } from 'node:stream/consumers';
 import { after, before, describe, test } from 'node:test';
 import Docker from 'dockerode';
 import { isRunning, processIdentity } from '../../../infra/setup/process-identity.mjs';
-import { type DockerState, probeDocker } from '../../../infra/setup/testing/docker.ts';
+import { probeDocker } from '../../../infra/setup/testing/docker.ts';
+import type { Facility } from '../../../infra/setup/testing/facility.ts';
 import { selectTests } from '../../../infra/setup/testing/select.ts';
 import { ROOT } from '../../helpers/sources.ts';
 
-const NO_DOCKER: DockerState = { usable: false, reason: 'no Docker engine answers' };
+const absent = (name: string): Facility => ({
+  ...{ name, suffix: `.${name.toLowerCase()}.test.ts` },
+  availability: { usable: false, reason: `no ${name} here` },
+});
 
 describe('npm test', () => {
   let directory = '';
@@ -52,13 +56,18 @@ describe('npm test', () => {
     assert.equal(isRunning(processIdentity(pid)), false);
   });
 
-  test('leaves out the Docker tests, and only those, where no Docker answers', async () => {
-    const everything = await selectTests(ROOT, { usable: true });
-    const { files, leftOut } = await selectTests(ROOT, NO_DOCKER);
-    assert.deepEqual([...files, ...leftOut].sort(), [...everything.files].sort());
-    assert.ok(leftOut.every((file) => file.endsWith('.docker.test.ts')));
-    assert.ok(files.includes('test/architecture.test.ts'));
-    assert.ok(everything.files.every((file) => !file.endsWith('.reference.test.ts')));
+  test('leaves out the tests of what is not there, and only those', async () => {
+    const everything = (await selectTests(ROOT, [])).files;
+    for (const name of ['Docker', 'bubblewrap']) {
+      const facility = absent(name);
+      const { files, leftOut } = await selectTests(ROOT, [facility]);
+      const [left = assert.fail(), ...others] = leftOut;
+      assert.deepEqual([left.needed, left.reason, others], [name, `no ${name} here`, []]);
+      assert.deepEqual([...files, ...left.files].sort(), everything);
+      assert.ok(left.files.length > 0 && left.files.every((file) => file.endsWith(facility.suffix)));
+      assert.ok(files.includes('test/architecture.test.ts'));
+    }
+    assert.ok(everything.every((file) => !file.endsWith('.reference.test.ts')));
   });
 
   test('knows the Docker tests to be impossible, and why, without an engine', async () => {
