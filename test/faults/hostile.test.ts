@@ -149,7 +149,7 @@ const cases: readonly Case[] = [
   {
     name: 'an agent that runs out of time',
     files: { solve: `${right}; sleep 600` },
-    request: { agentTimeoutSec: 2 },
+    request: { agentTimeoutSec: 5 },
     ends: ['scored', 1, 'graded'],
   },
   {
@@ -213,7 +213,7 @@ describe('a rollout with', () => {
   }
 
   it('an evaluation whose sandbox somebody removes is evaluated again, and loses nothing', async () => {
-    const files = { solve: right, test: `sleep 3\n${answerTest}` };
+    const files = { solve: right, test: `sleep 5\n${answerTest}` };
     const task = await writeHarborTask(join(rollouts.home, 'tasks'), 'removed', files);
     const handle = await rollouts.start('removed-evaluation', { task, agent: 'oracle' });
     await until(async () => {

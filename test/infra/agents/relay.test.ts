@@ -171,7 +171,7 @@ describe('a reply that is an error', () => {
 });
 
 test('a gateway that had the request for a while and goes away is waited for anew', async () => {
-  const holdMs = 1_500;
+  const holdMs = 3_000;
   await using relay = await startRelay(holdMs);
   const broken: Answer = (response) => response.destroy();
   const brokenLater: Answer = (response) => void setTimeout(() => response.destroy(), holdMs + 300);

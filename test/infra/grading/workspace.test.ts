@@ -12,7 +12,7 @@ test("a task's set-up has one time for all of its commands, so that its stage is
   try {
     await using maker = sandboxMaker(createLocalProvider({ root, stack: 'workspace' }), 'workspace', 'none');
     const task = workspaceTask(treeOf({ a: 'one\n' }), ['sleep 2', 'sleep 60']);
-    const options = { workdir: '/workspace', keep: false, setupMs: 4_000 };
+    const options = { workdir: '/workspace', keep: false, setupMs: 8_000 };
     await assert.rejects(prepareWorkspace(await maker.make(), task, options, AbortSignal.timeout(60_000)), {
       type: 'SetupFailed',
       message: /"sleep 60" ran out of time/,

@@ -5,6 +5,7 @@ import { type Bench, foreground, sh } from './contract.ts';
 
 const agent = { env: {}, account: 'agent' } as const;
 const patient = { timeoutMs: 30_000 };
+const untilThere = (path: string): string => `until [ -s ${path} ]; do sleep 0.05; done; exit 0`;
 
 export function hostileContract(bench: Bench): void {
   const { subject, signal, make } = bench;
@@ -78,7 +79,7 @@ export function hostileContract(bench: Bench): void {
     const sandbox = await make('daemons');
     const daemon =
       'setsid env -i /bin/sh -c "while :; do /bin/echo x >>/workspace/alive; /bin/sleep 0.05; done" >/dev/null 2>&1 &';
-    await sandbox.start({ ...agent, key: 'parent', argv: sh(`${daemon} sleep 0.3; exit 0`) }, signal);
+    await sandbox.start({ ...agent, key: 'parent', argv: sh(`${daemon} ${untilThere('alive')}`) }, signal);
     assert.deepEqual(await sandbox.wait('parent', patient, signal), { state: 'exited', exitCode: 0 });
     await sandbox.killProcesses('agent');
     const size = () => sandbox.exec({ ...foreground, argv: sh('wc -c <alive; sleep 0.3; wc -c <alive') }, signal);
@@ -93,9 +94,10 @@ export function hostileContract(bench: Bench): void {
     const sandbox = await make('grader-daemons');
     const daemon =
       'setsid env -i /bin/sh -c "while :; do /bin/echo 1 >/logs/verifier/reward.txt; /bin/sleep 0.05; done" &';
-    const tests = { key: 'tests', account: 'grader', env: {}, argv: sh(`${daemon} sleep 0.3; exit 0`) } as const;
+    const argv = sh(`${daemon} ${untilThere('/logs/verifier/reward.txt')}`);
+    const tests = { key: 'tests', account: 'grader', env: {}, argv } as const;
     await sandbox.start(tests, signal);
-    await sandbox.wait('tests', patient, signal);
+    assert.deepEqual(await sandbox.wait('tests', patient, signal), { state: 'exited', exitCode: 0 });
     await sandbox.killProcesses('grader');
     const look = sh('rm -f /logs/verifier/reward.txt; sleep 0.3; ls /logs/verifier');
     const seen = await sandbox.exec({ ...foreground, account: 'grader', argv: look }, signal);
