@@ -106,13 +106,26 @@ function suite(sandbox: SandboxKind, steps: number): void {
     await rm(home, { recursive: true, force: true });
   });
 
+  const pidOf = (part: PartKind): number | null => stack.parts().find(({ name }) => name === part)?.pid ?? null;
+
+  /**
+   * Holds the policy server while agents work and lets it go on when none does: a turn takes milliseconds, and on a
+   * slow machine a whole run could pass between two looks; one that is held is seen.
+   */
+  function holdTurns(held: boolean): void {
+    const pid = pidOf('policy');
+    if (pid !== null) process.kill(pid, held ? 'SIGSTOP' : 'SIGCONT');
+  }
+
   /** Reads what is pending, prints it, and kills the part at that moment. */
   async function killWhenBusy(client: Client, part: PartKind, isBusy: (one: Pending) => boolean): Promise<Pending> {
+    const seeksTurn = isBusy({ workflow: '', what: turn });
     for (;;) {
       const pending = await pendingOf(client, config, runId);
       const busy = pending.find(isBusy);
-      const pid = stack.parts().find(({ name }) => name === part)?.pid ?? null;
+      const pid = pidOf(part);
       if (busy === undefined || pid === null) {
+        if (seeksTurn) holdTurns(pending.some(({ what }) => what === 'awaitAgent'));
         const { status: now } = await client.workflow.getHandle(runId).describe();
         assert.equal(now.name, 'RUNNING', `the run ended before ${part} could be killed`);
         await pause(20);
@@ -120,6 +133,7 @@ function suite(sandbox: SandboxKind, steps: number): void {
       }
       console.log(`kill -9 ${part} (pid ${pid}) while ${busy.what} of ${busy.workflow} is at work`);
       process.kill(pid, 'SIGKILL');
+      if (part !== 'policy') holdTurns(false);
       await until(() => {
         const now = stack.parts().find(({ name }) => name === part);
         return now?.state === 'running' && now.pid !== pid;
