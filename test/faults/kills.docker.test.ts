@@ -1,3 +1,3 @@
 import { describeKills } from './kill-suite.ts';
 
-describeKills('docker', 6);
+describeKills('docker', 8);
