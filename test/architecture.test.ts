@@ -73,7 +73,9 @@ test('workflows/index.ts exports functions from workflow files alone, each of it
 
 test('of a stack, only infra/config.ts reads the environment', () => {
   const readers = productSources()
-    .filter((path) => !path.startsWith('infra/setup/') && path !== 'infra/config.ts' && !SANDBOX_PROGRAM.test(path))
+    .filter(
+      (path) => !/^infra\/(setup|process)\//.test(path) && path !== 'infra/config.ts' && !SANDBOX_PROGRAM.test(path),
+    )
     .filter((path) => /\bprocess\.env\b/.test(readSource(path)));
   assert.deepEqual(readers, []);
 });

@@ -2,9 +2,9 @@ import { once } from 'node:events';
 import type { Config } from '../infra/config.ts';
 import { createReplicatedEngine } from '../infra/engine/index.ts';
 import { startGateway } from '../infra/gateway/server.ts';
+import { createUpstreams } from '../infra/gateway/upstream/upstreams.ts';
 import { openStack } from '../infra/stack.ts';
 import { createFileStore } from '../infra/store/files.ts';
-import { createUpstreams } from '../infra/upstream/upstreams.ts';
 import { createLog } from './process.ts';
 
 /** The agents' model calls. `name`: of this process, where several gateways share the sessions. */

@@ -3,7 +3,7 @@ import { type NativeConnection, Runtime, type TelemetryOptions, Worker, type Wor
 import { type Logger, pino } from 'pino';
 import type { Config, WorkerKind } from '../infra/config.ts';
 import { connectWorker } from '../infra/temporal/connection.ts';
-import { temporalTarget } from './temporal-target.ts';
+import { temporalTarget } from '../infra/temporal/temporal-target.ts';
 
 /** What every worker process shares: one connection, one log, one way to end. */
 export interface WorkerProcess {

@@ -22,12 +22,12 @@ import {
   sweepInput,
 } from './contracts/sweep.ts';
 import { rootMessage } from './run/root-message.ts';
-import { SweepBooks } from './sweep/books.ts';
 import { firstTasks } from './sweep/first-tasks.ts';
 import { timeToContinueAsNew } from './sweep/history-limit.ts';
 import { handlePause } from './sweep/pause.ts';
 import { recordRows, recordWhole } from './sweep/record-rows.ts';
 import { createSweepRollouts, type SweepRollouts } from './sweep/rollouts.ts';
+import { SweepBooks } from './sweep/tally.ts';
 import { untilCancelled } from './sweep/until-cancelled.ts';
 import { createSweepView, type SweepView } from './sweep/view.ts';
 

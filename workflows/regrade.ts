@@ -19,8 +19,8 @@ import {
   type RegradeResult,
   regradeInput,
 } from './contracts/regrade.ts';
-import { RegradeBooks } from './regrade/books.ts';
 import { gradeAgain } from './regrade/grade-again.ts';
+import { RegradeBooks } from './regrade/tally.ts';
 import { createRegradeView, type RegradeView } from './regrade/view.ts';
 import { rootMessage } from './run/root-message.ts';
 import { timeToContinueAsNew } from './sweep/history-limit.ts';

@@ -16,8 +16,8 @@ import { parseInput } from './contracts/input.ts';
 import { groupDoneSignal, pauseSignal, resumeSignal, runStatusQuery } from './contracts/messages.ts';
 import { type RunInput, type RunRequest, type RunState, type RunStatus, runInput } from './contracts/run.ts';
 import { cancelGroups, reconcile, startGroup } from './run/groups.ts';
-import { Ledger } from './run/ledger.ts';
 import { createStepper, type Stepper } from './run/stepper.ts';
+import { Ledger } from './run/tally.ts';
 import { createRunView, type RunView as View } from './run/view.ts';
 
 /**

@@ -7,7 +7,7 @@ import { SandboxFailure } from '../../infra/sandbox/failure.ts';
 import type { ReportImage } from '../../infra/sandbox/image.ts';
 import type { Sandbox, SandboxProvider } from '../../infra/sandbox/sandbox.ts';
 import { sha256 } from '../../infra/store/files.ts';
-import type { HarborTask } from '../../infra/tasks/harbor.ts';
+import type { HarborTask } from '../../infra/tasks/harbor/harbor.ts';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import { evaluationSandboxName } from '../../workflows/contracts/ids.ts';
 import { evaluationMarginMs, preparationMs } from '../../workflows/contracts/stage-limits.ts';

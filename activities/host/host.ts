@@ -11,7 +11,7 @@ import type {
   SandboxSpec,
 } from '../../infra/sandbox/sandbox.ts';
 import type { Store } from '../../infra/store/store.ts';
-import type { HarborTask } from '../../infra/tasks/harbor.ts';
+import type { HarborTask } from '../../infra/tasks/harbor/harbor.ts';
 import type { Tasks } from '../../infra/tasks/tasks.ts';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import { type Attempt, agentSandboxName } from '../../workflows/contracts/ids.ts';

@@ -1,7 +1,7 @@
 import { BuildFailure } from '../../infra/sandbox/failure.ts';
 import type { ImageRequest, ReportImage } from '../../infra/sandbox/image.ts';
 import type { SandboxProvider } from '../../infra/sandbox/sandbox.ts';
-import type { HarborTask } from '../../infra/tasks/harbor.ts';
+import type { HarborTask } from '../../infra/tasks/harbor/harbor.ts';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import type { Task } from '../../workflows/contracts/task.ts';
 import { atBoundary } from '../boundary.ts';

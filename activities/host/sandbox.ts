@@ -3,7 +3,7 @@ import { attemptAll } from '../../infra/attempt-all.ts';
 import { diskBefore } from '../../infra/grading/disk-before.ts';
 import { prepareWorkspace } from '../../infra/grading/workspace.ts';
 import type { Sandbox, SandboxProvider } from '../../infra/sandbox/sandbox.ts';
-import type { HarborTask } from '../../infra/tasks/harbor.ts';
+import type { HarborTask } from '../../infra/tasks/harbor/harbor.ts';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import { type Attempt, agentSandboxName } from '../../workflows/contracts/ids.ts';
 import { isOfSweep } from '../../workflows/contracts/priority.ts';

@@ -1,6 +1,6 @@
-import { loadModel, type Model } from '../../infra/gateway/rendering/model.ts';
+import { loadModel, type Model } from '../../infra/kits/chat-tokens/model.ts';
 import type { Store } from '../../infra/store/store.ts';
-import { createDemonstrations } from '../../infra/tasks/demonstrations.ts';
+import { createDemonstrations } from '../../infra/tasks/generated/demonstrations.ts';
 import type { Datum } from '../../infra/trainer/trainer.ts';
 import type { DemonstrationRequest, TrainerDependencies } from './dependencies.ts';
 import { recordedExamples } from './recorded.ts';

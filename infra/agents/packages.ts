@@ -3,8 +3,8 @@ import { chmod, mkdir, readFile, rename, rm, stat, writeFile } from 'node:fs/pro
 import { join } from 'node:path';
 import { z } from 'zod';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
-import { withLock } from '../setup/lock.mjs';
-import { runNpm } from '../setup/npm.mjs';
+import { withLock } from '../process/lock.mjs';
+import { runNpm } from '../process/npm.mjs';
 import type { ReadOnlyMount } from './agent.ts';
 
 /**

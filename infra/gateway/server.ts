@@ -1,20 +1,20 @@
 import { chmod, mkdir } from 'node:fs/promises';
 import { sampledTokensOf } from '../../workflows/algorithms/sampled-tokens.ts';
 import type { Engine } from '../engine/engine.ts';
+import { checkPrefix } from '../kits/chat-tokens/check-prefix.ts';
+import { loadModel } from '../kits/chat-tokens/model.ts';
 import type { Store } from '../store/store.ts';
-import type { Upstreams } from '../upstream/upstreams.ts';
 import { createAgentSide } from './http/agent-side.ts';
 import { createControlSide } from './http/control-side.ts';
 import { createForward } from './http/forward.ts';
 import { listenOnSocket } from './http/http.ts';
 import { createPeers } from './http/peers.ts';
 import { limits } from './limits.ts';
-import { checkPrefix } from './rendering/check-prefix.ts';
-import { loadModel } from './rendering/model.ts';
 import { createPresence } from './sessions/presence.ts';
 import { createSessions } from './sessions/sessions.ts';
 import { type GatewaySockets, socketOf } from './sockets.ts';
-import { createContextLength } from './speakers/context-length.ts';
+import { createContextLength } from './turns/context-length.ts';
+import type { Upstreams } from './upstream/upstreams.ts';
 
 export interface GatewayOptions {
   /** Of this process, among the gateways that share the directories. */

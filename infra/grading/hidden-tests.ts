@@ -1,6 +1,6 @@
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import type { Sandbox } from '../sandbox/sandbox.ts';
-import type { HarborTask } from '../tasks/harbor.ts';
+import type { HarborTask } from '../tasks/harbor/harbor.ts';
 import { requireSuccess } from './require-success.ts';
 
 /** Beside the workspace, in the sandbox of one evaluation. */

@@ -3,7 +3,7 @@ import type { Diff } from '../../workflows/contracts/diff.ts';
 import type { Verdict } from '../../workflows/contracts/verdict.ts';
 import type { Sandbox } from '../sandbox/sandbox.ts';
 import type { Store } from '../store/store.ts';
-import type { HarborTask } from '../tasks/harbor.ts';
+import type { HarborTask } from '../tasks/harbor/harbor.ts';
 import { diskBefore } from './disk-before.ts';
 import { flagsOfEvaluation } from './flags/of-evaluation.ts';
 import { placeHiddenTests } from './hidden-tests.ts';

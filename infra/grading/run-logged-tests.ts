@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
+import { exposureOf } from '../kits/test-logs/names.ts';
 import type { FileEntry, FileTree } from '../sandbox/files.ts';
 import { logBytes, type Sandbox } from '../sandbox/sandbox.ts';
-import type { Grading } from '../tasks/grading.ts';
+import type { Grading } from '../tasks/harbor/grading.ts';
 import { offerAsAgent } from './as-agent.ts';
 import { marksIn } from './flags/of-run.ts';
-import { exposureOf } from './logs/names.ts';
 import { nextCommand } from './resolution/eval-section.ts';
 import { judgeAside } from './resolution/judge-aside.ts';
 import { unread } from './resolution/judge-log.ts';

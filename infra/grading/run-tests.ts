@@ -5,7 +5,7 @@ import type { Exposure, Verdict } from '../../workflows/contracts/verdict.ts';
 import { FileRefused } from '../sandbox/failure.ts';
 import type { LimitHit, Sandbox } from '../sandbox/sandbox.ts';
 import type { Store } from '../store/store.ts';
-import type { HarborTask } from '../tasks/harbor.ts';
+import type { HarborTask } from '../tasks/harbor/harbor.ts';
 import { offerAsAgent } from './as-agent.ts';
 import { parseNamedScores } from './named-scores.ts';
 import type { Judgement } from './resolution/judge-log.ts';

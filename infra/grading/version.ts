@@ -4,18 +4,18 @@ import { join } from 'node:path';
 
 /** What decides on a verdict beside this folder: how a task is read, and the sandbox that its tests run in. */
 const beside = [
-  '../tasks/build-context',
-  '../tasks/dockerfile',
-  '../tasks/grading',
-  '../tasks/harbor',
-  '../tasks/host-variables',
-  '../tasks/task-toml',
-  '../tasks/unsupported',
+  '../tasks/harbor/build-context',
+  '../tasks/harbor/dockerfile',
+  '../tasks/harbor/grading',
+  '../tasks/harbor/harbor',
+  '../tasks/harbor/host-variables',
+  '../tasks/harbor/task-toml',
+  '../tasks/harbor/unsupported',
   '../../activities/host/evaluate',
   '../../activities/host/host',
   '../../workflows/algorithms/weighted-reward',
 ];
-const folders = ['.', '../sandbox'];
+const folders = ['.', '../sandbox', '../kits/test-logs'];
 
 /**
  * Version of the grader: a digest of its sources, so that nobody has to remember to raise it. A change that changes no

@@ -1,6 +1,6 @@
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import type { Sandbox } from '../sandbox/sandbox.ts';
-import type { HarborTask } from '../tasks/harbor.ts';
+import type { HarborTask } from '../tasks/harbor/harbor.ts';
 import { gatherHiddenTests } from './hidden-tests.ts';
 import { commitScript } from './history.ts';
 import { keepBase } from './kept-base.ts';

@@ -3,9 +3,9 @@ import { realpathSync } from 'node:fs';
 import { constants } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
+import { say } from '../process/report.mjs';
 import { ensureDependencies } from './dependencies.mjs';
 import { ensureNode } from './node-runtime.mjs';
-import { say } from './report.mjs';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const FORWARDED = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'];
@@ -14,7 +14,7 @@ const FORWARDED = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'];
 const COMMANDS = {
   demo: ['workers/cli.ts', 'demo'],
   temper: ['workers/cli.ts'],
-  test: ['infra/setup/test.ts'],
+  test: ['test/runner/test.ts'],
 };
 
 /**

@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 import { existsSync } from 'node:fs';
+import { say } from '../process/report.mjs';
 import { isCurrentNode, MINIMUM_NODE } from './node-runtime.mjs';
-import { say } from './report.mjs';
 import { runInCheckout } from './run.mjs';
 
 const CHECKOUT_CLI = new URL('../../workers/cli.ts', import.meta.url);

@@ -1,15 +1,15 @@
 import { basename } from 'node:path';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import type { Task, TaskAddress } from '../../workflows/contracts/task.ts';
+import type { TaskDraft } from '../data-sets/data-set.ts';
+import type { DataSets } from '../data-sets/data-sets.ts';
+import type { DataSetAddress } from '../data-sets/fetch/address.ts';
 import type { Store } from '../store/store.ts';
 import { parseTaskAddress, resolveBelow, taskDirectories } from './addresses.ts';
-import { type Bundles, bundleType } from './bundle.ts';
-import type { DataSetAddress } from './data-sets/address.ts';
-import type { TaskDraft } from './data-sets/data-set.ts';
-import type { DataSets } from './data-sets/data-sets.ts';
-import { readTaskDirectory } from './directory.ts';
-import { generateTask } from './generate.ts';
-import { type HarborTask, readHarborTask } from './harbor.ts';
+import { generateTask } from './generated/generate.ts';
+import { type Bundles, bundleType } from './harbor/bundle.ts';
+import { readTaskDirectory } from './harbor/directory.ts';
+import { type HarborTask, readHarborTask } from './harbor/harbor.ts';
 
 /** A task of a set. What is wrong with it is told when it is looked at: a broken one hides no other. */
 export interface FoundTask {

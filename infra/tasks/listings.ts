@@ -2,9 +2,9 @@ import { stat } from 'node:fs/promises';
 import { z } from 'zod';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import type { TaskAddress, TaskSetAddress } from '../../workflows/contracts/task.ts';
+import type { DataSets } from '../data-sets/data-sets.ts';
 import type { Store } from '../store/store.ts';
 import { parseSetAddress, resolveBelow, type SetAddress, taskDirectories } from './addresses.ts';
-import type { DataSets } from './data-sets/data-sets.ts';
 import { createRecent } from './recent.ts';
 
 export interface ListingsDependencies {

@@ -1,5 +1,5 @@
 import type { TaskAddress } from '../../workflows/contracts/task.ts';
-import { createRandom } from './random.ts';
+import { createRandom } from './generated/random.ts';
 import { createRecent, type Recent } from './recent.ts';
 
 /** A task of a set, and those that would have come between the one before it and it. */

@@ -1,10 +1,10 @@
 import type { Task, TaskAddress, TaskSetAddress } from '../../workflows/contracts/task.ts';
+import { createDataSets, type DataSetCache } from '../data-sets/data-sets.ts';
 import type { Store } from '../store/store.ts';
 import { parseSetAddress, resolveBelow, type SetAddress } from './addresses.ts';
-import { createBundles } from './bundle.ts';
-import { createDataSets, type DataSetCache } from './data-sets/data-sets.ts';
 import { createTaskFinder, type FoundTask } from './find-task.ts';
-import type { HarborTask } from './harbor.ts';
+import { createBundles } from './harbor/bundle.ts';
+import type { HarborTask } from './harbor/harbor.ts';
 import { createListings, generated } from './listings.ts';
 import { type Choice, countingOn, createOrder, type Order } from './order.ts';
 import { createRecent } from './recent.ts';

@@ -3,8 +3,8 @@ import { access, mkdir, readdir, readFile, rename, writeFile } from 'node:fs/pro
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { bundleWorkflowCode, DefaultLogger } from '@temporalio/worker';
-import { cacheDirectory } from '../setup/cache.mjs';
-import { withLock } from '../setup/lock.mjs';
+import { cacheDirectory } from '../process/cache.mjs';
+import { withLock } from '../process/lock.mjs';
 
 /** The checkout, or `dist/` of the installed package. */
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));

@@ -1,6 +1,6 @@
 import { mkdir, open, realpath } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
-import { type Lock, tryLock } from '../setup/lock.mjs';
+import { type Lock, tryLock } from '../process/lock.mjs';
 import { badDatabase, databaseLocked } from './server-error.ts';
 
 const SQLITE_MAGIC = 'SQLite format 3\0';

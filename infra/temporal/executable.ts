@@ -1,8 +1,8 @@
 import { access, constants, mkdir } from 'node:fs/promises';
 import { delimiter, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { cacheDirectory } from '../setup/cache.mjs';
-import { withLock } from '../setup/lock.mjs';
+import { cacheDirectory } from '../process/cache.mjs';
+import { withLock } from '../process/lock.mjs';
 import { buildGoTool, type GoTool } from './go-tool.ts';
 import { downloadTemporal, officialRelease, type ReleaseSource, TEMPORAL_CLI_VERSION } from './release.ts';
 import { cliVersion, isAtLeast } from './version.ts';

@@ -1,4 +1,12 @@
 import { jsonOf } from '../http/client.ts';
+import { createModelResponse, optimStepResult } from '../kits/tinker-wire/bodies.ts';
+import {
+  decodeOutput,
+  encodeRequest,
+  outputFromJson,
+  requestJson,
+  type WireForwardBackward,
+} from '../kits/tinker-wire/forward-backward.ts';
 import { saveOnce } from './tinker/checkpoints.ts';
 import {
   createTrainerConnection,
@@ -12,14 +20,6 @@ import { wireRequest } from './tinker/datums.ts';
 import { loadableWeights } from './tinker/sampler-weights.ts';
 import { createSession } from './tinker/session.ts';
 import type { ForwardBackward, ForwardBackwardResult, OptimStep, Trainer } from './trainer.ts';
-import { createModelResponse, optimStepResult } from './wire/bodies.ts';
-import {
-  decodeOutput,
-  encodeRequest,
-  outputFromJson,
-  requestJson,
-  type WireForwardBackward,
-} from './wire/forward-backward.ts';
 
 export interface TinkerOptions {
   readonly url: string;

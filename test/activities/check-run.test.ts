@@ -5,7 +5,7 @@ import { after, before, describe, it } from 'node:test';
 import { WorkflowFailedError } from '@temporalio/client';
 import { controlQueue } from '../../workflows/contracts/ids.ts';
 import type { RunRequest } from '../../workflows/contracts/run.ts';
-import { type Rollouts, startRollouts } from '../helpers/rollouts.ts';
+import { type Rollouts, startRollouts } from '../helpers/rollouts/rollouts.ts';
 import { until } from '../helpers/until.ts';
 
 describe('a run is refused before it starts anything', () => {

@@ -4,7 +4,7 @@ import { enginesWithout } from '../../activities/trainer/engines-without.ts';
 import type { Engine } from '../../infra/engine/engine.ts';
 import { createVllmEngine } from '../../infra/engine/vllm.ts';
 import type { Trainer } from '../../infra/trainer/trainer.ts';
-import { startTestPolicy } from '../infra/policy/server/policy-server.ts';
+import { startTestPolicy } from '../infra/kits/embedded-policy/server/policy-server.ts';
 
 const never = new AbortController().signal;
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { provenGap } from '../../activities/trainer/probe.ts';
 import type { Datum, Trainer } from '../../infra/trainer/trainer.ts';
-import { startTestPolicy } from '../infra/policy/server/policy-server.ts';
+import { startTestPolicy } from '../infra/kits/embedded-policy/server/policy-server.ts';
 
 const never = new AbortController().signal;
 const adam = { beta1: 0.9, beta2: 0.95, eps: 1e-8, weightDecay: 0 } as const;

@@ -7,8 +7,8 @@ import { reconcile } from '../../activities/control/groups.ts';
 import { createRecords } from '../../infra/store/records.ts';
 import { groupId, rolloutId } from '../../workflows/contracts/ids.ts';
 import { outcomes, zeroCount } from '../../workflows/contracts/outcome.ts';
-import { answerTask } from '../helpers/by-hand.ts';
-import { startTestServer } from '../helpers/temporal.ts';
+import { answerTask } from '../helpers/temporal/by-hand.ts';
+import { startTestServer } from '../helpers/temporal/temporal.ts';
 
 test('a rollout whose workflow failed is infra, as its group would have it; one that was ended, or never started, is cancelled', async () => {
   const home = await mkdtemp(join(tmpdir(), 'temper-reconcile-'));

@@ -7,8 +7,8 @@ import { createReaper } from '../../activities/host/reap.ts';
 import type { SandboxInfo } from '../../infra/sandbox/sandbox.ts';
 import { groupId, rolloutId, sweepRolloutId } from '../../workflows/contracts/ids.ts';
 import { searchAttributes } from '../../workflows/contracts/search-attributes.ts';
-import { answerTask, resetToFirstTask } from '../helpers/by-hand.ts';
-import { startTestServer, type TestServer } from '../helpers/temporal.ts';
+import { answerTask, resetToFirstTask } from '../helpers/temporal/by-hand.ts';
+import { startTestServer, type TestServer } from '../helpers/temporal/temporal.ts';
 import { until } from '../helpers/until.ts';
 
 /** No worker polls here: a workflow runs for as long as the test lets it. */

@@ -9,7 +9,7 @@ import { createFileStore } from '../../infra/store/files.ts';
 import { openJournal, type TrainerJournal } from '../../infra/trainer/journal.ts';
 import type { Trainer } from '../../infra/trainer/trainer.ts';
 import { training } from '../../workflows/contracts/run.ts';
-import { startTestPolicy } from '../infra/policy/server/policy-server.ts';
+import { startTestPolicy } from '../infra/kits/embedded-policy/server/policy-server.ts';
 
 const never = new AbortController().signal;
 const datum = { tokens: [5, 6, 7], targets: [6, 7, 8], weights: [1, 1, 1] };

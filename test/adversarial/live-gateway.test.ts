@@ -5,9 +5,9 @@ import { after, before, it } from 'node:test';
 import { secretOf } from '../../infra/gateway/secret.ts';
 import { createLocalProvider } from '../../infra/sandbox/local/provider.ts';
 import { sessionId } from '../../workflows/contracts/ids.ts';
-import { type AgentRollouts, startAgentRollouts } from '../helpers/agent-rollouts.ts';
-import type { TestGateway } from '../helpers/gateway.ts';
-import { writeHarborTask } from '../helpers/harbor-task.ts';
+import type { TestGateway } from '../helpers/gateway/gateway.ts';
+import { type AgentRollouts, startAgentRollouts } from '../helpers/rollouts/agent-rollouts.ts';
+import { writeHarborTask } from '../helpers/tasks/harbor-task.ts';
 
 const neighbour = 'neighbour.1';
 /** Each address that a gateway might have, asked with each key that can be found or forged, for models and for other sessions. */

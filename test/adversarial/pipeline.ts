@@ -11,13 +11,13 @@ import { createDockerProvider } from '../../infra/sandbox/docker/provider.ts';
 import { createLocalProvider } from '../../infra/sandbox/local/provider.ts';
 import type { Sandbox, SandboxKind, SandboxProvider, SandboxPurpose } from '../../infra/sandbox/sandbox.ts';
 import { createFileStore } from '../../infra/store/files.ts';
-import type { HarborTask } from '../../infra/tasks/harbor.ts';
+import type { HarborTask } from '../../infra/tasks/harbor/harbor.ts';
 import { flagsOfRollout } from '../../workflows/algorithms/flags.ts';
 import { rewardOf } from '../../workflows/algorithms/reward.ts';
 import type { Diff } from '../../workflows/contracts/diff.ts';
 import type { Trick } from '../../workflows/contracts/flags.ts';
 import type { Verdict } from '../../workflows/contracts/verdict.ts';
-import { treeOf } from '../helpers/workspaces.ts';
+import { treeOf } from '../helpers/sandbox/workspaces.ts';
 
 /** What an agent does: it writes files into its workspace, and then runs a script there. */
 export interface ScriptedAgent {

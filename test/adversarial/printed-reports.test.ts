@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { type LogParserName, logParsers } from '../../infra/grading/logs/index.ts';
-import { exposureOf } from '../../infra/grading/logs/names.ts';
 import { judgeLog } from '../../infra/grading/resolution/judge-log.ts';
-import { runs } from '../helpers/forged-runs.ts';
+import { type LogParserName, logParsers } from '../../infra/kits/test-logs/index.ts';
+import { exposureOf } from '../../infra/kits/test-logs/names.ts';
+import { runs } from '../helpers/tasks/forged-runs.ts';
 
 const goText = ['=== RUN   A', '--- PASS: A (0.00s)', 'PASS', 'ok  \tp\t0.01s'];
 const goJson = ['run', 'pass'].map((Action) => JSON.stringify({ Action, Package: 'p', Test: 'A' }));

@@ -1,10 +1,11 @@
 /** Small tasks, one for each way of being judged. Each has a bug: `add` subtracts. Doing nothing is worth 0 at all of them. */
-import { bugAt } from '../../infra/tasks/bug.ts';
-import { splitEvalScript } from '../../infra/tasks/data-sets/eval-script.ts';
-import { generateTask } from '../../infra/tasks/generate.ts';
-import type { GradingFile } from '../../infra/tasks/grading.ts';
-import { type HarborTask, readHarborTask } from '../../infra/tasks/harbor.ts';
-import { treeOf } from '../helpers/workspaces.ts';
+
+import { splitEvalScript } from '../../infra/data-sets/swe/eval-script.ts';
+import { bugAt } from '../../infra/tasks/generated/bug.ts';
+import { generateTask } from '../../infra/tasks/generated/generate.ts';
+import type { GradingFile } from '../../infra/tasks/harbor/grading.ts';
+import { type HarborTask, readHarborTask } from '../../infra/tasks/harbor/harbor.ts';
+import { treeOf } from '../helpers/sandbox/workspaces.ts';
 
 type Files = Readonly<Record<string, string>>;
 

@@ -4,8 +4,8 @@ import { after, before, describe, it } from 'node:test';
 import { flagsOfRollout } from '../../workflows/algorithms/flags.ts';
 import type { Trick } from '../../workflows/contracts/flags.ts';
 import type { RolloutRequest, RolloutResult } from '../../workflows/contracts/rollout.ts';
-import { answerTest, type HarborTaskFiles, writeHarborTask } from '../helpers/harbor-task.ts';
-import { type Rollouts, startRollouts } from '../helpers/rollouts.ts';
+import { type Rollouts, startRollouts } from '../helpers/rollouts/rollouts.ts';
+import { answerTest, type HarborTaskFiles, writeHarborTask } from '../helpers/tasks/harbor-task.ts';
 import { until } from '../helpers/until.ts';
 
 interface Case {

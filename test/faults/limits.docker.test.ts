@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { createDockerProvider } from '../../infra/sandbox/docker/provider.ts';
 import type { RolloutResult } from '../../workflows/contracts/rollout.ts';
-import { answerTest, writeHarborTask } from '../helpers/harbor-task.ts';
-import { type Rollouts, startRollouts } from '../helpers/rollouts.ts';
+import { type Rollouts, startRollouts } from '../helpers/rollouts/rollouts.ts';
+import { answerTest, writeHarborTask } from '../helpers/tasks/harbor-task.ts';
 
 /** Of a sandbox: 512 MB of memory, 256 MB of disk. What the agent does when it has solved the task, and how it ends by that. */
 const bomb = 'bomb() { bomb | bomb & }; bomb; while :; do :; done';

@@ -9,11 +9,11 @@ import type { SandboxProvider } from '../../infra/sandbox/sandbox.ts';
 import { openStack } from '../../infra/stack.ts';
 import { connectClient } from '../../infra/temporal/connection.ts';
 import { freePort } from '../../infra/temporal/ports.ts';
-import { temporalTarget } from '../../workers/temporal-target.ts';
+import { temporalTarget } from '../../infra/temporal/temporal-target.ts';
 import { type RunningStack, startStack } from '../../workers/up/start-stack.ts';
 import { controlQueue } from '../../workflows/contracts/ids.ts';
 import type { RolloutResult } from '../../workflows/contracts/rollout.ts';
-import { answerTest, writeHarborTask } from '../helpers/harbor-task.ts';
+import { answerTest, writeHarborTask } from '../helpers/tasks/harbor-task.ts';
 import { until } from '../helpers/until.ts';
 
 const signal = AbortSignal.timeout(300_000);

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
-import type { TestServer } from './temporal.ts';
+import type { TestServer } from './temporal/temporal.ts';
 
 const program = join(import.meta.dirname, '../../workers/cli.ts');
 

@@ -1,8 +1,8 @@
 import { asBatch } from '../../activities/control/batch.ts';
-import { loadModel, type Model } from '../../infra/gateway/rendering/model.ts';
+import { loadModel, type Model } from '../../infra/kits/chat-tokens/model.ts';
 import { findStep } from '../../infra/report/run-records.ts';
 import { openJournal } from '../../infra/trainer/journal.ts';
-import type { StackClient } from '../../workers/cli/stack-client.ts';
+import type { StackClient } from '../../workers/cli/stack/stack-client.ts';
 import type { Batch, BatchSegment } from '../../workflows/contracts/batch.ts';
 import type { RunStatus, StepResult } from '../../workflows/contracts/run.ts';
 import { publishedDigest } from './published-weights.ts';

@@ -1,11 +1,11 @@
 import type { Config } from '../../infra/config.ts';
-import { loadModel } from '../../infra/gateway/rendering/model.ts';
-import { type Bug, bugAt, operators, sourceOf } from '../../infra/tasks/bug.ts';
-import { print } from '../../workers/cli/output.ts';
-import { onFreePorts, startSession } from '../../workers/cli/stack-session.ts';
+import { loadModel } from '../../infra/kits/chat-tokens/model.ts';
+import { type Bug, bugAt, operators, sourceOf } from '../../infra/tasks/generated/bug.ts';
+import { onFreePorts, startSession } from '../../workers/cli/stack/stack-session.ts';
+import { print } from '../../workers/cli/text/output.ts';
 import { controlQueue } from '../../workflows/contracts/ids.ts';
 import type { RolloutRequest, RolloutResult } from '../../workflows/contracts/rollout.ts';
-import { startScriptedVllm } from '../helpers/scripted-vllm.ts';
+import { startScriptedVllm } from '../helpers/engine/scripted-vllm.ts';
 
 /** How a model calls the tools of an agent. */
 export interface ToolCalls {

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { before, describe, test } from 'node:test';
-import type { Conversation } from '../../infra/gateway/conversation.ts';
-import { openaiChat } from '../../infra/gateway/dialects/openai-chat.ts';
-import { loadModel, type Model } from '../../infra/gateway/rendering/model.ts';
-import { renderFull } from '../../infra/gateway/rendering/render.ts';
-import { continueBranch } from '../../infra/gateway/rendering/suffix.ts';
+import { openaiChat } from '../../infra/gateway/dialects/openai-chat/index.ts';
+import type { Conversation } from '../../infra/kits/chat-tokens/conversation.ts';
+import { loadModel, type Model } from '../../infra/kits/chat-tokens/model.ts';
+import { renderFull } from '../../infra/kits/chat-tokens/render.ts';
+import { continueBranch } from '../../infra/kits/chat-tokens/suffix.ts';
 import type { ReferenceStack } from './stack.ts';
 
 const tools = [

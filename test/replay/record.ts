@@ -10,7 +10,7 @@ import type { RegradeRequest } from '../../workflows/contracts/regrade.ts';
 import type { RolloutRequest } from '../../workflows/contracts/rollout.ts';
 import type { RunRequest, RunStatus } from '../../workflows/contracts/run.ts';
 import type { SweepRequest } from '../../workflows/contracts/sweep.ts';
-import { startScriptedStack } from '../helpers/scripted-stack.ts';
+import { startScriptedStack } from '../helpers/temporal/scripted-stack.ts';
 
 const [, , version = ''] = process.argv;
 if (!/^\d+\.\d+\.\d+$/.test(version))

@@ -5,7 +5,7 @@ import { describe, it } from 'node:test';
 import { Worker } from '@temporalio/worker';
 import { DeterminismViolationError } from '@temporalio/workflow';
 import { locateWorkflowBundle } from '../../infra/temporal/bundle.ts';
-import { bundleChanged } from '../helpers/changed-workflows.ts';
+import { bundleChanged } from '../helpers/temporal/changed-workflows.ts';
 
 const directory = join(import.meta.dirname, 'histories');
 

@@ -14,8 +14,8 @@ import { controlQueue } from '../../workflows/contracts/ids.ts';
 import type { RegradeRequest, RegradeResult } from '../../workflows/contracts/regrade.ts';
 import type { RolloutResult } from '../../workflows/contracts/rollout.ts';
 import { searchAttributes } from '../../workflows/contracts/search-attributes.ts';
-import { writeHarborTask } from '../helpers/harbor-task.ts';
-import { type Rollouts, startRollouts } from '../helpers/rollouts.ts';
+import { type Rollouts, startRollouts } from '../helpers/rollouts/rollouts.ts';
+import { writeHarborTask } from '../helpers/tasks/harbor-task.ts';
 import { residentMb, watchMemory } from './memory.ts';
 
 const [count = 10_000, uncached = 200] = process.argv.slice(2).map(Number);

@@ -8,7 +8,7 @@ import { erasePlace, findPlace } from '../../infra/sandbox/local/places.ts';
 import { createLocalProvider } from '../../infra/sandbox/local/provider.ts';
 import { openStack } from '../../infra/stack.ts';
 import { cliOn } from '../helpers/cli.ts';
-import { startTestServer } from '../helpers/temporal.ts';
+import { startTestServer } from '../helpers/temporal/temporal.ts';
 import { until } from '../helpers/until.ts';
 
 it('a host worker starts beside a sandbox that resists its removal, says so, and leaves it to the schedule', async (t) => {

@@ -6,8 +6,8 @@ import { it } from 'node:test';
 import { controlQueue } from '../../workflows/contracts/ids.ts';
 import type { RolloutRequest } from '../../workflows/contracts/rollout.ts';
 import { trainAllBranches } from '../../workflows/contracts/trace.ts';
-import { startScriptedWorkers } from '../helpers/scripted-activities.ts';
-import { startTestServer } from '../helpers/temporal.ts';
+import { startScriptedWorkers } from '../helpers/temporal/scripted-activities.ts';
+import { startTestServer } from '../helpers/temporal/temporal.ts';
 
 it("a rollout opens its trace with the input's rule of branches, else the agent's", async () => {
   const home = await mkdtemp(join(tmpdir(), 'temper-branches-'));

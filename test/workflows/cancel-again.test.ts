@@ -4,8 +4,8 @@ import type { WorkflowHandle } from '@temporalio/client';
 import type { GroupReport } from '../../workflows/contracts/group.ts';
 import { controlQueue } from '../../workflows/contracts/ids.ts';
 import { runStatusQuery, sweepStatusQuery } from '../../workflows/contracts/messages.ts';
-import { bundleChanged } from '../helpers/changed-workflows.ts';
-import { type ScriptedStack, startScriptedStack } from '../helpers/scripted-stack.ts';
+import { bundleChanged } from '../helpers/temporal/changed-workflows.ts';
+import { type ScriptedStack, startScriptedStack } from '../helpers/temporal/scripted-stack.ts';
 import { until } from '../helpers/until.ts';
 
 /**

@@ -8,8 +8,8 @@ import type { Client } from '@temporalio/client';
 import { createLocalProvider } from '../../infra/sandbox/local/provider.ts';
 import { controlQueue } from '../../workflows/contracts/ids.ts';
 import type { RolloutRequest, RolloutResult } from '../../workflows/contracts/rollout.ts';
-import { startTestServer } from '../helpers/temporal.ts';
-import { startTestWorkers } from '../helpers/workers.ts';
+import { startTestServer } from '../helpers/temporal/temporal.ts';
+import { startTestWorkers } from '../helpers/temporal/workers.ts';
 
 const skip = process.getuid?.() === 0 ? false : 'needs root, to mount a small disk';
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
-import { bundleChanged } from '../helpers/changed-workflows.ts';
-import { startRollouts } from '../helpers/rollouts.ts';
+import { startRollouts } from '../helpers/rollouts/rollouts.ts';
+import { bundleChanged } from '../helpers/temporal/changed-workflows.ts';
 
 it('a rollout whose host stays away moves to another, as its second attempt', async () => {
   // As in production but for the wait before a stage that nobody takes is looked into: minutes there.

@@ -4,9 +4,9 @@ import { join } from 'node:path';
 import { after, before, describe, it, test } from 'node:test';
 import Docker from 'dockerode';
 import { createDockerProvider } from '../../infra/sandbox/docker/provider.ts';
-import { answerTest, writeHarborTask } from '../helpers/harbor-task.ts';
-import { startRegistry } from '../helpers/registry.ts';
-import { type Rollouts, startRollouts } from '../helpers/rollouts.ts';
+import { type Rollouts, startRollouts } from '../helpers/rollouts/rollouts.ts';
+import { startRegistry } from '../helpers/sandbox/registry.ts';
+import { answerTest, writeHarborTask } from '../helpers/tasks/harbor-task.ts';
 
 const docker = new Docker();
 const stack = 'test-stack';

@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { promisify } from 'node:util';
 import { createDockerProvider } from '../../infra/sandbox/docker/provider.ts';
-import { type Rollouts, startRollouts } from '../helpers/rollouts.ts';
-import { sweRepository } from '../helpers/swe-repository.ts';
+import { type Rollouts, startRollouts } from '../helpers/rollouts/rollouts.ts';
+import { sweRepository } from '../helpers/tasks/swe-repository.ts';
 
 const subtracts = 'def add(a, b):\n    return a - b\n';
 const adds = 'def add(a, b):\n    return a + b\n';

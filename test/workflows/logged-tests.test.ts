@@ -3,8 +3,8 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import type { RolloutRequest, RolloutResult } from '../../workflows/contracts/rollout.ts';
-import { type Rollouts, startRollouts } from '../helpers/rollouts.ts';
-import { type SweRepository, sweRepository } from '../helpers/swe-repository.ts';
+import { type Rollouts, startRollouts } from '../helpers/rollouts/rollouts.ts';
+import { type SweRepository, sweRepository } from '../helpers/tasks/swe-repository.ts';
 
 const subtracts = 'exports.add = (a, b) => a - b;\n';
 const adds = 'exports.add = (a, b) => a + b;\n';

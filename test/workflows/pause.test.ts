@@ -8,7 +8,7 @@ import {
   rolloutStatusQuery,
   stopSignal,
 } from '../../workflows/contracts/messages.ts';
-import { type Rollouts, startRollouts } from '../helpers/rollouts.ts';
+import { type Rollouts, startRollouts } from '../helpers/rollouts/rollouts.ts';
 import { until } from '../helpers/until.ts';
 
 const request = { task: 'generated:train/1/0', agent: 'oracle' };

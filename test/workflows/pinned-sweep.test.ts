@@ -7,7 +7,7 @@ import type { Client } from '@temporalio/client';
 import { readConfig } from '../../infra/config.ts';
 import { connectClient } from '../../infra/temporal/connection.ts';
 import { freePort } from '../../infra/temporal/ports.ts';
-import { temporalTarget } from '../../workers/temporal-target.ts';
+import { temporalTarget } from '../../infra/temporal/temporal-target.ts';
 import { type RunningStack, startStack } from '../../workers/up/start-stack.ts';
 import { controlQueue } from '../../workflows/contracts/ids.ts';
 import type { RunRequest, RunStatus } from '../../workflows/contracts/run.ts';

@@ -3,8 +3,8 @@ import { after, before, it } from 'node:test';
 import { SandboxFailure } from '../../infra/sandbox/failure.ts';
 import { createLocalProvider } from '../../infra/sandbox/local/provider.ts';
 import type { SandboxProvider } from '../../infra/sandbox/sandbox.ts';
-import { writeHarborTask } from '../helpers/harbor-task.ts';
-import { type Rollouts, startRollouts } from '../helpers/rollouts.ts';
+import { type Rollouts, startRollouts } from '../helpers/rollouts/rollouts.ts';
+import { writeHarborTask } from '../helpers/tasks/harbor-task.ts';
 
 let rollouts: Rollouts;
 let brokenOff = 0;

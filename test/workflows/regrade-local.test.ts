@@ -12,8 +12,8 @@ import { createQuarantine } from '../../infra/tasks/quarantine.ts';
 import { controlQueue } from '../../workflows/contracts/ids.ts';
 import type { RegradeReport, RegradeRequest, RegradeResult } from '../../workflows/contracts/regrade.ts';
 import type { SweepRequest, SweepResult } from '../../workflows/contracts/sweep.ts';
-import { writeHarborTask } from '../helpers/harbor-task.ts';
-import { type Rollouts, startRollouts } from '../helpers/rollouts.ts';
+import { type Rollouts, startRollouts } from '../helpers/rollouts/rollouts.ts';
+import { writeHarborTask } from '../helpers/tasks/harbor-task.ts';
 import { until } from '../helpers/until.ts';
 
 const where = '/grader-of-the-test';

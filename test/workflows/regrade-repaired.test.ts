@@ -5,8 +5,8 @@ import { after, before, describe, it } from 'node:test';
 import { controlQueue } from '../../workflows/contracts/ids.ts';
 import type { RegradeReport, RegradeRequest, RegradeResult, RegradeRow } from '../../workflows/contracts/regrade.ts';
 import { cliOn } from '../helpers/cli.ts';
-import { answerTest, writeHarborTask } from '../helpers/harbor-task.ts';
-import { type Rollouts, startRollouts } from '../helpers/rollouts.ts';
+import { type Rollouts, startRollouts } from '../helpers/rollouts/rollouts.ts';
+import { answerTest, writeHarborTask } from '../helpers/tasks/harbor-task.ts';
 
 const alwaysZero = 'mkdir -p /logs/verifier\necho 0 > /logs/verifier/reward.txt\n';
 const noReward = 'mkdir -p /logs/verifier\necho passed > /logs/verifier/reward.txt\n';

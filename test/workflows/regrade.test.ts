@@ -10,7 +10,7 @@ import { pauseSignal, regradeStatusQuery, resumeSignal } from '../../workflows/c
 import type { RegradeReport, RegradeRequest, RegradeResult, RegradeStatus } from '../../workflows/contracts/regrade.ts';
 import { searchAttributes } from '../../workflows/contracts/search-attributes.ts';
 import type { SweepRequest } from '../../workflows/contracts/sweep.ts';
-import { type ScriptedStack, startScriptedStack } from '../helpers/scripted-stack.ts';
+import { type ScriptedStack, startScriptedStack } from '../helpers/temporal/scripted-stack.ts';
 import { until } from '../helpers/until.ts';
 
 const run = promisify(execFile);

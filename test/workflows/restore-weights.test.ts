@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { it } from 'node:test';
 import { controlQueue } from '../../workflows/contracts/ids.ts';
 import type { RunStatus } from '../../workflows/contracts/run.ts';
-import { startScriptedWorkers } from '../helpers/scripted-activities.ts';
-import { startTestServer } from '../helpers/temporal.ts';
+import { startScriptedWorkers } from '../helpers/temporal/scripted-activities.ts';
+import { startTestServer } from '../helpers/temporal/temporal.ts';
 
 /** Takes the minute after which a run that stands still sees to its engines. */
 it('a run whose rollouts wait for an engine without weights gives it those of the last step', async (context) => {

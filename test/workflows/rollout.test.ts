@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { WorkflowFailedError } from '@temporalio/client';
-import { type Rollouts, startRollouts } from '../helpers/rollouts.ts';
+import { type Rollouts, startRollouts } from '../helpers/rollouts/rollouts.ts';
 
 describe('rollout', () => {
   let rollouts: Rollouts;

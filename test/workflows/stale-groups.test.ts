@@ -3,8 +3,8 @@ import { after, before, describe, it } from 'node:test';
 import { controlQueue } from '../../workflows/contracts/ids.ts';
 import { runStatusQuery } from '../../workflows/contracts/messages.ts';
 import type { RunRequest, RunStatus } from '../../workflows/contracts/run.ts';
-import type { Script } from '../helpers/scripted-activities.ts';
-import { type ScriptedStack, startScriptedStack } from '../helpers/scripted-stack.ts';
+import type { Script } from '../helpers/temporal/scripted-activities.ts';
+import { type ScriptedStack, startScriptedStack } from '../helpers/temporal/scripted-stack.ts';
 import { until } from '../helpers/until.ts';
 
 /** The rollouts of group 1 last for as long as the test lets them, while the others go on. */

@@ -5,7 +5,7 @@ import { promisify } from 'node:util';
 import { buildTctl } from '../../infra/temporal/executable.ts';
 import { controlQueue } from '../../workflows/contracts/ids.ts';
 import { searchAttributes } from '../../workflows/contracts/search-attributes.ts';
-import { type Rollouts, startRollouts } from '../helpers/rollouts.ts';
+import { type Rollouts, startRollouts } from '../helpers/rollouts/rollouts.ts';
 
 const run = promisify(execFile);
 const task = 'generated:train/1/0';

@@ -6,10 +6,10 @@ import { after, before, describe, it } from 'node:test';
 import type { WorkflowHandle } from '@temporalio/client';
 import { createLocalProvider } from '../../infra/sandbox/local/provider.ts';
 import { controlQueue } from '../../workflows/contracts/ids.ts';
-import { writeHarborTask } from '../helpers/harbor-task.ts';
-import { startTestServer, type TestServer } from '../helpers/temporal.ts';
+import { writeHarborTask } from '../helpers/tasks/harbor-task.ts';
+import { startTestServer, type TestServer } from '../helpers/temporal/temporal.ts';
+import { startTestWorkers, type TestWorkers } from '../helpers/temporal/workers.ts';
 import { until } from '../helpers/until.ts';
-import { startTestWorkers, type TestWorkers } from '../helpers/workers.ts';
 
 describe('the places of a host with four', () => {
   let home: string;

@@ -3,12 +3,12 @@ import { after, before, describe, it } from 'node:test';
 import { Context } from '@temporalio/activity';
 import { WorkflowFailedError } from '@temporalio/client';
 import { ApplicationFailure } from '@temporalio/common';
-import { warmUpProgress } from '../../workers/cli/train/warm-up-progress.ts';
+import { warmUpProgress } from '../../workers/cli/commands/train/warm-up-progress.ts';
 import { controlQueue, groupId } from '../../workflows/contracts/ids.ts';
 import { pauseSignal, resumeSignal, runStatusQuery } from '../../workflows/contracts/messages.ts';
 import type { RunRequest, RunStatus } from '../../workflows/contracts/run.ts';
-import type { Script } from '../helpers/scripted-activities.ts';
-import { type ScriptedStack, startScriptedStack } from '../helpers/scripted-stack.ts';
+import type { Script } from '../helpers/temporal/scripted-activities.ts';
+import { type ScriptedStack, startScriptedStack } from '../helpers/temporal/scripted-stack.ts';
 
 const sum = (record: Readonly<Record<string, number>>): number => Object.values(record).reduce((a, b) => a + b, 0);
 

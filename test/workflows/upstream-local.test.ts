@@ -4,15 +4,15 @@ import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { createTraceActivities } from '../../activities/control/traces.ts';
 import { secretOf } from '../../infra/gateway/secret.ts';
-import { cacheDirectory } from '../../infra/setup/cache.mjs';
-import type { Upstreams } from '../../infra/upstream/upstreams.ts';
+import type { Upstreams } from '../../infra/gateway/upstream/upstreams.ts';
+import { cacheDirectory } from '../../infra/process/cache.mjs';
 import { controlQueue } from '../../workflows/contracts/ids.ts';
 import type { SweepReport, SweepRequest, SweepResult } from '../../workflows/contracts/sweep.ts';
-import { startTestGateway, type TestGateway } from '../helpers/gateway.ts';
-import { writeHarborTask } from '../helpers/harbor-task.ts';
-import { type Rollouts, startRollouts } from '../helpers/rollouts.ts';
-import { createScriptedEngine } from '../helpers/scripted-engine.ts';
-import { type ScriptedServer, startScriptedServer } from '../helpers/scripted-server.ts';
+import { createScriptedEngine } from '../helpers/engine/scripted-engine.ts';
+import { type ScriptedServer, startScriptedServer } from '../helpers/engine/scripted-server.ts';
+import { startTestGateway, type TestGateway } from '../helpers/gateway/gateway.ts';
+import { type Rollouts, startRollouts } from '../helpers/rollouts/rollouts.ts';
+import { writeHarborTask } from '../helpers/tasks/harbor-task.ts';
 
 const call = (name: string, args: object) => ({
   content: null,

@@ -10,30 +10,36 @@ interface CommandEntry {
 /** In the order in which people meet them. */
 const commands: Readonly<Record<string, CommandEntry>> = {
   demo: entry('train a policy on this machine, with a report at the end', async () =>
-    (await import('./demo.ts')).demoCommand(),
+    (await import('./commands/demo.ts')).demoCommand(),
   ),
-  up: entry('run the stack of one machine', async () => (await import('./up.ts')).upCommand()),
-  doctor: entry('say what is there and what is missing', async () => (await import('./doctor.ts')).doctorCommand()),
-  rollout: entry('run an agent on tasks', async () => (await import('./rollout.ts')).rolloutCommand()),
-  train: entry('start a training run and follow it', async () => (await import('./train.ts')).trainCommand()),
+  up: entry('run the stack of one machine', async () => (await import('./commands/up.ts')).upCommand()),
+  doctor: entry('say what is there and what is missing', async () =>
+    (await import('./commands/doctor.ts')).doctorCommand(),
+  ),
+  rollout: entry('run an agent on tasks', async () => (await import('./commands/rollout.ts')).rolloutCommand()),
+  train: entry('start a training run and follow it', async () => (await import('./commands/train.ts')).trainCommand()),
   eval: entry('evaluate a policy version; show and compare evaluations', async () =>
-    (await import('./eval.ts')).evalCommand(),
+    (await import('./commands/eval.ts')).evalCommand(),
   ),
-  regrade: entry('grade rollouts again that have ended', async () => (await import('./regrade.ts')).regradeCommand()),
-  status: entry('list runs and rollouts', async () => (await import('./status.ts')).statusCommand()),
-  show: entry('show one of them in full', async () => (await import('./show.ts')).showCommand()),
-  pause: entry('pause a run, a sweep or a rollout', async () => (await import('./pause.ts')).pauseCommand()),
-  resume: entry('let it go on', async () => (await import('./resume.ts')).resumeCommand()),
+  regrade: entry('grade rollouts again that have ended', async () =>
+    (await import('./commands/regrade.ts')).regradeCommand(),
+  ),
+  status: entry('list runs and rollouts', async () => (await import('./commands/status.ts')).statusCommand()),
+  show: entry('show one of them in full', async () => (await import('./commands/show.ts')).showCommand()),
+  pause: entry('pause a run, a sweep or a rollout', async () => (await import('./commands/pause.ts')).pauseCommand()),
+  resume: entry('let it go on', async () => (await import('./commands/resume.ts')).resumeCommand()),
   cancel: entry('cancel it, and wait until it has cleaned up', async () =>
-    (await import('./cancel.ts')).cancelCommand(),
+    (await import('./commands/cancel.ts')).cancelCommand(),
   ),
-  schedule: entry('evaluate on a schedule', async () => (await import('./schedule.ts')).scheduleCommand()),
-  report: entry('write the report of a run', async () => (await import('./report.ts')).reportCommand()),
-  tasks: entry('list, validate and add tasks', async () => (await import('./tasks.ts')).tasksCommand()),
-  reap: entry('remove what dead rollouts left', async () => (await import('./reap.ts')).reapCommand()),
-  worker: entry('run one worker: control, host or trainer', async () => (await import('./worker.ts')).workerCommand()),
-  gateway: entry('run the gateway', async () => (await import('./worker.ts')).gatewayCommand()),
-  policy: entry('run the embedded policy server', async () => (await import('./worker.ts')).policyCommand()),
+  schedule: entry('evaluate on a schedule', async () => (await import('./commands/schedule.ts')).scheduleCommand()),
+  report: entry('write the report of a run', async () => (await import('./commands/report.ts')).reportCommand()),
+  tasks: entry('list, validate and add tasks', async () => (await import('./commands/tasks.ts')).tasksCommand()),
+  reap: entry('remove what dead rollouts left', async () => (await import('./commands/reap.ts')).reapCommand()),
+  worker: entry('run one worker: control, host or trainer', async () =>
+    (await import('./commands/worker.ts')).workerCommand(),
+  ),
+  gateway: entry('run the gateway', async () => (await import('./commands/worker.ts')).gatewayCommand()),
+  policy: entry('run the embedded policy server', async () => (await import('./commands/worker.ts')).policyCommand()),
 };
 
 export const commandNames: readonly string[] = Object.keys(commands);

@@ -1,8 +1,8 @@
 import { CommanderError } from 'commander';
 import { readConfig } from '../../infra/config.ts';
-import { describeError, exitCodeOf, exitCodes } from './errors.ts';
-import { note } from './output.ts';
 import { buildProgram } from './program.ts';
+import { describeError, exitCodeOf, exitCodes } from './text/errors.ts';
+import { note } from './text/output.ts';
 
 /** Runs one command line. Answers the exit code: 0 done, 1 failed, 2 wrong usage, 130 interrupted. */
 export async function runCli(args: readonly string[]): Promise<number> {

@@ -1,8 +1,8 @@
 import { mkdir } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Config } from '../../infra/config.ts';
-import { type Lock, tryLock } from '../../infra/setup/lock.mjs';
-import { isRunning, type ProcessIdentity } from '../../infra/setup/process-identity.mjs';
+import { type Lock, tryLock } from '../../infra/process/lock.mjs';
+import { isRunning, type ProcessIdentity } from '../../infra/process/process-identity.mjs';
 import { readUpFile, removeUpFile } from './up-file.ts';
 
 const POLL_MS = 100;

@@ -1,5 +1,5 @@
 import type { Config } from '../../infra/config.ts';
-import { processIdentity } from '../../infra/setup/process-identity.mjs';
+import { processIdentity } from '../../infra/process/process-identity.mjs';
 import type { PartStatus } from './part.ts';
 import { removeUpFile, type StackAddresses, type UpFile, writeUpFile } from './up-file.ts';
 

@@ -3,7 +3,7 @@ import { hostname } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Client } from '@temporalio/client';
 import { request } from 'undici';
-import { processIdentity } from '../../infra/setup/process-identity.mjs';
+import { processIdentity } from '../../infra/process/process-identity.mjs';
 
 const POLL_MS = 100;
 const TRY_TIMEOUT_MS = 2_000;

@@ -3,7 +3,7 @@ import type { Config } from '../../infra/config.ts';
 import { openStack } from '../../infra/stack.ts';
 import { type ClientConnection, connectClient } from '../../infra/temporal/connection.ts';
 import { registerSearchAttributes } from '../../infra/temporal/search-attributes.ts';
-import { temporalTarget } from '../temporal-target.ts';
+import { temporalTarget } from '../../infra/temporal/temporal-target.ts';
 import { claimHome } from './claim-home.ts';
 import { keepParts } from './keep-parts.ts';
 import { keepUpFile } from './keep-up-file.ts';

@@ -1,6 +1,6 @@
 import { readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { z } from 'zod';
-import { isRunning } from '../../infra/setup/process-identity.mjs';
+import { isRunning } from '../../infra/process/process-identity.mjs';
 import { type PartName, partKinds, partStates } from './part.ts';
 
 const processIdentity = z.object({ pid: z.int(), startedAt: z.string() });

@@ -2,7 +2,7 @@ import { setCurrentDetails, upsertMemo, upsertSearchAttributes, workflowInfo } f
 import { type RegradeInput, type RegradeStatus, regradeStates } from '../contracts/regrade.ts';
 import { searchAttributes } from '../contracts/search-attributes.ts';
 import { rootMessage } from '../run/root-message.ts';
-import type { RegradeBooks } from './books.ts';
+import type { RegradeBooks } from './tally.ts';
 
 export interface RegradeView {
   phase: RegradeStatus['phase'];

@@ -15,8 +15,8 @@ import { stopSignal } from '../contracts/messages.ts';
 import type { RunInput } from '../contracts/run.ts';
 import { searchAttributes } from '../contracts/search-attributes.ts';
 import type { group } from '../group.ts';
-import type { Ledger } from './ledger.ts';
 import { rootMessage } from './root-message.ts';
+import type { Ledger } from './tally.ts';
 
 /** Starts one group. ABANDON: it must outlive the run's continue-as-new, which closes this execution. */
 export async function startGroup(input: RunInput, ledger: Ledger): Promise<void> {

@@ -6,8 +6,8 @@ import type { RunInput, StepPlan } from '../contracts/run.ts';
 import { searchAttributes } from '../contracts/search-attributes.ts';
 import type { trainingStep } from '../training-step.ts';
 import { stopStaleGroups } from './groups.ts';
-import type { Ledger } from './ledger.ts';
 import { rootMessage } from './root-message.ts';
+import type { Ledger } from './tally.ts';
 
 /**
  * What the trainer does for a run, one thing at a time, beside the admission of groups. A step that fails pauses the run, and

@@ -3,8 +3,8 @@ import { flagsText } from '../algorithms/flag-counts.ts';
 import { fates } from '../contracts/outcome.ts';
 import type { RunInput, RunStatus } from '../contracts/run.ts';
 import { searchAttributes, shownReward } from '../contracts/search-attributes.ts';
-import type { Ledger } from './ledger.ts';
 import { rootMessage } from './root-message.ts';
+import type { Ledger } from './tally.ts';
 
 export interface RunView {
   phase: RunStatus['phase'];

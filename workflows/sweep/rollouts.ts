@@ -18,7 +18,7 @@ import { searchAttributes } from '../contracts/search-attributes.ts';
 import type { SweepInput, SweepRow } from '../contracts/sweep.ts';
 import type { rollout } from '../rollout.ts';
 import { rootMessage } from '../run/root-message.ts';
-import type { Numbered, SweepBooks } from './books.ts';
+import type { Numbered, SweepBooks } from './tally.ts';
 
 /** As many as fit into one value of history, whatever their length. */
 const addressesPerPage = 16;

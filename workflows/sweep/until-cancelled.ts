@@ -2,7 +2,7 @@ import { condition, workflowInfo } from '@temporalio/workflow';
 import { placeOf } from '../algorithms/sweep-row.ts';
 import { cancelByName, cancelsAgain, cancelUntilEnded } from '../cancel-again.ts';
 import { sweepRolloutId } from '../contracts/ids.ts';
-import type { SweepBooks } from './books.ts';
+import type { SweepBooks } from './tally.ts';
 
 /**
  * Waits for the rollouts in flight, which were cancelled with the sweep. Those of an earlier execution are its children no

@@ -3,7 +3,7 @@ import { flagsText, noFlags } from '../algorithms/flag-counts.ts';
 import { searchAttributes, shownReward } from '../contracts/search-attributes.ts';
 import type { SweepInput, SweepResult, SweepStatus } from '../contracts/sweep.ts';
 import { rootMessage } from '../run/root-message.ts';
-import type { SweepBooks } from './books.ts';
+import type { SweepBooks } from './tally.ts';
 
 export interface SweepView {
   phase: SweepStatus['phase'];

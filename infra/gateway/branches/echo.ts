@@ -1,5 +1,5 @@
-import type { AssistantMessage, ToolCall } from '../conversation.ts';
-import { canonicalArguments, canonicalJson } from './canonical.ts';
+import { canonicalArguments, canonicalJson } from '../../kits/chat-tokens/canonical.ts';
+import type { AssistantMessage, ToolCall } from '../../kits/chat-tokens/conversation.ts';
 
 /** In what a client's echo of a reply differs from the reply. The ledger goes on from what was sampled. */
 export type EchoDifference = 'text' | 'reasoning' | 'arguments' | 'call-ids';

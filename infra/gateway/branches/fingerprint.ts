@@ -1,6 +1,6 @@
 import { createHash, type Hash } from 'node:crypto';
-import type { AssistantMessage, Conversation, Message } from '../conversation.ts';
-import { canonicalMessage, sized } from './canonical.ts';
+import { canonicalMessage, sized } from '../../kits/chat-tokens/canonical.ts';
+import type { AssistantMessage, Conversation, Message } from '../../kits/chat-tokens/conversation.ts';
 
 /** By which conversations are known again: equal for two whose messages mean the same, see canonical.ts. */
 export interface Fingerprint {

@@ -1,9 +1,9 @@
 import { pathTo } from '../../../workflows/algorithms/path-to.ts';
 import { type Prompt, promptOf } from '../../engine/prompt.ts';
-import type { AssistantMessage, Conversation, Message } from '../conversation.ts';
-import type { Model } from '../rendering/model.ts';
-import { renderFull } from '../rendering/render.ts';
-import { renderSuffix } from '../rendering/suffix.ts';
+import type { AssistantMessage, Conversation, Message } from '../../kits/chat-tokens/conversation.ts';
+import type { Model } from '../../kits/chat-tokens/model.ts';
+import { renderFull } from '../../kits/chat-tokens/render.ts';
+import { renderSuffix } from '../../kits/chat-tokens/suffix.ts';
 import { type EchoDifference, echoDifferences } from './echo.ts';
 import type { Fingerprint } from './fingerprint.ts';
 import { createPrompts } from './prompt.ts';

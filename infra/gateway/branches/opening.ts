@@ -1,4 +1,4 @@
-import type { AssistantMessage, Message } from '../conversation.ts';
+import type { AssistantMessage, Message } from '../../kits/chat-tokens/conversation.ts';
 
 /** Shorter texts are found in others by chance. */
 const tellingLength = 32;

@@ -1,8 +1,8 @@
 import type { FinishReason } from '../../../workflows/contracts/trace.ts';
-import type { AssistantMessage, Conversation } from '../conversation.ts';
+import type { AssistantMessage, Conversation } from '../../kits/chat-tokens/conversation.ts';
 import type { ModelRequest } from '../model-request.ts';
 import type { Refusal } from '../refusal.ts';
-import type { Delta } from '../speakers/speech.ts';
+import type { Delta } from '../turns/reply-stream.ts';
 
 /** One wire format of model calls. What it gets from clients is hostile; what it writes must be what its SDKs read. */
 export interface Dialect {

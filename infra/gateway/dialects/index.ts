@@ -1,8 +1,8 @@
 import type { IncomingHttpHeaders } from 'node:http';
-import { anthropicMessages } from './anthropic-messages.ts';
+import { anthropicMessages } from './anthropic-messages/index.ts';
 import type { Dialect } from './dialect.ts';
-import { openaiChat } from './openai-chat.ts';
-import { openaiResponses } from './openai-responses.ts';
+import { openaiChat } from './openai-chat/index.ts';
+import { openaiResponses } from './openai-responses/index.ts';
 
 /** Every wire format that agents may speak; adding one is one file and one line. */
 export const dialects: readonly Dialect[] = [openaiChat, openaiResponses, anthropicMessages];

@@ -11,7 +11,7 @@ import { sessionOfSecret } from '../secret.ts';
 import type { Session } from '../sessions/session.ts';
 import type { Elsewhere } from '../sessions/session-files.ts';
 import type { Sessions } from '../sessions/sessions.ts';
-import type { Turn } from '../speakers/turn.ts';
+import type { Turn } from '../turns/turn.ts';
 import { createBodyReader } from './body.ts';
 import type { Forward } from './forward.ts';
 import { sendJson } from './http.ts';

@@ -3,8 +3,8 @@ import { z } from 'zod';
 import { failureKinds, isFailureType, TemperFailure } from '../../../workflows/contracts/failures.ts';
 import type { Engine } from '../../engine/engine.ts';
 import { servingOf } from '../../engine/serving.ts';
-import type { Upstreams } from '../../upstream/upstreams.ts';
 import type { Sessions } from '../sessions/sessions.ts';
+import type { Upstreams } from '../upstream/upstreams.ts';
 import { readJsonBody } from './body.ts';
 import { sendJson } from './http.ts';
 

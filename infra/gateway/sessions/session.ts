@@ -1,17 +1,17 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { sampledTokensOf } from '../../../workflows/algorithms/sampled-tokens.ts';
+import type { Conversation } from '../../kits/chat-tokens/conversation.ts';
 import type { TurnRecord } from '../branches/turn-record.ts';
 import type { OpenSession, SessionStatus } from '../control.ts';
-import type { Conversation } from '../conversation.ts';
 import { limits } from '../limits.ts';
 import { askedTokens, type ModelRequest } from '../model-request.ts';
 import { Refusal } from '../refusal.ts';
-import { createPolicySpeaker, type PolicySpeakerDeps } from '../speakers/policy-speaker.ts';
-import type { PlannedTurn, Speaker } from '../speakers/speaker.ts';
-import type { RunningTurn, Turn } from '../speakers/turn.ts';
-import { createUpstreamSpeaker, type UpstreamSpeakerDeps } from '../speakers/upstream-speaker.ts';
-import { createFlags, type Ending, type Flagged, type Flags, failureFlag } from './flags.ts';
+import type { PlannedTurn, Speaker } from '../turns/backend.ts';
+import { createPolicySpeaker, type PolicySpeakerDeps } from '../turns/policy-backend.ts';
+import type { RunningTurn, Turn } from '../turns/turn.ts';
+import { createUpstreamSpeaker, type UpstreamSpeakerDeps } from '../turns/upstream-backend.ts';
 import type { Flag, Journal, JournalRecord } from './journal.ts';
+import { createFlags, type Ending, type Flagged, type Flags, failureFlag } from './request-failures.ts';
 
 /** The model calls of one rollout. Turns are ordered by their journal records; a turn that has none never happened. */
 export interface Session {

@@ -1,7 +1,7 @@
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
 import type { Resolution } from '../../../workflows/contracts/resolution.ts';
-import { logParserNamed } from '../logs/names.ts';
-import { type ParsedTests, together } from '../logs/parsed-tests.ts';
+import { logParserNamed } from '../../kits/test-logs/names.ts';
+import { type ParsedTests, together } from '../../kits/test-logs/parsed-tests.ts';
 import { evalSection, marksWith } from './eval-section.ts';
 import { findRequired, type RequiredTests, refused, resolve } from './resolve.ts';
 

@@ -10,8 +10,8 @@ import {
   isRecord,
   jsonOf,
 } from '../../http/client.ts';
-import { failedFuture, futureResponse, tryAgain } from '../wire/bodies.ts';
-import { protobufType } from '../wire/messages.ts';
+import { failedFuture, futureResponse, tryAgain } from '../../kits/tinker-wire/bodies.ts';
+import { protobufType } from '../../kits/tinker-wire/messages.ts';
 
 export const trainerTimeouts = {
   /** Accepting a request; large batches are parsed and stored before the answer. */

@@ -1,6 +1,6 @@
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
+import type { WireDatum, WireForwardBackward, WireTensor } from '../../kits/tinker-wire/forward-backward.ts';
 import type { Datum, ForwardBackward, LossName } from '../trainer.ts';
-import type { WireDatum, WireForwardBackward, WireTensor } from '../wire/forward-backward.ts';
 
 /**
  * What may leave for a trainer. Servers accept nonsense (SkyRL trains `ppo` without logprobs and says nothing), so every

@@ -5,9 +5,9 @@ import { promisify } from 'node:util';
 import { secretOf } from '../../../infra/gateway/secret.ts';
 import { sessionId } from '../../../workflows/contracts/ids.ts';
 import type { RolloutRequest } from '../../../workflows/contracts/rollout.ts';
-import { type AgentCase, agentCases, mendedTask } from '../../helpers/agent-cases.ts';
-import { type AgentRollouts, startAgentRollouts } from '../../helpers/agent-rollouts.ts';
-import type { TestGateway } from '../../helpers/gateway.ts';
+import type { TestGateway } from '../../helpers/gateway/gateway.ts';
+import { type AgentCase, agentCases, mendedTask } from '../../helpers/rollouts/agent-cases.ts';
+import { type AgentRollouts, startAgentRollouts } from '../../helpers/rollouts/agent-rollouts.ts';
 
 const run = promisify(execFile);
 

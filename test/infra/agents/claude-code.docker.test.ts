@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import type { Branch, Trace } from '../../../workflows/contracts/trace.ts';
-import { type AgentRollouts, startAgentRollouts } from '../../helpers/agent-rollouts.ts';
-import type { TestGateway } from '../../helpers/gateway.ts';
+import type { TestGateway } from '../../helpers/gateway/gateway.ts';
+import { type AgentRollouts, startAgentRollouts } from '../../helpers/rollouts/agent-rollouts.ts';
 
 interface Call {
   readonly name: string;

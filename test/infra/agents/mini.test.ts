@@ -8,8 +8,8 @@ import { test } from 'node:test';
 import { exits } from '../../../infra/agents/mini/exits.ts';
 import { instructionFile, main, variables } from '../../../infra/agents/mini/main.ts';
 import { createProxy } from '../../../infra/agents/relay/proxy.ts';
-import { startTestGateway } from '../../helpers/gateway.ts';
-import { createScriptedEngine } from '../../helpers/scripted-engine.ts';
+import { createScriptedEngine } from '../../helpers/engine/scripted-engine.ts';
+import { startTestGateway } from '../../helpers/gateway/gateway.ts';
 
 test("mini's commands do not inherit the secret of its session", async () => {
   const calls = [

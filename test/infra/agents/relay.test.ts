@@ -11,8 +11,8 @@ import { askAgainHeader } from '../../../infra/agents/relay/protocol.ts';
 import { createProxy } from '../../../infra/agents/relay/proxy.ts';
 import type { FinishedReply } from '../../../infra/gateway/dialects/dialect.ts';
 import { dialects } from '../../../infra/gateway/dialects/index.ts';
-import { sendTo, startTestGateway } from '../../helpers/gateway.ts';
-import { createScriptedEngine } from '../../helpers/scripted-engine.ts';
+import { createScriptedEngine } from '../../helpers/engine/scripted-engine.ts';
+import { sendTo, startTestGateway } from '../../helpers/gateway/gateway.ts';
 import { until } from '../../helpers/until.ts';
 
 type Answer = (response: ServerResponse) => void;

@@ -8,8 +8,8 @@ import { after, before, describe, it } from 'node:test';
 import { createRuntime, runScript } from '../../../infra/agents/runtime.ts';
 import { createDockerProvider } from '../../../infra/sandbox/docker/provider.ts';
 import type { Command, Sandbox } from '../../../infra/sandbox/sandbox.ts';
-import { startTestGateway, type TestGateway } from '../../helpers/gateway.ts';
-import { createScriptedEngine } from '../../helpers/scripted-engine.ts';
+import { createScriptedEngine } from '../../helpers/engine/scripted-engine.ts';
+import { startTestGateway, type TestGateway } from '../../helpers/gateway/gateway.ts';
 
 /** Where to connect: what Node's net.connect takes. */
 type Target = { readonly host: string; readonly port: number } | { readonly path: string };

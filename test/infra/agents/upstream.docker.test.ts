@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { type AgentCase, agentCases, mendedTask } from '../../helpers/agent-cases.ts';
-import { type AgentRollouts, startAgentRollouts } from '../../helpers/agent-rollouts.ts';
-import { type ScriptedServer, startScriptedServer } from '../../helpers/scripted-server.ts';
+import { type ScriptedServer, startScriptedServer } from '../../helpers/engine/scripted-server.ts';
+import { type AgentCase, agentCases, mendedTask } from '../../helpers/rollouts/agent-cases.ts';
+import { type AgentRollouts, startAgentRollouts } from '../../helpers/rollouts/agent-rollouts.ts';
 
 interface Asked {
   readonly messages: readonly { readonly role: string }[];

@@ -6,8 +6,8 @@ import { promptOf } from '../../../infra/engine/prompt.ts';
 import { ranked } from '../../../infra/engine/replicas/ranking.ts';
 import { createRoom } from '../../../infra/engine/replicas/room.ts';
 import { createReplicas, type ReplicasOptions } from '../../../infra/engine/replicas.ts';
-import { collect, failsWith } from '../../helpers/engine-events.ts';
-import { createScriptedReplica, type ScriptedReplica } from '../../helpers/replica.ts';
+import { collect, failsWith } from '../../helpers/engine/engine-events.ts';
+import { createScriptedReplica, type ScriptedReplica } from '../../helpers/engine/replica.ts';
 import { until } from '../../helpers/until.ts';
 
 const never = new AbortController().signal;

@@ -3,8 +3,8 @@ import { describe, type TestContext, test } from 'node:test';
 import type { GenerateRequest } from '../../../infra/engine/engine.ts';
 import { promptOf } from '../../../infra/engine/prompt.ts';
 import { createReplicas, type ReplicaEvent, type ReplicasOptions } from '../../../infra/engine/replicas.ts';
-import { collect, failsWith } from '../../helpers/engine-events.ts';
-import { createScriptedReplica, type ScriptedReplica } from '../../helpers/replica.ts';
+import { collect, failsWith } from '../../helpers/engine/engine-events.ts';
+import { createScriptedReplica, type ScriptedReplica } from '../../helpers/engine/replica.ts';
 import { until } from '../../helpers/until.ts';
 
 const never = new AbortController().signal;

@@ -3,10 +3,10 @@ import { describe, type TestContext, test } from 'node:test';
 import type { EngineOptions } from '../../../infra/engine/options.ts';
 import { promptOf } from '../../../infra/engine/prompt.ts';
 import { createSglangEngine } from '../../../infra/engine/sglang.ts';
-import { collect, failsWith } from '../../helpers/engine-events.ts';
-import { startTestGateway } from '../../helpers/gateway.ts';
-import { startScriptedServer } from '../../helpers/scripted-server.ts';
-import { type SglangScript, startSglangServer } from '../../helpers/sglang-server.ts';
+import { collect, failsWith } from '../../helpers/engine/engine-events.ts';
+import { startScriptedServer } from '../../helpers/engine/scripted-server.ts';
+import { type SglangScript, startSglangServer } from '../../helpers/engine/sglang-server.ts';
+import { startTestGateway } from '../../helpers/gateway/gateway.ts';
 import { until } from '../../helpers/until.ts';
 
 const request = {

@@ -5,12 +5,12 @@ import type { GenerateEvent } from '../../../infra/engine/engine.ts';
 import type { EngineOptions } from '../../../infra/engine/options.ts';
 import { promptOf } from '../../../infra/engine/prompt.ts';
 import { createSglangEngine } from '../../../infra/engine/sglang.ts';
-import { collect, failsWith } from '../../helpers/engine-events.ts';
-import { type Answer, startScriptedServer } from '../../helpers/scripted-server.ts';
-import { type SglangScript, startSglangServer } from '../../helpers/sglang-server.ts';
+import { type SglangScript, startSglangServer } from '../../helpers/engine/sglang-server.ts';
+import { collect, failsWith } from '../../helpers/engine/engine-events.ts';
+import { type Answer, startScriptedServer } from '../../helpers/engine/scripted-server.ts';
 import { until } from '../../helpers/until.ts';
 
-/** No SGLang runs here: its wire format is written down in test/helpers/sglang-server.ts, from its source. */
+/** No SGLang runs here: its wire format is written down in test/helpers/engine/sglang-server.ts, from its source. */
 const request = {
   ...{ requestId: 'turn-1', prompt: promptOf([1, 2]), maxTokens: 4, temperature: 1, topP: 1, topK: -1, seed: 7 },
   stopTokenIds: [9],

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import { promptOf } from '../../../infra/engine/prompt.ts';
 import { createVllmEngine } from '../../../infra/engine/vllm.ts';
-import { collect, failsWith } from '../../helpers/engine-events.ts';
-import { type Answer, startScriptedServer } from '../../helpers/scripted-server.ts';
+import { collect, failsWith } from '../../helpers/engine/engine-events.ts';
+import { type Answer, startScriptedServer } from '../../helpers/engine/scripted-server.ts';
 
 type Routes = Readonly<Record<string, (body: unknown) => Answer>>;
 

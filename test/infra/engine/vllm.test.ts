@@ -3,8 +3,8 @@ import { describe, type TestContext, test } from 'node:test';
 import type { EngineOptions } from '../../../infra/engine/options.ts';
 import { extend, promptOf } from '../../../infra/engine/prompt.ts';
 import { createVllmEngine } from '../../../infra/engine/vllm.ts';
-import { collect, failsWith } from '../../helpers/engine-events.ts';
-import { type Answer, startScriptedServer } from '../../helpers/scripted-server.ts';
+import { collect, failsWith } from '../../helpers/engine/engine-events.ts';
+import { type Answer, startScriptedServer } from '../../helpers/engine/scripted-server.ts';
 import { until } from '../../helpers/until.ts';
 
 const request = {

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import type { Upstreams } from '../../../infra/upstream/upstreams.ts';
-import { openSession, startTestGateway, type TestGateway } from '../../helpers/gateway.ts';
-import { createScriptedEngine } from '../../helpers/scripted-engine.ts';
-import { startScriptedServer } from '../../helpers/scripted-server.ts';
+import type { Upstreams } from '../../../infra/gateway/upstream/upstreams.ts';
+import { createScriptedEngine } from '../../helpers/engine/scripted-engine.ts';
+import { startScriptedServer } from '../../helpers/engine/scripted-server.ts';
+import { openSession, startTestGateway, type TestGateway } from '../../helpers/gateway/gateway.ts';
 
 const own = { temperature: 0.2, top_p: 0.5, top_k: 7 };
 const theRuns = { temperature: 1, topP: 1, topK: -1 };

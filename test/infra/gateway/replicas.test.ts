@@ -3,8 +3,8 @@ import { test } from 'node:test';
 import type { Engine } from '../../../infra/engine/engine.ts';
 import { createReplicas } from '../../../infra/engine/replicas.ts';
 import { createVllmEngine } from '../../../infra/engine/vllm.ts';
-import { chunksOf, startTestGateway } from '../../helpers/gateway.ts';
-import { modelDir, startTestPolicy } from '../policy/server/policy-server.ts';
+import { chunksOf, startTestGateway } from '../../helpers/gateway/gateway.ts';
+import { modelDir, startTestPolicy } from '../kits/embedded-policy/server/policy-server.ts';
 
 const maxTokensPerTurn = 480;
 

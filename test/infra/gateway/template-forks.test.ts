@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { startTestGateway } from '../../helpers/gateway.ts';
-import { createScriptedEngine } from '../../helpers/scripted-engine.ts';
-import { writeTinyModel } from '../../helpers/tiny-model.ts';
+import { createScriptedEngine } from '../../helpers/engine/scripted-engine.ts';
+import { startTestGateway } from '../../helpers/gateway/gateway.ts';
+import { writeTinyModel } from '../../helpers/models/tiny-model.ts';
 
 const template = (before: string) => `{%- for message in messages -%}
 {{ '<|im_start|>' + message.role + '\\n' }}{%- if not loop.last %}{{ '${before}' }}{% endif -%}{{ message.content + '<|im_end|>\\n' }}

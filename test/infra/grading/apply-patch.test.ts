@@ -7,7 +7,7 @@ import { applyPatch } from '../../../infra/grading/apply-patch.ts';
 import { prepareWorkspace } from '../../../infra/grading/workspace.ts';
 import { createLocalProvider } from '../../../infra/sandbox/local/provider.ts';
 import type { Sandbox } from '../../../infra/sandbox/sandbox.ts';
-import { read, type SandboxMaker, sandboxMaker, treeOf, workspaceTask } from '../../helpers/workspaces.ts';
+import { read, type SandboxMaker, sandboxMaker, treeOf, workspaceTask } from '../../helpers/sandbox/workspaces.ts';
 
 const lines = 'one\ntwo\nthree\nfour\nfive\nsix\nseven\n';
 const files = { a: lines, b: lines, '.gitignore': '*.orig\n*.rej\n' };

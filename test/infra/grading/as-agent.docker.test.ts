@@ -1,6 +1,6 @@
 import { test } from 'node:test';
 import { createDockerProvider } from '../../../infra/sandbox/docker/provider.ts';
-import { sandboxMaker } from '../../helpers/workspaces.ts';
+import { sandboxMaker } from '../../helpers/sandbox/workspaces.ts';
 import { runsAsAgent } from './as-agent.ts';
 
 test('tests in a container run code as programs of another account', async () => {

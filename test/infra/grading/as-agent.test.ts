@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { createLocalProvider } from '../../../infra/sandbox/local/provider.ts';
-import { sandboxMaker } from '../../helpers/workspaces.ts';
+import { sandboxMaker } from '../../helpers/sandbox/workspaces.ts';
 import { runsAsAgent } from './as-agent.ts';
 
 test('tests in a local sandbox run code as programs of another account', async () => {

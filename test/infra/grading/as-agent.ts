@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { offerAsAgent } from '../../../infra/grading/as-agent.ts';
 import type { ExecResult, Sandbox } from '../../../infra/sandbox/sandbox.ts';
-import type { SandboxMaker } from '../../helpers/workspaces.ts';
+import type { SandboxMaker } from '../../helpers/sandbox/workspaces.ts';
 
 const signal = AbortSignal.timeout(120_000);
 const limits = { timeoutMs: 20_000, maxOutputBytes: 2 ** 20 } as const;

@@ -7,7 +7,7 @@ import { takeDiff } from '../../../infra/grading/diff.ts';
 import { prepareWorkspace } from '../../../infra/grading/workspace.ts';
 import { createLocalProvider } from '../../../infra/sandbox/local/provider.ts';
 import { createFileStore } from '../../../infra/store/files.ts';
-import { type SandboxMaker, sandboxMaker, treeOf, workspaceTask } from '../../helpers/workspaces.ts';
+import { type SandboxMaker, sandboxMaker, treeOf, workspaceTask } from '../../helpers/sandbox/workspaces.ts';
 
 const base = { '.gitignore': 'node_modules/\n__pycache__/\n', a: 'one\n' };
 

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { endTests, requireEnd } from '../../../infra/grading/test-end.ts';
 import { createDockerProvider } from '../../../infra/sandbox/docker/provider.ts';
 import type { Account, Sandbox } from '../../../infra/sandbox/sandbox.ts';
-import { sandboxMaker } from '../../helpers/workspaces.ts';
+import { sandboxMaker } from '../../helpers/sandbox/workspaces.ts';
 
 const signal = AbortSignal.timeout(120_000);
 const daemon = "setsid env -i /bin/sh -c 'while :; do /bin/sleep 0.05; done # straggler' >/dev/null 2>&1 </dev/null &";

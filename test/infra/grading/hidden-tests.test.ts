@@ -3,11 +3,11 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { splitRepositoryCommands } from '../../../infra/data-sets/swe/repository-commands.ts';
 import { placeHiddenTests } from '../../../infra/grading/hidden-tests.ts';
 import { prepareWorkspace } from '../../../infra/grading/workspace.ts';
 import { createLocalProvider } from '../../../infra/sandbox/local/provider.ts';
-import { splitRepositoryCommands } from '../../../infra/tasks/data-sets/repository-commands.ts';
-import { sandboxMaker, workspaceTask } from '../../helpers/workspaces.ts';
+import { sandboxMaker, workspaceTask } from '../../helpers/sandbox/workspaces.ts';
 
 const image = `git init -q -b main . && git config user.name t && git config user.email t@t && mkdir test && echo old >test/a && echo base >code &&
   git add -A && git commit -qm base && git tag base && echo fixed >code && echo hidden >test/a && mkdir test/deep && echo hidden >test/deep/b &&

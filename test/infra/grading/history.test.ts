@@ -6,7 +6,7 @@ import { after, before, describe, it } from 'node:test';
 import { prepareWorkspace } from '../../../infra/grading/workspace.ts';
 import { createLocalProvider } from '../../../infra/sandbox/local/provider.ts';
 import type { Sandbox } from '../../../infra/sandbox/sandbox.ts';
-import { read, type SandboxMaker, sandboxMaker, workspaceTask } from '../../helpers/workspaces.ts';
+import { read, type SandboxMaker, sandboxMaker, workspaceTask } from '../../helpers/sandbox/workspaces.ts';
 
 /** A repository that holds the answer in every place where git keeps what is not HEAD's history. */
 const full = `

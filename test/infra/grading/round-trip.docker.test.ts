@@ -1,6 +1,6 @@
 import { test } from 'node:test';
 import { createDockerProvider } from '../../../infra/sandbox/docker/provider.ts';
-import { sandboxMaker } from '../../helpers/workspaces.ts';
+import { sandboxMaker } from '../../helpers/sandbox/workspaces.ts';
 import { roundTrips } from './round-trip.ts';
 
 test('whatever an agent does to its workspace, a container captures it and a fresh one gets it', async () => {

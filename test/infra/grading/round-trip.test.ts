@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { createLocalProvider } from '../../../infra/sandbox/local/provider.ts';
-import { sandboxMaker } from '../../helpers/workspaces.ts';
+import { sandboxMaker } from '../../helpers/sandbox/workspaces.ts';
 import { roundTrips } from './round-trip.ts';
 
 test('whatever an agent does to its workspace, a local sandbox captures it and a fresh one gets it', async () => {

@@ -16,7 +16,7 @@ import {
   type SandboxMaker,
   treeOf,
   workspaceTask,
-} from '../../helpers/workspaces.ts';
+} from '../../helpers/sandbox/workspaces.ts';
 
 const workdir = '/workspace';
 

@@ -25,7 +25,7 @@ describe('the version of the grader', () => {
   it('is another when a parser of logs changes, what lies beside the grader, or the sandbox', async () => {
     const version = (): string => digestOf(join(copy, 'grading'), ['.', '../sandbox'], ['../beside']);
     const first = version();
-    await writeFile(join(copy, 'grading/logs/tap.ts'), '// mended\n');
+    await writeFile(join(copy, 'grading/flags/of-run.ts'), '// mended\n');
     const second = version();
     await writeFile(join(copy, 'beside.ts'), 'export const mended = true;\n');
     const third = version();

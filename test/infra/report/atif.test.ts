@@ -5,8 +5,8 @@ import { type AtifTrajectory, toAtif } from '../../../infra/report/atif.ts';
 import { tokenViews } from '../../../infra/report/token-view.ts';
 import type { RolloutResult } from '../../../workflows/contracts/rollout.ts';
 import type { Trace } from '../../../workflows/contracts/trace.ts';
-import { startTestGateway } from '../../helpers/gateway.ts';
-import { createScriptedEngine } from '../../helpers/scripted-engine.ts';
+import { createScriptedEngine } from '../../helpers/engine/scripted-engine.ts';
+import { startTestGateway } from '../../helpers/gateway/gateway.ts';
 
 /** The fields of ATIF 1.7, where an unknown one is an error; observations answer calls of their own step. */
 const step = z

@@ -8,7 +8,7 @@ import { createFileStore } from '../../../infra/store/files.ts';
 import { createRecords } from '../../../infra/store/records.ts';
 import { createQuarantine, disagreeing, type FlakyEvidence, type Quarantine } from '../../../infra/tasks/quarantine.ts';
 import { createTasks, type Tasks } from '../../../infra/tasks/tasks.ts';
-import { flakyText } from '../../../workers/cli/tasks/release.ts';
+import { flakyText } from '../../../workers/cli/commands/tasks/release.ts';
 
 const said = (reward: number, diff: string): FlakyEvidence => ({
   ...{ rollout: `r-${reward}-${diff}`, reward, diff },

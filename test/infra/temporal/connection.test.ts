@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { configuredTarget, connectClient, connectWorker, plainTarget } from '../../../infra/temporal/connection.ts';
 import { freePort } from '../../../infra/temporal/ports.ts';
-import { startTestServer, type TestServer } from '../../helpers/temporal.ts';
+import { startTestServer, type TestServer } from '../../helpers/temporal/temporal.ts';
 
 describe('the configured Temporal server', () => {
   let directory = '';

@@ -104,7 +104,7 @@ describe('the dev server', () => {
 
   test('is startable again after its starter was killed with it', async () => {
     const dbFile = join(directory, 'orphan.db');
-    const script = join(import.meta.dirname, '../../helpers/start-dev-server.ts');
+    const script = join(import.meta.dirname, '../../helpers/temporal/start-dev-server.ts');
     const starter = spawn(process.execPath, [script, JSON.stringify(options({ dbFile, env: {} }))], {
       stdio: ['ignore', 'pipe', 'inherit'],
     });

@@ -4,7 +4,7 @@ import { applyUpdate } from '../../../activities/trainer/model.ts';
 import { forwardBackwardInParts, requestSizes } from '../../../infra/trainer/requests.ts';
 import type { Datum, Trainer } from '../../../infra/trainer/trainer.ts';
 import { training } from '../../../workflows/contracts/run.ts';
-import { startTestPolicy } from '../policy/server/policy-server.ts';
+import { startTestPolicy } from '../kits/embedded-policy/server/policy-server.ts';
 
 const ofLength = (length: number): Datum => ({ tokens: Array(length).fill(5), targets: [], weights: [] });
 const never = new AbortController().signal;

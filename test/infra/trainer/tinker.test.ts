@@ -4,12 +4,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import { gzipSync } from 'node:zlib';
+import { decodeRequest, encodeOutput } from '../../../infra/kits/tinker-wire/forward-backward.ts';
 import { createTinkerTrainer, type TinkerOptions } from '../../../infra/trainer/tinker.ts';
 import type { Datum, ForwardBackward } from '../../../infra/trainer/trainer.ts';
-import { decodeRequest, encodeOutput } from '../../../infra/trainer/wire/forward-backward.ts';
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
-import { type Answer, startScriptedServer } from '../../helpers/scripted-server.ts';
-import { type HeaderArgument, packTar } from '../../helpers/tar.ts';
+import { type Answer, startScriptedServer } from '../../helpers/engine/scripted-server.ts';
+import { type HeaderArgument, packTar } from '../../helpers/tasks/tar.ts';
 
 type Routes = Readonly<Record<string, (body: unknown) => Answer>>;
 const protobuf = 'application/x-protobuf';

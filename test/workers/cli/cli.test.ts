@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { freePort } from '../../../infra/temporal/ports.ts';
 import { buildProgram, commandNames } from '../../../workers/cli/program.ts';
-import { writeTinyModel } from '../../helpers/tiny-model.ts';
+import { writeTinyModel } from '../../helpers/models/tiny-model.ts';
 
 const program = join(import.meta.dirname, '../../../workers/cli.ts');
 let home: string;

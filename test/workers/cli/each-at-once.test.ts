@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { describe, it } from 'node:test';
-import { eachAtOnce } from '../../../workers/cli/tasks/each-at-once.ts';
+import { eachAtOnce } from '../../../workers/cli/commands/tasks/each-at-once.ts';
 
 async function* numbers(count: number): AsyncIterable<number> {
   for (let number = 0; number < count; number += 1) yield number;

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { searchAttributes } from '../../../workflows/contracts/search-attributes.ts';
 import { cliOn } from '../../helpers/cli.ts';
-import { type ScriptedStack, startScriptedStack } from '../../helpers/scripted-stack.ts';
+import { type ScriptedStack, startScriptedStack } from '../../helpers/temporal/scripted-stack.ts';
 import { until } from '../../helpers/until.ts';
 
 describe('temper eval', () => {

@@ -7,8 +7,8 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
 import Docker from 'dockerode';
-import { writeHarborTask } from '../../helpers/harbor-task.ts';
-import { startRegistry, type TestRegistry } from '../../helpers/registry.ts';
+import { startRegistry, type TestRegistry } from '../../helpers/sandbox/registry.ts';
+import { writeHarborTask } from '../../helpers/tasks/harbor-task.ts';
 import { until } from '../../helpers/until.ts';
 
 const program = join(import.meta.dirname, '../../../workers/cli.ts');

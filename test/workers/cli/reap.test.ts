@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { reapText } from '../../../workers/cli/reap.ts';
+import { reapText } from '../../../workers/cli/commands/reap.ts';
 
 test('a reaping says how much of each kind it removed and cancelled, and names all of it', () => {
   const reaped = {

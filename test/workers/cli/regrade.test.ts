@@ -3,7 +3,7 @@ import { after, before, describe, test } from 'node:test';
 import { controlQueue } from '../../../workflows/contracts/ids.ts';
 import { regradeStatusQuery } from '../../../workflows/contracts/messages.ts';
 import { cliOn } from '../../helpers/cli.ts';
-import { type ScriptedStack, startScriptedStack } from '../../helpers/scripted-stack.ts';
+import { type ScriptedStack, startScriptedStack } from '../../helpers/temporal/scripted-stack.ts';
 import { until } from '../../helpers/until.ts';
 
 describe('temper regrade', () => {

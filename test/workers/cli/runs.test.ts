@@ -5,7 +5,7 @@ import { after, before, describe, test } from 'node:test';
 import { ApplicationFailure } from '@temporalio/common';
 import { controlQueue } from '../../../workflows/contracts/ids.ts';
 import { cliOn } from '../../helpers/cli.ts';
-import { type ScriptedStack, startScriptedStack } from '../../helpers/scripted-stack.ts';
+import { type ScriptedStack, startScriptedStack } from '../../helpers/temporal/scripted-stack.ts';
 import { until } from '../../helpers/until.ts';
 
 /** Two groups of two rollouts a step. */

@@ -7,7 +7,7 @@ import { controlQueue } from '../../../workflows/contracts/ids.ts';
 import type { RunRequest } from '../../../workflows/contracts/run.ts';
 import type { SweepResult } from '../../../workflows/contracts/sweep.ts';
 import { cliOn } from '../../helpers/cli.ts';
-import { type ScriptedStack, startScriptedStack } from '../../helpers/scripted-stack.ts';
+import { type ScriptedStack, startScriptedStack } from '../../helpers/temporal/scripted-stack.ts';
 import { until } from '../../helpers/until.ts';
 
 const exec = promisify(execFile);

@@ -6,11 +6,11 @@ import { describe, test } from 'node:test';
 import type { Story } from '../../../infra/report/data.ts';
 import { readStory } from '../../../infra/report/read-story.ts';
 import { createFileStore } from '../../../infra/store/files.ts';
-import { branchingText } from '../../../workers/cli/show/branching.ts';
+import { branchingText } from '../../../workers/cli/commands/show/branching.ts';
 import type { RolloutResult } from '../../../workflows/contracts/rollout.ts';
 import type { Trace, TraceSummary } from '../../../workflows/contracts/trace.ts';
-import { startTestGateway } from '../../helpers/gateway.ts';
-import { createScriptedEngine } from '../../helpers/scripted-engine.ts';
+import { createScriptedEngine } from '../../helpers/engine/scripted-engine.ts';
+import { startTestGateway } from '../../helpers/gateway/gateway.ts';
 
 /** A conversation with a title call and a fork, sealed by a gateway and read as `temper show` reads it. */
 async function storyOf(change: (trace: Trace) => object = (trace) => trace): Promise<Story> {

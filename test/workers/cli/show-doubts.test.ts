@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { doubtLines } from '../../../workers/cli/show/doubts.ts';
+import { doubtLines } from '../../../workers/cli/commands/show/doubts.ts';
 import type { Diff } from '../../../workflows/contracts/diff.ts';
 import type { Verdict } from '../../../workflows/contracts/verdict.ts';
 

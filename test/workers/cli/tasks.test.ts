@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { type DataSetPlace, dataSetPlace, sweRow } from '../../helpers/data-set.ts';
+import { type DataSetPlace, dataSetPlace, sweRow } from '../../helpers/tasks/data-set.ts';
 
 const program = join(import.meta.dirname, '../../../workers/cli.ts');
 let place: DataSetPlace;

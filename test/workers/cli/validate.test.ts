@@ -4,16 +4,16 @@ import { after, before, describe, it } from 'node:test';
 import { graderVersion } from '../../../infra/grading/version.ts';
 import type { FoundTask } from '../../../infra/tasks/find-task.ts';
 import { createTasks } from '../../../infra/tasks/tasks.ts';
-import { type RolloutRow, rowWithout } from '../../../workers/cli/rollout/row.ts';
+import { type RolloutRow, rowWithout } from '../../../workers/cli/commands/rollout/row.ts';
 import {
   complaint,
   type Validation,
   type ValidationOptions,
   validateTasks,
   validationKey,
-} from '../../../workers/cli/tasks/validation.ts';
-import { writeHarborTask } from '../../helpers/harbor-task.ts';
-import { type Rollouts, startRollouts } from '../../helpers/rollouts.ts';
+} from '../../../workers/cli/commands/tasks/validation.ts';
+import { type Rollouts, startRollouts } from '../../helpers/rollouts/rollouts.ts';
+import { writeHarborTask } from '../../helpers/tasks/harbor-task.ts';
 import { until } from '../../helpers/until.ts';
 
 const rows = (...rewards: readonly number[]): readonly RolloutRow[] =>

@@ -1,15 +1,15 @@
 import assert from 'node:assert/strict';
 import { basename, join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import { type LogParserName, logParsers } from '../../../infra/grading/logs/index.ts';
 import { findRequired, resolve } from '../../../infra/grading/resolution/resolve.ts';
+import { type LogParserName, logParsers } from '../../../infra/kits/test-logs/index.ts';
 import { createDockerProvider } from '../../../infra/sandbox/docker/provider.ts';
 import type { FoundTask } from '../../../infra/tasks/find-task.ts';
 import { createTasks } from '../../../infra/tasks/tasks.ts';
-import { type Validation, validateTasks } from '../../../workers/cli/tasks/validation.ts';
+import { type Validation, validateTasks } from '../../../workers/cli/commands/tasks/validation.ts';
 import type { Verdict } from '../../../workflows/contracts/verdict.ts';
-import { type Rollouts, startRollouts } from '../../helpers/rollouts.ts';
-import { packIsThere, trackOf, tracks, unpackPack, type VisiblePack } from '../../helpers/visible-pack.ts';
+import { type Rollouts, startRollouts } from '../../helpers/rollouts/rollouts.ts';
+import { packIsThere, trackOf, tracks, unpackPack, type VisiblePack } from '../../helpers/tasks/visible-pack.ts';
 
 /** `TEMPER_TEST_PACK=all` goes through the whole pack: some minutes. */
 const wholePack = process.env.TEMPER_TEST_PACK === 'all';

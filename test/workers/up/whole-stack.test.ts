@@ -7,11 +7,11 @@ import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { after, before, describe, test } from 'node:test';
-import { isRunning, type ProcessIdentity } from '../../../infra/setup/process-identity.mjs';
+import { isRunning, type ProcessIdentity } from '../../../infra/process/process-identity.mjs';
 import { freePort, isPortFree } from '../../../infra/temporal/ports.ts';
 import { partKinds } from '../../../workers/up/part.ts';
 import { readUpFile, type UpFile } from '../../../workers/up/up-file.ts';
-import { startScriptedServer } from '../../helpers/scripted-server.ts';
+import { startScriptedServer } from '../../helpers/engine/scripted-server.ts';
 import { until } from '../../helpers/until.ts';
 
 const program = join(import.meta.dirname, '../../../workers/cli.ts');

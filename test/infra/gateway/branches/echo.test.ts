@@ -3,11 +3,11 @@ import { after, before, describe, test } from 'node:test';
 import fc from 'fast-check';
 import { type EchoDifference, isEchoOf, withoutBlanks } from '../../../../infra/gateway/branches/echo.ts';
 import { createLedger, type Plan } from '../../../../infra/gateway/branches/ledger.ts';
-import type { AssistantMessage, Message } from '../../../../infra/gateway/conversation.ts';
-import { loadModel, type Model } from '../../../../infra/gateway/rendering/model.ts';
-import { idsOf } from '../../../helpers/prompt-ids.ts';
-import { call, createTalk, finish, reply, result, tools, user } from '../../../helpers/talk.ts';
-import { type TinyModel, writeTinyModel } from '../../../helpers/tiny-model.ts';
+import type { AssistantMessage, Message } from '../../../../infra/kits/chat-tokens/conversation.ts';
+import { loadModel, type Model } from '../../../../infra/kits/chat-tokens/model.ts';
+import { idsOf } from '../../../helpers/engine/prompt-ids.ts';
+import { call, createTalk, finish, reply, result, tools, user } from '../../../helpers/gateway/talk.ts';
+import { type TinyModel, writeTinyModel } from '../../../helpers/models/tiny-model.ts';
 
 let dir: TinyModel;
 let model: Model;

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { createFingerprints, type Fingerprint } from '../../../../infra/gateway/branches/fingerprint.ts';
-import type { Message, Tool } from '../../../../infra/gateway/conversation.ts';
+import type { Message, Tool } from '../../../../infra/kits/chat-tokens/conversation.ts';
 
 const text = fc.constantFrom('', 'a', ' a\n', 'é 🦊');
 const toolCalls = fc.array(

@@ -4,12 +4,12 @@ import fc from 'fast-check';
 import { createLedger } from '../../../../infra/gateway/branches/ledger.ts';
 import { buildSegments } from '../../../../infra/gateway/branches/segments.ts';
 import type { TurnRecord } from '../../../../infra/gateway/branches/turn-record.ts';
-import type { AssistantMessage, Conversation, Message } from '../../../../infra/gateway/conversation.ts';
-import { loadModel, type Model } from '../../../../infra/gateway/rendering/model.ts';
-import { renderFull, renderText } from '../../../../infra/gateway/rendering/render.ts';
-import { idsOf } from '../../../helpers/prompt-ids.ts';
-import { finish } from '../../../helpers/talk.ts';
-import { type TinyModel, writeTinyModel } from '../../../helpers/tiny-model.ts';
+import type { AssistantMessage, Conversation, Message } from '../../../../infra/kits/chat-tokens/conversation.ts';
+import { loadModel, type Model } from '../../../../infra/kits/chat-tokens/model.ts';
+import { renderFull, renderText } from '../../../../infra/kits/chat-tokens/render.ts';
+import { idsOf } from '../../../helpers/engine/prompt-ids.ts';
+import { finish } from '../../../helpers/gateway/talk.ts';
+import { type TinyModel, writeTinyModel } from '../../../helpers/models/tiny-model.ts';
 
 let dir: TinyModel;
 let model: Model;

@@ -3,10 +3,10 @@ import { after, before, describe, test } from 'node:test';
 import { createLedger, type Ledger } from '../../../../infra/gateway/branches/ledger.ts';
 import { linesOf } from '../../../../infra/gateway/branches/lines.ts';
 import { buildSegments } from '../../../../infra/gateway/branches/segments.ts';
-import type { Message } from '../../../../infra/gateway/conversation.ts';
-import { loadModel, type Model } from '../../../../infra/gateway/rendering/model.ts';
-import { call, createTalk, reply, result, system, tools, user } from '../../../helpers/talk.ts';
-import { type TinyModel, writeTinyModel } from '../../../helpers/tiny-model.ts';
+import type { Message } from '../../../../infra/kits/chat-tokens/conversation.ts';
+import { loadModel, type Model } from '../../../../infra/kits/chat-tokens/model.ts';
+import { call, createTalk, reply, result, system, tools, user } from '../../../helpers/gateway/talk.ts';
+import { type TinyModel, writeTinyModel } from '../../../helpers/models/tiny-model.ts';
 
 let dir: TinyModel;
 let model: Model;

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { assembleMessage, eventsOf } from '../../../helpers/assemble.ts';
-import { startTestGateway } from '../../../helpers/gateway.ts';
-import { createScriptedEngine } from '../../../helpers/scripted-engine.ts';
+import { createScriptedEngine } from '../../../helpers/engine/scripted-engine.ts';
+import { assembleMessage, eventsOf } from '../../../helpers/gateway/assemble.ts';
+import { startTestGateway } from '../../../helpers/gateway/gateway.ts';
 
 const path = '/v1/messages';
 const ephemeral = { cache_control: { type: 'ephemeral' } };

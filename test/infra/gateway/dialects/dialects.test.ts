@@ -2,12 +2,12 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { createFingerprints } from '../../../../infra/gateway/branches/fingerprint.ts';
-import type { AssistantMessage } from '../../../../infra/gateway/conversation.ts';
 import type { DialectRequest, FinishedReply } from '../../../../infra/gateway/dialects/dialect.ts';
 import { dialects } from '../../../../infra/gateway/dialects/index.ts';
 import { Refusal, type RefusalKind, refusalStatus } from '../../../../infra/gateway/refusal.ts';
-import type { Delta } from '../../../../infra/gateway/speakers/speech.ts';
-import { assembleChat, assembleMessage, assembleResponse } from '../../../helpers/assemble.ts';
+import type { Delta } from '../../../../infra/gateway/turns/reply-stream.ts';
+import type { AssistantMessage } from '../../../../infra/kits/chat-tokens/conversation.ts';
+import { assembleChat, assembleMessage, assembleResponse } from '../../../helpers/gateway/assemble.ts';
 
 interface Subject {
   /** Uses as much of the format as there is. */

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { createSession } from '../../../../infra/gateway/sessions/session.ts';
-import { openSession, startTestGateway } from '../../../helpers/gateway.ts';
-import { createScriptedEngine } from '../../../helpers/scripted-engine.ts';
+import { createScriptedEngine } from '../../../helpers/engine/scripted-engine.ts';
+import { openSession, startTestGateway } from '../../../helpers/gateway/gateway.ts';
 
 const saying = () => createScriptedEngine({ script: () => ({ kind: 'say', ids: [65, 66] }) });
 const ask = (text: string) => ({ messages: [{ role: 'user', content: text }] });

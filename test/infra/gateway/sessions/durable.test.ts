@@ -7,10 +7,10 @@ import { describe, test } from 'node:test';
 import { createProxy } from '../../../../infra/agents/relay/proxy.ts';
 import { loadJournal, newJournal } from '../../../../infra/gateway/sessions/journal.ts';
 import { createSessionFiles } from '../../../../infra/gateway/sessions/session-files.ts';
-import { chunksOf, sendTo, startTestGateway, type TestGateway } from '../../../helpers/gateway.ts';
-import { type GatewayProcessSettings, sayByPrompt } from '../../../helpers/gateway-process.ts';
-import { createScriptedEngine } from '../../../helpers/scripted-engine.ts';
-import { converse, startProcess, undisturbed, user, withoutTimes } from '../../../helpers/undisturbed.ts';
+import { createScriptedEngine } from '../../../helpers/engine/scripted-engine.ts';
+import { chunksOf, sendTo, startTestGateway, type TestGateway } from '../../../helpers/gateway/gateway.ts';
+import { type GatewayProcessSettings, sayByPrompt } from '../../../helpers/gateway/gateway-process.ts';
+import { converse, startProcess, undisturbed, user, withoutTimes } from '../../../helpers/gateway/undisturbed.ts';
 import { until } from '../../../helpers/until.ts';
 
 describe('a gateway that is killed', () => {

@@ -5,13 +5,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { Refusal } from '../../../../infra/gateway/refusal.ts';
-import { createFlags, failureFlag } from '../../../../infra/gateway/sessions/flags.ts';
 import type { Journal, JournalRecord } from '../../../../infra/gateway/sessions/journal.ts';
-import type { Upstreams } from '../../../../infra/upstream/upstreams.ts';
+import { createFlags, failureFlag } from '../../../../infra/gateway/sessions/request-failures.ts';
+import type { Upstreams } from '../../../../infra/gateway/upstream/upstreams.ts';
 import { TemperFailure } from '../../../../workflows/contracts/failures.ts';
-import { startTestGateway } from '../../../helpers/gateway.ts';
-import { createScriptedEngine, type Step } from '../../../helpers/scripted-engine.ts';
-import { startScriptedServer } from '../../../helpers/scripted-server.ts';
+import { createScriptedEngine, type Step } from '../../../helpers/engine/scripted-engine.ts';
+import { startScriptedServer } from '../../../helpers/engine/scripted-server.ts';
+import { startTestGateway } from '../../../helpers/gateway/gateway.ts';
 import { until } from '../../../helpers/until.ts';
 
 const ask = (text: string) => ({ messages: [{ role: 'user', content: text }] });

@@ -6,8 +6,8 @@ import { describe, test } from 'node:test';
 import { heldMs } from '../../../../infra/agents/relay/protocol.ts';
 import { createPresence } from '../../../../infra/gateway/sessions/presence.ts';
 import type { TraceSummary } from '../../../../workflows/contracts/trace.ts';
-import { startTestGateway, type TestGateway } from '../../../helpers/gateway.ts';
-import { createScriptedEngine } from '../../../helpers/scripted-engine.ts';
+import { createScriptedEngine } from '../../../helpers/engine/scripted-engine.ts';
+import { startTestGateway, type TestGateway } from '../../../helpers/gateway/gateway.ts';
 
 const ask = (text: string) => ({ messages: [{ role: 'user', content: text }] });
 const fileOf = (dir: string): string => join(dir, '.presence');

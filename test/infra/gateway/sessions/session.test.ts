@@ -5,8 +5,8 @@ import { describe, test } from 'node:test';
 import { createGatewayControl } from '../../../../infra/gateway/client.ts';
 import { secretOf, sessionOfSecret } from '../../../../infra/gateway/secret.ts';
 import { startGateway } from '../../../../infra/gateway/server.ts';
-import { openSession, startTestGateway } from '../../../helpers/gateway.ts';
-import { createScriptedEngine } from '../../../helpers/scripted-engine.ts';
+import { createScriptedEngine } from '../../../helpers/engine/scripted-engine.ts';
+import { openSession, startTestGateway } from '../../../helpers/gateway/gateway.ts';
 
 const saying = () => createScriptedEngine({ script: () => ({ kind: 'say', ids: [65, 66] }) });
 const ask = (text: string) => ({ messages: [{ role: 'user', content: text }] });

@@ -7,10 +7,10 @@ import { createProxy } from '../../../../infra/agents/relay/proxy.ts';
 import type { Engine } from '../../../../infra/engine/engine.ts';
 import { createGatewayControl } from '../../../../infra/gateway/client.ts';
 import { gatewayNames, orderFor, socketOf } from '../../../../infra/gateway/sockets.ts';
-import { chunksOf, sendTo, startTestGateway, type TestGateway } from '../../../helpers/gateway.ts';
-import { sayByPrompt } from '../../../helpers/gateway-process.ts';
-import { createScriptedEngine, type ScriptedEngine } from '../../../helpers/scripted-engine.ts';
-import { converse, startProcess, undisturbed, withoutTimes } from '../../../helpers/undisturbed.ts';
+import { createScriptedEngine, type ScriptedEngine } from '../../../helpers/engine/scripted-engine.ts';
+import { chunksOf, sendTo, startTestGateway, type TestGateway } from '../../../helpers/gateway/gateway.ts';
+import { sayByPrompt } from '../../../helpers/gateway/gateway-process.ts';
+import { converse, startProcess, undisturbed, withoutTimes } from '../../../helpers/gateway/undisturbed.ts';
 import { until } from '../../../helpers/until.ts';
 
 const scripted = (): ScriptedEngine => createScriptedEngine({ script: sayByPrompt });

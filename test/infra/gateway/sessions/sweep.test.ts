@@ -5,15 +5,15 @@ import { mkdir, mkdtemp, rm, stat, statfs, utimes, writeFile } from 'node:fs/pro
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { it } from 'node:test';
-import { loadModel } from '../../../../infra/gateway/rendering/model.ts';
 import { loadJournal } from '../../../../infra/gateway/sessions/journal.ts';
 import { createSessions, type Sessions } from '../../../../infra/gateway/sessions/sessions.ts';
-import { createContextLength } from '../../../../infra/gateway/speakers/context-length.ts';
+import { createContextLength } from '../../../../infra/gateway/turns/context-length.ts';
+import { createUpstreams } from '../../../../infra/gateway/upstream/upstreams.ts';
+import { loadModel } from '../../../../infra/kits/chat-tokens/model.ts';
 import { createFileStore } from '../../../../infra/store/files.ts';
-import { createUpstreams } from '../../../../infra/upstream/upstreams.ts';
-import { openSession } from '../../../helpers/gateway.ts';
-import { createScriptedEngine } from '../../../helpers/scripted-engine.ts';
-import { writeTinyModel } from '../../../helpers/tiny-model.ts';
+import { createScriptedEngine } from '../../../helpers/engine/scripted-engine.ts';
+import { openSession } from '../../../helpers/gateway/gateway.ts';
+import { writeTinyModel } from '../../../helpers/models/tiny-model.ts';
 
 const skip = process.getuid?.() === 0 ? false : 'needs root, to mount a small disk';
 

@@ -17,7 +17,7 @@ import {
   sandboxMaker,
   treeOf,
   workspaceTask,
-} from '../../../helpers/workspaces.ts';
+} from '../../../helpers/sandbox/workspaces.ts';
 
 const workdir = '/workspace';
 const base = {

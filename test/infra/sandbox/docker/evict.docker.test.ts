@@ -7,9 +7,9 @@ import { it } from 'node:test';
 import Docker from 'dockerode';
 import { createImageUses } from '../../../../infra/sandbox/docker/images/uses.ts';
 import { createDockerProvider } from '../../../../infra/sandbox/docker/provider.ts';
-import { builtImageName, readBuildContext } from '../../../../infra/tasks/build-context.ts';
-import { startRegistry } from '../../../helpers/registry.ts';
-import { treeOf } from '../../../helpers/workspaces.ts';
+import { builtImageName, readBuildContext } from '../../../../infra/tasks/harbor/build-context.ts';
+import { startRegistry } from '../../../helpers/sandbox/registry.ts';
+import { treeOf } from '../../../helpers/sandbox/workspaces.ts';
 
 const docker = new Docker();
 const signal = AbortSignal.timeout(300_000);

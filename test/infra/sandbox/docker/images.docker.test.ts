@@ -11,10 +11,10 @@ import type { DockerLimits } from '../../../../infra/sandbox/docker/limits.ts';
 import { createDockerProvider } from '../../../../infra/sandbox/docker/provider.ts';
 import { BuildFailure } from '../../../../infra/sandbox/failure.ts';
 import type { ImageProgress } from '../../../../infra/sandbox/image.ts';
-import { builtImageName, readBuildContext } from '../../../../infra/tasks/build-context.ts';
-import { startRegistry, type TestRegistry } from '../../../helpers/registry.ts';
+import { builtImageName, readBuildContext } from '../../../../infra/tasks/harbor/build-context.ts';
+import { startRegistry, type TestRegistry } from '../../../helpers/sandbox/registry.ts';
+import { treeOf } from '../../../helpers/sandbox/workspaces.ts';
 import { until } from '../../../helpers/until.ts';
-import { treeOf } from '../../../helpers/workspaces.ts';
 
 const base = 'temper-tasks:bookworm';
 const stack = `images-${process.pid}`;

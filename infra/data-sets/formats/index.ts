@@ -1,0 +1,26 @@
+import type { DataSetFormat } from '../data-set.ts';
+import { multiSweBench } from './multi-swe-bench.ts';
+import { openInstruct } from './open-instruct.ts';
+import { slime } from './slime.ts';
+import { slimeSweBench, sweBench, sweGym } from './swe-bench.ts';
+import { sweRebench, sweRebenchV2 } from './swe-rebench.ts';
+import { sweSmith } from './swe-smith.ts';
+import { terminalBench } from './terminal-bench/index.ts';
+
+/** How data sets can be read; the name begins an address. */
+export const dataSetFormats = {
+  'swe-bench': sweBench,
+  'swe-gym': sweGym,
+  'swe-smith': sweSmith,
+  'swe-rebench': sweRebench,
+  'swe-rebench-v2': sweRebenchV2,
+  'multi-swe-bench': multiSweBench,
+  'open-instruct': openInstruct,
+  slime,
+  'slime-swe-bench': slimeSweBench,
+  'terminal-bench': terminalBench,
+} as const satisfies Record<string, DataSetFormat>;
+
+export type DataSetFormatName = keyof typeof dataSetFormats;
+
+export const isDataSetFormat = (name: string): name is DataSetFormatName => Object.hasOwn(dataSetFormats, name);

@@ -1,0 +1,75 @@
+import { z } from 'zod';
+import { integer } from '../../../workflows/contracts/input.ts';
+import { isRecord } from '../../http/client.ts';
+import { maybeJson, optional, parseRow, required, rowFailure } from '../rows/row.ts';
+import { rowFormat } from '../rows/rows.ts';
+import { sweFiles } from '../swe/swe-task.ts';
+
+/** Test names with what became of them; only the names count. */
+const tests = maybeJson(
+  z.record(z.string(), z.unknown(), { error: 'expected an object of test names' }).nullish(),
+).transform((value) => Object.keys(value ?? {}));
+
+const issue = z.looseObject({ title: optional('a title'), body: optional('a text') });
+
+const multiSweBenchRow = z.looseObject({
+  org: required('the owner of a repository'),
+  repo: required('the name of a repository'),
+  number: integer(1, 1_000_000_000),
+  base: maybeJson(z.looseObject({ sha: required('a commit') }, { error: 'expected an object with sha' })),
+  resolved_issues: maybeJson(z.array(issue, { error: 'expected a list of issues' })),
+  fix_patch: optional('a patch'),
+  test_patch: required('a patch'),
+  /** Tests that fail, are skipped or are not there at the base commit, and pass with the fix. */
+  f2p_tests: tests,
+  s2p_tests: tests,
+  n2p_tests: tests,
+  p2p_tests: tests,
+});
+
+/** The published images hold both patches: what the agent could read there goes before it starts. */
+const remove = ['/home/fix.patch', '/home/test.patch'];
+
+/** Their script applies a patch of that place, where the account of the tests can't write. */
+const testCommand =
+  'sed "s#/home/test.patch#$TEMPER_TESTS/test.patch#g" /home/test-run.sh >"$TEMPER_TESTS/run.sh" && bash "$TEMPER_TESTS/run.sh"';
+
+/**
+ * Multi-SWE-bench and Multi-SWE-RL: seven languages. The published images know how to run their tests
+ * (`/home/test-run.sh` applies the test patch itself); a log parser there is one repository's own.
+ */
+export const multiSweBench = rowFormat({
+  idOf: (value) =>
+    isRecord(value) && typeof value.org === 'string' && typeof value.repo === 'string'
+      ? `${value.org}__${value.repo}-${value.number}`
+      : null,
+  toFiles(row) {
+    const fields = parseRow(multiSweBenchRow, row);
+    const failToPass = [...new Set([...fields.f2p_tests, ...fields.s2p_tests, ...fields.n2p_tests])];
+    if (failToPass.length === 0) {
+      throw rowFailure('MalformedTask', row, 'f2p_tests: expected at least one test that the fix makes pass, got none');
+    }
+    const { org, repo, number } = fields;
+    return sweFiles({
+      instruction: fields.resolved_issues
+        .map(({ title, body }) => [title, body].filter(Boolean).join('\n\n'))
+        .join('\n\n'),
+      image: `mswebench/${org}_m_${repo}:pr-${number}`.toLowerCase(),
+      workdir: `/home/${repo}`,
+      workspace: null,
+      testPatch: fields.test_patch,
+      commandApplies: true,
+      solution: fields.fix_patch === null ? null : { patch: fields.fix_patch },
+      remove,
+      setup: [],
+      testCommand,
+      evalScript: null,
+      grading: {
+        failToPass,
+        passToPass: fields.p2p_tests,
+        logParser: `${org}/${repo}`,
+        baseCommit: fields.base.sha,
+      },
+    });
+  },
+});

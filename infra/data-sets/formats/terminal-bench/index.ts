@@ -1,0 +1,88 @@
+import { z } from 'zod';
+import { TemperFailure } from '../../../../workflows/contracts/failures.ts';
+import { number } from '../../../../workflows/contracts/input.ts';
+import type { FileTree } from '../../../sandbox/files.ts';
+import { readDockerfile } from '../../../tasks/harbor/dockerfile.ts';
+import { publishedFiles } from '../../fetch/published-files.ts';
+import { directoryFormat } from '../../rows/directories.ts';
+import { required } from '../../rows/row.ts';
+import { readYaml } from '../../rows/yaml.ts';
+import { harborFiles, script } from '../../swe/harbor-files.ts';
+import { rewardOfSummary } from '../../swe/pytest-summary.ts';
+import { type ComposedContainer, defaultDockerfile, readCompose } from './compose.ts';
+
+const taskYaml = z.looseObject({
+  instruction: required('the text of the task'),
+  parser_name: z.string({ error: 'expected the name of a parser' }).default('pytest'),
+  max_agent_timeout_sec: number(1, 1_000_000, 'seconds').default(360),
+  max_test_timeout_sec: number(1, 1_000_000, 'seconds').default(60),
+  run_tests_in_same_shell: z.boolean({ error: 'expected true or false' }).nullish(),
+});
+
+const composeFile = 'docker-compose.yaml';
+
+/** What its harness gives to the compose file (terminal_bench/terminal/docker_compose_manager.py). */
+const variables = {
+  T_BENCH_TEST_DIR: '/tests',
+  T_BENCH_CONTAINER_LOGS_PATH: '/logs',
+  T_BENCH_CONTAINER_AGENT_LOGS_PATH: '/agent-logs',
+};
+const uncomposed: ComposedContainer = { image: null, dockerfile: defaultDockerfile, workdir: null, env: {} };
+
+/**
+ * terminal-bench 1: directories with `task.yaml`, `run-tests.sh`, `tests/`, perhaps `solution.sh`, and the Dockerfile of one
+ * container, perhaps with a compose file around it. What pytest says at the end of `run-tests.sh` is the verdict. What a compose file asks
+ * for beyond one container in a sandbox is refused by name.
+ */
+export const terminalBench = directoryFormat({
+  mark: 'task.yaml',
+  archive: /(?:^|\/)tasks\.tar\.gz$/,
+  toFiles(tree, name, { options }) {
+    const files = publishedFiles(tree, name);
+    const task = readYaml(taskYaml, files.text('task.yaml'), `${name}/task.yaml`);
+    if (task.run_tests_in_same_shell) {
+      throw unsupported(name, 'task.yaml', 'run_tests_in_same_shell: false', 'tests in the shell of the agent');
+    }
+    if (task.parser_name !== 'pytest') {
+      const expected = 'parser_name: pytest, whose summary is the verdict';
+      throw unsupported(name, 'task.yaml', expected, `parser_name: ${task.parser_name}`);
+    }
+    const compose = files.textOr(composeFile, null);
+    const container = compose === null ? uncomposed : readCompose(compose, `${name}/${composeFile}`, variables);
+    const { dockerfile } = container;
+    const image = options.image ?? container.image;
+    const described = files.textOr(dockerfile, null);
+    if (image === null && described === null) {
+      throw unsupported(name, dockerfile, 'a Dockerfile, or an image as ?image=', 'neither');
+    }
+    const solve = files.textOr('solution.sh', null);
+    return harborFiles({
+      instruction: task.instruction,
+      image: image ?? buildContext(tree, dockerfile),
+      workdir: container.workdir ?? (described === null ? null : readDockerfile(described).workdir) ?? '/app',
+      env: container.env,
+      agentTimeoutSec: task.max_agent_timeout_sec,
+      evaluationTimeoutSec: task.max_test_timeout_sec,
+      tests: new Map([
+        ...files.below('tests/'),
+        ['run-tests.sh', script(files.text('run-tests.sh'))],
+        ['test.sh', script(rewardOfSummary)],
+      ]),
+      ...(solve !== null && { solution: new Map([['solve.sh', script(solve)]]) }),
+    });
+  },
+});
+
+/** What nobody is to find in the image that the agent works in. */
+const hidden = /^(?:tests\/|(?:task|solution)\.yaml$|(?:solution|run-tests)\.sh$|docker-compose\.ya?ml$)/;
+
+/** The task's directory, from which its Dockerfile may copy, without tests and solution. */
+function buildContext(tree: FileTree, dockerfile: string): FileTree {
+  const context = new Map([...tree].filter(([path]) => !hidden.test(path)));
+  const entry = context.get(dockerfile);
+  if (entry !== undefined) context.set(defaultDockerfile, entry);
+  return context;
+}
+
+const unsupported = (name: string, file: string, expected: string, got: string): TemperFailure =>
+  new TemperFailure('UnsupportedTask', `${name}/${file}: expected ${expected}, got ${got}`);

@@ -1,0 +1,104 @@
+import { z } from 'zod';
+import type { Conversation, Message, Tool, ToolCall } from '../../../kits/chat-tokens/conversation.ts';
+import { Refusal } from '../../refusal.ts';
+import { content, jsonSchema, parse, quoted, type TextParts, textOf, toolOf } from '../shared/reading.ts';
+import { samplingFields } from '../shared/sampling-fields.ts';
+
+const toolCall = z.object({
+  id: z.string().default(''),
+  type: z.string().default('function'),
+  function: z.object({ name: z.string(), arguments: z.string().default('{}') }).optional(),
+});
+const message = z.object({
+  role: z.string(),
+  content,
+  reasoning_content: z.string().nullish(),
+  reasoning: z.unknown().optional(),
+  tool_calls: z.array(toolCall).nullish(),
+  tool_call_id: z.string().optional(),
+  name: z.string().optional(),
+});
+type WireMessage = z.output<typeof message>;
+
+const tool = z.looseObject({
+  type: z.string(),
+  function: z
+    .looseObject({
+      name: z.string().min(1),
+      description: z.string().nullish(),
+      parameters: jsonSchema,
+    })
+    .optional(),
+});
+
+const tokens = z.int().positive().nullish();
+
+/** Fields that temper reads; all others are tolerated. */
+export const chatRequest = z.looseObject({
+  model: z.string().default('policy'),
+  messages: z.array(message).min(1),
+  tools: z.array(tool).nullish(),
+  stream: z.boolean().nullish(),
+  stream_options: z.looseObject({ include_usage: z.boolean().nullish() }).nullish(),
+  max_tokens: tokens,
+  max_completion_tokens: tokens,
+  ...samplingFields,
+  n: z.int().nullish(),
+});
+export type ChatRequest = z.output<typeof chatRequest>;
+
+export function parseChatRequest(body: unknown): ChatRequest {
+  const request = parse(chatRequest, body);
+  if ((request.n ?? 1) !== 1) throw new Refusal('unsupported', `n: expected 1, got ${request.n}`);
+  return request;
+}
+
+export function conversationOf({ messages, tools }: ChatRequest): Conversation {
+  return { messages: messages.map(readMessage), tools: (tools ?? []).map(readTool) };
+}
+
+function readMessage(wire: WireMessage, index: number): Message {
+  const at = `messages.${index}`;
+  const text = textOf(wire.content, `${at}.content`, textParts);
+  switch (wire.role) {
+    case 'system':
+    case 'developer':
+      return { role: 'system', text };
+    case 'user':
+      return { role: 'user', text };
+    case 'tool':
+      return { role: 'tool', callId: wire.tool_call_id ?? '', name: wire.name ?? null, text };
+    case 'assistant': {
+      const reasoning = wire.reasoning_content ?? (typeof wire.reasoning === 'string' ? wire.reasoning : '');
+      return { role: 'assistant', text, reasoning, toolCalls: (wire.tool_calls ?? []).map(readCall(at)) };
+    }
+    default:
+      throw new Refusal(
+        'unsupported',
+        `${at}.role: expected system, developer, user, assistant or tool, got ${quoted(wire.role)}`,
+      );
+  }
+}
+
+const textParts: TextParts = {
+  fields: new Map([
+    ['text', 'text'],
+    ['refusal', 'refusal'],
+  ]),
+  separator: '\n',
+};
+
+const readCall =
+  (at: string) =>
+  (wire: z.output<typeof toolCall>, index: number): ToolCall => {
+    if (wire.function === undefined) {
+      throw new Refusal('unsupported', `${at}.tool_calls.${index}: expected a call of type function`);
+    }
+    return { id: wire.id, name: wire.function.name, arguments: wire.function.arguments };
+  };
+
+function readTool(wire: z.output<typeof tool>, index: number): Tool {
+  const { function: described } = wire;
+  if (described === undefined) throw new Refusal('unsupported', `tools.${index}: expected a tool of type function`);
+  return toolOf(described, `tools.${index}.function.parameters`);
+}

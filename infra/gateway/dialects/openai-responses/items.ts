@@ -1,0 +1,124 @@
+import type { ToolCall } from '../../../kits/chat-tokens/conversation.ts';
+import type { ReplyHead } from '../dialect.ts';
+import type { Part, SpokenPart } from '../shared/parts.ts';
+import { type ClientTools, freeTextOf, type ToolAddress } from './tools.ts';
+
+/** One entry of a response's `output`, and the events by which a stream tells of it. */
+export interface OutputItem {
+  /** `isCut`: the model was stopped while it said this. */
+  finished(isCut: boolean): object;
+  opening(): readonly StreamEvent[];
+  growth(text: string): readonly StreamEvent[];
+  closing(isCut: boolean): readonly StreamEvent[];
+}
+
+/** Without its sequence number. */
+export type StreamEvent = Readonly<Record<string, unknown>> & { readonly type: string };
+
+export function itemOf(part: Part, index: number, head: ReplyHead, tools: ClientTools): OutputItem {
+  return part.kind === 'call' ? callItem(part.call, index, head, tools) : spokenItem(part, index, head);
+}
+
+const added = (index: number, item: object) => ({ type: 'response.output_item.added', output_index: index, item });
+const done = (index: number, item: object) => ({ type: 'response.output_item.done', output_index: index, item });
+
+interface SpokenKind {
+  readonly idPrefix: string;
+  /** Of the events that carry the text. */
+  readonly event: string;
+  /** Further members of these events. */
+  readonly more: object;
+  contentPart(text: string): object;
+  item(content: readonly object[]): object;
+}
+
+const spokenKinds: Record<SpokenPart['kind'], SpokenKind> = {
+  text: {
+    idPrefix: 'msg',
+    event: 'response.output_text',
+    more: { logprobs: [] },
+    contentPart: (text) => ({ type: 'output_text', text, annotations: [], logprobs: [] }),
+    item: (content) => ({ type: 'message', role: 'assistant', content }),
+  },
+  reasoning: {
+    idPrefix: 'rs',
+    event: 'response.reasoning_text',
+    more: {},
+    contentPart: (text) => ({ type: 'reasoning_text', text }),
+    item: (content) => ({ type: 'reasoning', summary: [], content, encrypted_content: null }),
+  },
+};
+
+function spokenItem({ kind, text }: SpokenPart, index: number, { key }: ReplyHead): OutputItem {
+  const { idPrefix, event, more, contentPart, item } = spokenKinds[kind];
+  const id = `${idPrefix}_${key}_${index}`;
+  const place = { item_id: id, output_index: index, content_index: 0 };
+  const finished = (isCut: boolean) => ({
+    id,
+    status: isCut ? 'incomplete' : 'completed',
+    ...item([contentPart(text)]),
+  });
+  return {
+    finished,
+    opening: () => [
+      added(index, { id, status: 'in_progress', ...item([]) }),
+      { type: 'response.content_part.added', ...place, part: contentPart('') },
+    ],
+    growth: (delta) => [{ type: `${event}.delta`, ...place, delta, ...more }],
+    closing: (isCut) => [
+      { type: `${event}.done`, ...place, text, ...more },
+      { type: 'response.content_part.done', ...place, part: contentPart(text) },
+      done(index, finished(isCut)),
+    ],
+  };
+}
+
+interface CallKind {
+  readonly idPrefix: string;
+  readonly type: string;
+  readonly event: string;
+  /** The member that holds what the tool gets. */
+  readonly field: string;
+  textOf(call: ToolCall): string;
+}
+
+const callKinds: Record<ToolAddress['type'], CallKind> = {
+  function: {
+    idPrefix: 'fc',
+    type: 'function_call',
+    event: 'response.function_call_arguments',
+    field: 'arguments',
+    textOf: (call) => call.arguments,
+  },
+  custom: {
+    idPrefix: 'ctc',
+    type: 'custom_tool_call',
+    event: 'response.custom_tool_call_input',
+    field: 'input',
+    textOf: freeTextOf,
+  },
+};
+
+/** Never cut: a call that the model did not end is text. */
+function callItem(call: ToolCall, index: number, { key }: ReplyHead, tools: ClientTools): OutputItem {
+  const { type: kind, namespace, name } = tools.addressOf(call.name);
+  const { idPrefix, type, event, field, textOf } = callKinds[kind];
+  const id = `${idPrefix}_${key}_${index}`;
+  const place = { item_id: id, output_index: index };
+  const text = textOf(call);
+  const itemWith = (status: string, said: string) => ({
+    id,
+    type,
+    status,
+    call_id: call.id,
+    name,
+    ...(namespace === null ? {} : { namespace }),
+    [field]: said,
+  });
+  return {
+    finished: () => itemWith('completed', text),
+    opening: () => [added(index, itemWith('in_progress', ''))],
+    growth: () => [{ type: `${event}.delta`, ...place, delta: text }],
+    closing: () => [{ type: `${event}.done`, ...place, name, [field]: text }, done(index, itemWith('completed', text))],
+  };
+}

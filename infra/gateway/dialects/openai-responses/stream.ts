@@ -1,0 +1,50 @@
+import type { FinishedReply, ReplyHead, StreamWriter } from '../dialect.ts';
+import { createPartStream } from '../shared/parts.ts';
+import { typedEvent } from '../shared/sse.ts';
+import { itemOf, type StreamEvent } from './items.ts';
+import { failed, finished, inProgress } from './object.ts';
+import type { ResponsesRequest } from './request.ts';
+import type { ClientTools } from './tools.ts';
+
+export function createResponsesWriter(request: ResponsesRequest, tools: ClientTools, head: ReplyHead): StreamWriter {
+  let sequence = 0;
+  const write = (events: readonly StreamEvent[]): string =>
+    events.map((event) => typedEvent({ ...event, sequence_number: sequence++ })).join('');
+
+  const output: object[] = [];
+  let isCut = false;
+  const parts = createPartStream({
+    open: (part, index) => write(itemOf(part, index, head, tools).opening()),
+    grow: (part, index, text) => write(itemOf(part, index, head, tools).growth(text)),
+    close(part, index, isLast) {
+      const item = itemOf(part, index, head, tools);
+      output.push(item.finished(isCut && isLast));
+      return write(item.closing(isCut && isLast));
+    },
+  });
+
+  function finish(reply: FinishedReply): string {
+    isCut = reply.finishReason === 'length';
+    const rest = parts.finish(reply.reply);
+    const response = finished(request, reply, output);
+    return rest + write([{ type: `response.${response.status}`, response }]);
+  }
+
+  return {
+    begin() {
+      const response = inProgress(request, head);
+      return write([
+        { type: 'response.created', response },
+        { type: 'response.in_progress', response },
+      ]);
+    },
+    delta: (delta) => parts.delta(delta),
+    // An event, since Codex counts no comments when it looks whether a stream is alive; the SDKs know it. It has the number of
+    // the event before it: a reply that is given again has its keep-alives elsewhere, and must number all else alike.
+    keepAlive: () => typedEvent({ type: 'keepalive', sequence_number: sequence - 1 }),
+    finish,
+    fail: (refusal) => write([{ type: 'response.failed', response: failed(request, head, refusal, output) }]),
+    // With a status of its own Codex takes it for a bad request and gives up; in a stream it compacts.
+    failsInStream: ({ kind }) => kind === 'context-overflow',
+  };
+}

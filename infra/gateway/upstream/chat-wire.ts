@@ -1,0 +1,116 @@
+import { z } from 'zod';
+import { TemperFailure } from '../../../workflows/contracts/failures.ts';
+import type { FinishReason, TokenSampling } from '../../../workflows/contracts/trace.ts';
+import type { AssistantMessage, Conversation, Message } from '../../kits/chat-tokens/conversation.ts';
+import type { UpstreamModel } from './upstreams.ts';
+
+/** One model call, whatever dialect the agent made it in. */
+export interface UpstreamCall {
+  readonly conversation: Conversation;
+  readonly sampling: TokenSampling;
+  readonly maxTokens: number;
+}
+
+export interface UpstreamReply {
+  readonly reply: AssistantMessage;
+  readonly finishReason: FinishReason;
+  /** As the server calls it. */
+  readonly model: string;
+  readonly promptTokens: number;
+  readonly sampledTokens: number;
+}
+
+/** OpenAI chat completions: the request's body. What is left at its default is not said, since some models take nothing else. */
+export function requestBody(upstream: UpstreamModel, { conversation, sampling, maxTokens }: UpstreamCall): object {
+  const { messages, tools } = conversation;
+  const { temperature, topP, topK } = sampling;
+  return {
+    model: upstream.model,
+    messages: messages.map((message) => wireMessage(message, upstream.returnsReasoning)),
+    ...(tools.length > 0 && { tools: tools.map(wireTool) }),
+    [upstream.maxTokensField]: maxTokens,
+    ...(temperature !== 1 && { temperature }),
+    ...(topP !== 1 && { top_p: topP }),
+    ...(topK !== -1 && { top_k: topK }),
+  };
+}
+
+function wireMessage(message: Message, withReasoning: boolean): object {
+  const { role, text } = message;
+  if (role === 'tool') return { role, tool_call_id: message.callId, content: text };
+  if (role !== 'assistant') return { role, content: text };
+  const { reasoning, toolCalls } = message;
+  return {
+    role,
+    content: text === '' && toolCalls.length > 0 ? null : text,
+    ...(withReasoning && reasoning !== '' && { reasoning_content: reasoning }),
+    ...(toolCalls.length > 0 && {
+      tool_calls: toolCalls.map(({ id, name, arguments: args }) => ({
+        id,
+        type: 'function',
+        function: { name, arguments: args },
+      })),
+    }),
+  };
+}
+
+function wireTool({ name, description, parameters }: Conversation['tools'][number]): object {
+  return {
+    type: 'function',
+    function: { name, ...(description !== null && { description }), ...(parameters !== null && { parameters }) },
+  };
+}
+
+const toolCall = z.looseObject({
+  id: z.string().nullish(),
+  function: z.looseObject({ name: z.string(), arguments: z.string().nullish() }),
+});
+const completion = z.looseObject({
+  model: z.string().nullish(),
+  choices: z
+    .array(
+      z.looseObject({
+        finish_reason: z.string().nullish(),
+        message: z.looseObject({
+          content: z.string().nullish(),
+          refusal: z.string().nullish(),
+          reasoning_content: z.string().nullish(),
+          reasoning: z.string().nullish().catch(null),
+          tool_calls: z.array(toolCall).nullish(),
+        }),
+      }),
+    )
+    .min(1),
+  usage: z.looseObject({ prompt_tokens: z.int().min(0), completion_tokens: z.int().min(0) }),
+});
+
+/** Of a 200. Throws EngineInvalid, which names what is missing. `key`: of the turn; a call without an id is named by it. */
+export function readReply(upstream: UpstreamModel, body: unknown, key: string): UpstreamReply {
+  const parsed = completion.safeParse(body);
+  if (!parsed.success) {
+    const issues = parsed.error.issues.map(({ path, message }) => `${path.join('.') || 'body'}: ${message}`);
+    throw new TemperFailure(
+      'EngineInvalid',
+      `upstream ${upstream.name}: expected a chat completion with its usage: ${issues.join('; ').slice(0, 400)}`,
+    );
+  }
+  const { choices, usage, model } = parsed.data;
+  const [choice] = choices;
+  const { content, refusal, reasoning_content, reasoning, tool_calls } = choice?.message ?? {};
+  return {
+    reply: {
+      role: 'assistant',
+      text: content ?? refusal ?? '',
+      reasoning: reasoning_content ?? reasoning ?? '',
+      toolCalls: (tool_calls ?? []).map(({ id, function: called }, index) => ({
+        id: id || `call_${key.slice(0, 16)}${index}`,
+        name: called.name,
+        arguments: called.arguments || '{}',
+      })),
+    },
+    finishReason: choice?.finish_reason === 'length' ? 'length' : 'stop',
+    model: model || upstream.model,
+    promptTokens: usage.prompt_tokens,
+    sampledTokens: usage.completion_tokens,
+  };
+}

@@ -1,0 +1,107 @@
+import { limits } from '../../gateway/limits.ts';
+import { Refusal } from '../../gateway/refusal.ts';
+import { nestsWithin } from './canonical.ts';
+import type { AssistantMessage, Conversation, Message, Tool } from './conversation.ts';
+import type { Family } from './families.ts';
+import type { Model } from './model.ts';
+
+/** What a template needs to be rendered. */
+export type Renderer = Pick<Model, 'template' | 'constants' | 'family' | 'argumentsForm'>;
+
+/** The prompt of a conversation from its first token to where the model's reply begins. */
+export function renderFull(model: Model, conversation: Conversation): number[] {
+  return model.tokens.encode(renderText(model, conversation.messages, conversation.tools, 'reply'));
+}
+
+/**
+ * The text that the template makes of messages, up to where a reply begins or to the last message's own end. Throws a
+ * Refusal when the template has something against the conversation.
+ */
+export function renderText(
+  renderer: Renderer,
+  messages: readonly Message[],
+  tools: readonly Tool[],
+  until: 'reply' | 'last-message',
+): string {
+  try {
+    return renderer.template.render({
+      ...renderer.constants,
+      messages: withCallIds(messages, renderer.family).map((message) => templateMessage(message, renderer)),
+      ...(tools.length === 0 ? {} : { tools: tools.map(templateTool) }),
+      add_generation_prompt: until === 'reply',
+    });
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new Refusal('malformed', `the model's chat template refuses these messages: ${reason.slice(0, 300)}`);
+  }
+}
+
+/**
+ * Clients may know a call under an id of their own making; a family that numbers its calls gets such ids replaced, in the
+ * call as in its result.
+ */
+function withCallIds(messages: readonly Message[], { callIds }: Family): readonly Message[] {
+  if (callIds === null) return messages;
+  const replaced = new Map<string, string>();
+  let index = 0;
+  return messages.map((message) => {
+    if (message.role === 'tool') return { ...message, callId: replaced.get(message.callId) ?? message.callId };
+    if (message.role !== 'assistant') return message;
+    const toolCalls = message.toolCalls.map((call) => {
+      const id = callIds.isOne(call.id) ? call.id : callIds.make(call.name, index);
+      index += 1;
+      replaced.set(call.id, id);
+      return { ...call, id };
+    });
+    return { ...message, toolCalls };
+  });
+}
+
+function templateMessage(message: Message, renderer: Renderer): Record<string, unknown> {
+  switch (message.role) {
+    case 'system':
+    case 'user':
+      return { role: message.role, content: message.text };
+    case 'tool':
+      return {
+        role: 'tool',
+        content: message.text,
+        tool_call_id: message.callId,
+        ...(message.name === null ? {} : { name: message.name }),
+      };
+    case 'assistant':
+      return { role: 'assistant', ...renderer.family.spoken(message), ...templateCalls(message, renderer) };
+  }
+}
+
+function templateCalls({ toolCalls }: AssistantMessage, { argumentsForm }: Renderer): Record<string, unknown> {
+  if (toolCalls.length === 0) return {};
+  return {
+    tool_calls: toolCalls.map(({ id, name, arguments: given }) => ({
+      id,
+      type: 'function',
+      function: { name, arguments: argumentsForm === 'text' ? given : argumentsValue(given) },
+    })),
+  };
+}
+
+/** Most templates expect an object; what is none, or too deep for them to walk, is printed as it is. */
+function argumentsValue(text: string): unknown {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === 'object' && value !== null && nestsWithin(value, limits.nesting) ? value : text;
+  } catch {
+    return text;
+  }
+}
+
+function templateTool({ name, description, parameters }: Tool): Record<string, unknown> {
+  return {
+    type: 'function',
+    function: {
+      name,
+      ...(description === null ? {} : { description }),
+      ...(parameters === null ? {} : { parameters }),
+    },
+  };
+}

@@ -1,0 +1,162 @@
+import { Refusal } from '../../gateway/refusal.ts';
+import type { Message, ToolCall } from './conversation.ts';
+import type { Model } from './model.ts';
+import { renderText } from './render.ts';
+
+/** What is to be known of a branch before something can follow its last reply. */
+export interface Branch {
+  readonly lastSampledId: number | undefined;
+  /** Is there reasoning in its last reply, and in the ones before? Templates may drop it once something follows. */
+  readonly reasoned: { readonly last: boolean; readonly before: boolean };
+}
+
+/** The ids to append, or why the template does not keep what came before. */
+export type Continuation = { readonly ids: readonly number[] } | { readonly fork: string };
+
+/**
+ * The ids to append to a branch so that `messages` follow the model's reply and the next reply can begin: the rest of the
+ * turn's closing, the messages, the opening of the reply. Rendered behind a stand-in for the reply, so that the cost
+ * depends on the new messages only. Where the template writes what came before differently once they follow, only a full
+ * render is right.
+ */
+export function continueBranch(model: Model, messages: readonly Message[], branch: Branch): Continuation {
+  const { last, before } = branch.reasoned;
+  // The template has to keep the reasoning of earlier replies too, and the last one's form.
+  const earlier = before && !last ? suffixBehind(model, messages, true) : null;
+  if (earlier !== null && 'fork' in earlier) return earlier;
+  const suffix = suffixBehind(model, messages, last);
+  if ('fork' in suffix) return suffix;
+  const { ids, closing } = suffix;
+  const sampled = branch.lastSampledId;
+  if (sampled === undefined || !model.stopTokenIds.includes(sampled)) return { ids: ids.slice(closing.length - 1) };
+  if (sampled === closing.at(-1)) return { ids: ids.slice(closing.length) };
+  return { fork: 'the reply ended with another token than the template writes there' };
+}
+
+/** Null where only a full render is right. */
+export function renderSuffix(model: Model, messages: readonly Message[], branch: Branch): readonly number[] | null {
+  const continuation = continueBranch(model, messages, branch);
+  return 'ids' in continuation ? continuation.ids : null;
+}
+
+interface Suffix {
+  /** From behind the last words of the reply. */
+  readonly ids: readonly number[];
+  /** Those of them that end the reply; the last one is a token that the model ends a turn with. */
+  readonly closing: readonly number[];
+}
+
+type Failure = { readonly fork: string };
+
+function suffixBehind(model: Model, messages: readonly Message[], reasoned: boolean): Suffix | Failure {
+  const role = messages[0]?.role;
+  if (role === undefined || role === 'assistant') return { fork: 'nothing that could follow a reply was added' };
+  if (messages.some((message) => message.role === 'tool' && model.family.callIds?.isOne(message.callId) === false)) {
+    return { fork: 'the result names its call by another id than the model does' };
+  }
+  const boundary = knownBoundary(model, role, reasoned);
+  if ('fork' in boundary) return boundary;
+  const tail = tailBehind(model, opening, messages, reasoned);
+  if (typeof tail !== 'string') return tail;
+  const ids = model.tokens.encode(tail);
+  const { closing } = boundary;
+  if (closing.some((id, at) => ids[at] !== id)) return { fork: 'the template ends the reply differently before these' };
+  return { ids, closing };
+}
+
+/** What does not depend on the messages that follow. */
+type Boundary = Pick<Suffix, 'closing'>;
+
+const boundaries = new WeakMap<Model, Map<string, Boundary>>();
+
+function knownBoundary(model: Model, role: Follower['role'], reasoned: boolean): Boundary | Failure {
+  const known = boundaries.get(model) ?? new Map<string, Boundary>();
+  boundaries.set(model, known);
+  const key = `${role}/${reasoned}`;
+  const boundary = known.get(key) ?? findBoundary(model, role, reasoned);
+  // A failure may be midnight's, in a template that prints the date.
+  if ('closing' in boundary) known.set(key, boundary);
+  return boundary;
+}
+
+/** Tried twice, with an earlier round before it: some templates write their first turns otherwise than later ones. */
+function findBoundary(model: Model, role: Follower['role'], reasoned: boolean): Boundary | Failure {
+  const messages = [follower(model, role)];
+  const later = [...opening, standIn(model, messages, reasoned, 'earlier'), ...messages];
+  const first = tailBehind(model, opening, messages, reasoned);
+  if (typeof first !== 'string') return first;
+  const second = tailBehind(model, later, messages, reasoned);
+  if (typeof second !== 'string') return second;
+  if (first !== second) return { fork: 'the template writes a later turn otherwise than the first one' };
+  // A stop token behind the stand-in's own text would be somebody else's.
+  const ids = model.tokens.encode(first.split(followerText)[0] ?? '');
+  const stop = ids.findIndex((id) => model.stopTokenIds.includes(id));
+  if (stop < 0) return { fork: 'the template ends an earlier reply with no token that the model ends a turn with' };
+  return { closing: ids.slice(0, stop + 1) };
+}
+
+/** The text from behind the last words of the reply that stands between the head and the messages. */
+function tailBehind(
+  model: Model,
+  head: readonly Message[],
+  messages: readonly Message[],
+  reasoned: boolean,
+): string | Failure {
+  const prompt = textOrRefusal(model, head);
+  if (typeof prompt !== 'string') return prompt;
+  const reply = standIn(model, messages, reasoned, replyText);
+  const whole = textOrRefusal(model, [...head, reply, ...messages]);
+  if (typeof whole !== 'string') return whole;
+  const common = commonLength(whole, prompt);
+  const at = whole.indexOf(replyText, common);
+  if (at < 0) return { fork: 'the template leaves out the reply' };
+  const thought = reasoned ? whole.lastIndexOf(thoughtText, at) : at;
+  if (thought < common) return { fork: 'the template drops the reasoning of earlier replies' };
+  if (common < prompt.length) {
+    const begun = JSON.stringify(prompt.slice(common));
+    return { fork: `the template begins a reply with ${begun}, and leaves that out once something follows` };
+  }
+  return whole.slice(at + replyText.length);
+}
+
+const replyText = 'temper-reply-ends-here';
+const thoughtText = 'temper-thought';
+const followerText = 'temper-follower';
+
+const opening: readonly Message[] = [{ role: 'user', text: 'x' }];
+
+type Follower = Exclude<Message, { role: 'assistant' }>;
+
+function follower({ family }: Model, role: Follower['role']): Follower {
+  if (role !== 'tool') return { role, text: followerText };
+  return { role, callId: family.callIds?.make('tool', 0) ?? 'call', name: 'tool', text: followerText };
+}
+
+/** A reply that calls as many tools as `messages` answers, since some templates refuse a lone result, and ends in `text`. */
+function standIn(model: Model, messages: readonly Message[], reasoned: boolean, text: string): Message {
+  const others = messages.findIndex(({ role }) => role !== 'tool');
+  const answered = others < 0 ? messages : messages.slice(0, others);
+  const toolCalls = answered.flatMap((message, at): ToolCall[] => {
+    if (message.role !== 'tool') return [];
+    const args = at === answered.length - 1 ? { x: text } : {};
+    return [{ id: message.callId, name: message.name ?? 'tool', arguments: JSON.stringify(args) }];
+  });
+  const inCall = toolCalls.length > 0 && model.argumentsForm !== 'none';
+  return { role: 'assistant', text: inCall ? '' : text, reasoning: reasoned ? thoughtText : '', toolCalls };
+}
+
+/** A template may also refuse a conversation which begins in the middle. */
+function textOrRefusal(model: Model, messages: readonly Message[]): string | Failure {
+  try {
+    return renderText(model, messages, [], 'reply');
+  } catch (error) {
+    if (error instanceof Refusal) return { fork: error.message };
+    throw error;
+  }
+}
+
+function commonLength(left: string, right: string): number {
+  let length = 0;
+  while (length < right.length && left[length] === right[length]) length += 1;
+  return length;
+}

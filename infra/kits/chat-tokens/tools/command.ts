@@ -1,0 +1,98 @@
+import { z } from 'zod';
+import type { Tool } from '../conversation.ts';
+import { createPieceReader, type Piece } from '../pieces.ts';
+import type { ParserInput, ReplyEvent, ReplyParser } from './parser.ts';
+import { createPlainParser } from './plain.ts';
+import { createProse } from './prose.ts';
+
+/**
+ * A model without a tool-call syntax that writes its command as a fenced shell block. It is a call where the request offers
+ * one tool that needs a command and nothing else: then the block can mean only that. The block stays in the text as well,
+ * since such a template would not print the call when it renders the conversation anew.
+ */
+export function createCommandParser(input: ParserInput): ReplyParser {
+  const shell = shellOf(input.tools);
+  return shell === null ? createPlainParser(input) : createBlockParser(input, shell);
+}
+
+function createBlockParser(input: ParserInput, { name, argument }: Shell): ReplyParser {
+  const reader = createPieceReader(input.tokens, []);
+  const prose = createProse();
+  /** Of the open block; null outside of one. */
+  let lines: string[] | null = null;
+  let line = '';
+
+  function endLine(): ReplyEvent[] {
+    const whole = line;
+    line = '';
+    if (lines === null) {
+      if (opening.test(whole)) lines = [];
+      return [];
+    }
+    if (!closing.test(whole)) {
+      lines.push(whole);
+      return [];
+    }
+    const command = lines.join('\n');
+    lines = null;
+    return command.trim() === '' ? [] : [callOf(command)];
+  }
+
+  function callOf(command: string): ReplyEvent {
+    const args = JSON.stringify({ [argument]: command });
+    return { kind: 'call', call: { status: 'ok', id: null, name, arguments: args, raw: command } };
+  }
+
+  function unclosed(): ReplyEvent[] {
+    if (lines === null) return [];
+    const raw = lines.join('\n');
+    return [{ kind: 'faulty-call', call: { status: 'unclosed', id: null, name: '', arguments: '', raw } }];
+  }
+
+  function say(text: string): ReplyEvent[] {
+    const shown = prose.push(text);
+    return shown === '' ? [] : [{ kind: 'text', text: shown }];
+  }
+
+  function read(piece: Piece): ReplyEvent[] {
+    const [first = '', ...others] = textIn(piece).split('\n');
+    line += first;
+    const events = say(first);
+    for (const next of others) {
+      events.push(...endLine(), ...say(`\n${next}`));
+      line = next;
+    }
+    return events;
+  }
+
+  return {
+    push: (ids) => reader.push(ids).flatMap(read),
+    end: () => [...reader.end().flatMap(read), ...endLine(), ...unclosed()],
+  };
+}
+
+const textIn = (piece: Piece): string => ('text' in piece ? piece.text : piece.marker);
+
+const opening = /^```(?:bash|sh|shell|zsh)[ \t\r]*$/;
+const closing = /^```[ \t\r]*$/;
+
+interface Shell {
+  readonly name: string;
+  readonly argument: string;
+}
+
+const commandNames: ReadonlySet<string> = new Set(['command', 'cmd', 'script']);
+const schema = z.looseObject({
+  required: z.tuple([z.string()]),
+  properties: z.record(z.string(), z.looseObject({ type: z.unknown() })),
+});
+
+/** Told by its schema, not by its name; null when there is none, or more than one. */
+function shellOf(tools: readonly Tool[]): Shell | null {
+  const shells = tools.flatMap(({ name, parameters }): Shell[] => {
+    const found = schema.safeParse(parameters).data;
+    const argument = found?.required[0] ?? '';
+    return commandNames.has(argument) && found?.properties[argument]?.type === 'string' ? [{ name, argument }] : [];
+  });
+  return shells.length === 1 ? (shells[0] ?? null) : null;
+}

@@ -1,0 +1,82 @@
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { Readable } from 'node:stream';
+import { createGzip } from 'node:zlib';
+import type { Context, Hono } from 'hono';
+import { pack } from 'tar-stream';
+import { z } from 'zod';
+import { checkpointName, parseTinkerPath, weightsInfoRequest } from '../../../tinker-wire/bodies.ts';
+import type { CheckpointAddress, Places } from '../places.ts';
+import { bodyOf, Refusal, type State } from './state.ts';
+
+const modelInfo = z.object({ base_model: z.string(), lora_config: z.object({ rank: z.number() }) });
+
+/** Checkpoints that exist, also those of models from before a restart. */
+export function addStoredRoutes(app: Hono, state: State): void {
+  const { places } = state;
+  app.post('/weights_info', async (c) => {
+    const { tinker_path } = await bodyOf(c, weightsInfoRequest);
+    const address = parseTinkerPath(tinker_path);
+    if (address === null)
+      throw new Refusal(400, `tinker_path: expected tinker://<model>/weights/<name>, got ${tinker_path}`);
+    existing(state, address);
+    const info = modelInfo.parse(JSON.parse(readFileSync(places.modelFile(address.modelId), 'utf8')));
+    return c.json({ base_model: info.base_model, is_lora: true, lora_rank: info.lora_config.rank });
+  });
+  app.get('/training_runs/:model/checkpoints', (c) => {
+    const modelId = nameOf(c, 'model');
+    return c.json({
+      checkpoints: (['weights', 'sampler_weights'] as const).flatMap((kind) => listed(places, modelId, kind)),
+    });
+  });
+  app.get('/training_runs/:model/checkpoints/:name/archive', (c) => {
+    const address = { modelId: nameOf(c, 'model'), kind: 'sampler_weights', name: nameOf(c, 'name') } as const;
+    existing(state, address);
+    return c.redirect(c.req.path.replace(/archive$/, 'download'), 302);
+  });
+  app.get('/training_runs/:model/checkpoints/:name/download', async (c) => {
+    const address = { modelId: nameOf(c, 'model'), kind: 'sampler_weights', name: nameOf(c, 'name') } as const;
+    const archive = await archiveOf(existing(state, address));
+    return c.body(new Uint8Array(archive), 200, { 'content-type': 'application/octet-stream' });
+  });
+  app.delete('/training_runs/:model/checkpoints/:kind{weights|sampler_weights}/:name', async (c) => {
+    const kind = c.req.param('kind') === 'weights' ? 'weights' : 'sampler_weights';
+    const directory = existing(state, { modelId: nameOf(c, 'model'), kind, name: nameOf(c, 'name') });
+    await rm(directory, { recursive: true });
+    return c.body(null, 204);
+  });
+}
+
+function nameOf(c: Context, parameter: string): string {
+  const parsed = checkpointName.safeParse(c.req.param(parameter));
+  if (!parsed.success) throw new Refusal(422, `${parameter}: expected letters, digits, _ and -`);
+  return parsed.data;
+}
+
+function existing({ places, saving }: State, address: CheckpointAddress): string {
+  const directory = places.checkpoint(address);
+  if (existsSync(directory)) return directory;
+  if (saving.has(directory)) throw new Refusal(425, 'Checkpoint is still being created');
+  throw new Refusal(404, `Checkpoint not found: ${address.modelId}/${address.name}`);
+}
+
+function listed(places: Places, modelId: string, kind: 'weights' | 'sampler_weights') {
+  const parent = places.checkpoint({ modelId, kind, name: '' });
+  const names = existsSync(parent) ? readdirSync(parent).filter((name) => checkpointName.safeParse(name).success) : [];
+  return names.map((name) => ({
+    checkpoint_id: name,
+    checkpoint_type: kind === 'weights' ? 'training' : 'sampler',
+    time: statSync(join(parent, name)).mtime.toISOString(),
+    tinker_path: `tinker://${modelId}/${kind}/${name}`,
+  }));
+}
+
+async function archiveOf(directory: string): Promise<Buffer> {
+  const tar = pack();
+  for (const name of readdirSync(directory)) tar.entry({ name }, readFileSync(join(directory, name)));
+  tar.finalize();
+  const parts: Buffer[] = [];
+  for await (const chunk of Readable.from(tar).pipe(createGzip())) parts.push(Buffer.from(chunk));
+  return Buffer.concat(parts);
+}

@@ -1,0 +1,173 @@
+import type { z } from 'zod';
+import type { createModelRequest, loadWeightsRequest, optimStepRequest } from '../../../tinker-wire/bodies.ts';
+import { encodeOutput, type WireDatum, type WireForwardBackward } from '../../../tinker-wire/forward-backward.ts';
+import type { Datum, Metrics, TrainerCore } from '../../core.ts';
+import { findLoss, resolveLossConfig } from '../../losses/registry.ts';
+import { type CheckpointAddress, type Places, writeAtomically } from '../places.ts';
+import type { Outcome } from './futures.ts';
+import { asOutcome, bytesOutcome, jsonOutcome } from './outcome.ts';
+import type { ReceivedEntry, ReceivedLog } from './received.ts';
+
+type CreateModelBody = z.output<typeof createModelRequest>;
+type OptimStepBody = z.output<typeof optimStepRequest>;
+type LoadWeightsBody = z.output<typeof loadWeightsRequest>;
+
+/**
+ * The Tinker API's effects on models, one after the other in the order of their arrival; each is on the received log before
+ * its result can be seen.
+ */
+export interface Training {
+  create(modelId: string, body: CreateModelBody): Promise<Outcome>;
+  forwardBackward(request: WireForwardBackward): Promise<Outcome>;
+  optimStep(body: OptimStepBody): Promise<Outcome>;
+  save(address: CheckpointAddress, sequence: number | null, body: unknown): Promise<Outcome>;
+  load(body: LoadWeightsBody, directory: string): Promise<Outcome>;
+  unload(modelId: string): Promise<Outcome>;
+}
+
+export interface TrainingDependencies {
+  readonly trainer: TrainerCore;
+  readonly places: Places;
+  readonly received: ReceivedLog;
+  readonly modelDir: string;
+}
+
+export function createTraining(dependencies: TrainingDependencies): Training {
+  let last: Promise<unknown> = Promise.resolve();
+  const inOrder = (modelId: string, work: () => Promise<Outcome>): Promise<Outcome> => {
+    const next = last.then(() => asOutcome(modelId, work));
+    last = next;
+    return next;
+  };
+  return {
+    create: (modelId, body) => inOrder(modelId, () => create(dependencies, modelId, body)),
+    forwardBackward: (request) => inOrder(request.modelId, () => forwardBackward(dependencies, request)),
+    optimStep: (body) => inOrder(body.model_id, () => optimStep(dependencies, body)),
+    save: (address, sequence, body) => inOrder(address.modelId, () => save(dependencies, address, sequence, body)),
+    load: (body, directory) => inOrder(body.model_id, () => load(dependencies, body, directory)),
+    unload: (modelId) => inOrder(modelId, () => unload(dependencies, modelId)),
+  };
+}
+
+async function create(
+  { trainer, places, received, modelDir }: TrainingDependencies,
+  modelId: string,
+  body: CreateModelBody,
+): Promise<Outcome> {
+  const seed = body.lora_config?.seed ?? undefined;
+  const made = await trainer.createModel(modelId, { baseDir: modelDir, ...(seed === undefined ? {} : { seed }) });
+  const info = { model_id: modelId, base_model: body.base_model, lora_config: body.lora_config ?? { rank: 0 } };
+  await writeAtomically(places.modelFile(modelId), JSON.stringify(info));
+  await received.append(entryOf('create_model', modelId, 0, { checksum: made.checksum }));
+  return jsonOutcome({ type: 'create_model', ...info });
+}
+
+async function forwardBackward(
+  { trainer, received }: TrainingDependencies,
+  { modelId, sequence, data, loss, lossConfig, forwardOnly }: WireForwardBackward,
+): Promise<Outcome> {
+  const { step } = await trainer.status(modelId);
+  const result = await trainer.forwardBackward(modelId, data.map(datumOf), loss, lossConfig, forwardOnly);
+  if (!forwardOnly) {
+    await received.append(entryOf('forward_backward', modelId, step, { sequence, digest: result.digest }));
+  }
+  const outputs = result.outputs.map(({ logprobs, elementwiseLoss }) => ({
+    logprobs: Array.from(logprobs),
+    elementwise_loss: Array.from(elementwiseLoss),
+  }));
+  return bytesOutcome(encodeOutput({ type: 'scalar', outputs, metrics: reducible(result.metrics) }));
+}
+
+async function optimStep(
+  { trainer, received }: TrainingDependencies,
+  { model_id, seq_id, adam_params: adam }: OptimStepBody,
+): Promise<Outcome> {
+  const { step, metrics, checksum } = await trainer.optimStep(model_id, {
+    learningRate: adam.learning_rate,
+    beta1: adam.beta1,
+    beta2: adam.beta2,
+    eps: adam.eps,
+    weightDecay: adam.weight_decay,
+    gradClipNorm: adam.grad_clip_norm,
+  });
+  const { received: digests } = await trainer.status(model_id);
+  const digest = digests.at(-1)?.digest ?? null;
+  await received.append(entryOf('optim_step', model_id, step, { sequence: seq_id ?? null, digest, checksum }));
+  return jsonOutcome({ type: 'optim_step', metrics: { ...metrics, step }, checksum });
+}
+
+async function save(
+  { trainer, places, received }: TrainingDependencies,
+  address: CheckpointAddress,
+  sequence: number | null,
+  body: unknown,
+): Promise<Outcome> {
+  const { modelId, kind } = address;
+  const path = places.checkpoint(address);
+  const { step, checksum } = await trainer.save(modelId, path, { optimizer: kind === 'weights' });
+  await received.append(entryOf('save_weights', modelId, step, { sequence, checksum, path }));
+  return jsonOutcome(body);
+}
+
+async function load(
+  { trainer, received }: TrainingDependencies,
+  { model_id, optimizer, seq_id, path }: LoadWeightsBody,
+  directory: string,
+): Promise<Outcome> {
+  const { step, checksum } = await trainer.load(model_id, directory, { optimizer });
+  await received.append(entryOf('load_weights', model_id, step, { sequence: seq_id ?? null, checksum, path }));
+  return jsonOutcome({ type: 'load_weights', path });
+}
+
+async function unload({ trainer, received }: TrainingDependencies, modelId: string): Promise<Outcome> {
+  const { step } = await trainer.status(modelId);
+  await trainer.unload(modelId);
+  await received.append(entryOf('unload_model', modelId, step, {}));
+  return jsonOutcome({ type: 'unload_model', model_id: modelId, status: 'unloaded' });
+}
+
+function entryOf(
+  kind: ReceivedEntry['kind'],
+  modelId: string,
+  step: number,
+  rest: Partial<Pick<ReceivedEntry, 'sequence' | 'digest' | 'checksum' | 'path'>>,
+): Omit<ReceivedEntry, 'at'> {
+  return { kind, modelId, step, sequence: null, digest: null, checksum: null, path: null, ...rest };
+}
+
+/** Throws a PolicyError for a loss or a setting that this server does not have: known before the request is accepted. */
+export function checkLoss({ loss, lossConfig }: WireForwardBackward): void {
+  resolveLossConfig(findLoss(loss), lossConfig);
+}
+
+/** Names on the wire → the core's. */
+const fields = {
+  weights: 'weights',
+  logprobs: 'logprobs',
+  advantages: 'advantages',
+  reference_logprobs: 'referenceLogprobs',
+} as const;
+
+function datumOf({ tokens, inputs }: WireDatum): Datum {
+  const given = Object.entries(fields).flatMap(([wire, name]) => {
+    const data = inputs[wire]?.data;
+    return data === undefined ? [] : [[name, data] as const];
+  });
+  // SDKs leave the weights of cross_entropy out and mean all ones.
+  const weights = tokens.map(() => 1);
+  return { weights, ...Object.fromEntries(given), inputTokens: tokens, targetTokens: inputs.target_tokens?.data ?? [] };
+}
+
+/** The SDK joins the metrics of several requests by what follows the colon, and fails on a name without one. */
+const reducedNames: Readonly<Record<string, string>> = {
+  tokens: 'tokens:sum',
+  weighted_tokens: 'weighted_tokens:sum',
+  datums: 'datums:sum',
+  clip_fraction: 'clip_fraction:mean',
+  'kl:sampler': 'kl_sampler:mean',
+  'kl:reference': 'kl_reference:mean',
+};
+
+function reducible(metrics: Metrics): Metrics {
+  return Object.fromEntries(Object.entries(metrics).map(([name, value]) => [reducedNames[name] ?? name, value]));
+}

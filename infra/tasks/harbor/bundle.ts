@@ -1,0 +1,76 @@
+import { Readable } from 'node:stream';
+import { buffer } from 'node:stream/consumers';
+import { pack } from 'tar-stream';
+import type { BlobRef } from '../../../workflows/contracts/blob.ts';
+import { TemperFailure } from '../../../workflows/contracts/failures.ts';
+import type { Task } from '../../../workflows/contracts/task.ts';
+import { type FileTree, relativeSegments, unpackTree } from '../../sandbox/files.ts';
+import type { Store } from '../../store/store.ts';
+import { type HarborTask, readHarborTask } from './harbor.ts';
+
+export const bundleType = 'application/x-tar';
+const limits = { maxFiles: 20_000, maxBytes: 512 * 1024 * 1024 } as const;
+/** What opened bundles may hold in memory: a run reads the same few again and again. */
+const cacheBytes = 64 * 1024 * 1024;
+
+export interface Bundles {
+  /** Validates a task directory and puts it into the store; equal files give equal bundles. */
+  pack(id: string, tree: FileTree): Promise<Task>;
+  /** The files of a task. Throws TemperFailure MalformedTask when the bundle is none. */
+  open(bundle: BlobRef): Promise<HarborTask>;
+}
+
+export function createBundles(store: Store): Bundles {
+  const cache = new Map<string, { readonly task: HarborTask; readonly size: number }>();
+  let cached = 0;
+
+  function remember(digest: string, task: HarborTask, size: number): void {
+    cache.set(digest, { task, size });
+    cached += size;
+    for (const [oldest, entry] of cache) {
+      if (cached <= cacheBytes) return;
+      cache.delete(oldest);
+      cached -= entry.size;
+    }
+  }
+
+  return {
+    async pack(id, tree) {
+      const { description } = readHarborTask(tree);
+      return { id, bundle: await store.put(await packDeterministically(tree), bundleType), ...description };
+    },
+    async open({ digest }) {
+      const known = cache.get(digest);
+      if (known !== undefined) return known.task;
+      const bytes = await store.get(digest);
+      const task = readHarborTask(await unpackBundle(digest, bytes));
+      if (!cache.has(digest)) remember(digest, task, bytes.byteLength);
+      return task;
+    },
+  };
+}
+
+/** Sorted names, no times, no owners: the same files are the same bytes on every machine. */
+async function packDeterministically(tree: FileTree): Promise<Uint8Array> {
+  const tar = pack();
+  const collected = buffer(tar);
+  const paths = [...tree.keys()].sort();
+  for (const path of paths) {
+    const entry = tree.get(path);
+    if (entry === undefined) continue;
+    const mode = (entry.mode & 0o111) === 0 ? 0o644 : 0o755;
+    const header = { name: relativeSegments(path).join('/'), mode, mtime: new Date(0), uid: 0, gid: 0 };
+    tar.entry(header, Buffer.from(entry.bytes));
+  }
+  tar.finalize();
+  return collected;
+}
+
+async function unpackBundle(digest: string, bytes: Uint8Array): Promise<FileTree> {
+  return unpackTree(Readable.from([bytes]), limits).catch((cause: unknown) => {
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    throw new TemperFailure('MalformedTask', `bundle ${digest}: expected a tar of a task directory, got: ${reason}`, {
+      cause,
+    });
+  });
+}

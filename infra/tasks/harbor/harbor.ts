@@ -1,0 +1,138 @@
+import { TemperFailure } from '../../../workflows/contracts/failures.ts';
+import type { Task } from '../../../workflows/contracts/task.ts';
+import type { Protection } from '../../grading/protection/rules.ts';
+import type { FileEntry, FileTree } from '../../sandbox/files.ts';
+import { type BuildContext, imageName } from '../../sandbox/image.ts';
+import { builtImageName, readBuildContext } from './build-context.ts';
+import { type Dockerfile, readDockerfile } from './dockerfile.ts';
+import { type Grading, gradingFile, parseGrading } from './grading.ts';
+import { parseTaskToml } from './task-toml.ts';
+
+/** A validated task directory in Harbor layout. */
+export interface HarborTask {
+  readonly description: Omit<Task, 'id' | 'bundle'>;
+  readonly instruction: string;
+  /** What its image is built from; null when the image has a name. */
+  readonly build: BuildContext | null;
+  /** What the workdir holds at the base commit; empty when the image brings it. */
+  readonly workspace: FileTree;
+  /** Belongs at `/tests`, after the agent; its entry is `test.sh`. */
+  readonly tests: FileTree;
+  /** Belongs at `/solution`, for the oracle only; its entry is `solve.sh`. Empty when the task has none. */
+  readonly solution: FileTree;
+  /** Absolute paths to take out of the image before the set-up. */
+  readonly remove: readonly string[];
+  /** Shell commands to run in the workdir before the base commit is made. */
+  readonly setup: readonly string[];
+  /**
+   * Shell commands that take hidden tests out of the image's own history into `$TEMPER_HIDDEN_TESTS`: for evaluations alone,
+   * which have them put into the workdir over the diff.
+   */
+  readonly hiddenTests: readonly string[];
+  /** Environment of every command in the sandbox, of the tests alone, and of the solution. */
+  readonly env: Readonly<Record<string, string>>;
+  readonly testEnv: Readonly<Record<string, string>>;
+  readonly solutionEnv: Readonly<Record<string, string>>;
+  /** How to judge it when its tests write no reward; null when they do. */
+  readonly grading: Grading | null;
+  /** How several scores of a reward.json weigh; null where the tests write one reward. */
+  readonly rewardWeights: Readonly<Record<string, number>> | null;
+  /** Its tests run the code as programs of the agent's account, and under another one themselves. */
+  readonly codeAsAgent: boolean;
+  /** What an agent may not change on its way to its evaluation. */
+  readonly protection: Protection;
+}
+
+const defaults = { workdir: '/workspace', memoryMb: 2048, diskMb: 2048 } as const;
+
+/** Throws TemperFailure MalformedTask (file, field, expected, got) or UnsupportedTask (what it needs beyond a sandbox). */
+export function readHarborTask(tree: FileTree): HarborTask {
+  const toml = parseTaskToml(textOf(tree, 'task.toml'));
+  const instruction = textOf(tree, 'instruction.md');
+  if (instruction.trim() === '') throw malformed('instruction.md', 'the text of the task', 'an empty file');
+  textOf(tree, 'tests/test.sh');
+  const { environment } = toml;
+  refuseCompose(tree);
+  const dockerfile = tree.has('environment/Dockerfile') ? readDockerfile(textOf(tree, 'environment/Dockerfile')) : null;
+  const workdir = environment.workdir ?? dockerfile?.workdir ?? dockerfile?.workspaceTarget ?? defaults.workdir;
+  requireWithin(workdir, toml.artifacts);
+  const { reward_weights: rewardWeights = null } = toml.verifier;
+  const grading = tree.has(gradingFile) ? parseGrading(textOf(tree, gradingFile)) : null;
+  if (grading !== null && rewardWeights !== null) {
+    throw malformed('task.toml', `no verifier.reward_weights beside ${gradingFile}: its tests write no reward`, 'some');
+  }
+  const named = environment.docker_image ?? plainBase(dockerfile);
+  const build = named === null ? readBuildContext(subtree(tree, 'environment/'), environment.build_timeout_sec) : null;
+  return {
+    description: {
+      ...(build === null ? nameOf(named ?? '') : { image: builtImageName(build), imageFrom: 'dockerfile' as const }),
+      workdir,
+      agentTimeoutSec: toml.agent.timeout_sec ?? null,
+      evaluationTimeoutSec: toml.verifier.timeout_sec ?? null,
+      cpus: environment.cpus,
+      memoryMb: environment.memory_mb ?? environment.memory ?? defaults.memoryMb,
+      diskMb: environment.storage_mb ?? environment.storage ?? defaults.diskMb,
+    },
+    instruction,
+    build,
+    workspace: build === null ? subtree(tree, 'environment/workspace/') : new Map(),
+    tests: subtree(tree, 'tests/'),
+    solution: subtree(tree, 'solution/'),
+    remove: environment.remove,
+    setup: environment.setup,
+    hiddenTests: environment.hidden_tests,
+    env: environment.env,
+    testEnv: toml.verifier.env,
+    solutionEnv: toml.solution.env,
+    grading,
+    rewardWeights,
+    codeAsAgent: toml.grading.code_as_agent,
+    protection: { testsInRepository: toml.grading.tests_in_repository, paths: toml.grading.protected },
+  };
+}
+
+/** Where the Dockerfile asks for nothing beyond its base image, that is the image; null: it has to be built. */
+function plainBase(dockerfile: Dockerfile | null): string | null {
+  if (dockerfile === null) {
+    throw malformed('task.toml', 'environment.docker_image or an environment/Dockerfile', 'neither');
+  }
+  return dockerfile.beyond.length === 0 ? dockerfile.base : null;
+}
+
+function nameOf(named: string): Pick<Task, 'image' | 'imageFrom'> {
+  const { image, from } = imageName(named);
+  return { image, ...(from === 'registry' && { imageFrom: from }) };
+}
+
+/** Services beside the task's own container are nothing that one sandbox could give. */
+function refuseCompose(tree: FileTree): void {
+  const file = ['docker-compose.yaml', 'docker-compose.yml'].find((name) => tree.has(`environment/${name}`));
+  if (file === undefined) return;
+  throw new TemperFailure(
+    'UnsupportedTask',
+    `environment/${file}: expected a task of one container, got a compose file`,
+  );
+}
+
+/** The tests run in a fresh sandbox that gets the diff of the workdir: an artifact elsewhere would not reach them. */
+function requireWithin(workdir: string, artifacts: readonly string[]): void {
+  const outside = artifacts.find((path) => path.startsWith('/') && !`${path}/`.startsWith(`${workdir}/`));
+  if (outside === undefined) return;
+  const text = `task.toml: artifacts: expected paths below the workdir ${workdir}, got ${JSON.stringify(outside)}`;
+  throw new TemperFailure('UnsupportedTask', text);
+}
+
+function textOf(tree: FileTree, path: string): string {
+  const entry = tree.get(path);
+  if (entry === undefined) throw malformed(path, 'a file', 'none');
+  return new TextDecoder().decode(entry.bytes);
+}
+
+function subtree(tree: FileTree, prefix: string): FileTree {
+  const found = new Map<string, FileEntry>();
+  for (const [path, entry] of tree) if (path.startsWith(prefix)) found.set(path.slice(prefix.length), entry);
+  return found;
+}
+
+const malformed = (file: string, expected: string, got: string): TemperFailure =>
+  new TemperFailure('MalformedTask', `${file}: expected ${expected}, got ${got}`);

@@ -1,0 +1,28 @@
+import type { ActivitySlotInfo, CustomSlotSupplier, WorkerOptions } from '@temporalio/worker';
+import type { Places } from '../../activities/host/places.ts';
+
+type Tuner = NonNullable<WorkerOptions['tuner']>;
+const unused = { type: 'fixed-size', numSlots: 2 } as const;
+
+/**
+ * A host polls for rollouts only while it has a free place: the backlog stays in the server, where any host with room
+ * takes from it.
+ */
+export function placementTuner(places: Places): Tuner {
+  const supplier: CustomSlotSupplier<ActivitySlotInfo> = {
+    type: 'custom',
+    reserveSlot: async (_context, abortSignal) => {
+      await places.reserve(abortSignal);
+      return {};
+    },
+    tryReserveSlot: () => (places.tryReserve() ? {} : null),
+    markSlotUsed: () => {},
+    releaseSlot: () => places.settle(),
+  };
+  return {
+    activityTaskSlotSupplier: supplier,
+    workflowTaskSlotSupplier: unused,
+    localActivityTaskSlotSupplier: unused,
+    nexusTaskSlotSupplier: unused,
+  };
+}

@@ -1,0 +1,165 @@
+/**
+ * What the gateway adds to an engine's answer: its real process on one core, over its socket, against an engine that answers
+ * at once. Run it on an idle machine.
+ */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Command } from 'commander';
+import { Pool } from 'undici';
+import { readConfigWith } from '../../infra/config.ts';
+import { loadModel, type Model } from '../../infra/kits/chat-tokens/model.ts';
+import { openStack } from '../../infra/stack.ts';
+import { wholeNumber } from '../../workers/cli/stack/command.ts';
+import {
+  type Cell,
+  type CellFigures,
+  type Figures,
+  measureCell,
+  measureFloor,
+  quantile,
+  type Requested,
+  sessionsOf,
+  timed,
+} from './gateway/cell.ts';
+import { createConversation, replyText } from './gateway/conversation.ts';
+import { canPin, pinClient, startFloorProxy, startGatewayProcess, startZeroEngine } from './gateway/process.ts';
+
+/** Histories beyond this in all are measured only where they are asked for alone: opening them takes longer than everything else. */
+const largestTotalKb = 32 * 1024;
+
+const cells: readonly Cell[] = [4, 64, 256].flatMap((historyKb) =>
+  [1, 16, 128, 1000].flatMap((sessions) => [false, true].map((stream) => ({ historyKb, sessions, stream }))),
+);
+
+const columns = [
+  'history',
+  'sessions',
+  'reply',
+  'p50 ms',
+  'p99 ms',
+  'added p50',
+  'added p99',
+  'first byte',
+  '/s',
+  'CPU ms',
+  'MB/session',
+  'floor p50',
+  'floor CPU',
+];
+const pad = (values: readonly string[]): string => values.map((value) => value.padStart(10)).join(' ');
+
+await new Command('npm run bench:gateway --')
+  .description('What the gateway adds to an engine that answers at once. Run it on an idle machine.')
+  .option('--requests <n>', 'how many are measured for each line', wholeNumber(50, 1_000_000), 2000)
+  .option('--history <kb>', 'only lines of this history', wholeNumber(1, 256))
+  .option('--sessions <n>', 'only lines of so many sessions', wholeNumber(1, 1000))
+  .option('--model <dir>', 'model directory to render with; default: the shipped one')
+  .option('--json', 'one line of JSON for each line of the table')
+  .action(({ requests, history, sessions, model, json }) => {
+    const chosen = cells.filter(
+      (cell) => (history ?? cell.historyKb) === cell.historyKb && (sessions ?? cell.sessions) === cell.sessions,
+    );
+    return main(chosen, {
+      requests,
+      modelDir: model,
+      json: json === true,
+      isLargeWanted: history !== undefined && sessions !== undefined,
+    });
+  })
+  .parseAsync();
+
+interface Wishes {
+  readonly requests: number;
+  readonly modelDir: string | undefined;
+  readonly json: boolean;
+  readonly isLargeWanted: boolean;
+}
+
+async function main(chosen: readonly Cell[], { requests, modelDir, json, isLargeWanted }: Wishes): Promise<void> {
+  pinClient();
+  const home = await mkdtemp(join(tmpdir(), 'temper-bench-'));
+  const model = await loadModel(modelDir ?? readConfigWith({}).modelDir);
+  const engine = await startZeroEngine(replyIdsOf(model));
+  const config = readConfigWith({
+    TEMPER_HOME: home,
+    TEMPER_ENGINE_URLS: engine.url,
+    ...(modelDir !== undefined && { TEMPER_MODEL_DIR: modelDir }),
+  });
+  const { key } = await openStack(config);
+  const gateway = await startGatewayProcess(config);
+  const floor = await startFloorProxy(engine.url, home);
+  try {
+    const direct = await measureDirect(engine.url, requests);
+    if (!json) printHead(direct, requests);
+    for (const cell of chosen) {
+      // Few requests over long histories take as long as many over short ones.
+      const asked = Math.max(cell.sessions, Math.round(requests / (cell.historyKb / 4)), 50);
+      if (!isLargeWanted && cell.historyKb * sessionsOf(cell, asked) > largestTotalKb) {
+        console.log(json ? JSON.stringify({ ...cell, leftOut: true }) : leftOut(cell));
+        continue;
+      }
+      const figures = await measureCell(gateway, key, cell, asked);
+      const floorFigures = await measureFloor(floor, cell, asked, promptBytesOf(model, cell));
+      const all = { ...figures, direct, floor: floorFigures };
+      console.log(json ? JSON.stringify(all) : lineOf(all));
+    }
+  } finally {
+    await gateway.close();
+    await floor.close();
+    await engine.close();
+    await rm(home, { recursive: true, force: true });
+  }
+}
+
+function promptBytesOf({ tokens }: Model, { historyKb }: Cell): number {
+  return tokens.encode(createConversation(historyKb * 1024).next(false)).join(',').length;
+}
+
+function replyIdsOf({ tokens, stopTokenIds }: Model): readonly number[] {
+  return [...tokens.encode(replyText), ...stopTokenIds.slice(0, 1)];
+}
+
+interface Direct {
+  readonly p50Ms: number;
+  readonly p99Ms: number;
+  readonly firstByteMs: number;
+}
+
+/** The engine without a gateway, asked one request after the other. */
+async function measureDirect(url: string, requests: number): Promise<Direct> {
+  const pool = new Pool(url, { connections: 1 });
+  const body = JSON.stringify({ token_ids: Array.from({ length: 1000 }, (_, index) => index % 256), stream: true });
+  const asked: Requested[] = [];
+  for (let index = 0; index < requests; index += 1) asked.push(await timed(pool, '/inference/v1/generate', body));
+  await pool.close();
+  const settled = asked.slice(Math.floor(asked.length / 4));
+  return {
+    p50Ms: quantile(settled, 0.5, 'ms'),
+    p99Ms: quantile(settled, 0.99, 'ms'),
+    firstByteMs: quantile(settled, 0.5, 'firstByteMs'),
+  };
+}
+
+function printHead(direct: Direct, requests: number): void {
+  const core = canPin ? 'on one core' : 'not pinned: this machine has one core';
+  console.log(`gateway ${core}; about ${requests} requests a line, fewer over long histories`);
+  console.log('floor: a proxy that parses, asks the engine for a prompt of that size, and puts a record on disk');
+  console.log(`the engine alone: p50 ${direct.p50Ms.toFixed(2)} ms, p99 ${direct.p99Ms.toFixed(2)} ms\n`);
+  console.log(pad(columns));
+}
+
+function leftOut({ historyKb, sessions, stream }: Cell): string {
+  const name = pad([`${historyKb} KB`, String(sessions), stream ? 'stream' : 'whole']);
+  return `${name}  left out, for its time: --history ${historyKb} --sessions ${sessions}`;
+}
+
+function lineOf({ direct, floor, ...figures }: CellFigures & { direct: Direct; floor: Figures }): string {
+  const { historyKb, sessions, stream, p50Ms, p99Ms, firstByteMs, perSecond, cpuMs, mbPerSession } = figures;
+  const added = [(p50Ms - direct.p50Ms).toFixed(2), (p99Ms - direct.p99Ms).toFixed(2)];
+  const first = `+${(firstByteMs - direct.firstByteMs).toFixed(2)}`;
+  const times = [p50Ms.toFixed(2), p99Ms.toFixed(2), ...added, first];
+  const costs = [perSecond.toFixed(0), cpuMs.toFixed(2), mbPerSession?.toFixed(2) ?? ''];
+  const least = [floor.p50Ms.toFixed(2), floor.cpuMs.toFixed(2)];
+  return pad([`${historyKb} KB`, String(sessions), stream ? 'stream' : 'whole', ...times, ...costs, ...least]);
+}

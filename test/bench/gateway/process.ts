@@ -1,0 +1,100 @@
+import { type ChildProcess, execFileSync, type SpawnOptions, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFile } from 'node:fs/promises';
+import { availableParallelism } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type Config, environmentOf, gatewayControls } from '../../../infra/config.ts';
+import { createGatewayControl, type GatewayControlClient } from '../../../infra/gateway/client.ts';
+import { socketOf } from '../../../infra/gateway/sockets.ts';
+
+/** What is measured has a core for itself, the client and the engine share the others. */
+export const canPin = availableParallelism() > 1;
+const measuredCore = '0';
+
+export function pinClient(): void {
+  if (canPin) execFileSync('taskset', ['-cp', `1-${availableParallelism() - 1}`, String(process.pid)]);
+}
+
+export interface ZeroEngine {
+  readonly url: string;
+  close(): Promise<void>;
+}
+
+export async function startZeroEngine(replyIds: readonly number[]): Promise<ZeroEngine> {
+  const program = join(import.meta.dirname, 'zero-engine.ts');
+  const child = spawn(process.execPath, [program, JSON.stringify(replyIds)], {
+    stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
+  });
+  if (child.stdout === null) throw new Error('expected the output of the engine');
+  const [url] = await once(createInterface(child.stdout), 'line');
+  return { url: String(url), close: () => end(child) };
+}
+
+export interface MeasuredProcess {
+  readonly socketPath: string;
+  /** User and system time since its start. */
+  cpuMs(): Promise<number>;
+  close(): Promise<void>;
+}
+
+export interface GatewayProcess extends MeasuredProcess {
+  readonly control: GatewayControlClient;
+  residentMb(): Promise<number>;
+}
+
+export async function startGatewayProcess(config: Config): Promise<GatewayProcess> {
+  const child = spawnMeasured([join(import.meta.dirname, '../../../workers/cli.ts'), 'gateway'], {
+    env: environmentOf(config),
+    stdio: ['ignore', 'ignore', 'inherit'],
+  });
+  const control = createGatewayControl(gatewayControls(config));
+  while (!(await control.health().catch(() => false))) {
+    if (child.exitCode !== null) throw new Error(`expected a gateway, it ended with status ${child.exitCode}`);
+    await sleep(50);
+  }
+  return {
+    control,
+    socketPath: socketOf(config.paths.gatewaySockets.agents, 'gateway'),
+    cpuMs: () => cpuMsOf(child),
+    async residentMb() {
+      const status = await readFile(`/proc/${child.pid}/status`, 'utf8');
+      return Number(/VmRSS:\s+(\d+)/.exec(status)?.[1] ?? 0) / 1024;
+    },
+    async close() {
+      await control.end();
+      await end(child);
+    },
+  };
+}
+
+/** A gateway that does only what it can't do without. */
+export async function startFloorProxy(engineUrl: string, dir: string): Promise<MeasuredProcess> {
+  const socketPath = join(dir, 'floor.sock');
+  const child = spawnMeasured([join(import.meta.dirname, 'floor-proxy.ts'), socketPath, engineUrl, dir], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  if (child.stdout === null) throw new Error('expected the output of the floor');
+  await once(createInterface(child.stdout), 'line');
+  return { socketPath, cpuMs: () => cpuMsOf(child), close: () => end(child) };
+}
+
+function spawnMeasured(args: readonly string[], options: SpawnOptions): ChildProcess {
+  const command = [process.execPath, ...args];
+  const [program = '', ...rest] = canPin ? ['taskset', '-c', measuredCore, ...command] : command;
+  return spawn(program, rest, options);
+}
+
+async function cpuMsOf({ pid }: ChildProcess): Promise<number> {
+  const stat = await readFile(`/proc/${pid}/stat`, 'utf8');
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+  return (Number(fields[11]) + Number(fields[12])) * 10;
+}
+
+async function end(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null) return;
+  const exited = once(child, 'exit');
+  child.kill('SIGTERM');
+  await exited;
+}

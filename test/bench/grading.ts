@@ -1,0 +1,114 @@
+/**
+ * What grading costs: evaluations of reference solutions by the code of the activity, a sandbox's cycle beside bare calls of
+ * the Docker daemon, and the parsers of logs. Run it on an idle machine.
+ */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { availableParallelism, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Command, Option } from 'commander';
+import { type Host, specOf } from '../../activities/host/host.ts';
+import { readConfigWith } from '../../infra/config.ts';
+import type { SandboxKind } from '../../infra/sandbox/sandbox.ts';
+import { onInterrupt } from '../../workers/cli/follow/interrupt.ts';
+import { wholeNumber } from '../../workers/cli/stack/command.ts';
+import { describeError, exitCodeOf } from '../../workers/cli/text/errors.ts';
+import { live, note, print, printJson } from '../../workers/cli/text/output.ts';
+import { openHost } from '../../workers/host.ts';
+import { createClock } from './grading/clock.ts';
+import { type CycleFigures, measureCycle } from './grading/cycle.ts';
+import { measureEvaluations } from './grading/evaluations.ts';
+import { measureParsers } from './grading/parsers.ts';
+import { aimsOf, type GradingFigures, reportText } from './grading/report.ts';
+import { benchSet, spread } from './grading/task-set.ts';
+import { timedProvider } from './grading/timed-provider.ts';
+
+interface Options {
+  readonly sandbox: SandboxKind;
+  readonly tasks: number;
+  readonly evaluations: number;
+  readonly concurrency: number;
+  readonly cycles: number;
+  readonly json?: true;
+}
+
+/** Everything together; more was asked for than a benchmark should take. */
+const mostMs = 1_800_000;
+
+await new Command('npm run bench:grading --')
+  .description('What an evaluation costs beside its tests, and how fast logs are read. Run it on an idle machine.')
+  .addOption(new Option('--sandbox <kind>', 'where it runs').choices(['docker', 'local']).default('docker'))
+  .option('--tasks <n>', 'how many of the pack, spread over it', wholeNumber(1, 1000), 24)
+  .option('--evaluations <n>', 'how many are measured', wholeNumber(1, 10_000), 72)
+  .option('--concurrency <n>', 'how many at once', wholeNumber(1, 64), 2)
+  .option('--cycles <n>', "how many of a sandbox's cycles", wholeNumber(1, 1000), 20)
+  .option('--json', 'one JSON object on stdout')
+  .action(main)
+  .parseAsync();
+
+async function main(options: Options): Promise<void> {
+  const interrupt = onInterrupt('waiting until the sandboxes are gone');
+  const signal = AbortSignal.any([interrupt.signal, AbortSignal.timeout(mostMs)]);
+  const home = await mkdtemp(join(tmpdir(), 'temper-bench-'));
+  try {
+    const figures = await measure(home, options, signal);
+    live('');
+    if (options.json) printJson({ ...figures, aims: aimsOf(figures) });
+    else print(reportText(figures));
+  } catch (error) {
+    note(describeError(signal.aborted ? signal.reason : error, false));
+    process.exitCode = exitCodeOf(signal.aborted ? signal.reason : error);
+  } finally {
+    await rm(home, { recursive: true, force: true });
+    interrupt.release();
+  }
+}
+
+async function measure(home: string, options: Options, signal: AbortSignal): Promise<GradingFigures> {
+  const { sandbox: kind, concurrency, evaluations } = options;
+  note('reading logs with each parser');
+  const parsers = measureParsers((parser) => live(parser));
+  const set = await benchSet(join(home, 'pack'), options.tasks);
+  const config = readConfigWith({ TEMPER_HOME: home, ...(set.root !== null && { TEMPER_TASK_ROOTS: set.root }) });
+  const opened = await openHost(config);
+  const found = (await opened.providers.seen()).get(kind);
+  if (found === undefined)
+    throw new Error(`expected ${kind} sandboxes to be ready here, they are not; see temper doctor`);
+  const clock = createClock();
+  const provider = timedProvider(found, clock);
+  const providers = new Map([[kind, provider]]);
+  const host: Host = {
+    ...opened,
+    providers: { all: providers, seen: async () => providers },
+    choose: async () => provider,
+  };
+  try {
+    const all = await host.tasks.list(set.address);
+    const chosen = spread(all, options.tasks);
+    note(`${evaluations} evaluations of ${chosen.length} tasks, ${concurrency} at once`);
+    const bench = { host, provider, kind, clock, concurrency, progress: live };
+    const figures = await measureEvaluations(bench, chosen, evaluations, signal);
+    const cycle = kind === 'docker' ? await cycleOf(opened, chosen[0] ?? '', options, signal) : null;
+    const tasks = set.root === null ? set.what : `${chosen.length} of the ${all.length} tasks of ${set.what}`;
+    return { cores: availableParallelism(), sandbox: kind, tasks, evaluations: figures, cycle, parsers };
+  } finally {
+    for (const { name } of await found.list(host.stack)) await found.remove(name);
+    for (const one of opened.providers.all.values()) await one.close();
+  }
+}
+
+/** In sandboxes as that task has them. */
+async function cycleOf(host: Host, address: string, { cycles }: Options, signal: AbortSignal): Promise<CycleFigures> {
+  const provider = host.providers.all.get('docker');
+  if (provider === undefined) throw new Error('expected docker sandboxes to be ready here');
+  note(`${cycles} cycles of a sandbox and of bare calls, by turns`);
+  const task = await host.tasks.resolve(address);
+  const attempt = { rollout: 'bench', epoch: 1 };
+  const place = { attempt, run: '', task, image: task.image, purpose: 'evaluation' as const };
+  const bench = {
+    provider,
+    specOf: (name: string) =>
+      specOf(host, { ...place, name, expiresAtMs: Date.now() + 600_000 }, { mounts: [], gateway: false }),
+    progress: live,
+  };
+  return measureCycle(bench, cycles, signal);
+}

@@ -1,0 +1,106 @@
+import type { LogParserName } from '../../../infra/kits/test-logs/index.ts';
+
+/** How a runner's log of passing tests is made: what comes first, each test, what comes last. */
+interface LogForm {
+  head(tests: number): string;
+  test(index: number): string;
+  tail(tests: number): string;
+}
+
+export interface SampleLog {
+  readonly text: string;
+  readonly tests: number;
+}
+
+const nothing = (): string => '';
+const printed = (index: number): string => `collecting item ${index} of the fixture at /srv/data/items/${index}.json\n`;
+/** Each fourth test prints a line: most of a real log's lines name no test. */
+const noisy = (index: number, line: string): string => (index % 4 === 0 ? `${printed(index)}${line}` : line);
+const name = (index: number): string => `handles_case_${index}_of_the_table`;
+const group = (index: number): string => `group_${Math.floor(index / 20)}`;
+
+/** A line for a group before its first test. */
+const grouped = (index: number, heading: string, line: string): string =>
+  `${index % 20 === 0 ? heading : ''}${noisy(index, line)}`;
+
+const lines = (test: (index: number) => string): LogForm => ({ head: nothing, test, tail: nothing });
+
+const tap: LogForm = {
+  head: () => 'TAP version 13\n',
+  test: (index) =>
+    `# Subtest: ${name(index)}\n${noisy(index, `ok ${index + 1} - ${name(index)}\n`)}  ---\n  duration_ms: 0.52\n  type: 'test'\n  ...\n`,
+  tail: (tests) => `1..${tests}\n`,
+};
+
+const pytest: LogForm = {
+  head: (tests) =>
+    `============================= test session starts ==============================\n${Array.from({ length: tests / 4 }, (_, index) => printed(index)).join('')}=========================== short test summary info ============================\n`,
+  test: (index) => `PASSED tests/test_${group(index)}.py::TestTable::test_${name(index)}[${index}-a b]\n`,
+  tail: (tests) => `============================== ${tests} passed in 9.87s ===============================\n`,
+};
+
+const goText = lines((index) =>
+  grouped(
+    index,
+    index === 0 ? '' : `ok  \texample.com/${group(index - 1)}\t0.01s\n`,
+    `=== RUN   Test_${name(index)}\n--- PASS: Test_${name(index)} (0.00s)\n`,
+  ),
+);
+const goJson = lines((index) =>
+  ['run', 'output', 'pass']
+    .map((action) => {
+      const output = action === 'output' ? { Output: printed(index) } : {};
+      const event = { Time: '2025-01-01T00:00:00Z', Action: action, Package: `example.com/${group(index)}` };
+      return `${JSON.stringify({ ...event, Test: `Test_${name(index)}`, ...output })}\n`;
+    })
+    .join(''),
+);
+/** What a test prints stands before the tree of its file. */
+const jest = lines((index) => {
+  const tree = `${[1, 2, 3, 4, 5].map(printed).join('')}\nPASS src/${group(index)}.test.js\n  ${group(index)}\n`;
+  return `${index % 20 === 0 ? tree : ''}    ✓ ${name(index)} (3 ms)\n`;
+});
+const unittest = lines((index) => {
+  const place = `tests.test_${group(index)}.Table.test_${name(index)}`;
+  return noisy(index, `test_${name(index)} (${place}) ... ok\n`);
+});
+
+const forms: Readonly<Record<LogParserName, LogForm>> = {
+  bats: { ...tap, head: nothing, test: (index) => noisy(index, `ok ${index + 1} ${name(index)} in 3ms\n`) },
+  cargo: {
+    head: (tests) => `running ${tests} tests\n`,
+    test: (index) => noisy(index, `test ${group(index)}::${name(index)} ... ok\n`),
+    tail: (tests) => `\ntest result: ok. ${tests} passed; 0 failed; 0 ignored\n`,
+  },
+  django: unittest,
+  'go-json': goJson,
+  'go-json-names': goJson,
+  'go-names': goText,
+  'go-text': goText,
+  jest,
+  'jest-titles': jest,
+  junit: {
+    head: (tests) => `<?xml version="1.0"?>\n<testsuites><testsuite name="s" tests="${tests}">\n`,
+    test: (index) =>
+      `<testcase classname="${group(index)}" name="${name(index)}" time="0.01">${index % 4 === 0 ? `<system-out>${printed(index)}</system-out>` : ''}</testcase>\n`,
+    tail: () => '</testsuite></testsuites>\n',
+  },
+  mocha: lines((index) => grouped(index, `  ${group(index)}\n`, `    ✔ ${name(index)}\n`)),
+  'node-spec': lines((index) => noisy(index, `✔ ${name(index)} (0.52ms)\n`)),
+  phpunit: lines((index) => grouped(index, `Group ${group(index)} (Tests\\${group(index)})\n`, ` ✔ ${name(index)}\n`)),
+  pytest,
+  'pytest-matplotlib': pytest,
+  'pytest-options': pytest,
+  sympy: lines((index) => noisy(index, `test_${name(index)} ok\n`)),
+  tap,
+  unittest,
+  vitest: lines((index) => noisy(index, ` ✓ src/${group(index)}.test.ts > ${group(index)} > ${name(index)} 2ms\n`)),
+};
+
+/** A log of about so many bytes, in which every test passed. */
+export function sampleLog(parser: LogParserName, bytes: number): SampleLog {
+  const { head, test, tail } = forms[parser];
+  const some = Array.from({ length: 400 }, (_, index) => test(index)).join('');
+  const tests = Math.max(400, Math.round((400 * bytes) / Buffer.byteLength(some + head(400))));
+  return { text: head(tests) + Array.from({ length: tests }, (_, index) => test(index)).join('') + tail(tests), tests };
+}

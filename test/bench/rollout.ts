@@ -1,0 +1,167 @@
+/**
+ * What a rollout costs, and what of it is temper's: the whole pipeline with `nop`, beside the bare sandbox operations that
+ * it is made of, in one run. CPU is that of the whole machine, so run it on an idle one.
+ */
+import { randomUUID } from 'node:crypto';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Client } from '@temporalio/client';
+import { Command, Option } from 'commander';
+import { createRuntime, runtimeTarget } from '../../infra/agents/runtime.ts';
+import { type Config, readConfigWith } from '../../infra/config.ts';
+import { takeDiff } from '../../infra/grading/diff.ts';
+import { runTests } from '../../infra/grading/run-tests.ts';
+import { prepareWorkspace } from '../../infra/grading/workspace.ts';
+import { openProviders } from '../../infra/sandbox/index.ts';
+import type { Sandbox, SandboxKind, SandboxProvider, SandboxSpec } from '../../infra/sandbox/sandbox.ts';
+import { createFileStore } from '../../infra/store/files.ts';
+import { createTasks, type Tasks } from '../../infra/tasks/tasks.ts';
+import { connectClient } from '../../infra/temporal/connection.ts';
+import { freePort } from '../../infra/temporal/ports.ts';
+import { temporalTarget } from '../../infra/temporal/temporal-target.ts';
+import { wholeNumber } from '../../workers/cli/stack/command.ts';
+import { type RunningStack, startStack } from '../../workers/up/start-stack.ts';
+import { controlQueue } from '../../workflows/contracts/ids.ts';
+import type { RolloutResult } from '../../workflows/contracts/rollout.ts';
+import type { Task } from '../../workflows/contracts/task.ts';
+import { type Cost, each, perRun } from './measure.ts';
+
+const taskAddress = 'generated:train/1/0';
+
+interface WholeCost extends Cost {
+  /** CPU of each of temper's processes, ms per rollout; what runs in sandboxes is not in it. */
+  readonly parts: readonly (readonly [string, number])[];
+}
+
+await new Command('npm run bench:rollout --')
+  .description(
+    "What a rollout of nop costs, and what of it is temper's. Run it on an idle machine: CPU is that of all of it.",
+  )
+  .addOption(new Option('--sandbox <kind>', 'where it runs').choices(['local', 'docker']).default('local'))
+  .option('--rollouts <n>', 'how many are measured', wholeNumber(1, 10_000), 60)
+  .option('--concurrency <n>', 'how many at once', wholeNumber(1, 500), 4)
+  .action(({ sandbox, rollouts, concurrency }) => main(sandbox, rollouts, concurrency))
+  .parseAsync();
+
+async function main(kind: SandboxKind, rollouts: number, concurrency: number): Promise<void> {
+  const home = await mkdtemp(join(tmpdir(), 'temper-bench-'));
+  const config = readConfigWith({
+    TEMPER_HOME: home,
+    TEMPER_CAPACITY: String(concurrency),
+    TEMPER_EVALUATIONS: String(concurrency),
+    TEMPER_TEMPORAL_PORT: String(await freePort()),
+    TEMPER_UI_PORT: String(await freePort()),
+  });
+  try {
+    const bare = await measureBare(config, kind, rollouts, concurrency);
+    const whole = await measureWhole(config, kind, rollouts, concurrency);
+    print(kind, rollouts, concurrency, bare, whole);
+  } finally {
+    await rm(home, { recursive: true, force: true });
+  }
+}
+
+async function measureWhole(
+  config: Config,
+  kind: SandboxKind,
+  rollouts: number,
+  concurrency: number,
+): Promise<WholeCost> {
+  const signal = AbortSignal.timeout(600_000);
+  const stack = await startStack({ config, parts: ['temporal', 'control', 'host'] }, signal);
+  const { client, close } = await connectClient(temporalTarget(config));
+  try {
+    await each(concurrency, concurrency, () => oneRollout(client, kind));
+    const before = await partsCpuMs(stack);
+    const cost = await perRun(rollouts, () => each(rollouts, concurrency, () => oneRollout(client, kind)));
+    const after = await partsCpuMs(stack);
+    return {
+      ...cost,
+      parts: after.map(([name, ms], at) => [name, (ms - (before[at]?.[1] ?? 0)) / rollouts] as const),
+    };
+  } finally {
+    await close();
+    await stack.close();
+  }
+}
+
+async function oneRollout(client: Client, kind: SandboxKind): Promise<void> {
+  const result: RolloutResult = await client.workflow.execute('rollout', {
+    taskQueue: controlQueue,
+    workflowId: `bench/${randomUUID()}`,
+    args: [{ task: taskAddress, agent: 'nop', sandbox: kind }],
+  });
+  if (result.outcome !== 'scored') throw new Error(`expected a scored rollout, got ${JSON.stringify(result.failure)}`);
+}
+
+async function measureBare(config: Config, kind: SandboxKind, rollouts: number, concurrency: number): Promise<Cost> {
+  const store = createFileStore(config.paths.store);
+  const tasks = createTasks({ store, roots: [], dataSets: { directory: config.cacheDir, offline: true } });
+  const task = await tasks.resolve(taskAddress);
+  const { all, ready } = await openProviders({ stack: 'bench', root: config.paths.sandboxes, preferred: kind });
+  const provider = await ready(kind);
+  const bare = { config, store, tasks, task, provider };
+  await each(concurrency, concurrency, () => oneBare(bare));
+  const cost = await perRun(rollouts, () => each(rollouts, concurrency, () => oneBare(bare)));
+  for (const one of all.values()) await one.close();
+  return cost;
+}
+
+interface Bare {
+  readonly config: Config;
+  readonly store: ReturnType<typeof createFileStore>;
+  readonly tasks: Tasks;
+  readonly task: Task;
+  readonly provider: SandboxProvider;
+}
+
+/** The same sandbox operations as the stages do, called one after the other. */
+async function oneBare({ config, store, tasks, task, provider }: Bare): Promise<void> {
+  const signal = AbortSignal.timeout(120_000);
+  const files = await tasks.open(task);
+  const id = randomUUID();
+  const runtime = await createRuntime({ cacheDir: config.cacheDir }).prepare();
+  const mounts = provider.kind === 'local' ? [{ ...runtime, readOnly: true as const }] : [];
+  const agent = await provider.ensure(specOf(task, id, 'agent', []), signal);
+  const { baseCommit } = await prepareWorkspace(agent, files, { workdir: task.workdir, keep: true }, signal);
+  await agent.start({ key: 'agent', account: 'agent', argv: ['true'], env: {} }, signal);
+  await agent.wait('agent', { timeoutMs: 60_000 }, signal);
+  await agent.killProcesses('agent');
+  await takeDiff(agent, store, { workdir: task.workdir, baseCommit, retried: false }, signal);
+  await provider.remove(agent.name);
+  const evaluation: Sandbox = await provider.ensure(specOf(task, id, 'evaluation', mounts), signal);
+  await prepareWorkspace(evaluation, files, { workdir: task.workdir, keep: false }, signal);
+  const path = provider.kind === 'local' ? `${runtimeTarget}/bin:/usr/bin:/bin` : null;
+  await runTests(evaluation, files, { workdir: task.workdir, timeoutMs: 60_000, diskBeforeMb: 0, path }, signal);
+  await provider.remove(evaluation.name);
+}
+
+function specOf(task: Task, id: string, purpose: 'agent' | 'evaluation', mounts: SandboxSpec['mounts']): SandboxSpec {
+  const labels = { stack: 'bench', run: '', rollout: id, epoch: 1, purpose, expiresAtMs: Date.now() + 600_000 };
+  const { image, cpus, memoryMb, diskMb, workdir } = task;
+  return { name: `temper-bench-${id}-${purpose}`, image, labels, cpus, memoryMb, diskMb, pids: 512, workdir, mounts };
+}
+
+/** User and system time of each part's own process since its start. */
+async function partsCpuMs(stack: RunningStack): Promise<[string, number][]> {
+  const read = stack.parts().map(async ({ name, pid }): Promise<[string, number]> => {
+    const stat = await readFile(`/proc/${pid}/stat`, 'utf8');
+    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+    return [name, (Number(fields[11]) + Number(fields[12])) * 10];
+  });
+  return Promise.all(read);
+}
+
+function print(kind: SandboxKind, rollouts: number, concurrency: number, bare: Cost, whole: WholeCost): void {
+  const row = (name: string, cost: Cost): string =>
+    `${name.padEnd(24)} ${(1000 / cost.wallMs).toFixed(2).padStart(10)} ${cost.wallMs.toFixed(0).padStart(10)} ${cost.cpuMs.toFixed(0).padStart(10)}`;
+  console.log(`${rollouts} rollouts of nop in ${kind} sandboxes, ${concurrency} at once`);
+  console.log(`${''.padEnd(24)} ${'per second'.padStart(10)} ${'wall ms'.padStart(10)} ${'CPU ms'.padStart(10)}`);
+  console.log(row('bare sandbox operations', bare));
+  console.log(row('whole pipeline', whole));
+  for (const [name, ms] of whole.parts) console.log(`  ${name.padEnd(44)} ${ms.toFixed(0).padStart(10)}`);
+  console.log(
+    `temper's own: ${(whole.cpuMs - bare.cpuMs).toFixed(0)} ms CPU per rollout, ${(whole.wallMs / bare.wallMs).toFixed(2)} × the bare wall time`,
+  );
+}

@@ -1,0 +1,51 @@
+/** A gateway in a process of its own, to be killed; started with its settings as JSON in the first argument. */
+import { createHash } from 'node:crypto';
+import { startGateway } from '../../../infra/gateway/server.ts';
+import type { GatewaySockets } from '../../../infra/gateway/sockets.ts';
+import { createUpstreams } from '../../../infra/gateway/upstream/upstreams.ts';
+import { createFileStore } from '../../../infra/store/files.ts';
+import { createScriptedEngine, type ScriptedRequest, type Step } from '../engine/scripted-engine.ts';
+
+export interface GatewayProcessSettings {
+  readonly name: string;
+  readonly sockets: GatewaySockets;
+  readonly journalDir: string;
+  readonly storeDir: string;
+  readonly modelDir: string;
+  readonly stackKeyHex: string;
+  /** Kills itself (SIGKILL) when this turn is in the journal and its reply has not ended; never when null. */
+  readonly dieAfterTurn: number | null;
+  /** Kills itself when this many tokens of this generation were sampled; never when null. */
+  readonly dieInGeneration: number | null;
+}
+
+/** What it says depends on the prompt and the seed alone, as with a real engine. */
+export function sayByPrompt({ tokenIds, seed }: ScriptedRequest): Step {
+  const digest = createHash('sha256').update(`${seed}:${tokenIds.join()}`).digest();
+  const ids = [...digest.subarray(0, 12)].map((byte) => 97 + (byte % 26));
+  return { kind: 'say', ids: [...ids, 258], version: tokenIds.length };
+}
+
+if (process.argv[1] === import.meta.filename) {
+  const settings: GatewayProcessSettings = JSON.parse(process.argv[2] ?? '{}');
+  const die = (): boolean => process.kill(process.pid, 'SIGKILL');
+  const engine = createScriptedEngine({
+    script: async (request, index) => {
+      if (index === settings.dieInGeneration) setTimeout(die, 20);
+      return sayByPrompt(request);
+    },
+    delayMs: 10,
+  });
+  await startGateway({
+    holdMs: 60_000,
+    ...settings,
+    engine,
+    upstreams: createUpstreams('/nonexistent/upstreams.json', {}),
+    store: createFileStore(settings.storeDir),
+    stackKey: Buffer.from(settings.stackKeyHex, 'hex'),
+    log: (event) => {
+      if (event.kind === 'turn' && event.turn === settings.dieAfterTurn) die();
+    },
+  });
+  process.stdout.write('ready\n');
+}

@@ -1,0 +1,52 @@
+import type { Tool } from '../../../infra/kits/chat-tokens/conversation.ts';
+import type { Model } from '../../../infra/kits/chat-tokens/model.ts';
+import type { ReplyEvent } from '../../../infra/kits/chat-tokens/tools/parser.ts';
+
+export interface ReadOptions {
+  readonly prompt?: string;
+  readonly tools?: readonly Tool[];
+  /** How many ids the parser gets at once. */
+  readonly chunk?: number;
+}
+
+export interface Reply {
+  /** What is said in one go is one event, in however many pieces it came. */
+  readonly events: readonly ReplyEvent[];
+  readonly text: string;
+  readonly reasoning: string;
+  readonly calls: readonly { readonly name: string; readonly arguments: string }[];
+  readonly statuses: readonly string[];
+}
+
+export const bash: Tool = {
+  name: 'bash',
+  description: 'Runs a command.',
+  parameters: { type: 'object', properties: { command: { type: 'string' } }, required: ['command'] },
+};
+
+/** What a model's parser makes of sampled ids. */
+export function readReply(model: Model, ids: readonly number[], options: ReadOptions = {}): Reply {
+  const { prompt = '', tools = [bash], chunk = 1 } = options;
+  const parser = model.family.createParser({ tokens: model.tokens, tools, promptIds: model.tokens.encode(prompt) });
+  const heard: ReplyEvent[] = [];
+  for (let at = 0; at < ids.length; at += chunk) heard.push(...parser.push(ids.slice(at, at + chunk)));
+  heard.push(...parser.end());
+  const events = heard.reduce(join, []);
+  const said = (kind: 'text' | 'reasoning'): string =>
+    events.map((event) => (event.kind === kind ? event.text : '')).join('');
+  return {
+    events,
+    text: said('text'),
+    reasoning: said('reasoning'),
+    calls: events.flatMap((event) =>
+      event.kind === 'call' ? [{ name: event.call.name, arguments: event.call.arguments }] : [],
+    ),
+    statuses: events.flatMap((event) => ('call' in event ? [event.call.status] : [])),
+  };
+}
+
+function join(events: readonly ReplyEvent[], event: ReplyEvent): ReplyEvent[] {
+  const last = events.at(-1);
+  if (last?.kind !== event.kind || !('text' in last) || !('text' in event)) return [...events, event];
+  return [...events.slice(0, -1), { kind: event.kind, text: last.text + event.text }];
+}

@@ -1,0 +1,93 @@
+import { randomUUID } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createTraceActivities } from '../../../activities/control/traces.ts';
+import { createVllmEngine } from '../../../infra/engine/vllm.ts';
+import { secretOf } from '../../../infra/gateway/secret.ts';
+import type { Upstreams } from '../../../infra/gateway/upstream/upstreams.ts';
+import { cacheDirectory } from '../../../infra/process/cache.mjs';
+import { createDockerProvider } from '../../../infra/sandbox/docker/provider.ts';
+import type { SandboxProvider } from '../../../infra/sandbox/sandbox.ts';
+import type { Store } from '../../../infra/store/store.ts';
+import { agentSandboxName, controlQueue } from '../../../workflows/contracts/ids.ts';
+import type { RolloutRequest, RolloutResult } from '../../../workflows/contracts/rollout.ts';
+import { startScriptedVllm } from '../engine/scripted-vllm.ts';
+import { startTestGateway, type TestGateway } from '../gateway/gateway.ts';
+import { startTestServer } from '../temporal/temporal.ts';
+import { startTestWorkers } from '../temporal/workers.ts';
+
+/** Whole rollouts of real agents in sandboxes: real server, real gateway, and a function in place of the policy. */
+export interface AgentRollouts {
+  readonly home: string;
+  readonly store: Store;
+  readonly gateway: TestGateway;
+  readonly provider: SandboxProvider;
+  /** An agent that takes more than a minute ends by its deadline. */
+  roll(request: RolloutRequest): Promise<AgentRollout>;
+  close(): Promise<void>;
+}
+
+export interface AgentRollout {
+  readonly result: RolloutResult;
+  readonly log: string;
+  /** The name of the sandbox that the agent had. */
+  readonly sandbox: string;
+  /** For a test that fails: all that is known. */
+  readonly told: string;
+}
+
+export interface AgentRolloutsOptions {
+  /** Default: of Docker. */
+  readonly providerIn?: (home: string) => SandboxProvider;
+  /** Below the home, where tasks may be read. */
+  readonly taskRoot?: string;
+  /** For rollouts with an upstream model in place of that function. */
+  readonly upstreams?: Upstreams;
+}
+
+export async function startAgentRollouts(
+  answer: (promptIds: readonly number[], gateway: TestGateway, sandbox: string) => Promise<readonly number[]>,
+  { providerIn = () => createDockerProvider({ stack: 'test-stack' }), taskRoot, upstreams }: AgentRolloutsOptions = {},
+): Promise<AgentRollouts> {
+  const home = await mkdtemp(join(tmpdir(), 'temper-agents-'));
+  const provider = providerIn(home);
+  let sandbox = '';
+  const server = await startTestServer();
+  const vllm = await startScriptedVllm((promptIds) => answer(promptIds, gateway, sandbox));
+  const engine = createVllmEngine({ url: vllm.url, model: 'policy', method: 'reload' });
+  const gateway = await startTestGateway(engine, upstreams === undefined ? {} : { upstreams });
+  const { stackKey, sockets } = gateway.options;
+  const workers = await startTestWorkers({
+    ...{ server, home, provider, cacheDir: cacheDirectory(process.env) },
+    ...(taskRoot !== undefined && { taskRoots: [join(home, taskRoot)] }),
+    gateway: { gatewayDir: sockets.agents, secretOf: (session) => secretOf(stackKey, session) },
+    control: createTraceActivities(gateway.control),
+    upstream: gateway.control.upstream,
+  });
+  return {
+    home,
+    store: workers.store,
+    gateway,
+    provider,
+    async roll(request) {
+      const handle = await server.client.workflow.start('rollout', {
+        taskQueue: controlQueue,
+        workflowId: randomUUID(),
+        args: [{ agentTimeoutSec: 240, sampling: { maxTokensPerTurn: 2000 }, ...request }],
+      });
+      sandbox = agentSandboxName({ rollout: handle.firstExecutionRunId, epoch: 1 });
+      const result: RolloutResult = await handle.result();
+      const log = result.agentLog === null ? '' : String(await workers.store.get(result.agentLog.digest));
+      const events = gateway.events.filter((event) => JSON.stringify(event).includes(result.rollout));
+      return { result, log, sandbox, told: `${JSON.stringify(result)}\n${log}\n${JSON.stringify(events)}` };
+    },
+    async close() {
+      await workers.close();
+      await gateway[Symbol.asyncDispose]();
+      await vllm.close();
+      await server.close();
+      await rm(home, { recursive: true, force: true });
+    },
+  };
+}

@@ -1,0 +1,53 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Client, WorkflowHandle } from '@temporalio/client';
+import { createLocalProvider } from '../../../infra/sandbox/local/provider.ts';
+import type { SandboxInfo, SandboxProvider } from '../../../infra/sandbox/sandbox.ts';
+import type { Store } from '../../../infra/store/store.ts';
+import { controlQueue } from '../../../workflows/contracts/ids.ts';
+import type { RolloutRequest, RolloutResult } from '../../../workflows/contracts/rollout.ts';
+import { startTestServer, type TestServer } from '../temporal/temporal.ts';
+import { startTestWorkers, type TestWorkersOptions } from '../temporal/workers.ts';
+
+/** A real server with workers for rollouts in local sandboxes, in a temporary home of their own. */
+export interface Rollouts {
+  readonly home: string;
+  readonly server: TestServer;
+  readonly client: Client;
+  start(workflowId: string, request: RolloutRequest): Promise<WorkflowHandle<() => Promise<RolloutResult>>>;
+  /** Starts it and waits for its end. */
+  run(workflowId: string, request: RolloutRequest): Promise<RolloutResult>;
+  readonly provider: SandboxProvider;
+  readonly store: Store;
+  /** The sandboxes that are there now. */
+  sandboxes(): Promise<readonly SandboxInfo[]>;
+  close(): Promise<void>;
+}
+
+/** What differs from the defaults may depend on the home. */
+export async function startRollouts(
+  optionsIn: (home: string) => Partial<TestWorkersOptions> = () => ({}),
+): Promise<Rollouts> {
+  const home = await mkdtemp(join(tmpdir(), 'temper-rollouts-'));
+  const server = await startTestServer();
+  const provider = createLocalProvider({ root: join(home, 'sandboxes'), stack: 'test-stack' });
+  const workers = await startTestWorkers({ server, home, provider, ...optionsIn(home) });
+  const start: Rollouts['start'] = (workflowId, request) =>
+    server.client.workflow.start('rollout', { taskQueue: controlQueue, workflowId, args: [request] });
+  return {
+    home,
+    server,
+    client: server.client,
+    start,
+    run: async (workflowId, request) => (await start(workflowId, request)).result(),
+    provider,
+    store: workers.store,
+    sandboxes: () => provider.list('test-stack'),
+    async close() {
+      await workers.close();
+      await server.close();
+      await rm(home, { recursive: true, force: true });
+    },
+  };
+}

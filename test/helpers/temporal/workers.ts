@@ -1,0 +1,174 @@
+import { join } from 'node:path';
+import { NativeConnection, Runtime, Worker, type WorkerOptions } from '@temporalio/worker';
+import { createBatchActivities } from '../../../activities/control/batch.ts';
+import { createRunCheck } from '../../../activities/control/check-run.ts';
+import { createGroupActivities } from '../../../activities/control/groups.ts';
+import { createHostActivities } from '../../../activities/control/hosts.ts';
+import { createReapActivities } from '../../../activities/control/reap.ts';
+import { createRegradeActivities } from '../../../activities/control/regrades.ts';
+import { createScheduleActivities } from '../../../activities/control/schedules.ts';
+import { createSweepActivities } from '../../../activities/control/sweeps.ts';
+import { createTaskActivities } from '../../../activities/control/tasks.ts';
+import { createAgentActivities } from '../../../activities/host/agent.ts';
+import { createEvaluation } from '../../../activities/host/evaluate.ts';
+import type { Host } from '../../../activities/host/host.ts';
+import { createImageActivities } from '../../../activities/host/images.ts';
+import { createPlaces } from '../../../activities/host/places.ts';
+import { createCleanUp, createPlacement, createProvisioning } from '../../../activities/host/sandbox.ts';
+import { createSweepShare, watchTraining } from '../../../activities/host/sweep-share.ts';
+import type { PlacementActivities } from '../../../activities/interfaces.ts';
+import { createAgents } from '../../../infra/agents/index.ts';
+import { createRuntime, runtimeTarget } from '../../../infra/agents/runtime.ts';
+import type { GatewayControl } from '../../../infra/gateway/control.ts';
+import { createVerdictCache } from '../../../infra/grading/verdict-cache.ts';
+import type { SandboxKind, SandboxProvider } from '../../../infra/sandbox/sandbox.ts';
+import { createFileStore } from '../../../infra/store/files.ts';
+import { createRecords } from '../../../infra/store/records.ts';
+import { createQuarantine } from '../../../infra/tasks/quarantine.ts';
+import { createTasks } from '../../../infra/tasks/tasks.ts';
+import { locateWorkflowBundle } from '../../../infra/temporal/bundle.ts';
+import { placementTuner } from '../../../infra/temporal/placement-tuner.ts';
+import { TemperFailure } from '../../../workflows/contracts/failures.ts';
+import {
+  cleanUpQueue,
+  controlQueue,
+  evaluationQueue,
+  hostQueue,
+  imageQueue,
+  placementQueue,
+} from '../../../workflows/contracts/ids.ts';
+import type { TestServer } from './temporal.ts';
+
+export interface TestWorkers {
+  readonly host: Host;
+  readonly store: ReturnType<typeof createFileStore>;
+  close(): Promise<void>;
+}
+
+export interface TestWorkersOptions {
+  readonly server: TestServer;
+  /** A temporary directory of the test. */
+  readonly home: string;
+  readonly provider: SandboxProvider;
+  readonly taskRoots?: readonly string[];
+  readonly capacity?: number;
+  /** Activities in place of, or beside, the real ones of the control worker. */
+  readonly control?: object;
+  /** In place of the real placement, which it is given. */
+  readonly placement?: (real: PlacementActivities) => PlacementActivities;
+  /** For agents that call the model; the activities that open and seal its sessions come by `control`. */
+  readonly gateway?: Pick<Host, 'gatewayDir' | 'secretOf'>;
+  /** Finds upstream models; default: there are none. */
+  readonly upstream?: GatewayControl['upstream'];
+  /** Default: one of the test's own, in its home. */
+  readonly cacheDir?: string;
+  /** Default: the workflows as they are. */
+  readonly workflowBundle?: WorkerOptions['workflowBundle'];
+}
+
+Runtime.install({ logger: { log() {}, trace() {}, debug() {}, info() {}, warn() {}, error() {} } });
+
+/** Control and host workers in this process: real server, real sandboxes; a gateway is the test's own. */
+export async function startTestWorkers(options: TestWorkersOptions): Promise<TestWorkers> {
+  const { server, home, provider, upstream = noUpstream } = options;
+  const store = createFileStore(join(home, 'store'));
+  const host = createTestHost(options);
+  const agents = createAgents({ cacheDir: options.cacheDir ?? join(home, 'cache') });
+  const connection = await NativeConnection.connect({ address: server.address });
+  const { client } = server;
+  const quarantine = createQuarantine(createRecords(home));
+  const control = {
+    ...createTaskActivities({ tasks: host.tasks, quarantine, agent: agents.get, upstream }),
+    ...createRunCheck({ client, tasks: host.tasks, agent: agents.get }),
+    ...createGroupActivities({ client, records: createRecords(join(home, 'runs')) }),
+    ...createBatchActivities({ store, records: createRecords(join(home, 'runs')) }),
+    ...createHostActivities(client),
+    ...createReapActivities(client),
+    ...createScheduleActivities(client),
+    ...createRegradeActivities({
+      client,
+      store,
+      quarantine,
+      tasks: host.tasks,
+      records: createRecords(join(home, 'runs')),
+    }),
+    ...createSweepActivities({
+      ...{
+        client,
+        store,
+        quarantine,
+        tasks: host.tasks,
+        records: createRecords(join(home, 'runs')),
+        agent: agents.get,
+      },
+      serving: async () => ({ version: null, versions: [] }),
+      hold: async () => false,
+      upstream,
+    }),
+    ...options.control,
+  };
+  const stages = { ...createProvisioning(host), ...createAgentActivities(host) };
+  const workflowBundle = options.workflowBundle ?? (await locateWorkflowBundle(process.env));
+  const { placement = (real) => real } = options;
+  const queues: WorkerOptions[] = [
+    {
+      taskQueue: controlQueue,
+      workflowBundle,
+      activities: control,
+      workflowFailureErrorTypes: { '*': ['Error'] },
+    } as never,
+    {
+      taskQueue: placementQueue,
+      activities: placement(createPlacement(host, createSweepShare(host, 0.5, watchTraining(client)))),
+      tuner: placementTuner(host.places),
+    },
+    { taskQueue: imageQueue, activities: createImageActivities(host) },
+    { taskQueue: hostQueue(host.name), activities: stages },
+    { taskQueue: evaluationQueue, activities: createEvaluation(host), maxConcurrentActivityTaskExecutions: 2 },
+    { taskQueue: cleanUpQueue(host.name), activities: createCleanUp(host) },
+  ];
+  const workers = await Promise.all(
+    queues.map((one) =>
+      Worker.create({ connection, namespace: server.namespace, maxHeartbeatThrottleInterval: '1s', ...one }),
+    ),
+  );
+  const running = workers.map((worker) => worker.run());
+  return {
+    host,
+    store,
+    async close() {
+      for (const worker of workers) worker.shutdown();
+      await Promise.all(running);
+      await connection.close();
+      await provider.close();
+    },
+  };
+}
+
+async function noUpstream(name: string): Promise<never> {
+  throw new TemperFailure('UnknownUpstream', `upstream: expected none in this test, got ${name}`);
+}
+
+function createTestHost({ home, provider, taskRoots, capacity, gateway, ...options }: TestWorkersOptions): Host {
+  const store = createFileStore(join(home, 'store'));
+  const cacheDir = options.cacheDir ?? join(home, 'cache');
+  const agents = createAgents({ cacheDir });
+  const runtime = createRuntime({ cacheDir });
+  const providers = new Map<SandboxKind, SandboxProvider>([[provider.kind, provider]]);
+  return {
+    name: 'test-host',
+    stack: 'test-stack',
+    store,
+    verdicts: createVerdictCache({ records: createRecords(join(home, 'verdicts')), store }),
+    tasks: createTasks({ store, roots: taskRoots ?? [], dataSets: { directory: cacheDir, offline: true } }),
+    places: createPlaces(capacity ?? 4),
+    providers: { all: providers, seen: async () => providers },
+    choose: async () => provider,
+    agent: agents.get,
+    gatewayDir: join(home, 'gw'),
+    secretOf: (session) => session,
+    ...gateway,
+    pathOf: (kind) => (kind === 'local' ? `${runtimeTarget}/bin:/usr/bin:/bin` : null),
+    evaluationMounts: async (kind) => (kind === 'local' ? [{ ...(await runtime.prepare()), readOnly: true }] : []),
+  };
+}

@@ -1,0 +1,169 @@
+import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import { once } from 'node:events';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { after, before, beforeEach, test } from 'node:test';
+import { dataSetPlace, failure, sweRow } from '../../helpers/tasks/data-set.ts';
+
+const commit = '0123456789abcdef0123456789abcdef01234567';
+const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
+const gitBlob = (text: string): string =>
+  createHash('sha1')
+    .update(`blob ${Buffer.byteLength(text)}\0${text}`)
+    .digest('hex');
+const linesOf = (id: string): string => `${JSON.stringify({ ...sweRow, instance_id: id })}\n`;
+const files: Readonly<Record<string, string>> = {
+  'README.md': 'read me',
+  'data/train-00000.jsonl': linesOf('a'),
+  'data/test-00000.jsonl': linesOf('b'),
+};
+
+let server: Server;
+let hub: string;
+let asked: string[] = [];
+/** What the hub says of its files and how it answers, as one test wants it. */
+let served: { siblings: readonly unknown[]; body(path: string): string; truncate: boolean };
+
+before(async () => {
+  server = createServer((request, response) => {
+    const url = new URL(request.url ?? '', hub);
+    asked.push(url.pathname);
+    if (url.pathname === '/api/datasets/SWE-Gym/Small/revision/main') {
+      return response.end(JSON.stringify({ id: 'SWE-Gym/Small', sha: commit, siblings: served.siblings }));
+    }
+    const path = url.pathname.split(`/datasets/SWE-Gym/Small/resolve/${commit}/`)[1];
+    if (path !== undefined) return response.writeHead(302, { location: `/cdn/${path}` }).end();
+    const content = files[url.pathname.slice('/cdn/'.length)];
+    if (content === undefined) return response.writeHead(404).end('{"error":"Repository not found"}');
+    const body = served.body(content);
+    response.writeHead(200, { 'content-length': Buffer.byteLength(body) + (served.truncate ? 5 : 0) });
+    response.write(body);
+    if (served.truncate) response.destroy();
+    else response.end();
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  hub = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+});
+after(() => server.close());
+
+const siblingsOf = () =>
+  Object.entries(files).map(([rfilename, text], index) => ({
+    rfilename,
+    size: Buffer.byteLength(text),
+    blobId: gitBlob(text),
+    ...(index === 1 && { lfs: { sha256: sha256(text), size: text.length } }),
+  }));
+beforeEach(() => {
+  asked = [];
+  served = { siblings: siblingsOf(), body: (text) => text, truncate: false };
+});
+
+test('a data set of the hub is downloaded once per host and is then there without the network', async () => {
+  await using place = await dataSetPlace();
+  const set = 'swe-bench:hub:SWE-Gym/Small';
+  await assert.rejects(
+    place.tasks.list(set),
+    failure(
+      'UnknownTask',
+      /hub:SWE-Gym\/Small@main: expected it in the cache of this host .*main\.json.*downloads are off here/,
+    ),
+  );
+  const online = place.tasksWith({ offline: false, hub });
+  assert.deepEqual(await online.list(`${set}?split=train`), [`${set}?split=train#a`]);
+  assert.deepEqual(asked, [
+    '/api/datasets/SWE-Gym/Small/revision/main',
+    `/datasets/SWE-Gym/Small/resolve/${commit}/data/train-00000.jsonl`,
+    '/cdn/data/train-00000.jsonl',
+  ]);
+  await assert.rejects(
+    place.tasks.list(set),
+    failure('UnknownTask', /data\/test-00000\.jsonl of hub:SWE-Gym\/Small@main: expected it in the cache/),
+  );
+  assert.deepEqual(await online.list(set), [`${set}#b`, `${set}#a`]);
+  const before = asked.length;
+  const [address = ''] = await place.tasks.list(set);
+  assert.equal((await place.tasks.resolve(address)).id, 'b');
+  assert.equal(asked.length, before);
+});
+
+test('several processes that want a file at once bring it once', async () => {
+  await using place = await dataSetPlace();
+  const readers = Array.from({ length: 4 }, () => place.tasksWith({ offline: false, hub }));
+  await Promise.all(readers.map((tasks) => tasks.list(`swe-bench:${hub}/cdn/data/train-00000.jsonl`)));
+  assert.deepEqual(asked, ['/cdn/data/train-00000.jsonl']);
+});
+
+const wrong: readonly (readonly [string, () => void, RegExp])[] = [
+  [
+    'whose content is another than the hub says',
+    () => {
+      served.body = (text) => text.replace('a', 'b');
+    },
+    /expected train-00000\.jsonl, got sha256 [0-9a-f]{64} instead of [0-9a-f]{64}/,
+  ],
+  [
+    'that ends too early',
+    () => {
+      served.truncate = true;
+    },
+    /expected train-00000\.jsonl, got /,
+  ],
+  [
+    'whose name leads out of the cache',
+    () => {
+      served.siblings = [{ rfilename: '../../evil.jsonl' }];
+    },
+    /expected a data set of http.*got HTTP status 200/,
+  ],
+];
+for (const [what, prepare, message] of wrong) {
+  test(`a file ${what} is refused, and nothing of it stays`, async () => {
+    await using place = await dataSetPlace();
+    const set = 'swe-bench:hub:SWE-Gym/Small?split=train';
+    prepare();
+    await assert.rejects(place.tasksWith({ offline: false, hub }).list(set), failure('UnknownTask', message));
+    served = { siblings: siblingsOf(), body: (text) => text, truncate: false };
+    assert.equal((await place.tasksWith({ offline: false, hub }).list(set)).length, 1);
+  });
+}
+
+test('a small file is checked as git keeps it', async () => {
+  await using place = await dataSetPlace();
+  served.body = (text) => text.replace('b', 'c');
+  await assert.rejects(
+    place.tasksWith({ offline: false, hub }).list('swe-bench:hub:SWE-Gym/Small/data/test-00000.jsonl'),
+    failure('UnknownTask', /got git-blob [0-9a-f]{40} instead of/),
+  );
+});
+
+test('a URL is checked against the digest that its address names', async () => {
+  await using place = await dataSetPlace();
+  const online = place.tasksWith({ offline: false });
+  const url = `${hub}/cdn/data/train-00000.jsonl?download=true`;
+  const right = `swe-bench:${url}&sha256=${sha256(linesOf('a'))}`;
+  assert.deepEqual(await online.list(right), [`${right}#a`]);
+  await assert.rejects(
+    online.list(`swe-bench:${url}&sha256=${'0'.repeat(64)}`),
+    failure('UnknownTask', /got sha256 [0-9a-f]{64} instead of 0{64}/),
+  );
+});
+
+test('what is not there is said with its address', async () => {
+  await using place = await dataSetPlace();
+  const online = place.tasksWith({ offline: false, hub });
+  const cases: readonly (readonly [string, RegExp])[] = [
+    [
+      'swe-bench:hub:no/body',
+      /hub:no\/body@main: expected a data set of .*got HTTP status 404: .*not found.*needs an account/,
+    ],
+    [
+      'open-instruct:hub:SWE-Gym/Small',
+      /expected files of this format, got 3 others: README\.md, data\/train-00000\.jsonl/,
+    ],
+    [`swe-bench:${hub}/cdn/none.jsonl`, /none\.jsonl, got HTTP status 404/],
+    ['swe-bench:http://127.0.0.1:1/a.jsonl', /expected a\.jsonl, got .*(ECONNREFUSED|bad port)/],
+  ];
+  for (const [set, message] of cases) await assert.rejects(online.list(set), failure('UnknownTask', message), set);
+});

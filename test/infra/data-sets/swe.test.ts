@@ -1,0 +1,220 @@
+import assert from 'node:assert/strict';
+import { execFileSync, spawnSync } from 'node:child_process';
+import { readFile, symlink } from 'node:fs/promises';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { dataSetPlace, failure, packed, sweRow, textIn } from '../../helpers/tasks/data-set.ts';
+
+test('a row of SWE-bench becomes a task whose log is to be read, in the image that was published for it', async () => {
+  await using place = await dataSetPlace();
+  const file = await place.writeRows('rows.jsonl', [sweRow]);
+  const { task, instruction, tests, solution, grading, workspace, protection } = await packed(
+    place.tasks,
+    `swe-bench:${file}#pallets__flask-5014`,
+  );
+  assert.equal(task.id, 'pallets__flask-5014');
+  assert.equal(task.image, 'swebench/sweb.eval.x86_64.pallets_1776_flask-5014:latest');
+  assert.equal(task.workdir, '/testbed');
+  assert.equal(instruction, 'Require a non-empty name for Blueprints\n');
+  assert.equal(workspace.size, 0);
+  assert.deepEqual(grading, {
+    failToPass: ['tests/test_a.py::test_empty'],
+    passToPass: ['tests/test_a.py::test_other', 'tests/test_a.py::test_third'],
+    logParser: 'parse_log_pytest',
+    rule: 'pass-and-fail',
+    baseCommit: sweRow.base_commit,
+  });
+  assert.deepEqual(protection, { testsInRepository: true, paths: ['/tests/test_a.py', "/tests/it's new.py"] });
+  assert.equal(textIn(tests, 'test.patch'), sweRow.test_patch);
+  assert.equal(textIn(solution, 'solution.patch'), sweRow.patch);
+  const before = textIn(tests, 'prepare.sh');
+  assert.match(before, /rm -f 'tests\/it'\\''s new\.py'\n.* checkout -q HEAD -- 'tests\/test_a\.py'\n.* apply /);
+  assert.equal(textIn(tests, 'test.sh'), `pytest -rA 'tests/test_a.py' 'tests/it'\\''s new.py'\n`);
+});
+
+test('files that a test patch deletes, moves or copies belong to the task by every name that they have', async () => {
+  await using place = await dataSetPlace();
+  const test_patch = [
+    'diff --git a/data/cases.dat b/data/cases.dat\ndeleted file mode 100644\nindex 1..0\n--- a/data/cases.dat\n+++ /dev/null\n@@ -1 +0,0 @@\n-x\n',
+    'diff --git a/data/old.dat b/data/new.py\nsimilarity index 100%\nrename from data/old.dat\nrename to data/new.py\n',
+    'diff --git a/data/source.py b/data/copy.py\nsimilarity index 100%\ncopy from data/source.py\ncopy to data/copy.py\n',
+    'diff --git "a/data/f\\303\\274r.py" "b/data/f\\303\\274r.py"\nindex 1..2 100644\n--- "a/data/f\\303\\274r.py"\n+++ "b/data/f\\303\\274r.py"\n@@ -1 +1 @@\n-x\n+y\n',
+  ].join('');
+  const file = await place.writeRows('rows.jsonl', [{ ...sweRow, test_patch }]);
+  const { tests, protection } = await packed(place.tasks, `swe-bench:${file}#${sweRow.instance_id}`);
+  const names = ['cases.dat', 'old.dat', 'new.py', 'source.py', 'copy.py', 'für.py'];
+  assert.deepEqual(
+    protection.paths,
+    names.map((name) => `/data/${name}`),
+  );
+  const prepare = textIn(tests, 'prepare.sh');
+  assert.match(prepare, /^rm -f 'data\/new\.py' 'data\/copy\.py'$/m);
+  for (const name of ['cases.dat', 'old.dat', 'source.py', 'für.py']) {
+    assert.ok(prepare.includes(` checkout -q HEAD -- 'data/${name}'\n`), prepare);
+  }
+  assert.equal(textIn(tests, 'test.sh'), `pytest -rA 'data/new.py' 'data/copy.py' 'data/für.py'\n`);
+});
+
+test('the script before the tests runs: test files are restored and patched, whatever the agent made of them', async () => {
+  await using place = await dataSetPlace();
+  const repository = join(place.root, 'checkout');
+  await place.write('checkout/tests/test_a.py', 'a\n');
+  const git = (...args: readonly string[]) =>
+    execFileSync('git', ['-C', repository, '-c', 'user.name=t', '-c', 'user.email=t@t', ...args], { encoding: 'utf8' });
+  git('init', '-q');
+  git('add', '-A');
+  git('commit', '-qm', 'base');
+  await place.write('checkout/tests/test_a.py', 'made to pass\n');
+  await place.write("checkout/tests/it's new.py", 'made before\n');
+  const row = { ...sweRow, workdir: repository, test_cmd: 'cat tests/test_a.py' };
+  const file = await place.writeRows('rows.jsonl', [row]);
+  const { tests } = await packed(place.tasks, `swe-bench:${file}#${row.instance_id}`);
+  await place.write('files/test.patch', textIn(tests, 'test.patch'));
+  const script = `${textIn(tests, 'prepare.sh')}${textIn(tests, 'test.sh')}`;
+  const env = { ...process.env, TEMPER_TESTS: join(place.root, 'files') };
+  assert.equal(execFileSync('bash', ['-c', script], { encoding: 'utf8', env }), 'b\n');
+});
+
+test('a row of SWE-Gym has its own images, and an image that a row names comes first', async () => {
+  await using place = await dataSetPlace();
+  const rows = [
+    { ...sweRow, instance_id: 'Project-MONAI__MONAI-1', repo: 'Project-MONAI/MONAI', FAIL_TO_PASS: ['t'] },
+    { ...sweRow, instance_id: 'python__mypy-2', repo: 'python/mypy', docker_image: 'mine:1' },
+  ];
+  const set = `swe-gym:${await place.writeRows('rows.jsonl', rows)}`;
+  const images = await Promise.all(
+    (await place.tasks.list(set)).map(async (one) => (await place.tasks.resolve(one)).image),
+  );
+  assert.deepEqual(images, ['xingyaoww/sweb.eval.x86_64.project-monai_s_monai-1:latest', 'mine:1']);
+});
+
+test('a row of SWE-smith is broken by its own patch before the base commit, and repaired by taking it back', async () => {
+  await using place = await dataSetPlace();
+  const row = {
+    instance_id: 'oauthlib__oauthlib.1fd52536.combine_file__09vlzwgc',
+    repo: 'swesmith/oauthlib__oauthlib.1fd52536',
+    problem_statement: 'It is broken.',
+    patch: sweRow.patch.trimEnd(),
+    image_name: 'jyangballin/swesmith.x86_64.oauthlib_1776_oauthlib.1fd52536',
+    FAIL_TO_PASS: ['tests/test_a.py::test_one'],
+    PASS_TO_PASS: ['tests/test_b.py::test_two'],
+  };
+  const { setup, solution, tests } = await packed(
+    place.tasks,
+    `swe-smith:${await place.writeRows('rows.jsonl', [row])}#${row.instance_id}`,
+  );
+  // Set-up is done again where a worker died over it.
+  const repository = join(place.root, 'checkout');
+  await place.write('checkout/src/a.py', 'a\n');
+  execFileSync('git', ['init', '-q', repository]);
+  for (const command of [...setup, ...setup]) execFileSync('bash', ['-c', command], { cwd: repository });
+  assert.equal(await readFile(join(repository, 'src/a.py'), 'utf8'), 'b\n');
+  assert.match(textIn(solution, 'solve.sh'), /git apply -R /);
+  assert.match(textIn(tests, 'prepare.sh'), /checkout -q HEAD -- 'tests\/test_b\.py'/);
+  assert.match(textIn(tests, 'test.sh'), /--verbose 'tests\/test_a\.py' 'tests\/test_b\.py'\n/);
+});
+
+test('rows of SWE-rebench carry their command and parser; its second version works beside the root', async () => {
+  await using place = await dataSetPlace();
+  const install_config = { test_cmd: 'pytest -rA --tb=no', log_parser: 'parse_log_pytest_v3' };
+  const row = { ...sweRow, repo: 'a/b', docker_image: 'rebench:1' };
+  const file = await place.writeRows('rows.jsonl', [{ ...row, install_config: JSON.stringify(install_config) }]);
+  const first = await packed(place.tasks, `swe-rebench:${file}#${row.instance_id}`);
+  assert.deepEqual([first.task.image, first.task.workdir], ['rebench:1', '/testbed']);
+  assert.match(textIn(first.tests, 'test.sh'), /^pytest -rA --tb=no 'tests\/test_a\.py'/);
+  assert.equal(first.grading?.logParser, 'parse_log_pytest_v3');
+  const second = await packed(place.tasks, `swe-rebench-v2:${file}#${row.instance_id}`);
+  assert.equal(second.task.workdir, '/b');
+  assert.equal(textIn(second.tests, 'test.sh'), 'pytest -rA --tb=no\n');
+});
+
+test('several test commands run one after the other, whatever they come to, and fail where one of them fails', async () => {
+  await using place = await dataSetPlace();
+  const test_cmd = ['sh -c "echo a; exit 3"', 'echo b # done'];
+  const rows = [{ ...sweRow, docker_image: 'mine:1', test_cmd, install_config: { test_cmd } }];
+  const file = await place.writeRows('rows.jsonl', rows);
+  const scriptOf = async (format: string) =>
+    textIn((await packed(place.tasks, `${format}:${file}#${sweRow.instance_id}`)).tests, 'test.sh');
+  for (const format of ['swe-rebench-v2', 'swe-bench']) {
+    const script = await scriptOf(format);
+    assert.match(script, /exit 3"\n[\s\S]*\n: '>>>>> Next Test Output'\necho b/);
+    const { status, stdout } = spawnSync('bash', ['-c', script], { encoding: 'utf8' });
+    assert.deepEqual([status, stdout], [3, 'a\nb\n']);
+  }
+});
+
+test('a row of Multi-SWE-bench loses the patches of its image before the agent starts', async () => {
+  await using place = await dataSetPlace();
+  const row = {
+    org: 'clap-rs',
+    repo: 'clap',
+    number: 7,
+    base: { sha: sweRow.base_commit },
+    resolved_issues: [{ number: 3, title: 'Broken', body: 'It is.' }],
+    fix_patch: sweRow.patch,
+    test_patch: sweRow.test_patch,
+    f2p_tests: { 'a > b': { run: 'PASS', test: 'FAIL', fix: 'PASS' } },
+    n2p_tests: { c: {} },
+    p2p_tests: {},
+  };
+  const broken = { ...row, number: 8, f2p_tests: {}, n2p_tests: null };
+  const file = await place.writeRows('rows.jsonl', [row, broken, { ...row, org: 'Foo' }]);
+  const { task, grading, remove, instruction, tests } = await packed(
+    place.tasks,
+    `multi-swe-bench:${file}#clap-rs__clap-7`,
+  );
+  assert.deepEqual([task.image, task.workdir], ['mswebench/clap-rs_m_clap:pr-7', '/home/clap']);
+  assert.deepEqual([grading?.failToPass, grading?.logParser], [['a > b', 'c'], 'clap-rs/clap']);
+  assert.deepEqual(remove, ['/home/fix.patch', '/home/test.patch']);
+  assert.equal(instruction, 'Broken\n\nIt is.\n');
+  assert.doesNotMatch(textIn(tests, 'prepare.sh'), /\bapply\b/);
+  await assert.rejects(
+    place.tasks.resolve(`multi-swe-bench:${file}#clap-rs__clap-8`),
+    failure('MalformedTask', /row 2: f2p_tests: expected at least one test that the fix makes pass, got none/),
+  );
+  await assert.rejects(
+    place.tasks.resolve(`multi-swe-bench:${file}#Foo__clap-7`),
+    failure('UnsupportedTask', /grading\.json: logParser: .* got "Foo\/clap"; it has .*clap-rs\/clap/),
+  );
+});
+
+test('the repository comes from a mirror where the address says so, at the commit of the row', async () => {
+  await using place = await dataSetPlace();
+  await place.write('mirrors/pallets/flask/src/a.py', 'a\n');
+  await place.write('mirrors/pallets/flask/tests/test_a.py', '$Format:%H$\n');
+  await place.write('mirrors/pallets/flask/.gitattributes', 'tests export-ignore\n*.py export-subst\n');
+  await symlink('../src/a.py', join(place.root, 'mirrors/pallets/flask/tests/a link.py'));
+  const repository = join(place.root, 'mirrors/pallets/flask');
+  const git = (...args: readonly string[]) =>
+    execFileSync('git', ['-C', repository, '-c', 'user.name=t', '-c', 'user.email=t@t', ...args], { encoding: 'utf8' });
+  git('init', '-q');
+  git('add', '-A');
+  git('commit', '-qm', 'base');
+  const base_commit = git('rev-parse', 'HEAD').trim();
+  await place.write('mirrors/pallets/flask/src/a.py', 'later\n');
+  git('commit', '-qam', 'later');
+  const file = await place.writeRows('rows.jsonl', [
+    { ...sweRow, base_commit, setup: ['make'] },
+    { ...sweRow, instance_id: 'gone' },
+    { ...sweRow, instance_id: 'none', repo: 'pallets/other' },
+  ]);
+  const set = `swe-bench:${file}?image=python:3.11&repositories=${place.root}/mirrors`;
+  const { task, workspace, setup } = await packed(place.tasks, `${set}#${sweRow.instance_id}`);
+  assert.equal(task.image, 'python:3.11');
+  assert.deepEqual([...workspace.keys()], ['.gitattributes', 'src/a.py', 'tests/test_a.py']);
+  assert.equal(textIn(workspace, 'src/a.py'), 'a\n');
+  assert.equal(textIn(workspace, 'tests/test_a.py'), '$Format:%H$\n');
+  assert.deepEqual(setup, ["mkdir -p -- 'tests' && ln -sfn -- '../src/a.py' 'tests/a link.py'", 'make']);
+  await assert.rejects(
+    place.tasks.resolve(`${set}#gone`),
+    failure('UnknownTask', /flask: expected the files of commit 7ee9ceb/),
+  );
+  await assert.rejects(
+    place.tasks.resolve(`${set}#none`),
+    failure('UnknownTask', /expected one of pallets\/other\.git/),
+  );
+  await assert.rejects(
+    place.tasks.resolve(`swe-bench:${file}?image=i&repositories=https://127.0.0.1:1#${sweRow.instance_id}`),
+    failure('UnknownTask', /127\.0\.0\.1:1\/pallets\/flask\.git: expected it in the cache of this host/),
+  );
+});

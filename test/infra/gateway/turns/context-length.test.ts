@@ -1,0 +1,49 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import type { EngineHealth } from '../../../../infra/engine/engine.ts';
+import { createContextLength } from '../../../../infra/gateway/turns/context-length.ts';
+import { TemperFailure } from '../../../../workflows/contracts/failures.ts';
+import { createScriptedEngine } from '../../../helpers/engine/scripted-engine.ts';
+import { openSession, startTestGateway } from '../../../helpers/gateway/gateway.ts';
+
+const signal = new AbortController().signal;
+
+/** An engine of these lengths, one after the other; 'away': it does not answer. */
+function engineOf(lengths: (number | null | 'away')[]) {
+  return {
+    async health(): Promise<EngineHealth> {
+      const contextLength = lengths.shift();
+      assert.ok(contextLength !== undefined, 'it is not asked so often');
+      if (contextLength === 'away') throw new TemperFailure('EngineUnavailable', 'away');
+      return { ready: true, paused: false, version: 0, contextLength };
+    },
+  };
+}
+
+describe('the context length', () => {
+  test('is asked once while it is fresh', async () => {
+    const length = createContextLength(engineOf([100]), 1_000, 60_000);
+    assert.deepEqual(
+      [await length.wait(() => {}, signal), await length.look(), await length.wait(() => {}, signal)],
+      [100, 100, 100],
+    );
+  });
+
+  test('is asked again later; an engine that is away then has its old one', async () => {
+    const length = createContextLength(engineOf([100, 'away', 200]), 1_000, 0);
+    assert.deepEqual(
+      [await length.wait(() => {}, signal), await length.wait(() => {}, signal), await length.wait(() => {}, signal)],
+      [100, 100, 200],
+    );
+  });
+
+  test('of an engine that does not say it is no limit, and agents are told none', async () => {
+    const engine = createScriptedEngine({ script: () => ({ kind: 'say', ids: [65] }), contextLength: null });
+    await using gateway = await startTestGateway(engine);
+    const secret = await gateway.open('a.1');
+    assert.equal((await gateway.chat(secret, { messages: [{ role: 'user', content: 'x' }] })).status, 200);
+    assert.equal(engine.requests[0]?.maxTokens, 500);
+    const { contextLength } = await gateway.control.open(openSession('a.2'));
+    assert.equal(contextLength, null);
+  });
+});

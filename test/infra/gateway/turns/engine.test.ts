@@ -1,0 +1,229 @@
+import assert from 'node:assert/strict';
+import { dirname, join } from 'node:path';
+import { describe, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { createProxy } from '../../../../infra/agents/relay/proxy.ts';
+import { createScriptedEngine, type Step } from '../../../helpers/engine/scripted-engine.ts';
+import { chunksOf, sendTo, startTestGateway } from '../../../helpers/gateway/gateway.ts';
+import { until } from '../../../helpers/until.ts';
+
+const ask = (text: string, more: object = {}) => ({ messages: [{ role: 'user', content: text }], ...more });
+const bytes = (text: string): number[] => [...Buffer.from(text)];
+const playing = (steps: readonly Step[]) =>
+  createScriptedEngine({ script: (_, index) => steps[index] ?? { kind: 'fail', type: 'EngineUnavailable' } });
+
+test('a session asks the engine for the version that it was opened for; the control side tells what is served', async () => {
+  const engine = playing([{ kind: 'say', ids: [...bytes('Hi'), 258] }]);
+  await using gateway = await startTestGateway({
+    ...engine,
+    health: async (signal) => ({ ...(await engine.health(signal)), version: 9, versions: [7, 9] }),
+  });
+  assert.deepEqual(await gateway.control.serving(), { version: 9, versions: [7, 9] });
+  await gateway.chat(await gateway.open('a.1', { policyVersion: 7 }), ask('x'));
+  assert.deepEqual(
+    engine.requests.map(({ policyVersion }) => policyVersion),
+    [7],
+  );
+  const { promptTokens = 0, turns } = await gateway.control.seal('a.1');
+  assert.ok(turns === 1 && promptTokens > 3, `${promptTokens} tokens sent`);
+});
+
+/** Waits for what the other side does next; fails by the test's own time limit. */
+describe('an engine that aborts for a weight update', () => {
+  test('goes on inside the turn: one reply, each part with its version, budget and seed of its own', async () => {
+    const engine = playing([
+      { kind: 'say', ids: bytes('Hel'), version: 3, cut: 'abort' },
+      { kind: 'say', ids: [], version: 4, cut: 'abort' },
+      { kind: 'say', ids: [...bytes('lo'), 258], version: 4 },
+    ]);
+    await using gateway = await startTestGateway(engine);
+    const secret = await gateway.open('a.1');
+    const reply = await gateway.chat(secret, ask('x', { max_tokens: 10 }));
+    assert.equal(reply.json.choices[0].message.content, 'Hello');
+    const [first, second, third] = engine.requests;
+    assert.deepEqual(third?.tokenIds, [...(first?.tokenIds ?? []), ...bytes('Hel')]);
+    assert.deepEqual([first?.maxTokens, second?.maxTokens, third?.maxTokens], [10, 7, 7]);
+    assert.notEqual(third?.seed, first?.seed);
+    const summary = await gateway.control.seal('a.1');
+    assert.deepEqual([summary.minVersion, summary.maxVersion, summary.turns], [3, 4, 1]);
+    assert.equal(summary.counts?.aborts, 2);
+    const { turns, segments } = await gateway.traceOf(summary);
+    assert.deepEqual(turns[0]?.versions, [
+      { version: 3, start: 0, end: 3 },
+      { version: 4, start: 3, end: 6 },
+    ]);
+    const [segment] = segments;
+    assert.deepEqual([segment?.aborts, turns[0]?.aborts], [2, 2]);
+    assert.deepEqual(segment?.versions.slice(-6), [3, 3, 3, 4, 4, 4]);
+    assert.deepEqual(segment?.logprobs.slice(-6), [-0.001, -0.002, -0.003, -0.001, -0.002, -0.003]);
+  });
+
+  test('has another seed for its next part, and none where seeds are off', async () => {
+    for (const seeds of [true, false]) {
+      const engine = playing([
+        { kind: 'say', ids: bytes('Hel'), cut: 'abort' },
+        { kind: 'say', ids: bytes('lo') },
+      ]);
+      await using gateway = await startTestGateway(engine, { seeds });
+      await gateway.chat(await gateway.open('a.1'), ask('x'));
+      const [first, second] = engine.requests.map(({ seed }) => seed);
+      assert.deepEqual([typeof first, first === second], seeds ? ['number', false] : ['undefined', true]);
+    }
+  });
+
+  test('ends by length when the budget is used up', async () => {
+    const engine = playing([{ kind: 'say', ids: bytes('Hel'), cut: 'abort' }]);
+    await using gateway = await startTestGateway(engine);
+    const reply = await gateway.chat(await gateway.open('a.1'), ask('x', { max_tokens: 3 }));
+    assert.equal(reply.json.choices[0].finish_reason, 'length');
+  });
+});
+
+describe('an engine that is away', () => {
+  test('is waited for, and tokens of a broken connection are sampled again', async () => {
+    const engine = playing([
+      { kind: 'fail', type: 'EngineUnavailable' },
+      { kind: 'fail', ids: bytes('Bad'), type: 'EngineUnavailable' },
+      { kind: 'say', ids: bytes('Good') },
+    ]);
+    await using gateway = await startTestGateway(engine);
+    const reply = await gateway.chat(await gateway.open('a.1'), ask('x'));
+    assert.equal(reply.json.choices[0].message.content, 'Good');
+    assert.equal((await gateway.control.seal('a.1')).engineFailures, 0);
+  });
+
+  test('beyond the hold gives an error that may be tried again, counted unless a retry succeeds', async () => {
+    const down = { kind: 'fail', type: 'EngineUnavailable' } as const;
+    let step: Step = down;
+    await using gateway = await startTestGateway(createScriptedEngine({ script: () => step }), { holdMs: 50 });
+    const secret = await gateway.open('a.1');
+    for (const text of ['x', 'y', 'x']) {
+      const reply = await gateway.chat(secret, ask(text, { stream: text === 'y' }));
+      assert.equal(reply.status, 503);
+      assert.deepEqual([reply.headers['retry-after'], reply.headers['x-should-retry']], ['5', 'true']);
+      assert.equal(reply.json.error.code, 'engine_unavailable');
+    }
+    step = { kind: 'say', ids: bytes('Good') };
+    assert.equal((await gateway.chat(secret, ask('x'))).status, 200);
+    await gateway.restart();
+    assert.equal((await gateway.control.seal('a.1')).engineFailures, 1);
+  });
+
+  test('that breaks off a stream goes on with it when it says the same again, else ends it with an error', async () => {
+    const cases = [
+      ['Hello', true],
+      ['Howdy', false],
+      ['He', false],
+    ] as const;
+    for (const [again, same] of cases) {
+      const engine = playing([
+        { kind: 'fail', ids: bytes('Hel'), type: 'EngineUnavailable' },
+        { kind: 'say', ids: bytes(again) },
+        { kind: 'say', ids: bytes(again) },
+      ]);
+      await using gateway = await startTestGateway(engine);
+      const secret = await gateway.open('a.1');
+      const reply = await gateway.chat(secret, ask('x', { stream: true }));
+      const said = chunksOf(reply).map((chunk) => chunk.choices?.[0]?.delta.content ?? '');
+      assert.equal(said.join('').slice(0, 3), 'Hel');
+      assert.equal(reply.text.endsWith('data: [DONE]\n\n'), same);
+      assert.equal(reply.text.includes('"error"'), !same);
+      const retry = await gateway.chat(secret, ask('x'));
+      assert.equal(retry.json.choices[0].message.content, again);
+      assert.equal((await gateway.control.seal('a.1')).turns, 1);
+    }
+  });
+
+  test('that answers what can not be trained on ends the turn, and nothing of it is recorded', async () => {
+    const engine = playing([{ kind: 'fail', type: 'EngineInvalid' }]);
+    await using gateway = await startTestGateway(engine);
+    const relay = createProxy({ directory: gateway.options.sockets.agents, holdMs: 60_000 });
+    const socket = join(dirname(gateway.options.journalDir), 'relay.sock');
+    await new Promise<void>((resolve) => relay.listen(socket, resolve));
+    const headers = { authorization: `Bearer ${await gateway.open('a.1')}` };
+    const body = JSON.stringify(ask('x'));
+    const reply = await sendTo(socket, { method: 'POST', path: '/v1/chat/completions', headers, body });
+    relay.close();
+    assert.deepEqual([reply.status, reply.headers['x-should-retry']], [502, 'false']);
+    assert.equal(reply.json.error.code, 'engine_invalid');
+    const summary = await gateway.control.seal('a.1');
+    assert.deepEqual([summary.turns, summary.engineFailures], [0, 1]);
+    assert.equal(engine.requests.length, 1, 'neither the gateway nor the relay asks again');
+  });
+});
+
+describe('a client that leaves', () => {
+  test('takes its generation with it, and nothing of it is recorded', async () => {
+    const engine = playing([{ kind: 'hang', ids: bytes('Hel') }]);
+    await using gateway = await startTestGateway(engine);
+    const secret = await gateway.open('a.1');
+    const leaving = new AbortController();
+    const left = assert.rejects(gateway.chat(secret, ask('x', { stream: true }), leaving.signal));
+    await until(() => engine.running === 1);
+    leaving.abort();
+    await left;
+    await until(() => engine.running === 0);
+    await sleep(10);
+    const status = await gateway.control.status('a.1');
+    assert.deepEqual([status?.inFlight, status?.turns], [0, 0]);
+  });
+
+  test('does not end the turn for another that asks the same: one turn, one generation', async () => {
+    let answer: (step: Step) => void = () => {};
+    const engine = createScriptedEngine({
+      script: () =>
+        new Promise<Step>((resolve) => {
+          answer = resolve;
+        }),
+    });
+    await using gateway = await startTestGateway(engine);
+    const secret = await gateway.open('a.1');
+    const leaving = new AbortController();
+    const left = assert.rejects(gateway.chat(secret, ask('x'), leaving.signal));
+    const whole = gateway.chat(secret, ask('x'));
+    const streamed = gateway.chat(secret, ask('x', { stream: true }));
+    await until(() => engine.running === 1);
+    await sleep(20);
+    leaving.abort();
+    await left;
+    await sleep(20);
+    answer({ kind: 'say', ids: bytes('Hello') });
+    assert.equal((await whole).json.choices[0].message.content, 'Hello');
+    const said = chunksOf(await streamed).map((chunk) => chunk.choices[0]?.delta.content ?? '');
+    assert.equal(said.join(''), 'Hello');
+    assert.equal(engine.requests.length, 1);
+    assert.equal((await gateway.control.seal('a.1')).turns, 1);
+  });
+});
+
+describe('sealing and closing', () => {
+  test('cancel what runs', async () => {
+    const engine = playing([{ kind: 'hang' }]);
+    await using gateway = await startTestGateway(engine);
+    const secret = await gateway.open('a.1');
+    const asked = gateway.chat(secret, ask('x'));
+    await until(() => engine.running === 1);
+    const summary = await gateway.control.seal('a.1');
+    assert.equal((await asked).status, 410);
+    assert.deepEqual([summary.turns, engine.running], [0, 0]);
+  });
+});
+
+describe('a stream', () => {
+  test('is kept alive while the engine says nothing', async () => {
+    let answer: (step: Step) => void = () => {};
+    const engine = createScriptedEngine({
+      script: () =>
+        new Promise<Step>((resolve) => {
+          answer = resolve;
+        }),
+    });
+    await using gateway = await startTestGateway(engine);
+    const asked = gateway.chat(await gateway.open('a.1'), ask('x', { stream: true }));
+    await until(() => engine.running === 1);
+    await sleep(3_200);
+    answer({ kind: 'say', ids: bytes('Hello') });
+    const { text } = await asked;
+    assert.ok(text.indexOf(': keep-alive') > 0 && text.indexOf(': keep-alive') < text.indexOf('"H"'), text);
+  });
+});

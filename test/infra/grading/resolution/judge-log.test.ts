@@ -1,0 +1,112 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { judgeAside } from '../../../../infra/grading/resolution/judge-aside.ts';
+import { judgeLog, type LogCase } from '../../../../infra/grading/resolution/judge-log.ts';
+import { logParserNamed, logParserNames } from '../../../../infra/kits/test-logs/names.ts';
+
+const by: LogCase = {
+  failToPass: ['a.py::new'],
+  passToPass: ['a.py::old'],
+  rule: 'pass-and-fail',
+  logParser: 'parse_log_pytest',
+  nonce: 'n1',
+  exitCode: 0,
+};
+const summary = '=== short test summary info ===\nPASSED a.py::new\nPASSED a.py::old\nPASSED b.py::other\n';
+const start = '>>>>> Start Test Output n1';
+const wrapped = (output: string, status = 0): string =>
+  `set-up\n${start}\n${output}\n>>>>> End Test Output n1 ${status}\n`;
+
+describe('the judgement of a log', () => {
+  it('is by the tests that stand between the marks of this evaluation', () => {
+    const { resolution, passed, failed, results } = judgeLog(wrapped(summary), by);
+    assert.deepEqual([resolution.status, passed, failed], ['resolved', 3, 0]);
+    assert.deepEqual(JSON.parse(results ?? ''), {
+      required: [
+        { list: 'FAIL_TO_PASS', id: 'a.py::new', status: 'PASSED' },
+        { list: 'PASS_TO_PASS', id: 'a.py::old', status: 'PASSED' },
+      ],
+      others: { 'b.py::other': 'PASSED' },
+      problems: [],
+    });
+    assert.equal(judgeLog(`${summary}${wrapped('')}`, by).resolution.status, 'unresolved');
+  });
+
+  it('takes passes of several commands together, each from the report of its own', () => {
+    const reportOf = (...lines: readonly string[]): string =>
+      ['== short test summary info ==', ...lines, ''].join('\n');
+    const next = '>>>>> Next Test Output n1\n';
+    const two = `${reportOf('PASSED a.py::new')}${next}${reportOf('PASSED a.py::old')}`;
+    assert.equal(judgeLog(wrapped(two), by).resolution.status, 'resolved');
+    const printed = two.replace('n1', 'n2');
+    assert.equal(judgeLog(wrapped(printed), by).resolution.status, 'unresolved');
+    const forged = `${reportOf('FAILED a.py::new')}${next}${reportOf('PASSED a.py::new', 'PASSED a.py::old')}`;
+    assert.deepEqual(judgeLog(wrapped(forged), by).resolution.decidedBy, [
+      { list: 'FAIL_TO_PASS', id: 'a.py::new', status: 'FAILED' },
+    ]);
+  });
+
+  it('is refused where a mark comes twice, or is of another evaluation', () => {
+    for (const log of [
+      `${start}\n${wrapped(summary)}`,
+      wrapped(`${summary}>>>>> End Test Output n1 0`),
+      wrapped(summary).replaceAll('n1', 'n2'),
+    ]) {
+      const { resolution, results } = judgeLog(log, by);
+      assert.deepEqual([resolution.status, results], ['refused', null], log);
+    }
+  });
+
+  it('is refused where the end mark names another status than the process ended with', () => {
+    assert.equal(judgeLog(wrapped(summary, 1), by).resolution.status, 'refused');
+    assert.equal(judgeLog(wrapped(summary), { ...by, exitCode: 1 }).resolution.status, 'refused');
+  });
+
+  it('is refused where the command failed and no test did, and says so', () => {
+    const { resolution, results } = judgeLog(wrapped(summary, 1), { ...by, exitCode: 1 });
+    assert.equal(resolution.status, 'refused');
+    assert.match(resolution.reason, /exit code 1, but its log shows 3 tests and no failure/);
+    assert.notEqual(results, null);
+  });
+
+  it('takes a missing test for a good one only where the runner names failures alone', () => {
+    const quiet = wrapped('FAILED a.py::third\n');
+    assert.equal(judgeLog(quiet, by).resolution.status, 'unresolved');
+    assert.equal(judgeLog(wrapped(''), { ...by, rule: 'fail-only' }).resolution.status, 'resolved');
+  });
+
+  it('is the same on a thread, where a long log does not hold up the others', async () => {
+    const noise = `${'x'.repeat(99)}\n`.repeat(20_000);
+    const log = Buffer.from(wrapped(`${noise}${summary}`));
+    let turns = 0;
+    const timer = setInterval(() => (turns += 1), 1);
+    const aside = await judgeAside(log, by);
+    clearInterval(timer);
+    // Judged here, it would be one piece of work, in which no timer gets its turn.
+    assert.ok(turns > 0);
+    assert.deepEqual(aside, judgeLog(log.toString(), by));
+    assert.equal(aside.resolution.status, 'resolved');
+  });
+
+  it('keeps every required test, and of the others as many as are of use', () => {
+    const others = Array.from({ length: 1000 }, (_, index) => `PASSED b.py::${index}${'x'.repeat(5000)}\n`);
+    const { results, passed } = judgeLog(wrapped(`${summary}${others.join('')}`), by);
+    assert.equal(passed, 1003);
+    assert.ok(results !== null && results.length < 2 ** 21, `${results?.length} characters`);
+    assert.equal(JSON.parse(results).required.length, 2);
+  });
+
+  it('stays small enough for a workflow history, whatever the names of the tests', () => {
+    const failToPass = Array.from({ length: 3000 }, (_, index) => `a.py::${index}${'é"'.repeat(400)}`);
+    const { resolution } = judgeLog(wrapped('ERROR '.padEnd(5000, 'é')), { ...by, failToPass });
+    assert.ok(Buffer.byteLength(JSON.stringify(resolution)) < 4096);
+  });
+});
+
+describe('the names of log parsers', () => {
+  it('are known by those of the runners and those of the data sets, and by no other', () => {
+    for (const name of logParserNames) assert.ok(logParserNamed(name), name);
+    assert.ok(logParserNames.includes('parse_log_django') && logParserNames.includes('tap'));
+    for (const name of ['parse_log_maven', '', 'constructor', 'toString']) assert.equal(logParserNamed(name), null);
+  });
+});

@@ -1,0 +1,212 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import fc from 'fast-check';
+import type { Message, Tool } from '../../../../infra/kits/chat-tokens/conversation.ts';
+import { renderText } from '../../../../infra/kits/chat-tokens/render.ts';
+import { bash, type Reply, readReply } from '../../../helpers/models/read-reply.ts';
+import { delimitersOf, type TinyFamily, tinyFamily, type Vocabulary } from '../../../helpers/models/tiny-families.ts';
+
+const fixture = (path: string): string => readFileSync(join(import.meta.dirname, '../../../fixtures', path), 'utf8');
+
+interface Case {
+  readonly family: string;
+  readonly vocabulary: Vocabulary;
+  readonly template: string;
+  /** Does the syntax have room for text beside a call, and for more than one call? */
+  readonly textBeside: boolean;
+  readonly parallel: boolean;
+  /** Fragments of the syntax that are no tokens. */
+  readonly fragments: readonly string[];
+}
+
+const cases: readonly Case[] = [
+  {
+    family: 'hermes',
+    vocabulary: 'qwen',
+    template: fixture('hermes/chat_template.jinja'),
+    textBeside: true,
+    parallel: true,
+    fragments: ['{"name": "bash", "arguments": {}}', '{"name": '],
+  },
+  {
+    family: 'function-xml',
+    vocabulary: 'qwen',
+    template: fixture('families/function-xml.jinja'),
+    textBeside: true,
+    parallel: true,
+    fragments: ['<function=bash>', '<parameter=command>', '</parameter>', '</function>', '<function=', '\n'],
+  },
+  {
+    family: 'glm',
+    vocabulary: 'glm',
+    template: fixture('families/glm.jinja'),
+    textBeside: true,
+    parallel: true,
+    fragments: ['bash', 'command'],
+  },
+  {
+    family: 'deepseek',
+    vocabulary: 'deepseek',
+    template: fixture('families/deepseek.jinja'),
+    textBeside: true,
+    parallel: true,
+    fragments: ['function', 'bash', '\n```json\n', '{}', '\n```'],
+  },
+  {
+    family: 'kimi',
+    vocabulary: 'kimi',
+    template: fixture('families/kimi.jinja'),
+    textBeside: true,
+    parallel: true,
+    fragments: ['functions.bash:0', ':', '{"command": "ls"}'],
+  },
+  {
+    family: 'harmony',
+    vocabulary: 'gptoss',
+    template: fixture('families/harmony.jinja'),
+    textBeside: false,
+    parallel: false,
+    fragments: ['analysis', 'commentary to=functions.bash ', 'final', 'json', 'assistant', '{}'],
+  },
+  {
+    family: 'llama',
+    vocabulary: 'llama',
+    template: fixture('families/llama.jinja'),
+    textBeside: false,
+    parallel: false,
+    fragments: ['{"name": "bash", "parameters": {}}', '{"name": "bash"', '{"a": 1}', ';', '}', '"'],
+  },
+  {
+    family: 'plain',
+    vocabulary: 'qwen',
+    template: "{% for m in messages %}{{ m.role + m.content + '<|im_end|>' }}{% endfor %}",
+    textBeside: true,
+    parallel: true,
+    fragments: ['```bash\n', '\n```\n', '```', '\n'],
+  },
+];
+
+const typed: Tool = {
+  name: 'edit',
+  description: null,
+  parameters: {
+    type: 'object',
+    properties: {
+      text: { type: 'string' },
+      count: { type: 'integer' },
+      share: { type: ['number', 'null'] },
+      all: { type: 'boolean' },
+      lines: { type: 'array', items: { type: 'integer' } },
+      options: { anyOf: [{ type: 'object' }, { type: 'null' }] },
+    },
+  },
+};
+
+const json = fc.oneof(fc.string({ unit: 'grapheme' }), fc.integer(), fc.boolean(), fc.constant(null));
+const args = fc.record(
+  {
+    text: fc.oneof(
+      fc.string({ unit: 'grapheme' }),
+      fc.constantFrom('\n\na = [1]\r\n', 'true', '</parameter>', ' {"a": 1} ', '"', '```\n'),
+    ),
+    count: fc.integer(),
+    share: fc.oneof(fc.double({ noNaN: true, noDefaultInfinity: true }), fc.constant(null)),
+    all: fc.boolean(),
+    lines: fc.array(fc.integer()),
+    options: fc.oneof(fc.dictionary(fc.string({ minLength: 1 }), json), fc.constant(null)),
+  },
+  { requiredKeys: [], noNullPrototype: true },
+);
+
+for (const { family, vocabulary, template, textBeside, parallel, fragments } of cases) {
+  describe(`the ${family} family`, () => {
+    let tiny: TinyFamily;
+    let textual: TinyFamily;
+    before(async () => {
+      tiny = await tinyFamily(vocabulary, template);
+      textual = await tinyFamily(vocabulary, template, false);
+    });
+    after(async () => {
+      await tiny[Symbol.asyncDispose]();
+      await textual[Symbol.asyncDispose]();
+    });
+
+    /** What the model would have sampled for a reply that renders like this. */
+    function sampled(reply: Message, { model }: TinyFamily): { ids: number[]; prompt: string } {
+      const head: readonly Message[] = [{ role: 'user', text: 'Go.' }];
+      const prompt = renderText(model, head, [], 'reply');
+      const whole = renderText(model, [...head, reply], [], 'last-message');
+      assert.ok(whole.startsWith(prompt));
+      const ids = model.tokens.encode(whole.slice(prompt.length));
+      return { ids: ids.filter((id) => !model.stopTokenIds.includes(id)), prompt };
+    }
+
+    test('is told by the structure of the template', () => {
+      assert.equal(tiny.model.family.name, family);
+    });
+
+    test('reads what the template renders', () => {
+      // A template of this family prints no calls.
+      if (family === 'plain') return assert.equal(tiny.model.argumentsForm, 'none');
+      const call = fc.record({ name: fc.constantFrom('edit', 'bash'), given: args });
+      fc.assert(
+        fc.property(fc.array(call, { minLength: 1, maxLength: parallel ? 3 : 1 }), fc.boolean(), (calls, marked) => {
+          const toolCalls = calls.map(({ name, given }, index) => ({
+            id: `functions.${name}:${index}`,
+            name,
+            arguments: JSON.stringify(name === 'edit' ? given : { command: given.text ?? '' }),
+          }));
+          const text = textBeside ? 'I look.' : '';
+          const reply: Message = { role: 'assistant', text, reasoning: '', toolCalls };
+          const from = marked || family === 'harmony' ? tiny : textual;
+          const { ids, prompt } = sampled(reply, from);
+          const read = readReply(from.model, ids, { prompt, tools: [typed, bash], chunk: 5 });
+          assert.deepEqual(
+            read.calls.map((got) => [got.name, JSON.parse(got.arguments)]),
+            toolCalls.map((want) => [want.name, JSON.parse(want.arguments)]),
+          );
+          assert.deepEqual([read.text, new Set(read.statuses)], [text, new Set(['ok'])]);
+        }),
+        { numRuns: 150 },
+      );
+    });
+
+    const piece = fc.oneof(
+      fc.constantFrom(...delimitersOf(vocabulary), ...fragments, '<|im_end|>', ' \n', 'word', '"', 'é', '🦊'),
+      fc.integer({ min: 0, max: 300 }),
+    );
+
+    test('reads the same in any chunks, whatever comes, and special tokens never become text by themselves', () => {
+      fc.assert(
+        fc.property(fc.array(piece, { maxLength: 30 }), fc.integer({ min: 2, max: 9 }), (pieces, chunk) => {
+          for (const { model } of [tiny, textual]) {
+            const ids = pieces.flatMap((each) => (typeof each === 'number' ? [each] : model.tokens.encode(each)));
+            const whole = readReply(model, ids);
+            assert.deepEqual(readReply(model, ids, { chunk }).events, whole.events);
+            assert.ok(!/<\|im_(?:start|end)\|>/.test(everything(whole)) || family === 'kimi');
+          }
+        }),
+        { numRuns: 200 },
+      );
+    });
+
+    test('loses nothing that is said', () => {
+      // In a harmony header words are no speech: they say who speaks, and how.
+      const spoken = family === 'harmony' ? fragments : [...delimitersOf(vocabulary), ...fragments];
+      fc.assert(
+        fc.property(fc.array(fc.constantFrom(...spoken), { maxLength: 20 }), (pieces) => {
+          const words = pieces.map((_, index) => `word${index}.`);
+          const ids = tiny.model.tokens.encode(pieces.map((each, index) => `${words[index]}${each}`).join(''));
+          const heard = everything(readReply(tiny.model, ids));
+          for (const word of words) assert.ok(heard.includes(word), `${word} in ${heard}`);
+        }),
+        { numRuns: 200 },
+      );
+    });
+  });
+}
+
+const everything = ({ events }: Reply): string =>
+  events.map((event) => ('text' in event ? event.text : event.call.raw)).join('|');

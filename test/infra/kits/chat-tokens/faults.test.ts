@@ -1,0 +1,277 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, test } from 'node:test';
+import type { Tool } from '../../../../infra/kits/chat-tokens/conversation.ts';
+import { bash, readReply } from '../../../helpers/models/read-reply.ts';
+import { type TinyFamily, tinyFamily, type Vocabulary } from '../../../helpers/models/tiny-families.ts';
+
+const families = join(import.meta.dirname, '../../../fixtures/families');
+const family = (vocabulary: Vocabulary, name: string): Promise<TinyFamily> =>
+  tinyFamily(vocabulary, readFileSync(join(families, `${name}.jinja`), 'utf8'));
+
+const count: Tool = {
+  name: 'count',
+  description: null,
+  parameters: {
+    type: 'object',
+    properties: { to: { type: 'integer' }, by: { type: 'number' }, all: { type: 'boolean' } },
+  },
+};
+const tools = [bash, count];
+
+/** What is sampled, the status of each call, and the calls that the agent gets. */
+type Row = readonly [said: string, statuses: readonly string[], calls?: readonly (readonly [string, string])[]];
+
+function assertReads({ model }: TinyFamily, rows: readonly Row[]): void {
+  for (const [said, statuses, calls = []] of rows) {
+    const got = readReply(model, model.tokens.encode(said), { tools });
+    assert.deepEqual([got.statuses, got.calls.map((call) => [call.name, call.arguments])], [statuses, calls], said);
+    if (calls.length === 0) assert.equal(got.text, said.trim(), 'what is no call is text');
+  }
+}
+
+describe('a function in XML', () => {
+  const call = (name: string, ...parameters: readonly (readonly [string, string])[]): string =>
+    `<tool_call>\n<function=${name}>\n${parameters.map(([key, value]) => `<parameter=${key}>\n${value}\n</parameter>\n`).join('')}</function>\n</tool_call>`;
+
+  test('has values of the types that the schema names, as they were sampled', async () => {
+    await using tiny = await family('qwen', 'function-xml');
+    assertReads(tiny, [
+      [
+        call('count', ['to', '7'], ['by', '1.0'], ['all', 'True']),
+        ['ok'],
+        [['count', '{"to": 7, "by": 1.0, "all": true}']],
+      ],
+      [call('bash', ['command', '7']), ['ok'], [['bash', '{"command": "7"}']]],
+      [call('count'), ['ok'], [['count', '{}']]],
+      [call('count', ['to', 'seven']), ['mistyped'], [['count', '{"to": "seven"}']]],
+      [call('count', ['new', '[1]']), ['ok'], [['count', '{"new": [1]}']]],
+      [call('count', ['constructor', 'x']), ['ok'], [['count', '{"constructor": "x"}']]],
+      [call('fly', ['to', '7']), ['unknown-tool'], [['fly', '{"to": "7"}']]],
+    ]);
+  });
+
+  test('is read where the model forgot a delimiter', async () => {
+    await using tiny = await family('qwen', 'function-xml');
+    const ls = [['bash', '{"command": "ls"}']] as const;
+    assertReads(tiny, [
+      ['<function=bash><parameter=command>ls</parameter></function></tool_call>', ['ok'], ls],
+      ['<tool_call><function=bash><parameter=command>ls</parameter></tool_call>', ['ok'], ls],
+      ['<tool_call><function=bash><parameter=command>ls</parameter></function>', ['ok'], ls],
+      ['<tool_call><function=bash><parameter=command>ls</function></tool_call>', ['ok'], ls],
+      [
+        '<tool_call><function=count>\n<parameter=to>\n1\n<parameter=by>\n2\n</parameter>\n</function></tool_call>',
+        ['ok'],
+        [['count', '{"to": 1, "by": 2}']],
+      ],
+    ]);
+  });
+
+  test('keeps code that looks like its own syntax', async () => {
+    await using tiny = await family('qwen', 'function-xml');
+    const code = 'echo "</parameter>" "<parameter=x>" </function>\n\n';
+    assertReads(tiny, [
+      [call('bash', ['command', code]), ['ok'], [['bash', JSON.stringify({ command: code }).replace(':', ': ')]]],
+    ]);
+  });
+
+  test('is text where it is broken', async () => {
+    await using tiny = await family('qwen', 'function-xml');
+    assertReads(tiny, [
+      ['<tool_call><function=bash><parameter=command>ls', ['unclosed']],
+      ['<tool_call>{"name": "bash"}</tool_call>', ['malformed']],
+      ['<tool_call><function=bash>ls</function></tool_call>', ['malformed']],
+      ['<tool_call><function=></function></tool_call>', ['missing-name']],
+      ['<function=bash>\n<parameter=command>\nls', ['unclosed']],
+      ['<function=other>\n<parameter=command>\nls', []],
+      ['Write <function=f>x</function>.', []],
+      ['Write <function=bash>', []],
+    ]);
+  });
+});
+
+test('GLM: types, missing pieces and calls without arguments', async () => {
+  await using tiny = await family('glm', 'glm');
+  assertReads(tiny, [
+    [
+      '<tool_call>count\n<arg_key>to</arg_key>\n<arg_value>7</arg_value>\n</tool_call>',
+      ['ok'],
+      [['count', '{"to": 7}']],
+    ],
+    ['<tool_call>count</tool_call>', ['ok'], [['count', '{}']]],
+    [
+      '<tool_call>bash<arg_key>command</arg_key><arg_value> 7\n</arg_value></tool_call>',
+      ['ok'],
+      [['bash', '{"command": " 7\\n"}']],
+    ],
+    [
+      '<tool_call>count<arg_key>to</arg_key><arg_value>x</arg_value></tool_call>',
+      ['mistyped'],
+      [['count', '{"to": "x"}']],
+    ],
+    ['<tool_call>fly</tool_call>', ['unknown-tool'], [['fly', '{}']]],
+    ['<tool_call>bash<arg_key>command</arg_key></tool_call>', ['malformed']],
+    ['<tool_call>bash<arg_key>command</arg_key>x<arg_value>ls</arg_value></tool_call>', ['malformed']],
+    ['<tool_call>run ls now</tool_call>', ['malformed']],
+    ['<tool_call></tool_call>', ['missing-name']],
+    ['<tool_call>bash', ['unclosed']],
+  ]);
+});
+
+test('DeepSeek: calls of V3 and of V3.1, and reasoning that a call ends', async () => {
+  await using tiny = await family('deepseek', 'deepseek');
+  const all = (body: string): string =>
+    `<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>${body}<｜tool▁call▁end｜><｜tool▁calls▁end｜>`;
+  assertReads(tiny, [
+    [all('count<｜tool▁sep｜>{"to": 1.0}'), ['ok'], [['count', '{"to": 1.0}']]],
+    [all('function<｜tool▁sep｜>count\n```json\n{"to": 1.0}\n```'), ['ok'], [['count', '{"to": 1.0}']]],
+    [all('count<｜tool▁sep｜>'), ['ok'], [['count', '{}']]],
+  ]);
+  const faults = (body: string): readonly string[] =>
+    readReply(tiny.model, tiny.model.tokens.encode(all(body)), { tools }).statuses;
+  assert.deepEqual(faults('count'), ['malformed']);
+  assert.deepEqual(faults('count<｜tool▁sep｜>{"to": '), ['invalid-json']);
+  assert.deepEqual(faults('count<｜tool▁sep｜>[1]'), ['invalid-arguments']);
+  assert.deepEqual(faults('<｜tool▁sep｜>{}'), ['missing-name']);
+  const said = `hm${all('count<｜tool▁sep｜>{}')}`;
+  const got = readReply(tiny.model, tiny.model.tokens.encode(said), { tools, prompt: '<｜Assistant｜><think>\n' });
+  assert.deepEqual([got.reasoning, got.statuses, got.text], ['hm', ['ok'], '']);
+});
+
+test('Kimi: the call keeps the id that was sampled', async () => {
+  await using tiny = await family('kimi', 'kimi');
+  const all = (id: string, args: string): string =>
+    `<|tool_calls_section_begin|><|tool_call_begin|>${id}<|tool_call_argument_begin|>${args}<|tool_call_end|><|tool_calls_section_end|>`;
+  const read = (said: string) => readReply(tiny.model, tiny.model.tokens.encode(said), { tools }).events;
+  const [event] = read(all('functions.count:12', '{"to": 1}'));
+  assert.ok(event?.kind === 'call');
+  assert.deepEqual(
+    [event.call.id, event.call.name, event.call.arguments],
+    ['functions.count:12', 'count', '{"to": 1}'],
+  );
+  for (const [id, name] of [
+    ['count:0', 'count'],
+    ['functions.a.b:0', 'a.b'],
+    ['count', 'count'],
+  ] as const) {
+    const [other] = read(all(id, ''));
+    assert.deepEqual(other?.kind === 'call' && [other.call.name, other.call.arguments], [name, '{}']);
+  }
+  const [broken] = read('<|tool_call_begin|>functions.count:0<|tool_call_end|>');
+  assert.deepEqual(broken?.kind === 'faulty-call' && broken.call.status, 'malformed');
+});
+
+describe('gpt-oss', () => {
+  const read = ({ model }: TinyFamily, said: string) =>
+    readReply(model, model.tokens.encode(said), { tools, prompt: '<|start|>assistant' });
+
+  test('has channels: analysis, commentary to a tool or to the user, final', async () => {
+    await using tiny = await family('gptoss', 'harmony');
+    const got = read(
+      tiny,
+      '<|channel|>analysis<|message|>why<|end|><|start|>assistant<|channel|>commentary<|message|>I count.<|end|>' +
+        '<|start|>assistant<|channel|>analysis<|message|>then<|end|>' +
+        '<|start|>assistant<|channel|>commentary to=functions.count <|constrain|>json<|message|>{"to": 1.0}<|call|>',
+    );
+    assert.deepEqual(
+      [got.reasoning, got.text, got.calls],
+      ['why\n\nthen', 'I count.', [{ name: 'count', arguments: '{"to": 1.0}' }]],
+    );
+    const final = read(tiny, '<|channel|>final<|message|>Done.<|return|>');
+    assert.deepEqual([final.text, final.reasoning], ['Done.', '']);
+  });
+
+  test('may name the tool before the channel, and another one than was offered', async () => {
+    await using tiny = await family('gptoss', 'harmony');
+    const before = read(tiny, ' to=functions.count<|channel|>commentary json<|message|>{}');
+    assert.deepEqual(before.calls, [{ name: 'count', arguments: '{}' }]);
+    const other = read(tiny, '<|channel|>commentary to=browser.open<|message|>{}<|call|>');
+    assert.deepEqual([other.statuses, other.calls], [['unknown-tool'], [{ name: 'browser.open', arguments: '{}' }]]);
+  });
+
+  test('says what is wrong with a call, and shows a header that no message follows', async () => {
+    await using tiny = await family('gptoss', 'harmony');
+    const call = (body: string): string => `<|channel|>commentary to=functions.count<|message|>${body}`;
+    for (const [said, status] of [
+      [call('{"to": '), 'unclosed'],
+      [call('{"to": <|call|>'), 'invalid-json'],
+      [call('print(1)<|call|>'), 'invalid-json'],
+      [call('[1]<|call|>'), 'invalid-arguments'],
+    ] as const) {
+      const got = read(tiny, said);
+      assert.deepEqual([got.statuses, got.text], [[status], `<|start|>assistant${said}`.trimEnd()]);
+    }
+    assert.equal(read(tiny, ' I just talk').text, '<|start|>assistant I just talk');
+  });
+});
+
+describe('Llama', () => {
+  test('calls with JSON, behind a tag or without one, and more than once', async () => {
+    await using tiny = await family('llama', 'llama');
+    assertReads(tiny, [
+      ['{"name": "count", "parameters": {"to": 1.0}}', ['ok'], [['count', '{"to": 1.0}']]],
+      ['<|python_tag|>{"name": "count", "arguments": {}}', ['ok'], [['count', '{}']]],
+      [
+        '{"name": "count", "parameters": {"a": "}"}}; {"type": "function", "name": "bash", "parameters": {}}',
+        ['ok', 'ok'],
+        [
+          ['count', '{"a": "}"}'],
+          ['bash', '{}'],
+        ],
+      ],
+      ['{"name": "fly", "parameters": {}}', ['unknown-tool'], [['fly', '{}']]],
+    ]);
+  });
+
+  test('answers in JSON too', async () => {
+    await using tiny = await family('llama', 'llama');
+    assertReads(tiny, [
+      ['{"answer": 42}', []],
+      ['{"name": "Ann", "age": 3}', []],
+      ['{not json}', []],
+      ['Like {"name": "count", "parameters": {}}', []],
+      ['{"answer": ', []],
+    ]);
+  });
+
+  test('says what is wrong with a call', async () => {
+    await using tiny = await family('llama', 'llama');
+    assertReads(tiny, [
+      ['{"name": "count", "parameters": {"to"', ['unclosed']],
+      ['{"name": "count", "parameters": {to}}', ['invalid-json']],
+      ['{"name": "count", "parameters": "x"}', ['invalid-arguments']],
+      ['<|python_tag|>print(1)', ['malformed']],
+      ['<|python_tag|>{"answer": 42}', ['malformed']],
+    ]);
+  });
+});
+
+describe('a model without a tool-call syntax', () => {
+  const template = "{% for m in messages %}{{ m.role + m.content + '<|im_end|>' }}{% endfor %}";
+  const said = 'I look.\n```bash\nls -la\ncat a\n```\nThen:\n```python\n1\n```\n';
+
+  test('commands the one tool that takes a command, in a fenced block that stays text', async () => {
+    await using tiny = await tinyFamily('qwen', template);
+    const got = readReply(tiny.model, tiny.model.tokens.encode(said), { tools });
+    assert.deepEqual(got.calls, [{ name: 'bash', arguments: '{"command":"ls -la\\ncat a"}' }]);
+    assert.equal(got.text, said.trim());
+    const unclosed = readReply(tiny.model, tiny.model.tokens.encode('```sh\nls'), { tools });
+    assert.deepEqual([unclosed.statuses, unclosed.text], [['unclosed'], '```sh\nls']);
+  });
+
+  test('only talks where no tool takes a command, or two do', async () => {
+    await using tiny = await tinyFamily('qwen', template);
+    for (const offered of [[count], [bash, { ...bash, name: 'shell' }], []]) {
+      const got = readReply(tiny.model, tiny.model.tokens.encode(said), { tools: offered });
+      assert.deepEqual([got.calls, got.text], [[], said.trim()]);
+    }
+  });
+});
+
+test('a template that knows no reasoning gets `<think>` as text, so that nothing is lost when it is rendered again', async () => {
+  const template = "{{ '<tool_call>' if tools }}{% for m in messages %}{{ m.content }}{{ m.arguments }}{% endfor %}";
+  await using tiny = await tinyFamily('qwen', template);
+  const got = readReply(tiny.model, tiny.model.tokens.encode('<think>why</think>so'));
+  assert.deepEqual([got.reasoning, got.text], ['', '<think>why</think>so']);
+});

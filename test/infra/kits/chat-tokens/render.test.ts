@@ -1,0 +1,114 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, test } from 'node:test';
+import type { Message } from '../../../../infra/kits/chat-tokens/conversation.ts';
+import { loadModel, type Model } from '../../../../infra/kits/chat-tokens/model.ts';
+import { renderFull, renderText } from '../../../../infra/kits/chat-tokens/render.ts';
+import { renderSuffix } from '../../../../infra/kits/chat-tokens/suffix.ts';
+import { writeTinyModel } from '../../../helpers/models/tiny-model.ts';
+
+const head: readonly Message[] = [
+  { role: 'system', text: 'Be brief.' },
+  { role: 'user', text: 'Fix é 🦊 it.' },
+];
+const reply: Message = {
+  role: 'assistant',
+  text: 'Look.',
+  reasoning: '',
+  toolCalls: [{ id: 'a', name: 'bash', arguments: '{"command": "ls"}' }],
+};
+const extensions: readonly (readonly Message[])[] = [
+  [{ role: 'user', text: 'More.' }],
+  [{ role: 'tool', callId: 'a', name: 'bash', text: 'calc.js' }],
+  [
+    { role: 'tool', callId: 'a', name: 'bash', text: 'calc.js' },
+    { role: 'tool', callId: 'b', name: null, text: '' },
+    { role: 'user', text: 'temper-reply-ends-here' },
+  ],
+];
+const tools = [{ name: 'bash', description: 'Runs a command.', parameters: { type: 'object', properties: {} } }];
+
+const branchAt = (lastSampledId: number | undefined) => ({ lastSampledId, reasoned: { last: false, before: false } });
+
+/** Prompt, reply as if it had been sampled, then the suffix: has to be the full render. */
+function assertExtends(model: Model, messages: readonly Message[]): void {
+  const prompt = renderFull(model, { messages: head, tools });
+  const closed = model.tokens.encode(renderText(model, [...head, reply], tools, 'last-message'));
+  const end = closed.lastIndexOf(model.tokens.idOf('<|im_end|>') ?? -1);
+  const sampled = closed.slice(prompt.length, end + 1);
+  const suffix = renderSuffix(model, messages, branchAt(sampled.at(-1)));
+  assert.ok(suffix !== null);
+  const full = renderFull(model, { messages: [...head, reply, ...messages], tools });
+  assert.deepEqual([...prompt, ...sampled, ...suffix], full);
+}
+
+describe('rendering', () => {
+  test('a suffix continues a branch as the full render would', async () => {
+    await using dir = await writeTinyModel();
+    const model = await loadModel(dir.dir);
+    for (const messages of extensions) assertExtends(model, messages);
+  });
+
+  test('a reply that was cut short is closed first', async () => {
+    await using dir = await writeTinyModel();
+    const model = await loadModel(dir.dir);
+    const suffix = renderSuffix(model, [{ role: 'user', text: 'Go on.' }], branchAt(65));
+    assert.deepEqual(
+      suffix,
+      model.tokens.encode('<|im_end|>\n<|im_start|>user\nGo on.<|im_end|>\n<|im_start|>assistant\n'),
+    );
+  });
+
+  test('no tools are not an empty list of tools to the template', async () => {
+    const asking =
+      "{%- if tools is defined %}{{- 'Tools. ' }}{% endif %}{% for m in messages %}{{- m.content }}{% endfor %}{# <tool_call> arguments #}";
+    await using dir = await writeTinyModel(asking);
+    const model = await loadModel(dir.dir);
+    const render = (offered: typeof tools) => renderText(model, [{ role: 'user', text: 'x' }], offered, 'reply');
+    assert.deepEqual([render([]), render(tools)], ['x', 'Tools. x']);
+  });
+
+  test('a template that rewrites what came before gives no suffix', async () => {
+    const counting =
+      "{%- for m in messages %}{{- m.role + m.content + (messages | length | string) + '\\n' }}{% endfor %}";
+    await using dir = await writeTinyModel(counting);
+    const model = await loadModel(dir.dir);
+    assert.equal(model.family.name, 'plain');
+    assert.equal(renderSuffix(model, [{ role: 'user', text: 'b' }], branchAt(0)), null);
+  });
+
+  test('a template that refuses a conversation says so, and one that refuses a stand-in gives no suffix', async () => {
+    const strict =
+      "{%- if messages[0].content != 'good' %}{{ raise_exception('be good') }}{% endif %}{{ messages[0].content }}";
+    await using dir = await writeTinyModel(strict);
+    const model = await loadModel(dir.dir);
+    assert.equal(renderSuffix(model, [{ role: 'user', text: 'b' }], branchAt(0)), null);
+    const ask = (text: string) => renderFull(model, { messages: [{ role: 'user', text }], tools: [] });
+    assert.deepEqual(ask('good'), model.tokens.encode('good'));
+    assert.throws(() => ask('bad'), { kind: 'malformed', message: /be good/ });
+  });
+});
+
+describe('a model directory', () => {
+  test('names the file that is missing or wrong', async () => {
+    const dir = await mkdtemp(join(tmpdir(), 'temper-model-'));
+    await assert.rejects(loadModel(dir), /tokenizer\.json is missing/);
+    await writeFile(join(dir, 'tokenizer.json'), '{');
+    await assert.rejects(loadModel(dir), { type: 'InvalidInput', message: /tokenizer\.json/ });
+    await rm(dir, { recursive: true });
+  });
+
+  test('with an unknown tool-call syntax is refused', async () => {
+    await using dir = await writeTinyModel('{{ tools }}<tool_call><function=f>');
+    await assert.rejects(loadModel(dir.dir), /does not parse/);
+  });
+
+  test('ends turns at its configured and at its family tokens', async () => {
+    await using dir = await writeTinyModel();
+    await writeFile(join(dir.dir, 'generation_config.json'), '{"eos_token_id": [256]}');
+    const model = await loadModel(dir.dir);
+    assert.deepEqual(model.stopTokenIds, [256, 258]);
+  });
+});

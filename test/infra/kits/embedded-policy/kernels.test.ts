@@ -1,0 +1,116 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { createKernels } from '../../../../infra/kits/embedded-policy/kernels/create-kernels.ts';
+import type { Kernels } from '../../../../infra/kits/embedded-policy/kernels/kernels.ts';
+import { emitKernelModule } from '../../../../infra/kits/embedded-policy/kernels/simd.ts';
+import { createRandom } from '../../../../infra/kits/embedded-policy/model/random.ts';
+
+const FLOATS = 120_000;
+const [A, B, C, STATS] = [0, 30_000, 60_000, 100_000];
+
+function filled(name: 'js' | 'simd', seed: number): Kernels {
+  const kernels = createKernels(name, FLOATS);
+  const random = createRandom(seed);
+  for (let i = 0; i < C; i++) kernels.f32[i] = random.normal();
+  return kernels;
+}
+
+function assertClose(js: Kernels, simd: Kernels, from: number, count: number, tolerance = 2e-5): void {
+  for (let i = from; i < from + count; i++) {
+    const [a, b] = [Number(js.f32[i]), Number(simd.f32[i])];
+    assert.ok(Math.abs(a - b) <= tolerance * (1 + Math.abs(a)), `at ${i - from}: js ${a}, simd ${b}`);
+  }
+}
+
+const seed = fc.nat(10_000);
+const shape = fc.record({
+  m: fc.integer({ min: 1, max: 21 }),
+  n: fc.integer({ min: 1, max: 19 }).map((vectors) => 4 * vectors),
+  k: fc.integer({ min: 1, max: 90 }),
+  transposed: fc.boolean(),
+  accumulate: fc.boolean(),
+});
+
+test('both kernels multiply alike, for any shape, transposed or not, adding or not', () => {
+  fc.assert(
+    fc.property(shape, seed, ({ m, n, k, transposed, accumulate }, s) => {
+      const [js, simd] = [filled('js', s), filled('simd', s)];
+      const strides = transposed ? { aRow: 1, aColumn: m } : { aRow: k, aColumn: 1 };
+      for (const kernels of [js, simd]) {
+        kernels.gemm({ c: C, cRow: n, a: A, ...strides, b: B, bRow: n, m, n, k, accumulate });
+        kernels.gemm({ c: C, cRow: n, a: A, ...strides, b: B, bRow: n, m, n, k, accumulate });
+      }
+      assertClose(js, simd, C, m * n);
+    }),
+    { numRuns: 60 },
+  );
+});
+
+for (const name of ['js', 'simd'] as const) {
+  test(`a row of a product is the same bits alone and among others (${name})`, () => {
+    fc.assert(
+      fc.property(shape, seed, ({ m, n, k, accumulate }, s) => {
+        const [together, apart] = [filled(name, s), filled(name, s)];
+        const common = { aRow: k, aColumn: 1, b: B, bRow: n, cRow: n, n, k, accumulate };
+        together.gemm({ ...common, c: C, a: A, m });
+        for (let r = 0; r < m; r++) apart.gemm({ ...common, c: C + r * n, a: A + r * k, m: 1 });
+        assert.deepEqual(together.f32.subarray(C, C + m * n), apart.f32.subarray(C, C + m * n));
+      }),
+      { numRuns: 60 },
+    );
+  });
+
+  test(`a softmax row sums to one, is zero beyond its valid columns, and does not feel its padding (${name})`, () => {
+    fc.assert(
+      fc.property(fc.integer({ min: 1, max: 60 }), fc.integer({ min: 0, max: 9 }), seed, (valid, extra, s) => {
+        const width = 4 * (Math.ceil(valid / 4) + extra);
+        const run = (columns: number): Float32Array => {
+          const kernels = filled(name, s);
+          kernels.softmax({
+            x: A,
+            row: width,
+            rows: 1,
+            width: columns,
+            firstValid: valid,
+            validStep: 1,
+            scale: 3,
+            stats: STATS,
+          });
+          return kernels.f32.slice(A, A + columns);
+        };
+        const [wide, narrow] = [run(width), run(4 * Math.ceil(valid / 4))];
+        assert.deepEqual(wide.subarray(0, valid), narrow.subarray(0, valid));
+        assert.ok(wide.subarray(valid).every((value) => value === 0));
+        assert.ok(Math.abs(wide.reduce((a, b) => a + b, 0) - 1) < 1e-5);
+      }),
+      { numRuns: 60 },
+    );
+  });
+}
+
+test('both kernels agree on norms, activations, softmax and their gradients', () => {
+  const [js, simd] = [filled('js', 1), filled('simd', 1)];
+  const [rows, width] = [13, 36];
+  for (const kernels of [js, simd]) {
+    kernels.rmsNorm(C, STATS, A, B, rows, width);
+    const normed = { dx: C, dGain: C + 2000, dy: B, x: A, inverseRms: STATS, gain: B, rows, width };
+    kernels.rmsNormBackward(normed);
+    kernels.silu(C + 4000, A, 480);
+    kernels.siluBackward(A + 2000, B, 480);
+    const softmax = { x: A + 4000, row: 40, rows, width, firstValid: 3, validStep: 2, scale: 0.5, stats: STATS + 100 };
+    kernels.softmax(softmax);
+    kernels.softmaxBackward(A + 4000, B, 40, rows, width, 0.5);
+    kernels.transpose(C + 8000, rows, A, width, rows, width);
+  }
+  assertClose(js, simd, A, B - A);
+  assertClose(js, simd, B, C - B);
+  assertClose(js, simd, C, 20_000);
+  assertClose(js, simd, STATS, 200);
+});
+
+test('the emitted module is the same bytes every time and small', () => {
+  const module = emitKernelModule();
+  assert.deepEqual(module, emitKernelModule());
+  assert.ok(module.length < 10_000, `${module.length} bytes`);
+});

@@ -1,0 +1,41 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createVllmEngine } from '../../../../../infra/engine/vllm.ts';
+import { type PolicyServer, startPolicyServer } from '../../../../../infra/kits/embedded-policy/server/start.ts';
+import { createTinkerTrainer } from '../../../../../infra/trainer/tinker.ts';
+
+export const modelDir = join(import.meta.dirname, '../../../../../infra/tasks/generated/temper-tiny');
+
+/** A policy server on a root of its own, which can be stopped and started again in place. */
+export async function startTestPolicy() {
+  const root = await mkdtemp(join(tmpdir(), 'temper-policy-'));
+  let server: PolicyServer = await startPolicyServer({ port: 0, modelDir, root, kernel: 'simd' });
+  const { url } = server;
+  return {
+    url,
+    root,
+    engine: () => createVllmEngine({ url, model: 'policy', method: 'reload' }),
+    trainer: () =>
+      createTinkerTrainer({ url, baseModel: 'policy', reduction: 'sum', checkpointsDir: join(root, 'checkpoints') }),
+    /** Logprobs of given tokens: `score(tokens)[i]` belongs to `tokens[i + 1]`. */
+    async score(tokens: readonly number[]): Promise<readonly number[]> {
+      const sampling_params = { max_tokens: 1, temperature: 0, prompt_logprobs: 0 };
+      const body = JSON.stringify({ model: 'policy', token_ids: tokens, sampling_params });
+      const headers = { 'content-type': 'application/json' };
+      const reply = await fetch(`${url}/inference/v1/generate`, { method: 'POST', headers, body });
+      const { prompt_logprobs: given } = (await reply.json()) as {
+        readonly prompt_logprobs: readonly (Readonly<Record<string, { readonly logprob: number }>> | null)[];
+      };
+      return tokens.slice(1).map((id, index) => given[index + 1]?.[id]?.logprob ?? Number.NaN);
+    },
+    async restart() {
+      await server.close();
+      server = await startPolicyServer({ port: Number(new URL(url).port), modelDir, root, kernel: 'simd' });
+    },
+    async close() {
+      await server.close();
+      await rm(root, { recursive: true });
+    },
+  };
+}

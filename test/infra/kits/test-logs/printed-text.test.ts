@@ -1,0 +1,69 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import fc from 'fast-check';
+import { judgeLog, type LogCase } from '../../../../infra/grading/resolution/judge-log.ts';
+import { findRequired } from '../../../../infra/grading/resolution/resolve.ts';
+import { logParserNamed } from '../../../../infra/kits/test-logs/names.ts';
+import { pytestWritten, runs } from '../../../helpers/tasks/forged-runs.ts';
+
+const bad: readonly string[] = ['FAILED', 'ERROR', 'XPASS', 'AMBIGUOUS'];
+
+describe('a test that its runner reports as failed', () => {
+  for (const [runner, ofRunner] of Object.entries(runs)) {
+    const parser = logParserNamed(runner);
+    assert.ok(parser, runner);
+    for (const { failed, byPlace, written, forged } of ofRunner) {
+      const expected = byPlace ? [...bad, 'MISSING'] : bad;
+      const statusIn = (log: string) => {
+        const required = { failToPass: [failed], passToPass: [], rule: 'pass-and-fail' } as const;
+        return findRequired(required, parser.parse(log))[0]?.status ?? 'MISSING';
+      };
+
+      it(`${runner}: stays so, whatever text stands before, between and after what the runner writes: ${failed}`, () => {
+        assert.ok(bad.includes(statusIn(written.join('\n'))), written.join('\n'));
+        const printed = fc.array(fc.constantFrom(...forged, ...written.flatMap((one) => one.split('\n')), 'x'), {
+          maxLength: 8,
+        });
+        const places = fc.array(printed, { minLength: written.length + 1, maxLength: written.length + 1 });
+        fc.assert(
+          fc.property(places, (before) => {
+            const lines = written.flatMap((one, index) => [...(before[index] ?? []), one]);
+            const log = [...lines, ...(before[written.length] ?? [])].join('\n');
+            assert.ok(expected.includes(statusIn(log)), log);
+          }),
+          { numRuns: 400 },
+        );
+      });
+    }
+  }
+});
+
+describe('a command that failed', () => {
+  const by: LogCase = {
+    failToPass: ['t.py::b'],
+    passToPass: ['t.py::a'],
+    rule: 'pass-and-fail',
+    logParser: 'parse_log_pytest',
+    nonce: 'n1',
+    exitCode: 1,
+  };
+  const statusOf = (lines: readonly string[]): string =>
+    judgeLog(['>>>>> Start Test Output n1', ...lines, '>>>>> End Test Output n1 1', ''].join('\n'), by).resolution
+      .status;
+  const passes = ['PASSED t.py::a', 'PASSED t.py::b'];
+
+  it('is not made good by a summary that is printed after the one of the runner', () => {
+    assert.equal(statusOf(pytestWritten), 'unresolved');
+    const summary = ['== short test summary info ==', ...passes, 'FAILED zzz.py::zzz'];
+    assert.equal(statusOf([...pytestWritten, ...summary]), 'unresolved');
+    assert.equal(statusOf([...pytestWritten, ...passes]), 'unresolved');
+  });
+
+  it('is not excused by a failure that is named outside of the report', () => {
+    const summary = ['== short test summary info ==', ...passes, '== 2 passed in 0.1s =='];
+    for (const printed of ['FAILED zzz.py::zzz - no', 'zzz.py::zzz FAILED [ 50%]']) {
+      assert.equal(statusOf([...summary, printed]), 'refused', printed);
+      assert.equal(statusOf(['== x ==', printed, ...summary]), 'refused', printed);
+    }
+  });
+});

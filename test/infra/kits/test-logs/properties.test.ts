@@ -1,0 +1,168 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import fc from 'fast-check';
+import { type LogParserName, logParsers } from '../../../../infra/kits/test-logs/index.ts';
+import { problemsIn, testsIn } from '../../../helpers/tasks/parsed-logs.ts';
+
+const names: readonly LogParserName[] = ['bats', 'cargo', 'django', 'go-json', 'go-json-names', 'go-names', 'go-text'];
+const others: readonly LogParserName[] = ['jest', 'jest-titles', 'junit', 'mocha', 'node-spec', 'phpunit', 'pytest'];
+const rest: readonly LogParserName[] = ['pytest-matplotlib', 'pytest-options', 'sympy', 'tap', 'unittest', 'vitest'];
+const runners = [...names, ...others, ...rest];
+
+/** One passing and one failing test of each runner. */
+const samples: Readonly<Partial<Record<LogParserName, string>>> = {
+  bats: '1..2\nok 1 adds\nnot ok 2 fails\n',
+  cargo: 'running 2 tests\ntest a ... ok\ntest b ... FAILED\ntest result: FAILED. 1 passed; 1 failed\n',
+  'go-json': '{"Action":"pass","Package":"p","Test":"A"}\n{"Action":"fail","Package":"p","Test":"B"}\n',
+  'go-text': '--- PASS: A (0.00s)\n--- FAIL: B (0.00s)\nFAIL\tp\t0.01s\n',
+  jest: 'FAIL a.test.js\n  suite\n    ✓ adds (3 ms)\n    ✕ fails\n\n',
+  junit:
+    '<testsuite><testcase classname="c" name="a"/><testcase classname="c" name="b"><error/></testcase></testsuite>',
+  mocha: '\n  suite\n    ✔ adds\n    1) fails\n\n  1 passing (1ms)\n',
+  'node-spec': '▶ suite\n  ✔ adds (1ms)\n  ✖ fails (1ms)\n✖ suite (2ms)\n',
+  phpunit: 'C (T\\C)\n ✔ Adds\n ✘ Fails\n',
+  pytest: '== short test summary info ==\nPASSED t.py::a[x y]\nFAILED t.py::b - no\n== 1 failed, 1 passed in 0.1s ==\n',
+  sympy: 'test_a ok\ntest_b F\n',
+  tap: 'TAP version 13\nok 1 - adds\nnot ok 2 - fails\n1..2\n',
+  unittest: 'test_a (m.T.test_a) ... ok\ntest_b (m.T.test_b) ... FAIL\n',
+  vitest: ' ✓ a.ts > suite > adds 2ms\n × a.ts > suite > fails 5ms\n',
+};
+
+/** Text that looks like logs more often than chance would have it. */
+const piece = fc.oneof(
+  fc.string(),
+  fc.string({ unit: 'binary' }),
+  fc.constantFrom(...Object.values(samples).flatMap((log) => log.split('\n'))),
+  fc.constantFrom('\n', '\r\n', '\u001b[31m', '[', ']', ' - ', '<testsuite>', '<![CDATA[', '---', '...', '__proto__'),
+);
+const anyLog = fc.array(piece, { maxLength: 40 }).map((pieces) => pieces.join(''));
+const someLines = fc.array(piece, { maxLength: 40 }).map((pieces) => pieces.join('\n'));
+
+describe('the parsers of logs', () => {
+  it('are all of the registry', () => {
+    assert.deepEqual([...runners].sort(), Object.keys(logParsers).sort());
+  });
+
+  for (const runner of runners) {
+    it(`${runner}: throws at nothing`, () => {
+      const reads = (log: string): boolean => logParsers[runner].parse(log).tests instanceof Map;
+      fc.assert(fc.property(fc.oneof(anyLog, someLines), reads), { numRuns: 60 });
+    });
+  }
+
+  for (const runner of runners) {
+    const sample = samples[runner];
+    if (sample === undefined) continue;
+    const plain = testsIn(runner, sample);
+
+    it(`${runner}: finds both tests, with line ends of either kind`, () => {
+      const found = Object.values(plain).filter((status) => status !== 'SKIPPED');
+      assert.equal(found.includes('PASSED') && found.some((status) => status !== 'PASSED'), true);
+      assert.deepEqual(testsIn(runner, sample.replaceAll('\n', '\r\n')), plain);
+    });
+
+    if (runner === 'junit') continue;
+    it(`${runner}: takes no notice of colours`, () => {
+      const places = fc.array(
+        fc.tuple(fc.nat(sample.length), fc.constantFrom('\u001b[31m', '\u001b[0m', '\u001b[1;38;5;9m')),
+      );
+      fc.assert(
+        fc.property(places, (colours) => {
+          const sorted = [...colours].sort(([a], [b]) => b - a);
+          const coloured = sorted.reduce((log, [at, code]) => log.slice(0, at) + code + log.slice(at), sample);
+          assert.deepEqual(testsIn(runner, coloured), plain);
+        }),
+        { numRuns: 40 },
+      );
+    });
+  }
+});
+
+describe('a log of results alone', () => {
+  const shuffled: readonly (readonly [LogParserName, string, string])[] = [
+    ['go-json', '', ''],
+    ['vitest', '', ''],
+    ['tap', '', ''],
+    ['sympy', '', ''],
+    ['pytest', '== short test summary info ==', '== 1 failed in 0.1s =='],
+  ];
+  const lines: Partial<Record<LogParserName, readonly string[]>> = {
+    'go-json': ['pass', 'fail', 'skip'].flatMap((action) =>
+      ['A', 'B'].map((Test) => JSON.stringify({ Action: action, Test })),
+    ),
+    vitest: ['✓', '×', '↓'].flatMap((mark) => ['a', 'b'].map((title) => ` ${mark} f.ts > ${title}`)),
+    tap: ['ok', 'not ok'].flatMap((word) => ['a', 'b # SKIP', 'c # TODO', 'b'].map((title) => `${word} 1 - ${title}`)),
+    sympy: ['ok', 'F', 's'].flatMap((word) => ['test_a', 'test_b'].map((name) => `${name} ${word}`)),
+    pytest: ['PASSED', 'FAILED', 'XFAIL'].flatMap((word) => ['t::a', 't::b[x y]'].map((id) => `${word} ${id}`)),
+  };
+  for (const [runner, head, tail] of shuffled) {
+    it(`of ${runner} says the same in any order, and a repeated test did as badly as its worst report`, () => {
+      const some = fc.array(fc.constantFrom(...(lines[runner] ?? [])), { minLength: 1, maxLength: 12 });
+      const read = (chosen: readonly string[]) => testsIn(runner, [head, ...chosen, tail].join('\n'));
+      fc.assert(
+        fc.property(some, (chosen) => {
+          const reversed = read([...chosen].reverse());
+          assert.deepEqual(reversed, read(chosen));
+          assert.deepEqual(reversed, read([...chosen, ...chosen]));
+        }),
+        { numRuns: 60 },
+      );
+    });
+  }
+});
+
+describe('a hostile log', () => {
+  const megabyte = 1024 * 1024;
+  const shapes: Readonly<Record<string, string>> = {
+    'one line of blanks': ' '.repeat(megabyte),
+    'one line of rules': '='.repeat(megabyte),
+    'rules and blanks': '= '.repeat(megabyte / 2),
+    'open brackets': `== short test summary info ==\n${'FAILED t::a['.padEnd(60_000, '[ - ')}\n`.repeat(4),
+    escapes: '\u001b['.repeat(megabyte / 2),
+    'an escape without end': `\u001b]${';a'.repeat(megabyte / 2)}`,
+    'commands without end': `${'\u001b]'.repeat(30_000)}\n`.repeat(20),
+    'few commands without end': `${`\u001b]${'x'.repeat(1000)}`.repeat(60)}\n`.repeat(20),
+    'foreign line ends': `✓ ${' > '.repeat(20_000)}\u2028\n`.repeat(20),
+    'skips that are none': ` - ${' (skipped: '.repeat(5000)}\n`.repeat(20),
+    'failures that are none': `FAIL a${' [ '.repeat(20_000)}\n`.repeat(20),
+    'many marks': `${'test x ... '.repeat(5000)}\n`.repeat(4),
+    'deep XML': '<testsuite name="a">'.repeat(20_000),
+    'deep JSON': `{"a":${'['.repeat(50_000)}\n`,
+    'durations that are none': `  ✓ ${' (1'.repeat(20_000)}\n`.repeat(4),
+    'deep indentation': Array.from({ length: 2000 }, (_, depth) => `${' '.repeat(depth)}✓ a > b`).join('\n'),
+  };
+  for (const [shape, log] of Object.entries(shapes)) {
+    it(`of ${shape} is read in a moment by every parser`, () => {
+      const start = process.cpuUsage();
+      for (const runner of runners) logParsers[runner].parse(log);
+      const { user } = process.cpuUsage(start);
+      // All twenty take well below a second; a quadratic one takes minutes.
+      assert.ok(user < 10_000_000, `took ${user / 1000} ms`);
+    });
+  }
+
+  it('can fill no memory with titles', () => {
+    const suites = Array.from({ length: 40 }, (_, depth) => `${'  '.repeat(depth + 1)}${'x'.repeat(500)}`).join('\n');
+    const { tests } = logParsers.mocha.parse(`\n${suites}\n${'  '.repeat(41)}✔ a\n  ${'y'.repeat(9000)}\n    ✔ b\n`);
+    assert.deepEqual(
+      [...tests.keys()].filter((id) => id.length > 2048),
+      [],
+    );
+  });
+
+  it('can fill no memory with problems', () => {
+    const many = 'Bail out! x\n'.repeat(1000);
+    assert.equal(problemsIn('tap', many).length, 20);
+  });
+
+  it('may name tests as JavaScript names its own', () => {
+    const { tests } = logParsers.tap.parse('ok 1 - __proto__\nnot ok 2 - constructor\n1..2\n');
+    assert.deepEqual(
+      [...tests],
+      [
+        ['__proto__', 'PASSED'],
+        ['constructor', 'FAILED'],
+      ],
+    );
+  });
+});

@@ -1,4 +1,0 @@
-import { createBubblewrap } from '../../../infra/sandbox/local/bubblewrap.ts';
-import { removalSuite } from './removal-suite.ts';
-
-removalSuite('bubblewrap', createBubblewrap);

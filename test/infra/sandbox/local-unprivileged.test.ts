@@ -1,4 +1,0 @@
-import { createUnshare } from '../../../infra/sandbox/local/unshare.ts';
-import { unprivilegedSuite } from './unprivileged-suite.ts';
-
-unprivilegedSuite('unshare', 'test/infra/sandbox/local-unprivileged.test.ts', createUnshare);

@@ -1,5 +1,0 @@
-import { createUnshare } from '../../../infra/sandbox/local/unshare.ts';
-import { sandboxContract } from './contract.ts';
-import { localSubject } from './local-subject.ts';
-
-sandboxContract(localSubject('local sandboxes without bubblewrap', createUnshare));

@@ -1,0 +1,81 @@
+import assert from 'node:assert/strict';
+import { existsSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { it, type TestContext } from 'node:test';
+import { createLocalProvider } from '../../../../infra/sandbox/local/provider.ts';
+import { until } from '../../../helpers/until.ts';
+
+const stack = `leftovers-${process.pid}`;
+const longAgoMs = 61_000;
+
+/** Local sandboxes of a test's own, and how a worker leaves one that is killed while it removes it. */
+function leaveBehind(t: TestContext) {
+  const root = mkdtempSync(join(tmpdir(), 'local-leftovers-'));
+  t.after(() => rmSync(root, { recursive: true, force: true }));
+  const provider = createLocalProvider({ root, stack });
+  const make = (name: string) => {
+    const labels = { stack, run: 'run', rollout: name, epoch: 1, purpose: 'agent' as const, expiresAtMs: Date.now() };
+    const limits = { cpus: 1, memoryMb: 256, diskMb: 64, pids: 64, workdir: '/workspace', mounts: [] };
+    return provider.ensure({ name, image: 'none', labels, ...limits }, t.signal);
+  };
+  const leave = (name: string): string => {
+    const directory = join(root, stack, `.gone-${name}`);
+    renameSync(join(root, stack, name), directory);
+    return directory;
+  };
+  /** What a directory's age is told by can't be set. */
+  const later = () => t.mock.timers.enable({ apis: ['Date'], now: Date.now() + longAgoMs });
+  return { provider, make, leave, later };
+}
+
+const isAlive = (pid: number): boolean => existsSync(`/proc/${pid}`);
+
+it('to list local sandboxes ends nothing; to clear leftovers ends what an interrupted removal left running', async (t) => {
+  const { provider, make, leave, later } = leaveBehind(t);
+  const sandbox = await make('left');
+  await sandbox.start({ key: 'long', argv: ['sleep', '600'], env: {}, account: 'agent' }, t.signal);
+  const directory = leave('left');
+  const supervisor = Number(readFileSync(join(directory, 'ctl', 'long', 'pid'), 'utf8').split(' ')[0]);
+  await provider.clearLeftovers();
+  assert.ok(isAlive(supervisor), 'a removal that has just begun is somebody else’s');
+  later();
+
+  assert.deepEqual(await provider.list(stack), []);
+  assert.ok(existsSync(directory) && isAlive(supervisor));
+
+  await provider.clearLeftovers();
+  assert.ok(!existsSync(directory));
+  t.mock.timers.reset();
+  await until(() => !isAlive(supervisor));
+});
+
+it('a leftover that can not be ended keeps no other from it, and no sandbox from being listed', async (t) => {
+  const { provider, make, leave, later } = leaveBehind(t);
+  for (const name of ['a-stuck', 'b-left', 'live']) await make(name);
+  const [stuck, left] = [leave('a-stuck'), leave('b-left')];
+  rmSync(join(stuck, 'run'), { recursive: true });
+  writeFileSync(join(stuck, 'run'), 'no directory');
+  later();
+
+  await assert.rejects(provider.clearLeftovers(), /all that removals left.*1 failures.*a-stuck/);
+  assert.deepEqual([existsSync(stuck), existsSync(left)], [true, false]);
+  assert.deepEqual(
+    (await provider.list(stack)).map(({ name }) => name),
+    ['live'],
+  );
+  rmSync(join(stuck, 'run'));
+  await provider.clearLeftovers();
+  assert.ok(!existsSync(stuck));
+  await provider.remove('live');
+});
+
+it('what a broken-off removal has erased in part is erased to its end', async (t) => {
+  const { provider, make, leave, later } = leaveBehind(t);
+  await make('half');
+  const directory = leave('half');
+  for (const part of ['run', 'ctl', 'fs']) rmSync(join(directory, part), { recursive: true });
+  later();
+  await provider.clearLeftovers();
+  assert.ok(!existsSync(directory));
+});

@@ -1,0 +1,93 @@
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { describe, it } from 'node:test';
+import type { Confinement } from '../../../../infra/sandbox/local/confinement.ts';
+import { createLocalProvider } from '../../../../infra/sandbox/local/provider.ts';
+import type { ExecResult } from '../../../../infra/sandbox/sandbox.ts';
+import { ROOT } from '../../../helpers/sources.ts';
+import { foreground, sandboxContract, sh } from '../contract.ts';
+import { localSubject } from './subject.ts';
+
+const nobody = 65_534;
+const stack = 'noexec';
+const labels = {
+  stack,
+  run: 'run',
+  rollout: 'r',
+  epoch: 1,
+  purpose: 'agent',
+  expiresAtMs: Date.now() + 600_000,
+} as const;
+const limits = { cpus: 1, memoryMb: 256, diskMb: 64, pids: 64 };
+const spec = { name: 'b1', image: 'none', workdir: '/workspace', labels, ...limits };
+
+/** Checkout and Node may lie where only root may look: shown to the other user under names of their own, for this one process. */
+const asNobody = `
+mount --bind "$1" "$3/checkout" && mount --bind "$2" "$3/node"
+mount -t tmpfs -o noexec,nosuid,nodev,mode=1777 none "$3/noexec"
+exec setpriv --reuid ${nobody} --regid ${nobody} --clear-groups \\
+  env NOEXEC="$3/noexec" "$3/node" --test-reporter=spec "$3/checkout/$4"
+`;
+
+/**
+ * The contract of local sandboxes by this confinement, kept for a user without rights. As root, `file` is run once more as
+ * nobody: the test file that calls this, relative to the checkout.
+ */
+export function unprivilegedSuite(title: string, file: string, create: (root: string) => Confinement): void {
+  if (process.getuid?.() === 0) {
+    it(`local sandboxes of a user without rights keep the contract, by ${title}`, () => runAsNobody(file));
+    return;
+  }
+  sandboxContract(localSubject(`local sandboxes of a user without rights, by ${title}`, create));
+
+  describe(`local sandboxes on a file system whose flags the user can't take away, by ${title}`, () => {
+    it('run programs of the host, and none of their own', async () => {
+      const ran = await runOn(create, 'echo "echo ran" >f && chmod +x f && sh f && ./f');
+      assert.deepEqual([ran.exitCode, ran.stdout.toString()], [126, 'ran\n'], ran.stderr.toString());
+    });
+
+    it('show what is mounted below a read-only directory, read-only', async () => {
+      const ran = await runOn(create, 'ls -d /runtime/noexec/* && : >/runtime/noexec/written');
+      assert.notEqual(ran.exitCode, 0);
+      assert.match(ran.stdout.toString(), /^\/runtime\/noexec\/root /);
+      assert.match(ran.stderr.toString(), /Read-only file system/);
+    });
+  });
+}
+
+function runAsNobody(file: string): void {
+  const directory = mkdtempSync(join(tmpdir(), 'temper-nobody-'));
+  try {
+    chmodSync(directory, 0o755);
+    for (const name of ['checkout', 'noexec']) mkdirSync(join(directory, name));
+    writeFileSync(join(directory, 'node'), '');
+    const command = ['sh', '-c', asNobody, 'sh', ROOT, process.execPath, directory, file];
+    const run = spawnSync('unshare', ['--mount', '--propagation', 'private', ...command], {
+      cwd: '/',
+      env: { PATH: `${process.env.PATH}`, HOME: '/tmp' },
+      encoding: 'utf8',
+      timeout: 300_000,
+    });
+    assert.equal(run.status, 0, run.stdout + run.stderr);
+  } finally {
+    rmSync(directory, { recursive: true, force: true });
+  }
+}
+
+/** A command in a sandbox whose name in a table of mounts has to be escaped. */
+async function runOn(create: (root: string) => Confinement, script: string): Promise<ExecResult> {
+  const noexec = process.env.NOEXEC ?? '';
+  const root = mkdtempSync(join(noexec, 'root with \\ and # '));
+  const provider = createLocalProvider({ root, stack, confinement: create(root) });
+  const { signal } = new AbortController();
+  const mounts = [{ source: dirname(noexec), target: '/runtime', readOnly: true }] as const;
+  const sandbox = await provider.ensure({ ...spec, mounts }, signal);
+  try {
+    return await sandbox.exec({ ...foreground, argv: sh(script) }, signal);
+  } finally {
+    await provider.remove(spec.name);
+  }
+}

@@ -1,0 +1,300 @@
+import assert from 'node:assert/strict';
+import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { readTaskDirectory } from '../../../../infra/tasks/harbor/directory.ts';
+import { readHarborTask } from '../../../../infra/tasks/harbor/harbor.ts';
+import { TemperFailure } from '../../../../workflows/contracts/failures.ts';
+
+const complete: Readonly<Record<string, string>> = {
+  'task.toml':
+    'version = "1.0"\n[agent]\ntimeout_sec = 60.0\n[environment]\ndocker_image = "base:1"\ncpus = 2\nmemory = "2G"\nfuture_key = 1\n',
+  'instruction.md': 'Do it.\n',
+  'environment/workspace/src/a.js': 'a\n',
+  'tests/test.sh': '#!/bin/bash\n',
+  'tests/files/hidden.js': 'h\n',
+  'solution/solve.sh': '#!/bin/bash\n',
+};
+
+function treeOf(files: Readonly<Record<string, string | null>>) {
+  const entries = Object.entries({ ...complete, ...files }).filter(([, text]) => text !== null);
+  return new Map(entries.map(([path, text]) => [path, { mode: 0o644, bytes: new TextEncoder().encode(text ?? '') }]));
+}
+
+const failure = (type: string, message: RegExp) => (error: unknown) =>
+  error instanceof TemperFailure && error.type === type && message.test(error.message)
+    ? true
+    : assert.fail(`expected ${type} ${message}, got ${error}`);
+
+test('a complete directory becomes a task with its parts apart', () => {
+  const task = readHarborTask(treeOf({}));
+  assert.deepEqual(task.description, {
+    image: 'base:1',
+    imageFrom: 'registry',
+    workdir: '/workspace',
+    agentTimeoutSec: 60,
+    evaluationTimeoutSec: null,
+    cpus: 2,
+    memoryMb: 2048,
+    diskMb: 2048,
+  });
+  assert.deepEqual([...task.workspace.keys()], ['src/a.js']);
+  assert.deepEqual([...task.tests.keys()], ['test.sh', 'files/hidden.js']);
+  assert.deepEqual([...task.solution.keys()], ['solve.sh']);
+});
+
+test('files of schema 1.2 and later name their schema otherwise, and artifacts of the workdir come with the diff', () => {
+  const toml =
+    'schema_version = "1.4"\nartifacts = ["/app/out.json", "notes.md", { source = "/app" }]\n[environment]\ndocker_image = "i"\nworkdir = "/app"\n[verifier]\nenvironment_mode = "shared"\n';
+  assert.equal(readHarborTask(treeOf({ 'task.toml': toml })).description.workdir, '/app');
+});
+
+test('schema 1.1 with its [task] table and absent optional parts is accepted', () => {
+  const toml = 'version = "1.1"\n[task]\nname = "org/task"\n[environment]\ndocker_image = "i"\nworkdir = "/app"\n';
+  const task = readHarborTask(treeOf({ 'task.toml': toml, 'solution/solve.sh': null }));
+  assert.equal(task.description.workdir, '/app');
+  assert.equal(task.solution.size, 0);
+});
+
+test('scores of a reward.json have the weights that the task gives them', () => {
+  const toml = '[environment]\ndocker_image = "i"\n[verifier]\nreward_weights = { tests = 3, style = 1 }\n';
+  assert.deepEqual(readHarborTask(treeOf({ 'task.toml': toml })).rewardWeights, { tests: 3, style: 1 });
+  assert.equal(readHarborTask(treeOf({})).rewardWeights, null);
+  const grading = JSON.stringify({ failToPass: ['a'], logParser: 'tap' });
+  assert.throws(
+    () => readHarborTask(treeOf({ 'task.toml': toml, 'grading.json': grading })),
+    failure('MalformedTask', /no verifier\.reward_weights beside grading\.json/),
+  );
+});
+
+test('a network that is only the default is no matter, and variables of a host are the values behind them', () => {
+  const toml = `schema_version = "1.4"
+[environment]
+docker_image = "i"
+allow_internet = true
+network_mode = "public"
+os = "Linux"
+env = { A = "\${A:-one}", B = "\${B:-}", C = "a \${C} inside" }
+[solution.env]
+KEY = "value"
+`;
+  const { env, testEnv, solutionEnv } = readHarborTask(treeOf({ 'task.toml': toml }));
+  assert.deepEqual(env, { A: 'one', B: '', C: `a \${C} inside` });
+  assert.deepEqual([testEnv, solutionEnv], [{}, { KEY: 'value' }]);
+});
+
+const malformed: readonly (readonly [string, Readonly<Record<string, string | null>>, string, RegExp])[] = [
+  ['no task.toml', { 'task.toml': null }, 'MalformedTask', /task\.toml: expected a file, got none/],
+  ['broken TOML', { 'task.toml': 'a = \n' }, 'MalformedTask', /task\.toml: line 1: expected TOML/],
+  [
+    'a wrong type',
+    { 'task.toml': '[environment]\ndocker_image = "x"\ncpus = "two"\n' },
+    'MalformedTask',
+    /environment\.cpus: expected a number from 0.01 to 1024, got "two"/,
+  ],
+  [
+    'a negative timeout',
+    { 'task.toml': '[agent]\ntimeout_sec = -1\n' },
+    'MalformedTask',
+    /agent\.timeout_sec: expected a number from 1 to 1000000 seconds, got -1/,
+  ],
+  [
+    'another version',
+    { 'task.toml': 'version = "2.0"\n' },
+    'MalformedTask',
+    /version: expected a version from "1\.0" to "1\.4", got "2\.0"/,
+  ],
+  [
+    'another schema version',
+    { 'task.toml': 'schema_version = "2.0"\n' },
+    'MalformedTask',
+    /schema_version: expected a version from "1\.0" to "1\.4", got "2\.0"/,
+  ],
+  [
+    'a version that nobody has seen',
+    { 'task.toml': 'schema_version = "1.5"\n' },
+    'MalformedTask',
+    /schema_version: expected a version from "1\.0" to "1\.4", got "1\.5"/,
+  ],
+  [
+    'an artifact that is no path',
+    { 'task.toml': 'artifacts = [7]\n' },
+    'MalformedTask',
+    /artifacts\.0: expected a path, or a table with source, got 7/,
+  ],
+  [
+    'a grading that is none',
+    { 'grading.json': '{"passToPass": 1}' },
+    'MalformedTask',
+    /grading\.json: failToPass: .*passToPass: .*got 1/,
+  ],
+  [
+    'a log that nobody can read',
+    { 'grading.json': '{"failToPass": ["a"], "logParser": "parse_log_maven"}' },
+    'UnsupportedTask',
+    /grading\.json: logParser: expected a parser that temper has, got "parse_log_maven"; it has bats, /,
+  ],
+  [
+    'something to remove that is no absolute path',
+    { 'task.toml': '[environment]\ndocker_image = "x"\nremove = ["answer"]\n' },
+    'MalformedTask',
+    /environment\.remove\.0: expected an absolute path, got "answer"/,
+  ],
+  [
+    'weights that are none',
+    { 'task.toml': '[environment]\ndocker_image = "x"\n[verifier]\nreward_weights = { a = 0 }\n' },
+    'MalformedTask',
+    /verifier\.reward_weights: expected a weight above 0/,
+  ],
+  [
+    'a grading that is no JSON',
+    { 'grading.json': 'pytest' },
+    'MalformedTask',
+    /grading\.json: expected JSON, got "pytest"/,
+  ],
+  ['an empty instruction', { 'instruction.md': ' \n' }, 'MalformedTask', /instruction\.md: expected the text/],
+  ['no tests', { 'tests/test.sh': null }, 'MalformedTask', /tests\/test\.sh: expected a file, got none/],
+  ['no image at all', { 'task.toml': 'version = "1.0"\n' }, 'MalformedTask', /expected environment\.docker_image or/],
+  [
+    'several steps',
+    { 'task.toml': '[environment]\ndocker_image = "x"\n[[steps]]\nname = "one"\n' },
+    'UnsupportedTask',
+    /steps: expected tasks of one step, got 1 steps/,
+  ],
+  [
+    'a GPU',
+    { 'task.toml': '[environment]\ndocker_image = "x"\ngpus = 1\n' },
+    'UnsupportedTask',
+    /environment\.gpus: expected 0, got 1/,
+  ],
+  [
+    'an artifact outside of the workdir',
+    { 'task.toml': 'artifacts = ["/workspace/a", "/logs/out"]\n[environment]\ndocker_image = "x"\n' },
+    'UnsupportedTask',
+    /artifacts: expected paths below the workdir \/workspace, got "\/logs\/out"/,
+  ],
+  [
+    'a health check',
+    { 'task.toml': '[environment]\ndocker_image = "x"\n[environment.healthcheck]\ncommand = "true"\n' },
+    'UnsupportedTask',
+    /environment\.healthcheck: expected an environment that is ready when it starts, got a check/,
+  ],
+  [
+    'tests in an environment of their own',
+    { 'task.toml': '[environment]\ndocker_image = "x"\n[verifier]\nenvironment_mode = "separate"\n' },
+    'UnsupportedTask',
+    /verifier\.environment_mode: expected tests in an environment like the agent's, got one of their own/,
+  ],
+  [
+    'commands that collect',
+    { 'task.toml': '[environment]\ndocker_image = "x"\n[[verifier.collect]]\ncommand = "true"\n' },
+    'UnsupportedTask',
+    /verifier\.collect: expected none, got some/,
+  ],
+  [
+    'a TPU',
+    { 'task.toml': '[environment]\ndocker_image = "x"\n[environment.tpu]\ntype = "v4"\n' },
+    'UnsupportedTask',
+    /environment\.tpu: expected none, got one/,
+  ],
+  [
+    'another operating system',
+    { 'task.toml': '[environment]\ndocker_image = "x"\nos = "windows"\n' },
+    'UnsupportedTask',
+    /environment\.os: expected linux, got windows/,
+  ],
+  [
+    'a network of some hosts',
+    { 'task.toml': '[environment]\ndocker_image = "x"\nnetwork_mode = "allowlist"\nallowed_hosts = ["example.com"]\n' },
+    'UnsupportedTask',
+    /environment\.network_mode: expected no-network: no sandbox here has any, got allowlist example\.com/,
+  ],
+  [
+    'tests that ask for a network',
+    {
+      'task.toml':
+        '[environment]\ndocker_image = "x"\nnetwork_mode = "no-network"\n[verifier]\nnetwork_mode = "public"\n',
+    },
+    'UnsupportedTask',
+    /verifier\.network_mode: expected no-network: .*, got public/,
+  ],
+  [
+    'skills for the agent',
+    { 'task.toml': '[environment]\ndocker_image = "x"\nskills_dir = "/skills"\n' },
+    'UnsupportedTask',
+    /environment\.skills_dir: expected none, got \/skills/,
+  ],
+  [
+    'a value that only a host has',
+    { 'task.toml': `[environment]\ndocker_image = "x"\n[verifier.env]\nKEY = "\${KEY}"\n` },
+    'UnsupportedTask',
+    /verifier\.env\.KEY: expected a value, since no host gives its own, got \$\{KEY\}/,
+  ],
+  [
+    'a compose file',
+    { 'environment/docker-compose.yaml': 'services: {}\n' },
+    'UnsupportedTask',
+    /environment\/docker-compose\.yaml: expected a task of one container, got a compose file/,
+  ],
+  [
+    'a Dockerfile that makes the daemon download something',
+    { 'task.toml': 'version = "1.0"\n', 'environment/Dockerfile': 'FROM debian\nADD http://example.com/x /x\n' },
+    'UnsupportedTask',
+    /got "ADD http:\/\/example.com\/x \/x"/,
+  ],
+];
+for (const [what, files, type, message] of malformed) {
+  test(`${what} is refused as ${type} by file and field`, () => {
+    assert.throws(() => readHarborTask(treeOf(files)), failure(type, message));
+  });
+}
+
+test('a Dockerfile of FROM, COPY workspace, WORKDIR and git alone gives image and workdir', () => {
+  const dockerfile = `# comment
+FROM base:2
+COPY ./workspace/ /srv/app/
+WORKDIR /srv/app
+RUN git init -q && git add -A && \\
+    GIT_AUTHOR_DATE='2000' git commit -qm 'x'
+CMD ["bash"]
+`;
+  const { description } = readHarborTask(
+    treeOf({ 'task.toml': 'version = "1.0"\n', 'environment/Dockerfile': dockerfile }),
+  );
+  assert.deepEqual([description.image, description.workdir], ['base:2', '/srv/app']);
+});
+
+let root = '';
+before(async () => {
+  root = await mkdtemp(join(tmpdir(), 'temper-harbor-'));
+  for (const [path, text] of Object.entries(complete)) {
+    await mkdir(dirname(join(root, path)), { recursive: true });
+    await writeFile(join(root, path), text);
+  }
+});
+after(() => rm(root, { recursive: true }));
+
+test('a link inside the directory is read as its file, one that leaves it is refused by name', async () => {
+  await symlink('test.sh', join(root, 'tests/again.sh'));
+  const tree = await readTaskDirectory(root);
+  assert.deepEqual(tree.get('tests/again.sh'), tree.get('tests/test.sh'));
+  await symlink('/etc/passwd', join(root, 'tests/passwd'));
+  await assert.rejects(
+    readTaskDirectory(root),
+    failure('MalformedTask', /tests\/passwd: expected files of the task itself/),
+  );
+  await rm(join(root, 'tests/passwd'));
+  await symlink('../../..', join(root, 'tests/up'));
+  await assert.rejects(readTaskDirectory(root), failure('MalformedTask', /tests\/up/));
+});
+
+test('a task says which paths are its own', () => {
+  const none = readHarborTask(treeOf({}));
+  assert.deepEqual(none.protection, { testsInRepository: false, paths: [] });
+  const toml = `${complete['task.toml']}[grading]\ntests_in_repository = true\nprotected = ["golden/"]\n`;
+  assert.deepEqual(readHarborTask(treeOf({ 'task.toml': toml })).protection, {
+    testsInRepository: true,
+    paths: ['golden/'],
+  });
+});

@@ -1,0 +1,196 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { loadModel, type Model } from '../../infra/kits/chat-tokens/model.ts';
+import type { Datum, PolicyCore } from '../../infra/kits/embedded-policy/core.ts';
+import { createPolicyCore } from '../../infra/kits/embedded-policy/create-policy-core.ts';
+import { type Bug, bugAt, type Split } from '../../infra/tasks/generated/bug.ts';
+import { createDemonstrations } from '../../infra/tasks/generated/demonstrations.ts';
+import { advantageRules } from '../../workflows/algorithms/advantages.ts';
+import { learningRateAt } from '../../workflows/algorithms/learning-rate.ts';
+import { tokenWeight } from '../../workflows/algorithms/spread.ts';
+import type { RunInput, Training, WarmUp } from '../../workflows/contracts/run.ts';
+import { type SimulatedRollout, simulateRollout } from './rollout.ts';
+import { toWarmUpData } from './warm-up.ts';
+
+/**
+ * A training run without sandboxes, gateway and workflows: the same tasks, ids, losses and updates. Each batch is sampled
+ * one version behind, as in a pipelined run at `maxStaleness` 1.
+ */
+export interface Experiment {
+  readonly rewards: readonly number[];
+  readonly heldOutBefore: number;
+  readonly heldOutAfter: number;
+  readonly warmUpSeconds: number;
+  readonly seconds: number;
+}
+
+export interface ExperimentOptions {
+  readonly modelDir: string;
+  readonly run: RunInput;
+  readonly warmUp: WarmUp;
+  readonly heldOutTasks: number;
+  readonly log: (line: string) => void;
+}
+
+interface Lab {
+  readonly options: ExperimentOptions;
+  readonly core: PolicyCore;
+  readonly model: Model;
+  readonly directory: string;
+}
+
+const adam = { beta1: 0.9, beta2: 0.95, weightDecay: 0 } as const;
+/** Rollouts of an evaluation at once. */
+const evaluationBatch = 64;
+
+export async function runExperiment(options: ExperimentOptions): Promise<Experiment> {
+  const directory = await mkdtemp(join(tmpdir(), 'temper-recipe-'));
+  const core = await createPolicyCore({ modelDir: options.modelDir, kernel: 'simd' });
+  try {
+    const lab: Lab = { options, core, directory, model: await loadModel(options.modelDir) };
+    const startedAt = performance.now();
+    await warmUp(lab);
+    const warmUpSeconds = (performance.now() - startedAt) / 1000;
+    const heldOutBefore = await evaluate(lab);
+    const rewards = await train(lab);
+    const heldOutAfter = await evaluate(lab);
+    return { rewards, heldOutBefore, heldOutAfter, warmUpSeconds, seconds: (performance.now() - startedAt) / 1000 };
+  } finally {
+    await core.close();
+    await rm(directory, { recursive: true, force: true });
+  }
+}
+
+async function warmUp({ options, core, model, directory }: Lab): Promise<void> {
+  const { run, warmUp: settings, modelDir } = options;
+  const { steps, examplesPerStep, rightShare } = settings;
+  await core.trainer.createModel('warm-up', { baseDir: modelDir, seed: run.seed });
+  const demonstrate = createDemonstrations({ model, tasks: run.tasks, seed: run.seed, rightShare });
+  for (let step = 0; step < steps; step += 1) {
+    const examples = Array.from({ length: examplesPerStep }, (_, index) => demonstrate(step * examplesPerStep + index));
+    const { metrics } = await core.trainer.forwardBackward('warm-up', toWarmUpData(examples), 'cross_entropy');
+    const learningRate = learningRateAt(settings, step + 1, steps);
+    await core.trainer.optimStep('warm-up', { ...adam, eps: 1e-8, learningRate, gradClipNorm: 1 });
+    if ((step + 1) % 50 === 0) options.log(`warm-up ${step + 1}: loss ${metrics['loss:sum']?.toFixed(3)}`);
+  }
+  const path = join(directory, 'v0');
+  await core.trainer.save('warm-up', path, { optimizer: false });
+  // As in a run: version 0 is loaded afresh, so that the warm-up's moments don't steer the first updates.
+  for (const name of ['policy', 'reference']) await core.trainer.createModel(name, { baseDir: path });
+  await core.trainer.unload('warm-up');
+  await core.sampler.loadWeights(path, '0');
+}
+
+async function train(lab: Lab): Promise<readonly number[]> {
+  const { run, log } = lab.options;
+  const rewards: number[] = [];
+  let ready = await sampleStep(lab, 0);
+  for (let step = 1; step <= run.steps; step += 1) {
+    // The next batch is sampled while this one is trained on: it trails by one version.
+    const [next, path] = await Promise.all([step < run.steps ? sampleStep(lab, step) : [], update(lab, step, ready)]);
+    const all = ready.flat().map(({ reward }) => reward);
+    rewards.push(meanOf(all));
+    const equal = ready.filter((group) => group.every(({ reward }) => reward === group[0]?.reward)).length;
+    log(`step ${step}: reward ${meanOf(all).toFixed(3)}, groups of equal rewards ${equal}`);
+    await lab.core.sampler.loadWeights(path, String(step));
+    ready = next;
+  }
+  return rewards;
+}
+
+function sampleStep(lab: Lab, step: number): Promise<readonly (readonly SimulatedRollout[])[]> {
+  const { groupsPerStep, rolloutsPerGroup, seed } = lab.options.run;
+  const groups = Array.from({ length: groupsPerStep }, (_, index) => step * groupsPerStep + index);
+  return Promise.all(
+    groups.map((group) => {
+      const bug = bugAt('train', seed, group);
+      const numbers = Array.from({ length: rolloutsPerGroup }, (_, index) => index);
+      return Promise.all(numbers.map((index) => roll(lab, bug, `train/${group}/${index}`)));
+    }),
+  );
+}
+
+async function evaluate(lab: Lab, split: Split = 'test'): Promise<number> {
+  const { heldOutTasks, run } = lab.options;
+  const rewards: number[] = [];
+  for (let from = 0; from < heldOutTasks; from += evaluationBatch) {
+    const numbers = Array.from({ length: Math.min(evaluationBatch, heldOutTasks - from) }, (_, index) => from + index);
+    const rollouts = numbers.map((index) => roll(lab, bugAt(split, run.seed, index), `${split}/${index}`));
+    rewards.push(...(await Promise.all(rollouts)).map(({ reward }) => reward));
+  }
+  return meanOf(rewards);
+}
+
+let rolled = 0;
+function roll({ core, model, options }: Lab, bug: Bug, id: string): Promise<SimulatedRollout> {
+  const { maxTurns, sampling } = options.run.settings;
+  rolled += 16;
+  return simulateRollout(
+    {
+      model,
+      sampler: core.sampler,
+      maxTurns,
+      maxTokensPerTurn: sampling.maxTokensPerTurn,
+      contextLength: core.model.contextLength,
+      topP: sampling.topP,
+    },
+    bug,
+    `${id}/${rolled}`,
+    options.run.seed * 1_000_003 + rolled,
+  );
+}
+
+/** Returns where the new weights are. */
+async function update(lab: Lab, step: number, groups: readonly (readonly SimulatedRollout[])[]): Promise<string> {
+  const { core, directory, options } = lab;
+  const { training } = options.run;
+  const rollouts = groups.flat();
+  const contexts = rollouts.map(toContext);
+  const reference = await core.trainer.forwardBackward('reference', contexts, 'cross_entropy', {}, true);
+  const data = withAdvantages(
+    groups,
+    contexts,
+    reference.outputs.map(({ logprobs }) => logprobs),
+    training,
+  );
+  const { loss, clipLow, clipHigh, gradClipNorm, adamEps: eps } = training;
+  const learningRate = learningRateAt(training, step, options.run.steps);
+  const clip = loss === 'importance_sampling' ? {} : { clip_low_threshold: clipLow, clip_high_threshold: clipHigh };
+  await core.trainer.forwardBackward('policy', data, loss, clip);
+  await core.trainer.optimStep('policy', { ...adam, eps, learningRate, gradClipNorm });
+  const path = join(directory, `v${step}`);
+  await core.trainer.save('policy', path, { optimizer: false });
+  return path;
+}
+
+function withAdvantages(
+  groups: readonly (readonly SimulatedRollout[])[],
+  contexts: readonly Datum[],
+  reference: readonly ArrayLike<number>[],
+  { advantage, aggregation, klCoef }: Training,
+): readonly Datum[] {
+  const advantages = groups.flatMap((group) => advantageRules[advantage](group.map(({ reward }) => reward)));
+  const counts = groups.flat().map(({ mask }) => mask.reduce<number>((sum, one) => sum + one, 0));
+  const batchTokens = counts.reduce((sum, count) => sum + count, 0);
+  return contexts.map((context, index) => {
+    const { logprobs = [], weights = [] } = context;
+    const rolloutTokens = counts[index] ?? 0;
+    const weight = tokenWeight(aggregation, { rollouts: contexts.length, batchTokens, rolloutTokens });
+    const perToken = Array.from(weights, (trained, at) => {
+      const drift = (logprobs[at] ?? 0) - (reference[index]?.[at] ?? 0);
+      return trained === 0 ? 0 : weight * ((advantages[index] ?? 0) - klCoef * drift);
+    });
+    return { ...context, advantages: perToken };
+  });
+}
+
+const toContext = ({ tokens, mask, logprobs }: SimulatedRollout): Datum => ({
+  inputTokens: tokens.slice(0, -1),
+  targetTokens: tokens.slice(1),
+  weights: mask.slice(1),
+  logprobs: logprobs.slice(1),
+});
+
+const meanOf = (values: readonly number[]): number =>
+  values.length === 0 ? 0 : values.reduce((sum, value) => sum + value, 0) / values.length;

@@ -1,0 +1,98 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { after, before, describe, test } from 'node:test';
+import Docker from 'dockerode';
+import { isRunning, processIdentity } from '../../infra/process/process-identity.mjs';
+import { ROOT } from '../helpers/sources.ts';
+import { probeDocker } from './docker.ts';
+import type { Facility } from './facility.ts';
+import { selectTests } from './select.ts';
+
+const absent = (name: string): Facility => ({
+  ...{ name, suffix: `.${name.toLowerCase()}.test.ts` },
+  availability: { usable: false, reason: `no ${name} here` },
+});
+
+describe('npm test', () => {
+  let directory = '';
+  before(async () => {
+    directory = await mkdtemp(join(tmpdir(), 'temper-runner-'));
+  });
+  after(() => rm(directory, { recursive: true, force: true }));
+
+  test('ends with the counts alone on the last line, and exits 0', async () => {
+    const { code, lines } = await runTests("test('works', () => {});", {});
+    assert.deepEqual([lines.at(-1), code], ['1 passed, 0 failed', 0]);
+  });
+
+  test('counts a failed test, a file that does not load, and skipped ones', async () => {
+    const { code, lines } = await runTests("test('a', { skip: 'why' }, () => {}); test('b', () => { throw 1; });", {});
+    assert.deepEqual([lines.at(-1), lines.at(-2), code], ['0 passed, 1 failed, 1 skipped', 'skipped: a', 1]);
+    const broken = await runTests("throw new Error('while loading');", {});
+    assert.deepEqual([broken.lines.at(-1), broken.code], ['0 passed, 1 failed', 1]);
+  });
+
+  test('fails in CI when something was skipped', async () => {
+    const { code, lines } = await runTests("test('a', { skip: 'why' }, () => {});", { CI: 'true' });
+    assert.ok(lines.includes('✖ skipped in CI: a'));
+    assert.equal(code, 1);
+  });
+
+  test('fails in CI when there is no Docker', async () => {
+    const { code, lines } = await runTests("test('a', () => {});", { CI: 'true', DOCKER_HOST: 'unix:///nowhere.sock' });
+    assert.ok(lines.some((line) => line.startsWith('✖ CI must provide Docker: no Docker engine answers')));
+    assert.equal(code, 1);
+  });
+
+  test('kills what a test left behind and says so', { skip: process.platform !== 'linux' }, async () => {
+    const leave = "test('a', () => spawn('sleep', ['600'], { detached: true, stdio: 'ignore' }).unref());";
+    const { lines } = await runTests(leave, {});
+    const pid = Number(/^left behind: process (\d+) sleep 600$/.exec(lines.at(-2) ?? '')?.[1]);
+    assert.equal(isRunning(processIdentity(pid)), false);
+  });
+
+  test('leaves out the tests of what is not there, and only those', async () => {
+    const everything = (await selectTests(ROOT, [])).files;
+    for (const name of ['Docker', 'bubblewrap']) {
+      const facility = absent(name);
+      const { files, leftOut } = await selectTests(ROOT, [facility]);
+      const [left = assert.fail(), ...others] = leftOut;
+      assert.deepEqual([left.needed, left.reason, others], [name, `no ${name} here`, []]);
+      assert.deepEqual([...files, ...left.files].sort(), everything);
+      assert.ok(left.files.length > 0 && left.files.every((file) => file.endsWith(facility.suffix)));
+      assert.ok(files.includes('test/architecture.test.ts'));
+    }
+    assert.ok(everything.every((file) => !file.endsWith('.reference.test.ts')));
+  });
+
+  test('knows the Docker tests to be impossible, and why, without an engine', async () => {
+    const state = await probeDocker(new Docker({ socketPath: '/nowhere.sock' }));
+    assert.ok(!state.usable && /no Docker engine answers.*nowhere\.sock/.test(state.reason));
+  });
+
+  async function runTests(body: string, env: Record<string, string>): Promise<{ code: number; lines: string[] }> {
+    const file = join(directory, `case-${Date.now()}.test.ts`);
+    await writeFile(
+      file,
+      `import { spawn } from 'node:child_process';\nimport { test } from 'node:test';\nvoid spawn;\n${body}\n`,
+    );
+    const { NODE_TEST_CONTEXT: _, CI: __, ...outer } = process.env; // else node takes it for a test of ours
+    const child = spawn(process.execPath, [join(ROOT, 'infra/setup/run.mjs'), 'test', file], {
+      env: { ...outer, ...env },
+      stdio: ['ignore', 'pipe', 'ignore'],
+    });
+    const [output, [code]] = await Promise.all([text(child.stdout), once(child, 'exit')]);
+    return {
+      code,
+      lines: output
+        .trimEnd()
+        .split('\n')
+        .filter((line) => !line.startsWith('left behind: container')),
+    };
+  }
+});

@@ -1,0 +1,149 @@
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { WorkflowHandle } from '@temporalio/client';
+import { renderReport } from '../../../../infra/report/report.ts';
+import { type Summary, summarise } from '../../../../infra/report/summary.ts';
+import { pauseSignal, resumeSignal, runStatusQuery } from '../../../../workflows/contracts/messages.ts';
+import type { RunRequest } from '../../../../workflows/contracts/run.ts';
+import type { SweepCounts, SweepRequest } from '../../../../workflows/contracts/sweep.ts';
+import { startRun, startSweep } from '../../follow/start-workflow.ts';
+import type { StackClient } from '../../stack/stack-client.ts';
+import { live, note, print, seconds } from '../../text/output.ts';
+import type { DemoOptions } from '../demo.ts';
+import { gatherReport } from '../report/gather-report.ts';
+import { followRun } from '../train/follow-run.ts';
+import { demoRun, heldOut } from './recipe.ts';
+
+const POLL_MS = 250;
+const CLEAN_UP_MS = 60_000;
+
+/** Evaluate, train, evaluate, report. An abort cancels what runs, waits for its clean-up, and rejects. */
+export async function runDemo(
+  stack: StackClient,
+  options: DemoOptions,
+  out: string,
+  signal: AbortSignal,
+): Promise<void> {
+  const startedAt = performance.now();
+  const run = `demo-${options.seed}`;
+  const { request, sweep } = recipeFor(options);
+
+  note(`\nwarm-up: a policy that makes valid edits, mostly wrong ones`);
+  const handle = await startRun(stack.client, run, request);
+  const cancelled = whenAborted(signal, () => handle.cancel());
+  try {
+    // Long before the policy is prepared: the run then waits before its first group.
+    await handle.signal(pauseSignal, 'evaluating on held-out tasks before the first step');
+    await untilPaused(stack, run, signal);
+    note(`evaluating on ${sweep.count} held-out tasks`);
+    const before = await evaluate(stack, `${run}/held-out-before`, sweep, signal);
+    note(`accuracy after the warm-up: ${reward(before)}\n`);
+    await handle.signal(resumeSignal);
+    const status = await followRun(stack, run, { onPause: giveUp }, signal);
+    note(`\nevaluating on the same ${sweep.count} held-out tasks`);
+    const after = await evaluate(stack, `${run}/held-out-after`, sweep, signal);
+    note(`held-out reward after ${status.step} steps: ${reward(after)}\n`);
+
+    const data = await gatherReport(stack, run, {
+      before: before.meanReward,
+      after: after.meanReward,
+      tasks: before.tasks,
+    });
+    const wallSeconds = (performance.now() - startedAt) / 1000;
+    const summary = summarise({ ...data, wallSeconds });
+    await mkdir(out, { recursive: true });
+    await writeFile(join(out, 'report.html'), renderReport({ ...data, wallSeconds }));
+    await writeFile(join(out, 'summary.json'), `${JSON.stringify(summary, null, 2)}\n`);
+    print(conclusion(summary, out));
+  } catch (error) {
+    await endRun(handle);
+    throw signal.aborted ? signal.reason : error;
+  } finally {
+    cancelled.release();
+    live('');
+  }
+}
+
+/** Nobody is there to mend what made it pause. */
+export function giveUp(reason: string): never {
+  throw new Error(`the run paused itself: ${reason}`);
+}
+
+/** Its groups and sandboxes go with it; bounded, because what is broken may be what would end it. */
+export async function endRun(handle: WorkflowHandle): Promise<void> {
+  const ended = handle
+    .cancel()
+    .then(() => handle.result())
+    .catch(() => undefined); // it had ended already, or ends as cancelled
+  await Promise.race([ended, sleep(CLEAN_UP_MS, undefined, { ref: false })]);
+}
+
+/** The held-out tasks are done as the training tasks are, by the same agent with the same sampling. */
+function recipeFor({ seed, sandbox, steps }: DemoOptions): {
+  readonly request: RunRequest;
+  readonly sweep: SweepRequest;
+} {
+  const recipe = demoRun(seed);
+  const settings = { ...recipe.settings, sandbox };
+  return {
+    request: { ...recipe, ...(steps !== undefined && { steps }), settings },
+    sweep: { ...heldOut(seed), seed, settings },
+  };
+}
+
+/** The run prepares its policy, and then waits for us. */
+async function untilPaused({ client }: StackClient, run: string, signal: AbortSignal): Promise<void> {
+  const handle = client.workflow.getHandle(run);
+  const failed = handle.result().then(
+    () => null,
+    (error: unknown) => ({ error }),
+  );
+  for (;;) {
+    const status = await handle.query(runStatusQuery).catch(() => null);
+    if (status?.phase === 'paused') return;
+    const ended = await Promise.race([failed, sleep(POLL_MS, null, { signal })]);
+    if (ended !== null) throw ended.error;
+  }
+}
+
+async function evaluate(
+  { client }: StackClient,
+  id: string,
+  request: SweepRequest,
+  signal: AbortSignal,
+): Promise<SweepCounts> {
+  const handle = await startSweep(client, id, request);
+  const cancelled = whenAborted(signal, () => handle.cancel());
+  try {
+    return await handle.result();
+  } finally {
+    cancelled.release();
+  }
+}
+
+function whenAborted(signal: AbortSignal, work: () => Promise<unknown>) {
+  // It may have ended in that moment; whoever awaits its result sees how.
+  const run = (): void => void work().catch(() => undefined);
+  if (signal.aborted) run();
+  else signal.addEventListener('abort', run, { once: true });
+  return { release: () => signal.removeEventListener('abort', run) };
+}
+
+const reward = ({ meanReward, outcomes }: SweepCounts): string =>
+  `${meanReward?.toFixed(3) ?? 'none'} (${Object.entries(outcomes)
+    .filter(([, count]) => count > 0)
+    .map(([outcome, count]) => `${outcome} ${count}`)
+    .join(', ')})`;
+
+function conclusion(summary: Summary, out: string): string {
+  const arrow = (before: number | null, after: number | null): string =>
+    `${before?.toFixed(2) ?? 'none'} → ${after?.toFixed(2) ?? 'none'}`;
+  return [
+    `mean reward      ${arrow(summary.meanRewardFirstFifth, summary.meanRewardLastFifth)}  (first and last fifth of ${summary.steps} steps)`,
+    `held-out reward  ${arrow(summary.heldOutBefore, summary.heldOutAfter)}`,
+    `rollouts         ${summary.rollouts} in ${summary.wallSeconds === null ? 'unknown time' : seconds(summary.wallSeconds)}`,
+    `report           ${join(out, 'report.html')}`,
+    `summary          ${join(out, 'summary.json')}`,
+  ].join('\n');
+}

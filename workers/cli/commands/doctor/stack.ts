@@ -1,0 +1,79 @@
+import { type Config, gatewayControls } from '../../../../infra/config.ts';
+import type { Engine } from '../../../../infra/engine/engine.ts';
+import { createEngines } from '../../../../infra/engine/index.ts';
+import { configuredTarget, connectClient } from '../../../../infra/temporal/connection.ts';
+import { temporalTarget } from '../../../../infra/temporal/temporal-target.ts';
+import {
+  controlQueue,
+  evaluationQueue,
+  hostQueue,
+  placementQueue,
+  trainerQueue,
+} from '../../../../workflows/contracts/ids.ts';
+import { pollers, type queueKinds, socketAnswers } from '../../../up/ready.ts';
+import { isUp, readUpFile, type UpFile } from '../../../up/up-file.ts';
+import { type Check, type Look, missing, ok, warn } from './check.ts';
+
+/** A paused or busy engine answers within it. */
+const engineTimeoutMs = 5_000;
+
+/** Whether the processes of the stack are there and do their work. */
+export const checkStack: Look = async function* (config) {
+  const up = await readUpFile(config.paths.up);
+  const running = up !== null && isUp(up);
+  if (running) yield supervisor(up);
+  else if (configuredTarget(config.env) === undefined) {
+    yield warn('stack', `none runs on ${config.home}`, 'start one with `temper up`');
+    return;
+  }
+  yield* workers(config);
+  for (const gateway of gatewayControls(config)) {
+    if (await socketAnswers(gateway)) yield ok('gateway', gateway);
+    else yield missing('gateway', `does not answer on ${gateway}`, 'temper gateway, or look at logs/gateway.log');
+  }
+  for (const engine of createEngines(config)) yield await engineCheck(engine);
+};
+
+async function engineCheck(engine: Engine): Promise<Check> {
+  const advice = 'temper policy, or start the server of TEMPER_ENGINE_URLS';
+  try {
+    const { ready, version, paused } = await engine.health(AbortSignal.timeout(engineTimeoutMs));
+    if (!ready) return missing('engine', `${engine.url} is not ready`, advice);
+    const weights = version === null ? 'first weights' : `version ${version}`;
+    return ok('engine', `${engine.url}, ${weights}${paused ? ', paused' : ''}`);
+  } catch (error) {
+    return missing('engine', error instanceof Error ? error.message : String(error), advice);
+  }
+}
+
+function supervisor({ supervisor: { pid }, parts }: UpFile): Check {
+  const down = parts.filter(({ state }) => state !== 'running');
+  const restarts = parts.filter((part) => part.restarts > 0).map((part) => `${part.name} ${part.restarts}`);
+  const found = `process ${pid}, ${parts.length} parts${restarts.length === 0 ? '' : `; started again: ${restarts.join(', ')}`}`;
+  if (down.length === 0) return ok('stack', found);
+  const which = down.map(
+    ({ name, state, lastExit }) => `${name} (${state}${lastExit === null ? '' : `, ${lastExit}`})`,
+  );
+  return warn('stack', `${found}; not running: ${which.join(', ')}`, `look at ${down[0]?.logFile ?? 'its log'}`);
+}
+
+async function* workers(config: Config): AsyncIterable<Check> {
+  const server = await connectClient(temporalTarget(config)).catch(() => null);
+  if (server === null) return; // said before
+  const queues: readonly (readonly [string, string, keyof typeof queueKinds, string])[] = [
+    ['control worker', controlQueue, 'workflow', 'temper worker control'],
+    ['host worker', hostQueue(config.host), 'activity', 'temper worker host'],
+    ['places', placementQueue, 'activity', 'temper worker host'],
+    ['evaluations', evaluationQueue, 'activity', 'temper worker host'],
+    ['trainer worker', trainerQueue, 'activity', 'temper worker trainer'],
+  ];
+  try {
+    for (const [name, queue, kind, command] of queues) {
+      const found = await pollers(server.client, queue, kind);
+      if (found.length > 0) yield ok(name, `polls ${queue} (${found.join(', ')})`);
+      else yield missing(name, `nobody polls ${queue}`, `${command}, or look at its log`);
+    }
+  } finally {
+    await server.close();
+  }
+}

@@ -1,0 +1,45 @@
+import type { Config } from '../../../../infra/config.ts';
+import { configuredTarget, connectClient } from '../../../../infra/temporal/connection.ts';
+import { findTemporal } from '../../../../infra/temporal/executable.ts';
+import { missingSearchAttributes, registerSearchAttributes } from '../../../../infra/temporal/search-attributes.ts';
+import { temporalTarget } from '../../../../infra/temporal/temporal-target.ts';
+import { isUp, readUpFile } from '../../../up/up-file.ts';
+import { type Check, type Look, message, missing, ok, warn } from './check.ts';
+
+/** The Temporal server: the one that is named, else the dev server that temper would start. */
+export const checkTemporal: Look = async function* (config, { register }) {
+  const named = configuredTarget(config.env) !== undefined;
+  if (!named) yield await executable(config);
+  const up = await readUpFile(config.paths.up);
+  if (!named && (up === null || !isUp(up))) return;
+  yield* server(config, register);
+};
+
+async function executable({ env }: Config): Promise<Check> {
+  const found = await findTemporal(env);
+  if (found !== undefined) return ok('temporal', `${found.path} (${found.source})`);
+  const what = 'neither on PATH nor in the cache';
+  return warn('temporal', what, 'the first `temper up` downloads it, or builds it where go is installed (minutes)');
+}
+
+async function* server(config: Config, register: boolean): AsyncIterable<Check> {
+  const target = temporalTarget(config);
+  let server: Awaited<ReturnType<typeof connectClient>>;
+  try {
+    server = await connectClient(target);
+  } catch (error) {
+    yield missing('temporal server', message(error), 'check the address, or start a stack with `temper up`');
+    return;
+  }
+  try {
+    yield ok('temporal server', `${target.address}, namespace ${target.namespace}`);
+    if (register) await registerSearchAttributes(server.connection, target.namespace);
+    const lacking = await missingSearchAttributes(server.connection, target.namespace);
+    if (lacking.length === 0) yield ok('search attributes', 'all registered');
+    else yield missing('search attributes', `${lacking.join(', ')} are not registered`, 'temper doctor --register');
+  } catch (error) {
+    yield missing('search attributes', message(error), 'ask an operator of that namespace to register them');
+  } finally {
+    await server.close();
+  }
+}

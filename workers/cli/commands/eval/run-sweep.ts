@@ -1,0 +1,47 @@
+import { sweepStatusQuery } from '../../../../workflows/contracts/messages.ts';
+import type { SweepStatus } from '../../../../workflows/contracts/sweep.ts';
+import { type StartOptions, startAndFollow } from '../../follow/start-and-follow.ts';
+import { print, printJson } from '../../text/output.ts';
+import { findSweepReport } from './find-report.ts';
+import { type SweepOptions, sweepRequestOf } from './sweep-options.ts';
+import { sweepText } from './sweep-text.ts';
+
+export interface EvalOptions extends StartOptions, SweepOptions {}
+
+/** Starts a sweep and waits for its result. The first Ctrl-C cancels it and waits for its clean-up. */
+export async function runSweep(options: EvalOptions): Promise<void> {
+  const request = await sweepRequestOf(options);
+  const { startSweep } = await import('../../follow/start-workflow.ts');
+  await startAndFollow(options, {
+    noun: 'sweep',
+    prefix: 'eval',
+    children: 'rollouts',
+    cleanedUp: 'all of its rollouts have ended',
+    start: ({ client }, id) => startSweep(client, id, request),
+    async look(handle) {
+      const status = await handle.query(sweepStatusQuery);
+      return { line: progressText(status), pausedBecause: status.pausedBecause };
+    },
+    async report(stack, id) {
+      const report = await findSweepReport(stack, id);
+      if (report === null) return;
+      if (options.json) printJson({ id, ...report.result });
+      else print(sweepText(report));
+    },
+  });
+}
+
+export function progressText(status: SweepStatus): string {
+  const { phase, ended, planned, inFlight, counted, passed, meanReward, leftOut, retried, flags } = status;
+  const odd = Object.entries(leftOut).filter(([, count]) => count > 0);
+  return [
+    phase,
+    `${ended} of ${planned} attempts ended`,
+    `${inFlight} in flight`,
+    `${passed} of ${counted} passed`,
+    ...(meanReward === null ? [] : [`mean reward ${meanReward.toFixed(2)}`]),
+    ...odd.map(([why, count]) => `${why} ${count}`),
+    ...(retried === 0 ? [] : [`${retried} made again`]),
+    ...(flags.rollouts === 0 ? [] : [`flagged ${flags.rollouts}`]),
+  ].join(' · ');
+}

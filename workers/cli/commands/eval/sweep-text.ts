@@ -1,0 +1,123 @@
+import { flagsText, noFlags } from '../../../../workflows/algorithms/flag-counts.ts';
+import type {
+  Estimate,
+  FlaggedRollout,
+  SweepComparison,
+  SweepReport,
+  TaskScore,
+} from '../../../../workflows/contracts/sweep.ts';
+import { seconds, table } from '../../text/output.ts';
+
+/** Lists on a terminal end somewhere; all of it is in the JSON. */
+const most = 200;
+
+/** All that a sweep found. */
+export function sweepText(report: SweepReport): string {
+  const { sweep, input, run, result, taskScores, leftOut, flagged = [], quarantined = [] } = report;
+  const { passAt1, reward, passAtK, endedEarly, cost } = result;
+  const evaluated = evaluatedText({ run, result });
+  const by = evaluated === null ? '' : `, ${evaluated}`;
+  const left = Object.entries(result.leftOut).flatMap(([why, count]) => (count === 0 ? [] : [`${why} ${count}`]));
+  const flags = flagsText(result.flags ?? noFlags);
+  const planned = result.tasks * result.attempts;
+  const facts = [
+    ['pass@1', estimateText(passAt1)],
+    ...passAtK
+      .filter(({ k }) => k > 1)
+      .map(({ k, mean, tasks }) => [`pass@${k}`, `${mean.toFixed(3)} over ${tasks} tasks`]),
+    ['mean reward', estimateText(reward)],
+    ['counted', `${result.counted} of ${planned} attempts${left.length === 0 ? '' : `; left out: ${left.join(', ')}`}`],
+    ...(result.retried === 0 ? [] : [['made again', `${result.retried} rollouts that ended as infra`]]),
+    ...(flags === null ? [] : [['flagged', flags]]),
+    ['tokens', `${count(cost.sampledTokens)} sampled in ${count(cost.turns)} turns, ${count(cost.promptTokens)} sent`],
+    [
+      'time',
+      `${seconds(cost.wallSeconds)}; ${cost.rollouts} rollouts ${seconds(cost.rolloutSeconds)}, in sandboxes ${seconds(cost.sandboxSeconds)}`,
+    ],
+  ];
+  const width = Math.max(...facts.map(([name = '']) => name.length));
+  return [
+    `${sweep}: ${result.tasks} tasks of ${input.tasks}, ${result.attempts} attempts each, ${input.settings.agent}${by}`,
+    ...(endedEarly === null ? [] : [`ended early: ${endedEarly}`]),
+    facts.map(([name = '', text = '']) => `${name.padEnd(width)}  ${text}`).join('\n'),
+    taskTable(taskScores),
+    ...(flagged.length === 0 ? [] : [`flagged, for people to look at:\n${flaggedTable(flagged)}`]),
+    ...(leftOut.length === 0 ? [] : [`left out of every rate:\n${leftOutTable(leftOut)}`]),
+    ...(quarantined.length === 0 ? [] : [`quarantined, and not attempted:\n${quarantined.slice(0, most).join('\n')}`]),
+  ].join('\n\n');
+}
+
+function taskTable(scores: readonly TaskScore[]): string {
+  const rows = scores
+    .slice(0, most)
+    .map(({ task, counted, passed, meanReward, leftOut, turns, sampledTokens, seconds: spent }) => [
+      task,
+      `${passed} of ${counted}`,
+      meanReward?.toFixed(2) ?? '-',
+      String(leftOut),
+      String(turns),
+      String(sampledTokens),
+      spent.toFixed(1),
+    ]);
+  const text = table(['task', 'passed', 'reward', 'left out', 'turns', 'tokens', 'seconds'], rows);
+  return scores.length > most ? `${text}\n… and ${scores.length - most} more; see --json` : text;
+}
+
+function flaggedTable(rollouts: readonly FlaggedRollout[]): string {
+  const rows = rollouts
+    .slice(0, most)
+    .map(({ taskId, reward, workflowId, flags }) => [taskId, reward?.toFixed(2) ?? '-', workflowId, flags.join(', ')]);
+  return table(['task', 'reward', 'rollout', 'flags'], rows);
+}
+
+function leftOutTable(rows: SweepReport['leftOut']): string {
+  const shown = rows.slice(0, most).map(({ workflowId, taskId, why, failure, versions }) => {
+    const reason =
+      failure === null
+        ? versions === null
+          ? ''
+          : `sampled by version ${[...new Set(versions)].join(' to ')}`
+        : `${failure.type}: ${failure.message}`;
+    return [taskId, why, workflowId, reason];
+  });
+  return table(['task', 'why', 'rollout', 'reason'], shown);
+}
+
+/** What a sweep evaluated; null: its agent calls no model. */
+export function evaluatedText({ run, result }: Pick<SweepReport, 'run' | 'result'>): string | null {
+  const { policyVersion, upstream } = result;
+  if (upstream !== undefined) return `upstream ${upstream.name} (${upstream.model})`;
+  return policyVersion === null ? null : `policy version ${policyVersion}${run === null ? '' : ` of ${run}`}`;
+}
+
+/** How two sweeps differ. */
+export function comparisonText(before: SweepReport, after: SweepReport, compared: SweepComparison): string {
+  const { tasks, onlyBefore, onlyAfter, difference, low, high, pValue, method, flipped } = compared;
+  const better = flipped.filter((task) => task.after > task.before);
+  const lines = [
+    `${before.sweep} → ${after.sweep}, over the ${tasks} tasks that both counted${onlyBefore + onlyAfter === 0 ? '' : ` (${onlyBefore} only in the first, ${onlyAfter} only in the second)`}`,
+    `evaluated   ${evaluatedText(before) ?? 'no model'} → ${evaluatedText(after) ?? 'no model'}`,
+    `pass rate   ${compared.before.toFixed(3)} → ${compared.after.toFixed(3)}`,
+    `difference  ${signed(difference)}  (95 %: ${signed(low)} to ${signed(high)})`,
+    `p           ${pValue < 0.0001 ? '< 0.0001' : pValue.toFixed(4)}  (sign-flip test over the tasks, ${method === 'exact' ? 'exact' : 'by random flips'})`,
+    `flipped     ${better.length} better, ${flipped.length - better.length} worse`,
+  ];
+  const rows = flipped.map((task) => [
+    task.task,
+    task.before.toFixed(2),
+    task.after.toFixed(2),
+    task.after > task.before ? 'better' : 'worse',
+  ]);
+  return rows.length === 0
+    ? lines.join('\n')
+    : `${lines.join('\n')}\n\n${table(['task', 'before', 'after', ''], rows)}`;
+}
+
+function estimateText(estimate: Estimate | null): string {
+  if (estimate === null) return 'nothing was counted';
+  const { mean, low, high, tasks } = estimate;
+  return `${mean.toFixed(3)}  (95 %: ${low.toFixed(3)} to ${high.toFixed(3)}, ${tasks} tasks)`;
+}
+
+const signed = (value: number): string => `${value < 0 ? '−' : '+'}${Math.abs(value).toFixed(3)}`;
+const count = (value: number): string => value.toLocaleString('en');

@@ -1,0 +1,51 @@
+import type { Command } from 'commander';
+import { controlQueue } from '../../../workflows/contracts/ids.ts';
+import type { reaper } from '../../../workflows/index.ts';
+import type { ReaperResult } from '../../../workflows/reaper.ts';
+import { type HomeOption, runningConfigOf, stackCommand } from '../stack/command.ts';
+import { print, printJson } from '../text/output.ts';
+
+interface ReapOptions extends HomeOption {
+  readonly host?: string;
+  readonly json?: true;
+}
+
+export function reapCommand(): Command {
+  return stackCommand(
+    'reap',
+    "Removes now what dead rollouts left on a host; the stack does it by itself every minute. Touches only this stack's sandboxes",
+    'temper reap',
+  )
+    .option('--host <name>', 'which host (default: this machine)')
+    .option('--json', 'one JSON object on stdout')
+    .action(reap);
+}
+
+async function reap(options: ReapOptions): Promise<void> {
+  const { openStackClient } = await import('../stack/stack-client.ts');
+  const stack = await openStackClient(await runningConfigOf(options));
+  try {
+    const host = options.host ?? stack.config.host;
+    const result = await stack.client.workflow.execute<typeof reaper>('reaper', {
+      workflowId: `temper-reap-${host}`,
+      taskQueue: controlQueue,
+      args: [{ host }],
+      workflowIdConflictPolicy: 'USE_EXISTING',
+      staticSummary: `removes what dead rollouts left on ${host}`,
+    });
+    if (options.json) return printJson(result);
+    print(reapText(result));
+  } finally {
+    await stack.close();
+  }
+}
+
+/** What was removed and cancelled, with the names; an image makes room for others. */
+export function reapText({ sandboxes, images, groups, rollouts }: ReaperResult): string {
+  const removed = `removed ${sandboxes.length} sandboxes and ${images.length} images that were not used for longest`;
+  const cancelled = `cancelled ${groups.length} groups and ${rollouts.length} rollouts of closed runs and sweeps`;
+  return [
+    `${removed}, ${cancelled}`,
+    ...[...sandboxes, ...images, ...groups, ...rollouts].map((name) => `  ${name}`),
+  ].join('\n');
+}

@@ -1,0 +1,68 @@
+import {
+  type RegradeReport,
+  type RegradeRow,
+  type RegradeState,
+  regradeStates,
+} from '../../../../workflows/contracts/regrade.ts';
+import { seconds, table } from '../../text/output.ts';
+
+/** Lists on a terminal end somewhere; all of it is in the JSON. */
+const most = 200;
+
+/** All that a regrade found; rollouts whose reward is what it was are only counted. */
+export function regradeText({ regrade, startedAt, endedAt, result, rows }: RegradeReport): string {
+  const { rollouts, states, meanBefore, meanAfter, endedEarly } = result;
+  const means = meanBefore === null ? 'none' : `${meanBefore.toFixed(3)} → ${meanAfter?.toFixed(3) ?? 'none'}`;
+  return [
+    `${regrade}: ${rollouts} rollouts, ${seconds((endedAt - startedAt) / 1000)}: ${statesText(states).join(', ') || 'none'}`,
+    ...(endedEarly === null ? [] : [`ended early: ${endedEarly}`]),
+    `mean reward  ${means}`,
+    ...repairedText(rows),
+    ...block('changed', rows, ['rollout', 'task', 'before', 'after', 'verdict'], changed),
+    ...block('unstable', rows, ['rollout', 'task', 'before', 'evaluations of the same diff'], unstable),
+    ...block('failed', rows, ['rollout', 'task', 'failure'], ({ failure }) => [
+      failure === null ? '-' : `${failure.type}: ${failure.message}`,
+    ]),
+    ...block('left-out', rows, ['rollout', 'task', 'why'], ({ why }) => [why ?? '-']),
+  ].join('\n\n');
+}
+
+/** How many were graded by other files of their task than they had. */
+function repairedText(rows: readonly RegradeRow[]): readonly string[] {
+  const graded = rows.flatMap(({ bundles }) => bundles ?? []);
+  if (graded.length === 0) return [];
+  const changed = graded.filter(({ before, after }) => before !== after);
+  const tasks = new Set(changed.map(({ before }) => before)).size;
+  return [
+    `repaired     ${changed.length} of ${graded.length} rollouts by other files of their task than they had (${tasks} tasks)`,
+  ];
+}
+
+export const statesText = (states: Readonly<Record<RegradeState, number>>): readonly string[] =>
+  regradeStates.flatMap((state) => (states[state] === 0 ? [] : [`${state} ${states[state]}`]));
+
+function block(
+  state: RegradeState,
+  all: readonly RegradeRow[],
+  head: readonly string[],
+  cells: (row: RegradeRow) => readonly string[],
+): readonly string[] {
+  const rows = all.filter((row) => row.state === state);
+  if (rows.length === 0) return [];
+  const shown = rows.slice(0, most).map((row) => [row.rollout, row.task, ...cells(row)]);
+  const more = rows.length > most ? `\n… and ${rows.length - most} more; all with --json` : '';
+  return [`${state}:\n${table(head, shown)}${more}`];
+}
+
+function changed({ before, after, kindBefore, evaluations }: RegradeRow): readonly string[] {
+  const [now] = evaluations;
+  const kind = `${now?.kind ?? 'none'}${now?.cached === true ? ' (cached)' : ''}`;
+  return [rewardText(before), rewardText(after), `${kindBefore ?? 'none'} → ${kind}`];
+}
+
+function unstable({ before, evaluations }: RegradeRow): readonly string[] {
+  const said = evaluations.map(({ reward, kind, log }) => `${rewardText(reward)} ${kind} (log ${log.slice(0, 12)})`);
+  return [rewardText(before), said.join(', ')];
+}
+
+const rewardText = (reward: number | null): string => reward?.toFixed(2) ?? '-';

@@ -1,0 +1,36 @@
+import { mkdir, writeFile } from 'node:fs/promises';
+import { dirname, resolve } from 'node:path';
+import type { Command } from 'commander';
+import { type HomeOption, runningConfigOf, stackCommand } from '../stack/command.ts';
+import { print, printJson } from '../text/output.ts';
+
+interface ReportOptions extends HomeOption {
+  readonly out: string;
+  readonly json?: true;
+}
+
+export function reportCommand(): Command {
+  return stackCommand('report', 'Writes the report of a run: one HTML file', 'temper report my-run --out report.html')
+    .argument('<run>', 'workflow id of a training run')
+    .option('--out <file>', 'where to write it', 'report.html')
+    .option('--json', 'print the summary as one JSON object, too')
+    .action(report);
+}
+
+async function report(run: string, options: ReportOptions): Promise<void> {
+  const { openStackClient } = await import('../stack/stack-client.ts');
+  const { gatherReport } = await import('./report/gather-report.ts');
+  const { renderReport } = await import('../../../infra/report/report.ts');
+  const { summarise } = await import('../../../infra/report/summary.ts');
+  const stack = await openStackClient(await runningConfigOf(options));
+  try {
+    const data = await gatherReport(stack, run, null);
+    const path = resolve(options.out);
+    await mkdir(dirname(path), { recursive: true });
+    await writeFile(path, renderReport(data));
+    if (options.json) printJson(summarise(data));
+    else print(path);
+  } finally {
+    await stack.close();
+  }
+}

@@ -1,0 +1,93 @@
+import { type Client, WorkflowNotFoundError } from '@temporalio/client';
+import { loadModel } from '../../../../infra/kits/chat-tokens/model.ts';
+import { collectReport } from '../../../../infra/report/collect.ts';
+import type { HeldOut, ReportData, RunFacts } from '../../../../infra/report/data.ts';
+import type { TokenName } from '../../../../infra/report/token-view.ts';
+import { readStartInput } from '../../../../infra/temporal/start-input.ts';
+import { TemperFailure } from '../../../../workflows/contracts/failures.ts';
+import { runStatusQuery } from '../../../../workflows/contracts/messages.ts';
+import type { RolloutResult } from '../../../../workflows/contracts/rollout.ts';
+import { type RunStatus, runInput } from '../../../../workflows/contracts/run.ts';
+import type { SweepReport } from '../../../../workflows/contracts/sweep.ts';
+import { findWorkflow, isOpen } from '../../follow/find-workflow.ts';
+import type { StackClient } from '../../stack/stack-client.ts';
+import { findSweepReport } from '../eval/find-report.ts';
+
+const endedSweeps =
+  'WorkflowType="evaluationSweep" AND ExecutionStatus != "Running" AND ExecutionStatus != "ContinuedAsNew"';
+/** What a page can show; how far back they are looked for among those of other runs. */
+const mostSweeps = 50;
+const sweepsLookedAt = 500;
+
+/** All that the report of a run shows, from its records and from the server. */
+export async function gatherReport(stack: StackClient, run: string, heldOut: HeldOut | null): Promise<ReportData> {
+  const { client } = stack;
+  const found = await findWorkflow(client, run);
+  if (found.kind !== 'trainingRun') throw new Error(`expected a training run, got ${run}, which is a ${found.kind}`);
+  const status: RunStatus = await found.handle.query(runStatusQuery);
+  const first = await client.workflow.getHandle(run, status.runKey).describe();
+  const end = isOpen(found) ? new Date() : (found.description.closeTime ?? new Date());
+  return collectReport({
+    records: stack.records,
+    store: stack.store,
+    run: await factsOf(client, status),
+    status,
+    heldOut,
+    sweeps: await sweepsOf(stack, run),
+    nameOf: await tokenNames(stack.config.modelDir),
+    wallSeconds: (end.getTime() - first.startTime.getTime()) / 1000,
+    findRollout: (workflowId) => findResult(client, workflowId),
+  });
+}
+
+/** The sweeps that evaluated this run's policy, the newest ones. */
+async function sweepsOf(stack: StackClient, run: string): Promise<readonly SweepReport[]> {
+  const found: SweepReport[] = [];
+  let looked = 0;
+  for await (const { workflowId } of stack.client.workflow.list({ query: endedSweeps })) {
+    const report = await findSweepReport(stack, workflowId);
+    if (report?.run === run) found.push(report);
+    looked += 1;
+    if (found.length === mostSweeps || looked === sweepsLookedAt) break;
+  }
+  return found;
+}
+
+/** The gateway of another machine may hold the model: then the report goes without its tokens. */
+async function tokenNames(modelDir: string): Promise<TokenName | null> {
+  try {
+    return (await loadModel(modelDir)).tokens.nameOf;
+  } catch (error) {
+    if (error instanceof TemperFailure) return null;
+    throw error;
+  }
+}
+
+/** The input that the run was started with, defaults filled in. */
+async function factsOf(client: Client, { run, runKey, steps }: RunStatus): Promise<RunFacts> {
+  const input = runInput.parse((await readStartInput(client, { workflowId: run, runId: runKey })) ?? {});
+  return {
+    id: run,
+    key: runKey,
+    tasks: input.tasks,
+    agent: input.settings.agent,
+    sandbox: input.settings.sandbox,
+    stepsAsked: steps,
+    groupsPerStep: input.groupsPerStep,
+    rolloutsPerGroup: input.rolloutsPerGroup,
+    maxStaleness: input.maxStaleness,
+    seed: input.seed,
+  };
+}
+
+/** Null when it has no result, or when the server's retention has passed over it. */
+async function findResult(client: Client, workflowId: string): Promise<RolloutResult | null> {
+  const handle = client.workflow.getHandle(workflowId);
+  try {
+    const { status } = await handle.describe();
+    return status.name === 'COMPLETED' ? ((await handle.result()) as RolloutResult) : null;
+  } catch (error) {
+    if (error instanceof WorkflowNotFoundError) return null;
+    throw error;
+  }
+}

@@ -1,0 +1,38 @@
+import { outcomes } from '../../../../workflows/contracts/outcome.ts';
+import { seconds, table } from '../../text/output.ts';
+import { average } from './board.ts';
+import type { RolloutRow } from './row.ts';
+
+/** All rollouts of a command, and their sums. */
+export function rolloutTable(rows: readonly RolloutRow[], wallSeconds: number): string {
+  const body = rows.map((row) => [
+    row.task,
+    row.outcome ?? 'none',
+    row.reward === null ? '-' : row.reward.toFixed(2),
+    row.stop ?? '-',
+    stage(row, 'provisionSandbox'),
+    stage(row, 'awaitAgent'),
+    stage(row, 'evaluate'),
+    total(row),
+  ]);
+  const head = ['task', 'outcome', 'reward', 'agent ended by', 'provision', 'agent', 'evaluate', 'seconds'];
+  return `${table(head, body)}\n\n${sums(rows, wallSeconds)}`;
+}
+
+function sums(rows: readonly RolloutRow[], wallSeconds: number): string {
+  const counts = outcomes.flatMap((outcome) => {
+    const count = rows.filter((row) => row.outcome === outcome).length;
+    return count === 0 ? [] : [`${outcome} ${count}`];
+  });
+  const rewards = rows.flatMap(({ reward }) => reward ?? []);
+  const mean = rewards.length === 0 ? '' : `, mean reward ${average(rewards).toFixed(3)}`;
+  return `${rows.length} rollouts: ${counts.join(', ') || 'none ended'}${mean}, ${seconds(wallSeconds)}`;
+}
+
+const stage = ({ stageSeconds }: RolloutRow, name: 'provisionSandbox' | 'awaitAgent' | 'evaluate'): string =>
+  stageSeconds[name]?.toFixed(2) ?? '-';
+
+const total = ({ stageSeconds }: RolloutRow): string =>
+  Object.values(stageSeconds)
+    .reduce((sum, value) => sum + (value ?? 0), 0)
+    .toFixed(2);

@@ -1,0 +1,47 @@
+import { Command } from 'commander';
+import { stackCommand } from '../stack/command.ts';
+import { withSweepOptions } from './eval/sweep-options.ts';
+import { createSchedule } from './schedule/create.ts';
+import { deleteSchedule, listSchedules, pauseSchedule, resumeSchedule, triggerSchedule } from './schedule/manage.ts';
+import { withScheduleOptions } from './schedule/schedule-options.ts';
+
+export function scheduleCommand(): Command {
+  const create = stackCommand(
+    'create',
+    'Makes a schedule that starts evaluation sweeps by a clock, or by the steps of a run',
+    'temper schedule create nightly --cron "0 3 * * *" --tasks generated:test/1 --count 64',
+  ).argument('<id>', 'its name, also in the Temporal UI');
+  const list = stackCommand('list', 'Lists the schedules of sweeps', 'temper schedule list')
+    .alias('ls')
+    .option('--json', 'one JSON object per schedule on stdout')
+    .action(listSchedules);
+  const trigger = named('trigger', 'Starts a sweep of a schedule now', 'temper schedule trigger nightly').action(
+    triggerSchedule,
+  );
+  const pause = named('pause', 'Lets a schedule start nothing until it is resumed', 'temper schedule pause nightly')
+    .option('--reason <text>', 'shown in the UI and in the list')
+    .action(pauseSchedule);
+  const resume = named('resume', 'Lets a paused schedule go on', 'temper schedule resume nightly').action(
+    resumeSchedule,
+  );
+  const remove = named(
+    'delete',
+    'Deletes a schedule; sweeps that it started go on',
+    'temper schedule delete nightly',
+  ).action(deleteSchedule);
+  const schedule = new Command('schedule').description('Evaluation sweeps on Temporal Schedules');
+  for (const one of [
+    withSweepOptions(withScheduleOptions(create)).action(createSchedule),
+    list,
+    trigger,
+    pause,
+    resume,
+    remove,
+  ]) {
+    schedule.addCommand(one);
+  }
+  return schedule;
+}
+
+const named = (name: string, description: string, example: string): Command =>
+  stackCommand(name, description, example).argument('<id>', 'the id of a schedule');

@@ -1,0 +1,78 @@
+import { type Client, ScheduleAlreadyRunning } from '@temporalio/client';
+import { controlQueue } from '../../../../workflows/contracts/ids.ts';
+import type { ScheduleMemo } from '../../../../workflows/contracts/schedule.ts';
+import { searchAttributes } from '../../../../workflows/contracts/search-attributes.ts';
+import type { SweepRequest } from '../../../../workflows/contracts/sweep.ts';
+import type { evaluationSweep } from '../../../../workflows/index.ts';
+import { type HomeOption, runningConfigOf } from '../../stack/command.ts';
+import { UsageError } from '../../text/errors.ts';
+import { print } from '../../text/output.ts';
+import { type SweepOptions, sweepRequestOf } from '../eval/sweep-options.ts';
+import { overlaps, type ScheduleWhen, whenOf } from './schedule-options.ts';
+
+export type CreateOptions = HomeOption & SweepOptions & ScheduleWhen;
+
+/** Everything is checked before it is made: what it starts, here; when, by the server, which reads its cron. */
+export async function createSchedule(id: string, options: CreateOptions): Promise<void> {
+  if (!/^[\w.-]{1,100}$/.test(id)) {
+    throw new UsageError(`expected an id of letters, digits, '.', '_' and '-', got ${JSON.stringify(id)}`);
+  }
+  const request = await sweepRequestOf(options);
+  const when = whenOf(options);
+  const { openStackClient } = await import('../../stack/stack-client.ts');
+  const stack = await openStackClient(await runningConfigOf(options));
+  try {
+    await create(stack.client, id, request, options, when);
+    print(`${id}: ${when.text}${options.paused ? ', paused' : ''}`);
+  } finally {
+    await stack.close();
+  }
+}
+
+async function create(
+  client: Client,
+  id: string,
+  request: SweepRequest,
+  { overlap, catchUp, paused }: CreateOptions,
+  { spec, text, steps }: ReturnType<typeof whenOf>,
+): Promise<void> {
+  const about = aboutOf(request);
+  const memo: ScheduleMemo = {
+    ...{ temper: 'evaluationSweep', about, when: text },
+    ...{ run: steps?.run ?? null, everySteps: steps?.everySteps ?? null },
+  };
+  try {
+    await client.schedule.create<typeof evaluationSweep>({
+      scheduleId: id,
+      spec,
+      policies: { overlap: overlaps[overlap], catchupWindow: catchUp },
+      ...(paused === true && { state: { paused: true, note: 'made paused' } }),
+      memo: { ...memo },
+      ...(steps !== null && { typedSearchAttributes: [{ key: searchAttributes.run, value: steps.run }] }),
+      action: {
+        type: 'startWorkflow',
+        workflowType: 'evaluationSweep',
+        // The server adds the time.
+        workflowId: id,
+        taskQueue: controlQueue,
+        args: [request],
+        staticSummary: about,
+      },
+    });
+  } catch (error) {
+    if (error instanceof ScheduleAlreadyRunning) {
+      throw new Error(
+        `expected no schedule of the id ${id}, but there is one; delete it with \`temper schedule delete ${id}\`, or choose another id`,
+      );
+    }
+    // What the client makes of the server's refusal of a schedule's times.
+    if (error instanceof TypeError)
+      throw new UsageError(`the server refuses ${text}: ${error.message}`, { cause: error });
+    throw error;
+  }
+}
+
+function aboutOf({ tasks, count = 32, attempts = 1, settings, upstream }: SweepRequest): string {
+  const by = upstream === undefined ? '' : ` by ${upstream}`;
+  return `${settings?.agent ?? 'mini'}${by}: ${attempts} × ${count} tasks of ${tasks}`;
+}

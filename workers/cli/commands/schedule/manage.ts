@@ -1,0 +1,106 @@
+import { type Client, type ScheduleHandle, ScheduleNotFoundError } from '@temporalio/client';
+import { type ScheduleMemo, scheduleMemo } from '../../../../workflows/contracts/schedule.ts';
+import { type HomeOption, runningConfigOf } from '../../stack/command.ts';
+import { ago, print, printJson, table } from '../../text/output.ts';
+
+interface ScheduleRow extends Pick<ScheduleMemo, 'about' | 'when' | 'run'> {
+  readonly id: string;
+  readonly paused: boolean;
+  readonly note: string | null;
+  readonly next: string | null;
+  /** The sweep that it started last. */
+  readonly last: { readonly sweep: string; readonly at: string } | null;
+}
+
+export async function listSchedules(options: HomeOption & { readonly json?: true }): Promise<void> {
+  await withClient(options, async (client) => {
+    const rows = await rowsOf(client);
+    if (options.json) return rows.forEach(printJson);
+    if (rows.length === 0) return print('no schedules of sweeps; make one with `temper schedule create`');
+    print(
+      table(
+        ['schedule', 'when', 'starts', 'state', 'next', 'last sweep'],
+        rows.map(({ id, when, about, paused, note, next, last }) => [
+          id,
+          when,
+          about,
+          paused ? `paused${note === null ? '' : `: ${note}`}` : 'on',
+          next ?? '-',
+          last === null ? '-' : `${last.sweep}, ${ago(last.at)}`,
+        ]),
+      ),
+    );
+  });
+}
+
+async function rowsOf(client: Client): Promise<ScheduleRow[]> {
+  const rows: ScheduleRow[] = [];
+  for await (const { scheduleId: id, memo, state, info } of client.schedule.list()) {
+    const parsed = scheduleMemo.safeParse(memo);
+    if (!parsed.success) continue;
+    const { about, when, run } = parsed.data;
+    const last = info.recentActions.at(-1);
+    rows.push({
+      ...{ id, about, when, run, paused: state.paused },
+      note: state.note === undefined || state.note === '' ? null : state.note,
+      next: state.paused ? null : (info.nextActionTimes[0]?.toISOString() ?? null),
+      last: last === undefined ? null : { sweep: last.action.workflow.workflowId, at: last.takenAt.toISOString() },
+    });
+  }
+  return rows;
+}
+
+export const triggerSchedule = (id: string, options: HomeOption): Promise<void> =>
+  withSchedule(id, options, async (handle) => {
+    await handle.trigger();
+    print(`triggered ${id}; see \`temper status\` for its sweep`);
+  });
+
+export const pauseSchedule = (id: string, options: HomeOption & { readonly reason?: string }): Promise<void> =>
+  withSchedule(id, options, async (handle) => {
+    await handle.pause(options.reason ?? 'paused by hand');
+    print(`paused ${id}; go on with \`temper schedule resume ${id}\``);
+  });
+
+export const resumeSchedule = (id: string, options: HomeOption): Promise<void> =>
+  withSchedule(id, options, async (handle) => {
+    await handle.unpause('resumed by hand');
+    print(`resumed ${id}`);
+  });
+
+export const deleteSchedule = (id: string, options: HomeOption): Promise<void> =>
+  withSchedule(id, options, async (handle) => {
+    await handle.delete();
+    print(`deleted ${id}`);
+  });
+
+/** Only ours: a reaper's schedule, or somebody else's, is left alone. */
+async function withSchedule(
+  id: string,
+  options: HomeOption,
+  work: (handle: ScheduleHandle) => Promise<void>,
+): Promise<void> {
+  await withClient(options, async (client) => {
+    const handle = client.schedule.getHandle(id);
+    const description = await handle.describe().catch((error: unknown) => {
+      if (!(error instanceof ScheduleNotFoundError)) throw error;
+      throw new Error(
+        `expected the id of a schedule, got ${id}, which this server does not know; \`temper schedule list\` lists them`,
+      );
+    });
+    if (!scheduleMemo.safeParse(description.memo).success) {
+      throw new Error(`expected a schedule that temper schedule made, got ${id}; use \`temporal schedule\` for others`);
+    }
+    await work(handle);
+  });
+}
+
+async function withClient(options: HomeOption, work: (client: Client) => Promise<void>): Promise<void> {
+  const { openStackClient } = await import('../../stack/stack-client.ts');
+  const stack = await openStackClient(await runningConfigOf(options));
+  try {
+    await work(stack.client);
+  } finally {
+    await stack.close();
+  }
+}

@@ -1,0 +1,60 @@
+import { readRunRecords } from '../../../../infra/report/run-records.ts';
+import { flagsText } from '../../../../workflows/algorithms/flag-counts.ts';
+import { runStatusQuery } from '../../../../workflows/contracts/messages.ts';
+import type { RunStatus } from '../../../../workflows/contracts/run.ts';
+import { type FoundWorkflow, isOpen } from '../../follow/find-workflow.ts';
+import { type WorkflowEnd, workflowEnd } from '../../follow/workflow-failure.ts';
+import type { StackClient } from '../../stack/stack-client.ts';
+import { print, printJson } from '../../text/output.ts';
+import { stepText } from '../train/progress-text.ts';
+
+/** A run: where it is, or how it ended and what it learnt until then. */
+export async function showRun(stack: StackClient, found: FoundWorkflow, json: boolean): Promise<void> {
+  const { handle, description } = found;
+  const end = isOpen(found) ? null : await endOf(found);
+  // It never began: there is nobody to ask for its status.
+  if (end?.kind === 'refused') {
+    if (json) return printJson({ id: handle.workflowId, ...end });
+    return print(`${handle.workflowId}\n${end.kind}: ${end.message}`);
+  }
+  // A closed run answers, too, as long as a control worker is up.
+  const status = await handle.query(runStatusQuery);
+  const { steps } = await readRunRecords(stack.records, status.runKey);
+  if (json) return printJson({ ...status, workflowStatus: description.status.name, end, stepRecords: steps });
+  const ended = end?.kind !== 'failed' ? '' : `\n${end.kind}: ${end.message}`;
+  print(`${handle.workflowId} (${description.status.name.toLowerCase()})${ended}\n${statusText(status)}\n`);
+  let since = description.startTime.getTime();
+  for (const step of steps) {
+    print(stepText(step, status.steps, (step.recordedAt - since) / 1000));
+    since = step.recordedAt;
+  }
+}
+
+/** Null: it has a result. */
+async function endOf({ handle }: FoundWorkflow): Promise<WorkflowEnd | null> {
+  try {
+    await handle.result();
+    return null;
+  } catch (error) {
+    const end = workflowEnd(error);
+    if (end === null) throw error;
+    return end;
+  }
+}
+
+function statusText(status: RunStatus): string {
+  const flagged = flagsText(status.flags);
+  return [
+    `${status.phase}, step ${status.step} of ${status.steps}, policy version ${status.policyVersion}`,
+    ...(status.pausedBecause === null ? [] : [`paused: ${status.pausedBecause}`]),
+    `groups: ${counts(status.groups)} (${status.groupsStarted} started)`,
+    `rollouts: ${counts(status.rollouts)} (${status.rolloutsStarted} started)`,
+    ...(flagged === null ? [] : [`flagged: ${flagged}`]),
+    ...(status.inFlight.length === 0 ? [] : [`in flight: group ${status.inFlight.join(', ')}`]),
+  ].join('\n');
+}
+
+function counts(record: Readonly<Record<string, number>>): string {
+  const some = Object.entries(record).filter(([, count]) => count > 0);
+  return some.map(([kind, count]) => `${kind} ${count}`).join(', ') || 'none yet';
+}

@@ -1,0 +1,164 @@
+import type { Client, WorkflowExecutionInfo } from '@temporalio/client';
+import type { Command } from 'commander';
+import { outcomes } from '../../../workflows/contracts/outcome.ts';
+import { searchAttributes } from '../../../workflows/contracts/search-attributes.ts';
+import { isUp, readUpFile, type UpFile } from '../../up/up-file.ts';
+import { type HomeOption, runningConfigOf, stackCommand, wholeNumber } from '../stack/command.ts';
+import { ago, print, printJson, table } from '../text/output.ts';
+
+interface StatusOptions extends HomeOption {
+  readonly limit: number;
+  readonly json?: true;
+}
+
+interface RunRow {
+  readonly id: string;
+  readonly kind: string;
+  readonly status: string;
+  readonly phase: string | null;
+  readonly step: number | null;
+  readonly reward: number | null;
+  readonly startedAt: string;
+}
+
+interface RolloutRow {
+  readonly id: string;
+  readonly task: string | null;
+  readonly agent: string | null;
+  readonly status: string;
+  readonly outcome: string | null;
+  readonly reward: number | null;
+  readonly startedAt: string;
+}
+
+export function statusCommand(): Command {
+  return stackCommand('status', 'Lists the runs and the newest rollouts of a stack', 'temper status --json')
+    .option('--limit <n>', 'how many of each', wholeNumber(1, 1000), 10)
+    .option('--json', 'one JSON object on stdout')
+    .action(status);
+}
+
+async function status(options: StatusOptions): Promise<void> {
+  const { openStackClient } = await import('../stack/stack-client.ts');
+  const config = await runningConfigOf(options);
+  const up = await readUpFile(config.paths.up);
+  const stack = up !== null && isUp(up) ? up : null;
+  const { client, close } = await openStackClient(config);
+  try {
+    const runs = await list(
+      client,
+      `WorkflowType IN ("trainingRun", "evaluationSweep", "regrade")`,
+      options.limit,
+      runRow,
+    );
+    const rollouts = await list(client, 'WorkflowType = "rollout"', options.limit, rolloutRow);
+    const counts = await countRollouts(client);
+    if (options.json) return printJson({ stack, runs, rollouts, counts });
+    if (stack !== null) print(`${parts(stack)}\n`);
+    print(runs.length === 0 ? 'no runs yet' : runTable(runs));
+    const sums = Object.entries(counts).filter(([, count]) => count > 0);
+    print(`\nrollouts: ${sums.map(([kind, count]) => `${kind} ${count}`).join(', ') || 'none yet'}`);
+    if (rollouts.length > 0) print(rolloutTable(rollouts));
+  } finally {
+    await close();
+  }
+}
+
+async function list<Row>(
+  client: Client,
+  query: string,
+  limit: number,
+  row: (info: WorkflowExecutionInfo) => Row,
+): Promise<Row[]> {
+  const rows: Row[] = [];
+  for await (const info of client.workflow.list({ query, pageSize: limit })) {
+    rows.push(row(info));
+    if (rows.length === limit) break;
+  }
+  return rows;
+}
+
+async function countRollouts(client: Client): Promise<Record<string, number>> {
+  const count = async (query: string): Promise<number> =>
+    (await client.workflow.count(`WorkflowType = "rollout" AND ${query}`)).count;
+  const byOutcome = outcomes.map(
+    async (outcome) => [outcome, await count(`${searchAttributes.outcome.name} = "${outcome}"`)] as const,
+  );
+  const running = count('ExecutionStatus = "Running"').then((value) => ['running', value] as const);
+  return Object.fromEntries(await Promise.all([running, ...byOutcome]));
+}
+
+function runRow({
+  workflowId,
+  type,
+  status: { name },
+  memo,
+  typedSearchAttributes,
+  startTime,
+}: WorkflowExecutionInfo): RunRow {
+  return {
+    id: workflowId,
+    kind: type,
+    status: name.toLowerCase(),
+    phase: typeof memo?.phase === 'string' ? memo.phase : null,
+    step: typedSearchAttributes.get(searchAttributes.step) ?? null,
+    reward: typedSearchAttributes.get(searchAttributes.reward) ?? null,
+    startedAt: startTime.toISOString(),
+  };
+}
+
+function rolloutRow({
+  workflowId,
+  status: { name },
+  typedSearchAttributes: attributes,
+  startTime,
+}: WorkflowExecutionInfo): RolloutRow {
+  return {
+    id: workflowId,
+    task: attributes.get(searchAttributes.task) ?? null,
+    agent: attributes.get(searchAttributes.agent) ?? null,
+    status: name.toLowerCase(),
+    outcome: attributes.get(searchAttributes.outcome) ?? null,
+    reward: attributes.get(searchAttributes.reward) ?? null,
+    startedAt: startTime.toISOString(),
+  };
+}
+
+function parts({ parts: all, addresses }: UpFile): string {
+  const rows = all.map(({ name, state, process, restarts, lastExit }) => [
+    name,
+    state,
+    process === null ? '-' : String(process.pid),
+    String(restarts),
+    lastExit ?? '-',
+  ]);
+  return `${table(['part', 'state', 'pid', 'restarts', 'ended last by'], rows)}\nUI: ${addresses.ui ?? addresses.temporal}`;
+}
+
+function runTable(rows: readonly RunRow[]): string {
+  return table(
+    ['run', 'kind', 'status', 'step', 'reward', 'started'],
+    rows.map((row) => [
+      row.id,
+      row.kind,
+      row.status === 'running' ? (row.phase ?? row.status) : row.status,
+      row.step === null ? '-' : String(row.step),
+      row.reward === null ? '-' : row.reward.toFixed(2),
+      ago(row.startedAt),
+    ]),
+  );
+}
+
+function rolloutTable(rows: readonly RolloutRow[]): string {
+  return table(
+    ['rollout', 'task', 'agent', 'outcome', 'reward', 'started'],
+    rows.map((row) => [
+      row.id,
+      row.task ?? '-',
+      row.agent ?? '-',
+      row.outcome ?? row.status,
+      row.reward === null ? '-' : row.reward.toFixed(2),
+      ago(row.startedAt),
+    ]),
+  );
+}

@@ -1,0 +1,124 @@
+import { Command } from 'commander';
+import { TemperFailure } from '../../../workflows/contracts/failures.ts';
+import { type HomeOption, runningConfigOf, stackCommand } from '../stack/command.ts';
+import { Unsuccessful } from '../text/errors.ts';
+import { note, print, printJson, table } from '../text/output.ts';
+import { prewarmCommand } from './tasks/prewarm.ts';
+import { flakyText, releaseCommand, sinceOf } from './tasks/release.ts';
+import { validateCommand } from './tasks/validate.ts';
+
+interface TasksOptions extends HomeOption {
+  readonly json?: true;
+  readonly offline?: true;
+}
+
+export function tasksCommand(): Command {
+  const list = tasksSubcommand('list', 'Lists the tasks of a set', 'temper tasks ls generated:test/1?count=4')
+    .alias('ls')
+    .argument('<set>', 'a task set that ends, a data set, or a directory')
+    .option('--json', 'one JSON object per task on stdout')
+    .action(listTasks);
+  const show = tasksSubcommand('show', 'Shows one task', "temper tasks show 'swe-gym:./rows.jsonl#getmoto__moto-4799'")
+    .argument('<task>', 'the address of a task, or its directory')
+    .option('--json', 'one JSON object on stdout')
+    .action(showTask);
+  const add = tasksSubcommand(
+    'add',
+    'Packs the tasks of a data set or of a directory into the store and prints the address of the set',
+    'temper tasks add ./tasks',
+  )
+    .argument('<set>', 'a task set that ends, a data set, or a directory')
+    .option('--json', 'one JSON object on stdout')
+    .action(addTasks);
+  const tasks = new Command('tasks').description('Looks at, validates, prewarms and adds tasks');
+  return tasks
+    .addCommand(list)
+    .addCommand(show)
+    .addCommand(validateCommand())
+    .addCommand(prewarmCommand())
+    .addCommand(releaseCommand())
+    .addCommand(add);
+}
+
+const tasksSubcommand = (name: string, description: string, example: string): Command =>
+  stackCommand(name, description, example).option('--offline', 'download nothing: say what is missing instead');
+
+async function listTasks(named: string, options: TasksOptions): Promise<void> {
+  const { tasks, address: set, quarantined } = await openTasks(named, options);
+  let broken = 0;
+  for await (const { id, address, read } of tasks.scan(set)) {
+    try {
+      const { description, grading } = await read();
+      const { image } = description;
+      const since = sinceOf(quarantined.get(address));
+      if (options.json) {
+        const more = since === null ? {} : { quarantined: since };
+        printJson({ id, address, image, logParser: grading?.logParser ?? null, ...more });
+      } else print(`${address}  ${id}  ${image}${since === null ? '' : `  quarantined since ${since}`}`);
+    } catch (error) {
+      if (!(error instanceof TemperFailure)) throw error;
+      broken += 1;
+      note(`${error.type}: ${error.message}`);
+    }
+  }
+  if (broken > 0) throw new Unsuccessful(`${broken} tasks of ${set} can't be used`);
+}
+
+async function showTask(named: string, options: TasksOptions): Promise<void> {
+  const { tasks, quarantined, ...source } = await openTasks(named, options);
+  const found = await tasks.find(source.address);
+  const { description, instruction, setup, grading, ...files } = await found.read();
+  const count = { workspace: files.workspace.size, tests: files.tests.size, solution: files.solution.size };
+  const { id, address } = found;
+  const flaky = quarantined.get(address) ?? null;
+  if (options.json) {
+    return printJson({ id, address, ...description, instruction, setup, files: count, grading, quarantined: flaky });
+  }
+  const limits = `${description.cpus} CPUs, ${description.memoryMb} MB memory, ${description.diskMb} MB disk`;
+  const graded =
+    grading === null
+      ? 'by the reward that its tests write'
+      : `from the log, by ${grading.logParser}: ${grading.failToPass.length} tests to pass, ${grading.passToPass.length} to keep`;
+  const rows = [
+    ['address', address],
+    ['image', description.image],
+    ['workdir', description.workdir],
+    ['limits', limits],
+    ['files', `${count.workspace} in the workspace, ${count.tests} hidden tests, ${count.solution} of a solution`],
+    ['set-up', `${setup.length} commands`],
+    ['graded', graded],
+    ...(flaky === null ? [] : [['quarantined', `since ${sinceOf(flaky)}: ${flakyText(flaky)}`]]),
+  ];
+  print(`${table(['task', id], rows)}\n\n${instruction.trimEnd()}`);
+}
+
+/** The set is a blob itself: a list of addresses of blobs, which every host can read. */
+async function addTasks(named: string, options: TasksOptions): Promise<void> {
+  const { tasks, address: from, store } = await openTasks(named, options);
+  const added: { readonly id: string; readonly address: string }[] = [];
+  for await (const { id, pack } of tasks.scan(from)) {
+    const { bundle } = await pack();
+    added.push({ id, address: `blob:${bundle.digest}` });
+  }
+  const { digest } = await store.putJson(added.map(({ address }) => address));
+  const set = `blob:${digest}`;
+  if (options.json) return printJson({ set, tasks: added });
+  note(
+    table(
+      ['task', 'address'],
+      added.map(({ id, address }) => [id, address]),
+    ),
+  );
+  print(set);
+}
+
+async function openTasks(named: string, options: TasksOptions) {
+  const { openTaskSource } = await import('../stack/task-source.ts');
+  const { createFileStore } = await import('../../../infra/store/files.ts');
+  const { createRecords } = await import('../../../infra/store/records.ts');
+  const { createQuarantine } = await import('../../../infra/tasks/quarantine.ts');
+  const config = await runningConfigOf(options);
+  const store = createFileStore(config.paths.store);
+  const quarantined = await createQuarantine(createRecords(config.home)).byAddress();
+  return { store, quarantined, ...(await openTaskSource(named, { config, store, offline: options.offline === true })) };
+}

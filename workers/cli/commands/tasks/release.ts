@@ -1,0 +1,38 @@
+import type { Command } from 'commander';
+import type { Quarantined } from '../../../../infra/tasks/quarantine.ts';
+import { type HomeOption, runningConfigOf, stackCommand } from '../../stack/command.ts';
+import { Unsuccessful } from '../../text/errors.ts';
+import { print } from '../../text/output.ts';
+
+export function releaseCommand(): Command {
+  return stackCommand(
+    'release',
+    'Lets a quarantined task be chosen again by runs and sweeps',
+    'temper tasks release generated-test-1-0',
+  )
+    .argument('<task>', 'its id, or one of its addresses')
+    .action(release);
+}
+
+async function release(named: string, options: HomeOption): Promise<void> {
+  const { createRecords } = await import('../../../../infra/store/records.ts');
+  const { createQuarantine } = await import('../../../../infra/tasks/quarantine.ts');
+  const config = await runningConfigOf(options);
+  const released = await createQuarantine(createRecords(config.home)).release(named);
+  if (released === 0) {
+    throw new Unsuccessful(`expected the id or an address of a quarantined task, got ${named}, which is not`);
+  }
+  print(`released ${named}`);
+}
+
+export const sinceOf = (task: Quarantined | undefined): string | null =>
+  task === undefined ? null : new Date(task.since).toISOString();
+
+/** What the evaluations of one diff said, each with the beginning of its log's digest: `timeout` is another matter than a failure. */
+export const flakyText = ({ evidence }: Pick<Quarantined, 'evidence'>): string =>
+  evidence
+    .map(({ reward, verdict, log }) => {
+      const [kind = 'no verdict'] = verdict?.split(/[,:]/) ?? [];
+      return `${reward ?? 'no reward'} ${kind} (log ${log?.slice(0, 12) ?? 'none'})`;
+    })
+    .join(', ');

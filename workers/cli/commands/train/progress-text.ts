@@ -1,0 +1,45 @@
+import type { WarmUpProgress } from '../../../../activities/interfaces.ts';
+import type { StepRecord } from '../../../../infra/report/run-records.ts';
+import type { RunStatus } from '../../../../workflows/contracts/run.ts';
+
+/** One finished step in one line. */
+export function stepText(
+  { result, trained, zeroVariance, dropped }: StepRecord,
+  steps: number,
+  tookSeconds: number,
+): string {
+  const fates = new Map<string, number>([
+    ['trained', trained.length],
+    ['zero-variance', zeroVariance.length],
+  ]);
+  for (const [, fate] of dropped) fates.set(fate, (fates.get(fate) ?? 0) + 1);
+  const groups = [...fates].filter(([, count]) => count > 0).map(([fate, count]) => `${count} ${fate}`);
+  return [
+    `step ${String(result.step).padStart(String(steps).length)}/${steps}`,
+    `reward ${result.meanReward === null ? '  – ' : result.meanReward.toFixed(2)} ${bar(result.meanReward ?? 0)}`,
+    `groups: ${groups.join(', ')}`,
+    `stale ${result.staleness}`,
+    `${tookSeconds.toFixed(1)} s`,
+  ].join('  ');
+}
+
+/** The moving line below the steps. */
+export function progressText(status: RunStatus, warmUp: WarmUpProgress | null): string {
+  if (warmUp !== null) return `preparing · warm-up ${warmUp.warmUpStep}/${warmUp.of}`;
+  const { phase, step, steps, inFlight, rollouts, flags, rolloutsStarted } = status;
+  const ended = Object.values(rollouts).reduce((sum, count) => sum + count, 0);
+  const odd = Object.entries(rollouts).filter(([outcome, count]) => outcome !== 'scored' && count > 0);
+  return [
+    phase === 'running' ? `step ${Math.min(step + 1, steps)}/${steps} in progress` : phase,
+    `${inFlight.length} groups in flight`,
+    `${ended} of ${rolloutsStarted} rollouts ended`,
+    ...odd.map(([outcome, count]) => `${outcome} ${count}`),
+    ...(flags.rollouts === 0 ? [] : [`flagged ${flags.rollouts}`]),
+  ].join(' · ');
+}
+
+function bar(share: number): string {
+  const width = 20;
+  const full = Math.round(Math.min(1, Math.max(0, share)) * width);
+  return `${'█'.repeat(full)}${'·'.repeat(width - full)}`;
+}

@@ -1,0 +1,35 @@
+import type { Client } from '@temporalio/client';
+import type { Config } from '../../../infra/config.ts';
+import { createFileStore } from '../../../infra/store/files.ts';
+import { createRecords, type Records } from '../../../infra/store/records.ts';
+import type { Store } from '../../../infra/store/store.ts';
+import { configuredTarget, connectClient } from '../../../infra/temporal/connection.ts';
+import { isPortFree } from '../../../infra/temporal/ports.ts';
+import { temporalTarget } from '../../../infra/temporal/temporal-target.ts';
+
+/** What commands need of a stack: its workflows, its blobs and its records. */
+export interface StackClient {
+  readonly config: Config;
+  readonly client: Client;
+  readonly store: Store;
+  readonly records: Records;
+  close(): Promise<void>;
+}
+
+/** Connects to the stack of a config. Throws when its Temporal server does not answer. */
+export async function openStackClient(config: Config): Promise<StackClient> {
+  if (configuredTarget(config.env) === undefined && (await isPortFree(config.temporalPort))) {
+    throw new Error(
+      `expected a running stack on ${config.home}, found none: nothing listens on 127.0.0.1:${config.temporalPort}; ` +
+        'start one with `temper up`, or name another with --home or TEMPORAL_ADDRESS',
+    );
+  }
+  const { client, close } = await connectClient(temporalTarget(config));
+  return {
+    config,
+    client,
+    store: createFileStore(config.paths.store),
+    records: createRecords(config.paths.runs),
+    close,
+  };
+}
