@@ -180,7 +180,7 @@ export function readConfig(source: Environment = process.env): Config {
     metricsPorts: metricsPortsFrom(env.TEMPER_METRICS_PORT),
     policyKernel: env.TEMPER_POLICY_KERNEL,
     gateways: env.TEMPER_GATEWAYS,
-    modelDir: env.TEMPER_MODEL_DIR ?? join(import.meta.dirname, 'policy/temper-tiny'),
+    modelDir: env.TEMPER_MODEL_DIR ?? join(import.meta.dirname, 'tasks/generated/temper-tiny'),
     engine: {
       kind: env.TEMPER_ENGINE,
       urls: env.TEMPER_ENGINE_URLS.length > 0 ? env.TEMPER_ENGINE_URLS : [policyUrl],

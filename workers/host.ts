@@ -18,9 +18,9 @@ import { openStack } from '../infra/stack.ts';
 import { createFileStore } from '../infra/store/files.ts';
 import { createRecords } from '../infra/store/records.ts';
 import { createTasks } from '../infra/tasks/tasks.ts';
-import { placementTuner } from '../infra/temporal/placement-tuner.ts';
 import { scheduleReaper } from '../infra/temporal/reaper-schedule.ts';
 import { cleanUpQueue, evaluationQueue, hostQueue, imageQueue, placementQueue } from '../workflows/contracts/ids.ts';
+import { placementTuner } from './placement-tuner.ts';
 import { runWorkers } from './process.ts';
 
 /** Where commands find programs in a local sandbox: our own Node first, because the host's may be anywhere. */

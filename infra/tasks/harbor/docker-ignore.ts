@@ -32,11 +32,11 @@ function rulesIn(text: string): readonly Rule[] {
     });
 }
 
-/** Without `.`, `../..` and what is empty: all patterns begin at the context's root. */
+/** Without `.`, `..` and what is empty: all patterns begin at the context's root. */
 function cleaned(pattern: string): readonly string[] {
   const kept: string[] = [];
   for (const segment of pattern.split('/')) {
-    if (segment === '../..') kept.pop();
+    if (segment === '..') kept.pop();
     else if (segment !== '' && segment !== '.') kept.push(segment);
   }
   return kept;

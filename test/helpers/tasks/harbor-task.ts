@@ -35,7 +35,7 @@ export async function writeHarborTask(root: string, name: string, files: HarborT
   const directory = join(root, name);
   const put = async (path: string, text: string): Promise<void> => {
     const target = join(directory, path);
-    await mkdir(join(target, '../..'), { recursive: true });
+    await mkdir(join(target, '..'), { recursive: true });
     await writeFile(target, text, { mode: 0o755 });
   };
   await put('task.toml', files.toml ?? `${toml}setup = ${JSON.stringify(files.setup ?? [])}\n`);

@@ -27,7 +27,7 @@ import { createRecords } from '../../../infra/store/records.ts';
 import { createQuarantine } from '../../../infra/tasks/quarantine.ts';
 import { createTasks } from '../../../infra/tasks/tasks.ts';
 import { locateWorkflowBundle } from '../../../infra/temporal/bundle.ts';
-import { placementTuner } from '../../../infra/temporal/placement-tuner.ts';
+import { placementTuner } from '../../../workers/placement-tuner.ts';
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
 import {
   cleanUpQueue,

@@ -5,9 +5,9 @@ import type { GenerateEvent } from '../../../infra/engine/engine.ts';
 import type { EngineOptions } from '../../../infra/engine/options.ts';
 import { promptOf } from '../../../infra/engine/prompt.ts';
 import { createSglangEngine } from '../../../infra/engine/sglang.ts';
-import { type SglangScript, startSglangServer } from '../../helpers/engine/sglang-server.ts';
 import { collect, failsWith } from '../../helpers/engine/engine-events.ts';
 import { type Answer, startScriptedServer } from '../../helpers/engine/scripted-server.ts';
+import { type SglangScript, startSglangServer } from '../../helpers/engine/sglang-server.ts';
 import { until } from '../../helpers/until.ts';
 
 /** No SGLang runs here: its wire format is written down in test/helpers/engine/sglang-server.ts, from its source. */

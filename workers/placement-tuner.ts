@@ -1,5 +1,5 @@
 import type { ActivitySlotInfo, CustomSlotSupplier, WorkerOptions } from '@temporalio/worker';
-import type { Places } from '../../activities/host/places.ts';
+import type { Places } from '../activities/host/places.ts';
 
 type Tuner = NonNullable<WorkerOptions['tuner']>;
 const unused = { type: 'fixed-size', numSlots: 2 } as const;
