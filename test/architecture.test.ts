@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { builtinModules, createRequire } from 'node:module';
-import { describe, test } from 'node:test';
+import { describe, it } from 'node:test';
 import { importsOf, productSources, readSource, sourcesBelow } from './helpers/sources.ts';
 
 /** What each folder may import of ours; `type:` where only types may cross. */
@@ -25,7 +25,7 @@ const STARTED_EVENT = {
 
 describe('imports', () => {
   for (const [folder, allowed] of Object.entries(ALLOWED)) {
-    test(`of ${folder} stay within ${allowed.join(', ')}`, () => {
+    it(`of ${folder} stay within ${allowed.join(', ')}`, () => {
       const strays = sourcesBelow(folder).flatMap((path) =>
         importsOf(path)
           .filter(({ target, ours, typeOnly }) => ours && !isAllowed(target, typeOnly, allowed))
@@ -35,7 +35,7 @@ describe('imports', () => {
     });
   }
 
-  test('of contracts stay within contracts', () => {
+  it('of contracts stay within contracts', () => {
     const strays = sourcesBelow('workflows/contracts').flatMap((path) =>
       importsOf(path)
         .filter(({ target, ours }) => ours && !target.startsWith('workflows/contracts/'))
@@ -44,7 +44,7 @@ describe('imports', () => {
     assert.deepEqual(strays, []);
   });
 
-  test('of workflows name no Node builtin and no package that does I/O', () => {
+  it('of workflows name no Node builtin and no package that does I/O', () => {
     const builtins = new Set(builtinModules.flatMap((name) => [name, `node:${name}`]));
     const strays = sourcesBelow('workflows').flatMap((path) =>
       importsOf(path)
@@ -54,13 +54,13 @@ describe('imports', () => {
     assert.deepEqual(strays, []);
   });
 
-  test('form no cycle at run time', () => {
+  it('form no cycle at run time', () => {
     const edges = new Map(productSources().map((path) => [path, runTimeImports(path)]));
     assert.deepEqual(findCycle(edges), []);
   });
 });
 
-test('workflows/index.ts exports functions from workflow files alone, each of its own name', () => {
+it('workflows/index.ts exports functions from workflow files alone, each of its own name', () => {
   const lines = readSource('workflows/index.ts')
     .split('\n')
     .filter((line) => line !== '' && !/^\s*(\/\*|\*|\/\/)/.test(line));
@@ -71,7 +71,7 @@ test('workflows/index.ts exports functions from workflow files alone, each of it
   assert.deepEqual(exported, named);
 });
 
-test('of a stack, only infra/config.ts reads the environment', () => {
+it('of a stack, only infra/config.ts reads the environment', () => {
   const readers = productSources()
     .filter(
       (path) => !/^infra\/(setup|process)\//.test(path) && path !== 'infra/config.ts' && !SANDBOX_PROGRAM.test(path),
@@ -80,7 +80,7 @@ test('of a stack, only infra/config.ts reads the environment', () => {
   assert.deepEqual(readers, []);
 });
 
-test('a file has at most 300 lines, unless it is generated', () => {
+it('a file has at most 300 lines, unless it is generated', () => {
   const long = [...productSources(), ...sourcesBelow('test')]
     .filter((path) => !path.endsWith('.generated.ts') && !path.includes('/fixtures/'))
     .map((path) => ({ path, lines: readSource(path).trimEnd().split('\n').length }))
@@ -88,14 +88,14 @@ test('a file has at most 300 lines, unless it is generated', () => {
   assert.deepEqual(long, []);
 });
 
-test('the history converters of the SDK work, which need one protobufjs 8 for all its packages', () => {
+it('the history converters of the SDK work, which need one protobufjs 8 for all its packages', () => {
   const require = createRequire(import.meta.url);
   const { historyFromJSON } = require('@temporalio/common/lib/proto-utils');
   const history = historyFromJSON({ events: [STARTED_EVENT] });
   assert.equal(history.events.length, 1);
 });
 
-test('the lockfile names every platform of a package with native builds', () => {
+it('the lockfile names every platform of a package with native builds', () => {
   const { packages } = JSON.parse(readSource('package-lock.json'));
   const missing = Object.entries<{ optionalDependencies?: Record<string, string> }>(packages).flatMap(([path, entry]) =>
     Object.keys(entry.optionalDependencies ?? {}).filter(

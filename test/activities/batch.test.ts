@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { test } from 'node:test';
+import { it } from 'node:test';
 import { asBatch, gather, normalise } from '../../activities/control/batch.ts';
 import { createFileStore } from '../../infra/store/files.ts';
 import { createRecords } from '../../infra/store/records.ts';
@@ -13,7 +13,7 @@ import type { Segment, Trace, TraceSummary } from '../../workflows/contracts/tra
 
 const tokens = { tokens: [1, 2, 3], mask: [0, 1, 1], logprobs: [0, -1, -1], versions: [-1, 0, 0] } as const;
 
-test("a rollout of many branches counts once, in its group's baseline as in the weights", () => {
+it("a rollout of many branches counts once, in its group's baseline as in the weights", () => {
   const batch: Batch = {
     runKey: 'run',
     step: 1,
@@ -25,7 +25,7 @@ test("a rollout of many branches counts once, in its group's baseline as in the 
   assert.deepEqual(advantages.tokenWeights, [1 / 24, 1 / 8, 1 / 8, 1 / 8]);
 });
 
-test('an aborted rollout is in no baseline, though it has a trace of what it sampled', async () => {
+it('an aborted rollout is in no baseline, though it has a trace of what it sampled', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'temper-batch-'));
   try {
     const store = createFileStore(join(directory, 'store'));

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, test } from 'node:test';
+import { after, before, describe, it } from 'node:test';
 import { enginesWithout } from '../../activities/trainer/engines-without.ts';
 import type { Engine } from '../../infra/engine/engine.ts';
 import { createVllmEngine } from '../../infra/engine/vllm.ts';
@@ -30,18 +30,18 @@ describe('the engines that a version must be given again', () => {
     await empty?.close();
   });
 
-  test('are those that hold their first weights, or another version', async () => {
+  it('are those that hold their first weights, or another version', async () => {
     const engines = [served.engine(), empty.engine()];
     assert.deepEqual(await urlsWithout(3, engines), [empty.url]);
     assert.deepEqual(await urlsWithout(4, engines), [served.url, empty.url]);
   });
 
-  test('are not one that came back with what was published', async () => {
+  it('are not one that came back with what was published', async () => {
     await served.restart();
     assert.deepEqual(await urlsWithout(3, [served.engine()]), []);
   });
 
-  test('are not one that is away: nothing could be published to it', async () => {
+  it('are not one that is away: nothing could be published to it', async () => {
     const gone = createVllmEngine({ url: 'http://127.0.0.1:9', model: 'policy', method: 'reload' });
     assert.deepEqual(await urlsWithout(3, [gone, empty.engine()]), [empty.url]);
     assert.deepEqual(away, [gone.url]);

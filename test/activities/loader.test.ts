@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { it } from 'node:test';
 import { type AgentPlace, createLoaderCheck } from '../../activities/host/loader.ts';
 
 const signal = AbortSignal.timeout(10_000);
 
-test('what an image holds is asked once, and an image without the loader is refused each time', async () => {
+it('what an image holds is asked once, and an image without the loader is refused each time', async () => {
   const requireLoader = createLoaderCheck();
   let asked = 0;
   const placeOf = (image: string, exitCode: number): AgentPlace =>

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, test } from 'node:test';
+import { after, before, describe, it } from 'node:test';
 import { provenGap } from '../../activities/trainer/probe.ts';
 import type { Datum, Trainer } from '../../infra/trainer/trainer.ts';
 import { startTestPolicy } from '../infra/kits/embedded-policy/server/policy-server.ts';
@@ -38,20 +38,20 @@ describe('the proof of a published version', () => {
     await policy.close();
   });
 
-  test('every engine that holds the trainer’s weights has its logprobs, to the last bit', async () => {
+  it('every engine that holds the trainer’s weights has its logprobs, to the last bit', async () => {
     await learn();
     await publish(1);
     assert.equal(await provenGap([policy.engine(), policy.engine()], 1, forward, never), 0);
   });
 
-  test('an engine with the right version and other weights is refused', async () => {
+  it('an engine with the right version and other weights is refused', async () => {
     await publish(2);
     await learn();
     const proof = provenGap([policy.engine()], 2, forward, never);
     await assert.rejects(proof, { type: 'EngineUnavailable', message: /logprobs, got a gap of .* or not at all/ });
   });
 
-  test('an engine that still serves the version before is refused', async () => {
+  it('an engine that still serves the version before is refused', async () => {
     const proof = provenGap([policy.engine()], 3, forward, never);
     await assert.rejects(proof, { type: 'EngineUnavailable', message: /expected tokens of version 3.*version 2/ });
   });

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { test } from 'node:test';
+import { it } from 'node:test';
 import { reconcile } from '../../activities/control/groups.ts';
 import { createRecords } from '../../infra/store/records.ts';
 import { groupId, rolloutId } from '../../workflows/contracts/ids.ts';
@@ -10,7 +10,7 @@ import { outcomes, zeroCount } from '../../workflows/contracts/outcome.ts';
 import { answerTask } from '../helpers/temporal/by-hand.ts';
 import { startTestServer } from '../helpers/temporal/temporal.ts';
 
-test('a rollout whose workflow failed is infra, as its group would have it; one that was ended, or never started, is cancelled', async () => {
+it('a rollout whose workflow failed is infra, as its group would have it; one that was ended, or never started, is cancelled', async () => {
   const home = await mkdtemp(join(tmpdir(), 'temper-reconcile-'));
   const server = await startTestServer();
   try {

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { it } from 'node:test';
 import { demonstrationsOf } from '../../activities/trainer/demonstrations.ts';
 import type { Store } from '../../infra/store/store.ts';
 
@@ -22,7 +22,7 @@ const store: Pick<Store, 'getJson'> = {
 };
 const request = { tasks: '', agent: 'pi', seed: 1, count: 3, rightShare: 0 };
 
-test('recorded traces are learnt in the order given, again and again, each trained token alike', async () => {
+it('recorded traces are learnt in the order given, again and again, each trained token alike', async () => {
   const demonstrations = demonstrationsOf('/nonexistent', store);
   const first = await demonstrations({ ...request, step: 0, traces: ['a', 'b'] });
   assert.deepEqual(
@@ -48,12 +48,12 @@ test('recorded traces are learnt in the order given, again and again, each train
   assert.deepEqual(reads, ['a', 'b'], 'traces are read once for all steps');
 });
 
-test('traces without tokens of a policy are refused', async () => {
+it('traces without tokens of a policy are refused', async () => {
   const none = demonstrationsOf('/nonexistent', store)({ ...request, step: 0, traces: ['none'] });
   await assert.rejects(none, { type: 'InvalidInput', message: /warmUp\.traces: expected traces with tokens/ });
 });
 
-test('a trace of an upstream model is refused by its name, also beside others', async () => {
+it('a trace of an upstream model is refused by its name, also beside others', async () => {
   const mixed = demonstrationsOf('/nonexistent', store)({ ...request, step: 0, traces: ['b', 'others'] });
   await assert.rejects(mixed, {
     type: 'InvalidInput',

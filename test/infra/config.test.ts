@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { it } from 'node:test';
 import { environmentOf, readConfig } from '../../infra/config.ts';
 
-test('another process reads the same config from environmentOf', () => {
+it('another process reads the same config from environmentOf', () => {
   const config = readConfig({
     TEMPER_HOME: '/tmp/some-home',
     TEMPER_TEMPORAL_PORT: '7400',
@@ -24,6 +24,6 @@ test('another process reads the same config from environmentOf', () => {
   assert.deepEqual({ ...read, env: config.env }, config);
 });
 
-test('a wrong setting is named with what was expected and what it holds', () => {
+it('a wrong setting is named with what was expected and what it holds', () => {
   assert.throws(() => readConfig({ TEMPER_POLICY_PORT: 'eighty' }), /TEMPER_POLICY_PORT: .*expected.*got "eighty"/s);
 });

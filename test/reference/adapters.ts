@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { after, before, describe, test } from 'node:test';
+import { after, before, describe, it } from 'node:test';
 import type { Engine, GenerateEvent, GenerateRequest } from '../../infra/engine/engine.ts';
 import { promptOf } from '../../infra/engine/prompt.ts';
 import type { Datum, OptimStep, Trainer } from '../../infra/trainer/trainer.ts';
@@ -63,7 +63,7 @@ export function testAdapters(name: string, open: () => Promise<AdapterStack>): v
       return path;
     };
 
-    test('a step sent again under its sequence id is made once', async () => {
+    it('a step sent again under its sequence id is made once', async () => {
       const before = await logprobsOf(modelId, stack.tokens, next());
       const data = [await policyDatum(1), await policyDatum(0.5)];
       const request = { modelId, sequence: next(), data, loss: 'importance_sampling' } as const;
@@ -77,13 +77,13 @@ export function testAdapters(name: string, open: () => Promise<AdapterStack>): v
       assert.deepEqual(await logprobsOf(modelId, stack.tokens, next()), moved);
     });
 
-    test('a sequence id that comes back with another payload is refused', async () => {
+    it('a sequence id that comes back with another payload is refused', async () => {
       const used = step(0);
       await trainer.optimStep(used);
       await rejects(trainer.optimStep({ ...used, learningRate: 0.5 }), 'TrainerRefused', /reused/);
     });
 
-    test('callers mean a sum, whatever the server reduces by', async () => {
+    it('callers mean a sum, whatever the server reduces by', async () => {
       const one = await policyDatum(1);
       const gradient = async (data: readonly Datum[]) => {
         await trainer.forwardBackward({ modelId, sequence: next(), data, loss: 'importance_sampling' });
@@ -97,7 +97,7 @@ export function testAdapters(name: string, open: () => Promise<AdapterStack>): v
       assertClose((await gradient([masked])) / (await gradient([firstOnly])), 1, 1e-3);
     });
 
-    test('a checkpoint is saved once and loads into a new model with its logprobs', async () => {
+    it('a checkpoint is saved once and loads into a new model with its logprobs', async () => {
       const path = await trainer.save(modelId, 'one', next());
       assert.equal(await trainer.save(modelId, 'one', next()), path);
       const copy = await trainer.createModel({ loraRank: 8, seed: 2 });
@@ -106,7 +106,7 @@ export function testAdapters(name: string, open: () => Promise<AdapterStack>): v
       await trainer.unload(copy);
     });
 
-    test('a published version samples tokens with the trainer’s logprobs', async () => {
+    it('a published version samples tokens with the trainer’s logprobs', async () => {
       const version = stack.firstVersion;
       const path = await publish(version);
       const sample = await generated(engine, { ...requestOf(stack.tokens), seed: 7, maxTokens: 12 });
@@ -118,7 +118,7 @@ export function testAdapters(name: string, open: () => Promise<AdapterStack>): v
       console.log(`# ${name}: largest logprob gap ${sampled}; weights at ${path}`);
     });
 
-    test('publishing is repeatable, and another process sees the newest version', async () => {
+    it('publishing is repeatable, and another process sees the newest version', async () => {
       const other = stack.engine();
       const name = `again-${randomUUID().slice(0, 8)}`;
       const path = await trainer.saveForSampler(modelId, name, next());
@@ -133,7 +133,7 @@ export function testAdapters(name: string, open: () => Promise<AdapterStack>): v
       assert.equal(sample.versions.at(-1)?.version, publication.version);
     });
 
-    test('a version that is held is asked for by its number after another one is published', async () => {
+    it('a version that is held is asked for by its number after another one is published', async () => {
       const earlier = stack.firstVersion + 1;
       assert.equal(await engine.hold(earlier), true);
       await publish(earlier + 1);
@@ -142,7 +142,7 @@ export function testAdapters(name: string, open: () => Promise<AdapterStack>): v
       assert.deepEqual(new Set(versions.map(({ version }) => version)), new Set([earlier]));
     });
 
-    test('weights that do not exist are a typed failure, and the engine can be published to again', async () => {
+    it('weights that do not exist are a typed failure, and the engine can be published to again', async () => {
       const missing = { version: stack.firstVersion + 3, name: 'none', path: '/nowhere/at/all', method: stack.method };
       await assert.rejects(engine.publish(missing), TemperFailure);
       await publish(stack.firstVersion + 3);
@@ -150,7 +150,7 @@ export function testAdapters(name: string, open: () => Promise<AdapterStack>): v
       await generated(engine, { ...requestOf(stack.tokens), maxTokens: 2 });
     });
 
-    test('aborting the signal ends the generation with its reason', async () => {
+    it('aborting the signal ends the generation with its reason', async () => {
       const leaving = new AbortController();
       const reason = new Error('the caller has gone');
       const read = async () => {
@@ -163,11 +163,11 @@ export function testAdapters(name: string, open: () => Promise<AdapterStack>): v
       await assert.rejects(read(), reason);
     });
 
-    test('a model that the trainer does not hold is a lost model', async () => {
+    it('a model that the trainer does not hold is a lost model', async () => {
       await rejects(logprobsOf('model_00000000', stack.tokens, 1), 'TrainerLostModel', /model/i);
     });
 
-    test('a datum that its loss can’t use never leaves', async () => {
+    it('a datum that its loss can’t use never leaves', async () => {
       const datum = contextDatum(stack.tokens);
       const request = { modelId, sequence: next(), data: [datum], loss: 'ppo' } as const;
       await rejects(trainer.forwardBackward(request), 'TrainerRefused', /data\[0\]\.logprobs: expected 11 numbers/);

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { before, describe, test } from 'node:test';
+import { before, describe, it } from 'node:test';
 import { openaiChat } from '../../infra/gateway/dialects/openai-chat/index.ts';
 import type { Conversation } from '../../infra/kits/chat-tokens/conversation.ts';
 import { loadModel, type Model } from '../../infra/kits/chat-tokens/model.ts';
@@ -100,7 +100,7 @@ export const testRendering = (open: () => Promise<ReferenceStack>) =>
       openaiChat.read({ model: 'policy', ...body } as never).conversation;
 
     for (const { name, body } of conversations) {
-      test(name, async () => {
+      it(name, async () => {
         const ours = renderFull(model, conversationOf(body));
         const theirs = await renderedByVllm(body);
         assert.equal(model.tokens.decode(ours), model.tokens.decode(theirs));
@@ -108,7 +108,7 @@ export const testRendering = (open: () => Promise<ReferenceStack>) =>
       });
     }
 
-    test('a branch that goes on by its new messages alone', async () => {
+    it('a branch that goes on by its new messages alone', async () => {
       const opening = conversationOf({ messages: asked, tools });
       const whole = { messages: [...asked, looked, answered], tools };
       const promptIds = renderFull(model, opening);

@@ -5,7 +5,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
-import { after, before, describe, test } from 'node:test';
+import { after, before, describe, it } from 'node:test';
 import Docker from 'dockerode';
 import { isRunning, processIdentity } from '../../infra/process/process-identity.mjs';
 import { ROOT } from '../helpers/sources.ts';
@@ -25,38 +25,38 @@ describe('npm test', () => {
   });
   after(() => rm(directory, { recursive: true, force: true }));
 
-  test('ends with the counts alone on the last line, and exits 0', async () => {
+  it('ends with the counts alone on the last line, and exits 0', async () => {
     const { code, lines } = await runTests("test('works', () => {});", {});
     assert.deepEqual([lines.at(-1), code], ['1 passed, 0 failed', 0]);
   });
 
-  test('counts a failed test, a file that does not load, and skipped ones', async () => {
+  it('counts a failed test, a file that does not load, and skipped ones', async () => {
     const { code, lines } = await runTests("test('a', { skip: 'why' }, () => {}); test('b', () => { throw 1; });", {});
     assert.deepEqual([lines.at(-1), lines.at(-2), code], ['0 passed, 1 failed, 1 skipped', 'skipped: a', 1]);
     const broken = await runTests("throw new Error('while loading');", {});
     assert.deepEqual([broken.lines.at(-1), broken.code], ['0 passed, 1 failed', 1]);
   });
 
-  test('fails in CI when something was skipped', async () => {
+  it('fails in CI when something was skipped', async () => {
     const { code, lines } = await runTests("test('a', { skip: 'why' }, () => {});", { CI: 'true' });
     assert.ok(lines.includes('✖ skipped in CI: a'));
     assert.equal(code, 1);
   });
 
-  test('fails in CI when there is no Docker', async () => {
+  it('fails in CI when there is no Docker', async () => {
     const { code, lines } = await runTests("test('a', () => {});", { CI: 'true', DOCKER_HOST: 'unix:///nowhere.sock' });
     assert.ok(lines.some((line) => line.startsWith('✖ CI must provide Docker: no Docker engine answers')));
     assert.equal(code, 1);
   });
 
-  test('kills what a test left behind and says so', { skip: process.platform !== 'linux' }, async () => {
+  it('kills what a test left behind and says so', { skip: process.platform !== 'linux' }, async () => {
     const leave = "test('a', () => spawn('sleep', ['600'], { detached: true, stdio: 'ignore' }).unref());";
     const { lines } = await runTests(leave, {});
     const pid = Number(/^left behind: process (\d+) sleep 600$/.exec(lines.at(-2) ?? '')?.[1]);
     assert.equal(isRunning(processIdentity(pid)), false);
   });
 
-  test('leaves out the tests of what is not there, and only those', async () => {
+  it('leaves out the tests of what is not there, and only those', async () => {
     const everything = (await selectTests(ROOT, [])).files;
     for (const name of ['Docker', 'bubblewrap']) {
       const facility = absent(name);
@@ -70,7 +70,7 @@ describe('npm test', () => {
     assert.ok(everything.every((file) => !file.endsWith('.reference.test.ts')));
   });
 
-  test('knows the Docker tests to be impossible, and why, without an engine', async () => {
+  it('knows the Docker tests to be impossible, and why, without an engine', async () => {
     const state = await probeDocker(new Docker({ socketPath: '/nowhere.sock' }));
     assert.ok(!state.usable && /no Docker engine answers.*nowhere\.sock/.test(state.reason));
   });

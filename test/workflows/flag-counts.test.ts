@@ -1,30 +1,30 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { it } from 'node:test';
 import { flagFacts } from '../../infra/report/count-flags.ts';
 import { addFlags, countFlags, flagsText, noFlags } from '../../workflows/algorithms/flag-counts.ts';
 import { toRolloutReport } from '../../workflows/algorithms/rollout-report.ts';
 import { toSweepRow } from '../../workflows/algorithms/sweep-row.ts';
 import type { RolloutResult } from '../../workflows/contracts/rollout.ts';
 
-test('a rollout counts once, and once for each of its tricks', () => {
+it('a rollout counts once, and once for each of its tricks', () => {
   const counts = countFlags([undefined, ['plugin', 'tests'], [], ['tests']]);
   assert.deepEqual(counts, { rollouts: 2, tricks: { tests: 2, plugin: 1 } });
   assert.deepEqual(countFlags([undefined]), noFlags);
 });
 
-test('counts add up', () => {
+it('counts add up', () => {
   const sum = addFlags(countFlags([['tests'], ['exit']]), countFlags([['tests', 'limit']]));
   assert.deepEqual(sum, { rollouts: 3, tricks: { tests: 2, exit: 1, limit: 1 } });
   assert.deepEqual(addFlags(noFlags, sum), sum);
 });
 
-test('counts are told with the most frequent first, and not at all where there are none', () => {
+it('counts are told with the most frequent first, and not at all where there are none', () => {
   assert.equal(flagsText(countFlags([['plugin'], ['tests', 'plugin']])), '2 rollouts: plugin 2, tests 1');
   assert.equal(flagsText(countFlags([['exit']])), '1 rollout: exit 1');
   assert.equal(flagsText(noFlags), null);
 });
 
-test('reports of groups and rows of sweeps have the tricks of diff and verdict, each once', () => {
+it('reports of groups and rows of sweeps have the tricks of diff and verdict, each once', () => {
   const flag = (trick: 'link' | 'tests') => ({ trick, evidence: 'x' });
   const result = {
     ...{ rollout: 'r', workflowId: 'w', task: 't', outcome: 'scored', reward: 1, stageSeconds: {} },
@@ -39,7 +39,7 @@ test('reports of groups and rows of sweeps have the tricks of diff and verdict, 
   assert.equal('flags' in toSweepRow({ task: 0, attempt: 0, retry: 0 }, honest), false);
 });
 
-test('the example of a trick is a rollout that it paid for', () => {
+it('the example of a trick is a rollout that it paid for', () => {
   const rollout = (workflowId: string, reward: number | null) => ({ workflowId, reward, flags: ['exit'] as const });
   const facts = flagFacts([rollout('a', 0), rollout('b', 1), rollout('c', null), { workflowId: 'd', reward: 1 }]);
   assert.deepEqual(facts, [{ trick: 'exit', count: 3, meanReward: 0.5, workflowId: 'b' }]);

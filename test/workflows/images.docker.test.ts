@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { after, before, describe, it, test } from 'node:test';
+import { after, before, describe, it } from 'node:test';
 import Docker from 'dockerode';
 import { createDockerProvider } from '../../infra/sandbox/docker/provider.ts';
 import { type Rollouts, startRollouts } from '../helpers/rollouts/rollouts.ts';
@@ -88,7 +88,7 @@ def test_environment(): assert os.environ["LC_ALL"] == "C"
   });
 });
 
-test("an image that its registry does not have ends the rollout as the task's fault, by name, before anything starts", async () => {
+it("an image that its registry does not have ends the rollout as the task's fault, by name, before anything starts", async () => {
   const rollouts = await startRollouts((home) => ({ taskRoots: [home], provider: createDockerProvider({ stack }) }));
   const registry = await startRegistry();
   try {

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { it } from 'node:test';
 import { summariseSweep } from '../../workflows/algorithms/summarise-sweep.ts';
 import { type SweepRow, sweepInput } from '../../workflows/contracts/sweep.ts';
 
@@ -21,7 +21,7 @@ const summarise = (rows: readonly SweepRow[]) =>
     ...{ startedAt: 1_000, endedAt: 61_000 },
   });
 
-test('what is not counted is out of the denominator and listed with its reason', () => {
+it('what is not counted is out of the denominator and listed with its reason', () => {
   const { result, leftOut, taskScores } = summarise([
     ...[row(0, 0), row(0, 1, { reward: 0.5 })],
     ...[row(1, 0, { outcome: 'infra', reward: null }), row(1, 1, { versions: [3, 4] })],
@@ -48,14 +48,14 @@ test('what is not counted is out of the denominator and listed with its reason',
   assert.equal(result.outcomes.scored, 3, 'an outcome is final, whatever sampled it');
 });
 
-test('an attempt that was made again counts once, by its last rollout, and all of its cost', () => {
+it('an attempt that was made again counts once, by its last rollout, and all of its cost', () => {
   const lost = { outcome: 'infra', reward: null } as const;
   const { result, leftOut } = summarise([row(0, 0, { retry: 2 }), row(0, 0, lost), row(0, 0, { ...lost, retry: 1 })]);
   assert.deepEqual([result.counted, result.retried, leftOut.length], [1, 2, 0]);
   assert.deepEqual([result.cost.rollouts, result.cost.promptTokens, result.cost.wallSeconds], [3, 300, 60]);
 });
 
-test('pass@k is over the tasks that have k counted attempts', () => {
+it('pass@k is over the tasks that have k counted attempts', () => {
   const { result } = summarise([
     ...[row(0, 0, { reward: 0 }), row(0, 1)],
     ...[row(1, 0, { reward: 0 }), row(1, 1, { outcome: 'cancelled', reward: null })],
@@ -66,7 +66,7 @@ test('pass@k is over the tasks that have k counted attempts', () => {
   ]);
 });
 
-test('a sweep of which nothing is counted has no rate, rather than 0', () => {
+it('a sweep of which nothing is counted has no rate, rather than 0', () => {
   const { result } = summarise([row(0, 0, { outcome: 'infra', reward: null })]);
   assert.deepEqual([result.passAt1, result.reward, result.meanReward, result.passAtK], [null, null, null, []]);
 });

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { it } from 'node:test';
 import { type SweepPlan, type SweepRow, sweepInput } from '../../workflows/contracts/sweep.ts';
 import { SweepBooks } from '../../workflows/sweep/tally.ts';
 
@@ -23,7 +23,7 @@ function begun(): SweepBooks {
   return books;
 }
 
-test('what waits to be made again has ended as infra when the engine moves on', () => {
+it('what waits to be made again has ended as infra when the engine moves on', () => {
   const books = begun();
   books.settle(1, row(1, { versions: [4, 4] }));
   books.settle(2, row(2, {}));
@@ -33,7 +33,7 @@ test('what waits to be made again has ended as infra when the engine moves on', 
   assert.deepEqual([leftOut.infra, leftOut['other-version']], [1, 1]);
 });
 
-test('what waits to be made again has ended as infra when the sweep is cancelled', () => {
+it('what waits to be made again has ended as infra when the sweep is cancelled', () => {
   const books = begun();
   books.cancelling = true;
   for (const task of [1, 2]) books.settle(task, row(task, { outcome: 'cancelled', reward: null }));

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { it } from 'node:test';
 import { traceMetrics } from '../../workflows/algorithms/trace-metrics.ts';
 import type { TraceCounts } from '../../workflows/contracts/trace.ts';
 
@@ -9,7 +9,7 @@ const clean: TraceCounts = {
   echoes: {},
 };
 
-test('the deviations of a batch are summed over its traces', () => {
+it('the deviations of a batch are summed over its traces', () => {
   const forked = { ...clean, forks: 2, maskedTurns: 1, droppedTokens: 40, echoes: { text: 3, arguments: 1 } };
   const metrics = traceMetrics([clean, forked, { ...clean, forks: 1 }], [{}, { retries: 2 }, {}]);
   const nonZero = Object.fromEntries(Object.entries(metrics).filter(([, value]) => value !== 0));

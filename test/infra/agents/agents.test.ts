@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { it } from 'node:test';
 import { createAgents } from '../../../infra/agents/index.ts';
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
 
@@ -12,7 +12,7 @@ const context = {
   maxTurns: 7,
 };
 
-test('an unknown agent is refused with the names of those there are', () => {
+it('an unknown agent is refused with the names of those there are', () => {
   assert.throws(
     () => agents.get('minni'),
     (error) =>
@@ -22,7 +22,7 @@ test('an unknown agent is refused with the names of those there are', () => {
   );
 });
 
-test('no agent has the secret in its argv or files', () => {
+it('no agent has the secret in its argv or files', () => {
   for (const name of agents.names) {
     const { argv, files } = agents.get(name).command(context);
     assert.ok(!argv.join(' ').includes('a-secret'));
@@ -30,7 +30,7 @@ test('no agent has the secret in its argv or files', () => {
   }
 });
 
-test('only the oracle gets the solution, and neither it nor nop a model', () => {
+it('only the oracle gets the solution, and neither it nor nop a model', () => {
   const of = (key: 'needsSolution' | 'usesModel') => agents.names.filter((name) => agents.get(name)[key]);
   assert.deepEqual(of('needsSolution'), ['oracle']);
   assert.deepEqual(
@@ -39,7 +39,7 @@ test('only the oracle gets the solution, and neither it nor nop a model', () => 
   );
 });
 
-test('no agent that calls a model works without a gateway', () => {
+it('no agent that calls a model works without a gateway', () => {
   for (const name of agents.names.filter((one) => agents.get(one).usesModel)) {
     for (const gone of [{ baseUrl: null }, { secret: null }]) {
       assert.throws(() => agents.get(name).command({ ...context, ...gone }), /expected the address and secret/);
@@ -47,7 +47,7 @@ test('no agent that calls a model works without a gateway', () => {
   }
 });
 
-test("each of mini's exit codes has a stop reason of its own, any other is a crash", () => {
+it("each of mini's exit codes has a stop reason of its own, any other is a crash", () => {
   const { stopReason } = agents.get('mini');
   assert.deepEqual(
     [0, 10, 11, 12, 13, 1, 137].map((code) => stopReason(code)),

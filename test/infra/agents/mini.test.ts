@@ -4,14 +4,14 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { test } from 'node:test';
+import { it } from 'node:test';
 import { exits } from '../../../infra/agents/mini/exits.ts';
 import { instructionFile, main, variables } from '../../../infra/agents/mini/main.ts';
 import { createProxy } from '../../../infra/agents/relay/proxy.ts';
 import { createScriptedEngine } from '../../helpers/engine/scripted-engine.ts';
 import { startTestGateway } from '../../helpers/gateway/gateway.ts';
 
-test("mini's commands do not inherit the secret of its session", async () => {
+it("mini's commands do not inherit the secret of its session", async () => {
   const calls = [
     { name: 'bash', arguments: { command: 'env' } },
     { name: 'submit', arguments: {} },

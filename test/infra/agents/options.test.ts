@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { it } from 'node:test';
 import type { AgentContext } from '../../../infra/agents/agent.ts';
 import { createAgents } from '../../../infra/agents/index.ts';
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
@@ -16,7 +16,7 @@ const context: AgentContext = {
 const textOf = (agent: string, path: string): string =>
   String(Buffer.from(agents.get(agent).command(context).files.get(path)?.bytes ?? []));
 
-test('an option of an agent stands behind its name', () => {
+it('an option of an agent stands behind its name', () => {
   const plain = agents.get('claude-code').command(context);
   assert.equal(plain.env.DISABLE_AUTO_COMPACT, undefined);
   assert.ok(!plain.argv.includes('--disallowedTools'));
@@ -34,7 +34,7 @@ for (const [name, message] of [
   ['claude-code?window=many', /window: expected a number of tokens/],
   ['pi?window=30000', /expected pi without options, got "pi\?window=30000"/],
 ] as const) {
-  test(`is refused: ${name}`, () => {
+  it(`is refused: ${name}`, () => {
     assert.throws(
       () => agents.get(name),
       (error) => error instanceof TemperFailure && error.type === 'UnknownAgent' && message.test(error.message),
@@ -42,11 +42,11 @@ for (const [name, message] of [
   });
 }
 
-test('claude-code puts nothing into its requests that differs from one to the next', () => {
+it('claude-code puts nothing into its requests that differs from one to the next', () => {
   assert.equal(agents.get('claude-code').command(context).env.CLAUDE_CODE_ATTRIBUTION_HEADER, '0');
 });
 
-test('agents of others are told the length of the context, where it is known', () => {
+it('agents of others are told the length of the context, where it is known', () => {
   assert.equal(agents.get('claude-code').command(context).env.CLAUDE_CODE_MAX_CONTEXT_TOKENS, '40000');
   assert.match(textOf('codex', '.codex/config.toml'), /^model_context_window = 40000$/m);
   const opencode = JSON.parse(textOf('opencode', '.config/opencode/opencode.json'));

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { access, mkdir, mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { test } from 'node:test';
+import { it } from 'node:test';
 import { createPackages } from '../../../infra/agents/packages.ts';
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
 import { readSource, sourcesBelow } from '../../helpers/sources.ts';
@@ -15,7 +15,7 @@ const packaged = sourcesBelow('infra/agents')
   .map((path) => /^infra\/agents\/([\w-]+)\.ts$/.exec(path)?.[1] ?? '')
   .filter((name) => readSource(`infra/agents/${name || 'nop'}.ts`).includes(`packages.prepare('${name}')`));
 
-test('each agent of npm names one exact version, and its lockfile pins every package by digest and no registry', () => {
+it('each agent of npm names one exact version, and its lockfile pins every package by digest and no registry', () => {
   assert.ok(packaged.includes('pi'));
   for (const name of packaged) {
     const { dependencies } = JSON.parse(readSource(`infra/agents/${name}/package.json`));
@@ -29,7 +29,7 @@ test('each agent of npm names one exact version, and its lockfile pins every pac
   }
 });
 
-test('an agent that npm can not bring is a failure of infra with its last words, and leaves nothing half done', async () => {
+it('an agent that npm can not bring is a failure of infra with its last words, and leaves nothing half done', async () => {
   const cacheDir = await mkdtemp(join(tmpdir(), 'temper-packages-'));
   const offline = {
     npm_config_registry: 'http://127.0.0.1:9',
@@ -54,7 +54,7 @@ test('an agent that npm can not bring is a failure of infra with its last words,
   }
 });
 
-test('processes that want an agent at once install it once, also where one died on the way', async () => {
+it('processes that want an agent at once install it once, also where one died on the way', async () => {
   const cacheDir = await mkdtemp(join(tmpdir(), 'temper-packages-'));
   try {
     const [first, second] = [createPackages({ cacheDir }), createPackages({ cacheDir })];

@@ -4,7 +4,7 @@ import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { createServer, type ServerResponse } from 'node:http';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
-import { after, before, describe, test } from 'node:test';
+import { after, before, describe, it } from 'node:test';
 import fc from 'fast-check';
 import { isKeepAlive } from '../../../infra/agents/relay/events.ts';
 import { askAgainHeader } from '../../../infra/agents/relay/protocol.ts';
@@ -102,7 +102,7 @@ const isAlive = (event: string): boolean => isKeepAlive(Buffer.from(event));
 
 describe('a reply that breaks off', () => {
   for (const dialect of dialects) {
-    test(`in ${dialect.name} is gone on with, wherever it broke and its keep-alives stand`, async () => {
+    it(`in ${dialect.name} is gone on with, wherever it broke and its keep-alives stand`, async () => {
       const places = fc.uniqueArray(fc.nat(3), { maxLength: 4 });
       const whole = streamOf(dialect, []).toString();
       assert.ok(!eventsOf(whole).some(isAlive));
@@ -120,7 +120,7 @@ describe('a reply that breaks off', () => {
     });
   }
 
-  test('is asked for again while the next gateway is away, also when the agent has its beginning', async () => {
+  it('is asked for again while the next gateway is away, also when the agent has its beginning', async () => {
     answers = [
       cut(Buffer.from('data: 1\n\nda')),
       (response) => response.writeHead(503, { [askAgainHeader]: '1' }).end('{}'),
@@ -129,7 +129,7 @@ describe('a reply that breaks off', () => {
     assert.equal((await ask()).text, 'data: 1\n\ndata: 2\n\n');
   });
 
-  test('breaks off for the agent when it comes again with other words, or another status', async () => {
+  it('breaks off for the agent when it comes again with other words, or another status', async () => {
     const begun = cut(Buffer.from('data: 1\n\n'));
     for (const other of [
       stream('data: 2\n\n'),
@@ -147,13 +147,13 @@ describe('a reply that is an error', () => {
     (response) =>
       response.writeHead(503, headers).end(text);
 
-  test('goes to the agent as it is: for an engine that is away the gateway has waited itself', async () => {
+  it('goes to the agent as it is: for an engine that is away the gateway has waited itself', async () => {
     answers = [refusal('{"error":"engine"}', { 'retry-after': '5', 'content-type': 'application/json' })];
     const { status, text, headers } = await ask();
     assert.deepEqual([status, text, headers['retry-after']], [503, '{"error":"engine"}', '5']);
   });
 
-  test('and asks for another attempt goes to the agent when no gateway has the request for long', async () => {
+  it('and asks for another attempt goes to the agent when no gateway has the request for long', async () => {
     await using impatient = await startRelay(50);
     const closing = refusal('{"error":"closing"}', { [askAgainHeader]: '1', 'retry-after': '5' });
     answers = Array.from({ length: 100 }, () => closing);
@@ -162,7 +162,7 @@ describe('a reply that is an error', () => {
     assert.ok(answers.length < 99);
   });
 
-  test('in words that each SDK reads, when there is no gateway at all', async () => {
+  it('in words that each SDK reads, when there is no gateway at all', async () => {
     await using lonely = await startRelay(50, join(dir, 'nobody'));
     const { status, text, headers } = await lonely.ask();
     assert.deepEqual([status, headers['retry-after']], [503, '5']);
@@ -170,7 +170,7 @@ describe('a reply that is an error', () => {
   });
 });
 
-test('a gateway that had the request for a while and goes away is waited for anew', async () => {
+it('a gateway that had the request for a while and goes away is waited for anew', async () => {
   const holdMs = 3_000;
   await using relay = await startRelay(holdMs);
   const broken: Answer = (response) => response.destroy();
@@ -179,7 +179,7 @@ test('a gateway that had the request for a while and goes away is waited for ane
   assert.equal((await relay.ask()).text, 'data: 1\n\n');
 });
 
-test('a stop of the gateway that cuts a turn is not seen by an agent that streams', async () => {
+it('a stop of the gateway that cuts a turn is not seen by an agent that streams', async () => {
   const engine = createScriptedEngine({
     script: (_, index) => (index === 0 ? { kind: 'hang', ids: [65] } : { kind: 'say', ids: [65, 66] }),
     chunk: 1,

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { it } from 'node:test';
 import { dataSetPlace, failure, sweRow } from '../../helpers/tasks/data-set.ts';
 
 const bad: readonly (readonly [string, object, string, RegExp])[] = [
@@ -42,7 +42,7 @@ const bad: readonly (readonly [string, object, string, RegExp])[] = [
   ],
 ];
 for (const [what, fields, type, message] of bad) {
-  test(`${what} is refused as ${type} by file, row and field, and hides no other row`, async () => {
+  it(`${what} is refused as ${type} by file, row and field, and hides no other row`, async () => {
     await using place = await dataSetPlace();
     const rows = [sweRow, { ...sweRow, instance_id: 'bad', ...fields }, { ...sweRow, instance_id: 'last' }];
     const set = `swe-bench:${await place.writeRows('rows.jsonl', rows)}`;
@@ -57,7 +57,7 @@ for (const [what, fields, type, message] of bad) {
   });
 }
 
-test('a line that is no JSON and a row without an id are known by their numbers', async () => {
+it('a line that is no JSON and a row without an id are known by their numbers', async () => {
   await using place = await dataSetPlace();
   const lines = [JSON.stringify(sweRow), '{"instance_id": "cut', '', JSON.stringify({ ...sweRow, instance_id: null })];
   const set = `swe-bench:${await place.write('rows.jsonl', `${lines.join('\n')}\n`)}`;
@@ -75,7 +75,7 @@ test('a line that is no JSON and a row without an id are known by their numbers'
   );
 });
 
-test('broken rows of several files hide no row, and are known by their files too', async () => {
+it('broken rows of several files hide no row, and are known by their files too', async () => {
   await using place = await dataSetPlace();
   const good = (id: string): string => JSON.stringify({ ...sweRow, instance_id: id });
   await place.write('set/a.jsonl', `{"instance_id": "cut\n${good('x__x-1')}\n`);
@@ -92,7 +92,7 @@ test('broken rows of several files hide no row, and are known by their files too
   );
 });
 
-test('two rows of one id are refused: an address could not tell them apart', async () => {
+it('two rows of one id are refused: an address could not tell them apart', async () => {
   await using place = await dataSetPlace();
   const set = `swe-bench:${await place.writeRows('rows.jsonl', [sweRow, { ...sweRow, repo: 'a/b' }])}`;
   await assert.rejects(
@@ -101,7 +101,7 @@ test('two rows of one id are refused: an address could not tell them apart', asy
   );
 });
 
-test('an address is refused with what it should have been', async () => {
+it('an address is refused with what it should have been', async () => {
   await using place = await dataSetPlace();
   const file = await place.writeRows('rows.jsonl', [sweRow]);
   const refused: readonly (readonly [string, RegExp])[] = [

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { it } from 'node:test';
 import { gzipSync } from 'node:zlib';
 import { pack } from 'tar-stream';
 import { openInstruct as openInstructFormat } from '../../../infra/data-sets/formats/open-instruct.ts';
@@ -26,7 +26,7 @@ async function archive(files: Readonly<Record<string, string>>, link?: string): 
   return gzipSync(await bytes);
 }
 
-test('open-instruct’s directories and their archive are the same tasks', async () => {
+it('open-instruct’s directories and their archive are the same tasks', async () => {
   await using place = await dataSetPlace();
   for (const [path, text] of Object.entries(openInstruct)) await place.write(`dir/${path}`, text);
   const file = await place.write('published/task-data.tar.gz', await archive(openInstruct));
@@ -52,7 +52,7 @@ test('open-instruct’s directories and their archive are the same tasks', async
   );
 });
 
-test('an id that two archives have is refused, since one of its tasks would hide the other', async () => {
+it('an id that two archives have is refused, since one of its tasks would hide the other', async () => {
   await using place = await dataSetPlace();
   for (const name of ['a', 'b']) await place.write(`${name}/one/instruction.md`, 'Do one.');
   const never = (): never => assert.fail('expected to ask for nothing');
@@ -63,7 +63,7 @@ test('an id that two archives have is refused, since one of its tasks would hide
   );
 });
 
-test('an archive that leads out of its directory, holds a link or is none is refused', async () => {
+it('an archive that leads out of its directory, holds a link or is none is refused', async () => {
   await using place = await dataSetPlace();
   const cases: readonly (readonly [string, Uint8Array, RegExp])[] = [
     ['dots', await archive({ '../../evil/instruction.md': 'x' }), /expected a relative path that stays in its tree/],

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { it } from 'node:test';
 import { splitEvalScript } from '../../../infra/data-sets/swe/eval-script.ts';
 
-test('a published script is taken apart at its marks; what tidies up, and what keeps the status, is left out', () => {
+it('a published script is taken apart at its marks; what tidies up, and what keeps the status, is left out', () => {
   const script = [
     '#!/bin/bash',
     'set -uxo pipefail',
@@ -21,7 +21,7 @@ test('a published script is taken apart at its marks; what tidies up, and what k
   });
 });
 
-test('a script without both marks, in order, is all tests', () => {
+it('a script without both marks, in order, is all tests', () => {
   const start = 'echo ">>>>> Start Test Output"';
   const end = 'echo ">>>>> End Test Output"';
   for (const script of ['make test\n', `${start}\nmake test\n`, `${end}\nmake test\n${start}\n`]) {

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { after, before, beforeEach, test } from 'node:test';
+import { after, before, beforeEach, it } from 'node:test';
 import { dataSetPlace, failure, sweRow } from '../../helpers/tasks/data-set.ts';
 
 const commit = '0123456789abcdef0123456789abcdef01234567';
@@ -60,7 +60,7 @@ beforeEach(() => {
   served = { siblings: siblingsOf(), body: (text) => text, truncate: false };
 });
 
-test('a data set of the hub is downloaded once per host and is then there without the network', async () => {
+it('a data set of the hub is downloaded once per host and is then there without the network', async () => {
   await using place = await dataSetPlace();
   const set = 'swe-bench:hub:SWE-Gym/Small';
   await assert.rejects(
@@ -88,7 +88,7 @@ test('a data set of the hub is downloaded once per host and is then there withou
   assert.equal(asked.length, before);
 });
 
-test('several processes that want a file at once bring it once', async () => {
+it('several processes that want a file at once bring it once', async () => {
   await using place = await dataSetPlace();
   const readers = Array.from({ length: 4 }, () => place.tasksWith({ offline: false, hub }));
   await Promise.all(readers.map((tasks) => tasks.list(`swe-bench:${hub}/cdn/data/train-00000.jsonl`)));
@@ -119,7 +119,7 @@ const wrong: readonly (readonly [string, () => void, RegExp])[] = [
   ],
 ];
 for (const [what, prepare, message] of wrong) {
-  test(`a file ${what} is refused, and nothing of it stays`, async () => {
+  it(`a file ${what} is refused, and nothing of it stays`, async () => {
     await using place = await dataSetPlace();
     const set = 'swe-bench:hub:SWE-Gym/Small?split=train';
     prepare();
@@ -129,7 +129,7 @@ for (const [what, prepare, message] of wrong) {
   });
 }
 
-test('a small file is checked as git keeps it', async () => {
+it('a small file is checked as git keeps it', async () => {
   await using place = await dataSetPlace();
   served.body = (text) => text.replace('b', 'c');
   await assert.rejects(
@@ -138,7 +138,7 @@ test('a small file is checked as git keeps it', async () => {
   );
 });
 
-test('a URL is checked against the digest that its address names', async () => {
+it('a URL is checked against the digest that its address names', async () => {
   await using place = await dataSetPlace();
   const online = place.tasksWith({ offline: false });
   const url = `${hub}/cdn/data/train-00000.jsonl?download=true`;
@@ -150,7 +150,7 @@ test('a URL is checked against the digest that its address names', async () => {
   );
 });
 
-test('what is not there is said with its address', async () => {
+it('what is not there is said with its address', async () => {
   await using place = await dataSetPlace();
   const online = place.tasksWith({ offline: false, hub });
   const cases: readonly (readonly [string, RegExp])[] = [

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
-import { after, before, test } from 'node:test';
+import { after, before, it } from 'node:test';
 import { promisify } from 'node:util';
 import { gzipSync, zstdCompressSync } from 'node:zlib';
 import fc from 'fast-check';
@@ -34,7 +34,7 @@ async function collect(file: RowFile) {
   return rows;
 }
 
-test('a Parquet file gives its rows group by group, with lists, numbers and times as JSON has them', async () => {
+it('a Parquet file gives its rows group by group, with lists, numbers and times as JSON has them', async () => {
   const rows = Array.from({ length: 25 }, (_, index) => ({
     id: `row ${index}`,
     size: BigInt(index),
@@ -63,7 +63,7 @@ for (const [codec, compress] of [
   ['GZIP', gzipSync],
   ['ZSTD', zstdCompressSync],
 ] as const) {
-  test(`a Parquet file compressed with ${codec} is read`, async () => {
+  it(`a Parquet file compressed with ${codec} is read`, async () => {
     const bytes = await parquet([{ name: 'id', data: ['a', 'b'] }], {
       codec,
       compressors: { [codec]: (input: Uint8Array) => compress(input) },
@@ -76,7 +76,7 @@ for (const [codec, compress] of [
   });
 }
 
-test('what is no Parquet file is refused by name', async () => {
+it('what is no Parquet file is refused by name', async () => {
   const path = await place.write('text.parquet', 'this is a text and no Parquet file at all');
   await assert.rejects(
     collect(openParquet(path)),
@@ -84,7 +84,7 @@ test('what is no Parquet file is refused by name', async () => {
   );
 });
 
-test('the same rows as JSON Lines, JSON and Parquet are the same tasks, byte by byte', async () => {
+it('the same rows as JSON Lines, JSON and Parquet are the same tasks, byte by byte', async () => {
   const rows = ['a', 'b', 'c'].map((instance_id) => ({ ...sweRow, instance_id }));
   const files = [
     await place.writeRows('same/rows.jsonl', rows),
@@ -102,7 +102,7 @@ test('the same rows as JSON Lines, JSON and Parquet are the same tasks, byte by 
   assert.deepEqual(bundles[2], bundles[0]);
 });
 
-test('of a directory the files of the split are read, in order', async () => {
+it('of a directory the files of the split are read, in order', async () => {
   for (const [name, id] of [
     ['train-00001-of-00002', 'second'],
     ['train-00000-of-00002', 'first'],
@@ -118,7 +118,7 @@ test('of a directory the files of the split are read, in order', async () => {
   assert.deepEqual(await ids(''), ['other', 'first', 'second']);
 });
 
-test('a file that is changed while in use is told, and read anew', async () => {
+it('a file that is changed while in use is told, and read anew', async () => {
   const set = `swe-bench:${await place.writeRows('changing.jsonl', [sweRow, { ...sweRow, instance_id: 'b' }])}`;
   assert.equal((await place.tasks.list(set)).length, 2);
   await place.writeRows('changing.jsonl', [{ ...sweRow, instance_id: 'c' }]);
@@ -129,7 +129,7 @@ test('a file that is changed while in use is told, and read anew', async () => {
   assert.equal((await place.tasks.resolve(`${set}#c`)).id, 'c');
 });
 
-test('lines of any content and length are found again by their positions', async () => {
+it('lines of any content and length are found again by their positions', async () => {
   const value = fc.record(
     { text: fc.string({ unit: 'binary', maxLength: 200 }), long: fc.constantFrom('', 'ß'.repeat(150_000)) },
     { noNullPrototype: true },
@@ -160,7 +160,7 @@ const program = `
 `;
 const formats = join(import.meta.dirname, '../../../infra/data-sets/formats/index.ts');
 
-test('a hundred thousand rows are gone through, and one of them found, without holding them', async () => {
+it('a hundred thousand rows are gone through, and one of them found, without holding them', async () => {
   const padding = 'x'.repeat(1_000);
   const lines = (from: number): string =>
     Array.from({ length: 1_000 }, (_, one) => `{"instance_id":"task-${from + one}","padding":"${padding}"}\n`).join('');

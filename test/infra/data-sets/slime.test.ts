@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { test } from 'node:test';
+import { it } from 'node:test';
 import type { FileTree } from '../../../infra/sandbox/files.ts';
 import { type DataSetPlace, dataSetPlace, failure, packed, sweRow, textIn } from '../../helpers/tasks/data-set.ts';
 
@@ -26,7 +26,7 @@ async function rewardOf(place: DataSetPlace, tests: FileTree): Promise<string> {
   return (await readFile(join(at, 'logs/verifier/reward.txt'), 'utf8')).trim();
 }
 
-test('eval_cmd and f2p_script are judged by their exit codes', async () => {
+it('eval_cmd and f2p_script are judged by their exit codes', async () => {
   await using place = await dataSetPlace();
   const remote_env_info = {
     instance_id: 'c',
@@ -53,7 +53,7 @@ test('eval_cmd and f2p_script are judged by their exit codes', async () => {
   assert.match(textIn(last.tests, 'test.sh'), /python \/tests\/f2p\.py\n/);
 });
 
-test('swepro passes when its parser names every required test as passed', async () => {
+it('swepro passes when its parser names every required test as passed', async () => {
   await using place = await dataSetPlace();
   await place.write('scripts/run.sh', 'echo "$1"\n');
   await place.write(
@@ -93,7 +93,7 @@ test('swepro passes when its parser names every required test as passed', async 
   );
 });
 
-test('swepro fails where a required test failed too, and where a failing run reports passes alone', async () => {
+it('swepro fails where a required test failed too, and where a failing run reports passes alone', async () => {
   await using place = await dataSetPlace();
   await place.write(
     'parser.py',
@@ -114,7 +114,7 @@ test('swepro fails where a required test failed too, and where a failing run rep
   }
 });
 
-test('slime’s rows of SWE-bench are those of SWE-bench', async () => {
+it('slime’s rows of SWE-bench are those of SWE-bench', async () => {
   await using place = await dataSetPlace();
   const inner = { ...sweRow, image: 'own:1' };
   const wrapped = await place.writeRows('wrapped.jsonl', [{ prompt: 'p', metadata: { remote_env_info: inner } }]);

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { test } from 'node:test';
+import { it } from 'node:test';
 import { type DataSetPlace, dataSetPlace, failure, packed, sweRow, textIn } from '../../helpers/tasks/data-set.ts';
 import { sweRepository } from '../../helpers/tasks/swe-repository.ts';
 
@@ -16,7 +16,7 @@ async function addressOf(place: DataSetPlace, row: Readonly<Record<string, unkno
 
 const runTests = './tests/runtests.py --verbosity 2';
 
-test('the tests of a repository are run as its version has them run', async () => {
+it('the tests of a repository are run as its version has them run', async () => {
   await using place = await dataSetPlace();
   const cases = [
     ['astropy/astropy', '1.3', "pytest -rA -vv -o console_output_style=classic --tb=no 'tests/test_a.py'"],
@@ -31,7 +31,7 @@ test('the tests of a repository are run as its version has them run', async () =
   }
 });
 
-test('what is installed anew before each evaluation gives way to the workspace; Python gets its encoding', async () => {
+it('what is installed anew before each evaluation gives way to the workspace; Python gets its encoding', async () => {
   await using place = await dataSetPlace();
   const before = async (row: Readonly<Record<string, unknown>>): Promise<readonly boolean[]> => {
     const { tests } = await packed(place.tasks, await addressOf(place, row));
@@ -49,7 +49,7 @@ test('what is installed anew before each evaluation gives way to the workspace; 
   assert.deepEqual(await before({ repo: 'psf/requests', version: '9.9', eval_script }), [false, false]);
 });
 
-test('a version whose tests nobody knows is refused by name, unless the row says how they are run', async () => {
+it('a version whose tests nobody knows is refused by name, unless the row says how they are run', async () => {
   await using place = await dataSetPlace();
   const refused = (got: string) =>
     failure('UnsupportedTask', new RegExp(`row 1: version: expected one of .*2\\.2.*, got ${got}$`));
@@ -64,7 +64,7 @@ test('a version whose tests nobody knows is refused by name, unless the row says
   await place.tasks.resolve(await addressOf(place, { version: null }));
 });
 
-test('a solution that would have to be compiled is refused by name, unless the row says how tests are run', async () => {
+it('a solution that would have to be compiled is refused by name, unless the row says how tests are run', async () => {
   await using place = await dataSetPlace();
   const row = { repo: 'scikit-learn/scikit-learn', version: '1.3', patch: added('sklearn/tree/_tree.pyx.tp') };
   await assert.rejects(
@@ -77,7 +77,7 @@ test('a solution that would have to be compiled is refused by name, unless the r
   await place.tasks.resolve(await addressOf(place, { patch: row.patch }));
 });
 
-test('labels of Django are modules: what a test patch brings beside them is none', async () => {
+it('labels of Django are modules: what a test patch brings beside them is none', async () => {
   await using place = await dataSetPlace();
   const files = ['tests/forms/templates/a.html', 'tests/forms/tests.py', 'django/test/client.py', 'js_tests/a.js'];
   const row = { repo: 'django/django', version: '4.2', test_patch: files.map(added).join('') };
@@ -85,7 +85,7 @@ test('labels of Django are modules: what a test patch brings beside them is none
   assert.match(textIn(tests, 'test.sh'), / --parallel 1 'forms\.tests' 'django\.test\.client'\n$/);
 });
 
-test('a repository from a mirror is made to name its passing tests, as the published images are', async () => {
+it('a repository from a mirror is made to name its passing tests, as the published images are', async () => {
   await using place = await dataSetPlace();
   const files = { 'tox.ini': 'commands =\n    pytest {posargs}\n' };
   const { commit: base_commit } = await sweRepository(`${place.root}/mirrors`, 'sphinx-doc/sphinx', files);

@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
 import { readFile, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
-import { test } from 'node:test';
+import { it } from 'node:test';
 import { dataSetPlace, failure, packed, sweRow, textIn } from '../../helpers/tasks/data-set.ts';
 
-test('a row of SWE-bench becomes a task whose log is to be read, in the image that was published for it', async () => {
+it('a row of SWE-bench becomes a task whose log is to be read, in the image that was published for it', async () => {
   await using place = await dataSetPlace();
   const file = await place.writeRows('rows.jsonl', [sweRow]);
   const { task, instruction, tests, solution, grading, workspace, protection } = await packed(
@@ -32,7 +32,7 @@ test('a row of SWE-bench becomes a task whose log is to be read, in the image th
   assert.equal(textIn(tests, 'test.sh'), `pytest -rA 'tests/test_a.py' 'tests/it'\\''s new.py'\n`);
 });
 
-test('files that a test patch deletes, moves or copies belong to the task by every name that they have', async () => {
+it('files that a test patch deletes, moves or copies belong to the task by every name that they have', async () => {
   await using place = await dataSetPlace();
   const test_patch = [
     'diff --git a/data/cases.dat b/data/cases.dat\ndeleted file mode 100644\nindex 1..0\n--- a/data/cases.dat\n+++ /dev/null\n@@ -1 +0,0 @@\n-x\n',
@@ -55,7 +55,7 @@ test('files that a test patch deletes, moves or copies belong to the task by eve
   assert.equal(textIn(tests, 'test.sh'), `pytest -rA 'data/new.py' 'data/copy.py' 'data/für.py'\n`);
 });
 
-test('the script before the tests runs: test files are restored and patched, whatever the agent made of them', async () => {
+it('the script before the tests runs: test files are restored and patched, whatever the agent made of them', async () => {
   await using place = await dataSetPlace();
   const repository = join(place.root, 'checkout');
   await place.write('checkout/tests/test_a.py', 'a\n');
@@ -75,7 +75,7 @@ test('the script before the tests runs: test files are restored and patched, wha
   assert.equal(execFileSync('bash', ['-c', script], { encoding: 'utf8', env }), 'b\n');
 });
 
-test('a row of SWE-Gym has its own images, and an image that a row names comes first', async () => {
+it('a row of SWE-Gym has its own images, and an image that a row names comes first', async () => {
   await using place = await dataSetPlace();
   const rows = [
     { ...sweRow, instance_id: 'Project-MONAI__MONAI-1', repo: 'Project-MONAI/MONAI', FAIL_TO_PASS: ['t'] },
@@ -88,7 +88,7 @@ test('a row of SWE-Gym has its own images, and an image that a row names comes f
   assert.deepEqual(images, ['xingyaoww/sweb.eval.x86_64.project-monai_s_monai-1:latest', 'mine:1']);
 });
 
-test('a row of SWE-smith is broken by its own patch before the base commit, and repaired by taking it back', async () => {
+it('a row of SWE-smith is broken by its own patch before the base commit, and repaired by taking it back', async () => {
   await using place = await dataSetPlace();
   const row = {
     instance_id: 'oauthlib__oauthlib.1fd52536.combine_file__09vlzwgc',
@@ -114,7 +114,7 @@ test('a row of SWE-smith is broken by its own patch before the base commit, and 
   assert.match(textIn(tests, 'test.sh'), /--verbose 'tests\/test_a\.py' 'tests\/test_b\.py'\n/);
 });
 
-test('rows of SWE-rebench carry their command and parser; its second version works beside the root', async () => {
+it('rows of SWE-rebench carry their command and parser; its second version works beside the root', async () => {
   await using place = await dataSetPlace();
   const install_config = { test_cmd: 'pytest -rA --tb=no', log_parser: 'parse_log_pytest_v3' };
   const row = { ...sweRow, repo: 'a/b', docker_image: 'rebench:1' };
@@ -128,7 +128,7 @@ test('rows of SWE-rebench carry their command and parser; its second version wor
   assert.equal(textIn(second.tests, 'test.sh'), 'pytest -rA --tb=no\n');
 });
 
-test('several test commands run one after the other, whatever they come to, and fail where one of them fails', async () => {
+it('several test commands run one after the other, whatever they come to, and fail where one of them fails', async () => {
   await using place = await dataSetPlace();
   const test_cmd = ['sh -c "echo a; exit 3"', 'echo b # done'];
   const rows = [{ ...sweRow, docker_image: 'mine:1', test_cmd, install_config: { test_cmd } }];
@@ -143,7 +143,7 @@ test('several test commands run one after the other, whatever they come to, and 
   }
 });
 
-test('a row of Multi-SWE-bench loses the patches of its image before the agent starts', async () => {
+it('a row of Multi-SWE-bench loses the patches of its image before the agent starts', async () => {
   await using place = await dataSetPlace();
   const row = {
     org: 'clap-rs',
@@ -178,7 +178,7 @@ test('a row of Multi-SWE-bench loses the patches of its image before the agent s
   );
 });
 
-test('the repository comes from a mirror where the address says so, at the commit of the row', async () => {
+it('the repository comes from a mirror where the address says so, at the commit of the row', async () => {
   await using place = await dataSetPlace();
   await place.write('mirrors/pallets/flask/src/a.py', 'a\n');
   await place.write('mirrors/pallets/flask/tests/test_a.py', '$Format:%H$\n');

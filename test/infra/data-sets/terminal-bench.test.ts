@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { open, readFile } from 'node:fs/promises';
-import { test } from 'node:test';
+import { it } from 'node:test';
 import { dataSetPlace, failure, packed, textIn } from '../../helpers/tasks/data-set.ts';
 
 const terminalBench: Readonly<Record<string, string>> = {
@@ -16,7 +16,7 @@ const terminalBench: Readonly<Record<string, string>> = {
 
 const client = (line: string): string => `services:\n  client:\n    ${line}\n`;
 
-test('a task of terminal-bench becomes a task with its parts apart', async () => {
+it('a task of terminal-bench becomes a task with its parts apart', async () => {
   await using place = await dataSetPlace();
   for (const [path, text] of Object.entries(terminalBench)) await place.write(`tb/hello/${path}`, text);
   await place.write('tb/hello/tests/data.tar.gz', 'a file of the task, no archive of tasks');
@@ -59,7 +59,7 @@ const verdicts: readonly (readonly [string, string, string])[] = [
   ],
 ];
 for (const [what, commands, expected] of verdicts) {
-  test(`${what} in the tests of terminal-bench: a reward of ${expected.trim()}`, async () => {
+  it(`${what} in the tests of terminal-bench: a reward of ${expected.trim()}`, async () => {
     await using place = await dataSetPlace();
     for (const [path, text] of Object.entries(terminalBench)) await place.write(`tb/hello/${path}`, text);
     await place.write('tb/hello/run-tests.sh', `[ "$TEST_DIR" = /tests ] || exit 9\n${commands}\n`);
@@ -105,7 +105,7 @@ services:
   'data/in': 'b\na\n',
 };
 
-test('a task of terminal-bench whose image has to be built is built from its directory, without its tests and its solution', async () => {
+it('a task of terminal-bench whose image has to be built is built from its directory, without its tests and its solution', async () => {
   await using place = await dataSetPlace();
   for (const [path, text] of Object.entries({ ...terminalBench, ...published }))
     await place.write(`tb/built/${path}`, text);
@@ -123,7 +123,7 @@ test('a task of terminal-bench whose image has to be built is built from its dir
   assert.equal(named.image, 'built:1');
 });
 
-test('an image that a compose file names is only what the result is called, where it is built', async () => {
+it('an image that a compose file names is only what the result is called, where it is built', async () => {
   await using place = await dataSetPlace();
   const image = async (name: string, compose: string): Promise<string> => {
     const files = { ...terminalBench, Dockerfile: 'FROM debian\nRUN true\n', 'docker-compose.yaml': compose };
@@ -217,7 +217,7 @@ const refused: readonly (readonly [string, Readonly<Record<string, string>>, str
   ],
 ];
 for (const [what, files, type, message] of refused) {
-  test(`a task of terminal-bench with ${what} is refused as ${type}`, async () => {
+  it(`a task of terminal-bench with ${what} is refused as ${type}`, async () => {
     await using place = await dataSetPlace();
     for (const [path, text] of Object.entries({ ...terminalBench, ...files }))
       await place.write(`tb/bad/${path}`, text);

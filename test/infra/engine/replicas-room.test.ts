@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { describe, type TestContext, test } from 'node:test';
+import { describe, it, type TestContext } from 'node:test';
 import fc from 'fast-check';
 import type { EngineCapacity, GenerateRequest } from '../../../infra/engine/engine.ts';
 import { promptOf } from '../../../infra/engine/prompt.ts';
@@ -53,17 +53,17 @@ describe('room', () => {
     ['has a bound where the engine says nothing', null, undefined, big, 256],
   ];
   for (const [what, setting, capacity, one, expected] of cases) {
-    test(what, () => assert.equal(count(setting, capacity, one), expected));
+    it(what, () => assert.equal(count(setting, capacity, one), expected));
   }
 
-  test('is divided among those who ask the same engine, with one request for each at least', () => {
+  it('is divided among those who ask the same engine, with one request for each at least', () => {
     assert.equal(count(8, undefined, big, 2), 4);
     assert.equal(count(null, { requests: 9, kvTokens: 1_600 }, big, 2), 4);
     assert.equal(count(null, undefined, big, 4), 64);
     assert.equal(count(1, undefined, big, 2), 1);
   });
 
-  test('is what it was when all have left, whoever left twice', () => {
+  it('is what it was when all have left, whoever left twice', () => {
     const room = createRoom({ requestsAtOnce: 2 }, () => undefined);
     const [first, second] = [room.take(big), room.take(big)];
     assert.equal(room.take(big), null);
@@ -76,7 +76,7 @@ describe('room', () => {
   });
 });
 
-test('a replica that goes moves its own sessions alone, whatever they are called', () => {
+it('a replica that goes moves its own sessions alone, whatever they are called', () => {
   const names = fc.uniqueArray(fc.webUrl(), { minLength: 2, maxLength: 8 });
   fc.assert(
     fc.property(names, fc.string(), fc.nat(), (urls, session, index) => {
@@ -97,7 +97,7 @@ test('a replica that goes moves its own sessions alone, whatever they are called
 });
 
 describe('requests beyond the room of all replicas', () => {
-  test('wait in their order, and each gets the place of one that left', async (t) => {
+  it('wait in their order, and each gets the place of one that left', async (t) => {
     const engines = ['a', 'b'].map((url) => createScriptedReplica(url, hanging));
     const replicas = over(t, engines, 1);
     const running = () => engines.flatMap(({ requests }) => requests.map(({ requestId }) => requestId));
@@ -129,7 +129,7 @@ describe('requests beyond the room of all replicas', () => {
     );
   });
 
-  test('say that they wait, so that nobody takes the engine for a dead one', async (t) => {
+  it('say that they wait, so that nobody takes the engine for a dead one', async (t) => {
     const engine = createScriptedReplica('a', hanging);
     const replicas = createReplicas([engine], { requestsAtOnce: 1, probeMs: 3_600_000, signOfLifeMs: 5 });
     t.after(() => replicas.close());
@@ -144,7 +144,7 @@ describe('requests beyond the room of all replicas', () => {
     assert.equal(engine.requests.length, 1);
   });
 
-  test('who leaves the front lets the next one in', async (t) => {
+  it('who leaves the front lets the next one in', async (t) => {
     const engine = createScriptedReplica('a', hanging);
     engine.capacity = { requests: null, kvTokens: 100 };
     const replicas = over(t, [engine], null);
@@ -165,7 +165,7 @@ describe('requests beyond the room of all replicas', () => {
     assert.equal(engine.requests[1]?.requestId, 'small');
   });
 
-  test('do not overtake a large one', async (t) => {
+  it('do not overtake a large one', async (t) => {
     const engine = createScriptedReplica('a', hanging);
     engine.capacity = { requests: null, kvTokens: 100 };
     const replicas = over(t, [engine], null);
@@ -189,7 +189,7 @@ describe('requests beyond the room of all replicas', () => {
     for (const gone of [large, small]) gone.abort(new Error('left'));
   });
 
-  test('are told when no replica is left', async (t) => {
+  it('are told when no replica is left', async (t) => {
     const engine = createScriptedReplica('a', (_, index) =>
       index === 0 ? { kind: 'fail', ids: [65], type: 'EngineUnavailable' } : { kind: 'say', ids: [65] },
     );
@@ -203,7 +203,7 @@ describe('requests beyond the room of all replicas', () => {
   });
 });
 
-test('a cancelled request ends at the replica that holds it, and at no other', async (t) => {
+it('a cancelled request ends at the replica that holds it, and at no other', async (t) => {
   const engines = ['a', 'b', 'c'].map((url) => createScriptedReplica(url, hanging));
   const replicas = over(t, engines, 1);
   const cancels = ['x', 'y', 'z'].map((id) => {
@@ -224,7 +224,7 @@ test('a cancelled request ends at the replica that holds it, and at no other', a
   await Promise.all(others.map(({ ended }) => ended));
 });
 
-test('closed replicas refuse what waits, and probe no more', async (t) => {
+it('closed replicas refuse what waits, and probe no more', async (t) => {
   const engine = createScriptedReplica('a', hanging);
   const replicas = createReplicas([engine], { requestsAtOnce: 1, probeMs: 1 });
   const cancel = new AbortController();

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { describe, type TestContext, test } from 'node:test';
+import { describe, it, type TestContext } from 'node:test';
 import type { GenerateRequest } from '../../../infra/engine/engine.ts';
 import { promptOf } from '../../../infra/engine/prompt.ts';
 import { createReplicas, type ReplicaEvent, type ReplicasOptions } from '../../../infra/engine/replicas.ts';
@@ -47,7 +47,7 @@ async function homeOf(
 }
 
 describe('a session', () => {
-  test('stays on one replica, and many sessions share all of them', async (t) => {
+  it('stays on one replica, and many sessions share all of them', async (t) => {
     const engines = three();
     const { ask } = await over(t, engines);
     const sessions = Array.from({ length: 60 }, (_, index) => `s${index}`);
@@ -59,7 +59,7 @@ describe('a session', () => {
     for (const { requests } of engines) assert.ok(requests.length >= 20, `${requests.length} of 120`);
   });
 
-  test('moves when its replica goes, alone, and comes back with it', async (t) => {
+  it('moves when its replica goes, alone, and comes back with it', async (t) => {
     const engines = three();
     const { ask, replicas } = await over(t, engines, { probeMs: 5 });
     const sessions = Array.from({ length: 30 }, (_, index) => `s${index}`);
@@ -85,7 +85,7 @@ describe('a session', () => {
 });
 
 describe('a replica', () => {
-  test('at which a generation fails is left at once, and is back with its next good probe', async (t) => {
+  it('at which a generation fails is left at once, and is back with its next good probe', async (t) => {
     const engines = three().map(({ url }) =>
       createScriptedReplica(url, (_, index) =>
         index === 1 ? { kind: 'fail', type: 'EngineUnavailable' } : { kind: 'say', ids: [65] },
@@ -102,14 +102,14 @@ describe('a replica', () => {
     assert.equal(home.requests.length, 3);
   });
 
-  test('whose answer can not be trained on stays: it may be the request’s fault', async (t) => {
+  it('whose answer can not be trained on stays: it may be the request’s fault', async (t) => {
     const engines = [createScriptedReplica('a', () => ({ kind: 'fail', type: 'EngineInvalid' }))];
     const { ask, replicas } = await over(t, engines);
     await assert.rejects(ask('s'), failsWith('EngineInvalid', /./));
     assert.equal((await replicas.health()).ready, true);
   });
 
-  test('may fail one probe, not two; one that starts is not ready', async (t) => {
+  it('may fail one probe, not two; one that starts is not ready', async (t) => {
     for (const state of ['refused', 'starting'] as const) {
       const engines = three();
       const { ask, replicas } = await over(t, engines);
@@ -125,7 +125,7 @@ describe('a replica', () => {
     }
   });
 
-  test('that is silent is kept while no other answers, else left; later what runs there is broken off', async (t) => {
+  it('that is silent is kept while no other answers, else left; later what runs there is broken off', async (t) => {
     const engines = ['a', 'b'].map((url) => createScriptedReplica(url, hanging));
     const { replicas } = await over(t, engines, { probeMs: 1, probeTimeoutMs: 10 });
     const outcome = collect(replicas.generate(request('s'), never)).catch((error: unknown) => error);
@@ -148,7 +148,7 @@ describe('a replica', () => {
 });
 
 describe('versions', () => {
-  test('a replica with an older version than another gets no requests until it has caught up', async (t) => {
+  it('a replica with an older version than another gets no requests until it has caught up', async (t) => {
     const engines = three();
     const { ask, replicas } = await over(t, engines, { probeMs: 5 });
     const home = await homeOf(engines, ask, 's');
@@ -169,7 +169,7 @@ describe('versions', () => {
     });
   });
 
-  test('tokens of a new version tell of it before a probe does', async (t) => {
+  it('tokens of a new version tell of it before a probe does', async (t) => {
     const engines = three().map(({ url }) =>
       createScriptedReplica(url, () => ({ kind: 'say', ids: [65], version: url === 'a' ? 2 : 1 })),
     );
@@ -180,7 +180,7 @@ describe('versions', () => {
     assert.equal(a?.requests.filter(({ session }) => session?.startsWith('t')).length, 10);
   });
 
-  test('older weights are no stand-in for a replica that died with the newest', async (t) => {
+  it('older weights are no stand-in for a replica that died with the newest', async (t) => {
     const engines = [createScriptedReplica('a'), createScriptedReplica('b')];
     const [a, b] = engines;
     assert.ok(a !== undefined && b !== undefined);
@@ -195,7 +195,7 @@ describe('versions', () => {
     assert.equal(a.requests.length, 1);
   });
 
-  test('a run that begins anew does not wait for a replica that died with the last one’s weights', async (t) => {
+  it('a run that begins anew does not wait for a replica that died with the last one’s weights', async (t) => {
     const engines = three();
     for (const engine of engines) engine.version = 24;
     const { ask } = await over(t, engines, { probeMs: 5 });
@@ -215,7 +215,7 @@ describe('versions', () => {
 });
 
 describe('without a replica in service', () => {
-  test('a request fails as unavailable, naming each; the next one finds who is back, without waiting for a probe', async (t) => {
+  it('a request fails as unavailable, naming each; the next one finds who is back, without waiting for a probe', async (t) => {
     const engines = three();
     for (const engine of engines) engine.state = 'refused';
     const replicas = createReplicas(engines, { requestsAtOnce: null, probeMs: hourly });
@@ -227,7 +227,7 @@ describe('without a replica in service', () => {
     assert.equal((await ask()).at(-1)?.finishReason, 'stop');
   });
 
-  test('a request is refused also while one or another is always being asked', async (t) => {
+  it('a request is refused also while one or another is always being asked', async (t) => {
     const engines = three();
     for (const engine of engines) engine.state = 'silent';
     const replicas = createReplicas(engines, { requestsAtOnce: null, probeMs: 7, probeTimeoutMs: 25 });
@@ -237,7 +237,7 @@ describe('without a replica in service', () => {
   });
 });
 
-test('together they serve the versions that each of them does', async (t) => {
+it('together they serve the versions that each of them does', async (t) => {
   const engines = three().map((engine, index) => ({
     ...engine,
     health: async (signal?: AbortSignal) => ({ ...(await engine.health(signal)), versions: [index === 1 ? 0 : -1, 1] }),

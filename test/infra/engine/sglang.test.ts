@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { describe, type TestContext, test } from 'node:test';
+import { describe, it, type TestContext } from 'node:test';
 import fc from 'fast-check';
 import type { GenerateEvent } from '../../../infra/engine/engine.ts';
 import type { EngineOptions } from '../../../infra/engine/options.ts';
@@ -26,7 +26,7 @@ async function engineOn(t: TestContext, script: Partial<SglangScript>, options: 
 
 describe('generation', () => {
   for (const incremental of [false, true]) {
-    test(`yields each token once, from ${incremental ? 'increments' : 'chunks that repeat all before them'}`, async (t) => {
+    it(`yields each token once, from ${incremental ? 'increments' : 'chunks that repeat all before them'}`, async (t) => {
       const { engine, server } = await engineOn(t, { incremental });
       assert.deepEqual(await collect(engine.generate(request, never)), [
         { tokenIds: [5], logprobs: [-0.001] },
@@ -48,7 +48,7 @@ describe('generation', () => {
     });
   }
 
-  test('whatever the chunks and the way of streaming, the tokens come out as they went in', async () => {
+  it('whatever the chunks and the way of streaming, the tokens come out as they went in', async () => {
     const tokens = fc.array(fc.nat({ max: 1_000 }), { minLength: 1, maxLength: 30 });
     await fc.assert(
       fc.asyncProperty(tokens, fc.boolean(), fc.integer({ min: 1, max: 7 }), async (ids, incremental, perChunk) => {
@@ -72,7 +72,7 @@ describe('generation', () => {
     );
   });
 
-  test('an aborted request ends with what it has, said once, also where chunks are increments', async (t) => {
+  it('an aborted request ends with what it has, said once, also where chunks are increments', async (t) => {
     for (const incremental of [false, true]) {
       const { engine, server } = await engineOn(t, { incremental, say: () => ({ ids: [5, 6], hang: true }) });
       const events: GenerateEvent[] = [];
@@ -88,7 +88,7 @@ describe('generation', () => {
     }
   });
 
-  test('who leaves takes the request back, and no other of the same beginning', async (t) => {
+  it('who leaves takes the request back, and no other of the same beginning', async (t) => {
     const { engine, server } = await engineOn(t, { say: () => ({ ids: [5], hang: true }) });
     const staying = engine.generate({ ...request, requestId: 'turn-10' }, never)[Symbol.asyncIterator]();
     assert.deepEqual((await staying.next()).value?.tokenIds, [5]);
@@ -105,7 +105,7 @@ describe('generation', () => {
     assert.equal(server.running, 0);
   });
 
-  test('who leaves is not held up by a server that does not take the request back', async (t) => {
+  it('who leaves is not held up by a server that does not take the request back', async (t) => {
     const server = await startScriptedServer({
       'POST /generate': () => ({ hang: true }),
       'POST /abort_request': () => ({ events: [], cut: true }),
@@ -120,7 +120,7 @@ describe('generation', () => {
     assert.equal(server.seen.at(-1)?.route, 'POST /abort_request');
   });
 
-  test('without spans, the older version of the first and the last chunk counts', async (t) => {
+  it('without spans, the older version of the first and the last chunk counts', async (t) => {
     const chunks = [
       chunk([[-1, 5]], 1, { weight_version: '3@a' }),
       chunk([[-1, 6]], 2, { ...stop, weight_version: '4@b' }),
@@ -130,7 +130,7 @@ describe('generation', () => {
     assert.deepEqual(events.at(-1)?.versions, [{ version: 3, start: 0, end: 2 }]);
   });
 
-  test('weights that nobody published are refused, unless the caller gave them a version', async (t) => {
+  it('weights that nobody published are refused, unless the caller gave them a version', async (t) => {
     const { engine, server } = await engineOn(t, {});
     server.weightVersion = 'default';
     await assert.rejects(collect(engine.generate(request, never)), failsWith('EngineUnavailable', /publish one to it/));
@@ -196,13 +196,13 @@ describe('answers that can not be trained on', () => {
     ['an end without a finish', 'EngineUnavailable', token({}), /end of the stream after 1 tokens/],
   ];
   for (const [what, type, events, message] of cases) {
-    test(`${what}: ${type}`, async (t) => {
+    it(`${what}: ${type}`, async (t) => {
       const { engine } = await scripted(t, () => ({ events }));
       await assert.rejects(collect(engine.generate(request, never)), failsWith(type, message));
     });
   }
 
-  test('a dead engine is unavailable, a refused body invalid', async (t) => {
+  it('a dead engine is unavailable, a refused body invalid', async (t) => {
     const { engine, server } = await scripted(t, () => ({ status: 400, json: { message: 'input_ids is wrong' } }));
     await assert.rejects(collect(engine.generate(request, never)), failsWith('EngineInvalid', /input_ids is wrong/));
     await server.close();

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { describe, type TestContext, test } from 'node:test';
+import { describe, it, type TestContext } from 'node:test';
 import { promptOf } from '../../../infra/engine/prompt.ts';
 import { createVllmEngine } from '../../../infra/engine/vllm.ts';
 import { collect, failsWith } from '../../helpers/engine/engine-events.ts';
@@ -31,7 +31,7 @@ describe('publication as an adapter', () => {
     );
   const publication = { version: 8, name: 'step-8', path: '/weights/8', method: 'lora' } as const;
 
-  test('loads a name of its own, keeps the last two before it and drops older and later ones', async (t) => {
+  it('loads a name of its own, keeps the last two before it and drops older and later ones', async (t) => {
     const models = listed(['base', '/m'], ['base-v5', '/5'], ['base-v6', '/6'], ['base-v7', '/7'], ['base-v9', '/9']);
     const { engine, server } = await engineOn(t, models);
     await engine.publish(publication);
@@ -39,14 +39,14 @@ describe('publication as an adapter', () => {
     assert.deepEqual(changes(server), expected);
   });
 
-  test('keeps also those that somebody still samples by', async (t) => {
+  it('keeps also those that somebody still samples by', async (t) => {
     const models = listed(['base', '/m'], ['base-v1', '/1'], ['base-v4', '/4'], ['base-v5', '/5'], ['base-v6', '/6']);
     const { engine, server } = await engineOn(t, models);
     await engine.publish({ ...publication, keep: [1] });
     assert.deepEqual(changes(server), ['load_lora_adapter base-v8', 'unload_lora_adapter base-v4']);
   });
 
-  test('does nothing for the same path, and replaces another run’s adapter of that number', async (t) => {
+  it('does nothing for the same path, and replaces another run’s adapter of that number', async (t) => {
     const same = await engineOn(t, listed(['base-v8', '/weights/8']));
     await same.engine.publish(publication);
     assert.deepEqual(changes(same.server), []);
@@ -56,7 +56,7 @@ describe('publication as an adapter', () => {
   });
 });
 
-test('an older adapter is asked for where a request wants it, and one that is not loaded is refused', async (t) => {
+it('an older adapter is asked for where a request wants it, and one that is not loaded is refused', async (t) => {
   const models = ['base', 'base-v3', 'base-v12'].map((id) => ({ id, max_model_len: 64 }));
   const choice = { index: 0, token_ids: [5], logprobs: { content: [{ token_id: 5, logprob: -1 }] } };
   const event = JSON.stringify({ choices: [{ ...choice, finish_reason: 'length' }] });

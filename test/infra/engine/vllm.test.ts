@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { describe, type TestContext, test } from 'node:test';
+import { describe, it, type TestContext } from 'node:test';
 import type { EngineOptions } from '../../../infra/engine/options.ts';
 import { extend, promptOf } from '../../../infra/engine/prompt.ts';
 import { createVllmEngine } from '../../../infra/engine/vllm.ts';
@@ -35,7 +35,7 @@ const last = (versions: unknown, reason = 'stop') =>
 const streaming = (...events: string[]): Routes => ({ 'POST /inference/v1/generate': () => ({ events }) });
 
 describe('generation', () => {
-  test('yields ids with logprobs as they come, and spans with the finish', async (t) => {
+  it('yields ids with logprobs as they come, and spans with the finish', async (t) => {
     const spans = [
       { version: '3@a', start: 0, end: 1 },
       { version: '4@b', start: 1, end: 2 },
@@ -59,7 +59,7 @@ describe('generation', () => {
     assert.partialDeepStrictEqual(sent.sampling_params, { top_k: -1, top_p: 1, stop_token_ids: [9], logprobs: 0 });
   });
 
-  test('sends a prompt as it is, however it grew and however long it is', async (t) => {
+  it('sends a prompt as it is, however it grew and however long it is', async (t) => {
     const { engine, server } = await engineOn(t, streaming(chunk([5], [-0.5]), last(span), '[DONE]'));
     const ids = Array.from({ length: 150_000 }, (_, index) => (index * 7_919) % 150_000);
     let prompt = promptOf();
@@ -90,13 +90,13 @@ describe('generation', () => {
     ['what is no JSON', streaming('{"choices": ['), /expected JSON in the stream/],
   ];
   for (const [what, routes, message] of refusals) {
-    test(`refuses ${what}`, async (t) => {
+    it(`refuses ${what}`, async (t) => {
       const { engine } = await engineOn(t, routes);
       await assert.rejects(collect(engine.generate(request, never)), failsWith('EngineInvalid', message));
     });
   }
 
-  test('an error in mid-stream, a cut stream and a dead engine are unavailable engines', async (t) => {
+  it('an error in mid-stream, a cut stream and a dead engine are unavailable engines', async (t) => {
     const failed = await engineOn(t, streaming(chunk([5], [-1]), '{"error":{"message":"core died"}}'));
     await assert.rejects(collect(failed.engine.generate(request, never)), failsWith('EngineUnavailable', /core died/));
     const events = [chunk([5], [-1])];
@@ -107,7 +107,7 @@ describe('generation', () => {
     await assert.rejects(collect(engine.generate(request, never)), failsWith('EngineUnavailable', /start the engine/));
   });
 
-  test('hundreds run at once: none waits for the connection of another', async (t) => {
+  it('hundreds run at once: none waits for the connection of another', async (t) => {
     const { engine, server } = await engineOn(t, { 'POST /inference/v1/generate': () => ({ hang: true }) });
     const leaving = new AbortController();
     const running = Array.from({ length: 300 }, (_, index) => {
@@ -119,7 +119,7 @@ describe('generation', () => {
     await Promise.all(running);
   });
 
-  test('weights that nobody published are refused, unless the caller gave them a version', async (t) => {
+  it('weights that nobody published are refused, unless the caller gave them a version', async (t) => {
     const routes = streaming(chunk([5], [-1]), last([{ version: 'default', start: 0, end: 1 }]), '[DONE]');
     const { engine } = await engineOn(t, routes);
     await assert.rejects(collect(engine.generate(request, never)), failsWith('EngineUnavailable', /publish one to it/));
@@ -128,7 +128,7 @@ describe('generation', () => {
     assert.deepEqual(events.at(-1)?.versions, [{ version: 7, start: 0, end: 1 }]);
   });
 
-  test('a server without the token route is asked by completions, its version by its label', async (t) => {
+  it('a server without the token route is asked by completions, its version by its label', async (t) => {
     const piece = (rest: object) => JSON.stringify({ choices: [{ index: 0, text: '', ...rest }] });
     const events = [
       piece({ token_ids: [5], logprobs: { token_logprobs: [-0.5] }, finish_reason: null }),
@@ -147,7 +147,7 @@ describe('generation', () => {
     assert.partialDeepStrictEqual(body, { prompt: [1, 2], return_token_ids: true, logprobs: 0, stream: true });
   });
 
-  test('a server that sends text and logprobs without ids is refused', async (t) => {
+  it('a server that sends text and logprobs without ids is refused', async (t) => {
     const piece = { index: 0, text: 'Hm', logprobs: { token_logprobs: [-0.5] }, finish_reason: 'stop' };
     const { engine } = await engineOn(t, {
       'POST /inference/v1/generate': () => ({ status: 403, json: { error: { message: 'needs --enable-scale-out' } } }),
@@ -158,14 +158,14 @@ describe('generation', () => {
     await assert.rejects(asked, failsWith('EngineInvalid', /expected the ids of 1 tokens, got their logprobs alone/));
   });
 
-  test('asks with its key, where it has one', async (t) => {
+  it('asks with its key, where it has one', async (t) => {
     const routes = streaming(chunk([5], [-1]), last([{ version: '3@a', start: 0, end: 1 }]), '[DONE]');
     const { engine, server } = await engineOn(t, routes, { apiKey: 'k' });
     await collect(engine.generate(request, never));
     assert.equal(server.seen[0]?.authorization, 'Bearer k');
   });
 
-  test('with adapters, the newest one is asked for and is the version', async (t) => {
+  it('with adapters, the newest one is asked for and is the version', async (t) => {
     const models = ['base', 'base-v3', 'base-v12', 'other-v99'].map((id) => ({ id }));
     const routes = streaming(chunk([5], [-1]), last([{ version: 'default', start: 0, end: 1 }], 'length'));
     const { engine, server } = await engineOn(
@@ -196,7 +196,7 @@ describe('health', () => {
     ['nothing, where there are none', info(`${dtype},num_gpu_blocks="None"`), null],
   ];
   for (const [what, metrics, kvTokens] of cases) {
-    test(`tells the KV cache by ${what}, asked for once`, async (t) => {
+    it(`tells the KV cache by ${what}, asked for once`, async (t) => {
       const { engine, server } = await engineOn(t, routes(metrics));
       const capacity = { requests: null, kvTokens };
       const expected = { ready: true, paused: true, version: 3, contextLength: 4096, capacity };
@@ -207,7 +207,7 @@ describe('health', () => {
   }
 });
 
-test('health of a server that names no context length knows no limit', async (t) => {
+it('health of a server that names no context length knows no limit', async (t) => {
   const { engine } = await engineOn(t, {
     'GET /health': () => ({ status: 200, json: {} }),
     'GET /v1/models': () => ({ status: 200, json: { data: [{ id: 'base' }] } }),
@@ -235,26 +235,26 @@ describe('publication by reload', () => {
   const posts = (server: { readonly seen: readonly { readonly route: string }[] }) =>
     server.seen.flatMap(({ route }) => (route.startsWith('POST ') ? [route.slice('POST '.length)] : []));
 
-  test('pauses, reloads, names the weights, forgets caches and resumes', async (t) => {
+  it('pauses, reloads, names the weights, forgets caches and resumes', async (t) => {
     const { engine, server } = await engineOn(t, routes());
     await engine.publish(publication);
     const expected = ['/pause', '/collective_rpc', '/update_weight_version', '/reset_prefix_cache', '/resume'];
     assert.deepEqual(posts(server), expected);
   });
 
-  test('holds no version: what vLLM takes beside its weights are adapters', async (t) => {
+  it('holds no version: what vLLM takes beside its weights are adapters', async (t) => {
     const { engine, server } = await engineOn(t, routes());
     assert.equal(await engine.hold(7), false);
     assert.deepEqual(posts(server), []);
   });
 
-  test('does nothing when the engine has the version already', async (t) => {
+  it('does nothing when the engine has the version already', async (t) => {
     const { engine, server } = await engineOn(t, routes({}, '8@step-8'));
     await engine.publish(publication);
     assert.deepEqual(posts(server), []);
   });
 
-  test('a reload that fails leaves the engine paused and quarantined until one succeeds', async (t) => {
+  it('a reload that fails leaves the engine paused and quarantined until one succeeds', async (t) => {
     let broken = true;
     const { engine, server } = await engineOn(t, {
       ...routes({
@@ -270,13 +270,13 @@ describe('publication by reload', () => {
     assert.equal((await collect(engine.generate(request, never))).length, 2);
   });
 
-  test('an engine whose label could not be set is quarantined too', async (t) => {
+  it('an engine whose label could not be set is quarantined too', async (t) => {
     const failing = () => ({ status: 500, json: { error: { message: 'no' } } });
     const { engine } = await engineOn(t, routes({ 'POST /update_weight_version': failing }));
     await assert.rejects(engine.publish(publication), failsWith('EngineQuarantined', /half-way/));
   });
 
-  test('a path that the engine refuses changes nothing and is resumed from', async (t) => {
+  it('a path that the engine refuses changes nothing and is resumed from', async (t) => {
     const refusing = () => ({ status: 400, json: { error: { message: 'outside of the root' } } });
     const { engine, server } = await engineOn(t, routes({ 'POST /collective_rpc': refusing }));
     await assert.rejects(engine.publish(publication), failsWith('EngineInvalid', /outside of the root/));

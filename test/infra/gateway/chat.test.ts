@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { describe, test } from 'node:test';
+import { describe, it } from 'node:test';
 import { createScriptedEngine } from '../../helpers/engine/scripted-engine.ts';
 import { chunksOf, startTestGateway } from '../../helpers/gateway/gateway.ts';
 
@@ -7,7 +7,7 @@ const tools = [{ type: 'function', function: { name: 'bash', description: 'Runs.
 const callText = '<tool_call>\n{"name": "bash", "arguments": {"command": "ls"}}\n</tool_call>';
 
 describe('chat completions', () => {
-  test('a tool-using conversation is one branch, token for token', async () => {
+  it('a tool-using conversation is one branch, token for token', async () => {
     const said = [`<think>\nhm\n</think>\n\nI look.\n${callText}\n${callText}<|im_end|>`, 'Done.<|im_end|>'];
     const engine = createScriptedEngine({ script: (_, index) => ({ kind: 'say', ids: encode(said[index] ?? '') }) });
     await using gateway = await startTestGateway(engine);
@@ -94,7 +94,7 @@ describe('chat completions', () => {
     assert.deepEqual(await gateway.control.seal('s1.1'), summary);
   });
 
-  test('a stream says text as it comes, calls with their index, usage when asked for, and ends once', async () => {
+  it('a stream says text as it comes, calls with their index, usage when asked for, and ends once', async () => {
     const engine = createScriptedEngine({
       script: () => ({ kind: 'say', ids: gateway.model.tokens.encode(`Héllo\n${callText}${callText}<|im_end|>`) }),
     });
@@ -127,7 +127,7 @@ describe('chat completions', () => {
     assert.equal(engine.requests.length, 1, 'the same request is the same turn');
   });
 
-  test('a tool call that is none reaches the agent as text and is counted', async () => {
+  it('a tool call that is none reaches the agent as text and is counted', async () => {
     const broken = '<tool_call>\n{"name": "bash", "arguments": {\n</tool_call>';
     const engine = createScriptedEngine({
       script: () => ({ kind: 'say', ids: gateway.model.tokens.encode(`${broken}${callText.replace('bash', 'fly')}`) }),
@@ -145,7 +145,7 @@ describe('chat completions', () => {
     assert.deepEqual(trace.faultyCalls, { 'invalid-json': 1, 'unknown-tool': 1 });
   });
 
-  test('a reply that is cut ends by length, and max_tokens of the client can only lower the limit', async () => {
+  it('a reply that is cut ends by length, and max_tokens of the client can only lower the limit', async () => {
     const engine = createScriptedEngine({ script: () => ({ kind: 'say', ids: [65, 66], cut: 'length' }) });
     await using gateway = await startTestGateway(engine);
     const secret = await gateway.open('s1.1');
@@ -161,7 +161,7 @@ describe('chat completions', () => {
     );
   });
 
-  test('what the client gets wrong is said in the shape of the API', async () => {
+  it('what the client gets wrong is said in the shape of the API', async () => {
     const engine = createScriptedEngine({ script: () => ({ kind: 'say', ids: [65] }) });
     await using gateway = await startTestGateway(engine);
     const secret = await gateway.open('s1.1');
@@ -195,7 +195,7 @@ describe('chat completions', () => {
     assert.equal((await gateway.chat(secret, { messages: [user] })).status, 200, 'and the gateway goes on');
   });
 
-  test('tools that are left out, null or an empty list are the same request', async () => {
+  it('tools that are left out, null or an empty list are the same request', async () => {
     const engine = createScriptedEngine({ script: () => ({ kind: 'say', ids: [65] }) });
     await using gateway = await startTestGateway(engine);
     const secret = await gateway.open('s1.1');
@@ -206,7 +206,7 @@ describe('chat completions', () => {
     assert.equal(engine.requests.length, 1);
   });
 
-  test('a body that is too large is refused without being kept', async () => {
+  it('a body that is too large is refused without being kept', async () => {
     const engine = createScriptedEngine({ script: () => ({ kind: 'say', ids: [65] }) });
     await using gateway = await startTestGateway(engine);
     const secret = await gateway.open('s1.1');
@@ -221,7 +221,7 @@ describe('chat completions', () => {
     assert.equal((await gateway.chat(secret, { messages: [{ role: 'user', content: 'x' }] })).status, 200);
   });
 
-  test('models are listed, and HEAD / says that somebody is there', async () => {
+  it('models are listed, and HEAD / says that somebody is there', async () => {
     await using gateway = await startTestGateway(createScriptedEngine({ script: () => ({ kind: 'say', ids: [65] }) }));
     const secret = await gateway.open('s1.1');
     const headers = { 'x-api-key': secret };

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { it } from 'node:test';
 import { limits } from '../../../infra/gateway/limits.ts';
 import { createScriptedEngine } from '../../helpers/engine/scripted-engine.ts';
 import { startTestGateway } from '../../helpers/gateway/gateway.ts';
 import { until } from '../../helpers/until.ts';
 
-test('more model calls at once than a session may have are refused for a while, and cost no other one', async () => {
+it('more model calls at once than a session may have are refused for a while, and cost no other one', async () => {
   const engine = createScriptedEngine({
     script: ({ session }) => (session === 'busy.1' ? { kind: 'hang' } : { kind: 'say', ids: [65] }),
   });

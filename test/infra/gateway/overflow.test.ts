@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { describe, test } from 'node:test';
+import { describe, it } from 'node:test';
 import { createScriptedEngine } from '../../helpers/engine/scripted-engine.ts';
 import { startTestGateway, type TestGateway } from '../../helpers/gateway/gateway.ts';
 
@@ -19,23 +19,23 @@ async function endedTooLong(...texts: readonly string[]): Promise<boolean> {
 }
 
 describe('a conversation that became too long', () => {
-  test('ended the session when nothing came after it', async () => {
+  it('ended the session when nothing came after it', async () => {
     assert.equal(await endedTooLong('1', long), true);
     assert.equal(await endedTooLong('1', long, long, '/'), true);
   });
 
-  test('did not when the agent compacted it and went on', async () => {
+  it('did not when the agent compacted it and went on', async () => {
     assert.equal(await endedTooLong('1', long, '2'), false);
     assert.equal(await endedTooLong('1', long, '/', '2', '/'), false);
   });
 
-  test('did so in the end when it came again, or another one did', async () => {
+  it('did so in the end when it came again, or another one did', async () => {
     assert.equal(await endedTooLong('1', long, '2', long), true);
     assert.equal(await endedTooLong('1', long, '2', '/', long, '/'), true);
     assert.equal(await endedTooLong('1', long, '2', `${long}y`), true);
   });
 
-  test('did so although a side call was still answered that had begun before', async () => {
+  it('did so although a side call was still answered that had begun before', async () => {
     const answer = Promise.withResolvers<void>();
     const asked = Promise.withResolvers<void>();
     const engine = createScriptedEngine({

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { describe, test } from 'node:test';
+import { describe, it } from 'node:test';
 import type { Upstreams } from '../../../infra/gateway/upstream/upstreams.ts';
 import { createScriptedEngine } from '../../helpers/engine/scripted-engine.ts';
 import { startScriptedServer } from '../../helpers/engine/scripted-server.ts';
@@ -26,7 +26,7 @@ async function post(gateway: TestGateway, secret: string, path: string, body: ob
 
 describe("an agent's own sampling", () => {
   for (const [path, body] of asks) {
-    test(`${path}: is left alone, unless the session says that it goes first; then the turn tells of it`, async () => {
+    it(`${path}: is left alone, unless the session says that it goes first; then the turn tells of it`, async () => {
       const engine = sayGood();
       await using gateway = await startTestGateway(engine);
       await post(gateway, await gateway.open('a.1'), path, { ...body, ...own });
@@ -44,7 +44,7 @@ describe("an agent's own sampling", () => {
     });
   }
 
-  test('is taken field by field, and a top-k of 0 is off', async () => {
+  it('is taken field by field, and a top-k of 0 is off', async () => {
     const engine = sayGood();
     await using gateway = await startTestGateway(engine);
     const secret = await gateway.open('a.1', overridable);
@@ -54,7 +54,7 @@ describe("an agent's own sampling", () => {
     assert.deepEqual({ temperature, topP, topK }, { temperature: 0, topP: 1, topK: -1 });
   });
 
-  test('outside of what engines take is refused, and no turn', async () => {
+  it('outside of what engines take is refused, and no turn', async () => {
     const engine = sayGood();
     await using gateway = await startTestGateway(engine);
     const secret = await gateway.open('a.1', overridable);
@@ -68,7 +68,7 @@ describe("an agent's own sampling", () => {
     assert.equal(engine.requests.length, 0);
   });
 
-  test('reaches an upstream model', async () => {
+  it('reaches an upstream model', async () => {
     const choices = [{ message: { content: 'Hi.' }, finish_reason: 'stop' }];
     const json = { model: 'large-1', choices, usage: { prompt_tokens: 4, completion_tokens: 2 } };
     const server = await startScriptedServer({ 'POST /v1/chat/completions': () => ({ status: 200, json }) });

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { it } from 'node:test';
 import type { Engine } from '../../../infra/engine/engine.ts';
 import { createReplicas } from '../../../infra/engine/replicas.ts';
 import { createVllmEngine } from '../../../infra/engine/vllm.ts';
@@ -30,7 +30,7 @@ function watched(url: string, onFirst: () => Promise<void>) {
   return { engine, seen };
 }
 
-test('a turn whose replica is closed in mid-generation is completed by the other, in the same stream', async () => {
+it('a turn whose replica is closed in mid-generation is completed by the other, in the same stream', async () => {
   const policies = [await startTestPolicy(), await startTestPolicy()];
   const closed: string[] = [];
   const replicas = policies.map((policy) =>

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { it } from 'node:test';
 import { createScriptedEngine } from '../../helpers/engine/scripted-engine.ts';
 import { startTestGateway } from '../../helpers/gateway/gateway.ts';
 import { writeTinyModel } from '../../helpers/models/tiny-model.ts';
@@ -17,7 +17,7 @@ async function startOf(text: string) {
   return { dir: tiny.dir, events: gateway.events.filter(({ kind }) => kind === 'template-forks') };
 }
 
-test('a gateway warns at its start of a template that rewrites earlier turns, by name and with what it costs', async () => {
+it('a gateway warns at its start of a template that rewrites earlier turns, by name and with what it costs', async () => {
   const { dir, events } = await startOf(template('earlier: '));
   const [first] = events;
   assert.ok(first?.kind === 'template-forks');

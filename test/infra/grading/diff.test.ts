@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { test } from 'node:test';
+import { it } from 'node:test';
 import { takeDiff } from '../../../infra/grading/diff.ts';
 import type { ExecResult } from '../../../infra/sandbox/sandbox.ts';
 import { createFileStore } from '../../../infra/store/files.ts';
@@ -17,7 +17,7 @@ const ended: ExecResult = {
 const options = { workdir: '/workspace', baseCommit: '0'.repeat(40) };
 const signal = () => AbortSignal.timeout(10_000);
 
-test('a diff that git can not make in time twice, or that is too large, is scored as one that does not apply', async (context) => {
+it('a diff that git can not make in time twice, or that is too large, is scored as one that does not apply', async (context) => {
   const root = await mkdtemp(join(tmpdir(), 'temper-diff-'));
   context.after(() => rm(root, { recursive: true }));
   for (const how of [{ timedOut: true, exitCode: 137 }, { truncated: true }]) {
@@ -27,7 +27,7 @@ test('a diff that git can not make in time twice, or that is too large, is score
   }
 });
 
-test('a host that stalls is no reason to score an agent: the first diff that takes too long is taken again', async (context) => {
+it('a host that stalls is no reason to score an agent: the first diff that takes too long is taken again', async (context) => {
   const root = await mkdtemp(join(tmpdir(), 'temper-diff-'));
   context.after(() => rm(root, { recursive: true }));
   const sandbox = { exec: async () => ({ ...ended, timedOut: true, exitCode: 137 }) };

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { it } from 'node:test';
 import { endTests, requireEnd } from '../../../infra/grading/test-end.ts';
 import { createDockerProvider } from '../../../infra/sandbox/docker/provider.ts';
 import type { Account, Sandbox } from '../../../infra/sandbox/sandbox.ts';
@@ -17,7 +17,7 @@ async function stragglers(sandbox: Sandbox): Promise<number> {
   return Number(String(stdout));
 }
 
-test('nothing that tests left behind outlives them, whether they ended or ran out of time', async () => {
+it('nothing that tests left behind outlives them, whether they ended or ran out of time', async () => {
   const stack = `end-tests-${process.pid}`;
   await using maker = sandboxMaker(createDockerProvider({ stack }), stack, 'temper-tasks:bookworm');
   for (const account of ['grader', 'agent'] satisfies Account[]) {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { test } from 'node:test';
+import { it } from 'node:test';
 import { splitRepositoryCommands } from '../../../infra/data-sets/swe/repository-commands.ts';
 import { placeHiddenTests } from '../../../infra/grading/hidden-tests.ts';
 import { prepareWorkspace } from '../../../infra/grading/workspace.ts';
@@ -13,7 +13,7 @@ const image = `git init -q -b main . && git config user.name t && git config use
   git add -A && git commit -qm base && git tag base && echo fixed >code && echo hidden >test/a && mkdir test/deep && echo hidden >test/deep/b &&
   git add -A && git commit -qm fix && git tag fix`;
 
-test('hidden tests of a later commit are over the diff in an evaluation, and nowhere in the agent’s sandbox', async () => {
+it('hidden tests of a later commit are over the diff in an evaluation, and nowhere in the agent’s sandbox', async () => {
   const root = await mkdtemp(join(tmpdir(), 'temper-hidden-tests-'));
   const signal = AbortSignal.timeout(60_000);
   try {

@@ -1,15 +1,15 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { it } from 'node:test';
 import { parseReward } from '../../../infra/grading/reward-file.ts';
 import { failure } from '../../helpers/tasks/data-set.ts';
 
-test('reward.json is a number, an object with reward, or an object with one number', () => {
+it('reward.json is a number, an object with reward, or an object with one number', () => {
   assert.equal(parseReward('reward.json', '0.5\n'), 0.5);
   assert.equal(parseReward('reward.json', '{"reward": 1, "style": 0}'), 1);
   assert.equal(parseReward('reward.json', '{"correctness": 0.25}'), 0.25);
 });
 
-test('of several named rewards none is chosen', () => {
+it('of several named rewards none is chosen', () => {
   for (const content of ['{"correctness": 1, "style": 0}', '{}', '{"reward": "1"}', '[1]', '{"reward": 2}', 'nan']) {
     assert.throws(
       () => parseReward('reward.json', content),

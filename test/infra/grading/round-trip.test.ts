@@ -1,12 +1,12 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { test } from 'node:test';
+import { it } from 'node:test';
 import { createLocalProvider } from '../../../infra/sandbox/local/provider.ts';
 import { sandboxMaker } from '../../helpers/sandbox/workspaces.ts';
 import { roundTrips } from './round-trip.ts';
 
-test('whatever an agent does to its workspace, a local sandbox captures it and a fresh one gets it', async () => {
+it('whatever an agent does to its workspace, a local sandbox captures it and a fresh one gets it', async () => {
   const root = await mkdtemp(join(tmpdir(), 'temper-round-trip-'));
   try {
     await using maker = sandboxMaker(createLocalProvider({ root, stack: 'round-trip' }), 'round-trip', 'none');

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { it } from 'node:test';
 import { requireEnd } from '../../../infra/grading/test-end.ts';
 
-test('tests whose end nobody saw are no reward of 0, but another try', () => {
+it('tests whose end nobody saw are no reward of 0, but another try', () => {
   const lost = { state: 'unknown', evidence: 'its supervisor (pid 7) is gone without a result' } as const;
   assert.throws(() => requireEnd(lost), { type: 'SandboxUnavailable', message: /pid 7/ });
   assert.throws(() => requireEnd({ state: 'absent' }), { type: 'SandboxUnavailable', message: /never started/ });

@@ -2,12 +2,12 @@ import assert from 'node:assert/strict';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { test } from 'node:test';
+import { it } from 'node:test';
 import { prepareWorkspace } from '../../../infra/grading/workspace.ts';
 import { createLocalProvider } from '../../../infra/sandbox/local/provider.ts';
 import { sandboxMaker, treeOf, workspaceTask } from '../../helpers/sandbox/workspaces.ts';
 
-test("a task's set-up has one time for all of its commands, so that its stage is never the first to run out", async () => {
+it("a task's set-up has one time for all of its commands, so that its stage is never the first to run out", async () => {
   const root = await mkdtemp(join(tmpdir(), 'temper-workspace-'));
   try {
     await using maker = sandboxMaker(createLocalProvider({ root, stack: 'workspace' }), 'workspace', 'none');

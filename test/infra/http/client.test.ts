@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { type TestContext, test } from 'node:test';
+import { it, type TestContext } from 'node:test';
 import { httpStream } from '../../../infra/http/client.ts';
 import { until } from '../../helpers/until.ts';
 
@@ -35,7 +35,7 @@ async function serving(t: TestContext) {
   return { firstWord, connections: () => connections };
 }
 
-test('a response that is left at its last word gives its connection to later calls', async (t) => {
+it('a response that is left at its last word gives its connection to later calls', async (t) => {
   const { firstWord, connections } = await serving(t);
   const calls = 20;
   for (let call = 0; call < calls; call += 1) {
@@ -47,7 +47,7 @@ test('a response that is left at its last word gives its connection to later cal
   assert.ok(connections() <= calls / 2, `${connections()} connections`);
 });
 
-test('a response that goes on and on is closed when it is left', async (t) => {
+it('a response that goes on and on is closed when it is left', async (t) => {
   const { firstWord } = await serving(t);
   const response = await firstWord();
   const talking = setInterval(() => response.write('more'), 20);

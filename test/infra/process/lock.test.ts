@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after, before, describe, test } from 'node:test';
+import { after, before, describe, it } from 'node:test';
 import { type Lock, tryLock, withLock } from '../../../infra/process/lock.mjs';
 import { isRunning, processIdentity } from '../../../infra/process/process-identity.mjs';
 
@@ -15,7 +15,7 @@ describe('a lock file', () => {
   });
   after(() => rm(directory, { recursive: true, force: true }));
 
-  test('names its living holder until it is released', () => {
+  it('names its living holder until it is released', () => {
     const path = join(directory, 'below/held');
     const lock = taken(path);
     assert.deepEqual(tryLock(path), { holder: processIdentity(process.pid) });
@@ -23,7 +23,7 @@ describe('a lock file', () => {
     taken(path).release();
   });
 
-  test('is void when its holder has ended, when its pid is another process by now, and when it is no lock', async () => {
+  it('is void when its holder has ended, when its pid is another process by now, and when it is no lock', async () => {
     const path = join(directory, 'stale');
     const child = spawn(process.execPath, ['-e', '0']);
     await once(child, 'exit');
@@ -37,7 +37,7 @@ describe('a lock file', () => {
     }
   });
 
-  test('lasts as long as the process to which it was handed over', async () => {
+  it('lasts as long as the process to which it was handed over', async () => {
     const path = join(directory, 'handed-over');
     const child = spawn(process.execPath, ['-e', 'setInterval(() => {}, 1000)']);
     await once(child, 'spawn');
@@ -51,7 +51,7 @@ describe('a lock file', () => {
     taken(path).release();
   });
 
-  test('lets one of many in at a time, over a stale file too', async () => {
+  it('lets one of many in at a time, over a stale file too', async () => {
     const path = join(directory, 'contended');
     await writeFile(path, JSON.stringify({ pid: 1, startedAt: 'never' }));
     let inside = 0;
@@ -64,7 +64,7 @@ describe('a lock file', () => {
     await Promise.all(Array.from({ length: 5 }, () => withLock(path, work)));
   });
 
-  test('is released when the work fails, and waiting for it ends when the caller gives up', async () => {
+  it('is released when the work fails, and waiting for it ends when the caller gives up', async () => {
     const path = join(directory, 'failing');
     await assert.rejects(
       withLock(path, () => Promise.reject(new Error('the work'))),

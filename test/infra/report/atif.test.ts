@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { describe, test } from 'node:test';
+import { describe, it } from 'node:test';
 import { z } from 'zod';
 import { type AtifTrajectory, toAtif } from '../../../infra/report/atif.ts';
 import { tokenViews } from '../../../infra/report/token-view.ts';
@@ -106,7 +106,7 @@ async function forked() {
 }
 
 describe('a trace as an ATIF trajectory', () => {
-  test('has only fields of the format, and every turn once outside of what is marked as copied', async () => {
+  it('has only fields of the format, and every turn once outside of what is marked as copied', async () => {
     const { trace } = await forked();
     const atif: AtifTrajectory = toAtif(result, trace);
     trajectory.parse(atif);
@@ -120,7 +120,7 @@ describe('a trace as an ATIF trajectory', () => {
     }
   });
 
-  test('is the main line, not what a sub-agent told anew or compacted', async () => {
+  it('is the main line, not what a sub-agent told anew or compacted', async () => {
     const { trace } = await forked();
     const kinds = (aside: boolean) => {
       const branches = trace.branches?.map((branch, at) => {
@@ -133,7 +133,7 @@ describe('a trace as an ATIF trajectory', () => {
     assert.deepEqual(kinds(true), ['main', 'Done.']);
   });
 
-  test('puts a tool result into the step that called it', async () => {
+  it('puts a tool result into the step that called it', async () => {
     const atif = toAtif(result, (await forked()).trace);
     const steps = [atif, ...(atif.subagent_trajectories ?? [])].flatMap((one) => one.steps);
     const calling = steps.find(({ tool_calls }) => tool_calls !== undefined);
@@ -143,7 +143,7 @@ describe('a trace as an ATIF trajectory', () => {
     ]);
   });
 
-  test('keeps arguments that are no JSON object, apart', () => {
+  it('keeps arguments that are no JSON object, apart', () => {
     const turn = {
       ...{ index: 0, parent: null, promptIds: [1], promptLength: 1, sampledIds: [2], logprobs: [-1] },
       ...{ versions: [], finishReason: 'stop', startedAt: 0, endedAt: 0 },
@@ -156,7 +156,7 @@ describe('a trace as an ATIF trajectory', () => {
 });
 
 describe('the tokens of a segment', () => {
-  test('are given, sampled, or sampled and not trained, and what an earlier segment shows is not repeated', async () => {
+  it('are given, sampled, or sampled and not trained, and what an earlier segment shows is not repeated', async () => {
     const { trace, nameOf } = await forked();
     const { views } = tokenViews(trace, nameOf);
     assert.equal(views.length, trace.segments.length);
@@ -179,7 +179,7 @@ describe('the tokens of a segment', () => {
     assert.ok((views[1]?.shared ?? 0) > 0);
   });
 
-  test('of a long prompt are those at its ends, with what was sampled behind it; of many segments the first ones', () => {
+  it('of a long prompt are those at its ends, with what was sampled behind it; of many segments the first ones', () => {
     const length = 20_000;
     const tokens = Array.from({ length }, (_, at) => at);
     const mask = tokens.map((at) => (at < length - 2 ? 0 : 1));

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { test } from 'node:test';
+import { it } from 'node:test';
 import { collectReport } from '../../../infra/report/collect.ts';
 import { renderReport } from '../../../infra/report/report.ts';
 import { summarise } from '../../../infra/report/summary.ts';
@@ -11,7 +11,7 @@ import { createRecords } from '../../../infra/store/records.ts';
 import { fates, type Outcome, zeroCount } from '../../../workflows/contracts/outcome.ts';
 import { hostileText, sampleReport } from './sample.ts';
 
-test('a report holds no markup that an agent wrote, no script and nothing from outside', () => {
+it('a report holds no markup that an agent wrote, no script and nothing from outside', () => {
   const page = renderReport(sampleReport());
   assert.ok(!page.includes('<script'), 'expected no script element');
   assert.ok(!page.includes('<img'), 'expected no element of the agent');
@@ -21,7 +21,7 @@ test('a report holds no markup that an agent wrote, no script and nothing from o
   assert.ok(page.includes('⟨202e⟩'));
 });
 
-test('hostile names of tasks and messages of failures are text everywhere', () => {
+it('hostile names of tasks and messages of failures are text everywhere', () => {
   const sample = sampleReport();
   const page = renderReport({
     ...sample,
@@ -42,7 +42,7 @@ test('hostile names of tasks and messages of failures are text everywhere', () =
   assert.ok(!page.includes('<script') && !page.includes('<img'));
 });
 
-test('what looked like tricks stands with its counts, rewards and an example, of the run and of its sweeps', () => {
+it('what looked like tricks stands with its counts, rewards and an example, of the run and of its sweeps', () => {
   const page = renderReport(sampleReport());
   assert.ok(page.includes('9 rollouts: tests 7, plugin 5'));
   assert.match(
@@ -55,7 +55,7 @@ test('what looked like tricks stands with its counts, rewards and an example, of
   assert.ok(!none.includes('id="flags"'));
 });
 
-test('a run without a single step has a report', () => {
+it('a run without a single step has a report', () => {
   const sample = sampleReport();
   const page = renderReport({
     ...sample,
@@ -70,7 +70,7 @@ test('a run without a single step has a report', () => {
   assert.ok(!/NaN|Infinity|undefined/.test(page));
 });
 
-test('the evaluations of a run stand with their intervals and what they left out, and are compared', () => {
+it('the evaluations of a run stand with their intervals and what they left out, and are compared', () => {
   const page = renderReport(sampleReport());
   assert.match(page, /<b>0\.500<\/b> <small>0\.000 to 1\.000, 4 tasks<\/small>/);
   assert.match(page, /7 of 8<br><small>left out: infra 1<\/small>/);
@@ -79,13 +79,13 @@ test('the evaluations of a run stand with their intervals and what they left out
   assert.ok(!/NaN|Infinity|undefined/.test(page));
 });
 
-test('a run with one step, whose rewards are all equal, has a report', () => {
+it('a run with one step, whose rewards are all equal, has a report', () => {
   const sample = sampleReport();
   const page = renderReport({ ...sample, steps: sample.steps.slice(0, 1) });
   assert.ok(!/NaN|Infinity|undefined/.test(page));
 });
 
-test('the summary takes the first and the last fifth of the steps', () => {
+it('the summary takes the first and the last fifth of the steps', () => {
   const sample = sampleReport();
   const steps = sample.steps.slice(0, 10).map((step, index) => ({ ...step, meanReward: index / 16 }));
   const summary = summarise({ ...sample, steps });
@@ -95,7 +95,7 @@ test('the summary takes the first and the last fifth of the steps', () => {
   assert.equal(summary.rollouts, 1184);
 });
 
-test('a report is collected from the records of a run: fates, outcomes, timings, failures', async () => {
+it('a report is collected from the records of a run: fates, outcomes, timings, failures', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'temper-report-'));
   try {
     const records = createRecords(join(directory, 'runs'));

@@ -3,7 +3,7 @@ import { execFile } from 'node:child_process';
 import { mkdtemp, readdir, rm, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after, before, describe, test } from 'node:test';
+import { after, before, describe, it } from 'node:test';
 import { promisify } from 'node:util';
 import { ROOT } from '../../helpers/sources.ts';
 
@@ -23,7 +23,7 @@ describe('the installed package', () => {
   });
   after(() => rm(directory, { recursive: true, force: true }));
 
-  test('holds compiled code and what it reads, and neither sources nor tests', async () => {
+  it('holds compiled code and what it reads, and neither sources nor tests', async () => {
     const files = await readdir(installed, { recursive: true });
     assert.deepEqual(
       files.filter((file) => /\.m?ts$|\.test\.|^test\//.test(file)),
@@ -40,12 +40,12 @@ describe('the installed package', () => {
     }
   });
 
-  test('runs its command', async () => {
+  it('runs its command', async () => {
     const { stdout } = await run(process.execPath, [join(installed, 'infra/setup/temper.mjs'), '--help']);
     assert.match(stdout, /Usage: temper/);
   });
 
-  test('takes its prebuilt workflow bundle', async () => {
+  it('takes its prebuilt workflow bundle', async () => {
     const bundle = join(installed, 'dist/infra/temporal/bundle.js');
     const script = `const { locateWorkflowBundle } = await import(${JSON.stringify(bundle)}); console.log((await locateWorkflowBundle({})).codePath);`;
     const { stdout } = await run(process.execPath, ['--input-type=module', '-e', script]);

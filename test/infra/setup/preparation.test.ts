@@ -3,7 +3,7 @@ import { execFile } from 'node:child_process';
 import { cp, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after, before, describe, test } from 'node:test';
+import { after, before, describe, it } from 'node:test';
 import { promisify } from 'node:util';
 import { ensureDependencies, isInstalled } from '../../../infra/setup/dependencies.mjs';
 import { isCurrentNode } from '../../../infra/setup/node-runtime.mjs';
@@ -11,7 +11,7 @@ import { ROOT } from '../../helpers/sources.ts';
 
 const run = promisify(execFile);
 
-test('Node is new enough from 22.19 on', () => {
+it('Node is new enough from 22.19 on', () => {
   assert.deepEqual(['18.19.0', '20.20.2', '22.18.0', '22.19.0', '24.0.0'].map(isCurrentNode), [
     false,
     false,
@@ -37,7 +37,7 @@ describe('the npm packages', () => {
   const writeLock = (path: string, packages: object): Promise<void> =>
     writeFile(join(root, path), JSON.stringify({ packages }));
 
-  test('are installed when npm noted each at its version; those of other platforms may be away', async () => {
+  it('are installed when npm noted each at its version; those of other platforms may be away', async () => {
     await writeLock('package-lock.json', wanted);
     assert.equal(isInstalled(root), false);
     await writeLock('node_modules/.package-lock.json', { 'node_modules/a': { version: '1.0.0' } });
@@ -49,7 +49,7 @@ describe('the npm packages', () => {
     assert.equal(isInstalled(root), false);
   });
 
-  test('that can not be fetched are an error that says what to do', async () => {
+  it('that can not be fetched are an error that says what to do', async () => {
     const dependencies = { a: '1.0.0' };
     await writeFile(join(root, 'package.json'), JSON.stringify({ name: 'temper', dependencies }));
     const packages = { '': { dependencies }, 'node_modules/a': { version: '1.0.0' } };
@@ -74,7 +74,7 @@ describe('the linter', () => {
   });
   after(() => rm(root, { recursive: true, force: true }));
 
-  test('finds a promise that nobody awaits, also of an imported function, and a function that is too long', async () => {
+  it('finds a promise that nobody awaits, also of an imported function, and a function that is too long', async () => {
     await writeFile(join(root, 'fetch.ts'), 'export async function fetchIt(): Promise<number> {\n  return 1;\n}\n');
     await writeFile(join(root, 'use.ts'), "import { fetchIt } from './fetch.ts';\n\nfetchIt();\n");
     await writeFile(join(root, 'long.ts'), `export function long(): void {\n${'  console.log(1);\n'.repeat(61)}}\n`);

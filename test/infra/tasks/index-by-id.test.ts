@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { it } from 'node:test';
 import type { FoundTask } from '../../../infra/tasks/find-task.ts';
 import { indexById } from '../../../infra/tasks/index-by-id.ts';
 
@@ -10,7 +10,7 @@ async function* each(...tasks: readonly FoundTask[]): AsyncIterable<FoundTask> {
   yield* tasks;
 }
 
-test('tasks are found by their ids, under the addresses that are asked for', async () => {
+it('tasks are found by their ids, under the addresses that are asked for', async () => {
   const index = await indexById('set', each(task('a', 'set#1'), task('b', 'set#2')), ({ address }) => `${address}!`);
   assert.deepEqual(
     [...index],
@@ -21,7 +21,7 @@ test('tasks are found by their ids, under the addresses that are asked for', asy
   );
 });
 
-test('an id that two tasks have is refused with both', async () => {
+it('an id that two tasks have is refused with both', async () => {
   const twice = indexById('set', each(task('a', 'set#1'), task('a', 'set#2')), ({ address }) => address);
   await assert.rejects(twice, {
     type: 'InvalidInput',

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { mkdir, mkdtemp, rm, symlink, utimes, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after, before, test } from 'node:test';
+import { after, before, it } from 'node:test';
 import { createFileStore } from '../../../infra/store/files.ts';
 import { createTasks, type Tasks } from '../../../infra/tasks/tasks.ts';
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
@@ -33,7 +33,7 @@ const unknown = (message: RegExp) => (error: unknown) =>
     ? true
     : assert.fail(`expected UnknownTask ${message}, got ${error}`);
 
-test('resolving an address twice gives the same bundle, and opening it the files', async () => {
+it('resolving an address twice gives the same bundle, and opening it the files', async () => {
   const address = 'generated:train/7/12';
   const task = await tasks.resolve(address);
   assert.deepEqual(await tasks.resolve(address), task);
@@ -44,14 +44,14 @@ test('resolving an address twice gives the same bundle, and opening it the files
   assert.ok(solution.has('solve.sh'));
 });
 
-test('a task directory below a root is resolved, and a packed task is found again by its digest', async () => {
+it('a task directory below a root is resolved, and a packed task is found again by its digest', async () => {
   const task = await tasks.resolve(`harbor:${home}/roots/pack/two`);
   assert.equal(task.id, 'two');
   const again = await tasks.resolve(`blob:${task.bundle.digest}`);
   assert.deepEqual({ ...again, id: 'two' }, task);
 });
 
-test('what does not exist is refused with what does', async () => {
+it('what does not exist is refused with what does', async () => {
   await assert.rejects(tasks.resolve('generated:dev/1/1'), unknown(/expected generated:train\/<seed>\/<index>.*got/));
   await assert.rejects(tasks.resolve('quixbugs'), unknown(/got "quixbugs"/));
   await assert.rejects(tasks.resolve(`harbor:${home}/roots/pack/four`), unknown(/beside it are one, three, two/));
@@ -59,7 +59,7 @@ test('what does not exist is refused with what does', async () => {
   await assert.rejects(tasks.list('generated:test/1'), unknown(/expected a set that ends/));
 });
 
-test('a path out of the roots is refused, through dots and through a link', async () => {
+it('a path out of the roots is refused, through dots and through a link', async () => {
   for (const path of ['outside', 'roots/../outside', 'roots/escape']) {
     await assert.rejects(tasks.resolve(`harbor:${home}/${path}`), unknown(/expected a path below one of/));
   }
@@ -69,7 +69,7 @@ test('a path out of the roots is refused, through dots and through a link', asyn
 const at = (set: string, index: number, seed = 1, leftOut: readonly string[] = []) =>
   tasks.choose({ set, seed, index, leftOut: new Set(leftOut) }).then((choice) => choice?.address);
 
-test('a set that ends is gone through in full, in another order each time, which its seed decides', async () => {
+it('a set that ends is gone through in full, in another order each time, which its seed decides', async () => {
   const set = `harbor:${home}/roots/pack`;
   const all = await tasks.list(set);
   assert.equal(all.length, 3);
@@ -85,7 +85,7 @@ test('a set that ends is gone through in full, in another order each time, which
   assert.deepEqual(kept.toSorted(), all.slice(1));
 });
 
-test('a generated set without an end counts on, past those that are left out', async () => {
+it('a generated set without an end counts on, past those that are left out', async () => {
   assert.equal(await at('generated:train/3', 100_000), 'generated:train/3/100000');
   assert.equal((await tasks.list('generated:test/3?count=64')).length, 64);
   const leftOut = ['generated:train/3/1', 'generated:train/33/0', 'generated:test/3/0'];
@@ -93,7 +93,7 @@ test('a generated set without an end counts on, past those that are left out', a
   assert.deepEqual(found, ['generated:train/3/0', 'generated:train/3/2', 'generated:train/3/3']);
 });
 
-test('a set is listed once for each of its versions', async () => {
+it('a set is listed once for each of its versions', async () => {
   const digest = (await tasks.resolve('generated:train/7/1')).bundle.digest;
   const blob = await createFileStore(join(home, 'store')).putJson([`blob:${digest}`]);
   const directory = join(home, 'roots/pack');

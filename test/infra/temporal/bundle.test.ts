@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { mkdtemp, rm, stat, utimes, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after, before, describe, test } from 'node:test';
+import { after, before, describe, it } from 'node:test';
 import { bundleCode, locateWorkflowBundle } from '../../../infra/temporal/bundle.ts';
 
 describe('the workflow bundle', () => {
@@ -14,7 +14,7 @@ describe('the workflow bundle', () => {
     await rm(directory, { recursive: true, force: true });
   });
 
-  test('is built once for a state of the sources, also when two ask at once', async () => {
+  it('is built once for a state of the sources, also when two ask at once', async () => {
     const env = { XDG_CACHE_HOME: directory };
     const said: string[] = [];
     const [first, second] = await Promise.all([
@@ -30,7 +30,7 @@ describe('the workflow bundle', () => {
   });
 
   for (const module of ['node:fs', 'undici', 'dockerode']) {
-    test(`refuses workflow code that imports ${module}, and names it`, async () => {
+    it(`refuses workflow code that imports ${module}, and names it`, async () => {
       // Inside the checkout, so that the package itself is found.
       const scratch = await mkdtemp(join(import.meta.dirname, 'fixture-'));
       const workflows = join(scratch, 'index.ts');

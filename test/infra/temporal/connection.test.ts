@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after, before, describe, test } from 'node:test';
+import { after, before, describe, it } from 'node:test';
 import { configuredTarget, connectClient, connectWorker, plainTarget } from '../../../infra/temporal/connection.ts';
 import { freePort } from '../../../infra/temporal/ports.ts';
 import { startTestServer, type TestServer } from '../../helpers/temporal/temporal.ts';
@@ -33,16 +33,16 @@ describe('the configured Temporal server', () => {
     ...more,
   });
 
-  test('is absent when neither the environment nor a profile names one', () => {
+  it('is absent when neither the environment nor a profile names one', () => {
     assert.equal(configuredTarget(env({})), undefined);
   });
 
-  test('is what the environment says, without TLS by default', () => {
+  it('is what the environment says, without TLS by default', () => {
     const target = configuredTarget(env({ TEMPORAL_ADDRESS: 'here:1', TEMPORAL_NAMESPACE: 'n' }));
     assert.deepEqual(target, { address: 'here:1', namespace: 'n', tls: false, apiKey: undefined, metadata: {} });
   });
 
-  test('is what the profile says: an API key turns TLS on, and the environment overrides single values', () => {
+  it('is what the profile says: an API key turns TLS on, and the environment overrides single values', () => {
     const target = configuredTarget(env({ TEMPORAL_PROFILE: 'cloud', TEMPORAL_API_KEY: 'from-the-environment' }));
     assert.deepEqual(
       [target?.address, target?.namespace, target?.tls, target?.apiKey],
@@ -50,14 +50,14 @@ describe('the configured Temporal server', () => {
     );
   });
 
-  test('has the client certificate of its profile', () => {
+  it('has the client certificate of its profile', () => {
     const { tls } = configuredTarget(env({}), 'mtls') ?? {};
     assert.ok(tls !== undefined && typeof tls === 'object' && tls !== null);
     assert.equal(tls.serverNameOverride, 'temporal.example');
     assert.equal(Buffer.from(tls.clientCertPair?.key ?? []).toString(), 'a key');
   });
 
-  test('is an error when the profile is absent or the file is no TOML', () => {
+  it('is an error when the profile is absent or the file is no TOML', () => {
     assert.throws(
       () => configuredTarget(env({ TEMPORAL_PROFILE: 'absent' })),
       /expected a readable Temporal profile.*absent/,
@@ -74,7 +74,7 @@ describe('connecting', () => {
   });
   after(() => server.close());
 
-  test('works for clients and workers', async () => {
+  it('works for clients and workers', async () => {
     for (const connect of [connectClient, connectWorker]) {
       const { client, close } = await connect(server.target);
       assert.equal((await client.workflow.count()).count, 0);
@@ -82,7 +82,7 @@ describe('connecting', () => {
     }
   });
 
-  test('to an unknown namespace fails with its name and what to do', async () => {
+  it('to an unknown namespace fails with its name and what to do', async () => {
     for (const connect of [connectClient, connectWorker]) {
       await assert.rejects(
         connect(plainTarget(server.address, 'nowhere')),
@@ -91,7 +91,7 @@ describe('connecting', () => {
     }
   });
 
-  test('to a port where nobody listens fails with the address', async () => {
+  it('to a port where nobody listens fails with the address', async () => {
     const address = `127.0.0.1:${await freePort()}`;
     await assert.rejects(connectWorker(plainTarget(address)), new RegExp(`expected a Temporal server at ${address}`));
   });

@@ -5,7 +5,7 @@ import { createServer, type Server } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
-import { after, afterEach, before, beforeEach, describe, test } from 'node:test';
+import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
 import { createGzip } from 'node:zlib';
 import { pack } from 'tar-stream';
 import { locateTemporal } from '../../../infra/temporal/executable.ts';
@@ -67,13 +67,13 @@ describe('locating the temporal executable', () => {
     await chmod(join(scratch, 'bin', name), 0o755);
   }
 
-  test('takes the one on PATH and asks nobody', async () => {
+  it('takes the one on PATH and asks nobody', async () => {
     await install('temporal', CURRENT);
     const { path, source, said } = await locate(release('', digest()), `${join(scratch, 'bin')}:/usr/bin:/bin`);
     assert.deepEqual([path, source, said, requests], [join(scratch, 'bin/temporal'), 'PATH', [], []]);
   });
 
-  test('downloads through redirects, checks the digest, and finds it in the cache the next time', async () => {
+  it('downloads through redirects, checks the digest, and finds it in the cache the next time', async () => {
     const first = await locate(release('/moved', digest()));
     assert.equal(first.source, 'download');
     assert.equal(requests.length, 2);
@@ -81,12 +81,12 @@ describe('locating the temporal executable', () => {
     assert.deepEqual([second.path, second.source, second.said, requests.length], [first.path, 'cache', [], 2]);
   });
 
-  test('downloads once when two ask at the same time', async () => {
+  it('downloads once when two ask at the same time', async () => {
     const found = await Promise.all([locate(release('', digest())), locate(release('', digest()))]);
     assert.deepEqual([found.map(({ source }) => source).sort(), requests.length], [['cache', 'download'], 1]);
   });
 
-  test('throws a download with another digest away, and names both', async () => {
+  it('throws a download with another digest away, and names both', async () => {
     await assert.rejects(locate(release('', 'f'.repeat(64))), (error: Error) => {
       assert.match(error.message, new RegExp(`sha256 f{64}, got ${digest()}`));
       return true;
@@ -95,7 +95,7 @@ describe('locating the temporal executable', () => {
     assert.deepEqual(await readdir(join(scratch, 'cache/temper/temporal', kept ?? '')), []);
   });
 
-  test('says everything that it tried and what to install, when nothing helps', async () => {
+  it('says everything that it tried and what to install, when nothing helps', async () => {
     await install('temporal', OLD);
     await assert.rejects(locate(release('/gone', digest()), `${join(scratch, 'bin')}:/bin`), (error: Error) => {
       for (const part of [
@@ -110,7 +110,7 @@ describe('locating the temporal executable', () => {
     });
   });
 
-  test('builds it with go when the download fails, and passes on what go says when that fails too', async () => {
+  it('builds it with go when the download fails, and passes on what go says when that fails too', async () => {
     await install(
       'go',
       '#!/bin/sh\necho "some/package" >&2\nwhile [ "$1" != "-o" ]; do shift; done\nprintf built > "$2"\nchmod +x "$2"\n',
@@ -127,7 +127,7 @@ describe('locating the temporal executable', () => {
   });
 });
 
-test('versions are compared by their numbers', () => {
+it('versions are compared by their numbers', () => {
   assert.deepEqual(
     [
       isAtLeast('1.10.0', '1.9.9'),

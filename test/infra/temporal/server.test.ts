@@ -5,7 +5,7 @@ import { mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after, before, describe, test } from 'node:test';
+import { after, before, describe, it } from 'node:test';
 import { connectClient, plainTarget } from '../../../infra/temporal/connection.ts';
 import { locateTemporal } from '../../../infra/temporal/executable.ts';
 import { missingSearchAttributes, registerSearchAttributes } from '../../../infra/temporal/search-attributes.ts';
@@ -36,7 +36,7 @@ describe('the dev server', () => {
   });
   const portOf = (server: DevServer): number => Number(server.address.split(':')[1]);
 
-  test('keeps workflows and search attributes over a kill, on the same port and file', async () => {
+  it('keeps workflows and search attributes over a kill, on the same port and file', async () => {
     const first = await startDevServer(options({ uiPort: 0 }));
     running = first;
     const ui = await fetch(first.uiUrl ?? '');
@@ -55,14 +55,14 @@ describe('the dev server', () => {
     await connected.close();
   });
 
-  test('refuses a second server on its file, by any name of it, and says which process has it', async () => {
+  it('refuses a second server on its file, by any name of it, and says which process has it', async () => {
     assert.ok(running !== undefined);
     await symlink(join(directory, 'one.db'), join(directory, 'other-name.db'));
     const error = await failure(options({ dbFile: join(directory, 'other-name.db') }), 'database-locked');
     assert.match(error.message, new RegExp(`process id ${running.pid}`));
   });
 
-  test('refuses a port in use and names it', async () => {
+  it('refuses a port in use and names it', async () => {
     assert.ok(running !== undefined);
     const port = portOf(running);
     const error = await failure(options({ dbFile: join(directory, 'two.db'), port }), 'port-in-use');
@@ -76,14 +76,14 @@ describe('the dev server', () => {
     listener.close();
   });
 
-  test('stops when asked and frees its file', async () => {
+  it('stops when asked and frees its file', async () => {
     assert.ok(running !== undefined);
     await running.stop();
     running = await startDevServer(options());
     await running.stop();
   });
 
-  test('refuses files that are no Temporal database', async () => {
+  it('refuses files that are no Temporal database', async () => {
     const text = join(directory, 'text.db');
     await writeFile(text, 'not a database at all');
     await failure(options({ dbFile: text }), 'bad-database');
@@ -93,16 +93,16 @@ describe('the dev server', () => {
     await failure(options({ dbFile: directory }), 'bad-database');
   });
 
-  test('refuses an executable that does not run', async () => {
+  it('refuses an executable that does not run', async () => {
     const error = await failure(options({ executable: join(directory, 'absent') }), 'start-failed');
     assert.match(error.message, /absent.*ENOENT/);
   });
 
-  test('stops waiting when its caller gives up', async () => {
+  it('stops waiting when its caller gives up', async () => {
     await assert.rejects(startDevServer(options(), AbortSignal.timeout(50)), { name: 'TimeoutError' });
   });
 
-  test('is startable again after its starter was killed with it', async () => {
+  it('is startable again after its starter was killed with it', async () => {
     const dbFile = join(directory, 'orphan.db');
     const script = join(import.meta.dirname, '../../helpers/temporal/start-dev-server.ts');
     const starter = spawn(process.execPath, [script, JSON.stringify(options({ dbFile, env: {} }))], {

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, it, test } from 'node:test';
+import { after, before, describe, it } from 'node:test';
 import { applyUpdate } from '../../../activities/trainer/model.ts';
 import { forwardBackwardInParts, requestSizes } from '../../../infra/trainer/requests.ts';
 import type { Datum, Trainer } from '../../../infra/trainer/trainer.ts';
@@ -9,7 +9,7 @@ import { startTestPolicy } from '../kits/embedded-policy/server/policy-server.ts
 const ofLength = (length: number): Datum => ({ tokens: Array(length).fill(5), targets: [], weights: [] });
 const never = new AbortController().signal;
 
-test('a request takes as many datums as fit, padded to the longest, in their order; a long one goes alone', () => {
+it('a request takes as many datums as fit, padded to the longest, in their order; a long one goes alone', () => {
   const sizes = (lengths: readonly number[], maxTokens: number) => requestSizes(lengths.map(ofLength), maxTokens);
   assert.deepEqual(sizes([10, 10, 10], 30), [3]);
   assert.deepEqual(sizes([10, 10, 10], 29), [2, 1]);
@@ -18,7 +18,7 @@ test('a request takes as many datums as fit, padded to the longest, in their ord
   assert.deepEqual(sizes([], 20), []);
 });
 
-test('metrics of several requests are merged by the suffix of their names', async () => {
+it('metrics of several requests are merged by the suffix of their names', async () => {
   const answers = [
     { 'a:sum': 1, 'b:max': 5, 'c:min': 5, 'd:mean': 1, once: 2 },
     { 'a:sum': 2, 'b:max': 3, 'c:min': 3, 'd:mean': 4 },

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { describe, type TestContext, test } from 'node:test';
+import { describe, it, type TestContext } from 'node:test';
 import { gzipSync } from 'node:zlib';
 import { decodeRequest, encodeOutput } from '../../../infra/kits/tinker-wire/forward-backward.ts';
 import { createTinkerTrainer, type TinkerOptions } from '../../../infra/trainer/tinker.ts';
@@ -47,7 +47,7 @@ const currentWire = (body: unknown): Answer =>
   body instanceof Uint8Array ? future() : { status: 415, json: { detail: 'protobuf only' } };
 
 describe('forward_backward', () => {
-  test('is protobuf where the server asks for it, negotiated once', async (t) => {
+  it('is protobuf where the server asks for it, negotiated once', async (t) => {
     const { server, trainer } = await trainerOn(t, {
       'POST /api/v1/forward_backward': currentWire,
       'POST /api/v1/retrieve_future': result,
@@ -62,7 +62,7 @@ describe('forward_backward', () => {
     assert.deepEqual(sent.data[0]?.inputs.target_tokens, { dtype: 'int64', data: [5, 6] });
   });
 
-  test('is JSON where the server knows no other, with a route of its own for forward only', async (t) => {
+  it('is JSON where the server knows no other, with a route of its own for forward only', async (t) => {
     const json = {
       loss_fn_output_type: '',
       loss_fn_outputs: [{ logprobs: { data: [-1, -2] } }],
@@ -83,7 +83,7 @@ describe('forward_backward', () => {
     assert.equal(server.seen.at(-2)?.route, 'POST /api/v1/forward');
   });
 
-  test('scales advantages by datums and weights where the server takes means', async (t) => {
+  it('scales advantages by datums and weights where the server takes means', async (t) => {
     const routes = { 'POST /api/v1/forward_backward': currentWire, 'POST /api/v1/retrieve_future': result };
     const { server, trainer } = await trainerOn(t, routes, { reduction: 'datum-mean' });
     const two = { ...datum, weights: [1, 1], logprobs: [-1, -0.5], advantages: [1, 2] };
@@ -103,7 +103,7 @@ describe('forward_backward', () => {
     ['an id that is no id', { tokens: [4.5, 5] }, /tokens\[0\]: expected token ids, got 4.5/],
   ];
   for (const [what, change, message] of wrong) {
-    test(`does not leave with ${what}`, async (t) => {
+    it(`does not leave with ${what}`, async (t) => {
       const { server, trainer } = await trainerOn(t, {});
       const data = [{ ...datum, ...change }];
       await assert.rejects(trainer.forwardBackward({ ...request, data }), failsWith('TrainerRefused', message));
@@ -111,7 +111,7 @@ describe('forward_backward', () => {
     });
   }
 
-  test('an answer without a finite logprob per target is refused', async (t) => {
+  it('an answer without a finite logprob per target is refused', async (t) => {
     const bad = encodeOutput({ ...output, outputs: [{ logprobs: [-1, Number.NaN] }] });
     const { trainer } = await trainerOn(t, {
       'POST /api/v1/forward_backward': currentWire,
@@ -130,7 +130,7 @@ describe('futures', () => {
     };
   };
 
-  test('are polled until they are done', async (t) => {
+  it('are polled until they are done', async (t) => {
     const pending = [
       { status: 408, json: { detail: 'wait' } },
       { status: 200, json: { type: 'try_again' } },
@@ -139,7 +139,7 @@ describe('futures', () => {
     assert.deepEqual(await trainer.optimStep(step), { grad_norm: 3 });
   });
 
-  test('whose promise is gone are asked for once more, under the same sequence', async (t) => {
+  it('whose promise is gone are asked for once more, under the same sequence', async (t) => {
     const { server, trainer } = await trainerOn(t, stepping([{ status: 410, json: { detail: 'gone' } }]));
     assert.deepEqual(await trainer.optimStep(step), { grad_norm: 3 });
     const posts = server.seen.filter(({ route }) => route.endsWith('optim_step'));
@@ -166,19 +166,19 @@ describe('futures', () => {
     ['503', { status: 503, json: { detail: 'starting' } }, 'TrainerUnavailable', /starting/],
   ];
   for (const [what, answer, type, message] of failures) {
-    test(`that end in ${what} are ${type}`, async (t) => {
+    it(`that end in ${what} are ${type}`, async (t) => {
       const { trainer } = await trainerOn(t, stepping([answer]));
       await assert.rejects(trainer.optimStep(step), failsWith(type, message));
     });
   }
 
-  test('of a trainer that is away are TrainerUnavailable', async (t) => {
+  it('of a trainer that is away are TrainerUnavailable', async (t) => {
     const { server, trainer } = await trainerOn(t, {});
     await server.close();
     await assert.rejects(trainer.optimStep(step), failsWith('TrainerUnavailable', /ECONNREFUSED/));
   });
 
-  test('end with the signal’s reason', async (t) => {
+  it('end with the signal’s reason', async (t) => {
     const { trainer } = await trainerOn(t, { 'POST /api/v1/optim_step': () => ({ hang: true }) });
     const leaving = new AbortController();
     const reason = new Error('the activity was cancelled');
@@ -191,7 +191,7 @@ describe('saving', () => {
   const exists = { status: 409, json: { detail: "Checkpoint 'a' already exists for model 'm'" } };
   const saved = { status: 200, json: { path: 'tinker://m/weights/a' } };
 
-  test('under a name that exists waits until that one is complete', async (t) => {
+  it('under a name that exists waits until that one is complete', async (t) => {
     const states: Answer[] = [{ status: 425, json: { detail: 'still being created' } }];
     const { trainer } = await trainerOn(t, {
       'POST /api/v1/save_weights': () => exists,
@@ -200,7 +200,7 @@ describe('saving', () => {
     assert.equal(await trainer.save('m', 'a', 1), 'tinker://m/weights/a');
   });
 
-  test('deletes one whose saving had failed, and saves again', async (t) => {
+  it('deletes one whose saving had failed, and saves again', async (t) => {
     const answers: Answer[] = [exists];
     const { server, trainer } = await trainerOn(t, {
       'POST /api/v1/save_weights': () => answers.shift() ?? future(),
@@ -226,7 +226,7 @@ describe('weights for the engine', () => {
     return made;
   };
 
-  test('are unpacked whole from an archive, and named as the engine sees them', async (t) => {
+  it('are unpacked whole from an archive, and named as the engine sees them', async (t) => {
     const { trainer, checkpointsDir } = await archived(t, [{ name: '/adapter_config.json', content: '{}' }]);
     assert.equal(await trainer.saveForSampler('m', 'v1', 1), '/engine/unpacked/m-v1');
     assert.equal(await trainer.saveForSampler('m', 'v1', 2), '/engine/unpacked/m-v1');
@@ -239,14 +239,14 @@ describe('weights for the engine', () => {
     { name: 'link', type: 'symlink', linkname: '/etc/passwd' },
   ];
   for (const entry of hostile) {
-    test(`refuse an archive with "${entry.name}" and leave nothing behind`, async (t) => {
+    it(`refuse an archive with "${entry.name}" and leave nothing behind`, async (t) => {
       const { trainer, checkpointsDir } = await archived(t, [{ name: 'fine', content: 'x' }, entry]);
       await assert.rejects(trainer.saveForSampler('m', 'v1', 1), failsWith('TrainerRefused', /plain files below it/));
       assert.deepEqual(await readdir(join(checkpointsDir, 'unpacked')), []);
     });
   }
 
-  test('are the directory itself where the server writes one', async (t) => {
+  it('are the directory itself where the server writes one', async (t) => {
     const { trainer, checkpointsDir } = await trainerOn(t, samplerRoutes);
     const directory = join(checkpointsDir, 'm/sampler_weights/v1');
     await mkdir(directory, { recursive: true });
@@ -254,7 +254,7 @@ describe('weights for the engine', () => {
   });
 });
 
-test('a session survives its process, and a server that forgot it gets a new one', async (t) => {
+it('a session survives its process, and a server that forgot it gets a new one', async (t) => {
   let known = ['s1'];
   let opened = 0;
   const routes: Routes = {

@@ -3,7 +3,7 @@ import { execFile } from 'node:child_process';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after, before, test } from 'node:test';
+import { after, before, it } from 'node:test';
 import { freePort } from '../../../infra/temporal/ports.ts';
 import { buildProgram, commandNames } from '../../../workers/cli/program.ts';
 import { writeTinyModel } from '../../helpers/models/tiny-model.ts';
@@ -18,7 +18,7 @@ before(async () => {
 });
 after(() => rm(home, { recursive: true, force: true }));
 
-test('every command has a help that ends with an example', async () => {
+it('every command has a help that ends with an example', async () => {
   for (const name of commandNames) {
     const command = (await buildProgram(name)).commands.find((one) => one.name() === name);
     let help = '';
@@ -48,7 +48,7 @@ const wrong: readonly (readonly [string, readonly string[], RegExp])[] = [
   ],
 ];
 for (const [what, args, message] of wrong) {
-  test(`${what} is wrong usage: exit code 2, one message, no stack trace`, async () => {
+  it(`${what} is wrong usage: exit code 2, one message, no stack trace`, async () => {
     const { code, stderr } = await temper(...args);
     assert.equal(code, 2);
     assert.match(stderr, message);
@@ -56,7 +56,7 @@ for (const [what, args, message] of wrong) {
   });
 }
 
-test('a run’s input is refused before anything starts, naming field, expected and got', async () => {
+it('a run’s input is refused before anything starts, naming field, expected and got', async () => {
   const input = join(home, 'input.json');
   await writeFile(input, JSON.stringify({ steps: 0, settings: { sampling: { temperature: 'hot' } }, typo: 1 }));
   const { code, stderr } = await temper('train', '--input', input);
@@ -66,25 +66,25 @@ test('a run’s input is refused before anything starts, naming field, expected 
   assert.match(stderr, /unknown field typo/);
 });
 
-test('a wrong setting in the environment is named', async () => {
+it('a wrong setting in the environment is named', async () => {
   const { code, stderr } = await temperWith({ TEMPER_CAPACITY: 'lots' }, 'status');
   assert.equal(code, 2);
   assert.match(stderr, /TEMPER_CAPACITY: .*got "lots"/);
 });
 
-test('a command that needs a stack says at once that none runs', async () => {
+it('a command that needs a stack says at once that none runs', async () => {
   const { code, stderr } = await temper('status');
   assert.equal(code, 1);
   assert.match(stderr, new RegExp(`expected a running stack on ${home}, found none`));
 });
 
-test('tasks are listed without a stack', async () => {
+it('tasks are listed without a stack', async () => {
   const { code, stdout } = await temper('tasks', 'list', 'generated:test/1?count=3');
   assert.equal(code, 0);
   assert.equal(stdout.trim().split('\n').length, 3);
 });
 
-test('the doctor says of each thing what it found, and fails exactly when something is missing', async () => {
+it('the doctor says of each thing what it found, and fails exactly when something is missing', async () => {
   const { code, stdout } = await temper('doctor', '--json');
   const checks = stdout
     .trim()
@@ -97,7 +97,7 @@ test('the doctor says of each thing what it found, and fails exactly when someth
   assert.equal(code, checks.some(({ state }) => state === 'missing') ? 1 : 0);
 });
 
-test('the doctor says how the gateway would continue a model, and what stands in the way', async () => {
+it('the doctor says how the gateway would continue a model, and what stands in the way', async () => {
   const checksOf = async (dir: string) => {
     const { stdout } = await temper('doctor', '--json', '--model', dir);
     const lines = stdout.trim().split('\n');

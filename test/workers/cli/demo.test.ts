@@ -5,7 +5,7 @@ import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
-import { after, before, describe, test } from 'node:test';
+import { after, before, describe, it } from 'node:test';
 
 const program = join(import.meta.dirname, '../../../workers/cli.ts');
 /** The warm-up alone takes half a minute on two cores of its own. */
@@ -40,7 +40,7 @@ describe('temper demo', { timeout: patienceMs }, () => {
 
   const sum = (counts: Record<string, number>): number => Object.values(counts).reduce((all, one) => all + one, 0);
 
-  test('warms up, evaluates, trains, evaluates again, and reports', async () => {
+  it('warms up, evaluates, trains, evaluates again, and reports', async () => {
     const out = join(home, 'out');
     const { child, ended } = demo('whole', '--seed', '3', '--steps', '1', '--out', out);
     const [said, { stdout, code }] = await Promise.all([text(child.stderr), ended]);
@@ -59,7 +59,7 @@ describe('temper demo', { timeout: patienceMs }, () => {
     assert.deepEqual(await sandboxes('whole'), []);
   });
 
-  test('is ended by Ctrl-C, and leaves no sandbox and no stack', async () => {
+  it('is ended by Ctrl-C, and leaves no sandbox and no stack', async () => {
     const { child, ended } = demo('broken-off', '--seed', '3', '--out', join(home, 'none'));
     let said = '';
     for await (const chunk of child.stderr.setEncoding('utf8')) {

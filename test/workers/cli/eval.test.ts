@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, test } from 'node:test';
+import { after, before, describe, it } from 'node:test';
 import { searchAttributes } from '../../../workflows/contracts/search-attributes.ts';
 import { cliOn } from '../../helpers/cli.ts';
 import { type ScriptedStack, startScriptedStack } from '../../helpers/temporal/scripted-stack.ts';
@@ -17,7 +17,7 @@ describe('temper eval', () => {
     await stack?.close();
   });
 
-  test('waits for the sweep and prints its rates, tasks and costs', async () => {
+  it('waits for the sweep and prints its rates, tasks and costs', async () => {
     stack.script = { reward: (id) => (/rollout-[01]-/.test(id) ? 1 : 0) };
     const { code, stdout, stderr } = await temper.run(
       'eval',
@@ -38,14 +38,14 @@ describe('temper eval', () => {
     assert.match(stdout, /^set#1 +2 of 2 +1\.00 +0 +2 +4 /m);
   });
 
-  test('prints the result as JSON where it is asked for', async () => {
+  it('prints the result as JSON where it is asked for', async () => {
     stack.script = { reward: (id) => (/rollout-0-/.test(id) ? 0 : 1) };
     const { code, stdout } = await temper.run('eval', '--tasks', 'set', '--count', '4', '--id', 'after', '--json');
     const { id, counted, passAt1 } = JSON.parse(stdout);
     assert.deepEqual([code, id, counted, passAt1.mean], [0, 'after', 4, 0.75]);
   });
 
-  test('show prints a sweep that has ended, also as JSON, and `temper show` does the same', async () => {
+  it('show prints a sweep that has ended, also as JSON, and `temper show` does the same', async () => {
     const shown = await temper.run('eval', 'show', 'before');
     assert.match(shown.stdout, /^pass@1 +0\.500/m);
     assert.equal((await temper.run('show', 'before')).stdout, shown.stdout);
@@ -55,7 +55,7 @@ describe('temper eval', () => {
     assert.deepEqual([code, /got "nothing", which this server does not know/.test(stderr)], [1, true], stderr);
   });
 
-  test('compare pairs two sweeps by task and names the tasks that changed sides', async () => {
+  it('compare pairs two sweeps by task and names the tasks that changed sides', async () => {
     const { code, stdout } = await temper.run('eval', 'compare', 'before', 'after');
     assert.equal(code, 0);
     assert.match(stdout, /^before → after, over the 4 tasks that both counted$/m);
@@ -68,7 +68,7 @@ describe('temper eval', () => {
     assert.deepEqual([compared.sweeps, compared.difference], [['before', 'after'], 0.25]);
   });
 
-  test('rollouts that look like tricks are counted, and named for people to look at', async () => {
+  it('rollouts that look like tricks are counted, and named for people to look at', async () => {
     stack.script = {
       reward: () => 1,
       flags: (id) =>
@@ -90,7 +90,7 @@ describe('temper eval', () => {
     );
   });
 
-  test('an upstream model is evaluated, shown and compared by its name', async () => {
+  it('an upstream model is evaluated, shown and compared by its name', async () => {
     stack.script = { reward: () => 1 };
     const args = ['eval', '--tasks', 'set', '--count', '4', '--id', 'others', '--upstream', 'others'];
     const { code, stdout, stderr } = await temper.run(...args);
@@ -105,14 +105,14 @@ describe('temper eval', () => {
     assert.deepEqual([wrong.code, /upstream: expected a name of letters/.test(wrong.stderr)], [2, true]);
   });
 
-  test('a wrong input is refused before anything starts', async () => {
+  it('a wrong input is refused before anything starts', async () => {
     const none = await temper.run('eval', '--count', '3');
     assert.deepEqual([none.code, /expected --tasks <set>/.test(none.stderr)], [2, true], none.stderr);
     const { code, stderr } = await temper.run('eval', '--tasks', 'set', '--attempts', '0');
     assert.deepEqual([code, /--attempts <k>.*whole number from 1 to 1000/.test(stderr)], [2, true], stderr);
   });
 
-  test('--detach returns at once; the sweep is paused, resumed and shown meanwhile', async () => {
+  it('--detach returns at once; the sweep is paused, resumed and shown meanwhile', async () => {
     const { promise, resolve } = Promise.withResolvers<void>();
     stack.script = { reward: () => 1, agent: () => promise };
     const { stdout } = await temper.run('eval', '--tasks', 'set', '--count', '2', '--id', 'later', '--detach');
@@ -125,7 +125,7 @@ describe('temper eval', () => {
     await stack.server.client.workflow.getHandle('later').result();
   });
 
-  test('Ctrl-C cancels the sweep, waits for its rollouts and shows what had ended', async () => {
+  it('Ctrl-C cancels the sweep, waits for its rollouts and shows what had ended', async () => {
     const { promise, resolve } = Promise.withResolvers<void>();
     let agents = 0;
     stack.script = {

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { it } from 'node:test';
 import { reapText } from '../../../workers/cli/commands/reap.ts';
 
-test('a reaping says how much of each kind it removed and cancelled, and names all of it', () => {
+it('a reaping says how much of each kind it removed and cancelled, and names all of it', () => {
   const reaped = {
     sandboxes: ['temper-a-1-agent'],
     images: ['temper-built:1-2', 'some/image:3'],

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, test } from 'node:test';
+import { after, before, describe, it } from 'node:test';
 import { controlQueue } from '../../../workflows/contracts/ids.ts';
 import { regradeStatusQuery } from '../../../workflows/contracts/messages.ts';
 import { cliOn } from '../../helpers/cli.ts';
@@ -24,7 +24,7 @@ describe('temper regrade', () => {
     await stack?.close();
   });
 
-  test('prints the rollouts whose reward is another now, and `temper show` prints the same', async () => {
+  it('prints the rollouts whose reward is another now, and `temper show` prints the same', async () => {
     let evaluations = 0;
     stack.script = { reward: () => (++evaluations === 1 ? 1 : 0) };
     const { code, stdout, stderr } = await temper.run(
@@ -43,7 +43,7 @@ describe('temper regrade', () => {
     assert.equal((await temper.run('show', 'again')).stdout, stdout);
   });
 
-  test('prints every row as JSON where it is asked for', async () => {
+  it('prints every row as JSON where it is asked for', async () => {
     let evaluations = 0;
     stack.script = { reward: () => ++evaluations % 2 };
     // One after the other: of two at once each might get both of the same.
@@ -53,12 +53,12 @@ describe('temper regrade', () => {
     assert.deepEqual([code, states.unstable, rows.length, rows[0].evaluations.length], [0, 3, 3, 2]);
   });
 
-  test('a wrong input is refused before anything starts', async () => {
+  it('a wrong input is refused before anything starts', async () => {
     const none = await temper.run('regrade');
     assert.deepEqual([none.code, /expected run, rollouts or grader/.test(none.stderr)], [2, true], none.stderr);
   });
 
-  test('Ctrl-C cancels it and shows what had ended', async () => {
+  it('Ctrl-C cancels it and shows what had ended', async () => {
     const first = Promise.withResolvers<void>();
     const rest = Promise.withResolvers<void>();
     let evaluations = 0;

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { after, before, describe, test } from 'node:test';
+import { after, before, describe, it } from 'node:test';
 import { ApplicationFailure } from '@temporalio/common';
 import { controlQueue } from '../../../workflows/contracts/ids.ts';
 import { cliOn } from '../../helpers/cli.ts';
@@ -26,7 +26,7 @@ describe('a run, from the command line', () => {
   });
   after(() => stack?.close());
 
-  test('train follows it to its end, step by step, and prints them as JSON where it is asked to', async () => {
+  it('train follows it to its end, step by step, and prints them as JSON where it is asked to', async () => {
     const followed = await temper.run('train', ...size, '--steps', '2', '--id', 'first');
     assert.equal(followed.code, 0, followed.stderr);
     assert.match(followed.stderr, /^step 1\/2 +reward 0\.50 /m);
@@ -39,7 +39,7 @@ describe('a run, from the command line', () => {
     assert.deepEqual([lines.length, lines[0].result.step, lines[1].phase], [2, 1, 'done'], json.stdout);
   });
 
-  test('status lists it with its sums, and show says how it went', async () => {
+  it('status lists it with its sums, and show says how it went', async () => {
     await until(async () => JSON.parse((await temper.run('status', '--json')).stdout).counts.scored >= 12);
     const { stdout } = await temper.run('status');
     assert.match(stdout, /^first +trainingRun .*completed/m);
@@ -48,14 +48,14 @@ describe('a run, from the command line', () => {
     assert.match(shown.stdout, /trained +4/);
   });
 
-  test('report writes a page', async () => {
+  it('report writes a page', async () => {
     const out = join(stack.home, 'report.html');
     const { code, stderr } = await temper.run('report', 'first', '--out', out);
     assert.equal(code, 0, stderr);
     assert.match(await readFile(out, 'utf8'), /first/);
   });
 
-  test('pause holds it, resume lets it go on, and cancel ends it with its groups', async (t) => {
+  it('pause holds it, resume lets it go on, and cancel ends it with its groups', async (t) => {
     let held: () => void = () => {};
     const agents = new Promise<void>((resolve) => {
       held = resolve;
@@ -75,7 +75,7 @@ describe('a run, from the command line', () => {
     await until(async () => (await stack.server.client.workflow.count(running)).count === 0);
   });
 
-  test('one that was refused, or failed, is shown with the reason', async () => {
+  it('one that was refused, or failed, is shown with the reason', async () => {
     const { client } = stack.server;
     const start = (workflowId: string, request: object) =>
       client.workflow.start('trainingRun', { taskQueue: controlQueue, workflowId, args: [request] });
@@ -94,7 +94,7 @@ describe('a run, from the command line', () => {
     assert.equal(JSON.parse((await temper.run('show', 'failed', '--json')).stdout).end.message, why);
   });
 
-  test('one that the server does not know is refused by each of them', async () => {
+  it('one that the server does not know is refused by each of them', async () => {
     for (const word of ['pause', 'resume', 'cancel', 'show', 'report']) {
       const { code, stderr } = await temper.run(word, 'nothing');
       assert.deepEqual([word, code === 0, /nothing/.test(stderr)], [word, false, true], stderr);

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { after, before, describe, test } from 'node:test';
+import { after, before, describe, it } from 'node:test';
 import { promisify } from 'node:util';
 import { triggerStepSchedules } from '../../../infra/temporal/step-schedules.ts';
 import { controlQueue } from '../../../workflows/contracts/ids.ts';
@@ -39,7 +39,7 @@ describe('temper schedule', () => {
     return found;
   };
 
-  test('makes a schedule by cron that is triggered by temper and by `temporal schedule`', async () => {
+  it('makes a schedule by cron that is triggered by temper and by `temporal schedule`', async () => {
     const { code, stdout, stderr } = await create('nightly', '--cron', '0 3 * * *', '--timezone', 'Europe/Berlin');
     assert.deepEqual([code, stdout], [0, 'nightly: cron 0 3 * * * Europe/Berlin\n'], stderr);
     assert.equal((await temper.run('schedule', 'trigger', 'nightly')).code, 0);
@@ -62,7 +62,7 @@ describe('temper schedule', () => {
     assert.match(row.next, /T0[12]:00:00/);
   });
 
-  test('keeps overlap, catch-up window and jitter', async () => {
+  it('keeps overlap, catch-up window and jitter', async () => {
     const args = ['--every', '6h', '--overlap', 'buffer-one', '--catch-up', '10m', '--jitter', '90s'];
     assert.equal((await create('often', ...args)).code, 0);
     const { policies, spec } = await stack.server.client.schedule.getHandle('often').describe();
@@ -73,7 +73,7 @@ describe('temper schedule', () => {
     );
   });
 
-  test('pauses, resumes and deletes its own, and touches no other', async () => {
+  it('pauses, resumes and deletes its own, and touches no other', async () => {
     assert.equal((await temper.run('schedule', 'pause', 'often', '--reason', 'budget')).code, 0);
     const paused = await until(async () => (await listed()).find(({ id, paused }) => id === 'often' && paused) ?? null);
     assert.deepEqual([paused.note, paused.next], ['budget', null]);
@@ -99,7 +99,7 @@ describe('temper schedule', () => {
     ['a sweep that is none', ['--every', '1h', '--attempts', 'many'], /--attempts <k>/],
   ];
   for (const [what, args, message] of wrong) {
-    test(`${what} is refused, and nothing is made`, async () => {
+    it(`${what} is refused, and nothing is made`, async () => {
       const { code, stderr } = await create('wrong', ...args);
       assert.equal(code, 2, stderr);
       assert.match(stderr, message);
@@ -107,7 +107,7 @@ describe('temper schedule', () => {
     });
   }
 
-  test('evaluates every n steps of a run, and a step that is done again triggers no second sweep', async () => {
+  it('evaluates every n steps of a run, and a step that is done again triggers no second sweep', async () => {
     const args = ['--every-steps', '2', '--run', 'my-run', '--overlap', 'allow-all'];
     assert.equal((await create('by-steps', ...args)).code, 0);
     await until(async () => (await listed()).some(({ id }) => id === 'by-steps'));

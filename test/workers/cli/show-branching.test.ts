@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { describe, test } from 'node:test';
+import { describe, it } from 'node:test';
 import type { Story } from '../../../infra/report/data.ts';
 import { readStory } from '../../../infra/report/read-story.ts';
 import { createFileStore } from '../../../infra/store/files.ts';
@@ -34,7 +34,7 @@ async function storyOf(change: (trace: Trace) => object = (trace) => trace): Pro
 }
 
 describe('the branches that temper show prints', () => {
-  test('say what each is, what of it is trained, and what was tolerated', async () => {
+  it('say what each is, what of it is trained, and what was tolerated', async () => {
     const { branching, messages } = await storyOf();
     assert.ok(branching !== null);
     const [head, , ...lines] = branchingText(branching).split('\n');
@@ -64,7 +64,7 @@ describe('the branches that temper show prints', () => {
     assert.ok(messages.some(({ role, turn }) => role === 'assistant' && turn === null));
   });
 
-  test('are left out for an older trace, which can still be shown', async () => {
+  it('are left out for an older trace, which can still be shown', async () => {
     const { branching, messages } = await storyOf(({ branches: _, counts: __, transcript, ...trace }) => ({
       ...trace,
       transcript: transcript.slice(0, 2).map(({ role, text }) => ({ role, text })),

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
-import { after, before, test } from 'node:test';
+import { after, before, it } from 'node:test';
 import { type DataSetPlace, dataSetPlace, sweRow } from '../../helpers/tasks/data-set.ts';
 
 const program = join(import.meta.dirname, '../../../workers/cli.ts');
@@ -13,7 +13,7 @@ before(async () => {
 });
 after(() => place[Symbol.asyncDispose]());
 
-test('a data set is listed task by task; a broken row is told, fails the command and hides no other', async () => {
+it('a data set is listed task by task; a broken row is told, fails the command and hides no other', async () => {
   const { code, stdout, stderr } = await temper('ls', 'swe-bench:./rows.jsonl?image=i:1', '--json');
   assert.equal(code, 1);
   assert.deepEqual(JSON.parse(stdout), {
@@ -29,7 +29,7 @@ test('a data set is listed task by task; a broken row is told, fails the command
   assert.match(stderr, /1 tasks of .* can't be used/);
 });
 
-test('a task is shown with what a rollout of it would get, for people and as JSON', async () => {
+it('a task is shown with what a rollout of it would get, for people and as JSON', async () => {
   const address = `swe-bench:${place.root}/fine.jsonl#${sweRow.instance_id}`;
   const { code, stdout } = await temper('show', address);
   assert.equal(code, 0);
@@ -44,18 +44,18 @@ test('a task is shown with what a rollout of it would get, for people and as JSO
   assert.equal(shown.grading.baseCommit, sweRow.base_commit);
 });
 
-test('a generated task is judged by its own tests', async () => {
+it('a generated task is judged by its own tests', async () => {
   const { stdout } = await temper('show', 'generated:test/1/0');
   assert.match(stdout, /graded +by the reward that its tests write/);
 });
 
-test('what is missing without the network is named', async () => {
+it('what is missing without the network is named', async () => {
   const { code, stderr } = await temper('ls', '--offline', 'swe-gym:hub:SWE-Gym/SWE-Gym-Lite?split=train');
   assert.equal(code, 1);
   assert.match(stderr, /hub:SWE-Gym\/SWE-Gym-Lite@main: expected it in the cache of this host \(.*main\.json\)/);
 });
 
-test('a file without its format, and a set where a task is asked for, are wrong', async () => {
+it('a file without its format, and a set where a task is asked for, are wrong', async () => {
   const named = await temper('ls', './rows.jsonl');
   assert.deepEqual([named.code, /or a data set such as swe-gym:/.test(named.stderr)], [2, true], named.stderr);
   const set = await temper('show', 'swe-bench:./fine.jsonl');

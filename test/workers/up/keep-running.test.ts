@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { test } from 'node:test';
+import { it } from 'node:test';
 import { keepRunning } from '../../../workers/up/keep-running.ts';
 import type { Part, PartStatus } from '../../../workers/up/part.ts';
 
 const quick = { firstMs: 10, capMs: 40, steadyMs: 60_000 };
 
-test('a part that is killed starts again under a new pid, and the death is counted', async () => {
+it('a part that is killed starts again under a new pid, and the death is counted', async () => {
   const watch = watcher();
   const keeper = await keepRunning(sleeper(), watch.look, noSignal(), quick);
   const first = await watch.until((status) => status.state === 'running');
@@ -20,7 +20,7 @@ test('a part that is killed starts again under a new pid, and the death is count
   assert.throws(() => process.kill(pidOf(second), 0), /ESRCH/);
 });
 
-test('a part that dies at once waits longer each time, up to a cap', async () => {
+it('a part that dies at once waits longer each time, up to a cap', async () => {
   const starts: number[] = [];
   const watch = watcher();
   const part: Part = {
@@ -42,7 +42,7 @@ test('a part that dies at once waits longer each time, up to a cap', async () =>
   }
 });
 
-test('a start that fails later on is tried again', async () => {
+it('a start that fails later on is tried again', async () => {
   let starts = 0;
   const watch = watcher();
   const real = sleeper();
@@ -61,7 +61,7 @@ test('a start that fails later on is tried again', async () => {
   await keeper.stop();
 });
 
-test('a first start that fails is final', async () => {
+it('a first start that fails is final', async () => {
   const part: Part = { ...sleeper(), start: () => Promise.reject(new Error('wrong setting')) };
   await assert.rejects(
     keepRunning(part, () => undefined, noSignal(), quick),

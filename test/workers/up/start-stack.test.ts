@@ -5,7 +5,7 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after, before, describe, test } from 'node:test';
+import { after, before, describe, it } from 'node:test';
 import { type Config, environmentOf, readConfig } from '../../../infra/config.ts';
 import { isRunning } from '../../../infra/process/process-identity.mjs';
 import { connectClient } from '../../../infra/temporal/connection.ts';
@@ -27,7 +27,7 @@ describe('a stack', () => {
   });
   after(() => rm(config.home, { recursive: true, force: true }));
 
-  test('comes up with the search attributes registered, and leaves nothing when it is closed', async () => {
+  it('comes up with the search attributes registered, and leaves nothing when it is closed', async () => {
     const stack = await startStack({ config, parts }, noSignal());
     const connection = await connectClient(temporalTarget(config));
     assert.deepEqual(await missingSearchAttributes(connection.connection, 'default'), []);
@@ -39,7 +39,7 @@ describe('a stack', () => {
     assert.equal(await readUpFile(config.paths.up), null);
   });
 
-  test('refuses a second one on the same home, naming the first one’s process', async () => {
+  it('refuses a second one on the same home, naming the first one’s process', async () => {
     const stack = await startStack({ config, parts }, noSignal());
     try {
       await assert.rejects(startStack({ config, parts }, noSignal()), new RegExp(`process ${process.pid} runs one`));
@@ -48,7 +48,7 @@ describe('a stack', () => {
     }
   });
 
-  test('starts the Temporal server again when it is killed', async () => {
+  it('starts the Temporal server again when it is killed', async () => {
     const stack = await startStack({ config, parts }, noSignal());
     try {
       const killed = partOf(await upFileOf(config), 'temporal');
@@ -64,7 +64,7 @@ describe('a stack', () => {
     }
   });
 
-  test('names a port that somebody else listens on, and what to do', async () => {
+  it('names a port that somebody else listens on, and what to do', async () => {
     const other = createServer().listen(config.uiPort, '127.0.0.1');
     await once(other, 'listening');
     try {
@@ -77,7 +77,7 @@ describe('a stack', () => {
     }
   });
 
-  test('takes its processes with it when its supervisor is killed, and the home can be used again', async () => {
+  it('takes its processes with it when its supervisor is killed, and the home can be used again', async () => {
     const supervisor = supervise(config);
     await once(supervisor, 'message');
     const server = partOf(await upFileOf(config), 'temporal');
@@ -88,7 +88,7 @@ describe('a stack', () => {
     await stack.close();
   });
 
-  test('leaves nothing when its supervisor is killed while the server starts', async () => {
+  it('leaves nothing when its supervisor is killed while the server starts', async () => {
     const supervisor = supervise(config);
     const server = await until(async () => {
       const lines = await readFile(

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
-import { after, before, describe, test } from 'node:test';
+import { after, before, describe, it } from 'node:test';
 import { isRunning, type ProcessIdentity } from '../../../infra/process/process-identity.mjs';
 import { freePort, isPortFree } from '../../../infra/temporal/ports.ts';
 import { partKinds } from '../../../workers/up/part.ts';
@@ -33,7 +33,7 @@ describe('temper up', { timeout: 3 * patienceMs }, () => {
     await rm(home, { recursive: true, force: true });
   });
 
-  test('starts every part that is killed again, each under a new pid', async () => {
+  it('starts every part that is killed again, each under a new pid', async () => {
     const killed = await upFile();
     for (const { name, process: part } of killed.parts) process.kill(pidOf(part, name), 'SIGKILL');
     const again = await untilUp(({ parts }) => parts.every(({ restarts }) => restarts >= 1));
@@ -42,7 +42,7 @@ describe('temper up', { timeout: 3 * patienceMs }, () => {
     assert.ok(again.parts.every(({ process: part }) => !before.includes(part?.pid)));
   });
 
-  test('serves rollouts afterwards: one line of JSON each, and an exit code of 0', async () => {
+  it('serves rollouts afterwards: one line of JSON each, and an exit code of 0', async () => {
     const tasks = 'generated:test/1?count=2';
     const rollouts = temper(
       'rollout',
@@ -70,7 +70,7 @@ describe('temper up', { timeout: 3 * patienceMs }, () => {
     );
   });
 
-  test('counts what ended for Prometheus', async () => {
+  it('counts what ended for Prometheus', async () => {
     const served = await Promise.all([0, 1, 2].map((next) => fetch(`http://127.0.0.1:${metricsPort + next}/metrics`)));
     const [control = '', ...others] = await Promise.all(served.map((reply) => reply.text()));
     const labels = ['agent="oracle"', 'purpose="evaluation"', 'outcome="scored"', 'failure="none"'];
@@ -79,7 +79,7 @@ describe('temper up', { timeout: 3 * patienceMs }, () => {
     assert.ok([control, ...others].every((text) => text.includes('temporal_worker_task_slots_available')));
   });
 
-  test('asks an upstream model where it is told to, and refuses one that it does not know', async () => {
+  it('asks an upstream model where it is told to, and refuses one that it does not know', async () => {
     const submit = { id: 'c1', type: 'function', function: { name: 'submit', arguments: '{}' } };
     const choices = [{ message: { content: null, tool_calls: [submit] }, finish_reason: 'tool_calls' }];
     const json = { model: 'large-1', choices, usage: { prompt_tokens: 9, completion_tokens: 2 } };
@@ -109,7 +109,7 @@ describe('temper up', { timeout: 3 * patienceMs }, () => {
     }
   });
 
-  test('validates tasks: one line of JSON each, and an exit code of 0', async () => {
+  it('validates tasks: one line of JSON each, and an exit code of 0', async () => {
     const tasks = 'generated:test/1?count=1';
     const validation = temper('tasks', 'validate', tasks, '--sandbox', 'local', '--json', '--no-up');
     const [output, [code]] = await Promise.all([text(validation.stdout), once(validation, 'exit')]);
@@ -117,7 +117,7 @@ describe('temper up', { timeout: 3 * patienceMs }, () => {
     assert.deepEqual([code, task, valid, why], [0, 'generated-test-1-0', true, null]);
   });
 
-  test('ends with all of its processes when it is asked to, and with all of them when it is killed', async () => {
+  it('ends with all of its processes when it is asked to, and with all of them when it is killed', async () => {
     const first = identities(await upFile());
     stack.kill('SIGTERM');
     const [code] = await once(stack, 'exit');

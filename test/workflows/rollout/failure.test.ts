@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { it } from 'node:test';
 import { ActivityFailure, RetryState, TimeoutFailure, type TimeoutType } from '@temporalio/common';
 import type { Stage } from '../../../workflows/contracts/rollout.ts';
 import { attributed, StageFailure } from '../../../workflows/rollout/failure.ts';
@@ -11,7 +11,7 @@ const timedOut = (stage: Stage, type: TimeoutType): StageFailure => {
   return failure;
 };
 
-test('nobody who answers for a stage in the sandbox means a lost host, which a fresh sandbox makes good', () => {
+it('nobody who answers for a stage in the sandbox means a lost host, which a fresh sandbox makes good', () => {
   for (const stage of ['provisionSandbox', 'startAgent', 'awaitAgent', 'captureDiff'] as const) {
     assert.equal(timedOut(stage, 'HEARTBEAT').record.type, 'HostLost');
   }
@@ -19,7 +19,7 @@ test('nobody who answers for a stage in the sandbox means a lost host, which a f
   assert.equal(timedOut('startAgent', 'HEARTBEAT').neverStarted, false);
 });
 
-test('nobody who answers for another stage is no reason to run the agent again', () => {
+it('nobody who answers for another stage is no reason to run the agent again', () => {
   for (const stage of ['openTrace', 'sealTrace', 'evaluate', 'reward'] as const) {
     assert.equal(timedOut(stage, 'START_TO_CLOSE').record.type, 'WorkerLost');
   }

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { it } from 'node:test';
 import { imageMs, timeouts } from '../../../workflows/activity-options.ts';
 import type { Task } from '../../../workflows/contracts/task.ts';
 import { limitsOf } from '../../../workflows/rollout/limits.ts';
 
-test('a session outlasts its agent, however long the provisioning beside it takes', () => {
+it('a session outlasts its agent, however long the provisioning beside it takes', () => {
   const task = { agentTimeoutSec: 3_600 } as Task;
   for (const input of [{}, { agentTimeoutSec: 10 }, { sandboxLifetimeSec: 100_000 }]) {
     const { agentMs, lifetimeMs, sessionMs } = limitsOf(input, task);

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { it } from 'node:test';
 import type { StopReason } from '../../../workflows/contracts/outcome.ts';
 import type { TraceSummary } from '../../../workflows/contracts/trace.ts';
 import { unscored } from '../../../workflows/rollout/unscored.ts';
@@ -19,7 +19,7 @@ const failureOf = (stop: StopReason, changes: Partial<TraceSummary>): string | n
   }
 };
 
-test('an agent that crashed or ran out of time over a turn which others failed is not scored; one that submitted is', () => {
+it('an agent that crashed or ran out of time over a turn which others failed is not scored; one that submitted is', () => {
   for (const stop of ['deadline', 'crashed'] as const) {
     assert.equal(failureOf(stop, {}), null);
     assert.equal(failureOf(stop, { engineFailures: 1 }), 'EngineUnavailable');
@@ -28,7 +28,7 @@ test('an agent that crashed or ran out of time over a turn which others failed i
   assert.equal(failureOf('submitted', { engineFailures: 1, gatewayFailures: 1 }), null);
 });
 
-test('an agent that ended well is not scored when such a failure was the end of its session', () => {
+it('an agent that ended well is not scored when such a failure was the end of its session', () => {
   assert.equal(failureOf('submitted', { engineFailures: 1, cutOff: true }), 'EngineUnavailable');
   assert.equal(failureOf('submitted', { gatewayFailures: 1, cutOff: true }), 'GatewayUnavailable');
 });

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, test } from 'node:test';
+import { after, before, describe, it } from 'node:test';
 import fc from 'fast-check';
 import { type EchoDifference, isEchoOf, withoutBlanks } from '../../../../infra/gateway/branches/echo.ts';
 import { createLedger, type Plan } from '../../../../infra/gateway/branches/ledger.ts';
@@ -49,13 +49,13 @@ describe('an echo of a reply', () => {
     ['with trimmed lines', withArguments(JSON.stringify({ ...members, text: 'x = 1\ny = 2' })), ['arguments']],
   ];
   for (const [how, echo, differences] of tolerated) {
-    test(`${how} is the same turn, and counted`, () => {
+    it(`${how} is the same turn, and counted`, () => {
       const { parent, echo: counted } = follow(echo);
       assert.deepEqual([parent, counted], [0, differences]);
     });
   }
 
-  test('whose arguments were no JSON is the same turn by the id of its call', () => {
+  it('whose arguments were no JSON is the same turn by the id of its call', () => {
     const broken = withArguments('{"path": ');
     assert.equal(follow(withArguments('{}'), broken).parent, 0);
     assert.equal(follow(withArguments('{}', 'other'), broken).parent, null);
@@ -71,18 +71,18 @@ describe('an echo of a reply', () => {
     ['with one call more', { ...said, toolCalls: [edit, edit] }],
   ];
   for (const [how, echo] of others) {
-    test(`${how} is another turn`, () => {
+    it(`${how} is another turn`, () => {
       const { parent, echo: counted } = follow(echo);
       assert.deepEqual([parent, counted], [null, []]);
     });
   }
 
-  test('behind another request is another turn, whatever its ids say', () => {
+  it('behind another request is another turn, whatever its ids say', () => {
     const filled = withArguments(JSON.stringify({ ...members, all: false }));
     assert.equal(follow(filled, said, [user('Go on.')]).parent, null);
   });
 
-  test('in another form is gone on with in that form, and what was sampled stays', () => {
+  it('in another form is gone on with in that form, and what was sampled stays', () => {
     const ledger = createLedger(model);
     const talk = createTalk(ledger);
     const messages: Message[] = [asked];
@@ -105,7 +105,7 @@ describe('an echo of a reply', () => {
 });
 
 describe('the blanks of an echo', () => {
-  test('are left out as a pattern for blanks before the end of a line would', () => {
+  it('are left out as a pattern for blanks before the end of a line would', () => {
     const unit = fc.constantFrom('a', ' ', '\n', '\t', '\r', '\u2028', '\u00a0');
     fc.assert(
       fc.property(fc.string({ unit, maxLength: 30 }), (text) => {
@@ -115,7 +115,7 @@ describe('the blanks of an echo', () => {
   });
 
   // The square of this length is minutes, and a gateway that hangs serves nobody.
-  test('cost as much as the text is long, in a text and in an argument', () => {
+  it('cost as much as the text is long, in a text and in an argument', () => {
     const hostile = `a${' '.repeat(1_000_000)}b`;
     const startedAt = performance.now();
     assert.equal(isEchoOf(reply(hostile), reply(`${hostile}\n\nc`)), false);

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { it } from 'node:test';
 import fc from 'fast-check';
 import { createFingerprints, type Fingerprint } from '../../../../infra/gateway/branches/fingerprint.ts';
 import type { Message, Tool } from '../../../../infra/kits/chat-tokens/conversation.ts';
@@ -33,7 +33,7 @@ const plain = ({ withReply, ...digests }: Fingerprint) => ({
   replied: withReply({ role: 'assistant', text: 'Done.', reasoning: 'hm', toolCalls: [] }),
 });
 
-test('what a conversation goes by does not depend on those that came before', () => {
+it('what a conversation goes by does not depend on those that came before', () => {
   fc.assert(
     fc.property(fc.array(step, { minLength: 1, maxLength: 20 }), (steps) => {
       const fingerprintOf = createFingerprints();

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, test } from 'node:test';
+import { after, before, describe, it } from 'node:test';
 import fc from 'fast-check';
 import { createLedger } from '../../../../infra/gateway/branches/ledger.ts';
 import { buildSegments } from '../../../../infra/gateway/branches/segments.ts';
@@ -53,7 +53,7 @@ const step = fc.record({
 });
 
 describe('the ledger', () => {
-  test('continues any branch as the template would render it, and never changes what was sampled', () => {
+  it('continues any branch as the template would render it, and never changes what was sampled', () => {
     fc.assert(
       fc.property(fc.array(step, { minLength: 1, maxLength: 12 }), (steps) => {
         const ledger = createLedger(model);
@@ -76,7 +76,7 @@ describe('the ledger', () => {
     );
   });
 
-  test('finds the branch again however clients echo a reply', () => {
+  it('finds the branch again however clients echo a reply', () => {
     const ledger = createLedger(model);
     const first: Message[] = [{ role: 'user', text: 'x' }];
     const reply: AssistantMessage = {
@@ -101,7 +101,7 @@ describe('the ledger', () => {
     assert.equal(ledger.plan({ messages: [...first, echo, next], tools: [] }).parent, null, 'other tools are a fork');
   });
 
-  test('costs by the new part: a session of 1,000 turns, and a tree of 500 branches', () => {
+  it('costs by the new part: a session of 1,000 turns, and a tree of 500 branches', () => {
     const { tokens } = model;
     let encoded = 0;
     const encode = (text: string): number[] => {
@@ -147,7 +147,7 @@ function assertTrainedOnce(turns: readonly TurnRecord[]): void {
   assert.deepEqual(trained.toSorted(), sampled.toSorted());
 }
 
-test('a template that drops earlier reasoning begins a branch of its own, whichever reply had it', async () => {
+it('a template that drops earlier reasoning begins a branch of its own, whichever reply had it', async () => {
   const template = `{%- set ns = namespace(user=-1) %}
     {%- for m in messages %}{%- if m.role == 'user' %}{%- set ns.user = loop.index0 %}{%- endif %}{%- endfor %}
     {%- for m in messages %}

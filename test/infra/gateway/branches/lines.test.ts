@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, test } from 'node:test';
+import { after, before, describe, it } from 'node:test';
 import { createLedger, type Ledger } from '../../../../infra/gateway/branches/ledger.ts';
 import { linesOf } from '../../../../infra/gateway/branches/lines.ts';
 import { buildSegments } from '../../../../infra/gateway/branches/segments.ts';
@@ -32,7 +32,7 @@ function kindsOf({ turns }: Ledger): string[] {
 }
 
 describe('branches are told apart by what they hold', () => {
-  test('titles and quota probes are side calls, also those that come first or carry the task', () => {
+  it('titles and quota probes are side calls, also those that come first or carry the task', () => {
     const [ledger, talk] = start();
     talk([user('quota')], reply('ok'), []);
     talk([system('Write a title.'), task], reply('Fix parse.py'), []);
@@ -43,7 +43,7 @@ describe('branches are told apart by what they hold', () => {
     assert.equal(linesOf(ledger.turns).unclear, 0);
   });
 
-  test('a sub-agent has the task that a call gave to it, also a nested one and one that is never heard of again', () => {
+  it('a sub-agent has the task that a call gave to it, also a nested one and one that is never heard of again', () => {
     const [ledger, talk] = start();
     const search = 'Search for every caller of parse() and list them.';
     const dispatch = reply('', call('d1', 'task', { prompt: search }), call('d2', 'task', { prompt: 'Read README.' }));
@@ -64,7 +64,7 @@ describe('branches are told apart by what they hold', () => {
     ]);
   });
 
-  test('a sub-agent with the system message and tools of its dispatcher is one by its task', () => {
+  it('a sub-agent with the system message and tools of its dispatcher is one by its task', () => {
     const [ledger, talk] = start();
     talk([agent, task], reply('', call('d1', 'task', { prompt: 'Count the tests.' })));
     talk([agent, user('Count the tests.')], reply('Three.'));
@@ -78,7 +78,7 @@ describe('branches are told apart by what they hold', () => {
     ['as a reply', [agent, user('What did we do so far?'), reply(summary), user('Go on.')]],
   ];
   for (const [where, compacted] of compactions) {
-    test(`the line goes on behind a summary that comes ${where}, whoever wrote it`, () => {
+    it(`the line goes on behind a summary that comes ${where}, whoever wrote it`, () => {
       const [ledger, talk] = start();
       const messages = talk([agent, task], look);
       const request = [...messages, result('c1', 'pass'), user('Sum up.')];
@@ -96,7 +96,7 @@ describe('branches are told apart by what they hold', () => {
     });
   }
 
-  test('a summary that quotes a call is no task of a sub-agent', () => {
+  it('a summary that quotes a call is no task of a sub-agent', () => {
     const [ledger, talk] = start();
     const command = 'node --test test/parse.test.ts --verbose';
     const messages = talk([agent, task], reply('', call('c1', 'bash', { command })));
@@ -105,7 +105,7 @@ describe('branches are told apart by what they hold', () => {
     assert.deepEqual(kindsOf(ledger), ['main of main', 'compaction of main', 'compaction of main']);
   });
 
-  test('a line that is told anew under other tools is a fork of it, although its task names what was called', () => {
+  it('a line that is told anew under other tools is a fork of it, although its task names what was called', () => {
     const [ledger, talk] = start();
     const path = '/workspace/src/parsers/delimited/parse.py';
     const named = user(`Fix the bug in ${path} at once.`);
@@ -114,7 +114,7 @@ describe('branches are told apart by what they hold', () => {
     assert.deepEqual(kindsOf(ledger), ['main of main', 'fork of main']);
   });
 
-  test("a short task is known between an agent's notes", () => {
+  it("a short task is known between an agent's notes", () => {
     const [ledger, talk] = start();
     talk([agent, task], reply('', call('d1', 'task', { prompt: 'Count.' }), call('d2', 'task', { prompt: 'Look.' })));
     talk([helper, user('<note>x</note>\nCount.')], look);
@@ -122,7 +122,7 @@ describe('branches are told apart by what they hold', () => {
     assert.deepEqual(kindsOf(ledger), ['main of main', 'sub-agent', 'sub-agent']);
   });
 
-  test('a line that is told anew is a fork of it, also with other tools', () => {
+  it('a line that is told anew is a fork of it, also with other tools', () => {
     const [ledger, talk] = start();
     const messages = talk([agent, task], look);
     talk([agent, task, reply('I look.', ...look.toolCalls), result('c1', 'x')], reply('Well.'));
@@ -130,7 +130,7 @@ describe('branches are told apart by what they hold', () => {
     assert.deepEqual(kindsOf(ledger), ['main of main', 'fork of main', 'fork of main']);
   });
 
-  test('a fork of a sub-agent is not the main line', () => {
+  it('a fork of a sub-agent is not the main line', () => {
     const [ledger, talk] = start();
     talk([agent, task], reply('', call('d1', 'task', { prompt: 'Count the tests.' })));
     talk([helper, user('Count the tests.')], look);
@@ -143,7 +143,7 @@ describe('branches are told apart by what they hold', () => {
     );
   });
 
-  test('the main line is the one that began, whichever of its branches goes on', () => {
+  it('the main line is the one that began, whichever of its branches goes on', () => {
     const [ledger, talk] = start();
     talk([agent, task], reply('', call('d1', 'task', { prompt: 'Count the tests.' })));
     const sub = talk([helper, user('Count the tests.')], look);
@@ -158,7 +158,7 @@ describe('branches are told apart by what they hold', () => {
     assert.deepEqual(kindsOf(toolless), ['side', 'main of main', 'fork of main', 'fork of main']);
   });
 
-  test('what nothing is known of stays on the main line, and is counted', () => {
+  it('what nothing is known of stays on the main line, and is counted', () => {
     const [ledger, talk] = start();
     talk([agent, task], reply('Done.'));
     talk([agent, user('Something else.')], reply('Done too.'));
@@ -167,7 +167,7 @@ describe('branches are told apart by what they hold', () => {
     assert.equal(linesOf(ledger.turns).unclear, 2);
   });
 
-  test('turns of older journals, which do not say whether tools were offered, are told apart by their context', () => {
+  it('turns of older journals, which do not say whether tools were offered, are told apart by their context', () => {
     const [ledger, talk] = start();
     talk([agent, task], look);
     talk([helper, user('A title?')], reply('Title'));
@@ -175,7 +175,7 @@ describe('branches are told apart by what they hold', () => {
     assert.equal(linesOf(turns).kindOf(1), 'side');
   });
 
-  test('a session without a turn has no line', () => {
+  it('a session without a turn has no line', () => {
     assert.equal(linesOf([]).unclear, 0);
   });
 });

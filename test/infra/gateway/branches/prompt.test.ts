@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { it } from 'node:test';
 import { crc32 } from 'node:zlib';
 import fc from 'fast-check';
 import { type Prompt, promptOf } from '../../../../infra/engine/prompt.ts';
@@ -20,7 +20,7 @@ const blank: Omit<TurnRecord, 'index' | 'parent' | 'promptIds' | 'promptLength' 
 
 const textOf = ({ chunks }: Prompt): string => Buffer.concat(chunks).toString();
 
-test('a prompt is its branch, as the engine is sent it, whichever prompts are still kept', () => {
+it('a prompt is its branch, as the engine is sent it, whichever prompts are still kept', () => {
   fc.assert(
     fc.property(grown, (steps) => {
       const turns: TurnRecord[] = [];

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, test } from 'node:test';
+import { after, before, describe, it } from 'node:test';
 import { createLedger, type Ledger } from '../../../../infra/gateway/branches/ledger.ts';
 import { type Built, buildSegments } from '../../../../infra/gateway/branches/segments.ts';
 import { checkTurns } from '../../../../infra/gateway/branches/token-check.ts';
@@ -32,7 +32,7 @@ describe('segments', () => {
     return ledger;
   };
 
-  test('leave side calls out, and mask a turn that sampled nothing', () => {
+  it('leave side calls out, and mask a turn that sampled nothing', () => {
     const { segments, branches, droppedTokens } = buildSegments(session().turns);
     assert.deepEqual(
       branches.map(({ kind, segment, dropped }) => [kind, segment, dropped]),
@@ -60,7 +60,7 @@ describe('segments', () => {
     ['with tokens of no known version', 'incomplete-sampling', { versions: [] }],
   ];
   for (const [what, reason, change] of broken) {
-    test(`mask the one turn ${what}, and train the others`, () => {
+    it(`mask the one turn ${what}, and train the others`, () => {
       const turns = session().turns.map((turn) => (turn.index === 3 ? { ...turn, ...change } : turn));
       const masked = [
         { turn: 1, reason: 'empty' },
@@ -83,7 +83,7 @@ describe('segments', () => {
   }
 });
 
-test('a segment ends as its last turn did, whatever ended an earlier one', () => {
+it('a segment ends as its last turn did, whatever ended an earlier one', () => {
   const ledger = createLedger(model);
   const talk = createTalk(ledger);
   const said = talk([user('x')], reply('a'));
@@ -98,7 +98,7 @@ test('a segment ends as its last turn did, whatever ended an earlier one', () =>
   assert.deepEqual(endOf(1), ['length', 'length']);
 });
 
-test('lines that were at work when the session ended are closed as open ones', () => {
+it('lines that were at work when the session ended are closed as open ones', () => {
   const ledger = createLedger(model);
   const talk = createTalk(ledger);
   const dispatched = talk(
@@ -138,7 +138,7 @@ describe('the rule of an agent', () => {
   const trainedIds = ({ segments }: Built): (readonly number[])[] =>
     segments.map(({ tokens, mask }) => tokens.filter((_, at) => mask[at] === 1));
 
-  test('all: trains each branch but side calls', () => {
+  it('all: trains each branch but side calls', () => {
     const all = built({});
     assert.deepEqual(fates(all), ['sub-agent 0', 'side - rule', 'main 1', 'fork 2']);
     assert.deepEqual(trainedIds(all), [
@@ -149,19 +149,19 @@ describe('the rule of an agent', () => {
     assert.equal(all.droppedTokens, 2);
   });
 
-  test('final: trains the branch on which the line ended', () => {
+  it('final: trains the branch on which the line ended', () => {
     const final = built({ train: 'final' });
     assert.deepEqual(fates(final), ['sub-agent - rule', 'side - rule', 'main - rule', 'fork 0']);
     assert.deepEqual([trainedIds(final), final.droppedTokens], [[[4, 258]], 8]);
   });
 
-  test('a limit of segments keeps the last branch of the line first', () => {
+  it('a limit of segments keeps the last branch of the line first', () => {
     const two = built({ maxSegments: 2 });
     assert.deepEqual(fates(two), ['sub-agent 0', 'side - rule', 'main - segment-limit', 'fork 1']);
     assert.equal(two.droppedTokens, 6);
   });
 
-  test('a branch that is too long is cut behind its last turn that fits', () => {
+  it('a branch that is too long is cut behind its last turn that fits', () => {
     const whole = built({}).segments[1];
     const length = whole?.tokens.length ?? 0;
     const cut = built({ maxSegmentTokens: length - 1 });

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { describe, test } from 'node:test';
+import { describe, it } from 'node:test';
 import { createScriptedEngine } from '../../../helpers/engine/scripted-engine.ts';
 import { assembleMessage, eventsOf } from '../../../helpers/gateway/assemble.ts';
 import { startTestGateway } from '../../../helpers/gateway/gateway.ts';
@@ -22,7 +22,7 @@ const claude = {
 const callText = '<tool_call>\n{"name": "Bash", "arguments": {"command": "ls", "n": 1.0}}\n</tool_call>';
 
 describe('messages', () => {
-  test('a tool-using conversation is one branch, token for token', async () => {
+  it('a tool-using conversation is one branch, token for token', async () => {
     const said = [`<think>\nhm\n</think>\n\nI look.\n${callText}\n${callText}<|im_end|>`, 'Done.<|im_end|>'];
     const engine = createScriptedEngine({ script: (_, index) => ({ kind: 'say', ids: encode(said[index] ?? '') }) });
     await using gateway = await startTestGateway(engine);
@@ -83,7 +83,7 @@ describe('messages', () => {
     assert.equal((await gateway.traceOf(summary)).forks, 0);
   });
 
-  test('a branch goes on when a client drops the thinking or keeps none of its own', async () => {
+  it('a branch goes on when a client drops the thinking or keeps none of its own', async () => {
     const said = ['<think>\nhm\n</think>\n\nOne.<|im_end|>', 'Two.<|im_end|>'];
     const engine = createScriptedEngine({
       script: (_, index) => ({ kind: 'say', ids: gateway.model.tokens.encode(said[index] ?? '') }),
@@ -97,7 +97,7 @@ describe('messages', () => {
     assert.equal((await gateway.control.seal('s1.1')).segments, 1);
   });
 
-  test('the same request is the same message, whole and streamed', async () => {
+  it('the same request is the same message, whole and streamed', async () => {
     const engine = createScriptedEngine({
       script: () => ({ kind: 'say', ids: gateway.model.tokens.encode(`<think>\nhm\n</think>\n\nHéllo ${callText}`) }),
     });
@@ -110,7 +110,7 @@ describe('messages', () => {
     assert.equal(engine.requests.length, 1);
   });
 
-  test('a reply that is cut ends by max_tokens, and an empty one has one empty block', async () => {
+  it('a reply that is cut ends by max_tokens, and an empty one has one empty block', async () => {
     const engine = createScriptedEngine({
       script: (_, index) => (index === 0 ? { kind: 'say', ids: [65], cut: 'length' } : { kind: 'say', ids: [] }),
     });
@@ -123,7 +123,7 @@ describe('messages', () => {
     assert.deepEqual([empty.stop_reason, empty.content], ['end_turn', [block('')]]);
   });
 
-  test('tokens are counted as the engine would get them, without a turn', async () => {
+  it('tokens are counted as the engine would get them, without a turn', async () => {
     const engine = createScriptedEngine({ script: () => ({ kind: 'say', ids: [65, 66] }) });
     await using gateway = await startTestGateway(engine);
     const secret = await gateway.open('s1.1');
@@ -150,7 +150,7 @@ describe('messages', () => {
     assert.deepEqual([late.status, late.json.error.type], [410, 'invalid_request_error']);
   });
 
-  test('a conversation that is too long is refused in the words that make Claude Code compact', async () => {
+  it('a conversation that is too long is refused in the words that make Claude Code compact', async () => {
     const engine = createScriptedEngine({ script: () => ({ kind: 'say', ids: [65] }), contextLength: 100 });
     await using gateway = await startTestGateway(engine);
     const secret = await gateway.open('s1.1');
@@ -167,7 +167,7 @@ describe('messages', () => {
     });
   });
 
-  test('limits, and an engine that dies before or in mid-stream, have the types that clients know', async () => {
+  it('limits, and an engine that dies before or in mid-stream, have the types that clients know', async () => {
     const engine = createScriptedEngine({
       // The first request is tried twice; the second begins well.
       script: (_, index) => ({ kind: 'fail', ids: index === 2 ? [65, 66, 67] : [], type: 'EngineUnavailable' }),
@@ -193,7 +193,7 @@ describe('messages', () => {
     assert.deepEqual([broken.status, broken.json.error.type], [400, 'invalid_request_error']);
   });
 
-  test('what is no text, or what only Anthropic has, is refused in the shape of the API', async () => {
+  it('what is no text, or what only Anthropic has, is refused in the shape of the API', async () => {
     await using gateway = await startTestGateway(createScriptedEngine({ script: () => ({ kind: 'say', ids: [65] }) }));
     const secret = await gateway.open('s1.1');
     const image = { type: 'image', source: { type: 'base64', media_type: 'image/png', data: '' } };
@@ -227,7 +227,7 @@ describe('messages', () => {
     }
   });
 
-  test('models and unknown paths are told to its clients in its own shape', async () => {
+  it('models and unknown paths are told to its clients in its own shape', async () => {
     await using gateway = await startTestGateway(createScriptedEngine({ script: () => ({ kind: 'say', ids: [65] }) }));
     const headers = { 'x-api-key': await gateway.open('s1.1'), 'anthropic-version': '2023-06-01' };
     const { name } = gateway.model;

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { describe, test } from 'node:test';
+import { describe, it } from 'node:test';
 import fc from 'fast-check';
 import { createFingerprints } from '../../../../infra/gateway/branches/fingerprint.ts';
 import type { DialectRequest, FinishedReply } from '../../../../infra/gateway/dialects/dialect.ts';
@@ -176,7 +176,7 @@ for (const dialect of dialects) {
   const subject = subjects[dialect.name] ?? assert.fail(`no subject for ${dialect.name}`);
 
   describe(dialect.name, () => {
-    test('reads whatever is sent, or refuses it', () => {
+    it('reads whatever is sent, or refuses it', () => {
       const paths = pathsOf(subject.body);
       assert.doesNotThrow(() => dialect.read(subject.body));
       const change = fc.record({ path: fc.constantFrom(...paths), by: hostile });
@@ -202,7 +202,7 @@ for (const dialect of dialects) {
       assert.ok(read > 100, `only ${read} bodies were read`);
     });
 
-    test('says the same in a stream and as a whole', () => {
+    it('says the same in a stream and as a whole', () => {
       const request = dialect.read(subject.body);
       fc.assert(
         fc.property(spoken, (said) => {
@@ -213,7 +213,7 @@ for (const dialect of dialects) {
       );
     });
 
-    test('knows again what it has streamed, in whatever order the model thought and spoke', () => {
+    it('knows again what it has streamed, in whatever order the model thought and spoke', () => {
       const request = dialect.read(subject.body);
       fc.assert(
         fc.property(spoken, (said) => {
@@ -228,14 +228,14 @@ for (const dialect of dialects) {
       );
     });
 
-    test('keeps a stream alive by what its clients take note of', () => {
+    it('keeps a stream alive by what its clients take note of', () => {
       const reply = finishedOf({ deltas: [], calls: [], finishReason: 'stop' });
       const writer = dialect.read(subject.body).stream(reply);
       writer.begin();
       assert.match(writer.keepAlive(), subject.keepAlive);
     });
 
-    test('has a word for every refusal', () => {
+    it('has a word for every refusal', () => {
       for (const kind of Object.keys(refusalStatus) as RefusalKind[]) {
         const { status, body } = dialect.error(new Refusal(kind, 'why'));
         const { error } = JSON.parse(JSON.stringify(body));

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { describe, test } from 'node:test';
+import { describe, it } from 'node:test';
 import { createScriptedEngine } from '../../../helpers/engine/scripted-engine.ts';
 import { assembleResponse, eventsOf } from '../../../helpers/gateway/assemble.ts';
 import { startTestGateway } from '../../../helpers/gateway/gateway.ts';
@@ -40,7 +40,7 @@ const callOf = (name: string, args: object) =>
   `<tool_call>\n${JSON.stringify({ name, arguments: args })}\n</tool_call>`;
 
 describe('responses', () => {
-  test('a tool-using conversation is one branch, token for token', async () => {
+  it('a tool-using conversation is one branch, token for token', async () => {
     const said = [
       `<think>\nhm\n</think>\n\nI look.\n${callOf('shell', { command: ['ls'] })}\n${callOf('apply_patch', { input: patch })}\n${callOf('agents__spawn', {})}<|im_end|>`,
       'Done.<|im_end|>',
@@ -103,7 +103,7 @@ describe('responses', () => {
     assert.equal((await gateway.traceOf(summary)).forks, 0);
   });
 
-  test('the same request is the same response, whole and streamed, and a string is a user message', async () => {
+  it('the same request is the same response, whole and streamed, and a string is a user message', async () => {
     const engine = createScriptedEngine({
       script: () => ({ kind: 'say', ids: gateway.model.tokens.encode(`<think>\nhm\n</think>\n\nHéllo<|im_end|>`) }),
     });
@@ -135,7 +135,7 @@ describe('responses', () => {
     );
   });
 
-  test('arguments that are no free text reach a custom tool as they are, and the branch goes on', async () => {
+  it('arguments that are no free text reach a custom tool as they are, and the branch goes on', async () => {
     const engine = createScriptedEngine({
       script: () => ({ kind: 'say', ids: gateway.model.tokens.encode(callOf('apply_patch', { patch: 'x' })) }),
     });
@@ -149,7 +149,7 @@ describe('responses', () => {
     assert.equal((await gateway.control.seal('s1.1')).segments, 1);
   });
 
-  test('a reply is known again when a client joins its pieces or splits it', async () => {
+  it('a reply is known again when a client joins its pieces or splits it', async () => {
     const said = ['One.Two.<|im_end|>', 'Three.<|im_end|>', 'Four.<|im_end|>'];
     const engine = createScriptedEngine({
       script: (_, index) => ({ kind: 'say', ids: gateway.model.tokens.encode(said[index] ?? '') }),
@@ -166,7 +166,7 @@ describe('responses', () => {
     assert.equal((await gateway.control.seal('s1.1')).segments, 1);
   });
 
-  test('a reply that is cut is incomplete', async () => {
+  it('a reply that is cut is incomplete', async () => {
     const engine = createScriptedEngine({ script: () => ({ kind: 'say', ids: [65, 66], cut: 'length' }) });
     await using gateway = await startTestGateway(engine);
     const secret = await gateway.open('s1.1');
@@ -177,7 +177,7 @@ describe('responses', () => {
     assert.equal(engine.requests[0]?.maxTokens, 2);
   });
 
-  test('a conversation that is too long fails in a stream, where Codex looks for it, or else by its status', async () => {
+  it('a conversation that is too long fails in a stream, where Codex looks for it, or else by its status', async () => {
     const engine = createScriptedEngine({ script: () => ({ kind: 'say', ids: [65] }), contextLength: 100 });
     await using gateway = await startTestGateway(engine);
     const secret = await gateway.open('s1.1');
@@ -192,7 +192,7 @@ describe('responses', () => {
     assert.equal(refusals.length, 2, 'both are logged');
   });
 
-  test('an engine that dies in mid-stream fails the response by a code that is tried again', async () => {
+  it('an engine that dies in mid-stream fails the response by a code that is tried again', async () => {
     const engine = createScriptedEngine({
       // Tried again, it says something else, which the stream can't take back.
       script: (_, index) =>
@@ -208,7 +208,7 @@ describe('responses', () => {
     assert.equal(events.find(({ type }) => type === 'response.output_text.delta').delta, 'A');
   });
 
-  test('what is stored elsewhere and what is no text is refused in the shape of the API', async () => {
+  it('what is stored elsewhere and what is no text is refused in the shape of the API', async () => {
     await using gateway = await startTestGateway(createScriptedEngine({ script: () => ({ kind: 'say', ids: [65] }) }));
     const secret = await gateway.open('s1.1');
     const image = { type: 'input_image', image_url: 'data:' };
@@ -236,7 +236,7 @@ describe('responses', () => {
     assert.equal((await gateway.post(path, 'wrong', {})).json.error.code, 'invalid_api_key');
   });
 
-  test('tokens are counted without a turn', async () => {
+  it('tokens are counted without a turn', async () => {
     const engine = createScriptedEngine({ script: () => ({ kind: 'say', ids: [65] }) });
     await using gateway = await startTestGateway(engine);
     const secret = await gateway.open('s1.1');

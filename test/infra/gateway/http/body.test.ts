@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { IncomingMessage } from 'node:http';
 import { PassThrough } from 'node:stream';
-import { describe, test } from 'node:test';
+import { describe, it } from 'node:test';
 import { createBodyReader, holdsAtMost } from '../../../../infra/gateway/http/body.ts';
 
 const megabytes = (count: number): Buffer => Buffer.alloc(count * 1024 * 1024, ' ');
@@ -14,7 +14,7 @@ const opened = (bytes: Buffer): PassThrough => {
 };
 
 describe('bodies', () => {
-  test('of one owner share a room while they are read; another has its own', async () => {
+  it('of one owner share a room while they are read; another has its own', async () => {
     const read = createBodyReader<object>();
     const [one, other] = [{}, {}];
     const streams = [1, 2, 3].map(() => opened(megabytes(15)));
@@ -29,14 +29,14 @@ describe('bodies', () => {
     assert.deepEqual(await read(asRequest(later), one), {}, 'there is room again');
   });
 
-  test('of too many values are refused before anybody looks at each', async () => {
+  it('of too many values are refused before anybody looks at each', async () => {
     const stream = opened(Buffer.from(`{"messages":[${'1,'.repeat(1_000_000)}1]}`));
     stream.end();
     const read = createBodyReader<object>();
     await assert.rejects(read(asRequest(stream), {}), { kind: 'too-large', message: /at most 100000 JSON values/ });
   });
 
-  test('count every array, object and scalar', () => {
+  it('count every array, object and scalar', () => {
     const value = { a: [1, 2, { b: null }], c: 'text' };
     assert.equal(holdsAtMost(value, 7), true);
     assert.equal(holdsAtMost(value, 6), false);

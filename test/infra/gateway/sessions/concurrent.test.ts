@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { after, before, test } from 'node:test';
+import { after, before, it } from 'node:test';
 import { setImmediate as tick } from 'node:timers/promises';
 import fc from 'fast-check';
 import { buildSegments } from '../../../../infra/gateway/branches/segments.ts';
@@ -154,7 +154,7 @@ function assertCounted({ turns }: Session, rule: BranchRule): void {
   assert.ok(branches.every(({ segment, dropped }) => segment !== null || dropped !== null));
 }
 
-test('random trees of conversations, held at once, come to segments of what the engine saw and sampled', async () => {
+it('random trees of conversations, held at once, come to segments of what the engine saw and sampled', async () => {
   await fc.assert(
     fc.asyncProperty(world, rule, async ({ lines, replies, ticks }, trains) => {
       const sampled: (readonly number[])[] = [];

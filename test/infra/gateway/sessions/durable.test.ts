@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { appendFile, mkdtemp, readdir, rm, symlink, utimes } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { describe, test } from 'node:test';
+import { describe, it } from 'node:test';
 import { createProxy } from '../../../../infra/agents/relay/proxy.ts';
 import { loadJournal, newJournal } from '../../../../infra/gateway/sessions/journal.ts';
 import { createSessionFiles } from '../../../../infra/gateway/sessions/session-files.ts';
@@ -19,7 +19,7 @@ describe('a gateway that is killed', () => {
     ['in the middle of a generation', { dieInGeneration: 2 }],
   ];
   for (const [moment, changes] of cases) {
-    test(`${moment} costs nothing: the client's retry gives the trace of an undisturbed run`, async () => {
+    it(`${moment} costs nothing: the client's retry gives the trace of an undisturbed run`, async () => {
       const expected = await undisturbed('a.1');
       await using gateway: TestGateway = await startTestGateway(createScriptedEngine({ script: sayByPrompt }));
       await gateway.stop();
@@ -53,7 +53,7 @@ describe('a gateway that is killed', () => {
 
 describe('behind the relay of a sandbox', () => {
   for (const delivery of ['whole', 'stream'] as const) {
-    test(`an agent that reads replies as a ${delivery} does not notice that the gateway was killed twice`, async () => {
+    it(`an agent that reads replies as a ${delivery} does not notice that the gateway was killed twice`, async () => {
       const expected = await undisturbed('a.1');
       await using gateway = await startTestGateway(createScriptedEngine({ script: sayByPrompt }));
       await gateway.stop();
@@ -96,7 +96,7 @@ describe('behind the relay of a sandbox', () => {
 });
 
 describe('a journal', () => {
-  test('whose last line was cut short loses that line only', async () => {
+  it('whose last line was cut short loses that line only', async () => {
     await using gateway = await startTestGateway(createScriptedEngine({ script: sayByPrompt }));
     const secret = await gateway.open('a.1');
     await gateway.chat(secret, { messages: [user('x')] });
@@ -108,7 +108,7 @@ describe('a journal', () => {
     assert.equal((await gateway.control.status('a.1'))?.turns, 2);
   });
 
-  test('that is damaged in the middle is not gone on with', async () => {
+  it('that is damaged in the middle is not gone on with', async () => {
     await using gateway = await startTestGateway(createScriptedEngine({ script: sayByPrompt }));
     await gateway.open('a.1');
     await gateway.stop();
@@ -117,7 +117,7 @@ describe('a journal', () => {
     await assert.rejects(gateway.control.seal('a.1'), { type: 'StoreUnavailable', message: /damaged/ });
   });
 
-  test('is gone once its session is sealed', async () => {
+  it('is gone once its session is sealed', async () => {
     await using gateway = await startTestGateway(createScriptedEngine({ script: sayByPrompt }));
     const secret = await gateway.open('a.1', { group: 'run/1' });
     await gateway.chat(secret, { messages: [user('x')] });
@@ -129,7 +129,7 @@ describe('a journal', () => {
     );
   });
 
-  test('that finds no room is a DiskFull', async () => {
+  it('that finds no room is a DiskFull', async () => {
     const dir = await mkdtemp(join(tmpdir(), 'temper-journal-'));
     const path = join(dir, 'a.jsonl');
     await symlink('/dev/full', path);
@@ -159,7 +159,7 @@ describe('a session at rest', () => {
       return true;
     });
 
-  test('is loaded when its agent goes on, and its trace is that of one which never rested', async () => {
+  it('is loaded when its agent goes on, and its trace is that of one which never rested', async () => {
     const expected = await undisturbed('a.1');
     await using gateway = await startTestGateway(createScriptedEngine({ script: sayByPrompt }), resting);
     const secret = await gateway.open('a.1');
@@ -172,7 +172,7 @@ describe('a session at rest', () => {
     assert.deepEqual(withoutTimes(await gateway.traceOf(await gateway.control.seal('a.1'))), expected.trace);
   });
 
-  test('answers a request that comes again with the turn that was there, and keeps count of those', async () => {
+  it('answers a request that comes again with the turn that was there, and keeps count of those', async () => {
     const engine = createScriptedEngine({ script: sayByPrompt });
     await using gateway = await startTestGateway(engine, resting);
     const secret = await gateway.open('a.1');
@@ -186,7 +186,7 @@ describe('a session at rest', () => {
     assert.deepEqual([turns, retries], [1, 2]);
   });
 
-  test('does not rest while a turn of it is running', async () => {
+  it('does not rest while a turn of it is running', async () => {
     const asked = Promise.withResolvers<void>();
     const answer = Promise.withResolvers<void>();
     const engine = createScriptedEngine({
@@ -208,7 +208,7 @@ describe('a session at rest', () => {
   });
 });
 
-test('files that nobody has written in a long time are swept, others stay', async () => {
+it('files that nobody has written in a long time are swept, others stay', async () => {
   const dir = await mkdtemp(join(tmpdir(), 'temper-journals-'));
   const names = ['old.1.jsonl', 'old.2.sealed.json', 'old.group', 'old.1.holder', 'kept.1.jsonl', 'new.1.jsonl'];
   for (const name of names) await appendFile(join(dir, name), 'x');

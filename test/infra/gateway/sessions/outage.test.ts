@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { mkdtemp, rm, statfs, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { describe, test } from 'node:test';
+import { describe, it } from 'node:test';
 import { Refusal } from '../../../../infra/gateway/refusal.ts';
 import type { Journal, JournalRecord } from '../../../../infra/gateway/sessions/journal.ts';
 import { createFlags, failureFlag } from '../../../../infra/gateway/sessions/request-failures.ts';
@@ -31,11 +31,11 @@ async function sealedAfter(calls: number, script: (index: number) => Step): Prom
 }
 
 describe('a turn that is cancelled while the engine is away', () => {
-  test('is an engine failure, when its session ends within the hold', async () => {
+  it('is an engine failure, when its session ends within the hold', async () => {
     assert.equal(await sealedAfter(2, () => down), 1);
   });
 
-  test('is an engine failure when the engine could not even be asked for its length of context', async () => {
+  it('is an engine failure when the engine could not even be asked for its length of context', async () => {
     const engine = createScriptedEngine({ script: () => assert.fail('the engine is away') });
     let asked = 0;
     const health = async (): Promise<never> => {
@@ -51,7 +51,7 @@ describe('a turn that is cancelled while the engine is away', () => {
     await chat;
   });
 
-  test('is an engine failure when an upstream model is away', async () => {
+  it('is an engine failure when an upstream model is away', async () => {
     const server = await startScriptedServer({ 'POST /v1/chat/completions': () => ({ status: 503, json: {} }) });
     const upstreams: Upstreams = {
       find: async (name) => ({
@@ -72,12 +72,12 @@ describe('a turn that is cancelled while the engine is away', () => {
     }
   });
 
-  test('is an engine failure, also when what it sampled was lost and it samples nothing since', async () => {
+  it('is an engine failure, also when what it sampled was lost and it samples nothing since', async () => {
     const lost: Step = { ...down, ids: bytes('Hel') };
     assert.equal(await sealedAfter(2, (index) => (index === 0 ? lost : { kind: 'hang' })), 1);
   });
 
-  test('is an engine failure when its client left, also after a restart, unless the request is answered later', async () => {
+  it('is an engine failure when its client left, also after a restart, unless the request is answered later', async () => {
     let step: Step = down;
     const engine = createScriptedEngine({ script: () => step });
     await using gateway = await startTestGateway(engine);
@@ -99,7 +99,7 @@ describe('a turn that is cancelled while the engine is away', () => {
   });
 });
 
-test('a turn of an engine that is only slow, or that was away and samples again, is none when it is cancelled', async () => {
+it('a turn of an engine that is only slow, or that was away and samples again, is none when it is cancelled', async () => {
   assert.equal(await sealedAfter(1, () => ({ kind: 'hang' })), 0);
   const engine = createScriptedEngine({
     script: (_, index) => (index === 0 ? down : { kind: 'hang', ids: bytes('Hel') }),
@@ -114,7 +114,7 @@ test('a turn of an engine that is only slow, or that was away and samples again,
 });
 
 describe('a gateway that can not record a turn', () => {
-  test('is flagged as such; an own restart and what the agent asked wrongly are not', () => {
+  it('is flagged as such; an own restart and what the agent asked wrongly are not', () => {
     const running = (abandoned: boolean, held: boolean) => ({ abandoned, held });
     const full = new TemperFailure('DiskFull', 'no space left');
     assert.equal(failureFlag(running(false, false), full), 'gateway-failure');
@@ -125,7 +125,7 @@ describe('a gateway that can not record a turn', () => {
   });
 
   const skip = process.getuid?.() === 0 ? false : 'needs root, to mount a small disk';
-  test('for want of room counts it apart, unless the request is answered when there is room', { skip }, async () => {
+  it('for want of room counts it apart, unless the request is answered when there is room', { skip }, async () => {
     const journalDir = await mkdtemp(join(tmpdir(), 'temper-outage-'));
     execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=1m', 'temper-test', journalDir]);
     try {
@@ -152,7 +152,7 @@ describe('a gateway that can not record a turn', () => {
     }
   });
 
-  test('keeps the flag in memory, and writes it when there is room', async () => {
+  it('keeps the flag in memory, and writes it when there is room', async () => {
     const records: JournalRecord[] = [];
     let isFull = true;
     const journal: Journal = {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { mkdtemp, rm, utimes } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { describe, test } from 'node:test';
+import { describe, it } from 'node:test';
 import { heldMs } from '../../../../infra/agents/relay/protocol.ts';
 import { createPresence } from '../../../../infra/gateway/sessions/presence.ts';
 import type { TraceSummary } from '../../../../workflows/contracts/trace.ts';
@@ -29,7 +29,7 @@ async function withDirectory(use: (dir: string) => Promise<void>): Promise<void>
 }
 
 describe('the presence of gateways', () => {
-  test('begins with the first one, and a restart within the hold is no absence', () =>
+  it('begins with the first one, and a restart within the hold is no absence', () =>
     withDirectory(async (dir) => {
       await createPresence(dir, Date.now());
       await age(dir, heldMs - 5_000);
@@ -39,7 +39,7 @@ describe('the presence of gateways', () => {
       assert.deepEqual(await next.absences(), []);
     }));
 
-  test('has an absence from the last confirmation to the coming of the next gateway, known at once and for good', () =>
+  it('has an absence from the last confirmation to the coming of the next gateway, known at once and for good', () =>
     withDirectory(async (dir) => {
       await createPresence(dir, Date.now());
       const from = await age(dir, heldMs + 10_000);
@@ -52,7 +52,7 @@ describe('the presence of gateways', () => {
       assert.deepEqual(await (await createPresence(dir, Date.now())).absences(), expected, 'also for the one after it');
     }));
 
-  test('goes on through gateways that come and do not confirm', () =>
+  it('goes on through gateways that come and do not confirm', () =>
     withDirectory(async (dir) => {
       await createPresence(dir, Date.now());
       const from = await age(dir, heldMs + 10_000);
@@ -61,7 +61,7 @@ describe('the presence of gateways', () => {
       assert.deepEqual(await (await createPresence(dir, to)).absences(), [{ from, to }]);
     }));
 
-  test('has an absence where a gateway that was there stood still', () =>
+  it('has an absence where a gateway that was there stood still', () =>
     withDirectory(async (dir) => {
       const gateway = await createPresence(dir, Date.now() - 10 * heldMs);
       const from = await age(dir, heldMs + 10_000);
@@ -71,7 +71,7 @@ describe('the presence of gateways', () => {
       assert.ok(absence.to >= from + heldMs);
     }));
 
-  test('that can not be kept says so', () =>
+  it('that can not be kept says so', () =>
     withDirectory(async (dir) => {
       await assert.rejects(createPresence(join(dir, 'gone'), Date.now()), { type: 'StoreUnavailable' });
     }));
@@ -97,20 +97,20 @@ async function say(gateway: TestGateway, secret: string, texts: readonly string[
 describe('a session whose gateways were all away for longer than a request is held', () => {
   const away = heldMs + 10_000;
 
-  test('has a gateway failure that cut it off', async () => {
+  it('has a gateway failure that cut it off', async () => {
     const { gatewayFailures, cutOff, turns } = await sealedAfterAbsence(away, {});
     assert.deepEqual([gatewayFailures, cutOff, turns], [1, true, 1]);
     const silent = await sealedAfterAbsence(away, { before: [] });
     assert.deepEqual([silent.gatewayFailures, silent.cutOff], [1, true]);
   });
 
-  test('has none when it went on, or when they were away for less', async () => {
+  it('has none when it went on, or when they were away for less', async () => {
     const wentOn = await sealedAfterAbsence(away, { after: ['y'] });
     assert.deepEqual([wentOn.gatewayFailures, wentOn.cutOff, wentOn.turns], [undefined, undefined, 2]);
     assert.equal((await sealedAfterAbsence(heldMs - 10_000, {})).gatewayFailures, undefined);
   });
 
-  test('has none when it was opened later', async () => {
+  it('has none when it was opened later', async () => {
     const engine = createScriptedEngine({ script: () => assert.fail('nobody asks') });
     await using gateway = await startTestGateway(engine);
     await gateway.stop();

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { dirname, join } from 'node:path';
-import { describe, test } from 'node:test';
+import { describe, it } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { createProxy } from '../../../../infra/agents/relay/proxy.ts';
 import type { Engine } from '../../../../infra/engine/engine.ts';
@@ -21,7 +21,7 @@ const beside = (gateway: TestGateway, engine: Engine): Promise<TestGateway> =>
   startTestGateway(engine, { ...gateway.options, name: 'gateway-1' });
 
 describe('two gateways on the same sessions', () => {
-  test('answer alike: who does not have a session asks the one that has it', async () => {
+  it('answer alike: who does not have a session asks the one that has it', async () => {
     const [engine, otherEngine] = [scripted(), scripted()];
     await using gateway = await startTestGateway(engine);
     await using other = await beside(gateway, otherEngine);
@@ -40,7 +40,7 @@ describe('two gateways on the same sessions', () => {
     assert.equal((await gateway.chat(secret, ask('Begin.'))).status, 410);
   });
 
-  test('stream alike, and an agent that leaves ends the generation at the other one', async () => {
+  it('stream alike, and an agent that leaves ends the generation at the other one', async () => {
     const engine = createScriptedEngine({
       script: (request, index) => (index === 0 ? sayByPrompt(request) : { kind: 'hang', ids: [97, 98] }),
     });
@@ -57,7 +57,7 @@ describe('two gateways on the same sessions', () => {
     await until(async () => engine.running === 0);
   });
 
-  test('make one turn of the same request, though it comes to both at once', async () => {
+  it('make one turn of the same request, though it comes to both at once', async () => {
     const engine = createScriptedEngine({ script: sayByPrompt, delayMs: 10 });
     await using gateway = await startTestGateway(engine);
     await using other = await beside(gateway, engine);
@@ -72,7 +72,7 @@ describe('two gateways on the same sessions', () => {
     assert.equal((await other.control.seal('a.1')).turns, 1);
   });
 
-  test('hand a session over when the one that has it is closed, and take it from nobody else', async () => {
+  it('hand a session over when the one that has it is closed, and take it from nobody else', async () => {
     await using gateway = await startTestGateway(scripted());
     await using other = await beside(gateway, scripted());
     const secret = await gateway.open('a.1');
@@ -85,7 +85,7 @@ describe('two gateways on the same sessions', () => {
     assert.deepEqual([back.headers['x-temper-gateway'], back.text], ['gateway-1', said]);
   });
 
-  test('pass a request on once: one that is not at home there is sent again', async () => {
+  it('pass a request on once: one that is not at home there is sent again', async () => {
     await using gateway = await startTestGateway(scripted());
     await using other = await beside(gateway, scripted());
     const secret = await gateway.open('a.1');
@@ -97,7 +97,7 @@ describe('two gateways on the same sessions', () => {
 });
 
 describe('a gateway that has a session', () => {
-  test('is killed in the middle of a turn: the other goes on, and the trace is that of an undisturbed run', async () => {
+  it('is killed in the middle of a turn: the other goes on, and the trace is that of an undisturbed run', async () => {
     const expected = await undisturbed('a.1');
     await using gateway = await startTestGateway(scripted());
     await gateway.stop();
@@ -124,7 +124,7 @@ describe('a gateway that has a session', () => {
     }
   });
 
-  test('is stopped and goes on: nobody has taken its session meanwhile', async () => {
+  it('is stopped and goes on: nobody has taken its session meanwhile', async () => {
     await using gateway = await startTestGateway(scripted());
     await gateway.stop();
     const child = await startProcess({ ...gateway.options, engine: scripted(), log: () => {} }, {});
@@ -147,7 +147,7 @@ describe('a gateway that has a session', () => {
 });
 
 describe('the control side of several gateways', () => {
-  test('is spread over them by session', () => {
+  it('is spread over them by session', () => {
     const names = gatewayNames(4);
     const firsts = Array.from({ length: 400 }, (_, index) => orderFor(`rollout-${index}.1`, names)[0]);
     for (const name of names) {
@@ -157,7 +157,7 @@ describe('the control side of several gateways', () => {
     assert.deepEqual([...orderFor('a.1', names)].sort(), [...names].sort());
   });
 
-  test('passes over one that is away, and says so when all are', async () => {
+  it('passes over one that is away, and says so when all are', async () => {
     await using gateway = await startTestGateway(scripted());
     const sockets = ['gateway-1', 'gateway', 'gateway-2'].map((name) =>
       socketOf(gateway.options.sockets.control, name),

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { test } from 'node:test';
+import { it } from 'node:test';
 import { createLedger } from '../../../../infra/gateway/branches/ledger.ts';
 import { createListener } from '../../../../infra/gateway/turns/decode-reply.ts';
 import { bash } from '../../../helpers/models/read-reply.ts';
 import { tinyFamily } from '../../../helpers/models/tiny-families.ts';
 
-test('a call goes by the id that was sampled, unless two of one reply have the same', async () => {
+it('a call goes by the id that was sampled, unless two of one reply have the same', async () => {
   const template = readFileSync(join(import.meta.dirname, '../../../fixtures/families/kimi.jinja'), 'utf8');
   await using tiny = await tinyFamily('kimi', template);
   const { model } = tiny;

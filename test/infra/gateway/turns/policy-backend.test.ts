@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { it } from 'node:test';
 import { createVllmEngine } from '../../../../infra/engine/vllm.ts';
 import { startTestGateway } from '../../../helpers/gateway/gateway.ts';
 import { modelDir, startTestPolicy } from '../../kits/embedded-policy/server/policy-server.ts';
@@ -9,7 +9,7 @@ const tools = ['bash', 'edit', 'submit'].map((name) => ({
   function: { name, description: 'A tool.', parameters: { type: 'object', properties: {} } },
 }));
 
-test('a session on the embedded policy holds exactly what its engine scores, over an engine restart too', async () => {
+it('a session on the embedded policy holds exactly what its engine scores, over an engine restart too', async () => {
   const policy = await startTestPolicy();
   try {
     const engine = createVllmEngine({ url: policy.url, model: 'policy', method: 'reload', baseVersion: 0 });

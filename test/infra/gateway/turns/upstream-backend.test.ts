@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { describe, test } from 'node:test';
+import { describe, it } from 'node:test';
 import type { Upstreams } from '../../../../infra/gateway/upstream/upstreams.ts';
 import type { Trace } from '../../../../workflows/contracts/trace.ts';
 import { createScriptedEngine } from '../../../helpers/engine/scripted-engine.ts';
@@ -52,7 +52,7 @@ async function withUpstream(
 }
 
 describe('a session of an upstream model', () => {
-  test('is answered by it, and sealed without a token to train on', async () => {
+  it('is answered by it, and sealed without a token to train on', async () => {
     const answers = [said({ content: 'I look.', tool_calls: [callLs] }, 'tool_calls'), said({ content: 'Done.' })];
     await withUpstream(
       (index) => answers[index] ?? assert.fail(),
@@ -80,7 +80,7 @@ describe('a session of an upstream model', () => {
     );
   });
 
-  test('is asked in any dialect that an agent speaks', async () => {
+  it('is asked in any dialect that an agent speaks', async () => {
     await withUpstream(
       () => said({ content: 'I look.', reasoning_content: 'hm', tool_calls: [callLs] }, 'tool_calls'),
       async ({ gateway, asked }) => {
@@ -115,7 +115,7 @@ describe('a session of an upstream model', () => {
     );
   });
 
-  test('gives a request that comes again the same turn, also after a restart, and asks no second time', async () => {
+  it('gives a request that comes again the same turn, also after a restart, and asks no second time', async () => {
     await withUpstream(
       (index) => said({ content: `answer ${index}` }),
       async ({ gateway, asked }) => {
@@ -131,7 +131,7 @@ describe('a session of an upstream model', () => {
     );
   });
 
-  test('keeps to the limit of turns', async () => {
+  it('keeps to the limit of turns', async () => {
     await withUpstream(
       () => said({ content: 'y' }),
       async ({ gateway, asked }) => {
@@ -144,7 +144,7 @@ describe('a session of an upstream model', () => {
     );
   });
 
-  test('tells a context that is full from a model that fails, in the words that agents know', async () => {
+  it('tells a context that is full from a model that fails, in the words that agents know', async () => {
     const refusals: readonly Answer[] = [
       { status: 400, json: { error: { code: 'context_length_exceeded', message: 'maximum 4096, got 5000' } } },
       { status: 401, json: { error: { message: 'wrong key sk-secret' } } },
@@ -171,7 +171,7 @@ describe('a session of an upstream model', () => {
     );
   });
 
-  test('writes its key into no journal, no trace and no event', async () => {
+  it('writes its key into no journal, no trace and no event', async () => {
     await withUpstream(
       () => said({ content: 'y' }),
       async ({ gateway, server }) => {
@@ -188,7 +188,7 @@ describe('a session of an upstream model', () => {
     );
   });
 
-  test('says what is behind a name, and how long its context is', async () => {
+  it('says what is behind a name, and how long its context is', async () => {
     await withUpstream(
       () => assert.fail(),
       async ({ gateway }) => {
@@ -207,7 +207,7 @@ describe('a session of an upstream model', () => {
     assert.equal(await gateway.control.status('s.2'), null);
   });
 
-  test('does not go on by another model', async () => {
+  it('does not go on by another model', async () => {
     await withUpstream(
       () => assert.fail('it is not asked'),
       async ({ gateway }) => {

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { describe, test } from 'node:test';
+import { describe, it } from 'node:test';
 import { ContextOverflow } from '../../../../infra/gateway/refusal.ts';
 import { askUpstream } from '../../../../infra/gateway/upstream/ask.ts';
 import type { UpstreamModel } from '../../../../infra/gateway/upstream/upstreams.ts';
@@ -62,7 +62,7 @@ const ask = (upstream: UpstreamModel, changes: { sampling?: typeof sampling; hol
   );
 
 describe('an upstream model', () => {
-  test('is sent the conversation, the limit of tokens and its key, and nothing that is left at its default', async () => {
+  it('is sent the conversation, the limit of tokens and its key, and nothing that is left at its default', async () => {
     await withServer([said({ content: 'Done.' })], async (upstream, seen) => {
       await ask(upstream);
       assert.equal(seen[0]?.authorization, 'Bearer sk-secret');
@@ -84,7 +84,7 @@ describe('an upstream model', () => {
     });
   });
 
-  test('is sent what its configuration and the sampling ask for', async () => {
+  it('is sent what its configuration and the sampling ask for', async () => {
     await withServer([said({ content: 'Done.' })], async (upstream, seen) => {
       const asked = { ...upstream, maxTokensField: 'max_completion_tokens', returnsReasoning: true } as const;
       await ask(asked, { sampling: { ...sampling, temperature: 0.5, topP: 0.9, topK: 20 } });
@@ -97,7 +97,7 @@ describe('an upstream model', () => {
     });
   });
 
-  test('answers with texts, calls, the name it gives itself, and what it counted', async () => {
+  it('answers with texts, calls, the name it gives itself, and what it counted', async () => {
     const calls = [
       { id: 'c1', function: { name: 'bash', arguments: '{"command":"ls"}' } },
       { function: { name: 'submit', arguments: '' } },
@@ -118,7 +118,7 @@ describe('an upstream model', () => {
     assert.equal((await withServer([said({}, cut)], (upstream) => ask(upstream))).finishReason, 'length');
   });
 
-  test('that is busy or fails is asked again, as long as an engine may be away', async () => {
+  it('that is busy or fails is asked again, as long as an engine may be away', async () => {
     const busy: Answer = { status: 429, json: { error: { message: 'slow down, sk-secret' } } };
     await withServer([busy, { status: 502, json: {} }, said({ content: 'Done.' })], async (upstream, seen) => {
       assert.equal((await ask(upstream)).reply.text, 'Done.');
@@ -140,7 +140,7 @@ describe('an upstream model', () => {
     );
   });
 
-  test('that refuses the request, or answers what is no reply, is not asked again', async () => {
+  it('that refuses the request, or answers what is no reply, is not asked again', async () => {
     const cases: readonly (readonly [Answer, RegExp])[] = [
       [
         { status: 401, json: { error: { message: 'wrong key sk-secret' } } },
@@ -160,7 +160,7 @@ describe('an upstream model', () => {
     }
   });
 
-  test('whose context is too short says so with its numbers', async () => {
+  it('whose context is too short says so with its numbers', async () => {
     const openai = {
       code: 'context_length_exceeded',
       message: "This model's maximum context length is 4096 tokens. However, your messages resulted in 5000 tokens.",

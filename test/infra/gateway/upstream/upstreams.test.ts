@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after, before, describe, test } from 'node:test';
+import { after, before, describe, it } from 'node:test';
 import { createUpstreams } from '../../../../infra/gateway/upstream/upstreams.ts';
 
 describe('the file of upstream models', () => {
@@ -21,7 +21,7 @@ describe('the file of upstream models', () => {
   };
   const large = { url: 'https://api.example.com/v1', model: 'large-1', apiKeyFrom: 'LARGE_KEY' };
 
-  test('names a model, and the variable that holds its key', async () => {
+  it('names a model, and the variable that holds its key', async () => {
     assert.deepEqual(await find('large', { large }, { LARGE_KEY: 'secret ' }), {
       ...{ name: 'large', url: 'https://api.example.com/v1', model: 'large-1', apiKey: 'secret' },
       ...{ maxTokensField: 'max_tokens', returnsReasoning: false },
@@ -30,7 +30,7 @@ describe('the file of upstream models', () => {
     assert.deepEqual([open.apiKey, open.contextLength], [null, 4096]);
   });
 
-  test('is read anew whenever somebody asks', async () => {
+  it('is read anew whenever somebody asks', async () => {
     const upstreams = createUpstreams(path, {});
     await writeFile(path, '{}');
     await assert.rejects(upstreams.find('later'), { type: 'UnknownUpstream' });
@@ -38,7 +38,7 @@ describe('the file of upstream models', () => {
     assert.equal((await upstreams.find('later')).model, 'm');
   });
 
-  test('lacks a name: the refusal lists those there are, and says what to do', async () => {
+  it('lacks a name: the refusal lists those there are, and says what to do', async () => {
     await assert.rejects(find('other', { large }), {
       type: 'UnknownUpstream',
       message: `upstream: expected one that ${path} names (large), got other; add it to that file`,
@@ -50,7 +50,7 @@ describe('the file of upstream models', () => {
     });
   });
 
-  test('that is wrong is refused with file and field, and never with what stands there', async () => {
+  it('that is wrong is refused with file and field, and never with what stands there', async () => {
     const wrong: readonly (readonly [unknown, RegExp])[] = [
       ['{"large": "hidden', /upstreams\.json: expected a JSON object/],
       [{ large: { ...large, url: 'api.example.com' } }, /large\.url: expected an address that begins with http/],
@@ -70,7 +70,7 @@ describe('the file of upstream models', () => {
     }
   });
 
-  test('whose variable is not set is refused by that name', async () => {
+  it('whose variable is not set is refused by that name', async () => {
     await assert.rejects(find('large', { large }, { LARGE_KEY: ' ' }), {
       type: 'InvalidInput',
       message: /large\.apiKeyFrom: expected LARGE_KEY in the environment of the stack, got nothing/,

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, before, describe, test } from 'node:test';
+import { after, before, describe, it } from 'node:test';
 import fc from 'fast-check';
 import type { Message, Tool } from '../../../../infra/kits/chat-tokens/conversation.ts';
 import { renderText } from '../../../../infra/kits/chat-tokens/render.ts';
@@ -143,11 +143,11 @@ for (const { family, vocabulary, template, textBeside, parallel, fragments } of 
       return { ids: ids.filter((id) => !model.stopTokenIds.includes(id)), prompt };
     }
 
-    test('is told by the structure of the template', () => {
+    it('is told by the structure of the template', () => {
       assert.equal(tiny.model.family.name, family);
     });
 
-    test('reads what the template renders', () => {
+    it('reads what the template renders', () => {
       // A template of this family prints no calls.
       if (family === 'plain') return assert.equal(tiny.model.argumentsForm, 'none');
       const call = fc.record({ name: fc.constantFrom('edit', 'bash'), given: args });
@@ -178,7 +178,7 @@ for (const { family, vocabulary, template, textBeside, parallel, fragments } of 
       fc.integer({ min: 0, max: 300 }),
     );
 
-    test('reads the same in any chunks, whatever comes, and special tokens never become text by themselves', () => {
+    it('reads the same in any chunks, whatever comes, and special tokens never become text by themselves', () => {
       fc.assert(
         fc.property(fc.array(piece, { maxLength: 30 }), fc.integer({ min: 2, max: 9 }), (pieces, chunk) => {
           for (const { model } of [tiny, textual]) {
@@ -192,7 +192,7 @@ for (const { family, vocabulary, template, textBeside, parallel, fragments } of 
       );
     });
 
-    test('loses nothing that is said', () => {
+    it('loses nothing that is said', () => {
       // In a harmony header words are no speech: they say who speaks, and how.
       const spoken = family === 'harmony' ? fragments : [...delimitersOf(vocabulary), ...fragments];
       fc.assert(

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, test } from 'node:test';
+import { describe, it } from 'node:test';
 import type { Tool } from '../../../../infra/kits/chat-tokens/conversation.ts';
 import { bash, readReply } from '../../../helpers/models/read-reply.ts';
 import { type TinyFamily, tinyFamily, type Vocabulary } from '../../../helpers/models/tiny-families.ts';
@@ -35,7 +35,7 @@ describe('a function in XML', () => {
   const call = (name: string, ...parameters: readonly (readonly [string, string])[]): string =>
     `<tool_call>\n<function=${name}>\n${parameters.map(([key, value]) => `<parameter=${key}>\n${value}\n</parameter>\n`).join('')}</function>\n</tool_call>`;
 
-  test('has values of the types that the schema names, as they were sampled', async () => {
+  it('has values of the types that the schema names, as they were sampled', async () => {
     await using tiny = await family('qwen', 'function-xml');
     assertReads(tiny, [
       [
@@ -52,7 +52,7 @@ describe('a function in XML', () => {
     ]);
   });
 
-  test('is read where the model forgot a delimiter', async () => {
+  it('is read where the model forgot a delimiter', async () => {
     await using tiny = await family('qwen', 'function-xml');
     const ls = [['bash', '{"command": "ls"}']] as const;
     assertReads(tiny, [
@@ -68,7 +68,7 @@ describe('a function in XML', () => {
     ]);
   });
 
-  test('keeps code that looks like its own syntax', async () => {
+  it('keeps code that looks like its own syntax', async () => {
     await using tiny = await family('qwen', 'function-xml');
     const code = 'echo "</parameter>" "<parameter=x>" </function>\n\n';
     assertReads(tiny, [
@@ -76,7 +76,7 @@ describe('a function in XML', () => {
     ]);
   });
 
-  test('is text where it is broken', async () => {
+  it('is text where it is broken', async () => {
     await using tiny = await family('qwen', 'function-xml');
     assertReads(tiny, [
       ['<tool_call><function=bash><parameter=command>ls', ['unclosed']],
@@ -91,7 +91,7 @@ describe('a function in XML', () => {
   });
 });
 
-test('GLM: types, missing pieces and calls without arguments', async () => {
+it('GLM: types, missing pieces and calls without arguments', async () => {
   await using tiny = await family('glm', 'glm');
   assertReads(tiny, [
     [
@@ -119,7 +119,7 @@ test('GLM: types, missing pieces and calls without arguments', async () => {
   ]);
 });
 
-test('DeepSeek: calls of V3 and of V3.1, and reasoning that a call ends', async () => {
+it('DeepSeek: calls of V3 and of V3.1, and reasoning that a call ends', async () => {
   await using tiny = await family('deepseek', 'deepseek');
   const all = (body: string): string =>
     `<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>${body}<｜tool▁call▁end｜><｜tool▁calls▁end｜>`;
@@ -139,7 +139,7 @@ test('DeepSeek: calls of V3 and of V3.1, and reasoning that a call ends', async 
   assert.deepEqual([got.reasoning, got.statuses, got.text], ['hm', ['ok'], '']);
 });
 
-test('Kimi: the call keeps the id that was sampled', async () => {
+it('Kimi: the call keeps the id that was sampled', async () => {
   await using tiny = await family('kimi', 'kimi');
   const all = (id: string, args: string): string =>
     `<|tool_calls_section_begin|><|tool_call_begin|>${id}<|tool_call_argument_begin|>${args}<|tool_call_end|><|tool_calls_section_end|>`;
@@ -166,7 +166,7 @@ describe('gpt-oss', () => {
   const read = ({ model }: TinyFamily, said: string) =>
     readReply(model, model.tokens.encode(said), { tools, prompt: '<|start|>assistant' });
 
-  test('has channels: analysis, commentary to a tool or to the user, final', async () => {
+  it('has channels: analysis, commentary to a tool or to the user, final', async () => {
     await using tiny = await family('gptoss', 'harmony');
     const got = read(
       tiny,
@@ -182,7 +182,7 @@ describe('gpt-oss', () => {
     assert.deepEqual([final.text, final.reasoning], ['Done.', '']);
   });
 
-  test('may name the tool before the channel, and another one than was offered', async () => {
+  it('may name the tool before the channel, and another one than was offered', async () => {
     await using tiny = await family('gptoss', 'harmony');
     const before = read(tiny, ' to=functions.count<|channel|>commentary json<|message|>{}');
     assert.deepEqual(before.calls, [{ name: 'count', arguments: '{}' }]);
@@ -190,7 +190,7 @@ describe('gpt-oss', () => {
     assert.deepEqual([other.statuses, other.calls], [['unknown-tool'], [{ name: 'browser.open', arguments: '{}' }]]);
   });
 
-  test('says what is wrong with a call, and shows a header that no message follows', async () => {
+  it('says what is wrong with a call, and shows a header that no message follows', async () => {
     await using tiny = await family('gptoss', 'harmony');
     const call = (body: string): string => `<|channel|>commentary to=functions.count<|message|>${body}`;
     for (const [said, status] of [
@@ -207,7 +207,7 @@ describe('gpt-oss', () => {
 });
 
 describe('Llama', () => {
-  test('calls with JSON, behind a tag or without one, and more than once', async () => {
+  it('calls with JSON, behind a tag or without one, and more than once', async () => {
     await using tiny = await family('llama', 'llama');
     assertReads(tiny, [
       ['{"name": "count", "parameters": {"to": 1.0}}', ['ok'], [['count', '{"to": 1.0}']]],
@@ -224,7 +224,7 @@ describe('Llama', () => {
     ]);
   });
 
-  test('answers in JSON too', async () => {
+  it('answers in JSON too', async () => {
     await using tiny = await family('llama', 'llama');
     assertReads(tiny, [
       ['{"answer": 42}', []],
@@ -235,7 +235,7 @@ describe('Llama', () => {
     ]);
   });
 
-  test('says what is wrong with a call', async () => {
+  it('says what is wrong with a call', async () => {
     await using tiny = await family('llama', 'llama');
     assertReads(tiny, [
       ['{"name": "count", "parameters": {"to"', ['unclosed']],
@@ -251,7 +251,7 @@ describe('a model without a tool-call syntax', () => {
   const template = "{% for m in messages %}{{ m.role + m.content + '<|im_end|>' }}{% endfor %}";
   const said = 'I look.\n```bash\nls -la\ncat a\n```\nThen:\n```python\n1\n```\n';
 
-  test('commands the one tool that takes a command, in a fenced block that stays text', async () => {
+  it('commands the one tool that takes a command, in a fenced block that stays text', async () => {
     await using tiny = await tinyFamily('qwen', template);
     const got = readReply(tiny.model, tiny.model.tokens.encode(said), { tools });
     assert.deepEqual(got.calls, [{ name: 'bash', arguments: '{"command":"ls -la\\ncat a"}' }]);
@@ -260,7 +260,7 @@ describe('a model without a tool-call syntax', () => {
     assert.deepEqual([unclosed.statuses, unclosed.text], [['unclosed'], '```sh\nls']);
   });
 
-  test('only talks where no tool takes a command, or two do', async () => {
+  it('only talks where no tool takes a command, or two do', async () => {
     await using tiny = await tinyFamily('qwen', template);
     for (const offered of [[count], [bash, { ...bash, name: 'shell' }], []]) {
       const got = readReply(tiny.model, tiny.model.tokens.encode(said), { tools: offered });
@@ -269,7 +269,7 @@ describe('a model without a tool-call syntax', () => {
   });
 });
 
-test('a template that knows no reasoning gets `<think>` as text, so that nothing is lost when it is rendered again', async () => {
+it('a template that knows no reasoning gets `<think>` as text, so that nothing is lost when it is rendered again', async () => {
   const template = "{{ '<tool_call>' if tools }}{% for m in messages %}{{ m.content }}{{ m.arguments }}{% endfor %}";
   await using tiny = await tinyFamily('qwen', template);
   const got = readReply(tiny.model, tiny.model.tokens.encode('<think>why</think>so'));

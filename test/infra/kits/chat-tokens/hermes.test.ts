@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, test } from 'node:test';
+import { after, before, describe, it } from 'node:test';
 import fc from 'fast-check';
 import { loadModel, type Model } from '../../../../infra/kits/chat-tokens/model.ts';
 import type { ReplyEvent } from '../../../../infra/kits/chat-tokens/tools/parser.ts';
@@ -52,7 +52,7 @@ function read(from: Model, ids: readonly number[], chunk = 1, prompt = ''): Read
 const call = (body: string): string => `<tool_call>\n${body}\n</tool_call>`;
 
 describe('the Hermes parser', () => {
-  test('reads reasoning, text and parallel calls, and keeps numbers as they were sampled', () => {
+  it('reads reasoning, text and parallel calls, and keeps numbers as they were sampled', () => {
     const first = call('{"name": "bash", "arguments": {"command": "ls", "n": 1.0, "id": 12345678901234567890}}');
     const second = call('{"name": "edit", "arguments": {}}');
     const ids = model.tokens.encode(`<think>\nwhy\n</think>\n\nI look.\n${first}\n${second}<|im_end|>`);
@@ -69,7 +69,7 @@ describe('the Hermes parser', () => {
     }
   });
 
-  test('goes on with the reasoning that the prompt has opened', () => {
+  it('goes on with the reasoning that the prompt has opened', () => {
     const ids = model.tokens.encode('hm\n</think>\n\ndone<|im_end|>');
     assert.deepEqual(read(model, ids, 1, '<|im_start|>assistant\n<think>\n'), {
       text: 'done',
@@ -79,7 +79,7 @@ describe('the Hermes parser', () => {
     });
   });
 
-  test('names what is wrong with a call and gives its text to the agent', () => {
+  it('names what is wrong with a call and gives its text to the agent', () => {
     const cases: readonly (readonly [string, string])[] = [
       ['<tool_call>\n{"name": "bash", "arguments": {}}', 'unclosed'],
       [call('{"name": "bash", "arguments": {'), 'invalid-json'],
@@ -93,23 +93,23 @@ describe('the Hermes parser', () => {
     }
   });
 
-  test('hands on a call of an unknown tool, so that the agent can answer it', () => {
+  it('hands on a call of an unknown tool, so that the agent can answer it', () => {
     const got = read(model, model.tokens.encode(call('{"name": "fly", "arguments": {}}')));
     assert.deepEqual([got.statuses, got.calls.length], [['unknown-tool'], 1]);
   });
 
-  test('a second call that opens inside the first leaves the first unclosed', () => {
+  it('a second call that opens inside the first leaves the first unclosed', () => {
     const got = read(model, model.tokens.encode(`<tool_call>{"na${call('{"name": "bash"}')}`));
     assert.deepEqual(got.statuses, ['unclosed', 'ok']);
   });
 
-  test('text that only looks like a marker is no call where the marker is a token', () => {
+  it('text that only looks like a marker is no call where the marker is a token', () => {
     const spelled = '<tool_call>'.split('').flatMap((letter) => model.tokens.encode(letter));
     const got = read(model, [...spelled, ...model.tokens.encode('{"name": "bash", "arguments": {}}')]);
     assert.deepEqual([got.calls.length, got.text.startsWith('<tool_call>')], [0, true]);
   });
 
-  test('finds markers in the text where the vocabulary has no token for them', () => {
+  it('finds markers in the text where the vocabulary has no token for them', () => {
     const ids = textual.tokens.encode(`a <tool${call('{"name": "bash", "arguments": {"b": 1}}')} < b`);
     for (const chunk of [1, 3, ids.length]) {
       const got = read(textual, ids, chunk);
@@ -117,7 +117,7 @@ describe('the Hermes parser', () => {
     }
   });
 
-  test('no input breaks it, chunks make no difference, special tokens never become text', () => {
+  it('no input breaks it, chunks make no difference, special tokens never become text', () => {
     const token = fc.oneof(
       fc.constantFrom(...syntax, '<|im_end|>', '<|im_start|>').map((text) => model.tokens.encode(text)),
       fc.constantFrom('{"name": "bash", "arguments": {}}', ' \n', 'word', '"', 'é').map((t) => model.tokens.encode(t)),

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { describe, test } from 'node:test';
+import { describe, it } from 'node:test';
 import type { Message } from '../../../../infra/kits/chat-tokens/conversation.ts';
 import { loadModel, type Model } from '../../../../infra/kits/chat-tokens/model.ts';
 import { renderFull, renderText } from '../../../../infra/kits/chat-tokens/render.ts';
@@ -45,13 +45,13 @@ function assertExtends(model: Model, messages: readonly Message[]): void {
 }
 
 describe('rendering', () => {
-  test('a suffix continues a branch as the full render would', async () => {
+  it('a suffix continues a branch as the full render would', async () => {
     await using dir = await writeTinyModel();
     const model = await loadModel(dir.dir);
     for (const messages of extensions) assertExtends(model, messages);
   });
 
-  test('a reply that was cut short is closed first', async () => {
+  it('a reply that was cut short is closed first', async () => {
     await using dir = await writeTinyModel();
     const model = await loadModel(dir.dir);
     const suffix = renderSuffix(model, [{ role: 'user', text: 'Go on.' }], branchAt(65));
@@ -61,7 +61,7 @@ describe('rendering', () => {
     );
   });
 
-  test('no tools are not an empty list of tools to the template', async () => {
+  it('no tools are not an empty list of tools to the template', async () => {
     const asking =
       "{%- if tools is defined %}{{- 'Tools. ' }}{% endif %}{% for m in messages %}{{- m.content }}{% endfor %}{# <tool_call> arguments #}";
     await using dir = await writeTinyModel(asking);
@@ -70,7 +70,7 @@ describe('rendering', () => {
     assert.deepEqual([render([]), render(tools)], ['x', 'Tools. x']);
   });
 
-  test('a template that rewrites what came before gives no suffix', async () => {
+  it('a template that rewrites what came before gives no suffix', async () => {
     const counting =
       "{%- for m in messages %}{{- m.role + m.content + (messages | length | string) + '\\n' }}{% endfor %}";
     await using dir = await writeTinyModel(counting);
@@ -79,7 +79,7 @@ describe('rendering', () => {
     assert.equal(renderSuffix(model, [{ role: 'user', text: 'b' }], branchAt(0)), null);
   });
 
-  test('a template that refuses a conversation says so, and one that refuses a stand-in gives no suffix', async () => {
+  it('a template that refuses a conversation says so, and one that refuses a stand-in gives no suffix', async () => {
     const strict =
       "{%- if messages[0].content != 'good' %}{{ raise_exception('be good') }}{% endif %}{{ messages[0].content }}";
     await using dir = await writeTinyModel(strict);
@@ -92,7 +92,7 @@ describe('rendering', () => {
 });
 
 describe('a model directory', () => {
-  test('names the file that is missing or wrong', async () => {
+  it('names the file that is missing or wrong', async () => {
     const dir = await mkdtemp(join(tmpdir(), 'temper-model-'));
     await assert.rejects(loadModel(dir), /tokenizer\.json is missing/);
     await writeFile(join(dir, 'tokenizer.json'), '{');
@@ -100,12 +100,12 @@ describe('a model directory', () => {
     await rm(dir, { recursive: true });
   });
 
-  test('with an unknown tool-call syntax is refused', async () => {
+  it('with an unknown tool-call syntax is refused', async () => {
     await using dir = await writeTinyModel('{{ tools }}<tool_call><function=f>');
     await assert.rejects(loadModel(dir.dir), /does not parse/);
   });
 
-  test('ends turns at its configured and at its family tokens', async () => {
+  it('ends turns at its configured and at its family tokens', async () => {
     await using dir = await writeTinyModel();
     await writeFile(join(dir.dir, 'generation_config.json'), '{"eos_token_id": [256]}');
     const model = await loadModel(dir.dir);

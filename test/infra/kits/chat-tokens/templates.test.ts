@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, before, describe, test } from 'node:test';
+import { after, before, describe, it } from 'node:test';
 import { checkPrefix } from '../../../../infra/kits/chat-tokens/check-prefix.ts';
 import type { AssistantMessage, Message } from '../../../../infra/kits/chat-tokens/conversation.ts';
 import type { Model } from '../../../../infra/kits/chat-tokens/model.ts';
@@ -137,7 +137,7 @@ function assertContinues(model: Model, plain: string, reasoned: string): void {
   }
 }
 
-test('a branch of each family is continued as a full render would, or not at all', async () => {
+it('a branch of each family is continued as a full render would, or not at all', async () => {
   for (const [name, vocabulary, plain, reasoned] of own) {
     const path = join(import.meta.dirname, `../../../fixtures/families/${name}.jinja`);
     await using tiny = await tinyFamily(vocabulary, readFileSync(path, 'utf8'));
@@ -145,7 +145,7 @@ test('a branch of each family is continued as a full render would, or not at all
   }
 });
 
-test('a reply that ended with another token than the template writes there is not continued', async () => {
+it('a reply that ended with another token than the template writes there is not continued', async () => {
   const path = join(import.meta.dirname, '../../../fixtures/families/glm.jinja');
   await using tiny = await tinyFamily('glm', readFileSync(path, 'utf8'));
   const behind = (token: string) => {
@@ -156,7 +156,7 @@ test('a reply that ended with another token than the template writes there is no
   assert.notEqual(behind('<|observation|>'), null);
 });
 
-test('a model that numbers its calls gets its own ids where the client made up others', async () => {
+it('a model that numbers its calls gets its own ids where the client made up others', async () => {
   const path = join(import.meta.dirname, '../../../fixtures/families/kimi.jinja');
   await using tiny = await tinyFamily('kimi', readFileSync(path, 'utf8'));
   const round = (id: string): readonly Message[] => [
@@ -176,7 +176,7 @@ test('a model that numbers its calls gets its own ids where the client made up o
   );
 });
 
-test('the published templates are all known', { skip: publishedTemplates === null }, () => {
+it('the published templates are all known', { skip: publishedTemplates === null }, () => {
   assert.deepEqual(Object.keys(publishedTemplates ?? {}).sort(), Object.keys(expected).sort());
 });
 
@@ -188,19 +188,19 @@ for (const [name, template] of Object.entries(publishedTemplates ?? {})) {
     });
     after(() => tiny[Symbol.asyncDispose]());
 
-    test('is of the family that its structure tells, and keeps what it is known to keep', () => {
+    it('is of the family that its structure tells, and keeps what it is known to keep', () => {
       const [family, plain, reasoned] = expected[name] ?? assert.fail(`no expectation for ${name}`);
       assert.equal(tiny.model.family.name, family);
       const verdicts = checkPrefix(tiny.model).map(({ kept }) => kept);
       assert.deepEqual(verdicts, verdictsOf(plain, reasoned));
     });
 
-    test('continues a branch as a full render would, or not at all', () => {
+    it('continues a branch as a full render would, or not at all', () => {
       const [, plain = '', reasoned = ''] = expected[name] ?? [];
       assertContinues(tiny.model, plain, reasoned);
     });
 
-    test('renders a call that its parser reads', () => {
+    it('renders a call that its parser reads', () => {
       const { model } = tiny;
       if (model.family.name === 'plain') return assert.equal(model.argumentsForm, 'none');
       const prompt = renderText(model, opening, [bash], 'reply');

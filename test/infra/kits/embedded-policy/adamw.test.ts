@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { it } from 'node:test';
 import { adamStep } from '../../../../infra/kits/embedded-policy/trainer/adamw.ts';
 
-test('AdamW follows a reference computed by hand', () => {
+it('AdamW follows a reference computed by hand', () => {
   const params = { learningRate: 0.1, beta1: 0.9, beta2: 0.99, eps: 1e-8, weightDecay: 0.5, gradClipNorm: 0 };
   const start = { weights: new Float32Array([1, -2]), moment1: new Float32Array(2), moment2: new Float32Array(2) };
   const first = adamStep(start, new Float32Array([0.5, -0.25]), params, 1);

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { it } from 'node:test';
 import fc from 'fast-check';
 import { createRandom } from '../../../../infra/kits/embedded-policy/model/random.ts';
 import { chooseToken } from '../../../../infra/kits/embedded-policy/sampler/choose-token.ts';
@@ -10,7 +10,7 @@ const distribution = fc
 
 const FREE = { temperature: 1, topP: 1, topK: 0 };
 
-test('tokens come as often as their probability says', () => {
+it('tokens come as often as their probability says', () => {
   const probabilities = new Float32Array([0.5, 0, 0.3, 0.2]);
   const random = createRandom(1);
   const counts = [0, 0, 0, 0];
@@ -25,7 +25,7 @@ test('tokens come as often as their probability says', () => {
   }
 });
 
-test('temperature 0 and top-k 1 take the likeliest token, the smaller id on a tie', () => {
+it('temperature 0 and top-k 1 take the likeliest token, the smaller id on a tie', () => {
   fc.assert(
     fc.property(distribution, fc.nat(), (probabilities, seed) => {
       const likeliest = probabilities.indexOf(Math.max(...probabilities));
@@ -36,7 +36,7 @@ test('temperature 0 and top-k 1 take the likeliest token, the smaller id on a ti
   );
 });
 
-test('top-k and top-p never leave their set of tokens, and the set of top-p holds its share', () => {
+it('top-k and top-p never leave their set of tokens, and the set of top-p holds its share', () => {
   const topP = fc.double({ min: 0.05, max: 1, noNaN: true });
   fc.assert(
     fc.property(distribution, fc.nat(), fc.integer({ min: 0, max: 20 }), topP, (probabilities, seed, topK, p) => {

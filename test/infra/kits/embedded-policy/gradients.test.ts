@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { it } from 'node:test';
 import type { KernelName } from '../../../../infra/kits/embedded-policy/core.ts';
 import { parseModelConfig } from '../../../../infra/kits/embedded-policy/model/config.ts';
 import { initializeWeights } from '../../../../infra/kits/embedded-policy/model/initialize.ts';
@@ -28,7 +28,7 @@ const targets = Array.from({ length: LENGTH }, token);
 const coefficients = Float32Array.from({ length: LENGTH }, (_, t) => (t % 5 === 0 ? 0 : random.next() * 2 - 1));
 
 for (const kernel of ['js', 'simd'] satisfies KernelName[]) {
-  test(`logprobs of the ${kernel} kernels equal an independent float64 forward pass`, () => {
+  it(`logprobs of the ${kernel} kernels equal an independent float64 forward pass`, () => {
     const pass = createTrainingPass(kernel, config, layout, config.maxPositions);
     pass.setWeights(weights);
     const logprobs = pass.forward(Int32Array.from(inputs), Int32Array.from(targets));
@@ -38,7 +38,7 @@ for (const kernel of ['js', 'simd'] satisfies KernelName[]) {
     }
   });
 
-  test(`gradients of the ${kernel} kernels equal central differences of that pass, in every parameter tensor`, () => {
+  it(`gradients of the ${kernel} kernels equal central differences of that pass, in every parameter tensor`, () => {
     const pass = createTrainingPass(kernel, config, layout, config.maxPositions);
     pass.setWeights(weights);
     pass.forward(Int32Array.from(inputs), Int32Array.from(targets));

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { it } from 'node:test';
 import fc from 'fast-check';
 import { createKernels } from '../../../../infra/kits/embedded-policy/kernels/create-kernels.ts';
 import type { Kernels } from '../../../../infra/kits/embedded-policy/kernels/kernels.ts';
@@ -32,7 +32,7 @@ const shape = fc.record({
   accumulate: fc.boolean(),
 });
 
-test('both kernels multiply alike, for any shape, transposed or not, adding or not', () => {
+it('both kernels multiply alike, for any shape, transposed or not, adding or not', () => {
   fc.assert(
     fc.property(shape, seed, ({ m, n, k, transposed, accumulate }, s) => {
       const [js, simd] = [filled('js', s), filled('simd', s)];
@@ -48,7 +48,7 @@ test('both kernels multiply alike, for any shape, transposed or not, adding or n
 });
 
 for (const name of ['js', 'simd'] as const) {
-  test(`a row of a product is the same bits alone and among others (${name})`, () => {
+  it(`a row of a product is the same bits alone and among others (${name})`, () => {
     fc.assert(
       fc.property(shape, seed, ({ m, n, k, accumulate }, s) => {
         const [together, apart] = [filled(name, s), filled(name, s)];
@@ -61,7 +61,7 @@ for (const name of ['js', 'simd'] as const) {
     );
   });
 
-  test(`a softmax row sums to one, is zero beyond its valid columns, and does not feel its padding (${name})`, () => {
+  it(`a softmax row sums to one, is zero beyond its valid columns, and does not feel its padding (${name})`, () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 60 }), fc.integer({ min: 0, max: 9 }), seed, (valid, extra, s) => {
         const width = 4 * (Math.ceil(valid / 4) + extra);
@@ -89,7 +89,7 @@ for (const name of ['js', 'simd'] as const) {
   });
 }
 
-test('both kernels agree on norms, activations, softmax and their gradients', () => {
+it('both kernels agree on norms, activations, softmax and their gradients', () => {
   const [js, simd] = [filled('js', 1), filled('simd', 1)];
   const [rows, width] = [13, 36];
   for (const kernels of [js, simd]) {
@@ -109,7 +109,7 @@ test('both kernels agree on norms, activations, softmax and their gradients', ()
   assertClose(js, simd, STATS, 200);
 });
 
-test('the emitted module is the same bytes every time and small', () => {
+it('the emitted module is the same bytes every time and small', () => {
   const module = emitKernelModule();
   assert.deepEqual(module, emitKernelModule());
   assert.ok(module.length < 10_000, `${module.length} bytes`);

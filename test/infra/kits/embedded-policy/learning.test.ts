@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
-import { test } from 'node:test';
+import { it } from 'node:test';
 import { type Datum, DEFAULT_ADAM_PARAMS, type SampleEvent } from '../../../../infra/kits/embedded-policy/core.ts';
 import { readModelConfig } from '../../../../infra/kits/embedded-policy/model/config.ts';
 import { createParameterLayout } from '../../../../infra/kits/embedded-policy/model/parameters.ts';
@@ -28,7 +28,7 @@ function asDatum(sample: Sampled, advantage: number): Datum {
   };
 }
 
-test('GRPO on sampled tokens raises the reward from chance to nearly one, every ratio exactly 1', async (context) => {
+it('GRPO on sampled tokens raises the reward from chance to nearly one, every ratio exactly 1', async (context) => {
   const { root, base } = makeModelDir(context);
   const config = readModelConfig(base);
   const weights = readOrInitializeWeights(config, createParameterLayout(config), base);

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { it } from 'node:test';
 import fc from 'fast-check';
 import { LOSS_NAMES } from '../../../../infra/kits/embedded-policy/core.ts';
 import { PolicyError } from '../../../../infra/kits/embedded-policy/errors.ts';
@@ -16,7 +16,7 @@ const token = fc.record({
 });
 
 for (const name of LOSS_NAMES) {
-  test(`the slope of ${name} is the derivative of its loss by the logprob`, () => {
+  it(`the slope of ${name} is the derivative of its loss by the logprob`, () => {
     const loss = LOSSES[name];
     fc.assert(
       fc.property(token, (input) => {
@@ -34,7 +34,7 @@ for (const name of LOSS_NAMES) {
   });
 }
 
-test('losses have the values of their formulas', () => {
+it('losses have the values of their formulas', () => {
   const input = { logprob: Math.log(0.5), samplerLogprob: Math.log(0.25), weight: 2, advantage: 1.5 }; // ratio 2
   const near = (a: number, b: number): void => assert.ok(Math.abs(a - b) < 1e-12, `${a} and ${b}`);
   near(LOSSES.cross_entropy.token(input, defaults).loss, 2 * Math.log(2));
@@ -44,7 +44,7 @@ test('losses have the values of their formulas', () => {
   near(LOSSES.cispo.token(input, defaults).loss, -2 * 1.2 * 1.5 * Math.log(0.5));
 });
 
-test('ppo takes the gradient only where the clip is the pessimistic choice', () => {
+it('ppo takes the gradient only where the clip is the pessimistic choice', () => {
   const slope = (ratio: number, advantage: number): number =>
     LOSSES.ppo.token({ logprob: Math.log(ratio) - 2, samplerLogprob: -2, weight: 1, advantage }, defaults).slope;
   assert.equal(slope(1.3, 1), 0);
@@ -58,7 +58,7 @@ test('ppo takes the gradient only where the clip is the pessimistic choice', () 
     assert.notEqual(slope(ratio, advantage), 0);
 });
 
-test('the KL penalty is never negative, zero at equality, and its slope is its derivative', () => {
+it('the KL penalty is never negative, zero at equality, and its slope is its derivative', () => {
   fc.assert(
     fc.property(logprob, logprob, (l, q) => {
       const { k3, slope } = klPenalty(l, q, 1, 0.5);
@@ -71,7 +71,7 @@ test('the KL penalty is never negative, zero at equality, and its slope is its d
   );
 });
 
-test('unknown losses and settings are refused by name, with the choices', () => {
+it('unknown losses and settings are refused by name, with the choices', () => {
   const refused = (code: string, text: RegExp) => (error: unknown) =>
     error instanceof PolicyError && error.code === code && text.test(error.message);
   assert.throws(

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
-import { type TestContext, test } from 'node:test';
+import { it, type TestContext } from 'node:test';
 import {
   DEFAULT_ADAM_PARAMS,
   type PolicyCore,
@@ -28,7 +28,7 @@ const refusal = (code: PolicyErrorCode, text: RegExp) => (error: unknown) => {
   return true;
 };
 
-test('sample, train, save and load: the sampler goes on with the trained weights', async (context) => {
+it('sample, train, save and load: the sampler goes on with the trained weights', async (context) => {
   const { root, base } = makeModelDir(context);
   const core = await createPolicyCore({ modelDir: base, kernel: 'simd' });
   context.after(() => core.close());
@@ -57,7 +57,7 @@ test('sample, train, save and load: the sampler goes on with the trained weights
   await assert.rejects(core.trainer.status('m'), refusal('unknown-model', /got m/));
 });
 
-test('an aborted signal ends with the tokens so far; leaving the loop early frees the slot', async (context) => {
+it('an aborted signal ends with the tokens so far; leaving the loop early frees the slot', async (context) => {
   const core = await makeCore(context);
   await core.sampler.pause('keep');
   const controller = new AbortController();
@@ -76,7 +76,7 @@ test('an aborted signal ends with the tokens so far; leaving the loop early free
   assert.deepEqual([running, waiting], [0, 0]);
 });
 
-test('a refused request throws at its first event, with field, expected and got; its namesake goes on', async (context) => {
+it('a refused request throws at its first event, with field, expected and got; its namesake goes on', async (context) => {
   const core = await makeCore(context);
   await core.sampler.pause('keep');
   const first = sample(core, long('a'));
@@ -93,7 +93,7 @@ test('a refused request throws at its first event, with field, expected and got;
   assert.equal((await first).tokens.length, 90);
 });
 
-test('a closed core finishes what runs with abort, and refuses what follows', async (context) => {
+it('a closed core finishes what runs with abort, and refuses what follows', async (context) => {
   const core = await makeCore(context);
   await core.sampler.pause('keep');
   const frozen = sample(core, long('a'));
@@ -105,14 +105,14 @@ test('a closed core finishes what runs with abort, and refuses what follows', as
   await core.close();
 });
 
-test('a thread that dies refuses its calls and says so once', async () => {
+it('a thread that dies refuses its calls and says so once', async () => {
   const thread = startThread('no-such-thread', {}, () => {});
   await assert.rejects(thread.call('status'), refusal('worker-crashed', /no-such-thread: the thread died/));
   assert.equal((await thread.crashed).code, 'worker-crashed');
   await thread.close();
 });
 
-test('a bad model directory is refused before anything starts', async (context) => {
+it('a bad model directory is refused before anything starts', async (context) => {
   const create = (config: object) => createPolicyCore({ modelDir: makeModelDir(context, config).base, kernel: 'js' });
   await assert.rejects(create({ model_type: 'llama' }), refusal('invalid-model-dir', /model_type/));
   const missing = createPolicyCore({ modelDir: '/nowhere', kernel: 'js' });

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { it } from 'node:test';
 import type { Datum, KernelName, PolicyCore, SampleRequest } from '../../../../infra/kits/embedded-policy/core.ts';
 import { createPolicyCore } from '../../../../infra/kits/embedded-policy/create-policy-core.ts';
 import { createRandom } from '../../../../infra/kits/embedded-policy/model/random.ts';
@@ -35,7 +35,7 @@ function asDatum({ request, tokens }: Sampled): Datum {
 }
 
 for (const kernel of ['js', 'simd'] satisfies KernelName[]) {
-  test(`sampler and trainer logprobs are bit-identical over ragged continuous batching (${kernel})`, async (context) => {
+  it(`sampler and trainer logprobs are bit-identical over ragged continuous batching (${kernel})`, async (context) => {
     const { base } = makeModelDir(context);
     const core = await createPolicyCore({ modelDir: base, kernel, slots: 8 });
     context.after(() => core.close());
@@ -53,7 +53,7 @@ for (const kernel of ['js', 'simd'] satisfies KernelName[]) {
     assert.equal(status.running + status.waiting, 0);
   });
 
-  test(`a seeded request gives the same tokens alone, in a crowd, and with any number of slots (${kernel})`, async (context) => {
+  it(`a seeded request gives the same tokens alone, in a crowd, and with any number of slots (${kernel})`, async (context) => {
     const { base } = makeModelDir(context);
     const requests = raggedRequests(40);
     const [crowded, alone] = await Promise.all(

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
-import { type TestContext, test } from 'node:test';
+import { it, type TestContext } from 'node:test';
 import {
   type Datum,
   DEFAULT_ADAM_PARAMS,
@@ -79,7 +79,7 @@ async function trainerLogprobs({ trainer }: Fixture, { request, tokens }: Sample
   return Array.from(outputs[0]?.logprobs ?? []).slice(request.tokenIds.length - 1);
 }
 
-test('weights swapped in flight show in the version of each token, old first and new after', async (context) => {
+it('weights swapped in flight show in the version of each token, old first and new after', async (context) => {
   const fixture = await makeFixture(context);
   const { sampler } = fixture;
   const running = ['a', 'b', 'c'].map((id, i) => fixture.start({ ...long(id), maxTokens: 20 + 10 * i, seed: i }));
@@ -100,7 +100,7 @@ test('weights swapped in flight show in the version of each token, old first and
   assert.deepEqual(boundaries, [15, 15, 15]);
 });
 
-test('after a swap new requests take over nothing that was computed under the old weights', async (context) => {
+it('after a swap new requests take over nothing that was computed under the old weights', async (context) => {
   const fixture = await makeFixture(context);
   const tokenIds = Array.from({ length: 30 }, (_, i) => i);
   const old = fixture.start({ ...long('a'), tokenIds, maxTokens: 40 });
@@ -114,7 +114,7 @@ test('after a swap new requests take over nothing that was computed under the ol
   assert.equal(fixture.sampler.status().reusedTokens, 0);
 });
 
-test('a swap that recomputes caches gives logprobs of the new weights, bit for bit', async (context) => {
+it('a swap that recomputes caches gives logprobs of the new weights, bit for bit', async (context) => {
   const fixture = await makeFixture(context);
   const read = fixture.start(long('a'));
   fixture.steps(20);
@@ -128,7 +128,7 @@ test('a swap that recomputes caches gives logprobs of the new weights, bit for b
   assert.notDeepEqual(sample.logprobs.slice(0, boundary), expected.slice(0, boundary));
 });
 
-test('a frozen sequence goes on as if nothing had been, and requests wait meanwhile', async (context) => {
+it('a frozen sequence goes on as if nothing had been, and requests wait meanwhile', async (context) => {
   const fixture = await makeFixture(context);
   const { sampler } = fixture;
   const undisturbed = fixture.start(long('u'));
@@ -148,7 +148,7 @@ test('a frozen sequence goes on as if nothing had been, and requests wait meanwh
   }
 });
 
-test('an abort gives back the tokens sampled so far, of those named only', async (context) => {
+it('an abort gives back the tokens sampled so far, of those named only', async (context) => {
   const fixture = await makeFixture(context, 1);
   const reads = ['a', 'b', 'c'].map((id) => fixture.start(long(id)));
   fixture.steps(12);
@@ -162,7 +162,7 @@ test('an abort gives back the tokens sampled so far, of those named only', async
   assert.equal(fixture.sampler.abort('all'), 0);
 });
 
-test('pause with abort ends everything, running or waiting; later requests wait for resume', async (context) => {
+it('pause with abort ends everything, running or waiting; later requests wait for resume', async (context) => {
   const fixture = await makeFixture(context, 1);
   const reads = ['a', 'b'].map((id) => fixture.start(long(id)));
   fixture.steps(3);
@@ -183,7 +183,7 @@ test('pause with abort ends everything, running or waiting; later requests wait 
   assert.equal(late().reason, 'length');
 });
 
-test('pause with wait resolves when what runs has finished, and leaves the rest waiting', async (context) => {
+it('pause with wait resolves when what runs has finished, and leaves the rest waiting', async (context) => {
   const fixture = await makeFixture(context, 1);
   const reads = ['a', 'b'].map((id) => fixture.start(long(id)));
   fixture.steps(3);
@@ -200,7 +200,7 @@ test('pause with wait resolves when what runs has finished, and leaves the rest 
   assert.equal(reads[1]?.().reason, 'length');
 });
 
-test('samples of one prompt compute it once', async (context) => {
+it('samples of one prompt compute it once', async (context) => {
   const fixture = await makeFixture(context);
   const tokenIds = Array.from({ length: 60 }, (_, i) => (i * 5) % 32);
   const reads = Array.from({ length: 8 }, (_, i) =>
@@ -218,7 +218,7 @@ test('samples of one prompt compute it once', async (context) => {
   assert.equal(fixture.sampler.status().reusedTokens, 7 * 59 + 69);
 });
 
-test('a stop token ends the sequence and is part of it', async (context) => {
+it('a stop token ends the sequence and is part of it', async (context) => {
   const fixture = await makeFixture(context);
   const free = fixture.start(long('a'));
   fixture.finishAll();
@@ -229,7 +229,7 @@ test('a stop token ends the sequence and is part of it', async (context) => {
   assert.deepEqual(stopped().tokens, free().tokens.slice(0, free().tokens.indexOf(stop) + 1));
 });
 
-test('logprobs are those of the temperature, over the whole vocabulary whatever top-p and top-k', async (context) => {
+it('logprobs are those of the temperature, over the whole vocabulary whatever top-p and top-k', async (context) => {
   const fixture = await makeFixture(context);
   const run = (requestId: string, change: Partial<SampleRequest>): Sampled => {
     const read = fixture.start({ ...long(requestId), maxTokens: 20, ...change });
@@ -244,7 +244,7 @@ test('logprobs are those of the temperature, over the whole vocabulary whatever 
   assert.ok(cold.logprobs.every((logprob, i) => logprob > Number(greedy.logprobs[i])));
 });
 
-test('a label can be changed without a change of weights', async (context) => {
+it('a label can be changed without a change of weights', async (context) => {
   const { sampler, start, finishAll } = await makeFixture(context);
   const before = sampler.status();
   const after = sampler.setVersion('renamed');
@@ -254,7 +254,7 @@ test('a label can be changed without a change of weights', async (context) => {
   assert.deepEqual(new Set(read().versions), new Set(['renamed']));
 });
 
-test('bad requests and bad weights are refused by field, and disturb nobody', async (context) => {
+it('bad requests and bad weights are refused by field, and disturb nobody', async (context) => {
   const fixture = await makeFixture(context);
   const running = fixture.start(long('a'));
   fixture.steps(5);

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { test } from 'node:test';
+import { it } from 'node:test';
 import fc from 'fast-check';
 import {
   type Datum,
@@ -55,7 +55,7 @@ const refusal = (code: PolicyErrorCode, text: RegExp) => (error: unknown) => {
 };
 
 for (const kernel of ['js', 'simd'] satisfies KernelName[]) {
-  test(`equal seeds and datums give byte-identical weights, however a batch is cut into calls (${kernel})`, async (context) => {
+  it(`equal seeds and datums give byte-identical weights, however a batch is cut into calls (${kernel})`, async (context) => {
     const { base } = makeModelDir(context);
     const checksums = await Promise.all(
       [[6], [1, 2, 3], [1, 1, 1, 1, 1, 1]].map(async (cuts) => {
@@ -73,7 +73,7 @@ for (const kernel of ['js', 'simd'] satisfies KernelName[]) {
   });
 }
 
-test('a datum gives the same logprobs and losses alone and in any company', async (context) => {
+it('a datum gives the same logprobs and losses alone and in any company', async (context) => {
   const { base } = makeModelDir(context);
   const t = trainer();
   await t.createModel('m', { baseDir: base });
@@ -87,7 +87,7 @@ test('a datum gives the same logprobs and losses alone and in any company', asyn
   }
 });
 
-test('save, load and go on equals no interruption, byte for byte, in another trainer too', async (context) => {
+it('save, load and go on equals no interruption, byte for byte, in another trainer too', async (context) => {
   const { root, base } = makeModelDir(context);
   const straight = trainer();
   await straight.createModel('m', { baseDir: base });
@@ -118,7 +118,7 @@ test('save, load and go on equals no interruption, byte for byte, in another tra
   );
 });
 
-test('loading without optimizer state starts moments and steps at zero', async (context) => {
+it('loading without optimizer state starts moments and steps at zero', async (context) => {
   const { root, base } = makeModelDir(context);
   const t = trainer();
   await t.createModel('m', { baseDir: base });
@@ -132,7 +132,7 @@ test('loading without optimizer state starts moments and steps at zero', async (
   assert.equal((await t.status('m')).checksum, (await t.status('fresh')).checksum);
 });
 
-test('broken checkpoints are refused by name and change nothing', async (context) => {
+it('broken checkpoints are refused by name and change nothing', async (context) => {
   const { root, base } = makeModelDir(context);
   const t = trainer();
   await t.createModel('m', { baseDir: base });
@@ -169,7 +169,7 @@ test('broken checkpoints are refused by name and change nothing', async (context
   assert.deepEqual(await t.status('m'), before);
 });
 
-test('every malformed datum is refused by field, expected and got, and leaves the gradient alone', async (context) => {
+it('every malformed datum is refused by field, expected and got, and leaves the gradient alone', async (context) => {
   const { base } = makeModelDir(context);
   const t = trainer();
   await t.createModel('m', { baseDir: base });
@@ -207,7 +207,7 @@ test('every malformed datum is refused by field, expected and got, and leaves th
   assert.deepEqual([status.accumulatedDatums, status.received], [0, []]);
 });
 
-test('a loss, gradient or update that is not finite is refused and leaves weights and gradient as they were', async (context) => {
+it('a loss, gradient or update that is not finite is refused and leaves weights and gradient as they were', async (context) => {
   const { base } = makeModelDir(context);
   const [reference, t] = [trainer(), trainer()];
   await reference.createModel('m', { baseDir: base });
@@ -243,7 +243,7 @@ test('a loss, gradient or update that is not finite is refused and leaves weight
   assert.equal((await t.status('m')).checksum, unharmed.checksum);
 });
 
-test('whatever numbers come, results are finite or refused by type', async (context) => {
+it('whatever numbers come, results are finite or refused by type', async (context) => {
   const { base } = makeModelDir(context);
   const t = trainer();
   await t.createModel('m', { baseDir: base });
@@ -269,7 +269,7 @@ test('whatever numbers come, results are finite or refused by type', async (cont
   );
 });
 
-test('cross entropy learns a sequence by heart', async (context) => {
+it('cross entropy learns a sequence by heart', async (context) => {
   const { base } = makeModelDir(context);
   const t = trainer();
   await t.createModel('m', { baseDir: base });

@@ -3,7 +3,7 @@ import { execFile } from 'node:child_process';
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { test } from 'node:test';
+import { it } from 'node:test';
 import { promisify } from 'node:util';
 import { type Bug, bugAt, operators, type Split, sourceOf } from '../../../../infra/tasks/generated/bug.ts';
 import { generateTask, instructionOf } from '../../../../infra/tasks/generated/generate.ts';
@@ -14,7 +14,7 @@ const many = (split: Split) =>
 const training = many('train');
 const heldOut = many('test');
 
-test('held-out names, files and repairs form combinations that training never has', () => {
+it('held-out names, files and repairs form combinations that training never has', () => {
   const repair = (bug: Bug): string => `${bug.wrong.word}>${bug.goal.word} of ${bug.parameters.join()}`;
   const seen = new Set(training.flatMap((bug) => [`${bug.file}/${bug.name}`, repair(bug)]));
   for (const bug of heldOut) {
@@ -23,7 +23,7 @@ test('held-out names, files and repairs form combinations that training never ha
   }
 });
 
-test('every single word of the held-out split occurs in training, and each goal equally often', () => {
+it('every single word of the held-out split occurs in training, and each goal equally often', () => {
   for (const part of ['file', 'name', 'form'] as const) {
     const known = new Set<string>(training.map((bug) => bug[part]));
     for (const bug of heldOut) assert.ok(known.has(bug[part]), bug[part]);
@@ -34,13 +34,13 @@ test('every single word of the held-out split occurs in training, and each goal 
   }
 });
 
-test('the instruction names neither the right nor the wrong operator', () => {
+it('the instruction names neither the right nor the wrong operator', () => {
   for (const bug of [...training, ...heldOut]) {
     assert.doesNotMatch(instructionOf(bug), /[-+*/%]/);
   }
 });
 
-test('only the right operator gives the expected results', () => {
+it('only the right operator gives the expected results', () => {
   for (const bug of training.slice(0, 300)) {
     const right = operators.filter(({ apply }) => bug.cases.every(({ a, b, expected }) => apply(a, b) === expected));
     assert.deepEqual(right, [bug.goal]);
@@ -50,7 +50,7 @@ test('only the right operator gives the expected results', () => {
   }
 });
 
-test('equal arguments give equal files, other ones other tasks', () => {
+it('equal arguments give equal files, other ones other tasks', () => {
   assert.deepEqual(generateTask('train', 1, 2), generateTask('train', 1, 2));
   assert.notDeepEqual(generateTask('train', 1, 2), generateTask('train', 2, 2));
   assert.equal(new Set(training.map((bug) => instructionOf(bug) + sourceOf(bug, bug.wrong.symbol))).size > 2000, true);
@@ -81,7 +81,7 @@ async function grade(split: Split, index: number, replace: (source: string) => s
 /** Without the variables that make a nested `node --test` report to this one. */
 const plainEnvironment = () => ({ PATH: process.env.PATH });
 
-test('the untouched workspace scores 0, the solution 1, in both splits', async () => {
+it('the untouched workspace scores 0, the solution 1, in both splits', async () => {
   for (const split of ['train', 'test'] as const) {
     const bug = bugAt(split, 1, 3);
     assert.equal(await grade(split, 3, (source) => source), '0');
@@ -92,7 +92,7 @@ test('the untouched workspace scores 0, the solution 1, in both splits', async (
   }
 });
 
-test('a file that ends the process, forges the report, hangs or does not parse scores 0', async () => {
+it('a file that ends the process, forges the report, hangs or does not parse scores 0', async () => {
   const hostile = [
     "export const f = 1; this.constructor.constructor('return process')().exit(0);",
     'process.exit(0);',

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { after, before, test } from 'node:test';
+import { after, before, it } from 'node:test';
 import { readTaskDirectory } from '../../../../infra/tasks/harbor/directory.ts';
 import { readHarborTask } from '../../../../infra/tasks/harbor/harbor.ts';
 import { TemperFailure } from '../../../../workflows/contracts/failures.ts';
@@ -27,7 +27,7 @@ const failure = (type: string, message: RegExp) => (error: unknown) =>
     ? true
     : assert.fail(`expected ${type} ${message}, got ${error}`);
 
-test('a complete directory becomes a task with its parts apart', () => {
+it('a complete directory becomes a task with its parts apart', () => {
   const task = readHarborTask(treeOf({}));
   assert.deepEqual(task.description, {
     image: 'base:1',
@@ -44,20 +44,20 @@ test('a complete directory becomes a task with its parts apart', () => {
   assert.deepEqual([...task.solution.keys()], ['solve.sh']);
 });
 
-test('files of schema 1.2 and later name their schema otherwise, and artifacts of the workdir come with the diff', () => {
+it('files of schema 1.2 and later name their schema otherwise, and artifacts of the workdir come with the diff', () => {
   const toml =
     'schema_version = "1.4"\nartifacts = ["/app/out.json", "notes.md", { source = "/app" }]\n[environment]\ndocker_image = "i"\nworkdir = "/app"\n[verifier]\nenvironment_mode = "shared"\n';
   assert.equal(readHarborTask(treeOf({ 'task.toml': toml })).description.workdir, '/app');
 });
 
-test('schema 1.1 with its [task] table and absent optional parts is accepted', () => {
+it('schema 1.1 with its [task] table and absent optional parts is accepted', () => {
   const toml = 'version = "1.1"\n[task]\nname = "org/task"\n[environment]\ndocker_image = "i"\nworkdir = "/app"\n';
   const task = readHarborTask(treeOf({ 'task.toml': toml, 'solution/solve.sh': null }));
   assert.equal(task.description.workdir, '/app');
   assert.equal(task.solution.size, 0);
 });
 
-test('scores of a reward.json have the weights that the task gives them', () => {
+it('scores of a reward.json have the weights that the task gives them', () => {
   const toml = '[environment]\ndocker_image = "i"\n[verifier]\nreward_weights = { tests = 3, style = 1 }\n';
   assert.deepEqual(readHarborTask(treeOf({ 'task.toml': toml })).rewardWeights, { tests: 3, style: 1 });
   assert.equal(readHarborTask(treeOf({})).rewardWeights, null);
@@ -68,7 +68,7 @@ test('scores of a reward.json have the weights that the task gives them', () => 
   );
 });
 
-test('a network that is only the default is no matter, and variables of a host are the values behind them', () => {
+it('a network that is only the default is no matter, and variables of a host are the values behind them', () => {
   const toml = `schema_version = "1.4"
 [environment]
 docker_image = "i"
@@ -245,12 +245,12 @@ const malformed: readonly (readonly [string, Readonly<Record<string, string | nu
   ],
 ];
 for (const [what, files, type, message] of malformed) {
-  test(`${what} is refused as ${type} by file and field`, () => {
+  it(`${what} is refused as ${type} by file and field`, () => {
     assert.throws(() => readHarborTask(treeOf(files)), failure(type, message));
   });
 }
 
-test('a Dockerfile of FROM, COPY workspace, WORKDIR and git alone gives image and workdir', () => {
+it('a Dockerfile of FROM, COPY workspace, WORKDIR and git alone gives image and workdir', () => {
   const dockerfile = `# comment
 FROM base:2
 COPY ./workspace/ /srv/app/
@@ -275,7 +275,7 @@ before(async () => {
 });
 after(() => rm(root, { recursive: true }));
 
-test('a link inside the directory is read as its file, one that leaves it is refused by name', async () => {
+it('a link inside the directory is read as its file, one that leaves it is refused by name', async () => {
   await symlink('test.sh', join(root, 'tests/again.sh'));
   const tree = await readTaskDirectory(root);
   assert.deepEqual(tree.get('tests/again.sh'), tree.get('tests/test.sh'));
@@ -289,7 +289,7 @@ test('a link inside the directory is read as its file, one that leaves it is ref
   await assert.rejects(readTaskDirectory(root), failure('MalformedTask', /tests\/up/));
 });
 
-test('a task says which paths are its own', () => {
+it('a task says which paths are its own', () => {
   const none = readHarborTask(treeOf({}));
   assert.deepEqual(none.protection, { testsInRepository: false, paths: [] });
   const toml = `${complete['task.toml']}[grading]\ntests_in_repository = true\nprotected = ["golden/"]\n`;

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { after, before, beforeEach, describe, test } from 'node:test';
+import { after, before, beforeEach, describe, it } from 'node:test';
 import { zstdCompressSync } from 'node:zlib';
 import type { GenerateEvent } from '../../../../../infra/engine/engine.ts';
 import { promptOf } from '../../../../../infra/engine/prompt.ts';
@@ -64,7 +64,7 @@ describe('tinker requests', () => {
       ...change,
     });
 
-  test('of one sequence id and payload are one request; another payload is a 409', async () => {
+  it('of one sequence id and payload are one request; another payload is a 409', async () => {
     const first = await post('/api/v1/forward_backward', wire());
     const again = await post('/api/v1/forward_backward', wire());
     assert.equal(idOf(first), idOf(again));
@@ -77,7 +77,7 @@ describe('tinker requests', () => {
     );
   });
 
-  test('that failed stay failed under their sequence id, and leave no trace on the model', async () => {
+  it('that failed stay failed under their sequence id, and leave no trace on the model', async () => {
     const bad = wire({
       data: [{ tokens: datum.tokens, inputs: { target_tokens: { dtype: 'int64', data: [99_999] } } }],
     });
@@ -90,7 +90,7 @@ describe('tinker requests', () => {
     assert.equal((await received(modelId)).length, 1);
   });
 
-  test('in JSON are a 415, garbage is a 422, an unknown loss or setting names itself', async () => {
+  it('in JSON are a 415, garbage is a 422, an unknown loss or setting names itself', async () => {
     assert.equal((await post('/api/v1/forward_backward', {})).status, 415);
     assert.equal((await post('/api/v1/forward_backward', Buffer.from([255, 1, 2]))).status, 422);
     const unknown = await post('/api/v1/forward_backward', wire({ loss: 'gspo' }));
@@ -99,12 +99,12 @@ describe('tinker requests', () => {
     assert.match(`${setting.status} ${setting.text}`, /^422 .*lossConfig\.clip/);
   });
 
-  test('may be compressed with zstd', async () => {
+  it('may be compressed with zstd', async () => {
     const reply = await post('/api/v1/forward_backward', zstdCompressSync(wire()), { 'content-encoding': 'zstd' });
     assert.equal(reply.status, 200);
   });
 
-  test('for models that never were are a 404, names that leave the root a 422', async () => {
+  it('for models that never were are a 404, names that leave the root a 422', async () => {
     assert.equal((await post('/api/v1/forward_backward', wire({ modelId: 'model_x' }))).status, 404);
     const names = ['../../x', 'a/b', '..', ''];
     for (const path of names) {
@@ -114,14 +114,14 @@ describe('tinker requests', () => {
     assert.equal((await post('/api/v1/load_weights', load)).status, 400);
   });
 
-  test('load weights only as a model’s first request', async () => {
+  it('load weights only as a model’s first request', async () => {
     const path = await trainer.save(modelId, 'first', 1);
     const load = { model_id: modelId, path, optimizer: true, seq_id: 2 };
     assert.equal((await post('/api/v1/load_weights', load)).status, 400);
   });
 });
 
-test('the received log has one entry per effect, with digests that repeat for a replay', async () => {
+it('the received log has one entry per effect, with digests that repeat for a replay', async () => {
   const first = await publishNew(1);
   const second = await publishNew(2);
   const [a, b] = await Promise.all([received(first), received(second)]);
@@ -134,7 +134,7 @@ test('the received log has one entry per effect, with digests that repeat for a 
   assert.deepEqual(facts(a), facts(b), 'equal batches give equal digests and byte-identical weights');
 });
 
-test('a restarted server serves the last published version and has lost its models', async () => {
+it('a restarted server serves the last published version and has lost its models', async () => {
   const modelId = await publishNew(5);
   const scored = await policy.score(tokens);
   await policy.restart();
@@ -144,7 +144,7 @@ test('a restarted server serves the last published version and has lost its mode
   assert.ok((await received(modelId)).length > 3, 'its log goes on');
 });
 
-test('published weights that are gone are never taken for a version', async () => {
+it('published weights that are gone are never taken for a version', async () => {
   const modelId = await publishNew(6);
   await rm(join(policy.root, 'checkpoints', modelId), { recursive: true });
   await policy.restart();
@@ -152,7 +152,7 @@ test('published weights that are gone are never taken for a version', async () =
   await publishNew(7);
 });
 
-test('weights change between two tokens of a generation, and its spans say where', async () => {
+it('weights change between two tokens of a generation, and its spans say where', async () => {
   const engine = policy.engine();
   await publishNew(8);
   const events: GenerateEvent[] = [];
@@ -177,7 +177,7 @@ test('weights change between two tokens of a generation, and its spans say where
   assert.equal(versions.at(-1)?.end, 480);
 });
 
-test('a pause with abort hands out what there is; a later request waits for the resume', async () => {
+it('a pause with abort hands out what there is; a later request waits for the resume', async () => {
   const body = { token_ids: tokens, sampling_params: { max_tokens: 400, logprobs: 0 }, request_id: 'paused' };
   await post('/pause?mode=keep', {});
   const running = post('/inference/v1/generate', body);
@@ -190,7 +190,7 @@ test('a pause with abort hands out what there is; a later request waits for the 
   assert.equal(JSON.parse((await waiting).text).choices[0].finish_reason, 'length');
 });
 
-test('a client that goes away frees its slot; abort_requests ends one by the caller’s id', async () => {
+it('a client that goes away frees its slot; abort_requests ends one by the caller’s id', async () => {
   const leaving = new AbortController();
   const request = {
     requestId: 'gone',
@@ -218,7 +218,7 @@ test('a client that goes away frees its slot; abort_requests ends one by the cal
   await post('/resume', {});
 });
 
-test('what this server can’t sample by is refused, not ignored', async () => {
+it('what this server can’t sample by is refused, not ignored', async () => {
   const cases = [
     [{ min_p: 0.1 }, /min_p: expected 0/],
     [{ n: 2 }, /n: expected 1/],
@@ -233,7 +233,7 @@ test('what this server can’t sample by is refused, not ignored', async () => {
   assert.equal((await post('/v1/completions', { model: 'other', prompt: [1] })).status, 404);
 });
 
-test('completions with token ids give what generate gives', async () => {
+it('completions with token ids give what generate gives', async () => {
   const sampling = { max_tokens: 6, seed: 5, logprobs: 0 };
   const generate = await post('/inference/v1/generate', { token_ids: tokens, sampling_params: sampling });
   const completion = await post('/v1/completions', { prompt: tokens, return_token_ids: true, ...sampling });
@@ -243,13 +243,13 @@ test('completions with token ids give what generate gives', async () => {
   assert.deepEqual(b.logprobs.token_logprobs, logprobs);
 });
 
-test('the checksum of what is served is that of the checkpoint', async () => {
+it('the checksum of what is served is that of the checkpoint', async () => {
   const modelId = await publishNew(20);
   const reply = JSON.parse((await post('/weight_checker', { action: 'checksum' })).text);
   assert.equal(reply.checksums.model, (await received(modelId)).at(-1)?.checksum);
 });
 
-test('a port in use is an error that says so', async () => {
+it('a port in use is an error that says so', async () => {
   const port = Number(new URL(policy.url).port);
   const second = startPolicyServer({ port, modelDir, root: join(policy.root, 'second'), kernel: 'js' });
   await assert.rejects(second, /EADDRINUSE.*; stop what listens there, or choose another port/);

@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
-import { test } from 'node:test';
+import { it } from 'node:test';
 import { promisify } from 'node:util';
 import { startTestPolicy } from './policy-server.ts';
 import { pythonWithTinker } from './python.ts';
 
 const run = promisify(execFile);
 
-test('the official tinker SDK trains, samples, saves and restores', { timeout: 800_000 }, async (t) => {
+it('the official tinker SDK trains, samples, saves and restores', { timeout: 800_000 }, async (t) => {
   const found = await pythonWithTinker();
   if ('missing' in found) return t.skip(found.missing);
   const policy = await startTestPolicy();
