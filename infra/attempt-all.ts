@@ -1,6 +1,7 @@
+import { errorMessage } from '../workflows/contracts/error-message.ts';
 import { TemperFailure } from '../workflows/contracts/failures.ts';
 
-/** Does the work for each, one after the other: one that fails keeps no other from it. Throws at the end what failed, together. */
+/** Does the work for each item in turn. A failure does not stop the rest; all failures are thrown together at the end. */
 export async function attemptAll<Item>(
   items: Iterable<Item>,
   expected: string,
@@ -17,12 +18,14 @@ export async function attemptAll<Item>(
   throwTogether(expected, failures);
 }
 
-/** Nothing where nothing failed. Of the first failure's type, where that has one. */
+/**
+ * Throws one error that holds all failures, as a `TemperFailure` of the first failure's type if that is one. Does nothing if
+ * there are none.
+ */
 export function throwTogether(expected: string, failures: readonly unknown[]): void {
   const [first] = failures;
   if (failures.length === 0) return;
-  const said = first instanceof Error ? first.message : String(first);
-  const text = `expected ${expected}, got ${failures.length} failures; the first: ${said}`;
+  const text = `expected ${expected}, got ${failures.length} failures; the first: ${errorMessage(first)}`;
   const all = new AggregateError(failures, text);
   throw first instanceof TemperFailure ? new TemperFailure(first.type, text, { cause: all }) : all;
 }

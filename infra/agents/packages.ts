@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { chmod, mkdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
+import { errorMessage } from '../../workflows/contracts/error-message.ts';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import { withLock } from '../process/lock.mjs';
 import { runNpm } from '../process/npm.mjs';
@@ -92,8 +93,7 @@ async function make(directory: string, agent: PackagedAgent, files: readonly str
     await mkdir(temporary, { recursive: true });
     for (const [index, name] of manifests.entries()) await writeFile(join(temporary, name), files[index] ?? '');
     await runNpm(install, temporary, `bring the agent ${agent}`, { quiet: true }).catch((cause: unknown) => {
-      const said = cause instanceof Error ? cause.message : String(cause);
-      throw new TemperFailure('AgentUnavailable', said, { cause });
+      throw new TemperFailure('AgentUnavailable', errorMessage(cause), { cause });
     });
     // The agent's account in a sandbox is not the host's.
     await chmod(temporary, 0o755);

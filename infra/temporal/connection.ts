@@ -1,6 +1,7 @@
 import { Client, Connection, type ConnectionOptions } from '@temporalio/client';
 import { loadClientConnectConfig } from '@temporalio/envconfig';
 import { NativeConnection, type NativeConnectionOptions } from '@temporalio/worker';
+import { errorMessage } from '../../workflows/contracts/error-message.ts';
 
 const DEFAULT_ADDRESS = '127.0.0.1:7233';
 const DEFAULT_NAMESPACE = 'default';
@@ -91,9 +92,8 @@ function loadProfile(env: Readonly<Record<string, string | undefined>>, profile:
       ...(profile === undefined ? {} : { profile }),
     });
   } catch (error) {
-    const said = error instanceof Error ? error.message : String(error);
     throw new Error(
-      `expected a readable Temporal profile, got: ${said}; see TEMPORAL_PROFILE and TEMPORAL_CONFIG_FILE`,
+      `expected a readable Temporal profile, got: ${errorMessage(error)}; see TEMPORAL_PROFILE and TEMPORAL_CONFIG_FILE`,
       { cause: error },
     );
   }
@@ -110,10 +110,9 @@ async function requireNamespace(connection: Connection | NativeConnection, targe
 }
 
 function unreachable(target: TemporalTarget, cause: unknown): Error {
-  const said = cause instanceof Error ? cause.message : String(cause);
   const how = `${target.tls === false ? 'without TLS' : 'with TLS'}, ${target.apiKey === undefined ? 'no API key' : 'an API key'}`;
   return new Error(
-    `expected a Temporal server at ${target.address} with the namespace ${target.namespace} (${how}), got: ${said}; ` +
+    `expected a Temporal server at ${target.address} with the namespace ${target.namespace} (${how}), got: ${errorMessage(cause)}; ` +
       'check TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE and the profile, or start one with `temper up`',
     { cause },
   );

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Connection } from '@temporalio/client';
 import type { SearchAttributeType } from '@temporalio/common';
 import type { NativeConnection } from '@temporalio/worker';
+import { errorMessage } from '../../workflows/contracts/error-message.ts';
 import { searchAttributes } from '../../workflows/contracts/search-attributes.ts';
 
 const POLL_MS = 100;
@@ -65,9 +66,8 @@ async function untilVisible(connection: AnyConnection, namespace: string, signal
 }
 
 function refused(names: readonly string[], namespace: string, cause: unknown): Error {
-  const said = cause instanceof Error ? cause.message : String(cause);
   return new Error(
-    `expected to register the search attributes ${names.join(', ')} in the namespace ${namespace}, got: ${said}; ` +
+    `expected to register the search attributes ${names.join(', ')} in the namespace ${namespace}, got: ${errorMessage(cause)}; ` +
       'Temporal Cloud wants them created in its own UI or with tcld, elsewhere an operator may do it',
     { cause },
   );

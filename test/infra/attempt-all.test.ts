@@ -3,8 +3,8 @@ import { describe, it } from 'node:test';
 import { attemptAll, throwTogether } from '../../infra/attempt-all.ts';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
 
-describe('work for each of several', () => {
-  it('is done for all of them, in order, whatever fails; the failures come at the end, together', async () => {
+describe('attemptAll', () => {
+  it('does the work for every item in order and throws all failures together at the end', async () => {
     const done: number[] = [];
     const work = async (one: number): Promise<void> => {
       if (one % 2 === 0) throw new Error(`no room for ${one}`);
@@ -23,12 +23,12 @@ describe('work for each of several', () => {
     await attemptAll([1, 3], 'all to be odd', work);
   });
 
-  it('has failed with what was thrown, also with nothing', () => {
+  it('reports whatever was thrown, even undefined', () => {
     assert.throws(() => throwTogether('a', [undefined]), /expected a, got 1 failures; the first: undefined/);
     throwTogether('a', []);
   });
 
-  it('fails as the first of them did, for those who tell failures by their type', () => {
+  it("throws a failure of the first one's type", () => {
     const full = new TemperFailure('DiskFull', 'no room');
     assert.throws(() => throwTogether('a', [full, new Error('b')]), {
       type: 'DiskFull',

@@ -1,7 +1,9 @@
 /** Commands inside one container, by role: scripts of ours with their arguments, and what their failures mean. */
+
 import { setTimeout as delay } from 'node:timers/promises';
 import type Docker from 'dockerode';
 import { z } from 'zod';
+import { errorMessage } from '../../../workflows/contracts/error-message.ts';
 import { SandboxFailure } from '../failure.ts';
 import { HeadBuffer } from '../head-buffer.ts';
 import { callDaemon, daemonStatus, explainLoss } from './daemon.ts';
@@ -145,7 +147,7 @@ function neverStarted({ exitCode, stdout, stderr }: ScriptResult): boolean {
 }
 
 function unusable(name: string, cause: unknown): SandboxFailure {
-  const evidence = cause instanceof Error ? cause.message : String(cause);
+  const evidence = errorMessage(cause);
   if (/executable file not found|no such file or directory/i.test(evidence)) {
     const text = `expected the image of sandbox ${name} to have sh, got none; use an image with a shell, tar and coreutils`;
     return new SandboxFailure('UnsupportedTask', text, { cause, evidence });

@@ -1,5 +1,7 @@
 /** Sandboxes as Docker containers: a uid of its own for the agent, no capabilities, no network, limits by cgroup. */
+
 import Docker from 'dockerode';
+import { errorMessage } from '../../../workflows/contracts/error-message.ts';
 import { SandboxFailure } from '../failure.ts';
 import type {
   Sandbox,
@@ -158,7 +160,7 @@ async function describe(docker: Docker): Promise<SandboxDescription> {
       ...common,
       ready: false,
       mayComeUp: true,
-      summary: error instanceof Error ? error.message : String(error),
+      summary: errorMessage(error),
     };
   }
 }

@@ -1,8 +1,10 @@
 /** The confinements a host may offer, strongest first; the first that passes a trial run is used. */
+
 import { spawnSync } from 'node:child_process';
 import { closeSync, mkdtempSync, openSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { errorMessage } from '../../../workflows/contracts/error-message.ts';
 import { runsAsRoot, trialAccounts } from './accounts.ts';
 import { createBubblewrap } from './bubblewrap.ts';
 import type { Confinement } from './confinement.ts';
@@ -27,7 +29,7 @@ export function chooseConfinement(root: string, candidates = factories): Confine
       if (reason === undefined) return confinement;
       reasons.push(`${confinement.name}: ${reason}`);
     } catch (error) {
-      reasons.push(error instanceof Error ? error.message : String(error));
+      reasons.push(errorMessage(error));
     }
   }
   return { reasons };
