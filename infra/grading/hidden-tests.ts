@@ -1,7 +1,7 @@
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import type { Sandbox } from '../sandbox/sandbox.ts';
-import type { HarborTask } from '../tasks/harbor/harbor.ts';
 import { requireSuccess } from './require-success.ts';
+import type { GradedTask } from './task.ts';
 
 /** Beside the workspace, in the sandbox of one evaluation. */
 const directory = '/tmp/temper-hidden-tests';
@@ -14,7 +14,7 @@ const copyTimeoutMs = 60_000;
  */
 export async function gatherHiddenTests(
   sandbox: Sandbox,
-  { hiddenTests, env }: Pick<HarborTask, 'hiddenTests' | 'env'>,
+  { hiddenTests, env }: Pick<GradedTask, 'hiddenTests' | 'env'>,
   { workdir, deadlineMs }: { readonly workdir: string; readonly deadlineMs: number },
   signal: AbortSignal,
 ): Promise<void> {
@@ -46,7 +46,7 @@ cd / && rm -rf ${directory}
 /** Puts them where they belong, over the solution that they are to judge. */
 export async function placeHiddenTests(
   sandbox: Sandbox,
-  { hiddenTests }: Pick<HarborTask, 'hiddenTests'>,
+  { hiddenTests }: Pick<GradedTask, 'hiddenTests'>,
   workdir: string,
   signal: AbortSignal,
 ): Promise<void> {

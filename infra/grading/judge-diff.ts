@@ -3,19 +3,19 @@ import type { Diff } from '../../workflows/contracts/diff.ts';
 import type { Verdict } from '../../workflows/contracts/verdict.ts';
 import type { Sandbox } from '../sandbox/sandbox.ts';
 import type { Store } from '../store/store.ts';
-import type { HarborTask } from '../tasks/harbor/harbor.ts';
 import { diskBefore } from './disk-before.ts';
 import { flagsOfEvaluation } from './flags/of-evaluation.ts';
 import { placeHiddenTests } from './hidden-tests.ts';
 import { applyProtected } from './protection/apply-protected.ts';
 import { protectionAt } from './protection/own-modules.ts';
 import { runTests, toVerdict } from './run-tests.ts';
+import type { GradedTask } from './task.ts';
 
 const tooLarge =
   'its patch is above 16 MB, the changed files above 128 MB, its new files above 20,000, or git took more than two minutes for it, twice';
 
 export interface DiffToJudge {
-  readonly task: HarborTask;
+  readonly task: GradedTask;
   readonly diff: Diff;
   readonly workdir: string;
   readonly diskMb: number;

@@ -2,13 +2,13 @@ import { randomUUID } from 'node:crypto';
 import { exposureOf } from '../kits/test-logs/names.ts';
 import type { FileEntry, FileTree } from '../sandbox/files.ts';
 import { logBytes, type Sandbox } from '../sandbox/sandbox.ts';
-import type { Grading } from '../tasks/harbor/grading.ts';
 import { offerAsAgent } from './as-agent.ts';
 import { marksIn } from './flags/of-run.ts';
 import { nextCommand } from './resolution/eval-section.ts';
 import { judgeAside } from './resolution/judge-aside.ts';
 import { unread } from './resolution/judge-log.ts';
 import type { TestRun, TestsToRun } from './run-tests.ts';
+import type { LogGrading } from './task.ts';
 import { endTests, requireEnd, type TestEnd } from './test-end.ts';
 import { cutInTheMiddle, readWholeLog, type WholeLog } from './whole-log.ts';
 
@@ -51,7 +51,7 @@ exit "$temper_status"
 export async function runLoggedTests(
   sandbox: Sandbox,
   { task, workdir, timeoutMs, diskBeforeMb, env, codeEnv }: TestsToRun,
-  grading: Grading,
+  grading: LogGrading,
   signal: AbortSignal,
 ): Promise<TestRun> {
   const nonce = randomUUID();
@@ -78,7 +78,7 @@ export async function runLoggedTests(
 async function judge(
   { bytes, truncated }: WholeLog,
   status: TestEnd,
-  by: Grading & { readonly nonce: string },
+  by: LogGrading & { readonly nonce: string },
 ): Promise<Omit<TestRun, 'log'>> {
   const none = { value: null, exitCode: null } as const;
   if (status.state === 'running')

@@ -5,12 +5,12 @@ import type { Exposure, Verdict } from '../../workflows/contracts/verdict.ts';
 import { FileRefused } from '../sandbox/failure.ts';
 import type { LimitHit, Sandbox } from '../sandbox/sandbox.ts';
 import type { Store } from '../store/store.ts';
-import type { HarborTask } from '../tasks/harbor/harbor.ts';
 import { offerAsAgent } from './as-agent.ts';
 import { parseNamedScores } from './named-scores.ts';
 import type { Judgement } from './resolution/judge-log.ts';
 import { parseReward } from './reward-file.ts';
 import { runLoggedTests } from './run-logged-tests.ts';
+import type { GradedTask } from './task.ts';
 import { endTests, requireEnd } from './test-end.ts';
 import { countTests } from './test-log.ts';
 import { graderVersion } from './version.ts';
@@ -20,7 +20,7 @@ const testsKey = 'tests';
 const rewardBytes = 64 * 1024;
 
 export interface TestsToRun {
-  readonly task: HarborTask;
+  readonly task: GradedTask;
   readonly workdir: string;
   readonly timeoutMs: number;
   /** MB that the tests did not make. */
@@ -55,7 +55,7 @@ export interface TestRun {
  */
 export async function runTests(
   sandbox: Sandbox,
-  task: HarborTask,
+  task: GradedTask,
   options: Omit<TestsToRun, 'task' | 'env' | 'codeEnv'> & { readonly path: string | null },
   signal: AbortSignal,
 ): Promise<TestRun> {
@@ -98,7 +98,7 @@ async function runRewardedTests(
 /** Null: there is none. Throws InvalidReward for what is no reward. */
 async function readReward(
   sandbox: Sandbox,
-  weights: HarborTask['rewardWeights'],
+  weights: GradedTask['rewardWeights'],
   signal: AbortSignal,
 ): Promise<number | null> {
   for (const file of ['reward.txt', 'reward.json'] as const) {

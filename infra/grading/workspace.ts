@@ -1,10 +1,10 @@
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import type { Sandbox } from '../sandbox/sandbox.ts';
-import type { HarborTask } from '../tasks/harbor/harbor.ts';
 import { gatherHiddenTests } from './hidden-tests.ts';
 import { commitScript } from './history.ts';
 import { keepBase } from './kept-base.ts';
 import { requireSuccess } from './require-success.ts';
+import type { GradedTask } from './task.ts';
 
 /** For all of a task's own commands together. The stages have room for it. */
 const setupTimeoutMs = 300_000;
@@ -29,7 +29,7 @@ export interface WorkspaceOptions {
 /** The workspace of a task at its base commit. Throws SetupFailed; what was broken off is begun again in a fresh sandbox. */
 export async function prepareWorkspace(
   sandbox: Sandbox,
-  task: HarborTask,
+  task: GradedTask,
   { workdir, keep, hiddenTests = false, setupMs = setupTimeoutMs }: WorkspaceOptions,
   signal: AbortSignal,
 ): Promise<{ readonly baseCommit: string }> {
@@ -58,7 +58,7 @@ export async function prepareWorkspace(
 }
 
 /** What an image holds beside the workdir is its root's. */
-async function removeFromImage(sandbox: Sandbox, { remove }: HarborTask, signal: AbortSignal): Promise<void> {
+async function removeFromImage(sandbox: Sandbox, { remove }: GradedTask, signal: AbortSignal): Promise<void> {
   if (remove.length === 0) return;
   const argv = ['rm', '-rf', '--', ...remove] as const;
   const limits = { timeoutMs: gitTimeoutMs, maxOutputBytes: outputBytes };

@@ -1,6 +1,6 @@
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
 import type { Task } from '../../../workflows/contracts/task.ts';
-import type { Protection } from '../../grading/protection/rules.ts';
+import type { GradedTask } from '../../grading/task.ts';
 import type { FileEntry, FileTree } from '../../sandbox/files.ts';
 import { type BuildContext, imageName } from '../../sandbox/image.ts';
 import { builtImageName, readBuildContext } from './build-context.ts';
@@ -9,38 +9,16 @@ import { type Grading, gradingFile, parseGrading } from './grading.ts';
 import { parseTaskToml } from './task-toml.ts';
 
 /** A validated task directory in Harbor layout. */
-export interface HarborTask {
+export interface HarborTask extends GradedTask {
   readonly description: Omit<Task, 'id' | 'bundle'>;
   readonly instruction: string;
   /** What its image is built from; null when the image has a name. */
   readonly build: BuildContext | null;
-  /** What the workdir holds at the base commit; empty when the image brings it. */
-  readonly workspace: FileTree;
-  /** Belongs at `/tests`, after the agent; its entry is `test.sh`. */
-  readonly tests: FileTree;
-  /** Belongs at `/solution`, for the oracle only; its entry is `solve.sh`. Empty when the task has none. */
+  /** Files of `/solution`, for the oracle only; the entry is `solve.sh`. Empty when the task has none. */
   readonly solution: FileTree;
-  /** Absolute paths to take out of the image before the set-up. */
-  readonly remove: readonly string[];
-  /** Shell commands to run in the workdir before the base commit is made. */
-  readonly setup: readonly string[];
-  /**
-   * Shell commands that take hidden tests out of the image's own history into `$TEMPER_HIDDEN_TESTS`: for evaluations alone,
-   * which have them put into the workdir over the diff.
-   */
-  readonly hiddenTests: readonly string[];
-  /** Environment of every command in the sandbox, of the tests alone, and of the solution. */
-  readonly env: Readonly<Record<string, string>>;
-  readonly testEnv: Readonly<Record<string, string>>;
+  /** Environment of the solution alone, added to `env`. */
   readonly solutionEnv: Readonly<Record<string, string>>;
-  /** How to judge it when its tests write no reward; null when they do. */
   readonly grading: Grading | null;
-  /** How several scores of a reward.json weigh; null where the tests write one reward. */
-  readonly rewardWeights: Readonly<Record<string, number>> | null;
-  /** Its tests run the code as programs of the agent's account, and under another one themselves. */
-  readonly codeAsAgent: boolean;
-  /** What an agent may not change on its way to its evaluation. */
-  readonly protection: Protection;
 }
 
 const defaults = { workdir: '/workspace', memoryMb: 2048, diskMb: 2048 } as const;

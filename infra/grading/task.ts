@@ -1,0 +1,38 @@
+import type { FileTree } from '../sandbox/files.ts';
+import type { Protection } from './protection/rules.ts';
+import type { RequiredTests } from './resolution/resolve.ts';
+
+/** The part of a task that grading needs. Task formats satisfy it; see infra/tasks/harbor/harbor.ts. */
+export interface GradedTask {
+  /** Files of the workdir at the base commit; empty when the image brings them. */
+  readonly workspace: FileTree;
+  /** Files of `/tests`, put there after the agent has ended; the entry is `test.sh`. */
+  readonly tests: FileTree;
+  /** Absolute paths to remove from the image before the set-up. */
+  readonly remove: readonly string[];
+  /** Shell commands to run in the workdir before the base commit is made. */
+  readonly setup: readonly string[];
+  /**
+   * Shell commands that copy hidden tests out of the image's own history into `$TEMPER_HIDDEN_TESTS`. Only evaluations run
+   * them; the copies are placed into the workdir over the diff.
+   */
+  readonly hiddenTests: readonly string[];
+  /** Environment of every command in the sandbox. */
+  readonly env: Readonly<Record<string, string>>;
+  /** Environment of the tests alone, added to `env`. */
+  readonly testEnv: Readonly<Record<string, string>>;
+  /** How to judge the log of tests that write no reward; null when they write one. */
+  readonly grading: LogGrading | null;
+  /** Weights of the named scores of a reward.json; null when the tests write a single reward. */
+  readonly rewardWeights: Readonly<Record<string, number>> | null;
+  /** Whether the tests run the code as programs of the agent's account, and run under another account themselves. */
+  readonly codeAsAgent: boolean;
+  /** Paths that the diff of an agent may not change in its evaluation. */
+  readonly protection: Protection;
+}
+
+/** The tests that a log must show, and the parser that reads it. */
+export interface LogGrading extends RequiredTests {
+  /** Name of a parser: temper's or a data set's, for example `parse_log_pytest`. */
+  readonly logParser: string;
+}
