@@ -1,8 +1,7 @@
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { GatewaySockets } from './gateway/sockets.ts';
 
-/** Where things are below the home. */
+/** Files and directories of a stack, all below its home, except that sockets may need a shorter path. */
 export interface Paths {
   readonly stackFile: string;
   readonly stackKey: string;
@@ -10,16 +9,21 @@ export interface Paths {
   readonly logs: string;
   readonly store: string;
   readonly journals: string;
-  readonly gatewaySockets: GatewaySockets;
+  readonly gatewaySockets: {
+    /** Directory of the agents' sockets and nothing else; mounted into sandboxes. */
+    readonly agents: string;
+    /** Directory of the control sockets; only this user may enter it. */
+    readonly control: string;
+  };
   readonly sandboxes: string;
-  /** Which images temper brought to this host. */
+  /** Directory that records which images temper pulled or built on this host, and when each was last used. */
   readonly images: string;
   readonly policy: string;
   readonly trainer: string;
   readonly runs: string;
   readonly verdicts: string;
   readonly lock: string;
-  /** Parts, pids and addresses of the stack that runs on this home. */
+  /** File with the processes, pids and addresses of the stack that runs on this home. */
   readonly up: string;
 }
 
@@ -43,7 +47,7 @@ export function pathsBelow(home: string): Paths {
   };
 }
 
-/** A home may have a long path; a socket's ends at 108 bytes. */
+/** Parent directory of the sockets: the home, unless its path is too long for a socket address (108 bytes). */
 function socketRoot(home: string): string {
   let hash = 0;
   for (const unit of home) hash = (Math.imul(hash, 31) + (unit.codePointAt(0) ?? 0)) >>> 0;

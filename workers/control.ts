@@ -10,8 +10,9 @@ import { createTaskActivities } from '../activities/control/tasks.ts';
 import { createTraceActivities } from '../activities/control/traces.ts';
 import type { ControlActivities } from '../activities/interfaces.ts';
 import { createAgents } from '../infra/agents/index.ts';
-import { type Config, gatewayControls } from '../infra/config.ts';
+import type { Config } from '../infra/config.ts';
 import { createGatewayControl } from '../infra/gateway/client.ts';
+import { controlSockets } from '../infra/gateway/sockets.ts';
 import { createFileStore } from '../infra/store/files.ts';
 import { createRecords } from '../infra/store/records.ts';
 import { createQuarantine } from '../infra/tasks/quarantine.ts';
@@ -42,7 +43,7 @@ export function runControl(config: Config, signal: AbortSignal): Promise<void> {
       dataSets: { directory: config.cacheDir, offline: true },
     });
     const quarantine = createQuarantine(createRecords(config.home));
-    const gateway = createGatewayControl(gatewayControls(config));
+    const gateway = createGatewayControl(controlSockets(config.paths.gatewaySockets, config.gateways));
     const activities: ControlActivities = {
       ...createTaskActivities({ tasks, quarantine, agent: agents.get, upstream: gateway.upstream }),
       ...createRunCheck({ client, tasks, agent: agents.get }),

@@ -10,7 +10,7 @@ import { createLog } from './process.ts';
 /** The agents' model calls. `name`: of this process, where several gateways share the sessions. */
 export async function runGateway(config: Config, signal: AbortSignal, name: string): Promise<void> {
   const log = createLog(config, name);
-  const { key } = await openStack(config);
+  const { key } = await openStack(config.paths);
   const engine = createReplicatedEngine(config, (event) => {
     if (event.inService) log.info(event, 'engine in service');
     else log.warn(event, 'engine out of service');
@@ -24,7 +24,7 @@ export async function runGateway(config: Config, signal: AbortSignal, name: stri
     upstreams: createUpstreams(config.upstreams, config.env),
     modelDir: config.modelDir,
     stackKey: key,
-    holdMs: config.engine.holdSec * 1000,
+    holdMs: config.engine.graceSec * 1000,
     seeds: config.engine.seeds,
     log: (event) => (event.kind === 'turn' ? log.debug(event) : log.warn(event)),
   });

@@ -119,7 +119,7 @@ function queues(config: Config, host: Host, share: SweepShare, cleanUp: object):
 
 /** Opens what this machine offers to rollouts; whoever does so closes its providers. */
 export async function openHost(config: Config): Promise<Host> {
-  const stack = await openStack(config);
+  const stack = await openStack(config.paths);
   const store = createFileStore(config.paths.store);
   const agents = createAgents({ cacheDir: config.cacheDir });
   const runtime = createRuntime({ cacheDir: config.cacheDir });

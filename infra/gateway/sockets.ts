@@ -15,6 +15,10 @@ export type GatewayName = 'gateway' | `gateway-${number}`;
 export const gatewayNames = (count: number): readonly GatewayName[] =>
   Array.from({ length: count }, (_, index) => (index === 0 ? 'gateway' : (`gateway-${index}` as const)));
 
+/** Control sockets of all gateway processes of a stack, in order. */
+export const controlSockets = (sockets: Pick<GatewaySockets, 'control'>, processes: number): readonly string[] =>
+  gatewayNames(processes).map((name) => socketOf(sockets.control, name));
+
 export const socketOf = (directory: string, name: string): string => join(directory, `${name}.sock`);
 
 /** The processes in the order in which they are asked for a session: the first opens it, any of them can go on with it. */

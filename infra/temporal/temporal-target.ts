@@ -1,7 +1,13 @@
-import type { Config } from '../config.ts';
 import { configuredTarget, plainTarget, type TemporalTarget } from './connection.ts';
 
-/** The Temporal server of a stack: the one that the environment or a profile names, else the stack's own dev server. */
-export function temporalTarget(config: Config): TemporalTarget {
-  return configuredTarget(config.env) ?? plainTarget(`127.0.0.1:${config.temporalPort}`);
+/** The settings of a stack that name its Temporal server. */
+export interface TemporalSettings {
+  readonly env: Readonly<Record<string, string | undefined>>;
+  /** Port of the stack's own dev server, on the loopback address. */
+  readonly temporalPort: number;
+}
+
+/** The Temporal server of a stack: the one named by the environment or a profile, else the stack's own dev server. */
+export function temporalTarget({ env, temporalPort }: TemporalSettings): TemporalTarget {
+  return configuredTarget(env) ?? plainTarget(`127.0.0.1:${temporalPort}`);
 }

@@ -86,7 +86,7 @@ async function main(chosen: readonly Cell[], { requests, modelDir, json, isLarge
     TEMPER_ENGINE_URLS: engine.url,
     ...(modelDir !== undefined && { TEMPER_MODEL_DIR: modelDir }),
   });
-  const { key } = await openStack(config);
+  const { key } = await openStack(config.paths);
   const gateway = await startGatewayProcess(config);
   const floor = await startFloorProxy(engine.url, home);
   try {

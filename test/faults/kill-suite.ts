@@ -244,7 +244,7 @@ function suite(sandbox: SandboxKind, steps: number): void {
   });
 
   it('leaves no sandbox behind, and no process once it is down', async () => {
-    const { id } = await openStack(config);
+    const { id } = await openStack(config.paths);
     const provider =
       sandbox === 'docker'
         ? createDockerProvider({ stack: id })

@@ -1,6 +1,7 @@
 import type { Client } from '@temporalio/client';
-import { type Config, gatewayControls } from '../../infra/config.ts';
+import type { Config } from '../../infra/config.ts';
 import { createGatewayControl } from '../../infra/gateway/client.ts';
+import { controlSockets } from '../../infra/gateway/sockets.ts';
 import { sessionId } from '../../workflows/contracts/ids.ts';
 
 /** What is at work: an activity, a workflow task or a turn of an agent. */
@@ -16,7 +17,7 @@ const started = 2;
 
 /** What of a run is at work now; nothing, while the server can't be asked. */
 export async function pendingOf(client: Client, config: Config, runId: string): Promise<readonly Pending[]> {
-  const gateway = createGatewayControl(gatewayControls(config));
+  const gateway = createGatewayControl(controlSockets(config.paths.gatewaySockets, config.gateways));
   const found: Pending[] = [];
   try {
     const query = `TemperRun="${runId}" AND ExecutionStatus="Running"`;

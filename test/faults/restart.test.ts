@@ -52,7 +52,7 @@ describe('a stack that is stopped and started again while agents work', () => {
     const ids = ['restart-1', 'restart-2'];
 
     stack = await up();
-    stackId = (await openStack(config)).id;
+    stackId = (await openStack(config.paths)).id;
     provider = createLocalProvider({ root: config.paths.sandboxes, stack: stackId });
     const first = await connectClient(temporalTarget(config));
     for (const workflowId of ids) {

@@ -1,29 +1,63 @@
 import assert from 'node:assert/strict';
-import { it } from 'node:test';
-import { environmentOf, readConfig } from '../../infra/config.ts';
+import { describe, it } from 'node:test';
+import { readConfig, settings } from '../../infra/config.ts';
 
-it('another process reads the same config from environmentOf', () => {
-  const config = readConfig({
-    TEMPER_HOME: '/tmp/some-home',
-    TEMPER_TEMPORAL_PORT: '7400',
-    TEMPER_POLICY_PORT: '8700',
-    TEMPER_METRICS_PORT: '9464',
-    TEMPER_SANDBOX: 'local',
-    TEMPER_TASK_ROOTS: '/a,/b',
-    TEMPER_UPSTREAMS: '/etc/upstreams.json',
-    TEMPER_ENGINE: 'sglang',
-    TEMPER_ENGINE_URLS: 'http://one:1,http://two:2',
-    TEMPER_ENGINE_CAPACITY: '24',
-    TEMPER_ENGINE_HOLD: '900',
-    TEMPER_ENGINE_SEEDS: 'off',
-    TEMPER_TRAINER_REDUCTION: 'datum-mean',
-    TEMPER_TRAINER_REQUEST_TOKENS: '20000',
-    XDG_CACHE_HOME: '/tmp/some-cache',
+const environment = {
+  TEMPER_HOME: '/tmp/some-home',
+  TEMPER_POLICY_PORT: '8700',
+  TEMPER_METRICS_PORT: '9464',
+  TEMPER_TASK_ROOTS: '/a,/b',
+  TEMPER_ENGINE_SEEDS: 'off',
+  TEMPER_ENGINE_API_KEY: 'secret',
+  XDG_CACHE_HOME: '/tmp/some-cache',
+};
+
+describe('readConfig', () => {
+  it('parses the settings of the environment', () => {
+    const config = readConfig(environment);
+    assert.equal(config.home, '/tmp/some-home');
+    assert.equal(config.paths.store, '/tmp/some-home/store');
+    assert.deepEqual(config.metricsPorts, { control: 9464, host: 9465, trainer: 9466 });
+    assert.deepEqual(config.taskRoots, ['/a', '/b']);
+    assert.equal(config.engine.seeds, false);
+    assert.equal(config.cacheDir, '/tmp/some-cache/temper');
   });
-  const read = readConfig(environmentOf(config));
-  assert.deepEqual({ ...read, env: config.env }, config);
+
+  it('uses the embedded policy server as engine and trainer unless others are named', () => {
+    const { engine, trainer } = readConfig(environment);
+    assert.deepEqual([...engine.urls, trainer.url], ['http://127.0.0.1:8700', 'http://127.0.0.1:8700']);
+  });
+
+  it('keeps the environment, from which a child process reads the same config', () => {
+    const config = readConfig(environment);
+    assert.deepEqual(readConfig(config.env), config);
+  });
+
+  it('names each invalid setting with what was expected and its value', () => {
+    const wrong = { TEMPER_POLICY_PORT: 'eighty', TEMPER_SWEEP_SHARE: '2', TEMPER_SANDBOX: 'vm' };
+    assert.throws(() => readConfig(wrong), {
+      message: [
+        'invalid settings in the environment:',
+        '  TEMPER_SANDBOX: Invalid option: expected one of "auto"|"docker"|"local", got "vm"',
+        '  TEMPER_SWEEP_SHARE: expected a number above 0 and at most 1, got "2"',
+        '  TEMPER_POLICY_PORT: expected a whole number from 1 to 65535, got "eighty"',
+      ].join('\n'),
+    });
+  });
 });
 
-it('a wrong setting is named with what was expected and what it holds', () => {
-  assert.throws(() => readConfig({ TEMPER_POLICY_PORT: 'eighty' }), /TEMPER_POLICY_PORT: .*expected.*got "eighty"/s);
+describe('settings', () => {
+  it('describe every variable with its default and its meaning', () => {
+    for (const { name, default: fallback, description } of settings) {
+      assert.ok(description.length > 10, `${name} lacks a description`);
+      assert.ok(fallback !== '' && fallback !== '``' && !fallback.includes('undefined'), `${name}: ${fallback}`);
+    }
+  });
+
+  it('state the defaults that the reader uses', () => {
+    const defaults = new Map(settings.map((setting) => [setting.name, setting.default]));
+    assert.equal(defaults.get('TEMPER_CAPACITY'), `\`${readConfig({}).capacity}\``);
+    assert.equal(defaults.get('TEMPER_SANDBOX'), '`auto`');
+    assert.equal(defaults.get('TEMPER_HOST'), 'the host name');
+  });
 });

@@ -15,7 +15,7 @@ it('a host worker starts beside a sandbox that resists its removal, says so, and
   const home = await mkdtemp(join(tmpdir(), 'temper-host-'));
   const server = await startTestServer();
   const config = readConfig({ TEMPER_HOME: home });
-  const { id: stack } = await openStack(config);
+  const { id: stack } = await openStack(config.paths);
   const places = join(config.paths.sandboxes, stack);
   t.after(async () => {
     await server.close();

@@ -2,71 +2,130 @@ import { Command, type CommanderError } from 'commander';
 import { packageVersion } from './version.ts';
 
 interface CommandEntry {
+  /** One line for `temper --help`; the command's own help says more. */
   readonly description: string;
-  /** Loaded when it is called: each process of a stack starts with only what it needs. */
+  /** Imports the command when it is called, so that each process of a stack loads only what it needs. */
   load(): Promise<Command>;
 }
 
-/** In the order in which people meet them. */
+/** All commands, in the order in which a new user meets them. */
 const commands: Readonly<Record<string, CommandEntry>> = {
-  demo: entry('train a policy on this machine, with a report at the end', async () =>
-    (await import('./commands/demo.ts')).demoCommand(),
-  ),
-  up: entry('run the stack of one machine', async () => (await import('./commands/up.ts')).upCommand()),
-  doctor: entry('say what is there and what is missing', async () =>
-    (await import('./commands/doctor.ts')).doctorCommand(),
-  ),
-  rollout: entry('run an agent on tasks', async () => (await import('./commands/rollout.ts')).rolloutCommand()),
-  train: entry('start a training run and follow it', async () => (await import('./commands/train.ts')).trainCommand()),
-  eval: entry('evaluate a policy version; show and compare evaluations', async () =>
-    (await import('./commands/eval.ts')).evalCommand(),
-  ),
-  regrade: entry('grade rollouts again that have ended', async () =>
-    (await import('./commands/regrade.ts')).regradeCommand(),
-  ),
-  status: entry('list runs and rollouts', async () => (await import('./commands/status.ts')).statusCommand()),
-  show: entry('show one of them in full', async () => (await import('./commands/show.ts')).showCommand()),
-  pause: entry('pause a run, a sweep or a rollout', async () => (await import('./commands/pause.ts')).pauseCommand()),
-  resume: entry('let it go on', async () => (await import('./commands/resume.ts')).resumeCommand()),
-  cancel: entry('cancel it, and wait until it has cleaned up', async () =>
-    (await import('./commands/cancel.ts')).cancelCommand(),
-  ),
-  schedule: entry('evaluate on a schedule', async () => (await import('./commands/schedule.ts')).scheduleCommand()),
-  report: entry('write the report of a run', async () => (await import('./commands/report.ts')).reportCommand()),
-  tasks: entry('list, validate and add tasks', async () => (await import('./commands/tasks.ts')).tasksCommand()),
-  reap: entry('remove what dead rollouts left', async () => (await import('./commands/reap.ts')).reapCommand()),
-  worker: entry('run one worker: control, host or trainer', async () =>
-    (await import('./commands/worker.ts')).workerCommand(),
-  ),
-  gateway: entry('run the gateway', async () => (await import('./commands/worker.ts')).gatewayCommand()),
-  policy: entry('run the embedded policy server', async () => (await import('./commands/worker.ts')).policyCommand()),
+  demo: {
+    description: 'train a small policy on this machine and write a report',
+    load: async () => (await import('./commands/demo.ts')).demoCommand(),
+  },
+  up: {
+    description: "run this machine's stack until Ctrl-C",
+    load: async () => (await import('./commands/up.ts')).upCommand(),
+  },
+  doctor: {
+    description: 'check what is installed and running, and say how to fix what is missing',
+    load: async () => (await import('./commands/doctor.ts')).doctorCommand(),
+  },
+  rollout: {
+    description: 'run an agent on tasks, one rollout per task',
+    load: async () => (await import('./commands/rollout.ts')).rolloutCommand(),
+  },
+  train: {
+    description: 'start a training run and follow it',
+    load: async () => (await import('./commands/train.ts')).trainCommand(),
+  },
+  eval: {
+    description: 'evaluate a policy version; show and compare evaluations',
+    load: async () => (await import('./commands/eval.ts')).evalCommand(),
+  },
+  regrade: {
+    description: 'grade the diffs of finished rollouts again',
+    load: async () => (await import('./commands/regrade.ts')).regradeCommand(),
+  },
+  status: {
+    description: 'list runs and rollouts',
+    load: async () => (await import('./commands/status.ts')).statusCommand(),
+  },
+  show: {
+    description: 'show a run, rollout, sweep or regrade in full',
+    load: async () => (await import('./commands/show.ts')).showCommand(),
+  },
+  pause: {
+    description: 'pause a run, sweep, regrade or rollout',
+    load: async () => (await import('./commands/pause.ts')).pauseCommand(),
+  },
+  resume: {
+    description: 'resume a paused run, sweep, regrade or rollout',
+    load: async () => (await import('./commands/resume.ts')).resumeCommand(),
+  },
+  cancel: {
+    description: 'cancel a run, sweep, regrade or rollout and wait for its clean-up',
+    load: async () => (await import('./commands/cancel.ts')).cancelCommand(),
+  },
+  schedule: {
+    description: 'evaluate on a schedule',
+    load: async () => (await import('./commands/schedule.ts')).scheduleCommand(),
+  },
+  report: {
+    description: 'write the HTML report of a run',
+    load: async () => (await import('./commands/report.ts')).reportCommand(),
+  },
+  tasks: {
+    description: 'list and validate tasks, prepare their images',
+    load: async () => (await import('./commands/tasks.ts')).tasksCommand(),
+  },
+  reap: {
+    description: 'remove now what dead rollouts left behind',
+    load: async () => (await import('./commands/reap.ts')).reapCommand(),
+  },
+  worker: {
+    description: 'run one worker process: control, host or trainer',
+    load: async () => (await import('./commands/worker.ts')).workerCommand(),
+  },
+  gateway: {
+    description: 'run one gateway process',
+    load: async () => (await import('./commands/worker.ts')).gatewayCommand(),
+  },
+  policy: {
+    description: 'run the embedded policy server',
+    load: async () => (await import('./commands/worker.ts')).policyCommand(),
+  },
 };
+
+const about = [
+  'Trains coding agents by reinforcement learning, durably, on Temporal.',
+  'The settings of a stack are TEMPER_* environment variables. temper uses the Temporal server that TEMPORAL_ADDRESS or a profile in temporal.toml names; without one, it starts a dev server of its own.',
+].join('\n\n');
 
 export const commandNames: readonly string[] = Object.keys(commands);
 
-function entry(description: string, load: () => Promise<Command>): CommandEntry {
-  return { description, load };
-}
-
-const about = `Trains coding agents by reinforcement learning, durably, on Temporal.
-
-Settings of a stack are TEMPER_* variables; see docs/operations.md. Where Temporal is: TEMPORAL_ADDRESS or a profile of
-temporal.toml, else the dev server that temper starts.`;
-
-/** The program with the called command in full; of the others only what the list of commands shows. */
+/** Builds the program with the called command in full and the other commands as names with descriptions. */
 export async function buildProgram(called: string | undefined): Promise<Command> {
-  const program = new Command('temper').description(about).version(packageVersion()).showSuggestionAfterError();
+  const program = createProgram();
   for (const [name, { description, load }] of Object.entries(commands)) {
     if (name === called) program.addCommand(strict(await load()));
     else program.command(name).description(description).allowUnknownOption();
   }
-  // An option belongs to the command that it stands behind: `eval` and `eval show` have some of the same name.
-  return strict(program.enablePositionalOptions());
+  return strict(program);
 }
 
-/** Errors are thrown to the one place that prints them. */
+/** Builds the program with every command in full, for scripts that walk all commands and options. */
+export async function loadAllCommands(): Promise<Command> {
+  const program = createProgram();
+  for (const { description, load } of Object.values(commands)) program.addCommand((await load()).summary(description));
+  return program;
+}
+
+function createProgram(): Command {
+  return (
+    new Command('temper')
+      .description(about)
+      .version(packageVersion())
+      .showSuggestionAfterError()
+      // An option belongs to the command that it follows: `eval` and `eval show` share some option names.
+      .enablePositionalOptions()
+  );
+}
+
+/** Makes a command and its subcommands throw their errors, so that `runCli` prints them in one place. */
 function strict(command: Command): Command {
-  for (const below of command.commands) strict(below);
+  for (const subcommand of command.commands) strict(subcommand);
   return command
     .exitOverride((error: CommanderError) => {
       throw error;

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdir, open } from 'node:fs/promises';
 import { dirname, extname, join } from 'node:path';
-import { type Config, environmentOf } from '../../infra/config.ts';
+import type { Config } from '../../infra/config.ts';
 import { readLogFrom } from '../../infra/temporal/server-log.ts';
 import type { Part, PartName, RunningPart } from './part.ts';
 
@@ -55,7 +55,7 @@ async function launch(options: SpawnedPart): Promise<{ readonly child: ChildProc
   try {
     const logOffset = (await log.stat()).size;
     const child = spawn(process.execPath, [program, ...options.command, '--tethered'], {
-      env: environmentOf(options.config),
+      env: options.config.env,
       stdio: ['pipe', log.fd, log.fd],
       detached: true,
     });

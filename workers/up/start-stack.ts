@@ -60,7 +60,7 @@ export async function startStack(options: StartStack, signal: AbortSignal): Prom
   }
 
   try {
-    await openStack(config);
+    await openStack(config.paths);
     await requireFreePorts(config, names);
     for (const phase of phases) {
       await parts.start(namesIn(phase), signal);

@@ -5,9 +5,9 @@ import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Config, environmentOf, gatewayControls } from '../../../infra/config.ts';
+import type { Config } from '../../../infra/config.ts';
 import { createGatewayControl, type GatewayControlClient } from '../../../infra/gateway/client.ts';
-import { socketOf } from '../../../infra/gateway/sockets.ts';
+import { controlSockets, socketOf } from '../../../infra/gateway/sockets.ts';
 
 /** What is measured has a core for itself, the client and the engine share the others. */
 export const canPin = availableParallelism() > 1;
@@ -46,10 +46,10 @@ export interface GatewayProcess extends MeasuredProcess {
 
 export async function startGatewayProcess(config: Config): Promise<GatewayProcess> {
   const child = spawnMeasured([join(import.meta.dirname, '../../../workers/cli.ts'), 'gateway'], {
-    env: environmentOf(config),
+    env: config.env,
     stdio: ['ignore', 'ignore', 'inherit'],
   });
-  const control = createGatewayControl(gatewayControls(config));
+  const control = createGatewayControl(controlSockets(config.paths.gatewaySockets, config.gateways));
   while (!(await control.health().catch(() => false))) {
     if (child.exitCode !== null) throw new Error(`expected a gateway, it ended with status ${child.exitCode}`);
     await sleep(50);

@@ -6,7 +6,7 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import { type Config, environmentOf, readConfig } from '../../../infra/config.ts';
+import { type Config, readConfig } from '../../../infra/config.ts';
 import { isRunning } from '../../../infra/process/process-identity.mjs';
 import { connectClient } from '../../../infra/temporal/connection.ts';
 import { missingSearchAttributes } from '../../../infra/temporal/search-attributes.ts';
@@ -107,7 +107,7 @@ describe('a stack', () => {
 function supervise(config: Config): ChildProcess {
   const script = join(import.meta.dirname, '../fixtures/supervisor.ts');
   return spawn(process.execPath, [script], {
-    env: environmentOf(config),
+    env: config.env,
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
   });
 }

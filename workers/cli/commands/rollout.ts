@@ -1,6 +1,5 @@
 import { type Command, Option } from 'commander';
 import type { AgentSpec } from '../../../infra/agents/agent.ts';
-import { gatewayControls } from '../../../infra/config.ts';
 import { type RewardPolicy, rewardPolicies } from '../../../workflows/contracts/resolution.ts';
 import { onInterrupt } from '../follow/interrupt.ts';
 import { type HomeOption, stackCommand, wholeNumber } from '../stack/command.ts';
@@ -100,10 +99,11 @@ function settingsOf({ agent, sandbox, maxTurns, rewardPolicy, agentTimeout, upst
 /** The gateway knows them, and their keys: what is wrong is said before anything starts. */
 async function checkUpstream(name: string, agent: AgentSpec, { config }: StackSession): Promise<void> {
   const { createGatewayControl } = await import('../../../infra/gateway/client.ts');
+  const { controlSockets } = await import('../../../infra/gateway/sockets.ts');
   if (!agent.usesModel) {
     throw new UsageError(`--agent: expected one that calls a model, got ${agent.name}; it would not ask ${name}`);
   }
-  const gateway = createGatewayControl(gatewayControls(config));
+  const gateway = createGatewayControl(controlSockets(config.paths.gatewaySockets, config.gateways));
   await gateway.upstream(name).finally(() => gateway.end());
 }
 

@@ -3,24 +3,31 @@ import { type Config, readConfig, readConfigWith } from '../../../infra/config.t
 import { isUp, readUpFile } from '../../up/up-file.ts';
 import { UsageError } from '../text/errors.ts';
 
-/** A command on a stack: `--home` names it, and the help ends with an example that can be pasted. */
+const examples = new WeakMap<Command, string>();
+
+/** Creates a command that works on a stack: it has `--home`, and its help ends with an example to paste. */
 export function stackCommand(name: string, description: string, example: string): Command {
-  return new Command(name)
+  const command = new Command(name)
     .description(description)
-    .option('--home <dir>', "directory of the stack (default: TEMPER_HOME, else the user's state directory)")
+    .option('--home <dir>', "directory of the stack (default: TEMPER_HOME, else below the user's state directory)")
     .addHelpText('after', `\nExample:\n  $ ${example}`);
+  examples.set(command, example);
+  return command;
 }
+
+/** The command line that the help of a command ends with. */
+export const exampleOf = (command: Command): string | undefined => examples.get(command);
 
 export interface HomeOption {
   readonly home?: string;
 }
 
-/** The settings of a stack that this process is to start. */
+/** Reads the settings of a stack that this process starts. */
 export function configOf({ home }: HomeOption): Config {
   return usage(() => (home === undefined ? readConfig() : readConfigWith({ TEMPER_HOME: home })));
 }
 
-/** The settings of the stack that runs on this home: where it runs on other ports, those. */
+/** Reads the settings of the stack that runs on this home, with the ports on which it actually runs. */
 export async function runningConfigOf(options: HomeOption): Promise<Config> {
   const config = configOf(options);
   const up = await readUpFile(config.paths.up);
@@ -33,7 +40,7 @@ export async function runningConfigOf(options: HomeOption): Promise<Config> {
   });
 }
 
-/** For commander's options: a whole number with bounds. */
+/** Parses the value of a commander option as a whole number within bounds. */
 export function wholeNumber(min: number, max: number): (value: string) => number {
   return (value) => {
     const number = Number(value);

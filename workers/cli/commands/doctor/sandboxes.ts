@@ -6,7 +6,7 @@ import { type Check, type Look, message, missing, ok, warn } from './check.ts';
 
 /** What kinds of sandbox this host has, and what each plainly does not protect. */
 export const checkSandboxes: Look = async function* (config) {
-  const stack = await openStack(config);
+  const stack = await openStack(config.paths);
   const { all } = await openProviders({
     stack: stack.id,
     root: config.paths.sandboxes,

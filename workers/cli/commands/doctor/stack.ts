@@ -1,6 +1,7 @@
-import { type Config, gatewayControls } from '../../../../infra/config.ts';
+import type { Config } from '../../../../infra/config.ts';
 import type { Engine } from '../../../../infra/engine/engine.ts';
 import { createEngines } from '../../../../infra/engine/index.ts';
+import { controlSockets } from '../../../../infra/gateway/sockets.ts';
 import { configuredTarget, connectClient } from '../../../../infra/temporal/connection.ts';
 import { temporalTarget } from '../../../../infra/temporal/temporal-target.ts';
 import {
@@ -27,7 +28,7 @@ export const checkStack: Look = async function* (config) {
     return;
   }
   yield* workers(config);
-  for (const gateway of gatewayControls(config)) {
+  for (const gateway of controlSockets(config.paths.gatewaySockets, config.gateways)) {
     if (await socketAnswers(gateway)) yield ok('gateway', gateway);
     else yield missing('gateway', `does not answer on ${gateway}`, 'temper gateway, or look at logs/gateway.log');
   }

@@ -41,7 +41,7 @@ async function prewarmSet(named: string, options: PrewarmOptions): Promise<void>
   const store = createFileStore(config.paths.store);
   const { tasks, address } = await openTaskSource(named, { config, store, offline: options.offline === true });
   const { docker, paths, dockerConfigDir, env } = config;
-  const { id: stack } = await openStack(config);
+  const { id: stack } = await openStack(config.paths);
   const opened = {
     ...{ stack, docker, root: paths.sandboxes, images: paths.images, preferred: 'docker' as const },
     accounts: { directory: dockerConfigDir, env },

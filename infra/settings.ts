@@ -1,0 +1,191 @@
+import { z } from 'zod';
+
+/**
+ * Every environment variable that temper reads: the one table behind the reader (`infra/config.ts`) and the settings
+ * reference in the docs. What belongs to a training run is its workflow's input instead, so that a replay can't see
+ * another value.
+ */
+export const environment = z.object({
+  TEMPER_HOME: setting(
+    z.string().optional(),
+    'directory of the stack: database, store, journals, checkpoints, logs; `--home` replaces it',
+    '`~/.local/state/temper`',
+  ),
+  TEMPER_HOST: setting(
+    z
+      .string()
+      .regex(/^[a-zA-Z0-9._-]{1,60}$/, { error: 'expected 1 to 60 letters, digits, ".", "_" or "-"' })
+      .optional(),
+    'stable name of this machine as a host of sandboxes; its task queues carry the name',
+    'the host name',
+  ),
+  TEMPER_SANDBOX: setting(
+    z.enum(['auto', 'docker', 'local']).default('auto'),
+    'sandbox kind that `auto` in a workflow input resolves to on this host: `docker`, `local`, or `auto` to use Docker where it answers',
+  ),
+  TEMPER_CAPACITY: setting(count(4), 'agents that run at once on this host, each in its own sandbox'),
+  TEMPER_SWEEP_SHARE: setting(
+    z.coerce
+      .number({ error: 'expected a number above 0 and at most 1' })
+      .gt(0, { error: 'expected a number above 0 and at most 1' })
+      .max(1, { error: 'expected a number above 0 and at most 1' })
+      .default(0.5),
+    'share of the capacity that evaluation sweeps may use while a training run is active; at least one sandbox',
+  ),
+  TEMPER_EVALUATIONS: setting(
+    count(2),
+    'evaluations that run at once; they have their own slots, so that agents cannot starve them',
+  ),
+  TEMPER_PULLS: setting(wholeNumber(0, 100).default(3), 'images pulled at once; `0` disables pulling'),
+  TEMPER_BUILDS: setting(wholeNumber(0, 100).default(2), 'images built at once; `0` disables building'),
+  TEMPER_CREATES: setting(wholeNumber(1, 100).default(4), 'containers created at once'),
+  TEMPER_IMAGE_DISK_GB: setting(
+    z.coerce
+      .number({ error: 'expected a number of gigabytes' })
+      .min(0, { error: 'expected a number of gigabytes from 0' })
+      .max(1_000_000, { error: 'expected a number of gigabytes up to 1000000' })
+      .default(100),
+    'disk, in GB, for the images that temper pulled or built; the least recently used are removed beyond it; `0` keeps all',
+  ),
+  TEMPER_BUILD_NETWORK: setting(
+    z
+      .string()
+      .regex(/^(?!host$)[a-zA-Z0-9][a-zA-Z0-9_.-]{0,60}$/, {
+        error: 'expected "none" or the name of a Docker network, not "host"',
+      })
+      .default('none'),
+    "Docker network for the commands of an image build, for example `bridge`; `host` is refused because builds would reach the stack's own services",
+  ),
+  TEMPER_TEMPORAL_PORT: setting(count(7233), "port of the stack's own Temporal server"),
+  TEMPER_UI_PORT: setting(count(8233), "port of the stack's own Temporal UI"),
+  TEMPER_POLICY_PORT: setting(count(8600), 'port of the embedded policy server'),
+  TEMPER_METRICS_PORT: setting(
+    wholeNumber(1, 65_533).optional(),
+    'port where the control worker serves Prometheus metrics; the host and trainer workers use the next two',
+    'no metrics',
+  ),
+  TEMPER_GATEWAYS: setting(
+    wholeNumber(1, 64).default(1),
+    'gateway processes, which share the sessions; use more when one core cannot serve all model calls',
+  ),
+  TEMPER_POLICY_KERNEL: setting(
+    z.enum(['simd', 'js']).default('simd'),
+    'arithmetic of the embedded policy: `simd`, or `js` to run without WebAssembly',
+  ),
+  TEMPER_MODEL_DIR: setting(
+    z.string().optional(),
+    "directory with the model's tokenizer, chat template and configuration",
+    'the bundled `temper-tiny`',
+  ),
+  TEMPER_ENGINE: setting(z.enum(['vllm', 'sglang']).default('vllm'), 'API of the engines: `vllm` or `sglang`'),
+  TEMPER_ENGINE_URLS: setting(
+    list(),
+    'addresses of the engine replicas, separated by commas',
+    'the embedded policy server',
+  ),
+  TEMPER_ENGINE_CAPACITY: setting(
+    wholeNumber(1, Number.MAX_SAFE_INTEGER).optional(),
+    'requests that one engine replica processes at once',
+    'derived from the KV cache that the engine reports',
+  ),
+  TEMPER_ENGINE_HOLD: setting(
+    count(240),
+    'seconds that a turn waits for an unreachable engine; an engine that restarts needs time to load its weights, and many clients give up after 300',
+  ),
+  TEMPER_ENGINE_SEEDS: setting(
+    z.enum(['on', 'off']).default('on'),
+    '`off` sends requests without a random seed, so that a rollout cannot be sampled again; vLLM samples seeded requests one at a time, and its CPU build crashes on long ones',
+  ),
+  TEMPER_ENGINE_MODEL: setting(z.string().default('policy'), 'name of the base model at the engine'),
+  TEMPER_ENGINE_API_KEY: setting(
+    z.string().optional(),
+    'bearer token sent to every engine; temper never writes it to a file',
+    'none',
+  ),
+  TEMPER_UPSTREAMS: setting(
+    z.string().optional(),
+    'file that configures the upstream models that sweeps and rollouts may evaluate',
+    '`upstreams.json` in the home',
+  ),
+  TEMPER_PUBLISH: setting(
+    z.enum(['reload', 'lora']).default('reload'),
+    'how new weights reach the engine: `reload` all of them, or load a `lora` adapter',
+  ),
+  TEMPER_TRAINER_URL: setting(
+    z.string().optional(),
+    'address of a trainer with the Tinker API',
+    'the embedded policy server',
+  ),
+  TEMPER_TRAINER_MODEL: setting(z.string().default('policy'), 'name of the base model at the trainer'),
+  TEMPER_TRAINER_API_KEY: setting(z.string().optional(), 'API key sent to the trainer', 'none'),
+  TEMPER_TRAINER_REDUCTION: setting(
+    z.enum(['sum', 'datum-mean']).default('sum'),
+    'how the trainer reduces the loss of a batch: `sum` or `datum-mean`',
+  ),
+  TEMPER_TRAINER_REQUEST_TOKENS: setting(
+    wholeNumber(1, Number.MAX_SAFE_INTEGER).default(500_000),
+    'tokens, padding included, per `forward_backward` request; a larger batch is sent in several requests whose gradients add up. Lower it for a trainer that runs out of memory',
+  ),
+  TEMPER_CHECKPOINTS: setting(
+    z.string().optional(),
+    "directory of the trainer's checkpoints on this machine",
+    '`policy/checkpoints` in the home',
+  ),
+  TEMPER_ENGINE_CHECKPOINTS: setting(
+    z.string().optional(),
+    'the same directory as the engine sees it, when the path differs (another mount, a chroot)',
+    'the value of `TEMPER_CHECKPOINTS`',
+  ),
+  TEMPER_TASK_ROOTS: setting(
+    list(),
+    'directories that `harbor:` addresses and data sets may point into, separated by commas',
+    'none',
+  ),
+  TEMPER_LOG_LEVEL: setting(
+    z.enum(['debug', 'info', 'warn', 'error']).default('info'),
+    'least severe level that is logged: `debug`, `info`, `warn` or `error`',
+  ),
+  XDG_STATE_HOME: setting(z.string().optional(), 'parent of the default home', '`~/.local/state`'),
+  XDG_CACHE_HOME: setting(z.string().optional(), "parent of temper's cache of downloads and builds", '`~/.cache`'),
+  DOCKER_CONFIG: setting(
+    z.string().optional(),
+    "directory of Docker's `config.json`, which holds this user's registry accounts",
+    '`~/.docker`',
+  ),
+});
+
+/** One environment variable, as the settings reference shows it. */
+export interface Setting {
+  readonly name: string;
+  /** The default value in backticks, or how it is derived; Markdown. */
+  readonly default: string;
+  /** Markdown, without a final full stop. */
+  readonly description: string;
+}
+
+export const settings: readonly Setting[] = Object.entries(environment.shape).map(([name, schema]) => {
+  const { description = '', derivedDefault } = schema.meta() ?? {};
+  return { name, description, default: String(derivedDefault ?? `\`${schema.parse(undefined)}\``) };
+});
+
+/** Attaches what the settings reference says; a default that the schema does not hold is given as text. */
+function setting<Schema extends z.ZodType>(schema: Schema, description: string, derivedDefault?: string): Schema {
+  return schema.meta({ description, derivedDefault });
+}
+
+function wholeNumber(min: number, max: number) {
+  const bounds = max === Number.MAX_SAFE_INTEGER ? `from ${min}` : `from ${min} to ${max}`;
+  const error = `expected a whole number ${bounds}`;
+  return z.coerce.number({ error }).int({ error }).min(min, { error }).max(max, { error });
+}
+
+function count(fallback: number) {
+  return wholeNumber(1, 65_535).default(fallback);
+}
+
+function list() {
+  return z
+    .string()
+    .default('')
+    .transform((value) => value.split(',').filter((item) => item !== ''));
+}
