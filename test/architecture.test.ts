@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
+import { existsSync, readdirSync } from 'node:fs';
 import { builtinModules, createRequire } from 'node:module';
+import { join } from 'node:path';
 import { describe, it } from 'node:test';
-import { importsOf, productSources, readSource, sourcesBelow } from './helpers/sources.ts';
+import { importsOf, productSources, ROOT, readSource, sourcesBelow } from './helpers/sources.ts';
 
 /** What each folder may import of ours; `type:` where only types may cross. */
 const ALLOWED: Readonly<Record<string, readonly string[]>> = {
@@ -16,6 +18,16 @@ const WORKFLOW_PACKAGES = ['@temporalio/workflow', '@temporalio/common', 'zod'];
 
 /** Programs of their own inside a sandbox: their environment is not the stack's. */
 const SANDBOX_PROGRAM = /^infra\/agents\/[a-z-]+\/main\.ts$/;
+
+/** Libraries of their own, entered through their index.ts alone. */
+const kits = readdirSync(join(ROOT, 'infra/kits'), { withFileTypes: true })
+  .filter((entry) => entry.isDirectory())
+  .map(({ name }) => `infra/kits/${name}`)
+  // Entered elsewhere, too, until its callers have moved to its index.ts.
+  .filter((kit) => kit !== 'infra/kits/test-logs');
+
+/** Kits that import nothing of ours. */
+const selfContainedKits = ['infra/kits/chat-tokens'];
 
 const STARTED_EVENT = {
   eventId: '1',
@@ -53,6 +65,28 @@ describe('imports', () => {
     );
     assert.deepEqual(strays, []);
   });
+
+  for (const kit of kits.filter((name) => existsSync(join(ROOT, name, 'index.ts')))) {
+    it(`of ${kit} from outside go through its index.ts`, () => {
+      const strays = productSources().flatMap((path) =>
+        importsOf(path)
+          .filter(({ target }) => isBelow(kit, target) && !isBelow(kit, path) && target !== `${kit}/index.ts`)
+          .map(({ target }) => `${path} imports ${target}`),
+      );
+      assert.deepEqual(strays, []);
+    });
+  }
+
+  for (const kit of selfContainedKits) {
+    it(`of ${kit} stay within it`, () => {
+      const strays = sourcesBelow(kit).flatMap((path) =>
+        importsOf(path)
+          .filter(({ target, ours }) => ours && !isBelow(kit, target))
+          .map(({ target }) => `${path} imports ${target}`),
+      );
+      assert.deepEqual(strays, []);
+    });
+  }
 
   it('form no cycle at run time', () => {
     const edges = new Map(productSources().map((path) => [path, runTimeImports(path)]));
@@ -105,6 +139,10 @@ it('the lockfile names every platform of a package with native builds', () => {
   );
   assert.deepEqual(missing, []);
 });
+
+function isBelow(folder: string, path: string): boolean {
+  return path.startsWith(`${folder}/`);
+}
 
 function isAllowed(target: string, typeOnly: boolean, allowed: readonly string[]): boolean {
   return allowed.some((rule) =>

@@ -1,4 +1,5 @@
-import { loadModel, type Model } from '../../infra/kits/chat-tokens/model.ts';
+import type { Model } from '../../infra/kits/chat-tokens/index.ts';
+import { openModel } from '../../infra/open-model.ts';
 import type { Store } from '../../infra/store/store.ts';
 import { createDemonstrations } from '../../infra/tasks/generated/demonstrations.ts';
 import type { Datum } from '../../infra/trainer/trainer.ts';
@@ -26,7 +27,7 @@ export function demonstrationsOf(
     traces,
   }: DemonstrationRequest): Promise<(index: number) => Example> {
     if (traces !== null) return recorded(traces);
-    model ??= loadModel(modelDir);
+    model ??= openModel(modelDir);
     return createDemonstrations({ model: await model, tasks, seed, rightShare });
   }
 

@@ -8,8 +8,6 @@ export const limits = {
   roomBytes: 32 * 1024 * 1024,
   /** What a client may send for nothing before its connection is cut. */
   drainedBytes: 64 * 1024 * 1024,
-  /** Tool schemas and arguments are walked by recursive code, also in libraries. */
-  nesting: 64,
   /** An agent with sub-agents has a handful at once; more is an attack on the engine. */
   turnsAtOnce: 16,
   /** Flagged requests per session; an agent that goes on past its limits must not fill the disk. */

@@ -1,5 +1,5 @@
 import type { Sampling, TokenSampling } from '../../workflows/contracts/trace.ts';
-import type { Conversation } from '../kits/chat-tokens/conversation.ts';
+import type { Conversation } from '../kits/chat-tokens/index.ts';
 
 /** A request as a dialect has read it. What else the client asked for (stop words, seeds, ...) is the run's to say. */
 export interface ModelRequest {

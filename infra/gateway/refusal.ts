@@ -1,4 +1,5 @@
 import { type FailureType, TemperFailure } from '../../workflows/contracts/failures.ts';
+import { TemplateRejection } from '../kits/chat-tokens/index.ts';
 
 /** Why a request of an agent is not served: a closed set, which each dialect words in its own way. */
 export const refusalStatus = {
@@ -75,6 +76,7 @@ export class ContextOverflow extends Refusal {
 /** What an agent is told of a failure: never a message that names files or other sessions. */
 export function refusalOf(error: unknown): Refusal {
   if (error instanceof Refusal) return error;
+  if (error instanceof TemplateRejection) return new Refusal('malformed', error.message);
   const kind = error instanceof TemperFailure ? (byFailure[error.type] ?? 'internal') : 'internal';
   return new Refusal(kind, messages[kind] ?? 'the gateway failed on this request; try again', { cause: error });
 }

@@ -1,8 +1,8 @@
 import { chmod, mkdir } from 'node:fs/promises';
 import { sampledTokensOf } from '../../workflows/algorithms/sampled-tokens.ts';
 import type { Engine } from '../engine/engine.ts';
-import { checkPrefix } from '../kits/chat-tokens/check-prefix.ts';
-import { loadModel } from '../kits/chat-tokens/model.ts';
+import { checkPrefix } from '../kits/chat-tokens/index.ts';
+import { openModel } from '../open-model.ts';
 import type { Store } from '../store/store.ts';
 import { createAgentSide } from './http/agent-side.ts';
 import { createControlSide } from './http/control-side.ts';
@@ -71,7 +71,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const { engine, upstreams, log, holdMs, name, sockets } = options;
   const peers = createPeers(name, sockets);
   const { forward, close: closeForward } = createForward(peers);
-  const model = await loadModel(options.modelDir);
+  const model = await openModel(options.modelDir);
   for (const { what, kept, reason } of checkPrefix(model)) {
     if (!kept) log({ kind: 'template-forks', template: options.modelDir, turn: what, reason, cost: costOfFork });
   }

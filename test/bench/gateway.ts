@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { Command } from 'commander';
 import { Pool } from 'undici';
 import { readConfigWith } from '../../infra/config.ts';
-import { loadModel, type Model } from '../../infra/kits/chat-tokens/model.ts';
+import { loadModel, type Model } from '../../infra/kits/chat-tokens/index.ts';
 import { openStack } from '../../infra/stack.ts';
 import { wholeNumber } from '../../workers/cli/stack/command.ts';
 import {

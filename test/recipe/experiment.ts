@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { loadModel, type Model } from '../../infra/kits/chat-tokens/model.ts';
+import { loadModel, type Model } from '../../infra/kits/chat-tokens/index.ts';
 import type { Datum, PolicyCore } from '../../infra/kits/embedded-policy/core.ts';
 import { createPolicyCore } from '../../infra/kits/embedded-policy/create-policy-core.ts';
 import { type Bug, bugAt, type Split } from '../../infra/tasks/generated/bug.ts';

@@ -1,4 +1,4 @@
-import type { ToolCall } from '../../infra/kits/chat-tokens/conversation.ts';
+import type { ToolCall } from '../../infra/kits/chat-tokens/index.ts';
 import { type Bug, sourceOf } from '../../infra/tasks/generated/bug.ts';
 
 /**

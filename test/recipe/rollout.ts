@@ -1,7 +1,4 @@
-import type { Message } from '../../infra/kits/chat-tokens/conversation.ts';
-import type { Model } from '../../infra/kits/chat-tokens/model.ts';
-import { renderFull } from '../../infra/kits/chat-tokens/render.ts';
-import { renderSuffix } from '../../infra/kits/chat-tokens/suffix.ts';
+import { type Message, type Model, renderFull, renderSuffix } from '../../infra/kits/chat-tokens/index.ts';
 import type { SamplerCore } from '../../infra/kits/embedded-policy/core.ts';
 import type { Bug } from '../../infra/tasks/generated/bug.ts';
 import { offeredTools, opening } from '../../infra/tasks/generated/demonstrations.ts';

@@ -1,5 +1,5 @@
 import { asBatch } from '../../activities/control/batch.ts';
-import { loadModel, type Model } from '../../infra/kits/chat-tokens/model.ts';
+import { loadModel, type Model } from '../../infra/kits/chat-tokens/index.ts';
 import { findStep } from '../../infra/report/run-records.ts';
 import { openJournal } from '../../infra/trainer/journal.ts';
 import type { StackClient } from '../../workers/cli/stack/stack-client.ts';

@@ -1,10 +1,13 @@
 import assert from 'node:assert/strict';
 import { before, describe, it } from 'node:test';
 import { openaiChat } from '../../infra/gateway/dialects/openai-chat/index.ts';
-import type { Conversation } from '../../infra/kits/chat-tokens/conversation.ts';
-import { loadModel, type Model } from '../../infra/kits/chat-tokens/model.ts';
-import { renderFull } from '../../infra/kits/chat-tokens/render.ts';
-import { continueBranch } from '../../infra/kits/chat-tokens/suffix.ts';
+import {
+  type Conversation,
+  continueBranch,
+  loadModel,
+  type Model,
+  renderFull,
+} from '../../infra/kits/chat-tokens/index.ts';
 import type { ReferenceStack } from './stack.ts';
 
 const tools = [

@@ -1,5 +1,9 @@
-import { canonicalArguments, canonicalJson } from '../../kits/chat-tokens/canonical.ts';
-import type { AssistantMessage, ToolCall } from '../../kits/chat-tokens/conversation.ts';
+import {
+  type AssistantMessage,
+  canonicalArguments,
+  canonicalJson,
+  type ToolCall,
+} from '../../kits/chat-tokens/index.ts';
 
 /** In what a client's echo of a reply differs from the reply. The ledger goes on from what was sampled. */
 export type EchoDifference = 'text' | 'reasoning' | 'arguments' | 'call-ids';

@@ -1,6 +1,11 @@
 import { createHash, type Hash } from 'node:crypto';
-import { canonicalMessage, sized } from '../../kits/chat-tokens/canonical.ts';
-import type { AssistantMessage, Conversation, Message } from '../../kits/chat-tokens/conversation.ts';
+import {
+  type AssistantMessage,
+  type Conversation,
+  canonicalMessage,
+  type Message,
+  sized,
+} from '../../kits/chat-tokens/index.ts';
 
 /** By which conversations are known again: equal for two whose messages mean the same, see canonical.ts. */
 export interface Fingerprint {

@@ -1,9 +1,13 @@
 import { pathTo } from '../../../workflows/algorithms/path-to.ts';
 import { type Prompt, promptOf } from '../../engine/prompt.ts';
-import type { AssistantMessage, Conversation, Message } from '../../kits/chat-tokens/conversation.ts';
-import type { Model } from '../../kits/chat-tokens/model.ts';
-import { renderFull } from '../../kits/chat-tokens/render.ts';
-import { renderSuffix } from '../../kits/chat-tokens/suffix.ts';
+import {
+  type AssistantMessage,
+  type Conversation,
+  type Message,
+  type Model,
+  renderFull,
+  renderSuffix,
+} from '../../kits/chat-tokens/index.ts';
 import { type EchoDifference, echoDifferences } from './echo.ts';
 import type { Fingerprint } from './fingerprint.ts';
 import { createPrompts } from './prompt.ts';

@@ -1,4 +1,4 @@
-import type { AssistantMessage, Message } from '../../kits/chat-tokens/conversation.ts';
+import type { AssistantMessage, Message } from '../../kits/chat-tokens/index.ts';
 
 /** Shorter texts are found in others by chance. */
 const tellingLength = 32;

@@ -1,7 +1,7 @@
 import { crc32 } from 'node:zlib';
 import type { FinishReason, TokenSampling, Turn } from '../../../workflows/contracts/trace.ts';
 import type { Prompt } from '../../engine/prompt.ts';
-import type { AssistantMessage, Message } from '../../kits/chat-tokens/conversation.ts';
+import type { AssistantMessage, Message } from '../../kits/chat-tokens/index.ts';
 import type { SampledTurn } from '../turns/sampling.ts';
 import type { EchoDifference } from './echo.ts';
 import type { Plan } from './ledger.ts';

@@ -1,4 +1,4 @@
-import type { AssistantMessage, Conversation } from '../../kits/chat-tokens/conversation.ts';
+import type { AssistantMessage, Conversation } from '../../kits/chat-tokens/index.ts';
 import { isEchoOf } from './echo.ts';
 import { createFingerprints, type Fingerprint } from './fingerprint.ts';
 import type { TurnRecord } from './turn-record.ts';

@@ -1,5 +1,5 @@
 import type { FinishReason } from '../../../workflows/contracts/trace.ts';
-import type { AssistantMessage, Conversation } from '../../kits/chat-tokens/conversation.ts';
+import type { AssistantMessage, Conversation } from '../../kits/chat-tokens/index.ts';
 import type { ModelRequest } from '../model-request.ts';
 import type { Refusal } from '../refusal.ts';
 import type { Delta } from '../turns/reply-stream.ts';

@@ -1,6 +1,6 @@
 import { sampledTokensOf } from '../../../workflows/algorithms/sampled-tokens.ts';
 import type { Trace, TraceCounts, TraceSummary, TranscriptEntry } from '../../../workflows/contracts/trace.ts';
-import type { Message } from '../../kits/chat-tokens/conversation.ts';
+import type { Message } from '../../kits/chat-tokens/index.ts';
 import type { Store } from '../../store/store.ts';
 import { type Built, buildSegments } from '../branches/segments.ts';
 import type { TurnRecord } from '../branches/turn-record.ts';

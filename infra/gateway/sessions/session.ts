@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { sampledTokensOf } from '../../../workflows/algorithms/sampled-tokens.ts';
-import type { Conversation } from '../../kits/chat-tokens/conversation.ts';
+import type { Conversation } from '../../kits/chat-tokens/index.ts';
 import type { TurnRecord } from '../branches/turn-record.ts';
 import type { OpenSession, SessionStatus } from '../control.ts';
 import { limits } from '../limits.ts';

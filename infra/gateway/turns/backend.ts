@@ -1,4 +1,4 @@
-import type { Conversation } from '../../kits/chat-tokens/conversation.ts';
+import type { Conversation } from '../../kits/chat-tokens/index.ts';
 import type { TurnRecord } from '../branches/turn-record.ts';
 import type { ModelRequest } from '../model-request.ts';
 import type { RunningTurn, Turn } from './turn.ts';

@@ -1,6 +1,4 @@
-import type { Tool, ToolCall } from '../../kits/chat-tokens/conversation.ts';
-import type { Model } from '../../kits/chat-tokens/model.ts';
-import type { ParsedCall, ReplyEvent, ReplyParser } from '../../kits/chat-tokens/tools/parser.ts';
+import type { Model, ParsedCall, ReplyEvent, ReplyParser, Tool, ToolCall } from '../../kits/chat-tokens/index.ts';
 import type { Plan } from '../branches/ledger.ts';
 
 /** All that the meaning of sampled ids depends on. */

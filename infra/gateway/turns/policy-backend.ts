@@ -1,6 +1,5 @@
 import type { Engine } from '../../engine/engine.ts';
-import type { AssistantMessage } from '../../kits/chat-tokens/conversation.ts';
-import type { Model } from '../../kits/chat-tokens/model.ts';
+import type { AssistantMessage, Model } from '../../kits/chat-tokens/index.ts';
 import { createLedger, type Plan } from '../branches/ledger.ts';
 import { recordOf } from '../branches/turn-record.ts';
 import type { OpenSession } from '../control.ts';

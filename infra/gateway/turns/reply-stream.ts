@@ -1,4 +1,4 @@
-import type { ReplyEvent } from '../../kits/chat-tokens/tools/parser.ts';
+import type { ReplyEvent } from '../../kits/chat-tokens/index.ts';
 import { Refusal } from '../refusal.ts';
 
 /** What may reach the agent while the model still samples; tool calls wait until the turn is journaled. */

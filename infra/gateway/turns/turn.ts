@@ -1,4 +1,4 @@
-import type { ReplyEvent } from '../../kits/chat-tokens/tools/parser.ts';
+import type { ReplyEvent } from '../../kits/chat-tokens/index.ts';
 import { Refusal } from '../refusal.ts';
 import { createSpeech, type Delta } from './reply-stream.ts';
 

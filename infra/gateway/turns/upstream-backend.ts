@@ -1,5 +1,5 @@
 import type { Upstream } from '../../../workflows/contracts/upstream.ts';
-import type { AssistantMessage, Conversation, Message } from '../../kits/chat-tokens/conversation.ts';
+import type { AssistantMessage, Conversation, Message } from '../../kits/chat-tokens/index.ts';
 import { type EchoDifference, echoDifferences } from '../branches/echo.ts';
 import type { Fingerprint } from '../branches/fingerprint.ts';
 import { cutShort, type TurnRecord } from '../branches/turn-record.ts';

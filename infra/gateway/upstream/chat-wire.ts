@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
 import type { FinishReason, TokenSampling } from '../../../workflows/contracts/trace.ts';
-import type { AssistantMessage, Conversation, Message } from '../../kits/chat-tokens/conversation.ts';
+import type { AssistantMessage, Conversation, Message } from '../../kits/chat-tokens/index.ts';
 import type { UpstreamModel } from './upstreams.ts';
 
 /** One model call, whatever dialect the agent made it in. */

@@ -1,12 +1,10 @@
-import { Refusal } from '../../gateway/refusal.ts';
+import { TemplateRejection } from './errors.ts';
+import type { ArgumentsForm } from './model.ts';
 import { type Renderer, renderText } from './render.ts';
-
-/** How a template wants the arguments of a call: as an object, as JSON text, or not at all since it prints no calls. */
-export type ArgumentsForm = 'object' | 'text' | 'none';
 
 const probe = 'temper-argument';
 
-/** Found by trying, as templates don't say it. */
+/** Finds out by rendering a call in each form, since templates do not declare theirs. */
 export function argumentsFormOf(renderer: Omit<Renderer, 'argumentsForm'>): ArgumentsForm {
   const forms = ['object', 'text'] as const;
   return forms.find((argumentsForm) => printsArguments({ ...renderer, argumentsForm })) ?? 'none';
@@ -26,7 +24,7 @@ function printsArguments(renderer: Renderer): boolean {
     );
     return text.includes(probe);
   } catch (error) {
-    if (error instanceof Refusal) return false;
+    if (error instanceof TemplateRejection) return false;
     throw error;
   }
 }

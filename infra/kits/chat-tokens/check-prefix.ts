@@ -2,11 +2,11 @@ import type { Message } from './conversation.ts';
 import type { Model } from './model.ts';
 import { continueBranch } from './suffix.ts';
 
-/** Whether a template keeps what came before once something follows a reply. Where it does not, such a turn forks. */
+/** One way to continue a branch, and whether the template keeps the earlier text unchanged. Where it does not, the turn forks. */
 export interface PrefixCheck {
   readonly what: string;
   readonly kept: boolean;
-  /** Null when it is kept. */
+  /** Null when `kept`. */
   readonly reason: string | null;
 }
 
@@ -19,7 +19,7 @@ const cases = [
   { what: 'a tool result after reasoning', next: 'tool', reasoned: true },
 ] as const;
 
-/** Asks what the gateway asks in every turn. */
+/** Checks for each kind of continuation what the gateway checks at every turn. */
 export function checkPrefix(model: Model): readonly PrefixCheck[] {
   const callId = model.family.callIds?.make('tool', 0) ?? 'call';
   const result: Message = { role: 'tool', callId, name: 'tool', text: 'Done.' };

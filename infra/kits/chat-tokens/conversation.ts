@@ -1,6 +1,6 @@
 /**
- * The one conversation type behind all dialects. Texts are as the client sent them; a tool call keeps its arguments as the
- * text that was sampled or sent, since parsing them loses numbers that JavaScript can't hold.
+ * The one conversation type behind all dialects. Texts are kept as the client sent them. A tool call keeps its arguments as
+ * the text that was sampled or sent, since parsing would lose numbers that JavaScript cannot represent.
  */
 export interface Conversation {
   readonly messages: readonly Message[];
@@ -30,7 +30,7 @@ export interface AssistantMessage {
 export interface ToolMessage {
   readonly role: 'tool';
   readonly callId: string;
-  /** Null when the client did not say; some templates print it. */
+  /** The tool's name, which some templates print; null when the client did not send it. */
   readonly name: string | null;
   readonly text: string;
 }
@@ -38,7 +38,7 @@ export interface ToolMessage {
 export interface ToolCall {
   readonly id: string;
   readonly name: string;
-  /** JSON text of an object. */
+  /** The JSON text of an object. */
   readonly arguments: string;
 }
 

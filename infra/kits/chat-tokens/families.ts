@@ -9,27 +9,27 @@ import { createKimiParser, kimiCallIds } from './tools/kimi.ts';
 import { createLlamaParser } from './tools/llama.ts';
 import type { ParserFactory, ReplyContext, ReplyParser } from './tools/parser.ts';
 
-/** What the templates of one family have in common beyond what a template can say itself. */
+/** What the models of one family have in common, beyond what a chat template states. */
 export interface Family {
   readonly name: string;
-  /** Tokens with which the model ends its turn, where the vocabulary has them; besides the configured ones. */
+  /** Tokens that end the model's turn, where the vocabulary has them, in addition to the configured ones. */
   readonly turnClose: readonly string[];
   readonly createParser: (context: ReplyContext) => ReplyParser;
-  /** Text and reasoning of a reply under the names that the template reads. */
-  readonly spoken: (reply: AssistantMessage) => Readonly<Record<string, string>>;
-  /** The ids that the model knows its calls by; null where any will do. */
+  /** A reply's text and reasoning, under the field names that the template reads. */
+  readonly replyFields: (reply: AssistantMessage) => Readonly<Record<string, string>>;
+  /** The form of call ids that the model expects; null where any id will do. */
   readonly callIds: CallIds | null;
 }
 
 export interface CallIds {
-  readonly isOne: (id: string) => boolean;
-  /** `index` counts over the whole conversation. */
+  readonly isValid: (id: string) => boolean;
+  /** Makes a valid id. `index` counts the calls of the whole conversation. */
   readonly make: (name: string, index: number) => string;
 }
 
 interface Detection extends Omit<Family, 'createParser'> {
   readonly parser: ParserFactory;
-  /** Seen in the structure of the template, never in the name of the model. */
+  /** Whether the template has this family's structure. The model's name is never used. */
   readonly matches: (template: string) => boolean;
 }
 
@@ -38,19 +38,22 @@ const has =
   (template: string): boolean =>
     parts.every((part) => template.includes(part));
 
-const common: Pick<Family, 'spoken' | 'callIds'> = {
-  spoken: ({ text, reasoning }) => ({ content: text, ...(reasoning === '' ? {} : { reasoning_content: reasoning }) }),
+const common: Pick<Family, 'replyFields' | 'callIds'> = {
+  replyFields: ({ text, reasoning }) => ({
+    content: text,
+    ...(reasoning === '' ? {} : { reasoning_content: reasoning }),
+  }),
   callIds: null,
 };
 
-/** First match wins. */
+/** The first match wins. */
 const families: readonly Detection[] = [
   {
     ...common,
     name: 'harmony',
     turnClose: ['<|return|>', '<|call|>'],
     parser: createHarmonyParser,
-    spoken: harmonySpoken,
+    replyFields: harmonyFields,
     matches: has('<|channel|>', '<|message|>'),
   },
   {
@@ -105,7 +108,7 @@ const families: readonly Detection[] = [
   },
 ];
 
-/** Null when the template has a tool-call syntax that no parser knows. */
+/** Finds a template's family. Null when no parser supports the template's tool-call syntax. */
 export function familyOf(template: string): Family | null {
   const found = families.find(({ matches }) => matches(template));
   if (found === undefined) return null;
@@ -114,11 +117,11 @@ export function familyOf(template: string): Family | null {
   return { ...family, createParser: (context) => parser({ ...context, thinks }) };
 }
 
-/** The syntaxes that are parsed, for messages. */
+/** The names of all supported syntaxes, for error messages. */
 export const familyNames: readonly string[] = families.map(({ name }) => name);
 
-/** The template refuses text and reasoning beside a call, and prints either as the reasoning. */
-function harmonySpoken({ text, reasoning, toolCalls }: AssistantMessage): Readonly<Record<string, string>> {
+/** Harmony templates refuse a call that has both text and reasoning, and print whichever there is as the reasoning. */
+function harmonyFields({ text, reasoning, toolCalls }: AssistantMessage): Readonly<Record<string, string>> {
   if (reasoning === '') return { content: text };
   if (toolCalls.length === 0 || text === '') return { content: text, thinking: reasoning };
   return { content: '', thinking: `${reasoning}\n\n${text}` };

@@ -1,20 +1,21 @@
 import type { TokenTable } from './token-table.ts';
 
-/** What sampled ids say: a delimiter of the model's syntax, or text between two of them. */
+/** A part of the decoded reply: a delimiter of the model's syntax, or text between two delimiters. */
 export type Piece = { readonly marker: string } | { readonly text: string };
 
 export interface PieceReader {
-  /** Returns what is certain by now; the rest waits for more ids. */
+  /** Returns the pieces that are certain by now; the rest waits for more ids. */
   push(ids: readonly number[]): Piece[];
+  /** Returns the pieces that were held back. */
   end(): Piece[];
 }
 
-/** A character has at most four bytes, so ids held back for an unfinished one are few; more are no UTF-8 at all. */
+/** A character has at most four bytes, so few ids are held back for an unfinished one; more cannot be valid UTF-8. */
 const maxHeldIds = 16;
 
 /**
- * Splits sampled ids at the markers. A marker that is one token counts by its id alone, so that text which merely looks
- * like it stays text; only a marker that the vocabulary lacks is looked for in the text.
+ * Splits sampled ids at the markers. A marker that is a single token is recognized by its id alone, so that text which merely
+ * looks like it stays text. Only a marker that the vocabulary lacks is searched for in the text.
  */
 export function createPieceReader(tokens: TokenTable, markers: readonly string[]): PieceReader {
   const byId = new Map<number, string>();
@@ -24,17 +25,17 @@ export function createPieceReader(tokens: TokenTable, markers: readonly string[]
     if (id === null) byText.push(marker);
     else byId.set(id, marker);
   }
-  let shown: number[] = [];
+  let decoded: number[] = [];
   let held: number[] = [];
   let tail = '';
 
-  /** Decodes with the ids before as context: some decoders treat a leading space by its position. */
+  /** Decodes with the preceding ids as context: some decoders treat a leading space by its position. */
   function decodeHeld(final: boolean): string {
     if (held.length === 0) return '';
-    const before = shown.length === 0 ? '' : tokens.decode(shown);
-    const text = tokens.decode([...shown, ...held]);
+    const before = decoded.length === 0 ? '' : tokens.decode(decoded);
+    const text = tokens.decode([...decoded, ...held]);
     if (!final && held.length < maxHeldIds && text.endsWith('\uFFFD')) return '';
-    shown = held;
+    decoded = held;
     held = [];
     return text.slice(before.length);
   }
@@ -61,12 +62,12 @@ export function createPieceReader(tokens: TokenTable, markers: readonly string[]
         if (marker === undefined) {
           const text = held.length === 0 ? tokens.textOf(id) : null;
           if (text === null) held.push(id);
-          // At each id, not at each push: then it makes no difference how many come at once.
+          // Text is read id by id, so that the pieces do not depend on how many ids come at once.
           pieces.push(...readText(text ?? decodeHeld(false), false));
           continue;
         }
         pieces.push(...readText(decodeHeld(true), true), { marker });
-        shown = [];
+        decoded = [];
       }
       return pieces;
     },
@@ -83,7 +84,7 @@ function earliest(text: string, markers: readonly string[]): { start: number; ma
   return best;
 }
 
-/** Length of the longest end of `text` that could be the start of a marker. */
+/** The length of the longest suffix of `text` that could be the start of a marker. */
 function unfinishedLength(text: string, markers: readonly string[]): number {
   let longest = 0;
   for (const marker of markers) {

@@ -1,21 +1,20 @@
-import { limits } from '../../gateway/limits.ts';
-import { Refusal } from '../../gateway/refusal.ts';
-import { nestsWithin } from './canonical.ts';
 import type { AssistantMessage, Conversation, Message, Tool } from './conversation.ts';
+import { TemplateRejection } from './errors.ts';
 import type { Family } from './families.ts';
 import type { Model } from './model.ts';
+import { nestsWithin } from './nesting.ts';
 
-/** What a template needs to be rendered. */
+/** The parts of a model that rendering its template needs. */
 export type Renderer = Pick<Model, 'template' | 'constants' | 'family' | 'argumentsForm'>;
 
-/** The prompt of a conversation from its first token to where the model's reply begins. */
+/** The prompt of a conversation, from its first token to where the model's reply begins. Throws TemplateRejection. */
 export function renderFull(model: Model, conversation: Conversation): number[] {
   return model.tokens.encode(renderText(model, conversation.messages, conversation.tools, 'reply'));
 }
 
 /**
- * The text that the template makes of messages, up to where a reply begins or to the last message's own end. Throws a
- * Refusal when the template has something against the conversation.
+ * Renders messages with the model's template, up to where a reply begins or to the end of the last message. Throws
+ * TemplateRejection when the template refuses the conversation.
  */
 export function renderText(
   renderer: Renderer,
@@ -32,13 +31,13 @@ export function renderText(
     });
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
-    throw new Refusal('malformed', `the model's chat template refuses these messages: ${reason.slice(0, 300)}`);
+    throw new TemplateRejection(`the model's chat template refuses these messages: ${reason.slice(0, 300)}`);
   }
 }
 
 /**
- * Clients may know a call under an id of their own making; a family that numbers its calls gets such ids replaced, in the
- * call as in its result.
+ * Clients may give a call an id of their own. For a family that numbers its calls such ids are replaced, both in the call and
+ * in its result.
  */
 function withCallIds(messages: readonly Message[], { callIds }: Family): readonly Message[] {
   if (callIds === null) return messages;
@@ -48,7 +47,7 @@ function withCallIds(messages: readonly Message[], { callIds }: Family): readonl
     if (message.role === 'tool') return { ...message, callId: replaced.get(message.callId) ?? message.callId };
     if (message.role !== 'assistant') return message;
     const toolCalls = message.toolCalls.map((call) => {
-      const id = callIds.isOne(call.id) ? call.id : callIds.make(call.name, index);
+      const id = callIds.isValid(call.id) ? call.id : callIds.make(call.name, index);
       index += 1;
       replaced.set(call.id, id);
       return { ...call, id };
@@ -70,7 +69,7 @@ function templateMessage(message: Message, renderer: Renderer): Record<string, u
         ...(message.name === null ? {} : { name: message.name }),
       };
     case 'assistant':
-      return { role: 'assistant', ...renderer.family.spoken(message), ...templateCalls(message, renderer) };
+      return { role: 'assistant', ...renderer.family.replyFields(message), ...templateCalls(message, renderer) };
   }
 }
 
@@ -85,11 +84,11 @@ function templateCalls({ toolCalls }: AssistantMessage, { argumentsForm }: Rende
   };
 }
 
-/** Most templates expect an object; what is none, or too deep for them to walk, is printed as it is. */
+/** Most templates expect an object. Anything else, or a value too deep for them to walk, is printed unchanged. */
 function argumentsValue(text: string): unknown {
   try {
     const value: unknown = JSON.parse(text);
-    return typeof value === 'object' && value !== null && nestsWithin(value, limits.nesting) ? value : text;
+    return typeof value === 'object' && value !== null && nestsWithin(value) ? value : text;
   } catch {
     return text;
   }

@@ -1,30 +1,30 @@
-import { Refusal } from '../../gateway/refusal.ts';
 import type { Message, ToolCall } from './conversation.ts';
+import { TemplateRejection } from './errors.ts';
 import type { Model } from './model.ts';
 import { renderText } from './render.ts';
 
-/** What is to be known of a branch before something can follow its last reply. */
+/** The facts about a branch that decide what may follow its last reply. */
 export interface Branch {
   readonly lastSampledId: number | undefined;
-  /** Is there reasoning in its last reply, and in the ones before? Templates may drop it once something follows. */
+  /** Whether its last reply, and any earlier one, has reasoning. Templates may drop reasoning once something follows. */
   readonly reasoned: { readonly last: boolean; readonly before: boolean };
 }
 
-/** The ids to append, or why the template does not keep what came before. */
+/** The ids to append, or the reason why the template does not keep the earlier text. */
 export type Continuation = { readonly ids: readonly number[] } | { readonly fork: string };
 
 /**
- * The ids to append to a branch so that `messages` follow the model's reply and the next reply can begin: the rest of the
- * turn's closing, the messages, the opening of the reply. Rendered behind a stand-in for the reply, so that the cost
- * depends on the new messages only. Where the template writes what came before differently once they follow, only a full
- * render is right.
+ * Returns the ids to append to a branch so that `messages` follow the model's reply and the next reply can begin: the rest of
+ * the turn's closing, the messages, and the opening of the reply. They are rendered after a stand-in for the reply, so that
+ * the cost depends on the new messages only. Where the template would now write earlier text differently, it returns the
+ * reason instead, and only a full render is correct.
  */
 export function continueBranch(model: Model, messages: readonly Message[], branch: Branch): Continuation {
   const { last, before } = branch.reasoned;
-  // The template has to keep the reasoning of earlier replies too, and the last one's form.
-  const earlier = before && !last ? suffixBehind(model, messages, true) : null;
+  // The template must keep the reasoning of earlier replies as well as the form of the last one.
+  const earlier = before && !last ? suffixAfter(model, messages, true) : null;
   if (earlier !== null && 'fork' in earlier) return earlier;
-  const suffix = suffixBehind(model, messages, last);
+  const suffix = suffixAfter(model, messages, last);
   if ('fork' in suffix) return suffix;
   const { ids, closing } = suffix;
   const sampled = branch.lastSampledId;
@@ -33,30 +33,30 @@ export function continueBranch(model: Model, messages: readonly Message[], branc
   return { fork: 'the reply ended with another token than the template writes there' };
 }
 
-/** Null where only a full render is right. */
+/** The ids that `continueBranch` returns; null where only a full render is correct. */
 export function renderSuffix(model: Model, messages: readonly Message[], branch: Branch): readonly number[] | null {
   const continuation = continueBranch(model, messages, branch);
   return 'ids' in continuation ? continuation.ids : null;
 }
 
 interface Suffix {
-  /** From behind the last words of the reply. */
+  /** The ids that follow the reply's own text. */
   readonly ids: readonly number[];
-  /** Those of them that end the reply; the last one is a token that the model ends a turn with. */
+  /** The first of these ids, which end the reply; the last of them is a stop token of the model. */
   readonly closing: readonly number[];
 }
 
 type Failure = { readonly fork: string };
 
-function suffixBehind(model: Model, messages: readonly Message[], reasoned: boolean): Suffix | Failure {
+function suffixAfter(model: Model, messages: readonly Message[], reasoned: boolean): Suffix | Failure {
   const role = messages[0]?.role;
   if (role === undefined || role === 'assistant') return { fork: 'nothing that could follow a reply was added' };
-  if (messages.some((message) => message.role === 'tool' && model.family.callIds?.isOne(message.callId) === false)) {
+  if (messages.some((message) => message.role === 'tool' && model.family.callIds?.isValid(message.callId) === false)) {
     return { fork: 'the result names its call by another id than the model does' };
   }
   const boundary = knownBoundary(model, role, reasoned);
   if ('fork' in boundary) return boundary;
-  const tail = tailBehind(model, opening, messages, reasoned);
+  const tail = tailAfter(model, opening, messages, reasoned);
   if (typeof tail !== 'string') return tail;
   const ids = model.tokens.encode(tail);
   const { closing } = boundary;
@@ -64,7 +64,7 @@ function suffixBehind(model: Model, messages: readonly Message[], reasoned: bool
   return { ids, closing };
 }
 
-/** What does not depend on the messages that follow. */
+/** The part of a suffix that does not depend on the messages that follow. */
 type Boundary = Pick<Suffix, 'closing'>;
 
 const boundaries = new WeakMap<Model, Map<string, Boundary>>();
@@ -74,38 +74,38 @@ function knownBoundary(model: Model, role: Follower['role'], reasoned: boolean):
   boundaries.set(model, known);
   const key = `${role}/${reasoned}`;
   const boundary = known.get(key) ?? findBoundary(model, role, reasoned);
-  // A failure may be midnight's, in a template that prints the date.
+  // Failures are not cached: a template that prints the date can fail once, at midnight.
   if ('closing' in boundary) known.set(key, boundary);
   return boundary;
 }
 
-/** Tried twice, with an earlier round before it: some templates write their first turns otherwise than later ones. */
+/** Renders twice, once after an earlier round of messages: some templates write their first turns differently. */
 function findBoundary(model: Model, role: Follower['role'], reasoned: boolean): Boundary | Failure {
   const messages = [follower(model, role)];
   const later = [...opening, standIn(model, messages, reasoned, 'earlier'), ...messages];
-  const first = tailBehind(model, opening, messages, reasoned);
+  const first = tailAfter(model, opening, messages, reasoned);
   if (typeof first !== 'string') return first;
-  const second = tailBehind(model, later, messages, reasoned);
+  const second = tailAfter(model, later, messages, reasoned);
   if (typeof second !== 'string') return second;
-  if (first !== second) return { fork: 'the template writes a later turn otherwise than the first one' };
-  // A stop token behind the stand-in's own text would be somebody else's.
+  if (first !== second) return { fork: 'the template writes a later turn differently from the first one' };
+  // Only up to the follower's text: a stop token after it would end the follower, not the reply.
   const ids = model.tokens.encode(first.split(followerText)[0] ?? '');
   const stop = ids.findIndex((id) => model.stopTokenIds.includes(id));
   if (stop < 0) return { fork: 'the template ends an earlier reply with no token that the model ends a turn with' };
   return { closing: ids.slice(0, stop + 1) };
 }
 
-/** The text from behind the last words of the reply that stands between the head and the messages. */
-function tailBehind(
+/** The text that follows the stand-in reply's own text, when the reply stands between `head` and `messages`. */
+function tailAfter(
   model: Model,
   head: readonly Message[],
   messages: readonly Message[],
   reasoned: boolean,
 ): string | Failure {
-  const prompt = textOrRefusal(model, head);
+  const prompt = textOrFailure(model, head);
   if (typeof prompt !== 'string') return prompt;
   const reply = standIn(model, messages, reasoned, replyText);
-  const whole = textOrRefusal(model, [...head, reply, ...messages]);
+  const whole = textOrFailure(model, [...head, reply, ...messages]);
   if (typeof whole !== 'string') return whole;
   const common = commonLength(whole, prompt);
   const at = whole.indexOf(replyText, common);
@@ -132,7 +132,7 @@ function follower({ family }: Model, role: Follower['role']): Follower {
   return { role, callId: family.callIds?.make('tool', 0) ?? 'call', name: 'tool', text: followerText };
 }
 
-/** A reply that calls as many tools as `messages` answers, since some templates refuse a lone result, and ends in `text`. */
+/** A reply that ends in `text` and makes the calls that `messages` answer, since some templates refuse a result without its call. */
 function standIn(model: Model, messages: readonly Message[], reasoned: boolean, text: string): Message {
   const others = messages.findIndex(({ role }) => role !== 'tool');
   const answered = others < 0 ? messages : messages.slice(0, others);
@@ -145,12 +145,12 @@ function standIn(model: Model, messages: readonly Message[], reasoned: boolean, 
   return { role: 'assistant', text: inCall ? '' : text, reasoning: reasoned ? thoughtText : '', toolCalls };
 }
 
-/** A template may also refuse a conversation which begins in the middle. */
-function textOrRefusal(model: Model, messages: readonly Message[]): string | Failure {
+/** Returns a failure also where the template refuses a conversation that begins in the middle. */
+function textOrFailure(model: Model, messages: readonly Message[]): string | Failure {
   try {
     return renderText(model, messages, [], 'reply');
   } catch (error) {
-    if (error instanceof Refusal) return { fork: error.message };
+    if (error instanceof TemplateRejection) return { fork: error.message };
     throw error;
   }
 }

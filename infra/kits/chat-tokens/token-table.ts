@@ -1,16 +1,17 @@
 import { Tokenizer } from '@huggingface/tokenizers';
 import { z } from 'zod';
 
-/** Text to ids and back, without any post-processing of its own: templates write all special tokens themselves. */
+/** Converts text to ids and back, without adding special tokens: templates write all of them themselves. */
 export interface TokenTable {
+  /** Returns the ids of a text. */
   encode(text: string): number[];
-  /** Special tokens are left out, and ids that the vocabulary does not name (embedding rows kept for padding). */
+  /** Returns the text of ids, without special tokens and without ids that the vocabulary does not name (padding rows). */
   decode(ids: readonly number[]): string;
-  /** The text of a token that reads the same wherever it stands; null for part of a character, or for a positional one. */
+  /** Returns a token's text if it is the same in every position; null otherwise, and for part of a character. */
   textOf(id: number): string | null;
-  /** For people to read: a special token by its name, part of a character as U+FFFD. */
+  /** Returns a token's text for people to read: a special token by its name, part of a character as U+FFFD. */
   nameOf(id: number): string;
-  /** Null when the text is not one token. */
+  /** Returns the id of a token by its text; null when the text is not a single token. */
   idOf(token: string): number | null;
   readonly specialIds: ReadonlySet<number>;
 }
@@ -25,7 +26,7 @@ export function createTokenTable(tokenizerJson: object, tokenizerConfig: object)
   const decoder = decoderOf.safeParse(tokenizerJson).data?.decoder;
   const known = new Map<number, string | null>();
 
-  /** Byte-level tokens are bytes; other decoders look at what is around. */
+  /** Byte-level tokens decode alone; other decoders look at the neighbours. */
   function textOf(id: number): string | null {
     const found = known.get(id);
     if (found !== undefined) return found;

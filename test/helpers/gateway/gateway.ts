@@ -11,7 +11,7 @@ import { secretOf } from '../../../infra/gateway/secret.ts';
 import { type GatewayEvent, type GatewayOptions, startGateway } from '../../../infra/gateway/server.ts';
 import { socketOf } from '../../../infra/gateway/sockets.ts';
 import { createUpstreams } from '../../../infra/gateway/upstream/upstreams.ts';
-import { loadModel, type Model } from '../../../infra/kits/chat-tokens/model.ts';
+import { loadModel, type Model } from '../../../infra/kits/chat-tokens/index.ts';
 import { createFileStore } from '../../../infra/store/files.ts';
 import type { Store } from '../../../infra/store/store.ts';
 import type { Trace, TraceSummary } from '../../../workflows/contracts/trace.ts';

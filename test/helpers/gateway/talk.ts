@@ -1,12 +1,6 @@
 import type { Ledger, Plan } from '../../../infra/gateway/branches/ledger.ts';
 import { recordOf, type TurnRecord } from '../../../infra/gateway/branches/turn-record.ts';
-import type {
-  AssistantMessage,
-  Conversation,
-  Message,
-  Tool,
-  ToolCall,
-} from '../../../infra/kits/chat-tokens/conversation.ts';
+import type { AssistantMessage, Conversation, Message, Tool, ToolCall } from '../../../infra/kits/chat-tokens/index.ts';
 
 /** Adds the turn that answers a plan, as a session does once the engine has sampled it. */
 export function finish(ledger: Ledger, plan: Plan, reply: AssistantMessage, sampledIds: readonly number[]): TurnRecord {

@@ -1,6 +1,4 @@
-import type { Tool } from '../../../infra/kits/chat-tokens/conversation.ts';
-import type { Model } from '../../../infra/kits/chat-tokens/model.ts';
-import type { ReplyEvent } from '../../../infra/kits/chat-tokens/tools/parser.ts';
+import type { Model, ReplyEvent, Tool } from '../../../infra/kits/chat-tokens/index.ts';
 
 export interface ReadOptions {
   readonly prompt?: string;

@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { loadModel, type Model } from '../../../infra/kits/chat-tokens/model.ts';
+import { loadModel, type Model } from '../../../infra/kits/chat-tokens/index.ts';
 import { syntax, type TinyModel, writeTinyModel } from './tiny-model.ts';
 
 /** The tokens of each family's vocabulary that its syntax is made of: those that are text, and the special ones. */

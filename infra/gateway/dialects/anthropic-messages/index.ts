@@ -1,4 +1,4 @@
-import type { ToolCall } from '../../../kits/chat-tokens/conversation.ts';
+import type { ToolCall } from '../../../kits/chat-tokens/index.ts';
 import { ContextOverflow, type Refusal, type RefusalKind } from '../../refusal.ts';
 import type { Dialect, FinishedReply, ReplyHead, StreamWriter } from '../dialect.ts';
 import { jsonObject } from '../shared/json-object.ts';

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { Conversation, Tool } from '../../../kits/chat-tokens/conversation.ts';
+import type { Conversation, Tool } from '../../../kits/chat-tokens/index.ts';
 import { Refusal } from '../../refusal.ts';
 import {
   type Content,

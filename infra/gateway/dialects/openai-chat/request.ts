@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { Conversation, Message, Tool, ToolCall } from '../../../kits/chat-tokens/conversation.ts';
+import type { Conversation, Message, Tool, ToolCall } from '../../../kits/chat-tokens/index.ts';
 import { Refusal } from '../../refusal.ts';
 import { content, jsonSchema, parse, quoted, type TextParts, textOf, toolOf } from '../shared/reading.ts';
 import { samplingFields } from '../shared/sampling-fields.ts';

@@ -1,4 +1,4 @@
-import type { ToolCall } from '../../../kits/chat-tokens/conversation.ts';
+import type { ToolCall } from '../../../kits/chat-tokens/index.ts';
 import type { ReplyHead } from '../dialect.ts';
 import type { Part, SpokenPart } from '../shared/parts.ts';
 import { type ClientTools, freeTextOf, type ToolAddress } from './tools.ts';

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { Message } from '../../../kits/chat-tokens/conversation.ts';
+import type { Message } from '../../../kits/chat-tokens/index.ts';
 import { Refusal } from '../../refusal.ts';
 import {
   content,

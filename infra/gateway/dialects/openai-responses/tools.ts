@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { Tool, ToolCall } from '../../../kits/chat-tokens/conversation.ts';
+import type { Tool, ToolCall } from '../../../kits/chat-tokens/index.ts';
 import { jsonObject } from '../shared/json-object.ts';
 import { jsonSchema, parse, toolOf } from '../shared/reading.ts';
 

@@ -1,4 +1,4 @@
-import type { AssistantMessage, ToolCall } from '../../../kits/chat-tokens/conversation.ts';
+import type { AssistantMessage, ToolCall } from '../../../kits/chat-tokens/index.ts';
 import type { Delta } from '../../turns/reply-stream.ts';
 
 /** A reply in the order in which APIs list it: what the model thought, what it says, what it calls. */

@@ -1,7 +1,12 @@
 import { z } from 'zod';
-import { nestsWithin } from '../../../kits/chat-tokens/canonical.ts';
-import type { AssistantMessage, Message, Tool, ToolCall } from '../../../kits/chat-tokens/conversation.ts';
-import { limits } from '../../limits.ts';
+import {
+  type AssistantMessage,
+  type Message,
+  maxNesting,
+  nestsWithin,
+  type Tool,
+  type ToolCall,
+} from '../../../kits/chat-tokens/index.ts';
 import { Refusal } from '../../refusal.ts';
 
 /** A piece of content of any kind. */
@@ -49,8 +54,8 @@ export function partText(part: ContentPart, at: string, { fields }: TextParts): 
 
 /** Throws a Refusal for a JSON value that is too deep to be walked. */
 export function checkNesting(value: unknown, at: string): void {
-  if (nestsWithin(value, limits.nesting)) return;
-  throw new Refusal('malformed', `${at}: nested more than ${limits.nesting} deep`);
+  if (nestsWithin(value)) return;
+  throw new Refusal('malformed', `${at}: nested more than ${maxNesting} deep`);
 }
 
 export interface DescribedTool {

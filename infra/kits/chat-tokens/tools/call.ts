@@ -1,11 +1,12 @@
 import type { Tool } from '../conversation.ts';
 import type { CallStatus, ParsedCall, ReplyEvent } from './parser.ts';
 
+/** The tools that a request offers, by name. */
 export type OfferedTools = ReadonlyMap<string, Tool>;
 
 export const offered = (tools: readonly Tool[]): OfferedTools => new Map(tools.map((tool) => [tool.name, tool]));
 
-/** What a family's syntax says of one call, before anybody asks whether its tool was offered. */
+/** A call as a family's syntax reads it, before it is checked whether its tool was offered. */
 export interface Reading {
   readonly status: Exclude<CallStatus, 'unknown-tool'>;
   readonly id: string | null;
@@ -13,9 +14,10 @@ export interface Reading {
   readonly arguments: string;
 }
 
+/** A call that could not be read. */
 export const broken = (status: Reading['status']): Reading => ({ status, id: null, name: '', arguments: '' });
 
-/** Reading of a call whose name and arguments have been found. */
+/** The reading of a call whose name and arguments have been found. */
 export function reading(name: string, args: Arguments, id: string | null = null): Reading {
   if (name === '') return broken('missing-name');
   if (args.status !== 'ok' && args.status !== 'mistyped') return broken(args.status);
@@ -24,11 +26,11 @@ export function reading(name: string, args: Arguments, id: string | null = null)
 
 export interface Arguments {
   readonly status: Reading['status'];
-  /** JSON text of an object; empty unless there is one. */
+  /** The JSON text of an object; empty where the arguments are invalid. */
   readonly text: string;
 }
 
-/** Arguments that were sampled as JSON. None at all is what a model says that has nothing to give. */
+/** Reads arguments that were sampled as JSON. A model with no arguments to pass may write nothing at all. */
 export function jsonArguments(sampled: string): Arguments {
   const text = sampled.trim();
   if (text === '') return { status: 'ok', text: '{}' };
@@ -37,7 +39,7 @@ export function jsonArguments(sampled: string): Arguments {
   return isObject(value) ? { status: 'ok', text } : { status: 'invalid-arguments', text: '' };
 }
 
-/** `given`: the agent gets the call; else its text. */
+/** Decides whether the agent gets the call (`given`) or the text of the call. */
 export function settle(
   { status, ...call }: Reading,
   raw: string,
@@ -49,7 +51,7 @@ export function settle(
   return { given, event: { kind: given ? 'call' : 'faulty-call', call: settled } };
 }
 
-/** Undefined when the text is no JSON. */
+/** Parses JSON. Undefined when the text is not valid JSON. */
 export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);

@@ -6,9 +6,9 @@ import { createPlainParser } from './plain.ts';
 import { createProse } from './prose.ts';
 
 /**
- * A model without a tool-call syntax that writes its command as a fenced shell block. It is a call where the request offers
- * one tool that needs a command and nothing else: then the block can mean only that. The block stays in the text as well,
- * since such a template would not print the call when it renders the conversation anew.
+ * Parses the replies of a model without a tool-call syntax, which writes its command as a fenced shell block. The block is a
+ * call if the request offers exactly one tool that needs a command and nothing else. It stays in the text as well, since such
+ * a template would not print the call when the conversation is rendered again.
  */
 export function createCommandParser(input: ParserInput): ReplyParser {
   const shell = shellOf(input.tools);
@@ -18,7 +18,7 @@ export function createCommandParser(input: ParserInput): ReplyParser {
 function createBlockParser(input: ParserInput, { name, argument }: Shell): ReplyParser {
   const reader = createPieceReader(input.tokens, []);
   const prose = createProse();
-  /** Of the open block; null outside of one. */
+  /** The lines of the open block; null outside a block. */
   let lines: string[] | null = null;
   let line = '';
 
@@ -55,7 +55,7 @@ function createBlockParser(input: ParserInput, { name, argument }: Shell): Reply
   }
 
   function read(piece: Piece): ReplyEvent[] {
-    const [first = '', ...others] = textIn(piece).split('\n');
+    const [first = '', ...others] = sourceOf(piece).split('\n');
     line += first;
     const events = say(first);
     for (const next of others) {
@@ -71,7 +71,7 @@ function createBlockParser(input: ParserInput, { name, argument }: Shell): Reply
   };
 }
 
-const textIn = (piece: Piece): string => ('text' in piece ? piece.text : piece.marker);
+const sourceOf = (piece: Piece): string => ('text' in piece ? piece.text : piece.marker);
 
 const opening = /^```(?:bash|sh|shell|zsh)[ \t\r]*$/;
 const closing = /^```[ \t\r]*$/;
@@ -87,7 +87,7 @@ const schema = z.looseObject({
   properties: z.record(z.string(), z.looseObject({ type: z.unknown() })),
 });
 
-/** Told by its schema, not by its name; null when there is none, or more than one. */
+/** Finds the shell tool by its schema, not its name. Null when there is none, or more than one. */
 function shellOf(tools: readonly Tool[]): Shell | null {
   const shells = tools.flatMap(({ name, parameters }): Shell[] => {
     const found = schema.safeParse(parameters).data;

@@ -6,8 +6,8 @@ import type { ParserInput, ReplyParser } from './parser.ts';
 const separator = '<｜tool▁sep｜>';
 
 /**
- * DeepSeek V3, R1 and V3.1. A call of V3.1 is `name<｜tool▁sep｜>{…}`, one of V3 `function<｜tool▁sep｜>name` and the arguments
- * in a fenced block; what follows the separator tells which.
+ * Parses the syntax of DeepSeek V3, R1 and V3.1. A V3.1 call is `name<｜tool▁sep｜>{…}`; a V3 call is `function<｜tool▁sep｜>name`
+ * and the arguments in a fenced block. The text after the separator shows which one it is.
  */
 export const createDeepSeekParser = (input: ParserInput): ReplyParser =>
   createDelimitedParser(input, {
@@ -22,10 +22,10 @@ export const createDeepSeekParser = (input: ParserInput): ReplyParser =>
 function readCall(body: readonly Piece[]): Reading {
   const at = body.findIndex((piece) => 'marker' in piece && piece.marker === separator);
   if (at < 0) return broken('malformed');
-  const [before, behind] = [textOf(body.slice(0, at)), textOf(body.slice(at + 1))];
-  // Trimmed first: two runs of blanks in one pattern try every split of a long one.
-  const fenced = /^(?:(?!```)([^\n]*)\n\s*)?```[a-z]*[ \t]*\n([\s\S]*)```\s*$/.exec(behind.trimStart());
-  if (fenced === null) return reading(before.trim(), jsonArguments(behind));
+  const [before, after] = [textOf(body.slice(0, at)), textOf(body.slice(at + 1))];
+  // Trimmed first: with two adjacent runs of blanks the pattern would backtrack quadratically on long ones.
+  const fenced = /^(?:(?!```)([^\n]*)\n\s*)?```[a-z]*[ \t]*\n([\s\S]*)```\s*$/.exec(after.trimStart());
+  if (fenced === null) return reading(before.trim(), jsonArguments(after));
   const [, name = '', args = ''] = fenced;
   return reading(name.trim(), jsonArguments(args));
 }

@@ -3,35 +3,37 @@ import { broken, type OfferedTools, offered, type Reading, settle } from './call
 import type { ParserInput, ReplyEvent, ReplyParser } from './parser.ts';
 import { createProse } from './prose.ts';
 
-/** A syntax whose calls stand between two delimiters, beside text and `<think>` reasoning. */
+/** A syntax whose calls stand between two delimiters, next to text and `<think>` reasoning. */
 export interface CallSyntax {
   readonly open: string;
   readonly close: string;
-  /** Delimiters inside of a call. */
+  /** Delimiters inside a call. */
   readonly inner?: readonly string[];
-  /** Delimiters around calls, which say nothing by themselves. */
+  /** Delimiters around calls, which have no meaning of their own. */
   readonly around?: readonly string[];
-  /** Those of them that end a reasoning which the model forgot to close. */
+  /** The `around` delimiters that end reasoning which the model forgot to close. */
   readonly endsReasoning?: readonly string[];
   /**
-   * Delimiters of a call whose outer ones the model forgot; what is between them is a call of an offered tool, or text.
-   * `begun`: how a call begins that is more than a mention of one; its first group is the tool's name.
+   * Delimiters of a call whose outer ones the model forgot; the body is a call of an offered tool, or text. `begun` matches
+   * the start of a real call rather than a mention of one; its first group is the tool's name.
    */
   readonly bare?: { readonly open: string; readonly close: string; readonly begun: RegExp };
-  /** `body` is what stands between the delimiters of a call, those of a bare one included. */
+  /** Reads the body between a call's delimiters; the body of a bare call includes its own delimiters. */
   readonly read: (body: readonly Piece[], closed: boolean, tools: OfferedTools) => Reading;
 }
 
+/** Creates a parser for one syntax with delimiters. */
 export const createDelimitedParser = (input: ParserInput, syntax: CallSyntax): ReplyParser =>
   new DelimitedParser(input, syntax);
 
+/** The source text of pieces, markers included. */
 export const textOf = (pieces: readonly Piece[]): string =>
   pieces.map((piece) => ('marker' in piece ? piece.marker : piece.text)).join('');
 
 const openThink = '<think>';
 const closeThink = '</think>';
 
-/** How far from its end a prompt may have opened the reasoning: `<think>` and some whitespace. */
+/** The number of ids at a prompt's end in which the template may have opened the reasoning: `<think>` and some whitespace. */
 const promptTail = 4;
 
 class DelimitedParser implements ReplyParser {

@@ -9,7 +9,8 @@ const openFunction = '<function=';
 const closeFunction = '</function>';
 
 /**
- * Qwen3-Coder, Qwen3.5 and Nemotron 3: `<tool_call><function=name><parameter=key>value</parameter></function></tool_call>`.
+ * Parses the syntax of Qwen3-Coder, Qwen3.5 and Nemotron 3:
+ * `<tool_call><function=name><parameter=key>value</parameter></function></tool_call>`.
  * Models forget `<tool_call>` (then a stray `</tool_call>` follows), `</parameter>` or one of the two at the end.
  */
 export const createFunctionXmlParser = (input: ParserInput): ReplyParser =>
@@ -34,7 +35,7 @@ function readFunction(body: string, closed: boolean, tools: OfferedTools): Readi
   return reading(name, typedArguments(values, parameters));
 }
 
-/** Null when something stands between the parameters. */
+/** Reads the parameters by name. Null when there is other text between them. */
 function readParameters(text: string, known: ReadonlySet<string>): ReadonlyMap<string, string> | null {
   const values = new Map<string, string>();
   const opening = /\s*<parameter=([^>\n]+)>/y;
@@ -48,8 +49,8 @@ function readParameters(text: string, known: ReadonlySet<string>): ReadonlyMap<s
 }
 
 /**
- * Code may hold `</parameter>` as well: the one that counts has another parameter, or nothing, behind it. Where it was
- * forgotten, a known parameter that opens on a line of its own ends the value.
+ * Reads one parameter's value. Code may contain `</parameter>` too: only one that is followed by another parameter, or by
+ * nothing, ends the value. Where the model forgot it, a known parameter that opens on a line of its own ends the value.
  */
 function readValue(text: string, start: number, known: ReadonlySet<string>): { value: string; next: number } {
   const closing = /<\/parameter>(?=\s*(?:<parameter=|$))/g;
@@ -62,7 +63,7 @@ function readValue(text: string, start: number, known: ReadonlySet<string>): { v
   return { value: unwrap(text.slice(start, end)), next: close === null ? end : closing.lastIndex };
 }
 
-/** The syntax has a line break of its own on either side of a value. */
+/** Removes the line break that the syntax puts on either side of a value. */
 const unwrap = (value: string): string => value.replace(/^\n/, '').replace(/\n$/, '');
 
 function namesIn(parameters: Readonly<Record<string, unknown>> | null): ReadonlySet<string> {

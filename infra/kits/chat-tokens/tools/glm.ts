@@ -9,7 +9,10 @@ const closeKey = '</arg_key>';
 const openValue = '<arg_value>';
 const closeValue = '</arg_value>';
 
-/** GLM-4.5 and 4.7: `<tool_call>name<arg_key>key</arg_key><arg_value>value</arg_value>…</tool_call>`, with or without line breaks. */
+/**
+ * Parses the syntax of GLM-4.5 and 4.7, with or without line breaks:
+ * `<tool_call>name<arg_key>key</arg_key><arg_value>value</arg_value>…</tool_call>`.
+ */
 export const createGlmParser = (input: ParserInput): ReplyParser =>
   createDelimitedParser(input, {
     open: '<tool_call>',
@@ -27,7 +30,7 @@ function readCall(body: readonly Piece[], tools: OfferedTools): Reading {
   return reading(name, typedArguments(values, tools.get(name)?.parameters ?? null));
 }
 
-/** From behind an opened key. A value is whatever stands before its closing delimiter. */
+/** Reads the pairs that follow an opening key delimiter. A value is all the text before its closing delimiter. */
 function readPairs(body: readonly Piece[], start: number): ReadonlyMap<string, string> | null {
   const values = new Map<string, string>();
   for (let at = start; at <= body.length; ) {
@@ -36,14 +39,14 @@ function readPairs(body: readonly Piece[], start: number): ReadonlyMap<string, s
     const value = upTo(body, gap.next, closeValue);
     if (value.next > body.length || gap.text.trim() !== '') return null;
     values.set(key.text.trim(), value.text);
-    const behind = upTo(body, value.next, openKey);
-    if (behind.text.trim() !== '') return null;
-    at = behind.next;
+    const after = upTo(body, value.next, openKey);
+    if (after.text.trim() !== '') return null;
+    at = after.next;
   }
   return values;
 }
 
-/** `next` is behind the marker; behind the end of the body, and more, when there is none. */
+/** The text up to a marker; `next` is the index after the marker, or beyond the body's length + 1 when there is none. */
 function upTo(body: readonly Piece[], start: number, marker: string): { text: string; next: number } {
   const found = body.findIndex((piece, at) => at >= start && 'marker' in piece && piece.marker === marker);
   const end = found < 0 ? body.length : found;

@@ -5,8 +5,9 @@ import type { ParserInput, ReplyEvent, ReplyParser } from './parser.ts';
 import { createProse } from './prose.ts';
 
 /**
- * gpt-oss: a reply is a row of messages, `<|channel|>analysis<|message|>…<|end|>` and `<|start|>assistant` before the next
- * one. What is addressed to somebody is a call; otherwise `analysis` is reasoning, and anything else is for the user.
+ * Parses the syntax of gpt-oss. A reply is a sequence of messages, `<|channel|>analysis<|message|>…<|end|>`, with
+ * `<|start|>assistant` before each further one. A message with a recipient is a call; otherwise `analysis` is reasoning, and
+ * any other channel is text for the user.
  */
 export const createHarmonyParser = (input: ParserInput): ReplyParser => new HarmonyParser(input);
 
@@ -28,18 +29,18 @@ class HarmonyParser implements ReplyParser {
   readonly #reader: PieceReader;
   readonly #tools: OfferedTools;
   readonly #prose = createProse();
-  readonly #said = new Set<Head['kind']>();
-  /** The next text is the first of its message. */
+  readonly #shown = new Set<Head['kind']>();
+  /** Whether the next text is the first of its message. */
   #begins = false;
-  /** Null outside of a message's body. */
+  /** The current message's header; null outside a message's body. */
   #head: Head | null = null;
-  /** The header so far, or the arguments. */
-  #heard = '';
+  /** The text of the header so far, or of the arguments. */
+  #buffer = '';
 
   constructor({ tokens, tools, promptIds }: ParserInput) {
     this.#reader = createPieceReader(tokens, [start, channel, constrain, message, end, finish, call]);
     this.#tools = offered(tools);
-    // The prompt has begun the first message's header, or even its body.
+    // The prompt may end within the first message's header or body.
     const opening = tokens.idOf(start);
     const from = opening === null ? -1 : promptIds.lastIndexOf(opening);
     if (from >= 0) this.push(promptIds.slice(from));
@@ -54,20 +55,20 @@ class HarmonyParser implements ReplyParser {
   }
 
   #read(piece: Piece): ReplyEvent[] {
-    if ('text' in piece) return this.#hear(piece.text);
+    if ('text' in piece) return this.#addText(piece.text);
     const { marker } = piece;
     if (marker === end || marker === finish || marker === call) return this.#close(marker);
-    if (marker === start) return [...this.#close(''), ...this.#hear(marker)];
-    if (marker !== message || this.#head !== null) return this.#hear(marker);
-    this.#head = readHead(this.#heard);
-    this.#heard = '';
+    if (marker === start) return [...this.#close(''), ...this.#addText(marker)];
+    if (marker !== message || this.#head !== null) return this.#addText(marker);
+    this.#head = readHead(this.#buffer);
+    this.#buffer = '';
     this.#begin();
     return [];
   }
 
-  #hear(text: string): ReplyEvent[] {
+  #addText(text: string): ReplyEvent[] {
     if (this.#head !== null && this.#head.recipient === null) return this.#say(this.#head.kind, text);
-    this.#heard += text;
+    this.#buffer += text;
     return [];
   }
 
@@ -79,36 +80,36 @@ class HarmonyParser implements ReplyParser {
   #say(kind: Head['kind'], text: string): ReplyEvent[] {
     const shown = this.#prose.push(text);
     if (shown === '') return [];
-    const gap = this.#begins && this.#said.has(kind) ? '\n\n' : '';
+    const gap = this.#begins && this.#shown.has(kind) ? '\n\n' : '';
     this.#begins = false;
-    this.#said.add(kind);
+    this.#shown.add(kind);
     return [{ kind, text: gap + shown }];
   }
 
   #close(marker: string): ReplyEvent[] {
     const events = this.#head === null ? this.#leftOver() : this.#finishMessage(this.#head, marker);
     this.#head = null;
-    this.#heard = '';
+    this.#buffer = '';
     return events;
   }
 
-  /** A header without a message: nothing that was sampled is lost. */
+  /** Shows a header without a message as text, so that nothing that was sampled is lost. */
   #leftOver(): ReplyEvent[] {
-    if (/^(?:<\|start\|>)?(?:assistant)?$/.test(this.#heard.trim())) return [];
+    if (/^(?:<\|start\|>)?(?:assistant)?$/.test(this.#buffer.trim())) return [];
     this.#begin();
-    return this.#say('text', this.#heard);
+    return this.#say('text', this.#buffer);
   }
 
   #finishMessage({ raw, recipient }: Head, marker: string): ReplyEvent[] {
     if (recipient === null) return [];
-    const whole = raw + message + this.#heard + marker;
-    const { given, event } = settle(readCall(recipient, this.#heard, marker === call), whole, this.#tools);
+    const whole = raw + message + this.#buffer + marker;
+    const { given, event } = settle(readCall(recipient, this.#buffer, marker === call), whole, this.#tools);
     this.#begin();
     return given ? [event] : [event, ...this.#say('text', whole)];
   }
 }
 
-/** `<|start|>assistant to=functions.f<|channel|>commentary <|constrain|>json`, the recipient before or behind the channel. */
+/** Reads `<|start|>assistant to=functions.f<|channel|>commentary <|constrain|>json`; the recipient may also follow the channel. */
 function readHead(raw: string): Head {
   return {
     raw,
@@ -117,7 +118,7 @@ function readHead(raw: string): Head {
   };
 }
 
-/** The token that ends a turn is not always heard, so that only unfinished arguments tell a call that was cut short. */
+/** A stop token is not always passed to the parser, so only unfinished arguments show that a call was cut short. */
 function readCall(recipient: string, text: string, closed: boolean): Reading {
   const args = jsonArguments(text);
   if (args.status === 'invalid-json' && !closed && endsInside(text)) return broken('unclosed');

@@ -3,7 +3,10 @@ import { createDelimitedParser, textOf } from './delimited.ts';
 import { memberText } from './member-text.ts';
 import type { ParserInput, ReplyParser } from './parser.ts';
 
-/** Hermes, Qwen2.5 and Qwen3: `<think>…</think>`, then text, then `<tool_call>{"name": …, "arguments": {…}}</tool_call>`. */
+/**
+ * Parses the syntax of Hermes, Qwen2.5 and Qwen3: `<think>…</think>`, then text, then
+ * `<tool_call>{"name": …, "arguments": {…}}</tool_call>`.
+ */
 export const createHermesParser = (input: ParserInput): ReplyParser =>
   createDelimitedParser(input, {
     open: '<tool_call>',

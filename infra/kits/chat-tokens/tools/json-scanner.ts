@@ -1,6 +1,6 @@
-/** Finds where a JSON object ends, as its text comes in. */
+/** Finds the end of a JSON object while its text arrives. */
 export interface JsonScanner {
-  /** Where in `text` the object that has begun ends; null when it goes on. Expects the first text to begin with a bracket. */
+  /** Returns the index in `text` after the object's end; null when the object continues. The first text begins with a bracket. */
   push(text: string): number | null;
 }
 

@@ -6,7 +6,7 @@ import type { ParserInput, ReplyParser } from './parser.ts';
 const openSection = '<|tool_calls_section_begin|>';
 const openArguments = '<|tool_call_argument_begin|>';
 
-/** Kimi K2: `<|tool_call_begin|>functions.name:0<|tool_call_argument_begin|>{…}<|tool_call_end|>`, in a section. */
+/** Parses the syntax of Kimi K2: `<|tool_call_begin|>functions.name:0<|tool_call_argument_begin|>{…}<|tool_call_end|>`, in a section. */
 export const createKimiParser = (input: ParserInput): ReplyParser =>
   createDelimitedParser(input, {
     open: '<|tool_call_begin|>',
@@ -17,9 +17,9 @@ export const createKimiParser = (input: ParserInput): ReplyParser =>
     read: (body, closed) => (closed ? readCall(body) : broken('unclosed')),
   });
 
-/** The model numbers its calls over the whole conversation, and knows results by these ids. */
+/** The model numbers its calls over the whole conversation, and matches results by these ids. */
 export const kimiCallIds = {
-  isOne: (id: string): boolean => /^functions\.[^:]+:\d+$/.test(id),
+  isValid: (id: string): boolean => /^functions\.[^:]+:\d+$/.test(id),
   make: (name: string, index: number): string => `functions.${name}:${index}`,
 } as const;
 

@@ -6,8 +6,8 @@ import type { ParserInput, ReplyEvent, ReplyParser } from './parser.ts';
 import { createProse } from './prose.ts';
 
 /**
- * Llama 3.x: a reply that begins with `{"name": …, "parameters": {…}}`, or has it behind `<|python_tag|>`, is a call, or several
- * with semicolons between. Nothing marks it as one, so that any other JSON is an answer.
+ * Parses the syntax of Llama 3.x. A reply that begins with `{"name": …, "parameters": {…}}`, or has it after
+ * `<|python_tag|>`, is a call; several are separated by semicolons. The syntax has no marker, so any other JSON is an answer.
  */
 export const createLlamaParser = (input: ParserInput): ReplyParser => new LlamaParser(input);
 
@@ -17,12 +17,12 @@ class LlamaParser implements ReplyParser {
   readonly #reader: PieceReader;
   readonly #tools: OfferedTools;
   readonly #prose = createProse();
-  /** `open`: a call may begin here. */
+  /** The parser's state; in `open` a call may begin. */
   #state: 'open' | 'json' | 'text' = 'open';
   #scanner = createJsonScanner();
-  /** Is what is heard behind the tag? */
+  /** Whether the buffered text follows the tag. */
   #tagged = false;
-  #heard = '';
+  #buffer = '';
 
   constructor({ tokens, tools }: ParserInput) {
     this.#reader = createPieceReader(tokens, [tag]);
@@ -38,57 +38,57 @@ class LlamaParser implements ReplyParser {
   }
 
   #read(piece: Piece): ReplyEvent[] {
-    if ('text' in piece) return this.#hear(piece.text);
+    if ('text' in piece) return this.#addText(piece.text);
     const events = this.#close();
     this.#state = 'open';
     this.#tagged = true;
-    this.#heard = '';
+    this.#buffer = '';
     return events;
   }
 
-  #hear(text: string): ReplyEvent[] {
+  #addText(text: string): ReplyEvent[] {
     if (this.#state === 'text') return this.#say(text);
     if (this.#state === 'json') return this.#scan(text);
-    this.#heard += text;
-    const begin = this.#heard.search(/[^\s;,]/);
+    this.#buffer += text;
+    const begin = this.#buffer.search(/[^\s;,]/);
     if (begin < 0) return [];
-    if (this.#heard[begin] !== '{') return this.#tagged ? [] : this.#sayHeard(this.#heard);
+    if (this.#buffer[begin] !== '{') return this.#tagged ? [] : this.#sayAsText(this.#buffer);
     this.#state = 'json';
     this.#scanner = createJsonScanner();
-    const json = this.#heard.slice(begin);
-    this.#heard = '';
+    const json = this.#buffer.slice(begin);
+    this.#buffer = '';
     return this.#scan(json);
   }
 
   #scan(text: string): ReplyEvent[] {
     const end = this.#scanner.push(text);
-    this.#heard += end === null ? text : text.slice(0, end);
+    this.#buffer += end === null ? text : text.slice(0, end);
     if (end === null) return [];
-    return [...this.#finish(readCall(this.#heard)), ...this.#hear(text.slice(end))];
+    return [...this.#finish(readCall(this.#buffer)), ...this.#addText(text.slice(end))];
   }
 
-  /** What has been heard is whole, or never will be. Null: it is no call, unless the tag says that it is one. */
+  /** Settles the buffered text, which is complete or will never be. Null means that it is not a call, unless it follows the tag. */
   #finish(found: Reading | null): ReplyEvent[] {
-    if (!this.#tagged && (found === null || this.#tools.size === 0)) return this.#sayHeard(this.#heard);
-    const raw = (this.#tagged ? tag : '') + this.#heard;
+    if (!this.#tagged && (found === null || this.#tools.size === 0)) return this.#sayAsText(this.#buffer);
+    const raw = (this.#tagged ? tag : '') + this.#buffer;
     const { given, event } = settle(found ?? broken('malformed'), raw, this.#tools);
     this.#tagged = false;
-    if (!given) return [event, ...this.#sayHeard(raw)];
+    if (!given) return [event, ...this.#sayAsText(raw)];
     this.#state = 'open';
-    this.#heard = '';
+    this.#buffer = '';
     this.#prose.reset();
     return [event];
   }
 
   #close(): ReplyEvent[] {
-    if (this.#state === 'json') return this.#finish(beginsCall.test(this.#heard) ? broken('unclosed') : null);
+    if (this.#state === 'json') return this.#finish(beginsCall.test(this.#buffer) ? broken('unclosed') : null);
     if (this.#state === 'text') return [];
-    return this.#tagged && this.#heard.trim() !== '' ? this.#finish(null) : this.#sayHeard(this.#heard);
+    return this.#tagged && this.#buffer.trim() !== '' ? this.#finish(null) : this.#sayAsText(this.#buffer);
   }
 
-  #sayHeard(text: string): ReplyEvent[] {
+  #sayAsText(text: string): ReplyEvent[] {
     this.#state = 'text';
-    this.#heard = '';
+    this.#buffer = '';
     return this.#say(text);
   }
 
@@ -98,7 +98,7 @@ class LlamaParser implements ReplyParser {
   }
 }
 
-/** What was meant as a call, however it goes on. */
+/** Matches text that was meant as a call, whatever follows. */
 const beginsCall = /^\{\s*(?:"type"\s*:\s*"function"\s*,\s*)?"name"\s*:/;
 
 function readCall(json: string): Reading | null {

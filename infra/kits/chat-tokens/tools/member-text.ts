@@ -1,6 +1,6 @@
 /**
- * The source text of a member of a JSON object: `1.0` and numbers beyond 2^53 survive, which parsing would change.
- * Expects text that JSON.parse accepts; null when there is no such member. As in JSON.parse, the last of several wins.
+ * Returns the source text of a member of a JSON object, since parsing would change `1.0` and numbers beyond 2^53. Expects
+ * text that JSON.parse accepts; null when there is no such member. As in JSON.parse, the last of several wins.
  */
 export function memberText(json: string, member: string): string | null {
   let found: string | null = null;

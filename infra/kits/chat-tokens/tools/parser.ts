@@ -1,10 +1,11 @@
 import type { Tool } from '../conversation.ts';
 import type { TokenTable } from '../token-table.ts';
 
-/** Turns the ids that a model samples into what it says, as they come. */
+/** Turns sampled ids into text, reasoning and tool calls while they arrive. */
 export interface ReplyParser {
+  /** Returns the events that are certain by now. */
   push(ids: readonly number[]): readonly ReplyEvent[];
-  /** No more ids: gives what was held back. */
+  /** Returns the events that were held back. No more ids may follow. */
   end(): readonly ReplyEvent[];
 }
 
@@ -12,13 +13,13 @@ export type ReplyEvent =
   | { readonly kind: 'text'; readonly text: string }
   | { readonly kind: 'reasoning'; readonly text: string }
   | { readonly kind: 'call'; readonly call: ParsedCall }
-  /** To be counted; its text follows as `text`, so that the agent sees what was sampled. */
+  /** A call that the agent does not get. It is counted, and its text follows as `text`, so that the agent sees what was sampled. */
   | { readonly kind: 'faulty-call'; readonly call: ParsedCall };
 
 /**
- * Calls that the agent gets, so that it answers them: `ok`; `unknown-tool`, of a tool that was not offered (when any was);
- * `mistyped`, with an argument that its schema does not allow, given as text. All others stay text: `malformed` is none of
- * the family's syntax.
+ * The agent gets the calls with status `ok`; `unknown-tool`, for a tool that was not offered (when any was); and `mistyped`,
+ * with an argument that its schema does not allow, which is passed as text. All others stay text. `malformed` means that the
+ * call does not follow the family's syntax.
  */
 export type CallStatus =
   | 'ok'
@@ -32,26 +33,26 @@ export type CallStatus =
 
 export interface ParsedCall {
   readonly status: CallStatus;
-  /** As sampled; null in a family whose calls have none. */
+  /** The id as sampled; null in a family whose calls have none. */
   readonly id: string | null;
   /** Empty unless the call is well-formed. */
   readonly name: string;
-  /** JSON text of an object, as sampled. */
+  /** The JSON text of an object, as sampled. */
   readonly arguments: string;
-  /** All text of the call, delimiters included. */
+  /** The whole text of the call, delimiters included. */
   readonly raw: string;
 }
 
 export interface ParserInput extends ReplyContext {
-  /** The template knows `<think>`; where it does not, that is text to it, and would be lost as reasoning. */
+  /** Whether the template knows `<think>`. Where it does not, `<think>` is plain text and would be lost if read as reasoning. */
   readonly thinks: boolean;
 }
 
 export interface ReplyContext {
   readonly tokens: TokenTable;
-  /** What the request offers. */
+  /** The tools that the request offers. */
   readonly tools: readonly Tool[];
-  /** What stands in the prompt behind the last reply: a template may have opened the reasoning there already. */
+  /** The prompt's ids after the last reply: the template may have opened the reasoning there already. */
   readonly promptIds: readonly number[];
 }
 

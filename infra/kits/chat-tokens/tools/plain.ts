@@ -2,7 +2,7 @@ import { createPieceReader } from '../pieces.ts';
 import type { ParserInput, ReplyEvent, ReplyParser } from './parser.ts';
 import { createProse } from './prose.ts';
 
-/** A model without a tool-call syntax: all it says is text. */
+/** Creates a parser for a model without a tool-call syntax: its whole reply is text. */
 export function createPlainParser({ tokens }: ParserInput): ReplyParser {
   const reader = createPieceReader(tokens, []);
   const prose = createProse();

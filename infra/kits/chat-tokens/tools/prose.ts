@@ -1,10 +1,10 @@
 /**
- * Trims the whitespace that a syntax puts around text: line breaks before it, any whitespace behind it. What is behind is
- * held back until more text follows, so that it can be used on a stream.
+ * Trims the whitespace that a syntax puts around text: line breaks before it, any whitespace after it. Trailing whitespace is
+ * held back until more text follows, so that it works on a stream.
  */
 export interface Prose {
   push(text: string): string;
-  /** A new text begins. */
+  /** Starts a new text. */
   reset(): void;
 }
 

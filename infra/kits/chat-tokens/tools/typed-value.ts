@@ -1,15 +1,16 @@
 import { z } from 'zod';
 import { type Arguments, parseJson } from './call.ts';
 
-/** A value that was sampled without quotes, as JSON text of the type that its schema names. */
+/** A value that was sampled without quotes, as JSON text of a type that its schema allows. */
 export interface TypedValue {
   readonly json: string;
   readonly fits: boolean;
 }
 
 /**
- * The first type of the schema that the text can be; numbers keep the digits that were sampled. Text that is of none of
- * them stays text. Without a type, only what begins like a JSON object or array is one: `true` may well be a command.
+ * Converts text to the first of the schema's types that it fits; numbers keep the digits that were sampled. Text that fits
+ * none of them stays text. Without a type, only text that begins like a JSON object or array is converted: `true` may well be
+ * a command.
  */
 export function typedValue(text: string, schema: unknown): TypedValue {
   const types = typesOf(schema);
@@ -22,7 +23,7 @@ export function typedValue(text: string, schema: unknown): TypedValue {
   return { json: asText, fits: types.has('string') };
 }
 
-/** JSON text of arguments that were sampled by name; the last of several with one name wins. */
+/** Converts arguments that were sampled by name to the JSON text of an object. */
 export function typedArguments(
   values: ReadonlyMap<string, string>,
   parameters: Readonly<Record<string, unknown>> | null,
@@ -50,7 +51,7 @@ const shape = z.looseObject({
   properties: z.record(z.string(), z.unknown()).optional().catch(undefined),
 });
 
-/** Of schemas inside a schema; what is deeper has no name that a model could mean. */
+/** The depth to which schemas inside a schema are followed. */
 const depthLimit = 8;
 
 function typesOf(schema: unknown, depth = 0): Set<string> {

@@ -3,8 +3,12 @@ import { after, before, describe, it } from 'node:test';
 import fc from 'fast-check';
 import { type EchoDifference, isEchoOf, withoutBlanks } from '../../../../infra/gateway/branches/echo.ts';
 import { createLedger, type Plan } from '../../../../infra/gateway/branches/ledger.ts';
-import type { AssistantMessage, Message } from '../../../../infra/kits/chat-tokens/conversation.ts';
-import { loadModel, type Model } from '../../../../infra/kits/chat-tokens/model.ts';
+import {
+  type AssistantMessage,
+  loadModel,
+  type Message,
+  type Model,
+} from '../../../../infra/kits/chat-tokens/index.ts';
 import { idsOf } from '../../../helpers/engine/prompt-ids.ts';
 import { call, createTalk, finish, reply, result, tools, user } from '../../../helpers/gateway/talk.ts';
 import { type TinyModel, writeTinyModel } from '../../../helpers/models/tiny-model.ts';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import fc from 'fast-check';
 import { createFingerprints, type Fingerprint } from '../../../../infra/gateway/branches/fingerprint.ts';
-import type { Message, Tool } from '../../../../infra/kits/chat-tokens/conversation.ts';
+import type { Message, Tool } from '../../../../infra/kits/chat-tokens/index.ts';
 
 const text = fc.constantFrom('', 'a', ' a\n', 'é 🦊');
 const toolCalls = fc.array(

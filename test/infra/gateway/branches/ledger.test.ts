@@ -4,9 +4,15 @@ import fc from 'fast-check';
 import { createLedger } from '../../../../infra/gateway/branches/ledger.ts';
 import { buildSegments } from '../../../../infra/gateway/branches/segments.ts';
 import type { TurnRecord } from '../../../../infra/gateway/branches/turn-record.ts';
-import type { AssistantMessage, Conversation, Message } from '../../../../infra/kits/chat-tokens/conversation.ts';
-import { loadModel, type Model } from '../../../../infra/kits/chat-tokens/model.ts';
-import { renderFull, renderText } from '../../../../infra/kits/chat-tokens/render.ts';
+import {
+  type AssistantMessage,
+  type Conversation,
+  loadModel,
+  type Message,
+  type Model,
+  renderFull,
+  renderText,
+} from '../../../../infra/kits/chat-tokens/index.ts';
 import { idsOf } from '../../../helpers/engine/prompt-ids.ts';
 import { finish } from '../../../helpers/gateway/talk.ts';
 import { type TinyModel, writeTinyModel } from '../../../helpers/models/tiny-model.ts';

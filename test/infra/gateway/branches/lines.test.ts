@@ -3,8 +3,7 @@ import { after, before, describe, it } from 'node:test';
 import { createLedger, type Ledger } from '../../../../infra/gateway/branches/ledger.ts';
 import { linesOf } from '../../../../infra/gateway/branches/lines.ts';
 import { buildSegments } from '../../../../infra/gateway/branches/segments.ts';
-import type { Message } from '../../../../infra/kits/chat-tokens/conversation.ts';
-import { loadModel, type Model } from '../../../../infra/kits/chat-tokens/model.ts';
+import { loadModel, type Message, type Model } from '../../../../infra/kits/chat-tokens/index.ts';
 import { call, createTalk, reply, result, system, tools, user } from '../../../helpers/gateway/talk.ts';
 import { type TinyModel, writeTinyModel } from '../../../helpers/models/tiny-model.ts';
 

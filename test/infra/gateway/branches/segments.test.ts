@@ -4,7 +4,7 @@ import { createLedger, type Ledger } from '../../../../infra/gateway/branches/le
 import { type Built, buildSegments } from '../../../../infra/gateway/branches/segments.ts';
 import { checkTurns } from '../../../../infra/gateway/branches/token-check.ts';
 import type { TurnRecord } from '../../../../infra/gateway/branches/turn-record.ts';
-import { loadModel, type Model } from '../../../../infra/kits/chat-tokens/model.ts';
+import { loadModel, type Model } from '../../../../infra/kits/chat-tokens/index.ts';
 import { type BranchRule, trainAllBranches } from '../../../../workflows/contracts/trace.ts';
 import { call, createTalk, finish, reply, result, system, user } from '../../../helpers/gateway/talk.ts';
 import { type TinyModel, writeTinyModel } from '../../../helpers/models/tiny-model.ts';

@@ -6,7 +6,7 @@ import type { DialectRequest, FinishedReply } from '../../../../infra/gateway/di
 import { dialects } from '../../../../infra/gateway/dialects/index.ts';
 import { Refusal, type RefusalKind, refusalStatus } from '../../../../infra/gateway/refusal.ts';
 import type { Delta } from '../../../../infra/gateway/turns/reply-stream.ts';
-import type { AssistantMessage } from '../../../../infra/kits/chat-tokens/conversation.ts';
+import type { AssistantMessage } from '../../../../infra/kits/chat-tokens/index.ts';
 import { assembleChat, assembleMessage, assembleResponse } from '../../../helpers/gateway/assemble.ts';
 
 interface Subject {

@@ -6,8 +6,12 @@ import { buildSegments } from '../../../../infra/gateway/branches/segments.ts';
 import type { JournalRecord } from '../../../../infra/gateway/sessions/journal.ts';
 import { createSession, type Session } from '../../../../infra/gateway/sessions/session.ts';
 import { createUpstreams } from '../../../../infra/gateway/upstream/upstreams.ts';
-import type { AssistantMessage, Message } from '../../../../infra/kits/chat-tokens/conversation.ts';
-import { loadModel, type Model } from '../../../../infra/kits/chat-tokens/model.ts';
+import {
+  type AssistantMessage,
+  loadModel,
+  type Message,
+  type Model,
+} from '../../../../infra/kits/chat-tokens/index.ts';
 import { type BranchRule, trainAllBranches } from '../../../../workflows/contracts/trace.ts';
 import { createScriptedEngine, type ScriptedEngine } from '../../../helpers/engine/scripted-engine.ts';
 import { openSession } from '../../../helpers/gateway/gateway.ts';

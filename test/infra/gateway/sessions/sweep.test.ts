@@ -9,7 +9,7 @@ import { loadJournal } from '../../../../infra/gateway/sessions/journal.ts';
 import { createSessions, type Sessions } from '../../../../infra/gateway/sessions/sessions.ts';
 import { createContextLength } from '../../../../infra/gateway/turns/context-length.ts';
 import { createUpstreams } from '../../../../infra/gateway/upstream/upstreams.ts';
-import { loadModel } from '../../../../infra/kits/chat-tokens/model.ts';
+import { loadModel } from '../../../../infra/kits/chat-tokens/index.ts';
 import { createFileStore } from '../../../../infra/store/files.ts';
 import { createScriptedEngine } from '../../../helpers/engine/scripted-engine.ts';
 import { openSession } from '../../../helpers/gateway/gateway.ts';

@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import { ContextOverflow } from '../../../../infra/gateway/refusal.ts';
 import { askUpstream } from '../../../../infra/gateway/upstream/ask.ts';
 import type { UpstreamModel } from '../../../../infra/gateway/upstream/upstreams.ts';
-import type { Conversation } from '../../../../infra/kits/chat-tokens/conversation.ts';
+import type { Conversation } from '../../../../infra/kits/chat-tokens/index.ts';
 import { type Answer, startScriptedServer } from '../../../helpers/engine/scripted-server.ts';
 
 const key = '0123456789abcdef0123456789abcdef';

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import fc from 'fast-check';
-import { loadModel, type Model } from '../../../../infra/kits/chat-tokens/model.ts';
+import { loadModel } from '../../../../infra/kits/chat-tokens/load-model.ts';
+import type { Model } from '../../../../infra/kits/chat-tokens/model.ts';
 import type { ReplyEvent } from '../../../../infra/kits/chat-tokens/tools/parser.ts';
 import { syntax, type TinyModel, writeTinyModel } from '../../../helpers/models/tiny-model.ts';
 

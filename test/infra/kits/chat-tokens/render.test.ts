@@ -4,7 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import type { Message } from '../../../../infra/kits/chat-tokens/conversation.ts';
-import { loadModel, type Model } from '../../../../infra/kits/chat-tokens/model.ts';
+import { loadModel } from '../../../../infra/kits/chat-tokens/load-model.ts';
+import type { Model } from '../../../../infra/kits/chat-tokens/model.ts';
 import { renderFull, renderText } from '../../../../infra/kits/chat-tokens/render.ts';
 import { renderSuffix } from '../../../../infra/kits/chat-tokens/suffix.ts';
 import { writeTinyModel } from '../../../helpers/models/tiny-model.ts';
@@ -87,7 +88,7 @@ describe('rendering', () => {
     assert.equal(renderSuffix(model, [{ role: 'user', text: 'b' }], branchAt(0)), null);
     const ask = (text: string) => renderFull(model, { messages: [{ role: 'user', text }], tools: [] });
     assert.deepEqual(ask('good'), model.tokens.encode('good'));
-    assert.throws(() => ask('bad'), { kind: 'malformed', message: /be good/ });
+    assert.throws(() => ask('bad'), { name: 'TemplateRejection', message: /be good/ });
   });
 });
 
@@ -96,7 +97,7 @@ describe('a model directory', () => {
     const dir = await mkdtemp(join(tmpdir(), 'temper-model-'));
     await assert.rejects(loadModel(dir), /tokenizer\.json is missing/);
     await writeFile(join(dir, 'tokenizer.json'), '{');
-    await assert.rejects(loadModel(dir), { type: 'InvalidInput', message: /tokenizer\.json/ });
+    await assert.rejects(loadModel(dir), { name: 'InvalidModelDirectory', message: /tokenizer\.json/ });
     await rm(dir, { recursive: true });
   });
 

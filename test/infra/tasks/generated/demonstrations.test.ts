@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
-import { loadModel } from '../../../../infra/kits/chat-tokens/model.ts';
+import { loadModel } from '../../../../infra/kits/chat-tokens/index.ts';
 import { operators } from '../../../../infra/tasks/generated/bug.ts';
 import { createDemonstrations, type Demonstration } from '../../../../infra/tasks/generated/demonstrations.ts';
 

@@ -1,5 +1,4 @@
-import { checkPrefix } from '../../../../infra/kits/chat-tokens/check-prefix.ts';
-import { loadModel, type Model } from '../../../../infra/kits/chat-tokens/model.ts';
+import { checkPrefix, loadModel, type Model } from '../../../../infra/kits/chat-tokens/index.ts';
 import { type Check, type Look, message, missing, ok, warn } from './check.ts';
 
 const remedy =

@@ -1,10 +1,9 @@
 import { type Client, WorkflowNotFoundError } from '@temporalio/client';
-import { loadModel } from '../../../../infra/kits/chat-tokens/model.ts';
+import { InvalidModelDirectory, loadModel } from '../../../../infra/kits/chat-tokens/index.ts';
 import { collectReport } from '../../../../infra/report/collect.ts';
 import type { HeldOut, ReportData, RunFacts } from '../../../../infra/report/data.ts';
 import type { TokenName } from '../../../../infra/report/token-view.ts';
 import { readStartInput } from '../../../../infra/temporal/start-input.ts';
-import { TemperFailure } from '../../../../workflows/contracts/failures.ts';
 import { runStatusQuery } from '../../../../workflows/contracts/messages.ts';
 import type { RolloutResult } from '../../../../workflows/contracts/rollout.ts';
 import { type RunStatus, runInput } from '../../../../workflows/contracts/run.ts';
@@ -58,7 +57,7 @@ async function tokenNames(modelDir: string): Promise<TokenName | null> {
   try {
     return (await loadModel(modelDir)).tokens.nameOf;
   } catch (error) {
-    if (error instanceof TemperFailure) return null;
+    if (error instanceof InvalidModelDirectory) return null;
     throw error;
   }
 }

@@ -1,0 +1,16 @@
+export { canonicalArguments, canonicalJson, canonicalMessage, sized } from './canonical.ts';
+export { checkPrefix } from './check-prefix.ts';
+export type {
+  AssistantMessage,
+  Conversation,
+  Message,
+  Tool,
+  ToolCall,
+} from './conversation.ts';
+export { InvalidModelDirectory, TemplateRejection } from './errors.ts';
+export { loadModel } from './load-model.ts';
+export type { Model } from './model.ts';
+export { maxNesting, nestsWithin } from './nesting.ts';
+export { renderFull, renderText } from './render.ts';
+export { continueBranch, renderSuffix } from './suffix.ts';
+export type { ParsedCall, ReplyEvent, ReplyParser } from './tools/parser.ts';
