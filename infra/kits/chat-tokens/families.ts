@@ -9,7 +9,7 @@ import { createKimiParser, kimiCallIds } from './tools/kimi.ts';
 import { createLlamaParser } from './tools/llama.ts';
 import type { ParserFactory, ReplyContext, ReplyParser } from './tools/parser.ts';
 
-/** What the models of one family have in common, beyond what a chat template states. */
+/** The properties that models of one family share, beyond those that a chat template states. */
 export interface Family {
   readonly name: string;
   /** Tokens that end the model's turn, where the vocabulary has them, in addition to the configured ones. */

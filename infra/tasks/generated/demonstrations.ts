@@ -1,7 +1,15 @@
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
 import { systemPrompt } from '../../agents/mini/prompt.ts';
 import { describeTool, tools } from '../../agents/mini/tools.ts';
-import { type AssistantMessage, type Conversation, type Message, type Model, renderFull, renderSuffix, renderText } from '../../kits/chat-tokens/index.ts';
+import {
+  type AssistantMessage,
+  type Conversation,
+  type Message,
+  type Model,
+  renderFull,
+  renderSuffix,
+  renderText,
+} from '../../kits/chat-tokens/index.ts';
 import { parseSetAddress } from '../addresses.ts';
 import { type Bug, bugAt, type Operator, operators, sourceOf } from './bug.ts';
 import { instructionOf } from './generate.ts';
