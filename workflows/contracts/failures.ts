@@ -3,75 +3,217 @@
  *
  * 1. A failure is attributed once, at the boundary where it happened: infra throws a `TemperFailure`, the boundary helper
  *    in activities/ turns it into a Temporal failure of the same type, the workflow maps the type to an outcome by this table.
- * 2. What the policy does to itself is no failure: a wrong patch, a crash, its memory or disk used up is `scored`.
- * 3. `infra` needs evidence from outside the sandbox; it is retried at its stage, then ends the rollout, never as reward 0.
+ * 2. What the policy does to itself is not a failure: a wrong patch, a crash, its memory or disk used up is `scored`.
+ * 3. `infra` needs evidence from outside the sandbox. It is retried at its stage, then ends the rollout, never as reward 0.
  * 4. The `type` strings are API: retry policies, the UI and the docs use them.
  */
 export interface FailureKind {
   /** What a rollout becomes when its stage ends with this failure. `refused`: nothing was started. */
   readonly outcome: 'infra' | 'invalid-task' | 'cancelled' | 'refused';
-  /** May the same stage be tried again as it is? */
+  /** Whether the same stage may be retried as it is. */
   readonly retryable: boolean;
+  /** One sentence on what happened. */
+  readonly description: string;
+  /** One sentence on what to do. */
+  readonly remedy: string;
 }
 
 export const failureKinds = {
-  /** An input that its schema refuses; names field, expected and got. */
-  InvalidInput: { outcome: 'refused', retryable: false },
-  UnknownTask: { outcome: 'invalid-task', retryable: false },
-  MalformedTask: { outcome: 'invalid-task', retryable: false },
-  MissingImage: { outcome: 'invalid-task', retryable: false },
-  /** The task's Dockerfile could not be built, by its own doing: a command failed, or took too long. */
-  BuildFailed: { outcome: 'invalid-task', retryable: false },
-  /** The registry does not answer, or broke off. */
-  ImageUnavailable: { outcome: 'infra', retryable: true },
-  /** The chosen sandbox can't give what the task needs. */
-  UnsupportedTask: { outcome: 'invalid-task', retryable: false },
-  /** Set-up commands of the task failed or leave other files each time, or its reference solution does not apply. */
-  SetupFailed: { outcome: 'invalid-task', retryable: false },
-  /** The tests wrote something that is no reward in [0, 1]. */
-  InvalidReward: { outcome: 'invalid-task', retryable: false },
-  UnknownAgent: { outcome: 'refused', retryable: false },
-  /** npm could not bring the agent's program to this host. */
-  AgentUnavailable: { outcome: 'infra', retryable: true },
-  /** The sandbox is gone or can't be used, seen from outside of it. */
-  SandboxLost: { outcome: 'infra', retryable: false },
-  /** The container engine does not answer. */
-  SandboxUnavailable: { outcome: 'infra', retryable: true },
-  /** A name is held by a sandbox of another rollout or epoch. */
-  SandboxConflict: { outcome: 'infra', retryable: false },
-  /** An agent was claimed, and nobody can say whether it ran. */
-  AgentUnknown: { outcome: 'infra', retryable: false },
-  /** No host worker took the stage in time. */
-  HostLost: { outcome: 'infra', retryable: false },
-  /** The worker of a stage that belongs to no host stopped answering, try after try. */
-  WorkerLost: { outcome: 'infra', retryable: false },
-  /** The disk of the host or of the store is full. */
-  DiskFull: { outcome: 'infra', retryable: true },
-  StoreUnavailable: { outcome: 'infra', retryable: true },
-  BlobMissing: { outcome: 'infra', retryable: false },
-  GatewayUnavailable: { outcome: 'infra', retryable: true },
-  /** The engine, or an upstream model, stayed away beyond the hold. */
-  EngineUnavailable: { outcome: 'infra', retryable: true },
-  /**
-   * The engine answered something that can't be trained on (ids and logprobs missing, of other length, not finite); an
-   * upstream model refused a request, or answered what is no reply.
-   */
-  EngineInvalid: { outcome: 'infra', retryable: false },
-  /** The engine took half of a weight update: it stays paused until a publication succeeds. */
-  EngineQuarantined: { outcome: 'infra', retryable: true },
-  /** The engines do not serve, or no longer, the policy version that was asked for. */
-  VersionNotServed: { outcome: 'infra', retryable: false },
-  /** No upstream model of that name is configured, or another one than before. */
-  UnknownUpstream: { outcome: 'refused', retryable: false },
-  TrainerUnavailable: { outcome: 'infra', retryable: true },
-  /** The trainer refused a request, for example one datum of it. */
-  TrainerRefused: { outcome: 'infra', retryable: false },
-  /** The trainer no longer holds the model: it restarted, load the last checkpoint. */
-  TrainerLostModel: { outcome: 'infra', retryable: true },
-  /** The agent ended in a way that the run's settings do not score. */
-  Excluded: { outcome: 'cancelled', retryable: false },
-  /** Nobody attributed it: a bug of ours, or of a library. */
-  Internal: { outcome: 'infra', retryable: true },
+  InvalidInput: {
+    outcome: 'refused',
+    retryable: false,
+    description:
+      'The input does not match its schema, a model directory cannot be read, or `upstreams.json` is invalid.',
+    remedy: 'Correct the field that the message names.',
+  },
+  UnknownTask: {
+    outcome: 'invalid-task',
+    retryable: false,
+    description: 'The address names no task, or a directory outside the task roots.',
+    remedy: 'Correct the address, or add its root to `TEMPER_TASK_ROOTS`.',
+  },
+  MalformedTask: {
+    outcome: 'invalid-task',
+    retryable: false,
+    description: 'A file of the task is missing or invalid.',
+    remedy: 'Correct the file and field that the message names.',
+  },
+  MissingImage: {
+    outcome: 'invalid-task',
+    retryable: false,
+    description:
+      "The Docker host lacks the task's image, and the registry does not have it or does not allow the pull.",
+    remedy: 'Correct the name, or pull, load or build the image on the host.',
+  },
+  BuildFailed: {
+    outcome: 'invalid-task',
+    retryable: false,
+    description: "The task's Dockerfile could not be built: a command failed, took too long or needed a network.",
+    remedy: 'Read the build log, whose blob the message names; see `TEMPER_BUILD_NETWORK`.',
+  },
+  ImageUnavailable: {
+    outcome: 'infra',
+    retryable: true,
+    description: 'The registry does not answer, closed the connection, or sent nothing for five minutes.',
+    remedy: "Check the registry and the Docker host's network.",
+  },
+  UnsupportedTask: {
+    outcome: 'invalid-task',
+    retryable: false,
+    description:
+      'No sandbox of this host offers what the task needs, no parser reads its test log, or the agent does not run in the requested kind of sandbox.',
+    remedy: 'Use another `sandbox`, or leave the task out.',
+  },
+  SetupFailed: {
+    outcome: 'invalid-task',
+    retryable: false,
+    description:
+      "The task's set-up commands failed or produce different files each time, or its reference solution does not apply.",
+    remedy: 'Read the output in the message, and run the commands in the image twice.',
+  },
+  InvalidReward: {
+    outcome: 'invalid-task',
+    retryable: false,
+    description:
+      'The tests wrote a reward that is not a number from 0 to 1, or scores without weights, also for the untouched workspace.',
+    remedy: "Correct the task's `tests/test.sh`, or name `reward_weights`.",
+  },
+  UnknownAgent: {
+    outcome: 'refused',
+    retryable: false,
+    description: 'There is no agent of that name, or it cannot be used here.',
+    remedy: 'Use an agent that the message lists.',
+  },
+  AgentUnavailable: {
+    outcome: 'infra',
+    retryable: true,
+    description: "npm could not install the agent's program on this host.",
+    remedy: "Read npm's output in the message, and fix the network, the registry or the disk.",
+  },
+  SandboxLost: {
+    outcome: 'infra',
+    retryable: false,
+    description: 'The sandbox is gone, or was ended from outside.',
+    remedy: 'Read the evidence in the message.',
+  },
+  SandboxUnavailable: {
+    outcome: 'infra',
+    retryable: true,
+    description: 'The container engine does not answer, or that kind of sandbox is not ready.',
+    remedy: 'Run `temper doctor`; the stage is retried.',
+  },
+  SandboxConflict: {
+    outcome: 'infra',
+    retryable: false,
+    description: 'A sandbox of another rollout or epoch has the same name.',
+    remedy: 'Run `temper reap`, and check who else uses this host.',
+  },
+  AgentUnknown: {
+    outcome: 'infra',
+    retryable: false,
+    description: 'An agent was about to be started, and there is no way to tell whether it ran.',
+    remedy: 'Nothing: an agent is never started twice in one sandbox.',
+  },
+  HostLost: {
+    outcome: 'infra',
+    retryable: false,
+    description: 'No host worker took the stage in time, or the worker stopped answering.',
+    remedy: 'Restart the host worker; run `temper doctor`.',
+  },
+  WorkerLost: {
+    outcome: 'infra',
+    retryable: false,
+    description:
+      'The worker of a stage that is bound to no host (trace, evaluation, reward) stopped answering in each retry.',
+    remedy: "Read the worker's log; run `temper doctor`.",
+  },
+  DiskFull: {
+    outcome: 'infra',
+    retryable: true,
+    description: 'The disk of the host or of the store is full.',
+    remedy: 'Free some space; the stage is retried.',
+  },
+  StoreUnavailable: {
+    outcome: 'infra',
+    retryable: true,
+    description: 'The store or a journal cannot be read or written.',
+    remedy: 'Check permissions and mount of `TEMPER_HOME`.',
+  },
+  BlobMissing: {
+    outcome: 'infra',
+    retryable: false,
+    description: 'The store lacks a blob, or holds other bytes under its name.',
+    remedy: 'Give all processes of a stack the same `TEMPER_HOME`.',
+  },
+  GatewayUnavailable: {
+    outcome: 'infra',
+    retryable: true,
+    description:
+      'The gateway does not answer on its socket, failed to record or answer a turn, or was away for 60 seconds or more.',
+    remedy: 'Read its log; `temper up` restarts it, otherwise run `temper gateway`.',
+  },
+  EngineUnavailable: {
+    outcome: 'infra',
+    retryable: true,
+    description:
+      'The engine or an upstream model stayed away longer than the gateway waits, or until the turn was cancelled.',
+    remedy: "Check the engine with `temper doctor`; for an upstream model read the gateway's log.",
+  },
+  EngineInvalid: {
+    outcome: 'infra',
+    retryable: false,
+    description:
+      'The engine sent a reply that cannot be trained on (ids or logprobs missing, not finite, or of different lengths), or an upstream model refused a request or sent an invalid reply.',
+    remedy: 'Check its version and settings, or `upstreams.json`.',
+  },
+  EngineQuarantined: {
+    outcome: 'infra',
+    retryable: true,
+    description: 'The engine applied only part of a weight update, and stays paused until a publication succeeds.',
+    remedy: 'Wait; if it does not recover, restart the engine.',
+  },
+  VersionNotServed: {
+    outcome: 'infra',
+    retryable: false,
+    description: 'The engines do not serve the requested policy version, or no longer do.',
+    remedy: 'Leave the version out, or publish LoRA adapters.',
+  },
+  UnknownUpstream: {
+    outcome: 'refused',
+    retryable: false,
+    description: 'No upstream model of that name is configured, or the name now means another model.',
+    remedy: 'Use a name that the message lists, or add it to `upstreams.json`.',
+  },
+  TrainerUnavailable: {
+    outcome: 'infra',
+    retryable: true,
+    description: 'The trainer does not answer.',
+    remedy: 'Check the trainer; the run waits for it.',
+  },
+  TrainerRefused: {
+    outcome: 'infra',
+    retryable: false,
+    description: 'The trainer refused a request.',
+    remedy: 'Read its answer in the message.',
+  },
+  TrainerLostModel: {
+    outcome: 'infra',
+    retryable: true,
+    description: 'The trainer restarted and no longer holds the model.',
+    remedy: 'Nothing: the last checkpoint is loaded and the pinned batches are replayed.',
+  },
+  Excluded: {
+    outcome: 'cancelled',
+    retryable: false,
+    description: 'The agent ended in a way that `unscored` excludes.',
+    remedy: 'Nothing: the input asked for it.',
+  },
+  Internal: {
+    outcome: 'infra',
+    retryable: true,
+    description: 'An unexpected error: a bug in temper or in a dependency.',
+    remedy: 'Report it with the stack trace from the event history.',
+  },
 } as const satisfies Record<string, FailureKind>;
 
 export type FailureType = keyof typeof failureKinds;
@@ -84,7 +226,7 @@ export interface FailureRecord {
   readonly stage?: string;
 }
 
-/** What infra throws. `message` says what was expected, what was got, and what to do. */
+/** The error that infra throws. Its message says what is wrong, the value, and what to do. */
 export class TemperFailure extends Error {
   readonly type: FailureType;
 
@@ -99,7 +241,7 @@ export function isFailureType(type: string | null | undefined): type is FailureT
   return type !== null && type !== undefined && Object.hasOwn(failureKinds, type);
 }
 
-/** Failure types that Temporal must not retry; for `RetryPolicy.nonRetryableErrorTypes`. */
+/** The failure types that Temporal must not retry; for `RetryPolicy.nonRetryableErrorTypes`. */
 export const nonRetryableTypes: string[] = Object.entries(failureKinds)
   .filter(([, kind]) => !kind.retryable)
   .map(([type]) => type);

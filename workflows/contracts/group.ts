@@ -7,10 +7,12 @@ import { membership, rolloutSettings, type Stage } from './rollout.ts';
 import type { TraceSummary } from './trace.ts';
 
 export const groupInput = z.strictObject({
-  task: text('a task address, for example generated:train/1/0'),
-  rolloutsPerGroup: integer(1, 32, 'rollouts').default(8),
-  settings: rolloutSettings.prefault({}),
-  member: membership.optional(),
+  task: text('a task address, for example generated:train/1/0').describe('The address of the task.'),
+  rolloutsPerGroup: integer(1, 32, 'rollouts').default(8).describe('The number of rollouts of the task.'),
+  settings: rolloutSettings
+    .prefault({})
+    .describe('How each rollout is done: the fields of a rollout from `agent` to `unscored`.'),
+  member: membership.optional().describe('The run that the group belongs to. Set by runs, not by hand. Default: none.'),
 });
 export type GroupInput = z.output<typeof groupInput>;
 export type GroupRequest = z.input<typeof groupInput>;
@@ -25,11 +27,11 @@ export interface RolloutReport {
   readonly failure: FailureRecord | null;
   readonly trace: TraceSummary | null;
   readonly stageSeconds: Readonly<Partial<Record<Stage, number>>>;
-  /** What looked like tricks in it; absent: nothing. */
+  /** The suspected tricks. Omitted when there are none. */
   readonly flags?: readonly Trick[];
 }
 
-/** All of a group; kept as a record of its run (`group-<index>`), not in history. */
+/** Everything about a group that has ended; kept as a record of its run (`group-<index>`), not in history. */
 export interface GroupReport {
   readonly group: string;
   readonly index: number;
@@ -39,15 +41,15 @@ export interface GroupReport {
   readonly rollouts: readonly RolloutReport[];
 }
 
-/** What a group tells its run. */
+/** The message with which a group reports to its run. */
 export interface GroupSummary {
   readonly runKey: string;
   readonly index: number;
-  /** Smallest policy version over the sampled tokens; the version at admission when none was sampled. */
+  /** Smallest policy version over the sampled tokens; the version at admission when no token was sampled. */
   readonly minVersion: number;
   readonly outcomes: Count<Outcome>;
-  /** Over the scored rollouts; null when there are none. */
+  /** The mean over the scored rollouts; null when there are none. */
   readonly meanReward: number | null;
-  /** Absent: none of its rollouts is flagged. */
+  /** Omitted when no rollout is flagged. */
   readonly flags?: FlagCounts;
 }

@@ -2,8 +2,8 @@ import { ApplicationFailure } from '@temporalio/common';
 import { z } from 'zod';
 
 /**
- * Reads a workflow's input at the edge. A bad one fails the workflow at once, before anything starts, with a message that
- * names field, expected and got.
+ * Parses a workflow's input. An invalid one fails the workflow at once, before anything starts, with a message that names
+ * each field, what was expected and what was given.
  */
 export function parseInput<Schema extends z.ZodType>(
   workflow: string,
@@ -16,7 +16,7 @@ export function parseInput<Schema extends z.ZodType>(
   throw ApplicationFailure.nonRetryable(`${workflow}: ${problems.join('; ')}`, 'InvalidInput');
 }
 
-/** One problem in one line: `rolloutsPerGroup: expected number, got "eight"`. */
+/** Describes one problem in one line: `rolloutsPerGroup: expected a number, got "eight"`. */
 export function describeIssue(issue: z.core.$ZodIssue, input: unknown): string {
   const field = issue.path.length === 0 ? 'input' : issue.path.join('.');
   if (issue.code === 'unrecognized_keys') return `${field}: unknown field ${issue.keys.join(', ')}`;
@@ -33,21 +33,24 @@ function valueAt(input: unknown, path: readonly PropertyKey[]): unknown {
   return value;
 }
 
-/** A number with bounds, whose message says what was expected. */
+/** A number within bounds, whose error message names them. */
 export function number(min: number, max: number, unit = ''): z.ZodNumber {
   const message = `expected a number from ${min} to ${max}${unit && ` ${unit}`}`;
   return z.number({ error: message }).min(min, { error: message }).max(max, { error: message });
 }
 
+/** An integer within bounds, whose error message names them. */
 export function integer(min: number, max: number, unit = ''): z.ZodNumber {
   const message = `expected a whole number from ${min} to ${max}${unit && ` ${unit}`}`;
   return z.number({ error: message }).int({ error: message }).min(min, { error: message }).max(max, { error: message });
 }
 
+/** One of several words, whose error message lists them. */
 export function oneOf<const Values extends readonly [string, ...string[]]>(values: Values) {
   return z.enum(values, { error: `expected one of ${values.join(', ')}` });
 }
 
+/** A text of 1 to 400 characters. `what` completes the error message "expected …". */
 export function text(what: string): z.ZodString {
   const message = `expected ${what}`;
   return z

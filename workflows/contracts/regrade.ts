@@ -11,27 +11,42 @@ import type { Verdict } from './verdict.ts';
 
 export const regradeInput = z
   .strictObject({
-    /** Those of this run or sweep. */
-    run: text('the workflow id of a run or a sweep').optional(),
-    /** These, by their workflow ids. */
-    rollouts: z.array(text('the workflow id of a rollout')).min(1).max(50).optional(),
-    /** Those that this version of the grader judged; `none`: those of workers that named none. */
-    grader: text('a version of the grader, as verdicts name it').optional(),
-    /**
-     * By the tasks of this set that have the same ids, as they are now, instead of those that the rollouts had: after their
-     * tests were repaired. A rollout whose task is not among them is left out.
-     */
-    tasks: text('a task set, for example harbor:/tasks').optional(),
-    /** Evaluations of each diff: tests that can't make up their mind are found by asking again. */
-    repeat: integer(1, 20, 'evaluations').default(1),
-    /** Rollouts that are graded at once. */
-    concurrency: integer(1, 500, 'rollouts').default(16),
-    /** It pauses itself when at least this share of the last 16 or more could not be graded. */
-    pauseAtInfraShare: number(0.1, 1).default(0.9),
-    /** Takes cached verdicts where there are any, and keeps its own: a regrade that is made again costs what is new. */
-    reuseVerdicts: z.boolean({ error: 'expected true or false' }).default(false),
-    /** Continue as new after this many history events; 0: when the server suggests it. */
-    historyEvents: integer(0, 50_000, 'events').default(0),
+    run: text('the workflow id of a run or a sweep')
+      .optional()
+      .describe(
+        'The workflow id of a run or sweep, whose rollouts are graded again. One of `run`, `rollouts` and `grader` is required.',
+      ),
+    rollouts: z
+      .array(text('the workflow id of a rollout'))
+      .min(1)
+      .max(50)
+      .optional()
+      .describe('The workflow ids of the rollouts to grade again, at most 50. Not together with `run`.'),
+    grader: text('a version of the grader, as verdicts name it')
+      .optional()
+      .describe('Only rollouts whose verdict names this grader version; `none`: verdicts that name no version.'),
+    tasks: text('a task set, for example harbor:/tasks')
+      .optional()
+      .describe(
+        'A task set whose current tasks, found by their ids, replace those that the rollouts had, for example after their ' +
+          'tests were repaired. A rollout whose task is not in the set is left out. Default: the tasks that the rollouts had.',
+      ),
+    repeat: integer(1, 20, 'evaluations')
+      .default(1)
+      .describe('The number of evaluations of each diff. Repeated evaluations reveal flaky tests.'),
+    concurrency: integer(1, 500, 'rollouts').default(16).describe('The largest number of rollouts graded at once.'),
+    pauseAtInfraShare: number(0.1, 1)
+      .default(0.9)
+      .describe(
+        'The regrade pauses itself when at least this share of the last 16 or more rollouts could not be graded.',
+      ),
+    reuseVerdicts: z
+      .boolean({ error: 'expected true or false' })
+      .default(false)
+      .describe('Whether evaluations reuse cached verdicts and cache the new ones. Only with `repeat` 1.'),
+    historyEvents: integer(0, 50_000, 'events')
+      .default(0)
+      .describe('Continue as new after this many history events; 0: when the server suggests it.'),
   })
   .refine(({ run, rollouts, grader }) => run !== undefined || rollouts !== undefined || grader !== undefined, {
     error: 'expected run, rollouts or grader, to say which rollouts',
@@ -46,55 +61,56 @@ export type RegradeInput = z.output<typeof regradeInput>;
 export type RegradeRequest = z.input<typeof regradeInput>;
 
 /**
- * What became of a rollout that was to be graded again.
+ * The result of grading a rollout again.
  *
- * - `same`: the new reward is the old one
- * - `changed`: it is another, or there was none
- * - `unstable`: evaluations of its one diff disagree: its task is flaky, and it has no new reward
- * - `failed`: it could not be graded; `failure` says why
- * - `left-out`: it is not graded again; `why` says why
+ * - `same`: the new reward equals the old one
+ * - `changed`: the reward differs, or there was no old one
+ * - `unstable`: repeated evaluations of the diff disagree: the task is flaky, and there is no new reward
+ * - `failed`: the rollout could not be graded; `failure` says why
+ * - `left-out`: the rollout was not graded again; `why` says why
  */
 export const regradeStates = ['same', 'changed', 'unstable', 'failed', 'left-out'] as const;
 export type RegradeState = (typeof regradeStates)[number];
 
-/** One of the new evaluations: enough to show what it said, and to find its log. */
+/** One of the new evaluations: its result, and where its log is. */
 export interface Regraded {
   readonly reward: number;
   readonly kind: Verdict['kind'];
-  /** Digest of the log. */
+  /** The digest of the log. */
   readonly log: string;
-  /** It was not evaluated now. */
+  /** Set when the verdict came from the cache. */
   readonly cached?: true;
 }
 
-/** A rollout of a regrade, as its records keep it: small numbers and names. */
+/** A rollout of a regrade as its records hold it: small numbers and names. */
 export interface RegradeRow {
-  /** Its workflow id. */
+  /** The workflow id of the rollout. */
   readonly rollout: string;
   readonly task: string;
   readonly state: RegradeState;
+  /** The old reward; null when there was none. */
   readonly before: number | null;
-  /** Null unless `same` or `changed`. */
+  /** The new reward; null unless `same` or `changed`. */
   readonly after: number | null;
-  /** What the old verdict was called; null where there was none. */
+  /** The kind of the old verdict; null when there was none. */
   readonly kindBefore: Verdict['kind'] | null;
   readonly graderBefore: string | null;
-  /** Digests of the task's files: as the rollout had them, and as it is graded by now. Absent: by the same. */
+  /** Digests of the task's files as the rollout had them and as they are now. Omitted when the task was not replaced. */
   readonly bundles?: { readonly before: string; readonly after: string };
   readonly evaluations: readonly Regraded[];
   readonly why: string | null;
   readonly failure: FailureRecord | null;
-  /** Of an unstable one: what its task's quarantine goes by. */
+  /** Evidence for quarantining the task; set when evaluations disagree. */
   readonly flaky?: FlakyTask;
 }
 
-/** The addresses of a task, as far as its rollout knows them, and the digest of the diff that divides its tests. */
+/** The known addresses of a flaky task, and the digest of the diff on which its evaluations disagree. */
 export interface FlakyTask {
   readonly addresses: readonly string[];
   readonly diff: string;
 }
 
-/** A rollout that has ended, with what its evaluation needs. */
+/** A rollout that has ended, with the inputs of its evaluation. */
 export type FinishedRollout = Pick<
   RegradeRow,
   'rollout' | 'task' | 'before' | 'kindBefore' | 'graderBefore' | 'bundles'
@@ -105,27 +121,29 @@ export type FinishedRollout = Pick<
 export interface FinishedEvaluation extends Pick<RolloutSettings, 'sandbox'> {
   readonly task: Task;
   readonly diff: Diff;
-  /** Of the task: as it was asked for, where that is known, and as it is packed. */
+  /** The addresses of the task: as it was requested, if known, and as it is packed. */
   readonly addresses: readonly string[];
   readonly evaluationTimeoutSec: number | null;
   readonly rewardPolicy: RewardPolicy;
 }
 
-/** A regrade's result: what history may hold. The rows are in the blob. */
+/** The result of a regrade as history holds it. The rows are in the blob `report`. */
 export interface RegradeResult {
-  /** Rollouts that it was asked for; the states of those that it came to. */
+  /** The number of rollouts that were requested. */
   readonly rollouts: number;
+  /** The number of finished rollouts by state. */
   readonly states: Count<RegradeState>;
-  /** Mean rewards over those with an old and a new one; null where there are none. */
+  /** The mean old reward of the rollouts that have both an old and a new one; null when there are none. */
   readonly meanBefore: number | null;
+  /** The mean new reward of the same rollouts. */
   readonly meanAfter: number | null;
-  /** Why it did not come to all of them; null when it did. */
+  /** Why some rollouts were not graded; null when all were. */
   readonly endedEarly: string | null;
-  /** A RegradeReport. */
+  /** A `RegradeReport`. */
   readonly report: BlobRef;
 }
 
-/** All that is known of a regrade that has ended. */
+/** The full report of a regrade that has ended. */
 export interface RegradeReport {
   readonly regrade: string;
   readonly regradeKey: string;
@@ -136,7 +154,7 @@ export interface RegradeReport {
   readonly rows: readonly RegradeRow[];
 }
 
-/** Where a regrade stands: what the query `status` answers. */
+/** The state of a regrade: the answer of the query `status`. */
 export interface RegradeStatus extends Omit<RegradeResult, 'report'> {
   readonly regrade: string;
   readonly regradeKey: string;
@@ -146,24 +164,24 @@ export interface RegradeStatus extends Omit<RegradeResult, 'report'> {
   readonly inFlight: number;
 }
 
-/** Sums over what has ended. */
+/** Sums over the rollouts that are done. */
 export interface RegradeSums {
   readonly states: Count<RegradeState>;
-  /** Rollouts with an old and a new reward, and the sums of these. */
+  /** The number of rollouts with an old and a new reward; `before` and `after` are the sums of these rewards. */
   readonly compared: number;
   readonly before: number;
   readonly after: number;
 }
 
-/** Carried from one execution of a regrade to the next by continue-as-new, when nothing is in flight. */
+/** The state that continue-as-new carries from one execution of a regrade to the next, when nothing is in flight. */
 export interface RegradeCarried {
   readonly rollouts: number;
   readonly startedAt: number;
-  /** The next rollout, by its number in the list. */
+  /** The number of the next rollout in the list. */
   readonly next: number;
-  /** Those before it that are still to be graded. */
+  /** The numbers of earlier rollouts that are still to be graded. */
   readonly again: readonly number[];
-  /** Records written so far. */
+  /** The number of records written so far. */
   readonly chunks: number;
   readonly sums: RegradeSums;
   readonly pausedBecause: string | null;

@@ -5,12 +5,12 @@ import type { FailureRecord } from './failures.ts';
 import { integer, number, oneOf, text } from './input.ts';
 import type { Outcome, StopReason } from './outcome.ts';
 import { rewardPolicies } from './resolution.ts';
-import type { ResolvedTask, Task } from './task.ts';
-import type { TraceSummary } from './trace.ts';
+import { resolvedTask } from './task.ts';
+import { branchRule, type TraceSummary } from './trace.ts';
 import { upstreamName } from './upstream.ts';
 import type { Verdict } from './verdict.ts';
 
-/** The stages of a rollout, in order; each is one visible activity. `prepareImage` is only for images that a host can fetch. */
+/** The stages of a rollout, in order; each is one activity. */
 export const stages = [
   'resolveTask',
   'prepareImage',
@@ -27,124 +27,154 @@ export const stages = [
 ] as const;
 export type Stage = (typeof stages)[number];
 
-export const blobRef: z.ZodType<BlobRef> = z.strictObject({
-  digest: z.string().regex(/^[0-9a-f]{64}$/, { error: 'expected a sha256 in lower-case hex' }),
-  size: integer(0, Number.MAX_SAFE_INTEGER, 'bytes'),
-  mediaType: text('a media type'),
-});
-
-const task: z.ZodType<Task> = z.strictObject({
-  id: text('a task id'),
-  bundle: blobRef,
-  image: text('an image name'),
-  imageFrom: z.exactOptional(oneOf(['registry', 'dockerfile'])),
-  workdir: z.string().startsWith('/', { error: 'expected an absolute path' }),
-  agentTimeoutSec: z.nullable(number(1, 1_000_000, 'seconds')),
-  evaluationTimeoutSec: z.nullable(number(1, 1_000_000, 'seconds')),
-  cpus: number(0.01, 1024),
-  memoryMb: number(16, 10_000_000, 'MB'),
-  diskMb: number(1, 100_000_000, 'MB'),
-});
-
-const branchRule = z.strictObject({
-  train: oneOf(['final', 'all']).default('all'),
-  maxSegments: z.nullable(integer(1, 1_000_000, 'segments')).default(null),
-  maxSegmentTokens: z.nullable(integer(1, 100_000_000, 'tokens')).default(null),
-});
-
-const resolvedTask: z.ZodType<ResolvedTask> = z.strictObject({
-  task,
-  usesModel: z.boolean(),
-  branches: z.exactOptional(branchRule),
-});
+/** One sentence on each stage. */
+export const stageDescriptions: Readonly<Record<Stage, string>> = {
+  resolveTask: 'Looks the task up by its address.',
+  prepareImage: 'Pulls or builds the image, for tasks whose image the host can get itself.',
+  placeRollout: 'Waits for a host with a free slot.',
+  openTrace: 'Opens the session at the gateway.',
+  provisionSandbox: 'Creates the sandbox with the workspace.',
+  startAgent: 'Starts the agent in the sandbox.',
+  awaitAgent: 'Waits until the agent ends or reaches its time limit.',
+  captureDiff: 'Stores what the agent changed.',
+  sealTrace: 'Closes the session and stores its trace.',
+  releaseSandbox: 'Removes the sandbox and frees its slot.',
+  evaluate: 'Runs the hidden tests against the diff in a fresh sandbox.',
+  reward: 'Computes the reward from the verdict.',
+};
 
 export const sampling = z.strictObject({
-  temperature: number(0, 10).default(1),
-  topP: number(0, 1).gt(0, { error: 'expected a number above 0, at most 1' }).default(1),
-  topK: integer(-1, 1_000_000).default(-1),
-  maxTokensPerTurn: integer(1, 1_000_000, 'tokens').default(4096),
-  overridable: z.exactOptional(z.boolean()),
+  temperature: number(0, 10)
+    .default(1)
+    .describe("The sampling temperature. A training run needs 1, because a trainer's logprobs are those of 1."),
+  topP: number(0, 1)
+    .gt(0, { error: 'expected a number above 0, at most 1' })
+    .default(1)
+    .describe('The probability mass of nucleus sampling, above 0 and at most 1.'),
+  topK: integer(-1, 1_000_000)
+    .default(-1)
+    .describe('The number of most likely tokens to sample from; -1 turns it off.'),
+  maxTokensPerTurn: integer(1, 1_000_000, 'tokens')
+    .default(4096)
+    .describe('The largest number of tokens sampled in one turn. An agent may ask for fewer.'),
+  overridable: z
+    .exactOptional(z.boolean())
+    .describe(
+      "Whether the agent's own `temperature`, `top_p` and `top_k` override these, request by request. A turn that was " +
+        'sampled otherwise says so in its trace. Must be `false` in a training run. Default: `false`.',
+    ),
 });
 
 /** How each rollout is done; the same for a rollout started by hand, by a group, by a run. */
 export const rolloutSettings = z.strictObject({
-  agent: text('the name of an agent, for example mini').default('mini'),
-  sandbox: oneOf(['auto', 'docker', 'local']).default('auto'),
-  /** Overrides the task's own limit; default: the task's, else 1,800 s. */
-  agentTimeoutSec: number(1, 1_000_000, 'seconds').optional(),
-  /** Overrides the task's own limit; default: the task's, else 600 s. */
-  evaluationTimeoutSec: number(1, 1_000_000, 'seconds').optional(),
-  /** When the reaper may take the sandbox; default: above the sum of the two limits. */
-  sandboxLifetimeSec: number(1, 10_000_000, 'seconds').optional(),
-  maxTurns: integer(1, 100_000, 'turns').default(100),
-  /** What its model calls may sample in all; the turn that reaches it is the last. Default: no limit. */
-  maxSampledTokens: integer(1, 1_000_000_000, 'tokens').optional(),
-  sampling: sampling.prefault({}),
-  /** Which branches of a trace are trained; default: the agent's own rule. */
-  branches: branchRule.optional(),
-  /** What the verdict on a log of tests is worth. Tests that write a reward write it themselves. */
-  rewardPolicy: oneOf(rewardPolicies).default('binary'),
-  /** Ends of an agent that a run does not score: the rollout is then `cancelled` with that reason, and counted. */
+  agent: text('the name of an agent, for example mini').default('mini').describe('The name of the agent.'),
+  sandbox: oneOf(['auto', 'docker', 'local'])
+    .default('auto')
+    .describe(
+      'The kind of sandbox. `auto` takes the first kind that is ready and supports the task. A task without files of its ' +
+        'own has them in its image and needs `docker`.',
+    ),
+  agentTimeoutSec: number(1, 1_000_000, 'seconds')
+    .optional()
+    .describe("The time limit of the agent in seconds. Default: the task's own limit, else 1800."),
+  evaluationTimeoutSec: number(1, 1_000_000, 'seconds')
+    .optional()
+    .describe("The time limit of the tests in seconds. Default: the task's own limit, else 600."),
+  sandboxLifetimeSec: number(1, 10_000_000, 'seconds')
+    .optional()
+    .describe(
+      'The age in seconds at which the reaper may remove the sandbox. A value below the default is raised to it. ' +
+        'Default: `agentTimeoutSec` + `evaluationTimeoutSec` + 900.',
+    ),
+  maxTurns: integer(1, 100_000, 'turns').default(100).describe('The largest number of model calls.'),
+  maxSampledTokens: integer(1, 1_000_000_000, 'tokens')
+    .optional()
+    .describe(
+      'The largest number of tokens that all model calls together may sample. The turn that reaches it is the last. ' +
+        'Default: no limit.',
+    ),
+  sampling: sampling.prefault({}).describe('How the engine samples.'),
+  branches: branchRule.optional().describe("Which branches of the trace are trained. Default: the agent's own rule."),
+  rewardPolicy: oneOf(rewardPolicies)
+    .default('binary')
+    .describe('How results of a test log map to a reward. Ignored for tasks whose tests write the reward themselves.'),
   unscored: z
     .array(oneOf(['deadline', 'context-overflow']))
     .max(2)
-    .default([]),
+    .default([])
+    .describe(
+      'Ends of the agent that are not scored: such a rollout is `cancelled` with the failure `Excluded`, and counted.',
+    ),
 });
 export type RolloutSettings = z.output<typeof rolloutSettings>;
 
 /** The run that a rollout belongs to. */
 export const membership = z.strictObject({
-  /** Workflow id of the run, to which groups report. */
-  run: text('the workflow id of a run'),
-  /** The run's firstExecutionRunId: a new run of the same name never mixes with it. */
-  runKey: text('a run key'),
-  group: text('a group id'),
-  /** Number of the group within its run. */
-  index: integer(0, 1_000_000_000),
-  /** Policy version at admission. */
-  admittedVersion: integer(0, 1_000_000_000),
+  run: text('the workflow id of a run').describe('The workflow id of the run, to which the group reports.'),
+  runKey: text('a run key').describe(
+    "The run's first execution run id, so that a new run of the same name is another one.",
+  ),
+  group: text('a group id').describe('The workflow id of the group.'),
+  index: integer(0, 1_000_000_000).describe('The number of the group within its run.'),
+  admittedVersion: integer(0, 1_000_000_000).describe('The policy version when the group was admitted.'),
 });
 export type Membership = z.output<typeof membership>;
 
 export const rolloutInput = z
   .strictObject({
-    task: z.union([text('a task address, for example generated:train/1/0'), resolvedTask], {
-      error: 'expected a task address, for example "generated:train/1/0"',
-    }),
+    task: z
+      .union([text('a task address, for example generated:train/1/0'), resolvedTask], {
+        error: 'expected a task address, for example "generated:train/1/0"',
+      })
+      .describe('The address of the task.'),
     ...rolloutSettings.shape,
-    purpose: oneOf(['training', 'evaluation']).default('training'),
-    /** Sampled by this version where the engines hold several; default: by the newest. */
-    policyVersion: integer(0, 1_000_000_000).optional(),
-    /** Answered by this upstream model instead of the policy. Never in training. */
-    upstream: upstreamName.optional(),
-    /** An evaluation takes a cached verdict where there is one, and keeps its own. Never in training. */
-    reuseVerdicts: z.literal(true, { error: 'expected true, or nothing' }).optional(),
-    member: membership.optional(),
+    purpose: oneOf(['training', 'evaluation']).default('training').describe('What the rollout is for.'),
+    policyVersion: integer(0, 1_000_000_000)
+      .optional()
+      .describe(
+        'The policy version that samples, where the engines serve several (LoRA adapters). Default: the newest.',
+      ),
+    upstream: upstreamName
+      .optional()
+      .describe(
+        'The name of an upstream model that answers instead of the policy. Only with `purpose` `evaluation`, and not with ' +
+          '`policyVersion`. Default: none.',
+      ),
+    reuseVerdicts: z
+      .literal(true, { error: 'expected true, or nothing' })
+      .optional()
+      .describe(
+        'Set to `true` to reuse a cached verdict where there is one and to cache the new one. Only with `purpose` ' +
+          '`evaluation`. Default: every diff is evaluated.',
+      ),
+    member: membership
+      .optional()
+      .describe('The run that the rollout belongs to. Set by groups, not by hand. Default: none.'),
   })
   .refine(({ purpose, reuseVerdicts }) => reuseVerdicts === undefined || purpose === 'evaluation', {
     path: ['reuseVerdicts'],
-    error: 'expected it with purpose "evaluation" alone: training evaluates every diff',
+    error: 'expected it only with purpose "evaluation", because training evaluates every diff',
   })
   .refine(({ purpose, upstream }) => upstream === undefined || purpose === 'evaluation', {
     path: ['upstream'],
-    error: 'expected it with purpose "evaluation" alone: an upstream model tells no token ids to train on',
+    error: 'expected it only with purpose "evaluation", because an upstream model returns no token ids to train on',
   })
   .refine(({ policyVersion, upstream }) => upstream === undefined || policyVersion === undefined, {
     path: ['upstream'],
-    error: 'expected it without policyVersion: one of the two is evaluated',
+    error: 'expected it without policyVersion: a rollout evaluates one of the two',
   });
 export type RolloutInput = z.output<typeof rolloutInput>;
-/** What people type: everything but the task has a default. */
+/** The input as people write it: everything but the task has a default. */
 export type RolloutRequest = z.input<typeof rolloutInput>;
 
 export interface RolloutResult {
-  /** firstExecutionRunId of the rollout's workflow: unique for all time. */
+  /** The firstExecutionRunId of the rollout's workflow: unique for all time. */
   readonly rollout: string;
   readonly workflowId: string;
   readonly task: string;
   readonly agent: string;
   readonly outcome: Outcome;
-  /** In [0, 1]; null unless `scored`. */
+  /** The reward in [0, 1]; null unless `scored`. */
   readonly reward: number | null;
   readonly stop: StopReason | null;
   readonly failure: FailureRecord | null;
@@ -153,7 +183,7 @@ export interface RolloutResult {
   readonly verdict: Verdict | null;
   readonly agentLog: BlobRef | null;
   readonly bundle: BlobRef | null;
-  /** How often it was moved to a fresh sandbox, 1 when never. */
+  /** The number of sandboxes that the agent was started in; 1 unless one was lost. */
   readonly epochs: number;
   readonly stageSeconds: Readonly<Partial<Record<Stage, number>>>;
 }

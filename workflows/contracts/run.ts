@@ -5,141 +5,170 @@ import { integer, number, oneOf, text } from './input.ts';
 import type { Count, Fate, Outcome } from './outcome.ts';
 import { rolloutSettings } from './rollout.ts';
 
-const schedule = {
-  /** The rate rises linearly over so many first steps, and falls linearly to 0 over so many last ones. */
-  learningRateRise: integer(0, 1_000_000, 'steps').default(0),
-  learningRateFall: integer(0, 1_000_000, 'steps').default(0),
-};
+const learningRateRise = integer(0, 1_000_000, 'steps').default(0);
+const learningRateFall = integer(0, 1_000_000, 'steps').default(0);
 
 /** How the policy is updated. */
 export const training = z.strictObject({
-  advantage: oneOf(['grpo', 'dr-grpo', 'rloo']).default('grpo'),
-  /** A rollout's loss is divided by its own tokens, or by all tokens of the batch. */
-  aggregation: oneOf(['rollout-mean', 'token-mean']).default('rollout-mean'),
-  loss: oneOf(['importance_sampling', 'ppo', 'cispo']).default('ppo'),
-  /** Bounds of the probability ratio, absolute. */
-  clipLow: number(0, 1).default(0.8),
-  clipHigh: number(1, 100).default(1.2),
-  /** Weight of the KL penalty to the reference policy (version 0); 0: off. */
-  klCoef: number(0, 10).default(0),
-  learningRate: number(0, 1).default(1e-4),
-  ...schedule,
-  /** Adam's ε: gradients far below it move nothing. */
-  adamEps: number(1e-15, 1).default(1e-8),
-  gradClipNorm: number(0, 1e9).default(1),
-  /** A group whose rewards are all equal teaches nothing by itself; it may still carry the KL penalty. */
-  zeroVariance: oneOf(['drop', 'keep']).default('drop'),
-  /** Steps between two saved checkpoints: what a lost trainer has to replay. */
-  checkpointEvery: integer(1, 1000, 'steps').default(1),
-  loraRank: integer(1, 1024).default(16),
+  advantage: oneOf(['grpo', 'dr-grpo', 'rloo'])
+    .default('grpo')
+    .describe('How the rewards of a group become advantages; see `workflows/algorithms/advantages.ts`.'),
+  aggregation: oneOf(['rollout-mean', 'token-mean'])
+    .default('rollout-mean')
+    .describe("Whether a rollout's loss is divided by its own tokens or by all tokens of the batch."),
+  loss: oneOf(['importance_sampling', 'ppo', 'cispo']).default('ppo').describe('The loss function of the trainer.'),
+  clipLow: number(0, 1).default(0.8).describe('The lower bound of the probability ratio.'),
+  clipHigh: number(1, 100).default(1.2).describe('The upper bound of the probability ratio.'),
+  klCoef: number(0, 10)
+    .default(0)
+    .describe('The weight of the KL penalty to the reference policy (version 0); 0 turns it off.'),
+  learningRate: number(0, 1).default(1e-4).describe('The peak learning rate of AdamW.'),
+  learningRateRise: learningRateRise.describe('The number of first steps over which the learning rate rises linearly.'),
+  learningRateFall: learningRateFall.describe(
+    'The number of last steps over which the learning rate falls linearly to 0.',
+  ),
+  adamEps: number(1e-15, 1).default(1e-8).describe("AdamW's epsilon. Gradients far below it change nothing."),
+  gradClipNorm: number(0, 1e9).default(1).describe('The norm to which the gradient is clipped.'),
+  zeroVariance: oneOf(['drop', 'keep'])
+    .default('drop')
+    .describe('What happens to a group whose rewards are all equal: `drop` it, or `keep` it for its KL penalty.'),
+  checkpointEvery: integer(1, 1000, 'steps')
+    .default(1)
+    .describe(
+      'The number of steps between two saved checkpoints; a lost trainer replays the steps since the last one.',
+    ),
+  loraRank: integer(1, 1024).default(16).describe('The rank of the LoRA adapter.'),
 });
 export type Training = z.output<typeof training>;
 
-/** Supervised steps before the first update, on demonstrations of the task source. */
+/** Supervised steps before the first update. */
 export const warmUp = z.strictObject({
-  steps: integer(1, 100_000, 'steps'),
-  examplesPerStep: integer(1, 4096, 'examples').default(32),
-  learningRate: number(0, 1).default(1e-3),
-  ...schedule,
-  /** Share of the demonstrations that make the right choice; the others make a mistake that goes with the word. */
-  rightShare: number(0, 1).default(0.3),
-  /** Digests of sealed traces to learn from, in place of such demonstrations: their trained tokens, in the order given. */
+  steps: integer(1, 100_000, 'steps').describe('The number of supervised steps.'),
+  examplesPerStep: integer(1, 4096, 'examples').default(32).describe('The number of examples in each step.'),
+  learningRate: number(0, 1).default(1e-3).describe('The peak learning rate of AdamW.'),
+  learningRateRise: learningRateRise.describe('The number of first steps over which the learning rate rises linearly.'),
+  learningRateFall: learningRateFall.describe(
+    'The number of last steps over which the learning rate falls linearly to 0.',
+  ),
+  rightShare: number(0, 1)
+    .default(0.3)
+    .describe('The share of demonstrations that make the right choice. The others make a mistake typical of the task.'),
   traces: z
     .array(z.string().regex(/^[0-9a-f]{64}$/, { error: 'expected the digest of a trace, 64 hexadecimal digits' }))
     .min(1)
     .max(1024)
-    .optional(),
+    .optional()
+    .describe(
+      'The digests of sealed traces to learn from instead of demonstrations (`temper show <rollout> --json` names them: ' +
+        '`result.trace.trace.digest`). Their trained tokens are used in the given order. Default: demonstrations.',
+    ),
 });
 export type WarmUp = z.output<typeof warmUp>;
 
 export const runInput = z.strictObject({
-  tasks: text('a task set, for example generated:train/1').default('generated:train/1'),
-  steps: integer(1, 1_000_000, 'steps').default(20),
-  groupsPerStep: integer(1, 256, 'groups').default(8),
-  // Rewards of a group are compared with each other.
-  rolloutsPerGroup: integer(2, 32, 'rollouts').default(8),
-  /** A group is stale when it trails by more steps than this. 0: strictly on-policy. */
-  maxStaleness: integer(0, 64, 'steps').default(1),
-  onStale: oneOf(['cancel', 'withhold', 'keep']).default('cancel'),
-  seed: integer(0, 2 ** 31 - 1).default(1),
-  settings: rolloutSettings.prefault({}),
-  training: training.prefault({}),
-  warmUp: warmUp.optional(),
-  /** The run pauses itself when at least this share of its last 16 or more rollouts ended as `infra`. */
-  pauseAtInfraShare: number(0.1, 1).default(0.9),
-  /** Continue as new after this many history events; 0: when the server suggests it. */
-  historyEvents: integer(0, 50_000, 'events').default(0),
+  tasks: text('a task set, for example generated:train/1')
+    .default('generated:train/1')
+    .describe('The address of the task set.'),
+  steps: integer(1, 1_000_000, 'steps').default(20).describe('The number of optimizer updates.'),
+  groupsPerStep: integer(1, 256, 'groups').default(8).describe('The number of groups in the batch of a step.'),
+  // The rewards of a group are compared with each other, so a group needs two.
+  rolloutsPerGroup: integer(2, 32, 'rollouts').default(8).describe('The number of rollouts of each task.'),
+  maxStaleness: integer(0, 64, 'steps')
+    .default(1)
+    .describe(
+      'The number of steps that a group may lag behind the policy, and for which groups are started ahead. 0: strictly on-policy.',
+    ),
+  onStale: oneOf(['cancel', 'withhold', 'keep'])
+    .default('cancel')
+    .describe(
+      'What happens to a group that lags further behind: `cancel` it, let it end and `withhold` it from training, or `keep` it.',
+    ),
+  seed: integer(0, 2 ** 31 - 1)
+    .default(1)
+    .describe('The seed of the task order and of the initial weights.'),
+  settings: rolloutSettings
+    .prefault({})
+    .describe('How each rollout is done: the fields of a rollout from `agent` to `unscored`.'),
+  training: training.prefault({}).describe('How the policy is updated.'),
+  warmUp: warmUp.optional().describe('Supervised steps before the first update. Default: none.'),
+  pauseAtInfraShare: number(0.1, 1)
+    .default(0.9)
+    .describe('The run pauses itself when at least this share of its last 16 or more rollouts ended as `infra`.'),
+  historyEvents: integer(0, 50_000, 'events')
+    .default(0)
+    .describe('Continue as new after this many history events; 0: when the server suggests it.'),
 });
 export type RunInput = z.output<typeof runInput>;
 export type RunRequest = z.input<typeof runInput>;
 
-/** One finished step, as history knows it; the record `step-<n>` of the run holds its groups one by one. */
+/** A finished step as history holds it. The record `step-<n>` of the run lists its groups one by one. */
 export interface StepResult {
   readonly step: number;
-  /** The pinned batch; null when nothing of the groups could be trained on. */
+  /** The pinned batch; null when no group could be trained on. */
   readonly batch: BlobRef | null;
   readonly groups: Count<Fate>;
-  /** Rollouts and trained tokens of the batch. */
+  /** The number of rollouts in the batch. */
   readonly rollouts: number;
+  /** The number of trained tokens in the batch. */
   readonly tokens: number;
-  /** Over all scored rollouts of the step's groups. */
+  /** The mean over all scored rollouts of the step's groups. */
   readonly meanReward: number | null;
-  /** Largest staleness of a group in the batch, in steps. */
+  /** The largest staleness of a group in the batch, in steps. */
   readonly staleness: number;
   readonly metrics: Readonly<Record<string, number>>;
 }
 
-/** Where a run stands: what `status` answers and what a run's result is. */
+/** The state of a run: the answer of the query `status`, and the result of the run. */
 export interface RunStatus {
   readonly run: string;
   readonly runKey: string;
   readonly phase: 'preparing' | 'running' | 'paused' | 'cancelling' | 'cancelled' | 'done';
-  /** Why it is paused; null when it isn't. */
+  /** The reason for the pause; null when the run is not paused. */
   readonly pausedBecause: string | null;
-  /** Finished steps. */
+  /** The number of finished steps. */
   readonly step: number;
   readonly steps: number;
   readonly policyVersion: number;
-  /** Groups by fate; their sum is the number of groups started. */
+  /** Groups by fate; the sum is `groupsStarted`. */
   readonly groups: Count<Fate>;
-  /** Rollouts by outcome; with those in flight, k times the number of groups started. */
+  /** Rollouts by outcome. With those in flight the sum is `rolloutsStarted`. */
   readonly rollouts: Count<Outcome>;
-  /** Of those that have ended in groups that reported. */
+  /** Suspected tricks in the rollouts of the groups that have reported. */
   readonly flags: FlagCounts;
   readonly groupsStarted: number;
   readonly rolloutsStarted: number;
-  /** Numbers of the groups in flight. */
+  /** The numbers of the groups in flight. */
   readonly inFlight: readonly number[];
-  /** Mean reward of the last steps, oldest first. */
+  /** The mean rewards of the last steps, oldest first. */
   readonly recentRewards: readonly number[];
 }
 
-/** What a step is done with: the same whenever it is tried again, because its update may have been made already. */
+/** The groups of a step. A retried step uses the same ones, because its update may already have been made. */
 export interface StepPlan {
   readonly groups: readonly number[];
-  /** Groups that have ended without a step since the last one; they go into this step's record. */
+  /** Groups that ended without being trained since the last step, with their fates; for this step's record. */
   readonly dropped: readonly (readonly [number, Fate])[];
 }
 
-/** Carried from one execution of a run to the next by continue-as-new. */
+/** The state that continue-as-new carries from one execution of a run to the next. */
 export interface RunState {
   readonly groupsStarted: number;
   readonly step: number;
   readonly policyVersion: number;
-  /** [number of the group, policy version at admission] */
+  /** Pairs of group number and policy version at admission. */
   readonly inFlight: readonly (readonly [number, number])[];
-  /** [number of the group, smallest policy version] */
+  /** Pairs of group number and smallest policy version. */
   readonly ready: readonly (readonly [number, number])[];
   readonly groups: Count<Fate>;
   readonly rollouts: Count<Outcome>;
   /** Absent in the state of an older worker. */
   readonly flags?: FlagCounts;
   readonly pausedBecause: string | null;
-  /** Outcomes of the last rollouts, newest last. */
+  /** The outcomes of the last rollouts, newest last. */
   readonly recentOutcomes: readonly Outcome[];
   readonly recentRewards: readonly number[];
-  /** The step that has begun and is not done. */
+  /** The step that has begun and is not finished; null when there is none. */
   readonly plan: StepPlan | null;
-  /** Groups that ended without a step, to be written into the next step's record. */
+  /** Groups that ended without being trained, for the record of the next step. */
   readonly dropped: readonly (readonly [number, Fate])[];
 }

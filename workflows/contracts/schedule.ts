@@ -1,15 +1,18 @@
 import { z } from 'zod';
 import { integer, text } from './input.ts';
 
-/** What temper notes on a schedule of sweeps, so that it finds its own again among all of a namespace. */
+/** The memo of a schedule of sweeps, by which temper recognises its own schedules in a namespace. */
 export const scheduleMemo = z.object({
-  temper: z.literal('evaluationSweep'),
-  /** What it evaluates, and when, in words. */
-  about: z.string(),
-  when: z.string(),
-  /** The run at whose steps it is triggered; null: a clock does it. */
-  run: text('the workflow id of a run').nullable(),
-  /** It is triggered after each step that is a multiple of this. */
-  everySteps: integer(1, 1_000_000, 'steps').nullable(),
+  temper: z.literal('evaluationSweep').describe('Marks the schedule as one of temper.'),
+  about: z.string().describe('What the sweeps evaluate, in words.'),
+  when: z.string().describe('When a sweep starts, in words.'),
+  run: text('the workflow id of a run')
+    .nullable()
+    .describe('The workflow id of the run whose steps trigger the schedule; null when a clock does.'),
+  everySteps: integer(1, 1_000_000, 'steps')
+    .nullable()
+    .describe(
+      'The schedule is triggered after each step that is a multiple of this number; null when a clock does it.',
+    ),
 });
 export type ScheduleMemo = z.output<typeof scheduleMemo>;

@@ -1,22 +1,31 @@
 import { defineSearchAttributeKey, SearchAttributeType } from '@temporalio/common';
 
 /**
- * What people filter by in the Temporal UI. Few on purpose: a SQL visibility store has ten Keyword columns and three of
- * each other kind, shared by everybody in the namespace.
+ * What people filter by in the Temporal UI. There are few on purpose: a SQL visibility store has ten Keyword columns and
+ * three of each other kind, shared by the whole namespace.
  */
 export const searchAttributes = {
-  /** Workflow id of the training run. */
   run: defineSearchAttributeKey('TemperRun', SearchAttributeType.KEYWORD),
   step: defineSearchAttributeKey('TemperStep', SearchAttributeType.INT),
   task: defineSearchAttributeKey('TemperTask', SearchAttributeType.KEYWORD),
   agent: defineSearchAttributeKey('TemperAgent', SearchAttributeType.KEYWORD),
-  /** A rollout's outcome; absent while it runs. */
   outcome: defineSearchAttributeKey('TemperOutcome', SearchAttributeType.KEYWORD),
   policyVersion: defineSearchAttributeKey('TemperPolicyVersion', SearchAttributeType.INT),
   reward: defineSearchAttributeKey('TemperReward', SearchAttributeType.DOUBLE),
 } as const;
 
-/** A mean as a column of a list shows it; the whole number is in the result. */
+/** One sentence on each search attribute: which workflows have it, and what it holds. */
+export const searchAttributeDescriptions: Readonly<Record<keyof typeof searchAttributes, string>> = {
+  run: 'The workflow id of the run or sweep; on everything that belongs to one, and on regrades and schedules by steps.',
+  step: 'The step: on a run the last finished one, on a training step its own, on a group the one at admission.',
+  task: 'The task of a group or rollout.',
+  agent: 'The agent of a run, group, rollout or sweep.',
+  outcome: 'The outcome of a rollout that has ended.',
+  policyVersion: 'The policy version: on runs, sweeps and the rollouts of sweeps; at admission on groups and rollouts.',
+  reward: 'The reward of a rollout, the mean reward of the last step of a run, or of the counted attempts of a sweep.',
+};
+
+/** Returns the search attribute that shows a mean reward in a list, rounded to four digits. */
 export const shownReward = (reward: number) => ({
   key: searchAttributes.reward,
   value: Math.round(reward * 10_000) / 10_000,

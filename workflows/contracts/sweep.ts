@@ -9,51 +9,68 @@ import { type Upstream, upstreamName } from './upstream.ts';
 
 export const sweepInput = z
   .strictObject({
-    tasks: text('a task set, for example generated:test/1'),
-    /** So many tasks of the set, or all of it when it has fewer. */
-    count: integer(1, 100_000, 'tasks').default(32),
-    /** Which ones: the first, or a sample that `seed` decides. */
-    pick: oneOf(['first', 'sample']).default('first'),
-    seed: integer(0, 2 ** 31 - 1).default(1),
-    /** Counted rollouts per task. */
-    attempts: integer(1, 1000, 'attempts').default(1),
-    /** Rollouts in flight at once. */
-    concurrency: integer(1, 500, 'rollouts').default(16),
-    settings: rolloutSettings.prefault({}),
-    /** What is evaluated, also when training moves on; default: the version in service when the sweep starts. */
-    policyVersion: integer(0, 1_000_000_000).optional(),
-    /** An upstream model is evaluated, instead of the policy. */
-    upstream: upstreamName.optional(),
-    /** An attempt passes when its reward is at least this. */
-    passAt: number(0.001, 1).default(1),
-    /** How often an attempt that ended as `infra` is made again, as another rollout. */
-    infraRetries: integer(0, 20, 'retries').default(2),
-    /** The sweep pauses itself when at least this share of its last 16 or more rollouts ended as `infra`. */
-    pauseAtInfraShare: number(0.1, 1).default(0.9),
-    /** Evaluations take cached verdicts where there are any, and keep theirs. */
-    reuseVerdicts: z.boolean({ error: 'expected true or false' }).default(false),
-    /** Continue as new after this many history events; 0: when the server suggests it. */
-    historyEvents: integer(0, 50_000, 'events').default(0),
+    tasks: text('a task set, for example generated:test/1').describe('The address of the task set.'),
+    count: integer(1, 100_000, 'tasks')
+      .default(32)
+      .describe('The number of tasks of the set to evaluate. A smaller set is evaluated as a whole.'),
+    pick: oneOf(['first', 'sample'])
+      .default('first')
+      .describe('Which tasks: the `first` ones, or a random `sample` of a finite set, decided by `seed`.'),
+    seed: integer(0, 2 ** 31 - 1)
+      .default(1)
+      .describe('The seed of the sample.'),
+    attempts: integer(1, 1000, 'attempts').default(1).describe('The number of attempts at each task.'),
+    concurrency: integer(1, 500, 'rollouts').default(16).describe('The largest number of rollouts in flight at once.'),
+    settings: rolloutSettings
+      .prefault({})
+      .describe('How each rollout is done: the fields of a rollout from `agent` to `unscored`.'),
+    policyVersion: integer(0, 1_000_000_000)
+      .optional()
+      .describe(
+        'The policy version to evaluate, even while training publishes newer ones. Refused with `VersionNotServed` if the ' +
+          'engines do not serve it. Default: the version in service when the sweep starts.',
+      ),
+    upstream: upstreamName
+      .optional()
+      .describe(
+        'The name of an upstream model to evaluate instead of the policy. Refused with `UnknownUpstream` if it is not ' +
+          'configured. Default: none.',
+      ),
+    passAt: number(0.001, 1).default(1).describe('The minimum reward that counts as a pass.'),
+    infraRetries: integer(0, 20, 'retries')
+      .default(2)
+      .describe('The number of retries of an attempt that ended as `infra`, each as a new rollout.'),
+    pauseAtInfraShare: number(0.1, 1)
+      .default(0.9)
+      .describe('The sweep pauses itself when at least this share of its last 16 or more rollouts ended as `infra`.'),
+    reuseVerdicts: z
+      .boolean({ error: 'expected true or false' })
+      .default(false)
+      .describe('Whether evaluations reuse cached verdicts and cache the new ones.'),
+    historyEvents: integer(0, 50_000, 'events')
+      .default(0)
+      .describe('Continue as new after this many history events; 0: when the server suggests it.'),
   })
   .refine(({ policyVersion, upstream }) => upstream === undefined || policyVersion === undefined, {
     path: ['upstream'],
-    error: 'expected it without policyVersion: one of the two is evaluated',
+    error: 'expected it without policyVersion: a sweep evaluates one of the two',
   });
 export type SweepInput = z.output<typeof sweepInput>;
 export type SweepRequest = z.input<typeof sweepInput>;
 
-/** Why an attempt is not in the denominator: its outcome, or that another version or model than the pinned one sampled it. */
+/** Why an attempt is not counted: its outcome, or that another version or model than the pinned one sampled it. */
 export const leftOutKinds = ['infra', 'stale', 'invalid-task', 'cancelled', 'other-version'] as const;
 export type LeftOut = (typeof leftOutKinds)[number];
 
-/** One rollout of a sweep, as its records keep it: small numbers and names. */
+/** One rollout of a sweep as its records hold it: small numbers and names. */
 export interface SweepRow {
-  /** Number of the task within the sweep, and of the attempt at it; both from 0. */
+  /** The number of the task within the sweep, from 0. */
   readonly task: number;
+  /** The number of the attempt at the task, from 0. */
   readonly attempt: number;
-  /** Rollouts of this attempt that ended as `infra` before. */
+  /** The number of earlier rollouts of this attempt that ended as `infra`. */
   readonly retry: number;
-  /** The task's own id, where it could be looked up; else its address. */
+  /** The task's own id; its address if the task could not be looked up. */
   readonly taskId: string;
   readonly workflowId: string;
   readonly outcome: Outcome;
@@ -62,15 +79,16 @@ export interface SweepRow {
   readonly failure: FailureRecord | null;
   /** Smallest and largest policy version over the sampled tokens; null when none was sampled. */
   readonly versions: readonly [number, number] | null;
-  /** What the upstream model's server calls it, where the policy did not sample. */
+  /** The model's name at its server, if an upstream model sampled instead of the policy. */
   readonly model?: string;
   readonly turns: number;
   readonly sampledTokens: number;
   readonly promptTokens: number;
-  /** Of all stages; of those that hold a sandbox. */
+  /** The duration of all stages. */
   readonly seconds: number;
+  /** The duration of the stages that use a sandbox. */
   readonly sandboxSeconds: number;
-  /** What looked like tricks in it; absent: nothing. */
+  /** The suspected tricks. Omitted when there are none. */
   readonly flags?: readonly Trick[];
 }
 
@@ -79,7 +97,7 @@ export interface Estimate {
   readonly mean: number;
   readonly low: number;
   readonly high: number;
-  /** Null where all tasks are alike: it would be 0 and say nothing. */
+  /** Null when all tasks have the same mean, where it would be 0 and carry no information. */
   readonly standardError: number | null;
   readonly tasks: number;
 }
@@ -87,19 +105,19 @@ export interface Estimate {
 export interface PassAtK {
   readonly k: number;
   readonly mean: number;
-  /** Tasks with at least k counted attempts, over which it is the mean. */
+  /** The number of tasks with at least k counted attempts, over which `mean` is taken. */
   readonly tasks: number;
 }
 
-/** What a sweep cost, with the rollouts that are left out and those made again. */
+/** The cost of a sweep, including rollouts that are not counted and retries. */
 export interface SweepCost {
   readonly rollouts: number;
   readonly turns: number;
   readonly sampledTokens: number;
   readonly promptTokens: number;
-  /** From the sweep's start to its end. */
+  /** The seconds from the sweep's start to its end. */
   readonly wallSeconds: number;
-  /** Sums over its rollouts. */
+  /** The sum over all rollouts. */
   readonly rolloutSeconds: number;
   readonly sandboxSeconds: number;
 }
@@ -107,31 +125,31 @@ export interface SweepCost {
 /** What also those sweeps answer that a worker of version 0.1.0 began. */
 export interface SweepCounts {
   readonly tasks: number;
-  /** Of each attempt's last rollout. */
+  /** The outcome of each attempt's last rollout. */
   readonly outcomes: Count<Outcome>;
-  /** Over the counted attempts; null when there are none. */
+  /** The mean over the counted attempts; null when there are none. */
   readonly meanReward: number | null;
 }
 
-/** A sweep's result: what history may hold. The tables are in the blob. */
+/** The result of a sweep as history holds it. The tables are in the blob `report`. */
 export interface SweepResult extends SweepCounts {
   readonly attempts: number;
   readonly counted: number;
   readonly leftOut: Count<LeftOut>;
-  /** Rollouts that ended as `infra` and were made again. */
+  /** The number of rollouts that ended as `infra` and were retried. */
   readonly retried: number;
-  /** The version that was evaluated; null when the agent calls no model. */
+  /** The policy version that was evaluated; null when the agent calls no model. */
   readonly policyVersion: number | null;
-  /** The model that was evaluated, where that is not the policy. */
+  /** The upstream model that was evaluated instead of the policy. */
   readonly upstream?: Upstream;
-  /** Why not every attempt was made; null when all were. */
+  /** Why some attempts were not made; null when all were. */
   readonly endedEarly: string | null;
   readonly passAt1: Estimate | null;
   /** The mean reward, weighted by task, with its interval. */
   readonly reward: Estimate | null;
   readonly passAtK: readonly PassAtK[];
   readonly cost: SweepCost;
-  /** Of each attempt's last rollout; absent from older results. */
+  /** Suspected tricks in each attempt's last rollout; absent from older results. */
   readonly flags?: FlagCounts;
   /** A SweepReport. */
   readonly report: BlobRef;
@@ -150,33 +168,33 @@ export interface TaskScore {
   readonly seconds: number;
 }
 
-/** A rollout for people to look at: flags change no reward. */
+/** A flagged rollout for people to look at. Flags change no reward. */
 export type FlaggedRollout = Pick<SweepRow, 'taskId' | 'workflowId' | 'reward'> & Required<Pick<SweepRow, 'flags'>>;
 
-/** All that is known of a sweep that has ended. */
+/** The full report of a sweep that has ended. */
 export interface SweepReport {
   readonly sweep: string;
   readonly sweepKey: string;
   readonly input: SweepInput;
-  /** Id of the run whose policy was in service at the start; null when the server knows of none. */
+  /** The workflow id of the run whose policy was in service at the start; null when there is none. */
   readonly run: string | null;
   readonly startedAt: number;
   readonly result: Omit<SweepResult, 'report'>;
   readonly taskScores: readonly TaskScore[];
-  /** Attempts that are not in the denominator. */
+  /** The attempts that are not counted. */
   readonly leftOut: readonly (SweepRow & { readonly why: LeftOut })[];
-  /** What looked like tricks, rollout by rollout; absent from older reports. */
+  /** The flagged rollouts; absent from older reports. */
   readonly flagged?: readonly FlaggedRollout[];
-  /** Addresses of the chosen tasks that were quarantined, and of which no attempt was made; absent from older reports. */
+  /** Addresses of chosen tasks that are quarantined and were not attempted; absent from older reports. */
   readonly quarantined?: readonly string[];
 }
 
-/** Two sweeps over the tasks that both have; see algorithms/compare-sweeps.ts. */
+/** Two sweeps compared over the tasks that both counted; see algorithms/compare-sweeps.ts. */
 export interface SweepComparison {
   readonly tasks: number;
   readonly onlyBefore: number;
   readonly onlyAfter: number;
-  /** Means of the tasks' pass rates. */
+  /** The mean pass rate over the tasks. */
   readonly before: number;
   readonly after: number;
   readonly difference: number;
@@ -184,11 +202,11 @@ export interface SweepComparison {
   readonly high: number;
   readonly pValue: number;
   readonly method: 'exact' | 'random';
-  /** Tasks that changed sides, the worst loss first. */
+  /** Tasks that passed in one sweep and failed in the other, the worst loss first. */
   readonly flipped: readonly { readonly task: string; readonly before: number; readonly after: number }[];
 }
 
-/** Where a sweep stands: what the query `status` answers. */
+/** The state of a sweep: the answer of the query `status`. */
 export interface SweepStatus {
   readonly sweep: string;
   readonly sweepKey: string;
@@ -197,8 +215,9 @@ export interface SweepStatus {
   readonly policyVersion: number | null;
   readonly upstream?: Upstream;
   readonly tasks: number;
-  /** Attempts in all, and those that have ended for good. */
+  /** The number of attempts in all. */
   readonly planned: number;
+  /** The number of attempts that have ended and are not retried. */
   readonly ended: number;
   readonly inFlight: number;
   readonly outcomes: Count<Outcome>;
@@ -211,21 +230,21 @@ export interface SweepStatus {
   readonly endedEarly: string | null;
 }
 
-/** The tasks of a sweep and what it evaluates, decided once. */
+/** The tasks of a sweep and the model it evaluates, decided once. */
 export interface SweepPlan {
   readonly tasks: number;
-  /** A JSON list of their addresses. */
+  /** A JSON list of the tasks' addresses. */
   readonly list: BlobRef;
-  /** Null: not known yet, or the agent calls no model. */
+  /** Null when it is not known yet, or the agent calls no model. */
   readonly policyVersion: number | null;
-  /** Absent: the policy is evaluated. */
+  /** Set when an upstream model is evaluated instead of the policy. */
   readonly upstream?: Upstream;
   readonly run: string | null;
-  /** A JSON list of the addresses that are quarantined, and so left out; absent: none. */
+  /** A JSON list of the quarantined addresses, which are skipped. Omitted when there are none. */
   readonly quarantined?: BlobRef;
 }
 
-/** Sums over what has ended. */
+/** Sums over the attempts that have ended. */
 export interface SweepSums {
   readonly outcomes: Count<Outcome>;
   readonly leftOut: Count<LeftOut>;
@@ -237,16 +256,17 @@ export interface SweepSums {
   readonly flags?: FlagCounts;
 }
 
-/** Carried from one execution of a sweep to the next by continue-as-new. */
+/** The state that continue-as-new carries from one execution of a sweep to the next. */
 export interface SweepState {
   readonly plan: SweepPlan;
   readonly startedAt: number;
-  /** The next attempt to be started; attempt a at task t of n has the number a × n + t. */
+  /** The number of the next attempt to start; attempt a at task t of n has the number a × n + t. */
   readonly next: number;
-  /** [number of the attempt, retry] of those in flight, and of those to be made again. */
+  /** Pairs of attempt number and retry, of the rollouts in flight. */
   readonly inFlight: readonly (readonly [number, number])[];
+  /** Pairs of attempt number and retry, of the rollouts to start next. */
   readonly again: readonly (readonly [number, number])[];
-  /** Records written so far. */
+  /** The number of records written so far. */
   readonly chunks: number;
   readonly sums: SweepSums;
   readonly pausedBecause: string | null;

@@ -1,44 +1,57 @@
-import type { BlobRef } from './blob.ts';
-import type { BranchRule } from './trace.ts';
+import { z } from 'zod';
+import { blobRef } from './blob.ts';
+import { number, oneOf, text } from './input.ts';
+import { branchRule } from './trace.ts';
 
 /**
  * What to solve. The files of a task (instruction, workspace, hidden tests, reference solution) are one blob in the store,
- * so that every host sees the same bytes and a verdict can be bound to them; only this description travels through history.
+ * so that every host sees the same bytes and a verdict can be bound to them. Only this description is in workflow history.
  */
-export interface Task {
-  /** Unique in its source, for example `quixbugs-bitcount`. */
-  readonly id: string;
-  /** A tar of the task directory in Harbor layout, packed deterministically. */
-  readonly bundle: BlobRef;
-  readonly image: string;
-  /** Where a host gets the image from that lacks it; absent: from nowhere. A `dockerfile` is part of the bundle. */
-  readonly imageFrom?: 'registry' | 'dockerfile';
-  /** Absolute directory in the sandbox where the agent works. */
-  readonly workdir: string;
-  readonly agentTimeoutSec: number | null;
-  readonly evaluationTimeoutSec: number | null;
-  readonly cpus: number;
-  readonly memoryMb: number;
-  readonly diskMb: number;
-}
+export const task = z.strictObject({
+  id: text('a task id').describe('The id of the task, unique in its source, for example `quixbugs-bitcount`.'),
+  bundle: blobRef.describe('A tar of the task directory in Harbor layout, packed deterministically.'),
+  image: text('an image name').describe('The container image of the sandbox.'),
+  imageFrom: z
+    .exactOptional(oneOf(['registry', 'dockerfile']))
+    .describe(
+      'Where a host that lacks the image gets it: it pulls from the registry, or builds the Dockerfile in the bundle. ' +
+        'Without it the host must already have the image.',
+    ),
+  workdir: z
+    .string()
+    .startsWith('/', { error: 'expected an absolute path' })
+    .describe('The absolute path of the directory in the sandbox where the agent works.'),
+  agentTimeoutSec: z
+    .nullable(number(1, 1_000_000, 'seconds'))
+    .describe('The time limit of the agent in seconds; null: the default of the rollout.'),
+  evaluationTimeoutSec: z
+    .nullable(number(1, 1_000_000, 'seconds'))
+    .describe('The time limit of the tests in seconds; null: the default of the rollout.'),
+  cpus: number(0.01, 1024).describe('The number of CPUs that the sandbox gets.'),
+  memoryMb: number(16, 10_000_000, 'MB').describe('The memory of the sandbox in MB.'),
+  diskMb: number(1, 100_000_000, 'MB').describe('The disk space in MB that the agent may use.'),
+});
+export type Task = Readonly<z.output<typeof task>>;
 
 /** A task that was looked up once for all rollouts of a group. */
-export interface ResolvedTask {
-  readonly task: Task;
-  /** Does the agent call the model? If not, the rollout has no trace. */
-  readonly usesModel: boolean;
-  /** The agent's rule of which branches are trained; absent: all. */
-  readonly branches?: BranchRule;
-}
+export const resolvedTask = z.strictObject({
+  task: task.describe('The task, as it was packed.'),
+  usesModel: z.boolean().describe('Whether the agent calls the model. A rollout whose agent does not has no trace.'),
+  branches: z
+    .exactOptional(branchRule)
+    .describe("The agent's own rule of which branches are trained. Without it all are."),
+});
+export type ResolvedTask = Readonly<z.output<typeof resolvedTask>>;
 
 /**
- * How people name tasks in inputs. One string, so that it can be typed into a form:
- * - `generated:train/7/12`  task 12 of seed 7 of the built-in generator, split `train` or `test`
- * - `harbor:/tasks/foo`     a directory in Harbor layout below one of the stack's task roots
- * - `blob:<sha256>`         a packed task in the store
- * - `swe-gym:/rows.jsonl#id` a task of a data set: format, place (a path, a URL, `hub:<owner>/<name>`) and id
+ * How people name a task in an input. It is one string, so that it can be typed into a form:
+ *
+ * - `generated:train/7/12`: task 12 of seed 7 of the built-in generator, split `train` or `test`
+ * - `harbor:/tasks/foo`: a directory in Harbor layout below one of the stack's task roots
+ * - `blob:<sha256>`: a packed task in the store
+ * - `swe-gym:/rows.jsonl#id`: a task of a data set by format, location (a path, a URL, `hub:<owner>/<name>`) and id
  */
 export type TaskAddress = string;
 
-/** A list of tasks, by address: `generated:train/7?count=64`, `harbor:/tasks`, `blob:<sha256>` of a list, `swe-gym:/rows.jsonl`. */
+/** A list of tasks by address: `generated:train/7?count=64`, `harbor:/tasks`, `blob:<sha256>` of a list, `swe-gym:/rows.jsonl`. */
 export type TaskSetAddress = string;

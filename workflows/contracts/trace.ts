@@ -1,7 +1,9 @@
+import { z } from 'zod';
 import type { BlobRef } from './blob.ts';
+import { integer, oneOf } from './input.ts';
 import type { Upstream } from './upstream.ts';
 
-/** Half-open range [start, end) of sampled tokens of one turn, all sampled by one policy version. */
+/** A half-open range [start, end) of sampled tokens of one turn, all sampled by one policy version. */
 export interface VersionSpan {
   readonly version: number;
   readonly start: number;
@@ -13,66 +15,81 @@ export type FinishReason = 'stop' | 'length' | 'abort';
 /** One model call of the agent, as the gateway saw it. `logprobs[i]` (natural log) belongs to `sampledIds[i]`. */
 export interface Turn {
   readonly index: number;
-  /** The turn whose reply this prompt continues; null: the prompt was rendered as a whole. */
+  /** The turn whose reply this prompt continues; null when the prompt was rendered as a whole. */
   readonly parent: number | null;
-  /** Key under which a client's retry is recognised as the same turn. */
+  /** The key by which a client's retry is recognised as the same turn. */
   readonly requestKey: string;
-  /** What the prompt adds to its parent's prompt and sampled tokens; without a parent the whole prompt. */
+  /** The tokens that the prompt adds to its parent's prompt and sampled tokens; without a parent the whole prompt. */
   readonly promptIds: readonly number[];
-  /** Of the whole prompt as it was sent to the engine: its length, and the CRC-32 of its ids as text with commas between. */
+  /** The length in tokens of the whole prompt as the engine got it. */
   readonly promptLength: number;
+  /** The CRC-32 of the whole prompt's token ids, written as text with commas between them. */
   readonly promptChecksum: number;
   readonly sampledIds: readonly number[];
   readonly logprobs: readonly number[];
   readonly versions: readonly VersionSpan[];
   readonly finishReason: FinishReason;
-  /** How often the engine broke it off and it was gone on with; absent: never. */
+  /** Times the engine aborted this turn and sampling resumed. Omitted when zero. */
   readonly aborts?: number;
-  /** An upstream model said it: there are no ids, logprobs and versions, and nothing of it can be trained. */
+  /** Set when an upstream model answered: there are no ids, logprobs and versions, and the turn can't be trained. */
   readonly upstream?: UpstreamTurn;
-  /** By what it was sampled, where the agent asked for something else than the run's; absent: by the run's. */
+  /** The sampling parameters, where the agent asked for others than the run's. Omitted when they are the run's. */
   readonly sampling?: TokenSampling;
   /** Milliseconds since the epoch. */
   readonly startedAt: number;
   readonly endedAt: number;
 }
 
-/** What an upstream model's server says of a turn. */
+/** What the server of an upstream model reports about a turn. */
 export interface UpstreamTurn {
-  /** As it calls itself in the reply, which may be more exact than the name it was asked by. */
+  /** The name of the model in the reply, which may be more exact than the requested one. */
   readonly model: string;
   readonly sampledTokens: number;
 }
 
-/**
- * What a branch is for, told apart by what its requests hold:
- * - `main`: the agent's own line, and what can't be told apart from it
- * - `side`: titles, quota probes and the like; never trained
- * - `sub-agent`: the task that a call of another branch gave to it
- * - `compaction`: the line goes on behind a summary of itself, or writes one
- * - `fork`: the line goes on from a history that is no provable extension of it
- */
-export type BranchKind = 'main' | 'side' | 'sub-agent' | 'compaction' | 'fork';
+/** What a branch is for, judged by what its requests hold. */
+export const branchKinds = ['main', 'side', 'sub-agent', 'compaction', 'fork'] as const;
+export type BranchKind = (typeof branchKinds)[number];
 
-/** Which branches of an agent's rollouts are trained. */
-export interface BranchRule {
-  /** `final`: only the branch on which the agent's own line ended. `all`: all but side calls. */
-  readonly train: 'final' | 'all';
-  /** Of one trace; the branch on which the line ended is kept first. Null: no limit. */
-  readonly maxSegments: number | null;
-  /** A longer branch is cut behind its last turn that fits. Null: no limit. */
-  readonly maxSegmentTokens: number | null;
-}
+/** One sentence on each kind of branch. */
+export const branchKindDescriptions: Readonly<Record<BranchKind, string>> = {
+  main: "The agent's main conversation, and everything that cannot be told apart from it.",
+  side: 'Side calls such as titles and quota probes; they are never trained.',
+  'sub-agent': 'A task that a tool call of another branch delegated.',
+  compaction: 'The conversation continues after a summary of itself, or writes such a summary.',
+  fork: 'The conversation continues from a history that does not provably extend a known one.',
+};
+
+/** Which branches of a rollout's trace are trained. */
+export const branchRule = z.strictObject({
+  train: oneOf(['final', 'all'])
+    .default('all')
+    .describe('`final`: only the branch on which the main conversation ended; `all`: every branch except side calls.'),
+  maxSegments: z
+    .nullable(integer(1, 1_000_000, 'segments'))
+    .default(null)
+    .describe(
+      'The largest number of segments of one trace. The branch on which the main conversation ended is kept first. ' +
+        'null: no limit.',
+    ),
+  maxSegmentTokens: z
+    .nullable(integer(1, 100_000_000, 'tokens'))
+    .default(null)
+    .describe(
+      'The largest number of tokens of one segment. A longer branch is cut after its last turn that fits. null: no limit.',
+    ),
+});
+export type BranchRule = Readonly<z.output<typeof branchRule>>;
 
 export const trainAllBranches: BranchRule = { train: 'all', maxSegments: null, maxSegmentTokens: null };
 
-/** One leaf of the tree of turns. */
+/** One leaf of the tree of turns, with the path that leads to it. */
 export interface Branch {
   readonly index: number;
   readonly kind: BranchKind;
-  /** Not of the agent's own line: a side call, a sub-agent, and what goes on from one. Traces of before don't say it of the latter. */
+  /** Set on every branch that is not the main conversation: a side call, a sub-agent, and what continues from one. */
   readonly aside?: true;
-  /** Its last reply called tools whose results never came: it was at work when the session ended. */
+  /** Set when the last reply called tools whose results never came: the agent was at work when the session ended. */
   readonly open?: true;
   readonly firstTurn: number;
   readonly lastTurn: number;
@@ -82,14 +99,13 @@ export interface Branch {
   readonly aborts: number;
   /** The index of its segment; null when it has none. */
   readonly segment: number | null;
-  /** Why it has no segment, or (`token-limit`) why that one is shorter. */
+  /** Why it has no segment, or (`token-limit`) why its segment is shorter than the branch. */
   readonly dropped: 'rule' | 'segment-limit' | 'token-limit' | 'nothing-to-train' | null;
 }
 
 /**
- * One root-to-leaf token sequence to train on. All arrays have the length of `tokens`.
- * `mask[i]` is 1 where `tokens[i]` was sampled and is trained; there `logprobs[i]` and `versions[i]` are those of its
- * sampling, elsewhere they are 0 and -1.
+ * One root-to-leaf token sequence to train on. All arrays have the length of `tokens`. `mask[i]` is 1 where `tokens[i]` was
+ * sampled and is trained; there `logprobs[i]` and `versions[i]` are those of its sampling, elsewhere they are 0 and -1.
  */
 export interface Segment {
   readonly index: number;
@@ -99,7 +115,7 @@ export interface Segment {
   readonly logprobs: readonly number[];
   readonly versions: readonly number[];
   readonly finishReason: FinishReason;
-  /** How often the engine broke off a turn of it; absent in older traces. */
+  /** Times the engine aborted a turn of this segment. */
   readonly aborts?: number;
   /** Turns on this segment whose tokens are not trained, with the reason. */
   readonly maskedTurns: readonly { readonly turn: number; readonly reason: string }[];
@@ -110,82 +126,81 @@ export interface Trace {
   readonly session: string;
   readonly turns: readonly Turn[];
   readonly segments: readonly Segment[];
-  /** All leaves, trained or not; absent in older traces. */
+  /** All leaves, trained or not. */
   readonly branches?: readonly Branch[];
-  /** Absent in older traces. */
   readonly counts?: TraceCounts;
-  /** Requests that were no provable extension of a branch. */
+  /** Requests that did not provably extend a branch. */
   readonly forks: number;
   /** Turns that no segment trains, with the reason. */
   readonly maskedTurns: readonly { readonly turn: number; readonly reason: string }[];
-  /** Sampled tool calls that were no well-formed call of an offered tool, by what was wrong with them. */
+  /** Sampled tool calls that were not a well-formed call of an offered tool, by what was wrong with them. */
   readonly faultyCalls: Readonly<Record<string, number>>;
   /** The conversation as text, for reports. */
   readonly transcript: readonly TranscriptEntry[];
 }
 
-/** What a turn's request brought along comes before what the turn said. */
+/** One message of the conversation. The messages of a turn's request come before the turn's reply. */
 export interface TranscriptEntry {
   readonly role: string;
-  /** In older traces also the reasoning and the calls, as text. */
   readonly text: string;
   readonly reasoning?: string;
   readonly calls?: readonly TranscriptCall[];
-  /** On a tool's result: the call that it answers. */
+  /** On a tool's result: the id of the call that it answers. */
   readonly callId?: string;
-  /** The turn that said it; absent on what a request brought along, and in older traces. */
+  /** The turn whose reply this is; absent on messages that a request brought along. */
   readonly turn?: number;
 }
 
+/** A tool call of a reply. */
 export interface TranscriptCall {
   readonly id: string;
   readonly name: string;
-  /** As it was sampled: JSON text of an object, if the policy wrote one. */
+  /** The arguments as they were sampled: the JSON text of an object, if the policy wrote one. */
   readonly arguments: string;
 }
 
-/** What is to be known of a trace before its tokens are trusted. */
+/** Counts to look at before the tokens of a trace are trusted. */
 export interface TraceCounts {
   readonly branches: Readonly<Partial<Record<BranchKind, number>>>;
-  /** Branches that stayed on the main line since nothing tells what they are. */
+  /** Branches that count as the main conversation because nothing shows what they are. */
   readonly unclear: number;
   /** Branches that the rule or its limits left without a segment. */
   readonly dropped: number;
-  /** Sampled tokens that nothing is wrong with and that no segment trains. */
+  /** Valid sampled tokens that no segment trains. */
   readonly droppedTokens: number;
   readonly maskedTurns: number;
   readonly forks: number;
   readonly aborts: number;
-  /** Replies that the client gave back in another form than they were sampled in, by the difference. */
+  /** Replies that the client returned in another form than they were sampled in, by the kind of difference. */
   readonly echoes: Readonly<Record<string, number>>;
 }
 
-/** What workflow history knows of a sealed trace. */
+/** What workflow history holds of a sealed trace. */
 export interface TraceSummary {
   readonly trace: BlobRef;
   readonly turns: number;
   readonly segments: number;
   readonly sampledTokens: number;
-  /** Sum over the turns of what each sent to the engine; absent in older traces. */
+  /** The sum over all turns of the tokens that each sent to the engine. */
   readonly promptTokens?: number;
   /** Smallest and largest policy version over the sampled tokens; null when none was sampled. */
   readonly minVersion: number | null;
   readonly maxVersion: number | null;
   readonly contextOverflow: boolean;
   readonly turnLimit: boolean;
-  /** A call was refused because the rollout had sampled all that it may; absent: none was. */
+  /** Set when a call was refused because the rollout had used up `maxSampledTokens`. */
   readonly tokenBudget?: boolean;
-  /** Turns that ended because the engine stayed away beyond the hold, or that were cancelled while it was away. */
+  /** Turns that ended because the engine stayed away too long, or that were cancelled while it was away. */
   readonly engineFailures: number;
-  /** Turns that the gateway could not record, or at which it failed, and its absences that no turn followed; absent: none. */
+  /** Turns that the gateway failed to record or to answer, and its outages that no turn followed. Omitted when zero. */
   readonly gatewayFailures?: number;
-  /** The last of those failures was the session's end: no turn began after it. Absent: it was not. */
+  /** Set when the last of those failures ended the session: no turn began after it. */
   readonly cutOff?: boolean;
-  /** Whose turns these are, where not the policy's. */
+  /** The upstream model that sampled the turns; absent when the policy did. */
   readonly upstream?: Upstream;
-  /** Requests that came again and got the turn that was there; absent: none. */
+  /** Retried requests that were answered from the journal. Omitted when zero. */
   readonly retries?: number;
-  /** Absent in older traces, and in a group's report. */
+  /** Absent in a group's report, which leaves the counts out. */
   readonly counts?: TraceCounts;
 }
 
@@ -193,7 +208,7 @@ export interface TraceSummary {
 export interface TokenSampling {
   readonly temperature: number;
   readonly topP: number;
-  /** -1: off. */
+  /** -1 turns it off. */
   readonly topK: number;
 }
 
@@ -201,6 +216,6 @@ export interface TokenSampling {
 export interface Sampling extends TokenSampling {
   /** An agent may ask for fewer. */
   readonly maxTokensPerTurn: number;
-  /** Whether the agent's own temperature, top-p and top-k go before these. Default: they do not. */
+  /** Whether the agent's own temperature, top-p and top-k override these. Default: they do not. */
   readonly overridable?: boolean;
 }
