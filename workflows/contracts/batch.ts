@@ -1,12 +1,12 @@
 import type { Segment } from './trace.ts';
 
-/** A trained segment with what it needs; `rollout` and `group` index into the batch's lists. */
+/** A trained segment with its tokens. `rollout` is an index into the rollouts of the batch. */
 export interface BatchSegment {
   readonly rollout: number;
   readonly segment: Pick<Segment, 'tokens' | 'mask' | 'logprobs' | 'versions'>;
 }
 
-/** The pinned batch of a step: a blob, whose digest is in history; the same bytes on any retry. */
+/** The pinned batch of a step: a blob whose digest is in history, so that a retry reads the same bytes. */
 export interface Batch {
   readonly runKey: string;
   readonly step: number;
@@ -19,8 +19,9 @@ export interface Batch {
   readonly segments: readonly BatchSegment[];
 }
 
-/** What `normalise` adds: one advantage per rollout of the batch, and the weight of each of its trained tokens. */
+/** The result of `normalise`: for each rollout of the batch its advantage and the weight of each of its trained tokens. */
 export interface Advantages {
+  /** The digest of the batch. */
   readonly batch: string;
   readonly advantages: readonly number[];
   readonly tokenWeights: readonly number[];

@@ -1,15 +1,15 @@
 import type { BlobRef } from './blob.ts';
 import type { Flag } from './flags.ts';
 
-/** What the agent changed, against the base commit that was recorded before it started. */
+/** The agent's changes against the base commit that was recorded before it started. */
 export interface Diff {
   readonly patch: BlobRef;
   readonly baseCommit: string;
   readonly files: number;
-  /** Symlinks that lead out of the workspace, and names that git takes into no tree, are left out, and counted. */
+  /** The number of paths left out: symlinks that point out of the workspace, and names that git does not accept in a tree. */
   readonly dropped: number;
-  /** It was above a limit of size, number of files or time, and is kept as an empty one; its evaluation counts as failed. */
+  /** Set when the diff exceeds a limit of size, number of files or time. It is then stored empty, and its evaluation fails. */
   readonly tooLarge: boolean;
-  /** What looks like a trick in what was left out. Absent: nothing, or an older worker. */
+  /** Suspected tricks in the paths that were left out. Omitted when there are none. */
   readonly flags?: readonly Flag[];
 }

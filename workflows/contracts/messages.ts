@@ -6,25 +6,22 @@ import type { Stage } from './rollout.ts';
 import type { RunStatus } from './run.ts';
 import type { SweepStatus } from './sweep.ts';
 
-/** Stops starting new work; what runs goes on. Takes an optional reason. */
+/** Stops starting new work; what runs continues. Takes an optional reason. */
 export const pauseSignal = defineSignal<[reason?: string]>('pause');
 export const resumeSignal = defineSignal('resume');
 
-/** group → run: every rollout of the group has its outcome. */
+/** The report of a group to its run: every rollout of the group has its outcome. */
 export const groupDoneSignal = defineSignal<[GroupSummary]>('groupDone');
 
-/** run → group → rollout: end now with this outcome; clean up first. */
+/** Asks a run's group, and the group's rollouts, to clean up and end now with this outcome. */
 export const stopSignal = defineSignal<[outcome: Extract<Outcome, 'stale' | 'cancelled'>]>('stop');
 
-/** Of a run. */
 export const runStatusQuery = defineQuery<RunStatus>('status');
-
-/** Of a sweep. */
 export const sweepStatusQuery = defineQuery<SweepStatus>('status');
-
-/** Of a regrade. */
 export const regradeStatusQuery = defineQuery<RegradeStatus>('status');
+export const rolloutStatusQuery = defineQuery<RolloutStatus>('rolloutStatus');
 
+/** The state of a rollout: the answer of the query `rolloutStatus`. */
 export interface RolloutStatus {
   readonly stage: Stage | 'done';
   readonly paused: boolean;
@@ -33,4 +30,3 @@ export interface RolloutStatus {
   readonly outcome: Outcome | null;
   readonly reward: number | null;
 }
-export const rolloutStatusQuery = defineQuery<RolloutStatus>('rolloutStatus');

@@ -4,7 +4,7 @@
  */
 
 export const outcomes = ['scored', 'infra', 'stale', 'invalid-task', 'cancelled'] as const;
-/** How a rollout ended. */
+/** The end of a rollout. */
 export type Outcome = (typeof outcomes)[number];
 
 /** One sentence on each outcome. */
@@ -26,7 +26,7 @@ export const fates = [
   'cancelled',
   'in-flight',
 ] as const;
-/** What a run did with a group. */
+/** The use that a run made of a group. */
 export type Fate = (typeof fates)[number];
 
 /** One sentence on each fate. */
@@ -55,7 +55,7 @@ export const stopReasons = [
   'disk-limit',
   'killed',
 ] as const;
-/** Why the agent stopped. When several reasons apply, the first one counts. */
+/** The reason why the agent stopped. When several reasons apply, the first one counts. */
 export type StopReason = (typeof stopReasons)[number];
 
 /** One sentence on each reason to stop. */

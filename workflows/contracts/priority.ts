@@ -1,8 +1,9 @@
 /**
- * Of sweeps and regrades; below a run's 3, the server's default: where both wait for a place or an evaluation, a run's go
- * first. Activities inherit it, so a host knows by it whose work it is given.
+ * The Temporal priority of sweeps and regrades. It is below that of runs, which have the server's default 3: where both wait
+ * for a slot or an evaluation, runs come first. Activities inherit it, so a host can tell whose work it gets.
  */
 export const sweepPriority = 4;
 
+/** Whether work has the priority of a sweep or regrade. */
 export const isOfSweep = (priority: { readonly priorityKey?: number } | undefined): boolean =>
   (priority?.priorityKey ?? 0) >= sweepPriority;

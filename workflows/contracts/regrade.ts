@@ -137,7 +137,7 @@ export interface RegradeResult {
   readonly meanBefore: number | null;
   /** The mean new reward of the same rollouts. */
   readonly meanAfter: number | null;
-  /** Why some rollouts were not graded; null when all were. */
+  /** The reason why some rollouts were not graded; null when all were. */
   readonly endedEarly: string | null;
   /** A `RegradeReport`. */
   readonly report: BlobRef;

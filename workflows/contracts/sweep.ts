@@ -58,7 +58,7 @@ export const sweepInput = z
 export type SweepInput = z.output<typeof sweepInput>;
 export type SweepRequest = z.input<typeof sweepInput>;
 
-/** Why an attempt is not counted: its outcome, or that another version or model than the pinned one sampled it. */
+/** The reason why an attempt is not counted: its outcome, or that another version or model than the pinned one sampled it. */
 export const leftOutKinds = ['infra', 'stale', 'invalid-task', 'cancelled', 'other-version'] as const;
 export type LeftOut = (typeof leftOutKinds)[number];
 
@@ -142,7 +142,7 @@ export interface SweepResult extends SweepCounts {
   readonly policyVersion: number | null;
   /** The upstream model that was evaluated instead of the policy. */
   readonly upstream?: Upstream;
-  /** Why some attempts were not made; null when all were. */
+  /** The reason why some attempts were not made; null when all were. */
   readonly endedEarly: string | null;
   readonly passAt1: Estimate | null;
   /** The mean reward, weighted by task, with its interval. */

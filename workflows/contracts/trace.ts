@@ -40,27 +40,27 @@ export interface Turn {
   readonly endedAt: number;
 }
 
-/** What the server of an upstream model reports about a turn. */
+/** The part of a turn that the server of an upstream model reports. */
 export interface UpstreamTurn {
   /** The name of the model in the reply, which may be more exact than the requested one. */
   readonly model: string;
   readonly sampledTokens: number;
 }
 
-/** What a branch is for, judged by what its requests hold. */
+/** The purpose of a branch, judged by what its requests hold. */
 export const branchKinds = ['main', 'side', 'sub-agent', 'compaction', 'fork'] as const;
 export type BranchKind = (typeof branchKinds)[number];
 
 /** One sentence on each kind of branch. */
 export const branchKindDescriptions: Readonly<Record<BranchKind, string>> = {
-  main: "The agent's main conversation, and everything that cannot be told apart from it.",
+  main: "The agent's main conversation, and everything that cannot be distinguished from it.",
   side: 'Side calls such as titles and quota probes; they are never trained.',
   'sub-agent': 'A task that a tool call of another branch delegated.',
   compaction: 'The conversation continues after a summary of itself, or writes such a summary.',
   fork: 'The conversation continues from a history that does not provably extend a known one.',
 };
 
-/** Which branches of a rollout's trace are trained. */
+/** The rule that decides which branches of a rollout's trace are trained. */
 export const branchRule = z.strictObject({
   train: oneOf(['final', 'all'])
     .default('all')
@@ -99,7 +99,7 @@ export interface Branch {
   readonly aborts: number;
   /** The index of its segment; null when it has none. */
   readonly segment: number | null;
-  /** Why it has no segment, or (`token-limit`) why its segment is shorter than the branch. */
+  /** The reason why the branch has no segment, or (`token-limit`) why its segment is shorter than the branch. */
   readonly dropped: 'rule' | 'segment-limit' | 'token-limit' | 'nothing-to-train' | null;
 }
 
@@ -145,7 +145,7 @@ export interface TranscriptEntry {
   readonly text: string;
   readonly reasoning?: string;
   readonly calls?: readonly TranscriptCall[];
-  /** On a tool's result: the id of the call that it answers. */
+  /** The id of the call that this tool result answers. */
   readonly callId?: string;
   /** The turn whose reply this is; absent on messages that a request brought along. */
   readonly turn?: number;
@@ -175,7 +175,7 @@ export interface TraceCounts {
   readonly echoes: Readonly<Record<string, number>>;
 }
 
-/** What workflow history holds of a sealed trace. */
+/** The summary of a sealed trace that workflow history holds. */
 export interface TraceSummary {
   readonly trace: BlobRef;
   readonly turns: number;
