@@ -3,31 +3,34 @@ import type { BranchRule } from '../../workflows/contracts/trace.ts';
 import type { FileTree } from '../sandbox/files.ts';
 import type { SandboxKind } from '../sandbox/sandbox.ts';
 
-/** One kind of agent. Adding one is one file that exports such a spec, and one line in index.ts. */
+/** One kind of agent. Adding one takes a file that exports such a spec, and a line in index.ts. */
 export interface AgentSpec {
   readonly name: string;
   readonly description: string;
-  /** Does it call the model? If not, no trace is opened. */
+  /** Whether it calls the model. If not, no trace is opened. */
   readonly usesModel: boolean;
-  /** Which branches of its conversations are trained; default: all but side calls. */
+  /** Selects the branches of its conversations that are trained; default: all but side calls. */
   readonly branches?: BranchRule;
-  /** Does it need the task's reference solution in its sandbox? */
+  /** Whether its sandbox contains the task's reference solution. */
   readonly needsSolution: boolean;
-  /** The one kind of sandbox that it runs in; default: any. */
+  /** The only kind of sandbox it can run in; default: any. */
   readonly sandbox?: SandboxKind;
-  /** A file that the image must have, since its program does not bring all that it needs; default: none. */
+  /** A file that the image must contain because the agent's program depends on it; default: none. */
   readonly loader?: string;
-  /** The same agent with options, as in `claude-code?subAgents=off`; default: it has none. Throws TemperFailure UnknownAgent. */
+  /**
+   * Returns the same agent with options, as in `claude-code?subAgents=off`. Absent for an agent without options. Throws
+   * TemperFailure UnknownAgent if an option is invalid.
+   */
   withOptions?(options: Readonly<Record<string, string>>): AgentSpec;
-  /** Host directories mounted read-only into the sandbox; made ready once per host. */
+  /** Prepares, once per host, the host directories that are mounted read-only into the sandbox. */
   runtimes(): Promise<readonly ReadOnlyMount[]>;
-  /** What runs inside the sandbox as the agent's account. */
+  /** Returns the command that runs inside the sandbox under the agent's account. */
   command(context: AgentContext): AgentCommand;
-  /** What an exit code means. */
+  /** Maps the command's exit code to the reason why the agent stopped. */
   stopReason(exitCode: number): StopReason;
 }
 
-/** A host directory that the sandbox shows and can't change. */
+/** A host directory that is visible inside the sandbox and cannot be changed there. */
 export interface ReadOnlyMount {
   readonly source: string;
   readonly target: string;
@@ -36,18 +39,18 @@ export interface ReadOnlyMount {
 export interface AgentContext {
   readonly instruction: string;
   readonly workdir: string;
-  /** Base URL of the gateway as the sandbox sees it, without a trailing slash; null without a model. */
+  /** Base URL of the gateway as seen from the sandbox, without a trailing slash; null without a model. */
   readonly baseUrl: string | null;
   readonly secret: string | null;
   readonly maxTurns: number;
-  /** Of the model, in tokens; null: not known. An agent that knows compacts its conversation in time. */
+  /** Context length of the model in tokens; null if unknown. With it an agent can compact its conversation in time. */
   readonly contextLength?: number | null;
 }
 
 export interface AgentCommand {
   readonly argv: readonly string[];
-  /** No secrets here that end in argv, image or log; the environment of the agent's own process is allowed. */
+  /** May hold secrets: they reach the agent's own process only, never an argv, an image or a log. */
   readonly env: Readonly<Record<string, string>>;
-  /** Files put into the agent's HOME before it starts, owned by it. */
+  /** Files written to the agent's HOME before it starts, owned by its account. */
   readonly files: FileTree;
 }

@@ -2,35 +2,35 @@ import { z } from 'zod';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import type { AgentContext, AgentSpec } from './agent.ts';
 import {
+  bunLoader,
+  bunSandbox,
   type CliDependencies,
-  gatewayOf,
   homeFiles,
-  loaderOfBun,
   modelName,
-  sandboxOfBun,
+  requireGateway,
   withInstruction,
 } from './cli.ts';
 import { packageFile } from './packages.ts';
 
 const program = packageFile(`@anthropic-ai/claude-code-linux-${process.arch}/claude`);
-/** Nobody is there to be asked, and the sandbox is the permission. The log is one JSON line for each event. */
+/** The agent runs unattended and the sandbox confines it, so permission checks are off. The log is one line of JSON per event. */
 const flags = ['--print', '--permission-mode', 'bypassPermissions', '--output-format', 'stream-json', '--verbose'];
 
 const onOrOff = z.enum(['on', 'off'], { error: 'expected on or off' });
 const optionsSchema = z.strictObject({
-  /** Off: the tool that gives a task to an agent of its own is not offered. */
+  /** `off` removes the tool that delegates a task to a sub-agent. */
   subAgents: onOrOff.default('on'),
-  /** Off: a conversation that outgrows the context ends there. */
+  /** `off` ends a conversation that outgrows the context instead of compacting it. */
   compaction: onOrOff.default('on'),
-  /** From how many tokens on the conversation is compacted; default: near the end of the model's context. */
+  /** Length in tokens from which the conversation is compacted; default: near the end of the model's context. */
   window: z
     .string()
-    .regex(/^[1-9]\d{3,8}$/, 'expected a number of tokens from 1000 on')
+    .regex(/^[1-9]\d{3,8}$/, 'expected a number of tokens, at least 1000')
     .optional(),
 });
 type Options = z.output<typeof optionsSchema>;
 
-/** Claude Code, by Anthropic messages. */
+/** Claude Code, which calls the Anthropic Messages API. */
 export function createClaudeCode(
   { runtime, packages }: CliDependencies,
   options: Options = optionsSchema.parse({}),
@@ -40,12 +40,12 @@ export function createClaudeCode(
     description: 'Claude Code (@anthropic-ai/claude-code)',
     usesModel: true,
     needsSolution: false,
-    sandbox: sandboxOfBun,
-    loader: loaderOfBun,
+    sandbox: bunSandbox,
+    loader: bunLoader,
     withOptions: (given) => createClaudeCode({ runtime, packages }, parseOptions(given)),
     runtimes: async () => Promise.all([runtime.prepare(), packages.prepare('claude-code')]),
     command(context) {
-      const { baseUrl, secret } = gatewayOf('claude-code', context);
+      const { baseUrl, secret } = requireGateway('claude-code', context);
       return {
         argv: withInstruction(baseUrl, [program, ...flags, ...toolsOff(options)]),
         env: {
@@ -53,7 +53,7 @@ export function createClaudeCode(
           ANTHROPIC_AUTH_TOKEN: secret,
           ANTHROPIC_MODEL: modelName,
           CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1',
-          // It differs from request to request, and a branch must keep its prefix.
+          // The header differs between requests, which would break the shared prefix of a branch.
           CLAUDE_CODE_ATTRIBUTION_HEADER: '0',
           ...windowsOf(context, options),
         },

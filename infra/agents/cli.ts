@@ -4,30 +4,30 @@ import type { Packages } from './packages.ts';
 import { throughRelay } from './relay.ts';
 import type { Runtime } from './runtime.ts';
 
-/** What agents that are command line programs of others have in common. */
+/** Dependencies of the agents that are third-party command-line programs. */
 export interface CliDependencies {
   readonly runtime: Runtime;
   readonly packages: Packages;
 }
 
-/** The variable that holds the session's secret where the agent's configuration names one. */
+/** The environment variable that holds the session's secret, for agents whose configuration names such a variable. */
 export const secretVariable = 'TEMPER_SESSION_SECRET';
-/** The model as agents know it: the gateway serves one, under any name. */
+/** The model's name in agent configurations. The gateway serves one model and accepts any name. */
 export const modelName = 'policy';
 
-/** Bun reserves more memory than local sandboxes let a process have, and dies at its start. */
-export const sandboxOfBun = 'docker';
+/** Bun reserves more memory than a local sandbox allows a process, and crashes at its start. */
+export const bunSandbox = 'docker';
 
-/** Its program finds itself by the path it was started with, so that no loader of ours can start it: the image needs glibc. */
-export const loaderOfBun = process.arch === 'arm64' ? '/lib/ld-linux-aarch64.so.1' : '/lib64/ld-linux-x86-64.so.2';
+/** A Bun program locates itself by its start path, so the runtime's own loader can't start it: the image must have glibc. */
+export const bunLoader = process.arch === 'arm64' ? '/lib/ld-linux-aarch64.so.1' : '/lib64/ld-linux-x86-64.so.2';
 
-/** Tokens of the context that an agent leaves to the reply; agents want whole windows, which small models don't have. */
-export const replyRoom = (contextLength: number): number => Math.min(16_384, Math.floor(contextLength / 4));
+/** Tokens of the context reserved for the reply. Agents' own defaults assume windows that small models don't have. */
+export const replyReserve = (contextLength: number): number => Math.min(16_384, Math.floor(contextLength / 4));
 
 const instructionFile = '.temper-instruction.md';
 
-/** Where the gateway is and what opens it; for agents that can't work without. */
-export function gatewayOf(agent: string, { baseUrl, secret }: AgentContext): Gateway {
+/** Returns the gateway's address and the session's secret. Throws if either is missing. */
+export function requireGateway(agent: string, { baseUrl, secret }: AgentContext): Gateway {
   if (baseUrl === null || secret === null) throw new Error(`${agent}: expected the address and secret of a gateway`);
   return { baseUrl, secret };
 }
@@ -38,13 +38,13 @@ export interface Gateway {
 }
 
 /**
- * Runs a program through the relay with the instruction on its standard input: it may be longer than an argument, and
- * may begin with what a program takes for an option.
+ * Runs a program through the relay with the instruction on its standard input: as an argument it could be too long, or be
+ * mistaken for an option.
  */
 export const withInstruction = (baseUrl: string, argv: readonly string[]): readonly string[] =>
   throughRelay(baseUrl, { exec: ['/bin/sh', '-c', `exec "$@" <"$HOME/${instructionFile}"`, 'sh', ...argv] });
 
-/** Files for HOME: the instruction, and configuration by its path. */
+/** Files for HOME: the instruction, and configuration files by path. */
 export function homeFiles(
   instruction: string,
   configuration: Readonly<Record<string, string>> = {},

@@ -1,14 +1,14 @@
 import type { AgentSpec } from './agent.ts';
-import { type CliDependencies, gatewayOf, homeFiles, modelName, secretVariable, withInstruction } from './cli.ts';
+import { type CliDependencies, homeFiles, modelName, requireGateway, secretVariable, withInstruction } from './cli.ts';
 import { packageFile } from './packages.ts';
 import { runScript } from './runtime.ts';
 
 const script = packageFile('@openai/codex/bin/codex.js');
 const provider = 'temper';
-/** Its own sandbox can't be made inside of ours. The last argument stands for standard input. */
+/** Codex can't create its own sandbox inside temper's. The last argument means standard input. */
 const options = ['exec', '--skip-git-repo-check', '--dangerously-bypass-approvals-and-sandbox', '-'];
 
-/** Codex, by OpenAI responses. */
+/** Codex, which calls the OpenAI Responses API. */
 export function createCodex({ runtime, packages }: CliDependencies): AgentSpec {
   return {
     name: 'codex',
@@ -17,7 +17,7 @@ export function createCodex({ runtime, packages }: CliDependencies): AgentSpec {
     needsSolution: false,
     runtimes: async () => Promise.all([runtime.prepare(), packages.prepare('codex')]),
     command(context) {
-      const { baseUrl, secret } = gatewayOf('codex', context);
+      const { baseUrl, secret } = requireGateway('codex', context);
       return {
         argv: withInstruction(baseUrl, runScript(script, options)),
         env: { [secretVariable]: secret },

@@ -13,18 +13,18 @@ import { createRuntime } from './runtime.ts';
 export interface Agents {
   readonly names: readonly string[];
   /**
-   * By a name, or by one with options (`claude-code?subAgents=off&window=40000`). Throws TemperFailure UnknownAgent that
-   * lists those there are.
+   * Finds an agent by name, optionally with options (`claude-code?subAgents=off&window=40000`). Throws TemperFailure
+   * UnknownAgent, which lists the names there are.
    */
   get(name: string): AgentSpec;
 }
 
 export interface AgentsDependencies {
-  /** Where runtimes and packages are prepared, once per host. */
+  /** The directory where runtimes and packages are prepared, once per host. */
   readonly cacheDir: string;
 }
 
-/** The table of agents: one line each. */
+/** Creates the table of agents, one line each. */
 export function createAgents({ cacheDir }: AgentsDependencies): Agents {
   const runtime = createRuntime({ cacheDir });
   const packages = createPackages({ cacheDir });
@@ -42,7 +42,7 @@ export function createAgents({ cacheDir }: AgentsDependencies): Agents {
   return {
     names,
     get(asked) {
-      // All behind the first question mark: what is wrong there is refused, not left out.
+      // Everything after the first question mark is the query, so that a mistake in it is rejected and not ignored.
       const [name = '', ...rest] = asked.split('?');
       const query = rest.length === 0 ? undefined : rest.join('?');
       const agent = byName.get(name);

@@ -14,7 +14,7 @@ const stops: Readonly<Record<number, StopReason>> = {
   [exits.tokenBudget]: 'token-budget',
 };
 
-/** Our own small agent: a loop over `bash`, `edit` and `submit`. Needs nothing of the image but a shell. */
+/** temper's own small agent: a loop over `bash`, `edit` and `submit`. It needs nothing of the image but a shell. */
 export function createMini({ runtime }: { readonly runtime: Runtime }): AgentSpec {
   return {
     name: 'mini',

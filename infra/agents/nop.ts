@@ -1,6 +1,6 @@
 import type { AgentSpec } from './agent.ts';
 
-/** Does nothing: shows that a task isn't solved from the start, and what a rollout costs by itself. */
+/** Does nothing. Its rollouts show that a task is not already solved, and what a rollout costs without an agent. */
 export function createNop(): AgentSpec {
   return {
     name: 'nop',

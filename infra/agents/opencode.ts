@@ -1,33 +1,33 @@
 import type { AgentSpec } from './agent.ts';
 import {
+  bunLoader,
+  bunSandbox,
   type CliDependencies,
-  gatewayOf,
   homeFiles,
-  loaderOfBun,
   modelName,
-  replyRoom,
-  sandboxOfBun,
+  replyReserve,
+  requireGateway,
   secretVariable,
   withInstruction,
 } from './cli.ts';
 import { packageFile } from './packages.ts';
 
-/** The build for processors with and without AVX2. */
+/** The build that runs on processors with and without AVX2. */
 const program = packageFile('opencode-linux-x64-baseline/bin/opencode');
 const provider = 'temper';
 
-/** OpenCode, by OpenAI chat completions. */
+/** OpenCode, which calls the OpenAI Chat Completions API. */
 export function createOpencode({ runtime, packages }: CliDependencies): AgentSpec {
   return {
     name: 'opencode',
     description: 'OpenCode (opencode-ai)',
     usesModel: true,
     needsSolution: false,
-    sandbox: sandboxOfBun,
-    loader: loaderOfBun,
+    sandbox: bunSandbox,
+    loader: bunLoader,
     runtimes: async () => Promise.all([runtime.prepare(), packages.prepare('opencode')]),
     command(context) {
-      const { baseUrl, secret } = gatewayOf('opencode', context);
+      const { baseUrl, secret } = requireGateway('opencode', context);
       return {
         argv: withInstruction(baseUrl, [program, 'run', '--model', `${provider}/${modelName}`]),
         env: { [secretVariable]: secret, OPENCODE_DISABLE_AUTOUPDATE: '1', OPENCODE_DISABLE_MODELS_FETCH: '1' },
@@ -42,7 +42,7 @@ export function createOpencode({ runtime, packages }: CliDependencies): AgentSpe
 
 const configuration = (baseUrl: string, contextLength: number | null): string =>
   JSON.stringify({
-    // Nobody is there to be asked, and the sandbox is the permission.
+    // The agent runs unattended and the sandbox confines it, so every tool is allowed.
     permission: 'allow',
     share: 'disabled',
     provider: {
@@ -51,7 +51,7 @@ const configuration = (baseUrl: string, contextLength: number | null): string =>
         options: { baseURL: `${baseUrl}/v1`, apiKey: `{env:${secretVariable}}` },
         models: {
           [modelName]:
-            contextLength === null ? {} : { limit: { context: contextLength, output: replyRoom(contextLength) } },
+            contextLength === null ? {} : { limit: { context: contextLength, output: replyReserve(contextLength) } },
         },
       },
     },

@@ -1,6 +1,6 @@
 import type { AgentSpec } from './agent.ts';
 
-/** Applies the task's reference solution: shows that a task can be solved and that the pipeline scores it. */
+/** Applies the task's reference solution. Its rollouts show that a task can be solved and that the pipeline scores it. */
 export function createOracle(): AgentSpec {
   return {
     name: 'oracle',

@@ -9,18 +9,18 @@ import { runNpm } from '../process/npm.mjs';
 import type { ReadOnlyMount } from './agent.ts';
 
 /**
- * The programs of agents that come from npm. Beside this file is a directory for each, whose `package.json` names one exact
- * version and whose `package-lock.json` pins all that comes with it by its digest. Installed once per host and lockfile,
- * mounted read-only; nothing of a package runs on the host.
+ * Agent programs that come from npm. Each has a directory beside this file, whose `package.json` names one exact version and
+ * whose `package-lock.json` pins every dependency by its digest. A package is installed once per host and lockfile and
+ * mounted read-only; none of its code runs on the host.
  */
 export interface Packages {
-  /** Makes it ready, and says what to mount where. Concurrent callers and processes share one. */
+  /** Installs the package unless this host has it, and returns its mount. Concurrent callers and processes share one install. */
   prepare(agent: PackagedAgent): Promise<ReadOnlyMount>;
-  /** Each agent with its pinned version, and whether this host has it already. */
-  list(): Promise<readonly PackageFacts[]>;
+  /** Lists each agent with its pinned version and whether this host has it installed. */
+  list(): Promise<readonly AgentPackage[]>;
 }
 
-export interface PackageFacts {
+export interface AgentPackage {
   readonly agent: PackagedAgent;
   readonly version: string;
   readonly installed: boolean;
@@ -29,16 +29,16 @@ export interface PackageFacts {
 const packagedAgents = ['claude-code', 'codex', 'opencode', 'pi'] as const;
 export type PackagedAgent = (typeof packagedAgents)[number];
 
-/** Where it is mounted in a sandbox. */
+/** The mount point inside a sandbox. */
 const packagesTarget = '/temper-agent';
 
-/** A file of an installed package as the sandbox sees it. */
+/** The path inside the sandbox of a file from an installed package. */
 export const packageFile = (path: string): string => `${packagesTarget}/node_modules/${path}`;
 
 const manifests = ['package.json', 'package-lock.json'] as const;
-/** Sandboxes run Linux, whatever the host is. A package's own scripts never run: what they would download is pinned by nothing. */
+/** Sandboxes run Linux, whatever the host runs. Install scripts are off: what they would download is not pinned. */
 const platform = ['--os=linux', `--cpu=${process.arch}`, '--libc=glibc'] as const;
-const install = ['ci', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error', ...platform] as const;
+const npmArguments = ['ci', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error', ...platform] as const;
 
 export function createPackages({ cacheDir }: { readonly cacheDir: string }): Packages {
   const prepared = new Map<PackagedAgent, Promise<string>>();
@@ -52,19 +52,19 @@ export function createPackages({ cacheDir }: { readonly cacheDir: string }): Pac
     list: () =>
       Promise.all(
         packagedAgents.map(async (agent) => {
-          const { directory, files } = await placeOf(cacheDir, agent);
-          return { agent, version: versionIn(files[0] ?? ''), installed: await isThere(directory) };
+          const { directory, files } = await locatePackage(cacheDir, agent);
+          return { agent, version: versionIn(files[0] ?? ''), installed: await exists(directory) };
         }),
       ),
   };
 }
 
-/** Named after its content. */
-async function placeOf(cacheDir: string, agent: PackagedAgent) {
+/** Finds the directory of a package, which is named after its content. */
+async function locatePackage(cacheDir: string, agent: PackagedAgent) {
   const from = join(import.meta.dirname, agent);
   const files = await Promise.all(manifests.map((name) => readFile(join(from, name), 'utf8')));
   const key = createHash('sha256')
-    .update(JSON.stringify([install, ...files]))
+    .update(JSON.stringify([npmArguments, ...files]))
     .digest('hex')
     .slice(0, 16);
   return { directory: join(cacheDir, 'agents', `${agent}-${key}`), files };
@@ -72,30 +72,29 @@ async function placeOf(cacheDir: string, agent: PackagedAgent) {
 
 const manifest = z.looseObject({ dependencies: z.record(z.string(), z.string()) });
 
-/** A manifest names one package. */
 const versionIn = (text: string): string => Object.values(manifest.parse(JSON.parse(text)).dependencies).join(', ');
 
-/** Made beside its place and renamed into it: a half-made one is never seen. */
+/** Installs into a temporary directory and renames it, so that a partial installation is never visible. */
 async function ensure(cacheDir: string, agent: PackagedAgent): Promise<string> {
-  const { directory, files } = await placeOf(cacheDir, agent);
-  if (await isThere(directory)) return directory;
+  const { directory, files } = await locatePackage(cacheDir, agent);
+  if (await exists(directory)) return directory;
   await withLock(`${directory}.lock`, async () => {
-    if (!(await isThere(directory))) await make(directory, agent, files);
+    if (!(await exists(directory))) await install(directory, agent, files);
   });
   return directory;
 }
 
-/** Under the lock: what a process left that died on the way is cleared away first. */
-async function make(directory: string, agent: PackagedAgent, files: readonly string[]): Promise<void> {
+/** Runs under the lock, so that what an interrupted installation left behind can be removed first. */
+async function install(directory: string, agent: PackagedAgent, files: readonly string[]): Promise<void> {
   const temporary = `${directory}.new`;
   await rm(temporary, { recursive: true, force: true });
   try {
     await mkdir(temporary, { recursive: true });
     for (const [index, name] of manifests.entries()) await writeFile(join(temporary, name), files[index] ?? '');
-    await runNpm(install, temporary, `bring the agent ${agent}`, { quiet: true }).catch((cause: unknown) => {
+    await runNpm(npmArguments, temporary, `bring the agent ${agent}`, { quiet: true }).catch((cause: unknown) => {
       throw new TemperFailure('AgentUnavailable', errorMessage(cause), { cause });
     });
-    // The agent's account in a sandbox is not the host's.
+    // The agent's account in a sandbox is another one than the host's.
     await chmod(temporary, 0o755);
     await rename(temporary, directory);
   } finally {
@@ -103,7 +102,7 @@ async function make(directory: string, agent: PackagedAgent, files: readonly str
   }
 }
 
-const isThere = (directory: string): Promise<boolean> =>
+const exists = (directory: string): Promise<boolean> =>
   stat(directory).then(
     () => true,
     () => false,

@@ -1,10 +1,10 @@
 import type { AgentSpec } from './agent.ts';
 import {
   type CliDependencies,
-  gatewayOf,
   homeFiles,
   modelName,
-  replyRoom,
+  replyReserve,
+  requireGateway,
   secretVariable,
   withInstruction,
 } from './cli.ts';
@@ -14,7 +14,7 @@ import { runScript } from './runtime.ts';
 const script = packageFile('@earendil-works/pi-coding-agent/dist/bundle/cli.js');
 const provider = 'temper';
 
-/** Pi, by OpenAI chat completions. */
+/** Pi, which calls the OpenAI Chat Completions API. */
 export function createPi({ runtime, packages }: CliDependencies): AgentSpec {
   return {
     name: 'pi',
@@ -23,7 +23,7 @@ export function createPi({ runtime, packages }: CliDependencies): AgentSpec {
     needsSolution: false,
     runtimes: async () => Promise.all([runtime.prepare(), packages.prepare('pi')]),
     command(context) {
-      const { baseUrl, secret } = gatewayOf('pi', context);
+      const { baseUrl, secret } = requireGateway('pi', context);
       const options = ['--print', '--no-session', '--provider', provider, '--model', modelName];
       return {
         argv: withInstruction(baseUrl, runScript(script, options)),
@@ -37,10 +37,10 @@ export function createPi({ runtime, packages }: CliDependencies): AgentSpec {
 
 function configuration(baseUrl: string, contextLength: number | null): Record<string, string> {
   if (contextLength === null) return { '.pi/agent/models.json': models(baseUrl, {}) };
-  const room = replyRoom(contextLength);
+  const reserve = replyReserve(contextLength);
   return {
-    '.pi/agent/models.json': models(baseUrl, { contextWindow: contextLength, maxTokens: room }),
-    '.pi/agent/settings.json': JSON.stringify({ compaction: { reserveTokens: room, keepRecentTokens: room } }),
+    '.pi/agent/models.json': models(baseUrl, { contextWindow: contextLength, maxTokens: reserve }),
+    '.pi/agent/settings.json': JSON.stringify({ compaction: { reserveTokens: reserve, keepRecentTokens: reserve } }),
   };
 }
 

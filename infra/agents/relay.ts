@@ -1,17 +1,17 @@
 import { runProgram } from './runtime.ts';
 
-/** Where the gateways' sockets are inside a sandbox. */
+/** The directory of the gateways' sockets inside a sandbox. */
 export const gatewaySockets = '/gw';
 
-/** What the relay starts: a program, or one of our own modules in its own process. */
-export type Started = { readonly exec: readonly string[] } | { readonly module: string };
+/** The program that the relay starts, or the module of temper's own that it runs inside its process. */
+export type RelayTarget = { readonly exec: readonly string[] } | { readonly module: string };
 
 /**
- * The command that offers the gateway at `baseUrl` (a loopback address) and runs an agent against it. Holds the agent's
- * requests while the gateway is away.
+ * Returns the command that serves the gateway at `baseUrl` (a loopback address) and runs an agent against it. While no gateway
+ * is reachable, the relay keeps retrying the agent's requests.
  */
-export function throughRelay(baseUrl: string, started: Started): readonly string[] {
+export function throughRelay(baseUrl: string, target: RelayTarget): readonly string[] {
   const { hostname, port } = new URL(baseUrl);
-  const what = 'exec' in started ? ['exec', ...started.exec] : ['module', started.module];
+  const what = 'exec' in target ? ['exec', ...target.exec] : ['module', target.module];
   return runProgram('relay', [`${hostname}:${port}`, gatewaySockets, ...what]);
 }

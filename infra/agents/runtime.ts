@@ -6,22 +6,22 @@ import { basename, join } from 'node:path';
 import type { ReadOnlyMount } from './agent.ts';
 
 /**
- * The directory that makes our own programs run in any image that has a shell: a Node binary, the libraries that it needs,
- * and the programs. Mounted read-only, prepared once per host and version.
+ * A directory that makes temper's own programs run in any image that has a shell: a Node binary, the libraries it needs, and
+ * the programs. It is prepared once per host and version, and mounted read-only.
  *
- *     bin/node    the binary; alone it needs the image's C and C++ libraries
- *     bin/run     runs it with the libraries and the loader in lib/, whatever the image has
+ *     bin/node    the binary, which depends on C and C++ libraries
+ *     bin/run     runs it with the libraries and the loader in lib/ instead of the image's own
  *     programs/   relay and mini as plain JavaScript
  */
 export interface Runtime {
-  /** Makes it ready, and says what to mount where. Concurrent callers and processes share one. */
+  /** Prepares the directory unless this host has it, and returns its mount. Concurrent callers and processes share one. */
   prepare(): Promise<ReadOnlyMount>;
 }
 
-/** Where it is mounted in a sandbox. */
+/** The mount point inside a sandbox. */
 export const runtimeTarget = '/temper-runtime';
 
-/** The command that runs a script inside the sandbox. */
+/** Returns the command that runs a script inside the sandbox. */
 export const runScript = (script: string, args: readonly string[]): readonly string[] => [
   '/bin/sh',
   `${runtimeTarget}/bin/run`,
@@ -35,9 +35,9 @@ export const programEntry = (program: Program): string => `${runtimeTarget}/prog
 const programs = ['relay', 'mini'] as const;
 export type Program = (typeof programs)[number];
 
-/** Raised when the directory is made in another way. */
+/** Version of the directory's layout; raise it with every change of the layout. */
 const layout = 2;
-/** What the Node binary links to. */
+/** Libraries that the Node binary links to. */
 const needed = /^(?:ld-linux-.*|lib(?:c|m|dl|pthread|stdc\+\+|gcc_s|atomic)\.so\..*)$/;
 
 export function createRuntime({ cacheDir }: { readonly cacheDir: string }): Runtime {
@@ -53,27 +53,27 @@ export function createRuntime({ cacheDir }: { readonly cacheDir: string }): Runt
   };
 }
 
-/** Named after its content, made beside its place and renamed into it: a half-made one is never seen. */
+/** Names the directory after its content, and renames it into place so that a partial one is never visible. */
 async function prepareOnce(cacheDir: string): Promise<string> {
   const files = await programFiles();
   const { size, mtimeMs } = await stat(process.execPath);
   const content = JSON.stringify([layout, process.version, process.arch, process.execPath, size, mtimeMs, [...files]]);
   const name = `runtime-${createHash('sha256').update(content).digest('hex').slice(0, 16)}`;
   const directory = join(cacheDir, name);
-  if (await isThere(directory)) return directory;
+  if (await exists(directory)) return directory;
   const temporary = `${directory}.${randomBytes(4).toString('hex')}`;
   try {
     await fill(temporary, files);
     await rename(temporary, directory);
   } catch (error) {
     await rm(temporary, { recursive: true, force: true });
-    // Another process was quicker; what it made is the same.
-    if (!(await isThere(directory))) throw error;
+    // Another process may have been faster; the content is the same.
+    if (!(await exists(directory))) throw error;
   }
   return directory;
 }
 
-const isThere = (directory: string): Promise<boolean> =>
+const exists = (directory: string): Promise<boolean> =>
   stat(directory).then(
     () => true,
     () => false,
@@ -83,7 +83,7 @@ async function fill(directory: string, files: ReadonlyMap<string, string>): Prom
   for (const part of ['bin', 'lib', ...programs.map((program) => `programs/${program}`)]) {
     await mkdir(join(directory, part), { recursive: true, mode: 0o755 });
   }
-  await place(process.execPath, join(directory, 'bin/node'));
+  await linkOrCopy(process.execPath, join(directory, 'bin/node'));
   const libraries = await sharedLibraries();
   for (const path of libraries) await copyFile(path, join(directory, 'lib', soname(path)), constants.COPYFILE_FICLONE);
   const loader = libraries.map(soname).find((name) => name.startsWith('ld-linux-'));
@@ -94,22 +94,22 @@ async function fill(directory: string, files: ReadonlyMap<string, string>): Prom
   for (const [path, text] of files) await writeFile(join(directory, 'programs', path), text);
 }
 
-/** The binary has over 100 MB: linked where possible. */
-async function place(from: string, to: string): Promise<void> {
+/** Hard-links where possible: the binary is larger than 100 MB. */
+async function linkOrCopy(from: string, to: string): Promise<void> {
   await link(from, to).catch(() => copyFile(from, to, constants.COPYFILE_FICLONE));
 }
 
-/** What this very process has loaded; none where there is no /proc, and then the image's own must do. */
+/** Paths of the libraries loaded by this process; empty without /proc, and then the image's own libraries are used. */
 async function sharedLibraries(): Promise<readonly string[]> {
   const maps = await readFile('/proc/self/maps', 'utf8').catch(() => '');
   const paths = new Set(maps.split('\n').map((line) => line.slice(line.indexOf('/')).trim()));
   return [...paths].filter((path) => needed.test(basename(path)));
 }
 
-/** The name under which it is looked for: `libstdc++.so.6` of `libstdc++.so.6.0.30`. */
+/** The name under which the loader looks for a library: `libstdc++.so.6` for `libstdc++.so.6.0.30`. */
 const soname = (path: string): string => basename(path).replace(/(\.so\.\d+)[.\d]*$/, '$1');
 
-/** Sources are TypeScript in the checkout, so their types are stripped here; in the npm package they are JavaScript already. */
+/** Programs as JavaScript, by path. In a checkout the sources are TypeScript, whose types are stripped here. */
 async function programFiles(): Promise<ReadonlyMap<string, string>> {
   const files = new Map<string, string>();
   for (const program of programs) {

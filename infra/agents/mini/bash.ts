@@ -1,16 +1,23 @@
 import { spawn } from 'node:child_process';
-import type { Place } from './tools.ts';
 
-/** The model sees so many characters from each end of an output. */
+/** The directory that tools work in, and how they run commands there. */
+export interface Workspace {
+  readonly workdir: string;
+  /** The whole environment of commands. */
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  readonly commandTimeoutMs: number;
+}
+
+/** The model sees this many characters from each end of a command's output. */
 const shownCharacters = 4000;
-/** Kept meanwhile; a command that prints for ever must not fill our memory. */
+/** Limit while the command runs: one that never stops printing must not fill the memory. */
 const keptCharacters = 1_000_000;
 
-/** What left the group, as a daemon does, may hold the pipes; it is not waited for. */
+/** A process that left the group, such as a daemon, may keep the pipes open; this is how long they are waited for. */
 const lingerMs = 300;
 
-/** Runs a command in a process group of its own, which ends with it or when its time is up. */
-export function runBash(command: string, { workdir, environment, commandTimeoutMs }: Place): Promise<string> {
+/** Runs a command in its own process group, which is killed when the command ends or times out. Returns what the model sees. */
+export function runBash(command: string, { workdir, environment, commandTimeoutMs }: Workspace): Promise<string> {
   return new Promise((resolve, reject) => {
     const child = spawn('bash', ['-c', command], {
       cwd: workdir,
@@ -54,7 +61,7 @@ function endGroup(pid: number | undefined): void {
   try {
     process.kill(-pid, 'SIGKILL');
   } catch {
-    // Nothing of the group is left.
+    // The group has already ended.
   }
 }
 

@@ -1,7 +1,7 @@
-/** How mini ends, as exit codes; any other code is a crash. At its deadline the host ends it, as it ends every agent. */
+/** Exit codes of mini; any other code is a crash. The host enforces the deadline, as for every agent. */
 export const exits = {
   submitted: 0,
-  /** The model went on without calling a tool. */
+  /** The model repeatedly called no tool. */
   exited: 10,
   turnLimit: 11,
   contextOverflow: 12,

@@ -1,30 +1,31 @@
-/** Ask the model, do what it calls, until it submits or a limit is reached. */
+import type { Workspace } from './bash.ts';
 import { exits } from './exits.ts';
-import { type AssistantMessage, type Message, type Model, ModelRefusal } from './model.ts';
+import { type AssistantMessage, type Message, type Model, ModelError } from './model.ts';
 import { reminder, systemPrompt } from './prompt.ts';
-import { callTool, type Place, type Tool } from './tools.ts';
+import { callTool, type Tool } from './tools.ts';
 
+/** One run of the loop: ask the model and run the tools it calls, until it submits or reaches a limit. */
 export interface Work {
   readonly instruction: string;
   readonly model: Model;
   readonly tools: readonly Tool[];
-  readonly place: Place;
+  readonly workspace: Workspace;
   readonly maxTurns: number;
-  /** What happens, line by line; goes to the agent's log. */
+  /** Writes one line to the agent's log. */
   readonly log: (line: string) => void;
 }
 
-/** Replies in a row without a tool call after which it ends. */
+/** Consecutive replies without a tool call that end the run. */
 const maxIdleReplies = 2;
 
-/** Refusals of the gateway that are an end of their own. */
-const endings: Readonly<Record<string, number>> = {
+/** Error codes of the gateway that end the run with an exit code of their own. */
+const exitCodes: Readonly<Record<string, number>> = {
   context_length_exceeded: exits.contextOverflow,
   turn_limit: exits.turnLimit,
   token_budget: exits.tokenBudget,
 };
 
-/** Resolves to an exit code. */
+/** Runs the loop and returns mini's exit code. */
 export async function work(task: Work): Promise<number> {
   const messages: Message[] = [
     { role: 'system', content: systemPrompt },
@@ -33,8 +34,8 @@ export async function work(task: Work): Promise<number> {
   try {
     return await converse(task, messages);
   } catch (error) {
-    if (!(error instanceof ModelRefusal)) throw error;
-    const code = endings[error.code];
+    if (!(error instanceof ModelError)) throw error;
+    const code = exitCodes[error.code];
     if (code === undefined) throw error;
     task.log(`ends: ${error.message}`);
     return code;
@@ -59,14 +60,14 @@ async function converse(task: Work, messages: Message[]): Promise<number> {
   return exits.turnLimit;
 }
 
-/** True when one of the calls handed in the work. */
+/** Runs all tool calls of a reply. Returns whether one of them submitted the work. */
 async function callAll(
   task: Work,
   { tool_calls: calls = [] }: AssistantMessage,
   messages: Message[],
 ): Promise<boolean> {
   for (const call of calls) {
-    const answer = await callTool(task.tools, call.function, task.place);
+    const answer = await callTool(task.tools, call.function, task.workspace);
     if (answer === null) return true;
     task.log(`tool: ${JSON.stringify(answer)}`);
     messages.push({ role: 'tool', tool_call_id: call.id, content: answer });

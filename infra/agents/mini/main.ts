@@ -1,14 +1,16 @@
-/**
- * mini: a small coding agent that runs inside the sandbox, as any CLI agent would. It reads its task from a file and its
- * settings from the environment, which is its own: nothing here is part of a worker.
- */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { work } from './loop.ts';
 import { createModel } from './model.ts';
 import { describeTool, tools } from './tools.ts';
 
-/** Names of the variables that the host sets. */
+/**
+ * mini: a small coding agent that runs inside the sandbox, as any CLI agent would. It reads its instruction from a file and
+ * its settings from its own environment. Nothing here runs in a worker, and nothing may depend on an npm package: the sandbox
+ * has none.
+ */
+
+/** Names of the environment variables set by the host. */
 export const variables = {
   baseUrl: 'OPENAI_BASE_URL',
   secret: 'OPENAI_API_KEY',
@@ -32,7 +34,7 @@ export async function main(environment: Readonly<Record<string, string | undefin
     instruction: await readFile(join(environment.HOME ?? '/', instructionFile), 'utf8'),
     model: createModel({ baseUrl: read('baseUrl'), secret: read('secret'), tools: offered.map(describeTool) }),
     tools: offered,
-    place: {
+    workspace: {
       workdir: read('workdir'),
       environment: { ...environment, [variables.secret]: undefined },
       commandTimeoutMs,

@@ -1,8 +1,7 @@
-/** One turn: the chat completions API through the relay. */
 import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-// Not imported, because that would load undici; see the relay's proxy.
+// Not imported, because an import would load undici; see relay/proxy.ts.
 const { request } = process.getBuiltinModule('node:http');
 
 export interface ToolCall {
@@ -18,13 +17,14 @@ export type Message =
 
 export type AssistantMessage = Extract<Message, { role: 'assistant' }>;
 
+/** The model, called through the relay by the Chat Completions API. */
 export interface Model {
-  /** Throws ModelRefusal when the gateway will not go on; retries what may pass. */
+  /** Returns the model's reply. Retries transient failures; throws a `ModelError` for any other. */
   reply(messages: readonly Message[]): Promise<AssistantMessage>;
 }
 
-/** An answer that another attempt would not change. `code` is the API's. */
-export class ModelRefusal extends Error {
+/** An error that a retry would not change. `code` is the error code of the API. */
+export class ModelError extends Error {
   readonly code: string;
 
   constructor(code: string, message: string) {
@@ -39,7 +39,7 @@ export interface ModelOptions {
   readonly tools: readonly object[];
 }
 
-/** The relay holds a request while the gateway is away, so little patience is needed here. */
+/** The relay itself retries while no gateway is reachable, so a few attempts are enough here. */
 const retries = { attempts: 4, firstWaitMs: 500 } as const;
 
 export function createModel({ baseUrl, secret, tools }: ModelOptions): Model {
@@ -51,8 +51,8 @@ export function createModel({ baseUrl, secret, tools }: ModelOptions): Model {
       for (let attempt = 1; ; attempt += 1) {
         const answer = await post(url, secret, body).catch((error: Error) => ({ status: 0, body: error.message }));
         if (answer.status === 200) return readReply(answer.body);
-        const passing = answer.status === 0 || answer.status >= 500;
-        if (!passing || attempt === retries.attempts) throw refusal(answer);
+        const transient = answer.status === 0 || answer.status >= 500;
+        if (!transient || attempt === retries.attempts) throw modelError(answer);
         await sleep(retries.firstWaitMs * 2 ** (attempt - 1));
       }
     },
@@ -82,17 +82,17 @@ function post(url: URL, secret: string, body: string): Promise<Answer> {
 function readReply(body: string): AssistantMessage {
   const parsed: { readonly choices?: readonly { readonly message?: AssistantMessage }[] } = JSON.parse(body);
   const message = parsed.choices?.[0]?.message;
-  if (message === undefined) throw new ModelRefusal('no_message', `expected a message in the reply, got ${body}`);
+  if (message === undefined) throw new ModelError('no_message', `expected a message in the reply, got ${body}`);
   const { content = null, tool_calls: calls = [] } = message;
   return { role: 'assistant', content, ...(calls.length === 0 ? {} : { tool_calls: calls }) };
 }
 
-function refusal({ status, body }: Answer): ModelRefusal {
+function modelError({ status, body }: Answer): ModelError {
   const described = `the gateway answered ${status}: ${body.slice(0, 500)}`;
   try {
     const { error }: { error?: { code?: unknown } } = JSON.parse(body);
-    return new ModelRefusal(typeof error?.code === 'string' ? error.code : String(status), described);
+    return new ModelError(typeof error?.code === 'string' ? error.code : String(status), described);
   } catch {
-    return new ModelRefusal(String(status), described);
+    return new ModelError(String(status), described);
   }
 }

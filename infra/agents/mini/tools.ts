@@ -1,29 +1,22 @@
-/** The tools that the model may call. A tool that fails answers the model; it never ends the rollout. */
 import { readFile, writeFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
-import { runBash } from './bash.ts';
+import { runBash, type Workspace } from './bash.ts';
 
+/** A tool that the model may call. Its failure is reported to the model and never ends the rollout. */
 export interface Tool {
   readonly name: string;
   readonly description: string;
-  /** Names of its arguments, all strings and all required. */
+  /** Descriptions by argument name. All arguments are strings and required. */
   readonly parameters: Readonly<Record<string, string>>;
-  /** Null ends the agent's work. */
-  run(args: Readonly<Record<string, string>>, place: Place): Promise<string | null>;
-}
-
-export interface Place {
-  readonly workdir: string;
-  /** Of commands. */
-  readonly environment: Readonly<Record<string, string | undefined>>;
-  readonly commandTimeoutMs: number;
+  /** Returns the text for the model; null ends the agent's work. */
+  run(args: Readonly<Record<string, string>>, workspace: Workspace): Promise<string | null>;
 }
 
 const bash: Tool = {
   name: 'bash',
   description: 'Run a shell command in the repository.',
   parameters: { command: 'the command' },
-  run: ({ command = '' }, place) => runBash(command, place),
+  run: ({ command = '' }, workspace) => runBash(command, workspace),
 };
 
 const edit: Tool = {
@@ -56,7 +49,7 @@ const submit: Tool = {
 
 export const tools: readonly Tool[] = [bash, edit, submit];
 
-/** In the form of the chat completions API. */
+/** Describes a tool in the form of the Chat Completions API. */
 export const describeTool = ({ name, description, parameters }: Tool) => ({
   type: 'function',
   function: {
@@ -72,11 +65,11 @@ export const describeTool = ({ name, description, parameters }: Tool) => ({
   },
 });
 
-/** Runs one call of the model. What is wrong with the call or fails in the tool becomes the answer. */
+/** Runs one tool call. An invalid call or a failing tool becomes the text for the model; null ends the agent's work. */
 export async function callTool(
   offered: readonly Tool[],
   call: { readonly name: string; readonly arguments: string },
-  place: Place,
+  workspace: Workspace,
 ): Promise<string | null> {
   const tool = offered.find(({ name }) => name === call.name);
   if (tool === undefined) {
@@ -84,7 +77,9 @@ export async function callTool(
   }
   const args = readArguments(tool, call.arguments);
   if (typeof args === 'string') return `error: ${args}`;
-  return tool.run(args, place).catch((error: unknown) => `error: ${error instanceof Error ? error.message : error}`);
+  return tool
+    .run(args, workspace)
+    .catch((error: unknown) => `error: ${error instanceof Error ? error.message : error}`);
 }
 
 function readArguments(tool: Tool, text: string): Readonly<Record<string, string>> | string {

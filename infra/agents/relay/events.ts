@@ -1,28 +1,29 @@
 /**
- * Server-sent events of a reply, whole: the agent never has half of one, so that a reply which breaks off can be gone on with
- * behind its last event. What a reply that breaks off has begun is left out.
+ * Yields the server-sent events of a reply, each whole, so that an interrupted reply can be continued after its last event.
+ * An incomplete last event of an interrupted reply is dropped. Written by hand because nothing in a sandbox may depend on an npm
+ * package, and because the relay passes the bytes on unparsed.
  */
-export async function* eventsOf(chunks: AsyncIterable<Buffer>): AsyncIterable<Buffer> {
-  let held: Buffer = Buffer.alloc(0);
+export async function* splitEvents(chunks: AsyncIterable<Buffer>): AsyncIterable<Buffer> {
+  let pending: Buffer = Buffer.alloc(0);
   for await (const chunk of chunks) {
-    // The last newline may have been the first half of an end.
-    const from = Math.max(0, held.length - 1);
-    held = held.length === 0 ? chunk : Buffer.concat([held, chunk]);
+    // The last newline may have been the first half of a separator.
+    const from = Math.max(0, pending.length - 1);
+    pending = pending.length === 0 ? chunk : Buffer.concat([pending, chunk]);
     let begin = 0;
-    for (let end = held.indexOf(endOfEvent, from); end >= 0; end = held.indexOf(endOfEvent, begin)) {
-      yield held.subarray(begin, end + endOfEvent.length);
-      begin = end + endOfEvent.length;
+    for (let end = pending.indexOf(separator, from); end >= 0; end = pending.indexOf(separator, begin)) {
+      yield pending.subarray(begin, end + separator.length);
+      begin = end + separator.length;
     }
-    held = held.subarray(begin);
+    pending = pending.subarray(begin);
   }
-  if (held.length > 0) yield held;
+  if (pending.length > 0) yield pending;
 }
 
-const endOfEvent = '\n\n';
+const separator = '\n\n';
 
 /**
- * Whether an event says only that the reply is still on its way, in any of the gateway's formats. Such events depend on time:
- * a reply that is given again has them elsewhere.
+ * Whether an event is a keep-alive in any of the gateway's formats. Keep-alives depend on time, so a repeated reply has them at
+ * other positions.
  */
 export const isKeepAlive = (event: Buffer): boolean => keepAlive.test(event.toString('latin1', 0, longestName));
 

@@ -1,13 +1,16 @@
 const { readdirSync } = process.getBuiltinModule('node:fs');
 
-/** Asked while no gateway has ever listened. */
+/** The name to try while no gateway has ever listened. */
 const fallbackName = 'gateway';
 
-/** Which socket to take: the last one that had the session; the next one after one that was away. */
+/** Chooses the gateway for each request: the last one that served the session, and another one after a failure. */
 export interface Gateways {
+  /** Returns the socket path to send the next request to. */
   next(): string;
-  /** Told after each exchange: the name that a reply gave, or null for a failure. */
-  heard(name: string | null): void;
+  /** Records the gateway that said it serves the session. */
+  served(name: string): void;
+  /** Records that the last exchange failed. */
+  failed(): void;
 }
 
 export function createGateways(directory: string): Gateways {
@@ -20,9 +23,12 @@ export function createGateways(directory: string): Gateways {
       if (known >= 0) at = known;
       return `${directory}/${names[at % names.length] ?? fallbackName}.sock`;
     },
-    heard(holder) {
-      name = holder;
-      if (holder === null) at += 1;
+    served(serving) {
+      name = serving;
+    },
+    failed() {
+      name = null;
+      at += 1;
     },
   };
 }
@@ -34,7 +40,7 @@ function socketNames(directory: string): string[] {
     .sort();
 }
 
-/** What can't be read holds no gateway for now: the request is held, like any that finds none. */
+/** An unreadable directory counts as empty: the request is retried, as whenever no gateway is reachable. */
 function filesIn(directory: string): string[] {
   try {
     return readdirSync(directory);

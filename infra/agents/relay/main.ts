@@ -1,14 +1,16 @@
+import { spawn } from 'node:child_process';
+import { constants } from 'node:os';
+import { relayRetryMs } from './protocol.ts';
+import { createProxy } from './proxy.ts';
+
 /**
- * Runs inside the sandbox: offers the gateways' unix sockets on a loopback address, then runs the agent, and ends with its
- * exit code. One process does both, because a second Node would cost more than all it does.
+ * Runs inside the sandbox: serves the gateways' unix sockets on a loopback address, runs the agent, and exits with its exit
+ * code. One process does both, because a second Node process would cost more than all of the relay's work. Nothing here may
+ * depend on an npm package: the sandbox has none.
  *
  *     relay <host>:<port> <directory> exec <program> <arguments...>
  *     relay <host>:<port> <directory> module <file>          a module whose main() resolves to an exit code
  */
-import { spawn } from 'node:child_process';
-import { constants } from 'node:os';
-import { heldMs } from './protocol.ts';
-import { createProxy } from './proxy.ts';
 
 const exits = { usage: 120, listen: 121, spawn: 127 } as const;
 
@@ -18,7 +20,7 @@ async function relay(args: readonly string[]): Promise<number> {
   if (directory === undefined || target === undefined || (mode !== 'exec' && mode !== 'module')) {
     return fail(exits.usage, `expected <host>:<port> <directory> exec|module <target>, got ${args.join(' ')}`);
   }
-  const server = createProxy({ directory, holdMs: heldMs });
+  const server = createProxy({ directory, retryMs: relayRetryMs });
   try {
     await new Promise<void>((resolve, reject) => {
       server.once('error', reject);
@@ -27,7 +29,7 @@ async function relay(args: readonly string[]): Promise<number> {
   } catch (error) {
     return fail(exits.listen, `can't listen on ${address}: ${error instanceof Error ? error.message : error}`);
   }
-  // One line per start, in a log that only grows: a second start could not hide.
+  // One line per start in an append-only log: a second start would show.
   process.stdout.write(`relay: starts ${target}\n`);
   return mode === 'exec' ? execute(target, rest) : runModule(target);
 }

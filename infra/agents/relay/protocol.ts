@@ -1,15 +1,16 @@
-/** What the relay and the gateways have agreed on. */
 import type { IncomingHttpHeaders, OutgoingHttpHeaders } from 'node:http';
 
-/** With this header a gateway says its name in its replies, when it has the session itself: a client can go there at once. */
-export const holderHeader = 'x-temper-gateway';
-/** On a reply which says that another gateway, or this one in a moment, will answer: only then is it worth asking again. */
-export const askAgainHeader = 'x-temper-ask-again';
-/** How long a request is held while no gateway has it. */
-export const heldMs = 60_000;
+// What the relay and the gateways agree on.
 
-/** Headers of one connection, not of the message. */
-const ofConnection = new Set([
+/** Response header with the name of the gateway that serves the session, so that a client can connect to it directly. */
+export const gatewayNameHeader = 'x-temper-gateway';
+/** Response header that asks the relay to retry: another gateway, or the same one a moment later, will answer. */
+export const retryHeader = 'x-temper-ask-again';
+/** Limit in ms on how long the relay retries a request while no gateway answers it. */
+export const relayRetryMs = 60_000;
+
+/** Headers that concern one connection, not the message. */
+const hopByHop = new Set([
   'connection',
   'keep-alive',
   'transfer-encoding',
@@ -20,6 +21,6 @@ const ofConnection = new Set([
   'host',
 ]);
 
-/** Those that are passed on. */
-export const ofMessage = (headers: IncomingHttpHeaders): OutgoingHttpHeaders =>
-  Object.fromEntries(Object.entries(headers).filter(([name]) => !ofConnection.has(name)));
+/** The headers that are passed on. */
+export const endToEndHeaders = (headers: IncomingHttpHeaders): OutgoingHttpHeaders =>
+  Object.fromEntries(Object.entries(headers).filter(([name]) => !hopByHop.has(name)));

@@ -1,7 +1,7 @@
 import { createSecretKey } from 'node:crypto';
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import { sampledTokensOf } from '../../../workflows/algorithms/sampled-tokens.ts';
-import { askAgainHeader, holderHeader } from '../../agents/relay/protocol.ts';
+import { gatewayNameHeader, retryHeader } from '../../agents/relay/protocol.ts';
 import type { TurnRecord } from '../branches/turn-record.ts';
 import type { Dialect, DialectRequest, FinishedReply } from '../dialects/dialect.ts';
 import { dialectOf } from '../dialects/index.ts';
@@ -41,7 +41,7 @@ export function createAgentSide(deps: AgentSideDeps): RequestListener {
       const found = await authenticate(request);
       if ('holder' in found) return await deps.forward(request, response, found.holder);
       session = found;
-      response.setHeader(holderHeader, deps.name);
+      response.setHeader(gatewayNameHeader, deps.name);
       await serve(dialect, path, request, response, session);
     } catch (error) {
       if (response.destroyed || response.writableEnded) return;
@@ -164,7 +164,7 @@ function refuse(dialect: Dialect, refusal: Refusal, response: ServerResponse): v
   const { status, body } = dialect.error(refusal);
   const headers: Record<string, string> = { 'x-should-retry': String(refusal.retryable) };
   if (refusal.retryable) headers['retry-after'] = String(limits.retryAfterSec);
-  if (refusal.passes) headers[askAgainHeader] = '1';
+  if (refusal.passes) headers[retryHeader] = '1';
   sendJson(response, status, body, headers);
 }
 

@@ -1,6 +1,6 @@
 import { Agent, type IncomingMessage, type ServerResponse, request as send } from 'node:http';
 import { pipeline } from 'node:stream/promises';
-import { ofMessage } from '../../agents/relay/protocol.ts';
+import { endToEndHeaders } from '../../agents/relay/protocol.ts';
 import { Refusal } from '../refusal.ts';
 import type { Peers } from './peers.ts';
 
@@ -22,7 +22,7 @@ export function createForward({ agentSocketOf }: Pick<Peers, 'agentSocketOf'>): 
     async forward(request, response, holder) {
       const socketPath = agentSocketOf(holder);
       if (request.headers[forwardedHeader] !== undefined) throw moving();
-      const headers = { ...ofMessage(request.headers), [forwardedHeader]: '1' };
+      const headers = { ...endToEndHeaders(request.headers), [forwardedHeader]: '1' };
       const upstream = send({ agent, socketPath, method: request.method, path: request.url, headers });
       const reply = new Promise<IncomingMessage>((resolve, reject) => {
         upstream.once('response', resolve);
@@ -33,7 +33,7 @@ export function createForward({ agentSocketOf }: Pick<Peers, 'agentSocketOf'>): 
       const answered = await reply.catch((cause: unknown) => {
         throw moving(cause);
       });
-      response.writeHead(answered.statusCode ?? 502, ofMessage(answered.headers));
+      response.writeHead(answered.statusCode ?? 502, endToEndHeaders(answered.headers));
       await pipeline(answered, response).catch(() => response.destroy());
     },
     close: () => agent.destroy(),

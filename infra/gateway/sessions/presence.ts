@@ -1,7 +1,7 @@
 import { type FileHandle, open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
-import { heldMs } from '../../agents/relay/protocol.ts';
+import { relayRetryMs } from '../../agents/relay/protocol.ts';
 
 /** A time without any gateway, longer than a request is held: what agents asked for then came to nothing, and no gateway saw it. */
 export interface Absence {
@@ -32,7 +32,7 @@ export async function createPresence(journalDir: string, came: number): Promise<
       await using file = await open(path, 'a+', 0o600);
       const { mtimeMs: from } = await file.stat();
       const to = from < came ? came : Date.now();
-      return await use(file, to - from < heldMs ? null : { from, to });
+      return await use(file, to - from < relayRetryMs ? null : { from, to });
     } catch (error) {
       const why = error instanceof Error ? error.message : error;
       throw new TemperFailure('StoreUnavailable', `can't keep ${path}: ${why}`, { cause: error });

@@ -14,7 +14,7 @@ const run = promisify(execFile);
 describe('an unmodified agent in a sealed container', () => {
   let rollouts: AgentRollouts;
   let current: AgentCase;
-  /** What the host can see of the sandbox while the agent waits for its second turn. */
+  /** The host's view of the sandbox while the agent waits for its second turn. */
   let seen: string;
 
   before(async () => {
@@ -22,7 +22,7 @@ describe('an unmodified agent in a sealed container', () => {
   });
   after(() => rollouts?.close());
 
-  /** The policy: the next call of the script, then a last word; a title where no tools are offered. */
+  /** The policy's reply: the next call of the script, then a final text; a title if no tools are offered. */
   async function answer(
     promptIds: readonly number[],
     { model: { tokens } }: TestGateway,
@@ -33,7 +33,8 @@ describe('an unmodified agent in a sealed container', () => {
     const step = promptIds.filter((id) => id === response).length;
     if (step === 1) seen = await lookFromOutside(sandbox);
     const call = current.calls[step];
-    const said = call === undefined ? 'It is mended.' : `I go on.\n<tool_call>\n${JSON.stringify(call)}\n</tool_call>`;
+    const said =
+      call === undefined ? 'It is fixed.' : `Continuing.\n<tool_call>\n${JSON.stringify(call)}\n</tool_call>`;
     return tokens.encode(`${said}<|im_end|>`);
   }
 
@@ -43,7 +44,7 @@ describe('an unmodified agent in a sealed container', () => {
   };
 
   for (const one of agentCases) {
-    it(`solves a task: ${one.agent}`, { timeout: 300_000 }, async () => {
+    it(`${one.agent} solves a task`, { timeout: 300_000 }, async () => {
       seen = '';
       const { result, log, told, sandbox } = await roll(one, {});
       const { gateway, provider } = rollouts;
@@ -56,21 +57,25 @@ describe('an unmodified agent in a sealed container', () => {
       assert.deepEqual([trace.maskedTurns, trace.faultyCalls], [[], {}]);
 
       const secret = secretOf(gateway.options.stackKey, sessionId({ rollout: result.rollout, epoch: result.epochs }));
-      assert.match(seen, /relay/, 'the look from outside has to see the agent at work');
-      assert.ok(!seen.includes(secret), 'the secret is in docker inspect or in an argv');
-      const heard = JSON.stringify(trace.transcript);
-      assert.match(heard, /HOME=/, 'the agent has to print its environment');
-      assert.equal(heard.includes(secret), one.handsOnKey, 'the secret in the environment of what the agent runs');
-      assert.ok(!log.includes(secret), "the secret is in the agent's log");
+      assert.match(seen, /relay/, 'expected the host to see the agent at work');
+      assert.ok(!seen.includes(secret), 'expected no secret in docker inspect or in an argv');
+      const transcript = JSON.stringify(trace.transcript);
+      assert.match(transcript, /HOME=/, 'expected the agent to print its environment');
+      assert.equal(
+        transcript.includes(secret),
+        one.handsOnKey,
+        "the secret in the environment of the agent's commands",
+      );
+      assert.ok(!log.includes(secret), "expected no secret in the agent's log");
       assert.ok(!JSON.stringify([gateway.events, result]).includes(secret));
       assert.equal(await provider.attach(sandbox), undefined);
     });
   }
 
   for (const one of agentCases) {
-    it(`ends, and has submitted nothing, at a limit of one turn: ${one.agent}`, { timeout: 300_000 }, async () => {
+    it(`${one.agent} ends without a submission at a limit of one turn`, { timeout: 300_000 }, async () => {
       const { result, told } = await roll(one, { maxTurns: 1 });
-      // The others learn it from the gateway.
+      // The other agents learn their limit from the gateway.
       const knowsIt = one.agent === 'mini';
       const stop = knowsIt ? 'turn-limit' : 'crashed';
       assert.deepEqual([result.outcome, result.reward, result.stop], ['scored', 0, stop], told);
@@ -79,7 +84,7 @@ describe('an unmodified agent in a sealed container', () => {
   }
 
   for (const one of agentCases.filter(({ agent }) => agent === 'claude-code' || agent === 'opencode')) {
-    it(`is refused in a local sandbox, in which it could not start: ${one.agent}`, async () => {
+    it(`${one.agent} is rejected in a local sandbox, where it could not start`, async () => {
       const { result, told } = await roll(one, { sandbox: 'local' });
       assert.deepEqual([result.outcome, result.failure?.type], ['invalid-task', 'UnsupportedTask'], told);
       assert.match(result.failure?.message ?? '', /the only kind that agent .* runs in, got local/);

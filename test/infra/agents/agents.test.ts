@@ -12,7 +12,7 @@ const context = {
   maxTurns: 7,
 };
 
-it('an unknown agent is refused with the names of those there are', () => {
+it('an unknown agent is rejected with the list of known names', () => {
   assert.throws(
     () => agents.get('minni'),
     (error) =>
@@ -30,7 +30,7 @@ it('no agent has the secret in its argv or files', () => {
   }
 });
 
-it('only the oracle gets the solution, and neither it nor nop a model', () => {
+it('only the oracle gets the solution, and only oracle and nop have no model', () => {
   const of = (key: 'needsSolution' | 'usesModel') => agents.names.filter((name) => agents.get(name)[key]);
   assert.deepEqual(of('needsSolution'), ['oracle']);
   assert.deepEqual(
@@ -39,7 +39,7 @@ it('only the oracle gets the solution, and neither it nor nop a model', () => {
   );
 });
 
-it('no agent that calls a model works without a gateway', () => {
+it('every agent that calls a model requires a gateway', () => {
   for (const name of agents.names.filter((one) => agents.get(one).usesModel)) {
     for (const gone of [{ baseUrl: null }, { secret: null }]) {
       assert.throws(() => agents.get(name).command({ ...context, ...gone }), /expected the address and secret/);
@@ -47,7 +47,7 @@ it('no agent that calls a model works without a gateway', () => {
   }
 });
 
-it("each of mini's exit codes has a stop reason of its own, any other is a crash", () => {
+it("each of mini's exit codes has its own stop reason, and any other code is a crash", () => {
   const { stopReason } = agents.get('mini');
   assert.deepEqual(
     [0, 10, 11, 12, 13, 1, 137].map((code) => stopReason(code)),

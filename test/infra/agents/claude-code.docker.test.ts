@@ -12,19 +12,19 @@ interface Call {
 const [wrong, right] = ['quotient **= right;', 'quotient /= right;'];
 const file = '/workspace/stock.js';
 const subTask = 'Say which operator stands in stock.js.';
-const summary = 'SUMMARY: the file stock.js has a wrong operator and has to be mended.';
+const summary = 'SUMMARY: the file stock.js has a wrong operator and has to be fixed.';
 const summing = `<analysis>The file was read.</analysis>\n<summary>\n${summary}\n</summary>`;
 
 const read: Call = { name: 'Read', arguments: { file_path: file } };
-const mend: Call = { name: 'Edit', arguments: { file_path: file, old_string: wrong, new_string: right } };
+const fix: Call = { name: 'Edit', arguments: { file_path: file, old_string: wrong, new_string: right } };
 const dispatch: Call = {
   name: 'Agent',
   arguments: { description: 'Look at stock.js', prompt: subTask, subagent_type: 'general-purpose' },
 };
-/** The tokens of the test's model are bytes: this is what outgrows the window. */
-const talk: Call = { name: 'Bash', arguments: { command: 'seq 1 6000', description: 'Count' } };
+/** Prints enough to outgrow the window; the tokens of the test's model are bytes. */
+const longOutput: Call = { name: 'Bash', arguments: { command: 'seq 1 6000', description: 'Count' } };
 
-/** What an agent asks for, told apart by how its conversation begins and ends. */
+/** The kind of a request, recognised by how its conversation begins and ends. */
 type Asking = 'sub-agent' | 'compaction' | 'main';
 
 interface Scenario {
@@ -32,8 +32,9 @@ interface Scenario {
   readonly agent: string;
   readonly calls: readonly Call[];
   /**
-   * Branches, in the order of their last turns; a sub-agent's first, since it runs beside the main line. Claude Code compacts behind the last turn that it keeps as it is: one branch
-   * ends with that turn, one with the summary of what came before, and the next begins with both.
+   * Branches in the order of their last turns, except that sub-agents come first because they run beside the main branch.
+   * Claude Code keeps the last turn unchanged when it compacts: one branch ends with that turn, one with the summary of
+   * everything before it, and the next begins with both.
    */
   readonly branches: readonly Branch['kind'][];
 }
@@ -43,25 +44,25 @@ const scenarios: readonly Scenario[] = [
   {
     name: 'linear',
     agent: 'claude-code?subAgents=off&compaction=off',
-    calls: [read, talk, read, mend],
+    calls: [read, longOutput, read, fix],
     branches: ['main'],
   },
   {
     name: 'sub-agent',
     agent: 'claude-code?compaction=off',
-    calls: [dispatch, read, mend],
+    calls: [dispatch, read, fix],
     branches: ['sub-agent', 'main'],
   },
   {
     name: 'compaction',
     agent: `claude-code?subAgents=off&${small}`,
-    calls: [read, talk, read, mend],
+    calls: [read, longOutput, read, fix],
     branches: ['main', 'compaction', 'compaction'],
   },
   {
     name: 'sub-agent and compaction',
     agent: `claude-code?${small}`,
-    calls: [dispatch, talk, read, mend],
+    calls: [dispatch, longOutput, read, fix],
     branches: ['sub-agent', 'main', 'compaction', 'compaction'],
   },
 ];
@@ -81,13 +82,13 @@ describe('Claude Code, branch by branch', () => {
     const step = said[asking];
     said[asking] += 1;
     const call = asking === 'main' ? current.calls[step] : asking === 'sub-agent' ? [read][step] : undefined;
-    const last = { main: 'It is mended.', 'sub-agent': 'It is **=.', compaction: summing }[asking];
-    const text = call === undefined ? last : `I go on.\n<tool_call>\n${JSON.stringify(call)}\n</tool_call>`;
+    const last = { main: 'It is fixed.', 'sub-agent': 'It is **=.', compaction: summing }[asking];
+    const text = call === undefined ? last : `Continuing.\n<tool_call>\n${JSON.stringify(call)}\n</tool_call>`;
     return tokens.encode(`${text}<|im_end|>`);
   }
 
   for (const scenario of scenarios) {
-    it(scenario.name, { timeout: 300_000 }, async () => {
+    it(`has the expected branches: ${scenario.name}`, { timeout: 300_000 }, async () => {
       current = scenario;
       Object.assign(said, { main: 0, 'sub-agent': 0, compaction: 0 });
       const { result, told } = await rollouts.roll({ task: 'generated:train/1/0', agent: scenario.agent });

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { exits } from '../../../infra/agents/mini/exits.ts';
 import { work } from '../../../infra/agents/mini/loop.ts';
-import { type Message, ModelRefusal } from '../../../infra/agents/mini/model.ts';
+import { type Message, ModelError } from '../../../infra/agents/mini/model.ts';
 import { tools } from '../../../infra/agents/mini/tools.ts';
 
 interface Call {
@@ -20,7 +20,7 @@ const edit = (path: string, old: string, replacement: string): Call => ({
 });
 const submit: Call = { name: 'submit', arguments: '' };
 
-/** The model's own side is scripted; the tools are mini's own, in a directory of the test. */
+/** The model is scripted; the tools are mini's own and work in a temporary directory. */
 describe("mini's loop", () => {
   let workdir: string;
   before(async () => {
@@ -28,7 +28,7 @@ describe("mini's loop", () => {
   });
   after(() => rm(workdir, { recursive: true, force: true }));
 
-  /** Each turn calls what the script says, or says something where it has nothing to call. */
+  /** Plays a script of turns, each of which calls tools, says something without a call, or fails. */
   async function play(turns: readonly (readonly Call[] | Error)[], maxTurns = 20) {
     let said: readonly Message[] = [];
     let turn = 0;
@@ -45,18 +45,18 @@ describe("mini's loop", () => {
             type: 'function' as const,
             function: call,
           }));
-          return { role: 'assistant', content: 'I go on.', ...(calls.length > 0 && { tool_calls: calls }) };
+          return { role: 'assistant', content: 'Continuing.', ...(calls.length > 0 && { tool_calls: calls }) };
         },
       },
       tools,
-      place: { workdir, environment: { PATH: process.env.PATH }, commandTimeoutMs: 300 },
+      workspace: { workdir, environment: { PATH: process.env.PATH }, commandTimeoutMs: 300 },
       maxTurns,
       log: () => {},
     });
     return { code, turns: turn, answers: said.flatMap((one) => (one.role === 'tool' ? [one.content] : [])), said };
   }
 
-  it('answers the model where a tool fails, and goes on', async () => {
+  it('reports a failed tool to the model and continues', async () => {
     const { code, answers } = await play([
       [bash('echo out; echo err >&2; exit 3')],
       [edit('missing.js', 'a', 'b')],
@@ -84,7 +84,7 @@ describe("mini's loop", () => {
     assert.equal(await readFile(join(workdir, 'new.js'), 'utf8'), 'one one');
   });
 
-  it('ends a command that takes too long, with what it started, and answers with what it printed', async () => {
+  it('kills a command that takes too long with its children, and reports what it printed', async () => {
     const { code, answers } = await play([[bash('echo $$; sleep 60 & echo $!; wait')], [submit]]);
     assert.equal(code, exits.submitted);
     const [, shell = '', child = ''] = /^(\d+)\n(\d+)\n\[timed out after 0\.3 s\]$/.exec(answers[0] ?? '') ?? [];
@@ -95,7 +95,7 @@ describe("mini's loop", () => {
     }
   });
 
-  it('reminds a model that calls no tool once, and ends when it does so again', async () => {
+  it('reminds a model once to call a tool, and ends if the next reply has no call either', async () => {
     const { code, turns, said } = await play([[], []]);
     assert.deepEqual([code, turns], [exits.exited, 2]);
     assert.deepEqual(
@@ -105,12 +105,12 @@ describe("mini's loop", () => {
     assert.deepEqual((await play([[], [bash('true')], [], [submit]])).code, exits.submitted);
   });
 
-  it("ends at its turn limit, its own or the gateway's, and when the context is full", async () => {
+  it("ends at its own turn limit, at the gateway's limits and when the context is full", async () => {
     assert.deepEqual(
       await play([[bash('true')], [bash('true')], [submit]], 2).then(({ code }) => code),
       exits.turnLimit,
     );
-    const refused = async (code: string) => (await play([new ModelRefusal(code, 'no more')])).code;
+    const refused = async (code: string) => (await play([new ModelError(code, 'no more')])).code;
     assert.equal(await refused('turn_limit'), exits.turnLimit);
     assert.equal(await refused('token_budget'), exits.tokenBudget);
     assert.equal(await refused('context_length_exceeded'), exits.contextOverflow);

@@ -11,7 +11,7 @@ import { createProxy } from '../../../infra/agents/relay/proxy.ts';
 import { createScriptedEngine } from '../../helpers/engine/scripted-engine.ts';
 import { startTestGateway } from '../../helpers/gateway/gateway.ts';
 
-it("mini's commands do not inherit the secret of its session", async () => {
+it('mini hides the secret of its session from its commands', async () => {
   const calls = [
     { name: 'bash', arguments: { command: 'env' } },
     { name: 'submit', arguments: {} },
@@ -24,7 +24,7 @@ it("mini's commands do not inherit the secret of its session", async () => {
   });
   await using gateway = await startTestGateway(engine);
   const home = await mkdtemp(join(tmpdir(), 'temper-mini-'));
-  const relay = createProxy({ directory: gateway.options.sockets.agents, holdMs: 1_000 });
+  const relay = createProxy({ directory: gateway.options.sockets.agents, retryMs: 1_000 });
   try {
     relay.listen(0, '127.0.0.1');
     await once(relay, 'listening');
@@ -42,7 +42,7 @@ it("mini's commands do not inherit the secret of its session", async () => {
     });
     assert.equal(code, exits.submitted);
     const seen = gateway.model.tokens.decode(engine.requests[1]?.tokenIds ?? []);
-    assert.ok(seen.includes(`${variables.workdir}=${home}`), 'the look has to find what is there');
+    assert.ok(seen.includes(`${variables.workdir}=${home}`), 'expected the output to show the environment');
     assert.ok(!seen.includes(secret) && !seen.includes(`${variables.secret}=`));
   } finally {
     relay.closeAllConnections();

@@ -16,7 +16,7 @@ const context: AgentContext = {
 const textOf = (agent: string, path: string): string =>
   String(Buffer.from(agents.get(agent).command(context).files.get(path)?.bytes ?? []));
 
-it('an option of an agent stands behind its name', () => {
+it("an agent's options follow its name", () => {
   const plain = agents.get('claude-code').command(context);
   assert.equal(plain.env.DISABLE_AUTO_COMPACT, undefined);
   assert.ok(!plain.argv.includes('--disallowedTools'));
@@ -34,7 +34,7 @@ for (const [name, message] of [
   ['claude-code?window=many', /window: expected a number of tokens/],
   ['pi?window=30000', /expected pi without options, got "pi\?window=30000"/],
 ] as const) {
-  it(`is refused: ${name}`, () => {
+  it(`rejects ${name}`, () => {
     assert.throws(
       () => agents.get(name),
       (error) => error instanceof TemperFailure && error.type === 'UnknownAgent' && message.test(error.message),
@@ -42,11 +42,11 @@ for (const [name, message] of [
   });
 }
 
-it('claude-code puts nothing into its requests that differs from one to the next', () => {
+it('claude-code sends no header that differs between requests', () => {
   assert.equal(agents.get('claude-code').command(context).env.CLAUDE_CODE_ATTRIBUTION_HEADER, '0');
 });
 
-it('agents of others are told the length of the context, where it is known', () => {
+it('third-party agents are configured with the context length where it is known', () => {
   assert.equal(agents.get('claude-code').command(context).env.CLAUDE_CODE_MAX_CONTEXT_TOKENS, '40000');
   assert.match(textOf('codex', '.codex/config.toml'), /^model_context_window = 40000$/m);
   const opencode = JSON.parse(textOf('opencode', '.config/opencode/opencode.json'));
@@ -55,7 +55,8 @@ it('agents of others are told the length of the context, where it is known', () 
   const unknown = { ...context, contextLength: null };
   for (const name of ['claude-code', 'codex', 'opencode', 'pi']) {
     const { env, files } = agents.get(name).command(unknown);
-    const told = JSON.stringify(env) + [...files.values()].map(({ bytes }) => String(Buffer.from(bytes))).join('');
-    assert.doesNotMatch(told, /null|undefined|NaN|context_window|CONTEXT_TOKENS|contextWindow/, name);
+    const configured =
+      JSON.stringify(env) + [...files.values()].map(({ bytes }) => String(Buffer.from(bytes))).join('');
+    assert.doesNotMatch(configured, /null|undefined|NaN|context_window|CONTEXT_TOKENS|contextWindow/, name);
   }
 });

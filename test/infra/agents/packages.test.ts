@@ -15,7 +15,7 @@ const packaged = sourcesBelow('infra/agents')
   .map((path) => /^infra\/agents\/([\w-]+)\.ts$/.exec(path)?.[1] ?? '')
   .filter((name) => readSource(`infra/agents/${name || 'nop'}.ts`).includes(`packages.prepare('${name}')`));
 
-it('each agent of npm names one exact version, and its lockfile pins every package by digest and no registry', () => {
+it('every npm agent names one exact version, and its lockfile pins every package by digest without a registry', () => {
   assert.ok(packaged.includes('pi'));
   for (const name of packaged) {
     const { dependencies } = JSON.parse(readSource(`infra/agents/${name}/package.json`));
@@ -29,7 +29,7 @@ it('each agent of npm names one exact version, and its lockfile pins every packa
   }
 });
 
-it('an agent that npm can not bring is a failure of infra with its last words, and leaves nothing half done', async () => {
+it('a failed installation is an infra failure with the last output of npm, and leaves nothing behind', async () => {
   const cacheDir = await mkdtemp(join(tmpdir(), 'temper-packages-'));
   const offline = {
     npm_config_registry: 'http://127.0.0.1:9',
@@ -54,7 +54,7 @@ it('an agent that npm can not bring is a failure of infra with its last words, a
   }
 });
 
-it('processes that want an agent at once install it once, also where one died on the way', async () => {
+it('concurrent processes install an agent once, even after an interrupted installation', async () => {
   const cacheDir = await mkdtemp(join(tmpdir(), 'temper-packages-'));
   try {
     const [first, second] = [createPackages({ cacheDir }), createPackages({ cacheDir })];

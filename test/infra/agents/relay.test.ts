@@ -7,7 +7,7 @@ import { basename, join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import fc from 'fast-check';
 import { isKeepAlive } from '../../../infra/agents/relay/events.ts';
-import { askAgainHeader } from '../../../infra/agents/relay/protocol.ts';
+import { retryHeader } from '../../../infra/agents/relay/protocol.ts';
 import { createProxy } from '../../../infra/agents/relay/proxy.ts';
 import type { FinishedReply } from '../../../infra/gateway/dialects/dialect.ts';
 import { dialects } from '../../../infra/gateway/dialects/index.ts';
@@ -18,7 +18,7 @@ import { until } from '../../helpers/until.ts';
 type Answer = (response: ServerResponse) => void;
 
 let dir: string;
-/** How the gateway answers the next requests. */
+/** The gateway's answers to the next requests, in order. */
 let answers: Answer[] = [];
 const gateway = createServer((request, response) => {
   request.resume().once('end', () => answers.shift()?.(response));
@@ -26,7 +26,7 @@ const gateway = createServer((request, response) => {
 let relay: ReturnType<typeof createProxy>;
 before(async () => {
   dir = await mkdtemp(join(tmpdir(), 'temper-relay-'));
-  relay = createProxy({ directory: join(dir, 'gw'), holdMs: 60_000 });
+  relay = createProxy({ directory: join(dir, 'gw'), retryMs: 60_000 });
   await mkdir(join(dir, 'gw'));
   await once(gateway.listen(join(dir, 'gw', 'gateway.sock')), 'listening');
   await once(relay.listen(join(dir, 'relay.sock')), 'listening');
@@ -42,10 +42,10 @@ after(async () => {
 const askAt = (socket: string) => sendTo(socket, { method: 'POST', path: '/x', body: '{}' });
 const ask = () => askAt(join(dir, 'relay.sock'));
 
-/** One of a patience of its own. */
-async function startRelay(holdMs: number, directory = join(dir, 'gw')) {
-  const proxy = createProxy({ directory, holdMs });
-  const socket = join(dir, `relay-${holdMs}-${basename(directory)}.sock`);
+/** Starts a relay with a retry limit of its own. */
+async function startRelay(retryMs: number, directory = join(dir, 'gw')) {
+  const proxy = createProxy({ directory, retryMs });
+  const socket = join(dir, `relay-${retryMs}-${basename(directory)}.sock`);
   await once(proxy.listen(socket), 'listening');
   return {
     ask: () => askAt(socket),
@@ -60,7 +60,7 @@ const stream =
   (text: string | Buffer): Answer =>
   (response) =>
     response.writeHead(200, head).end(text);
-/** As of a gateway that is killed: what was written has left, the end never comes. */
+/** The reply of a gateway that is killed: the text arrives, its end never does. */
 const cut =
   (text: Buffer): Answer =>
   (response) => {
@@ -69,7 +69,11 @@ const cut =
   };
 
 const said: FinishedReply = {
-  ...{ key: 'k', createdAt: 5_000, promptTokens: 7, finishReason: 'stop', sampledTokens: 3 },
+  key: 'k',
+  createdAt: 5_000,
+  promptTokens: 7,
+  finishReason: 'stop',
+  sampledTokens: 3,
   reply: {
     role: 'assistant',
     text: 'I löök.',
@@ -81,7 +85,7 @@ const bodies: Readonly<Record<string, object>> = {
   'openai-responses': { model: 'm', input: 'x', tools: [{ type: 'function', name: 'run', parameters: {} }] },
 };
 
-/** The stream of the reply, with keep-alives behind the pieces that `alive` names. */
+/** The stream of the reply, with a keep-alive after each piece that `alive` names by its index. */
 function streamOf(dialect: (typeof dialects)[number], alive: readonly number[]): Buffer {
   const body = { model: 'm', messages: [{ role: 'user', content: 'x' }], ...bodies[dialect.name] };
   const writer = dialect.read({ ...body, stream: true }).stream(said);
@@ -100,36 +104,41 @@ function streamOf(dialect: (typeof dialects)[number], alive: readonly number[]):
 const eventsOf = (text: string): string[] => text.split(/(?<=\n\n)/);
 const isAlive = (event: string): boolean => isKeepAlive(Buffer.from(event));
 
-describe('a reply that breaks off', () => {
+describe('an interrupted reply', () => {
   for (const dialect of dialects) {
-    it(`in ${dialect.name} is gone on with, wherever it broke and its keep-alives stand`, async () => {
-      const places = fc.uniqueArray(fc.nat(3), { maxLength: 4 });
+    it(`is continued in ${dialect.name}, wherever it was interrupted and wherever its keep-alives are`, async () => {
+      const positions = fc.uniqueArray(fc.nat(3), { maxLength: 4 });
       const whole = streamOf(dialect, []).toString();
       assert.ok(!eventsOf(whole).some(isAlive));
       await fc.assert(
-        fc.asyncProperty(places, places, fc.double({ min: 0, max: 1, noNaN: true }), async (first, second, share) => {
-          const [begun, again] = [streamOf(dialect, first), streamOf(dialect, second)];
-          assert.equal(eventsOf(again.toString()).filter(isAlive).length, second.length);
-          answers = [cut(begun.subarray(0, Math.floor(share * (begun.length - 1)))), stream(again)];
-          const { text } = await ask();
-          const got = eventsOf(text).filter((event) => !isAlive(event));
-          assert.equal(got.join(''), whole);
-        }),
+        fc.asyncProperty(
+          positions,
+          positions,
+          fc.double({ min: 0, max: 1, noNaN: true }),
+          async (first, second, share) => {
+            const [begun, again] = [streamOf(dialect, first), streamOf(dialect, second)];
+            assert.equal(eventsOf(again.toString()).filter(isAlive).length, second.length);
+            answers = [cut(begun.subarray(0, Math.floor(share * (begun.length - 1)))), stream(again)];
+            const { text } = await ask();
+            const got = eventsOf(text).filter((event) => !isAlive(event));
+            assert.equal(got.join(''), whole);
+          },
+        ),
         { numRuns: 40 },
       );
     });
   }
 
-  it('is asked for again while the next gateway is away, also when the agent has its beginning', async () => {
+  it('is requested again while the next gateway is unreachable, even after the agent has its beginning', async () => {
     answers = [
       cut(Buffer.from('data: 1\n\nda')),
-      (response) => response.writeHead(503, { [askAgainHeader]: '1' }).end('{}'),
+      (response) => response.writeHead(503, { [retryHeader]: '1' }).end('{}'),
       stream('data: 1\n\ndata: 2\n\n'),
     ];
     assert.equal((await ask()).text, 'data: 1\n\ndata: 2\n\n');
   });
 
-  it('breaks off for the agent when it comes again with other words, or another status', async () => {
+  it('is aborted for the agent when the retry gives different content or another status', async () => {
     const begun = cut(Buffer.from('data: 1\n\n'));
     for (const other of [
       stream('data: 2\n\n'),
@@ -141,52 +150,52 @@ describe('a reply that breaks off', () => {
   });
 });
 
-describe('a reply that is an error', () => {
+describe('an error reply', () => {
   const refusal =
     (text: string, headers: Record<string, string>): Answer =>
     (response) =>
       response.writeHead(503, headers).end(text);
 
-  it('goes to the agent as it is: for an engine that is away the gateway has waited itself', async () => {
+  it('reaches the agent unchanged when the gateway reports an unreachable engine, which it has waited for itself', async () => {
     answers = [refusal('{"error":"engine"}', { 'retry-after': '5', 'content-type': 'application/json' })];
     const { status, text, headers } = await ask();
     assert.deepEqual([status, text, headers['retry-after']], [503, '{"error":"engine"}', '5']);
   });
 
-  it('and asks for another attempt goes to the agent when no gateway has the request for long', async () => {
-    await using impatient = await startRelay(50);
-    const closing = refusal('{"error":"closing"}', { [askAgainHeader]: '1', 'retry-after': '5' });
+  it('that asks for a retry reaches the agent once no gateway has answered for the whole limit', async () => {
+    await using relay = await startRelay(50);
+    const closing = refusal('{"error":"closing"}', { [retryHeader]: '1', 'retry-after': '5' });
     answers = Array.from({ length: 100 }, () => closing);
-    const { status, text, headers } = await impatient.ask();
+    const { status, text, headers } = await relay.ask();
     assert.deepEqual([status, text, headers['retry-after']], [503, '{"error":"closing"}', '5']);
     assert.ok(answers.length < 99);
   });
 
-  it('in words that each SDK reads, when there is no gateway at all', async () => {
-    await using lonely = await startRelay(50, join(dir, 'nobody'));
+  it('comes from the relay, in a form that every SDK reads, when there is no gateway at all', async () => {
+    await using lonely = await startRelay(50, join(dir, 'empty'));
     const { status, text, headers } = await lonely.ask();
     assert.deepEqual([status, headers['retry-after']], [503, '5']);
     assert.deepEqual(JSON.parse(text).error.code, 'gateway_unavailable');
   });
 });
 
-it('a gateway that had the request for a while and goes away is waited for anew', async () => {
-  const holdMs = 3_000;
-  await using relay = await startRelay(holdMs);
+it('starts a new retry period when a gateway fails after it kept the request for a while', async () => {
+  const retryMs = 3_000;
+  await using relay = await startRelay(retryMs);
   const broken: Answer = (response) => response.destroy();
-  const brokenLater: Answer = (response) => void setTimeout(() => response.destroy(), holdMs + 300);
+  const brokenLater: Answer = (response) => void setTimeout(() => response.destroy(), retryMs + 300);
   answers = [broken, brokenLater, broken, stream('data: 1\n\n')];
   assert.equal((await relay.ask()).text, 'data: 1\n\n');
 });
 
-it('a stop of the gateway that cuts a turn is not seen by an agent that streams', async () => {
+it('hides a gateway restart in the middle of a turn from an agent that streams', async () => {
   const engine = createScriptedEngine({
     script: (_, index) => (index === 0 ? { kind: 'hang', ids: [65] } : { kind: 'say', ids: [65, 66] }),
     chunk: 1,
   });
   await using real = await startTestGateway(engine);
   const secret = await real.open('a.1');
-  const proxy = createProxy({ directory: real.options.sockets.agents, holdMs: 60_000 });
+  const proxy = createProxy({ directory: real.options.sockets.agents, retryMs: 60_000 });
   const socket = join(dir, 'proxy.sock');
   await once(proxy.listen(socket), 'listening');
   try {

@@ -11,10 +11,10 @@ import type { Command, Sandbox } from '../../../infra/sandbox/sandbox.ts';
 import { createScriptedEngine } from '../../helpers/engine/scripted-engine.ts';
 import { startTestGateway, type TestGateway } from '../../helpers/gateway/gateway.ts';
 
-/** Where to connect: what Node's net.connect takes. */
+/** A target for Node's net.connect. */
 type Target = { readonly host: string; readonly port: number } | { readonly path: string };
 
-/** Runs inside: says for each target whether a connection opened, or why not. */
+/** Runs inside the sandbox: prints for each target whether a connection opened, or why not. */
 const connector = `
 const { connect } = require('node:net');
 const attempt = (target) => new Promise((resolve) => {
@@ -26,13 +26,13 @@ const attempt = (target) => new Promise((resolve) => {
 });
 Promise.all(JSON.parse(process.env.TARGETS).map(attempt)).then((all) => console.log(JSON.stringify(all)));
 `;
-/** Runs inside: listens where a neighbour might look for it. */
+/** Runs inside the sandbox: listens where a neighbour might look for it. */
 const listener = `
 const { createServer } = require('node:net');
 const { abstract, port } = JSON.parse(process.env.LISTEN);
 createServer().listen(port, '0.0.0.0', () => createServer().listen({ path: abstract }, () => console.log('listening')));
 `;
-/** Runs inside: the status of a request to the gateway, for each secret. */
+/** Runs inside the sandbox: prints the status of a request to the gateway for each secret. */
 const asker = `
 const { request } = require('node:http');
 const ask = (secret) => new Promise((resolve, reject) => {
@@ -42,7 +42,7 @@ const ask = (secret) => new Promise((resolve, reject) => {
 Promise.all(JSON.parse(process.env.SECRETS).map(ask)).then((all) => console.log(JSON.stringify(all)));
 `;
 
-describe('the sandbox of an agent', () => {
+describe("an agent's sandbox", () => {
   const stack = `sealed-${process.pid}`;
   const signal = AbortSignal.timeout(300_000);
   const provider = createDockerProvider({ stack });
@@ -74,7 +74,7 @@ describe('the sandbox of an agent', () => {
     await rm(home, { recursive: true, force: true });
   });
 
-  it('opens the gateway, and nothing of the internet, the host, a neighbour or the control side', async () => {
+  it('reaches the gateway, but not the internet, the host, a neighbour or the control side', async () => {
     const host = createServer().listen(0, '0.0.0.0');
     await once(host, 'listening');
     const { port } = host.address() as AddressInfo;
@@ -107,22 +107,25 @@ describe('the sandbox of an agent', () => {
     }
   });
 
-  it('sees the one socket of the gateway, which it can not replace, and no secret of a neighbour', async () => {
+  it("sees only the gateway's socket, which it can't replace, and no secret of a neighbour", async () => {
     const seen = await lookAround(own);
     assert.equal(seen.split('\n')[0], 'gateway.sock');
     assert.ok(!seen.includes(secrets.neighbour));
-    assert.ok((await lookAround(neighbour)).includes(secrets.neighbour), 'the look has to find what is there');
+    assert.ok(
+      (await lookAround(neighbour)).includes(secrets.neighbour),
+      'expected the neighbour to see its own secret',
+    );
     assert.deepEqual(await reach(own, [{ path: '/gw/gateway.sock' }]), ['open']);
   });
 
-  it('opens its own session by its secret, and no other by what it can make of it', async () => {
+  it('opens its own session with its secret, and no other with a forged one', async () => {
     const forged = secrets.own.replace('own.1', 'neighbour.1');
     assert.notEqual(forged, secrets.own);
     const tried = [secrets.own, forged, 'neighbour.1', `neighbour.1~`, ''];
     assert.deepEqual(await ask('/v1/models', tried), [200, 401, 401, 401, 401]);
   });
 
-  it('finds nothing of the control side behind the socket of the agents', async () => {
+  it("can't reach the control side through the agents' socket", async () => {
     for (const path of ['/open', '/seal/neighbour.1', '/close/neighbour.1', '/status/neighbour.1', '/min-versions']) {
       assert.deepEqual(await ask(path, [secrets.own]), [404], path);
     }
@@ -177,7 +180,11 @@ describe('the sandbox of an agent', () => {
         name: `${stack}-${name}`,
         image: 'temper-tasks:bookworm',
         labels: { stack, run: 'run', rollout: name, epoch: 1, purpose: 'agent', expiresAtMs },
-        ...{ cpus: 1, memoryMb: 512, diskMb: 64, pids: 64, workdir: '/workspace' },
+        cpus: 1,
+        memoryMb: 512,
+        diskMb: 64,
+        pids: 64,
+        workdir: '/workspace',
         gatewayDir: gateway.options.sockets.agents,
         mounts: [{ ...runtime, readOnly: true }],
       },

@@ -26,31 +26,38 @@ describe('an unmodified agent with an upstream model', () => {
       }),
     });
     const find = async (name: string) => ({
-      ...{ name, url: `${model.url}/v1`, model: 'large', apiKey: 'sk-secret', contextLength: 100_000 },
-      ...({ maxTokensField: 'max_tokens', returnsReasoning: false } as const),
+      name,
+      url: `${model.url}/v1`,
+      model: 'large',
+      apiKey: 'sk-secret',
+      contextLength: 100_000,
+      maxTokensField: 'max_tokens' as const,
+      returnsReasoning: false,
     });
-    rollouts = await startAgentRollouts(() => assert.fail('the policy is not asked'), { upstreams: { find } });
+    rollouts = await startAgentRollouts(() => assert.fail('expected no request to the policy'), {
+      upstreams: { find },
+    });
   });
   after(async () => {
     await rollouts?.close();
     await model?.close();
   });
 
-  /** The next call of the script, then a last word; a title where no tools are offered. */
+  /** The model's reply: the next call of the script, then a final text; a title if no tools are offered. */
   function answer({ messages, tools }: Asked): object {
     if (tools === undefined) return { content: 'A title' };
     const step = messages.filter(({ role }) => role === 'tool').length;
     const call = current.calls[step];
-    if (call === undefined) return { content: 'It is mended.' };
+    if (call === undefined) return { content: 'It is fixed.' };
     const { name, arguments: args } = call;
     return {
-      content: 'I go on.',
+      content: 'Continuing.',
       tool_calls: [{ id: `call-${step}`, type: 'function', function: { name, arguments: JSON.stringify(args) } }],
     };
   }
 
   for (const one of agentCases) {
-    it(`solves a task: ${one.agent}`, { timeout: 300_000 }, async () => {
+    it(`${one.agent} solves a task`, { timeout: 300_000 }, async () => {
       current = one;
       const request = { task: mendedTask, agent: one.agent, purpose: 'evaluation', upstream: 'others' } as const;
       const { result, log, told } = await rollouts.roll(request);

@@ -58,7 +58,7 @@ describe('behind the relay of a sandbox', () => {
       await using gateway = await startTestGateway(createScriptedEngine({ script: sayByPrompt }));
       await gateway.stop();
       const options = { ...gateway.options, engine: createScriptedEngine({ script: sayByPrompt }), log: () => {} };
-      const relay = createProxy({ directory: options.sockets.agents, holdMs: 60_000 });
+      const relay = createProxy({ directory: options.sockets.agents, retryMs: 60_000 });
       const relaySocket = join(dirname(options.journalDir), 'relay.sock');
       await new Promise<void>((resolve) => relay.listen(relaySocket, resolve));
       let child = await startProcess(options, { dieInGeneration: 1 });

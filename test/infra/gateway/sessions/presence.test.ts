@@ -3,7 +3,7 @@ import { mkdtemp, rm, utimes } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
-import { heldMs } from '../../../../infra/agents/relay/protocol.ts';
+import { relayRetryMs } from '../../../../infra/agents/relay/protocol.ts';
 import { createPresence } from '../../../../infra/gateway/sessions/presence.ts';
 import type { TraceSummary } from '../../../../workflows/contracts/trace.ts';
 import { createScriptedEngine } from '../../../helpers/engine/scripted-engine.ts';
@@ -32,7 +32,7 @@ describe('the presence of gateways', () => {
   it('begins with the first one, and a restart within the hold is no absence', () =>
     withDirectory(async (dir) => {
       await createPresence(dir, Date.now());
-      await age(dir, heldMs - 5_000);
+      await age(dir, relayRetryMs - 5_000);
       const next = await createPresence(dir, Date.now());
       assert.deepEqual(await next.absences(), []);
       await next.confirm();
@@ -42,7 +42,7 @@ describe('the presence of gateways', () => {
   it('has an absence from the last confirmation to the coming of the next gateway, known at once and for good', () =>
     withDirectory(async (dir) => {
       await createPresence(dir, Date.now());
-      const from = await age(dir, heldMs + 10_000);
+      const from = await age(dir, relayRetryMs + 10_000);
       const to = Date.now();
       const next = await createPresence(dir, to);
       const expected = [{ from, to }];
@@ -55,20 +55,20 @@ describe('the presence of gateways', () => {
   it('goes on through gateways that come and do not confirm', () =>
     withDirectory(async (dir) => {
       await createPresence(dir, Date.now());
-      const from = await age(dir, heldMs + 10_000);
+      const from = await age(dir, relayRetryMs + 10_000);
       await createPresence(dir, from + 5_000);
-      const to = from + heldMs + 5_000;
+      const to = from + relayRetryMs + 5_000;
       assert.deepEqual(await (await createPresence(dir, to)).absences(), [{ from, to }]);
     }));
 
   it('has an absence where a gateway that was there stood still', () =>
     withDirectory(async (dir) => {
-      const gateway = await createPresence(dir, Date.now() - 10 * heldMs);
-      const from = await age(dir, heldMs + 10_000);
+      const gateway = await createPresence(dir, Date.now() - 10 * relayRetryMs);
+      const from = await age(dir, relayRetryMs + 10_000);
       await gateway.confirm();
       const [absence] = await gateway.absences();
       assert.equal(absence?.from, from);
-      assert.ok(absence.to >= from + heldMs);
+      assert.ok(absence.to >= from + relayRetryMs);
     }));
 
   it('that can not be kept says so', () =>
@@ -95,7 +95,7 @@ async function say(gateway: TestGateway, secret: string, texts: readonly string[
 }
 
 describe('a session whose gateways were all away for longer than a request is held', () => {
-  const away = heldMs + 10_000;
+  const away = relayRetryMs + 10_000;
 
   it('has a gateway failure that cut it off', async () => {
     const { gatewayFailures, cutOff, turns } = await sealedAfterAbsence(away, {});
@@ -107,7 +107,7 @@ describe('a session whose gateways were all away for longer than a request is he
   it('has none when it went on, or when they were away for less', async () => {
     const wentOn = await sealedAfterAbsence(away, { after: ['y'] });
     assert.deepEqual([wentOn.gatewayFailures, wentOn.cutOff, wentOn.turns], [undefined, undefined, 2]);
-    assert.equal((await sealedAfterAbsence(heldMs - 10_000, {})).gatewayFailures, undefined);
+    assert.equal((await sealedAfterAbsence(relayRetryMs - 10_000, {})).gatewayFailures, undefined);
   });
 
   it('has none when it was opened later', async () => {

@@ -104,7 +104,7 @@ describe('a gateway that has a session', () => {
     const options = { ...gateway.options, engine: scripted(), log: () => {} };
     const child = await startProcess(options, { dieInGeneration: 1 });
     await using other = await beside(gateway, scripted());
-    const relay = createProxy({ directory: options.sockets.agents, holdMs: 60_000 });
+    const relay = createProxy({ directory: options.sockets.agents, retryMs: 60_000 });
     const relaySocket = join(dirname(options.journalDir), 'relay.sock');
     await new Promise<void>((resolve) => relay.listen(relaySocket, resolve));
     try {

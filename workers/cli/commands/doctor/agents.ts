@@ -1,4 +1,4 @@
-import { createPackages, type PackageFacts } from '../../../../infra/agents/packages.ts';
+import { type AgentPackage, createPackages } from '../../../../infra/agents/packages.ts';
 import { type Look, ok } from './check.ts';
 
 /** The agents whose programs come from npm, and whether they have come yet. */
@@ -13,5 +13,5 @@ export const checkAgents: Look = async function* ({ cacheDir }) {
   yield ok('agents', `mini, oracle, nop; ${found.join('; ')}`);
 };
 
-const names = (packages: readonly PackageFacts[]): string =>
+const names = (packages: readonly AgentPackage[]): string =>
   packages.map(({ agent, version }) => `${agent} ${version}`).join(', ');
