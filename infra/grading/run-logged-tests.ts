@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
-import { exposureOf } from '../kits/test-logs/names.ts';
 import type { FileEntry, FileTree } from '../sandbox/files.ts';
 import { logBytes, type Sandbox } from '../sandbox/sandbox.ts';
 import { offerAsAgent } from './as-agent.ts';
+import { exposureOf } from './exposure.ts';
 import { marksIn } from './flags/of-run.ts';
 import { nextCommand } from './resolution/eval-section.ts';
 import { judgeAside } from './resolution/judge-aside.ts';

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { exposureOf } from '../../infra/grading/exposure.ts';
 import { judgeLog } from '../../infra/grading/resolution/judge-log.ts';
 import { type LogParserName, logParsers } from '../../infra/kits/test-logs/index.ts';
-import { exposureOf } from '../../infra/kits/test-logs/names.ts';
 import { runs } from '../helpers/tasks/forged-runs.ts';
 
 const goText = ['=== RUN   A', '--- PASS: A (0.00s)', 'PASS', 'ok  \tp\t0.01s'];

@@ -1,6 +1,5 @@
-/** The end of one test in pytest's words. XFAIL: it failed as expected. XPASS: it passed though a failure was expected. */
-export const testStatuses = ['PASSED', 'XFAIL', 'SKIPPED', 'XPASS', 'FAILED', 'ERROR'] as const;
-export type TestStatus = (typeof testStatuses)[number];
+/** The status of one test, in pytest's words. XFAIL: it failed as expected. XPASS: it passed unexpectedly. */
+export type TestStatus = 'PASSED' | 'XFAIL' | 'SKIPPED' | 'XPASS' | 'FAILED' | 'ERROR';
 
 /** The two lists of tests by which SWE-bench judges a patch. */
 export type RequiredList = 'FAIL_TO_PASS' | 'PASS_TO_PASS';

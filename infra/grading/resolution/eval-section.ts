@@ -1,4 +1,4 @@
-import { linesOf } from '../../kits/test-logs/lines.ts';
+import { linesOf } from '../../kits/test-logs/index.ts';
 
 /** The lines between which the tests' output stands. */
 export interface SectionMarks {

@@ -1,7 +1,6 @@
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
 import type { Resolution } from '../../../workflows/contracts/resolution.ts';
-import { logParserNamed } from '../../kits/test-logs/names.ts';
-import { type ParsedTests, together } from '../../kits/test-logs/parsed-tests.ts';
+import { findLogParser, mergeRuns, type ParsedTests } from '../../kits/test-logs/index.ts';
 import { evalSection, marksWith } from './eval-section.ts';
 import { findRequired, type RequiredTests, refused, resolve } from './resolve.ts';
 
@@ -31,9 +30,9 @@ export function judgeLog(log: string, { nonce, logParser, ...required }: LogCase
   const { exitCode } = required;
   const section = evalSection(log, marksWith(nonce, exitCode));
   if (!section.found) return unread(required, section.reason);
-  const parser = logParserNamed(logParser);
+  const parser = findLogParser(logParser);
   if (parser === null) throw new TemperFailure('UnsupportedTask', `expected a log parser, got ${logParser}`);
-  const parsed = together(section.logs.map((one) => parser.parse(one)));
+  const parsed = mergeRuns(section.logs.map((one) => parser.parse(one)));
   const count = (statuses: readonly string[]): number =>
     [...parsed.tests.values()].filter((status) => statuses.includes(status)).length;
   return {

@@ -1,6 +1,6 @@
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
 import type { RequiredList, Resolution, Share, Shortfall } from '../../../workflows/contracts/resolution.ts';
-import type { ParsedTests } from '../../kits/test-logs/parsed-tests.ts';
+import type { ParsedTests } from '../../kits/test-logs/index.ts';
 import { createTestFinder } from './find-test.ts';
 
 export interface RequiredTests {

@@ -1,17 +1,18 @@
-import type { TestStatus } from '../../../workflows/contracts/resolution.ts';
 import { linesOf } from './lines.ts';
-import { createTally, type LogParser, type ParsedTests, withFailures } from './parsed-tests.ts';
+import type { LogParser, ParsedTests, TestStatus } from './log-parser.ts';
+import { createResultCollector, withFailures } from './result-collector.ts';
 import { parseTap } from './tap.ts';
 
 const marks: Readonly<Record<string, TestStatus>> = { '✓': 'PASSED', '✗': 'FAILED', '-': 'SKIPPED' };
 const cursorToStart = '\u001b[1G';
 const pretty = /^ ([✓✗-]) (.+)$/s;
 
-/** bats: TAP, which it writes where no terminal is, or its pretty form. Failures count in either. */
+/** Reads bats: TAP, which it writes without a terminal, or its pretty format. Failures count in either. */
 export const bats: LogParser = {
   parse: (log) => {
     const asTap = parseTap(log, (title) => title.replace(/ in \d+(?:ms|sec)$/, ''));
-    return isTap(log) ? withFailures(asTap, drawn(log)) : withFailures(drawn(log), asTap);
+    const asPretty = parsePretty(log);
+    return isTap(log) ? withFailures(asTap, asPretty) : withFailures(asPretty, asTap);
   },
 };
 
@@ -21,19 +22,19 @@ function isTap(log: string): boolean {
 }
 
 /**
- * What a test says is indented by three blanks or more, its mark by one. The name of a test that runs is written over by its
- * result: there the line begins anew.
+ * Reads the pretty format. A test's output is indented by three blanks or more, its mark by one. The result of a running
+ * test overwrites its name: there a new line begins.
  */
-function drawn(log: string): ParsedTests {
-  const tally = createTally();
+function parsePretty(log: string): ParsedTests {
+  const collector = createResultCollector();
   for (const line of linesOf(log.replaceAll(cursorToStart, '\n'))) {
     const [, mark = '', title = ''] = pretty.exec(line) ?? [];
     const status = marks[mark];
     if (status !== undefined)
-      tally.record(
+      collector.record(
         status === 'SKIPPED' ? (title.split(' (skipped', 1)[0] ?? '') : title.replace(/ \[\d+\]$/, ''),
         status,
       );
   }
-  return tally.done();
+  return collector.finish();
 }

@@ -1,11 +1,10 @@
 import { z } from 'zod';
-import type { TestStatus } from '../../../workflows/contracts/resolution.ts';
 import { bareId, createGoResults, type GoId, qualifiedId } from './go-results.ts';
 import { unbuilt } from './go-text.ts';
 import { linesOf } from './lines.ts';
-import type { LogParser } from './parsed-tests.ts';
+import type { LogParser, TestStatus } from './log-parser.ts';
 
-/** The fields that matter of `go doc test2json`, and of a build that failed, which has its own action. */
+/** The fields read from an event of test2json, or of a failed build, which has its own action. See `go doc test2json`. */
 const eventSchema = z.object({
   Action: z.string(),
   Package: z.string().optional(),
@@ -21,17 +20,17 @@ const statuses: ReadonlyMap<string, TestStatus> = new Map([
   ['skip', 'SKIPPED'],
 ]);
 
-/** Ids with their package, as those of go-text.ts. */
+/** Reads ids with their package, as go-text.ts does. */
 export const goJson: LogParser = createParser(qualifiedId);
 export const goJsonNames: LogParser = createParser(bareId);
 
-/** `go test -json`. What tests print is inside of events, so that it can't be taken for one. */
+/** Reads `go test -json`. The output of tests is inside events, so it cannot be mistaken for one. */
 function createParser(idOf: GoId): LogParser {
   return {
     parse: (log) => {
       const results = createGoResults(idOf);
       const noted = new Set<string>();
-      /** Before Go 1.24 only the output of a package says that it was not built. */
+      // Before Go 1.24 only the output of a package says that it was not built.
       const packageEnd = ({ Action, Package = '', FailedBuild, Output = '' }: GoEvent): void => {
         if (Action === 'output' && unbuilt.exec(Output.trimEnd())?.[1] === Package) noted.add(Package);
         else if (Action === 'fail' && (FailedBuild !== undefined || noted.has(Package))) results.broken(Package);
@@ -48,7 +47,7 @@ function createParser(idOf: GoId): LogParser {
         else if (action === 'run') results.started(packagePath, test);
         else if (status !== undefined) results.ended(packagePath, test, status);
       }
-      return results.done();
+      return results.finish();
     },
   };
 }
@@ -58,7 +57,7 @@ function eventIn(line: string): GoEvent | null {
   try {
     return eventSchema.safeParse(JSON.parse(line)).data ?? null;
   } catch {
-    // Other programs print lines of braces too.
+    // Other programs also print lines that begin with a brace.
     return null;
   }
 }

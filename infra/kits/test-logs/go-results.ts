@@ -1,39 +1,39 @@
-import type { TestStatus } from '../../../workflows/contracts/resolution.ts';
-import { createTally, type ParsedTests, type Place } from './parsed-tests.ts';
+import type { ParsedTests, ReportPosition, TestStatus } from './log-parser.ts';
+import { createResultCollector } from './result-collector.ts';
 
-/** Go's id of a test: its own name, or that behind its package. */
+/** Builds the id of a Go test: its name alone, or its package and name. */
 export type GoId = (test: string, packagePath: string | null) => string;
 
 export const qualifiedId: GoId = (test, packagePath) => (packagePath === null ? test : `${packagePath}.${test}`);
 export const bareId: GoId = (test) => test;
 
 /**
- * Gathers what `go test` says of the tests of each package. A test that started and never ended took its package down with
- * it: an error.
+ * Collects the results of `go test` for the tests of each package. A test that started and never ended crashed its package,
+ * so its status is ERROR.
  */
 export function createGoResults(idOf: GoId): {
   readonly started: (packagePath: string | null, test: string) => void;
-  readonly ended: (packagePath: string | null, test: string, status: TestStatus, place?: Place) => void;
+  readonly ended: (packagePath: string | null, test: string, status: TestStatus, position?: ReportPosition) => void;
   readonly package: (packagePath: string, status: TestStatus) => void;
   readonly broken: (detail: string) => void;
   readonly crashed: (detail: string) => void;
-  readonly done: () => ParsedTests;
+  readonly finish: () => ParsedTests;
 } {
-  const tally = createTally();
+  const collector = createResultCollector();
   const running = new Map<string, string>();
   const keyOf = (packagePath: string | null, test: string): string => JSON.stringify([packagePath, test]);
   return {
     started: (packagePath, test) => running.set(keyOf(packagePath, test), idOf(test, packagePath)),
-    ended: (packagePath, test, status, place) => {
+    ended: (packagePath, test, status, position) => {
       running.delete(keyOf(packagePath, test));
-      tally.record(idOf(test, packagePath), status, place);
+      collector.record(idOf(test, packagePath), status, position);
     },
-    package: (packagePath, status) => tally.suite(packagePath, status),
-    broken: (detail) => tally.problem('collection-error', detail),
-    crashed: (detail) => tally.problem('crashed', detail),
-    done: () => {
-      for (const id of running.values()) tally.record(id, 'ERROR');
-      return tally.done();
+    package: (packagePath, status) => collector.recordSuite(packagePath, status),
+    broken: (detail) => collector.recordProblem('collection-error', detail),
+    crashed: (detail) => collector.recordProblem('crashed', detail),
+    finish: () => {
+      for (const id of running.values()) collector.record(id, 'ERROR');
+      return collector.finish();
     },
   };
 }

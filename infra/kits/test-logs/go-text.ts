@@ -1,25 +1,24 @@
-import type { TestStatus } from '../../../workflows/contracts/resolution.ts';
 import { bareId, createGoResults, type GoId, qualifiedId } from './go-results.ts';
 import { linesOf } from './lines.ts';
-import type { LogParser } from './parsed-tests.ts';
+import type { LogParser, TestStatus } from './log-parser.ts';
 
 const statuses: Readonly<Record<string, TestStatus>> = { PASS: 'PASSED', FAIL: 'FAILED', SKIP: 'SKIPPED' };
 const started = /^=== RUN +(\S+)$/;
 const ended = /^ *--- (PASS|FAIL|SKIP): (\S+) \(\d/;
 const failure = '--- FAIL: ';
 const packageLine = /^(ok {2}|FAIL|---)\t(\S+)(?:\t| \[| *$)/;
-/** Not even its tests were built, so it has none that could fail. */
+/** A package whose tests could not be built, so that none of them could fail. */
 export const unbuilt = /^FAIL\t(\S+) \[(?:build|setup) failed\]/;
 
-/** Ids with their package: `example.com/pkg.TestA/case`. */
+/** Reads ids with their package: `example.com/pkg.TestA/case`. */
 export const goText: LogParser = createParser(qualifiedId);
 
-/** SWE-bench's spelling: the test's name alone, so that tests of one name in several packages count as their worst. */
+/** Reads ids in SWE-bench's spelling, the test's name alone: the worst of all tests of that name counts. */
 export const goTextNames: LogParser = createParser(bareId);
 
 /**
- * `go test -v`. The tests of a package come before the line that names it. What a test prints without a line end stands
- * before its result: a failure is one there too.
+ * Reads `go test -v`. The tests of a package come before the line that names the package. Output without a line end stands
+ * before the test's result on the same line; a failure counts there too.
  */
 function createParser(idOf: GoId): LogParser {
   return {
@@ -50,7 +49,7 @@ function createParser(idOf: GoId): LogParser {
         }
       }
       flush(null);
-      return results.done();
+      return results.finish();
     },
   };
 }

@@ -1,6 +1,6 @@
-import type { TestStatus } from '../../../workflows/contracts/resolution.ts';
 import { linesOf, withoutDuration } from './lines.ts';
-import { createTally, type LogParser } from './parsed-tests.ts';
+import type { LogParser, TestStatus } from './log-parser.ts';
+import { createResultCollector } from './result-collector.ts';
 import { createTitlePath } from './title-path.ts';
 
 const marks: Readonly<Record<string, TestStatus>> = {
@@ -15,21 +15,21 @@ const entry = /^( +)(?:([✓√✕×○✎]) )?(\S.*)$/s;
 const detail = /^ {2}● (.+)$/s;
 const separator = ' › ';
 
-/** Ids as jest names a failure: `suite › test`. */
+/** Reads ids as jest names a failure: `suite › test`. */
 export const jest: LogParser = createParser((titles) => titles.join(separator));
 
-/** SWE-bench's spelling: the test's own title alone (swebench/harness/log_parsers/javascript.py, `parse_log_jest`). */
+/** Reads ids in SWE-bench's spelling, the test's title alone (swebench/harness/log_parsers/javascript.py, `parse_log_jest`). */
 export const jestTitles: LogParser = createParser((titles) => titles.at(-1) ?? '');
 
 /**
- * jest with `--verbose`. After the line `PASS file` or `FAIL file` comes the tree of its tests, up to an empty line: ticks
- * that a test prints stand elsewhere. A failure counts there too; its details name the whole way to it, and are all that is
- * known of it without `--verbose`.
+ * Reads jest with `--verbose`. The tree of a file's tests follows the line `PASS file` or `FAIL file`, up to an empty line.
+ * Ticks elsewhere were printed by a test; crosses count anywhere. The details of a failure name the full path of titles to
+ * it, and are its only trace without `--verbose`.
  */
 function createParser(idOf: (titles: readonly string[]) => string): LogParser {
   return {
     parse: (log) => {
-      const tally = createTally();
+      const collector = createResultCollector();
       const path = createTitlePath();
       let file = '';
       let inTree = false;
@@ -43,18 +43,18 @@ function createParser(idOf: (titles: readonly string[]) => string): LogParser {
           path.clear();
         } else if (failure !== undefined) {
           inTree = false;
-          if (failure === 'Test suite failed to run') tally.problem('collection-error', file);
-          else if (failure.includes(separator)) tally.record(idOf(failure.split(separator)), 'FAILED');
+          if (failure === 'Test suite failed to run') collector.recordProblem('collection-error', file);
+          else if (failure.includes(separator)) collector.record(idOf(failure.split(separator)), 'FAILED');
         } else if (indent === '') inTree = false;
         else {
           const title = titleIn(mark, text);
           const status = marks[mark ?? ''];
-          const found = inTree ? tally.record : tally.against;
+          const found = inTree ? collector.record : collector.recordOutside;
           if (status !== undefined) found(idOf(path.to(indent.length, title)), status);
           else if (inTree) path.open(indent.length, title);
         }
       }
-      return tally.done();
+      return collector.finish();
     },
   };
 }

@@ -1,5 +1,5 @@
 /**
- * What tells of a failed test in JUnit's XML, wherever it stands: its elements' tags. The number of attributes has a bound, so
+ * The tags of JUnit's XML by which a failed test is recognised anywhere in a text. The number of attributes is bounded, so
  * that no text makes the search slow.
  */
 const tag =
@@ -14,8 +14,8 @@ export interface FailedCase {
 }
 
 /**
- * The failed cases in a text, also in what its XML takes for a comment or for printed text: what stands before a report may
- * begin one, and what follows it may end one.
+ * Yields the failed cases in a text, also inside XML comments and CDATA sections: text before a report may open such a
+ * section, and text after it may close one.
  */
 export function* failedCases(text: string): Generator<FailedCase> {
   let suite = '';

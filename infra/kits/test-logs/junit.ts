@@ -1,7 +1,7 @@
 import sax, { type Tag } from 'sax';
-import type { TestStatus } from '../../../workflows/contracts/resolution.ts';
 import { type FailedCase, failedCases } from './junit-failures.ts';
-import { createTally, type LogParser, type ParsedTests } from './parsed-tests.ts';
+import type { LogParser, ParsedTests, TestStatus } from './log-parser.ts';
+import { createResultCollector } from './result-collector.ts';
 
 interface OpenCase {
   readonly id: string;
@@ -11,31 +11,32 @@ interface OpenCase {
 const root = 'reports';
 
 /**
- * JUnit's XML, as Maven, Gradle, pytest, jest and others write it: one report, or several one after another, with at most
- * other text before the first. Ids are `classname.name`. A flaky test that passed in the end has no failure in it.
+ * Reads JUnit's XML, as Maven, Gradle, pytest, jest and others write it: one report, or several in a row, possibly with other
+ * text before the first. Ids are `classname.name`. A flaky test that finally passed contains no failure.
  *
- * What is said to have failed inside of a comment or of printed text failed too. A report that is no XML gives no tests at all, since where a broken one ends is anybody's guess.
+ * A failure inside a comment or printed text counts too. A report that is not valid XML yields no tests at all, since nobody
+ * can say where it ends.
  */
 export const junit: LogParser = {
   parse: (log) => {
     const start = log.search(/<\?xml |<testsuites?[\s>]/);
-    const broken = createTally();
-    if (start === -1) return broken.done();
+    const broken = createResultCollector();
+    if (start === -1) return broken.finish();
     try {
       const text = log.slice(start, log.lastIndexOf('>') + 1);
       return read(`<${root}>${text}</${root}>`, failedCases(text));
     } catch (error) {
-      broken.problem('malformed', error instanceof Error ? (error.message.split('\n')[0] ?? '') : String(error));
-      return broken.done();
+      broken.recordProblem('malformed', error instanceof Error ? (error.message.split('\n')[0] ?? '') : String(error));
+      return broken.finish();
     }
   },
 };
 
-/** Throws on what is no XML, and on a document type: a report has none, and its entities could grow without end. */
+/** Throws on invalid XML, and on a document type: no report has one, and its entities could expand without limit. */
 function read(xml: string, failed: Iterable<FailedCase>): ParsedTests {
-  const tally = createTally();
+  const collector = createResultCollector();
   const reader = sax.parser(true);
-  // The parser's limit of 64 KB for an attribute is below what failure messages have.
+  // Failure messages may be longer than the parser's limit of 64 KB for an attribute.
   Object.assign(reader, { bufferCheckPosition: Number.POSITIVE_INFINITY });
   const suites: string[] = [];
   let open: OpenCase | null = null;
@@ -50,15 +51,15 @@ function read(xml: string, failed: Iterable<FailedCase>): ParsedTests {
   reader.onclosetag = (name) => {
     if (name === 'testsuite') suites.pop();
     if (name !== 'testcase' || open === null) return;
-    tally.record(open.id, open.status);
+    collector.record(open.id, open.status);
     open = null;
   };
   reader.write(xml).close();
   for (const { kind, suite, attributes } of failed) {
     const tag = { name: kind, attributes: Object.fromEntries(attributes) };
-    tally.against(idOf(tag, suite), statusOf(tag) ?? 'FAILED');
+    collector.recordOutside(idOf(tag, suite), statusOf(tag) ?? 'FAILED');
   }
-  return tally.done();
+  return collector.finish();
 }
 
 function idOf(tag: Parameters<typeof attribute>[0], suite: string): string {
@@ -67,7 +68,7 @@ function idOf(tag: Parameters<typeof attribute>[0], suite: string): string {
   return owner === '' ? name : `${owner}.${name}`;
 }
 
-/** What an element inside of a test case says of it; pytest writes an expected failure as a kind of skip. */
+/** Returns the status that an element inside a test case gives it. pytest writes an expected failure as a kind of skip. */
 function statusOf(tag: Parameters<typeof attribute>[0]): TestStatus | null {
   if (tag.name === 'failure') return 'FAILED';
   if (tag.name === 'error') return 'ERROR';

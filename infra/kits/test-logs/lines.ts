@@ -1,16 +1,16 @@
 import { stripVTControlCharacters } from 'node:util';
 
-/** No runner reports a test in a line longer than this; some tests print much longer ones. */
+/** The longest line that can report a test. Some tests print much longer lines. */
 const longestLine = 64 * 1024;
-/** What every escape sequence begins with, in its long and its short form. */
+/** The beginnings of escape sequences: the two-character form, and the one-character form. */
 const escapes: readonly string[] = ['\u001b', '\u009b'];
-/** Begins a sequence that ends anywhere: node searches the rest of the line for each one, which must stay bounded. */
+/** Begins a sequence without a fixed end. Node searches the rest of the line for each one, so their number is limited. */
 const operatingSystemCommand = '\u001b]';
 const mostCommands = 64;
 
 /**
- * The lines of a log, without colours and line ends, one at a time. A line that is too long to report a test is empty.
- * Only a line feed ends a line: a carriage return inside of one is text that a terminal would write over.
+ * Yields the lines of a log without colours and line ends. A line that is too long to report a test is yielded empty.
+ * Only a line feed ends a line: a carriage return inside a line is text that a terminal would overwrite.
  */
 export function* linesOf(log: string): Generator<string> {
   for (let from = 0; from <= log.length; ) {
@@ -29,7 +29,7 @@ function cleaned(raw: string): string {
   return stripVTControlCharacters(line).replace(/\r$/, '');
 }
 
-/** The text of a heading that is drawn into a rule, as `==== text ====`, or `= text =` when it is long; null where a line is none. */
+/** Returns the text of a heading such as `==== text ====`, or `= text =` when it is long; null if the line is not a heading. */
 export function headingIn(line: string, mark: string): string | null {
   let start = 0;
   let end = line.length;
@@ -39,8 +39,8 @@ export function headingIn(line: string, mark: string): string | null {
   return framed ? line.slice(start, end).trim() : null;
 }
 
-/** How many spaces a line begins with. */
+/** Returns the number of characters by which a line is indented. */
 export const indentOf = (line: string): number => line.length - line.trimStart().length;
 
-/** A title without the time its test took, as in `adds (3 ms)`. */
+/** Removes the duration from a title such as `adds (3 ms)`. */
 export const withoutDuration = (title: string): string => title.replace(/ \(\d+(?:\.\d+)? ?m?s\)$/, '');

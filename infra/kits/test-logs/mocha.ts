@@ -1,51 +1,51 @@
-import type { TestStatus } from '../../../workflows/contracts/resolution.ts';
 import { indentOf, linesOf, withoutDuration } from './lines.ts';
-import { createTally, type LogParser, type Tally } from './parsed-tests.ts';
+import type { LogParser, TestStatus } from './log-parser.ts';
+import { createResultCollector, type ResultCollector } from './result-collector.ts';
 import { createTitlePath } from './title-path.ts';
 
 const entry = /^( {2,})(?:(✓|✔|√|-|\d+\)) )?(\S.*)$/s;
 const totals = /^ {2}\d+ passing \(/;
-/** Far beyond the suites of any test. */
-const deepest = 50;
-const told = /^ {2}\d+\) (.*)$/s;
+/** Far more than any test has suites around it. */
+const deepestPath = 50;
+const numberedFailure = /^ {2}\d+\) (.*)$/s;
 
 /**
- * mocha's `spec` report. Ids are mocha's full titles: the suites' and the test's, with blanks between. A failing test has a
- * number in place of a tick. Text that a test prints as far in as a suite is taken for one. After the totals the failures
- * are told again, each by its whole way: passes end there.
+ * Reads mocha's `spec` report. Ids are mocha's full titles: the suites' and the test's, separated by blanks. A failing test
+ * has a number instead of a tick. Text printed at a suite's indentation is taken for a suite. After the totals mocha repeats
+ * the failures, each with its full path of titles: no passes are read from there on.
  */
 export const mocha: LogParser = {
   parse: (log) => {
-    const tally = createTally();
+    const collector = createResultCollector();
     const path = createTitlePath();
-    const retold = createRetold(tally);
+    const readFailure = createFailureReader(collector);
     let inTree = true;
     for (const line of linesOf(log)) {
-      retold(line);
+      readFailure(line);
       if (totals.test(line)) inTree = false;
       const [, indent, mark, text = ''] = entry.exec(line) ?? [];
-      // What is told again begins as a test at the top does, and may be a suite.
+      // A repeated failure looks like a test at the top level, but its first title may be that of a suite.
       if (indent === undefined || (!inTree && indent.length === 2)) continue;
       const title = withoutDuration(text.trimEnd());
-      const found = inTree ? tally.record : tally.against;
+      const found = inTree ? collector.record : collector.recordOutside;
       if (mark !== undefined) found(path.to(indent.length, title).join(' '), statusOf(mark));
       else if (inTree) path.open(indent.length, title);
     }
-    return tally.done();
+    return collector.finish();
   },
 };
 
-/** `  1) suite`, then each title of the way two further in, up to that of the test, which ends in a colon. */
-function createRetold(tally: Tally): (line: string) => void {
-  let way: readonly string[] = [];
+/** Reads a repeated failure: `  1) suite`, then one title per line, each indented by two more; the test's ends in a colon. */
+function createFailureReader(collector: ResultCollector): (line: string) => void {
+  let titles: readonly string[] = [];
   return (line) => {
-    const first = told.exec(line)?.[1];
-    const isNext = way.length > 0 && indentOf(line) === 5 + 2 * way.length && way.length < deepest;
-    if (first !== undefined) way = [first];
-    else if (isNext) way = [...way, line.trim()];
-    else way = [];
-    const id = way.join(' ').trimEnd();
-    if (id.endsWith(':')) tally.against(id.slice(0, -1), 'FAILED');
+    const first = numberedFailure.exec(line)?.[1];
+    const isNext = titles.length > 0 && indentOf(line) === 5 + 2 * titles.length && titles.length < deepestPath;
+    if (first !== undefined) titles = [first];
+    else if (isNext) titles = [...titles, line.trim()];
+    else titles = [];
+    const id = titles.join(' ').trimEnd();
+    if (id.endsWith(':')) collector.recordOutside(id.slice(0, -1), 'FAILED');
   };
 }
 

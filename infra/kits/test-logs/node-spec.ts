@@ -1,18 +1,18 @@
-import type { TestStatus } from '../../../workflows/contracts/resolution.ts';
 import { linesOf, withoutDuration } from './lines.ts';
-import { createTally, type LogParser } from './parsed-tests.ts';
-import { createTitlePath, placed } from './title-path.ts';
+import type { LogParser, TestStatus } from './log-parser.ts';
+import { createResultCollector } from './result-collector.ts';
+import { createTitlePath, positioned } from './title-path.ts';
 
 const marks: Readonly<Record<string, TestStatus>> = { '✔': 'PASSED', '✖': 'FAILED', '﹣': 'SKIPPED', '⚠': 'XFAIL' };
 const entry = /^( *)([✔✖﹣⚠▶]) (.+)$/s;
 
 /**
- * node:test's `spec` report. Ids are those of its TAP report. After the totals the failures are told again, without their
- * suites: passes end there.
+ * Reads node:test's `spec` report. Ids are those of its TAP report. After the totals it repeats the failures without their
+ * suites: no passes are read from there on.
  */
 export const nodeSpec: LogParser = {
   parse: (log) => {
-    const tally = createTally();
+    const collector = createResultCollector();
     const path = createTitlePath();
     let inTree = true;
     for (const line of linesOf(log)) {
@@ -25,11 +25,11 @@ export const nodeSpec: LogParser = {
       const [, plain = rest, directive] = /^(.*) # (SKIP|TODO)\b/s.exec(rest) ?? [];
       const title = withoutDuration(plain);
       const status = statusOf(mark, directive);
-      const found = inTree ? tally.record : tally.against;
+      const found = inTree ? collector.record : collector.recordOutside;
       if (status === undefined) path.open(indent.length, title);
-      else found(...placed(path.to(indent.length, title), title, status));
+      else found(...positioned(path.to(indent.length, title), title, status));
     }
-    return tally.done();
+    return collector.finish();
   },
 };
 

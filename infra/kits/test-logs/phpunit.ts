@@ -1,7 +1,7 @@
-import type { TestStatus } from '../../../workflows/contracts/resolution.ts';
 import { linesOf } from './lines.ts';
-import { createTally, type LogParser } from './parsed-tests.ts';
-import { placed } from './title-path.ts';
+import type { LogParser, TestStatus } from './log-parser.ts';
+import { createResultCollector } from './result-collector.ts';
+import { positioned } from './title-path.ts';
 
 const marks: Readonly<Record<string, TestStatus>> = {
   '✔': 'PASSED',
@@ -23,27 +23,29 @@ const listed: Readonly<Record<string, TestStatus>> = {
 const numbered = /^\d+\) (\S+::\S.*)$/s;
 
 /**
- * PHPUnit with `--testdox`: ids are `Class title > test title`, as SWE-bench has them. A warned or a risky test passed: the
- * mark is about its code. Without testdox failures alone are named, by `Namespace\Class::method`: whatever is numbered after a
- * list of them has begun is one, since a heading in between may be printed.
+ * Reads PHPUnit with `--testdox`: ids are `Class title > test title`, as SWE-bench has them. A warned or risky test passed:
+ * the mark is about its code. Without testdox PHPUnit names failures alone, by `Namespace\Class::method`: every numbered
+ * entry after the beginning of a list of failures is one, since a heading in between may have been printed by a test.
  */
 export const phpunit: LogParser = {
   parse: (log) => {
-    const tally = createTally();
+    const collector = createResultCollector();
     let group = '';
     let inList: TestStatus | undefined;
     for (const line of linesOf(log)) {
       const [, mark = '', title = ''] = entry.exec(line) ?? [];
       const status = marks[mark];
-      if (status !== undefined) tally.record(...placed([group, withoutTime(title)], withoutTime(title), status));
+      if (status !== undefined)
+        collector.record(...positioned([group, withoutTime(title)], withoutTime(title), status));
       group = heading.exec(line)?.[1] ?? group;
       const begun = listed[list.exec(line)?.[1] ?? ''];
       if (begun !== undefined && (inList === undefined || begun !== 'SKIPPED')) inList = begun;
       const failed = numbered.exec(line)?.[1];
-      if (failed !== undefined && inList !== undefined) tally.record(failed, inList);
-      if (line.startsWith('PHP Fatal error: ') || line.startsWith('Fatal error: ')) tally.problem('crashed', line);
+      if (failed !== undefined && inList !== undefined) collector.record(failed, inList);
+      if (line.startsWith('PHP Fatal error: ') || line.startsWith('Fatal error: '))
+        collector.recordProblem('crashed', line);
     }
-    return tally.done();
+    return collector.finish();
   },
 };
 

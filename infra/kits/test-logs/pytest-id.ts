@@ -1,8 +1,8 @@
 const reasonMark = ' - ';
 
 /**
- * The id in `id - reason`. Parameters may hold brackets, blanks and the mark itself, so an id with parameters ends where
- * its brackets are closed; where they never are, at the first bracket that a reason follows.
+ * Returns the id in `id - reason`. Parameters may hold brackets, blanks and the mark itself, so an id with parameters ends
+ * where its brackets are closed; if they never are, at the first bracket that a reason follows.
  */
 export function idBeforeReason(text: string): string {
   const mark = text.indexOf(reasonMark);
@@ -23,8 +23,8 @@ export function idBeforeReason(text: string): string {
 const endsAt = (text: string, index: number): boolean => index === text.length || text.startsWith(reasonMark, index);
 
 /**
- * SWE-bench's spelling for pydicom, requests and pylint: of a parameter that is an absolute path only the last part, since
- * the rest differs between machines (swebench/harness/log_parsers/python.py, `parse_log_pytest_options`).
+ * Spells an id as SWE-bench does for pydicom, requests and pylint: a parameter that is an absolute path is reduced to its
+ * last part, since the rest differs between machines (swebench/harness/log_parsers/python.py, `parse_log_pytest_options`).
  */
 export function withShortPaths(id: string): string {
   const open = id.indexOf('[');
@@ -35,7 +35,7 @@ export function withShortPaths(id: string): string {
   return `${id.slice(0, open)}[${option.slice(option.lastIndexOf('/'))}]`;
 }
 
-/** SWE-bench's spelling for matplotlib, whose newer versions name the members of an enum (`parse_log_matplotlib`). */
+/** Spells an id as SWE-bench does for matplotlib, whose newer versions name the members of an enum (`parse_log_matplotlib`). */
 export function withMouseButtonNumbers(id: string): string {
   return id.replaceAll('MouseButton.LEFT', '1').replaceAll('MouseButton.RIGHT', '3');
 }

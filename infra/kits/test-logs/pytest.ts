@@ -1,7 +1,7 @@
-import type { TestStatus } from '../../../workflows/contracts/resolution.ts';
 import { headingIn, linesOf } from './lines.ts';
-import { createTally, type LogParser, type Tally } from './parsed-tests.ts';
+import type { LogParser, TestStatus } from './log-parser.ts';
 import { idBeforeReason } from './pytest-id.ts';
+import { createResultCollector, type ResultCollector } from './result-collector.ts';
 
 type Report = readonly [id: string, status: TestStatus];
 
@@ -11,23 +11,23 @@ const statuses: readonly TestStatus[] = ['PASSED', 'FAILED', 'ERROR', 'SKIPPED',
 const withReason: readonly TestStatus[] = ['SKIPPED', 'XFAIL', 'XPASS'];
 
 /**
- * One run of pytest, with `-rA` or `-v`.
+ * Reads one run of pytest, with `-rA` or `-v`.
  *
- * What tests print comes before the short test summary: only the last summary counts, up to pytest's closing line, and
- * nothing outside of it, save skips, which it does not name. Without passes in the summary (no `-rA`) verbose lines count
- * too, from before the first report of captured output. A failure counts wherever it stands, so that a summary in pytest's
- * own form, printed after pytest's, adds passes but takes no failure back.
+ * The output of tests comes before the short test summary. So only the last summary counts, up to pytest's closing line,
+ * and nothing outside it except skips, which it does not name. Without passes in the summary (no `-rA`) verbose lines count
+ * too, up to the first report of captured output. A failure counts anywhere, so a forged summary after pytest's own adds
+ * passes but revokes no failure.
  */
 export const pytest: LogParser = {
   parse: (log) => {
-    const tally = createTally();
+    const collector = createResultCollector();
     const progress: Report[] = [];
     let summary: string[] = [];
     let section: 'progress' | 'summary' | 'other' = 'progress';
     for (const line of linesOf(log)) {
       const heading = headingIn(line, '=');
       const report = verboseReport(line);
-      for (const one of [report, summaryReport(line)]) if (one?.[0].includes('::')) tally.against(...one);
+      for (const one of [report, summaryReport(line)]) if (one?.[0].includes('::')) collector.recordOutside(...one);
       if (heading === 'short test summary info') {
         section = 'summary';
         summary = [];
@@ -37,31 +37,31 @@ export const pytest: LogParser = {
         if (quietEnd.test(line)) section = 'other';
         else summary.push(line);
       } else if (section === 'progress' && report !== null) progress.push(report);
-      if (line.startsWith('INTERNALERROR> ')) tally.problem('crashed', line);
+      if (line.startsWith('INTERNALERROR> ')) collector.recordProblem('crashed', line);
     }
-    const passesListed = readSummary(summary, tally);
-    for (const [id, status] of progress) if (!passesListed || status === 'SKIPPED') tally.record(id, status);
-    return tally.done();
+    const passesListed = readSummary(summary, collector);
+    for (const [id, status] of progress) if (!passesListed || status === 'SKIPPED') collector.record(id, status);
+    return collector.finish();
   },
 };
 
 /** Whether the summary names the tests that passed, which makes it complete. */
-function readSummary(lines: readonly string[], tally: Tally): boolean {
+function readSummary(lines: readonly string[], collector: ResultCollector): boolean {
   let passesListed = false;
   for (const line of lines) {
     const interrupted = headingIn(line, '!');
-    if (interrupted !== null) tally.problem('crashed', interrupted);
+    if (interrupted !== null) collector.recordProblem('crashed', interrupted);
     const report = summaryReport(line);
     if (report === null) continue;
     const [id, status] = report;
-    if (id.includes('::')) tally.record(id, status);
-    else if (status === 'ERROR') tally.problem('collection-error', line.slice('ERROR '.length));
+    if (id.includes('::')) collector.record(id, status);
+    else if (status === 'ERROR') collector.recordProblem('collection-error', line.slice('ERROR '.length));
     passesListed ||= status === 'PASSED';
   }
   return passesListed;
 }
 
-/** `STATUS id - reason`; a file alone where it could not be collected. */
+/** Reads `STATUS id - reason`; the id is a file if that could not be collected. */
 function summaryReport(line: string): Report | null {
   const [, word, rest = ''] = summaryLine.exec(line) ?? [];
   const status = statuses.find((one) => one === word);
@@ -69,7 +69,7 @@ function summaryReport(line: string): Report | null {
   return status === undefined ? null : [status === 'PASSED' ? rest : idBeforeReason(rest), status];
 }
 
-/** `id STATUS (reason) [ 50%]`, or `[gw0] [ 50%] STATUS id` of pytest-xdist. */
+/** Reads `id STATUS (reason) [ 50%]`, or `[gw0] [ 50%] STATUS id` of pytest-xdist. */
 function verboseReport(line: string): Report | null {
   const [, word, worked = ''] = /^\[gw\d+\] \[ *\d+%\] ([A-Z]+) (\S.*)$/s.exec(line) ?? [];
   const status = statuses.find((one) => one === word);

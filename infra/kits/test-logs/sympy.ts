@@ -1,8 +1,8 @@
-import type { TestStatus } from '../../../workflows/contracts/resolution.ts';
 import { headingIn, linesOf } from './lines.ts';
-import { createTally, type LogParser } from './parsed-tests.ts';
+import type { LogParser, TestStatus } from './log-parser.ts';
+import { createResultCollector } from './result-collector.ts';
 
-/** sympy/testing/runtests.py: f is an expected failure, X a test that was expected to fail and passed. */
+/** The marks of sympy/testing/runtests.py: f is an expected failure, X an unexpected pass. */
 const endings: Readonly<Record<string, TestStatus>> = {
   ok: 'PASSED',
   F: 'FAILED',
@@ -16,25 +16,25 @@ const failure = /^\S+\.py:(test_\w+)$/;
 const named = /^(test_\w+)(?: (.*))?$/s;
 
 /**
- * sympy's own runner, `bin/test --verbose`. Ids are bare names, as SWE-bench's lists have them: tests of one name in
- * several files count as their worst. A name is written before its test runs, so printed text may stand before the result;
- * each failure has a heading `____ file.py:test_name ____` besides.
+ * Reads sympy's own runner, `bin/test --verbose`. Ids are bare names, as in SWE-bench's lists: the worst of all tests of one
+ * name counts. A name is written before its test runs, so printed text may stand before the result. Each failure also has a
+ * heading `____ file.py:test_name ____`.
  */
 export const sympy: LogParser = {
   parse: (log) => {
-    const tally = createTally();
+    const collector = createResultCollector();
     let running: string | null = null;
     for (const line of linesOf(log)) {
-      // The longest have no room for the rule.
+      // The longest headings leave no space for the rule.
       const failed = failure.exec(headingIn(line, '_') ?? line.trim())?.[1];
-      if (failed !== undefined) tally.record(failed, 'FAILED');
+      if (failed !== undefined) collector.record(failed, 'FAILED');
       const [, name, rest = ''] = named.exec(line) ?? [];
       const status = statusOf(name === undefined ? line.trimStart() : rest.trimStart());
       const test: string | null = name ?? running;
-      if (test !== null && status !== null) tally.record(test, status);
+      if (test !== null && status !== null) collector.record(test, status);
       if (name !== undefined) running = name;
     }
-    return tally.done();
+    return collector.finish();
   },
 };
 

@@ -1,21 +1,21 @@
-import type { TestStatus } from '../../../workflows/contracts/resolution.ts';
 import { indentOf, linesOf } from './lines.ts';
-import { createTally, type LogParser, type ParsedTests } from './parsed-tests.ts';
-import { createTitlePath, placed } from './title-path.ts';
+import type { LogParser, ParsedTests, TestStatus } from './log-parser.ts';
+import { createResultCollector } from './result-collector.ts';
+import { createTitlePath, positioned } from './title-path.ts';
 
 const result = /^(ok|not ok)(?: +(\d+))?(?: +- +| +|$)(.*)$/s;
 const directive = /(?:^|[^\\])# *(SKIP|TODO)\b/i;
 const subtest = '# Subtest: ';
 
-/** TAP 13 and 14, as node:test writes it. Ids are the titles on the way to a test: `suite > test`. */
+/** Reads TAP 13 and 14, as node:test writes it. Ids are the path of titles to a test: `suite > test`. */
 export const tap: LogParser = { parse: (log) => parseTap(log, (title) => title) };
 
 /**
- * Reads TAP. A sub-test is indented under its parent, whose result comes last. The YAML block after a result is data about
- * it, up to its end or a line less far in: what looks like a pass there is a part of some message.
+ * Reads TAP. A sub-test is indented under its parent, whose result comes last. The YAML block after a result describes it,
+ * up to the block's end or a less indented line: a pass inside it is part of a message.
  */
 export function parseTap(log: string, titleOf: (description: string) => string): ParsedTests {
-  const tally = createTally();
+  const collector = createResultCollector();
   const path = createTitlePath();
   let planned: number | null = null;
   let reported = 0;
@@ -29,26 +29,26 @@ export function parseTap(log: string, titleOf: (description: string) => string):
     const title = titleOf(description) || number;
     if (block !== null && (text === '' || indent >= block)) {
       if (text === '...' && indent === block) block = null;
-      else if (word !== undefined) tally.against(...placed(path.to(indent, title), title, status));
+      else if (word !== undefined) collector.recordOutside(...positioned(path.to(indent, title), title, status));
       continue;
     }
     block = text === '---' && indent > afterResult && afterResult !== -1 ? indent : null;
     afterResult = word === undefined ? -1 : indent;
     if (word !== undefined) {
       if (indent === 0) reported += 1;
-      tally.record(...placed(path.to(indent, title), title, status));
+      collector.record(...positioned(path.to(indent, title), title, status));
     } else if (text.startsWith(subtest)) path.open(indent, titleOf(unescaped(text.slice(subtest.length))));
-    else if (text.startsWith('Bail out!')) tally.problem('crashed', text);
+    else if (text.startsWith('Bail out!')) collector.recordProblem('crashed', text);
     const plan = indent === 0 ? /^1\.\.(\d+)/.exec(text)?.[1] : undefined;
     if (plan !== undefined) planned = (planned ?? 0) + Number(plan);
   }
   if (planned !== null && planned !== reported) {
-    tally.problem('miscounted', `the plan has ${planned} tests, ${reported} were reported`);
+    collector.recordProblem('miscounted', `the plan has ${planned} tests, ${reported} were reported`);
   }
-  return tally.done();
+  return collector.finish();
 }
 
-/** A test marked TODO is expected to fail: TAP takes its failure for none, and its success for a bonus. */
+/** Reads a result line. A test marked TODO is expected to fail: TAP ignores its failure, and counts its success as a bonus. */
 function read(ok: boolean, rest: string): { readonly description: string; readonly status: TestStatus } {
   const found = directive.exec(rest);
   const mark = found?.[1]?.toUpperCase();

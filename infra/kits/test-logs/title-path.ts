@@ -1,20 +1,19 @@
-import type { TestStatus } from '../../../workflows/contracts/resolution.ts';
-import type { Place } from './parsed-tests.ts';
+import type { ReportPosition, TestStatus } from './log-parser.ts';
 
-/** Far beyond the titles of any tree, so that one made to be deep takes no memory and time. */
+/** Far longer than the titles of any real tree, so that one made deep on purpose costs neither memory nor time. */
 const longestPath = 2048;
 
 export interface TitlePath {
-  /** A suite begins: it closes those that are as far in or further. */
+  /** Begins a suite, and closes those that are indented as much or more. */
   readonly open: (indent: number, title: string) => void;
-  /** The titles on the way to a test. It closes nothing: a line that a test printed may look like one. */
+  /** Returns the titles from the outermost suite to a test. Closes nothing: a line that a test printed may look like one. */
   readonly to: (indent: number, title: string) => readonly string[];
   readonly clear: () => void;
 }
 
 /**
- * The titles of the suites around a test, where a runner draws them as a tree by indentation. Beyond the limit a path is
- * empty, which is no test's id.
+ * Tracks the titles of the suites around a test, for runners that draw a tree by indentation. A path above the limit is
+ * empty, which is not the id of any test.
  */
 export function createTitlePath(): TitlePath {
   const suites: { readonly indent: number; readonly title: string }[] = [];
@@ -24,15 +23,15 @@ export function createTitlePath(): TitlePath {
       suites.push({ indent, title });
     },
     to: (indent, title) => {
-      const way: string[] = [];
+      const titles: string[] = [];
       let length = title.length;
       for (const suite of suites) {
         if (suite.indent >= indent) break;
         length += suite.title.length + 1;
         if (length > longestPath) return [];
-        way.push(suite.title);
+        titles.push(suite.title);
       }
-      return length > longestPath ? [] : [...way, title];
+      return length > longestPath ? [] : [...titles, title];
     },
     clear: () => {
       suites.length = 0;
@@ -42,11 +41,11 @@ export function createTitlePath(): TitlePath {
 
 const separator = ' > ';
 
-/** A test with its id and its place, for runners whose reports say nothing of a suite but where it stands. */
-export function placed(
-  way: readonly string[],
+/** Returns the arguments that record a test of a runner whose report gives suites by position only. */
+export function positioned(
+  path: readonly string[],
   title: string,
   status: TestStatus,
-): readonly [id: string, status: TestStatus, place: Place] {
-  return [way.join(separator), status, { suite: way.slice(0, -1).join(separator), title }];
+): readonly [id: string, status: TestStatus, position: ReportPosition] {
+  return [path.join(separator), status, { suite: path.slice(0, -1).join(separator), title }];
 }

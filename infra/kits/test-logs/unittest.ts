@@ -1,6 +1,6 @@
-import type { TestStatus } from '../../../workflows/contracts/resolution.ts';
 import { linesOf } from './lines.ts';
-import { createTally, type LogParser } from './parsed-tests.ts';
+import type { LogParser, TestStatus } from './log-parser.ts';
+import { createResultCollector } from './result-collector.ts';
 
 const endings: Readonly<Record<string, TestStatus>> = {
   ok: 'PASSED',
@@ -10,31 +10,31 @@ const endings: Readonly<Record<string, TestStatus>> = {
   'unexpected success': 'XPASS',
 };
 const blocks: Readonly<Record<string, TestStatus>> = { FAIL: 'FAILED', ERROR: 'ERROR', 'UNEXPECTED SUCCESS': 'XPASS' };
-/** `test_a (module.Class.test_a)`; what follows it names a sub-test. Python before 3.11 leaves the method out. */
+/** A test, as in `test_a (module.Class.test_a)`. Text after it names a sub-test. Python before 3.11 omits the method. */
 const method = /^(\S+) \(([^()\s]+)\)/;
 const mark = ' ... ';
 
-/** `module.Class.test_a`, which is how unittest takes a test on its command line. */
+/** Reads ids as unittest accepts them on its command line: `module.Class.test_a`. */
 export const unittest: LogParser = createParser((title, header) => dotted(header) ?? dotted(title) ?? title);
 
 /**
- * SWE-bench's spelling for Django: what stands before the mark, which is the first line of the docstring where a test has
- * one (swebench/harness/log_parsers/python.py, `parse_log_django`).
+ * Reads ids in SWE-bench's spelling for Django: the text before the mark, which is the first line of the docstring if the
+ * test has one (swebench/harness/log_parsers/python.py, `parse_log_django`).
  */
 export const django: LogParser = createParser((title) => method.exec(title)?.[0] ?? title);
 
 /**
- * unittest and Django with `-v`. A test's name is written before it runs, so what it prints may stand between the name and
- * its result. Failures are named again in blocks below, with the first line of their docstrings.
+ * Reads unittest and Django with `-v`. A test's name is written before it runs, so its output may stand between the name
+ * and the result. Failures are repeated in blocks below, with the first line of their docstrings.
  */
 function createParser(idOf: (title: string, header: string) => string): LogParser {
   return {
     parse: (log) => {
-      const tally = createTally();
+      const collector = createResultCollector();
       const report = (title: string, header: string, status: TestStatus): void => {
-        const [, name = '', place] = method.exec(title) ?? [];
-        if (place?.startsWith('unittest.loader._FailedTest')) tally.problem('collection-error', name);
-        else tally.record(idOf(title, header), status);
+        const [, name = '', owner] = method.exec(title) ?? [];
+        if (owner?.startsWith('unittest.loader._FailedTest')) collector.recordProblem('collection-error', name);
+        else collector.record(idOf(title, header), status);
       };
       let header = '';
       let running: readonly [title: string, header: string] | null = null;
@@ -44,11 +44,11 @@ function createParser(idOf: (title: string, header: string) => string): LogParse
         const line = raw.trim();
         const [, word = '', title = ''] = /^([A-Z]+(?: [A-Z]+)?): (.+)$/s.exec(line) ?? [];
         const failure = blocks[word];
-        if (block !== undefined && !method.test(line)) tally.against(idOf(line, ''), block);
+        if (block !== undefined && !method.test(line)) collector.recordOutside(idOf(line, ''), block);
         block = method.test(title) ? failure : undefined;
         const result = resultIn(line);
         const late = statusOf(line);
-        if (failure !== undefined && !ruled) tally.against(idOf(title, ''), failure);
+        if (failure !== undefined && !ruled) collector.recordOutside(idOf(title, ''), failure);
         else if (failure !== undefined) report(title, '', failure);
         else if (result !== null) report(result.title, header, result.status);
         else if (late !== null && running !== null) report(...running, late);
@@ -57,7 +57,7 @@ function createParser(idOf: (title: string, header: string) => string): LogParse
         header = method.exec(line)?.[0] === line ? line : '';
         ruled = line.length >= 70 && /^=+$/.test(line);
       }
-      return tally.done();
+      return collector.finish();
     },
   };
 }
@@ -76,7 +76,7 @@ function statusOf(text: string): TestStatus | null {
 }
 
 function dotted(text: string): string | null {
-  const [, name, place] = method.exec(text) ?? [];
-  if (name === undefined || place === undefined) return null;
-  return place.endsWith(`.${name}`) ? place : `${place}.${name}`;
+  const [, name, owner] = method.exec(text) ?? [];
+  if (name === undefined || owner === undefined) return null;
+  return owner.endsWith(`.${name}`) ? owner : `${owner}.${name}`;
 }

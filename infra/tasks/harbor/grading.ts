@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
 import { describeIssue, oneOf } from '../../../workflows/contracts/input.ts';
-import { logParserNamed, logParserNames } from '../../kits/test-logs/names.ts';
+import { findLogParser, logParserNames } from '../../kits/test-logs/index.ts';
 
 /** Where it is in a task's bundle: beside `tests/`, so that it never enters a sandbox. */
 export const gradingFile = 'grading.json';
@@ -43,7 +43,7 @@ export function parseGrading(text: string): Grading {
 
 /** Found out at the end of a rollout, it would cost the agent's hours. */
 function requireParser(name: string): void {
-  if (logParserNamed(name) !== null) return;
+  if (findLogParser(name) !== null) return;
   throw new TemperFailure(
     'UnsupportedTask',
     `${gradingFile}: logParser: expected a parser that temper has, got ${JSON.stringify(name)}; it has ${logParserNames.join(', ')}`,

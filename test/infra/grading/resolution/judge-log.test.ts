@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { judgeAside } from '../../../../infra/grading/resolution/judge-aside.ts';
 import { judgeLog, type LogCase } from '../../../../infra/grading/resolution/judge-log.ts';
-import { logParserNamed, logParserNames } from '../../../../infra/kits/test-logs/names.ts';
+import { findLogParser, logParserNames } from '../../../../infra/kits/test-logs/index.ts';
 
 const by: LogCase = {
   failToPass: ['a.py::new'],
@@ -105,8 +105,8 @@ describe('the judgement of a log', () => {
 
 describe('the names of log parsers', () => {
   it('are known by those of the runners and those of the data sets, and by no other', () => {
-    for (const name of logParserNames) assert.ok(logParserNamed(name), name);
+    for (const name of logParserNames) assert.ok(findLogParser(name), name);
     assert.ok(logParserNames.includes('parse_log_django') && logParserNames.includes('tap'));
-    for (const name of ['parse_log_maven', '', 'constructor', 'toString']) assert.equal(logParserNamed(name), null);
+    for (const name of ['parse_log_maven', '', 'constructor', 'toString']) assert.equal(findLogParser(name), null);
   });
 });

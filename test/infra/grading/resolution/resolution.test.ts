@@ -3,10 +3,9 @@ import { describe, it } from 'node:test';
 import fc from 'fast-check';
 import { evalSection, marksWith, swebenchMarks } from '../../../../infra/grading/resolution/eval-section.ts';
 import { type RequiredTests, refused, resolve } from '../../../../infra/grading/resolution/resolve.ts';
-import { logParsers } from '../../../../infra/kits/test-logs/index.ts';
-import type { LogProblem, ParsedTests } from '../../../../infra/kits/test-logs/parsed-tests.ts';
+import { type LogProblem, logParsers, type ParsedTests, testStatuses } from '../../../../infra/kits/test-logs/index.ts';
 import { TemperFailure } from '../../../../workflows/contracts/failures.ts';
-import { type TestStatus, testStatuses } from '../../../../workflows/contracts/resolution.ts';
+import type { TestStatus } from '../../../../workflows/contracts/resolution.ts';
 
 const parsed = (tests: Record<string, TestStatus>, problems: readonly LogProblem[] = []): ParsedTests => ({
   tests: new Map(Object.entries(tests)),

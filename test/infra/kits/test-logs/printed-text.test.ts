@@ -3,14 +3,14 @@ import { describe, it } from 'node:test';
 import fc from 'fast-check';
 import { judgeLog, type LogCase } from '../../../../infra/grading/resolution/judge-log.ts';
 import { findRequired } from '../../../../infra/grading/resolution/resolve.ts';
-import { logParserNamed } from '../../../../infra/kits/test-logs/names.ts';
+import { findLogParser } from '../../../../infra/kits/test-logs/index.ts';
 import { pytestWritten, runs } from '../../../helpers/tasks/forged-runs.ts';
 
 const bad: readonly string[] = ['FAILED', 'ERROR', 'XPASS', 'AMBIGUOUS'];
 
 describe('a test that its runner reports as failed', () => {
   for (const [runner, ofRunner] of Object.entries(runs)) {
-    const parser = logParserNamed(runner);
+    const parser = findLogParser(runner);
     assert.ok(parser, runner);
     for (const { failed, byPlace, written, forged } of ofRunner) {
       const expected = byPlace ? [...bad, 'MISSING'] : bad;

@@ -1,0 +1,35 @@
+import type { Exposure } from '../../workflows/contracts/verdict.ts';
+import { type LogParserName, runnerOf } from '../kits/test-logs/index.ts';
+
+/**
+ * The exposure of each runner. All but bats load the code under test into the process that reports the results; node's
+ * runner has a process for each file of tests, and believes it.
+ */
+const exposures: Readonly<Record<LogParserName, Exposure>> = {
+  bats: 'same-account',
+  cargo: 'in-process',
+  django: 'in-process',
+  'go-json': 'in-process',
+  'go-json-names': 'in-process',
+  'go-names': 'in-process',
+  'go-text': 'in-process',
+  jest: 'in-process',
+  'jest-titles': 'in-process',
+  junit: 'in-process',
+  mocha: 'in-process',
+  'node-spec': 'in-process',
+  phpunit: 'in-process',
+  pytest: 'in-process',
+  'pytest-matplotlib': 'in-process',
+  'pytest-options': 'in-process',
+  sympy: 'in-process',
+  tap: 'in-process',
+  unittest: 'in-process',
+  vitest: 'in-process',
+};
+
+/** Returns the exposure of tests whose log this parser reads; null if there is no parser of that name. */
+export function exposureOf(logParser: string): Exposure | null {
+  const runner = runnerOf(logParser);
+  return runner === null ? null : exposures[runner];
+}

@@ -1,0 +1,91 @@
+import { bats } from './bats.ts';
+import { cargo } from './cargo.ts';
+import { goJson, goJsonNames } from './go-json.ts';
+import { goText, goTextNames } from './go-text.ts';
+import { jest, jestTitles } from './jest.ts';
+import { junit } from './junit.ts';
+import type { LogParser } from './log-parser.ts';
+import { mocha } from './mocha.ts';
+import { nodeSpec } from './node-spec.ts';
+import { phpunit } from './phpunit.ts';
+import { pytest } from './pytest.ts';
+import { withMouseButtonNumbers, withShortPaths } from './pytest-id.ts';
+import { withSpelling } from './result-collector.ts';
+import { sympy } from './sympy.ts';
+import { tap } from './tap.ts';
+import { django, unittest } from './unittest.ts';
+import { vitest } from './vitest.ts';
+
+/**
+ * The parsers of test logs, by the runner's name. Where a data set spells ids in its own way, the runner has a second entry:
+ * `pytest-options`, `pytest-matplotlib`, `django`, `jest-titles` and `go-names` are SWE-bench's.
+ */
+export const logParsers = {
+  bats,
+  cargo,
+  django,
+  'go-json': goJson,
+  'go-json-names': goJsonNames,
+  'go-names': goTextNames,
+  'go-text': goText,
+  jest,
+  'jest-titles': jestTitles,
+  junit,
+  mocha,
+  'node-spec': nodeSpec,
+  phpunit,
+  pytest,
+  'pytest-matplotlib': withSpelling(pytest, withMouseButtonNumbers),
+  'pytest-options': withSpelling(pytest, withShortPaths),
+  sympy,
+  tap,
+  unittest,
+  vitest,
+} as const satisfies Record<string, LogParser>;
+
+export type LogParserName = keyof typeof logParsers;
+
+/**
+ * The names that data sets give their parsers, and the parser here that reads the same logs. A name is listed only if this
+ * parser spells ids as the data set's does: with other ids a test that passed would be missing. The names of SWE-bench are
+ * also those of SWE-Gym, SWE-smith and SWE-rebench. Multi-SWE-bench has a parser per repository; those for Go and Rust read
+ * the runners' own formats.
+ */
+const published: Readonly<Record<string, LogParserName>> = {
+  parse_log_pytest: 'pytest',
+  parse_log_pytest_v2: 'pytest',
+  parse_log_pytest_v3: 'pytest',
+  parse_log_seaborn: 'pytest',
+  parse_log_pytest_options: 'pytest-options',
+  parse_log_matplotlib: 'pytest-matplotlib',
+  parse_log_django: 'django',
+  parse_log_sympy: 'sympy',
+  parse_log_gotest: 'go-names',
+  parse_log_cargo: 'cargo',
+  parse_log_jest: 'jest-titles',
+  parse_log_vitest: 'vitest',
+  parse_log_phpunit: 'phpunit',
+  'cli/cli': 'go-names',
+  'grpc/grpc-go': 'go-names',
+  'zeromicro/go-zero': 'go-names',
+  'clap-rs/clap': 'cargo',
+  'nushell/nushell': 'cargo',
+  'tokio-rs/tokio': 'cargo',
+};
+
+/** Every known name: the runners' and the data sets'. */
+export const logParserNames: readonly string[] = [...Object.keys(logParsers), ...Object.keys(published)];
+
+/** Returns the parser with a runner's or a data set's name; null if there is none. */
+export function findLogParser(name: string): LogParser | null {
+  const runner = runnerOf(name);
+  return runner === null ? null : logParsers[runner];
+}
+
+/** Returns the runner's name for a parser's name; null if the name is unknown. */
+export function runnerOf(name: string): LogParserName | null {
+  if (isRunner(name)) return name;
+  return Object.hasOwn(published, name) ? (published[name] ?? null) : null;
+}
+
+const isRunner = (name: string): name is LogParserName => Object.hasOwn(logParsers, name);
