@@ -7,7 +7,7 @@ const started = /^=== RUN +(\S+)$/;
 const ended = /^ *--- (PASS|FAIL|SKIP): (\S+) \(\d/;
 const failure = '--- FAIL: ';
 const packageLine = /^(ok {2}|FAIL|---)\t(\S+)(?:\t| \[| *$)/;
-/** A package whose tests could not be built, so that none of them could fail. */
+/** A package whose tests could not be built, which therefore have no results. */
 export const unbuilt = /^FAIL\t(\S+) \[(?:build|setup) failed\]/;
 
 /** Reads ids with their package: `example.com/pkg.TestA/case`. */

@@ -14,8 +14,8 @@ const root = 'reports';
  * Reads JUnit's XML, as Maven, Gradle, pytest, jest and others write it: one report, or several in a row, possibly with other
  * text before the first. Ids are `classname.name`. A flaky test that finally passed contains no failure.
  *
- * A failure inside a comment or printed text counts too. A report that is not valid XML yields no tests at all, since nobody
- * can say where it ends.
+ * A failure inside a comment or printed text counts too. A report that is not valid XML yields no tests at all, since its
+ * end is unknown.
  */
 export const junit: LogParser = {
   parse: (log) => {
