@@ -5,14 +5,13 @@ import type { GroupReport, GroupSummary } from '../workflows/contracts/group.ts'
 import type { Attempt } from '../workflows/contracts/ids.ts';
 import type { StopReason } from '../workflows/contracts/outcome.ts';
 import type { RewardPolicy } from '../workflows/contracts/resolution.ts';
+import type { SandboxChoice, SandboxKind } from '../workflows/contracts/rollout.ts';
 import type { RunInput, StepResult, Training, WarmUp } from '../workflows/contracts/run.ts';
 import type { ResolvedTask, Task } from '../workflows/contracts/task.ts';
 import type { BranchRule, Sampling, TraceSummary } from '../workflows/contracts/trace.ts';
 import type { Verdict } from '../workflows/contracts/verdict.ts';
 import type { RegradeActivities } from './regrade-interfaces.ts';
 import type { SweepActivities } from './sweep-interfaces.ts';
-
-export type SandboxChoice = 'auto' | 'docker' | 'local';
 
 export interface Placement {
   /** Stable name of the host; its queues follow from it. */
@@ -47,7 +46,7 @@ export interface ProvisionSandbox {
 
 export interface Provisioned {
   readonly sandbox: string;
-  readonly kind: 'docker' | 'local';
+  readonly kind: SandboxKind;
   readonly baseCommit: string;
   /** MB that the agent did not make; absent from older workers. */
   readonly diskBeforeMb?: number;

@@ -1,6 +1,6 @@
 import type { AgentSpec } from '../../infra/agents/agent.ts';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
-import type { SandboxChoice } from '../interfaces.ts';
+import type { SandboxChoice } from '../../workflows/contracts/rollout.ts';
 
 /** An agent that runs in one kind alone gets it where none was named. */
 export function choiceFor({ name, sandbox }: AgentSpec, asked: SandboxChoice): SandboxChoice {

@@ -5,6 +5,7 @@ import { verdictKey } from '../../infra/grading/verdict-cache.ts';
 import { prepareWorkspace } from '../../infra/grading/workspace.ts';
 import { SandboxFailure } from '../../infra/sandbox/failure.ts';
 import type { ReportImage } from '../../infra/sandbox/image.ts';
+import { prepareImage } from '../../infra/sandbox/prepare-image.ts';
 import type { Sandbox, SandboxProvider } from '../../infra/sandbox/sandbox.ts';
 import { sha256 } from '../../infra/store/files.ts';
 import type { HarborTask } from '../../infra/tasks/harbor/harbor.ts';
@@ -15,7 +16,6 @@ import type { Verdict } from '../../workflows/contracts/verdict.ts';
 import { atBoundary } from '../boundary.ts';
 import type { Evaluate, EvaluationActivities } from '../interfaces.ts';
 import { filesIn, type Host, specOf } from './host.ts';
-import { prepareImage } from './images.ts';
 import { within } from './within.ts';
 
 export function createEvaluation(host: Host): EvaluationActivities {

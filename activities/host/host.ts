@@ -15,8 +15,8 @@ import type { HarborTask } from '../../infra/tasks/harbor/harbor.ts';
 import type { Tasks } from '../../infra/tasks/tasks.ts';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import { type Attempt, agentSandboxName } from '../../workflows/contracts/ids.ts';
+import type { SandboxChoice } from '../../workflows/contracts/rollout.ts';
 import type { Task } from '../../workflows/contracts/task.ts';
-import type { SandboxChoice } from '../interfaces.ts';
 import type { Places } from './places.ts';
 
 /** What a host's activities work with. */

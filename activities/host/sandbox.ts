@@ -2,6 +2,7 @@ import { Context } from '@temporalio/activity';
 import { attemptAll } from '../../infra/attempt-all.ts';
 import { diskBefore } from '../../infra/grading/disk-before.ts';
 import { prepareWorkspace } from '../../infra/grading/workspace.ts';
+import { prepareImage } from '../../infra/sandbox/prepare-image.ts';
 import type { Sandbox, SandboxProvider } from '../../infra/sandbox/sandbox.ts';
 import type { HarborTask } from '../../infra/tasks/harbor/harbor.ts';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
@@ -18,7 +19,6 @@ import type {
 } from '../interfaces.ts';
 import { choiceFor } from './choice.ts';
 import { filesIn, type Host, specOf } from './host.ts';
-import { prepareImage } from './images.ts';
 import { createLoaderCheck, type LoaderCheck } from './loader.ts';
 import type { SweepShare } from './sweep-share.ts';
 import { within } from './within.ts';

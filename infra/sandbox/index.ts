@@ -1,4 +1,5 @@
 /** The kinds of sandbox that this machine offers, and which of them a task gets. */
+import type { SandboxChoice } from '../../workflows/contracts/rollout.ts';
 import type { Task } from '../../workflows/contracts/task.ts';
 import { type AccountsOptions, createAccounts } from './docker/images/accounts.ts';
 import { createImageUses } from './docker/images/uses.ts';
@@ -7,8 +8,6 @@ import { createDockerProvider } from './docker/provider.ts';
 import { SandboxFailure } from './failure.ts';
 import { createLocalProvider } from './local/provider.ts';
 import type { SandboxKind, SandboxNeeds, SandboxProvider, SandboxRefusal } from './sandbox.ts';
-
-export type SandboxChoice = 'auto' | SandboxKind;
 
 export interface ProviderOptions {
   readonly stack: string;

@@ -9,13 +9,14 @@
  * - No network. The only way out is the gateway's unix socket under `/gw`.
  * - What fails outside the sandbox throws a `SandboxFailure`; what the code inside does is data or a `FileRefused`.
  */
+import type { SandboxKind } from '../../workflows/contracts/rollout.ts';
 import type { FileTree } from './files.ts';
 import type { ImageName, ImageRequest, ReportImage } from './image.ts';
 
+export type { SandboxKind };
+
 /** `agent`: an unprivileged uid under which the policy's processes run. `grader`: owns `/tests` and `/logs/verifier`. */
 export type Account = 'agent' | 'grader';
-
-export type SandboxKind = 'docker' | 'local';
 
 export type SandboxPurpose = 'agent' | 'evaluation';
 

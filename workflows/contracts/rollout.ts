@@ -106,6 +106,10 @@ export const rolloutSettings = z.strictObject({
       'Ends of the agent that are not scored: such a rollout is `cancelled` with the failure `Excluded`, and counted.',
     ),
 });
+
+/** The kind of sandbox that a rollout asks for; `auto` leaves it to the host. */
+export type SandboxChoice = z.output<typeof rolloutSettings>['sandbox'];
+export type SandboxKind = Exclude<SandboxChoice, 'auto'>;
 export type RolloutSettings = z.output<typeof rolloutSettings>;
 
 /** The run that a rollout belongs to. */

@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { evaluate } from '../../../activities/host/evaluate.ts';
 import { type Host, specOf } from '../../../activities/host/host.ts';
-import { prepareImage } from '../../../activities/host/images.ts';
 import { takeDiff } from '../../../infra/grading/diff.ts';
 import { requireSuccess } from '../../../infra/grading/require-success.ts';
 import { prepareWorkspace } from '../../../infra/grading/workspace.ts';
+import { prepareImage } from '../../../infra/sandbox/prepare-image.ts';
 import type { SandboxKind, SandboxProvider } from '../../../infra/sandbox/sandbox.ts';
 import type { Diff } from '../../../workflows/contracts/diff.ts';
 import type { Task } from '../../../workflows/contracts/task.ts';

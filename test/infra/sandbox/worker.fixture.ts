@@ -1,5 +1,6 @@
 /** A worker process to be killed: starts a detached process in a sandbox, says so, and watches it. */
-import { openProviders, type SandboxChoice } from '../../../infra/sandbox/index.ts';
+import { openProviders } from '../../../infra/sandbox/index.ts';
+import type { SandboxChoice } from '../../../workflows/contracts/rollout.ts';
 
 const [kind, root, stack, name] = process.argv.slice(2);
 if (!root || !stack || !name || (kind !== 'docker' && kind !== 'local'))

@@ -1,5 +1,5 @@
-import { prepareImage } from '../../../../activities/host/images.ts';
 import type { ImageProgress } from '../../../../infra/sandbox/image.ts';
+import { prepareImage } from '../../../../infra/sandbox/prepare-image.ts';
 import type { SandboxProvider } from '../../../../infra/sandbox/sandbox.ts';
 import type { Store } from '../../../../infra/store/store.ts';
 import type { FoundTask } from '../../../../infra/tasks/find-task.ts';
