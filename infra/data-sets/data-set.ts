@@ -1,48 +1,63 @@
 import type { FileTree } from '../sandbox/files.ts';
-import type { CommitFiles } from './fetch/repository.ts';
 
-/** A task of a data set before it is packed. */
-export interface TaskDraft {
-  readonly id: string;
-  /** Its directory in Harbor layout. Throws TemperFailure MalformedTask or UnsupportedTask: a broken row hides no other. */
-  files(): Promise<FileTree>;
-}
-
-/** Tasks that somebody published together. Any number: nothing but their ids is kept in memory. */
+/** A published collection of tasks. Its size is not limited: only the ids of its tasks are kept in memory. */
 export interface DataSet {
-  /** All of them in the order of the data set, one at a time. */
+  /** Yields all tasks in the order of the data set, one at a time. */
   tasks(): AsyncIterable<TaskDraft>;
-  /** The same array as long as the data set is the same. Throws TemperFailure MalformedTask when two tasks have one id. */
+  /** Returns the same array until the data set changes. Throws TemperFailure MalformedTask when two tasks share an id. */
   ids(): Promise<readonly string[]>;
   find(id: string): Promise<TaskDraft | null>;
 }
 
-/** What an address says beyond format and place. */
+/** A task of a data set before it is packed. */
+export interface TaskDraft {
+  readonly id: string;
+  /**
+   * Returns the task's directory in Harbor layout. Throws TemperFailure MalformedTask or UnsupportedTask: an invalid task
+   * is reported when it is read, so that it does not hide the others.
+   */
+  files(): Promise<FileTree>;
+}
+
+/** The location at which a data set is published. */
+export type DataSetLocation =
+  | { readonly kind: 'path'; readonly path: string }
+  | { readonly kind: 'url'; readonly url: string }
+  | { readonly kind: 'hub'; readonly id: string; readonly revision: string; readonly path: string };
+
+/** The options that an address adds to the format and the location. */
 export interface DataSetOptions {
-  /** The image of tasks that name none. */
+  /** The image for tasks that do not name one. */
   readonly image?: string;
-  /** Where repositories are (a directory, or the beginning of git URLs), for tasks whose image brings none. */
+  /** A directory of mirrors, or a prefix of git URLs, for repositories that no image contains. */
   readonly repositories?: string;
-  /** Only files of this name or part of a name: `train`, `test`. */
+  /** Reads only the files that have this word in their path: `train`, `test`. */
   readonly split?: string;
-  /** What a file from a URL must hash to. */
+  /** The SHA-256 digest that a file from a URL must have. */
   readonly sha256?: string;
 }
 
-/** How one kind of data set is read: a sibling file for each, registered in `index.ts`. */
+/** A way to read data sets. Each format is a file or folder in `formats/`, registered in `formats/index.ts`. */
 export interface DataSetFormat {
-  /** Is this a file of the data set's tasks? Of a hub or a directory, all of these are read. */
+  /** Whether a file holds tasks of this format. All such files of a hub repository or of a directory are read. */
   wants(path: string): boolean;
   open(source: DataSetSource): Promise<DataSet>;
 }
 
-/** Where a data set lies once it is on this host. */
+/** A data set that is present on this host, as its format reads it. */
 export interface DataSetSource {
-  /** Files that the format wants, sorted; or one directory, where it wants none. */
+  /** The files that the format wants, sorted; or a single directory when it contains no such files. */
   readonly paths: readonly string[];
   readonly options: DataSetOptions;
-  /** Files of a repository at a commit. Throws TemperFailure UnknownTask. */
+  /** Returns the files of a repository at a commit. Throws TemperFailure UnknownTask. */
   checkOut(repository: string, commit: string): Promise<CommitFiles>;
-  /** The directory that a `.tar.gz` holds, unpacked once per host. */
+  /** Unpacks a `.tar.gz` once per host and returns the directory. */
   unpack(archive: string): Promise<string>;
+}
+
+/** The files of a commit. */
+export interface CommitFiles {
+  readonly tree: FileTree;
+  /** The targets of symbolic links by path. A `FileTree` cannot hold links. */
+  readonly links: ReadonlyMap<string, string>;
 }

@@ -2,7 +2,7 @@ import { readdir, realpath, stat } from 'node:fs/promises';
 import { basename, join, sep } from 'node:path';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import type { TaskAddress, TaskSetAddress } from '../../workflows/contracts/task.ts';
-import { type DataSetAddress, dataSetForm, parseDataSetAddress } from '../data-sets/fetch/address.ts';
+import { type DataSetAddress, dataSetForm, parseDataSetAddress } from '../data-sets/address.ts';
 import { type Split, splits } from './generated/bug.ts';
 
 /** A parsed address; a set may have an end or none. */

@@ -1,9 +1,9 @@
 import { basename } from 'node:path';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import type { Task, TaskAddress } from '../../workflows/contracts/task.ts';
+import type { DataSetAddress } from '../data-sets/address.ts';
 import type { TaskDraft } from '../data-sets/data-set.ts';
-import type { DataSets } from '../data-sets/data-sets.ts';
-import type { DataSetAddress } from '../data-sets/fetch/address.ts';
+import type { DataSetOpener } from '../data-sets/data-set-opener.ts';
 import type { Store } from '../store/store.ts';
 import { parseTaskAddress, resolveBelow, taskDirectories } from './addresses.ts';
 import { generateTask } from './generated/generate.ts';
@@ -30,7 +30,7 @@ export interface TaskFinderDependencies {
   readonly store: Store;
   readonly roots: readonly string[];
   readonly bundles: Bundles;
-  readonly dataSets: DataSets;
+  readonly dataSets: DataSetOpener;
 }
 
 export function createTaskFinder({ store, roots, bundles, dataSets }: TaskFinderDependencies): TaskFinder {

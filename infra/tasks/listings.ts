@@ -2,7 +2,7 @@ import { stat } from 'node:fs/promises';
 import { z } from 'zod';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import type { TaskAddress, TaskSetAddress } from '../../workflows/contracts/task.ts';
-import type { DataSets } from '../data-sets/data-sets.ts';
+import type { DataSetOpener } from '../data-sets/data-set-opener.ts';
 import type { Store } from '../store/store.ts';
 import { parseSetAddress, resolveBelow, type SetAddress, taskDirectories } from './addresses.ts';
 import { createRecent } from './recent.ts';
@@ -10,7 +10,7 @@ import { createRecent } from './recent.ts';
 export interface ListingsDependencies {
   readonly store: Store;
   readonly roots: readonly string[];
-  readonly dataSets: DataSets;
+  readonly dataSets: DataSetOpener;
 }
 
 export interface Listings {

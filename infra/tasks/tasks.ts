@@ -1,5 +1,5 @@
 import type { Task, TaskAddress, TaskSetAddress } from '../../workflows/contracts/task.ts';
-import { createDataSets, type DataSetCache } from '../data-sets/data-sets.ts';
+import { createDataSetOpener, type DataSetCache } from '../data-sets/data-set-opener.ts';
 import type { Store } from '../store/store.ts';
 import { parseSetAddress, resolveBelow, type SetAddress } from './addresses.ts';
 import { createTaskFinder, type FoundTask } from './find-task.ts';
@@ -49,7 +49,7 @@ const mostOrders = 4;
 
 export function createTasks({ store, roots, dataSets: cache }: TasksDependencies): Tasks {
   const bundles = createBundles(store);
-  const dataSets = createDataSets({ cache, resolvePath: (path) => resolveBelow(roots, path) });
+  const dataSets = createDataSetOpener({ cache, resolvePath: (path) => resolveBelow(roots, path) });
   const { list } = createListings({ store, roots, dataSets });
   const { found, find } = createTaskFinder({ store, roots, bundles, dataSets });
   const orders = createRecent<{ readonly addresses: readonly TaskAddress[]; readonly order: Order }>(mostOrders);

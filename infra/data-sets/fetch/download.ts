@@ -1,52 +1,33 @@
 import { createHash } from 'node:crypto';
 import { createWriteStream } from 'node:fs';
-import { mkdir, rename, rm, stat } from 'node:fs/promises';
-import { basename, dirname } from 'node:path';
+import { basename } from 'node:path';
 import { Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { fetch } from 'undici';
+import { errorMessage } from '../../../workflows/contracts/error-message.ts';
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
-import { withLock } from '../../process/lock.mjs';
+import { createOnce } from './cache.ts';
 
-/** What a file has to hash to, as its publisher says. */
+/** The checksum of a file, as its publisher states it. */
 export type Checksum =
   | { readonly kind: 'sha256'; readonly digest: string }
-  /** Of git, for files that a hub keeps in it: over a header with the size, and the file. */
+  /** The object id that git gives a file, used by hubs that keep small files in git: SHA-1 over a size header and the file. */
   | { readonly kind: 'git-blob'; readonly digest: string; readonly size: number };
 
-/** How long a server may be silent. */
-const silenceMs = 60_000;
+/** The time that may pass without data from the server. */
+const idleTimeoutMs = 60_000;
 
-/**
- * Brings a file to its place in the cache, once per host: checked under a temporary name and renamed, so that nobody ever sees
- * half of it, and behind a lock, so that processes wait for each other. Throws TemperFailure UnknownTask.
- */
+/** Downloads a file into the cache, once per host, and verifies its checksum. Throws TemperFailure UnknownTask. */
 export async function download(url: string, target: string, checksum: Checksum | null): Promise<void> {
-  await mkdir(dirname(target), { recursive: true });
-  await withLock(`${target}.lock`, async () => {
-    if (await isThere(target)) return;
-    const draft = `${target}.${process.pid}.part`;
-    try {
-      await fetchInto(url, draft, checksum);
-      await rename(draft, target);
-    } finally {
-      await rm(draft, { force: true });
-    }
-  });
+  await createOnce(target, (draft) => fetchInto(url, draft, checksum));
 }
 
-export const isThere = (path: string): Promise<boolean> =>
-  stat(path).then(
-    () => true,
-    () => false,
-  );
-
 async function fetchInto(url: string, draft: string, checksum: Checksum | null): Promise<void> {
-  const silence = new AbortController();
-  const timer = setTimeout(() => silence.abort(), silenceMs);
+  const idle = new AbortController();
+  const timer = setTimeout(() => idle.abort(), idleTimeoutMs);
   const hash = hashFor(checksum);
   try {
-    const response = await fetch(url, { signal: silence.signal });
+    const response = await fetch(url, { signal: idle.signal });
     if (!response.ok || response.body === null) throw unavailable(url, `HTTP status ${response.status}`);
     let received = 0;
     const observe = new Transform({
@@ -64,7 +45,7 @@ async function fetchInto(url: string, draft: string, checksum: Checksum | null):
     }
   } catch (error) {
     if (error instanceof TemperFailure) throw error;
-    throw unavailable(url, silence.signal.aborted ? `nothing for ${silenceMs} ms` : reasonOf(error), error);
+    throw unavailable(url, idle.signal.aborted ? `no data for ${idleTimeoutMs} ms` : reasonOf(error), error);
   } finally {
     clearTimeout(timer);
   }
@@ -79,11 +60,9 @@ function hashFor(checksum: Checksum | null) {
   return createHash('sha1').update(`blob ${checksum.size}\0`);
 }
 
-/** Node's fetch says what went wrong in the cause alone. */
-function reasonOf(error: unknown): string {
-  if (!(error instanceof Error)) return String(error);
-  return error.cause instanceof Error ? error.cause.message : error.message;
-}
+/** The reason for a failed fetch, which Node puts into the error's cause. */
+const reasonOf = (error: unknown): string =>
+  errorMessage(error instanceof Error && error.cause instanceof Error ? error.cause : error);
 
 const unavailable = (url: string, got: string, cause?: unknown): TemperFailure =>
   new TemperFailure('UnknownTask', `${url}: expected ${basename(new URL(url).pathname)}, got ${got}`, { cause });

@@ -1,48 +1,41 @@
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdir, mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { promisify } from 'node:util';
+import { errorMessage } from '../../../workflows/contracts/error-message.ts';
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
-import { withLock } from '../../process/lock.mjs';
 import { type FileTree, unpackTree } from '../../sandbox/files.ts';
 import { sha256 } from '../../store/files.ts';
-import { isThere } from './download.ts';
-import { missing } from './hub.ts';
+import type { CommitFiles } from '../data-set.ts';
+import { createOnce, exists, notCached } from './cache.ts';
 
 const run = promisify(execFile);
-/** A mirror is only read: nothing that its configuration names is to run, whoever owns it. */
+/** Git options that keep the configuration of an untrusted repository from running programs. */
 const harmless = ['-c', 'core.hooksPath=/dev/null', '-c', 'safe.directory=*'] as const;
-/** Nothing of this host's own settings may change what a commit's files are. */
+/** Git options that keep this host's settings from changing the files of a commit. */
 const exact = [...harmless, '-c', 'core.autocrlf=false', '-c', 'core.attributesFile=/dev/null'] as const;
 const limits = { maxFiles: 100_000, maxBytes: 512 * 1024 * 1024 } as const;
 const listingBytes = 256 * 1024 * 1024;
 
-/** What a commit holds. */
-export interface CommitFiles {
-  readonly tree: FileTree;
-  /** Symbolic links, by what they point to: a tree of files has none. */
-  readonly links: ReadonlyMap<string, string>;
-}
-
 /**
- * All files of a commit of a bare or plain repository on this host, without its history. Throws TemperFailure
- * UnknownTask, or UnsupportedTask where they are too many.
+ * Reads all files of a commit of a repository on this host, bare or not, without its history. Throws TemperFailure
+ * UnknownTask, or UnsupportedTask when the files exceed the limits.
  */
-export async function filesAt(repository: string, commit: string): Promise<CommitFiles> {
+export async function filesAtCommit(repository: string, commit: string): Promise<CommitFiles> {
   if (!/^[0-9a-f]{7,64}$/.test(commit)) {
     throw new TemperFailure('MalformedTask', `base_commit: expected a commit, got ${JSON.stringify(commit)}`);
   }
   const directory = await mkdtemp(join(tmpdir(), 'temper-commit-'));
   try {
-    const view = await viewOf(repository, directory);
-    const links = await linksAt(view, commit);
-    return { tree: await archived(view, commit, [...links.keys()], repository), links };
+    const view = await createView(repository, directory);
+    const links = await readLinks(view, commit);
+    return { tree: await readFiles(view, commit, [...links.keys()], repository), links };
   } catch (cause) {
     if (cause instanceof TemperFailure) throw cause;
-    const reason = cause instanceof Error ? cause.message.trim().slice(-300) : String(cause);
+    const reason = errorMessage(cause).trim().slice(-300);
     const text = `${repository}: expected the files of commit ${commit}, got: ${reason}`;
     throw new TemperFailure('UnknownTask', text, { cause });
   } finally {
@@ -51,12 +44,12 @@ export async function filesAt(repository: string, commit: string): Promise<Commi
 }
 
 /**
- * A repository of ours on the objects of another. What that one says of an archive is left aside: projects leave their
- * tests out of one, and put the date of it into files.
+ * Creates a repository of temper's own that borrows the objects of another, and returns the git options to use it. Its
+ * attributes override those of the project, which may exclude tests from an archive or write the date into files.
  */
-async function viewOf(repository: string, directory: string): Promise<readonly string[]> {
-  const where = ['-C', repository, ...harmless, 'rev-parse', '--path-format=absolute', '--git-path', 'objects'];
-  const { stdout } = await run('git', where);
+async function createView(repository: string, directory: string): Promise<readonly string[]> {
+  const findObjects = ['-C', repository, ...harmless, 'rev-parse', '--path-format=absolute', '--git-path', 'objects'];
+  const { stdout } = await run('git', findObjects);
   await run('git', [...harmless, 'init', '-q', '--bare', '--template=', directory]);
   await writeFile(join(directory, 'objects/info/alternates'), stdout);
   await mkdir(join(directory, 'info'), { recursive: true });
@@ -64,7 +57,7 @@ async function viewOf(repository: string, directory: string): Promise<readonly s
   return [`--git-dir=${directory}`, ...exact];
 }
 
-async function linksAt(view: readonly string[], commit: string): Promise<ReadonlyMap<string, string>> {
+async function readLinks(view: readonly string[], commit: string): Promise<ReadonlyMap<string, string>> {
   const options = { maxBuffer: listingBytes };
   const { stdout } = await run('git', [...view, 'ls-tree', '-r', '-z', commit], options);
   const links = new Map<string, string>();
@@ -76,49 +69,42 @@ async function linksAt(view: readonly string[], commit: string): Promise<Readonl
   return links;
 }
 
-async function archived(view: readonly string[], commit: string, without: readonly string[], repository: string) {
-  const paths = ['.', ...without.map((path) => `:(exclude,literal)${path}`)];
+async function readFiles(view: readonly string[], commit: string, links: readonly string[], repository: string) {
+  const paths = ['.', ...links.map((path) => `:(exclude,literal)${path}`)];
   const args = [...view, 'archive', '--format=tar', commit, '--', ...paths];
   const git = spawn('git', args, { stdio: ['ignore', 'pipe', 'pipe'] });
   const ended = once(git, 'close');
-  const said = buffer(git.stderr);
+  const errors = buffer(git.stderr);
   const tree = await unpackTree(git.stdout, limits).catch((cause: unknown) => {
     git.kill();
-    const reason = cause instanceof Error ? cause.message : String(cause);
-    throw new TemperFailure('UnsupportedTask', `${repository} at ${commit}: ${reason}`, { cause });
+    throw new TemperFailure('UnsupportedTask', `${repository} at ${commit}: ${errorMessage(cause)}`, { cause });
   });
   const [exitCode] = await ended;
   if (exitCode === 0) return tree;
-  throw new Error((await said).toString('utf8'));
+  throw new Error((await errors).toString('utf8'));
 }
 
-/** The mirror of a repository below a directory of mirrors: `owner/name` or `owner__name`, with `.git` or without. */
-export async function mirrorOf(directory: string, repository: string): Promise<string> {
+/** Finds the mirror of a repository in a directory of mirrors: `owner/name` or `owner__name`, with or without `.git`. */
+export async function findMirror(directory: string, repository: string): Promise<string> {
   const names = [repository, repository.replaceAll('/', '__')].flatMap((name) => [`${name}.git`, name]);
-  for (const name of names) if (await isThere(join(directory, name))) return join(directory, name);
+  for (const name of names) if (await exists(join(directory, name))) return join(directory, name);
   throw new TemperFailure('UnknownTask', `${directory}: expected one of ${names.join(', ')}, got none`);
 }
 
-/** A bare clone of a repository, made once per host. */
-export async function cloneOf(
+/** Makes a bare clone of a repository, once per host, and returns its path. */
+export async function cloneOnce(
   url: string,
   { directory, offline }: { readonly directory: string; readonly offline: boolean },
 ): Promise<string> {
   const target = join(directory, `${sha256(url).slice(0, 24)}.git`);
-  if (await isThere(target)) return target;
-  if (offline) throw missing(url, target);
-  await mkdir(dirname(target), { recursive: true });
-  await withLock(`${target}.lock`, async () => {
-    if (await isThere(target)) return;
-    const draft = `${target}.${process.pid}.part`;
+  if (await exists(target)) return target;
+  if (offline) throw notCached(url, target);
+  await createOnce(target, async (draft) => {
     try {
       await run('git', [...harmless, 'clone', '--quiet', '--bare', '--', url, draft]);
-      await rename(draft, target);
     } catch (cause) {
-      const reason = cause instanceof Error ? cause.message.trim().slice(-300) : String(cause);
+      const reason = errorMessage(cause).trim().slice(-300);
       throw new TemperFailure('UnknownTask', `${url}: expected a git repository, got: ${reason}`, { cause });
-    } finally {
-      await rm(draft, { recursive: true, force: true });
     }
   });
   return target;

@@ -1,13 +1,13 @@
 import type { DataSetFormat } from '../data-set.ts';
 import { multiSweBench } from './multi-swe-bench.ts';
 import { openInstruct } from './open-instruct.ts';
-import { slime } from './slime.ts';
-import { slimeSweBench, sweBench, sweGym } from './swe-bench.ts';
+import { slime } from './slime/index.ts';
+import { slimeSweBench, sweBench, sweGym } from './swe-bench/index.ts';
 import { sweRebench, sweRebenchV2 } from './swe-rebench.ts';
 import { sweSmith } from './swe-smith.ts';
 import { terminalBench } from './terminal-bench/index.ts';
 
-/** How data sets can be read; the name begins an address. */
+/** All formats by the name with which an address begins. To add one, add a file or folder here and a line in this table. */
 export const dataSetFormats = {
   'swe-bench': sweBench,
   'swe-gym': sweGym,

@@ -2,10 +2,10 @@ import { z } from 'zod';
 import { integer } from '../../../workflows/contracts/input.ts';
 import { isRecord } from '../../http/client.ts';
 import { maybeJson, optional, parseRow, required, rowFailure } from '../rows/row.ts';
-import { rowFormat } from '../rows/rows.ts';
+import { rowFormat } from '../rows/row-format.ts';
 import { sweFiles } from '../swe/swe-task.ts';
 
-/** Test names with what became of them; only the names count. */
+/** An object with test names as keys. Its values, the results, are not used. */
 const tests = maybeJson(
   z.record(z.string(), z.unknown(), { error: 'expected an object of test names' }).nullish(),
 ).transform((value) => Object.keys(value ?? {}));
@@ -20,23 +20,23 @@ const multiSweBenchRow = z.looseObject({
   resolved_issues: maybeJson(z.array(issue, { error: 'expected a list of issues' })),
   fix_patch: optional('a patch'),
   test_patch: required('a patch'),
-  /** Tests that fail, are skipped or are not there at the base commit, and pass with the fix. */
+  /** Tests that pass with the fix, and at the base commit fail (f2p), are skipped (s2p) or do not exist (n2p). */
   f2p_tests: tests,
   s2p_tests: tests,
   n2p_tests: tests,
   p2p_tests: tests,
 });
 
-/** The published images hold both patches: what the agent could read there goes before it starts. */
+/** The published images contain both patches, which are deleted before the agent starts. */
 const remove = ['/home/fix.patch', '/home/test.patch'];
 
-/** Their script applies a patch of that place, where the account of the tests can't write. */
+/** The images' script applies a patch at a path that the account of the tests cannot write, so it runs with another path. */
 const testCommand =
   'sed "s#/home/test.patch#$TEMPER_TESTS/test.patch#g" /home/test-run.sh >"$TEMPER_TESTS/run.sh" && bash "$TEMPER_TESTS/run.sh"';
 
 /**
- * Multi-SWE-bench and Multi-SWE-RL: seven languages. The published images know how to run their tests
- * (`/home/test-run.sh` applies the test patch itself); a log parser there is one repository's own.
+ * Multi-SWE-bench and Multi-SWE-RL, with repositories in seven languages. The published images contain a script that applies
+ * the test patch and runs the tests (`/home/test-run.sh`). Each repository has a log parser of its own.
  */
 export const multiSweBench = rowFormat({
   idOf: (value) =>

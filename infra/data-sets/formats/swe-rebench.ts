@@ -1,11 +1,10 @@
 import { z } from 'zod';
 import { maybeJson, optional, parseRow, rowFailure, textsOrText } from '../rows/row.ts';
-import { rowFormat } from '../rows/rows.ts';
-import { eachCommand } from '../swe/each-command.ts';
-import { quote } from '../swe/harbor-files.ts';
+import { rowFormat } from '../rows/row-format.ts';
+import { quote, runAll } from '../shell.ts';
 import { imageField, instanceId, sweFields } from '../swe/swe-row.ts';
-import { sweFiles, workspaceOf } from '../swe/swe-task.ts';
-import { testSelection } from '../swe/test-commands.ts';
+import { checkOutWorkspace, sweFiles } from '../swe/swe-task.ts';
+import { testSelection } from '../swe/test-selection.ts';
 
 const sweRebenchRow = z.looseObject({
   ...sweFields,
@@ -18,12 +17,18 @@ const sweRebenchRow = z.looseObject({
 });
 
 /** SWE-rebench: each row names its image, its test command and its log parser. */
-export const sweRebench = reading({ workdirOf: () => '/testbed', selects: true });
+export const sweRebench = createFormat({ workdirOf: () => '/testbed', selectsTests: true });
 
-/** SWE-rebench-V2: of many languages; the repository lies in a directory of its name, and the command names its tests. */
-export const sweRebenchV2 = reading({ workdirOf: (repo) => `/${repo.split('/').at(-1)}`, selects: false });
+/** SWE-rebench-V2, with many languages: the workdir has the name of the repository, and the command selects its tests. */
+export const sweRebenchV2 = createFormat({ workdirOf: (repo) => `/${repo.split('/').at(-1)}`, selectsTests: false });
 
-function reading(version: { workdirOf(repo: string): string; readonly selects: boolean }) {
+interface RebenchVersion {
+  workdirOf(repo: string): string;
+  /** Whether the tests of the test patch are appended to the row's command. */
+  readonly selectsTests: boolean;
+}
+
+function createFormat(version: RebenchVersion) {
   return rowFormat({
     idOf: instanceId,
     async toFiles(row, source) {
@@ -34,16 +39,16 @@ function reading(version: { workdirOf(repo: string): string; readonly selects: b
       if (test_cmd.length === 0) {
         throw rowFailure('MalformedTask', row, 'install_config.test_cmd: expected a shell command, got nothing');
       }
-      const selection = version.selects ? testSelection(fields.repo, fields.test_patch).map(quote) : [];
+      const selection = version.selectsTests ? testSelection(fields.repo, fields.test_patch).map(quote) : [];
       return sweFiles({
         instruction: fields.problem_statement,
         image,
         workdir: fields.workdir ?? version.workdirOf(fields.repo),
-        workspace: await workspaceOf(source, fields),
+        workspace: await checkOutWorkspace(source, fields),
         testPatch: fields.test_patch,
         solution: fields.patch === null ? null : { patch: fields.patch },
         setup: fields.setup,
-        testCommand: eachCommand(test_cmd.with(-1, [test_cmd.at(-1), ...selection].join(' '))),
+        testCommand: runAll(test_cmd.with(-1, [test_cmd.at(-1), ...selection].join(' '))),
         evalScript: fields.eval_script,
         grading: {
           failToPass: fields.FAIL_TO_PASS,

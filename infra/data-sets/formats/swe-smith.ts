@@ -1,8 +1,7 @@
 import { z } from 'zod';
 import { parseRow, required } from '../rows/row.ts';
-import { rowFormat } from '../rows/rows.ts';
-import { eachCommand } from '../swe/each-command.ts';
-import { quote } from '../swe/harbor-files.ts';
+import { rowFormat } from '../rows/row-format.ts';
+import { quote, runAll } from '../shell.ts';
 import { instanceId, sweFields } from '../swe/swe-row.ts';
 import { sweFiles, withNewline } from '../swe/swe-task.ts';
 
@@ -10,7 +9,7 @@ const sweSmithRow = z.looseObject({
   instance_id: sweFields.instance_id,
   repo: sweFields.repo,
   problem_statement: sweFields.problem_statement,
-  /** What breaks the repository. */
+  /** The patch that breaks the repository. */
   patch: required('the patch that makes the bug'),
   FAIL_TO_PASS: sweFields.FAIL_TO_PASS,
   PASS_TO_PASS: sweFields.PASS_TO_PASS,
@@ -22,8 +21,8 @@ const sweSmithRow = z.looseObject({
 const pytest = 'pytest --disable-warnings --color=no --tb=no --verbose';
 
 /**
- * SWE-smith: the image holds a repository that works, and the row's patch breaks it. It is applied before the base commit
- * is made; undoing it is the solution. The tests are those of the repository, at their state in the base commit.
+ * SWE-smith: the image contains a working repository, and the row's patch adds a bug. The patch is applied before the base
+ * commit is made, and reverting it is the solution. The tests are those of the repository at the base commit.
  */
 export const sweSmith = rowFormat({
   idOf: instanceId,
@@ -31,7 +30,7 @@ export const sweSmith = rowFormat({
     const fields = parseRow(sweSmithRow, row);
     const tests = [...fields.FAIL_TO_PASS, ...fields.PASS_TO_PASS];
     const testFiles = [...new Set(tests.flatMap((test) => test.split('::', 1)).filter((path) => path.endsWith('.py')))];
-    const own = eachCommand(fields.test_cmd);
+    const own = runAll(fields.test_cmd);
     return sweFiles({
       instruction: fields.problem_statement,
       image: fields.image_name,
@@ -52,7 +51,7 @@ export const sweSmith = rowFormat({
   },
 });
 
-/** The patch as a command of its own, since set-up has no files; done once, since set-up may run twice. */
+/** The set-up command that applies the patch. It contains the patch, since set-up has no files, and does nothing if run again. */
 const applyCommand = (patch: string): string => `bug() { cat <<'TEMPER_PATCH'
 ${withNewline(patch)}TEMPER_PATCH
 }

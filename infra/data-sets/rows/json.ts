@@ -1,11 +1,12 @@
 import { readFile, stat } from 'node:fs/promises';
+import { errorMessage } from '../../../workflows/contracts/error-message.ts';
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
 import { type Row, type RowFile, rowFailure } from './row.ts';
 
-/** JSON can't be read in part: what is larger belongs into JSON Lines or Parquet. */
+/** The size up to which a file is read. JSON cannot be read in part, so larger data needs JSON Lines or Parquet. */
 const maxBytes = 256 * 1024 * 1024;
 
-/** A JSON list of rows, or an object whose values are rows. A row's position is its index. Read as a whole each time. */
+/** Opens a JSON list of rows, or an object whose values are rows. The file is read as a whole each time; positions are indexes. */
 export function openJson(file: string): RowFile {
   const rowOf = (value: unknown, index: number): Row => ({
     file,
@@ -43,7 +44,7 @@ function parse(file: string, text: string): unknown {
   try {
     return JSON.parse(text);
   } catch (cause) {
-    const reason = cause instanceof Error ? cause.message : String(cause);
-    throw new TemperFailure('MalformedTask', `${file}: expected JSON, got: ${reason.slice(0, 200)}`, { cause });
+    const reason = errorMessage(cause).slice(0, 200);
+    throw new TemperFailure('MalformedTask', `${file}: expected JSON, got: ${reason}`, { cause });
   }
 }

@@ -2,10 +2,10 @@ import { createReadStream } from 'node:fs';
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
 import { type Row, type RowFile, rowFailure } from './row.ts';
 
-/** One row holds a repository's test names at most; a longer line is no row. */
+/** The length up to which a line is read. The longest rows hold all test names of a repository and stay far below it. */
 const maxLineBytes = 64 * 1024 * 1024;
 
-/** JSON Lines: one line in memory at a time. A row's position is where its line begins. Empty lines are no rows. */
+/** Opens a JSON Lines file. One line is in memory at a time, positions are byte offsets, and empty lines are skipped. */
 export function openJsonLines(file: string): RowFile {
   return {
     async *rows() {
@@ -39,13 +39,13 @@ function rowOf(file: string, number: number, position: number, text: string): Ro
 
 async function* lines(file: string, start: number) {
   let parts: Buffer[] = [];
-  let held = 0;
+  let partsLength = 0;
   let position = start;
   const take = (last: Buffer): { readonly position: number; readonly text: string } => {
     const line = { position, text: (parts.length === 0 ? last : Buffer.concat([...parts, last])).toString('utf8') };
-    position += held + last.length + 1;
+    position += partsLength + last.length + 1;
     parts = [];
-    held = 0;
+    partsLength = 0;
     return line;
   };
   const chunks: AsyncIterable<Buffer> = createReadStream(file, { start, highWaterMark: 256 * 1024 });
@@ -58,8 +58,8 @@ async function* lines(file: string, start: number) {
     }
     if (from === chunk.length) continue;
     parts.push(chunk.subarray(from));
-    held += chunk.length - from;
-    if (held > maxLineBytes) {
+    partsLength += chunk.length - from;
+    if (partsLength > maxLineBytes) {
       throw new TemperFailure(
         'MalformedTask',
         `${file}: expected lines of at most ${maxLineBytes} bytes, got a longer one at byte ${position}`,

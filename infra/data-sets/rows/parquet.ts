@@ -1,16 +1,17 @@
 import { brotliDecompressSync, gunzipSync, zstdDecompressSync } from 'node:zlib';
 import { asyncBufferFromFile, type Compressors, parquetMetadataAsync, parquetReadObjects, toJson } from 'hyparquet';
+import { errorMessage } from '../../../workflows/contracts/error-message.ts';
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
 import { type Row, type RowFile, rowFailure } from './row.ts';
 
-/** Beside Snappy, which the library has. */
+/** The codecs besides Snappy, which the library itself supports. */
 const compressors: Compressors = {
   GZIP: (input) => gunzipSync(input),
   ZSTD: (input) => zstdDecompressSync(input),
   BROTLI: (input) => brotliDecompressSync(input),
 };
 
-/** Parquet: one row group in memory at a time. A row's position is its index. */
+/** Opens a Parquet file. One row group is in memory at a time; positions are indexes. */
 export function openParquet(file: string): RowFile {
   const rowOf = (value: unknown, position: number): Row => ({
     file,
@@ -54,6 +55,5 @@ async function open(path: string) {
 }
 
 function unreadable(path: string, cause: unknown): TemperFailure {
-  const reason = cause instanceof Error ? cause.message : String(cause);
-  return new TemperFailure('MalformedTask', `${path}: expected a Parquet file, got: ${reason}`, { cause });
+  return new TemperFailure('MalformedTask', `${path}: expected a Parquet file, got: ${errorMessage(cause)}`, { cause });
 }

@@ -1,53 +1,53 @@
 import { dirname } from 'node:path/posix';
 import type { FileTree } from '../../sandbox/files.ts';
 import type { GradingFile } from '../../tasks/harbor/grading.ts';
-import type { DataSetSource } from '../data-set.ts';
-import type { CommitFiles } from '../fetch/repository.ts';
+import type { CommitFiles, DataSetSource } from '../data-set.ts';
+import { harborFiles, script, text } from '../harbor-files.ts';
+import { quote } from '../shell.ts';
 import { type EvalScript, splitEvalScript } from './eval-script.ts';
-import { harborFiles, quote, script, text } from './harbor-files.ts';
 import { type PatchedFile, patchedFiles } from './test-patch.ts';
 
-/** A repository at a commit, an issue, and tests that tell whether it is solved: what all rows of the SWE family come down to. */
+/** A task of the SWE-bench family: a repository at a commit, an issue, and tests that show whether the issue is solved. */
 export interface SweTask {
   readonly instruction: string;
   readonly image: string;
   readonly workdir: string;
-  /** Files at the base commit, where the image brings none. */
+  /** The files at the base commit, or null when the image contains them. */
   readonly workspace: CommitFiles | null;
-  /** Tests that the agent does not see. */
+  /** The patch that adds the hidden tests. */
   readonly testPatch: string;
-  /** Does the test command apply it? Else it is applied before. */
+  /** Set when the test command applies the test patch; otherwise it is applied before the command. */
   readonly commandApplies?: true;
-  /** Files that the tests need as they are at the base commit, whatever the agent made of them. */
+  /** Files that are restored to the base commit before the tests, in case the agent changed them. */
   readonly testFiles?: readonly string[];
-  /** What to apply to solve it. */
+  /** The patch that solves the task, applied in reverse when `reverse` is set. */
   readonly solution: { readonly patch: string; readonly reverse?: true } | null;
-  /** What the image holds of the answer. */
+  /** Absolute paths in the image that reveal the solution. */
   readonly remove?: readonly string[];
   /** Shell commands to run in the workdir before the base commit is made. */
   readonly setup: readonly string[];
-  /** What the shell of the tests does before them, in the workdir. */
+  /** Commands that the shell of the tests runs before them, in the workdir. */
   readonly before?: readonly string[];
-  /** What runs the tests; its status is theirs. */
+  /** The command that runs the tests; its status is theirs. */
   readonly testCommand: string;
-  /** Prepares and runs the tests in its own way, instead of the command. */
+  /** A published script that prepares and runs the tests, used instead of the command. */
   readonly evalScript: string | null;
   readonly grading: GradingFile;
 }
 
-/** What the field gives the tests of such a task, and room for a Python environment and its repository. */
+/** The limits that are usual for such tests, with disk space for a Python environment and the repository. */
 const limits = { evaluationTimeoutSec: 1_800, cpus: 2, memoryMb: 4_096, diskMb: 10_240 } as const;
 
 /**
- * The directory of such a task in Harbor layout. Its `tests/test.sh` writes no reward: it prints what the tests say, and
- * `grading.json` names what has to pass and who can read it (see `Grading`).
+ * Writes the directory of such a task in Harbor layout. Its `tests/test.sh` writes no reward: it prints the output of the
+ * tests, and `grading.json` names the tests that must pass and the parser of the output (see `Grading`).
  */
 export function sweFiles(task: SweTask): FileTree {
   const { instruction, image, workdir, setup, grading } = task;
   const { prepare, command } =
     task.evalScript === null
       ? { prepare: prepareScript(task), command: `${task.testCommand}\n` }
-      : preparedBy(task.evalScript, task.before ?? []);
+      : splitAndPrepare(task.evalScript, task.before ?? []);
   return harborFiles({
     ...limits,
     instruction,
@@ -68,25 +68,25 @@ export function sweFiles(task: SweTask): FileTree {
   });
 }
 
-/** The files of the row's repository, where the address says that repositories are not in the images. */
-export async function workspaceOf(
+/** Checks out the row's repository when the address has the option `repositories`, else returns null. */
+export async function checkOutWorkspace(
   source: DataSetSource,
   row: { readonly repo: string; readonly base_commit: string },
 ): Promise<CommitFiles | null> {
   return source.options.repositories === undefined ? null : source.checkOut(row.repo, row.base_commit);
 }
 
-/** A task's workspace is a tree of files: its links are made by its set-up, which may run twice. */
+/** The set-up commands that create the symbolic links of a workspace, which a `FileTree` cannot hold. They may run twice. */
 function linkCommands(workspace: CommitFiles | null): readonly string[] {
   return [...(workspace?.links ?? [])].map(
     ([path, target]) => `mkdir -p -- ${quote(dirname(path))} && ln -sfn -- ${quote(target)} ${quote(path)}`,
   );
 }
 
-/** The images of the field have their Python in a conda environment of this name. */
+/** Activates the conda environment that holds Python in the published images. */
 const activate = 'if [ -f /opt/miniconda3/bin/activate ]; then . /opt/miniconda3/bin/activate testbed; fi';
 
-/** The tests as they are to be: restored, and patched. */
+/** The script that restores the test files and applies the test patch. */
 function prepareScript({ workdir, testPatch, commandApplies, testFiles = [], before = [] }: SweTask): string {
   const known = testFiles.map((path) => ({ path, before: true, written: false }));
   const files = [...patchedFiles(testPatch), ...known];
@@ -102,14 +102,17 @@ function prepareScript({ workdir, testPatch, commandApplies, testFiles = [], bef
   ].join('\n');
 }
 
-/** A published script installs the repository as root, with the network: `before` is for where that can't be done. */
-function preparedBy(evalScript: string, before: readonly string[]): EvalScript {
+/**
+ * Splits a published script, and adds `before` to its preparation: the script's own installation of the repository needs root
+ * and the network, which an evaluation does not have.
+ */
+function splitAndPrepare(evalScript: string, before: readonly string[]): EvalScript {
   const { prepare, command } = splitEvalScript(evalScript);
   const commands = before.map((one) => `${one}\n`).join('');
   return { prepare: prepare === '' ? '' : `${prepare}${commands}`, command };
 }
 
-/** Test files as they are at the base commit: the agent may have changed them, or made one of a name that is to come. */
+/** The commands that undo an agent's changes to test files, and delete files whose names the test patch adds. */
 function restore(files: readonly PatchedFile[]): readonly string[] {
   const words = (before: boolean) => files.filter((file) => file.before === before).map(({ path }) => quote(path));
   const added = words(false);
@@ -118,8 +121,8 @@ function restore(files: readonly PatchedFile[]): readonly string[] {
 }
 
 function solutionFiles({ patch, reverse }: NonNullable<SweTask['solution']>, workdir: string): FileTree {
-  const how = reverse === true ? '-R ' : '';
-  const solve = `#!/bin/bash\ncd ${quote(workdir)} && git apply ${how}--whitespace=nowarn /solution/solution.patch\n`;
+  const direction = reverse === true ? '-R ' : '';
+  const solve = `#!/bin/bash\ncd ${quote(workdir)} && git apply ${direction}--whitespace=nowarn /solution/solution.patch\n`;
   return new Map([
     ['solve.sh', script(solve)],
     ['solution.patch', text(withNewline(patch))],

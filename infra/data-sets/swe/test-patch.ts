@@ -1,13 +1,15 @@
 import { headerOf, namesIn, type PatchPart, patchParts } from '../../grading/patch-parts.ts';
 
-/** A file that a patch has a hand in: is it there at the base commit, and does the patch write it? */
+/** A file that a patch changes. */
 export interface PatchedFile {
   readonly path: string;
+  /** Whether the file exists at the base commit. */
   readonly before: boolean;
+  /** Whether the file exists after the patch. */
   readonly written: boolean;
 }
 
-/** The files of a patch of git, by all of their names: of one that is moved, the old and the new. */
+/** Lists the files of a git patch. A renamed file is listed by its old and by its new name. */
 export function patchedFiles(patch: string): readonly PatchedFile[] {
   return patchParts(Buffer.from(patch))
     .filter(({ text }) => text.startsWith('diff --git '))
@@ -29,5 +31,5 @@ function filesOf(part: PatchPart): readonly PatchedFile[] {
   }));
 }
 
-/** Names are bytes in a patch. */
+/** Decodes a name of a patch, which is read as latin1 to keep its bytes. */
 const decoded = (name: string): string => Buffer.from(name, 'latin1').toString('utf8');

@@ -3,7 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { it } from 'node:test';
-import { splitRepositoryCommands } from '../../../infra/data-sets/swe/repository-commands.ts';
+import { splitSetupScript } from '../../../infra/data-sets/formats/slime/setup-script.ts';
 import { placeHiddenTests } from '../../../infra/grading/hidden-tests.ts';
 import { prepareWorkspace } from '../../../infra/grading/workspace.ts';
 import { createLocalProvider } from '../../../infra/sandbox/local/provider.ts';
@@ -18,10 +18,10 @@ it('hidden tests of a later commit are over the diff in an evaluation, and nowhe
   const signal = AbortSignal.timeout(60_000);
   try {
     await using maker = sandboxMaker(createLocalProvider({ root, stack: 'hidden-tests' }), 'hidden-tests', 'none');
-    const split = splitRepositoryCommands(
+    const split = splitSetupScript(
       'git reset -q --hard base\ngit checkout -q base\ngit checkout fix -- test/a test/deep/b',
     );
-    assert.ok(!('refused' in split));
+    assert.ok(!('rejected' in split));
     const { setup, hiddenTests } = split;
     const task = { ...workspaceTask(new Map(), [image, ...setup]), hiddenTests };
     const [agents, evaluations] = [await maker.make(), await maker.make()];

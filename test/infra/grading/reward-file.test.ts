@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import { parseReward } from '../../../infra/grading/reward-file.ts';
-import { failure } from '../../helpers/tasks/data-set.ts';
+import { failure } from '../../helpers/tasks/data-set-fixture.ts';
 
 it('reward.json is a number, an object with reward, or an object with one number', () => {
   assert.equal(parseReward('reward.json', '0.5\n'), 0.5);

@@ -2,23 +2,23 @@ import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { after, before, it } from 'node:test';
-import { type DataSetPlace, dataSetPlace, sweRow } from '../../helpers/tasks/data-set.ts';
+import { createDataSetFixture, type DataSetFixture, sweRow } from '../../helpers/tasks/data-set-fixture.ts';
 
 const program = join(import.meta.dirname, '../../../workers/cli.ts');
-let place: DataSetPlace;
+let fixture: DataSetFixture;
 before(async () => {
-  place = await dataSetPlace();
-  await place.writeRows('rows.jsonl', [sweRow, { ...sweRow, instance_id: 'bad', repo: 7 }]);
-  await place.writeRows('fine.jsonl', [sweRow]);
+  fixture = await createDataSetFixture();
+  await fixture.writeRows('rows.jsonl', [sweRow, { ...sweRow, instance_id: 'bad', repo: 7 }]);
+  await fixture.writeRows('fine.jsonl', [sweRow]);
 });
-after(() => place[Symbol.asyncDispose]());
+after(() => fixture[Symbol.asyncDispose]());
 
 it('a data set is listed task by task; a broken row is told, fails the command and hides no other', async () => {
   const { code, stdout, stderr } = await temper('ls', 'swe-bench:./rows.jsonl?image=i:1', '--json');
   assert.equal(code, 1);
   assert.deepEqual(JSON.parse(stdout), {
     id: sweRow.instance_id,
-    address: `swe-bench:${place.root}/rows.jsonl?image=i:1#${sweRow.instance_id}`,
+    address: `swe-bench:${fixture.root}/rows.jsonl?image=i:1#${sweRow.instance_id}`,
     image: 'i:1',
     logParser: 'parse_log_pytest',
   });
@@ -30,7 +30,7 @@ it('a data set is listed task by task; a broken row is told, fails the command a
 });
 
 it('a task is shown with what a rollout of it would get, for people and as JSON', async () => {
-  const address = `swe-bench:${place.root}/fine.jsonl#${sweRow.instance_id}`;
+  const address = `swe-bench:${fixture.root}/fine.jsonl#${sweRow.instance_id}`;
   const { code, stdout } = await temper('show', address);
   assert.equal(code, 0);
   assert.match(stdout, /image +swebench\/sweb\.eval\.x86_64\.pallets_1776_flask-5014:latest/);
@@ -52,7 +52,7 @@ it('a generated task is judged by its own tests', async () => {
 it('what is missing without the network is named', async () => {
   const { code, stderr } = await temper('ls', '--offline', 'swe-gym:hub:SWE-Gym/SWE-Gym-Lite?split=train');
   assert.equal(code, 1);
-  assert.match(stderr, /hub:SWE-Gym\/SWE-Gym-Lite@main: expected it in the cache of this host \(.*main\.json\)/);
+  assert.match(stderr, /hub:SWE-Gym\/SWE-Gym-Lite@main: not in this host's cache \(.*main\.json\)/);
 });
 
 it('a file without its format, and a set where a task is asked for, are wrong', async () => {
@@ -73,10 +73,10 @@ interface Run {
 }
 
 function temper(...args: readonly string[]): Promise<Run> {
-  const home = join(place.root, '../home');
+  const home = join(fixture.root, '../home');
   const env = { ...process.env, TEMPER_HOME: home, XDG_CACHE_HOME: join(home, 'cache') };
   return new Promise((resolve) =>
-    execFile(process.execPath, [program, 'tasks', ...args], { cwd: place.root, env }, (error, stdout, stderr) =>
+    execFile(process.execPath, [program, 'tasks', ...args], { cwd: fixture.root, env }, (error, stdout, stderr) =>
       resolve({ code: error === null ? 0 : Number(error.code), stdout, stderr }),
     ),
   );

@@ -1,7 +1,7 @@
 import { stat } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import type { Config } from '../../../infra/config.ts';
-import { parseDataSetAddress } from '../../../infra/data-sets/fetch/address.ts';
+import { parseDataSetAddress } from '../../../infra/data-sets/address.ts';
 import type { Store } from '../../../infra/store/store.ts';
 import { isAddress } from '../../../infra/tasks/addresses.ts';
 import { createTasks, type Tasks } from '../../../infra/tasks/tasks.ts';
@@ -46,9 +46,12 @@ function pathsNamed(address: string, named: string): readonly string[] {
   if (address.startsWith('harbor:')) return address === named ? [] : [address.slice('harbor:'.length)];
   const dataSet = asUsage(() => parseDataSetAddress(address));
   if (dataSet === null) return [];
-  const { place, options } = dataSet;
+  const { location, options } = dataSet;
   const { repositories } = options;
-  return [...(place.kind === 'path' ? [place.path] : []), ...(repositories?.startsWith('/') ? [repositories] : [])];
+  return [
+    ...(location.kind === 'path' ? [location.path] : []),
+    ...(repositories?.startsWith('/') ? [repositories] : []),
+  ];
 }
 
 function asUsage<Value>(read: () => Value): Value {

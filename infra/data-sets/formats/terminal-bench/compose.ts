@@ -1,10 +1,10 @@
 import { z } from 'zod';
 import { TemperFailure } from '../../../../workflows/contracts/failures.ts';
-import { readYaml } from '../../rows/yaml.ts';
+import { readYaml } from './yaml.ts';
 
-/** What a compose file says of its one container, as far as a sandbox gives it. */
+/** The container that a compose file describes, as far as a sandbox can provide it. */
 export interface ComposedContainer {
-  /** An image by its name; null: it is built from this Dockerfile. */
+  /** The name of the image, or null when it is built from `dockerfile`. */
   readonly image: string | null;
   readonly dockerfile: string;
   readonly workdir: string | null;
@@ -35,23 +35,39 @@ const service = z.looseObject(
 const composeFile = z.looseObject({ services: z.record(z.string(), service, { error: 'expected services' }) });
 type Service = z.output<typeof service>;
 
-/** Of the file: what else there is asks for networks, volumes or secrets that no sandbox has. */
-const knownOfFile = ['version', 'name', 'services'];
-/** Of a service: read, or without a meaning for one container that has no network and is never restarted. */
-const knownOfService = [
-  ...['image', 'build', 'command', 'working_dir', 'environment', 'volumes'],
-  ...['container_name', 'tty', 'stdin_open', 'init', 'platform', 'pull_policy', 'restart', 'labels', 'logging'],
-  ...['ports', 'expose', 'stop_signal', 'stop_grace_period'],
+/** The accepted keys of the file. Others ask for networks, volumes or secrets, which sandboxes do not have. */
+const fileKeys = ['version', 'name', 'services'];
+/** The accepted keys of a service: those that are read, and those without effect on a container without network or restarts. */
+const serviceKeys = [
+  'image',
+  'build',
+  'command',
+  'working_dir',
+  'environment',
+  'volumes',
+  'container_name',
+  'tty',
+  'stdin_open',
+  'init',
+  'platform',
+  'pull_policy',
+  'restart',
+  'labels',
+  'logging',
+  'ports',
+  'expose',
+  'stop_signal',
+  'stop_grace_period',
 ];
 export const defaultDockerfile = 'Dockerfile';
 
-/** A container that waits for whoever runs commands in it, as a sandbox does. */
-const waits =
+/** Matches a command that only keeps the container running, as a sandbox does. */
+const waitingCommand =
   /^(?:(?:\/bin\/)?(?:ba)?sh -l?c )?(?:exec )?(?:sleep (?:infinity|inf|\d+[smhd]?)|tail -f \/dev\/null)$|^(?:\/bin\/)?(?:ba)?sh$/;
 
 /**
- * Reads a compose file of one container. Throws TemperFailure MalformedTask for what is none, UnsupportedTask naming what a
- * sandbox does not give. `variables`: what its harness puts in the place of `$NAME`.
+ * Reads a compose file with one container. `variables` are the values that the harness substitutes for `$NAME`. Throws
+ * TemperFailure MalformedTask for an invalid file, and UnsupportedTask when the file needs more than a sandbox provides.
  */
 export function readCompose(
   source: string,
@@ -59,35 +75,34 @@ export function readCompose(
   variables: Readonly<Record<string, string>>,
 ): ComposedContainer {
   const compose = readYaml(composeFile, source, file);
-  const refuse = (field: string, expected: string, got: string): TemperFailure =>
+  const reject = (field: string, expected: string, got: string): TemperFailure =>
     new TemperFailure('UnsupportedTask', `${file}: ${field}: expected ${expected}, got ${got.slice(0, 120)}`);
   const services = Object.entries(compose.services);
   const [only] = services;
   if (only === undefined || services.length > 1) {
-    throw refuse('services', 'one service', services.map(([name]) => name).join(', ') || 'none');
+    throw reject('services', 'one service', services.map(([name]) => name).join(', ') || 'none');
   }
-  const [name, described] = only;
+  const [name, container] = only;
   const at = `services.${name}`;
-  requireKnown(compose, knownOfFile, (key) => refuse(key, `nothing beside ${knownOfFile.join(', ')}`, 'some'));
-  requireKnown(described, knownOfService, (key) =>
-    refuse(
-      `${at}.${key}`,
-      'a container that asks for nothing beyond a sandbox',
-      JSON.stringify(described[key]) ?? 'some',
-    ),
+  requireKnown(compose, fileKeys, (key) => reject(key, `only the keys ${fileKeys.join(', ')}`, key));
+  requireKnown(container, serviceKeys, (key) =>
+    reject(`${at}.${key}`, 'a key that a sandbox supports', JSON.stringify(container[key]) ?? 'some'),
   );
-  const command = [described.command ?? []].flat().join(' ');
-  if (command !== '' && !waits.test(command)) throw refuse(`${at}.command`, 'one that only waits', command);
-  const mount = described.volumes.find((volume) => typeof volume !== 'string' || !isLogMount(volume));
-  if (mount !== undefined) throw refuse(`${at}.volumes`, 'none but for logs of the harness', JSON.stringify(mount));
+  const command = [container.command ?? []].flat().join(' ');
+  if (command !== '' && !waitingCommand.test(command))
+    throw reject(`${at}.command`, 'a command that only waits', command);
+  const mount = container.volumes.find((volume) => typeof volume !== 'string' || !isLogMount(volume));
+  if (mount !== undefined) throw reject(`${at}.volumes`, 'only the log volumes of the harness', JSON.stringify(mount));
   const fill = (text: string, field: string): string =>
-    substitute(text, variables, (variable) => refuse(`${at}.${field}`, 'variables of the harness', `$${variable}`));
+    substitute(text, variables, (variable) =>
+      reject(`${at}.${field}`, 'only variables of the harness', `$${variable}`),
+    );
   return {
-    ...imageOf(described, fill, (field, expected, got) => refuse(`${at}.${field}`, expected, got)),
-    workdir: described.working_dir === undefined ? null : fill(described.working_dir, 'working_dir'),
+    ...imageOf(container, fill, (field, expected, got) => reject(`${at}.${field}`, expected, got)),
+    workdir: container.working_dir === undefined ? null : fill(container.working_dir, 'working_dir'),
     env: Object.fromEntries(
-      pairsOf(described.environment).map(([key, value]) => {
-        if (value === null) throw refuse(`${at}.environment.${key}`, 'a value', "the host's own");
+      pairsOf(container.environment).map(([key, value]) => {
+        if (value === null) throw reject(`${at}.environment.${key}`, 'a value', 'a variable of the host');
         return [key, fill(value, `environment.${key}`)];
       }),
     ),
@@ -97,17 +112,17 @@ export function readCompose(
 function requireKnown(
   table: Readonly<Record<string, unknown>>,
   known: readonly string[],
-  refusal: (key: string) => TemperFailure,
+  rejection: (key: string) => TemperFailure,
 ): void {
   const other = Object.keys(table).find((key) => !known.includes(key) && !key.startsWith('x-'));
-  if (other !== undefined) throw refusal(other);
+  if (other !== undefined) throw rejection(other);
 }
 
-/** Where a container is built, its image's name only says what the result is called. */
+/** The image or Dockerfile of a service. The image name of a service with a build only names the result. */
 function imageOf(
   { image, build: built }: Service,
   fill: (text: string, field: string) => string,
-  refuse: (field: string, expected: string, got: string) => TemperFailure,
+  reject: (field: string, expected: string, got: string) => TemperFailure,
 ): Pick<ComposedContainer, 'image' | 'dockerfile'> {
   if (built === undefined) {
     return { image: image === undefined || image.includes('$') ? null : image, dockerfile: defaultDockerfile };
@@ -117,12 +132,12 @@ function imageOf(
     dockerfile = defaultDockerfile,
     ...others
   } = typeof built === 'string' ? { context: built } : built;
-  requireKnown(others, [], (key) => refuse(`build.${key}`, 'context and dockerfile alone', 'some'));
-  if (!/^\.?\/?$/.test(fill(context, 'build.context'))) throw refuse('build.context', "the task's directory", context);
+  requireKnown(others, [], (key) => reject(`build.${key}`, 'only context and dockerfile', key));
+  if (!/^\.?\/?$/.test(fill(context, 'build.context'))) throw reject('build.context', "the task's directory", context);
   return { image: null, dockerfile: fill(dockerfile, 'build.dockerfile').replace(/^\.\//, '') };
 }
 
-/** Nobody here reads the logs that its own harness collects. */
+/** Whether a volume collects logs for terminal-bench's own harness, which is not needed here. */
 const isLogMount = (volume: string): boolean => /^\$\{?T_BENCH_TASK_(?:AGENT_)?LOGS_PATH\b/.test(volume);
 
 function pairsOf(environment: Service['environment']): readonly (readonly [string, string | null])[] {
@@ -135,19 +150,19 @@ function pairsOf(environment: Service['environment']): readonly (readonly [strin
   });
 }
 
-/** `$NAME`, `${NAME}`, `${NAME:-otherwise}`; `$$` is a dollar. */
+/** Substitutes `$NAME`, `${NAME}` and `${NAME:-default}`. `$$` is a dollar sign. */
 const substitute = (
   text: string,
   variables: Readonly<Record<string, string>>,
-  refusal: (variable: string) => TemperFailure,
+  rejection: (variable: string) => TemperFailure,
 ): string =>
   text.replaceAll(
     /\$(?:(\$)|(\w+)|\{(\w+)(?::?-([^}]*))?\})/g,
-    (_, dollar?: string, plain?: string, braced?: string, otherwise?: string) => {
+    (_, dollar?: string, plain?: string, braced?: string, fallback?: string) => {
       if (dollar !== undefined) return dollar;
       const variable = plain ?? braced ?? '';
-      const value = variables[variable] ?? otherwise;
-      if (value === undefined) throw refusal(variable);
+      const value = variables[variable] ?? fallback;
+      if (value === undefined) throw rejection(variable);
       return value;
     },
   );

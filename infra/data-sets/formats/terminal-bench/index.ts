@@ -3,13 +3,13 @@ import { TemperFailure } from '../../../../workflows/contracts/failures.ts';
 import { number } from '../../../../workflows/contracts/input.ts';
 import type { FileTree } from '../../../sandbox/files.ts';
 import { readDockerfile } from '../../../tasks/harbor/dockerfile.ts';
-import { publishedFiles } from '../../fetch/published-files.ts';
-import { directoryFormat } from '../../rows/directories.ts';
+import { directoryFormat } from '../../directories/directory-format.ts';
+import { publishedFiles } from '../../directories/published-files.ts';
+import { harborFiles, script } from '../../harbor-files.ts';
 import { required } from '../../rows/row.ts';
-import { readYaml } from '../../rows/yaml.ts';
-import { harborFiles, script } from '../../swe/harbor-files.ts';
-import { rewardOfSummary } from '../../swe/pytest-summary.ts';
 import { type ComposedContainer, defaultDockerfile, readCompose } from './compose.ts';
+import { testScript } from './reward-script.ts';
+import { readYaml } from './yaml.ts';
 
 const taskYaml = z.looseObject({
   instruction: required('the text of the task'),
@@ -21,39 +21,39 @@ const taskYaml = z.looseObject({
 
 const composeFile = 'docker-compose.yaml';
 
-/** What its harness gives to the compose file (terminal_bench/terminal/docker_compose_manager.py). */
+/** The variables that the harness passes to the compose file (terminal_bench/terminal/docker_compose_manager.py). */
 const variables = {
   T_BENCH_TEST_DIR: '/tests',
   T_BENCH_CONTAINER_LOGS_PATH: '/logs',
   T_BENCH_CONTAINER_AGENT_LOGS_PATH: '/agent-logs',
 };
-const uncomposed: ComposedContainer = { image: null, dockerfile: defaultDockerfile, workdir: null, env: {} };
+const withoutCompose: ComposedContainer = { image: null, dockerfile: defaultDockerfile, workdir: null, env: {} };
 
 /**
- * terminal-bench 1: directories with `task.yaml`, `run-tests.sh`, `tests/`, perhaps `solution.sh`, and the Dockerfile of one
- * container, perhaps with a compose file around it. What pytest says at the end of `run-tests.sh` is the verdict. What a compose file asks
- * for beyond one container in a sandbox is refused by name.
+ * terminal-bench 1: directories with `task.yaml`, `run-tests.sh`, `tests/`, the Dockerfile of one container, and optionally
+ * `solution.sh` and a compose file. The verdict is pytest's summary at the end of `run-tests.sh`. A compose file that needs
+ * more than one container in a sandbox is rejected, with the name of the field.
  */
 export const terminalBench = directoryFormat({
-  mark: 'task.yaml',
+  markerFile: 'task.yaml',
   archive: /(?:^|\/)tasks\.tar\.gz$/,
   toFiles(tree, name, { options }) {
     const files = publishedFiles(tree, name);
     const task = readYaml(taskYaml, files.text('task.yaml'), `${name}/task.yaml`);
     if (task.run_tests_in_same_shell) {
-      throw unsupported(name, 'task.yaml', 'run_tests_in_same_shell: false', 'tests in the shell of the agent');
+      throw unsupported(name, 'task.yaml', 'run_tests_in_same_shell: false', 'true');
     }
     if (task.parser_name !== 'pytest') {
-      const expected = 'parser_name: pytest, whose summary is the verdict';
+      const expected = 'parser_name: pytest, the only supported parser';
       throw unsupported(name, 'task.yaml', expected, `parser_name: ${task.parser_name}`);
     }
     const compose = files.textOr(composeFile, null);
-    const container = compose === null ? uncomposed : readCompose(compose, `${name}/${composeFile}`, variables);
+    const container = compose === null ? withoutCompose : readCompose(compose, `${name}/${composeFile}`, variables);
     const { dockerfile } = container;
     const image = options.image ?? container.image;
     const described = files.textOr(dockerfile, null);
     if (image === null && described === null) {
-      throw unsupported(name, dockerfile, 'a Dockerfile, or an image as ?image=', 'neither');
+      throw unsupported(name, dockerfile, 'a Dockerfile, or an image given with ?image=', 'neither');
     }
     const solve = files.textOr('solution.sh', null);
     return harborFiles({
@@ -66,17 +66,17 @@ export const terminalBench = directoryFormat({
       tests: new Map([
         ...files.below('tests/'),
         ['run-tests.sh', script(files.text('run-tests.sh'))],
-        ['test.sh', script(rewardOfSummary)],
+        ['test.sh', script(testScript)],
       ]),
       ...(solve !== null && { solution: new Map([['solve.sh', script(solve)]]) }),
     });
   },
 });
 
-/** What nobody is to find in the image that the agent works in. */
+/** Files that must not be in the agent's image. */
 const hidden = /^(?:tests\/|(?:task|solution)\.yaml$|(?:solution|run-tests)\.sh$|docker-compose\.ya?ml$)/;
 
-/** The task's directory, from which its Dockerfile may copy, without tests and solution. */
+/** The files from which the Dockerfile may copy: the task's directory without tests and solution. */
 function buildContext(tree: FileTree, dockerfile: string): FileTree {
   const context = new Map([...tree].filter(([path]) => !hidden.test(path)));
   const entry = context.get(dockerfile);

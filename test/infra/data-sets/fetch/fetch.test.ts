@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { after, before, beforeEach, it } from 'node:test';
-import { dataSetPlace, failure, sweRow } from '../../helpers/tasks/data-set.ts';
+import { createDataSetFixture, failure, sweRow } from '../../../helpers/tasks/data-set-fixture.ts';
 
 const commit = '0123456789abcdef0123456789abcdef01234567';
 const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
@@ -22,7 +22,7 @@ const files: Readonly<Record<string, string>> = {
 let server: Server;
 let hub: string;
 let asked: string[] = [];
-/** What the hub says of its files and how it answers, as one test wants it. */
+/** The hub's file list and replies, which each test may change. */
 let served: { siblings: readonly unknown[]; body(path: string): string; truncate: boolean };
 
 before(async () => {
@@ -60,17 +60,14 @@ beforeEach(() => {
   served = { siblings: siblingsOf(), body: (text) => text, truncate: false };
 });
 
-it('a data set of the hub is downloaded once per host and is then there without the network', async () => {
-  await using place = await dataSetPlace();
+it('downloads a data set of the hub once per host and then reads it offline', async () => {
+  await using fixture = await createDataSetFixture();
   const set = 'swe-bench:hub:SWE-Gym/Small';
   await assert.rejects(
-    place.tasks.list(set),
-    failure(
-      'UnknownTask',
-      /hub:SWE-Gym\/Small@main: expected it in the cache of this host .*main\.json.*downloads are off here/,
-    ),
+    fixture.tasks.list(set),
+    failure('UnknownTask', /hub:SWE-Gym\/Small@main: not in this host's cache .*main\.json.*downloads are off here/),
   );
-  const online = place.tasksWith({ offline: false, hub });
+  const online = fixture.tasksWith({ offline: false, hub });
   assert.deepEqual(await online.list(`${set}?split=train`), [`${set}?split=train#a`]);
   assert.deepEqual(asked, [
     '/api/datasets/SWE-Gym/Small/revision/main',
@@ -78,40 +75,40 @@ it('a data set of the hub is downloaded once per host and is then there without 
     '/cdn/data/train-00000.jsonl',
   ]);
   await assert.rejects(
-    place.tasks.list(set),
-    failure('UnknownTask', /data\/test-00000\.jsonl of hub:SWE-Gym\/Small@main: expected it in the cache/),
+    fixture.tasks.list(set),
+    failure('UnknownTask', /data\/test-00000\.jsonl of hub:SWE-Gym\/Small@main: not in this host's cache/),
   );
   assert.deepEqual(await online.list(set), [`${set}#b`, `${set}#a`]);
   const before = asked.length;
-  const [address = ''] = await place.tasks.list(set);
-  assert.equal((await place.tasks.resolve(address)).id, 'b');
+  const [address = ''] = await fixture.tasks.list(set);
+  assert.equal((await fixture.tasks.resolve(address)).id, 'b');
   assert.equal(asked.length, before);
 });
 
-it('several processes that want a file at once bring it once', async () => {
-  await using place = await dataSetPlace();
-  const readers = Array.from({ length: 4 }, () => place.tasksWith({ offline: false, hub }));
+it('downloads a file once when several processes want it at the same time', async () => {
+  await using fixture = await createDataSetFixture();
+  const readers = Array.from({ length: 4 }, () => fixture.tasksWith({ offline: false, hub }));
   await Promise.all(readers.map((tasks) => tasks.list(`swe-bench:${hub}/cdn/data/train-00000.jsonl`)));
   assert.deepEqual(asked, ['/cdn/data/train-00000.jsonl']);
 });
 
 const wrong: readonly (readonly [string, () => void, RegExp])[] = [
   [
-    'whose content is another than the hub says',
+    'whose content differs from its checksum',
     () => {
       served.body = (text) => text.replace('a', 'b');
     },
     /expected train-00000\.jsonl, got sha256 [0-9a-f]{64} instead of [0-9a-f]{64}/,
   ],
   [
-    'that ends too early',
+    'that is truncated',
     () => {
       served.truncate = true;
     },
     /expected train-00000\.jsonl, got /,
   ],
   [
-    'whose name leads out of the cache',
+    'whose name leaves the cache',
     () => {
       served.siblings = [{ rfilename: '../../evil.jsonl' }];
     },
@@ -119,28 +116,28 @@ const wrong: readonly (readonly [string, () => void, RegExp])[] = [
   ],
 ];
 for (const [what, prepare, message] of wrong) {
-  it(`a file ${what} is refused, and nothing of it stays`, async () => {
-    await using place = await dataSetPlace();
+  it(`rejects a file ${what} and keeps nothing of it`, async () => {
+    await using fixture = await createDataSetFixture();
     const set = 'swe-bench:hub:SWE-Gym/Small?split=train';
     prepare();
-    await assert.rejects(place.tasksWith({ offline: false, hub }).list(set), failure('UnknownTask', message));
+    await assert.rejects(fixture.tasksWith({ offline: false, hub }).list(set), failure('UnknownTask', message));
     served = { siblings: siblingsOf(), body: (text) => text, truncate: false };
-    assert.equal((await place.tasksWith({ offline: false, hub }).list(set)).length, 1);
+    assert.equal((await fixture.tasksWith({ offline: false, hub }).list(set)).length, 1);
   });
 }
 
-it('a small file is checked as git keeps it', async () => {
-  await using place = await dataSetPlace();
+it('checks a small file by its git object id', async () => {
+  await using fixture = await createDataSetFixture();
   served.body = (text) => text.replace('b', 'c');
   await assert.rejects(
-    place.tasksWith({ offline: false, hub }).list('swe-bench:hub:SWE-Gym/Small/data/test-00000.jsonl'),
+    fixture.tasksWith({ offline: false, hub }).list('swe-bench:hub:SWE-Gym/Small/data/test-00000.jsonl'),
     failure('UnknownTask', /got git-blob [0-9a-f]{40} instead of/),
   );
 });
 
-it('a URL is checked against the digest that its address names', async () => {
-  await using place = await dataSetPlace();
-  const online = place.tasksWith({ offline: false });
+it('checks a file from a URL against the digest in its address', async () => {
+  await using fixture = await createDataSetFixture();
+  const online = fixture.tasksWith({ offline: false });
   const url = `${hub}/cdn/data/train-00000.jsonl?download=true`;
   const right = `swe-bench:${url}&sha256=${sha256(linesOf('a'))}`;
   assert.deepEqual(await online.list(right), [`${right}#a`]);
@@ -150,9 +147,9 @@ it('a URL is checked against the digest that its address names', async () => {
   );
 });
 
-it('what is not there is said with its address', async () => {
-  await using place = await dataSetPlace();
-  const online = place.tasksWith({ offline: false, hub });
+it('names the address of a missing file or data set', async () => {
+  await using fixture = await createDataSetFixture();
+  const online = fixture.tasksWith({ offline: false, hub });
   const cases: readonly (readonly [string, RegExp])[] = [
     [
       'swe-bench:hub:no/body',
@@ -160,7 +157,7 @@ it('what is not there is said with its address', async () => {
     ],
     [
       'open-instruct:hub:SWE-Gym/Small',
-      /expected files of this format, got 3 others: README\.md, data\/train-00000\.jsonl/,
+      /expected files of this format, got 3 other files: README\.md, data\/train-00000\.jsonl/,
     ],
     [`swe-bench:${hub}/cdn/none.jsonl`, /none\.jsonl, got HTTP status 404/],
     ['swe-bench:http://127.0.0.1:1/a.jsonl', /expected a\.jsonl, got .*(ECONNREFUSED|bad port)/],

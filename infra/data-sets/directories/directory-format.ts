@@ -5,17 +5,17 @@ import type { FileTree } from '../../sandbox/files.ts';
 import { readTaskDirectory } from '../../tasks/harbor/directory.ts';
 import type { DataSet, DataSetFormat, DataSetSource, TaskDraft } from '../data-set.ts';
 
-/** What makes a directory of a data set a task. */
+/** Turns the directories of a data set into tasks. */
 export interface DirectoryReader {
-  /** The file that every task has, and nothing else. */
-  readonly mark: string;
-  /** The name of the archive in which such directories are published. */
+  /** The name of a file that every task directory contains and no other directory does. */
+  readonly markerFile: string;
+  /** Matches the path of the archive in which such directories are published. */
   readonly archive: RegExp;
-  /** The task in Harbor layout, from its files as they were published. `name` is for messages. */
+  /** Converts the published files of a task to Harbor layout. `name` is for messages. */
   toFiles(tree: FileTree, name: string, source: DataSetSource): FileTree;
 }
 
-/** A format whose tasks are directories: below one directory, or in a `.tar.gz` of it. */
+/** Creates a format whose tasks are directories, below one directory or in a `.tar.gz` of it. */
 export function directoryFormat(reader: DirectoryReader): DataSetFormat {
   return {
     wants: (path) => reader.archive.test(path),
@@ -23,9 +23,9 @@ export function directoryFormat(reader: DirectoryReader): DataSetFormat {
       const roots = await Promise.all(
         source.paths.map(async (path) => ((await isFile(path)) ? source.unpack(path) : path)),
       );
-      const found = (await Promise.all(roots.map((root) => taskDirectories(root, reader.mark)))).flat();
+      const found = (await Promise.all(roots.map((root) => findTasks(root, reader.markerFile)))).flat();
       if (found.length > 0) return createDirectoryDataSet(found, reader, source);
-      const text = `${source.paths.join(', ')}: expected directories with a ${reader.mark}, got none`;
+      const text = `${source.paths.join(', ')}: expected directories that contain ${reader.markerFile}, got none`;
       throw new TemperFailure('UnknownTask', text);
     },
   };
@@ -49,7 +49,7 @@ function createDirectoryDataSet(
   for (const task of found) {
     const other = byId.get(task.id);
     if (other !== undefined) {
-      const text = `${task.path}: expected an id that no other task has, got ${task.id} as in ${other.path}`;
+      const text = `${task.path}: expected a unique id, got ${task.id}, which ${other.path} has too`;
       throw new TemperFailure('MalformedTask', text);
     }
     byId.set(task.id, task);
@@ -67,20 +67,20 @@ function createDirectoryDataSet(
   };
 }
 
-/** The task directories of a directory, or of the one that holds them all; or it itself. */
-async function taskDirectories(root: string, mark: string): Promise<readonly TaskDirectory[]> {
+/** The task directories in a directory, sorted. It may be a task itself, or contain one directory that contains the tasks. */
+async function findTasks(root: string, markerFile: string): Promise<readonly TaskDirectory[]> {
   const name = root.split('/').at(-1) ?? root;
-  if (await isFile(join(root, mark))) return [{ id: name, path: root }];
+  if (await isFile(join(root, markerFile))) return [{ id: name, path: root }];
   const entries = await readdir(root, { withFileTypes: true });
   const children = entries.filter((entry) => entry.isDirectory()).map((entry) => entry.name);
   const tasks: TaskDirectory[] = [];
   for (const id of children.sort()) {
     const path = join(root, id);
-    if (await isFile(join(path, mark))) tasks.push({ id, path });
+    if (await isFile(join(path, markerFile))) tasks.push({ id, path });
   }
   const [only] = children;
   return tasks.length === 0 && children.length === 1 && only !== undefined
-    ? taskDirectories(join(root, only), mark)
+    ? findTasks(join(root, only), markerFile)
     : tasks;
 }
 

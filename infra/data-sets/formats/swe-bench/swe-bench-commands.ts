@@ -1,18 +1,18 @@
-import type { TestCommand, TestCommands } from './test-commands.ts';
+import type { TestCommand, TestCommands } from './test-command.ts';
 
 /**
- * How SWE-bench's harness runs the tests of its repositories, by their versions (swebench/harness/constants/python.py and
- * test_spec/python.py): its rows don't say. What prepares the published images is in them already; what it does before
- * each evaluation is here, as far as an account that may write the workspace alone can do it, without a network.
+ * The test commands of SWE-bench's harness by repository and version (swebench/harness/constants/python.py and
+ * test_spec/python.py), since its rows do not contain them. The published images are already prepared. The steps before
+ * each evaluation are reproduced here, as far as an account can that may only write the workspace and has no network.
  */
 
 const pytest = 'pytest -rA';
 const runTests = './tests/runtests.py --verbosity 2 --settings=test_sqlite --parallel 1';
 
 /**
- * Of these an image has a copy of the repository installed, as it was at the base commit, and the harness installs anew
- * before the tests. Nothing can be installed here: the workspace comes before the copy, where an editable installation
- * would be, behind Python's own modules.
+ * For images with an installed copy of the repository at the base commit, which the harness reinstalls before the tests.
+ * Nothing can be installed here. Instead the workspace precedes the copy on Python's path, where an editable installation
+ * would be, after Python's own modules.
  */
 const workspaceFirst = [
   'PYTHONUSERBASE=$(mktemp -d) && export PYTHONUSERBASE',
@@ -20,16 +20,16 @@ const workspaceFirst = [
   'printf \'%s\\n\' "$PWD" "$PWD/src" >"$temper_site/workspace.pth"',
 ];
 
-/** The harness makes the locale, which takes root's rights: where the image has none, any of UTF-8 gives Python its encoding. */
+/** The harness generates the locale, which needs root. If the image lacks it, another UTF-8 locale gives Python its encoding. */
 const utf8 = [
   "if locale -a 2>/dev/null | grep -qix 'en_US\\.utf-\\?8'; then LANG=en_US.UTF-8; else LANG=C.UTF-8; fi",
   'export LANG LC_ALL="$LANG" LANGUAGE=en_US:en PYTHONIOENCODING=utf8',
 ];
 
-/** Done to the repository where images are made: its tests would not name those that pass. May be done twice. */
+/** The change that the images contain, without which the tests do not name those that pass. It may run twice. */
 const sphinxReports = "grep -q 'pytest -rA' tox.ini || sed -i 's/pytest/pytest -rA/' tox.ini";
 
-interface Versions extends TestCommand {
+interface VersionedCommand extends TestCommand {
   readonly versions: readonly string[];
 }
 
@@ -38,7 +38,7 @@ const python = { command: pytest, logParser: 'parse_log_pytest' } as const;
 const pythonV2 = { command: pytest, logParser: 'parse_log_pytest_v2' } as const;
 const django = { command: runTests, logParser: 'parse_log_django' } as const;
 
-const repositories: Readonly<Record<string, readonly Versions[]>> = {
+const repositories: Readonly<Record<string, readonly VersionedCommand[]>> = {
   'astropy/astropy': [
     {
       versions: words('0.1 0.2 0.3 0.4 1.1 1.2 1.3'),
@@ -60,7 +60,7 @@ const repositories: Readonly<Record<string, readonly Versions[]>> = {
     { versions: words('3.0 3.1 3.2'), ...django, before: utf8 },
     { versions: words('4.0 4.1 4.2 5.0 5.1 5.2'), ...django },
   ],
-  // Those before 3.0 are compiled into the image, not into the workspace.
+  // Versions before 3.0 are compiled into the image, not into the workspace.
   'matplotlib/matplotlib': [
     {
       versions: words('3.0 3.1 3.2 3.3 3.4 3.5 3.6 3.7 3.8 3.9'),
@@ -117,14 +117,14 @@ const repositories: Readonly<Record<string, readonly Versions[]>> = {
   ],
 };
 
-/** The repositories of SWE-bench. */
+/** The test commands of SWE-bench's repositories. */
 export const sweBenchCommands: TestCommands = {
   repositories: Object.keys(repositories),
   find: (repository, version) => {
-    const ways = repositories[repository] ?? [];
-    // Where all versions are run alike, a row need not name its own.
-    if (version === null) return ways.length === 1 ? (ways[0] ?? null) : null;
-    return ways.find(({ versions }) => versions.includes(version)) ?? null;
+    const commands = repositories[repository] ?? [];
+    // If all versions use the same command, a row need not name its version.
+    if (version === null) return commands.length === 1 ? (commands[0] ?? null) : null;
+    return commands.find(({ versions }) => versions.includes(version)) ?? null;
   },
   parser: (repository) => repositories[repository]?.[0]?.logParser ?? null,
   versions: (repository) => repositories[repository]?.flatMap(({ versions }) => versions) ?? [],

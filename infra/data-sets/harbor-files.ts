@@ -1,17 +1,19 @@
 import { stringify } from 'smol-toml';
-import { literally } from '../../grading/protection/patterns.ts';
-import type { FileEntry, FileTree } from '../../sandbox/files.ts';
-import { type GradingFile, gradingFile } from '../../tasks/harbor/grading.ts';
+import { literally } from '../grading/protection/patterns.ts';
+import type { FileEntry, FileTree } from '../sandbox/files.ts';
+import { type GradingFile, gradingFile } from '../tasks/harbor/grading.ts';
 
-/** What a task of any data set is made of. */
+/** The parts of a task of any data set. */
 export interface TaskParts {
   readonly instruction: string;
-  /** By its name; or what it is built from: a `Dockerfile`, and the files beside it. */
+  /** The name of the image, or the files to build it from: a `Dockerfile` and its context. */
   readonly image: string | FileTree;
   readonly workdir: string;
+  /** Absolute paths to delete from the image. */
   readonly remove?: readonly string[];
+  /** Shell commands to run in the workdir before the base commit is made. */
   readonly setup?: readonly string[];
-  /** Commands that gather hidden tests in an evaluation (see `HarborTask`). */
+  /** Shell commands that collect hidden tests in an evaluation (see `HarborTask`). */
   readonly hiddenTests?: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
   readonly agentTimeoutSec?: number;
@@ -19,18 +21,18 @@ export interface TaskParts {
   readonly cpus?: number;
   readonly memoryMb?: number;
   readonly diskMb?: number;
-  /** Files at the base commit, where the image brings none. */
+  /** The files of the workdir, when the image does not contain them. */
   readonly workspace?: FileTree;
   readonly tests: FileTree;
   readonly solution?: FileTree;
   readonly grading?: GradingFile;
-  /** The tests are part of the repository: they and their configuration are taken from the base commit. */
+  /** Set when the tests are part of the repository: they and their configuration are taken from the base commit. */
   readonly testsInRepository?: true;
-  /** More files that are, by their very names. */
+  /** Literal paths of more files that are taken from the base commit. */
   readonly protectedFiles?: readonly string[];
 }
 
-/** The directory in Harbor layout that such a task is. */
+/** Writes the directory of a task in Harbor layout. */
 export function harborFiles(parts: TaskParts): FileTree {
   const toml = stringify({
     version: '1.0',
@@ -54,10 +56,10 @@ export function harborFiles(parts: TaskParts): FileTree {
   return new Map([
     ['task.toml', text(toml)],
     ['instruction.md', text(`${parts.instruction.trimEnd()}\n`)],
-    ...(typeof parts.image === 'string' ? [] : below('environment', parts.image)),
-    ...below('environment/workspace', parts.workspace),
-    ...below('tests', parts.tests),
-    ...below('solution', parts.solution),
+    ...(typeof parts.image === 'string' ? [] : prefixed('environment', parts.image)),
+    ...prefixed('environment/workspace', parts.workspace),
+    ...prefixed('tests', parts.tests),
+    ...prefixed('solution', parts.solution),
     ...(parts.grading === undefined ? [] : [[gradingFile, text(JSON.stringify(parts.grading))] as const]),
   ]);
 }
@@ -65,15 +67,5 @@ export function harborFiles(parts: TaskParts): FileTree {
 export const text = (content: string): FileEntry => ({ mode: 0o644, bytes: Buffer.from(content) });
 export const script = (content: string): FileEntry => ({ mode: 0o755, bytes: Buffer.from(content) });
 
-export const below = (directory: string, tree: FileTree = new Map()) =>
+const prefixed = (directory: string, tree: FileTree = new Map()) =>
   [...tree].map(([path, entry]) => [`${directory}/${path}`, entry] as const);
-
-/** A word of a shell command, whatever it holds. */
-export const quote = (word: string): string => `'${word.replaceAll("'", `'\\''`)}'`;
-
-/** The reward is whether the command before it succeeded: for tests whose exit code is their verdict. */
-export const rewardOfExitCode = `passed=$?
-mkdir -p /logs/verifier
-if [ $passed -eq 0 ]; then echo 1; else echo 0; fi > /logs/verifier/reward.txt
-exit 0
-`;

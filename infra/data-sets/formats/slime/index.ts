@@ -1,12 +1,22 @@
 import { readFile, realpath } from 'node:fs/promises';
 import { dirname, resolve, sep } from 'node:path';
 import { z } from 'zod';
-import { isRecord } from '../../http/client.ts';
-import type { FileTree } from '../../sandbox/files.ts';
-import { maybeJson, optional, parseRow, type Row, required, rowFailure, textList, textsOrText } from '../rows/row.ts';
-import { rowFormat } from '../rows/rows.ts';
-import { harborFiles, quote, rewardOfExitCode, script, text } from '../swe/harbor-files.ts';
-import { type RepositoryCommands, splitRepositoryCommands } from '../swe/repository-commands.ts';
+import { isRecord } from '../../../http/client.ts';
+import type { FileTree } from '../../../sandbox/files.ts';
+import { harborFiles, script, text } from '../../harbor-files.ts';
+import {
+  maybeJson,
+  optional,
+  parseRow,
+  type Row,
+  required,
+  rowFailure,
+  textList,
+  textsOrText,
+} from '../../rows/row.ts';
+import { rowFormat } from '../../rows/row-format.ts';
+import { quote, writeExitCodeReward } from '../../shell.ts';
+import { type SetupScript, splitSetupScript } from './setup-script.ts';
 
 const swepro = z.looseObject({
   run_script_path: required('the path of a script'),
@@ -25,7 +35,7 @@ const fields = {
 };
 
 const slimeRow = z.looseObject({
-  /** Text, or messages of which the user's are the text. */
+  /** A text, or messages; the user's messages are then the text. */
   prompt: z.unknown().optional(),
   metadata: maybeJson(
     z.looseObject(
@@ -46,9 +56,9 @@ const slimeRow = z.looseObject({
 type SlimeRow = z.output<typeof slimeRow>;
 
 /**
- * slime's rows with an environment of their own (`scaleswe`): judged by a harness of run and parser script (`swepro`), else
- * by the exit code of `eval_cmd`, else by that of `f2p_script`, as slime chooses. The verdict comes from inside of the
- * evaluation's sandbox. Scripts that a row names by path are read from beside its file.
+ * slime's rows with an environment of their own (`scaleswe`). They are judged by a run script and a parser script (`swepro`),
+ * else by the exit code of `eval_cmd`, else by that of `f2p_script`, in slime's order. The verdict comes from inside the
+ * evaluation's sandbox. Scripts that a row names by path are read relative to the file of the row.
  */
 export const slime = rowFormat({
   idOf(value) {
@@ -63,27 +73,27 @@ export const slime = rowFormat({
     const image = metadata.image ?? remote?.image_url ?? options.image;
     if (image === undefined) throw rowFailure('MalformedTask', row, 'metadata.image: expected an image, got nothing');
     const workdir = metadata.workdir ?? remote?.workdir ?? '/testbed';
-    const before = beforeTests(metadata.swepro, row);
+    const repository = readSetupScript(metadata.swepro, row);
     const commands = metadata.pre_commands.length > 0 ? metadata.pre_commands : (remote?.pre_commands ?? []);
     return harborFiles({
       instruction: instructionOf(prompt, metadata.problem_statement, row),
       image,
       workdir,
-      setup: [...before.setup, ...commands],
-      hiddenTests: before.hiddenTests,
+      setup: [...repository.setup, ...commands],
+      hiddenTests: repository.hiddenTests,
       evaluationTimeoutSec: 1_800,
       tests: await testsOf(metadata, workdir, row),
       testsInRepository: true,
-      protectedFiles: [...(metadata.swepro?.selected_test_files ?? []), ...before.files],
+      protectedFiles: [...(metadata.swepro?.selected_test_files ?? []), ...repository.hiddenTestFiles],
     });
   },
 });
 
-function beforeTests(harness: Swepro | null | undefined, row: Row): RepositoryCommands {
-  const commands = splitRepositoryCommands(harness?.before_repo_set_cmd ?? '');
-  if (!('refused' in commands)) return commands;
-  const expected = 'expected git reset, clean and checkout, and at last git checkout <commit> -- <test files>';
-  const got = JSON.stringify(commands.refused.slice(0, 200));
+function readSetupScript(harness: Swepro | null | undefined, row: Row): SetupScript {
+  const split = splitSetupScript(harness?.before_repo_set_cmd ?? '');
+  if (!('rejected' in split)) return split;
+  const expected = 'expected git reset, clean and checkout, and at the end git checkout <commit> -- <test files>';
+  const got = JSON.stringify(split.rejected.slice(0, 200));
   throw rowFailure('UnsupportedTask', row, `metadata.swepro.before_repo_set_cmd: ${expected}, got ${got}`);
 }
 
@@ -106,9 +116,9 @@ async function testsOf(metadata: SlimeRow['metadata'], workdir: string, row: Row
   const f2pScript = metadata.remote_env_info?.f2p_script ?? null;
   if (metadata.swepro) return sweproTests(metadata.swepro, enter, row);
   if (metadata.eval_cmd !== null) {
-    const own = `bash /tests/eval.sh\n${rewardOfExitCode}`;
+    const runEvalCmd = `bash /tests/eval.sh\n${writeExitCodeReward}`;
     return new Map([
-      ['test.sh', script(`${enter}${own}`)],
+      ['test.sh', script(`${enter}${runEvalCmd}`)],
       ['eval.sh', script(`${metadata.eval_cmd}\n`)],
     ]);
   }
@@ -120,14 +130,15 @@ async function testsOf(metadata: SlimeRow['metadata'], workdir: string, row: Row
     );
   }
   return new Map([
-    ['test.sh', script(`${enter}python /tests/f2p.py\n${rewardOfExitCode}`)],
+    ['test.sh', script(`${enter}python /tests/f2p.py\n${writeExitCodeReward}`)],
     ['f2p.py', text(f2pScript)],
   ]);
 }
 
 /**
- * Passes when the parser's result names every required test as passed, and none of them as failed too. A run that failed is
- * believed only where its report names a failure, as logs are: else something ended the run, or wrote its report.
+ * The Python program that passes when the parser's result lists every required test as passed and none of them as failed too.
+ * A run with a failing exit code is believed only if its report names a failure; otherwise something ended the run early or
+ * forged its report.
  */
 const compare = `import json, sys
 result, required = (json.load(open(path)) for path in sys.argv[1:3])
@@ -153,21 +164,21 @@ ran=$?
 cat "$out/stdout.log" "$out/stderr.log"
 python3 /tests/parser.py "$out/stdout.log" "$out/stderr.log" "$out/result.json" &&
   python3 /tests/compare.py "$out/result.json" /tests/required.json "$ran"
-${rewardOfExitCode}`;
+${writeExitCodeReward}`;
   return new Map([
     ['test.sh', script(test)],
-    ['run_script.sh', script(await beside(row, harness.run_script_path, 'run_script_path'))],
-    ['parser.py', text(await beside(row, harness.parser_script_path, 'parser_script_path'))],
+    ['run_script.sh', script(await readNextTo(row, harness.run_script_path, 'run_script_path'))],
+    ['parser.py', text(await readNextTo(row, harness.parser_script_path, 'parser_script_path'))],
     ['compare.py', text(compare)],
     ['required.json', text(JSON.stringify(required))],
   ]);
 }
 
-/** A file below the row's own directory: a row must not read what else the host has. */
-async function beside(row: Row, path: string, field: string): Promise<string> {
+/** Reads a file below the directory of the row's file. A row must not read other files of the host. */
+async function readNextTo(row: Row, path: string, field: string): Promise<string> {
   const root = await realpath(dirname(row.file));
   const found = await realpath(resolve(root, path)).catch(() => null);
   if (found?.startsWith(root + sep)) return readFile(found, 'utf8');
-  const got = found === null ? `${path}, which is not there` : path;
+  const got = found === null ? `${path}, which does not exist` : path;
   throw rowFailure('MalformedTask', row, `metadata.swepro.${field}: expected a file below ${root}, got ${got}`);
 }

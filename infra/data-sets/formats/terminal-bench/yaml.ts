@@ -1,18 +1,18 @@
 import { parse, YAMLParseError } from 'yaml';
 import type { z } from 'zod';
-import { TemperFailure } from '../../../workflows/contracts/failures.ts';
-import { describeIssue } from '../../../workflows/contracts/input.ts';
+import { TemperFailure } from '../../../../workflows/contracts/failures.ts';
+import { describeIssue } from '../../../../workflows/contracts/input.ts';
 
-/** What a YAML file says. Throws TemperFailure MalformedTask naming file, field, expected and got. */
+/** Parses a YAML file by a schema. Throws TemperFailure MalformedTask that names file and field. */
 export function readYaml<Schema extends z.ZodType>(schema: Schema, source: string, file: string): z.output<Schema> {
-  const value = yamlOf(source, file);
+  const value = parseYaml(source, file);
   const parsed = schema.safeParse(value);
   if (parsed.success) return parsed.data;
   const problems = parsed.error.issues.map((issue) => describeIssue(issue, value));
   throw new TemperFailure('MalformedTask', `${file}: ${problems.join('; ')}`);
 }
 
-function yamlOf(source: string, file: string): unknown {
+function parseYaml(source: string, file: string): unknown {
   try {
     return parse(source);
   } catch (cause) {

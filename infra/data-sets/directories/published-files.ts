@@ -1,11 +1,13 @@
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
 import type { FileEntry, FileTree } from '../../sandbox/files.ts';
 
-/** The files of a task's directory as its data set publishes them. */
+/** Reads the files of a task directory as its data set publishes them. */
 export interface PublishedFiles {
-  /** Throws TemperFailure MalformedTask when it is not there. */
+  /** Returns the text of a file. Throws TemperFailure MalformedTask when the file does not exist. */
   text(path: string): string;
+  /** Returns the text of a file, or `other` when the file does not exist. */
   textOr<Other>(path: string, other: Other): string | Other;
+  /** Returns the files below a prefix, without it in their paths. */
   below(prefix: string): FileTree;
 }
 

@@ -5,7 +5,7 @@ import type { DataSet, DataSetFormat, DataSetSource, TaskDraft } from '../data-s
 import { openJson } from './json.ts';
 import { openJsonLines } from './jsonl.ts';
 import { openParquet } from './parquet.ts';
-import { type Row, type RowFile, type RowPlace, rowFailure } from './row.ts';
+import { type Row, type RowFile, type RowLocation, rowFailure } from './row.ts';
 
 const rowFiles: Readonly<Record<string, (file: string) => RowFile>> = {
   '.jsonl': openJsonLines,
@@ -13,19 +13,19 @@ const rowFiles: Readonly<Record<string, (file: string) => RowFile>> = {
   '.parquet': openParquet,
 };
 
-/** What makes the rows of a data set tasks. */
+/** Turns the rows of a data set into tasks. */
 export interface RowReader {
-  /** The id of a row that may be broken; null when it has none. */
+  /** Returns the id of a row, which need not be valid, or null when it has none. */
   idOf(value: unknown): string | null;
-  /** The task's directory in Harbor layout. */
+  /** Returns the task's directory in Harbor layout. */
   toFiles(row: Row, source: DataSetSource): FileTree | Promise<FileTree>;
 }
 
-/** A format whose tasks are rows of JSON Lines, JSON or Parquet. */
+/** Creates a format whose tasks are rows of JSON Lines, JSON or Parquet files. */
 export function rowFormat(reader: RowReader): DataSetFormat {
   return {
     wants: (path) => Object.hasOwn(rowFiles, extname(path)),
-    open: async (source) => createRowDataSet(source.paths.map(openRowFile), named(reader, source.paths), source),
+    open: async (source) => createRowDataSet(source.paths.map(openRowFile), withIds(reader, source.paths), source),
   };
 }
 
@@ -36,19 +36,19 @@ function openRowFile(path: string): RowFile {
   throw new TemperFailure('UnknownTask', `${path}: expected a file of rows (${known}), or a directory of such files`);
 }
 
-/** A reader that gives every row an id. */
-interface NamedReader extends Pick<RowReader, 'toFiles'> {
+/** A reader that finds an id for every row. */
+interface IdReader extends Pick<RowReader, 'toFiles'> {
   idOf(row: Row): string;
 }
 
-function createRowDataSet(files: readonly RowFile[], reader: NamedReader, source: DataSetSource): DataSet {
+function createRowDataSet(files: readonly RowFile[], reader: IdReader, source: DataSetSource): DataSet {
   let index: Promise<RowIndex> | null = null;
   const draftOf = (row: Row): TaskDraft => ({
     id: reader.idOf(row),
     files: async () => reader.toFiles(row, source),
   });
   const indexed = (): Promise<RowIndex> => {
-    index ??= indexOf(files, reader);
+    index ??= buildIndex(files, reader);
     index.catch(() => {
       index = null;
     });
@@ -66,7 +66,11 @@ function createRowDataSet(files: readonly RowFile[], reader: NamedReader, source
       const draft = draftOf(row);
       if (draft.id === id) return draft;
       index = null;
-      throw rowFailure('MalformedTask', row, `expected task ${id}, got ${draft.id}: the file was changed while in use`);
+      throw rowFailure(
+        'MalformedTask',
+        row,
+        `expected task ${id}, got ${draft.id}: the file changed while it was in use`,
+      );
     },
   };
 }
@@ -76,22 +80,18 @@ interface RowIndex {
   readonly ids: readonly string[];
 }
 
-interface FoundRow extends RowPlace {
+interface FoundRow extends RowLocation {
   readonly file: RowFile;
 }
 
-async function indexOf(files: readonly RowFile[], reader: NamedReader): Promise<RowIndex> {
+async function buildIndex(files: readonly RowFile[], reader: IdReader): Promise<RowIndex> {
   const index = new Map<string, FoundRow>();
   for (const file of files) {
     for await (const row of file.rows()) {
       const id = reader.idOf(row);
       const other = index.get(id);
       if (other !== undefined) {
-        throw rowFailure(
-          'MalformedTask',
-          row,
-          `expected an id that no other row has, got ${id} as in row ${other.number}`,
-        );
+        throw rowFailure('MalformedTask', row, `expected a unique id, got ${id}, which row ${other.number} has too`);
       }
       index.set(id, { file, number: row.number, position: row.position });
     }
@@ -100,12 +100,12 @@ async function indexOf(files: readonly RowFile[], reader: NamedReader): Promise<
 }
 
 /**
- * A row without a readable id is listed by its number, and by its file where there are several, so that somebody sees it and
- * no other row is hidden by it.
+ * Gives rows without a readable id one that is made of their number, and of their file when there are several. Such a row is
+ * listed, where a user sees it, and does not hide other rows.
  */
-function named({ idOf, toFiles }: RowReader, paths: readonly string[]): NamedReader {
-  const names = namesOf(paths);
-  const standIn = ({ file, number }: Row): string => `${names.get(file) ?? ''}row-${number}`;
+function withIds({ idOf, toFiles }: RowReader, paths: readonly string[]): IdReader {
+  const prefixes = filePrefixes(paths);
+  const standIn = ({ file, number }: Row): string => `${prefixes.get(file) ?? ''}row-${number}`;
   return {
     toFiles,
     idOf(row) {
@@ -119,8 +119,8 @@ function named({ idOf, toFiles }: RowReader, paths: readonly string[]): NamedRea
   };
 }
 
-/** What tells files apart: their paths below the directory that all of them are in. */
-function namesOf(paths: readonly string[]): ReadonlyMap<string, string> {
+/** Prefixes that distinguish the files: their paths below the directory that contains all of them. Empty for one file. */
+function filePrefixes(paths: readonly string[]): ReadonlyMap<string, string> {
   const [first = '', ...others] = paths;
   if (others.length === 0) return new Map();
   const directories = first.split('/').slice(0, -1);

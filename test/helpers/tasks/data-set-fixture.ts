@@ -7,28 +7,28 @@ import { createFileStore } from '../../../infra/store/files.ts';
 import { createTasks, type Tasks } from '../../../infra/tasks/tasks.ts';
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
 
-/** A directory of its own, with tasks that may be read from it. */
-export interface DataSetPlace extends AsyncDisposable {
+/** A temporary directory for files of data sets, and tasks that are read from it. */
+export interface DataSetFixture extends AsyncDisposable {
   readonly root: string;
   readonly tasks: Tasks;
-  /** Tasks as another process sees them, on the same cache. */
+  /** Creates tasks as another process does, on the same cache. */
   tasksWith(settings: { readonly offline: boolean; readonly hub?: string }): Tasks;
   /** Writes a file and returns its path. */
   write(path: string, content: string | Uint8Array): Promise<string>;
   writeRows(path: string, rows: readonly unknown[]): Promise<string>;
 }
 
-export async function dataSetPlace(): Promise<DataSetPlace> {
+export async function createDataSetFixture(): Promise<DataSetFixture> {
   const home = await mkdtemp(join(tmpdir(), 'temper-data-set-'));
   const root = join(home, 'root');
   await mkdir(root);
-  const tasksWith: DataSetPlace['tasksWith'] = (settings) =>
+  const tasksWith: DataSetFixture['tasksWith'] = (settings) =>
     createTasks({
       store: createFileStore(join(home, 'store')),
       roots: [root],
       dataSets: { directory: join(home, 'cache'), ...settings },
     });
-  const write: DataSetPlace['write'] = async (path, content) => {
+  const write: DataSetFixture['write'] = async (path, content) => {
     await mkdir(dirname(join(root, path)), { recursive: true });
     await writeFile(join(root, path), content);
     return join(root, path);
@@ -43,7 +43,7 @@ export async function dataSetPlace(): Promise<DataSetPlace> {
   };
 }
 
-/** The only task of an address, packed and opened again: what a rollout would get. */
+/** Packs the task of an address and opens it again, as a rollout does. */
 export async function packed(tasks: Tasks, address: string) {
   const task = await tasks.resolve(address);
   return { task, ...(await tasks.open(task)) };
@@ -60,7 +60,7 @@ export const failure = (type: string, message: RegExp) => (error: unknown) =>
     ? true
     : assert.fail(`expected ${type} ${message}, got ${error}`);
 
-/** A row as SWE-bench publishes them. */
+/** A row as SWE-bench publishes it. */
 export const sweRow = {
   instance_id: 'pallets__flask-5014',
   repo: 'pallets/flask',

@@ -6,16 +6,22 @@ import { promisify } from 'node:util';
 import { gzipSync, zstdCompressSync } from 'node:zlib';
 import fc from 'fast-check';
 import { ByteWriter, type ColumnSource, parquetWrite } from 'hyparquet-writer';
-import { openJsonLines } from '../../../infra/data-sets/rows/jsonl.ts';
-import { openParquet } from '../../../infra/data-sets/rows/parquet.ts';
-import type { RowFile } from '../../../infra/data-sets/rows/row.ts';
-import { type DataSetPlace, dataSetPlace, failure, packed, sweRow } from '../../helpers/tasks/data-set.ts';
+import { openJsonLines } from '../../../../infra/data-sets/rows/jsonl.ts';
+import { openParquet } from '../../../../infra/data-sets/rows/parquet.ts';
+import type { RowFile } from '../../../../infra/data-sets/rows/row.ts';
+import {
+  createDataSetFixture,
+  type DataSetFixture,
+  failure,
+  packed,
+  sweRow,
+} from '../../../helpers/tasks/data-set-fixture.ts';
 
-let place: DataSetPlace;
+let fixture: DataSetFixture;
 before(async () => {
-  place = await dataSetPlace();
+  fixture = await createDataSetFixture();
 });
-after(() => place[Symbol.asyncDispose]());
+after(() => fixture[Symbol.asyncDispose]());
 
 type Options = Omit<Parameters<typeof parquetWrite>[0], 'writer' | 'columnData'>;
 
@@ -34,7 +40,7 @@ async function collect(file: RowFile) {
   return rows;
 }
 
-it('a Parquet file gives its rows group by group, with lists, numbers and times as JSON has them', async () => {
+it('reads a Parquet file group by group, with lists, numbers and times as in JSON', async () => {
   const rows = Array.from({ length: 25 }, (_, index) => ({
     id: `row ${index}`,
     size: BigInt(index),
@@ -44,7 +50,7 @@ it('a Parquet file gives its rows group by group, with lists, numbers and times 
     ...columnsOf(rows.map(({ id, size }) => ({ id, size }))),
     { name: 'list', data: rows.map(({ list }) => list), type: 'JSON' as const },
   ];
-  const file = openParquet(await place.write('groups.parquet', await parquet(columns, { rowGroupSize: 10 })));
+  const file = openParquet(await fixture.write('groups.parquet', await parquet(columns, { rowGroupSize: 10 })));
   const found = await collect(file);
   assert.deepEqual(
     found.map(({ value }) => value),
@@ -63,12 +69,12 @@ for (const [codec, compress] of [
   ['GZIP', gzipSync],
   ['ZSTD', zstdCompressSync],
 ] as const) {
-  it(`a Parquet file compressed with ${codec} is read`, async () => {
+  it(`reads a Parquet file compressed with ${codec}`, async () => {
     const bytes = await parquet([{ name: 'id', data: ['a', 'b'] }], {
       codec,
       compressors: { [codec]: (input: Uint8Array) => compress(input) },
     });
-    const found = await collect(openParquet(await place.write(`${codec}.parquet`, bytes)));
+    const found = await collect(openParquet(await fixture.write(`${codec}.parquet`, bytes)));
     assert.deepEqual(
       found.map(({ value }) => value),
       [{ id: 'a' }, { id: 'b' }],
@@ -76,25 +82,25 @@ for (const [codec, compress] of [
   });
 }
 
-it('what is no Parquet file is refused by name', async () => {
-  const path = await place.write('text.parquet', 'this is a text and no Parquet file at all');
+it('rejects a file that is not Parquet by its name', async () => {
+  const path = await fixture.write('text.parquet', 'this is a text and no Parquet file at all');
   await assert.rejects(
     collect(openParquet(path)),
     failure('MalformedTask', /text\.parquet: expected a Parquet file, got: /),
   );
 });
 
-it('the same rows as JSON Lines, JSON and Parquet are the same tasks, byte by byte', async () => {
+it('makes byte-identical tasks from the same rows in JSON Lines, JSON and Parquet', async () => {
   const rows = ['a', 'b', 'c'].map((instance_id) => ({ ...sweRow, instance_id }));
   const files = [
-    await place.writeRows('same/rows.jsonl', rows),
-    await place.write('same/rows.json', JSON.stringify(rows)),
-    await place.write('same/rows.parquet', await parquet(columnsOf(rows))),
+    await fixture.writeRows('same/rows.jsonl', rows),
+    await fixture.write('same/rows.json', JSON.stringify(rows)),
+    await fixture.write('same/rows.parquet', await parquet(columnsOf(rows))),
   ];
   const bundles = await Promise.all(
     files.map(async (file) => {
-      const addresses = await place.tasks.list(`swe-bench:${file}`);
-      return Promise.all(addresses.map(async (address) => (await packed(place.tasks, address)).task.bundle.digest));
+      const addresses = await fixture.tasks.list(`swe-bench:${file}`);
+      return Promise.all(addresses.map(async (address) => (await packed(fixture.tasks, address)).task.bundle.digest));
     }),
   );
   assert.equal(bundles[0]?.length, 3);
@@ -102,34 +108,34 @@ it('the same rows as JSON Lines, JSON and Parquet are the same tasks, byte by by
   assert.deepEqual(bundles[2], bundles[0]);
 });
 
-it('of a directory the files of the split are read, in order', async () => {
+it('reads the files of a split from a directory, in order', async () => {
   for (const [name, id] of [
     ['train-00001-of-00002', 'second'],
     ['train-00000-of-00002', 'first'],
     ['test-00000-of-00001', 'other'],
   ] as const) {
-    await place.write(`shards/${name}.parquet`, await parquet(columnsOf([{ ...sweRow, instance_id: id }])));
+    await fixture.write(`shards/${name}.parquet`, await parquet(columnsOf([{ ...sweRow, instance_id: id }])));
   }
   const ids = async (split: string) => {
-    const set = `swe-bench:${place.root}/shards${split}`;
-    return (await place.tasks.list(set)).map((address) => address.slice(set.length + 1));
+    const set = `swe-bench:${fixture.root}/shards${split}`;
+    return (await fixture.tasks.list(set)).map((address) => address.slice(set.length + 1));
   };
   assert.deepEqual(await ids('?split=train'), ['first', 'second']);
   assert.deepEqual(await ids(''), ['other', 'first', 'second']);
 });
 
-it('a file that is changed while in use is told, and read anew', async () => {
-  const set = `swe-bench:${await place.writeRows('changing.jsonl', [sweRow, { ...sweRow, instance_id: 'b' }])}`;
-  assert.equal((await place.tasks.list(set)).length, 2);
-  await place.writeRows('changing.jsonl', [{ ...sweRow, instance_id: 'c' }]);
+it('reports a file that changes while it is in use, and then reads it again', async () => {
+  const set = `swe-bench:${await fixture.writeRows('changing.jsonl', [sweRow, { ...sweRow, instance_id: 'b' }])}`;
+  assert.equal((await fixture.tasks.list(set)).length, 2);
+  await fixture.writeRows('changing.jsonl', [{ ...sweRow, instance_id: 'c' }]);
   await assert.rejects(
-    place.tasks.resolve(`${set}#${sweRow.instance_id}`),
-    failure('MalformedTask', /row 1: expected task pallets__flask-5014, got c: the file was changed while in use/),
+    fixture.tasks.resolve(`${set}#${sweRow.instance_id}`),
+    failure('MalformedTask', /row 1: expected task pallets__flask-5014, got c: the file changed while it was in use/),
   );
-  assert.equal((await place.tasks.resolve(`${set}#c`)).id, 'c');
+  assert.equal((await fixture.tasks.resolve(`${set}#c`)).id, 'c');
 });
 
-it('lines of any content and length are found again by their positions', async () => {
+it('finds lines of any content and length by their positions', async () => {
   const value = fc.record(
     { text: fc.string({ unit: 'binary', maxLength: 200 }), long: fc.constantFrom('', 'ß'.repeat(150_000)) },
     { noNullPrototype: true },
@@ -140,7 +146,7 @@ it('lines of any content and length are found again by their positions', async (
       const content = lines.map(
         ([one, end], index) => `${JSON.stringify(one)}${index === lines.length - 1 && !ended ? '' : end}`,
       );
-      const file = openJsonLines(await place.write('any.jsonl', content.join('')));
+      const file = openJsonLines(await fixture.write('any.jsonl', content.join('')));
       const found = await collect(file);
       assert.deepEqual(
         found.map((row) => row.value),
@@ -152,19 +158,19 @@ it('lines of any content and length are found again by their positions', async (
   );
 });
 
-/** Goes through a file and finds its last row, in a heap that can't hold the rows. */
+/** A program that iterates over a file and finds its last row, in a heap too small for all rows. */
 const program = `
   const { dataSetFormats } = await import(process.argv[1]);
   const dataSet = await dataSetFormats['swe-bench'].open({ paths: [process.argv[2]], options: {} });
   console.log((await dataSet.ids()).length, (await dataSet.find('task-99999')).id);
 `;
-const formats = join(import.meta.dirname, '../../../infra/data-sets/formats/index.ts');
+const formats = join(import.meta.dirname, '../../../../infra/data-sets/formats/index.ts');
 
-it('a hundred thousand rows are gone through, and one of them found, without holding them', async () => {
+it('iterates over a hundred thousand rows and finds one of them without holding all in memory', async () => {
   const padding = 'x'.repeat(1_000);
   const lines = (from: number): string =>
     Array.from({ length: 1_000 }, (_, one) => `{"instance_id":"task-${from + one}","padding":"${padding}"}\n`).join('');
-  const path = await place.write(
+  const path = await fixture.write(
     'many.jsonl',
     Buffer.concat(Array.from({ length: 100 }, (_, part) => Buffer.from(lines(part * 1_000)))),
   );

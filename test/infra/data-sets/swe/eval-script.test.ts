@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
-import { splitEvalScript } from '../../../infra/data-sets/swe/eval-script.ts';
+import { splitEvalScript } from '../../../../infra/data-sets/swe/eval-script.ts';
 
-it('a published script is taken apart at its marks; what tidies up, and what keeps the status, is left out', () => {
+it('splits a published script at its markers, without its cleanup and the line that saves the status', () => {
   const script = [
     '#!/bin/bash',
     'set -uxo pipefail',
@@ -21,7 +21,7 @@ it('a published script is taken apart at its marks; what tidies up, and what kee
   });
 });
 
-it('a script without both marks, in order, is all tests', () => {
+it('treats a script without both markers in order as the tests alone', () => {
   const start = 'echo ">>>>> Start Test Output"';
   const end = 'echo ">>>>> End Test Output"';
   for (const script of ['make test\n', `${start}\nmake test\n`, `${end}\nmake test\n${start}\n`]) {
