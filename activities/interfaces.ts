@@ -2,7 +2,7 @@
 import type { BlobRef } from '../workflows/contracts/blob.ts';
 import type { Diff } from '../workflows/contracts/diff.ts';
 import type { GroupReport, GroupSummary } from '../workflows/contracts/group.ts';
-import type { Attempt } from '../workflows/contracts/ids.ts';
+import type { RolloutEpoch } from '../workflows/contracts/ids.ts';
 import type { StopReason } from '../workflows/contracts/outcome.ts';
 import type { RewardPolicy } from '../workflows/contracts/resolution.ts';
 import type { SandboxChoice, SandboxKind } from '../workflows/contracts/rollout.ts';
@@ -19,7 +19,7 @@ export interface Placement {
 }
 
 export interface OpenTrace {
-  readonly attempt: Attempt;
+  readonly attempt: RolloutEpoch;
   readonly sampling: Sampling;
   readonly maxTurns: number;
   readonly maxSampledTokens?: number;
@@ -36,7 +36,7 @@ export interface OpenTrace {
 }
 
 export interface ProvisionSandbox {
-  readonly attempt: Attempt;
+  readonly attempt: RolloutEpoch;
   readonly run: string;
   readonly task: Task;
   readonly agent: string;
@@ -59,7 +59,7 @@ export interface OpenedTrace {
 }
 
 export interface StartAgent extends Pick<Provisioned, 'kind'> {
-  readonly attempt: Attempt;
+  readonly attempt: RolloutEpoch;
   readonly task: Task;
   readonly agent: string;
   readonly maxTurns: number;
@@ -68,7 +68,7 @@ export interface StartAgent extends Pick<Provisioned, 'kind'> {
 }
 
 export interface AwaitAgent extends Pick<Provisioned, 'kind' | 'diskBeforeMb'> {
-  readonly attempt: Attempt;
+  readonly attempt: RolloutEpoch;
   readonly agent: string;
   readonly timeoutMs: number;
 }
@@ -80,14 +80,14 @@ export interface AgentEnd {
 }
 
 export interface CaptureDiff {
-  readonly attempt: Attempt;
+  readonly attempt: RolloutEpoch;
   readonly kind: Provisioned['kind'];
   readonly task: Task;
   readonly baseCommit: string;
 }
 
 export interface Evaluate {
-  readonly attempt: Attempt;
+  readonly attempt: RolloutEpoch;
   readonly run: string;
   readonly task: Task;
   readonly sandbox: SandboxChoice;
@@ -112,8 +112,8 @@ export interface ControlActivities extends SweepActivities, RegradeActivities {
     readonly upstream?: string;
   }): Promise<ResolvedTask>;
   openTrace(input: OpenTrace): Promise<OpenedTrace>;
-  sealTrace(input: { readonly attempt: Attempt }): Promise<TraceSummary>;
-  closeTrace(input: { readonly attempt: Attempt }): Promise<void>;
+  sealTrace(input: { readonly attempt: RolloutEpoch }): Promise<TraceSummary>;
+  closeTrace(input: { readonly attempt: RolloutEpoch }): Promise<void>;
   /** `policy` is absent from older workflows. */
   reward(input: { readonly verdict: Verdict; readonly policy?: RewardPolicy }): Promise<number>;
   /** Does anybody poll the host's queue? Tells a busy host from a lost one. */
@@ -199,7 +199,7 @@ export interface ImageActivities {
 }
 
 export interface PlacementActivities {
-  placeRollout(input: { readonly attempt: Attempt; readonly lifetimeMs: number }): Promise<Placement>;
+  placeRollout(input: { readonly attempt: RolloutEpoch; readonly lifetimeMs: number }): Promise<Placement>;
 }
 
 export interface HostActivities {
@@ -211,7 +211,7 @@ export interface HostActivities {
 
 export interface CleanUpActivities {
   /** Kills what runs, removes the sandbox, gives the place back. Repeatable. */
-  releaseSandbox(input: { readonly attempt: Attempt }): Promise<{ readonly removed: boolean }>;
+  releaseSandbox(input: { readonly attempt: RolloutEpoch }): Promise<{ readonly removed: boolean }>;
 }
 
 export interface ReaperActivities {

@@ -115,7 +115,7 @@ async function produceSomewhere(input: RolloutInput, resolved: ResolvedTask, pro
   }
 }
 
-const placeLost: readonly string[] = ['HostLost', 'SandboxLost', 'SandboxConflict', 'AgentUnknown'];
+const placeLost: readonly string[] = ['HostLost', 'SandboxLost', 'SandboxConflict', 'AgentStateUnknown'];
 const isPlaceLost = (error: StageFailure): boolean => placeLost.includes(error.record.type);
 
 /** For whoever wonders in the UI why a reward is what it is. */

@@ -72,7 +72,10 @@ async function awaitAgent(host: Host, input: AwaitAgent, signal: AbortSignal): P
   }
   if (status.state === 'unknown' || status.state === 'absent') {
     const evidence = status.state === 'unknown' ? status.evidence : 'it was never started';
-    throw new TemperFailure('AgentUnknown', `nobody can say whether the agent ran in ${sandbox.name}: ${evidence}`);
+    throw new TemperFailure(
+      'AgentStateUnknown',
+      `nobody can say whether the agent ran in ${sandbox.name}: ${evidence}`,
+    );
   }
   await endAgent(sandbox);
   const said = withoutSecret(await readLog(sandbox, agentKey), host.secretOf(sessionId(input.attempt)));

@@ -14,7 +14,7 @@ import type { Store } from '../../infra/store/store.ts';
 import type { HarborTask } from '../../infra/tasks/harbor/harbor.ts';
 import type { Tasks } from '../../infra/tasks/tasks.ts';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
-import { type Attempt, agentSandboxName } from '../../workflows/contracts/ids.ts';
+import { agentSandboxName, type RolloutEpoch } from '../../workflows/contracts/ids.ts';
 import type { SandboxChoice } from '../../workflows/contracts/rollout.ts';
 import type { Task } from '../../workflows/contracts/task.ts';
 import type { Places } from './places.ts';
@@ -43,7 +43,7 @@ export interface Host {
 
 export interface Place {
   readonly name: string;
-  readonly attempt: Attempt;
+  readonly attempt: RolloutEpoch;
   readonly run: string;
   readonly task: Task;
   /** What it is made of: see `prepareImage`. */
@@ -86,7 +86,7 @@ export function specOf(
 /** The agent's sandbox as an earlier stage left it. One that is gone is never replaced by a blank one. */
 export async function attached(
   host: Pick<Host, 'name' | 'providers'>,
-  attempt: Attempt,
+  attempt: RolloutEpoch,
   kind: SandboxKind,
 ): Promise<Sandbox> {
   const name = agentSandboxName(attempt);

@@ -1,5 +1,5 @@
 import type { SandboxInfo } from '../../infra/sandbox/sandbox.ts';
-import { type Attempt, sessionId } from '../../workflows/contracts/ids.ts';
+import { type RolloutEpoch, sessionId } from '../../workflows/contracts/ids.ts';
 
 export interface PlaceHolder {
   readonly expiresAtMs: number;
@@ -15,9 +15,9 @@ export interface Places {
   readonly taken: number;
   readonly takenBySweeps: number;
   /** Repeatable: an attempt holds one place. */
-  take(attempt: Attempt, holder: PlaceHolder): void;
-  holds(attempt: Attempt): boolean;
-  giveBack(attempt: Attempt): void;
+  take(attempt: RolloutEpoch, holder: PlaceHolder): void;
+  holds(attempt: RolloutEpoch): boolean;
+  giveBack(attempt: RolloutEpoch): void;
   /**
    * Takes a place for each agent's sandbox that `list` finds. Not for one that was given back since the listing began: what
    * shows it may be older than its removal, and nobody would give its place back a second time.

@@ -6,7 +6,7 @@ import { prepareImage } from '../../infra/sandbox/prepare-image.ts';
 import type { Sandbox, SandboxProvider } from '../../infra/sandbox/sandbox.ts';
 import type { HarborTask } from '../../infra/tasks/harbor/harbor.ts';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
-import { type Attempt, agentSandboxName } from '../../workflows/contracts/ids.ts';
+import { agentSandboxName, type RolloutEpoch } from '../../workflows/contracts/ids.ts';
 import { isOfSweep } from '../../workflows/contracts/priority.ts';
 import { provisionMs } from '../../workflows/contracts/stage-limits.ts';
 import { atBoundary } from '../boundary.ts';
@@ -99,7 +99,7 @@ export function createCleanUp(host: Pick<Host, 'providers' | 'places'>): CleanUp
 }
 
 /** Wherever it may be: an engine that is away keeps no other kind from it. True if there was something. Needs no activity around it. */
-export async function release(host: Pick<Host, 'providers' | 'places'>, attempt: Attempt): Promise<boolean> {
+export async function release(host: Pick<Host, 'providers' | 'places'>, attempt: RolloutEpoch): Promise<boolean> {
   const name = agentSandboxName(attempt);
   const providers = await host.providers.seen();
   let removed = false;

@@ -1,7 +1,7 @@
 import { ApplicationFailure } from '@temporalio/activity';
 import type { Client } from '@temporalio/client';
 import { ApplicationFailureCategory } from '@temporalio/common';
-import { type Attempt, sessionId } from '../../workflows/contracts/ids.ts';
+import { type RolloutEpoch, sessionId } from '../../workflows/contracts/ids.ts';
 import type { Host } from './host.ts';
 
 const fewestMs = 2_000;
@@ -15,7 +15,7 @@ const answerKeptMs = 5_000;
  */
 export interface SweepShare {
   /** Takes a place for a rollout of a sweep; throws, to be tried again in a while, when the share is taken. */
-  take(attempt: Attempt, expiresAtMs: number): Promise<void>;
+  take(attempt: RolloutEpoch, expiresAtMs: number): Promise<void>;
 }
 
 /** `share`: the part of the places, from 0 to 1, that sweeps may have while training runs. */

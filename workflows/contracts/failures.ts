@@ -84,7 +84,7 @@ export const failureKinds = {
     description: 'There is no agent of that name, or it cannot be used here.',
     remedy: 'Use an agent that the message lists.',
   },
-  AgentUnavailable: {
+  AgentInstallFailed: {
     outcome: 'infra',
     retryable: true,
     description: "npm could not install the agent's program on this host.",
@@ -108,7 +108,7 @@ export const failureKinds = {
     description: 'A sandbox of another rollout or epoch has the same name.',
     remedy: 'Run `temper reap`, and check who else uses this host.',
   },
-  AgentUnknown: {
+  AgentStateUnknown: {
     outcome: 'infra',
     retryable: false,
     description: 'An agent was about to be started, and there is no way to tell whether it ran.',

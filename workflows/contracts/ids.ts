@@ -1,38 +1,42 @@
-/**
- * Deterministic names. Everything that a rollout makes outside of Temporal carries its key, so that any attempt finds
- * what an earlier one made.
+/*
+ * Deterministic names. Everything that a rollout creates outside of Temporal carries its key, so that a retry finds what an
+ * earlier try created.
  */
 
-/** Task queue of all workflows and light activities. */
+/** The task queue of all workflows and light activities. */
 export const controlQueue = 'temper-control';
-/** Images are pulled and built in slots of their own, before a rollout takes a place. */
+/** Images are pulled and built in slots of their own, before a rollout takes a slot on a host. */
 export const imageQueue = 'temper-image';
-/** Task queue on which host workers with room pick up rollouts. */
+/** The task queue on which host workers with free slots pick up rollouts. */
 export const placementQueue = 'temper-placement';
 export const trainerQueue = 'temper-trainer';
 
-/** A host's own queues: stable per host, not per process, so that a restarted worker finds its sandboxes. */
+/** A host's own task queue. It is stable per host, not per process, so that a restarted worker finds its sandboxes. */
 export const hostQueue = (host: string): string => `temper-host-${host}`;
-/** Any host may evaluate: the sandbox is a fresh one. Slots of their own, so that agents can't starve them. */
+/** Any host may evaluate, because the sandbox is a fresh one. The slots are separate, so that agents can't starve them. */
 export const evaluationQueue = 'temper-evaluation';
 /** Clean-up has slots of its own, so that nothing can starve it. */
 export const cleanUpQueue = (host: string): string => `temper-host-${host}-clean-up`;
 
-/** A fresh sandbox and trace per attempt of a rollout: raising the epoch fences off what an earlier one left. */
-export interface Attempt {
+/**
+ * One epoch of a rollout: one try with a fresh sandbox and trace. When a sandbox is lost the rollout raises its epoch, which
+ * fences off late results of the earlier one.
+ */
+export interface RolloutEpoch {
   /** The rollout workflow's firstExecutionRunId. */
   readonly rollout: string;
+  /** The number of the epoch, from 1. */
   readonly epoch: number;
 }
 
-export const sessionId = ({ rollout, epoch }: Attempt): string => `${rollout}.${epoch}`;
+export const sessionId = ({ rollout, epoch }: RolloutEpoch): string => `${rollout}.${epoch}`;
 
-export const agentSandboxName = ({ rollout, epoch }: Attempt): string => `temper-${rollout}-${epoch}-agent`;
-/** One for each try of the evaluation: a try that is given up and lives on can't remove the next one's. */
-export const evaluationSandboxName = ({ rollout, epoch }: Attempt, attempt: number): string =>
-  `temper-${rollout}-${epoch}-evaluation-${attempt}`;
+export const agentSandboxName = ({ rollout, epoch }: RolloutEpoch): string => `temper-${rollout}-${epoch}-agent`;
+/** Each activity attempt of the evaluation has a sandbox of its own, so that an abandoned one can't remove the next one's. */
+export const evaluationSandboxName = ({ rollout, epoch }: RolloutEpoch, activityAttempt: number): string =>
+  `temper-${rollout}-${epoch}-evaluation-${activityAttempt}`;
 
-/** The end of a run's key, which is a UUIDv7: its head is the time, alike for all runs that began within a minute. */
+/** Returns the end of a run's key, a UUIDv7, whose head is the time and alike for all runs that began within a minute. */
 const shortKey = (runKey: string): string => runKey.slice(-12);
 
 export const groupId = (run: string, runKey: string, index: number): string =>
@@ -41,13 +45,13 @@ export const rolloutId = (group: string, index: number): string => `${group}/rol
 export const stepId = (run: string, runKey: string, step: number): string => `${run}/${shortKey(runKey)}/step-${step}`;
 /** The name under which trainer and engine know a policy version. */
 export const policyName = (runKey: string, version: number): string => `${shortKey(runKey)}-v${version}`;
-/** A rollout of a sweep: the number of its task, of the attempt at it, and how often that was made before. */
+/** The workflow id of a sweep's rollout, from the numbers of its task, of the attempt at the task, and of the retry. */
 export const sweepRolloutId = (
   sweep: string,
   sweepKey: string,
   { task, attempt, retry }: { readonly task: number; readonly attempt: number; readonly retry: number },
 ): string => `${sweep}/${shortKey(sweepKey)}/rollout-${task}-${attempt}${retry === 0 ? '' : `-retry-${retry}`}`;
 
-/** Was this named by another run or sweep that had the same name before, or will have it after this one? */
+/** Whether a workflow belongs to another run or sweep of the same name. */
 export const isOfNamesake = (workflowId: string, run: string, runKey: string): boolean =>
   workflowId.startsWith(`${run}/`) && !workflowId.startsWith(`${run}/${shortKey(runKey)}/`);

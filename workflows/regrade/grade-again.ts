@@ -2,7 +2,7 @@ import { workflowInfo } from '@temporalio/workflow';
 import { control, evaluation } from '../activities.ts';
 import { rewardOf } from '../algorithms/reward.ts';
 import type { FailureRecord } from '../contracts/failures.ts';
-import type { Attempt } from '../contracts/ids.ts';
+import type { RolloutEpoch } from '../contracts/ids.ts';
 import { sweepPriority } from '../contracts/priority.ts';
 import type { FinishedEvaluation, FinishedRollout, Regraded, RegradeInput, RegradeRow } from '../contracts/regrade.ts';
 import { attributed, StageFailure } from '../rollout/failure.ts';
@@ -44,7 +44,7 @@ export async function gradeAgain(input: RegradeInput, number: number): Promise<R
 
 async function evaluateOnce(
   { task, sandbox, diff, evaluationTimeoutSec, rewardPolicy }: FinishedEvaluation,
-  attempt: Attempt,
+  attempt: RolloutEpoch,
   reuseVerdicts: boolean,
 ): Promise<Regraded> {
   const { workflowId: run } = workflowInfo();

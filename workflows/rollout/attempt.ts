@@ -12,7 +12,7 @@ import {
   sealing,
 } from '../activities.ts';
 import type { Diff } from '../contracts/diff.ts';
-import type { Attempt } from '../contracts/ids.ts';
+import type { RolloutEpoch } from '../contracts/ids.ts';
 import type { RolloutInput, Stage } from '../contracts/rollout.ts';
 import type { ResolvedTask } from '../contracts/task.ts';
 import { type TraceSummary, trainAllBranches } from '../contracts/trace.ts';
@@ -36,7 +36,7 @@ export async function produce(
   input: RolloutInput,
   resolved: ResolvedTask,
   limits: Limits,
-  attempt: Attempt,
+  attempt: RolloutEpoch,
   progress: Progress,
 ): Promise<Produced> {
   const { task, usesModel } = resolved;
@@ -91,7 +91,7 @@ async function prepare(
   { member, agent, sandbox, sampling, maxTurns, maxSampledTokens, branches, policyVersion, upstream }: RolloutInput,
   resolved: ResolvedTask,
   { lifetimeMs, sessionMs }: Limits,
-  attempt: Attempt,
+  attempt: RolloutEpoch,
   host: string,
   progress: Progress,
 ): Promise<Provisioned & Required<Pick<StartAgent, 'contextLength'>>> {
@@ -145,14 +145,14 @@ async function onPlace<Result>(
 }
 
 /** Clean-up never replaces the rollout's outcome: what fails here is logged, and left to the reaper. */
-async function release(host: string, attempt: Attempt, progress: Progress): Promise<void> {
+async function release(host: string, attempt: RolloutEpoch, progress: Progress): Promise<void> {
   await progress
     .stage('releaseSandbox', () => cleanUpOn(host).releaseSandbox({ attempt }), 'go on')
     .catch((error) => log.warn('the sandbox is left to the reaper', { error: String(error) }));
 }
 
 /** A session that was not sealed takes no more turns; if even that fails, it ends with its time. */
-async function closeTrace(attempt: Attempt): Promise<void> {
+async function closeTrace(attempt: RolloutEpoch): Promise<void> {
   await control
     .closeTrace({ attempt })
     .catch((error) => log.warn('the session is left to expire', { error: String(error) }));
@@ -162,7 +162,7 @@ export async function evaluate(
   input: RolloutInput,
   { task }: ResolvedTask,
   limits: Limits,
-  attempt: Attempt,
+  attempt: RolloutEpoch,
   diff: Diff,
   progress: Progress,
 ): Promise<{ readonly verdict: Verdict; readonly reward: number }> {
