@@ -74,7 +74,7 @@ async function awaitAgent(host: Host, input: AwaitAgent, signal: AbortSignal): P
     const evidence = status.state === 'unknown' ? status.evidence : 'it was never started';
     throw new TemperFailure(
       'AgentStateUnknown',
-      `nobody can say whether the agent ran in ${sandbox.name}: ${evidence}`,
+      `whether the agent ran in ${sandbox.name} is unknown: ${evidence}`,
     );
   }
   await endAgent(sandbox);
