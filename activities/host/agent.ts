@@ -72,10 +72,7 @@ async function awaitAgent(host: Host, input: AwaitAgent, signal: AbortSignal): P
   }
   if (status.state === 'unknown' || status.state === 'absent') {
     const evidence = status.state === 'unknown' ? status.evidence : 'it was never started';
-    throw new TemperFailure(
-      'AgentStateUnknown',
-      `whether the agent ran in ${sandbox.name} is unknown: ${evidence}`,
-    );
+    throw new TemperFailure('AgentStateUnknown', `whether the agent ran in ${sandbox.name} is unknown: ${evidence}`);
   }
   await endAgent(sandbox);
   const said = withoutSecret(await readLog(sandbox, agentKey), host.secretOf(sessionId(input.attempt)));
