@@ -22,16 +22,16 @@ import { missingSearchAttributes } from '../infra/temporal/search-attributes.ts'
 import { controlQueue } from '../workflows/contracts/ids.ts';
 import { runWorkers } from './process.ts';
 
-/** About 1 MB each; enough for the rollouts in flight of one machine's runs. */
+/** Workflows kept in memory, of about 1 MB each: enough for the rollouts that one machine's runs have in flight. */
 const cachedWorkflows = 400;
 
-/** All workflows and the light activities. */
+/** Runs the control worker: all workflows and the light activities. */
 export function runControl(config: Config, signal: AbortSignal): Promise<void> {
   return runWorkers(config, 'control', signal, async ({ client, connection, namespace }) => {
     const missing = await missingSearchAttributes(connection, namespace);
     if (missing.length > 0) {
       throw new Error(
-        `expected namespace ${namespace} to know the search attributes, it lacks ${missing.join(', ')}; run \`temper doctor --register\` once`,
+        `namespace ${namespace} lacks the search attributes ${missing.join(', ')}; run \`temper doctor --register\` once to register them`,
       );
     }
     const store = createFileStore(config.paths.store);

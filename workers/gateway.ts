@@ -7,7 +7,11 @@ import { openStack } from '../infra/stack.ts';
 import { createFileStore } from '../infra/store/files.ts';
 import { createLog } from './process.ts';
 
-/** The agents' model calls. `name`: of this process, where several gateways share the sessions. */
+/**
+ * Runs one gateway process, which answers the agents' model calls.
+ *
+ * @param name Name of this process among the gateways that share the sessions.
+ */
 export async function runGateway(config: Config, signal: AbortSignal, name: string): Promise<void> {
   const log = createLog(config, name);
   const { key } = await openStack(config.paths);

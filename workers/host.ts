@@ -23,22 +23,22 @@ import { cleanUpQueue, evaluationQueue, hostQueue, imageQueue, placementQueue } 
 import { placementTuner } from './placement-tuner.ts';
 import { runWorkers } from './process.ts';
 
-/** Where commands find programs in a local sandbox: our own Node first, because the host's may be anywhere. */
+/** PATH of commands in a local sandbox. temper's own Node comes first, because the host's may be anywhere. */
 const localPath = `${runtimeTarget}/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin`;
-/** Each agent in progress holds a slot; the other stages need some beside them. */
+/** Slots beside those of the running agents, for the short stages. */
 const shortStageSlots = 100;
 const cleanUpSlots = 16;
-/** Most of them wait for an image that another one fetches; how many are fetched at once is the provider's matter. */
+/** Most of these activities wait for an image that another one fetches; the provider limits how many are fetched at once. */
 const imageSlots = 64;
 const pollers = { type: 'simple-maximum', maximum: 2 } as const;
 
-/** The sandboxes of this machine: five queues with slots of their own, so that nothing starves evaluations or clean-up. */
+/** Runs the host worker: five task queues, each with its own slots, so that agents cannot starve evaluations or clean-up. */
 export async function runHost(config: Config, signal: AbortSignal): Promise<void> {
   const host = await openHost(config);
   try {
     await runWorkers(config, 'host', signal, async ({ client, log }) => {
       const reaper = createReaper(host, client);
-      await sayWhatIsAway(host, config.sandbox, log);
+      await logUnavailableProviders(host, config.sandbox, log);
       await reapAtStart(reaper, log, signal);
       await scheduleReaper(client, host.name);
       const cleanUp = { ...createCleanUp(host), ...reaper.activities };
@@ -50,8 +50,8 @@ export async function runHost(config: Config, signal: AbortSignal): Promise<void
   }
 }
 
-/** What is not ready and may come up keeps no worker from starting: its rollouts wait, all others go on. */
-async function sayWhatIsAway(
+/** A provider that is not ready must not block the worker: only rollouts that need it wait. */
+async function logUnavailableProviders(
   { providers }: Pick<Host, 'providers'>,
   preferred: Config['sandbox'],
   log: Logger,
@@ -60,24 +60,26 @@ async function sayWhatIsAway(
   for (const [kind, provider] of providers.all) {
     if (seen.has(kind)) continue;
     const { summary } = await provider.describe();
-    const text = `no ${kind} sandboxes here now; whoever needs them asks again`;
+    const text = `${kind} sandboxes are unavailable; rollouts that need them wait and retry`;
     log[kind === preferred ? 'warn' : 'info']({ kind, got: summary }, text);
   }
 }
 
-/** One sandbox that resists must not keep all others from being served: it is told, and tried again by the schedule. */
+/** A sandbox that cannot be removed must not block the worker: log it and let the reaper retry. */
 async function reapAtStart(
   reaper: Pick<Reaper, 'reap'>,
   log: Pick<Logger, 'info' | 'warn'>,
   signal: AbortSignal,
 ): Promise<void> {
   try {
-    log.info(await reaper.reap(signal), 'reaped what earlier rollouts left');
+    log.info(await reaper.reap(signal), 'removed what earlier rollouts left behind');
   } catch (error) {
     signal.throwIfAborted();
-    const todo =
-      'the reaper tries again each minute; if it goes on failing, mend what the error names, or remove it by hand';
-    log.warn({ error }, `expected to remove all that earlier rollouts left, some of it resists: ${todo}`);
+    log.warn(
+      { error },
+      'could not remove everything that earlier rollouts left behind; the reaper retries every minute. ' +
+        'If it keeps failing, fix the cause that the error names, or remove the sandbox by hand',
+    );
   }
 }
 
@@ -117,7 +119,7 @@ function queues(config: Config, host: Host, share: SweepShare, cleanUp: object):
   ];
 }
 
-/** Opens what this machine offers to rollouts; whoever does so closes its providers. */
+/** Opens what this machine offers to rollouts. The caller closes its providers. */
 export async function openHost(config: Config): Promise<Host> {
   const stack = await openStack(config.paths);
   const store = createFileStore(config.paths.store);

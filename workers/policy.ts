@@ -3,7 +3,7 @@ import type { Config } from '../infra/config.ts';
 import { startPolicyServer } from '../infra/kits/embedded-policy/server/start.ts';
 import { createLog } from './process.ts';
 
-/** The embedded engine and trainer. */
+/** Runs the embedded policy server, which is both engine and trainer. */
 export async function runPolicy(config: Config, signal: AbortSignal): Promise<void> {
   const log = createLog(config, 'policy');
   const server = await startPolicyServer({
@@ -17,6 +17,6 @@ export async function runPolicy(config: Config, signal: AbortSignal): Promise<vo
   const crashed = await Promise.race([server.crashed, signal.aborted ? null : once(signal, 'abort').then(() => null)]);
   await server.close();
   log.info('policy server stopped');
-  // The supervisor starts a whole one, which comes back on the last published version.
+  // The supervisor starts a fresh process, which loads the last published version.
   if (crashed !== null) throw crashed;
 }

@@ -5,7 +5,7 @@ import type { Config, WorkerKind } from '../infra/config.ts';
 import { connectWorker } from '../infra/temporal/connection.ts';
 import { temporalTarget } from '../infra/temporal/temporal-target.ts';
 
-/** What every worker process shares: one connection, one log, one way to end. */
+/** The connection and the log that all workers of one process share. */
 export interface WorkerProcess {
   readonly connection: NativeConnection;
   readonly client: Client;
@@ -13,17 +13,18 @@ export interface WorkerProcess {
   readonly log: Logger;
 }
 
-/** Sent often enough for a cancel to arrive within seconds. */
+/** A cancellation reaches an activity with its next heartbeat, so within seconds. */
 const heartbeatInterval = '3s';
-/** An activity that does not let go by then is dropped: it is idempotent, the next attempt picks up. */
+/** An activity that has not ended by then is abandoned: it is idempotent, and its next activity attempt continues. */
 const forceTime = '10s';
 
+/** Creates the log of a process: JSON lines on stdout. */
 export function createLog(config: Config, part: string): Logger {
   const serializers = { error: pino.stdSerializers.err };
   return pino({ level: config.logLevel, base: { part, pid: process.pid }, serializers });
 }
 
-/** Connects, makes the workers, and runs them until the signal aborts or one of them fails; then drains all. */
+/** Connects, creates the workers, and runs them until the signal aborts or one of them fails; then drains all. */
 export async function runWorkers(
   config: Config,
   part: WorkerKind,
@@ -53,7 +54,7 @@ export async function runWorkers(
     };
     signal.addEventListener('abort', shutdown, { once: true });
     log.info({ queues: options.map(({ taskQueue }) => taskQueue) }, 'worker started');
-    // A worker whose poller died takes the process down: the supervisor starts a whole one.
+    // If one worker fails, the whole process ends, and the supervisor starts a fresh one.
     const running = workers.map((worker) => worker.run().finally(shutdown));
     if (signal.aborted) shutdown();
     await Promise.all(running);
@@ -63,7 +64,7 @@ export async function runWorkers(
   }
 }
 
-/** Loopback only: a scraper on this machine reads it. */
+/** Serves metrics on the loopback address only, to a scraper on this machine. */
 function telemetryOf({ metricsPorts }: Config, part: WorkerKind): TelemetryOptions {
   return metricsPorts === null ? {} : { metrics: { prometheus: { bindAddress: `127.0.0.1:${metricsPorts[part]}` } } };
 }

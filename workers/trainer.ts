@@ -12,7 +12,7 @@ import { createTrainer } from '../infra/trainer/index.ts';
 import { trainerQueue } from '../workflows/contracts/ids.ts';
 import { runWorkers } from './process.ts';
 
-/** Updates and weight syncs. */
+/** Runs the trainer worker: updates and weight syncs. */
 export function runTrainer(config: Config, signal: AbortSignal): Promise<void> {
   return runWorkers(config, 'trainer', signal, async ({ client }) => {
     const store = createFileStore(config.paths.store);

@@ -5,23 +5,24 @@ import { type Lock, tryLock } from '../../infra/process/lock.mjs';
 import { isRunning, type ProcessIdentity } from '../../infra/process/process-identity.mjs';
 import { readUpFile, removeUpFile } from './up-file.ts';
 
-const POLL_MS = 100;
-/** Parts of a supervisor that was killed notice at once, then drain. */
-const LEFTOVER_TIMEOUT_MS = 25_000;
+const pollMs = 100;
+/** Parts notice at once that their supervisor was killed, and then drain. */
+const leftoverTimeoutMs = 25_000;
 
+/** Another process is the supervisor of the home. */
 export class AlreadyUp extends Error {
   readonly pid: number;
 
   constructor(home: string, pid: number) {
     super(
-      `expected no stack to run on ${home}, but process ${pid} runs one; ` +
-        'use that one, stop it with Ctrl-C or `kill`, or name another home with --home',
+      `a stack already runs on ${home}, started by process ${pid}; ` +
+        'use it, stop it with Ctrl-C or `kill`, or name another home with --home',
     );
     this.pid = pid;
   }
 }
 
-/** Makes this process the only supervisor of a home. A lock whose holder was killed counts for nothing. */
+/** Makes this process the only supervisor of a home. The lock of a process that was killed does not count. */
 export async function claimHome(config: Config, progress: (line: string) => void, signal: AbortSignal): Promise<Lock> {
   await mkdir(config.home, { recursive: true, mode: 0o755 });
   const lock = tryLock(config.paths.lock);
@@ -35,15 +36,15 @@ export async function claimHome(config: Config, progress: (line: string) => void
   return lock;
 }
 
-/** Waits until the parts of a killed supervisor are gone; who doesn't go by itself is killed. */
+/** Waits until the parts of a killed supervisor have ended, and kills those that don't end in time. */
 async function endLeftovers(config: Config, progress: (line: string) => void, signal: AbortSignal): Promise<void> {
   const known = (await readUpFile(config.paths.up))?.parts.flatMap((part) => part.process ?? []) ?? [];
-  const deadline = performance.now() + LEFTOVER_TIMEOUT_MS;
+  const deadline = performance.now() + leftoverTimeoutMs;
   let left = known.filter(isRunning);
-  if (left.length > 0) progress(`waiting for ${left.length} processes of a stack that was killed`);
+  if (left.length > 0) progress(`waiting for ${left.length} processes of a killed stack to end`);
   while (left.length > 0) {
     if (performance.now() > deadline) killAll(left);
-    await sleep(POLL_MS, undefined, { signal });
+    await sleep(pollMs, undefined, { signal });
     left = left.filter(isRunning);
   }
   await removeUpFile(config.paths.up);
@@ -54,7 +55,7 @@ function killAll(processes: readonly ProcessIdentity[]): void {
     try {
       process.kill(one.pid, 'SIGKILL');
     } catch {
-      // It ended in between, which is what we want.
+      // It has ended in the meantime.
     }
   }
 }

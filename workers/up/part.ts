@@ -1,27 +1,26 @@
-/** A process of the stack, as its supervisor sees it. Siblings: spawned-part.ts (ours), temporal-part.ts (the server). */
+/** A process of the stack, as its supervisor starts it: temper's own (spawned-part.ts) or Temporal's (temporal-part.ts). */
 export interface Part {
   readonly name: PartName;
   readonly logFile: string;
-  /** Resolves once the process does its work; rejects, with the process ended, when it can't. */
+  /** Resolves once the process does its work; rejects, after ending the process, when it can't. */
   start(signal: AbortSignal): Promise<RunningPart>;
 }
 
 export const partKinds = ['temporal', 'policy', 'gateway', 'control', 'host', 'trainer'] as const;
 export type PartKind = (typeof partKinds)[number];
 
-/** There may be several gateways. */
+/** A part's kind is its name, except that several gateways are numbered: `gateway`, `gateway-1`, … */
 export type PartName = PartKind | `gateway-${number}`;
 
-/** Which kind of part a name belongs to. */
 export function kindOf(name: PartName): PartKind {
   return partKinds.find((kind) => kind === name) ?? 'gateway';
 }
 
 export interface RunningPart {
   readonly pid: number;
-  /** Settles when the process has ended, with how, in words. */
+  /** Resolves when the process has ended, to the reason: `exit code 1`, `signal SIGKILL`. */
   readonly exited: Promise<string>;
-  /** Asks it to finish, and kills it when it takes too long. */
+  /** Asks the process to finish, and kills it when that takes too long. */
   stop(): Promise<void>;
 }
 
@@ -29,11 +28,12 @@ export const partStates = ['starting', 'running', 'waiting', 'stopping', 'stoppe
 
 export interface PartStatus {
   readonly name: PartName;
+  /** `waiting`: the process has ended and is restarted after a delay. */
   readonly state: (typeof partStates)[number];
   readonly pid: number | null;
-  /** How often it died and was started again. */
+  /** Times the process ended and was restarted. */
   readonly restarts: number;
-  /** How it ended last; null when it never did. */
+  /** Reason for the last exit; null when the process has never ended. */
   readonly lastExit: string | null;
   readonly logFile: string;
 }

@@ -2,6 +2,7 @@ import { type Config, readConfig } from '../../infra/config.ts';
 import { freePort, isPortFree } from '../../infra/temporal/ports.ts';
 import type { PartName } from './part.ts';
 
+/** A port that a part listens on. */
 export interface Port {
   readonly port: number;
   readonly purpose: string;
@@ -10,18 +11,18 @@ export interface Port {
 
 export class PortInUse extends Error {}
 
-/** Refuses, by name, a port that somebody else listens on. */
+/** Throws a PortInUse that names the first port on which another process listens. */
 export async function requireFreePorts(config: Config, parts: readonly PartName[]): Promise<void> {
   for (const { port, purpose, setting } of portsOf(config, parts)) {
     if (await isPortFree(port)) continue;
     throw new PortInUse(
-      `expected port ${port} of 127.0.0.1 to be free for ${purpose}, but another process listens on it; ` +
-        `stop that process, set ${setting} to another port, or let temper choose with --port auto`,
+      `port ${port} of 127.0.0.1, which ${purpose} needs, is in use by another process; ` +
+        `stop that process, set ${setting} to another port, or use --port auto to choose free ports`,
     );
   }
 }
 
-/** The same config on ports that nobody listens on. Metrics have to be where a scraper looks: there, or nowhere. */
+/** Returns the config with free ports. Metrics keep their ports, where a scraper expects them, or are turned off if those are in use. */
 export async function withFreePorts(config: Config): Promise<Config> {
   const chosen: Record<string, string | undefined> = {};
   for (const { setting } of portsOf(config, ['temporal', 'policy'])) chosen[setting] = String(await freePort());
@@ -30,6 +31,7 @@ export async function withFreePorts(config: Config): Promise<Config> {
   return readConfig({ ...config.env, TEMPER_HOME: config.home, ...chosen });
 }
 
+/** Lists the ports that these parts listen on. */
 export function portsOf(config: Config, parts: readonly PartName[]): Port[] {
   const temporal: Port[] = [
     { port: config.temporalPort, purpose: 'the Temporal server', setting: 'TEMPER_TEMPORAL_PORT' },

@@ -5,31 +5,34 @@ import type { Client } from '@temporalio/client';
 import { request } from 'undici';
 import { processIdentity } from '../../infra/process/process-identity.mjs';
 
-const POLL_MS = 100;
-const TRY_TIMEOUT_MS = 2_000;
+const pollMs = 100;
+const tryTimeoutMs = 2_000;
 
-export const queueKinds = { workflow: 1, activity: 2 } as const;
+/** Kinds of task queue, by their numbers in Temporal's API. */
+const queueKinds = { workflow: 1, activity: 2 } as const;
+export type QueueKind = keyof typeof queueKinds;
 
 /** Resolves once something accepts connections on a unix socket. */
 export async function untilSocketAnswers(path: string, signal: AbortSignal): Promise<void> {
-  while (!(await socketAnswers(path))) await sleep(POLL_MS, undefined, { signal });
+  while (!(await socketAnswers(path))) await sleep(pollMs, undefined, { signal });
 }
 
 /** Resolves once a URL answers with a success. */
 export async function untilHttpAnswers(url: string, signal: AbortSignal): Promise<void> {
-  while (!(await httpAnswers(url))) await sleep(POLL_MS, undefined, { signal });
+  while (!(await httpAnswers(url))) await sleep(pollMs, undefined, { signal });
 }
 
 async function httpAnswers(url: string): Promise<boolean> {
   try {
-    const { statusCode, body } = await request(url, { signal: AbortSignal.timeout(TRY_TIMEOUT_MS) });
+    const { statusCode, body } = await request(url, { signal: AbortSignal.timeout(tryTimeoutMs) });
     await body.dump();
     return statusCode >= 200 && statusCode < 300;
   } catch {
-    return false; // not up: the caller decides what that means
+    return false; // not up yet; the caller decides what that means
   }
 }
 
+/** Whether something accepts connections on a unix socket. */
 export async function socketAnswers(path: string): Promise<boolean> {
   return await new Promise((resolve) => {
     const socket = connect(path);
@@ -37,34 +40,36 @@ export async function socketAnswers(path: string): Promise<boolean> {
       socket.destroy();
       resolve(up);
     };
-    socket.setTimeout(TRY_TIMEOUT_MS, () => answer(false));
+    socket.setTimeout(tryTimeoutMs, () => answer(false));
     socket.once('connect', () => answer(true));
     socket.once('error', () => answer(false));
   });
 }
 
-/** Resolves once the worker of this pid polls a task queue. Its identity has to name the pid, as the SDK's default does. */
+/** Resolves once the worker with this pid polls a task queue. The worker's identity must contain its pid, as the SDK's default does. */
 export async function untilPolled(
-  client: Client,
-  queue: string,
-  kind: keyof typeof queueKinds,
-  pid: number,
+  {
+    client,
+    queue,
+    kind,
+    pid,
+  }: { readonly client: Client; readonly queue: string; readonly kind: QueueKind; readonly pid: number },
   signal: AbortSignal,
 ): Promise<void> {
-  const ours = new RegExp(`\\b${pid}\\b`);
-  while (!(await pollers(client, queue, kind)).some((identity) => ours.test(identity))) {
-    await sleep(POLL_MS, undefined, { signal });
+  const namesPid = new RegExp(`\\b${pid}\\b`);
+  while (!(await pollers(client, queue, kind)).some((identity) => namesPid.test(identity))) {
+    await sleep(pollMs, undefined, { signal });
   }
 }
 
-/** A poll is held open for a minute; who has not polled for longer is gone. */
-const POLLER_TTL_MS = 75_000;
+/** A poll stays open for a minute; a worker that has not polled for longer is gone. */
+const pollerTtlMs = 75_000;
 
 /**
- * Identities of the workers that poll a task queue. The server remembers pollers for minutes after their end, so those of
- * this machine are checked by their process.
+ * Lists the identities of the workers that poll a task queue. The server remembers a poller for minutes after its end, so
+ * workers of this machine are listed only while their process runs.
  */
-export async function pollers(client: Client, queue: string, kind: keyof typeof queueKinds): Promise<string[]> {
+export async function pollers(client: Client, queue: string, kind: QueueKind): Promise<string[]> {
   const { namespace } = client.options;
   const described = await client.connection.workflowService.describeTaskQueue({
     namespace,
@@ -72,12 +77,12 @@ export async function pollers(client: Client, queue: string, kind: keyof typeof 
     taskQueueType: queueKinds[kind],
   });
   const recent = (described.pollers ?? []).filter(
-    ({ lastAccessTime }) => Number(String(lastAccessTime?.seconds ?? 0)) * 1000 > Date.now() - POLLER_TTL_MS,
+    ({ lastAccessTime }) => Number(String(lastAccessTime?.seconds ?? 0)) * 1000 > Date.now() - pollerTtlMs,
   );
   return recent.map(({ identity }) => identity ?? '').filter(mayRun);
 }
 
-/** `pid@host`, as the SDK names workers. Of other hosts nothing is known. */
+/** Whether the worker of an identity, `pid@host`, may still run: a process on another host can't be checked. */
 function mayRun(identity: string): boolean {
   const [, pid, host] = /^(\d+)@(.*)$/.exec(identity) ?? [];
   return host !== hostname() || processIdentity(Number(pid)).startedAt !== undefined;

@@ -4,27 +4,29 @@ import { mkdir, open } from 'node:fs/promises';
 import { dirname, extname, join } from 'node:path';
 import type { Config } from '../../infra/config.ts';
 import { readLogFrom } from '../../infra/temporal/server-log.ts';
+import { errorMessage } from '../../workflows/contracts/error-message.ts';
 import type { Part, PartName, RunningPart } from './part.ts';
 
+/** The command and the time limits of one of temper's own processes. */
 export interface SpawnedPart {
   readonly name: PartName;
   /** Arguments of `temper`, for example `worker control`. */
   readonly command: readonly string[];
   readonly config: Config;
   readonly logFile: string;
-  /** How long it may take to answer after its start. */
+  /** Time within which the process must be ready after its start. */
   readonly readyTimeoutMs: number;
-  /** How long it may take to finish what it does when asked to stop. */
+  /** Time that the process gets to finish its work when asked to stop. */
   readonly drainTimeoutMs: number;
-  /** Resolves once the process of this pid does its work. */
+  /** Resolves once the process with this pid does its work. */
   untilReady(pid: number, signal: AbortSignal): Promise<void>;
 }
 
 /**
- * A process of ours: `node workers/cli.ts <command>`.
+ * Makes a part of one of temper's own processes: `node workers/cli.ts <command>`.
  *
- * - It has its own process group: a Ctrl-C in the terminal reaches the supervisor alone, which stops the parts in order.
- * - Its stdin is a pipe from the supervisor (`--tethered`): it ends when the supervisor is gone, however that happened.
+ * - It has its own process group: Ctrl-C in the terminal reaches only the supervisor, which stops the parts in order.
+ * - Its stdin is a pipe from the supervisor (`--tethered`): it ends when the supervisor has ended, even by SIGKILL.
  */
 export function spawnedPart(options: SpawnedPart): Part {
   return {
@@ -38,15 +40,15 @@ export function spawnedPart(options: SpawnedPart): Part {
       } catch (error) {
         await running.stop();
         signal.throwIfAborted();
-        const said = (await readLogFrom(options.logFile, logOffset)).trim();
-        throw new Error(`${describeCause(options, error)}; ${said === '' ? 'it said nothing' : `it said:\n${said}`}`);
+        const log = (await readLogFrom(options.logFile, logOffset)).trim();
+        throw new Error(`${describeCause(options, error)}; ${log === '' ? 'it logged nothing' : `its log:\n${log}`}`);
       }
       return running;
     },
   };
 }
 
-/** This program, as it runs: TypeScript in the checkout, JavaScript when installed. */
+/** The program of this process: TypeScript in a checkout, JavaScript when installed. */
 const program = join(import.meta.dirname, `../cli${extname(import.meta.filename)}`);
 
 async function launch(options: SpawnedPart): Promise<{ readonly child: ChildProcess; readonly logOffset: number }> {
@@ -67,7 +69,7 @@ async function launch(options: SpawnedPart): Promise<{ readonly child: ChildProc
 }
 
 function observe(child: ChildProcess, drainTimeoutMs: number): RunningPart {
-  if (child.pid === undefined) throw new Error('expected a process id from a spawned process, got none');
+  if (child.pid === undefined) throw new Error('the spawned process has no process id');
   const exited = once(child, 'exit').then(([code, killedBy]) =>
     killedBy === null ? `exit code ${code}` : `signal ${killedBy}`,
   );
@@ -83,6 +85,7 @@ function observe(child: ChildProcess, drainTimeoutMs: number): RunningPart {
   };
 }
 
+/** The process ended before it was ready. */
 class DiedTooEarly extends Error {}
 
 async function untilReady(options: SpawnedPart, running: RunningPart, signal: AbortSignal): Promise<void> {
@@ -99,9 +102,9 @@ async function untilReady(options: SpawnedPart, running: RunningPart, signal: Ab
 }
 
 function describeCause(options: SpawnedPart, error: unknown): string {
-  if (error instanceof DiedTooEarly) return `${options.name} ended while it started (${error.message})`;
+  if (error instanceof DiedTooEarly) return `${options.name} ended during its start (${error.message})`;
   if (error instanceof DOMException && error.name === 'TimeoutError') {
     return `${options.name} did not answer within ${options.readyTimeoutMs / 1000} s`;
   }
-  return `${options.name} did not start: ${error instanceof Error ? error.message : String(error)}`;
+  return `${options.name} did not start: ${errorMessage(error)}`;
 }

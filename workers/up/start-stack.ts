@@ -5,20 +5,19 @@ import { type ClientConnection, connectClient } from '../../infra/temporal/conne
 import { registerSearchAttributes } from '../../infra/temporal/search-attributes.ts';
 import { temporalTarget } from '../../infra/temporal/temporal-target.ts';
 import { claimHome } from './claim-home.ts';
-import { keepParts } from './keep-parts.ts';
-import { keepUpFile } from './keep-up-file.ts';
 import { kindOf, type PartKind, type PartName, type PartStatus } from './part.ts';
-import { neededParts, policyUrl } from './parts.ts';
+import { neededParts, type PartContext, partTable, policyUrl } from './part-table.ts';
 import { requireFreePorts } from './ports.ts';
-import type { StackAddresses } from './up-file.ts';
+import { type SupervisedPart, supervisePart } from './supervise-part.ts';
+import { createUpFileWriter, type StackAddresses } from './up-file.ts';
 
 export interface StartStack {
   readonly config: Config;
-  /** Default: all that this machine needs. */
+  /** Default: every part that this machine needs. */
   readonly parts?: readonly PartName[];
-  /** Told what takes long. */
+  /** Receives a line about each slow operation. */
   readonly progress?: (line: string) => void;
-  /** Told whenever a part starts, dies or stops. */
+  /** Called whenever a part starts, ends or restarts. */
   readonly onChange?: (parts: readonly PartStatus[]) => void;
 }
 
@@ -26,19 +25,20 @@ export interface RunningStack {
   readonly config: Config;
   readonly addresses: StackAddresses;
   parts(): readonly PartStatus[];
-  /** Workers first, which drain, then the gateway, the policy server, and the Temporal server last. Repeatable. */
+  /** Stops the workers, which drain, then gateway and policy server, then the Temporal server. May be called again. */
   close(): Promise<void>;
 }
 
-/** Who starts together; who stops together, backwards. */
+/** Kinds of parts that start together, in order; they stop in the reverse order. */
 const phases: readonly (readonly PartKind[])[] = [['temporal'], ['policy', 'gateway'], ['control', 'host', 'trainer']];
 
 /**
- * Runs the processes of one machine and keeps them running.
+ * Starts the processes of one machine and restarts those that end.
  *
- * - One stack per home: a second one is refused, naming the first one's process.
- * - Resolves once every part does its work and `up.json` says so; rejects, with nothing left running, when one can't.
- * - Nothing outlives the process that called this, however it ends.
+ * - There is one stack per home: a second one throws AlreadyUp, which names the process of the first.
+ * - Resolves once every part does its work and `up.json` says so. If a part can't start, all others are stopped before
+ *   the error is thrown.
+ * - No process outlives the caller's process, even if that is killed.
  */
 export async function startStack(options: StartStack, signal: AbortSignal): Promise<RunningStack> {
   const { config, progress = () => undefined } = options;
@@ -47,11 +47,11 @@ export async function startStack(options: StartStack, signal: AbortSignal): Prom
   const namesIn = (phase: readonly PartKind[]): PartName[] => names.filter((name) => phase.includes(kindOf(name)));
   const home = await claimHome(config, progress, signal);
   const server = lazyServer(config);
-  const parts = keepParts({ config, progress, client: server.client }, () => {
+  const parts = superviseParts({ config, progress, client: server.client }, () => {
     file.changed();
     options.onChange?.(parts.status());
   });
-  const file = keepUpFile(config, addresses, parts.status);
+  const file = createUpFileWriter(config, addresses, parts.status);
 
   async function close(): Promise<void> {
     for (const phase of phases.toReversed()) await parts.stop(namesIn(phase));
@@ -64,7 +64,7 @@ export async function startStack(options: StartStack, signal: AbortSignal): Prom
     await requireFreePorts(config, names);
     for (const phase of phases) {
       await parts.start(namesIn(phase), signal);
-      // Before any worker: a workflow that sets an unknown attribute hangs.
+      // Register the search attributes before any worker starts: a workflow that sets an unknown one hangs.
       if (phase.includes('temporal')) await server.open(signal);
     }
     await file.written();
@@ -84,7 +84,40 @@ export async function startStack(options: StartStack, signal: AbortSignal): Prom
   };
 }
 
-/** The connection to the stack's Temporal server, once that is up and knows the search attributes. */
+/** The supervised parts of a stack. */
+interface SupervisedParts {
+  status(): PartStatus[];
+  /** Starts parts together; if one can't start, the other starts are aborted and its error is thrown. */
+  start(names: readonly PartName[], signal: AbortSignal): Promise<void>;
+  stop(names: readonly PartName[]): Promise<void>;
+}
+
+function superviseParts(context: PartContext, onChange: () => void): SupervisedParts {
+  const parts = new Map<PartName, SupervisedPart>();
+
+  async function startOne(name: PartName, signal: AbortSignal): Promise<void> {
+    context.progress(`starting ${name}`);
+    parts.set(name, await supervisePart(partTable[kindOf(name)](context, name), onChange, signal));
+    onChange();
+  }
+
+  return {
+    status: () => [...parts.values()].map((part) => part.status()),
+    async start(names, signal) {
+      const failed = new AbortController();
+      const either = AbortSignal.any([signal, failed.signal]);
+      const starts = names.map((name) => startOne(name, either));
+      for (const start of starts) start.catch((error: unknown) => failed.abort(error));
+      await Promise.allSettled(starts);
+      either.throwIfAborted();
+    },
+    async stop(names) {
+      await Promise.all(names.map(async (name) => await parts.get(name)?.stop()));
+    },
+  };
+}
+
+/** The connection to the stack's Temporal server, opened once the server is up. */
 function lazyServer(config: Config) {
   let connection: ClientConnection | null = null;
   return {
@@ -94,7 +127,7 @@ function lazyServer(config: Config) {
       await registerSearchAttributes(connection.connection, target.namespace, signal);
     },
     client(): Client {
-      if (connection === null) throw new Error('expected the Temporal server to be up before this part, it is not');
+      if (connection === null) throw new Error('a part that needs the Temporal server was started before it');
       return connection.client;
     },
     async close(): Promise<void> {

@@ -5,7 +5,7 @@ import { type Executable, locateTemporal } from '../../infra/temporal/executable
 import { startDevServer } from '../../infra/temporal/server.ts';
 import type { Part } from './part.ts';
 
-/** Temporal's dev server on the home's SQLite file. `progress` is told of downloads and builds, which take minutes. */
+/** Makes a part of Temporal's dev server on the home's SQLite file. `progress` receives lines about downloads and builds, which take minutes. */
 export function temporalPart(config: Config, progress: (line: string) => void): Part {
   const logFile = join(config.paths.logs, 'temporal.log');
   let executable: Executable | null = null;
@@ -24,7 +24,7 @@ export function temporalPart(config: Config, progress: (line: string) => void): 
           port: config.temporalPort,
           uiPort: config.uiPort,
           onSpawn(pid) {
-            release(); // of an attempt that met a taken port
+            release(); // the tether of an earlier try, whose port was in use
             release = tether(pid);
           },
         },
@@ -40,8 +40,8 @@ export function temporalPart(config: Config, progress: (line: string) => void): 
 }
 
 /**
- * Ends a process that can't notice by itself that we are gone: a shell waits for the end of its stdin, which is a pipe
- * from us, and so reached also when we are killed.
+ * Ends a process, which can't notice it alone, when this process ends. A shell waits for the end of its stdin, which is a
+ * pipe from this process and so closes even if this process is killed. Returns a function that ends the shell.
  */
 function tether(pid: number): () => void {
   const script = 'read -r _; kill -TERM "$1" && sleep 10 && kill -KILL "$1"';
@@ -49,6 +49,6 @@ function tether(pid: number): () => void {
     stdio: ['pipe', 'ignore', 'ignore'],
     detached: true,
   });
-  shell.stdin.on('error', () => undefined); // it ended first: nothing to hold any more
+  shell.stdin.on('error', () => undefined); // the shell ended first
   return () => shell.kill('SIGKILL');
 }

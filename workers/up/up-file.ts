@@ -1,15 +1,16 @@
 import { readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { z } from 'zod';
-import { isRunning } from '../../infra/process/process-identity.mjs';
-import { type PartName, partKinds, partStates } from './part.ts';
+import type { Config } from '../../infra/config.ts';
+import { isRunning, processIdentity } from '../../infra/process/process-identity.mjs';
+import { type PartName, type PartStatus, partKinds, partStates } from './part.ts';
 
-const processIdentity = z.object({ pid: z.int(), startedAt: z.string() });
+const storedIdentity = z.object({ pid: z.int(), startedAt: z.string() });
 
 const partName = new RegExp(`^(${partKinds.join('|')}|gateway-\\d+)$`);
 
-/** What `temper up` writes for everybody who wants to find its stack: tests, `temper status`, the next `temper up`. */
+/** Content of `up.json`, by which `temper status`, the next `temper up` and other tools find the stack of a home. */
 const upFile = z.object({
-  supervisor: processIdentity,
+  supervisor: storedIdentity,
   addresses: z.object({
     temporal: z.string(),
     namespace: z.string(),
@@ -17,13 +18,13 @@ const upFile = z.object({
     policy: z.string().nullable(),
     gatewayControl: z.string(),
   }),
-  /** Settings that differ from the defaults, so that a client finds the same ports. */
+  /** Ports in use, which may differ from the settings of a client's own environment. */
   ports: z.object({ temporal: z.int(), ui: z.int(), policy: z.int() }),
   parts: z.array(
     z.object({
       name: z.custom<PartName>((name) => typeof name === 'string' && partName.test(name)),
       state: z.enum(partStates),
-      process: processIdentity.nullable(),
+      process: storedIdentity.nullable(),
       restarts: z.int(),
       lastExit: z.string().nullable(),
       logFile: z.string(),
@@ -33,7 +34,7 @@ const upFile = z.object({
 export type UpFile = z.output<typeof upFile>;
 export type StackAddresses = UpFile['addresses'];
 
-/** The stack that was last brought up on a home, or null. It may have ended since: see `isUp`. */
+/** Reads which stack was last brought up on a home; null if there is none. It may have ended since: see `isUp`. */
 export async function readUpFile(path: string): Promise<UpFile | null> {
   const text = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return null;
@@ -41,22 +42,68 @@ export async function readUpFile(path: string): Promise<UpFile | null> {
   });
   if (text === null) return null;
   const parsed = upFile.safeParse(parseJson(text));
-  return parsed.success ? parsed.data : null; // of another version of temper: as good as none
+  return parsed.success ? parsed.data : null; // another version of temper wrote it: treat it as missing
 }
 
+/** Whether the supervisor named in the file still runs. */
 export function isUp({ supervisor }: UpFile): boolean {
   return isRunning(supervisor);
 }
 
-/** Readers see the old file or the new one, never half of one. */
-export async function writeUpFile(path: string, content: UpFile): Promise<void> {
+export async function removeUpFile(path: string): Promise<void> {
+  await rm(path, { force: true });
+}
+
+/** Keeps `up.json` in step with the parts of a running stack. */
+export interface UpFileWriter {
+  /** Writes the file after a change; writes run one after the other, so that the last one wins. */
+  changed(): void;
+  /** Resolves once the last change is written. */
+  written(): Promise<void>;
+  remove(): Promise<void>;
+}
+
+export function createUpFileWriter(
+  config: Config,
+  addresses: StackAddresses,
+  parts: () => readonly PartStatus[],
+): UpFileWriter {
+  const path = config.paths.up;
+  let last = Promise.resolve();
+  return {
+    changed() {
+      last = last
+        .then(() => write(path, snapshot(config, addresses, parts())))
+        // A full disk must not stop the stack: the file is stale until the next change writes it.
+        .catch(() => undefined);
+    },
+    written: () => last,
+    async remove() {
+      await last;
+      await removeUpFile(path);
+    },
+  };
+}
+
+/** Replaces the file in one step, so that a reader never sees half of it. */
+async function write(path: string, content: UpFile): Promise<void> {
   const draft = `${path}.${process.pid}`;
   await writeFile(draft, `${JSON.stringify(content, null, 2)}\n`);
   await rename(draft, path);
 }
 
-export async function removeUpFile(path: string): Promise<void> {
-  await rm(path, { force: true });
+function snapshot(config: Config, addresses: StackAddresses, parts: readonly PartStatus[]): UpFile {
+  return {
+    supervisor: identityOf(process.pid) ?? { pid: process.pid, startedAt: '' },
+    addresses,
+    ports: { temporal: config.temporalPort, ui: config.uiPort, policy: config.policyPort },
+    parts: parts.map(({ pid, ...part }) => ({ ...part, process: pid === null ? null : identityOf(pid) })),
+  };
+}
+
+function identityOf(pid: number): { readonly pid: number; readonly startedAt: string } | null {
+  const { startedAt } = processIdentity(pid);
+  return startedAt === undefined ? null : { pid, startedAt };
 }
 
 function parseJson(text: string): unknown {

@@ -16,7 +16,7 @@ import { startStack } from '../../../workers/up/start-stack.ts';
 import { readUpFile, type UpFile } from '../../../workers/up/up-file.ts';
 import { until } from '../../helpers/until.ts';
 
-/** Only the Temporal server: these tests are about the supervisor, not about what it runs. */
+/** Only the Temporal server: these tests are about the supervisor, not about the processes it runs. */
 const parts = ['temporal'] as const;
 
 describe('a stack', () => {
@@ -27,7 +27,7 @@ describe('a stack', () => {
   });
   after(() => rm(config.home, { recursive: true, force: true }));
 
-  it('comes up with the search attributes registered, and leaves nothing when it is closed', async () => {
+  it('comes up with the search attributes registered, and leaves no process when it is closed', async () => {
     const stack = await startStack({ config, parts }, noSignal());
     const connection = await connectClient(temporalTarget(config));
     assert.deepEqual(await missingSearchAttributes(connection.connection, 'default'), []);
@@ -39,16 +39,19 @@ describe('a stack', () => {
     assert.equal(await readUpFile(config.paths.up), null);
   });
 
-  it('refuses a second one on the same home, naming the first one’s process', async () => {
+  it('refuses a second stack on the same home and names the process of the first', async () => {
     const stack = await startStack({ config, parts }, noSignal());
     try {
-      await assert.rejects(startStack({ config, parts }, noSignal()), new RegExp(`process ${process.pid} runs one`));
+      await assert.rejects(
+        startStack({ config, parts }, noSignal()),
+        new RegExp(`already runs on ${config.home}, started by process ${process.pid};`),
+      );
     } finally {
       await stack.close();
     }
   });
 
-  it('starts the Temporal server again when it is killed', async () => {
+  it('restarts the Temporal server when it is killed', async () => {
     const stack = await startStack({ config, parts }, noSignal());
     try {
       const killed = partOf(await upFileOf(config), 'temporal');
@@ -64,7 +67,7 @@ describe('a stack', () => {
     }
   });
 
-  it('names a port that somebody else listens on, and what to do', async () => {
+  it('names a port that is in use, what it is for, and what to do', async () => {
     const other = createServer().listen(config.uiPort, '127.0.0.1');
     await once(other, 'listening');
     try {
@@ -77,7 +80,7 @@ describe('a stack', () => {
     }
   });
 
-  it('takes its processes with it when its supervisor is killed, and the home can be used again', async () => {
+  it('ends all processes when its supervisor is killed, after which the home can be used again', async () => {
     const supervisor = supervise(config);
     await once(supervisor, 'message');
     const server = partOf(await upFileOf(config), 'temporal');
@@ -88,7 +91,7 @@ describe('a stack', () => {
     await stack.close();
   });
 
-  it('leaves nothing when its supervisor is killed while the server starts', async () => {
+  it('leaves no process when its supervisor is killed while the server starts', async () => {
     const supervisor = supervise(config);
     const server = await until(async () => {
       const lines = await readFile(
@@ -103,7 +106,7 @@ describe('a stack', () => {
   });
 });
 
-/** A supervisor in a process of its own, which can be killed. */
+/** Starts a supervisor in a process of its own, which can be killed. */
 function supervise(config: Config): ChildProcess {
   const script = join(import.meta.dirname, '../fixtures/supervisor.ts');
   return spawn(process.execPath, [script], {
@@ -131,7 +134,7 @@ function partOf(file: UpFile, name: string) {
 
 const noSignal = (): AbortSignal => new AbortController().signal;
 
-/** The machine's own Temporal must not be used by these tests. */
+/** Returns the environment without a Temporal server, so that these tests start their own. */
 function withoutTemporal() {
   const names = Object.keys(process.env).filter((name) => !name.startsWith('TEMPORAL_'));
   const env = Object.fromEntries(names.map((name) => [name, process.env[name]]));

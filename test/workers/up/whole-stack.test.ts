@@ -15,10 +15,10 @@ import { startScriptedServer } from '../../helpers/engine/scripted-server.ts';
 import { until } from '../../helpers/until.ts';
 
 const program = join(import.meta.dirname, '../../../workers/cli.ts');
-/** A stack starts in seconds; a machine that does something else beside it may take a minute. */
-const patienceMs = 180_000;
+/** A stack starts in seconds, but may take a minute on a busy machine. */
+const timeoutMs = 180_000;
 
-describe('temper up', { timeout: 3 * patienceMs }, () => {
+describe('temper up', { timeout: 3 * timeoutMs }, () => {
   let home: string;
   let stack: ChildProcess;
   let metricsPort: number;
@@ -33,7 +33,7 @@ describe('temper up', { timeout: 3 * patienceMs }, () => {
     await rm(home, { recursive: true, force: true });
   });
 
-  it('starts every part that is killed again, each under a new pid', async () => {
+  it('restarts every part that is killed, each under a new pid', async () => {
     const killed = await upFile();
     for (const { name, process: part } of killed.parts) process.kill(pidOf(part, name), 'SIGKILL');
     const again = await untilUp(({ parts }) => parts.every(({ restarts }) => restarts >= 1));
@@ -42,7 +42,7 @@ describe('temper up', { timeout: 3 * patienceMs }, () => {
     assert.ok(again.parts.every(({ process: part }) => !before.includes(part?.pid)));
   });
 
-  it('serves rollouts afterwards: one line of JSON each, and an exit code of 0', async () => {
+  it('then runs rollouts, printing one line of JSON each, with exit code 0', async () => {
     const tasks = 'generated:test/1?count=2';
     const rollouts = temper(
       'rollout',
@@ -70,7 +70,7 @@ describe('temper up', { timeout: 3 * patienceMs }, () => {
     );
   });
 
-  it('counts what ended for Prometheus', async () => {
+  it('counts the finished rollouts for Prometheus', async () => {
     const served = await Promise.all([0, 1, 2].map((next) => fetch(`http://127.0.0.1:${metricsPort + next}/metrics`)));
     const [control = '', ...others] = await Promise.all(served.map((reply) => reply.text()));
     const labels = ['agent="oracle"', 'purpose="evaluation"', 'outcome="scored"', 'failure="none"'];
@@ -79,7 +79,7 @@ describe('temper up', { timeout: 3 * patienceMs }, () => {
     assert.ok([control, ...others].every((text) => text.includes('temporal_worker_task_slots_available')));
   });
 
-  it('asks an upstream model where it is told to, and refuses one that it does not know', async () => {
+  it('calls the upstream model that --upstream names, and refuses an unknown one', async () => {
     const submit = { id: 'c1', type: 'function', function: { name: 'submit', arguments: '{}' } };
     const choices = [{ message: { content: null, tool_calls: [submit] }, finish_reason: 'tool_calls' }];
     const json = { model: 'large-1', choices, usage: { prompt_tokens: 9, completion_tokens: 2 } };
@@ -98,9 +98,9 @@ describe('temper up', { timeout: 3 * patienceMs }, () => {
       };
       const { outcome, stop } = JSON.parse((await ask('mini', 'others')).out);
       assert.deepEqual([outcome, stop, model.seen.length], ['scored', 'submitted', 1]);
-      const unknown = await ask('mini', 'nobody');
+      const unknown = await ask('mini', 'unknown');
       assert.deepEqual([unknown.code, unknown.out], [1, '']);
-      assert.match(unknown.err, /expected one that \S+upstreams\.json names \(others\), got nobody/);
+      assert.match(unknown.err, /expected one that \S+upstreams\.json names \(others\), got unknown/);
       const silent = await ask('oracle', 'others');
       assert.deepEqual([silent.code, silent.out], [2, '']);
       assert.match(silent.err, /--agent: expected one that calls a model, got oracle/);
@@ -109,7 +109,7 @@ describe('temper up', { timeout: 3 * patienceMs }, () => {
     }
   });
 
-  it('validates tasks: one line of JSON each, and an exit code of 0', async () => {
+  it('validates tasks, printing one line of JSON each, with exit code 0', async () => {
     const tasks = 'generated:test/1?count=1';
     const validation = temper('tasks', 'validate', tasks, '--sandbox', 'local', '--json', '--no-up');
     const [output, [code]] = await Promise.all([text(validation.stdout), once(validation, 'exit')]);
@@ -117,7 +117,7 @@ describe('temper up', { timeout: 3 * patienceMs }, () => {
     assert.deepEqual([code, task, valid, why], [0, 'generated-test-1-0', true, null]);
   });
 
-  it('ends with all of its processes when it is asked to, and with all of them when it is killed', async () => {
+  it('ends all of its processes on SIGTERM, and when it is killed', async () => {
     const first = identities(await upFile());
     stack.kill('SIGTERM');
     const [code] = await once(stack, 'exit');
@@ -127,7 +127,7 @@ describe('temper up', { timeout: 3 * patienceMs }, () => {
     stack = temper('up', '--port', 'auto');
     const second = identities(await untilUp((file) => file.parts.length === partKinds.length));
     stack.kill('SIGKILL');
-    await until(() => !second.some(isRunning), patienceMs);
+    await until(() => !second.some(isRunning), timeoutMs);
   });
 
   function environment(): NodeJS.ProcessEnv {
@@ -150,7 +150,7 @@ describe('temper up', { timeout: 3 * patienceMs }, () => {
       const file = await readUpFile(join(home, 'up.json'));
       const running = file?.parts.every(({ state }) => state === 'running') ?? false;
       return file !== null && running && wanted(file) ? file : null;
-    }, patienceMs);
+    }, timeoutMs);
 
   async function upFile(): Promise<UpFile> {
     const file = await readUpFile(join(home, 'up.json'));
@@ -166,7 +166,7 @@ function pidOf(part: ProcessIdentity | null, name: string): number {
   return part.pid;
 }
 
-/** The first of three in a row. */
+/** Returns the first of three free ports in a row. */
 async function threeFreePorts(): Promise<number> {
   for (;;) {
     const first = await freePort();

@@ -2,7 +2,7 @@ import type { Config } from '../../../infra/config.ts';
 import { configuredTarget } from '../../../infra/temporal/connection.ts';
 import { isPortFree } from '../../../infra/temporal/ports.ts';
 import { controlQueue } from '../../../workflows/contracts/ids.ts';
-import { neededParts } from '../../up/parts.ts';
+import { neededParts } from '../../up/part-table.ts';
 import { portsOf, withFreePorts } from '../../up/ports.ts';
 import { pollers } from '../../up/ready.ts';
 import { type RunningStack, startStack } from '../../up/start-stack.ts';

@@ -11,7 +11,7 @@ import {
   placementQueue,
   trainerQueue,
 } from '../../../../workflows/contracts/ids.ts';
-import { pollers, type queueKinds, socketAnswers } from '../../../up/ready.ts';
+import { pollers, type QueueKind, socketAnswers } from '../../../up/ready.ts';
 import { isUp, readUpFile, type UpFile } from '../../../up/up-file.ts';
 import { type Check, type Look, missing, ok, warn } from './check.ts';
 
@@ -61,7 +61,7 @@ function supervisor({ supervisor: { pid }, parts }: UpFile): Check {
 async function* workers(config: Config): AsyncIterable<Check> {
   const server = await connectClient(temporalTarget(config)).catch(() => null);
   if (server === null) return; // said before
-  const queues: readonly (readonly [string, string, keyof typeof queueKinds, string])[] = [
+  const queues: readonly (readonly [string, string, QueueKind, string])[] = [
     ['control worker', controlQueue, 'workflow', 'temper worker control'],
     ['host worker', hostQueue(config.host), 'activity', 'temper worker host'],
     ['places', placementQueue, 'activity', 'temper worker host'],

@@ -2,25 +2,25 @@ import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { it } from 'node:test';
-import { keepRunning } from '../../../workers/up/keep-running.ts';
 import type { Part, PartStatus } from '../../../workers/up/part.ts';
+import { supervisePart } from '../../../workers/up/supervise-part.ts';
 
 const quick = { firstMs: 10, capMs: 40, steadyMs: 60_000 };
 
-it('a part that is killed starts again under a new pid, and the death is counted', async () => {
+it('a killed part restarts under a new pid, and the restart is counted', async () => {
   const watch = watcher();
-  const keeper = await keepRunning(sleeper(), watch.look, noSignal(), quick);
+  const supervised = await supervisePart(sleeper(), watch.look, noSignal(), quick);
   const first = await watch.until((status) => status.state === 'running');
   process.kill(pidOf(first), 'SIGKILL');
   const second = await watch.until((status) => status.state === 'running' && status.pid !== first.pid);
   assert.equal(second.restarts, 1);
   assert.equal(second.lastExit, 'signal SIGKILL');
-  await keeper.stop();
-  assert.equal(keeper.status().state, 'stopped');
+  await supervised.stop();
+  assert.equal(supervised.status().state, 'stopped');
   assert.throws(() => process.kill(pidOf(second), 0), /ESRCH/);
 });
 
-it('a part that dies at once waits longer each time, up to a cap', async () => {
+it('a part that ends at once waits longer before each restart, up to a cap', async () => {
   const starts: number[] = [];
   const watch = watcher();
   const part: Part = {
@@ -30,9 +30,9 @@ it('a part that dies at once waits longer each time, up to a cap', async () => {
       return { pid: 1, exited: Promise.resolve('exit code 1'), stop: async () => undefined };
     },
   };
-  const keeper = await keepRunning(part, watch.look, noSignal(), quick);
+  const supervised = await supervisePart(part, watch.look, noSignal(), quick);
   await watch.until((status) => status.restarts === 5 && status.state === 'running');
-  await keeper.stop();
+  await supervised.stop();
   const gaps = starts.slice(1).map((at, index) => at - (starts[index] ?? 0));
   for (const [index, atLeastMs] of [10, 20, 40, 40, 40].entries()) {
     assert.ok(
@@ -42,7 +42,7 @@ it('a part that dies at once waits longer each time, up to a cap', async () => {
   }
 });
 
-it('a start that fails later on is tried again', async () => {
+it('a restart that fails is retried', async () => {
   let starts = 0;
   const watch = watcher();
   const real = sleeper();
@@ -50,28 +50,28 @@ it('a start that fails later on is tried again', async () => {
     ...real,
     async start(signal) {
       starts += 1;
-      if (starts === 2) throw new Error('no luck');
+      if (starts === 2) throw new Error('not this time');
       return real.start(signal);
     },
   };
-  const keeper = await keepRunning(part, watch.look, noSignal(), quick);
+  const supervised = await supervisePart(part, watch.look, noSignal(), quick);
   process.kill(pidOf(await watch.until((status) => status.state === 'running')), 'SIGKILL');
   const again = await watch.until((status) => status.state === 'running' && status.restarts === 2);
-  assert.equal(again.lastExit, 'no luck');
-  await keeper.stop();
+  assert.equal(again.lastExit, 'not this time');
+  await supervised.stop();
 });
 
-it('a first start that fails is final', async () => {
+it('a first start that fails is not retried', async () => {
   const part: Part = { ...sleeper(), start: () => Promise.reject(new Error('wrong setting')) };
   await assert.rejects(
-    keepRunning(part, () => undefined, noSignal(), quick),
+    supervisePart(part, () => undefined, noSignal(), quick),
     /wrong setting/,
   );
 });
 
 const noSignal = (): AbortSignal => new AbortController().signal;
 
-/** A part whose process does nothing until it is ended. */
+/** Makes a part whose process does nothing until it is stopped. */
 function sleeper(): Part {
   return {
     name: 'control',

@@ -1,34 +1,40 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { errorMessage } from '../../workflows/contracts/error-message.ts';
 import type { Part, PartStatus, RunningPart } from './part.ts';
 
+/** Delays between restarts, which double from `firstMs` up to `capMs`. */
 export interface Backoff {
   readonly firstMs: number;
   readonly capMs: number;
-  /** Who ran this long starts again with the first delay. */
+  /** Uptime after which the backoff resets. */
   readonly steadyMs: number;
 }
 
 export const defaultBackoff: Backoff = { firstMs: 200, capMs: 10_000, steadyMs: 30_000 };
 
-export interface Keeper {
+/** A part that is restarted whenever its process ends, until `stop`. */
+export interface SupervisedPart {
   status(): PartStatus;
+  /** Stops the process and resolves once it has ended. */
   stop(): Promise<void>;
 }
 
 /**
- * Starts a part and starts it again whenever it dies, until `stop`.
- * The first start must succeed: what can't run at all is a wrong setting, which no repetition cures.
+ * Starts a part and restarts it whenever its process ends.
+ *
+ * The first start must succeed, and its error is thrown: a part that cannot start at all has an invalid setting, which a
+ * retry does not fix. Later failures to start are retried with backoff.
  */
-export async function keepRunning(
+export async function supervisePart(
   part: Part,
   onChange: (status: PartStatus) => void,
   signal: AbortSignal,
   backoff: Backoff = defaultBackoff,
-): Promise<Keeper> {
-  return new PartKeeper(part, onChange, backoff, await part.start(signal));
+): Promise<SupervisedPart> {
+  return new PartSupervisor(part, onChange, backoff, await part.start(signal));
 }
 
-class PartKeeper implements Keeper {
+class PartSupervisor implements SupervisedPart {
   readonly #part: Part;
   readonly #onChange: (status: PartStatus) => void;
   readonly #backoff: Backoff;
@@ -44,7 +50,7 @@ class PartKeeper implements Keeper {
     this.#running = first;
     const { name, logFile } = part;
     this.#status = { name, state: 'running', pid: first.pid, restarts: 0, lastExit: null, logFile };
-    this.#loop = this.#keep();
+    this.#loop = this.#run();
   }
 
   status(): PartStatus {
@@ -58,22 +64,22 @@ class PartKeeper implements Keeper {
     this.#change({ state: 'stopped', pid: null });
   }
 
-  async #keep(): Promise<void> {
+  async #run(): Promise<void> {
     const { firstMs, capMs } = this.#backoff;
-    let quickDeaths = 0;
+    let quickExits = 0;
     while (!this.#stopping.signal.aborted) {
-      if (this.#running === null) await this.#startAgain();
-      const steady = this.#running !== null && (await this.#untilDeath(this.#running));
+      if (this.#running === null) await this.#restart();
+      const steady = this.#running !== null && (await this.#untilExit(this.#running));
       if (this.#stopping.signal.aborted) break;
-      quickDeaths = steady ? 1 : quickDeaths + 1;
+      quickExits = steady ? 1 : quickExits + 1;
       this.#change({ state: 'waiting', pid: null, restarts: this.#status.restarts + 1 });
-      await pause(Math.min(capMs, firstMs * 2 ** (quickDeaths - 1)), this.#stopping.signal);
+      await pause(Math.min(capMs, firstMs * 2 ** (quickExits - 1)), this.#stopping.signal);
     }
     await this.#running?.stop();
   }
 
-  /** True when it ran long enough to count as steady. Returns at once when the part is to be stopped. */
-  async #untilDeath(running: RunningPart): Promise<boolean> {
+  /** Waits until the process ends or `stop` is called; returns whether it ran long enough to reset the backoff. */
+  async #untilExit(running: RunningPart): Promise<boolean> {
     const since = performance.now();
     this.#change({ state: 'running', pid: running.pid });
     const exit = await Promise.race([running.exited, aborted(this.#stopping.signal)]);
@@ -83,12 +89,12 @@ class PartKeeper implements Keeper {
     return performance.now() - since >= this.#backoff.steadyMs;
   }
 
-  async #startAgain(): Promise<void> {
+  async #restart(): Promise<void> {
     this.#change({ state: 'starting' });
     try {
       this.#running = await this.#part.start(this.#stopping.signal);
     } catch (error) {
-      this.#change({ lastExit: error instanceof Error ? error.message : String(error) });
+      this.#change({ lastExit: errorMessage(error) });
     }
   }
 
@@ -98,7 +104,7 @@ class PartKeeper implements Keeper {
   }
 }
 
-/** A pause that ends early, without an error, when it is no longer wanted. */
+/** Sleeps; an abort ends the sleep early, without an error. */
 async function pause(ms: number, signal: AbortSignal): Promise<void> {
   await sleep(ms, undefined, { signal }).catch((error: unknown) => {
     if (!signal.aborted) throw error;

@@ -1,0 +1,100 @@
+import { join } from 'node:path';
+import type { Client } from '@temporalio/client';
+import type { Config } from '../../infra/config.ts';
+import { gatewayNames, socketOf } from '../../infra/gateway/sockets.ts';
+import { configuredTarget } from '../../infra/temporal/connection.ts';
+import { controlQueue, hostQueue, trainerQueue } from '../../workflows/contracts/ids.ts';
+import type { Part, PartKind, PartName } from './part.ts';
+import { type QueueKind, untilHttpAnswers, untilPolled, untilSocketAnswers } from './ready.ts';
+import { type SpawnedPart, spawnedPart } from './spawned-part.ts';
+import { temporalPart } from './temporal-part.ts';
+
+/** Context that the parts of a stack share. */
+export interface PartContext {
+  readonly config: Config;
+  /** Receives a line about each slow operation. */
+  readonly progress: (line: string) => void;
+  /** Returns the client of the stack's Temporal server; only parts that start after the server may call it. */
+  client(): Client;
+}
+
+interface TimeLimits {
+  readonly readyTimeoutMs: number;
+  readonly drainTimeoutMs: number;
+}
+
+/**
+ * Time limits for a start and for a stop. A start is slow where a worker loads the workflow bundle (seconds on a busy
+ * machine) or a policy its weights. A stop is quick for a worker, since agents run detached; a gateway finishes the turns
+ * in flight.
+ */
+const timeLimits = {
+  worker: { readyTimeoutMs: 90_000, drainTimeoutMs: 20_000 },
+  gateway: { readyTimeoutMs: 30_000, drainTimeoutMs: 10_000 },
+  policy: { readyTimeoutMs: 60_000, drainTimeoutMs: 10_000 },
+} as const satisfies Record<string, TimeLimits>;
+
+/** The maker of each kind of part. */
+export const partTable: Readonly<Record<PartKind, (context: PartContext, name: PartName) => Part>> = {
+  temporal: ({ config, progress }) => temporalPart(config, progress),
+  policy: (context, name) =>
+    spawned(context, name, {
+      command: ['policy'],
+      ...timeLimits.policy,
+      untilReady: (_pid, signal) => untilHttpAnswers(`${policyUrl(context.config)}/health`, signal),
+    }),
+  gateway: (context, name) =>
+    spawned(context, name, {
+      command: ['gateway', '--name', name],
+      ...timeLimits.gateway,
+      untilReady: (_pid, signal) =>
+        untilSocketAnswers(socketOf(context.config.paths.gatewaySockets.control, name), signal),
+    }),
+  control: (context, name) =>
+    spawned(context, name, {
+      command: ['worker', 'control'],
+      ...timeLimits.worker,
+      untilReady: untilWorkerPolls(context, controlQueue, 'workflow'),
+    }),
+  host: (context, name) =>
+    spawned(context, name, {
+      command: ['worker', 'host'],
+      ...timeLimits.worker,
+      untilReady: untilWorkerPolls(context, hostQueue(context.config.host), 'activity'),
+    }),
+  trainer: (context, name) =>
+    spawned(context, name, {
+      command: ['worker', 'trainer'],
+      ...timeLimits.worker,
+      untilReady: untilWorkerPolls(context, trainerQueue, 'activity'),
+    }),
+};
+
+export const policyUrl = (config: Config): string => `http://127.0.0.1:${config.policyPort}`;
+
+/** The parts that this machine runs: no Temporal server when the environment names one, no policy server when engine and trainer are elsewhere. */
+export function neededParts(config: Config): PartName[] {
+  const ownServer = configuredTarget(config.env) === undefined;
+  const ownPolicy = [...config.engine.urls, config.trainer.url].includes(policyUrl(config));
+  return [
+    ...(ownServer ? (['temporal'] as const) : []),
+    ...(ownPolicy ? (['policy'] as const) : []),
+    ...gatewayNames(config.gateways),
+    'control',
+    'host',
+    'trainer',
+  ];
+}
+
+function spawned(
+  { config }: PartContext,
+  name: PartName,
+  options: Omit<SpawnedPart, 'name' | 'config' | 'logFile'>,
+): Part {
+  return spawnedPart({ ...options, name, config, logFile: join(config.paths.logs, `${name}.log`) });
+}
+
+const untilWorkerPolls =
+  ({ client }: PartContext, queue: string, kind: QueueKind): SpawnedPart['untilReady'] =>
+  (pid, signal) =>
+    untilPolled({ client: client(), queue, kind, pid }, signal);
