@@ -1,19 +1,20 @@
-/**
- * `npm run bench:policy`: sampled tokens per second, and the time of a GRPO step (8 prompts x 8 samples x 40 new tokens, then one
- * gradient step), with both kernels side by side in one run. `--json` prints one line for machines.
- */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import {
   type Datum,
-  DEFAULT_ADAM_PARAMS,
+  defaultAdamParams,
   type KernelName,
   type PolicyCore,
 } from '../../infra/kits/embedded-policy/core.ts';
 import { createPolicyCore } from '../../infra/kits/embedded-policy/create-policy-core.ts';
 
-const CONFIG = {
+/**
+ * `npm run bench:policy`: sampled tokens per second, and the time of a GRPO step (8 prompts x 8 samples x 40 new tokens, then one
+ * gradient step), with both kernels side by side in one run. `--json` prints one line for machines.
+ */
+
+const modelConfig = {
   model_type: 'temper-tiny',
   vocab_size: 384,
   hidden_size: 96,
@@ -23,7 +24,7 @@ const CONFIG = {
   max_position_embeddings: 512,
   seed: 1,
 };
-const SHAPE = { prompts: 8, samples: 8, promptTokens: 56, newTokens: 40, rounds: 5, trainLength: 96 } as const;
+const shape = { prompts: 8, samples: 8, promptTokens: 56, newTokens: 40, rounds: 5, trainLength: 96 } as const;
 
 interface Figures {
   readonly sampleBatch1TokensPerS: number;
@@ -45,7 +46,7 @@ async function measure(kernel: KernelName, modelDir: string): Promise<Figures> {
   await core.trainer.createModel('bench', { baseDir: modelDir });
   const steps = [];
   await grpoStep(core, modelDir); // compiles everything
-  for (let round = 0; round < SHAPE.rounds; round++) steps.push(await grpoStep(core, modelDir));
+  for (let round = 0; round < shape.rounds; round++) steps.push(await grpoStep(core, modelDir));
   const best = steps.reduce((a, b) => (b.sampleMs + b.trainMs < a.sampleMs + a.trainMs ? b : a));
   const figures = {
     sampleBatch1TokensPerS: await samplingRate(core, 1),
@@ -73,12 +74,12 @@ async function sample(core: PolicyCore, prompt: readonly number[], maxTokens: nu
 }
 
 const makePrompt = (seed: number, length: number): number[] =>
-  Array.from({ length }, (_, i) => (seed * 131 + i * 29 + ((i * i) % 17)) % CONFIG.vocab_size);
+  Array.from({ length }, (_, i) => (seed * 131 + i * 29 + ((i * i) % 17)) % modelConfig.vocab_size);
 
 async function samplingRate(core: PolicyCore, batch: number): Promise<number> {
   const newTokens = batch === 1 ? 240 : 200;
   const rates = [];
-  for (let round = 0; round < SHAPE.rounds; round++) {
+  for (let round = 0; round < shape.rounds; round++) {
     const startedMs = performance.now();
     await Promise.all(
       Array.from({ length: batch }, (_, i) => sample(core, makePrompt(round * batch + i, 4), newTokens)),
@@ -90,15 +91,15 @@ async function samplingRate(core: PolicyCore, batch: number): Promise<number> {
 
 async function grpoStep(core: PolicyCore, modelDir: string): Promise<{ sampleMs: number; trainMs: number }> {
   const startedMs = performance.now();
-  const prompts = Array.from({ length: SHAPE.prompts }, (_, p) => makePrompt(requests + p, SHAPE.promptTokens));
+  const prompts = Array.from({ length: shape.prompts }, (_, p) => makePrompt(requests + p, shape.promptTokens));
   const groups = prompts.flatMap((prompt) =>
-    Array.from({ length: SHAPE.samples }, () => sample(core, prompt, SHAPE.newTokens)),
+    Array.from({ length: shape.samples }, () => sample(core, prompt, shape.newTokens)),
   );
   const samples = await Promise.all(groups);
   const sampledMs = performance.now();
   await core.trainer.forwardBackward('bench', samples.map(asDatum), 'ppo');
   const { step } = await core.trainer.optimStep('bench', {
-    ...DEFAULT_ADAM_PARAMS,
+    ...defaultAdamParams,
     learningRate: 1e-3,
     gradClipNorm: 1,
   });
@@ -123,15 +124,15 @@ function asDatum({ prompt, tokens, logprobs }: Sample, index: number): Datum {
 /** Forward, backward and AdamW over 64 sequences of 96 tokens. */
 async function trainMs(core: PolicyCore): Promise<number> {
   const datums = Array.from({ length: 64 }, (_, i): Datum => {
-    const tokens = makePrompt(i, SHAPE.trainLength + 1);
-    const weights = new Array<number>(SHAPE.trainLength).fill(1 / SHAPE.trainLength);
+    const tokens = makePrompt(i, shape.trainLength + 1);
+    const weights = new Array<number>(shape.trainLength).fill(1 / shape.trainLength);
     return { inputTokens: tokens.slice(0, -1), targetTokens: tokens.slice(1), weights };
   });
   const times = [];
-  for (let round = 0; round < SHAPE.rounds; round++) {
+  for (let round = 0; round < shape.rounds; round++) {
     const startedMs = performance.now();
     await core.trainer.forwardBackward('bench', datums, 'cross_entropy');
-    await core.trainer.optimStep('bench', DEFAULT_ADAM_PARAMS);
+    await core.trainer.optimStep('bench', defaultAdamParams);
     times.push(performance.now() - startedMs);
   }
   return Math.min(...times);
@@ -153,7 +154,7 @@ function print(all: Readonly<Record<KernelName, Figures>>): void {
 
 const modelDir = mkdtempSync(join(tmpdir(), 'policy-bench-'));
 try {
-  writeFileSync(join(modelDir, 'config.json'), JSON.stringify(CONFIG));
+  writeFileSync(join(modelDir, 'config.json'), JSON.stringify(modelConfig));
   const figures = { simd: await measure('simd', modelDir), js: await measure('js', modelDir) };
   if (process.argv.includes('--json')) console.log(JSON.stringify(figures));
   else print(figures);

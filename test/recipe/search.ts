@@ -1,3 +1,8 @@
+import { join } from 'node:path';
+import { demoRun, heldOut } from '../../workers/cli/commands/demo/recipe.ts';
+import { runInput } from '../../workflows/contracts/run.ts';
+import { runExperiment } from './experiment.ts';
+
 /**
  * `node test/recipe/search.ts [seeds] [overrides]` repeats the search that led to workers/cli/commands/demo/recipe.ts:
  * the run of each seed without sandboxes, one line per seed. Overrides are JSON merged into the run, for example
@@ -5,10 +10,6 @@
  *     node test/recipe/search.ts 0-9
  *     node test/recipe/search.ts 3 '{"training":{"learningRate":0.002}}'
  */
-import { join } from 'node:path';
-import { demoRun, heldOut } from '../../workers/cli/commands/demo/recipe.ts';
-import { runInput } from '../../workflows/contracts/run.ts';
-import { runExperiment } from './experiment.ts';
 
 const [seeds = '0-9', overrides = '{}'] = process.argv.slice(2);
 const [from = 0, to = from] = seeds.split('-').map(Number);

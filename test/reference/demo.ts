@@ -1,9 +1,3 @@
-/**
- * `npm run demo:reference`: temper trains on a real vLLM and a real SkyRL. A stack as `temper up` starts it, with both as
- * engine and trainer; an agent in sandboxes; verdicts as rewards. Ends with status 1 unless the policy learnt and every
- * batch, mask, version and weight change is as it must be. `-- --agent pi` trains the unmodified Pi in sealed containers,
- * taught on its own recorded prompts; `-- --agent claude-code` does one step with Claude Code.
- */
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
@@ -23,6 +17,13 @@ import { checkRun } from './check-run.ts';
 import { recordAgent } from './record-agent.ts';
 import { type ReferenceAgent, type ReferenceRun, referenceRuns } from './runs.ts';
 import { openReferenceStack, type ReferenceStack } from './stack.ts';
+
+/**
+ * `npm run demo:reference`: temper trains on a real vLLM and a real SkyRL. A stack as `temper up` starts it, with both as
+ * engine and trainer; an agent in sandboxes; verdicts as rewards. Ends with status 1 unless the policy learnt and every
+ * batch, mask, version and weight change is as it must be. `-- --agent pi` trains the unmodified Pi in sealed containers,
+ * taught on its own recorded prompts; `-- --agent claude-code` does one step with Claude Code.
+ */
 
 const command = new Command('npm run demo:reference --')
   .description(

@@ -1,3 +1,5 @@
+import type { PolicyError } from './errors.ts';
+
 /**
  * The embedded policy's core: what a server in front of it codes against. Types only.
  *
@@ -9,7 +11,6 @@
  *
  * Not guaranteed: equal bits between the `js` and `simd` kernels. Choose one per run; `PolicyCore.kernel` names it.
  */
-import type { PolicyError } from './errors.ts';
 
 export type KernelName = 'simd' | 'js';
 
@@ -162,8 +163,8 @@ export interface Datum {
   readonly referenceLogprobs?: ArrayLike<number>;
 }
 
-export const LOSS_NAMES = ['cross_entropy', 'importance_sampling', 'ppo', 'cispo'] as const;
-export type LossName = (typeof LOSS_NAMES)[number];
+export const lossNames = ['cross_entropy', 'importance_sampling', 'ppo', 'cispo'] as const;
+export type LossName = (typeof lossNames)[number];
 
 /** Unknown keys are refused. Clip thresholds are absolute ratios, as on the Tinker wire. */
 export interface LossConfig {
@@ -208,7 +209,7 @@ export interface AdamParams {
 }
 
 /** The Tinker SDK's defaults. */
-export const DEFAULT_ADAM_PARAMS: AdamParams = {
+export const defaultAdamParams: AdamParams = {
   learningRate: 1e-4,
   beta1: 0.9,
   beta2: 0.95,

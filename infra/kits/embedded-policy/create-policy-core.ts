@@ -1,4 +1,3 @@
-/** Composes the embedded policy: a sampler and a trainer, each on its own thread, from one model directory. */
 import type { ModelDescription, PolicyCore, PolicyCoreOptions } from './core.ts';
 import { refuse } from './errors.ts';
 import { type ModelConfig, readModelConfig } from './model/config.ts';
@@ -8,16 +7,18 @@ import { createEventRouter, createSamplerClient } from './worker/sampler-client.
 import { startThread } from './worker/thread.ts';
 import { createTrainerClient } from './worker/trainer-client.ts';
 
-const DEFAULT_SLOTS = 64;
-const MAX_SLOTS = 1024;
+/** Composes the embedded policy: a sampler and a trainer, each on its own thread, from one model directory. */
+
+const defaultSlots = 64;
+const maxSlots = 1024;
 
 /** Refuses a bad model directory before any thread starts. */
 export async function createPolicyCore(options: PolicyCoreOptions): Promise<PolicyCore> {
-  const { modelDir, kernel, slots = DEFAULT_SLOTS, version = '0' } = options;
+  const { modelDir, kernel, slots = defaultSlots, version = '0' } = options;
   const config = readModelConfig(modelDir);
   const { contextLength = config.maxPositions } = options;
   checkLimit('contextLength', contextLength, 2, config.maxPositions);
-  checkLimit('slots', slots, 1, MAX_SLOTS);
+  checkLimit('slots', slots, 1, maxSlots);
   const layout = createParameterLayout(config);
   const weights = readOrInitializeWeights(config, layout, modelDir);
 

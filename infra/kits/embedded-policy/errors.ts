@@ -3,7 +3,7 @@
  * answer it by a table; `field`, `expected` and `got` are set where an input was at fault. A policy error never leaves
  * weights, moments or accumulated gradients changed.
  */
-export const POLICY_ERROR_CODES = [
+export const policyErrorCodes = [
   /** a sampling request is malformed */
   'invalid-request',
   /** prompt + maxTokens do not fit the context; `expected` is the context length, `got` the sum */
@@ -29,7 +29,7 @@ export const POLICY_ERROR_CODES = [
   'worker-crashed',
 ] as const;
 
-export type PolicyErrorCode = (typeof POLICY_ERROR_CODES)[number];
+export type PolicyErrorCode = (typeof policyErrorCodes)[number];
 
 export interface PolicyErrorDetails {
   readonly field?: string;

@@ -4,7 +4,7 @@ export interface ArenaPlan {
   take(count: number): number;
 }
 
-const ALIGNMENT_FLOATS = 16;
+const alignmentFloats = 16;
 
 export function createArenaPlan(): ArenaPlan {
   let next = 0;
@@ -14,7 +14,7 @@ export function createArenaPlan(): ArenaPlan {
     },
     take(count) {
       const offset = next;
-      next += Math.ceil(count / ALIGNMENT_FLOATS) * ALIGNMENT_FLOATS;
+      next += Math.ceil(count / alignmentFloats) * alignmentFloats;
       return offset;
     },
   };

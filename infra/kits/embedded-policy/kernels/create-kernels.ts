@@ -1,15 +1,16 @@
-/** The table of kernel siblings. */
 import type { KernelName } from '../core.ts';
 import { createJsKernels } from './js.ts';
 import type { Kernels } from './kernels.ts';
 import { createSimdKernels } from './simd.ts';
 
-const SIBLINGS: Readonly<Record<KernelName, (floats: number) => Kernels>> = {
+/** The table of kernel siblings. */
+
+const kernelFactories: Readonly<Record<KernelName, (floats: number) => Kernels>> = {
   js: createJsKernels,
   simd: createSimdKernels,
 };
 
 /** Kernels with an arena of `floats` zeros. The arena never moves, so views of it stay valid. */
 export function createKernels(name: KernelName, floats: number): Kernels {
-  return SIBLINGS[name](floats);
+  return kernelFactories[name](floats);
 }

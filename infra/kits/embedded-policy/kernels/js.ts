@@ -1,8 +1,9 @@
+import { type Gemm, type Kernels, type RmsNormBackward, rmsEpsilon, type Softmax } from './kernels.ts';
+
 /**
  * The kernels in plain TypeScript: sums run in float64, in index order, and are rounded once.
  * Slower than `simd` by a factor of 5 to 10; needs nothing but JavaScript.
  */
-import { type Gemm, type Kernels, RMS_EPSILON, type RmsNormBackward, type Softmax } from './kernels.ts';
 
 export function createJsKernels(floats: number): Kernels {
   const f32 = new Float32Array(floats);
@@ -136,7 +137,7 @@ function rmsNorm(
     const start = r * width;
     let squares = 0;
     for (let i = 0; i < width; i++) squares += at(f32, x + start + i) ** 2;
-    f32[inverseRms + r] = 1 / Math.sqrt(squares / width + RMS_EPSILON);
+    f32[inverseRms + r] = 1 / Math.sqrt(squares / width + rmsEpsilon);
     const inverse = at(f32, inverseRms + r);
     for (let i = 0; i < width; i++) f32[y + start + i] = at(f32, x + start + i) * inverse * at(f32, gain + i);
   }

@@ -1,3 +1,5 @@
+import type { KernelName } from '../core.ts';
+
 /**
  * The arithmetic of the transformer over one flat float32 arena. Two siblings: `js` and `simd`.
  *
@@ -7,7 +9,6 @@
  *   or on padding. That is what makes sampler and trainer logprobs bit-identical.
  * - Results of the two siblings agree to float tolerance, not to the bit.
  */
-import type { KernelName } from '../core.ts';
 
 export interface Kernels {
   readonly name: KernelName;
@@ -72,4 +73,4 @@ export interface Softmax {
   readonly stats: number;
 }
 
-export const RMS_EPSILON = 1e-5;
+export const rmsEpsilon = 1e-5;

@@ -1,13 +1,14 @@
-/**
- * The kernels as WebAssembly with plain (not relaxed) SIMD, so that results are the same bits on every machine. The module is
- * emitted from wasm-gemm.ts and wasm-rows.ts when it is needed: a few kilobytes, in milliseconds, with no build step.
- */
 import type { Kernels } from './kernels.ts';
 import { emitModule } from './wasm-emitter.ts';
 import { gemm } from './wasm-gemm.ts';
 import { rmsNorm, rmsNormBackward, silu, siluBackward, softmax, softmaxBackward, transpose } from './wasm-rows.ts';
 
-const PAGE_FLOATS = 16_384;
+/**
+ * The kernels as WebAssembly with plain (not relaxed) SIMD, so that results are the same bits on every machine. The module is
+ * emitted from wasm-gemm.ts and wasm-rows.ts when it is needed: a few kilobytes, in milliseconds, with no build step.
+ */
+
+const pageFloats = 16_384;
 
 type Exports = Readonly<Record<string, (...values: number[]) => void>>;
 
@@ -17,7 +18,7 @@ export function emitKernelModule(): Uint8Array<ArrayBuffer> {
 }
 
 export function createSimdKernels(floats: number): Kernels {
-  const memory = new WebAssembly.Memory({ initial: Math.ceil(floats / PAGE_FLOATS) + 1 });
+  const memory = new WebAssembly.Memory({ initial: Math.ceil(floats / pageFloats) + 1 });
   const instance = new WebAssembly.Instance(new WebAssembly.Module(emitKernelModule()), { env: { memory } });
   const wasm = instance.exports as Exports; // emitted just above: every export is a function of numbers
   const call = (name: string) => {

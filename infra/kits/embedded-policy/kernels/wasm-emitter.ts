@@ -6,7 +6,7 @@
 export type Code = readonly number[];
 export type ValueType = 'i32' | 'f32' | 'v128';
 
-const TYPE_BYTES: Readonly<Record<ValueType, number>> = { i32: 0x7f, f32: 0x7d, v128: 0x7b };
+const typeBytes: Readonly<Record<ValueType, number>> = { i32: 0x7f, f32: 0x7d, v128: 0x7b };
 
 export function unsignedLeb(value: number): number[] {
   const bytes: number[] = [];
@@ -177,7 +177,7 @@ export function emitModule(functions: readonly EmittedFunction[]): Uint8Array<Ar
   const sized = (bytes: Code): number[] => [...unsignedLeb(bytes.length), ...bytes];
   const section = (id: number, content: Code): number[] => [id, ...sized(content)];
   const text = (value: string): number[] => sized([...new TextEncoder().encode(value)]);
-  const byteOf = (type: ValueType): number => TYPE_BYTES[type];
+  const byteOf = (type: ValueType): number => typeBytes[type];
   return new Uint8Array([
     ...[0x00, 0x61, 0x73, 0x6d, 0x01, 0x00, 0x00, 0x00],
     ...section(1, vector(functions.map((f) => [0x60, ...vector(f.parameters.map((type) => [byteOf(type)])), 0]))),

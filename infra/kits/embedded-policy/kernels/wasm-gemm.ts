@@ -1,18 +1,19 @@
+import { type Code, emitFunction, type FunctionBuilder, f32x4, i32, type Local, v128 } from './wasm-emitter.ts';
+
 /**
  * Matrix product in WASM SIMD. Lanes run over columns of B, so that each element of C is one chain of multiply and add over k in
  * index order, whatever the tile: 4 rows x 12 columns inside, narrower at the edges.
  */
-import { type Code, emitFunction, type FunctionBuilder, f32x4, i32, type Local, v128 } from './wasm-emitter.ts';
 
-const FLOAT_BYTES = 4;
-const VECTOR_BYTES = 16;
+const floatBytes = 4;
+const vectorBytes = 16;
 /** rows of a tile, and the widths in vectors that it tries in turn */
-const TILES = [
+const tiles = [
   { rows: 4, widths: [3, 1] },
   { rows: 1, widths: [8, 6, 4, 2, 1] },
 ] as const;
 
-const PARAMETERS = {
+const gemmParameters = {
   c: 'i32',
   cRow: 'i32',
   a: 'i32',
@@ -26,16 +27,16 @@ const PARAMETERS = {
   accumulate: 'i32',
 } as const;
 
-type Parameters = { readonly [Name in keyof typeof PARAMETERS]: Local };
+type Parameters = { readonly [Name in keyof typeof gemmParameters]: Local };
 
 /** Pointers are in bytes, and so are the strides. */
-export const gemm = emitFunction('gemm', PARAMETERS, (f, p) => {
+export const gemm = emitFunction('gemm', gemmParameters, (f, p) => {
   const row = f.local('i32', i32.const(0));
   const a = f.local('i32', p.a.get);
   const c = f.local('i32', p.c.get);
   const column = f.local('i32');
   const scratch = tileScratch(f);
-  for (const { rows, widths } of TILES) {
+  for (const { rows, widths } of tiles) {
     f.while(i32.le(i32.add(row.get, i32.const(rows)), p.m.get), () => {
       column.set(i32.const(0));
       for (const vectors of widths) {
@@ -85,7 +86,7 @@ interface Tile {
 }
 
 function tile(f: FunctionBuilder, p: Parameters, scratch: TileScratch, shape: Tile): void {
-  const columnBytes = i32.mul(shape.column, i32.const(FLOAT_BYTES));
+  const columnBytes = i32.mul(shape.column, i32.const(floatBytes));
   const aPointers = scratch.aPointers.slice(0, shape.rows);
   const bVectors = scratch.bVectors.slice(0, shape.vectors);
   const sums = scratch.sums.slice(0, shape.rows * shape.vectors);
@@ -93,7 +94,7 @@ function tile(f: FunctionBuilder, p: Parameters, scratch: TileScratch, shape: Ti
   for (const [r, pointer] of aPointers.entries()) pointer.set(i32.add(shape.a, i32.mul(p.aRow.get, i32.const(r))));
   scratch.bPointer.set(i32.add(p.b.get, columnBytes));
   f.for(scratch.count, i32.const(0), p.k.get, i32.const(1), () => {
-    for (const [v, vector] of bVectors.entries()) vector.set(v128.load(scratch.bPointer.get, v * VECTOR_BYTES));
+    for (const [v, vector] of bVectors.entries()) vector.set(v128.load(scratch.bPointer.get, v * vectorBytes));
     for (const [r, pointer] of aPointers.entries()) {
       scratch.splat.set(v128.loadSplat(pointer.get));
       for (const [v, vector] of bVectors.entries()) {
@@ -125,7 +126,7 @@ function storeTile(
     for (const [index, sum] of sums.entries()) {
       const v = index % shape.vectors;
       if (v === 0 && index > 0) pointer.set(i32.add(pointer.get, p.cRow.get));
-      visit(pointer.get, v * VECTOR_BYTES, sum);
+      visit(pointer.get, v * vectorBytes, sum);
     }
   }
 }

@@ -1,19 +1,18 @@
-/** Vector expressions shared by the WASM kernels. */
 import { type Code, type FunctionBuilder, f32, f32x4, i32, i32x4, type Local, v128 } from './wasm-emitter.ts';
 
-export const ZERO = f32x4.const(0);
-export const ONE = f32x4.const(1);
+/** Vector expressions shared by the WASM kernels. */
+
+export const zeros = f32x4.const(0);
+export const ones = f32x4.const(1);
 
 /** exp underflows to a denormal below, overflows above */
-const EXP_RANGE = { low: -87.3, high: 88.3 } as const;
+const expRange = { low: -87.3, high: 88.3 } as const;
 /** ln 2 in two parts, the first exact in few bits, so that x - n ln 2 keeps its precision */
-const LN2 = { high: 0.693359375, low: -2.1219444e-4 } as const;
+const ln2 = { high: 0.693359375, low: -2.1219444e-4 } as const;
 /** minimax polynomial of (exp(r) - 1 - r) / r^2 on |r| <= ln 2 / 2, highest degree first (Cephes expf) */
-const EXP_POLYNOMIAL = [
-  1.98756915e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 0.5,
-] as const;
+const expPolynomial = [1.98756915e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 0.5] as const;
 /** adding 1.5 * 2^23 rounds a small float to an integer, which then stands in its low bits */
-const ROUNDING = 12_582_912;
+const roundingConstant = 12_582_912;
 
 /**
  * exp of four lanes to about 2 ulp: exp(x) = 2^n exp(r), x = n ln 2 + r; 2^n is added to the exponent bits. The constants are
@@ -21,9 +20,14 @@ const ROUNDING = 12_582_912;
  */
 export function createExp4(f: FunctionBuilder): (x: Code) => Code {
   const constant = (value: number): Code => f.local('v128', f32x4.const(value)).get;
-  const [low, high, log2e] = [constant(EXP_RANGE.low), constant(EXP_RANGE.high), constant(Math.LOG2E)];
-  const [ln2High, ln2Low, rounding, one] = [constant(LN2.high), constant(LN2.low), constant(ROUNDING), constant(1)];
-  const polynomial = EXP_POLYNOMIAL.map(constant);
+  const [low, high, log2e] = [constant(expRange.low), constant(expRange.high), constant(Math.LOG2E)];
+  const [ln2High, ln2Low, rounding, one] = [
+    constant(ln2.high),
+    constant(ln2.low),
+    constant(roundingConstant),
+    constant(1),
+  ];
+  const polynomial = expPolynomial.map(constant);
   const [n, r, y] = [f.local('v128'), f.local('v128'), f.local('v128')];
   return (x) => {
     r.set(f32x4.min(f32x4.max(x, low), high));

@@ -1,9 +1,10 @@
-/** The row-wise and element-wise kernels in WASM SIMD. Pointers and strides are in bytes, widths and counts in elements. */
-import { RMS_EPSILON } from './kernels.ts';
+import { rmsEpsilon } from './kernels.ts';
 import { emitFunction, f32, f32x4, i32, type Local, v128 } from './wasm-emitter.ts';
-import { createExp4, keep, lanesBelow, maxLanes, ONE, sumLanes, ZERO } from './wasm-math.ts';
+import { createExp4, keep, lanesBelow, maxLanes, ones, sumLanes, zeros } from './wasm-math.ts';
 
-const FOUR_FLOATS = i32.const(16);
+/** The row-wise and element-wise kernels in WASM SIMD. Pointers and strides are in bytes, widths and counts in elements. */
+
+const fourFloats = i32.const(16);
 const bytes = (count: Local) => i32.shl(count.get, i32.const(2));
 
 export const transpose = emitFunction(
@@ -32,15 +33,15 @@ export const rmsNorm = emitFunction(
     const [row, i, sum, value] = [f.local('i32'), f.local('i32'), f.local('v128'), f.local('v128')];
     const [inverse, rowBytes] = [f.local('f32'), f.local('i32', bytes(p.width))];
     f.for(row, i32.const(0), p.rows.get, i32.const(1), () => {
-      sum.set(ZERO);
-      f.for(i, i32.const(0), rowBytes.get, FOUR_FLOATS, () => {
+      sum.set(zeros);
+      f.for(i, i32.const(0), rowBytes.get, fourFloats, () => {
         value.set(v128.load(i32.add(p.x.get, i.get)));
         sum.set(f32x4.add(sum.get, f32x4.mul(value.get, value.get)));
       });
       const mean = f32.div(sumLanes(sum), f32.fromI32(p.width.get));
-      inverse.set(f32.div(f32.const(1), f32.sqrt(f32.add(mean, f32.const(RMS_EPSILON)))));
+      inverse.set(f32.div(f32.const(1), f32.sqrt(f32.add(mean, f32.const(rmsEpsilon)))));
       f.storeF32(p.inverseRms.get, inverse.get);
-      f.for(i, i32.const(0), rowBytes.get, FOUR_FLOATS, () => {
+      f.for(i, i32.const(0), rowBytes.get, fourFloats, () => {
         const scaled = f32x4.mul(v128.load(i32.add(p.x.get, i.get)), f32x4.splat(inverse.get));
         f.storeV128(i32.add(p.y.get, i.get), f32x4.mul(scaled, v128.load(i32.add(p.gain.get, i.get))));
       });
@@ -60,14 +61,14 @@ export const rmsNormBackward = emitFunction(
     const at = (pointer: Local) => i32.add(pointer.get, i.get);
     f.for(row, i32.const(0), p.rows.get, i32.const(1), () => {
       inverse.set(f32.load(p.inverseRms.get));
-      dot.set(ZERO);
-      f.for(i, i32.const(0), rowBytes.get, FOUR_FLOATS, () => {
+      dot.set(zeros);
+      f.for(i, i32.const(0), rowBytes.get, fourFloats, () => {
         const product = f32x4.mul(f32x4.mul(v128.load(at(p.dy)), v128.load(at(p.gain))), v128.load(at(p.x)));
         dot.set(f32x4.add(dot.get, product));
       });
       const cube = f32.mul(f32.mul(inverse.get, inverse.get), inverse.get);
       pull.set(f32.div(f32.mul(sumLanes(dot), cube), f32.fromI32(p.width.get)));
-      f.for(i, i32.const(0), rowBytes.get, FOUR_FLOATS, () => {
+      f.for(i, i32.const(0), rowBytes.get, fourFloats, () => {
         slope.set(f32x4.mul(v128.load(at(p.dy)), f32x4.splat(inverse.get)));
         const direct = f32x4.mul(slope.get, v128.load(at(p.gain)));
         const change = f32x4.sub(direct, f32x4.mul(f32x4.splat(pull.get), v128.load(at(p.x))));
@@ -83,20 +84,20 @@ export const rmsNormBackward = emitFunction(
 export const silu = emitFunction('silu', { y: 'i32', x: 'i32', count: 'i32' }, (f, p) => {
   const [i, end, value] = [f.local('i32'), f.local('i32', bytes(p.count)), f.local('v128')];
   const exp4 = createExp4(f);
-  f.for(i, i32.const(0), end.get, FOUR_FLOATS, () => {
+  f.for(i, i32.const(0), end.get, fourFloats, () => {
     value.set(v128.load(i32.add(p.x.get, i.get)));
-    const exp = exp4(f32x4.sub(ZERO, value.get));
-    f.storeV128(i32.add(p.y.get, i.get), f32x4.div(value.get, f32x4.add(ONE, exp)));
+    const exp = exp4(f32x4.sub(zeros, value.get));
+    f.storeV128(i32.add(p.y.get, i.get), f32x4.div(value.get, f32x4.add(ones, exp)));
   });
 });
 
 export const siluBackward = emitFunction('siluBackward', { dx: 'i32', x: 'i32', count: 'i32' }, (f, p) => {
   const [i, end, value, sigmoid] = [f.local('i32'), f.local('i32', bytes(p.count)), f.local('v128'), f.local('v128')];
   const exp4 = createExp4(f);
-  f.for(i, i32.const(0), end.get, FOUR_FLOATS, () => {
+  f.for(i, i32.const(0), end.get, fourFloats, () => {
     value.set(v128.load(i32.add(p.x.get, i.get)));
-    sigmoid.set(f32x4.div(ONE, f32x4.add(ONE, exp4(f32x4.sub(ZERO, value.get)))));
-    const bend = f32x4.add(ONE, f32x4.mul(value.get, f32x4.sub(ONE, sigmoid.get)));
+    sigmoid.set(f32x4.div(ones, f32x4.add(ones, exp4(f32x4.sub(zeros, value.get)))));
+    const bend = f32x4.add(ones, f32x4.mul(value.get, f32x4.sub(ones, sigmoid.get)));
     const address = i32.add(p.dx.get, i.get);
     f.storeV128(address, f32x4.mul(v128.load(address), f32x4.mul(sigmoid.get, bend)));
   });
@@ -131,7 +132,7 @@ export const softmax = emitFunction(
         top.set(f32x4.max(top.get, value.get));
       });
       maximum.set(maxLanes(top));
-      sum.set(ZERO);
+      sum.set(zeros);
       f.for(j, i32.const(0), valid.get, four, () => {
         const exp = exp4(f32x4.sub(v128.load(address), f32x4.splat(maximum.get)));
         value.set(keep(exp, lanesBelow(j.get, valid.get)));
@@ -139,7 +140,7 @@ export const softmax = emitFunction(
         sum.set(f32x4.add(sum.get, value.get));
       });
       f.while(i32.lt(j.get, p.width.get), () => {
-        f.storeV128(address, ZERO);
+        f.storeV128(address, zeros);
         j.set(i32.add(j.get, four));
       });
       total.set(sumLanes(sum));
@@ -164,12 +165,12 @@ export const softmaxBackward = emitFunction(
     const [dot, factor] = [f.local('v128'), f.local('v128', f32x4.splat(p.scale.get))];
     const [y, dy] = [i32.add(p.y.get, i.get), i32.add(p.dy.get, i.get)];
     f.for(r, i32.const(0), p.rows.get, i32.const(1), () => {
-      dot.set(ZERO);
-      f.for(i, i32.const(0), end.get, FOUR_FLOATS, () => {
+      dot.set(zeros);
+      f.for(i, i32.const(0), end.get, fourFloats, () => {
         dot.set(f32x4.add(dot.get, f32x4.mul(v128.load(y), v128.load(dy))));
       });
       dot.set(f32x4.splat(sumLanes(dot)));
-      f.for(i, i32.const(0), end.get, FOUR_FLOATS, () => {
+      f.for(i, i32.const(0), end.get, fourFloats, () => {
         const centred = f32x4.sub(v128.load(dy), dot.get);
         f.storeV128(dy, f32x4.mul(f32x4.mul(v128.load(y), centred), factor.get));
       });

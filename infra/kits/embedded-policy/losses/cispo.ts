@@ -1,8 +1,9 @@
+import type { Loss } from './loss.ts';
+
 /**
  * Clipped importance weight, not differentiated: loss = -w stop_gradient(clip(r, low, high)) A l. Every token keeps a gradient.
  * Source: MiniMax-M1, arXiv 2506.13585, eq. 4; thresholds are absolute ratios.
  */
-import type { Loss } from './loss.ts';
 
 export const cispo: Loss = {
   name: 'cispo',

@@ -1,8 +1,9 @@
+import type { Loss } from './loss.ts';
+
 /**
  * Negative log-likelihood: loss = -w l.
  * Source: Tinker documentation, "Loss functions", cross_entropy.
  */
-import type { Loss } from './loss.ts';
 
 export const crossEntropy: Loss = {
   name: 'cross_entropy',

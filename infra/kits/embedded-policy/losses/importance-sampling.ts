@@ -1,8 +1,9 @@
+import type { Loss } from './loss.ts';
+
 /**
  * Policy gradient corrected for off-policy samples: loss = -w r A, r = exp(l - b).
  * Source: Tinker documentation, "Loss functions", importance_sampling.
  */
-import type { Loss } from './loss.ts';
 
 export const importanceSampling: Loss = {
   name: 'importance_sampling',

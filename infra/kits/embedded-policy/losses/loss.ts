@@ -1,9 +1,10 @@
+import type { LossConfig, LossName } from '../core.ts';
+
 /**
  * What a loss is here: a function of one token's logprob under the current weights. It returns the token's loss and the
  * derivative by that logprob; the network's backward pass does the rest. The reduction is everywhere the SUM over tokens and
  * datums; normalisation belongs into `weights` and `advantages`.
  */
-import type { LossConfig, LossName } from '../core.ts';
 
 /** Symbols in the formulas: l = logprob now, b = sampler's logprob, r = exp(l - b), A = advantage, w = weight. */
 export interface TokenInput {

@@ -1,8 +1,9 @@
+import type { Loss } from './loss.ts';
+
 /**
  * Clipped surrogate: loss = -w min(r A, clip(r, low, high) A), r = exp(l - b); thresholds are absolute ratios.
  * Source: Schulman et al. 2017, arXiv 1707.06347, eq. 7; asymmetric bounds as in DAPO, arXiv 2503.14476.
  */
-import type { Loss } from './loss.ts';
 
 export const ppo: Loss = {
   name: 'ppo',

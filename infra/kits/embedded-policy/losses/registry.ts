@@ -1,5 +1,4 @@
-/** The table of losses, and the check of a loss's settings. */
-import { LOSS_NAMES, type LossConfig, type LossName } from '../core.ts';
+import { type LossConfig, type LossName, lossNames } from '../core.ts';
 import { PolicyError, refuse } from '../errors.ts';
 import { cispo } from './cispo.ts';
 import { crossEntropy } from './cross-entropy.ts';
@@ -7,7 +6,9 @@ import { importanceSampling } from './importance-sampling.ts';
 import type { Loss } from './loss.ts';
 import { ppo } from './ppo.ts';
 
-export const LOSSES: Readonly<Record<LossName, Loss>> = {
+/** The table of losses, and the check of a loss's settings. */
+
+export const losses: Readonly<Record<LossName, Loss>> = {
   cross_entropy: crossEntropy,
   importance_sampling: importanceSampling,
   ppo,
@@ -15,9 +16,9 @@ export const LOSSES: Readonly<Record<LossName, Loss>> = {
 };
 
 export function findLoss(name: string): Loss {
-  const known = LOSS_NAMES.find((candidate) => candidate === name);
-  if (known === undefined) throw refuse('unknown-loss', 'lossName', `one of ${LOSS_NAMES.join(', ')}`, name);
-  return LOSSES[known];
+  const known = lossNames.find((candidate) => candidate === name);
+  if (known === undefined) throw refuse('unknown-loss', 'lossName', `one of ${lossNames.join(', ')}`, name);
+  return losses[known];
 }
 
 /** Defaults filled in; a setting that this loss does not take is refused, since it would silently do nothing. */

@@ -1,8 +1,9 @@
-/** Writes a directory all or nothing: files under a temporary name beside it, fsync, rename. */
 import { randomBytes } from 'node:crypto';
 import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, renameSync, rmSync, writeSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { PolicyError } from '../errors.ts';
+
+/** Writes a directory all or nothing: files under a temporary name beside it, fsync, rename. */
 
 export function writeDirectoryAtomically(dir: string, files: ReadonlyMap<string, Uint8Array>): number {
   const target = resolve(dir);

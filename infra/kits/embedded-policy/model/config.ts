@@ -1,8 +1,9 @@
-/** config.json of a `temper-tiny` model: the architecture. Unknown keys belong to others (tokenizers, tools) and are ignored. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { PolicyError } from '../errors.ts';
+
+/** config.json of a `temper-tiny` model: the architecture. Unknown keys belong to others (tokenizers, tools) and are ignored. */
 
 export interface ModelConfig {
   readonly vocabSize: number;
@@ -16,18 +17,18 @@ export interface ModelConfig {
 }
 
 /** What one model may cost: beyond it, use a real trainer. */
-const LIMITS = { vocabulary: 65_536, width: 4096, layers: 64, positions: 8192 } as const;
+const limits = { vocabulary: 65_536, width: 4096, layers: 64, positions: 8192 } as const;
 
 const multipleOf4 = (limit: number) => z.int().positive().max(limit).multipleOf(4);
 
 const schema = z.looseObject({
   model_type: z.literal('temper-tiny'),
-  vocab_size: multipleOf4(LIMITS.vocabulary),
-  hidden_size: multipleOf4(LIMITS.width),
-  num_hidden_layers: z.int().positive().max(LIMITS.layers),
+  vocab_size: multipleOf4(limits.vocabulary),
+  hidden_size: multipleOf4(limits.width),
+  num_hidden_layers: z.int().positive().max(limits.layers),
   num_attention_heads: z.int().positive(),
-  intermediate_size: multipleOf4(LIMITS.width * 4),
-  max_position_embeddings: z.int().min(2).max(LIMITS.positions),
+  intermediate_size: multipleOf4(limits.width * 4),
+  max_position_embeddings: z.int().min(2).max(limits.positions),
   seed: z.int().nonnegative().default(0),
 });
 

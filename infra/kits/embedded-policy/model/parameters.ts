@@ -1,9 +1,10 @@
+import { createHash } from 'node:crypto';
+import type { ModelConfig } from './config.ts';
+
 /**
  * The named parameters of a model as ranges of one flat vector, in the order in which they are stored and hashed. Matrices are
  * [in, out]: y = x W. The embedding is tied: it also gives the logits, x E^T.
  */
-import { createHash } from 'node:crypto';
-import type { ModelConfig } from './config.ts';
 
 export interface Parameter {
   readonly name: string;
@@ -35,7 +36,7 @@ export interface ParameterLayout {
   readonly count: number;
 }
 
-const EMBEDDING_DEVIATION = 0.05;
+const embeddingDeviation = 0.05;
 
 export function createParameterLayout(config: ModelConfig): ParameterLayout {
   const all: Parameter[] = [];
@@ -54,10 +55,10 @@ export function createParameterLayout(config: ModelConfig): ParameterLayout {
   /** each layer adds twice to the residual stream: keep its variance near 1 */
   const residualGain = 1 / Math.sqrt(2 * config.layers);
 
-  const embedding = add('embedding.weight', [config.vocabSize, d], { kind: 'normal', deviation: EMBEDDING_DEVIATION });
+  const embedding = add('embedding.weight', [config.vocabSize, d], { kind: 'normal', deviation: embeddingDeviation });
   const positions = add('positions.weight', [config.maxPositions, d], {
     kind: 'normal',
-    deviation: EMBEDDING_DEVIATION,
+    deviation: embeddingDeviation,
   });
   const layers = Array.from({ length: config.layers }, (_, i) => ({
     attentionNorm: add(`layers.${i}.attention_norm.weight`, [d], ones),

@@ -1,9 +1,10 @@
+import { z } from 'zod';
+import { PolicyError } from '../errors.ts';
+
 /**
  * The safetensors format, float32 only: u64 header length, JSON header padded with spaces to 8 bytes, raw little-endian data.
  * Format: https://github.com/huggingface/safetensors#format
  */
-import { z } from 'zod';
-import { PolicyError } from '../errors.ts';
 
 export interface Tensor {
   readonly name: string;
@@ -16,8 +17,8 @@ export interface TensorFile {
   readonly metadata: Readonly<Record<string, string>>;
 }
 
-const LENGTH_BYTES = 8;
-const MAX_HEADER_BYTES = 100_000_000; // the reference implementation's own limit
+const lengthBytes = 8;
+const maxHeaderBytes = 100_000_000; // the reference implementation's own limit
 
 const headerSchema = z.record(
   z.string(),
@@ -40,10 +41,10 @@ export function encodeTensors(tensors: readonly Tensor[], metadata: Readonly<Rec
   }
   const json = new TextEncoder().encode(JSON.stringify(header));
   const headerBytes = Math.ceil(json.length / 8) * 8;
-  const file = new Uint8Array(LENGTH_BYTES + headerBytes + next);
+  const file = new Uint8Array(lengthBytes + headerBytes + next);
   new DataView(file.buffer).setBigUint64(0, BigInt(headerBytes), true);
-  file.fill(0x20, LENGTH_BYTES, LENGTH_BYTES + headerBytes).set(json, LENGTH_BYTES);
-  let position = LENGTH_BYTES + headerBytes;
+  file.fill(0x20, lengthBytes, lengthBytes + headerBytes).set(json, lengthBytes);
+  let position = lengthBytes + headerBytes;
   for (const { values } of tensors) {
     file.set(new Uint8Array(values.buffer, values.byteOffset, values.byteLength), position);
     position += values.byteLength;
@@ -53,7 +54,7 @@ export function encodeTensors(tensors: readonly Tensor[], metadata: Readonly<Rec
 
 export function decodeTensors(file: Uint8Array, source: string): TensorFile {
   const header = parseHeader(file, source);
-  const data = file.subarray(LENGTH_BYTES + header.bytes);
+  const data = file.subarray(lengthBytes + header.bytes);
   const tensors = new Map<string, Tensor>();
   let metadata: Readonly<Record<string, string>> = {};
   for (const [name, entry] of Object.entries(header.entries)) {
@@ -64,9 +65,9 @@ export function decodeTensors(file: Uint8Array, source: string): TensorFile {
 }
 
 function parseHeader(file: Uint8Array, source: string) {
-  if (file.length < LENGTH_BYTES) throw broken(source, 'at least 8 bytes', `${file.length}`);
+  if (file.length < lengthBytes) throw broken(source, 'at least 8 bytes', `${file.length}`);
   const bytes = Number(new DataView(file.buffer, file.byteOffset, file.byteLength).getBigUint64(0, true));
-  if (bytes > Math.min(MAX_HEADER_BYTES, file.length - LENGTH_BYTES)) {
+  if (bytes > Math.min(maxHeaderBytes, file.length - lengthBytes)) {
     throw broken(
       source,
       `a header within the file's ${file.length} bytes`,
@@ -74,7 +75,7 @@ function parseHeader(file: Uint8Array, source: string) {
     );
   }
   try {
-    const text = new TextDecoder('utf-8', { fatal: true }).decode(file.subarray(LENGTH_BYTES, LENGTH_BYTES + bytes));
+    const text = new TextDecoder('utf-8', { fatal: true }).decode(file.subarray(lengthBytes, lengthBytes + bytes));
     return { bytes, entries: headerSchema.parse(JSON.parse(text)) };
   } catch (cause) {
     throw broken(source, 'a safetensors header', 'something else', cause);

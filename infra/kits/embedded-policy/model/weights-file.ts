@@ -1,4 +1,3 @@
-/** A model's weights as model.safetensors, checked tensor by tensor against the architecture. */
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { PolicyError, refuse } from '../errors.ts';
@@ -7,7 +6,9 @@ import { initializeWeights } from './initialize.ts';
 import { firstNonFinite, type ParameterLayout } from './parameters.ts';
 import { decodeTensors, encodeTensors, type TensorFile } from './safetensors.ts';
 
-export const WEIGHTS_FILE = 'model.safetensors';
+/** A model's weights as model.safetensors, checked tensor by tensor against the architecture. */
+
+export const weightsFile = 'model.safetensors';
 
 export function encodeWeights(
   layout: ParameterLayout,
@@ -19,7 +20,7 @@ export function encodeWeights(
 
 /** Reads a directory's model.safetensors, or the file itself. */
 export function readWeights(layout: ParameterLayout, path: string): Float32Array {
-  const file = existsSync(path) && statSync(path).isDirectory() ? join(path, WEIGHTS_FILE) : path;
+  const file = existsSync(path) && statSync(path).isDirectory() ? join(path, weightsFile) : path;
   return joinVector(layout, readTensorFile(file), file);
 }
 
@@ -30,7 +31,7 @@ export function readOrInitializeWeights(
   modelDir: string,
   seed: number = config.seed,
 ): Float32Array {
-  if (existsSync(join(modelDir, WEIGHTS_FILE))) return readWeights(layout, modelDir);
+  if (existsSync(join(modelDir, weightsFile))) return readWeights(layout, modelDir);
   return initializeWeights(layout, seed);
 }
 

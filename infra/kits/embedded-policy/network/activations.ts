@@ -1,8 +1,9 @@
-/** What the forward pass of one sequence leaves behind for the backward pass, and how attention walks over it. */
 import { type ArenaPlan, roundUp4 } from '../kernels/arena.ts';
 import type { ModelConfig } from '../model/config.ts';
-import { ATTENTION_BLOCK_ROWS, type HeadBlock } from './attention.ts';
+import { attentionBlockRows, type HeadBlock } from './attention.ts';
 import { type LayerBuffers, type LogitBuffers, type Network, planLayer, planLogits } from './rows.ts';
+
+/** What the forward pass of one sequence leaves behind for the backward pass, and how attention walks over it. */
 
 export interface AttentionBuffers {
   /** [hidden, positions] of keys and values of the layer at work */
@@ -49,11 +50,11 @@ export function* headBlocks(
   const { qkv = 0, attended = 0 } = activations.layers[layer] ?? {};
   const probabilities = activations.probabilities[layer] ?? 0;
   for (let head = 0; head < heads; head++) {
-    for (let first = 0; first < rows; first += ATTENTION_BLOCK_ROWS) {
+    for (let first = 0; first < rows; first += attentionBlockRows) {
       yield {
         head,
         first,
-        rows: Math.min(ATTENTION_BLOCK_ROWS, rows - first),
+        rows: Math.min(attentionBlockRows, rows - first),
         width,
         query: qkv + first * 3 * d + head * width,
         queryRow: 3 * d,

@@ -1,12 +1,13 @@
+import { roundUp4 } from '../kernels/arena.ts';
+import type { Kernels } from '../kernels/kernels.ts';
+
 /**
  * Causal attention of one head over a block of consecutive query rows: P = softmax(Q K^T / sqrt(w)), O = P V.
  * Keys come transposed, [width, positions], so that lanes run over positions and a decode step runs the same products as training.
  */
-import { roundUp4 } from '../kernels/arena.ts';
-import type { Kernels } from '../kernels/kernels.ts';
 
 /** Query rows are taken in blocks: keys beyond a block's last row are skipped, which saves nearly half of a long sequence. */
-export const ATTENTION_BLOCK_ROWS = 32;
+export const attentionBlockRows = 32;
 
 export interface HeadBlock {
   /** position of the first query row in its sequence */

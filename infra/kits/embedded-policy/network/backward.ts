@@ -1,4 +1,3 @@
-/** The backward pass: explicit gradients of everything in rows.ts and attention.ts, last to first. */
 import { type ArenaPlan, roundUp4 } from '../kernels/arena.ts';
 import type { Kernels } from '../kernels/kernels.ts';
 import type { ModelConfig } from '../model/config.ts';
@@ -6,6 +5,8 @@ import type { Parameter, ParameterLayout } from '../model/parameters.ts';
 import { type Activations, headBlocks } from './activations.ts';
 import { attendBlockBackward } from './attention.ts';
 import { at, type LayerBuffers, layerParameters, multiply, type Network } from './rows.ts';
+
+/** The backward pass: explicit gradients of everything in rows.ts and attention.ts, last to first. */
 
 export interface BackwardBuffers {
   /** flat, laid out like the weights */

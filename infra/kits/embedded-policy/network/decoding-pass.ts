@@ -1,13 +1,9 @@
-/**
- * Forward over a mixed batch of rows from many sequences, each with its own key-value cache (a slot). One row per sequence is a
- * decode step, several consecutive ones are (a piece of) a prompt. A row's result does not depend on the others.
- */
 import type { KernelName } from '../core.ts';
 import { createArenaPlan, roundUp4 } from '../kernels/arena.ts';
 import { createKernels } from '../kernels/create-kernels.ts';
 import type { ModelConfig } from '../model/config.ts';
 import type { ParameterLayout } from '../model/parameters.ts';
-import { ATTENTION_BLOCK_ROWS, attendBlock } from './attention.ts';
+import { attendBlock, attentionBlockRows } from './attention.ts';
 import {
   afterAttention,
   beforeAttention,
@@ -22,6 +18,11 @@ import {
   planLogits,
   planNetwork,
 } from './rows.ts';
+
+/**
+ * Forward over a mixed batch of rows from many sequences, each with its own key-value cache (a slot). One row per sequence is a
+ * decode step, several consecutive ones are (a piece of) a prompt. A row's result does not depend on the others.
+ */
 
 /** Consecutive positions of one slot; its earlier positions must be in the cache. */
 export interface RowGroup {
@@ -108,8 +109,8 @@ function createDecoder(
       keysTransposed: plan.take(limits.slots * d * positions),
       values: plan.take(limits.slots * d * positions),
     })),
-    scores: plan.take(ATTENTION_BLOCK_ROWS * positions),
-    stats: plan.take(2 * ATTENTION_BLOCK_ROWS),
+    scores: plan.take(attentionBlockRows * positions),
+    stats: plan.take(2 * attentionBlockRows),
     final: {
       ...planLogits(plan, config, limits.rows),
       x: plan.take(limits.rows * d),
@@ -157,10 +158,10 @@ function attendGroup(decoder: Decoder, layer: number, group: RowGroup, row: numb
     kernels.f32.copyWithin(cached + (group.firstPosition + i) * d, source, source + d);
   }
   for (let head = 0; head < heads; head++) {
-    for (let first = 0; first < rows; first += ATTENTION_BLOCK_ROWS) {
+    for (let first = 0; first < rows; first += attentionBlockRows) {
       attendBlock(kernels, {
         first: group.firstPosition + first,
-        rows: Math.min(ATTENTION_BLOCK_ROWS, rows - first),
+        rows: Math.min(attentionBlockRows, rows - first),
         width,
         query: qkv + first * 3 * d + head * width,
         queryRow: 3 * d,

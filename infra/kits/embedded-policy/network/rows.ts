@@ -1,3 +1,8 @@
+import type { ArenaPlan } from '../kernels/arena.ts';
+import type { Kernels } from '../kernels/kernels.ts';
+import type { ModelConfig } from '../model/config.ts';
+import type { Parameter, ParameterLayout } from '../model/parameters.ts';
+
 /**
  * The part of the transformer that treats every row (one token of one sequence) alike: all but attention. Sampler and trainer
  * both run exactly this code, so that a row's result does not depend on who computes it or what stands beside it.
@@ -6,10 +11,6 @@
  *   per layer: x += attention(rmsNorm(x) Wqkv) Wo;  x += silu(rmsNorm(x) Wup) Wdown
  *   logits = rmsNorm(x) E^T
  */
-import type { ArenaPlan } from '../kernels/arena.ts';
-import type { Kernels } from '../kernels/kernels.ts';
-import type { ModelConfig } from '../model/config.ts';
-import type { Parameter, ParameterLayout } from '../model/parameters.ts';
 
 /** A model's weights in an arena: the flat vector, and the embedding once more, transposed, for the logits. */
 export interface NetworkPlan {

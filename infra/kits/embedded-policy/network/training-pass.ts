@@ -1,7 +1,3 @@
-/**
- * Forward and backward over one sequence at a time. Gradients add up sequence after sequence in the order given, so that how a
- * batch is cut into calls changes no bit of them.
- */
 import type { KernelName } from '../core.ts';
 import { createArenaPlan, roundUp4 } from '../kernels/arena.ts';
 import { createKernels } from '../kernels/create-kernels.ts';
@@ -19,6 +15,11 @@ import {
   logprobOf,
   planNetwork,
 } from './rows.ts';
+
+/**
+ * Forward and backward over one sequence at a time. Gradients add up sequence after sequence in the order given, so that how a
+ * batch is cut into calls changes no bit of them.
+ */
 
 export interface TrainingPass {
   setWeights(weights: Float32Array): void;

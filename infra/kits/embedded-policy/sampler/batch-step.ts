@@ -1,9 +1,10 @@
-/** One step of continuous batching: admit, compute one batch of rows, sample, retire. */
 import type { FinishReason, PauseMode } from '../core.ts';
 import type { DecodingPass, RowGroup } from '../network/decoding-pass.ts';
 import { chooseToken } from './choose-token.ts';
 import { appendToken, notePromptLogprobs, type Sequence } from './sequence.ts';
 import type { Slot, SlotTable } from './slots.ts';
+
+/** One step of continuous batching: admit, compute one batch of rows, sample, retire. */
 
 export interface SamplerState {
   readonly pass: DecodingPass;
@@ -29,7 +30,7 @@ export interface SamplerCounts {
 }
 
 /** Prompt tokens computed in one step, beside one row per decoding sequence: bounds how long a long prompt delays the others. */
-export const PREFILL_ROWS_PER_STEP = 256;
+export const prefillRowsPerStep = 256;
 
 export function step(state: SamplerState): void {
   if (state.mode === 'running') admitWaiting(state);
@@ -64,7 +65,7 @@ function admitWaiting(state: SamplerState): void {
 
 function collectGroups(busy: readonly Slot[]): (readonly [Slot, RowGroup])[] {
   const groups: (readonly [Slot, RowGroup])[] = [];
-  let budget = PREFILL_ROWS_PER_STEP;
+  let budget = prefillRowsPerStep;
   for (const slot of busy) {
     const group = nextRows(slot, budget);
     if (group === undefined) continue;

@@ -1,8 +1,9 @@
+import type { Random } from '../model/random.ts';
+
 /**
  * Draws one token. Top-k keeps the k likeliest; top-p then keeps the smallest set of those that holds a share topP of their
  * probability. Ties go to the smaller id, so that equal random numbers give equal tokens.
  */
-import type { Random } from '../model/random.ts';
 
 export interface TokenChoice {
   /** 0 = take the likeliest */

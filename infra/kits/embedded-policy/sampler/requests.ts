@@ -1,7 +1,8 @@
-/** Checks a sampling request and fills in its defaults. */
 import { randomInt } from 'node:crypto';
 import type { SampleRequest } from '../core.ts';
 import { PolicyError, refuse } from '../errors.ts';
+
+/** Checks a sampling request and fills in its defaults. */
 
 export interface CheckedRequest {
   readonly requestId: string;

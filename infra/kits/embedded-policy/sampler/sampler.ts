@@ -1,7 +1,3 @@
-/**
- * The sampler on the thread that calls it: continuous batching over slots. A step takes every running sequence one token (or one
- * piece of its prompt) further; between steps sequences join and leave, and weights change.
- */
 import type {
   KernelName,
   LoadWeightsOptions,
@@ -16,10 +12,15 @@ import type { ModelConfig } from '../model/config.ts';
 import { checksumOf, createParameterLayout } from '../model/parameters.ts';
 import { readWeights } from '../model/weights-file.ts';
 import { createDecodingPass } from '../network/decoding-pass.ts';
-import { finish, PREFILL_ROWS_PER_STEP, runningSlots, type SamplerState, step } from './batch-step.ts';
+import { finish, prefillRowsPerStep, runningSlots, type SamplerState, step } from './batch-step.ts';
 import { checkRequest } from './requests.ts';
 import { createSequence, type Sequence } from './sequence.ts';
 import { createSlotTable } from './slots.ts';
+
+/**
+ * The sampler on the thread that calls it: continuous batching over slots. A step takes every running sequence one token (or one
+ * piece of its prompt) further; between steps sequences join and leave, and weights change.
+ */
 
 export interface SamplerOptions {
   readonly kernel: KernelName;
@@ -70,7 +71,7 @@ export function createSampler(options: SamplerOptions): Sampler {
 
 function createState(options: SamplerOptions): SamplerState {
   const { config, contextLength, slots, weights, version } = options;
-  const limits = { contextLength, slots, rows: slots + PREFILL_ROWS_PER_STEP };
+  const limits = { contextLength, slots, rows: slots + prefillRowsPerStep };
   const pass = createDecodingPass(options.kernel, config, createParameterLayout(config), limits);
   pass.setWeights(weights);
   return {

@@ -1,9 +1,10 @@
+import type { DecodingPass } from '../network/decoding-pass.ts';
+import type { Sequence } from './sequence.ts';
+
 /**
  * The key-value caches and who may take which. A cache stays behind when its sequence ends, so that the next turn of the same
  * conversation, or another sample of the same prompt, starts from it: computed under the same weights its bits are the same.
  */
-import type { DecodingPass } from '../network/decoding-pass.ts';
-import type { Sequence } from './sequence.ts';
 
 export interface Slot {
   readonly index: number;
@@ -19,7 +20,7 @@ export interface Slot {
 }
 
 /** Less is not worth waiting for another sequence's prompt to be computed. */
-const SHARED_TOKENS_WORTH_WAITING = 16;
+const sharedTokensWorthWaiting = 16;
 
 export interface SlotTable {
   readonly slots: readonly Slot[];
@@ -36,7 +37,7 @@ export function createSlotTable(count: number, pass: DecodingPass): SlotTable {
       const free = slots.filter((slot) => slot.sequence === undefined);
       if (free.length === 0) return undefined;
       const { donor, reusable, soon } = findPrefix(slots, sequence, generation);
-      if (soon - reusable >= SHARED_TOKENS_WORTH_WAITING) return 'later';
+      if (soon - reusable >= sharedTokensWorthWaiting) return 'later';
       const extendsDonor = donor?.sequence === undefined && donor?.cached === reusable;
       const slot = donor !== undefined && extendsDonor ? donor : oldest(free, donor);
       if (donor !== undefined && donor !== slot) pass.copyCache(donor.index, slot.index, reusable);

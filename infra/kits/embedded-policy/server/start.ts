@@ -8,7 +8,7 @@ import { bodyLimit } from 'hono/body-limit';
 import type { KernelName, PolicyCore } from '../core.ts';
 import { createPolicyCore } from '../create-policy-core.ts';
 import type { PolicyError } from '../errors.ts';
-import { WEIGHTS_FILE } from '../model/weights-file.ts';
+import { weightsFile } from '../model/weights-file.ts';
 import { type Places, placesOf, readPublished } from './places.ts';
 import { createFutures } from './tinker/futures.ts';
 import { openReceivedLog } from './tinker/received.ts';
@@ -120,7 +120,7 @@ function openPolicyCore(options: PolicyServerOptions, slots: number | undefined)
 async function restorePublished(core: PolicyCore, places: Places, modelDir: string): Promise<string> {
   const published = readPublished(places);
   if (published === null) return modelDir;
-  if (existsSync(join(published.path, WEIGHTS_FILE))) {
+  if (existsSync(join(published.path, weightsFile))) {
     await core.sampler.loadWeights(published.path, published.label);
     return published.path;
   }
@@ -130,13 +130,13 @@ async function restorePublished(core: PolicyCore, places: Places, modelDir: stri
 
 /** The base model's directory may have no weights of its own: then they are those that a sampler starts with. */
 async function loadInto({ sampler }: PolicyCore, path: string, label: string, modelDir: string): Promise<void> {
-  if (path === realpathSync(modelDir) && !existsSync(join(path, WEIGHTS_FILE))) await sampler.setVersion(label);
+  if (path === realpathSync(modelDir) && !existsSync(join(path, weightsFile))) await sampler.setVersion(label);
   else await sampler.loadWeights(path, label);
 }
 
 /** A model directory without weights is initialised from its seed; Tinker samplers need them as a file. */
 async function baseWeights({ trainer }: PolicyCore, modelDir: string, root: string): Promise<string> {
-  if (existsSync(join(modelDir, WEIGHTS_FILE))) return modelDir;
+  if (existsSync(join(modelDir, weightsFile))) return modelDir;
   const directory = join(resolve(root), 'base');
   if (existsSync(directory)) return directory;
   const modelId = 'base';

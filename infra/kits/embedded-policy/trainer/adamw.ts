@@ -1,3 +1,6 @@
+import type { AdamParams } from '../core.ts';
+import { PolicyError, refuse } from '../errors.ts';
+
 /**
  * AdamW with bias correction and decoupled weight decay:
  *   m = b1 m + (1 - b1) g;  v = b2 v + (1 - b2) g^2
@@ -5,8 +8,6 @@
  * Source: Loshchilov and Hutter 2017, arXiv 1711.05101, algorithm 2. The gradient is first scaled down to gradClipNorm if its
  * 2-norm is above it. Arithmetic is float64 per element, rounded when stored.
  */
-import type { AdamParams } from '../core.ts';
-import { PolicyError, refuse } from '../errors.ts';
 
 export interface AdamState {
   readonly weights: Float32Array;

@@ -1,7 +1,3 @@
-/**
- * A trained model on disk: a model directory like the one it came from (config.json, tokenizer files, model.safetensors) plus,
- * for training to go on, optimizer.safetensors (both Adam moments, step, seed, received digests).
- */
 import { readdirSync, readFileSync } from 'node:fs';
 import { extname, join } from 'node:path';
 import { z } from 'zod';
@@ -16,13 +12,18 @@ import {
   readTensorFile,
   readWeights,
   splitVector,
-  WEIGHTS_FILE,
+  weightsFile,
 } from '../model/weights-file.ts';
 import type { AdamState } from './adamw.ts';
 
-const OPTIMIZER_FILE = 'optimizer.safetensors';
+/**
+ * A trained model on disk: a model directory like the one it came from (config.json, tokenizer files, model.safetensors) plus,
+ * for training to go on, optimizer.safetensors (both Adam moments, step, seed, received digests).
+ */
+
+const optimizerFile = 'optimizer.safetensors';
 /** what a model directory holds beside weights: configuration, tokenizer, chat template */
-const COMPANION_EXTENSIONS = ['.json', '.jinja', '.txt', '.model'];
+const companionExtensions = ['.json', '.jinja', '.txt', '.model'];
 
 export interface TrainingState extends AdamState {
   readonly step: number;
@@ -51,11 +52,11 @@ export function writeCheckpoint(
   const checksum = checksumOf(state.weights);
   const files = new Map<string, Uint8Array>();
   for (const entry of readdirSync(baseDir, { withFileTypes: true })) {
-    const isCompanion = entry.isFile() && COMPANION_EXTENSIONS.includes(extname(entry.name));
+    const isCompanion = entry.isFile() && companionExtensions.includes(extname(entry.name));
     if (isCompanion) files.set(entry.name, readFileSync(join(baseDir, entry.name)));
   }
-  files.set(WEIGHTS_FILE, encodeWeights(layout, state.weights, { step: String(state.step), sha256: checksum }));
-  if (options.optimizer) files.set(OPTIMIZER_FILE, encodeOptimizer(layout, state, checksum));
+  files.set(weightsFile, encodeWeights(layout, state.weights, { step: String(state.step), sha256: checksum }));
+  if (options.optimizer) files.set(optimizerFile, encodeOptimizer(layout, state, checksum));
   return { bytes: writeDirectoryAtomically(dir, files), checksum };
 }
 
@@ -74,7 +75,7 @@ function encodeOptimizer(layout: ParameterLayout, state: TrainingState, checksum
 /** Weights and optimizer state; refuses a pair that was not saved together. */
 export function readCheckpoint(dir: string, layout: ParameterLayout): TrainingState {
   const weights = readWeights(layout, dir);
-  const path = join(dir, OPTIMIZER_FILE);
+  const path = join(dir, optimizerFile);
   const file = readTensorFile(path);
   const metadata = metadataSchema.safeParse(file.metadata);
   if (!metadata.success) throw unreadable(path, metadata.error);

@@ -1,9 +1,10 @@
-/** Applies a loss, and the KL penalty, to every token of a datum, and counts what the metrics need. */
 import type { DatumOutput, LossConfig, Metrics } from '../core.ts';
 import { PolicyError } from '../errors.ts';
 import { klPenalty } from '../losses/kl-penalty.ts';
 import type { Loss } from '../losses/loss.ts';
 import type { CheckedDatum } from './datums.ts';
+
+/** Applies a loss, and the KL penalty, to every token of a datum, and counts what the metrics need. */
 
 export interface DatumLoss extends DatumOutput {
   /** d loss / d logprob of each token */

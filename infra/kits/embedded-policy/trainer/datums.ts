@@ -1,8 +1,9 @@
-/** Checks datums once, at the door, and turns them into typed arrays; nothing behind it meets a bad number. */
 import { createHash } from 'node:crypto';
 import type { Datum, LossConfig } from '../core.ts';
 import { refuse } from '../errors.ts';
 import type { Loss } from '../losses/loss.ts';
+
+/** Checks datums once, at the door, and turns them into typed arrays; nothing behind it meets a bad number. */
 
 export interface CheckedDatum {
   readonly inputTokens: Int32Array;

@@ -1,7 +1,3 @@
-/**
- * The trainer on the thread that calls it: models by id, each with weights, Adam moments, accumulated gradient and a log of what
- * it received. Every method does its work without yielding, so calls take effect one after the other, in order.
- */
 import { createHash } from 'node:crypto';
 import type {
   AdamParams,
@@ -25,6 +21,11 @@ import { adamStep, checkAdamParams, norm } from './adamw.ts';
 import { readCheckpoint, type TrainingState, writeCheckpoint } from './checkpoint.ts';
 import { applyLoss, createTally, metricsOf } from './datum-loss.ts';
 import { checkDatums, digestOf } from './datums.ts';
+
+/**
+ * The trainer on the thread that calls it: models by id, each with weights, Adam moments, accumulated gradient and a log of what
+ * it received. Every method does its work without yielding, so calls take effect one after the other, in order.
+ */
 
 export interface TrainerOptions {
   readonly kernel: KernelName;

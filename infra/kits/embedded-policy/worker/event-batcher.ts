@@ -1,9 +1,10 @@
-/** Collects the events of some decode steps into one message, since a message costs more than a token. */
 import type { SampleEvent } from '../core.ts';
 import type { EventsMessage, TicketEvent } from './messages.ts';
 
+/** Collects the events of some decode steps into one message, since a message costs more than a token. */
+
 /** A consumer sees a token at most this much later. */
-const FLUSH_EVERY_MS = 4;
+const flushMs = 4;
 
 export interface EventBatcher {
   add(ticket: number, event: SampleEvent): void;
@@ -33,7 +34,7 @@ export function createEventBatcher(send: (message: EventsMessage) => void): Even
   return {
     flush,
     flushIfDue() {
-      const isDue = batch.after.length > 0 || performance.now() - flushedAtMs >= FLUSH_EVERY_MS;
+      const isDue = batch.after.length > 0 || performance.now() - flushedAtMs >= flushMs;
       if (isDue) flush();
     },
     add(ticket, event) {

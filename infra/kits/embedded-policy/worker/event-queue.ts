@@ -1,5 +1,6 @@
-/** Events pushed from one side, iterated on the other; ends after a `finish` or with an error. */
 import type { SampleEvent } from '../core.ts';
+
+/** Events pushed from one side, iterated on the other; ends after a `finish` or with an error. */
 
 export interface EventQueue {
   push(event: SampleEvent): void;

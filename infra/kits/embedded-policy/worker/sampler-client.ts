@@ -1,8 +1,9 @@
-/** The sampler as the main thread sees it: turns the packed events of its thread back into one stream per request. */
 import type { LoadWeightsResult, SampleEvent, SampleRequest, SamplerCore, SamplerStatus } from '../core.ts';
 import { createEventQueue, type EventQueue } from './event-queue.ts';
 import type { EventsMessage } from './messages.ts';
 import type { Thread } from './thread.ts';
+
+/** The sampler as the main thread sees it: turns the packed events of its thread back into one stream per request. */
 
 export interface EventRouter {
   readonly route: (message: EventsMessage) => void;

@@ -1,10 +1,11 @@
-/** The sampler's thread: runs decode steps while there is work, and answers calls between two steps. */
 import { workerData } from 'node:worker_threads';
 import type { LoadWeightsOptions, PauseMode, SampleRequest } from '../core.ts';
 import { createSampler } from '../sampler/sampler.ts';
 import { createEventBatcher } from './event-batcher.ts';
 import type { SamplerThreadData } from './messages.ts';
 import { serveCalls } from './serve.ts';
+
+/** The sampler's thread: runs decode steps while there is work, and answers calls between two steps. */
 
 const sampler = createSampler(workerData as SamplerThreadData); // startThread passes exactly this
 let stepScheduled = false;

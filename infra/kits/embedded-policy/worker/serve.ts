@@ -1,6 +1,7 @@
-/** The thread's end of calls: answers them by a table of methods. */
 import { type MessagePort, parentPort } from 'node:worker_threads';
 import { type CallMessage, type ReplyMessage, sendError } from './messages.ts';
+
+/** The thread's end of calls: answers them by a table of methods. */
 
 export type Methods = Readonly<Record<string, (args: readonly unknown[]) => unknown>>;
 

@@ -1,7 +1,8 @@
-/** A worker thread that answers calls, seen from the main thread. */
 import { Worker } from 'node:worker_threads';
 import { PolicyError } from '../errors.ts';
 import { type CallMessage, type EventsMessage, type ReplyMessage, receiveError } from './messages.ts';
+
+/** A worker thread that answers calls, seen from the main thread. */
 
 export interface Thread {
   /** rejects with a PolicyError when the thread is closed or dies first */

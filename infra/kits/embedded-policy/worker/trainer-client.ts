@@ -1,6 +1,7 @@
-/** The trainer as the main thread sees it. */
 import type { TrainerCore } from '../core.ts';
 import type { Thread } from './thread.ts';
+
+/** The trainer as the main thread sees it. */
 
 type Result<Name extends keyof TrainerCore> = Awaited<ReturnType<TrainerCore[Name]>>;
 

@@ -1,9 +1,10 @@
-/** The trainer's thread. */
 import { workerData } from 'node:worker_threads';
 import type { TrainerCore } from '../core.ts';
 import { createTrainer } from '../trainer/trainer.ts';
 import type { TrainerThreadData } from './messages.ts';
 import { serveCalls } from './serve.ts';
+
+/** The trainer's thread. */
 
 const trainer: TrainerCore = createTrainer(workerData as TrainerThreadData); // startThread passes exactly this
 

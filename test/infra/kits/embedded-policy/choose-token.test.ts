@@ -8,7 +8,7 @@ const distribution = fc
   .array(fc.double({ min: 0.001, max: 1, noNaN: true }), { minLength: 2, maxLength: 20 })
   .map((raw) => Float32Array.from(raw, (value) => value / raw.reduce((a, b) => a + b, 0)));
 
-const FREE = { temperature: 1, topP: 1, topK: 0 };
+const unrestricted = { temperature: 1, topP: 1, topK: 0 };
 
 it('tokens come as often as their probability says', () => {
   const probabilities = new Float32Array([0.5, 0, 0.3, 0.2]);
@@ -16,7 +16,7 @@ it('tokens come as often as their probability says', () => {
   const counts = [0, 0, 0, 0];
   const draws = 20_000;
   for (let i = 0; i < draws; i++) {
-    const token = chooseToken(probabilities, FREE, random);
+    const token = chooseToken(probabilities, unrestricted, random);
     counts[token] = (counts[token] ?? 0) + 1;
   }
   for (const [token, count] of counts.entries()) {
@@ -29,9 +29,9 @@ it('temperature 0 and top-k 1 take the likeliest token, the smaller id on a tie'
   fc.assert(
     fc.property(distribution, fc.nat(), (probabilities, seed) => {
       const likeliest = probabilities.indexOf(Math.max(...probabilities));
-      assert.equal(chooseToken(probabilities, { ...FREE, temperature: 0 }, createRandom(seed)), likeliest);
-      assert.equal(chooseToken(probabilities, { ...FREE, topK: 1 }, createRandom(seed)), likeliest);
-      assert.equal(chooseToken(probabilities, { ...FREE, topP: 1e-9 }, createRandom(seed)), likeliest);
+      assert.equal(chooseToken(probabilities, { ...unrestricted, temperature: 0 }, createRandom(seed)), likeliest);
+      assert.equal(chooseToken(probabilities, { ...unrestricted, topK: 1 }, createRandom(seed)), likeliest);
+      assert.equal(chooseToken(probabilities, { ...unrestricted, topP: 1e-9 }, createRandom(seed)), likeliest);
     }),
   );
 });

@@ -20,12 +20,12 @@ const config = parseModelConfig({
 const layout = createParameterLayout(config);
 const weights = initializeWeights(layout, 3);
 /** longer than one attention block, and no multiple of 4 */
-const LENGTH = 38;
+const length = 38;
 const random = createRandom(5);
 const token = (): number => Math.floor(random.next() * config.vocabSize);
-const inputs = Array.from({ length: LENGTH }, token);
-const targets = Array.from({ length: LENGTH }, token);
-const coefficients = Float32Array.from({ length: LENGTH }, (_, t) => (t % 5 === 0 ? 0 : random.next() * 2 - 1));
+const inputs = Array.from({ length }, token);
+const targets = Array.from({ length }, token);
+const coefficients = Float32Array.from({ length }, (_, t) => (t % 5 === 0 ? 0 : random.next() * 2 - 1));
 
 for (const kernel of ['js', 'simd'] satisfies KernelName[]) {
   it(`logprobs of the ${kernel} kernels equal an independent float64 forward pass`, () => {

@@ -6,11 +6,11 @@ import type { Kernels } from '../../../../infra/kits/embedded-policy/kernels/ker
 import { emitKernelModule } from '../../../../infra/kits/embedded-policy/kernels/simd.ts';
 import { createRandom } from '../../../../infra/kits/embedded-policy/model/random.ts';
 
-const FLOATS = 120_000;
+const floats = 120_000;
 const [A, B, C, STATS] = [0, 30_000, 60_000, 100_000];
 
 function filled(name: 'js' | 'simd', seed: number): Kernels {
-  const kernels = createKernels(name, FLOATS);
+  const kernels = createKernels(name, floats);
   const random = createRandom(seed);
   for (let i = 0; i < C; i++) kernels.f32[i] = random.normal();
   return kernels;

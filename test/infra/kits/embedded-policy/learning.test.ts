@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { it } from 'node:test';
-import { type Datum, DEFAULT_ADAM_PARAMS, type SampleEvent } from '../../../../infra/kits/embedded-policy/core.ts';
+import { type Datum, defaultAdamParams, type SampleEvent } from '../../../../infra/kits/embedded-policy/core.ts';
 import { readModelConfig } from '../../../../infra/kits/embedded-policy/model/config.ts';
 import { createParameterLayout } from '../../../../infra/kits/embedded-policy/model/parameters.ts';
 import { readOrInitializeWeights } from '../../../../infra/kits/embedded-policy/model/weights-file.ts';
@@ -9,9 +9,9 @@ import { createSampler } from '../../../../infra/kits/embedded-policy/sampler/sa
 import { createTrainer } from '../../../../infra/kits/embedded-policy/trainer/trainer.ts';
 import { fold, makeModelDir, type Sampled } from './support/model-dir.ts';
 
-const PROMPTS = [1, 6, 11, 16, 21, 26, 31, 4];
-const SAMPLES = 8;
-const NEW_TOKENS = 4;
+const prompts = [1, 6, 11, 16, 21, 26, 31, 4];
+const samplesPerPrompt = 8;
+const newTokens = 4;
 
 /** Share of tokens that are congruent to the prompt modulo 4: a quarter by chance. */
 function rewardOf({ request, tokens }: Sampled): number {
@@ -24,7 +24,7 @@ function asDatum(sample: Sampled, advantage: number): Datum {
     inputTokens: all.slice(0, -1),
     targetTokens: all.slice(1),
     logprobs: sample.logprobs,
-    advantages: sample.tokens.map(() => advantage / (NEW_TOKENS * PROMPTS.length * SAMPLES)),
+    advantages: sample.tokens.map(() => advantage / (newTokens * prompts.length * samplesPerPrompt)),
   };
 }
 
@@ -38,12 +38,12 @@ it('GRPO on sampled tokens raises the reward from chance to nearly one, every ra
   await trainer.createModel('m', { baseDir: base });
 
   const rollout = (step: number): Sampled[] => {
-    const reads = PROMPTS.flatMap((prompt, p) =>
-      Array.from({ length: SAMPLES }, (_, s) => {
+    const reads = prompts.flatMap((prompt, p) =>
+      Array.from({ length: samplesPerPrompt }, (_, s) => {
         const request = {
           requestId: `${p}-${s}`,
           tokenIds: [prompt],
-          maxTokens: NEW_TOKENS,
+          maxTokens: newTokens,
           seed: (step * 8 + p) * 8 + s,
         };
         const events: SampleEvent[] = [];
@@ -60,12 +60,12 @@ it('GRPO on sampled tokens raises the reward from chance to nearly one, every ra
     const rewards = samples.map(rewardOf);
     means.push(rewards.reduce((a, b) => a + b, 0) / rewards.length);
     const datums = samples.map((sample, i) => {
-      const group = rewards.slice(i - (i % SAMPLES), i - (i % SAMPLES) + SAMPLES);
-      return asDatum(sample, Number(rewards[i]) - group.reduce((a, b) => a + b, 0) / SAMPLES);
+      const group = rewards.slice(i - (i % samplesPerPrompt), i - (i % samplesPerPrompt) + samplesPerPrompt);
+      return asDatum(sample, Number(rewards[i]) - group.reduce((a, b) => a + b, 0) / samplesPerPrompt);
     });
     const { metrics } = await trainer.forwardBackward('m', datums, 'ppo');
     assert.equal(metrics['logprob_difference:max'], 0);
-    await trainer.optimStep('m', { ...DEFAULT_ADAM_PARAMS, learningRate: 5e-3, gradClipNorm: 1 });
+    await trainer.optimStep('m', { ...defaultAdamParams, learningRate: 5e-3, gradClipNorm: 1 });
     await trainer.save('m', join(root, String(step + 1)), { optimizer: false });
     sampler.loadWeights(join(root, String(step + 1)), String(step + 1));
   }

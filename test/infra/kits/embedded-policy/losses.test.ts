@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import fc from 'fast-check';
-import { LOSS_NAMES } from '../../../../infra/kits/embedded-policy/core.ts';
+import { lossNames } from '../../../../infra/kits/embedded-policy/core.ts';
 import { PolicyError } from '../../../../infra/kits/embedded-policy/errors.ts';
 import { klPenalty } from '../../../../infra/kits/embedded-policy/losses/kl-penalty.ts';
-import { findLoss, LOSSES, resolveLossConfig } from '../../../../infra/kits/embedded-policy/losses/registry.ts';
+import { findLoss, losses, resolveLossConfig } from '../../../../infra/kits/embedded-policy/losses/registry.ts';
 
 const defaults = { clip_low_threshold: 0.8, clip_high_threshold: 1.2, kl_coef: 0 };
 const logprob = fc.double({ min: -6, max: -0.01, noNaN: true });
@@ -15,9 +15,9 @@ const token = fc.record({
   advantage: fc.double({ min: -3, max: 3, noNaN: true }),
 });
 
-for (const name of LOSS_NAMES) {
+for (const name of lossNames) {
   it(`the slope of ${name} is the derivative of its loss by the logprob`, () => {
-    const loss = LOSSES[name];
+    const loss = losses[name];
     fc.assert(
       fc.property(token, (input) => {
         const ratio = Math.exp(input.logprob - input.samplerLogprob);
@@ -37,16 +37,16 @@ for (const name of LOSS_NAMES) {
 it('losses have the values of their formulas', () => {
   const input = { logprob: Math.log(0.5), samplerLogprob: Math.log(0.25), weight: 2, advantage: 1.5 }; // ratio 2
   const near = (a: number, b: number): void => assert.ok(Math.abs(a - b) < 1e-12, `${a} and ${b}`);
-  near(LOSSES.cross_entropy.token(input, defaults).loss, 2 * Math.log(2));
-  near(LOSSES.importance_sampling.token(input, defaults).loss, -2 * 2 * 1.5);
-  near(LOSSES.ppo.token(input, defaults).loss, -2 * 1.2 * 1.5);
-  near(LOSSES.ppo.token({ ...input, advantage: -1.5 }, defaults).loss, 2 * 2 * 1.5);
-  near(LOSSES.cispo.token(input, defaults).loss, -2 * 1.2 * 1.5 * Math.log(0.5));
+  near(losses.cross_entropy.token(input, defaults).loss, 2 * Math.log(2));
+  near(losses.importance_sampling.token(input, defaults).loss, -2 * 2 * 1.5);
+  near(losses.ppo.token(input, defaults).loss, -2 * 1.2 * 1.5);
+  near(losses.ppo.token({ ...input, advantage: -1.5 }, defaults).loss, 2 * 2 * 1.5);
+  near(losses.cispo.token(input, defaults).loss, -2 * 1.2 * 1.5 * Math.log(0.5));
 });
 
 it('ppo takes the gradient only where the clip is the pessimistic choice', () => {
   const slope = (ratio: number, advantage: number): number =>
-    LOSSES.ppo.token({ logprob: Math.log(ratio) - 2, samplerLogprob: -2, weight: 1, advantage }, defaults).slope;
+    losses.ppo.token({ logprob: Math.log(ratio) - 2, samplerLogprob: -2, weight: 1, advantage }, defaults).slope;
   assert.equal(slope(1.3, 1), 0);
   assert.equal(slope(0.7, -1), 0);
   for (const [ratio, advantage] of [
@@ -78,7 +78,7 @@ it('unknown losses and settings are refused by name, with the choices', () => {
     () => findLoss('gspo'),
     refused('unknown-loss', /cross_entropy, importance_sampling, ppo, cispo, got gspo/),
   );
-  const { ppo, cross_entropy } = LOSSES;
+  const { ppo, cross_entropy } = losses;
   assert.throws(() => resolveLossConfig(cross_entropy, { kl_coef: 1 }), refused('invalid-loss-config', /kl_coef/));
   assert.throws(() => resolveLossConfig(ppo, { kl_coef: Number.NaN }), refused('invalid-loss-config', /got NaN/));
   const inverted = { clip_low_threshold: 1.3 };

@@ -1,11 +1,7 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { it, type TestContext } from 'node:test';
-import {
-  DEFAULT_ADAM_PARAMS,
-  type PolicyCore,
-  type SampleRequest,
-} from '../../../../infra/kits/embedded-policy/core.ts';
+import { defaultAdamParams, type PolicyCore, type SampleRequest } from '../../../../infra/kits/embedded-policy/core.ts';
 import { createPolicyCore } from '../../../../infra/kits/embedded-policy/create-policy-core.ts';
 import { PolicyError, type PolicyErrorCode } from '../../../../infra/kits/embedded-policy/errors.ts';
 import { startThread } from '../../../../infra/kits/embedded-policy/worker/thread.ts';
@@ -46,7 +42,7 @@ it('sample, train, save and load: the sampler goes on with the trained weights',
   };
   const { metrics } = await core.trainer.forwardBackward('m', [datum], 'ppo');
   assert.deepEqual([metrics['ratio:mean'], metrics['ratio:max'], metrics['logprob_difference:max']], [1, 1, 0]);
-  const { step, checksum } = await core.trainer.optimStep('m', { ...DEFAULT_ADAM_PARAMS, learningRate: 0.01 });
+  const { step, checksum } = await core.trainer.optimStep('m', { ...defaultAdamParams, learningRate: 0.01 });
   const dir = join(root, 'step-1');
   await core.trainer.save('m', dir, { optimizer: true });
   assert.deepEqual(await core.sampler.loadWeights(dir, String(step)), { version: '1', checksum, inFlight: 0 });

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { it, type TestContext } from 'node:test';
 import {
   type Datum,
-  DEFAULT_ADAM_PARAMS,
+  defaultAdamParams,
   type SampleEvent,
   type SampleRequest,
   type TrainerCore,
@@ -14,9 +14,9 @@ import { createParameterLayout } from '../../../../infra/kits/embedded-policy/mo
 import { readOrInitializeWeights } from '../../../../infra/kits/embedded-policy/model/weights-file.ts';
 import { createSampler, type Sampler } from '../../../../infra/kits/embedded-policy/sampler/sampler.ts';
 import { createTrainer } from '../../../../infra/kits/embedded-policy/trainer/trainer.ts';
-import { fold, makeModelDir, type Sampled, SMALL_CONFIG } from './support/model-dir.ts';
+import { fold, makeModelDir, type Sampled, smallConfig } from './support/model-dir.ts';
 
-const CONTEXT = SMALL_CONFIG.max_position_embeddings;
+const contextLength = smallConfig.max_position_embeddings;
 
 interface Fixture {
   readonly sampler: Sampler;
@@ -32,13 +32,13 @@ async function makeFixture(context: TestContext, slots = 8): Promise<Fixture> {
   const { root, base } = makeModelDir(context);
   const config = readModelConfig(base);
   const weights = readOrInitializeWeights(config, createParameterLayout(config), base);
-  const options = { kernel: 'simd', config, contextLength: CONTEXT } as const;
+  const options = { kernel: 'simd', config, contextLength } as const;
   const sampler = createSampler({ ...options, slots, weights, version: '0' });
   const trainer = createTrainer(options);
   await trainer.createModel('m', { baseDir: base });
   const tokens = Array.from({ length: 40 }, (_, i) => (i * 7) % 32);
   await trainer.forwardBackward('m', [sequenceOf(tokens, 1)], 'cross_entropy');
-  await trainer.optimStep('m', { ...DEFAULT_ADAM_PARAMS, learningRate: 0.02 });
+  await trainer.optimStep('m', { ...defaultAdamParams, learningRate: 0.02 });
   const trained = join(root, 'trained');
   await trainer.save('m', trained, { optimizer: false });
   return {

@@ -5,7 +5,7 @@ import { it } from 'node:test';
 import fc from 'fast-check';
 import {
   type Datum,
-  DEFAULT_ADAM_PARAMS,
+  defaultAdamParams,
   type KernelName,
   type TrainerCore,
 } from '../../../../infra/kits/embedded-policy/core.ts';
@@ -13,18 +13,18 @@ import { PolicyError, type PolicyErrorCode } from '../../../../infra/kits/embedd
 import { parseModelConfig } from '../../../../infra/kits/embedded-policy/model/config.ts';
 import { createRandom } from '../../../../infra/kits/embedded-policy/model/random.ts';
 import { createTrainer } from '../../../../infra/kits/embedded-policy/trainer/trainer.ts';
-import { makeModelDir, SMALL_CONFIG } from './support/model-dir.ts';
+import { makeModelDir, smallConfig } from './support/model-dir.ts';
 
-const config = parseModelConfig(SMALL_CONFIG);
-const CONTEXT = SMALL_CONFIG.max_position_embeddings;
-const ADAM = { ...DEFAULT_ADAM_PARAMS, learningRate: 3e-3, weightDecay: 0.01, gradClipNorm: 1 };
+const config = parseModelConfig(smallConfig);
+const contextLength = smallConfig.max_position_embeddings;
+const adamParams = { ...defaultAdamParams, learningRate: 3e-3, weightDecay: 0.01, gradClipNorm: 1 };
 
-const trainer = (kernel: KernelName = 'simd'): TrainerCore => createTrainer({ kernel, config, contextLength: CONTEXT });
+const trainer = (kernel: KernelName = 'simd'): TrainerCore => createTrainer({ kernel, config, contextLength });
 
 function makeDatums(seed: number, count: number): Datum[] {
   const random = createRandom(seed);
   return Array.from({ length: count }, () => {
-    const length = 1 + Math.floor(random.next() * (CONTEXT - 1));
+    const length = 1 + Math.floor(random.next() * (contextLength - 1));
     const of = (value: () => number): number[] => Array.from({ length }, value);
     const token = (): number => Math.floor(random.next() * config.vocabSize);
     return {
@@ -38,12 +38,12 @@ function makeDatums(seed: number, count: number): Datum[] {
   });
 }
 
-const KL = { kl_coef: 0.05 };
+const klConfig = { kl_coef: 0.05 };
 
 async function trainSteps(t: TrainerCore, modelId: string, from: number, to: number): Promise<void> {
   for (let step = from; step < to; step++) {
-    await t.forwardBackward(modelId, makeDatums(step, 5), 'ppo', KL);
-    await t.optimStep(modelId, ADAM);
+    await t.forwardBackward(modelId, makeDatums(step, 5), 'ppo', klConfig);
+    await t.optimStep(modelId, adamParams);
   }
 }
 
@@ -63,8 +63,8 @@ for (const kernel of ['js', 'simd'] satisfies KernelName[]) {
         await t.createModel('m', { baseDir: base });
         for (let step = 0; step < 3; step++) {
           const datums = makeDatums(step, 6);
-          for (const cut of cuts) await t.forwardBackward('m', datums.splice(0, cut), 'ppo', KL);
-          await t.optimStep('m', ADAM);
+          for (const cut of cuts) await t.forwardBackward('m', datums.splice(0, cut), 'ppo', klConfig);
+          await t.optimStep('m', adamParams);
         }
         return (await t.status('m')).checksum;
       }),
@@ -95,7 +95,7 @@ it('save, load and go on equals no interruption, byte for byte, in another train
   const first = trainer();
   await first.createModel('m', { baseDir: base });
   await trainSteps(first, 'm', 0, 2);
-  await first.forwardBackward('m', makeDatums(2, 5), 'ppo', KL); // accumulated, not saved: it comes again
+  await first.forwardBackward('m', makeDatums(2, 5), 'ppo', klConfig); // accumulated, not saved: it comes again
   const saved = await first.save('m', join(root, 'two'), { optimizer: true });
   const second = trainer();
   await second.createModel('other', { baseDir: base, seed: 99 });
@@ -164,7 +164,7 @@ it('broken checkpoints are refused by name and change nothing', async (context) 
   await assert.rejects(load(good), refusal('invalid-checkpoint', /the optimizer state of weights/));
   writeFileSync(join(good, 'model.safetensors'), 'not a safetensors file at all');
   await assert.rejects(load(good), refusal('invalid-checkpoint', /expected a header within/));
-  const other = makeModelDir(context, { ...SMALL_CONFIG, num_hidden_layers: 1 });
+  const other = makeModelDir(context, { ...smallConfig, num_hidden_layers: 1 });
   await assert.rejects(t.createModel('x', { baseDir: other.base }), refusal('invalid-model-dir', /architecture/));
   assert.deepEqual(await t.status('m'), before);
 });
@@ -198,7 +198,7 @@ it('every malformed datum is refused by field, expected and got, and leaves the 
   ];
   for (const [change, text] of broken) {
     const datum = { ...good, ...change } as Datum;
-    await assert.rejects(t.forwardBackward('m', [good, datum], 'ppo', KL), refusal('invalid-datum', text));
+    await assert.rejects(t.forwardBackward('m', [good, datum], 'ppo', klConfig), refusal('invalid-datum', text));
   }
   await assert.rejects(t.forwardBackward('m', [], 'ppo'), refusal('invalid-datum', /at least one datum/));
   await assert.rejects(t.forwardBackward('nobody', [good], 'ppo'), refusal('unknown-model', /m/));
@@ -215,7 +215,7 @@ it('a loss, gradient or update that is not finite is refused and leaves weights 
   const [good, bad] = makeDatums(2, 2);
   assert.ok(good !== undefined && bad !== undefined);
   const fill = (value: number): number[] => Array.from(bad.inputTokens, () => value);
-  await t.forwardBackward('m', [good], 'ppo', KL);
+  await t.forwardBackward('m', [good], 'ppo', klConfig);
   const before = await t.status('m');
   const explosive: readonly Datum[] = [
     { ...bad, logprobs: fill(-1e30) },
@@ -229,15 +229,15 @@ it('a loss, gradient or update that is not finite is refused and leaves weights 
     );
   }
   for (const change of [{ learningRate: Number.NaN }, { beta1: 1 }, { eps: 0 }, { weightDecay: -1 }]) {
-    await assert.rejects(t.optimStep('m', { ...ADAM, ...change }), refusal('invalid-adam-params', /expected/));
+    await assert.rejects(t.optimStep('m', { ...adamParams, ...change }), refusal('invalid-adam-params', /expected/));
   }
   assert.deepEqual(await t.status('m'), before);
-  await reference.forwardBackward('m', [good], 'ppo', KL);
-  assert.equal((await t.optimStep('m', ADAM)).checksum, (await reference.optimStep('m', ADAM)).checksum);
+  await reference.forwardBackward('m', [good], 'ppo', klConfig);
+  assert.equal((await t.optimStep('m', adamParams)).checksum, (await reference.optimStep('m', adamParams)).checksum);
   const unharmed = await t.status('m');
-  await t.forwardBackward('m', [good], 'ppo', KL);
+  await t.forwardBackward('m', [good], 'ppo', klConfig);
   await assert.rejects(
-    t.optimStep('m', { ...ADAM, learningRate: 1e300 }),
+    t.optimStep('m', { ...adamParams, learningRate: 1e300 }),
     refusal('non-finite', /weights are unchanged/),
   );
   assert.equal((await t.status('m')).checksum, unharmed.checksum);
@@ -259,7 +259,7 @@ it('whatever numbers come, results are finite or refused by type', async (contex
       };
       const typed = (error: unknown) => void assert.ok(error instanceof PolicyError, String(error));
       await t.forwardBackward('m', [datum], 'importance_sampling').catch(typed);
-      await t.optimStep('m', { ...ADAM, learningRate: rate }).catch(typed);
+      await t.optimStep('m', { ...adamParams, learningRate: rate }).catch(typed);
       // Weights that a vast rate has made vast, though finite, may overflow on the way to a logprob.
       const plain = { ...datum, logprobs: [0, 0, 0], advantages: [0, 0, 0] };
       const result = await t.forwardBackward('m', [plain], 'ppo', {}, true).catch(typed);
@@ -283,7 +283,7 @@ it('cross entropy learns a sequence by heart', async (context) => {
   let loss = Number.POSITIVE_INFINITY;
   for (let step = 0; step < 60; step++) {
     const { metrics } = await t.forwardBackward('m', [datum], 'cross_entropy');
-    await t.optimStep('m', { ...ADAM, learningRate: 1e-2, weightDecay: 0 });
+    await t.optimStep('m', { ...adamParams, learningRate: 1e-2, weightDecay: 0 });
     loss = metrics['loss:sum'] ?? Number.NaN;
   }
   assert.ok(loss < 0.1, `loss ${loss}`);

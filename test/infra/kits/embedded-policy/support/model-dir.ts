@@ -5,7 +5,7 @@ import type { TestContext } from 'node:test';
 import type { SampleEvent, SampleRequest } from '../../../../../infra/kits/embedded-policy/core.ts';
 
 /** Small, so that tests are fast, and with two attention blocks' worth of context. */
-export const SMALL_CONFIG = {
+export const smallConfig = {
   model_type: 'temper-tiny',
   vocab_size: 32,
   hidden_size: 32,
@@ -23,7 +23,7 @@ export interface ModelDir {
 }
 
 /** A fresh model directory, gone after the test. */
-export function makeModelDir(context: TestContext, config: object = SMALL_CONFIG): ModelDir {
+export function makeModelDir(context: TestContext, config: object = smallConfig): ModelDir {
   const root = mkdtempSync(join(tmpdir(), 'policy-'));
   context.after(() => rmSync(root, { recursive: true, force: true }));
   const base = join(root, 'base');

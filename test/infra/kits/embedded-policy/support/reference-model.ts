@@ -1,11 +1,11 @@
+import { rmsEpsilon } from '../../../../../infra/kits/embedded-policy/kernels/kernels.ts';
+import type { ModelConfig } from '../../../../../infra/kits/embedded-policy/model/config.ts';
+import type { ParameterLayout } from '../../../../../infra/kits/embedded-policy/model/parameters.ts';
+
 /**
  * An independent float64 forward pass, written from the formulas and sharing no code with infra/kits/embedded-policy/network: slow, plain,
  * differentiable by finite differences.
  */
-
-import { RMS_EPSILON } from '../../../../../infra/kits/embedded-policy/kernels/kernels.ts';
-import type { ModelConfig } from '../../../../../infra/kits/embedded-policy/model/config.ts';
-import type { ParameterLayout } from '../../../../../infra/kits/embedded-policy/model/parameters.ts';
 
 type Matrix = readonly (readonly number[])[];
 
@@ -66,6 +66,6 @@ const plus = (a: Matrix, b: Matrix): Matrix => a.map((v, r) => add(v, row(b, r))
 const times = (a: Matrix, b: Matrix): Matrix =>
   a.map((v) => Array.from({ length: row(b, 0).length }, (_, c) => v.reduce((s, u, k) => s + u * (b[k]?.[c] ?? 0), 0)));
 const norm = (v: readonly number[], gain: readonly number[]): number[] => {
-  const rms = Math.sqrt(dot(v, v) / v.length + RMS_EPSILON);
+  const rms = Math.sqrt(dot(v, v) / v.length + rmsEpsilon);
   return v.map((u, i) => (u / rms) * (gain[i] ?? 0));
 };
