@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import type { Config } from '../infra/config.ts';
-import { startPolicyServer } from '../infra/kits/embedded-policy/server/start.ts';
+import { startPolicyServer } from '../infra/kits/embedded-policy/index.ts';
 import { createLog } from './process.ts';
 
 /** Runs the embedded policy server, which is both engine and trainer. */

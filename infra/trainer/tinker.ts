@@ -1,12 +1,13 @@
 import { jsonOf } from '../http/client.ts';
-import { createModelResponse, optimStepResult } from '../kits/tinker-wire/bodies.ts';
 import {
+  createModelResponse,
   decodeOutput,
   encodeRequest,
+  optimStepResult,
   outputFromJson,
   requestJson,
   type WireForwardBackward,
-} from '../kits/tinker-wire/forward-backward.ts';
+} from '../kits/tinker-wire/index.ts';
 import { saveOnce } from './tinker/checkpoints.ts';
 import {
   createTrainerConnection,

@@ -6,7 +6,7 @@ import { after, before, describe, it } from 'node:test';
 import type { Client } from '@temporalio/client';
 import { applyUpdate } from '../../activities/trainer/model.ts';
 import { type Config, readConfig } from '../../infra/config.ts';
-import { startPolicyServer } from '../../infra/kits/embedded-policy/server/start.ts';
+import { startPolicyServer } from '../../infra/kits/embedded-policy/index.ts';
 import { isRunning, processIdentity } from '../../infra/process/process-identity.mjs';
 import { createDockerProvider } from '../../infra/sandbox/docker/provider.ts';
 import { createLocalProvider } from '../../infra/sandbox/local/provider.ts';

@@ -96,9 +96,6 @@ export const tryAgain = z.object({ type: z.literal('try_again') });
 export const failedFuture = z.object({ error: z.string() });
 export const savedWeights = z.object({ path: z.string() });
 export const optimStepResult = z.object({ metrics: z.record(z.string(), z.number()).nullish() });
-export const serverCapabilities = z.object({
-  supported_models: z.array(z.object({ model_name: z.string().nullish(), max_context_length: z.number().nullish() })),
-});
 
 /** `tinker://<model>/weights/<name>`; a sampler's path may leave its kind out. */
 export function parseTinkerPath(

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { explanationOf, type HttpReply } from '../../http/client.ts';
-import { futureResponse as accepted200, savedWeights } from '../../kits/tinker-wire/bodies.ts';
+import { futureResponse as accepted200, savedWeights } from '../../kits/tinker-wire/index.ts';
 import {
   failureOf,
   parseReply,

@@ -10,8 +10,7 @@ import {
   isRecord,
   jsonOf,
 } from '../../http/client.ts';
-import { failedFuture, futureResponse, tryAgain } from '../../kits/tinker-wire/bodies.ts';
-import { protobufType } from '../../kits/tinker-wire/messages.ts';
+import { failedFuture, futureResponse, protobufType, tryAgain } from '../../kits/tinker-wire/index.ts';
 
 export const trainerTimeouts = {
   /** Accepting a request; large batches are parsed and stored before the answer. */

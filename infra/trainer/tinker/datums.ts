@@ -1,5 +1,5 @@
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
-import type { WireDatum, WireForwardBackward, WireTensor } from '../../kits/tinker-wire/forward-backward.ts';
+import type { WireDatum, WireForwardBackward, WireTensor } from '../../kits/tinker-wire/index.ts';
 import type { Datum, ForwardBackward, LossName } from '../trainer.ts';
 
 /**

@@ -1,7 +1,7 @@
 import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { z } from 'zod';
-import { createSessionResponse } from '../../kits/tinker-wire/bodies.ts';
+import { createSessionResponse } from '../../kits/tinker-wire/index.ts';
 import { failureOf, parseReply, type TrainerConnection } from './connection.ts';
 
 /** The SDK's own interval; SkyRL unloads a session's models after 300 s of silence. */

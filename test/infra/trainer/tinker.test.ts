@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
 import { gzipSync } from 'node:zlib';
-import { decodeRequest, encodeOutput } from '../../../infra/kits/tinker-wire/forward-backward.ts';
+import { decodeRequest, encodeOutput } from '../../../infra/kits/tinker-wire/index.ts';
 import { createTinkerTrainer, type TinkerOptions } from '../../../infra/trainer/tinker.ts';
 import type { Datum, ForwardBackward } from '../../../infra/trainer/trainer.ts';
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';

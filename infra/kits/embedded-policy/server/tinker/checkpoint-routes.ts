@@ -6,7 +6,7 @@ import {
   parseTinkerPath,
   saveForSamplerRequest,
   saveWeightsRequest,
-} from '../../../tinker-wire/bodies.ts';
+} from '../../../tinker-wire/index.ts';
 import type { CheckpointAddress } from '../places.ts';
 import type { FutureKey } from './futures.ts';
 import { bodyOf, onModel, Refusal, type State } from './state.ts';

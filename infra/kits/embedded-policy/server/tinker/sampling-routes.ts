@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import type { Hono } from 'hono';
-import { createSamplingSessionRequest, parseTinkerPath, sampleRequest } from '../../../tinker-wire/bodies.ts';
+import { createSamplingSessionRequest, parseTinkerPath, sampleRequest } from '../../../tinker-wire/index.ts';
 import { asOutcome } from './outcome.ts';
 import { sampleFor } from './sampling.ts';
 import { bodyOf, Refusal, type State, submitted } from './state.ts';

@@ -1,6 +1,5 @@
 import type { z } from 'zod';
-import type { sampleRequest } from '../../../tinker-wire/bodies.ts';
-import { encodeSample } from '../../../tinker-wire/sample.ts';
+import { encodeSample, type sampleRequest } from '../../../tinker-wire/index.ts';
 import { refuse } from '../../errors.ts';
 import type { Outcome } from './futures.ts';
 import { bytesOutcome } from './outcome.ts';

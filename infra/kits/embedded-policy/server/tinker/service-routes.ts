@@ -1,7 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import type { Hono } from 'hono';
-import { createSessionRequest, retrieveFutureRequest, sessionRequest } from '../../../tinker-wire/bodies.ts';
-import { protobufType } from '../../../tinker-wire/messages.ts';
+import {
+  createSessionRequest,
+  protobufType,
+  retrieveFutureRequest,
+  sessionRequest,
+} from '../../../tinker-wire/index.ts';
 import { bodyOf, Refusal, type State } from './state.ts';
 
 /** SkyRL holds 300 s; the SDK gives up after 45 and asks again. */

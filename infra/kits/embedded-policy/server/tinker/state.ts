@@ -2,7 +2,7 @@ import { zstdDecompressSync } from 'node:zlib';
 import type { Context } from 'hono';
 import type { ContentfulStatusCode } from 'hono/utils/http-status';
 import type { z } from 'zod';
-import { protobufType } from '../../../tinker-wire/messages.ts';
+import { protobufType } from '../../../tinker-wire/index.ts';
 import type { Places } from '../places.ts';
 import type { FutureKey, Futures, Outcome } from './futures.ts';
 import { messageOf, notLoaded } from './outcome.ts';

@@ -6,7 +6,7 @@ import { createGzip } from 'node:zlib';
 import type { Context, Hono } from 'hono';
 import { pack } from 'tar-stream';
 import { z } from 'zod';
-import { checkpointName, parseTinkerPath, weightsInfoRequest } from '../../../tinker-wire/bodies.ts';
+import { checkpointName, parseTinkerPath, weightsInfoRequest } from '../../../tinker-wire/index.ts';
 import type { CheckpointAddress, Places } from '../places.ts';
 import { bodyOf, Refusal, type State } from './state.ts';
 

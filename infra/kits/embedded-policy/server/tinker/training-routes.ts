@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Hono } from 'hono';
-import { createModelRequest, modelRequest, optimStepRequest } from '../../../tinker-wire/bodies.ts';
-import { decodeRequest } from '../../../tinker-wire/forward-backward.ts';
+import { createModelRequest, decodeRequest, modelRequest, optimStepRequest } from '../../../tinker-wire/index.ts';
 import { bodyOf, onModel, protobufBody, Refusal, refusing, type State, submitted } from './state.ts';
 import { checkLoss } from './training.ts';
 

@@ -1,6 +1,12 @@
 import type { z } from 'zod';
-import type { createModelRequest, loadWeightsRequest, optimStepRequest } from '../../../tinker-wire/bodies.ts';
-import { encodeOutput, type WireDatum, type WireForwardBackward } from '../../../tinker-wire/forward-backward.ts';
+import {
+  type createModelRequest,
+  encodeOutput,
+  type loadWeightsRequest,
+  type optimStepRequest,
+  type WireDatum,
+  type WireForwardBackward,
+} from '../../../tinker-wire/index.ts';
 import type { Datum, Metrics, TrainerCore } from '../../core.ts';
 import { findLoss, resolveLossConfig } from '../../losses/registry.ts';
 import { type CheckpointAddress, type Places, writeAtomically } from '../places.ts';

@@ -6,7 +6,7 @@ import { zstdCompressSync } from 'node:zlib';
 import type { GenerateEvent } from '../../../../../infra/engine/engine.ts';
 import { promptOf } from '../../../../../infra/engine/prompt.ts';
 import { startPolicyServer } from '../../../../../infra/kits/embedded-policy/server/start.ts';
-import { encodeRequest, type WireForwardBackward } from '../../../../../infra/kits/tinker-wire/forward-backward.ts';
+import { encodeRequest, type WireForwardBackward } from '../../../../../infra/kits/tinker-wire/index.ts';
 import type { Trainer } from '../../../../../infra/trainer/trainer.ts';
 import { until } from '../../../../helpers/until.ts';
 import { modelDir, startTestPolicy } from './policy-server.ts';
