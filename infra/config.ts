@@ -31,7 +31,6 @@ export interface Config {
   readonly uiPort: number;
   readonly policyPort: number;
   readonly metricsPorts: Readonly<Record<WorkerKind, number>> | null;
-  readonly policyKernel: 'simd' | 'js';
   readonly gateways: number;
   readonly modelDir: string;
   readonly engine: {
@@ -110,7 +109,6 @@ export function readConfig(source: Environment = process.env): Config {
     uiPort: env.TEMPER_UI_PORT,
     policyPort: env.TEMPER_POLICY_PORT,
     metricsPorts: metricsPortsFrom(env.TEMPER_METRICS_PORT),
-    policyKernel: env.TEMPER_POLICY_KERNEL,
     gateways: env.TEMPER_GATEWAYS,
     modelDir: env.TEMPER_MODEL_DIR ?? join(import.meta.dirname, 'tasks/generated/temper-tiny'),
     engine: {

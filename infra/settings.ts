@@ -68,10 +68,6 @@ export const environment = z.object({
     wholeNumber(1, 64).default(1),
     'gateway processes, which share the sessions; use more when one core cannot serve all model calls',
   ),
-  TEMPER_POLICY_KERNEL: setting(
-    z.enum(['simd', 'js']).default('simd'),
-    'arithmetic of the embedded policy: `simd`, or `js` to run without WebAssembly',
-  ),
   TEMPER_MODEL_DIR: setting(
     z.string().optional(),
     "directory with the model's tokenizer, chat template and configuration",

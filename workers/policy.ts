@@ -10,10 +10,9 @@ export async function runPolicy(config: Config, signal: AbortSignal): Promise<vo
     port: config.policyPort,
     modelDir: config.modelDir,
     root: config.paths.policy,
-    kernel: config.policyKernel,
     modelName: config.engine.model,
   });
-  log.info({ url: server.url, kernel: config.policyKernel }, 'policy server started');
+  log.info({ url: server.url }, 'policy server started');
   const crashed = await Promise.race([server.crashed, signal.aborted ? null : once(signal, 'abort').then(() => null)]);
   await server.close();
   log.info('policy server stopped');

@@ -206,7 +206,7 @@ function suite(sandbox: SandboxKind, steps: number): void {
     const final = lastChecksum(original, state.updates[request.steps ?? 0]);
     const store = createFileStore(config.paths.store);
     const root = join(home, 'fresh');
-    const server = await startPolicyServer({ port: 0, modelDir: config.modelDir, root, kernel: config.policyKernel });
+    const server = await startPolicyServer({ port: 0, modelDir: config.modelDir, root });
     try {
       const trainer = createTinkerTrainer({
         url: server.url,

@@ -17,7 +17,8 @@ export type KernelName = 'simd' | 'js';
 export interface PolicyCoreOptions {
   /** config.json, model.safetensors (else initialised from the config's seed); tokenizer files are not read */
   readonly modelDir: string;
-  readonly kernel: KernelName;
+  /** Arithmetic in WebAssembly (`simd`, the default) or in plain JavaScript. */
+  readonly kernel?: KernelName;
   /** at most, and by default, the config's max_position_embeddings */
   readonly contextLength?: number;
   /** sequences decoded at the same time; further requests wait */

@@ -14,7 +14,7 @@ const maxSlots = 1024;
 
 /** Refuses a bad model directory before any thread starts. */
 export async function createPolicyCore(options: PolicyCoreOptions): Promise<PolicyCore> {
-  const { modelDir, kernel, slots = defaultSlots, version = '0' } = options;
+  const { modelDir, kernel = 'simd', slots = defaultSlots, version = '0' } = options;
   const config = readModelConfig(modelDir);
   const { contextLength = config.maxPositions } = options;
   checkLimit('contextLength', contextLength, 2, config.maxPositions);

@@ -5,7 +5,7 @@ import { join, resolve } from 'node:path';
 import { serve } from '@hono/node-server';
 import { Hono } from 'hono';
 import { bodyLimit } from 'hono/body-limit';
-import type { KernelName, PolicyCore } from '../core.ts';
+import type { PolicyCore } from '../core.ts';
 import { createPolicyCore } from '../create-policy-core.ts';
 import type { PolicyError } from '../errors.ts';
 import { weightsFile } from '../model/weights-file.ts';
@@ -24,7 +24,6 @@ export interface PolicyServerOptions {
   readonly modelDir: string;
   /** Everything that the server keeps: see places.ts. */
   readonly root: string;
-  readonly kernel: KernelName;
   /** Name of the model on both wires; "policy" by default. */
   readonly modelName?: string;
   readonly contextLength?: number;
@@ -107,10 +106,9 @@ export async function startPolicyServer(options: PolicyServerOptions): Promise<P
 }
 
 function openPolicyCore(options: PolicyServerOptions, slots: number | undefined): Promise<PolicyCore> {
-  const { modelDir, kernel, contextLength } = options;
+  const { modelDir, contextLength } = options;
   return createPolicyCore({
     modelDir,
-    kernel,
     ...(contextLength === undefined ? {} : { contextLength }),
     ...(slots === undefined ? {} : { slots }),
   });

@@ -10,7 +10,7 @@ export const modelDir = join(import.meta.dirname, '../../../../../infra/tasks/ge
 /** A policy server on a root of its own, which can be stopped and started again in place. */
 export async function startTestPolicy() {
   const root = await mkdtemp(join(tmpdir(), 'temper-policy-'));
-  let server: PolicyServer = await startPolicyServer({ port: 0, modelDir, root, kernel: 'simd' });
+  let server: PolicyServer = await startPolicyServer({ port: 0, modelDir, root });
   const { url } = server;
   return {
     url,
@@ -31,7 +31,7 @@ export async function startTestPolicy() {
     },
     async restart() {
       await server.close();
-      server = await startPolicyServer({ port: Number(new URL(url).port), modelDir, root, kernel: 'simd' });
+      server = await startPolicyServer({ port: Number(new URL(url).port), modelDir, root });
     },
     async close() {
       await server.close();

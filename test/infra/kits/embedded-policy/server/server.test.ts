@@ -251,7 +251,7 @@ it('the checksum of what is served is that of the checkpoint', async () => {
 
 it('a port in use is an error that says so', async () => {
   const port = Number(new URL(policy.url).port);
-  const second = startPolicyServer({ port, modelDir, root: join(policy.root, 'second'), kernel: 'js' });
+  const second = startPolicyServer({ port, modelDir, root: join(policy.root, 'second') });
   await assert.rejects(second, /EADDRINUSE.*; stop what listens there, or choose another port/);
 });
 
