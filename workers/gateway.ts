@@ -15,9 +15,14 @@ import { createLog } from './process.ts';
 export async function runGateway(config: Config, signal: AbortSignal, name: string): Promise<void> {
   const log = createLog(config, name);
   const { key } = await openStack(config.paths);
-  const engine = createReplicatedEngine(config, (event) => {
-    if (event.inService) log.info(event, 'engine in service');
-    else log.warn(event, 'engine out of service');
+  const engine = createReplicatedEngine({
+    ...config.engine,
+    method: config.publish,
+    gateways: config.gateways,
+    onEvent: (event) => {
+      if (event.inService) log.info(event, 'engine in service');
+      else log.warn(event, 'engine out of service');
+    },
   });
   const gateway = await startGateway({
     name,

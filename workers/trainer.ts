@@ -1,3 +1,4 @@
+import { join } from 'node:path';
 import type { TrainerActivities } from '../activities/interfaces.ts';
 import { demonstrationsOf } from '../activities/trainer/demonstrations.ts';
 import type { TrainerDependencies } from '../activities/trainer/dependencies.ts';
@@ -8,7 +9,7 @@ import type { Config } from '../infra/config.ts';
 import { createEngines } from '../infra/engine/index.ts';
 import { createFileStore } from '../infra/store/files.ts';
 import { pinnedVersions } from '../infra/temporal/pinned-versions.ts';
-import { createTrainer } from '../infra/trainer/index.ts';
+import { trainers } from '../infra/trainer/index.ts';
 import { trainerQueue } from '../workflows/contracts/ids.ts';
 import { runWorkers } from './process.ts';
 
@@ -17,8 +18,16 @@ export function runTrainer(config: Config, signal: AbortSignal): Promise<void> {
   return runWorkers(config, 'trainer', signal, async ({ client }) => {
     const store = createFileStore(config.paths.store);
     const dependencies: TrainerDependencies = {
-      trainer: createTrainer(config),
-      engines: createEngines(config),
+      trainer: trainers.tinker({
+        url: config.trainer.url,
+        baseModel: config.trainer.model,
+        reduction: config.trainer.reduction,
+        apiKey: config.trainer.apiKey,
+        checkpointsDir: config.checkpoints,
+        engineCheckpointsDir: config.engineCheckpoints,
+        sessionFile: join(config.paths.trainer, 'session.json'),
+      }),
+      engines: createEngines({ ...config.engine, method: config.publish }),
       store,
       journalRoot: config.paths.trainer,
       requestTokens: config.trainer.requestTokens,

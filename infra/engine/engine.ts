@@ -78,3 +78,26 @@ export interface Publication {
   /** Versions that somebody still samples by: they stay loaded, where the engine can hold several. */
   readonly keep?: readonly number[];
 }
+
+/** What an adapter needs to know of its server. */
+export interface EngineOptions {
+  readonly url: string;
+  /** Name of the base model at the server. */
+  readonly model: string;
+  readonly apiKey?: string | undefined;
+  /** How versions are published to this server; decides where a request's version comes from. */
+  readonly method: 'reload' | 'lora';
+  /** Version of weights that were never published; without it, an engine that only has these counts as unavailable. */
+  readonly baseVersion?: number | null;
+  /** Earlier LoRA adapters that stay loaded; 2 by default. */
+  readonly keepAdapters?: number;
+}
+
+/** Reports the version that requests are sampled by unless they ask for another, and all versions that they can ask for. */
+export async function servedVersions(engine: Pick<Engine, 'health'>): Promise<{
+  readonly version: number | null;
+  readonly versions: readonly number[];
+}> {
+  const { version, versions } = await engine.health();
+  return { version, versions: versions ?? (version === null ? [] : [version]) };
+}

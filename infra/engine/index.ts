@@ -1,6 +1,4 @@
-import type { Config } from '../config.ts';
-import type { Engine } from './engine.ts';
-import type { EngineOptions } from './options.ts';
+import type { Engine, EngineOptions } from './engine.ts';
 import { createReplicas, type ReplicaEvent, type Replicas } from './replicas.ts';
 import { createSglangEngine } from './sglang.ts';
 import { createVllmEngine } from './vllm.ts';
@@ -11,15 +9,27 @@ export const engines = {
   sglang: createSglangEngine,
 } as const satisfies Record<string, (options: EngineOptions) => Engine>;
 
-/** One engine per replica. */
-export function createEngines(config: Config): readonly Engine[] {
-  const { kind, urls, model, apiKey } = config.engine;
-  const key = apiKey === undefined ? {} : { apiKey };
-  return urls.map((url) => engines[kind]({ url, model, method: config.publish, ...key }));
+/** The replicas of one engine: equal servers, one URL each. */
+export interface EnginesOptions extends Omit<EngineOptions, 'url'> {
+  readonly kind: keyof typeof engines;
+  readonly urls: readonly string[];
 }
 
-/** All replicas as one engine, for the requests of one gateway; versions are published to each by itself. */
-export function createReplicatedEngine(config: Config, onEvent: (event: ReplicaEvent) => void): Replicas {
-  const { engine, gateways: sharers } = config;
-  return createReplicas(createEngines(config), { requestsAtOnce: engine.capacity, sharers, onEvent });
+/** Creates one engine per replica. */
+export function createEngines({ kind, urls, ...options }: EnginesOptions): readonly Engine[] {
+  return urls.map((url) => engines[kind]({ ...options, url }));
+}
+
+export interface ReplicatedEngineOptions extends EnginesOptions {
+  /** Requests that a replica works on at once; null: derived from what it reports of its KV cache. */
+  readonly capacity: number | null;
+  /** Gateways that send requests to the same replicas; each takes an equal share of their capacity. */
+  readonly gateways: number;
+  readonly onEvent: (event: ReplicaEvent) => void;
+}
+
+/** Presents all replicas as one engine to one gateway; versions are published to each replica separately. */
+export function createReplicatedEngine(options: ReplicatedEngineOptions): Replicas {
+  const { capacity, gateways, onEvent, ...engine } = options;
+  return createReplicas(createEngines(engine), { requestsAtOnce: capacity, sharers: gateways, onEvent });
 }

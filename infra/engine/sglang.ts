@@ -1,7 +1,6 @@
 import { isLoaded, publishByLora } from './adapters.ts';
 import { createEngineConnection } from './connection.ts';
-import type { Engine } from './engine.ts';
-import type { EngineOptions } from './options.ts';
+import type { Engine, EngineOptions } from './engine.ts';
 import { createQuarantine } from './quarantine.ts';
 import { createServedModels } from './served.ts';
 import { generateFrom } from './sglang/generate.ts';

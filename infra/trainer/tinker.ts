@@ -27,7 +27,7 @@ export interface TinkerOptions {
   /** Name of the server's base model. */
   readonly baseModel: string;
   readonly reduction: 'sum' | 'datum-mean';
-  readonly apiKey?: string;
+  readonly apiKey?: string | undefined;
   /** The server's checkpoints as this process sees them; archives are unpacked below. */
   readonly checkpointsDir: string;
   /** The same directory as the engine sees it, where that differs. */

@@ -1,8 +1,7 @@
 import type { RequestListener } from 'node:http';
 import { z } from 'zod';
 import { failureKinds, isFailureType, TemperFailure } from '../../../workflows/contracts/failures.ts';
-import type { Engine } from '../../engine/engine.ts';
-import { servingOf } from '../../engine/serving.ts';
+import { type Engine, servedVersions } from '../../engine/engine.ts';
 import type { Sessions } from '../sessions/sessions.ts';
 import type { Upstreams } from '../upstream/upstreams.ts';
 import { readJsonBody } from './body.ts';
@@ -54,7 +53,7 @@ export function createControlSide(
 
   async function answer(path: string, readBody: () => Promise<unknown>): Promise<unknown> {
     if (path === '/health') return { ready: true };
-    if (path === '/serving') return servingOf(engine);
+    if (path === '/serving') return servedVersions(engine);
     if (path === '/open') {
       const parsed = openSession.safeParse(await readBody());
       if (!parsed.success) throw new TemperFailure('InvalidInput', `open: ${z.prettifyError(parsed.error)}`);

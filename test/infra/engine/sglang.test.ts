@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it, type TestContext } from 'node:test';
 import fc from 'fast-check';
-import type { GenerateEvent } from '../../../infra/engine/engine.ts';
-import type { EngineOptions } from '../../../infra/engine/options.ts';
+import type { EngineOptions, GenerateEvent } from '../../../infra/engine/engine.ts';
 import { promptOf } from '../../../infra/engine/prompt.ts';
 import { createSglangEngine } from '../../../infra/engine/sglang.ts';
 import { collect, failsWith } from '../../helpers/engine/engine-events.ts';

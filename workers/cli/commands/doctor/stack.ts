@@ -32,7 +32,7 @@ export const checkStack: Look = async function* (config) {
     if (await socketAnswers(gateway)) yield ok('gateway', gateway);
     else yield missing('gateway', `does not answer on ${gateway}`, 'temper gateway, or look at logs/gateway.log');
   }
-  for (const engine of createEngines(config)) yield await engineCheck(engine);
+  for (const engine of createEngines({ ...config.engine, method: config.publish })) yield await engineCheck(engine);
 };
 
 async function engineCheck(engine: Engine): Promise<Check> {

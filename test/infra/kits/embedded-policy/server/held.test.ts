@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { createEngineConnection } from '../../../../../infra/engine/connection.ts';
+import { servedVersions } from '../../../../../infra/engine/engine.ts';
 import { promptOf } from '../../../../../infra/engine/prompt.ts';
-import { servingOf } from '../../../../../infra/engine/serving.ts';
 import { releaseVersions } from '../../../../../infra/engine/vllm/hold.ts';
 import type { Trainer } from '../../../../../infra/trainer/trainer.ts';
 import { startTestPolicy } from './policy-server.ts';
@@ -24,7 +24,7 @@ describe('a policy version that somebody holds', () => {
     await policy.close();
   });
 
-  const served = async () => (await servingOf(policy.engine())).versions;
+  const served = async () => (await servedVersions(policy.engine())).versions;
 
   /** A model of its own, trained so many steps as its number says. */
   async function publish(version: number, keep: readonly number[] = []): Promise<void> {
