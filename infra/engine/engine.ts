@@ -79,13 +79,13 @@ export interface Publication {
   readonly keep?: readonly number[];
 }
 
-/** What an adapter needs to know of its server. */
+/** An engine's server, and how versions are published to it. */
 export interface EngineOptions {
   readonly url: string;
   /** Name of the base model at the server. */
   readonly model: string;
   readonly apiKey?: string | undefined;
-  /** How versions are published to this server; decides where a request's version comes from. */
+  /** The way versions are published to this server; decides where a request's version comes from. */
   readonly method: 'reload' | 'lora';
   /** Version of weights that were never published; without it, an engine that only has these counts as unavailable. */
   readonly baseVersion?: number | null;

@@ -3,7 +3,7 @@ import type { ModelConfig } from '../model/config.ts';
 import { attentionBlockRows, type HeadBlock } from './attention.ts';
 import { type LayerBuffers, type LogitBuffers, type Network, planLayer, planLogits } from './rows.ts';
 
-/** What the forward pass of one sequence leaves behind for the backward pass, and how attention walks over it. */
+/** The values that the forward pass of one sequence leaves for the backward pass, and the order in which attention walks over them. */
 
 export interface AttentionBuffers {
   /** [hidden, positions] of keys and values of the layer at work */

@@ -18,7 +18,7 @@ import type { AdamState } from './adamw.ts';
 
 /**
  * A trained model on disk: a model directory like the one it came from (config.json, tokenizer files, model.safetensors) plus,
- * for training to go on, optimizer.safetensors (both Adam moments, step, seed, received digests).
+ * to continue training, optimizer.safetensors (both Adam moments, step, seed, received digests).
  */
 
 const optimizerFile = 'optimizer.safetensors';

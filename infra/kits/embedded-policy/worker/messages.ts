@@ -2,7 +2,7 @@ import type { KernelName, SampleEvent } from '../core.ts';
 import { PolicyError, type PolicyErrorCode, type PolicyErrorDetails } from '../errors.ts';
 import type { ModelConfig } from '../model/config.ts';
 
-/** What travels between the core and its threads. */
+/** Messages between the core and its threads. */
 
 export interface CallMessage {
   readonly kind: 'call';
