@@ -4,9 +4,9 @@ import { createAgentActivities } from '../activities/host/agent.ts';
 import { createEvaluation } from '../activities/host/evaluate.ts';
 import type { Host } from '../activities/host/host.ts';
 import { createImageActivities } from '../activities/host/images.ts';
-import { createPlaces } from '../activities/host/places.ts';
 import { createReaper, type Reaper } from '../activities/host/reap.ts';
 import { createCleanUp, createPlacement, createProvisioning } from '../activities/host/sandbox.ts';
+import { createSlots } from '../activities/host/slots.ts';
 import { createSweepShare, type SweepShare, watchTraining } from '../activities/host/sweep-share.ts';
 import { createAgents } from '../infra/agents/index.ts';
 import { createRuntime, runtimeTarget } from '../infra/agents/runtime.ts';
@@ -90,7 +90,7 @@ function queues(config: Config, host: Host, share: SweepShare, cleanUp: object):
       ...common,
       taskQueue: placementQueue,
       activities: createPlacement(host, share),
-      tuner: placementTuner(host.places),
+      tuner: placementTuner(host.slots),
     },
     {
       ...common,
@@ -138,7 +138,7 @@ export async function openHost(config: Config): Promise<Host> {
     stack: stack.id,
     store,
     verdicts: createVerdictCache({ records: createRecords(config.paths.verdicts), store }),
-    places: createPlaces(config.capacity),
+    slots: createSlots(config.capacity),
     tasks: createTasks({
       store,
       roots: config.taskRoots,

@@ -1,5 +1,5 @@
 import type { ActivitySlotInfo, CustomSlotSupplier, WorkerOptions } from '@temporalio/worker';
-import type { Places } from '../activities/host/places.ts';
+import type { Slots } from '../activities/host/slots.ts';
 
 type Tuner = NonNullable<WorkerOptions['tuner']>;
 const unused = { type: 'fixed-size', numSlots: 2 } as const;
@@ -8,16 +8,16 @@ const unused = { type: 'fixed-size', numSlots: 2 } as const;
  * Makes a host poll for rollouts only while it has a free slot. The backlog stays on the server, where any host with free
  * slots takes from it.
  */
-export function placementTuner(places: Places): Tuner {
+export function placementTuner(slots: Slots): Tuner {
   const supplier: CustomSlotSupplier<ActivitySlotInfo> = {
     type: 'custom',
     reserveSlot: async (_context, abortSignal) => {
-      await places.reserve(abortSignal);
+      await slots.reserve(abortSignal);
       return {};
     },
-    tryReserveSlot: () => (places.tryReserve() ? {} : null),
+    tryReserveSlot: () => (slots.tryReserve() ? {} : null),
     markSlotUsed: () => {},
-    releaseSlot: () => places.settle(),
+    releaseSlot: () => slots.settle(),
   };
   return {
     activityTaskSlotSupplier: supplier,

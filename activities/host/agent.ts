@@ -8,10 +8,10 @@ import { sessionId } from '../../workflows/contracts/ids.ts';
 import type { StopReason } from '../../workflows/contracts/outcome.ts';
 import { atBoundary, cancelRequested } from '../boundary.ts';
 import type { AgentEnd, AwaitAgent, CaptureDiff, HostActivities, StartAgent } from '../interfaces.ts';
-import { attached, type Host } from './host.ts';
+import { attachAgentSandbox, type Host } from './host.ts';
 
 const agentKey = 'agent';
-/** Where the relay inside the sandbox offers the gateway; see infra/agents. */
+/** The gateway's address inside the sandbox, where the relay listens; see infra/agents. */
 const gatewayUrl = 'http://127.0.0.1:8080';
 
 export function createAgentActivities(host: Host): Pick<HostActivities, 'startAgent' | 'awaitAgent' | 'captureDiff'> {
@@ -25,7 +25,7 @@ export function createAgentActivities(host: Host): Pick<HostActivities, 'startAg
 async function startAgent(host: Host, input: StartAgent, signal: AbortSignal) {
   const { attempt, task, kind, maxTurns } = input;
   const spec = host.agent(input.agent);
-  const sandbox = await attached(host, attempt, kind);
+  const sandbox = await attachAgentSandbox(host, attempt, kind);
   const { instruction, env, solutionEnv } = await host.tasks.open(task);
   const command = spec.command({
     instruction,
@@ -54,11 +54,11 @@ async function startAgent(host: Host, input: StartAgent, signal: AbortSignal) {
 }
 
 /**
- * Watches the agent until it ends or its time is over, counted from when this stage was first asked for: an attempt after a
- * worker's death goes on where the last one was. Only a real cancel ends the agent; a shutdown leaves it alone.
+ * Watches the agent until it ends or its time is over. The time counts from when the stage was scheduled, so an activity
+ * attempt after a worker's death continues with what is left. Only a real cancel ends the agent; a shutdown leaves it alone.
  */
 async function awaitAgent(host: Host, input: AwaitAgent, signal: AbortSignal): Promise<AgentEnd> {
-  const sandbox = await attached(host, input.attempt, input.kind);
+  const sandbox = await attachAgentSandbox(host, input.attempt, input.kind);
   const deadline = Context.current().info.scheduledTimestampMs + input.timeoutMs;
   let status: ProcessStatus;
   try {
@@ -81,14 +81,14 @@ async function awaitAgent(host: Host, input: AwaitAgent, signal: AbortSignal): P
   return { stop: stopOf(host, input.agent, status), exitCode: status.exitCode, log };
 }
 
-/** What an agent's commands print may hold the key of its session. Latin-1 keeps every byte. */
+/** Removes the session's secret, which the agent's commands may have printed. Latin-1 keeps every byte. */
 function withoutSecret(log: Buffer, secret: string): Buffer {
   return log.includes(secret) ? Buffer.from(log.toString('latin1').replaceAll(secret, '(secret)'), 'latin1') : log;
 }
 
-/** The agent and whatever it left behind: nothing may change the workspace while its diff is taken. */
+/** Ends the agent and every process it left behind, so that nothing changes the workspace while its diff is captured. */
 async function endAgent(sandbox: Sandbox): Promise<void> {
-  // All at once first: to look through a bomb's processes for those of the key takes longer than it needs for new ones.
+  // Kill the whole account first: searching a fork bomb's processes by key is slower than the bomb makes new ones.
   await sandbox.killProcesses('agent');
   await sandbox.kill(agentKey);
 }
@@ -99,6 +99,7 @@ function stopOf(host: Host, agent: string, status: Extract<ProcessStatus, { stat
   return status.signal === undefined ? host.agent(agent).stopReason(status.exitCode) : 'killed';
 }
 
+/** Scores an agent that ended its own sandbox as killed. */
 async function endedItself(host: Host): Promise<AgentEnd> {
   const text = 'The agent brought its own sandbox down.\n';
   return { stop: 'killed', exitCode: null, log: await host.store.put(Buffer.from(text), 'text/plain') };
@@ -108,7 +109,7 @@ async function captureDiff(host: Host, input: CaptureDiff, signal: AbortSignal) 
   const { attempt, kind, task, baseCommit } = input;
   const retried = Context.current().info.attempt > 1;
   try {
-    const sandbox = await attached(host, attempt, kind);
+    const sandbox = await attachAgentSandbox(host, attempt, kind);
     await sandbox.killProcesses('agent');
     return await takeDiff(sandbox, host.store, { workdir: task.workdir, baseCommit, retried }, signal);
   } catch (error) {

@@ -2,12 +2,12 @@ import type { AgentSpec } from '../../infra/agents/agent.ts';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import type { SandboxChoice } from '../../workflows/contracts/rollout.ts';
 
-/** An agent that runs in one kind alone gets it where none was named. */
-export function choiceFor({ name, sandbox }: AgentSpec, asked: SandboxChoice): SandboxChoice {
-  if (sandbox === undefined || asked === sandbox) return asked;
-  if (asked === 'auto') return sandbox;
+/** Returns the kind of sandbox for an agent: one that runs in a single kind gets it unless another was requested. */
+export function sandboxChoice({ name, sandbox }: AgentSpec, requested: SandboxChoice): SandboxChoice {
+  if (sandbox === undefined || requested === sandbox) return requested;
+  if (requested === 'auto') return sandbox;
   throw new TemperFailure(
     'UnsupportedTask',
-    `expected a ${sandbox} sandbox, the only kind that agent ${name} runs in, got ${asked}; ask for ${sandbox}`,
+    `expected a ${sandbox} sandbox, the only kind that agent ${name} runs in, got ${requested}; ask for ${sandbox}`,
   );
 }

@@ -1,16 +1,18 @@
 import { prepareImage } from '../../infra/sandbox/prepare-image.ts';
 import { atBoundary } from '../boundary.ts';
 import type { ImageActivities } from '../interfaces.ts';
-import { choiceFor } from './choice.ts';
-import { filesIn, type Host } from './host.ts';
+import { sandboxChoice } from './choice.ts';
+import type { Host } from './host.ts';
 
 export function createImageActivities(host: Host): ImageActivities {
   return {
     prepareImage: ({ task, agent, sandbox }) =>
       atBoundary(async (signal, report) => {
         const files = await host.tasks.open(task);
-        const provider = await host.choose(choiceFor(host.agent(agent), sandbox), task, filesIn(files));
-        return { image: await prepareImage(host, provider, { task, files }, report, signal) };
+        const choice = sandboxChoice(host.agent(agent), sandbox);
+        const provider = await host.choose(choice, task, { filesInImage: files.workspace.size === 0 });
+        const images = { store: host.store, provider };
+        return { image: await prepareImage(images, { task, files }, report, signal) };
       }),
   };
 }

@@ -12,26 +12,27 @@ const minAgeMs = 60_000;
 
 export interface Reaped {
   readonly removed: readonly string[];
-  /** Images that had to make room. */
+  /** Images that were evicted to free disk space. */
   readonly images: readonly string[];
 }
 
 export interface Reaper {
   readonly activities: ReaperActivities;
-  /** The same, outside of an activity: at the start of a host worker. */
+  /** Reaps outside an activity, at the start of a host worker. */
   reap(signal: AbortSignal): Promise<Reaped>;
 }
 
-/** What of a host can be reaped. */
-interface Reapable extends Pick<Host, 'stack' | 'places'> {
+/** The parts of a host that the reaper uses. */
+interface Reapable extends Pick<Host, 'stack' | 'slots'> {
   readonly providers: { seen(): Promise<ReadonlyMap<SandboxKind, ReapableProvider>> };
 }
 type ReapableProvider = Pick<SandboxProvider, 'list' | 'remove' | 'clearLeftovers' | 'evictImages'>;
 
 export function createReaper(host: Reapable, client: Pick<Client, 'workflow'>): Reaper {
   /**
-   * The label is the run id of the rollout's first execution, which a reset ends although the rollout goes on. Not found is
-   * `unknown`: retention or another namespace, never proof of an orphan.
+   * Looks up the rollout of a sandbox. The label is the run id of the rollout's first execution; a reset closes that
+   * execution although the rollout continues in another. Not found is `unknown`: it may be retention or another namespace,
+   * and is no proof of an orphan.
    */
   async function livenessOf({ labels }: SandboxInfo): Promise<Liveness> {
     const query = `WorkflowType="rollout" AND RunId="${labels.rollout}"`;
@@ -44,16 +45,16 @@ export function createReaper(host: Reapable, client: Pick<Client, 'workflow'>): 
   }
 
   async function reapIn(provider: ReapableProvider, removed: string[], signal: AbortSignal): Promise<void> {
-    const sandboxes = await host.places.takeFound(() => provider.list(host.stack));
+    const sandboxes = await host.slots.takeListed(() => provider.list(host.stack));
     const remove = async ({ name, labels }: ReapDecision): Promise<void> => {
       await provider.remove(name);
-      if (labels.purpose === 'agent') host.places.giveBack(labels);
+      if (labels.purpose === 'agent') host.slots.release(labels);
       removed.push(name);
     };
     await reap({ stack: host.stack, sandboxes, livenessOf, minAgeMs, remove }, signal);
   }
 
-  /** What can't be removed, for example because a disk is full, keeps no room from being made elsewhere. */
+  /** Reaps everything. A sandbox that cannot be removed, for example because a disk is full, does not block the rest. */
   async function reapAll(signal: AbortSignal): Promise<Reaped> {
     const removed: string[] = [];
     const images: string[] = [];
@@ -61,10 +62,10 @@ export function createReaper(host: Reapable, client: Pick<Client, 'workflow'>): 
     const steps = [
       ...providers.map((provider) => () => reapIn(provider, removed, signal)),
       ...providers.map((provider) => () => provider.clearLeftovers()),
-      async () => host.places.expire(Date.now()),
+      async () => host.slots.expire(Date.now()),
       ...providers.map((provider) => async () => images.push(...(await provider.evictImages(signal)))),
     ];
-    await attemptAll<() => Promise<unknown>>(steps, 'all that is over to be removed', (step) => step());
+    await attemptAll<() => Promise<unknown>>(steps, 'all finished sandboxes to be removed', (step) => step());
     return { removed, images };
   }
 

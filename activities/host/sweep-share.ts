@@ -4,58 +4,58 @@ import { ApplicationFailureCategory } from '@temporalio/common';
 import { type RolloutEpoch, sessionId } from '../../workflows/contracts/ids.ts';
 import type { Host } from './host.ts';
 
-const fewestMs = 2_000;
-/** Between two of all that wait here: however many do, the server has four of them a second to give out. */
-const apartMs = 250;
+const shortestDelayMs = 2_000;
+/** Average interval between the retries of all waiting rollouts: however many wait, the server dispatches four a second. */
+const retryIntervalMs = 250;
 const answerKeptMs = 5_000;
 
 /**
- * Keeps the places of a host that training needs free of sweeps. What is placed can't be revoked and priority only orders
- * what waits, so while training runs a sweep's rollout that would exceed the share goes back to the server, and comes again.
+ * Keeps slots of a host free for training. A placed rollout cannot be revoked, and priority only orders the waiting ones. So
+ * while training runs, a sweep's rollout that would exceed the share returns to the server and is retried later.
  */
 export interface SweepShare {
-  /** Takes a place for a rollout of a sweep; throws, to be tried again in a while, when the share is taken. */
+  /** Takes a slot for a rollout of a sweep. Throws a retryable failure with its delay when the share is used up. */
   take(attempt: RolloutEpoch, expiresAtMs: number): Promise<void>;
 }
 
-/** `share`: the part of the places, from 0 to 1, that sweeps may have while training runs. */
+/** Creates the share that sweeps have of the slots while training runs: a fraction from 0 to 1, but at least one slot. */
 export function createSweepShare(
-  { name, places }: Pick<Host, 'name' | 'places'>,
+  { name, slots }: Pick<Host, 'name' | 'slots'>,
   share: number,
   trainingRuns: () => Promise<boolean>,
 ): SweepShare {
-  /** One at least: with none a sweep would wait for the end of all training. */
-  const most = Math.max(1, Math.floor(places.capacity * share));
-  /** When each of those that wait here is due to have come again. */
+  // Without any slot a sweep would wait for the end of all training.
+  const most = Math.max(1, Math.floor(slots.capacity * share));
+  /** The time by which each waiting rollout should have been retried. */
   const waiting = new Map<string, number>();
 
-  function comeAgainIn(attempt: string, nowMs: number): number {
+  function retryDelay(attempt: string, nowMs: number): number {
     for (const [one, dueAtMs] of waiting) if (dueAtMs < nowMs) waiting.delete(one);
     waiting.delete(attempt);
-    const delayMs = Math.max(fewestMs, (waiting.size + 1) * apartMs);
+    const delayMs = Math.max(shortestDelayMs, (waiting.size + 1) * retryIntervalMs);
     waiting.set(attempt, nowMs + 2 * delayMs);
     return delayMs;
   }
 
   return {
     take: async (attempt, expiresAtMs) => {
-      // Of two that see the last place of the share, one has it: nothing may come between the look and the taking.
-      if (places.holds(attempt) || places.takenBySweeps < most || !(await trainingRuns())) {
+      // Nothing is awaited between the count and the taking, so only one of two rollouts gets the share's last slot.
+      if (slots.isTakenBy(attempt) || slots.takenBySweeps < most || !(await trainingRuns())) {
         waiting.delete(sessionId(attempt));
-        return places.take(attempt, { expiresAtMs, sweep: true });
+        return slots.take(attempt, { expiresAtMs, sweep: true });
       }
-      const { takenBySweeps, capacity } = places;
+      const { takenBySweeps, capacity } = slots;
       throw ApplicationFailure.create({
         type: 'SweepShareTaken',
-        message: `sweeps have ${takenBySweeps} of the ${capacity} places of host ${name}, and ${most} is their share while training runs; it waits for one of these (TEMPER_SWEEP_SHARE)`,
+        message: `sweeps have ${takenBySweeps} of the ${capacity} slots of host ${name}, and their share is ${most} while training runs; the rollout waits for one of these (TEMPER_SWEEP_SHARE)`,
         category: ApplicationFailureCategory.BENIGN,
-        nextRetryDelay: comeAgainIn(sessionId(attempt), Date.now()),
+        nextRetryDelay: retryDelay(sessionId(attempt), Date.now()),
       });
     },
   };
 }
 
-/** Runs, paused ones too, and groups that somebody started by hand. The answer is kept for some seconds. */
+/** Returns whether a training run is open, also a paused one, or a group started by hand. Answers are kept for 5 s. */
 export function watchTraining(client: Pick<Client, 'workflow'>): () => Promise<boolean> {
   const query = 'WorkflowType IN ("trainingRun", "group") AND ExecutionStatus = "Running"';
   let runs = false;

@@ -3,13 +3,13 @@ import type { Diff } from '../../workflows/contracts/diff.ts';
 import type { Verdict } from '../../workflows/contracts/verdict.ts';
 import type { Sandbox } from '../sandbox/sandbox.ts';
 import type { Store } from '../store/store.ts';
-import { diskBefore } from './disk-before.ts';
 import { flagsOfEvaluation } from './flags/of-evaluation.ts';
 import { placeHiddenTests } from './hidden-tests.ts';
 import { applyProtected } from './protection/apply-protected.ts';
 import { protectionAt } from './protection/own-modules.ts';
 import { runTests, toVerdict } from './run-tests.ts';
 import type { GradedTask } from './task.ts';
+import { initialDiskMb } from './workspace.ts';
 
 const tooLarge =
   'its patch is above 16 MB, the changed files above 128 MB, its new files above 20,000, or git took more than two minutes for it, twice';
@@ -55,7 +55,7 @@ export async function judgeDiff(
     return { verdict: await toVerdict(store, failed, { subject, flags }), invalidReward: null };
   }
   await placeHiddenTests(sandbox, task, workdir, signal);
-  const diskBeforeMb = await diskBefore(sandbox, task.workspace, input.diskMb);
+  const diskBeforeMb = await initialDiskMb(sandbox, task.workspace, input.diskMb);
   const run = await runTests(sandbox, task, { workdir, timeoutMs, diskBeforeMb, path }, signal);
   const flags = flagsOfEvaluation(patch, protection, run);
   const verdict = { ...(await toVerdict(store, run, { subject, flags })), applied, restored };

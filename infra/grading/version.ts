@@ -2,8 +2,8 @@ import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** What decides on a verdict beside this folder: how a task is read, and the sandbox that its tests run in. */
-const beside = [
+/** Files outside these folders that decide on a verdict: they read a task, and weigh its scores. */
+const otherFiles = [
   '../tasks/harbor/build-context',
   '../tasks/harbor/dockerfile',
   '../tasks/harbor/grading',
@@ -11,19 +11,17 @@ const beside = [
   '../tasks/harbor/host-variables',
   '../tasks/harbor/task-toml',
   '../tasks/harbor/unsupported',
-  '../../activities/host/evaluate',
-  '../../activities/host/host',
   '../../workflows/algorithms/weighted-reward',
 ];
 const folders = ['.', '../sandbox', '../kits/test-logs'];
 
 /**
- * Version of the grader: a digest of its sources, so that nobody has to remember to raise it. A change that changes no
- * verdict makes another version too, which costs a cached verdict and nothing else.
+ * The version of the grader: a digest of its sources, so that no one has to remember to raise it. A change without effect on
+ * verdicts makes a new version too, which only costs cached verdicts.
  */
-export const graderVersion: string = digestOf(import.meta.dirname, folders, beside);
+export const graderVersion: string = digestOf(import.meta.dirname, folders, otherFiles);
 
-/** Of all code below folders and of other files, named without their endings; all of them as seen from a root. */
+/** Returns a digest of all code below the folders and of other files. All paths are relative to `root`; files lack endings. */
 export function digestOf(root: string, folders: readonly string[], others: readonly string[]): string {
   const below = folders.flatMap((folder) =>
     readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })

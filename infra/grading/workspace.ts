@@ -1,4 +1,5 @@
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
+import type { FileTree } from '../sandbox/files.ts';
 import type { Sandbox } from '../sandbox/sandbox.ts';
 import { gatherHiddenTests } from './hidden-tests.ts';
 import { commitScript } from './history.ts';
@@ -64,4 +65,24 @@ async function removeFromImage(sandbox: Sandbox, { remove }: GradedTask, signal:
   const limits = { timeoutMs: gitTimeoutMs, maxOutputBytes: outputBytes };
   const removed = await sandbox.exec({ account: 'grader', cwd: '/', argv, env: {}, ...limits }, signal);
   requireSuccess(removed, `removing ${remove.join(' ')}`);
+}
+
+/** The workspace's files exist twice more: in the copy of the base commit, and in the workspace's repository. */
+const copies = 3;
+/** Below this share of the disk limit the disk is not measured. */
+const negligible = 1 / 20;
+
+/**
+ * Returns the MB on a sandbox's disk before the policy's work begins: the task's files and the copies of them, for which
+ * neither an agent nor its tests may be ended. 0 if that is negligible.
+ */
+export async function initialDiskMb(
+  sandbox: Pick<Sandbox, 'diskUsage'>,
+  workspace: FileTree,
+  limitMb: number,
+): Promise<number> {
+  const bytes = [...workspace.values()].reduce((sum, file) => sum + file.bytes.byteLength, 0);
+  const inImage = workspace.size === 0;
+  if (!inImage && (bytes * copies) / 2 ** 20 < limitMb * negligible) return 0;
+  return (await sandbox.diskUsage()).usedMb;
 }

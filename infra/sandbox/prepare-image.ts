@@ -16,8 +16,7 @@ export interface TaskImage {
  * the build leaves. Throws TemperFailure MalformedTask, BuildFailed, or what `SandboxProvider.prepare` throws.
  */
 export async function prepareImage(
-  { store }: { readonly store: Pick<Store, 'put'> },
-  provider: Pick<SandboxProvider, 'prepare'>,
+  { store, provider }: { readonly store: Pick<Store, 'put'>; readonly provider: Pick<SandboxProvider, 'prepare'> },
   { task, files }: TaskImage,
   report: ReportImage,
   signal: AbortSignal,

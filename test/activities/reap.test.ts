@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
-import { createPlaces, type Places } from '../../activities/host/places.ts';
 import { createReaper } from '../../activities/host/reap.ts';
+import { createSlots, type Slots } from '../../activities/host/slots.ts';
 import type { SandboxInfo, SandboxKind, SandboxProvider } from '../../infra/sandbox/sandbox.ts';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
 
@@ -29,12 +29,12 @@ const silent = {
   },
 };
 
-/** Where the server does not answer, only what has outlived its time is removed. */
-function reaperOf(places: Places, providers: ReadonlyMap<SandboxKind, Reaped>, workflow: object = silent) {
-  return createReaper({ stack, places, providers: { seen: async () => providers } }, { workflow } as never);
+/** Creates a reaper. With a server that does not answer, it removes expired sandboxes only. */
+function reaperOf(slots: Slots, providers: ReadonlyMap<SandboxKind, Reaped>, workflow: object = silent) {
+  return createReaper({ stack, slots, providers: { seen: async () => providers } }, { workflow } as never);
 }
 
-it('what one kind of sandbox can not remove keeps neither another from it, nor images and places', async () => {
+it('removes other sandboxes, images and slots although one kind of sandbox cannot be removed', async () => {
   const done: string[] = [];
   const images = (name: string) => async () => {
     done.push(`images of ${name}`);
@@ -50,9 +50,9 @@ it('what one kind of sandbox can not remove keeps neither another from it, nor i
     return true;
   };
   const clearing = async () => void done.push('cleared leftovers');
-  const places = createPlaces(2);
-  places.take(gone.labels, { expiresAtMs: Number.POSITIVE_INFINITY, sweep: false });
-  places.take({ rollout: 'never-provisioned', epoch: 1 }, { expiresAtMs: 1, sweep: false });
+  const slots = createSlots(2);
+  slots.take(gone.labels, { expiresAtMs: Number.POSITIVE_INFINITY, sweep: false });
+  slots.take({ rollout: 'never-provisioned', epoch: 1 }, { expiresAtMs: 1, sweep: false });
   const providers = new Map([
     ['docker' as const, { list: full, remove: removing, clearLeftovers: full, evictImages: images('docker') }],
     [
@@ -60,29 +60,29 @@ it('what one kind of sandbox can not remove keeps neither another from it, nor i
       { list: async () => left, remove: removing, clearLeftovers: clearing, evictImages: images('local') },
     ],
   ]);
-  const reaper = reaperOf(places, providers);
+  const reaper = reaperOf(slots, providers);
   await assert.rejects(reaper.reap(AbortSignal.timeout(10_000)), { type: 'DiskFull', message: /no space left/ });
   assert.deepEqual(done, ['removed gone', 'cleared leftovers', 'images of docker', 'images of local']);
-  assert.equal(places.taken, 0);
+  assert.equal(slots.taken, 0);
 });
 
-it('a sandbox that was released while it was being listed holds no place, and those that are there hold theirs', async () => {
-  const places = createPlaces(4);
+it('takes no slot for a sandbox that was released while it was being listed', async () => {
+  const slots = createSlots(4);
   const [released, live] = [unexpired('released'), unexpired('live')];
-  places.take(released.labels, { expiresAtMs: Number.POSITIVE_INFINITY, sweep: false });
-  // What the daemon answers is as old as the question; its release comes between the two.
+  slots.take(released.labels, { expiresAtMs: Number.POSITIVE_INFINITY, sweep: false });
+  // The daemon's answer is as old as the request; the release happens between the two.
   const list = async () => {
-    places.giveBack(released.labels);
+    slots.release(released.labels);
     return [released, live];
   };
-  await reaperOf(places, new Map([['docker', { ...nothing, list }]])).reap(AbortSignal.timeout(10_000));
-  assert.equal(places.taken, 1);
-  places.giveBack(live.labels);
-  assert.equal(places.taken, 0);
+  await reaperOf(slots, new Map([['docker', { ...nothing, list }]])).reap(AbortSignal.timeout(10_000));
+  assert.equal(slots.taken, 1);
+  slots.release(live.labels);
+  assert.equal(slots.taken, 0);
 });
 
-it('what is removed gives its place back, also beside one that can not be removed', async () => {
-  const places = createPlaces(4);
+it('releases the slot of a removed sandbox although another cannot be removed', async () => {
+  const slots = createSlots(4);
   const remove = async (name: string) => {
     if (name === 'stuck') throw new Error('busy');
     return true;
@@ -95,9 +95,9 @@ it('what is removed gives its place back, also beside one that can not be remove
     },
     getHandle: () => ({ describe: async () => ({ raw: {}, runId: 'over', status }) }),
   };
-  const reaper = reaperOf(places, new Map([['local', { ...nothing, list, remove }]]), ended);
+  const reaper = reaperOf(slots, new Map([['local', { ...nothing, list, remove }]]), ended);
   await assert.rejects(reaper.reap(AbortSignal.timeout(10_000)), /busy/);
-  assert.equal(places.taken, 1);
-  places.giveBack(unexpired('stuck').labels);
-  assert.equal(places.taken, 0);
+  assert.equal(slots.taken, 1);
+  slots.release(unexpired('stuck').labels);
+  assert.equal(slots.taken, 0);
 });

@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { it } from 'node:test';
 import Docker from 'dockerode';
-import { createPlaces } from '../../activities/host/places.ts';
-import { release } from '../../activities/host/sandbox.ts';
+import { releaseAgentSandbox } from '../../activities/host/sandbox.ts';
+import { createSlots } from '../../activities/host/slots.ts';
 import { createDockerProvider } from '../../infra/sandbox/docker/provider.ts';
 import { createLocalProvider } from '../../infra/sandbox/local/provider.ts';
 import type { SandboxKind, SandboxProvider } from '../../infra/sandbox/sandbox.ts';
@@ -14,17 +14,17 @@ import { agentSandboxName } from '../../workflows/contracts/ids.ts';
 const stack = `release-${process.pid}`;
 const attempt = { rollout: 'released', epoch: 1 };
 
-it('a local sandbox is released, and its place given back, while the container engine is away; that is told', async (t) => {
+it('releases a local sandbox and its slot while the container engine is unreachable, and throws that failure', async (t) => {
   const root = mkdtempSync(join(tmpdir(), 'release-'));
-  const deaf = createDockerProvider({ stack, docker: new Docker({ socketPath: join(root, 'docker.sock') }) });
+  const unreachable = createDockerProvider({ stack, docker: new Docker({ socketPath: join(root, 'docker.sock') }) });
   const local = createLocalProvider({ root, stack });
   const all = new Map<SandboxKind, SandboxProvider>([
-    ['docker', deaf],
+    ['docker', unreachable],
     ['local', local],
   ]);
-  const places = createPlaces(1);
+  const slots = createSlots(1);
   const expiresAtMs = Date.now() + 600_000;
-  places.take(attempt, { expiresAtMs, sweep: false });
+  slots.take(attempt, { expiresAtMs, sweep: false });
   const labels = { stack, run: 'run', ...attempt, purpose: 'agent' as const, expiresAtMs };
   const limits = { cpus: 1, memoryMb: 64, diskMb: 64, pids: 64, workdir: '/workspace', mounts: [] };
   await local.ensure({ name: agentSandboxName(attempt), image: 'none', labels, ...limits }, t.signal);
@@ -32,9 +32,9 @@ it('a local sandbox is released, and its place given back, while the container e
     await local.remove(agentSandboxName(attempt));
     rmSync(root, { recursive: true, force: true });
   });
-  const host = { places, providers: { all, seen: async () => all } };
+  const host = { slots, providers: { all, seen: async () => all } };
 
-  await assert.rejects(release(host, attempt), { type: 'SandboxUnavailable', message: /Docker daemon/ });
+  await assert.rejects(releaseAgentSandbox(host, attempt), { type: 'SandboxUnavailable', message: /Docker daemon/ });
   assert.deepEqual(await local.list(stack), []);
-  assert.equal(places.taken, 0);
+  assert.equal(slots.taken, 0);
 });

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { checkAlone } from '../../activities/control/check-run.ts';
 import { cancelOrphans } from '../../activities/control/reap.ts';
-import { createPlaces } from '../../activities/host/places.ts';
 import { createReaper } from '../../activities/host/reap.ts';
+import { createSlots } from '../../activities/host/slots.ts';
 import type { SandboxInfo } from '../../infra/sandbox/sandbox.ts';
 import { groupId, rolloutId, sweepRolloutId } from '../../workflows/contracts/ids.ts';
 import { searchAttributes } from '../../workflows/contracts/search-attributes.ts';
@@ -95,7 +95,7 @@ describe('what belongs to whom, by the key that a run keeps through continue-as-
       evictImages: async () => [],
     };
     const providers = { seen: async () => new Map([['local' as const, provider]]) };
-    const reaper = createReaper({ stack: 'keyed', places: createPlaces(1), providers }, server.client);
+    const reaper = createReaper({ stack: 'keyed', slots: createSlots(1), providers }, server.client);
     assert.deepEqual((await reaper.reap(AbortSignal.timeout(30_000))).removed, []);
     await end('reset');
     assert.deepEqual((await reaper.reap(AbortSignal.timeout(30_000))).removed, ['sandbox']);
@@ -113,7 +113,7 @@ describe('what belongs to whom, by the key that a run keeps through continue-as-
       evictImages: async () => [],
     };
     const providers = { seen: async () => new Map([['local' as const, provider]]) };
-    const reaper = createReaper({ stack: 'keyed', places: createPlaces(1), providers }, server.client);
+    const reaper = createReaper({ stack: 'keyed', slots: createSlots(1), providers }, server.client);
     assert.deepEqual((await reaper.reap(AbortSignal.timeout(30_000))).removed, ['sandbox']);
     await end('taken');
   });

@@ -6,9 +6,10 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Command, Option } from 'commander';
-import { type Host, specOf } from '../../activities/host/host.ts';
+import type { Host } from '../../activities/host/host.ts';
 import { readConfigWith } from '../../infra/config.ts';
 import type { SandboxKind } from '../../infra/sandbox/sandbox.ts';
+import { sandboxSpec } from '../../infra/sandbox/sandbox-request.ts';
 import { onInterrupt } from '../../workers/cli/follow/interrupt.ts';
 import { wholeNumber } from '../../workers/cli/stack/command.ts';
 import { describeError, exitCodeOf } from '../../workers/cli/text/errors.ts';
@@ -103,11 +104,17 @@ async function cycleOf(host: Host, address: string, { cycles }: Options, signal:
   note(`${cycles} cycles of a sandbox and of bare calls, by turns`);
   const task = await host.tasks.resolve(address);
   const attempt = { rollout: 'bench', epoch: 1 };
-  const place = { attempt, run: '', task, image: task.image, purpose: 'evaluation' as const };
+  const request = { attempt, run: '', task, image: task.image, purpose: 'evaluation', sweep: false } as const;
   const bench = {
     provider,
     specOf: (name: string) =>
-      specOf(host, { ...place, name, expiresAtMs: Date.now() + 600_000 }, { mounts: [], gateway: false }),
+      sandboxSpec(host.stack, {
+        ...request,
+        name,
+        expiresAtMs: Date.now() + 600_000,
+        mounts: [],
+        gatewayDir: null,
+      }),
     progress: live,
   };
   return measureCycle(bench, cycles, signal);

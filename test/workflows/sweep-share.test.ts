@@ -11,7 +11,7 @@ import { startTestServer, type TestServer } from '../helpers/temporal/temporal.t
 import { startTestWorkers, type TestWorkers } from '../helpers/temporal/workers.ts';
 import { until } from '../helpers/until.ts';
 
-describe('the places of a host with four', () => {
+describe('the slots of a host with four', () => {
   let home: string;
   let server: TestServer;
   let workers: TestWorkers;
@@ -62,28 +62,28 @@ describe('the places of a host with four', () => {
   }
 
   it("are half a sweep's at most while training runs, and training has the others at once", async () => {
-    const { places } = workers.host;
+    const { slots } = workers.host;
     const first = await train('first');
-    await until(() => Promise.resolve(places.taken === 1));
+    await until(() => Promise.resolve(slots.taken === 1));
     const swept = await sweep('beside');
     const reasons = await until(async () => {
       const found = await waits('beside');
       return found.length === 2 ? found : null;
     });
-    assert.match(reasons[0] ?? '', /sweeps have 2 of the 4 places of host test-host, and 2 is their share/);
-    assert.deepEqual([places.taken, places.takenBySweeps], [3, 2]);
+    assert.match(reasons[0] ?? '', /sweeps have 2 of the 4 slots of host test-host, and their share is 2/);
+    assert.deepEqual([slots.taken, slots.takenBySweeps], [3, 2]);
 
     const second = await train('second');
-    await until(() => Promise.resolve(places.taken === 4));
-    assert.equal(places.takenBySweeps, 2, 'its rollout has the place that was kept free');
+    await until(() => Promise.resolve(slots.taken === 4));
+    assert.equal(slots.takenBySweeps, 2, 'its rollout has the slot that was kept free');
     for (const handle of [first, second, swept]) await cancel(handle);
-    await until(() => Promise.resolve(places.taken === 0));
+    await until(() => Promise.resolve(slots.taken === 0));
   });
 
   it("are all a sweep's while none does; as training begins, what its rollouts leave is training's", async () => {
-    const { places } = workers.host;
+    const { slots } = workers.host;
     const swept = await sweep('alone');
-    await until(() => Promise.resolve(places.takenBySweeps === 4));
+    await until(() => Promise.resolve(slots.takenBySweeps === 4));
     const group = await train('later');
     const query = 'TemperRun="alone" AND WorkflowType="rollout" AND ExecutionStatus="Running"';
     const ids = await until(async () => {
@@ -92,8 +92,8 @@ describe('the places of a host with four', () => {
       return found.length === 4 ? found : null;
     });
     await cancel(server.client.workflow.getHandle(ids[0] ?? ''));
-    await until(() => Promise.resolve(places.taken === 4 && places.takenBySweeps === 3));
+    await until(() => Promise.resolve(slots.taken === 4 && slots.takenBySweeps === 3));
     for (const handle of [group, swept]) await cancel(handle);
-    await until(() => Promise.resolve(places.taken === 0));
+    await until(() => Promise.resolve(slots.taken === 0));
   });
 });

@@ -1,11 +1,12 @@
 import { randomUUID } from 'node:crypto';
-import { evaluate } from '../../../activities/host/evaluate.ts';
-import { type Host, specOf } from '../../../activities/host/host.ts';
+import type { Host } from '../../../activities/host/host.ts';
 import { takeDiff } from '../../../infra/grading/diff.ts';
+import { evaluate } from '../../../infra/grading/evaluate.ts';
 import { requireSuccess } from '../../../infra/grading/require-success.ts';
 import { prepareWorkspace } from '../../../infra/grading/workspace.ts';
 import { prepareImage } from '../../../infra/sandbox/prepare-image.ts';
 import type { SandboxKind, SandboxProvider } from '../../../infra/sandbox/sandbox.ts';
+import { sandboxSpec } from '../../../infra/sandbox/sandbox-request.ts';
 import type { Diff } from '../../../workflows/contracts/diff.ts';
 import type { Task } from '../../../workflows/contracts/task.ts';
 import { each, perRun } from '../measure.ts';
@@ -87,11 +88,20 @@ export async function measureEvaluations(
 async function solve({ host, provider }: Bench, address: string, signal: AbortSignal): Promise<Solved> {
   const task = await host.tasks.resolve(address);
   const files = await host.tasks.open(task);
-  const image = await prepareImage(host, provider, { task, files }, report, signal);
+  const image = await prepareImage({ store: host.store, provider }, { task, files }, report, signal);
   const attempt = { rollout: randomUUID(), epoch: 1 };
-  const place = { name: `temper-${attempt.rollout}`, attempt, run: '', task, image, purpose: 'agent' as const };
-  const mounts = await host.evaluationMounts(provider.kind);
-  const spec = specOf(host, { ...place, expiresAtMs: Date.now() + lifetimeMs }, { mounts, gateway: false });
+  const spec = sandboxSpec(host.stack, {
+    name: `temper-${attempt.rollout}`,
+    attempt,
+    run: '',
+    task,
+    image,
+    purpose: 'agent',
+    sweep: false,
+    expiresAtMs: Date.now() + lifetimeMs,
+    mounts: await host.evaluationMounts(provider.kind),
+    gatewayDir: null,
+  });
   const sandbox = await provider.ensure(spec, signal);
   try {
     const { baseCommit } = await prepareWorkspace(sandbox, files, { workdir: task.workdir, keep: true }, signal);

@@ -13,8 +13,8 @@ import { createAgentActivities } from '../../../activities/host/agent.ts';
 import { createEvaluation } from '../../../activities/host/evaluate.ts';
 import type { Host } from '../../../activities/host/host.ts';
 import { createImageActivities } from '../../../activities/host/images.ts';
-import { createPlaces } from '../../../activities/host/places.ts';
 import { createCleanUp, createPlacement, createProvisioning } from '../../../activities/host/sandbox.ts';
+import { createSlots } from '../../../activities/host/slots.ts';
 import { createSweepShare, watchTraining } from '../../../activities/host/sweep-share.ts';
 import type { PlacementActivities } from '../../../activities/interfaces.ts';
 import { createAgents } from '../../../infra/agents/index.ts';
@@ -120,7 +120,7 @@ export async function startTestWorkers(options: TestWorkersOptions): Promise<Tes
     {
       taskQueue: placementQueue,
       activities: placement(createPlacement(host, createSweepShare(host, 0.5, watchTraining(client)))),
-      tuner: placementTuner(host.places),
+      tuner: placementTuner(host.slots),
     },
     { taskQueue: imageQueue, activities: createImageActivities(host) },
     { taskQueue: hostQueue(host.name), activities: stages },
@@ -161,7 +161,7 @@ function createTestHost({ home, provider, taskRoots, capacity, gateway, ...optio
     store,
     verdicts: createVerdictCache({ records: createRecords(join(home, 'verdicts')), store }),
     tasks: createTasks({ store, roots: taskRoots ?? [], dataSets: { directory: cacheDir, offline: true } }),
-    places: createPlaces(capacity ?? 4),
+    slots: createSlots(capacity ?? 4),
     providers: { all: providers, seen: async () => providers },
     choose: async () => provider,
     agent: agents.get,

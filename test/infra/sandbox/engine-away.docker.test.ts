@@ -5,7 +5,7 @@ import { connect, createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import { attached } from '../../../activities/host/host.ts';
+import { attachAgentSandbox } from '../../../activities/host/host.ts';
 import { createDockerProvider } from '../../../infra/sandbox/docker/provider.ts';
 import { openProviders, type Providers } from '../../../infra/sandbox/index.ts';
 import type { SandboxProvider } from '../../../infra/sandbox/sandbox.ts';
@@ -76,7 +76,10 @@ describe('a container engine that is away when the sandboxes of a host are opene
 
   it('is no proof that a sandbox in it is gone, and keeps no local one from being made', async () => {
     assert.deepEqual([...(await providers.seen()).keys()], ['local']);
-    await assert.rejects(attached(host(), attempt, 'docker'), { type: 'SandboxUnavailable', message: /Docker daemon/ });
+    await assert.rejects(attachAgentSandbox(host(), attempt, 'docker'), {
+      type: 'SandboxUnavailable',
+      message: /Docker daemon/,
+    });
     assert.equal((await providers.choose('auto', task, files)).kind, 'local');
     await assert.rejects(providers.choose('docker', task, files), { type: 'SandboxUnavailable' });
     await assert.rejects(providers.ready('docker'), { type: 'SandboxUnavailable', message: /Docker daemon/ });
@@ -89,7 +92,7 @@ describe('a container engine that is away when the sandboxes of a host are opene
 
   it('is asked again, and has its sandboxes and its tasks once it has come up', async () => {
     await engine.comeUp();
-    assert.equal((await attached(host(), attempt, 'docker')).name, agentSandboxName(attempt));
+    assert.equal((await attachAgentSandbox(host(), attempt, 'docker')).name, agentSandboxName(attempt));
     assert.equal((await providers.choose('auto', task, files)).kind, 'docker');
     assert.deepEqual([...(await providers.seen()).keys()].sort(), ['docker', 'local']);
     assert.equal((await providers.ready('docker')).kind, 'docker');
@@ -98,13 +101,13 @@ describe('a container engine that is away when the sandboxes of a host are opene
   it('is waited for when it goes away again: what it can take is not given to another kind', async () => {
     await engine.goAway();
     await assert.rejects(providers.choose('auto', task, files), { type: 'SandboxUnavailable' });
-    await assert.rejects(attached(host(), attempt, 'docker'), { type: 'SandboxUnavailable' });
+    await assert.rejects(attachAgentSandbox(host(), attempt, 'docker'), { type: 'SandboxUnavailable' });
   });
 
   it('has lost a sandbox only when it says so itself', async () => {
     await engine.comeUp();
     await real.remove(agentSandboxName(attempt));
-    await assert.rejects(attached(host(), attempt, 'docker'), { type: 'SandboxLost' });
+    await assert.rejects(attachAgentSandbox(host(), attempt, 'docker'), { type: 'SandboxLost' });
     await engine.goAway();
   });
 });

@@ -31,7 +31,6 @@ export function prewarmCommand(): Command {
 
 /** In a process of its own, without a stack: it is the daemon that pulls and builds, and what it has every worker has. */
 async function prewarmSet(named: string, options: PrewarmOptions): Promise<void> {
-  const { filesIn } = await import('../../../../activities/host/host.ts');
   const { openProviders } = await import('../../../../infra/sandbox/index.ts');
   const { openStack } = await import('../../../../infra/stack.ts');
   const { createFileStore } = await import('../../../../infra/store/files.ts');
@@ -52,7 +51,8 @@ async function prewarmSet(named: string, options: PrewarmOptions): Promise<void>
   const board = createBoard(options.json === true);
   try {
     const chosen = part(tasks.scan(address), options.offset, options.count);
-    const choosing = (task: FoundImage, files: HarborTask) => choose('docker', task, filesIn(files));
+    const choosing = (task: FoundImage, { workspace }: HarborTask) =>
+      choose('docker', task, { filesInImage: workspace.size === 0 });
     await prewarm(chosen, { ...board, store, choose: choosing }, interrupt.signal);
   } finally {
     live('');

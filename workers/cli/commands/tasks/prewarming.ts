@@ -71,7 +71,8 @@ async function warm(
     if (begun.has(image)) return null;
     begun.add(image);
     const task = { id, ...files.description };
-    await prepareImage({ store }, await choose(task, files), { task, files }, report, signal);
+    const provider = await choose(task, files);
+    await prepareImage({ store, provider }, { task, files }, report, signal);
     return ended(null);
   } catch (error) {
     if (signal.aborted) return null;

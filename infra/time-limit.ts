@@ -1,17 +1,15 @@
-import { TemperFailure } from '../../workflows/contracts/failures.ts';
+import type { TemperFailure } from '../workflows/contracts/failures.ts';
 
 /**
- * Gives up on an effect that takes longer than it may: that is the host's failure. For limits that begin later than their
- * activity does, behind the wait for an image.
+ * Runs an effect for at most `limitMs`, then aborts it and throws `late`. For limits that begin later than their activity
+ * does, after the wait for an image.
  */
-export async function within<Result>(
-  limitMs: number,
-  what: string,
+export async function withTimeLimit<Result>(
+  { limitMs, late }: { readonly limitMs: number; readonly late: TemperFailure },
   effect: (signal: AbortSignal) => Promise<Result>,
   signal: AbortSignal,
 ): Promise<Result> {
   const limit = AbortSignal.timeout(limitMs);
-  const late = new TemperFailure('SandboxUnavailable', `${what}: expected an end within ${limitMs / 1000} s, got none`);
   const expired = Promise.withResolvers<never>();
   const expire = (): void => expired.reject(late);
   limit.addEventListener('abort', expire, { once: true });

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
-import { type AgentPlace, createLoaderCheck } from '../../activities/host/loader.ts';
+import { type AgentSandbox, createLoaderCheck } from '../../../infra/agents/loader-check.ts';
 
 const signal = AbortSignal.timeout(10_000);
 
-it('what an image holds is asked once, and an image without the loader is refused each time', async () => {
+it('inspects an image once, and refuses an image without the loader each time', async () => {
   const requireLoader = createLoaderCheck();
   let asked = 0;
-  const placeOf = (image: string, exitCode: number): AgentPlace =>
+  const agentIn = (image: string, exitCode: number): AgentSandbox =>
     ({
       provider: { kind: 'docker', imageId: async (name: string) => `id of ${name}` },
       sandbox: {
@@ -18,13 +18,13 @@ it('what an image holds is asked once, and an image without the loader is refuse
       },
       spec: { name: 'codex', loader: '/lib64/ld-linux-x86-64.so.2' },
       image,
-    }) as unknown as AgentPlace;
+    }) as unknown as AgentSandbox;
   const refused = { type: 'UnsupportedTask', message: /codex needs \/lib64\/ld-linux.* image alpine has none/ };
 
-  await requireLoader(placeOf('debian', 0), signal);
-  await requireLoader(placeOf('debian', 0), signal);
+  await requireLoader(agentIn('debian', 0), signal);
+  await requireLoader(agentIn('debian', 0), signal);
   assert.equal(asked, 1);
-  await assert.rejects(requireLoader(placeOf('alpine', 1), signal), refused);
-  await assert.rejects(requireLoader(placeOf('alpine', 1), signal), refused);
+  await assert.rejects(requireLoader(agentIn('alpine', 1), signal), refused);
+  await assert.rejects(requireLoader(agentIn('alpine', 1), signal), refused);
   assert.equal(asked, 3);
 });

@@ -1,0 +1,111 @@
+import type { SandboxInfo } from '../../infra/sandbox/sandbox.ts';
+import { type RolloutEpoch, sessionId } from '../../workflows/contracts/ids.ts';
+
+export interface SlotHolder {
+  readonly expiresAtMs: number;
+  readonly sweep: boolean;
+}
+
+/**
+ * The slots for agents' sandboxes on one host. A slot is taken when a rollout is placed and released with its sandbox, so
+ * capacity counts live sandboxes, not running activities.
+ */
+export interface Slots {
+  readonly capacity: number;
+  readonly taken: number;
+  readonly takenBySweeps: number;
+  /** Takes a slot for an attempt. Repeatable: an attempt has one slot. */
+  take(attempt: RolloutEpoch, holder: SlotHolder): void;
+  isTakenBy(attempt: RolloutEpoch): boolean;
+  release(attempt: RolloutEpoch): void;
+  /**
+   * Takes a slot for each agent's sandbox that `list` finds, except those released since the listing began: the listing may
+   * be older than their removal, and nothing would release their slots again.
+   */
+  takeListed(list: () => Promise<readonly SandboxInfo[]>): Promise<readonly SandboxInfo[]>;
+  /** Resolves when a slot is free; it is then reserved for the caller until `settle`. */
+  reserve(signal: AbortSignal): Promise<void>;
+  tryReserve(): boolean;
+  settle(): void;
+  /** Frees expired slots: those of rollouts that were placed and never provisioned. */
+  expire(nowMs: number): void;
+}
+
+export function createSlots(capacity: number): Slots {
+  const holders = new Map<string, SlotHolder>();
+  const waiting = new Set<() => void>();
+  /** The attempts that were released during each listing in progress. */
+  const listings = new Set<Set<string>>();
+  let reserved = 0;
+
+  const isFree = (): boolean => holders.size + reserved < capacity;
+  const wake = (): void => {
+    for (const resume of [...waiting]) {
+      if (!isFree()) return;
+      waiting.delete(resume);
+      resume();
+    }
+  };
+
+  return {
+    capacity,
+    get taken() {
+      return holders.size;
+    },
+    get takenBySweeps() {
+      return [...holders.values()].filter(({ sweep }) => sweep).length;
+    },
+    take: (attempt, holder) => {
+      holders.set(sessionId(attempt), holder);
+    },
+    isTakenBy: (attempt) => holders.has(sessionId(attempt)),
+    release: (attempt) => {
+      holders.delete(sessionId(attempt));
+      for (const released of listings) released.add(sessionId(attempt));
+      wake();
+    },
+    takeListed: async (list) => {
+      const released = new Set<string>();
+      listings.add(released);
+      try {
+        const found = await list();
+        for (const { labels } of found) {
+          const attempt = sessionId(labels);
+          const { purpose, expiresAtMs, sweep = false } = labels;
+          if (purpose === 'agent' && !released.has(attempt)) holders.set(attempt, { expiresAtMs, sweep });
+        }
+        return found;
+      } finally {
+        listings.delete(released);
+      }
+    },
+    reserve: (signal) =>
+      new Promise((resolve, reject) => {
+        const grant = (): void => {
+          signal.removeEventListener('abort', abort);
+          reserved += 1;
+          resolve();
+        };
+        const abort = (): void => {
+          waiting.delete(grant);
+          reject(signal.reason);
+        };
+        if (isFree()) return grant();
+        waiting.add(grant);
+        signal.addEventListener('abort', abort, { once: true });
+      }),
+    tryReserve: () => {
+      if (!isFree()) return false;
+      reserved += 1;
+      return true;
+    },
+    settle: () => {
+      reserved -= 1;
+      wake();
+    },
+    expire: (nowMs) => {
+      for (const [key, { expiresAtMs }] of holders) if (expiresAtMs < nowMs) holders.delete(key);
+      wake();
+    },
+  };
+}

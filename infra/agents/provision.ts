@@ -1,0 +1,51 @@
+import { TemperFailure } from '../../workflows/contracts/failures.ts';
+import type { GradedTask } from '../grading/task.ts';
+import { initialDiskMb, prepareWorkspace } from '../grading/workspace.ts';
+import type { FileTree } from '../sandbox/files.ts';
+import type { SandboxKind, SandboxProvider } from '../sandbox/sandbox.ts';
+import { type SandboxRequest, sandboxSpec } from '../sandbox/sandbox-request.ts';
+import type { AgentSpec } from './agent.ts';
+import type { LoaderCheck } from './loader-check.ts';
+
+export interface AgentProvisioning {
+  readonly stack: string;
+  readonly provider: SandboxProvider;
+  readonly spec: AgentSpec;
+  readonly request: SandboxRequest;
+  readonly files: GradedTask & { readonly solution: FileTree };
+  /** Whether an earlier activity attempt may have left the sandbox half set up. */
+  readonly retried: boolean;
+  readonly requireLoader: LoaderCheck;
+}
+
+export interface ProvisionedSandbox {
+  readonly sandbox: string;
+  readonly kind: SandboxKind;
+  readonly baseCommit: string;
+  /** MB on the sandbox's disk before the agent starts. */
+  readonly diskBeforeMb: number;
+}
+
+/** Makes the sandbox of an agent, with the task's workspace at its base commit. Throws UnsupportedTask and SetupFailed. */
+export async function provisionAgent(
+  { stack, provider, spec, request, files, retried, requireLoader }: AgentProvisioning,
+  signal: AbortSignal,
+): Promise<ProvisionedSandbox> {
+  const { name, image, task } = request;
+  // An interrupted set-up might fail when it is repeated, or give another base commit: start from an empty sandbox.
+  if (retried) await provider.remove(name);
+  const sandbox = await provider.ensure(sandboxSpec(stack, request), signal);
+  await requireLoader({ sandbox, provider, spec, image }, signal);
+  const { baseCommit } = await prepareWorkspace(sandbox, files, { workdir: task.workdir, keep: true }, signal);
+  if (spec.needsSolution) {
+    if (files.solution.size === 0) {
+      throw new TemperFailure(
+        'UnsupportedTask',
+        `agent ${spec.name} needs solution/solve.sh, and task ${task.id} has none; use another agent`,
+      );
+    }
+    await sandbox.putFiles({ tree: files.solution, at: '/solution', owner: 'agent' }, signal);
+  }
+  const diskBeforeMb = await initialDiskMb(sandbox, files.workspace, task.diskMb);
+  return { sandbox: sandbox.name, kind: provider.kind, baseCommit, diskBeforeMb };
+}

@@ -1,0 +1,163 @@
+import type { Diff } from '../../workflows/contracts/diff.ts';
+import { TemperFailure } from '../../workflows/contracts/failures.ts';
+import { evaluationSandboxName, type RolloutEpoch } from '../../workflows/contracts/ids.ts';
+import type { SandboxChoice } from '../../workflows/contracts/rollout.ts';
+import { evaluationMarginMs, preparationMs } from '../../workflows/contracts/stage-limits.ts';
+import type { Task } from '../../workflows/contracts/task.ts';
+import type { Verdict } from '../../workflows/contracts/verdict.ts';
+import { SandboxFailure } from '../sandbox/failure.ts';
+import type { BuildContext, ReportImage } from '../sandbox/image.ts';
+import type { Providers } from '../sandbox/index.ts';
+import { prepareImage } from '../sandbox/prepare-image.ts';
+import type { SandboxKind, SandboxMount, SandboxProvider } from '../sandbox/sandbox.ts';
+import { sandboxSpec } from '../sandbox/sandbox-request.ts';
+import { sha256 } from '../store/files.ts';
+import type { Store } from '../store/store.ts';
+import { withTimeLimit } from '../time-limit.ts';
+import { emptyDiff } from './diff.ts';
+import { type Judged, judgeDiff, verdictOfEnded } from './judge-diff.ts';
+import type { GradedTask } from './task.ts';
+import { type VerdictCache, verdictKey } from './verdict-cache.ts';
+import { prepareWorkspace } from './workspace.ts';
+
+/** A graded task together with the content of its image. */
+type EvaluatedTask = GradedTask & { readonly build: BuildContext | null };
+
+/** The parts of a host that an evaluation uses. */
+export interface EvaluationHost {
+  readonly stack: string;
+  readonly store: Store;
+  readonly verdicts: VerdictCache;
+  readonly tasks: { open(task: Task): Promise<EvaluatedTask> };
+  readonly choose: Providers['choose'];
+  /** Runtimes that the tests need and the image lacks. */
+  evaluationMounts(kind: SandboxKind): Promise<readonly SandboxMount[]>;
+  /** PATH for commands in a sandbox of this kind; null keeps the sandbox's own. */
+  pathOf(kind: SandboxKind): string | null;
+}
+
+export interface EvaluationRequest {
+  readonly attempt: RolloutEpoch;
+  readonly run: string;
+  readonly task: Task;
+  readonly sandbox: SandboxChoice;
+  readonly diff: Diff;
+  /** Limit of the tests alone. */
+  readonly timeoutMs: number;
+  /** Whether to return a cached verdict if there is one, and to cache this one. */
+  readonly reuseVerdict?: true;
+}
+
+/** One activity attempt at an evaluation. */
+export interface EvaluationAttempt {
+  /** Counted from 1. */
+  readonly number: number;
+  readonly report: ReportImage;
+}
+
+/** Judges a diff in a fresh sandbox. The verdict depends on diff, task and image alone, so any attempt may compute it. */
+export async function evaluate(
+  host: EvaluationHost,
+  input: EvaluationRequest,
+  attempt: EvaluationAttempt,
+  signal: AbortSignal,
+): Promise<Verdict> {
+  const { task } = input;
+  const files = await host.tasks.open(task);
+  const provider = await host.choose(input.sandbox, task, { filesInImage: files.workspace.size === 0 });
+  const image = await prepareImage({ store: host.store, provider }, { task, files }, attempt.report, signal);
+  const evaluation = { ...input, number: attempt.number, provider, files, image };
+  if (input.reuseVerdict !== true) return evaluateUncached(host, evaluation, signal);
+  const key = verdictKey({ ...input, imageId: await provider.imageId(image), kind: provider.kind });
+  const known = key === null ? null : await host.verdicts.find(key);
+  if (known !== null) return known;
+  const verdict = await evaluateUncached(host, evaluation, signal);
+  if (key !== null) await host.verdicts.keep(key, verdict);
+  return verdict;
+}
+
+interface Evaluation extends EvaluationRequest {
+  readonly number: number;
+  readonly provider: SandboxProvider;
+  readonly files: EvaluatedTask;
+  /** The image that its sandboxes are made from. */
+  readonly image: string;
+}
+
+async function evaluateUncached(host: EvaluationHost, input: Evaluation, signal: AbortSignal): Promise<Verdict> {
+  const { verdict, invalidReward } = await judgeInFreshSandbox(host, input, signal);
+  if (invalidReward === null) return verdict;
+  // Agent code can make the tests write an invalid reward. Blame the task only if it also does so on an untouched workspace.
+  const diff = await emptyDiff(host.store, input.diff.baseCommit);
+  const untouched =
+    diff.patch.digest === input.diff.patch.digest
+      ? invalidReward
+      : (await judgeInFreshSandbox(host, { ...input, diff }, signal)).invalidReward;
+  if (untouched === null) return verdict;
+  throw new TemperFailure('InvalidReward', `${untouched}; so also over the untouched workspace`);
+}
+
+/** Judges the diff in a sandbox that is removed afterwards. */
+async function judgeInFreshSandbox(host: EvaluationHost, input: Evaluation, signal: AbortSignal): Promise<Judged> {
+  const { provider, timeoutMs, number } = input;
+  const nameOf = (attempt: number): string => evaluationSandboxName(input.attempt, attempt);
+  // Earlier attempts may have left half-made sandboxes: each attempt starts with none.
+  for (let earlier = 1; earlier < number; earlier += 1) await provider.remove(nameOf(earlier));
+  const name = nameOf(number);
+  const limitMs = timeoutMs + preparationMs;
+  const late = new TemperFailure(
+    'SandboxUnavailable',
+    `evaluation ${name}: expected an end within ${limitMs / 1000} s, got none`,
+  );
+  try {
+    return await withTimeLimit({ limitMs, late }, (ending) => judge(host, input, name, ending), signal);
+  } catch (error) {
+    if (!(error instanceof SandboxFailure)) throw error;
+    if (error.loss !== 'ended-inside') throw retryable(error);
+    const ended = { task: input.files, diff: input.diff, subject: subjectOf(input) };
+    return { verdict: await verdictOfEnded(host.store, ended, error.message), invalidReward: null };
+  } finally {
+    await provider.remove(name);
+  }
+}
+
+/** Makes the loss of an evaluation's sandbox retryable: the agent's work is safe in the store, so no rollout is lost. */
+function retryable(error: SandboxFailure): Error {
+  if (error.type !== 'SandboxLost' && error.type !== 'SandboxConflict') return error;
+  return new TemperFailure('SandboxUnavailable', `the evaluation lost its sandbox: ${error.message}`, { cause: error });
+}
+
+async function judge(host: EvaluationHost, input: Evaluation, name: string, signal: AbortSignal): Promise<Judged> {
+  const { attempt, run, task, diff, timeoutMs, provider, files, image } = input;
+  const { workdir, diskMb } = task;
+  const spec = sandboxSpec(host.stack, {
+    name,
+    attempt,
+    run,
+    task,
+    image,
+    purpose: 'evaluation',
+    sweep: false,
+    expiresAtMs: Date.now() + timeoutMs + evaluationMarginMs,
+    mounts: await host.evaluationMounts(provider.kind),
+    gatewayDir: null,
+  });
+  const sandbox = await provider.ensure(spec, signal);
+  const { baseCommit } = await prepareWorkspace(sandbox, files, { workdir, keep: false, hiddenTests: true }, signal);
+  requireSameBase(input, baseCommit);
+  const path = host.pathOf(provider.kind);
+  const subject = subjectOf(input);
+  return judgeDiff(sandbox, host.store, { task: files, diff, workdir, diskMb, timeoutMs, path, subject }, signal);
+}
+
+/** Throws SetupFailed if the base commit differs. The agent controls neither: one precedes it, the other is made in a fresh sandbox. */
+function requireSameBase({ diff, task }: Pick<EvaluationRequest, 'diff' | 'task'>, baseCommit: string): void {
+  if (diff.baseCommit === baseCommit) return;
+  throw new TemperFailure(
+    'SetupFailed',
+    `the set-up of task ${task.id} gave other files than before: base commit ${diff.baseCommit} for the agent, ${baseCommit} for its evaluation; make it write nothing that changes, such as the time; a regrade with repaired tasks needs their workspace and set-up unchanged`,
+  );
+}
+
+const subjectOf = ({ diff, task }: Pick<EvaluationRequest, 'diff' | 'task'>): string =>
+  sha256([diff.patch.digest, task.bundle.digest, task.image].join('\n'));

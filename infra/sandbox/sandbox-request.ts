@@ -1,0 +1,47 @@
+import type { RolloutEpoch } from '../../workflows/contracts/ids.ts';
+import type { Task } from '../../workflows/contracts/task.ts';
+import type { SandboxMount, SandboxPurpose, SandboxSpec } from './sandbox.ts';
+
+/** The sandbox that a stage of a rollout asks for. */
+export interface SandboxRequest {
+  readonly name: string;
+  readonly attempt: RolloutEpoch;
+  readonly run: string;
+  readonly task: Pick<Task, 'id' | 'cpus' | 'memoryMb' | 'diskMb' | 'workdir'>;
+  /** The prepared image; see `prepareImage`. */
+  readonly image: string;
+  readonly purpose: SandboxPurpose;
+  readonly sweep: boolean;
+  readonly expiresAtMs: number;
+  readonly mounts: readonly SandboxMount[];
+  /** Host directory with the gateway's socket; null for a sandbox that calls no model. */
+  readonly gatewayDir: string | null;
+}
+
+/** The most processes and threads in a sandbox. */
+const pids = 512;
+
+/** Returns the spec of a requested sandbox, which belongs to this stack. */
+export function sandboxSpec(stack: string, request: SandboxRequest): SandboxSpec {
+  const { name, attempt, run, task, image, purpose, sweep, expiresAtMs, mounts, gatewayDir } = request;
+  return {
+    name,
+    image,
+    labels: {
+      stack,
+      run,
+      rollout: attempt.rollout,
+      epoch: attempt.epoch,
+      purpose,
+      expiresAtMs,
+      ...(sweep && { sweep }),
+    },
+    cpus: task.cpus,
+    memoryMb: task.memoryMb,
+    diskMb: task.diskMb,
+    pids,
+    workdir: task.workdir,
+    mounts,
+    ...(gatewayDir !== null && { gatewayDir }),
+  };
+}
