@@ -69,7 +69,7 @@ async function removeFromImage(sandbox: Sandbox, { remove }: GradedTask, signal:
 
 /** The workspace's files exist twice more: in the copy of the base commit, and in the workspace's repository. */
 const copies = 3;
-/** Below this share of the disk limit the disk is not measured. */
+/** The share of the disk limit below which the disk is not measured. */
 const negligible = 1 / 20;
 
 /**
