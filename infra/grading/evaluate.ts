@@ -106,8 +106,8 @@ async function judgeInFreshSandbox(host: EvaluationHost, input: Evaluation, sign
   const name = nameOf(number);
   const limitMs = timeoutMs + preparationMs;
   const late = new TemperFailure(
-    'SandboxUnavailable',
-    `evaluation ${name}: expected an end within ${limitMs / 1000} s, got none`,
+    'EvaluationTimedOut',
+    `evaluation ${name} took longer than ${limitMs / 1000} s: the host is overloaded; the evaluation is retried`,
   );
   try {
     return await withTimeLimit({ limitMs, late }, (ending) => judge(host, input, name, ending), signal);

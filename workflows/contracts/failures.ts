@@ -102,6 +102,12 @@ export const failureKinds = {
     description: 'The container engine does not answer, or that kind of sandbox is not ready.',
     remedy: 'Run `temper doctor`; the stage is retried.',
   },
+  EvaluationTimedOut: {
+    outcome: 'infra',
+    retryable: true,
+    description: 'The evaluation, beside the tests themselves, or the reading of their log took longer than its limit.',
+    remedy: "Lower the host's load (`TEMPER_EVALUATIONS`); the evaluation is retried.",
+  },
   SandboxConflict: {
     outcome: 'infra',
     retryable: false,

@@ -39,6 +39,6 @@ const tooMuch = (by: LogCase): Judgement => unread(by, `the log can't be read wi
 
 const stalled = (): TemperFailure =>
   new TemperFailure(
-    'SandboxUnavailable',
-    `expected the log of the tests to be read within ${timeoutMs / 1000} s, got nothing: the host is overloaded; the evaluation is made again`,
+    'EvaluationTimedOut',
+    `the log of the tests was not read within ${timeoutMs / 1000} s: the host is overloaded; the evaluation is retried`,
   );
