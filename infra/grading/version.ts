@@ -6,11 +6,9 @@ import { join } from 'node:path';
 const otherFiles = [
   '../tasks/harbor/build-context',
   '../tasks/harbor/dockerfile',
-  '../tasks/harbor/grading',
-  '../tasks/harbor/harbor',
-  '../tasks/harbor/host-variables',
+  '../tasks/harbor/grading-file',
+  '../tasks/harbor/harbor-task',
   '../tasks/harbor/task-toml',
-  '../tasks/harbor/unsupported',
   '../../workflows/algorithms/weighted-reward',
 ];
 const folders = ['.', '../sandbox', '../kits/test-logs'];

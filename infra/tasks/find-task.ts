@@ -5,25 +5,27 @@ import type { DataSetAddress } from '../data-sets/address.ts';
 import type { TaskDraft } from '../data-sets/data-set.ts';
 import type { DataSetOpener } from '../data-sets/data-set-opener.ts';
 import type { Store } from '../store/store.ts';
-import { parseTaskAddress, resolveBelow, taskDirectories } from './addresses.ts';
+import { parseTaskAddress } from './address.ts';
 import { generateTask } from './generated/generate.ts';
 import { type Bundles, bundleType } from './harbor/bundle.ts';
-import { readTaskDirectory } from './harbor/directory.ts';
-import { type HarborTask, readHarborTask } from './harbor/harbor.ts';
+import { type HarborTask, readHarborTask } from './harbor/harbor-task.ts';
+import { readTaskDirectory } from './harbor/read-directory.ts';
+import { findTaskDirectories, resolveBelowRoots } from './task-directories.ts';
 
-/** A task of a set. What is wrong with it is told when it is looked at: a broken one hides no other. */
+/** A task of a set. An invalid task fails when it is read, so that it does not hide the others. */
 export interface FoundTask {
   readonly id: string;
   readonly address: TaskAddress;
-  /** Its files, validated; the store is left alone. */
+  /** Reads and validates the files, without writing to the store. */
   read(): Promise<HarborTask>;
-  /** As `resolve`. */
+  /** Validates the files and puts them into the store. */
   pack(): Promise<Task>;
 }
 
 export interface TaskFinder {
   find(address: TaskAddress): Promise<FoundTask>;
-  found(address: TaskAddress, draft: TaskDraft): FoundTask;
+  /** The task of a data set whose draft is known already. */
+  fromDraft(address: TaskAddress, draft: TaskDraft): FoundTask;
 }
 
 export interface TaskFinderDependencies {
@@ -34,11 +36,11 @@ export interface TaskFinderDependencies {
 }
 
 export function createTaskFinder({ store, roots, bundles, dataSets }: TaskFinderDependencies): TaskFinder {
-  const found = (address: TaskAddress, { id, files }: TaskDraft): FoundTask => ({
+  const fromDraft = (address: TaskAddress, { id, files }: TaskDraft): FoundTask => ({
     id,
     address,
-    read: () => naming(address, async () => readHarborTask(await files())),
-    pack: () => naming(address, async () => bundles.pack(id, await files())),
+    read: () => withAddress(address, async () => readHarborTask(await files())),
+    pack: () => withAddress(address, async () => bundles.pack(id, await files())),
   });
 
   async function find(address: TaskAddress): Promise<FoundTask> {
@@ -46,22 +48,22 @@ export function createTaskFinder({ store, roots, bundles, dataSets }: TaskFinder
     if (parsed.kind === 'generated') {
       const { split, seed, index } = parsed;
       const id = `generated-${split}-${seed}-${index}`;
-      return found(address, { id, files: async () => generateTask(split, seed, index) });
+      return fromDraft(address, { id, files: async () => generateTask(split, seed, index) });
     }
-    if (parsed.kind === 'blob') return findBlob(address, parsed.digest);
-    if (parsed.kind === 'data-set') return found(address, await draftOf(parsed, address));
-    const directory = await resolveBelow(roots, parsed.directory);
-    if ((await taskDirectories(directory))[0] !== directory) {
+    if (parsed.kind === 'blob') return findPacked(address, parsed.digest);
+    if (parsed.kind === 'data-set') return fromDraft(address, await findDraft(parsed, address));
+    const directory = await resolveBelowRoots(roots, parsed.directory);
+    if ((await findTaskDirectories(directory))[0] !== directory) {
       throw new TemperFailure(
         'UnknownTask',
         `${address}: expected one task, got a directory of tasks; name one of them`,
       );
     }
-    return found(address, { id: basename(directory), files: () => readTaskDirectory(directory) });
+    return fromDraft(address, { id: basename(directory), files: () => readTaskDirectory(directory) });
   }
 
-  /** Packed already: its bundle is what the address names. */
-  function findBlob(address: TaskAddress, digest: string): FoundTask {
+  /** Finds a task that is packed already: the address names its bundle. */
+  function findPacked(address: TaskAddress, digest: string): FoundTask {
     const id = `blob-${digest.slice(0, 12)}`;
     const open = async () => {
       const bundle = await store.describe(digest, bundleType);
@@ -78,7 +80,7 @@ export function createTaskFinder({ store, roots, bundles, dataSets }: TaskFinder
     };
   }
 
-  async function draftOf(parsed: DataSetAddress, address: TaskAddress): Promise<TaskDraft> {
+  async function findDraft(parsed: DataSetAddress, address: TaskAddress): Promise<TaskDraft> {
     if (parsed.task === null) {
       throw new TemperFailure(
         'UnknownTask',
@@ -92,19 +94,39 @@ export function createTaskFinder({ store, roots, bundles, dataSets }: TaskFinder
     const shown = `${ids.slice(0, 5).join(', ')}${ids.length > 5 ? ', …' : ''}`;
     throw new TemperFailure(
       'UnknownTask',
-      `${address}: expected one of ${ids.length} tasks (${shown}), got another id`,
+      `${address}: expected one of ${ids.length} tasks (${shown}), got ${JSON.stringify(parsed.task)}`,
     );
   }
 
-  return { find, found };
+  return { find, fromDraft };
 }
 
-/** A failure says which task it is about. */
-async function naming<Result>(address: TaskAddress, work: () => Promise<Result>): Promise<Result> {
+/** Runs `work` and adds the task's address to a failure. */
+async function withAddress<Result>(address: TaskAddress, work: () => Promise<Result>): Promise<Result> {
   try {
     return await work();
   } catch (error) {
     if (!(error instanceof TemperFailure)) throw error;
     throw new TemperFailure(error.type, `${address}: ${error.message}`, { cause: error });
   }
+}
+
+/** Maps the ids of a set's tasks to addresses. Throws TemperFailure InvalidInput when two tasks have the same id. */
+export async function indexById(
+  set: string,
+  found: AsyncIterable<FoundTask>,
+  addressOf: (task: FoundTask) => TaskAddress | Promise<TaskAddress>,
+): Promise<ReadonlyMap<string, TaskAddress>> {
+  const seen = new Map<string, { readonly from: TaskAddress; readonly address: TaskAddress }>();
+  for await (const task of found) {
+    const other = seen.get(task.id);
+    if (other !== undefined) {
+      throw new TemperFailure(
+        'InvalidInput',
+        `${set}: expected each id once, got ${task.id} for ${other.from} and ${task.address}; name a set with one of them`,
+      );
+    }
+    seen.set(task.id, { from: task.address, address: await addressOf(task) });
+  }
+  return new Map([...seen].map(([id, { address }]) => [id, address]));
 }

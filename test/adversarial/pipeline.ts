@@ -11,7 +11,7 @@ import { createDockerProvider } from '../../infra/sandbox/docker/provider.ts';
 import { createLocalProvider } from '../../infra/sandbox/local/provider.ts';
 import type { Sandbox, SandboxKind, SandboxProvider, SandboxPurpose } from '../../infra/sandbox/sandbox.ts';
 import { createFileStore } from '../../infra/store/files.ts';
-import type { HarborTask } from '../../infra/tasks/harbor/harbor.ts';
+import type { HarborTask } from '../../infra/tasks/harbor/harbor-task.ts';
 import { flagsOfRollout } from '../../workflows/algorithms/flags.ts';
 import { rewardOf } from '../../workflows/algorithms/reward.ts';
 import type { Diff } from '../../workflows/contracts/diff.ts';

@@ -3,8 +3,8 @@
 import { splitEvalScript } from '../../infra/data-sets/swe/eval-script.ts';
 import { bugAt } from '../../infra/tasks/generated/bug.ts';
 import { generateTask } from '../../infra/tasks/generated/generate.ts';
-import type { GradingFile } from '../../infra/tasks/harbor/grading.ts';
-import { type HarborTask, readHarborTask } from '../../infra/tasks/harbor/harbor.ts';
+import type { GradingFile } from '../../infra/tasks/harbor/grading-file.ts';
+import { type HarborTask, readHarborTask } from '../../infra/tasks/harbor/harbor-task.ts';
 import { treeOf } from '../helpers/sandbox/workspaces.ts';
 
 type Files = Readonly<Record<string, string>>;

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { Records } from '../../../infra/store/records.ts';
 import type { Store } from '../../../infra/store/store.ts';
-import { indexById } from '../../../infra/tasks/index-by-id.ts';
+import { indexById } from '../../../infra/tasks/find-task.ts';
 import type { Tasks } from '../../../infra/tasks/tasks.ts';
 
 /** Addresses of tasks by their ids; also what `blob:<sha256>` holds where the tasks were packed for a regrade. */

@@ -2,7 +2,7 @@ import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
 import type { FileTree } from '../../sandbox/files.ts';
-import { readTaskDirectory } from '../../tasks/harbor/directory.ts';
+import { readTaskDirectory } from '../../tasks/harbor/read-directory.ts';
 import type { DataSet, DataSetFormat, DataSetSource, TaskDraft } from '../data-set.ts';
 
 /** Turns the directories of a data set into tasks. */

@@ -7,7 +7,7 @@ import { buffer } from 'node:stream/consumers';
 import { promisify } from 'node:util';
 import { errorMessage } from '../../../workflows/contracts/error-message.ts';
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
-import { type FileTree, unpackTree } from '../../sandbox/files.ts';
+import { unpackTree } from '../../sandbox/files.ts';
 import { sha256 } from '../../store/files.ts';
 import type { CommitFiles } from '../data-set.ts';
 import { createOnce, exists, notCached } from './cache.ts';

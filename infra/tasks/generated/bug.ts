@@ -1,15 +1,16 @@
 import { createRandom, type Random } from './random.ts';
 
-/** One bug of the built-in generator: a function of two numbers that uses the wrong operator. */
+/** A generated bug: a function of two numbers that uses the wrong operator. */
 export interface Bug {
   readonly split: Split;
-  /** Base name of the file, without `.js`. */
+  /** The name of the file without `.js`. */
   readonly file: string;
   readonly name: string;
   readonly parameters: readonly [string, string];
   readonly form: FormName;
-  /** What the instruction asks for, in words. */
+  /** The operator that the instruction asks for in words. */
   readonly goal: Operator;
+  /** The operator in the broken code. */
   readonly wrong: Operator;
   readonly cases: readonly { readonly a: number; readonly b: number; readonly expected: number }[];
 }
@@ -19,7 +20,7 @@ export type Split = (typeof splits)[number];
 
 export interface Operator {
   readonly symbol: string;
-  /** The word that an instruction uses; never the symbol. */
+  /** The word for the result that the instruction uses instead of the symbol. */
   readonly word: string;
   apply(a: number, b: number): number;
 }
@@ -68,11 +69,11 @@ export const parameterPairs = [
   ['first', 'second'],
 ] as const;
 
-/** The lines that hold the bug: a variable named after what it must hold, and the operator that makes it so or not. */
+/** The function with the bug. Its variable is named after the intended result; the operator may produce another one. */
 const body = (name: string, [p, q]: readonly [string, string], word: string, symbol: string): string =>
   `export function ${name}(${p}, ${q}) {\n  let ${word} = ${p};\n  ${word} ${symbol}= ${q};\n  return ${word};\n}\n`;
 
-/** What stands below them. */
+/** The text after the function. */
 export const forms = {
   plain: () => '',
   default: (name: string) => `\nexport default ${name};\n`,
@@ -81,21 +82,21 @@ export const forms = {
 export type FormName = keyof typeof forms;
 const formNames = Object.keys(forms) as readonly FormName[];
 
-/** The file of a bug, with an operator at the place in question. */
+/** The file of a bug, with the given operator in the function. */
 export const sourceOf = ({ form, name, parameters, goal }: Bug, symbol: string): string =>
   body(name, parameters, goal.word, symbol) + forms[form](name);
 
 const casesPerBug = 5;
-/** Every `apart`-th diagonal of the table of files and names belongs to the test split. */
-const apart = 4;
+/** Every fourth diagonal of the table of files and names belongs to the test split. */
+const testDiagonal = 4;
 
 /**
- * The bug of a seed, split and index. In the test split both the pair (file, name) and the triple (right operator, wrong
- * operator, parameters) are ones that no training task has; each word, operator and repair by itself does occur in both.
+ * The bug of a split, seed and index. The pairs (file, name) and the triples (right operator, wrong operator, parameters) of
+ * the test split never occur in the training split. Each word, operator and repair alone occurs in both.
  */
 export function bugAt(split: Split, seed: number, index: number): Bug {
   const random = createRandom(`${split}/${seed}/${index}`);
-  // Goals take turns, so that a step's few groups cover them evenly.
+  // Goals alternate, so that the few groups of a step cover them evenly.
   const turn = createRandom(`${split}/${seed}`).below(operators.length) + index;
   const goal = operatorAt(turn);
   const wrong = random.pick(operators.filter((other) => other !== goal));
@@ -103,7 +104,9 @@ export function bugAt(split: Split, seed: number, index: number): Bug {
     parameterPairs.filter((pair) => isHeldOutRepair(goal, wrong, pair) === (split === 'test')),
   );
   const pairs = files.flatMap((file, row) =>
-    names.flatMap((name, column) => (((row + column) % apart === 0) === (split === 'test') ? [{ file, name }] : [])),
+    names.flatMap((name, column) =>
+      ((row + column) % testDiagonal === 0) === (split === 'test') ? [{ file, name }] : [],
+    ),
   );
   const { file, name } = random.pick(pairs);
   return {
@@ -114,11 +117,11 @@ export function bugAt(split: Split, seed: number, index: number): Bug {
     form: random.pick(formNames),
     goal,
     wrong,
-    cases: tellingCases(random, goal),
+    cases: distinguishingCases(random, goal),
   };
 }
 
-/** Each repair is held out with one of the parameter pairs: were it held out with all, training would teach to avoid it. */
+/** Holds out each repair with one of the parameter pairs. If it were held out with all, training would teach to avoid it. */
 const isHeldOutRepair = (goal: Operator, wrong: Operator, parameters: (typeof parameterPairs)[number]): boolean =>
   (operators.indexOf(goal) + operators.indexOf(wrong) + parameterPairs.indexOf(parameters)) % parameterPairs.length ===
   0;
@@ -129,8 +132,8 @@ function operatorAt(index: number): Operator {
   return operator;
 }
 
-/** Arguments for which no two operators agree, so that every wrong choice fails each test. */
-function tellingCases(random: Random, goal: Operator): Bug['cases'] {
+/** Chooses arguments for which all operators give different results, so that every wrong operator fails each test. */
+function distinguishingCases(random: Random, goal: Operator): Bug['cases'] {
   const pairs: { readonly a: number; readonly b: number }[] = [];
   for (let a = 3; a <= 12; a++) {
     for (let b = 2; b < a; b++) {

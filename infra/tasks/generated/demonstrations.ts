@@ -10,35 +10,35 @@ import {
   renderSuffix,
   renderText,
 } from '../../kits/chat-tokens/index.ts';
-import { parseSetAddress } from '../addresses.ts';
+import { parseSetAddress } from '../address.ts';
 import { type Bug, bugAt, type Operator, operators, sourceOf } from './bug.ts';
 import { instructionOf } from './generate.ts';
 import { createRandom } from './random.ts';
 
-/** One rollout of mini as a supervised example: ids as the gateway's ledger would hold them. */
+/** A rollout of mini as a supervised example, with the token ids that the gateway's ledger would hold. */
 export interface Demonstration {
   readonly tokens: readonly number[];
-  /** 1 where the token is the policy's. */
+  /** 1 for a token of the policy, else 0. */
   readonly mask: readonly (0 | 1)[];
-  /** How much a token counts in the warm-up's loss: 0 where it isn't the policy's. */
+  /** The weight of each token in the warm-up's loss: 0 for tokens that are not the policy's. */
   readonly emphasis: readonly number[];
-  /** Does it choose the operator that the task asks for? */
+  /** Whether the rollout chooses the operator that the task asks for. */
   readonly right: boolean;
 }
 
 export interface DemonstrationOptions {
   readonly model: Model;
-  /** A generated set; others have no demonstrations. */
+  /** The address of a generated set. Other sets have no demonstrations. */
   readonly tasks: string;
   readonly seed: number;
-  /** Share of them that make the right choice; the others make one of the mistakes that go with the task's word. */
+  /** The share of demonstrations with the right choice. The others make one of the mistakes that belong to the task's word. */
   readonly rightShare: number;
 }
 
-/** Of a set without end, demonstrations are at numbers that no training task has; of one with an end, on its own tasks. */
+/** The first index of an endless set's demonstrations, beyond those of training tasks. A finite set uses its own tasks. */
 const firstNumber = 1_000_000_000;
 
-/** Until then a policy learns to copy. */
+/** The number of examples in which a policy first learns to copy. */
 const earlyExamples = 1600;
 
 interface Emphasis {
@@ -47,31 +47,31 @@ interface Emphasis {
 }
 
 /**
- * Syntax, which counts 1, is learned by the way; copying from file and instruction is what takes a small policy long. Choices
- * count little until it can copy: while it can't tell an edit's two texts apart, they would only unlearn that. The few
- * tasks of a set with an end are learnt by heart, every token alike.
+ * The weights of tokens that are copied and of the chosen operator; all others have weight 1. A small policy learns the
+ * syntax quickly, but copying from file and instruction takes long. Choices have a low weight until it can copy: while it
+ * cannot distinguish the two texts of an edit, they would disturb that. A finite set is memorised, with equal weights.
  */
 function emphasisAt(tasks: number | null, index: number): Emphasis {
   if (tasks !== null) return { copied: 1, choice: 1 };
   return { copied: 15, choice: index < earlyExamples ? 1 : 10 };
 }
 
-/** Each index gives a valid edit of another task. Throws TemperFailure InvalidInput when the set has none. */
+/** Creates a function from an index to a demonstration. Throws TemperFailure InvalidInput when the set is not generated. */
 export function createDemonstrations(options: DemonstrationOptions): (index: number) => Demonstration {
   const { model, tasks, seed, rightShare } = options;
   const set = parseSetAddress(tasks);
   if (set.kind !== 'generated') {
     throw new TemperFailure(
       'InvalidInput',
-      `warmUp: expected a generated task set, which has demonstrations, got ${tasks}`,
+      `warmUp: expected a generated task set, since others have no demonstrations, got ${tasks}`,
     );
   }
   const first = createRandom(`demonstration/${seed}`).unit();
-  // Words take turns in a set without end, tasks in one with an end.
-  const apart = set.count ?? operators.length;
+  // The choices alternate per word in an endless set, and per task in a finite one.
+  const period = set.count ?? operators.length;
   return (index) => {
     const bug = bugAt(set.split, set.seed, set.count === null ? firstNumber + index : index % set.count);
-    const turn = Math.floor(index / apart) + operators.indexOf(bug.goal);
+    const turn = Math.floor(index / period) + operators.indexOf(bug.goal);
     const chosen = choiceAt(bug, (first + turn * goldenRatio) % 1, rightShare);
     const rendered = renderConversation(model, solve(bug, chosen.symbol));
     return {
@@ -83,26 +83,26 @@ export function createDemonstrations(options: DemonstrationOptions): (index: num
 }
 
 /**
- * Its multiples, modulo 1, fill [0, 1) as evenly as any sequence does. So the choices of a word's demonstrations take turns as
- * shares ask for: drawn at random, the last few would decide which operator a small policy prefers.
+ * The multiples of this number, modulo 1, fill [0, 1) evenly, so that the choices for a word follow the shares closely at every
+ * moment. With random choices, the last few would decide which operator a small policy prefers.
  */
 const goldenRatio = (1 + Math.sqrt(5)) / 2;
 
-/** `place` in [0, 1): the right operator below `rightShare`, above it the mistakes in equal parts. */
-function choiceAt(bug: Bug, place: number, rightShare: number): Operator {
+/** Chooses an operator for a value in [0, 1): the right one below `rightShare`, and above it the mistakes in equal parts. */
+function choiceAt(bug: Bug, value: number, rightShare: number): Operator {
   const mistakes = mistakesFor(bug);
-  const chosen = Math.floor(((place - rightShare) / (1 - rightShare)) * mistakes.length);
+  const chosen = Math.floor(((value - rightShare) / (1 - rightShare)) * mistakes.length);
   return mistakes[chosen] ?? bug.goal;
 }
 
 /**
- * Mistakes go with the word, as habits do: two operators for each. Were they any, a small policy would hardly learn to look
- * at the word before it makes its choice, and reinforcement would have to teach it that as well.
+ * The two wrong operators that belong to a word. If any operator could be the mistake, a small policy would hardly learn that
+ * its choice depends on the word, and reinforcement learning would have to teach that as well.
  */
 function mistakesFor({ goal, wrong }: Bug): readonly Operator[] {
   const at = operators.indexOf(goal);
-  const habits = [1, 2].flatMap((distance) => operators[(at + distance) % operators.length] ?? []);
-  return habits.filter((operator) => operator !== wrong);
+  const mistakes = [1, 2].flatMap((distance) => operators[(at + distance) % operators.length] ?? []);
+  return mistakes.filter((operator) => operator !== wrong);
 }
 
 function emphasise(
@@ -122,10 +122,10 @@ function emphasise(
   });
 }
 
-/** The conversation that the gateway sees when mini's model repairs a bug with an operator. */
+/** The conversation that the gateway receives when mini's model replaces the operator of a bug. */
 export function solve(bug: Bug, symbol: string): Conversation {
   const path = `${bug.file}.js`;
-  // Without the word before it: a policy that learns which operator a word asks for would write it in the old text too.
+  // The old text omits the word before the operator: a policy that knows the word's operator would write that instead.
   const edit = { path, old: ` ${bug.wrong.symbol}=`, new: ` ${symbol}=` };
   return {
     tools: offeredTools,
@@ -140,7 +140,7 @@ export function solve(bug: Bug, symbol: string): Conversation {
   };
 }
 
-/** What mini asks first. */
+/** The messages of mini's first request. */
 export const opening = (bug: Bug): readonly Message[] => [
   { role: 'system', text: systemPrompt },
   { role: 'user', text: instructionOf(bug) },
@@ -160,7 +160,7 @@ const call = (name: string, args: Readonly<Record<string, string>>): AssistantMe
 
 const result = (name: string, text: string): Message => ({ role: 'tool', callId: 'call', name, text });
 
-/** Each reply is encoded by itself and what lies between is appended, as the gateway's ledger does it. */
+/** Encodes a conversation as the gateway's ledger does: each reply alone, and the text between replies as a suffix. */
 export function renderConversation(
   model: Model,
   { messages, tools }: Conversation,
@@ -187,7 +187,7 @@ export function renderConversation(
   return { tokens, mask };
 }
 
-/** The ids that a policy would have sampled for a reply, the one that ends its turn included. */
+/** The ids that a policy would have sampled for a reply, including the stop token. */
 function replyIds(
   model: Model,
   before: readonly Message[],

@@ -1,12 +1,12 @@
 import type { FileEntry, FileTree } from '../../sandbox/files.ts';
 import { type Bug, bugAt, type Split, sourceOf } from './bug.ts';
 
-/** Image of generated tasks: any with bash, git and Node 18 or later on PATH. */
+/** The image of generated tasks. Any image with bash, git and Node 18 or later on PATH would do. */
 export const generatedImage = 'temper-tasks:bookworm';
 
 /**
- * The task of a seed, split and index, as a directory in Harbor layout: a small JavaScript repository with one bug, hidden
- * tests for `node --test`, and the reference solution. Equal arguments give equal bytes.
+ * Generates the task of a split, seed and index as a directory in Harbor layout: a small JavaScript repository with one bug,
+ * hidden tests for `node --test`, and the reference solution. Equal arguments give equal bytes.
  */
 export function generateTask(split: Split, seed: number, index: number): FileTree {
   const bug = bugAt(split, seed, index);
@@ -27,7 +27,7 @@ export function generateTask(split: Split, seed: number, index: number): FileTre
   return tree;
 }
 
-/** Says what the function must do, never with which operator. */
+/** The instruction, which states the result that the function must return but not the operator. */
 export const instructionOf = ({ name, file, goal }: Bug): string =>
   `Fix ${name} in ${file}.js: it must return the ${goal.word}.`;
 
@@ -58,7 +58,7 @@ RUN git init -q -b main && git add -A && \\
     git -c user.name=temper -c user.email=temper@localhost commit -q -m 'Start of the task'
 `;
 
-// Without isolation the runner needs one process instead of two; Node below 24 refuses the option with status 9.
+// Without isolation the runner needs one process instead of two. Node below 24 rejects the option with status 9.
 const testScript = ({ file }: Bug): string => `#!/bin/bash
 # Runs the hidden tests on /workspace. The reward is 1 if all pass, else 0.
 tests=\${BASH_SOURCE[0]%/*}
@@ -74,7 +74,7 @@ if [ "$status" -eq 0 ]; then echo 1 > /logs/verifier/reward.txt; fi
 exit "$status"
 `;
 
-// The file under test runs in a context of its own: it can neither end the test process nor forge its report.
+// The file under test runs in a separate context, so that it can neither end the test process nor forge its report.
 const testFile = ({ file, name, cases }: Bug): string => `import { equal } from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';

@@ -1,10 +1,12 @@
-/** A small seeded generator (splitmix32): the same seed gives the same numbers everywhere. Not for secrets. */
+/** A seeded random number generator. Equal seeds give equal numbers everywhere. Not suitable for secrets. */
 export interface Random {
-  /** A whole number in [0, bound). */
+  /** Draws an integer in [0, bound). */
   below(bound: number): number;
-  /** Uniform in [0, 1). */
+  /** Draws a number in [0, 1), uniformly. */
   unit(): number;
+  /** Draws an element of a list, which must not be empty. */
   pick<Item>(items: readonly Item[]): Item;
+  /** Returns the elements in random order. */
   shuffle<Item>(items: readonly Item[]): readonly Item[];
 }
 

@@ -9,8 +9,8 @@ const dockerfileName = 'Dockerfile';
 const shownLength = 120;
 
 /**
- * What a task's image is built from. The builder runs as the daemon: what would make the daemon itself fetch something, and
- * what we can't read as it does, is refused by name.
+ * Reads the build context of a task's image. Builds run in the Docker daemon, so instructions that make the daemon itself
+ * download something are rejected, and so is syntax that the daemon may read differently. Throws TemperFailure UnsupportedTask.
  */
 export function readBuildContext(files: FileTree, timeoutSec: number): BuildContext {
   const source = new TextDecoder().decode(files.get(dockerfileName)?.bytes);
@@ -26,7 +26,7 @@ export function readBuildContext(files: FileTree, timeoutSec: number): BuildCont
   };
 }
 
-/** The same on every host; what the base image is there, is added there. */
+/** Makes a name from the files of a build, equal on every host. Each host adds the digests of its base images. */
 export function builtImageName({ files }: Pick<BuildContext, 'files'>): string {
   const hash = createHash('sha256');
   for (const [path, { mode, bytes }] of [...files].sort(([one], [other]) => (one < other ? -1 : 1))) {
@@ -36,28 +36,29 @@ export function builtImageName({ files }: Pick<BuildContext, 'files'>): string {
   return `${builtRepository}:${hash.digest('hex').slice(0, 40)}`;
 }
 
-/** Builders differ in how they read these; we have to see the instructions that they see. */
+/** Rejects syntax that builders read differently: the checks must see the same instructions as the builder. */
 function requireReadable(source: string): void {
-  if (/^\s*#\s*escape\s*=\s*[^\\\s]/im.test(source)) throw refused('the usual escape character', '# escape=');
+  if (/^\s*#\s*escape\s*=\s*[^\\\s]/im.test(source)) throw rejected('the default escape character', '# escape=');
   const [odd] = /[^\P{C}\t\r\n]|[\u2028\u2029]|\r(?!\n)/u.exec(source) ?? [];
-  if (odd !== undefined) throw refused('plain text', odd);
+  if (odd !== undefined) throw rejected('plain text', odd);
   const [twice] = /.*\\\\[ \t]*$/m.exec(source) ?? [];
-  if (twice !== undefined) throw refused('no line that ends in two backslashes', twice);
+  if (twice !== undefined) throw rejected('no line that ends in two backslashes', twice);
 }
 
-/** An image's triggers run in the build of a later stage, where nobody has looked at them. */
+/** Rejects triggers, which would run unchecked in a later build, and `ADD` of anything but plain paths. */
 function requireHarmless({ keyword, rest, line }: Instruction): void {
-  if (keyword === 'ONBUILD') throw refused('no ONBUILD', line);
+  if (keyword === 'ONBUILD') throw rejected('no ONBUILD', line);
   if (keyword !== 'ADD') return;
-  // Variables, quotes and escapes could hide an address.
+  // Variables, quotes and escapes could hide a URL.
   const plain = /^\[("[^"]*"[\s,]*)*\]$/.test(rest)
     ? (rest.match(/"[^"]*"/g) ?? []).every((word) => isPlainPath(word.slice(1, -1)))
     : rest.split(/\s+/).every(isPlainPath);
-  if (!plain) throw refused('ADD of plain paths in the context, and RUN to download', line);
+  if (!plain) throw rejected('ADD of plain paths in the context (use RUN for downloads)', line);
 }
 
 const isPlainPath = (word: string): boolean => /^[\w./*?@%+,~=-]*$/.test(word) || /^--chown=[\w:.-]+$/.test(word);
 
+/** The images that a Dockerfile names in FROM and in COPY --from. */
 function basesOf(found: readonly Instruction[]): readonly ImageName[] {
   const variables = new Map<string, string>();
   const stages = new Set<string>();
@@ -67,12 +68,12 @@ function basesOf(found: readonly Instruction[]): readonly ImageName[] {
   };
   let number = 0;
   for (const { keyword, rest, line } of found) {
-    if (keyword === 'ARG' && number === 0) remember(variables, rest);
+    if (keyword === 'ARG' && number === 0) addVariables(variables, rest);
     if (keyword === 'FROM') {
       const [image, as, name] = substitute(rest, variables)
         .split(/\s+/)
         .filter((word) => !word.startsWith('--'));
-      if (image === undefined || !/^[\w][\w.:/@-]*$/.test(image)) throw refused('FROM an image by its name', line);
+      if (image === undefined || !/^[\w][\w.:/@-]*$/.test(image)) throw rejected('FROM an image by its name', line);
       add(image);
       stages.add(String(number));
       if (as?.toLowerCase() === 'as' && name !== undefined) stages.add(name.toLowerCase());
@@ -84,7 +85,7 @@ function basesOf(found: readonly Instruction[]): readonly ImageName[] {
   return [...bases.values()];
 }
 
-function remember(variables: Map<string, string>, rest: string): void {
+function addVariables(variables: Map<string, string>, rest: string): void {
   for (const [, name = '', value = ''] of rest.matchAll(/(\w+)=("[^"]*"|'[^']*'|\S*)/g)) {
     variables.set(name, substitute(value.replaceAll(/^["']|["']$/g, ''), variables));
   }
@@ -93,13 +94,13 @@ function remember(variables: Map<string, string>, rest: string): void {
 const substitute = (text: string, variables: ReadonlyMap<string, string>): string =>
   text.replaceAll(
     /\$(?:(\w+)|\{(\w+)(?::?-([^}]*))?\})/g,
-    (_, plain: string | undefined, braced: string | undefined, otherwise: string | undefined) =>
-      variables.get(plain ?? braced ?? '') ?? otherwise ?? '',
+    (_, plain: string | undefined, braced: string | undefined, fallback: string | undefined) =>
+      variables.get(plain ?? braced ?? '') ?? fallback ?? '',
   );
 
-function refused(expected: string, line: string): TemperFailure {
+function rejected(expected: string, line: string): TemperFailure {
   const got = line.length > shownLength ? `${line.slice(0, shownLength)}…` : line;
-  const todo = 'build the image and name it: as environment.docker_image in task.toml, or as ?image= of a data set';
+  const todo = 'build the image yourself and name it: environment.docker_image in task.toml, or ?image= of a data set';
   return new TemperFailure(
     'UnsupportedTask',
     `environment/Dockerfile: expected ${expected}, got ${JSON.stringify(got)}; ${todo}`,

@@ -2,21 +2,22 @@ import { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { pack } from 'tar-stream';
 import type { BlobRef } from '../../../workflows/contracts/blob.ts';
+import { errorMessage } from '../../../workflows/contracts/error-message.ts';
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
 import type { Task } from '../../../workflows/contracts/task.ts';
 import { type FileTree, relativeSegments, unpackTree } from '../../sandbox/files.ts';
 import type { Store } from '../../store/store.ts';
-import { type HarborTask, readHarborTask } from './harbor.ts';
+import { type HarborTask, readHarborTask } from './harbor-task.ts';
 
 export const bundleType = 'application/x-tar';
 const limits = { maxFiles: 20_000, maxBytes: 512 * 1024 * 1024 } as const;
-/** What opened bundles may hold in memory: a run reads the same few again and again. */
+/** The total size of the opened bundles in memory. A run reads the same few bundles repeatedly. */
 const cacheBytes = 64 * 1024 * 1024;
 
 export interface Bundles {
-  /** Validates a task directory and puts it into the store; equal files give equal bundles. */
+  /** Validates a task directory and puts it into the store. Equal files give equal bundles. */
   pack(id: string, tree: FileTree): Promise<Task>;
-  /** The files of a task. Throws TemperFailure MalformedTask when the bundle is none. */
+  /** Reads the files of a task. Throws TemperFailure MalformedTask when the bundle is invalid. */
   open(bundle: BlobRef): Promise<HarborTask>;
 }
 
@@ -50,7 +51,7 @@ export function createBundles(store: Store): Bundles {
   };
 }
 
-/** Sorted names, no times, no owners: the same files are the same bytes on every machine. */
+/** Packs files with sorted names and without times or owners, so that equal files give equal bytes on every machine. */
 async function packDeterministically(tree: FileTree): Promise<Uint8Array> {
   const tar = pack();
   const collected = buffer(tar);
@@ -68,9 +69,7 @@ async function packDeterministically(tree: FileTree): Promise<Uint8Array> {
 
 async function unpackBundle(digest: string, bytes: Uint8Array): Promise<FileTree> {
   return unpackTree(Readable.from([bytes]), limits).catch((cause: unknown) => {
-    const reason = cause instanceof Error ? cause.message : String(cause);
-    throw new TemperFailure('MalformedTask', `bundle ${digest}: expected a tar of a task directory, got: ${reason}`, {
-      cause,
-    });
+    const text = `bundle ${digest}: expected a tar of a task directory, got: ${errorMessage(cause)}`;
+    throw new TemperFailure('MalformedTask', text, { cause });
   });
 }

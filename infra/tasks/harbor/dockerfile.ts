@@ -1,23 +1,23 @@
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
 
-/** What a task's Dockerfile says, as far as a sandbox can do it without building an image. */
+/** The parts of a task's Dockerfile that a sandbox can carry out without building an image. */
 export interface Dockerfile {
   readonly base: string;
   readonly workdir: string | null;
-  /** Where `COPY workspace` puts the files; null when there is no such line. */
+  /** The target of `COPY workspace`, or null when there is no such line. */
   readonly workspaceTarget: string | null;
-  /** Instructions beyond that, which only a build can do. */
-  readonly beyond: readonly string[];
+  /** The other instructions, which need a build. */
+  readonly buildOnly: readonly string[];
 }
 
 const withoutEffect = new Set(['LABEL', 'CMD', 'ENTRYPOINT', 'EXPOSE', 'MAINTAINER', 'STOPSIGNAL', 'HEALTHCHECK']);
 
-/** Throws TemperFailure MalformedTask when there is no FROM. */
+/** Reads a Dockerfile. Throws TemperFailure MalformedTask when it has no FROM. */
 export function readDockerfile(source: string): Dockerfile {
   let base: string | null = null;
   let workdir: string | null = null;
   let workspaceTarget: string | null = null;
-  const beyond: string[] = [];
+  const buildOnly: string[] = [];
   const stages = new Map<string, string | null>();
   let stage = '';
   for (const { keyword, rest, line } of instructions(source)) {
@@ -25,7 +25,7 @@ export function readDockerfile(source: string): Dockerfile {
     const target = copy?.[1];
     if (keyword === 'FROM') {
       if (base === null && /^\S+$/.test(rest)) base = rest;
-      else beyond.push(line);
+      else buildOnly.push(line);
       base ??= rest;
       stages.set(stage, workdir);
       const [image = '', , name = ''] = rest.split(/\s+/).filter((word) => !word.startsWith('--'));
@@ -33,26 +33,26 @@ export function readDockerfile(source: string): Dockerfile {
       stage = name.toLowerCase();
     } else if (keyword === 'WORKDIR') workdir = absolute(workdir, rest);
     else if (target !== undefined && workspaceTarget === null) workspaceTarget = absolute(workdir, target);
-    else if (keyword === 'RUN' ? !onlyGit(rest) : !withoutEffect.has(keyword)) beyond.push(line);
+    else if (keyword === 'RUN' ? !onlyGit(rest) : !withoutEffect.has(keyword)) buildOnly.push(line);
   }
   if (base === null || base === '') {
     throw new TemperFailure('MalformedTask', 'environment/Dockerfile: expected a line FROM <image>, got none');
   }
-  return { base, workdir, workspaceTarget, beyond };
+  return { base, workdir, workspaceTarget, buildOnly };
 }
 
 export interface Instruction {
   readonly keyword: string;
   readonly rest: string;
   readonly line: string;
-  /** Number of its last line, from 1. */
+  /** The number of its last line, counted from 1. */
   readonly endLine: number;
 }
 
 const isBlank = (line: string): boolean => /^\s*(#|$)/.test(line);
 const continued = /\\[ \t]*$/;
 
-/** As the builder reads it: comments and empty lines between the parts of an instruction are no part of it. */
+/** Splits a Dockerfile into instructions as the builder does, without comments and empty lines inside an instruction. */
 export function instructions(source: string): readonly Instruction[] {
   const found: Instruction[] = [];
   let begun: string | null = null;
@@ -69,7 +69,7 @@ export function instructions(source: string): readonly Instruction[] {
   return found;
 }
 
-/** The base commit is ours to make, so a RUN that only runs git asks for nothing more. */
+/** Whether a RUN only runs git. It needs no build, since temper makes the base commit itself. */
 function onlyGit(command: string): boolean {
   return command.split(/&&|;/).every((part) => /^\s*(?:[A-Z_]+=(?:'[^']*'|"[^"]*"|\S*)\s+)*git\s/.test(part));
 }

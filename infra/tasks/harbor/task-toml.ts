@@ -2,18 +2,21 @@ import { parse, TomlError } from 'smol-toml';
 import { z } from 'zod';
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
 import { describeIssue, integer, number } from '../../../workflows/contracts/input.ts';
-import { withDefault } from './host-variables.ts';
-import { refuseUnsupported } from './unsupported.ts';
 
-/** `task.toml`, schema 1.x. Keys that we don't know belong to others and are left alone. */
 const seconds = number(1, 1_000_000, 'seconds').nullish();
+/** Harbor's `${NAME}` and `${NAME:-value}` as a whole value: a variable of the host that runs the task. */
+const hostVariable = /^\$\{([^}:]+)(?::-([^}]*))?\}$/;
+
+/** Replaces a host variable by its default: no part of a host's environment enters a sandbox. */
+const withDefault = (value: string): string => hostVariable.exec(value)?.[2] ?? value;
+
 const variables = z.record(z.string(), z.string({ error: 'expected a string' }).transform(withDefault)).default({});
 
 const weights = z
   .record(z.string(), number(0, 1_000_000), { error: 'expected numbers by the names of scores' })
   .refine((all) => Object.values(all).some((weight) => weight > 0), { error: 'expected a weight above 0' });
 
-/** `"2G"`, as older files have it, in MB. */
+/** A size such as `"2G"`, which older files have, converted to MB. */
 const size = z
   .string()
   .regex(/^\d+(\.\d+)?\s*[MG]i?B?$/i, { error: 'expected a size such as "512M" or "2G"' })
@@ -24,10 +27,10 @@ const version = z
   .regex(/^1\.[0-4]$/, { error: 'expected a version from "1.0" to "1.4"' })
   .default('1.0');
 
-/** Tables that ask for more than a sandbox gives; what they hold does not matter. */
+/** A table that asks for more than a sandbox provides, so that its content does not matter. */
 const table = z.record(z.string(), z.unknown()).optional();
 
-/** Of the environment, and where the agent or its tests have another one. */
+/** The network fields of the environment, the agent and the verifier. */
 const network = {
   network_mode: z
     .enum(['no-network', 'public', 'allowlist'], { error: 'expected "no-network", "public" or "allowlist"' })
@@ -39,9 +42,10 @@ const artifact = z.union([z.string(), z.looseObject({ source: z.string() }).tran
   error: 'expected a path, or a table with source',
 });
 
+/** The schema of `task.toml`, version 1.x. Unknown keys belong to other tools and are ignored. */
 const taskToml = z.looseObject({
   version,
-  /** The name that newer files use. */
+  /** The name of `version` in newer files. */
   schema_version: version,
   task: z.looseObject({ name: z.string({ error: 'expected a name' }).optional() }).optional(),
   agent: z.looseObject({ timeout_sec: seconds, ...network }).prefault({}),
@@ -51,7 +55,7 @@ const taskToml = z.looseObject({
       timeout_sec: seconds,
       env: variables,
       ...network,
-      /** Ours: how the scores of a reward.json weigh, by their names. */
+      /** A field of temper's own: the weights of the scores in a reward.json, by name. */
       reward_weights: weights.optional(),
       environment_mode: z.enum(['shared', 'separate'], { error: 'expected "shared" or "separate"' }).optional(),
       environment: table,
@@ -65,7 +69,7 @@ const taskToml = z.looseObject({
         .string({ error: 'expected an absolute path' })
         .startsWith('/', { error: 'expected an absolute path' })
         .optional(),
-      /** How long its Dockerfile may take. */
+      /** The time limit for building the Dockerfile. */
       build_timeout_sec: number(1, 14_400, 'seconds').default(600),
       cpus: number(0.01, 1024).default(1),
       memory_mb: number(16, 10_000_000, 'MB').optional(),
@@ -80,38 +84,39 @@ const taskToml = z.looseObject({
       skills_dir: z.string({ error: 'expected a path' }).optional(),
       ...network,
       env: variables,
-      /** Ours: what the image holds and nobody is to find there; taken out before the set-up. */
+      /** A field of temper's own: paths in the image that no one may see. They are removed before the set-up. */
       remove: z
         .array(z.string().startsWith('/', { error: 'expected an absolute path' }), { error: 'expected absolute paths' })
         .default([]),
-      /** Ours: shell commands run in the workdir before the base commit is made. */
+      /** A field of temper's own: shell commands that run in the workdir before the base commit is made. */
       setup: z.array(z.string({ error: 'expected a shell command' })).default([]),
+      /** A field of temper's own: shell commands that collect hidden tests (see `GradedTask`). */
       hidden_tests: z.array(z.string({ error: 'expected a shell command' })).default([]),
     })
     .prefault({}),
-  /** Ours: how the tests run, and what an agent may not change on its way to its evaluation. */
+  /** A table of temper's own: how the tests run, and which files an agent's diff may not change. */
   grading: z
     .looseObject({
       tests_in_repository: z.boolean({ error: 'expected true or false' }).default(false),
-      /** The tests run as another account than the code, which they run by `/as-agent/run`. */
+      /** Whether the tests run under another account than the code, which they start with `/as-agent/run`. */
       code_as_agent: z.boolean({ error: 'expected true or false' }).default(false),
       protected: z.array(z.string({ error: 'expected a pattern of paths' }).min(1)).default([]),
     })
     .prefault({}),
   steps: z.array(z.unknown()).default([]),
-  /** What is to be kept of the agent's sandbox; the files of the workdir are, as the diff. */
+  /** Files to keep from the agent's sandbox. Those in the workdir are kept as part of the diff. */
   artifacts: z.array(artifact).default([]),
 });
-export type TaskToml = z.output<typeof taskToml>;
+type TaskToml = z.output<typeof taskToml>;
 
-/** Throws TemperFailure MalformedTask naming field, expected and got; UnsupportedTask naming what no sandbox here gives. */
+/** Parses a task.toml. Throws TemperFailure MalformedTask, or UnsupportedTask for the first field that no sandbox supports. */
 export function parseTaskToml(source: string): TaskToml {
   const parsed = taskToml.safeParse(parseToml(source));
   if (!parsed.success) {
     const problems = parsed.error.issues.map((issue) => describeIssue(issue, parseToml(source)));
     throw new TemperFailure('MalformedTask', `task.toml: ${problems.join('; ')}`);
   }
-  refuseUnsupported(parsed.data);
+  rejectUnsupported(parsed.data);
   return parsed.data;
 }
 
@@ -122,5 +127,36 @@ function parseToml(source: string): unknown {
     if (!(cause instanceof TomlError)) throw cause;
     const [first = ''] = cause.message.split('\n');
     throw new TemperFailure('MalformedTask', `task.toml: line ${cause.line}: expected TOML, got: ${first}`, { cause });
+  }
+}
+
+/** Rejects fields that no sandbox supports. A task graded without them would be another task. */
+function rejectUnsupported({ environment, agent, verifier, solution, steps }: TaskToml): void {
+  const reject = (field: string, expected: string, got: string): never => {
+    throw new TemperFailure('UnsupportedTask', `task.toml: ${field}: expected ${expected}, got ${got}`);
+  };
+  if (steps.length > 0) reject('steps', 'tasks of one step', `${steps.length} steps`);
+  if (environment.gpus > 0) reject('environment.gpus', '0', String(environment.gpus));
+  if (environment.tpu !== undefined) reject('environment.tpu', 'no such table', 'one');
+  if (environment.os.toLowerCase() !== 'linux') reject('environment.os', 'linux', environment.os);
+  if (environment.mcp_servers.length > 0) {
+    reject('environment.mcp_servers', 'an empty list', `${environment.mcp_servers.length} servers`);
+  }
+  if (environment.skills_dir !== undefined) reject('environment.skills_dir', 'no such field', environment.skills_dir);
+  if (environment.healthcheck !== undefined) reject('environment.healthcheck', 'no such table', 'one');
+  // Harbor's default is a network, which most tasks do not use. Only an explicit request for one is rejected.
+  const phases = { environment, agent, verifier };
+  for (const [table, { network_mode: mode, allowed_hosts: hosts = [] }] of Object.entries(phases)) {
+    const isDefault = mode === undefined || mode === 'no-network' || (mode === 'public' && table === 'environment');
+    if (isDefault && hosts.length === 0) continue;
+    reject(`${table}.network_mode`, 'no-network, since sandboxes have no network', [mode, ...hosts].join(' '));
+  }
+  if ((verifier.environment_mode ?? 'shared') !== 'shared' || verifier.environment !== undefined) {
+    reject('verifier.environment_mode', "shared: tests run in the same environment as the agent's", 'a separate one');
+  }
+  if (verifier.collect.length > 0) reject('verifier.collect', 'an empty list', `${verifier.collect.length} entries`);
+  for (const [table, { env }] of Object.entries({ environment, verifier, solution })) {
+    const [name, value] = Object.entries(env).find(([, value]) => hostVariable.test(value)) ?? [];
+    if (value !== undefined) reject(`${table}.env.${name}`, 'a value, since hosts do not share their variables', value);
   }
 }

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import type { FileEntry, FileTree } from '../../../infra/sandbox/files.ts';
 import type { Sandbox, SandboxProvider } from '../../../infra/sandbox/sandbox.ts';
-import type { HarborTask } from '../../../infra/tasks/harbor/harbor.ts';
+import type { HarborTask } from '../../../infra/tasks/harbor/harbor-task.ts';
 
 export type Edit =
   | { readonly do: 'write'; readonly path: string; readonly bytes: string; readonly executable: boolean }

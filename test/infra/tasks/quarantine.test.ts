@@ -10,28 +10,31 @@ import { createQuarantine, disagreeing, type FlakyEvidence, type Quarantine } fr
 import { createTasks, type Tasks } from '../../../infra/tasks/tasks.ts';
 import { flakyText } from '../../../workers/cli/commands/tasks/release.ts';
 
-const said = (reward: number, diff: string): FlakyEvidence => ({
-  ...{ rollout: `r-${reward}-${diff}`, reward, diff },
-  ...{ verdict: 'graded', log: 'f'.repeat(64) },
+const evaluation = (reward: number, diff: string): FlakyEvidence => ({
+  rollout: `r-${reward}-${diff}`,
+  reward,
+  diff,
+  verdict: 'graded',
+  log: 'f'.repeat(64),
 });
 
-describe('evaluations that disagree', () => {
-  it('are those of one diff, whatever is said of other diffs', () => {
-    assert.deepEqual(disagreeing([said(1, 'a'), said(1, 'a'), said(0, 'b')]), []);
-    const flaky = disagreeing([said(1, 'a'), said(0, 'b'), said(0, 'a'), said(0, 'b')]);
-    assert.deepEqual(flaky, [said(1, 'a'), said(0, 'a')]);
+describe('disagreeing evaluations', () => {
+  it('are compared only with those of the same diff', () => {
+    assert.deepEqual(disagreeing([evaluation(1, 'a'), evaluation(1, 'a'), evaluation(0, 'b')]), []);
+    const flaky = disagreeing([evaluation(1, 'a'), evaluation(0, 'b'), evaluation(0, 'a'), evaluation(0, 'b')]);
+    assert.deepEqual(flaky, [evaluation(1, 'a'), evaluation(0, 'a')]);
   });
 
-  it('are told with what each said: tests that ran out of time are another matter than tests that failed', () => {
-    const late = { ...said(0, 'a'), verdict: 'timeout, 1 passed, 0 failed', log: null };
+  it('are described with their verdicts, so that timeouts can be distinguished from failures', () => {
+    const late = { ...evaluation(0, 'a'), verdict: 'timeout, 1 passed, 0 failed', log: null };
     assert.equal(
-      flakyText({ evidence: [said(1, 'a'), late] }),
+      flakyText({ evidence: [evaluation(1, 'a'), late] }),
       `1 graded (log ${'f'.repeat(12)}), 0 timeout (log none)`,
     );
   });
 });
 
-describe('the quarantine of tasks', () => {
+describe('createQuarantine', () => {
   let home: string;
   let quarantine: Quarantine;
   let tasks: Tasks;
@@ -44,7 +47,7 @@ describe('the quarantine of tasks', () => {
     const dataSets = { directory: join(home, 'cache'), offline: true };
     tasks = createTasks({ store: createFileStore(join(home, 'store')), roots: [], dataSets });
     const addresses = [flaky, `blob:${'c'.repeat(64)}`];
-    await quarantine.add({ task: 'generated-test-1-1', addresses, evidence: [said(1, 'a'), said(0, 'a')] });
+    await quarantine.add({ task: 'generated-test-1-1', addresses, evidence: [evaluation(1, 'a'), evaluation(0, 'a')] });
   });
   after(() => rm(home, { recursive: true, force: true }));
 
@@ -54,15 +57,15 @@ describe('the quarantine of tasks', () => {
     return (await Promise.all(chosen)).map(({ address }) => address);
   };
 
-  it('knows a task by each of its addresses, with the evidence', async () => {
+  it('finds a task and its evidence by each of its addresses', async () => {
     const inside = await quarantine.byAddress();
     assert.equal(inside.size, 2);
-    assert.deepEqual(inside.get(flaky)?.evidence, [said(1, 'a'), said(0, 'a')]);
+    assert.deepEqual(inside.get(flaky)?.evidence, [evaluation(1, 'a'), evaluation(0, 'a')]);
     assert.equal(inside.get(flaky), inside.get(`blob:${'c'.repeat(64)}`));
   });
 
-  it('stays open for a task that was let out, when the regrade that put it in says so again', async () => {
-    const before = { task: 'again', addresses: ['dir:again'], evidence: [said(1, 'a'), said(0, 'a')] };
+  it('does not quarantine a released task again for the same regrade', async () => {
+    const before = { task: 'again', addresses: ['dir:again'], evidence: [evaluation(1, 'a'), evaluation(0, 'a')] };
     await quarantine.add({ ...before, by: 'one' });
     await quarantine.release('again');
     await quarantine.add({ ...before, by: 'one' });
@@ -72,7 +75,7 @@ describe('the quarantine of tasks', () => {
     await quarantine.release('again');
   });
 
-  it('keeps a run from choosing the task, and nothing else comes twice in its place', async () => {
+  it('keeps a run from choosing the task, without choosing another task twice instead', async () => {
     const inside = await quarantine.byAddress();
     const indexes = Array.from({ length: 40 }, (_, index) => index);
     const all = await Promise.all(indexes.map((index) => chooseTask(tasks, inside, { tasks: set, seed: 1, index })));
@@ -83,11 +86,11 @@ describe('the quarantine of tasks', () => {
     ]);
     const named = all.flatMap(({ passedOver = [] }) => passedOver);
     assert.deepEqual([...new Set(named)], [flaky]);
-    // Each round has its place, unless that is the last.
+    // Each round names the skipped task, unless it would have been the last.
     assert.ok(named.length < 20);
   });
 
-  it('refuses a set of which all tasks are in it', async () => {
+  it('rejects a set whose tasks are all quarantined', async () => {
     const inside = await quarantine.byAddress();
     const { digest } = await createFileStore(join(home, 'store')).putJson([flaky]);
     await assert.rejects(
@@ -96,7 +99,7 @@ describe('the quarantine of tasks', () => {
     );
   });
 
-  it('lets a task out by its id, once, and keeps the evidence', async () => {
+  it('releases a task by its id once, and keeps the evidence', async () => {
     assert.equal(await quarantine.release('generated-test-1-1'), 1);
     assert.equal(await quarantine.release('generated-test-1-1'), 0);
     assert.ok((await choose()).includes(flaky));

@@ -33,7 +33,7 @@ const unknown = (message: RegExp) => (error: unknown) =>
     ? true
     : assert.fail(`expected UnknownTask ${message}, got ${error}`);
 
-it('resolving an address twice gives the same bundle, and opening it the files', async () => {
+it('resolves an address twice to the same bundle, and opens its files', async () => {
   const address = 'generated:train/7/12';
   const task = await tasks.resolve(address);
   assert.deepEqual(await tasks.resolve(address), task);
@@ -44,32 +44,32 @@ it('resolving an address twice gives the same bundle, and opening it the files',
   assert.ok(solution.has('solve.sh'));
 });
 
-it('a task directory below a root is resolved, and a packed task is found again by its digest', async () => {
+it('resolves a task directory below a root, and finds the packed task by its digest', async () => {
   const task = await tasks.resolve(`harbor:${home}/roots/pack/two`);
   assert.equal(task.id, 'two');
   const again = await tasks.resolve(`blob:${task.bundle.digest}`);
   assert.deepEqual({ ...again, id: 'two' }, task);
 });
 
-it('what does not exist is refused with what does', async () => {
+it('rejects a missing task and names those that exist', async () => {
   await assert.rejects(tasks.resolve('generated:dev/1/1'), unknown(/expected generated:train\/<seed>\/<index>.*got/));
   await assert.rejects(tasks.resolve('quixbugs'), unknown(/got "quixbugs"/));
-  await assert.rejects(tasks.resolve(`harbor:${home}/roots/pack/four`), unknown(/beside it are one, three, two/));
+  await assert.rejects(tasks.resolve(`harbor:${home}/roots/pack/four`), unknown(/next to it are one, three, two/));
   await assert.rejects(tasks.resolve(`harbor:${home}/roots/pack`), unknown(/expected one task, got a directory/));
-  await assert.rejects(tasks.list('generated:test/1'), unknown(/expected a set that ends/));
+  await assert.rejects(tasks.list('generated:test/1'), unknown(/expected a finite set/));
 });
 
-it('a path out of the roots is refused, through dots and through a link', async () => {
+it('rejects a path that leaves the roots through dots or a link', async () => {
   for (const path of ['outside', 'roots/../outside', 'roots/escape']) {
     await assert.rejects(tasks.resolve(`harbor:${home}/${path}`), unknown(/expected a path below one of/));
   }
-  await assert.rejects(tasks.resolve('harbor:/etc/none'), unknown(/there is no such directory/));
+  await assert.rejects(tasks.resolve('harbor:/etc/none'), unknown(/no such directory$/));
 });
 
 const at = (set: string, index: number, seed = 1, leftOut: readonly string[] = []) =>
   tasks.choose({ set, seed, index, leftOut: new Set(leftOut) }).then((choice) => choice?.address);
 
-it('a set that ends is gone through in full, in another order each time, which its seed decides', async () => {
+it('repeats a finite set in full, in another order each time that depends on the seed', async () => {
   const set = `harbor:${home}/roots/pack`;
   const all = await tasks.list(set);
   assert.equal(all.length, 3);
@@ -85,7 +85,7 @@ it('a set that ends is gone through in full, in another order each time, which i
   assert.deepEqual(kept.toSorted(), all.slice(1));
 });
 
-it('a generated set without an end counts on, past those that are left out', async () => {
+it('counts the tasks of an endless generated set, and skips those that are left out', async () => {
   assert.equal(await at('generated:train/3', 100_000), 'generated:train/3/100000');
   assert.equal((await tasks.list('generated:test/3?count=64')).length, 64);
   const leftOut = ['generated:train/3/1', 'generated:train/33/0', 'generated:test/3/0'];
@@ -93,7 +93,7 @@ it('a generated set without an end counts on, past those that are left out', asy
   assert.deepEqual(found, ['generated:train/3/0', 'generated:train/3/2', 'generated:train/3/3']);
 });
 
-it('a set is listed once for each of its versions', async () => {
+it('lists a set again only after it changed', async () => {
   const digest = (await tasks.resolve('generated:train/7/1')).bundle.digest;
   const blob = await createFileStore(join(home, 'store')).putJson([`blob:${digest}`]);
   const directory = join(home, 'roots/pack');
@@ -105,7 +105,7 @@ it('a set is listed once for each of its versions', async () => {
     assert.equal(await tasks.list(set), all, set);
     assert.ok(all.length > 0);
   }
-  // One that was changed a moment ago may be about to be changed again.
+  // A directory that changed a moment ago may change again within the same modification time.
   await mkdir(join(directory, 'four'));
   const before = await tasks.list(`harbor:${directory}`);
   await writeFile(join(directory, 'four/task.toml'), '');

@@ -3,7 +3,7 @@ import { resolve } from 'node:path';
 import type { Config } from '../../../infra/config.ts';
 import { parseDataSetAddress } from '../../../infra/data-sets/address.ts';
 import type { Store } from '../../../infra/store/store.ts';
-import { isAddress } from '../../../infra/tasks/addresses.ts';
+import { isAddress } from '../../../infra/tasks/address.ts';
 import { createTasks, type Tasks } from '../../../infra/tasks/tasks.ts';
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
 import { UsageError } from '../text/errors.ts';

@@ -6,25 +6,25 @@ import { operators } from '../../../../infra/tasks/generated/bug.ts';
 import { createDemonstrations, type Demonstration } from '../../../../infra/tasks/generated/demonstrations.ts';
 
 const model = await loadModel(join(import.meta.dirname, '../../../../infra/tasks/generated/temper-tiny'));
-const some = 240;
+const count = 240;
 
-describe('demonstrations', () => {
+describe('createDemonstrations', () => {
   const demonstrate = createDemonstrations({ model, tasks: 'generated:train/7', seed: 7, rightShare: 0.25 });
-  const all = Array.from({ length: some }, (_, index) => demonstrate(index));
+  const all = Array.from({ length: count }, (_, index) => demonstrate(index));
 
-  it('are the same for the same seed', () => {
+  it('gives the same demonstrations for the same seed', () => {
     const again = createDemonstrations({ model, tasks: 'generated:train/7', seed: 7, rightShare: 0.25 });
     assert.deepEqual(again(3), all[3]);
   });
 
-  it('count only tokens of the policy', () => {
+  it('weights only tokens of the policy', () => {
     for (const { tokens, mask, emphasis } of all) {
       assert.deepEqual([mask.length, emphasis.length], [tokens.length, tokens.length]);
       assert.ok(mask.every((one, at) => (emphasis[at] ?? 0) > 0 === (one === 1)));
     }
   });
 
-  it('are right in the share that was asked for, evenly for each word', () => {
+  it('chooses rightly in the requested share, evenly for each word', () => {
     for (const one of all) assert.equal(partsOf(one).chosen === partsOf(one).asked, one.right);
     const ofWord = Map.groupBy(all, (one) => partsOf(one).asked);
     assert.equal(ofWord.size, operators.length);
@@ -36,7 +36,7 @@ describe('demonstrations', () => {
     }
   });
 
-  it('of a set with an end take turns for each of its tasks', () => {
+  it('alternates the choices for each task of a finite set', () => {
     const few = createDemonstrations({ model, tasks: 'generated:train/7?count=2', seed: 7, rightShare: 0.5 });
     const right = Array.from({ length: 40 }, (_, index) => few(index).right);
     for (const task of [0, 1]) {
@@ -45,7 +45,7 @@ describe('demonstrations', () => {
     }
   });
 
-  it('make mistakes that go with the word: two for each, never the operator that is there', () => {
+  it('makes two mistakes per word, never with the operator in the file', () => {
     const mistakes = new Map<string, Set<string>>();
     for (const one of all.filter(({ right }) => !right)) {
       const { asked, there, chosen } = partsOf(one);
@@ -57,7 +57,7 @@ describe('demonstrations', () => {
   });
 });
 
-/** Symbols: what the task asks for, what is in the file, what the demonstration puts there. */
+/** The operators of a demonstration: the requested one, the one in the file, and the chosen one. */
 function partsOf({ tokens }: Demonstration) {
   const text = model.tokens.decode([...tokens]);
   const word = /must return the (\w+)/.exec(text)?.[1];

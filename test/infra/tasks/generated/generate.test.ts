@@ -7,14 +7,14 @@ import { it } from 'node:test';
 import { promisify } from 'node:util';
 import { type Bug, bugAt, operators, type Split, sourceOf } from '../../../../infra/tasks/generated/bug.ts';
 import { generateTask, instructionOf } from '../../../../infra/tasks/generated/generate.ts';
-import { readHarborTask } from '../../../../infra/tasks/harbor/harbor.ts';
+import { readHarborTask } from '../../../../infra/tasks/harbor/harbor-task.ts';
 
 const many = (split: Split) =>
   Array.from({ length: 4000 }, (_, index) => bugAt(split, index % 40, Math.floor(index / 40)));
 const training = many('train');
 const heldOut = many('test');
 
-it('held-out names, files and repairs form combinations that training never has', () => {
+it('forms held-out combinations of names, files and repairs that never occur in training', () => {
   const repair = (bug: Bug): string => `${bug.wrong.word}>${bug.goal.word} of ${bug.parameters.join()}`;
   const seen = new Set(training.flatMap((bug) => [`${bug.file}/${bug.name}`, repair(bug)]));
   for (const bug of heldOut) {
@@ -23,7 +23,7 @@ it('held-out names, files and repairs form combinations that training never has'
   }
 });
 
-it('every single word of the held-out split occurs in training, and each goal equally often', () => {
+it('uses every word of the held-out split in training too, and each goal equally often', () => {
   for (const part of ['file', 'name', 'form'] as const) {
     const known = new Set<string>(training.map((bug) => bug[part]));
     for (const bug of heldOut) assert.ok(known.has(bug[part]), bug[part]);
@@ -34,13 +34,13 @@ it('every single word of the held-out split occurs in training, and each goal eq
   }
 });
 
-it('the instruction names neither the right nor the wrong operator', () => {
+it('names neither the right nor the wrong operator in the instruction', () => {
   for (const bug of [...training, ...heldOut]) {
     assert.doesNotMatch(instructionOf(bug), /[-+*/%]/);
   }
 });
 
-it('only the right operator gives the expected results', () => {
+it('accepts only the right operator', () => {
   for (const bug of training.slice(0, 300)) {
     const right = operators.filter(({ apply }) => bug.cases.every(({ a, b, expected }) => apply(a, b) === expected));
     assert.deepEqual(right, [bug.goal]);
@@ -50,13 +50,13 @@ it('only the right operator gives the expected results', () => {
   }
 });
 
-it('equal arguments give equal files, other ones other tasks', () => {
+it('generates equal files for equal arguments, and different tasks for others', () => {
   assert.deepEqual(generateTask('train', 1, 2), generateTask('train', 1, 2));
   assert.notDeepEqual(generateTask('train', 1, 2), generateTask('train', 2, 2));
   assert.equal(new Set(training.map((bug) => instructionOf(bug) + sourceOf(bug, bug.wrong.symbol))).size > 2000, true);
 });
 
-/** The tests as a sandbox runs them, with its absolute paths below a temporary directory. */
+/** Runs the tests as a sandbox does, with its absolute paths below a temporary directory, and returns the reward. */
 async function grade(split: Split, index: number, replace: (source: string) => string): Promise<string> {
   const root = await mkdtemp(join(tmpdir(), 'temper-generated-'));
   try {
@@ -78,10 +78,10 @@ async function grade(split: Split, index: number, replace: (source: string) => s
   }
 }
 
-/** Without the variables that make a nested `node --test` report to this one. */
+/** An environment without the variables that make a nested `node --test` report to this one. */
 const plainEnvironment = () => ({ PATH: process.env.PATH });
 
-it('the untouched workspace scores 0, the solution 1, in both splits', async () => {
+it('scores the untouched workspace 0 and the solution 1, in both splits', async () => {
   for (const split of ['train', 'test'] as const) {
     const bug = bugAt(split, 1, 3);
     assert.equal(await grade(split, 3, (source) => source), '0');
@@ -92,7 +92,7 @@ it('the untouched workspace scores 0, the solution 1, in both splits', async () 
   }
 });
 
-it('a file that ends the process, forges the report, hangs or does not parse scores 0', async () => {
+it('scores a file 0 that ends the process, forges the report, hangs or does not parse', async () => {
   const hostile = [
     "export const f = 1; this.constructor.constructor('return process')().exit(0);",
     'process.exit(0);',

@@ -1,4 +1,4 @@
-import { indexById } from '../../../../infra/tasks/index-by-id.ts';
+import { indexById } from '../../../../infra/tasks/find-task.ts';
 import { TemperFailure } from '../../../../workflows/contracts/failures.ts';
 import type { TaskAddress } from '../../../../workflows/contracts/task.ts';
 import type { StackClient } from '../../stack/stack-client.ts';

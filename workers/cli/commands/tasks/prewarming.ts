@@ -3,7 +3,7 @@ import { prepareImage } from '../../../../infra/sandbox/prepare-image.ts';
 import type { SandboxProvider } from '../../../../infra/sandbox/sandbox.ts';
 import type { Store } from '../../../../infra/store/store.ts';
 import type { FoundTask } from '../../../../infra/tasks/find-task.ts';
-import type { HarborTask } from '../../../../infra/tasks/harbor/harbor.ts';
+import type { HarborTask } from '../../../../infra/tasks/harbor/harbor-task.ts';
 import { type FailureType, TemperFailure } from '../../../../workflows/contracts/failures.ts';
 import type { Task } from '../../../../workflows/contracts/task.ts';
 import { eachAtOnce } from './each-at-once.ts';

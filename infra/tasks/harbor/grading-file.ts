@@ -3,35 +3,36 @@ import { TemperFailure } from '../../../workflows/contracts/failures.ts';
 import { describeIssue, oneOf } from '../../../workflows/contracts/input.ts';
 import { findLogParser, logParserNames } from '../../kits/test-logs/index.ts';
 
-/** Where it is in a task's bundle: beside `tests/`, so that it never enters a sandbox. */
+/** The path of the file in a task's bundle. It is next to `tests/`, so that it never enters a sandbox. */
 export const gradingFile = 'grading.json';
 
 const names = z.array(z.string());
 
 const grading = z.object({
-  /** Tests that fail at the base commit and have to pass, and tests that pass there and have to keep passing. */
+  /** Tests that fail at the base commit and must pass. */
   failToPass: names.min(1),
+  /** Tests that pass at the base commit and must still pass. */
   passToPass: names.default([]),
-  /** Who reads the output of `tests/test.sh`: a parser's name, ours or the data set's, for example `parse_log_pytest`. */
+  /** The parser of the output of `tests/test.sh`: temper's name or the data set's, for example `parse_log_pytest`. */
   logParser: z.string().min(1),
-  /** Does the output name tests that pass? If only those that fail, a test that it does not name is good. */
+  /** Whether the output names passing tests. With `fail-only` it names failures alone, and a test that it omits has passed. */
   rule: oneOf(['pass-and-fail', 'fail-only']).default('pass-and-fail'),
-  /** The commit that the data set names, for people; the base commit of a rollout is temper's own. */
+  /** The commit that the data set names, for information. The base commit of a rollout is temper's own. */
   baseCommit: z.string().nullable().default(null),
 });
 
 /**
- * How a task is judged whose tests write no reward themselves: outside of the sandbox, test by test, from what
- * `tests/test.sh` prints and the status that it ends with. `tests/prepare.sh`, where there is one, is run before it by the
- * same shell; `$TEMPER_TESTS` is the directory of both. Data sets of the SWE-bench family are graded so.
+ * The grading of a task whose tests write no reward. It is judged outside the sandbox, test by test, from the output and exit
+ * status of `tests/test.sh`. The same shell first runs `tests/prepare.sh`, if it exists; `$TEMPER_TESTS` is the directory of
+ * both. Data sets of the SWE-bench family are graded this way.
  */
 export type Grading = z.output<typeof grading>;
-/** As it is written: what has a default may be left out. */
+/** The content of the file, in which fields with a default may be omitted. */
 export type GradingFile = z.input<typeof grading>;
 
-/** Throws TemperFailure MalformedTask naming field, expected and got; UnsupportedTask for a log that nobody here can read. */
+/** Parses the file. Throws TemperFailure MalformedTask that names the field, and UnsupportedTask for an unknown parser. */
 export function parseGrading(text: string): Grading {
-  const value = jsonOf(text);
+  const value = parseJson(text);
   const parsed = grading.safeParse(value);
   if (parsed.success) {
     requireParser(parsed.data.logParser);
@@ -41,7 +42,7 @@ export function parseGrading(text: string): Grading {
   throw new TemperFailure('MalformedTask', `${gradingFile}: ${problems.join('; ')}`);
 }
 
-/** Found out at the end of a rollout, it would cost the agent's hours. */
+/** Rejects an unknown parser before the rollout, whose work would otherwise be lost at its end. */
 function requireParser(name: string): void {
   if (findLogParser(name) !== null) return;
   throw new TemperFailure(
@@ -50,7 +51,7 @@ function requireParser(name: string): void {
   );
 }
 
-function jsonOf(text: string): unknown {
+function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch (cause) {

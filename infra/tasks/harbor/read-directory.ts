@@ -6,8 +6,8 @@ import type { FileEntry, FileTree } from '../../sandbox/files.ts';
 const limits = { files: 20_000, bytes: 512 * 1024 * 1024 } as const;
 
 /**
- * Reads a task's directory. Links to files inside of it are read as what they name; links that leave it, links to
- * directories and special files are refused by name, since whoever wrote the task could otherwise read the host's files.
+ * Reads a task's directory. Links to files inside it are followed. Links that leave it, links to directories and special files
+ * are rejected, since the author of a task could otherwise read the host's files. Throws TemperFailure MalformedTask.
  */
 export async function readTaskDirectory(directory: string): Promise<FileTree> {
   const root = await realpath(directory);
@@ -30,7 +30,10 @@ export async function readTaskDirectory(directory: string): Promise<FileTree> {
 async function linkTarget(root: string, path: string, name: string): Promise<string> {
   const target = await realpath(path).catch(() => null);
   if (target?.startsWith(root + sep)) return target;
-  throw malformed(name, `expected files of the task itself, got a link to ${target ?? 'nothing'}; copy the file in`);
+  throw malformed(
+    name,
+    `expected files of the task itself, got a link to ${target ?? 'nothing'}; copy the file into the task`,
+  );
 }
 
 async function regularFile(path: string, name: string): Promise<{ readonly size: number; readonly mode: number }> {

@@ -4,46 +4,47 @@ import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import type { TaskAddress, TaskSetAddress } from '../../workflows/contracts/task.ts';
 import type { DataSetOpener } from '../data-sets/data-set-opener.ts';
 import type { Store } from '../store/store.ts';
-import { parseSetAddress, resolveBelow, type SetAddress, taskDirectories } from './addresses.ts';
+import { generatedAddress, parseSetAddress } from './address.ts';
 import { createRecent } from './recent.ts';
+import { findTaskDirectories, resolveBelowRoots } from './task-directories.ts';
 
-export interface ListingsDependencies {
+export interface TaskListerDependencies {
   readonly store: Store;
   readonly roots: readonly string[];
   readonly dataSets: DataSetOpener;
 }
 
-export interface Listings {
-  /** All tasks of a set that ends, in its order: the same array as long as the set is the same. */
+export interface TaskLister {
+  /** Lists all tasks of a finite set, in its order. Returns the same array until the set changes. */
   list(set: TaskSetAddress): Promise<readonly TaskAddress[]>;
 }
 
-/** What a set is listed from. What it was listed from an equal version of is not listed again. */
-interface Source {
+/** A way to list a set. The list is cached until `version` changes. */
+interface Listing {
   readonly version: unknown;
   read(): readonly TaskAddress[] | Promise<readonly TaskAddress[]>;
 }
 
-const mostSets = 8;
-/** A directory that was changed just now may be about to be changed again, without another time of its change. */
+const maxCachedSets = 8;
+/** The age from which a modification time identifies a directory's state. A younger directory may change within the same time. */
 const settledMs = 5000;
 const addressList = z.array(z.string()).min(1);
 
-export function createListings({ store, roots, dataSets }: ListingsDependencies): Listings {
-  const listed = createRecent<{ readonly version: unknown; readonly addresses: Promise<readonly TaskAddress[]> }>(
-    mostSets,
+export function createTaskLister({ store, roots, dataSets }: TaskListerDependencies): TaskLister {
+  const cache = createRecent<{ readonly version: unknown; readonly addresses: Promise<readonly TaskAddress[]> }>(
+    maxCachedSets,
   );
 
-  async function sourceOf(set: TaskSetAddress): Promise<Source> {
+  async function openListing(set: TaskSetAddress): Promise<Listing> {
     const parsed = parseSetAddress(set);
     switch (parsed.kind) {
       case 'harbor': {
-        const directory = await resolveBelow(roots, parsed.directory);
-        const read = async () => (await taskDirectories(directory)).map((path) => `harbor:${path}`);
+        const directory = await resolveBelowRoots(roots, parsed.directory);
+        const read = async () => (await findTaskDirectories(directory)).map((path) => `harbor:${path}`);
         return { version: await versionOf(directory), read };
       }
       case 'blob':
-        return { version: set, read: async () => listOf(parsed.digest, await store.getJson(parsed.digest)) };
+        return { version: set, read: async () => parseList(parsed.digest, await store.getJson(parsed.digest)) };
       case 'data-set': {
         if (parsed.task !== null) return { version: set, read: () => [set] };
         const ids = await (await dataSets.open(parsed)).ids();
@@ -52,21 +53,22 @@ export function createListings({ store, roots, dataSets }: ListingsDependencies)
       case 'generated': {
         const { count } = parsed;
         if (count === null) {
-          throw new TemperFailure('UnknownTask', `${set}: expected a set that ends, for example ${set}?count=64`);
+          throw new TemperFailure('UnknownTask', `${set}: expected a finite set, for example ${set}?count=64`);
         }
-        return { version: set, read: () => Array.from({ length: count }, (_, index) => generated(parsed, index)) };
+        const read = () => Array.from({ length: count }, (_, index) => generatedAddress(parsed, index));
+        return { version: set, read };
       }
     }
   }
 
   return {
     async list(set) {
-      const { version, read } = await sourceOf(set);
-      const known = listed.get(set);
+      const { version, read } = await openListing(set);
+      const known = cache.get(set);
       if (known !== undefined && known.version === version) return known.addresses;
       const addresses = Promise.resolve(read());
-      listed.set(set, { version, addresses });
-      addresses.catch(() => listed.delete(set));
+      cache.set(set, { version, addresses });
+      addresses.catch(() => cache.delete(set));
       return addresses;
     },
   };
@@ -77,12 +79,7 @@ async function versionOf(directory: string): Promise<unknown> {
   return Date.now() - mtimeMs > settledMs ? mtimeMs : Symbol('unsettled');
 }
 
-export const generated = (
-  { split, seed }: Pick<Extract<SetAddress, { kind: 'generated' }>, 'split' | 'seed'>,
-  index: number,
-): TaskAddress => `generated:${split}/${seed}/${index}`;
-
-function listOf(digest: string, value: unknown): readonly TaskAddress[] {
+function parseList(digest: string, value: unknown): readonly TaskAddress[] {
   const parsed = addressList.safeParse(value);
   if (parsed.success) return parsed.data;
   throw new TemperFailure('UnknownTask', `blob:${digest}: expected a JSON list of task addresses, got something else`);

@@ -5,41 +5,48 @@ import type { FileEntry, FileTree } from '../../sandbox/files.ts';
 import { type BuildContext, imageName } from '../../sandbox/image.ts';
 import { builtImageName, readBuildContext } from './build-context.ts';
 import { type Dockerfile, readDockerfile } from './dockerfile.ts';
-import { type Grading, gradingFile, parseGrading } from './grading.ts';
+import { type Grading, gradingFile, parseGrading } from './grading-file.ts';
 import { parseTaskToml } from './task-toml.ts';
 
 /** A validated task directory in Harbor layout. */
 export interface HarborTask extends GradedTask {
   readonly description: Omit<Task, 'id' | 'bundle'>;
   readonly instruction: string;
-  /** What its image is built from; null when the image has a name. */
+  /** The build of the image, or null when the image has a name. */
   readonly build: BuildContext | null;
-  /** Files of `/solution`, for the oracle only; the entry is `solve.sh`. Empty when the task has none. */
+  /** Files of `/solution`, for the oracle alone; the entry is `solve.sh`. Empty when the task has no solution. */
   readonly solution: FileTree;
-  /** Environment of the solution alone, added to `env`. */
+  /** Environment of the solution, added to `env`. */
   readonly solutionEnv: Readonly<Record<string, string>>;
   readonly grading: Grading | null;
 }
 
 const defaults = { workdir: '/workspace', memoryMb: 2048, diskMb: 2048 } as const;
 
-/** Throws TemperFailure MalformedTask (file, field, expected, got) or UnsupportedTask (what it needs beyond a sandbox). */
+/**
+ * Reads and validates a task directory. Throws TemperFailure MalformedTask, or UnsupportedTask when the task needs more than a
+ * sandbox provides.
+ */
 export function readHarborTask(tree: FileTree): HarborTask {
   const toml = parseTaskToml(textOf(tree, 'task.toml'));
   const instruction = textOf(tree, 'instruction.md');
   if (instruction.trim() === '') throw malformed('instruction.md', 'the text of the task', 'an empty file');
   textOf(tree, 'tests/test.sh');
   const { environment } = toml;
-  refuseCompose(tree);
+  rejectCompose(tree);
   const dockerfile = tree.has('environment/Dockerfile') ? readDockerfile(textOf(tree, 'environment/Dockerfile')) : null;
   const workdir = environment.workdir ?? dockerfile?.workdir ?? dockerfile?.workspaceTarget ?? defaults.workdir;
-  requireWithin(workdir, toml.artifacts);
+  requireInWorkdir(workdir, toml.artifacts);
   const { reward_weights: rewardWeights = null } = toml.verifier;
   const grading = tree.has(gradingFile) ? parseGrading(textOf(tree, gradingFile)) : null;
   if (grading !== null && rewardWeights !== null) {
-    throw malformed('task.toml', `no verifier.reward_weights beside ${gradingFile}: its tests write no reward`, 'some');
+    throw malformed(
+      'task.toml',
+      `no verifier.reward_weights, since tests with a ${gradingFile} write no reward`,
+      'some',
+    );
   }
-  const named = environment.docker_image ?? plainBase(dockerfile);
+  const named = environment.docker_image ?? unmodifiedBase(dockerfile);
   const build = named === null ? readBuildContext(subtree(tree, 'environment/'), environment.build_timeout_sec) : null;
   return {
     description: {
@@ -69,12 +76,12 @@ export function readHarborTask(tree: FileTree): HarborTask {
   };
 }
 
-/** Where the Dockerfile asks for nothing beyond its base image, that is the image; null: it has to be built. */
-function plainBase(dockerfile: Dockerfile | null): string | null {
+/** The base image of a Dockerfile that adds nothing to it, or null when the image must be built. */
+function unmodifiedBase(dockerfile: Dockerfile | null): string | null {
   if (dockerfile === null) {
     throw malformed('task.toml', 'environment.docker_image or an environment/Dockerfile', 'neither');
   }
-  return dockerfile.beyond.length === 0 ? dockerfile.base : null;
+  return dockerfile.buildOnly.length === 0 ? dockerfile.base : null;
 }
 
 function nameOf(named: string): Pick<Task, 'image' | 'imageFrom'> {
@@ -82,8 +89,8 @@ function nameOf(named: string): Pick<Task, 'image' | 'imageFrom'> {
   return { image, ...(from === 'registry' && { imageFrom: from }) };
 }
 
-/** Services beside the task's own container are nothing that one sandbox could give. */
-function refuseCompose(tree: FileTree): void {
+/** Rejects compose files: a sandbox is one container and cannot run further services. */
+function rejectCompose(tree: FileTree): void {
   const file = ['docker-compose.yaml', 'docker-compose.yml'].find((name) => tree.has(`environment/${name}`));
   if (file === undefined) return;
   throw new TemperFailure(
@@ -92,8 +99,8 @@ function refuseCompose(tree: FileTree): void {
   );
 }
 
-/** The tests run in a fresh sandbox that gets the diff of the workdir: an artifact elsewhere would not reach them. */
-function requireWithin(workdir: string, artifacts: readonly string[]): void {
+/** Rejects artifacts outside the workdir: the tests run in a fresh sandbox, which receives only the diff of the workdir. */
+function requireInWorkdir(workdir: string, artifacts: readonly string[]): void {
   const outside = artifacts.find((path) => path.startsWith('/') && !`${path}/`.startsWith(`${workdir}/`));
   if (outside === undefined) return;
   const text = `task.toml: artifacts: expected paths below the workdir ${workdir}, got ${JSON.stringify(outside)}`;

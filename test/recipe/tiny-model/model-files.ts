@@ -1,7 +1,6 @@
-import { byteLetters } from './byte-letters.ts';
 import { markers, piecePattern, specialTokens, wholePieces } from './vocabulary.ts';
 
-/** The files of the embedded policy's model directory, by name. Weights are drawn from the config's seed. */
+/** Builds the files of the embedded policy's model directory, by name. The weights are drawn from the seed in config.json. */
 export function modelFiles(): ReadonlyMap<string, string> {
   const tokenizer = tokenizerJson();
   const vocabulary = Object.keys(tokenizer.model.vocab).length + tokenizer.added_tokens.length;
@@ -81,7 +80,18 @@ function tokenizerJson() {
   };
 }
 
-/** ChatML with Hermes tool calls. What was rendered once stays as it is when messages follow. */
+/**
+ * The characters with which byte-level tokenizers write bytes (GPT-2's table): printable bytes stand for themselves, the
+ * others for the characters from U+0100 on, in order.
+ */
+function byteLetters(): readonly string[] {
+  const printable = (byte: number): boolean =>
+    (byte >= 0x21 && byte <= 0x7e) || (byte >= 0xa1 && byte <= 0xac) || byte >= 0xae;
+  let next = 0x100;
+  return Array.from({ length: 256 }, (_, byte) => String.fromCodePoint(printable(byte) ? byte : next++));
+}
+
+/** A ChatML template with Hermes tool calls. A rendered prompt does not change when messages are added. */
 const chatTemplate = `{%- if messages[0].role == 'system' %}
 {{- '<|im_start|>system\\n' + messages[0].content }}
 {%- if tools %}

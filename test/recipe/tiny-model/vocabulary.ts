@@ -1,23 +1,18 @@
-import { reminder, systemPrompt } from '../../../agents/mini/prompt.ts';
-import { tools } from '../../../agents/mini/tools.ts';
-import { bugAt, files, names, operators, parameterPairs, sourceOf } from '../bug.ts';
+import { reminder, systemPrompt } from '../../../infra/agents/mini/prompt.ts';
+import { tools } from '../../../infra/agents/mini/tools.ts';
+import { bugAt, files, names, operators, parameterPairs, sourceOf } from '../../../infra/tasks/generated/bug.ts';
 
-/**
- * The vocabulary of the embedded policy: every byte, so that any text has ids and comes back exactly, and as whole tokens
- * the pieces of what it reads and writes in generated tasks.
- */
-
-/** Delimiters of the conversation; decoding leaves them out. */
+/** The delimiters of the conversation, which decoding omits. */
 export const specialTokens = ['<|endoftext|>', '<|im_start|>', '<|im_end|>'] as const;
-/** Delimiters of the Hermes syntax: text, but one token each. */
+/** The delimiters of the Hermes syntax, which are text, but one token each. */
 export const markers = ['<tool_call>', '</tool_call>', '<tool_response>', '</tool_response>'] as const;
 
-/** What stands between the values of a tool call. */
+/** The texts between the values of a tool call. */
 const glue = ['\n{"name": "', '", "arguments": {"', '", "arguments": {}}\n', '": "', '", "', '"}}\n'] as const;
 
 const escaped = (text: string): string => text.replaceAll(/[{}|*+?.()[\]\\^$]/g, '\\$&').replaceAll('\n', '\\n');
 
-/** How text is cut into pieces before they are looked up; valid in Oniguruma and in JavaScript. */
+/** The pattern that splits text into pieces, valid in Oniguruma and in JavaScript. */
 export const piecePattern = [
   ...glue.toSorted((a, b) => b.length - a.length).map(escaped),
   ' ?[A-Za-z_]+',
@@ -30,7 +25,7 @@ export const piecePattern = [
   '\\s',
 ].join('|');
 
-/** All text of generated tasks and of mini, once; the pieces of it become tokens. */
+/** The texts of generated tasks and of mini, whose pieces become tokens. */
 function sampleTexts(): readonly string[] {
   const symbols = operators.map(({ symbol }) => symbol);
   const bugs = Array.from({ length: 200 }, (_, index) => bugAt('train', 0, index));
@@ -56,7 +51,10 @@ function sampleTexts(): readonly string[] {
   ];
 }
 
-/** Pieces of more than one byte, in a fixed order. */
+/**
+ * The pieces of more than one byte that are tokens of the embedded policy, in a fixed order. All single bytes are tokens too,
+ * so that any text can be encoded and decoded exactly.
+ */
 export function wholePieces(): readonly string[] {
   const pattern = new RegExp(piecePattern, 'gu');
   const pieces = sampleTexts().flatMap((text) => text.match(pattern) ?? []);

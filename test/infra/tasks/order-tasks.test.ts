@@ -1,27 +1,27 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { countingOn, createOrder } from '../../../infra/tasks/order.ts';
+import { countSkipping, createTaskOrder } from '../../../infra/tasks/order-tasks.ts';
 
 const names = (count: number): readonly string[] => Array.from({ length: count }, (_, index) => `task-${index}`);
 const upTo = (count: number): readonly number[] => Array.from({ length: count }, (_, index) => index);
 const none = new Set<string>();
 
-describe('the order of a set’s tasks', () => {
+describe('createTaskOrder', () => {
   const all = names(20);
-  const chosen = (count: number, leftOut: ReadonlySet<string>, order = createOrder(all, 'set#1')) =>
+  const chosen = (count: number, leftOut: ReadonlySet<string>, order = createTaskOrder(all, 'set#1')) =>
     upTo(count).map((index) => order.at(index, leftOut)?.address);
 
-  it('has each of them once a round, in another order each time, and is the same in every process', () => {
+  it('contains each task once per round, in another order each time, equal in every process', () => {
     const rounds = upTo(5).map((round) => chosen(100, none).slice(20 * round, 20 * round + 20));
     for (const round of rounds) assert.deepEqual(round.toSorted(), all.toSorted());
     assert.equal(new Set(rounds.map((round) => round.join())).size, 5);
-    const backwards = createOrder(all, 'set#1');
+    const backwards = createTaskOrder(all, 'set#1');
     const later = upTo(100).toReversed();
     assert.deepEqual(later.map((index) => backwards.at(index, none)?.address).toReversed(), rounds.flat());
-    assert.notDeepEqual(chosen(20, none, createOrder(all, 'set#2')), rounds[0]);
+    assert.notDeepEqual(chosen(20, none, createTaskOrder(all, 'set#2')), rounds[0]);
   });
 
-  it('gives the turns of those that are left out to nobody: all others still come once a round', () => {
+  it('skips left-out tasks, while all others still occur once per round', () => {
     const leftOut = new Set(['task-3', 'task-4', 'task-17', 'of-another-set']);
     const kept = all.filter((name) => !leftOut.has(name)).toSorted();
     for (const round of upTo(10)) {
@@ -30,10 +30,10 @@ describe('the order of a set’s tasks', () => {
     }
   });
 
-  it('stays as it is among the others, and names those that were passed over where they would have come', () => {
+  it('keeps the order of the other tasks, and names left-out tasks where they would have occurred', () => {
     const whole = chosen(20, none);
     const leftOut = new Set(whole.slice(4, 6) as string[]);
-    const order = createOrder(all, 'set#1');
+    const order = createTaskOrder(all, 'set#1');
     const choices = upTo(18).map((index) => order.at(index, leftOut));
     assert.deepEqual(
       choices.map((choice) => choice?.address),
@@ -47,22 +47,22 @@ describe('the order of a set’s tasks', () => {
     assert.deepEqual(chosen(20, none, order), whole);
   });
 
-  it('has nothing where all are left out', () => {
-    assert.equal(createOrder(all, 'set#1').at(7, new Set(all)), null);
+  it('returns null when all tasks are left out', () => {
+    assert.equal(createTaskOrder(all, 'set#1').at(7, new Set(all)), null);
   });
 
-  it('costs little once a round has begun', { timeout: 120_000 }, () => {
-    // Made anew for each of them, this would take an hour.
-    const order = createOrder(names(100_000), 'large#1');
+  it('is cheap after the first call of a round', { timeout: 120_000 }, () => {
+    // If each call created the round again, this would take an hour.
+    const order = createTaskOrder(names(100_000), 'large#1');
     const leftOut = new Set(['task-5', 'task-70000']);
     const found = new Set(upTo(99_998).map((index) => order.at(index, leftOut)?.address));
     assert.equal(found.size, 99_998);
   });
 });
 
-describe('counting on without an end', () => {
-  it('skips those that are left out, each once', () => {
-    const at = (index: number, ...leftOut: readonly number[]) => countingOn(index, leftOut);
+describe('countSkipping', () => {
+  it('skips each left-out number once', () => {
+    const at = (index: number, ...leftOut: readonly number[]) => countSkipping(index, leftOut);
     assert.deepEqual(
       upTo(6).map((index) => at(index, 4, 1, 2).at),
       [0, 3, 5, 6, 7, 8],

@@ -1,16 +1,16 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import type { FoundTask } from '../../../infra/tasks/find-task.ts';
-import { indexById } from '../../../infra/tasks/index-by-id.ts';
+import { indexById } from '../../../infra/tasks/find-task.ts';
 
-const unasked = () => assert.fail('expected nobody to read or pack it');
-const task = (id: string, address: string): FoundTask => ({ id, address, read: unasked, pack: unasked });
+const unexpected = () => assert.fail('expected no call of read or pack');
+const task = (id: string, address: string): FoundTask => ({ id, address, read: unexpected, pack: unexpected });
 
 async function* each(...tasks: readonly FoundTask[]): AsyncIterable<FoundTask> {
   yield* tasks;
 }
 
-it('tasks are found by their ids, under the addresses that are asked for', async () => {
+it('indexById maps ids to the addresses that the caller chooses', async () => {
   const index = await indexById('set', each(task('a', 'set#1'), task('b', 'set#2')), ({ address }) => `${address}!`);
   assert.deepEqual(
     [...index],
@@ -21,7 +21,7 @@ it('tasks are found by their ids, under the addresses that are asked for', async
   );
 });
 
-it('an id that two tasks have is refused with both', async () => {
+it('indexById rejects an id of two tasks and names both', async () => {
   const twice = indexById('set', each(task('a', 'set#1'), task('a', 'set#2')), ({ address }) => address);
   await assert.rejects(twice, {
     type: 'InvalidInput',

@@ -3,8 +3,8 @@ import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { after, before, it } from 'node:test';
-import { readTaskDirectory } from '../../../../infra/tasks/harbor/directory.ts';
-import { readHarborTask } from '../../../../infra/tasks/harbor/harbor.ts';
+import { readHarborTask } from '../../../../infra/tasks/harbor/harbor-task.ts';
+import { readTaskDirectory } from '../../../../infra/tasks/harbor/read-directory.ts';
 import { TemperFailure } from '../../../../workflows/contracts/failures.ts';
 
 const complete: Readonly<Record<string, string>> = {
@@ -27,7 +27,7 @@ const failure = (type: string, message: RegExp) => (error: unknown) =>
     ? true
     : assert.fail(`expected ${type} ${message}, got ${error}`);
 
-it('a complete directory becomes a task with its parts apart', () => {
+it('reads the parts of a complete directory', () => {
   const task = readHarborTask(treeOf({}));
   assert.deepEqual(task.description, {
     image: 'base:1',
@@ -44,31 +44,31 @@ it('a complete directory becomes a task with its parts apart', () => {
   assert.deepEqual([...task.solution.keys()], ['solve.sh']);
 });
 
-it('files of schema 1.2 and later name their schema otherwise, and artifacts of the workdir come with the diff', () => {
+it('accepts schema_version of schema 1.2 and later, and artifacts in the workdir', () => {
   const toml =
     'schema_version = "1.4"\nartifacts = ["/app/out.json", "notes.md", { source = "/app" }]\n[environment]\ndocker_image = "i"\nworkdir = "/app"\n[verifier]\nenvironment_mode = "shared"\n';
   assert.equal(readHarborTask(treeOf({ 'task.toml': toml })).description.workdir, '/app');
 });
 
-it('schema 1.1 with its [task] table and absent optional parts is accepted', () => {
+it('accepts schema 1.1 with its [task] table and without optional parts', () => {
   const toml = 'version = "1.1"\n[task]\nname = "org/task"\n[environment]\ndocker_image = "i"\nworkdir = "/app"\n';
   const task = readHarborTask(treeOf({ 'task.toml': toml, 'solution/solve.sh': null }));
   assert.equal(task.description.workdir, '/app');
   assert.equal(task.solution.size, 0);
 });
 
-it('scores of a reward.json have the weights that the task gives them', () => {
+it('reads the weights of a reward.json’s scores', () => {
   const toml = '[environment]\ndocker_image = "i"\n[verifier]\nreward_weights = { tests = 3, style = 1 }\n';
   assert.deepEqual(readHarborTask(treeOf({ 'task.toml': toml })).rewardWeights, { tests: 3, style: 1 });
   assert.equal(readHarborTask(treeOf({})).rewardWeights, null);
   const grading = JSON.stringify({ failToPass: ['a'], logParser: 'tap' });
   assert.throws(
     () => readHarborTask(treeOf({ 'task.toml': toml, 'grading.json': grading })),
-    failure('MalformedTask', /no verifier\.reward_weights beside grading\.json/),
+    failure('MalformedTask', /no verifier\.reward_weights, since tests with a grading\.json write no reward, got some/),
   );
 });
 
-it('a network that is only the default is no matter, and variables of a host are the values behind them', () => {
+it('ignores the default network, and replaces variables of the host by their defaults', () => {
   const toml = `schema_version = "1.4"
 [environment]
 docker_image = "i"
@@ -112,43 +112,43 @@ const malformed: readonly (readonly [string, Readonly<Record<string, string | nu
     /schema_version: expected a version from "1\.0" to "1\.4", got "2\.0"/,
   ],
   [
-    'a version that nobody has seen',
+    'an unknown version',
     { 'task.toml': 'schema_version = "1.5"\n' },
     'MalformedTask',
     /schema_version: expected a version from "1\.0" to "1\.4", got "1\.5"/,
   ],
   [
-    'an artifact that is no path',
+    'an artifact that is not a path',
     { 'task.toml': 'artifacts = [7]\n' },
     'MalformedTask',
     /artifacts\.0: expected a path, or a table with source, got 7/,
   ],
   [
-    'a grading that is none',
+    'an invalid grading',
     { 'grading.json': '{"passToPass": 1}' },
     'MalformedTask',
     /grading\.json: failToPass: .*passToPass: .*got 1/,
   ],
   [
-    'a log that nobody can read',
+    'an unknown log parser',
     { 'grading.json': '{"failToPass": ["a"], "logParser": "parse_log_maven"}' },
     'UnsupportedTask',
     /grading\.json: logParser: expected a parser that temper has, got "parse_log_maven"; it has bats, /,
   ],
   [
-    'something to remove that is no absolute path',
+    'a relative path to remove',
     { 'task.toml': '[environment]\ndocker_image = "x"\nremove = ["answer"]\n' },
     'MalformedTask',
     /environment\.remove\.0: expected an absolute path, got "answer"/,
   ],
   [
-    'weights that are none',
+    'invalid weights',
     { 'task.toml': '[environment]\ndocker_image = "x"\n[verifier]\nreward_weights = { a = 0 }\n' },
     'MalformedTask',
     /verifier\.reward_weights: expected a weight above 0/,
   ],
   [
-    'a grading that is no JSON',
+    'a grading that is not JSON',
     { 'grading.json': 'pytest' },
     'MalformedTask',
     /grading\.json: expected JSON, got "pytest"/,
@@ -169,7 +169,7 @@ const malformed: readonly (readonly [string, Readonly<Record<string, string | nu
     /environment\.gpus: expected 0, got 1/,
   ],
   [
-    'an artifact outside of the workdir',
+    'an artifact outside the workdir',
     { 'task.toml': 'artifacts = ["/workspace/a", "/logs/out"]\n[environment]\ndocker_image = "x"\n' },
     'UnsupportedTask',
     /artifacts: expected paths below the workdir \/workspace, got "\/logs\/out"/,
@@ -178,25 +178,25 @@ const malformed: readonly (readonly [string, Readonly<Record<string, string | nu
     'a health check',
     { 'task.toml': '[environment]\ndocker_image = "x"\n[environment.healthcheck]\ncommand = "true"\n' },
     'UnsupportedTask',
-    /environment\.healthcheck: expected an environment that is ready when it starts, got a check/,
+    /environment\.healthcheck: expected no such table, got one/,
   ],
   [
-    'tests in an environment of their own',
+    'tests in a separate environment',
     { 'task.toml': '[environment]\ndocker_image = "x"\n[verifier]\nenvironment_mode = "separate"\n' },
     'UnsupportedTask',
-    /verifier\.environment_mode: expected tests in an environment like the agent's, got one of their own/,
+    /verifier\.environment_mode: expected shared: tests run in the same environment as the agent's, got a separate one/,
   ],
   [
-    'commands that collect',
+    'collect commands',
     { 'task.toml': '[environment]\ndocker_image = "x"\n[[verifier.collect]]\ncommand = "true"\n' },
     'UnsupportedTask',
-    /verifier\.collect: expected none, got some/,
+    /verifier\.collect: expected an empty list, got 1 entries/,
   ],
   [
     'a TPU',
     { 'task.toml': '[environment]\ndocker_image = "x"\n[environment.tpu]\ntype = "v4"\n' },
     'UnsupportedTask',
-    /environment\.tpu: expected none, got one/,
+    /environment\.tpu: expected no such table, got one/,
   ],
   [
     'another operating system',
@@ -205,10 +205,10 @@ const malformed: readonly (readonly [string, Readonly<Record<string, string | nu
     /environment\.os: expected linux, got windows/,
   ],
   [
-    'a network of some hosts',
+    'a network with allowed hosts',
     { 'task.toml': '[environment]\ndocker_image = "x"\nnetwork_mode = "allowlist"\nallowed_hosts = ["example.com"]\n' },
     'UnsupportedTask',
-    /environment\.network_mode: expected no-network: no sandbox here has any, got allowlist example\.com/,
+    /environment\.network_mode: expected no-network, since sandboxes have no network, got allowlist example\.com/,
   ],
   [
     'tests that ask for a network',
@@ -217,19 +217,19 @@ const malformed: readonly (readonly [string, Readonly<Record<string, string | nu
         '[environment]\ndocker_image = "x"\nnetwork_mode = "no-network"\n[verifier]\nnetwork_mode = "public"\n',
     },
     'UnsupportedTask',
-    /verifier\.network_mode: expected no-network: .*, got public/,
+    /verifier\.network_mode: expected no-network, .*, got public/,
   ],
   [
     'skills for the agent',
     { 'task.toml': '[environment]\ndocker_image = "x"\nskills_dir = "/skills"\n' },
     'UnsupportedTask',
-    /environment\.skills_dir: expected none, got \/skills/,
+    /environment\.skills_dir: expected no such field, got \/skills/,
   ],
   [
-    'a value that only a host has',
+    'a variable of the host without a default',
     { 'task.toml': `[environment]\ndocker_image = "x"\n[verifier.env]\nKEY = "\${KEY}"\n` },
     'UnsupportedTask',
-    /verifier\.env\.KEY: expected a value, since no host gives its own, got \$\{KEY\}/,
+    /verifier\.env\.KEY: expected a value, since hosts do not share their variables, got \$\{KEY\}/,
   ],
   [
     'a compose file',
@@ -245,12 +245,12 @@ const malformed: readonly (readonly [string, Readonly<Record<string, string | nu
   ],
 ];
 for (const [what, files, type, message] of malformed) {
-  it(`${what} is refused as ${type} by file and field`, () => {
+  it(`rejects ${what} as ${type} and names file and field`, () => {
     assert.throws(() => readHarborTask(treeOf(files)), failure(type, message));
   });
 }
 
-it('a Dockerfile of FROM, COPY workspace, WORKDIR and git alone gives image and workdir', () => {
+it('reads image and workdir from a Dockerfile of FROM, COPY workspace, WORKDIR and git alone', () => {
   const dockerfile = `# comment
 FROM base:2
 COPY ./workspace/ /srv/app/
@@ -275,7 +275,7 @@ before(async () => {
 });
 after(() => rm(root, { recursive: true }));
 
-it('a link inside the directory is read as its file, one that leaves it is refused by name', async () => {
+it('follows a link inside the directory and rejects one that leaves it by its name', async () => {
   await symlink('test.sh', join(root, 'tests/again.sh'));
   const tree = await readTaskDirectory(root);
   assert.deepEqual(tree.get('tests/again.sh'), tree.get('tests/test.sh'));
@@ -289,7 +289,7 @@ it('a link inside the directory is read as its file, one that leaves it is refus
   await assert.rejects(readTaskDirectory(root), failure('MalformedTask', /tests\/up/));
 });
 
-it('a task says which paths are its own', () => {
+it('reads which paths a task protects', () => {
   const none = readHarborTask(treeOf({}));
   assert.deepEqual(none.protection, { testsInRepository: false, paths: [] });
   const toml = `${complete['task.toml']}[grading]\ntests_in_repository = true\nprotected = ["golden/"]\n`;

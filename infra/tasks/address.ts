@@ -1,0 +1,65 @@
+import { TemperFailure } from '../../workflows/contracts/failures.ts';
+import type { TaskAddress, TaskSetAddress } from '../../workflows/contracts/task.ts';
+import { type DataSetAddress, dataSetForm, parseDataSetAddress } from '../data-sets/address.ts';
+import { type Split, splits } from './generated/bug.ts';
+
+/** A parsed address of one task. */
+export type ParsedTaskAddress =
+  | { readonly kind: 'generated'; readonly split: Split; readonly seed: number; readonly index: number }
+  | { readonly kind: 'harbor'; readonly directory: string }
+  | { readonly kind: 'blob'; readonly digest: string }
+  | DataSetAddress;
+
+/** A parsed address of a task set. A generated set without a count is endless. */
+export type ParsedSetAddress = GeneratedSet | Exclude<ParsedTaskAddress, { kind: 'generated' }>;
+
+export interface GeneratedSet {
+  readonly kind: 'generated';
+  readonly split: Split;
+  readonly seed: number;
+  readonly count: number | null;
+}
+
+const forms = {
+  task: 'generated:train/<seed>/<index>, generated:test/<seed>/<index>, harbor:/<directory>, blob:<sha256> or a data set',
+  set: 'generated:train/<seed>, generated:test/<seed>?count=<tasks>, harbor:/<directory>, blob:<sha256> or a data set',
+} as const;
+
+/** Whether a text has the form of an address, as opposed to that of a path. */
+export const isAddress = (text: string): boolean =>
+  /^(generated|harbor|blob):/.test(text) || parseDataSetAddress(text) !== null;
+
+/** Parses the address of a task. Throws TemperFailure UnknownTask. */
+export function parseTaskAddress(address: TaskAddress): ParsedTaskAddress {
+  const common = parseCommonForm(address);
+  if (common !== null) return common;
+  const [, split, seed, index] = /^generated:(\w+)\/(\d{1,10})\/(\d{1,10})$/.exec(address) ?? [];
+  if (!isSplit(split)) throw unknownAddress('task', address);
+  return { kind: 'generated', split, seed: Number(seed), index: Number(index) };
+}
+
+/** Parses the address of a task set. Throws TemperFailure UnknownTask. */
+export function parseSetAddress(address: TaskSetAddress): ParsedSetAddress {
+  const common = parseCommonForm(address);
+  if (common !== null) return common;
+  const [, split, seed, count] = /^generated:(\w+)\/(\d{1,10})(?:\?count=([1-9]\d{0,6}))?$/.exec(address) ?? [];
+  if (!isSplit(split)) throw unknownAddress('set', address);
+  return { kind: 'generated', split, seed: Number(seed), count: count === undefined ? null : Number(count) };
+}
+
+/** The address of the index-th task of a generated set. */
+export const generatedAddress = ({ split, seed }: Pick<GeneratedSet, 'split' | 'seed'>, index: number): TaskAddress =>
+  `generated:${split}/${seed}/${index}`;
+
+/** Parses the forms that tasks and sets have in common. Returns null for any other. */
+function parseCommonForm(address: string): Exclude<ParsedTaskAddress, { kind: 'generated' }> | null {
+  const [, digest] = /^blob:([0-9a-f]{64})$/.exec(address) ?? [];
+  if (digest !== undefined) return { kind: 'blob', digest };
+  if (address.startsWith('harbor:/')) return { kind: 'harbor', directory: address.slice('harbor:'.length) };
+  return parseDataSetAddress(address);
+}
+
+const isSplit = (split: string | undefined): split is Split => splits.some((known) => known === split);
+
+const unknownAddress = (what: 'task' | 'set', address: string): TemperFailure =>
+  new TemperFailure('UnknownTask', `expected ${forms[what]} (${dataSetForm}), got ${JSON.stringify(address)}`);
