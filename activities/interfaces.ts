@@ -5,10 +5,10 @@ import type { GroupReport, GroupSummary } from '../workflows/contracts/group.ts'
 import type { RolloutEpoch } from '../workflows/contracts/ids.ts';
 import type { StopReason } from '../workflows/contracts/outcome.ts';
 import type { RewardPolicy } from '../workflows/contracts/resolution.ts';
-import type { SandboxChoice, SandboxKind } from '../workflows/contracts/rollout.ts';
+import type { SandboxChoice, SandboxKind, SessionSettings } from '../workflows/contracts/rollout.ts';
 import type { RunInput, StepResult, Training, WarmUp } from '../workflows/contracts/run.ts';
 import type { ResolvedTask, Task } from '../workflows/contracts/task.ts';
-import type { BranchRule, Sampling, TraceSummary } from '../workflows/contracts/trace.ts';
+import type { TraceSummary } from '../workflows/contracts/trace.ts';
 import type { Verdict } from '../workflows/contracts/verdict.ts';
 import type { RegradeActivities } from './regrade-interfaces.ts';
 import type { SweepActivities } from './sweep-interfaces.ts';
@@ -18,21 +18,15 @@ export interface Placement {
   readonly host: string;
 }
 
-export interface OpenTrace {
+/** The settings of the session to open. `branches` is absent when an older workflow asks: then all are trained. */
+export interface OpenTrace extends SessionSettings {
   readonly attempt: RolloutEpoch;
-  readonly sampling: Sampling;
-  readonly maxTurns: number;
-  readonly maxSampledTokens?: number;
   /** Milliseconds from now after which the session is dropped. */
   readonly lifetimeMs: number;
   readonly runKey: string | null;
   readonly group: number | null;
-  /** Absent when an older workflow asks: all are trained. */
-  readonly branches?: BranchRule;
-  /** Absent: the newest. */
-  readonly policyVersion?: number;
-  /** Name of the upstream model that answers, instead of the policy. */
-  readonly upstream?: string;
+  /** The name of the upstream model that answers instead of the policy. */
+  readonly upstream?: string | undefined;
 }
 
 export interface ProvisionSandbox {

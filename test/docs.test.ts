@@ -9,10 +9,11 @@ import { tricks } from '../workflows/contracts/flags.ts';
 import { groupInput } from '../workflows/contracts/group.ts';
 import { fates, outcomes, stopReasons } from '../workflows/contracts/outcome.ts';
 import { regradeInput } from '../workflows/contracts/regrade.ts';
-import { rolloutInput, sampling } from '../workflows/contracts/rollout.ts';
+import { rolloutInput } from '../workflows/contracts/rollout.ts';
 import { runInput, training, warmUp } from '../workflows/contracts/run.ts';
 import { searchAttributes } from '../workflows/contracts/search-attributes.ts';
 import { sweepInput } from '../workflows/contracts/sweep.ts';
+import { sampling } from '../workflows/contracts/trace.ts';
 import { winning, winningInContainers } from './adversarial/winning.ts';
 import { ROOT, readSource } from './helpers/sources.ts';
 

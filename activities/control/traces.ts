@@ -9,31 +9,22 @@ export function createTraceActivities(
   gateway: GatewayControl,
 ): Pick<ControlActivities, 'openTrace' | 'sealTrace' | 'closeTrace' | 'readVersions'> {
   return {
-    openTrace: ({
-      attempt,
-      sampling,
-      maxTurns,
-      maxSampledTokens,
-      lifetimeMs,
-      runKey,
-      group,
-      branches = trainAllBranches,
-      policyVersion,
-      upstream: name,
-    }) =>
+    openTrace: ({ attempt, lifetimeMs, runKey, group, branches = trainAllBranches, upstream, ...settings }) =>
       atBoundary(async (signal) => {
         const session = sessionId(attempt);
-        const expiresAt = Date.now() + lifetimeMs;
-        const label = runKey === null || group === null ? null : groupLabel(runKey, group);
-        const seed = seedOf(session);
-        const pin = {
-          ...(policyVersion !== undefined && { policyVersion }),
-          ...(name !== undefined && { upstream: await gateway.upstream(name, signal) }),
-        };
-        const limits = { maxTurns, ...(maxSampledTokens !== undefined && { maxSampledTokens }) };
-        const opening = { session, sampling, ...limits, expiresAt, seed, group: label, branches, ...pin };
-        const { contextLength } = await gateway.open(opening, signal);
-        return { session, contextLength };
+        const opened = await gateway.open(
+          {
+            ...settings,
+            branches,
+            session,
+            expiresAt: Date.now() + lifetimeMs,
+            seed: seedOf(session),
+            group: runKey === null || group === null ? null : groupLabel(runKey, group),
+            upstream: upstream === undefined ? undefined : await gateway.upstream(upstream, signal),
+          },
+          signal,
+        );
+        return { session, contextLength: opened.contextLength };
       }),
     sealTrace: ({ attempt }) => atBoundary((signal) => gateway.seal(sessionId(attempt), signal)),
     closeTrace: ({ attempt }) => atBoundary((signal) => gateway.close(sessionId(attempt), signal)),

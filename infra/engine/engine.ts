@@ -1,3 +1,4 @@
+import type { SessionSettings } from '../../workflows/contracts/rollout.ts';
 import type { FinishReason, VersionSpan } from '../../workflows/contracts/trace.ts';
 import type { Prompt } from './prompt.ts';
 
@@ -35,7 +36,7 @@ export interface GenerateRequest {
    * The version to sample by, where the engine holds several (adapters): VersionNotServed when it lacks this one. One with
    * full weights that does not hold it samples by what is in service; its spans tell. Default: the newest.
    */
-  readonly policyVersion?: number;
+  readonly policyVersion?: SessionSettings['policyVersion'];
 }
 
 export interface GenerateEvent {

@@ -1,5 +1,7 @@
-import type { BranchRule, Sampling, TraceSummary } from '../../workflows/contracts/trace.ts';
-import type { Upstream } from '../../workflows/contracts/upstream.ts';
+import { z } from 'zod';
+import { sessionSettings } from '../../workflows/contracts/rollout.ts';
+import type { TraceSummary } from '../../workflows/contracts/trace.ts';
+import { type Upstream, upstream } from '../../workflows/contracts/upstream.ts';
 
 /**
  * The gateway's control side, for our own workers only (not reachable from a sandbox).
@@ -30,25 +32,18 @@ export interface Serving {
   readonly versions: readonly number[];
 }
 
-export interface OpenSession {
-  readonly session: string;
-  readonly sampling: Sampling;
-  readonly maxTurns: number;
-  /** Of all turns together; default: no limit. */
-  readonly maxSampledTokens?: number;
-  /** Sessions are dropped after this, milliseconds since the epoch. */
-  readonly expiresAt: number;
-  /** Seed of the engine's sampling; turn i uses a value derived from it. */
-  readonly seed: number;
-  /** Label of the rollout's group, under which its versions are asked for; null outside of a run. */
-  readonly group: string | null;
-  /** Which branches are trained; default: all. */
-  readonly branches?: BranchRule;
-  /** The policy version to sample by, where the engine holds several; default: the newest. */
-  readonly policyVersion?: number;
-  /** Answers instead of the policy. */
-  readonly upstream?: Upstream;
-}
+/** A session to open: the settings of its rollout, and what the gateway has to know beside them. */
+export const openSession = sessionSettings.extend({
+  session: z.string().describe('The id of the session.'),
+  expiresAt: z.number().describe('The time at which the session is dropped, in milliseconds since the epoch.'),
+  seed: z.int().describe('The seed of the session; each turn samples with a value derived from it.'),
+  group: z
+    .string()
+    .nullable()
+    .describe("The label of the rollout's group, under which its policy versions are asked for; null outside a run."),
+  upstream: upstream.optional().describe('The upstream model that answers instead of the policy.'),
+});
+export type OpenSession = Readonly<z.output<typeof openSession>>;
 
 export interface Opened {
   /** Of the model, in tokens; null when its engine does not answer, or nobody says it of an upstream model. */

@@ -6,7 +6,7 @@ import { integer, number, oneOf, text } from './input.ts';
 import type { Outcome, StopReason } from './outcome.ts';
 import { rewardPolicies } from './resolution.ts';
 import { resolvedTask } from './task.ts';
-import { branchRule, type TraceSummary } from './trace.ts';
+import { branchRule, sampling, type TraceSummary } from './trace.ts';
 import { upstreamName } from './upstream.ts';
 import type { Verdict } from './verdict.ts';
 
@@ -42,28 +42,6 @@ export const stageDescriptions: Readonly<Record<Stage, string>> = {
   evaluate: 'Runs the hidden tests against the diff in a fresh sandbox.',
   reward: 'Computes the reward from the verdict.',
 };
-
-export const sampling = z.strictObject({
-  temperature: number(0, 10)
-    .default(1)
-    .describe("The sampling temperature. A training run needs 1, because a trainer's logprobs are those of 1."),
-  topP: number(0, 1)
-    .gt(0, { error: 'expected a number above 0, at most 1' })
-    .default(1)
-    .describe('The probability mass of nucleus sampling, above 0 and at most 1.'),
-  topK: integer(-1, 1_000_000)
-    .default(-1)
-    .describe('The number of most likely tokens to sample from; -1 turns it off.'),
-  maxTokensPerTurn: integer(1, 1_000_000, 'tokens')
-    .default(4096)
-    .describe('The largest number of tokens sampled in one turn. An agent may ask for fewer.'),
-  overridable: z
-    .exactOptional(z.boolean())
-    .describe(
-      "Whether the agent's own `temperature`, `top_p` and `top_k` override these, request by request. A turn that was " +
-        'sampled otherwise says so in its trace. Must be `false` in a training run. Default: `false`.',
-    ),
-});
 
 /** How each rollout is done; the same for a rollout started by hand, by a group, by a run. */
 export const rolloutSettings = z.strictObject({
@@ -170,6 +148,12 @@ export const rolloutInput = z
 export type RolloutInput = z.output<typeof rolloutInput>;
 /** The input as people write it: everything but the task has a default. */
 export type RolloutRequest = z.input<typeof rolloutInput>;
+
+const { maxTurns, maxSampledTokens, branches, policyVersion } = rolloutInput.shape;
+
+/** The part of a rollout's input that the gateway applies to the rollout's session. */
+export const sessionSettings = z.strictObject({ sampling, maxTurns, maxSampledTokens, branches, policyVersion });
+export type SessionSettings = Readonly<z.output<typeof sessionSettings>>;
 
 export interface RolloutResult {
   /** The firstExecutionRunId of the rollout's workflow: unique for all time. */

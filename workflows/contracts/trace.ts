@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { BlobRef } from './blob.ts';
-import { integer, oneOf } from './input.ts';
+import { integer, number, oneOf } from './input.ts';
 import type { Upstream } from './upstream.ts';
 
 /** A half-open range [start, end) of sampled tokens of one turn, all sampled by one policy version. */
@@ -204,18 +204,29 @@ export interface TraceSummary {
   readonly counts?: TraceCounts;
 }
 
-/** How the engine draws a token. */
-export interface TokenSampling {
-  readonly temperature: number;
-  readonly topP: number;
-  /** -1 turns it off. */
-  readonly topK: number;
-}
+/** The sampling parameters of the engine; they belong to the run, not to the agent. */
+export const sampling = z.strictObject({
+  temperature: number(0, 10)
+    .default(1)
+    .describe("The sampling temperature. A training run needs 1, because a trainer's logprobs are those of 1."),
+  topP: number(0, 1)
+    .gt(0, { error: 'expected a number above 0, at most 1' })
+    .default(1)
+    .describe('The probability mass of nucleus sampling, above 0 and at most 1.'),
+  topK: integer(-1, 1_000_000)
+    .default(-1)
+    .describe('The number of most likely tokens to sample from; -1 turns it off.'),
+  maxTokensPerTurn: integer(1, 1_000_000, 'tokens')
+    .default(4096)
+    .describe('The largest number of tokens sampled in one turn. An agent may ask for fewer.'),
+  overridable: z
+    .exactOptional(z.boolean())
+    .describe(
+      "Whether the agent's own `temperature`, `top_p` and `top_k` override these, request by request. A turn that was " +
+        'sampled otherwise says so in its trace. Must be `false` in a training run. Default: `false`.',
+    ),
+});
+export type Sampling = Readonly<z.output<typeof sampling>>;
 
-/** How the engine samples; belongs to the run, not to the agent. */
-export interface Sampling extends TokenSampling {
-  /** An agent may ask for fewer. */
-  readonly maxTokensPerTurn: number;
-  /** Whether the agent's own temperature, top-p and top-k override these. Default: they do not. */
-  readonly overridable?: boolean;
-}
+/** The parameters by which the engine draws one token. */
+export type TokenSampling = Pick<Sampling, 'temperature' | 'topP' | 'topK'>;

@@ -1,3 +1,4 @@
+import { z } from 'zod';
 import { text } from './input.ts';
 
 /** The name by which an input refers to an upstream model. The operator's upstreams.json holds its address and secrets. */
@@ -7,8 +8,8 @@ export const upstreamName = text('the name of an upstream model, as upstreams.js
 );
 
 /** A third-party model, which is evaluated and never trained: its server returns texts and counts, no token ids. */
-export interface Upstream {
-  readonly name: string;
-  /** The name under which its server knows it. */
-  readonly model: string;
-}
+export const upstream = z.strictObject({
+  name: z.string(),
+  model: z.string().describe('The name under which its server knows it.'),
+});
+export type Upstream = Readonly<z.output<typeof upstream>>;

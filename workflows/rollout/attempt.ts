@@ -97,15 +97,19 @@ async function prepare(
 ): Promise<Provisioned & Required<Pick<StartAgent, 'contextLength'>>> {
   const { task, usesModel } = resolved;
   const group = { runKey: member?.runKey ?? null, group: member?.index ?? null };
-  const rule = { branches: branches ?? resolved.branches ?? trainAllBranches };
-  const pin = {
-    ...(policyVersion !== undefined && { policyVersion }),
-    ...(upstream !== undefined && { upstream }),
-  };
-  const limits = { maxTurns, ...(maxSampledTokens !== undefined && { maxSampledTokens }) };
   const openTrace = () =>
     progress.stage('openTrace', () =>
-      control.openTrace({ attempt, sampling, ...limits, lifetimeMs: sessionMs, ...group, ...rule, ...pin }),
+      control.openTrace({
+        attempt,
+        sampling,
+        maxTurns,
+        maxSampledTokens,
+        lifetimeMs: sessionMs,
+        ...group,
+        branches: branches ?? resolved.branches ?? trainAllBranches,
+        policyVersion,
+        upstream,
+      }),
     );
   const run = member?.run ?? '';
   const [opened, provisioned] = await both(

@@ -2,6 +2,7 @@ import type { RequestListener } from 'node:http';
 import { z } from 'zod';
 import { failureKinds, isFailureType, TemperFailure } from '../../../workflows/contracts/failures.ts';
 import { type Engine, servedVersions } from '../../engine/engine.ts';
+import { openSession } from '../control.ts';
 import type { Sessions } from '../sessions/sessions.ts';
 import type { Upstreams } from '../upstream/upstreams.ts';
 import { readJsonBody } from './body.ts';
@@ -9,30 +10,6 @@ import { sendJson } from './http.ts';
 
 const groupList = z.array(z.string());
 const version = z.coerce.number().int().min(0);
-const openSession = z.strictObject({
-  session: z.string(),
-  sampling: z.strictObject({
-    temperature: z.number().min(0),
-    topP: z.number().gt(0).max(1),
-    topK: z.int().min(-1),
-    maxTokensPerTurn: z.int().positive(),
-    overridable: z.exactOptional(z.boolean()),
-  }),
-  maxTurns: z.int().positive(),
-  maxSampledTokens: z.exactOptional(z.int().positive()),
-  expiresAt: z.number(),
-  seed: z.int(),
-  group: z.string().nullable(),
-  policyVersion: z.exactOptional(z.int().min(0)),
-  upstream: z.exactOptional(z.strictObject({ name: z.string(), model: z.string() })),
-  branches: z.exactOptional(
-    z.strictObject({
-      train: z.enum(['final', 'all']),
-      maxSegments: z.int().positive().nullable(),
-      maxSegmentTokens: z.int().positive().nullable(),
-    }),
-  ),
-});
 
 /** The control side over HTTP; see client.ts for the other end. Whoever reaches its socket may do anything. */
 export function createControlSide(

@@ -125,6 +125,6 @@ async function prepareSampling(
     seed: seeds ? deriveSeed(seed, plan.key) : null,
     stopTokenIds: model.stopTokenIds,
     holdMs,
-    ...(policyVersion !== undefined && { policyVersion }),
+    policyVersion,
   } satisfies Omit<SamplingRequest, 'onIds' | 'onRewind' | 'onHold'>;
 }

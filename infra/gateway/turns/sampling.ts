@@ -4,8 +4,8 @@ import { TemperFailure } from '../../../workflows/contracts/failures.ts';
 import type { FinishReason, TokenSampling, VersionSpan } from '../../../workflows/contracts/trace.ts';
 import type { Engine, GenerateEvent } from '../../engine/engine.ts';
 import { extend, type Prompt } from '../../engine/prompt.ts';
+import type { OpenSession } from '../control.ts';
 import { limits } from '../limits.ts';
-
 import { Refusal } from '../refusal.ts';
 
 /** What the engine sampled, in one part of a turn or in all of them. */
@@ -32,8 +32,7 @@ export interface SamplingRequest {
   readonly seed: number | null;
   readonly stopTokenIds: readonly number[];
   readonly holdMs: number;
-  /** Default: the newest. */
-  readonly policyVersion?: number;
+  readonly policyVersion: OpenSession['policyVersion'];
   /** New ids, in order. */
   readonly onIds: (ids: readonly number[]) => void;
   /** The ids since the last commit are void: the model goes on from `ids`. */
@@ -151,7 +150,7 @@ function generationOf(
     topP: sampling.topP,
     topK: sampling.topK,
     stopTokenIds: request.stopTokenIds,
-    ...(request.policyVersion !== undefined && { policyVersion: request.policyVersion }),
+    policyVersion: request.policyVersion,
     ...(seed !== null && { seed: seedOfPart(seed, before.length) }),
   };
 }
