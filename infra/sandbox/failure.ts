@@ -1,4 +1,3 @@
-/** What fails at the sandbox boundary: `SandboxFailure` is the place's fault, `FileRefused` is about what lies in it. */
 import { type FailureType, TemperFailure } from '../../workflows/contracts/failures.ts';
 
 export type SandboxFailureType = Extract<
@@ -13,15 +12,16 @@ export type SandboxFailureType = Extract<
   | 'Internal'
 >;
 
-/** How a lost sandbox went. Only `ended-inside` can be the work of what ran in it; the others are evidence from outside. */
+/** The way a sandbox was lost. Only `ended-inside` can be caused by what ran in it; the others are evidence from outside. */
 export type LossCause = 'absent' | 'removed' | 'killed-outside' | 'ended-inside' | 'unknown';
 
 export interface SandboxFailureDetails extends ErrorOptions {
-  /** What the daemon or the kernel said, for a person who reads the failure. */
+  /** The message of the daemon or the kernel, for the reader of the failure. */
   readonly evidence?: string;
   readonly loss?: LossCause;
 }
 
+/** A failure of the sandbox itself, as opposed to what runs in it. */
 export class SandboxFailure extends TemperFailure {
   readonly evidence: string | undefined;
   readonly loss: LossCause | undefined;
@@ -34,7 +34,7 @@ export class SandboxFailure extends TemperFailure {
   }
 }
 
-/** The task's Dockerfile could not be built; `log` is what the builder said, its middle left out where it is long. */
+/** A failed build of the task's Dockerfile. `log` is the builder's output, without its middle if it is long. */
 export class BuildFailure extends TemperFailure {
   readonly log: Buffer;
 
@@ -47,7 +47,7 @@ export class BuildFailure extends TemperFailure {
 /** `outside`: the path leaves its tree or passes through a symlink. `not-a-file`: a directory, FIFO, device or socket. */
 export type FileRefusal = 'missing' | 'outside' | 'not-a-file' | 'too-large';
 
-/** A file inside a sandbox is not what was expected. The caller knows whose doing it is. */
+/** A file inside a sandbox that can't be read or written as requested. The caller knows whose fault that is. */
 export class FileRefused extends Error {
   override readonly name = 'FileRefused';
   readonly reason: FileRefusal;
@@ -64,7 +64,7 @@ export function isFileRefused(error: unknown, reason: FileRefusal): boolean {
   return error instanceof FileRefused && error.reason === reason;
 }
 
-/** The `code` of a Node system error, `ENOENT` and the like. */
+/** The `code` of a Node system error, such as `ENOENT`. */
 export function errorCode(error: unknown): string | undefined {
   if (!(error instanceof Error) || !('code' in error)) return undefined;
   return typeof error.code === 'string' ? error.code : undefined;

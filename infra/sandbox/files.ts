@@ -1,8 +1,3 @@
-/**
- * A file tree that travels into or out of a sandbox: relative POSIX paths, regular files only.
- *
- * Guarantees: a name that is absolute or climbs with `..`, a link and a device never become an entry.
- */
 import type { Readable } from 'node:stream';
 import { extract, type Header, pack } from 'tar-stream';
 import { FileRefused } from './failure.ts';
@@ -13,7 +8,10 @@ export interface FileEntry {
   readonly bytes: Uint8Array;
 }
 
-/** Keys are relative POSIX paths without `.` or `..` segments. */
+/**
+ * A tree of regular files that is copied into or out of a sandbox. Its keys are relative POSIX paths without `.` or `..`
+ * segments; a link or a device never becomes an entry.
+ */
 export type FileTree = ReadonlyMap<string, FileEntry>;
 
 export interface UnpackLimits {
@@ -21,13 +19,13 @@ export interface UnpackLimits {
   readonly maxBytes: number;
 }
 
-/** Who a packed tree belongs to; a tar always names an owner. */
+/** The owner of a packed tree; a tar always names one. */
 export interface TarOwner {
   readonly uid: number;
   readonly gid: number;
 }
 
-/** The part of a readable that both node's and tar-stream's streams have. */
+/** The part of a readable stream that Node's and tar-stream's have in common. */
 export interface ByteSource {
   on(event: 'data', listener: (chunk: unknown) => void): unknown;
   on(event: 'end' | 'close', listener: () => void): unknown;
@@ -36,7 +34,7 @@ export interface ByteSource {
 
 const plainTypes = new Set<Header['type']>(['directory', 'file', 'contiguous-file']);
 
-/** The path's segments; throws `FileRefused` unless it is relative and stays in its tree. */
+/** Splits a path into its segments. Throws `FileRefused` unless it is relative and stays in its tree. */
 export function relativeSegments(path: string): readonly string[] {
   const segments = path.split('/').filter((segment) => segment !== '' && segment !== '.');
   if (path.startsWith('/') || path.includes('\0') || segments.includes('..') || segments.length === 0) {
@@ -46,7 +44,7 @@ export function relativeSegments(path: string): readonly string[] {
   return segments;
 }
 
-/** Packs a tree, with the directories that its files need, into one tar. */
+/** Packs a tree into a tar, with the directories that its files need. */
 export async function packTree(tree: FileTree, owner: TarOwner): Promise<Buffer> {
   const tar = pack();
   const packed = collect(tar);
@@ -65,7 +63,7 @@ export async function packTree(tree: FileTree, owner: TarOwner): Promise<Buffer>
   return packed;
 }
 
-/** Reads a tar that nobody vouches for; a link or a device in it is refused, not skipped. */
+/** Reads an untrusted tar. Throws `FileRefused` for a link or a device in it, instead of skipping it. */
 export function unpackTree(source: Readable, limits: UnpackLimits): Promise<FileTree> {
   const tree = new Map<string, FileEntry>();
   let bytesSoFar = 0;
@@ -106,7 +104,7 @@ export function unpackTree(source: Readable, limits: UnpackLimits): Promise<File
   });
 }
 
-/** All bytes of a stream. */
+/** Reads a stream to its end. */
 export function collect(source: ByteSource): Promise<Buffer> {
   const chunks: Uint8Array[] = [];
   const collecting = new Promise<Buffer>((resolve, reject) => {
@@ -116,7 +114,7 @@ export function collect(source: ByteSource): Promise<Buffer> {
     source.on('end', () => resolve(Buffer.concat(chunks)));
     source.on('error', reject);
   });
-  // Whoever gives up on an entry destroys it; the reason then reaches the reader, and is no unhandled rejection here.
+  // A caller that gives up destroys the entry. The reader then receives the reason, so this rejection counts as handled.
   collecting.catch(() => undefined);
   return collecting;
 }

@@ -1,23 +1,24 @@
 /** Keeps the first bytes of an output and drops the rest, so that a flood neither fills memory nor blocks its writer. */
-export class HeadBuffer {
-  readonly #chunks: Buffer[] = [];
-  readonly #maxBytes: number;
-  #kept = 0;
-  truncated = false;
+export interface HeadBuffer {
+  push(chunk: Buffer): void;
+  bytes(): Buffer;
+  /** Whether bytes were dropped. */
+  truncated(): boolean;
+}
 
-  constructor(maxBytes: number) {
-    this.#maxBytes = maxBytes;
-  }
-
-  push(chunk: Buffer): void {
-    const room = this.#maxBytes - this.#kept;
-    if (chunk.length > room) this.truncated = true;
-    if (room <= 0) return;
-    this.#chunks.push(chunk.subarray(0, room));
-    this.#kept += Math.min(room, chunk.length);
-  }
-
-  bytes(): Buffer {
-    return Buffer.concat(this.#chunks);
-  }
+export function createHeadBuffer(maxBytes: number): HeadBuffer {
+  const chunks: Buffer[] = [];
+  let keptBytes = 0;
+  let truncated = false;
+  return {
+    push(chunk) {
+      const freeBytes = maxBytes - keptBytes;
+      if (chunk.length > freeBytes) truncated = true;
+      if (freeBytes <= 0) return;
+      chunks.push(chunk.subarray(0, freeBytes));
+      keptBytes += Math.min(freeBytes, chunk.length);
+    },
+    bytes: () => Buffer.concat(chunks),
+    truncated: () => truncated,
+  };
 }

@@ -1,49 +1,49 @@
-/** The image that a task's sandboxes are made of, and where a host gets it from. */
 import type { FileTree } from './files.ts';
 
-/** Made by infra/images/build.sh: no registry has its images. */
+/** The repository of the images that infra/images/build.sh makes; no registry has them. */
 export const shippedRepository = 'temper-tasks';
-/** Built from Dockerfiles of tasks. */
+/** The repository of the images that are built from tasks' Dockerfiles. */
 export const builtRepository = 'temper-built';
 
-/** What a Dockerfile is built from. Nobody vouches for any of it. */
+/** The input of a Dockerfile's build. All of it is untrusted. */
 export interface BuildContext {
-  /** Files of the context; among them `Dockerfile`. */
+  /** Files of the context, including `Dockerfile`. */
   readonly files: FileTree;
-  /** Images that it begins with or copies from. */
+  /** Images that the Dockerfile starts from or copies from. */
   readonly bases: readonly ImageName[];
-  /** Lines behind which what follows belongs to another image, counted from 1: where a stage has begun. */
+  /** Numbers of the lines that begin a stage, counted from 1. */
   readonly stageLines: readonly number[];
   readonly timeoutSec: number;
 }
 
-/** An image that a registry may have, or that nobody but this host can. */
+/** The name of an image, and whether it comes from a registry or exists only on hosts that built it. */
 export interface ImageName {
   readonly image: string;
   readonly from: 'host' | 'registry';
 }
 
-/** What a task needs. The name of a built image says what it is built from, and so is the same on every host. */
+/** The image that a task needs. The name of a built image derives from its build context and is the same on every host. */
 export interface ImageRequest {
   readonly task: string;
   readonly image: string;
   readonly source: 'host' | 'registry' | BuildContext;
 }
 
-/** How far it is, for whoever looks at the activity. */
+/** Progress of a pull or a build, as the activity's heartbeat reports it. */
 export interface ImageProgress {
   readonly image: string;
   readonly doing: 'waiting for others' | 'pulling' | 'building';
-  /** Of the build: `2/5 RUN make`. */
+  /** The current step of a build: `2/5 RUN make`. */
   readonly step?: string;
-  /** Of the pull. */
+  /** Completed and total layers of a pull: `3/7`. */
   readonly layers?: string;
+  /** Downloaded and total megabytes of a pull: `12.5/80.0`. */
   readonly megabytes?: string;
 }
 
 export type ReportImage = (progress: ImageProgress) => void;
 
-/** Names without a tag mean the newest; ours are in no registry. */
+/** Classifies an image by its repository: temper's own images are in no registry. */
 export function imageName(image: string): ImageName {
   const [repository] = image.split(/[:@]/);
   return { image, from: repository === shippedRepository || repository === builtRepository ? 'host' : 'registry' };

@@ -1,49 +1,49 @@
-/** The kinds of sandbox that this machine offers, and which of them a task gets. */
 import type { SandboxChoice } from '../../workflows/contracts/rollout.ts';
 import type { Task } from '../../workflows/contracts/task.ts';
 import { type AccountsOptions, createAccounts } from './docker/images/accounts.ts';
 import { createImageUses } from './docker/images/uses.ts';
-import type { DockerLimits } from './docker/limits.ts';
 import { createDockerProvider } from './docker/provider.ts';
+import type { DockerSettings } from './docker/settings.ts';
 import { SandboxFailure } from './failure.ts';
 import { createLocalProvider } from './local/provider.ts';
 import type { SandboxKind, SandboxNeeds, SandboxProvider, SandboxRefusal } from './sandbox.ts';
 
 export interface ProviderOptions {
   readonly stack: string;
-  readonly docker?: Partial<DockerLimits>;
-  /** Where it is kept which images temper brought; default: nowhere, and none is removed. */
+  readonly docker?: Partial<DockerSettings>;
+  /** Directory that records the images temper pulled or built. Default: they are not recorded, and no image is removed. */
   readonly images?: string;
-  /** Where this user's accounts at registries are; default: images are pulled as nobody. */
+  /** Source of this user's accounts at registries. Default: images are pulled without an account. */
   readonly accounts?: AccountsOptions;
-  /** Where local sandboxes lie. */
+  /** Directory of local sandboxes. */
   readonly root: string;
 }
 
 const factories: Readonly<Record<SandboxKind, (options: ProviderOptions) => SandboxProvider>> = {
   docker: ({ stack, docker, images, accounts }) =>
     createDockerProvider({
-      ...{ stack, ...docker },
+      stack,
+      ...docker,
       ...(images !== undefined && { uses: createImageUses(images) }),
       ...(accounts !== undefined && { accounts: createAccounts(accounts) }),
     }),
   local: ({ stack, root }) => createLocalProvider({ stack, root }),
 };
 
-/** In this order `auto` looks for a kind that takes the task. */
+/** The order in which `auto` looks for a kind that supports the task. */
 const preference: readonly SandboxKind[] = ['docker', 'local'];
 
 export interface Providers {
   /**
-   * Every kind that this host has, or could have once its engine comes up. For whoever knows of a sandbox there: an engine
-   * that is away says so itself, and is no proof that the sandbox is gone.
+   * Every kind that this host has, or may have once its container engine is up. Use it to find an existing sandbox: an unreachable
+   * engine throws, and does not prove that the sandbox is gone.
    */
   readonly all: ReadonlyMap<SandboxKind, SandboxProvider>;
-  /** Those that were ready once since they were opened, whatever they are now. The others are asked again at each call. */
+  /** Returns the kinds that have been ready at least once. The others are checked again at each call. */
   seen(): Promise<ReadonlyMap<SandboxKind, SandboxProvider>>;
-  /** A kind that is ready now; the failure says why it is not. */
+  /** Returns a kind that is ready now. Throws SandboxUnavailable with the reason if it is not. */
   ready(kind: SandboxKind): Promise<SandboxProvider>;
-  /** The provider for a choice and a task, of those that were seen; a refusal names the task and what it lacks. */
+  /** Returns the provider for a choice and a task, among those seen. Throws a failure that names the task and what it lacks. */
   choose(
     choice: SandboxChoice,
     task: Pick<Task, 'id' | 'image' | 'imageFrom' | 'workdir'>,
@@ -51,12 +51,12 @@ export interface Providers {
   ): Promise<SandboxProvider>;
 }
 
-/** Harbor's layout: tests are written for these very paths. */
+/** Fixed paths of Harbor's layout, which tests depend on. */
 const fixedPaths = ['/tests', '/logs/verifier'];
 
 /**
- * Opens what this host has. A preferred kind that can't work here fails now, not at the first rollout; one whose engine is
- * only away is waited for by those that need it.
+ * Opens the kinds of sandbox that this host offers. Throws if the preferred kind can't work here, rather than at the first
+ * rollout. A kind whose engine is only unreachable is kept, and checked again when it is needed.
  */
 export async function openProviders(
   options: ProviderOptions & { readonly preferred: SandboxChoice },
@@ -70,7 +70,7 @@ export async function openProviders(
     else if (kind === options.preferred) throw notReady(kind, summary);
     if (ready) seen.set(kind, provider);
   }
-  const look = async (): Promise<ReadonlyMap<SandboxKind, SandboxProvider>> => {
+  const findReady = async (): Promise<ReadonlyMap<SandboxKind, SandboxProvider>> => {
     for (const [kind, provider] of all) {
       if (!seen.has(kind) && (await provider.describe()).ready) seen.set(kind, provider);
     }
@@ -78,16 +78,19 @@ export async function openProviders(
   };
   return {
     all,
-    seen: look,
+    seen: findReady,
     ready: async (kind) => {
       const provider = all.get(kind);
-      const { ready, summary } = (await provider?.describe()) ?? { ready: false, summary: 'no way to make them' };
+      const { ready, summary } = (await provider?.describe()) ?? {
+        ready: false,
+        summary: 'this host does not offer them',
+      };
       if (provider !== undefined && ready) return provider;
       throw notReady(kind, summary);
     },
     choose: async (choice, task, { filesInImage }) => {
       const asked = choice === 'auto' ? options.preferred : choice;
-      return chooseProvider(await look(), asked, {
+      return chooseProvider(await findReady(), asked, {
         task: task.id,
         image: task.image,
         imageFrom: task.imageFrom ?? 'host',
@@ -98,7 +101,10 @@ export async function openProviders(
   };
 }
 
-/** The named kind, or for `auto` the first that takes the task. What is thrown says why none does, the preferred one first. */
+/**
+ * Returns the named kind, or for `auto` the first that supports the task. Throws the reason of each kind that does not, the
+ * preferred one first.
+ */
 export async function chooseProvider(
   providers: ReadonlyMap<SandboxKind, SandboxProvider>,
   choice: SandboxChoice,
@@ -109,18 +115,18 @@ export async function chooseProvider(
     const provider = providers.get(kind);
     const refusal = await provider?.supports(needs);
     if (provider !== undefined && refusal === undefined) return provider;
-    problems.push(refusal ?? unready(kind, `nothing on this host that would take task ${needs.task}`));
+    problems.push(refusal ?? unready(kind, `no such sandboxes on this host, for task ${needs.task}`));
   }
   const type = problems[0]?.type ?? 'SandboxUnavailable';
   throw new SandboxFailure(type, problems.map(({ message }) => message).join('; '));
 }
 
-const unready = (kind: SandboxKind, got: string) => ({
+const unready = (kind: SandboxKind, reason: string) => ({
   type: 'SandboxUnavailable' as const,
-  message: `expected ${kind} sandboxes to be ready here, got: ${got}`,
+  message: `${kind} sandboxes are not ready on this host: ${reason}`,
 });
 
-function notReady(kind: SandboxKind, got: string): SandboxFailure {
-  const { type, message } = unready(kind, got);
+function notReady(kind: SandboxKind, reason: string): SandboxFailure {
+  const { type, message } = unready(kind, reason);
   return new SandboxFailure(type, message);
 }

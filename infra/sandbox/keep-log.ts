@@ -1,10 +1,10 @@
-/** How much of the end of an output is kept beyond the cap of its head. */
+/** Size of the tail that is kept beyond the cap of the head. */
 const tailBytes = 2 ** 20;
 
 /**
- * \`keep FILE\` reads all of its input, so that the writer is never held up, and keeps its head up to \`$blocks\` of 512 bytes
- * and, once the writer has ended, its tail. It appends: nothing that was said is lost to a second writer. FILE.rest is
- * there meanwhile. Sh, for both kinds of sandbox.
+ * A shell function for both kinds of sandbox. `keep FILE` reads all of its input, so that the writer never blocks, and keeps its
+ * head, up to `$blocks` of 512 bytes, and once the writer has ended its tail. It appends, so that a second writer overwrites
+ * nothing. FILE.rest exists meanwhile.
  */
 export const keepLog = `
 keep() {

@@ -1,7 +1,6 @@
-/** Killing by pid, where the process may be gone already. */
 import { errorCode } from './failure.ts';
 
-/** False if it was gone already. */
+/** Kills a process. Returns false if it had already ended. */
 export function killPid(pid: number): boolean {
   try {
     process.kill(pid, 'SIGKILL');

@@ -1,13 +1,7 @@
-/**
- * The reaper: removes sandboxes whose rollout is over. It sees only its own stack's labels.
- *
- * Not knowing is never a reason to remove: while the server is unreachable or the namespace unknown, only what is past its
- * own time to live goes, since no rollout outlives that.
- */
 import { attemptAll } from '../attempt-all.ts';
 import type { SandboxInfo, SandboxLabels } from './sandbox.ts';
 
-/** Is the rollout of these labels still going? `unknown`: nobody could say. */
+/** Whether a sandbox's rollout is still running; `unknown` if the server could not tell. */
 export type Liveness = 'live' | 'over' | 'unknown';
 
 export interface ReapDecision {
@@ -18,14 +12,17 @@ export interface ReapDecision {
 
 export interface ReapTimes {
   readonly nowMs: number;
-  /** A sandbox younger than this may belong to a rollout that the server does not show yet. */
+  /** A sandbox younger than this may belong to a rollout that the server does not list yet. */
   readonly minAgeMs: number;
 }
 
-/** Clocks of hosts differ; past its time to live by this much, nobody can want it. */
+/** Tolerated difference between the clocks of two hosts. */
 const clockSkewMs = 60_000;
 
-/** Which of a stack's sandboxes to remove, and why. */
+/**
+ * Decides which of a stack's sandboxes to remove, and why. Uncertainty is never a reason: while the server is unreachable or the
+ * namespace unknown, only sandboxes past their time to live are removed, since no rollout outlives that.
+ */
 export function decideReaping(
   stack: string,
   sandboxes: readonly SandboxInfo[],
@@ -43,15 +40,15 @@ export function decideReaping(
 
 export interface ReapRequest {
   readonly stack: string;
-  /** As they were listed. */
+  /** The sandboxes of this host. */
   readonly sandboxes: readonly SandboxInfo[];
-  /** Asked once per sandbox; a throw counts as `unknown`. */
+  /** Finds out whether the rollout of a sandbox is running; an error counts as `unknown`. */
   readonly livenessOf: (sandbox: SandboxInfo) => Promise<Liveness>;
   readonly minAgeMs: number;
   readonly remove: (decision: ReapDecision) => Promise<unknown>;
 }
 
-/** Asks, decides, removes. One sandbox that can't be removed does not keep the others. */
+/** Removes the sandboxes whose rollout is over. A sandbox that can't be removed does not block the others. */
 export async function reap(request: ReapRequest, signal: AbortSignal): Promise<void> {
   const { stack, sandboxes, livenessOf, minAgeMs, remove } = request;
   const liveness = new Map<string, Liveness>();

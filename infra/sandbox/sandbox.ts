@@ -1,18 +1,16 @@
-/**
- * The port: an isolated place where an agent or an evaluation runs. Two siblings satisfy it, `docker` and `local`,
- * and one contract suite (test/infra/sandbox/contract.ts) holds both to what is promised here.
- *
- * Contract:
- * - Every effect is idempotent by a deterministic key: a sandbox by its name, a detached process by its `key`.
- * - A detached process survives the death of whoever started it; any provider instance on the same host can pick it up.
- * - Claims, results and logs lie outside the reach of what runs inside.
- * - No network. The only way out is the gateway's unix socket under `/gw`.
- * - What fails outside the sandbox throws a `SandboxFailure`; what the code inside does is data or a `FileRefused`.
- */
 import type { SandboxKind } from '../../workflows/contracts/rollout.ts';
 import type { FileTree } from './files.ts';
 import type { ImageName, ImageRequest, ReportImage } from './image.ts';
 
+/**
+ * The port: an isolated environment in which an agent or an evaluation runs. It has two implementations, `docker` and `local`, and
+ * one contract suite (test/infra/sandbox/contract.ts) holds both to these promises:
+ * - Every effect is idempotent by a deterministic key: a sandbox by its name, a detached process by its `key`.
+ * - A detached process survives the death of the process that started it; any provider instance on the host can resume it.
+ * - Claims, results and logs are out of reach of what runs inside.
+ * - There is no network. The only way out is the gateway's unix socket under `/gw`.
+ * - A failure outside the sandbox throws a `SandboxFailure`; the doing of the code inside is data or a `FileRefused`.
+ */
 export type { SandboxKind };
 
 /** `agent`: an unprivileged uid under which the policy's processes run. `grader`: owns `/tests` and `/logs/verifier`. */
@@ -26,12 +24,12 @@ export interface SandboxLabels {
   readonly rollout: string;
   readonly epoch: number;
   readonly purpose: SandboxPurpose;
-  /** It counts against the share of sweeps. */
+  /** Whether it counts against the capacity share of sweeps. */
   readonly sweep?: true;
   readonly expiresAtMs: number;
 }
 
-/** A host directory that appears inside, always read-only: the agents' runtimes. */
+/** A host directory that appears inside, always read-only, such as an agent's runtime. */
 export interface SandboxMount {
   readonly source: string;
   readonly target: string;
@@ -41,14 +39,14 @@ export interface SandboxMount {
 export interface SandboxSpec {
   /** Deterministic; letters, digits, `_`, `.` and `-`, at most 128. */
   readonly name: string;
-  /** The docker sibling's image; `local` offers the host's own tools instead. */
+  /** The image of a Docker sandbox; a local sandbox has the host's own tools instead. */
   readonly image: string;
   readonly labels: SandboxLabels;
   readonly cpus: number;
   readonly memoryMb: number;
   readonly diskMb: number;
   readonly pids: number;
-  /** Where commands run and the agent may write; `/workspace` for every task so far. */
+  /** The directory in which commands run and the agent may write, usually `/workspace`. */
   readonly workdir: string;
   /** Host directory with the gateway's unix socket, mounted at `/gw`. */
   readonly gatewayDir?: string;
@@ -65,7 +63,7 @@ export interface SandboxInfo {
 
 export interface PutFiles {
   readonly tree: FileTree;
-  /** Absolute directory inside; made if absent, its files replaced one by one. */
+  /** Absolute directory inside. It is created if absent; existing files are replaced one by one. */
   readonly at: string;
   readonly owner: Account;
 }
@@ -74,7 +72,7 @@ export interface Command {
   readonly argv: readonly [string, ...string[]];
   /** Default: the spec's workdir. */
   readonly cwd?: string;
-  /** The whole environment, added to PATH, HOME and LANG. Never visible in any argv. */
+  /** The whole environment, apart from PATH, HOME and LANG. Never visible in an argv. */
   readonly env: Readonly<Record<string, string>>;
   readonly account: Account;
 }
@@ -86,36 +84,36 @@ export interface ExecRequest extends Command {
 }
 
 export interface ExecResult {
-  /** 128 + n when ended by signal n. */
+  /** The exit code; 128 + n if the command was ended by signal n. */
   readonly exitCode: number;
   readonly signal?: string;
   readonly timedOut: boolean;
   readonly stdout: Buffer;
   readonly stderr: Buffer;
-  /** More output than `maxOutputBytes` was produced, and dropped. */
+  /** Whether output beyond `maxOutputBytes` was dropped. */
   readonly truncated: boolean;
 }
 
 export interface StartRequest extends Command {
-  /** Names the process for ever within this sandbox: a second start of the same key starts nothing. */
+  /** The process's permanent name within this sandbox: a second start with the same key has no effect. */
   readonly key: string;
-  /** Put only by the start that wins the claim, before the process runs. */
+  /** Files that the one effective start writes before the process runs. */
   readonly files?: readonly PutFiles[];
 }
 
 export type StartResult = 'started' | 'already-started';
 
-/** The limit that a process ran into. All are the doing of what ran inside. */
+/** The limit that a process exceeded. All limits are the responsibility of what ran inside. */
 export type LimitHit = 'memory' | 'pids' | 'disk';
 
 export type ProcessStatus =
   | { readonly state: 'absent' }
-  /** Claimed, but neither a result nor a live process: it may or may not have run. Never run it again. */
+  /** Claimed, but with neither a result nor a live process: it may have run, so it must never be started again. */
   | { readonly state: 'unknown'; readonly evidence: string }
   | { readonly state: 'running' }
   | { readonly state: 'exited'; readonly exitCode: number; readonly signal?: string; readonly limit?: LimitHit };
 
-/** A log keeps this much of a process's output; the rest is read and dropped. */
+/** Size of the log that is kept of a process's output; the rest is read and dropped. */
 export const logBytes = 16 * 2 ** 20;
 
 export interface LogRange {
@@ -125,9 +123,9 @@ export interface LogRange {
 
 export interface LogPart {
   readonly bytes: Buffer;
-  /** Read on from here. */
+  /** Start of the next range. */
   readonly nextByte: number;
-  /** The log has its head and, once the process has ended, its tail: what lies between, beyond the cap, was dropped. */
+  /** Whether the middle of the output was dropped because it exceeded the cap. The tail is there once the process has ended. */
   readonly truncated: boolean;
 }
 
@@ -135,60 +133,60 @@ export interface Sandbox {
   readonly name: string;
   readonly kind: SandboxKind;
   readonly labels: SandboxLabels;
-  /** Are its two accounts two uids, so that neither can touch files and processes of the other? */
+  /** Whether its two accounts are two uids, so that neither can touch the other's files and processes. */
   readonly twoUids: boolean;
 
   putFiles(files: PutFiles, signal: AbortSignal): Promise<void>;
-  /** A regular file, without following symlinks: missing, too large or no such file is a `FileRefused`. */
+  /** Reads a regular file without following symlinks. Throws `FileRefused` if it is missing, too large or of another kind. */
   readFile(path: string, maxBytes: number, signal: AbortSignal): Promise<Buffer>;
-  /** A short command in the foreground; it does not survive its caller. */
+  /** Runs a short command in the foreground; it does not survive its caller. */
   exec(request: ExecRequest, signal: AbortSignal): Promise<ExecResult>;
 
-  /** A detached process; stdout and stderr go to one log. */
+  /** Starts a detached process, with stdout and stderr in one log. */
   start(request: StartRequest, signal: AbortSignal): Promise<StartResult>;
   status(key: string): Promise<ProcessStatus>;
   /**
-   * Returns when the process has ended, or after `timeoutMs` with its status then. Pure observation, except that
-   * disk and memory limits which no kernel enforces here are watched meanwhile. Aborting stops watching, kills nothing.
+   * Waits until the process has ended, at most `timeoutMs`, and returns its status. Meanwhile it enforces the disk and memory limits
+   * that the kernel does not enforce here. An abort stops the wait and leaves the process running.
    */
   wait(key: string, options: WaitOptions, signal: AbortSignal): Promise<ProcessStatus>;
   readLog(key: string, range: LogRange): Promise<LogPart>;
-  /** Ends the process of this key and everything it left behind in its group. Repeatable. */
+  /** Ends the process of this key and everything it left in its group. Repeatable. */
   kill(key: string): Promise<void>;
-  /** Ends every process of an account, stragglers and daemons included. */
+  /** Ends every process of an account, including daemons. */
   killProcesses(account: Account): Promise<void>;
   diskUsage(): Promise<{ readonly usedMb: number; readonly limitMb: number }>;
 }
 
 export interface WaitOptions {
   readonly timeoutMs: number;
-  /** MB that the process did not make: they don't count against the sandbox's disk. Default 0. */
+  /** Disk use in MB from before the process, which does not count against the sandbox's limit. Default 0. */
   readonly diskBeforeMb?: number;
 }
 
-/** What a task asks of the place it runs in. */
+/** A task's requirements on its sandbox. */
 export interface SandboxNeeds {
   readonly task: string;
   /** Absolute paths that must exist under these very names, e.g. `/workspace` and `/tests`. */
   readonly paths: readonly string[];
   readonly image: string;
-  /** Do the files that are to be worked on lie in the image? */
+  /** Whether the image itself contains the files to be worked on. */
   readonly filesInImage: boolean;
-  /** Where it may be had from where this host lacks it; absent: from nowhere. */
+  /** The source of an image that this host lacks; absent if it has none. */
   readonly imageFrom?: ImageName['from'] | 'dockerfile';
 }
 
-/** Why this kind of sandbox can't run a task; names the task. */
+/** The reason why a kind of sandbox can't run a task; the message names the task. */
 export interface SandboxRefusal {
   readonly type: 'UnsupportedTask' | 'MissingImage';
   readonly message: string;
 }
 
-/** For `temper doctor`: what this provider gives here, and what it plainly does not protect. */
+/** Description for `temper doctor` of what a kind of sandbox protects on this host, and what it does not. */
 export interface SandboxDescription {
   readonly kind: SandboxKind;
   readonly ready: boolean;
-  /** Not ready now, but maybe later while this process runs: whoever needs it asks again. */
+  /** Set if the kind is not ready now but may become so while this process runs; callers then check again. */
   readonly mayComeUp?: true;
   readonly summary: string;
   readonly protects: readonly string[];
@@ -198,26 +196,27 @@ export interface SandboxDescription {
 export interface SandboxProvider {
   readonly kind: SandboxKind;
   /**
-   * Pulls or builds an image where it is not there, and says what containers are made of. For the same one at the same time
-   * this is done once. Where it can't be had: `MissingImage`, `ImageUnavailable`, or a `BuildFailure`.
+   * Pulls or builds an image unless this host has it, and returns its name. Concurrent calls for one image share the work. Throws
+   * `MissingImage`, `ImageUnavailable` or a `BuildFailure`.
    */
   prepare(image: ImageRequest, report: ReportImage, signal: AbortSignal): Promise<string>;
-  /** What a prepared image is by its content: another one when its name stands for something else. */
+  /** Returns the id of a prepared image's content; it changes when the name stands for another image. */
   imageId(image: string): Promise<string>;
-  /** Removes images that nobody has used for longest, of those that temper brought, beyond their share of the disk. */
+  /** Removes the least recently used of temper's own images beyond their share of the disk, and returns their names. */
   evictImages(signal: AbortSignal): Promise<readonly string[]>;
-  /** Get-or-create by name. Same name but another rollout or epoch: `SandboxConflict`. */
+  /** Gets or creates a sandbox by its name. Throws `SandboxConflict` if another rollout or epoch has that name. */
   ensure(spec: SandboxSpec, signal: AbortSignal): Promise<Sandbox>;
-  /** The live sandbox of this name, also one that another process made. */
+  /** Finds the live sandbox of this name, even if another process made it. */
   attach(name: string): Promise<Sandbox | undefined>;
-  /** Kills everything inside, then removes. True if there was something. Repeatable. */
+  /** Kills everything inside and removes the sandbox. Returns whether there was one. Repeatable. */
   remove(name: string): Promise<boolean>;
-  /** Looks, changes nothing. */
+  /** Lists a stack's sandboxes. */
   list(stack: string): Promise<readonly SandboxInfo[]>;
-  /** Ends what interrupted removals left behind under no name that anybody asks for. One that resists keeps no other from it. */
+  /** Finishes interrupted removals whose names are already gone. One failure does not block the others. */
   clearLeftovers(): Promise<void>;
+  /** Returns the reason why this kind can't run a task; undefined if it can. */
   supports(needs: SandboxNeeds): Promise<SandboxRefusal | undefined>;
   describe(): Promise<SandboxDescription>;
-  /** Lets go of connections and watchers; sandboxes live on. */
+  /** Closes connections and watchers; sandboxes stay. */
   close(): Promise<void>;
 }

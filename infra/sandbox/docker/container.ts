@@ -1,21 +1,21 @@
-/** Making the container of a sandbox: its limits, its owners and the directories that commands expect. */
 import { dirname, join } from 'node:path/posix';
 import { setTimeout as delay } from 'node:timers/promises';
 import type Docker from 'dockerode';
 import { pack } from 'tar-stream';
 import { SandboxFailure } from '../failure.ts';
 import { collect } from '../files.ts';
-import { sameAttempt } from '../labels.ts';
+import { requireSameAttempt } from '../labels.ts';
 import { requireName } from '../names.ts';
-import type { SandboxLabels, SandboxSpec } from '../sandbox.ts';
+import type { SandboxSpec } from '../sandbox.ts';
 import { callDaemon, daemonStatus, explainLoss } from './daemon.ts';
-import { exists, type ImageReader } from './image.ts';
+import { exists, type ImageReader } from './image-facts.ts';
 import { labelsOf, labelsToDocker, specToDocker } from './labels.ts';
-import { keeperDirectory } from './scripts.ts';
+import * as scripts from './scripts.ts';
+import type { ContainerShell } from './shell.ts';
 import { keeperId, uidOf } from './uids.ts';
 
 const megabyte = 2 ** 20;
-/** Beyond the agent's own limit, so that the keeper and the grader can always start something. */
+/** Processes on top of the agent's limit, so that the keeper and the grader can always start one. */
 const reservedPids = 64;
 const keeperMb = 256;
 const sharedMemoryMb = 64;
@@ -23,28 +23,34 @@ const inspectAttempts = 40;
 const inspectPauseMs = 50;
 const forever = '2147483647';
 
-export interface MadeContainer {
+export interface EnsuredContainer {
   readonly id: string;
-  /** The image brings a working directory, which the agent doesn't own yet. */
+  /** Whether the image has a working directory that the agent does not own yet; see `adoptWorkdir`. */
   readonly adopt: boolean;
 }
 
-/** Get-or-create by name; runs when this returns. */
-export async function ensureContainer(docker: Docker, images: ImageReader, spec: SandboxSpec): Promise<MadeContainer> {
+/** Gets or creates the container of this name, and starts it. */
+export async function ensureContainer(
+  docker: Docker,
+  images: ImageReader,
+  spec: SandboxSpec,
+): Promise<EnsuredContainer> {
   const container = await createOrFind(docker, spec);
-  const info = await inspectMade(container);
-  sameAttempt(spec.name, spec.labels, labelsOf(info.Config.Labels) ?? strangers(spec));
+  const info = await inspectCreated(container);
+  const labels = labelsOf(info.Config.Labels);
+  if (labels === undefined) throw foreignContainer(spec);
+  requireSameAttempt(spec.name, spec.labels, labels);
   if (info.State.Status !== 'created') {
-    const lost = await explainLoss(docker, spec.name, info.Id);
-    if (lost) throw lost;
+    const loss = await explainLoss(docker, spec.name, info.Id);
+    if (loss) throw loss;
     return { id: info.Id, adopt: await exists(container, adoptDirectoryOf(spec.workdir)) };
   }
-  // Only a container that never ran still shows what its image has.
+  // Only a container that has never run still has its image's content unchanged.
   const image = await images.get(container, info.Image, spec.workdir);
   const skeleton = await packSkeleton(spec, image.accountFiles, image.hasWorkdir);
   await callDaemon(() => container.putArchive(skeleton, { path: '/' }));
   await callDaemon(() => container.start()).catch((error: unknown) => {
-    // Somebody else who ensures the same name has started it.
+    // A concurrent call for the same name has started it.
     if (daemonStatus(error) !== 304) throw error;
   });
   return { id: info.Id, adopt: image.hasWorkdir };
@@ -60,8 +66,8 @@ async function createOrFind(docker: Docker, spec: SandboxSpec): Promise<Docker.C
   }
 }
 
-/** A name is taken a moment before the daemon knows its container. */
-async function inspectMade(container: Docker.Container): Promise<Docker.ContainerInspectInfo> {
+/** Retries, since a name is taken a moment before the daemon knows its container. */
+async function inspectCreated(container: Docker.Container): Promise<Docker.ContainerInspectInfo> {
   for (let attempt = 1; ; attempt++) {
     try {
       return await callDaemon(() => container.inspect());
@@ -82,7 +88,7 @@ function createOptions(spec: SandboxSpec): Docker.ContainerCreateOptions {
     Entrypoint: [],
     Cmd: ['sleep', forever],
     WorkingDir: '/',
-    // An image's own check would run as the keeper, and what it runs may lie where the agent writes.
+    // An image's own health check would run as the keeper, maybe with a program that the agent can replace.
     Healthcheck: { Test: ['NONE'] },
     Labels: { ...labelsToDocker(spec.labels), ...specToDocker(spec) },
     HostConfig: {
@@ -96,7 +102,7 @@ function createOptions(spec: SandboxSpec): Docker.ContainerCreateOptions {
       MemorySwap: spec.memoryMb * megabyte,
       NanoCpus: Math.round(spec.cpus * 1e9),
       ShmSize: sharedMemoryMb * megabyte,
-      Tmpfs: { [keeperDirectory]: keeper },
+      Tmpfs: { [scripts.keeperDirectory]: keeper },
       LogConfig: { Type: 'none', Config: {} },
       Binds: [
         ...(spec.gatewayDir === undefined ? [] : [`${spec.gatewayDir}:/gw:ro`]),
@@ -106,7 +112,10 @@ function createOptions(spec: SandboxSpec): Docker.ContainerCreateOptions {
   };
 }
 
-/** A tar written by the daemon before the container starts: the only moment at which owners can be set without capabilities. */
+/**
+ * Packs the directories and account files that the daemon writes before the container starts: the only moment at which owners
+ * can be set without capabilities.
+ */
 function packSkeleton(
   spec: SandboxSpec,
   accountFiles: ReadonlyMap<string, string>,
@@ -135,22 +144,43 @@ function packSkeleton(
 }
 
 /**
- * Where the image's own workspace is copied to before it takes the working directory's place: beside it, because only the
- * owner of a directory may move it below another.
+ * The directory to which the image's own workspace is copied before it replaces the working directory. It is a sibling, because
+ * only its owner may move a directory below another parent.
  */
-export const adoptDirectoryOf = (workdir: string): string => join(dirname(workdir), '.adopted');
+const adoptDirectoryOf = (workdir: string): string => join(dirname(workdir), '.adopted');
 
-/** `said`: what the registry answered, if it was asked. */
-export function missingImage(image: string, cause?: unknown, said?: string): SandboxFailure {
+/** The failure for an image that this host lacks. `answer` is the registry's, if it was asked. */
+export function missingImage(image: string, cause?: unknown, answer?: string): SandboxFailure {
   const todo = image.startsWith('temper-tasks:')
     ? 'build it with infra/images/build.sh'
     : 'pull or build it on this host';
-  const got = said === undefined ? 'none' : `none there, and of its registry: ${said.slice(0, 300)}`;
-  const text = `expected the image ${image} on this Docker host, got ${got}; ${todo}`;
+  const registry = answer === undefined ? '' : `, and its registry answered: ${answer.slice(0, 300)}`;
+  const text = `the image ${image} is not on this Docker host${registry}; ${todo}`;
   return new SandboxFailure('MissingImage', text, { cause });
 }
 
-function strangers(spec: SandboxSpec): SandboxLabels {
-  const text = `expected the name ${spec.name} to be free, got a container that temper did not make; remove or rename it`;
-  throw new SandboxFailure('SandboxConflict', text);
+function foreignContainer({ name }: SandboxSpec): SandboxFailure {
+  const text = `a container that temper did not make has the name ${name}; remove or rename it`;
+  return new SandboxFailure('SandboxConflict', text);
+}
+
+const alreadyOwned = 3;
+
+/**
+ * Gives the image's own working directory to the agent: copies it as the agent, then replaces it by the copy, since no account
+ * inside may change owners. Repeatable.
+ */
+export async function adoptWorkdir(
+  shell: ContainerShell,
+  { name, workdir }: SandboxSpec,
+  signal: AbortSignal,
+): Promise<void> {
+  const args = [workdir, adoptDirectoryOf(workdir)];
+  const copied = await shell.run({ role: 'agent', text: scripts.adoptCopy, args }, signal);
+  if (copied.exitCode === alreadyOwned) return;
+  const swapped =
+    copied.exitCode === 0 ? await shell.run({ role: 'grader', text: scripts.adoptSwap, args }, signal) : copied;
+  if (swapped.exitCode === 0) return;
+  const text = `could not give ${workdir} of sandbox ${name} to the agent; make it readable for all in the image`;
+  throw new SandboxFailure('UnsupportedTask', text, { evidence: String(swapped.stderr).trim().slice(0, 500) });
 }

@@ -1,4 +1,3 @@
-/** The Docker daemon as a boundary: its errors become typed failures, with what it knows about a lost container as evidence. */
 import type Docker from 'dockerode';
 import { errorCode, type LossCause, SandboxFailure } from '../failure.ts';
 
@@ -14,13 +13,13 @@ const unreachableCodes = new Set([
 ]);
 const eventsSinceSec = 24 * 3_600;
 
-/** The HTTP status of a daemon's answer. */
+/** The HTTP status of an error that the daemon answered with. */
 export function daemonStatus(error: unknown): number | undefined {
   if (!(error instanceof Error) || !('statusCode' in error)) return undefined;
   return typeof error.statusCode === 'number' ? error.statusCode : undefined;
 }
 
-/** Runs one call of the daemon; a daemon that does not answer is `SandboxUnavailable`. */
+/** Runs one call of the daemon. Throws `SandboxUnavailable` if it does not answer and `DiskFull` if its disk is full. */
 export async function callDaemon<T>(call: () => Promise<T>): Promise<T> {
   try {
     return await call();
@@ -41,11 +40,11 @@ function unavailable(cause: unknown): SandboxFailure | undefined {
 
 export function fullDisk(cause: unknown): SandboxFailure | undefined {
   if (!(cause instanceof Error) || !/no space left on device/i.test(cause.message)) return undefined;
-  const text = "expected room on the Docker host's disk, got none; free some";
+  const text = "the Docker host's disk is full; free some space";
   return new SandboxFailure('DiskFull', text, { cause, evidence: cause.message });
 }
 
-/** Why a container that should run does not, or undefined if it does run. */
+/** Explains why a container that should run does not. Undefined if it runs. */
 export async function explainLoss(docker: Docker, name: string, id: string): Promise<SandboxFailure | undefined> {
   const state = await callDaemon(() => docker.getContainer(id).inspect()).then(
     (info) => info.State,
@@ -60,7 +59,7 @@ export async function explainLoss(docker: Docker, name: string, id: string): Pro
   const now = state
     ? `${state.Status}, exit code ${state.ExitCode}, OOM ${state.OOMKilled} at ${state.FinishedAt}`
     : 'no such container';
-  const text = `expected the container of sandbox ${name} to run, got: ${now}; it can't be continued, start a new attempt`;
+  const text = `the container of sandbox ${name} no longer runs: ${now}; the rollout continues in a new sandbox`;
   return new SandboxFailure('SandboxLost', text, { evidence: seen, loss: lossCause(state !== undefined, events) });
 }
 
@@ -71,9 +70,9 @@ function lossCause(exists: boolean, events: readonly string[]): LossCause {
   return events.some((event) => event.startsWith('die')) ? 'ended-inside' : 'unknown';
 }
 
-/** The daemon keeps its last events in memory: enough to tell a kill from outside from an end inside. */
+/** The daemon's recent events about a container. They tell a kill from outside from an end inside. */
 async function containerEvents(docker: Docker, id: string): Promise<readonly string[]> {
-  // Whole seconds: the next one, so that what has just happened is among them. The answer ends then.
+  // The daemon counts whole seconds: rounding up includes what has just happened, and the answer ends then.
   const until = Math.ceil(Date.now() / 1_000);
   const filters = { container: [id], event: ['kill', 'die', 'oom', 'stop', 'restart', 'pause', 'destroy'] };
   const stream = await callDaemon(() => docker.getEvents({ since: until - eventsSinceSec, until, filters }));

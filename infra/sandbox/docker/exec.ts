@@ -1,4 +1,3 @@
-/** One exec in a container: its streams while it runs, its exit code after. */
 import { Writable } from 'node:stream';
 import type Docker from 'dockerode';
 import { callDaemon } from './daemon.ts';
@@ -12,7 +11,10 @@ export interface ExecOptions {
   readonly onStderr: (chunk: Buffer) => void;
 }
 
-/** Resolves with the exit code when the command has ended and its output was delivered; an abort only stops listening. */
+/**
+ * Runs one exec in a container and returns its exit code once its output was delivered. An abort stops listening and leaves the
+ * command running.
+ */
 export async function runExec(container: Docker.Container, options: ExecOptions, signal: AbortSignal): Promise<number> {
   signal.throwIfAborted();
   const withInput = options.stdin !== undefined;
@@ -42,7 +44,7 @@ export async function runExec(container: Docker.Container, options: ExecOptions,
   return ExitCode ?? 137;
 }
 
-/** Starts a command that nobody listens to; the daemon answers once it runs. */
+/** Starts a command without reading its output. Resolves once it runs. */
 export async function runDetached(
   container: Docker.Container,
   options: Pick<ExecOptions, 'uid' | 'argv' | 'env'>,

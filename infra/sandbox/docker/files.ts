@@ -1,11 +1,10 @@
-/** Files into and out of a container, by tar and cat through exec, with the rights of the account they belong to. */
 import { pack } from 'tar-stream';
 import { type FileRefusal, FileRefused, SandboxFailure } from '../failure.ts';
 import { collect } from '../files.ts';
 import type { Account } from '../sandbox.ts';
 import { callDaemon } from './daemon.ts';
-import type { Inside } from './inside.ts';
 import * as scripts from './scripts.ts';
+import type { ContainerShell } from './shell.ts';
 
 export interface PutTree {
   readonly tar: Buffer;
@@ -16,30 +15,31 @@ export interface PutTree {
 
 const cannotMake = 95;
 
-export async function putTree(inside: Inside, put: PutTree, signal: AbortSignal): Promise<void> {
+/** Unpacks a tar in a container with the rights of the account that owns the files. */
+export async function putTree(shell: ContainerShell, put: PutTree, signal: AbortSignal): Promise<void> {
   requireAbsolute(put.at);
-  const unpack = () => inside.run({ role: put.owner, text: scripts.unpack, args: [put.at], stdin: put.tar }, signal);
+  const unpack = () => shell.run({ role: put.owner, text: scripts.unpack, args: [put.at], stdin: put.tar }, signal);
   let { exitCode, stderr } = await unpack();
   if (exitCode === cannotMake) {
-    await makeDirectory(inside, put);
+    await makeDirectory(shell, put);
     ({ exitCode, stderr } = await unpack());
   }
   if (exitCode === 0) return;
   const evidence = `exit code ${exitCode}: ${String(stderr).trim().slice(0, 500)}`;
   if (/no space left|file size limit|quota/i.test(evidence)) {
-    throw new SandboxFailure('DiskFull', `expected room for files at ${put.at}, got none`, { evidence });
+    throw new SandboxFailure('DiskFull', `no space left in the container for files at ${put.at}`, { evidence });
   }
-  throw new FileRefused('outside', put.at, `expected to write files at ${put.at} as ${put.owner}, got ${evidence}`);
+  throw new FileRefused('outside', put.at, `could not write files at ${put.at} as ${put.owner}: ${evidence}`);
 }
 
-/** Only the daemon may make a directory that belongs to someone else: nobody inside has the capability. */
-async function makeDirectory(inside: Inside, { at, uid }: PutTree): Promise<void> {
+/** Creates a directory through the daemon: no account inside has the capability to give it to another one. */
+async function makeDirectory(shell: ContainerShell, { at, uid }: PutTree): Promise<void> {
   const tar = pack();
   const packed = collect(tar);
   tar.entry({ name: `${at.slice(1)}/`, type: 'directory', mode: 0o755, uid, gid: uid });
   tar.finalize();
   const archive = await packed;
-  await callDaemon(() => inside.container.putArchive(archive, { path: '/' }));
+  await callDaemon(() => shell.container.putArchive(archive, { path: '/' }));
 }
 
 const refusals: Readonly<Record<number, readonly [FileRefusal, string]>> = {
@@ -50,12 +50,18 @@ const refusals: Readonly<Record<number, readonly [FileRefusal, string]>> = {
 };
 const notReadable = 94;
 
-export async function readInside(inside: Inside, path: string, maxBytes: number, signal: AbortSignal): Promise<Buffer> {
+/** Reads a regular file of at most `maxBytes` in a container, without following symlinks. */
+export async function readInside(
+  shell: ContainerShell,
+  path: string,
+  maxBytes: number,
+  signal: AbortSignal,
+): Promise<Buffer> {
   requireAbsolute(path);
   const read = (role: Account) =>
-    inside.run({ role, text: scripts.readFile, args: [path, String(maxBytes)], maxOutputBytes: maxBytes }, signal);
+    shell.run({ role, text: scripts.readFile, args: [path, String(maxBytes)], maxOutputBytes: maxBytes }, signal);
   let result = await read('grader');
-  // Without capabilities, root can't read what the agent closed.
+  // Without capabilities, root can't read a file whose permissions the agent restricted.
   if (result.exitCode === notReadable) result = await read('agent');
   const { exitCode, stdout, stderr, truncated } = result;
   const [reason, text] = truncated ? (refusals[93] ?? []) : (refusals[exitCode] ?? []);

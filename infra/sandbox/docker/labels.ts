@@ -1,9 +1,8 @@
-/** Sandbox labels as Docker labels, and back; what carries no readable labels is not ours. */
 import { z } from 'zod';
 import type { SandboxLabels, SandboxSpec } from '../sandbox.ts';
 
 export const stackLabel = 'temper.stack';
-/** The stack that built an image. Containers inherit the labels of their image: it can't be the one above. */
+/** The label with the stack that built an image. It differs from `stackLabel` because containers inherit their image's labels. */
 export const builderLabel = 'temper.built-by';
 
 const labels = z.object({
@@ -16,9 +15,9 @@ const labels = z.object({
   'temper.expires-at-ms': z.coerce.number(),
 });
 
-/** What a process that did not make the sandbox needs to work with it. */
-const kept = z.object({ workdir: z.string(), pids: z.number(), diskMb: z.number() });
-export type KeptSpec = z.infer<typeof kept>;
+/** The part of a spec that a process needs to work with a sandbox that another process made. */
+const storedSpec = z.object({ workdir: z.string(), pids: z.number(), diskMb: z.number() });
+export type StoredSpec = z.infer<typeof storedSpec>;
 
 export const labelsToDocker = ({ stack, run, rollout, epoch, purpose, sweep, expiresAtMs }: SandboxLabels) => ({
   [stackLabel]: stack,
@@ -30,6 +29,7 @@ export const labelsToDocker = ({ stack, run, rollout, epoch, purpose, sweep, exp
   'temper.expires-at-ms': String(expiresAtMs),
 });
 
+/** Parses the labels of a container. Undefined for a container that temper did not make. */
 export function labelsOf(found: Readonly<Record<string, string>>): SandboxLabels | undefined {
   const parsed = labels.safeParse(found);
   if (!parsed.success) return undefined;
@@ -49,7 +49,7 @@ export const specToDocker = ({ workdir, pids, diskMb }: SandboxSpec) => ({
   'temper.spec': JSON.stringify({ workdir, pids, diskMb }),
 });
 
-export function keptSpecOf(found: Readonly<Record<string, string>>): KeptSpec | undefined {
+export function storedSpecOf(found: Readonly<Record<string, string>>): StoredSpec | undefined {
   const text = found['temper.spec'];
-  return text === undefined ? undefined : kept.parse(JSON.parse(text));
+  return text === undefined ? undefined : storedSpec.parse(JSON.parse(text));
 }

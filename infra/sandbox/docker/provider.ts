@@ -1,5 +1,3 @@
-/** Sandboxes as Docker containers: a uid of its own for the agent, no capabilities, no network, limits by cgroup. */
-
 import Docker from 'dockerode';
 import { errorMessage } from '../../../workflows/contracts/error-message.ts';
 import { SandboxFailure } from '../failure.ts';
@@ -12,48 +10,51 @@ import type {
   SandboxRefusal,
   SandboxSpec,
 } from '../sandbox.ts';
-import { adoptWorkdir } from './adopt.ts';
-import { ensureContainer, missingImage } from './container.ts';
+import { adoptWorkdir, ensureContainer, missingImage } from './container.ts';
 import { callDaemon, daemonStatus } from './daemon.ts';
-import { createImageReader } from './image.ts';
+import { createImageReader } from './image-facts.ts';
 import { type Accounts, noAccounts } from './images/accounts.ts';
-import { createGate } from './images/gate.ts';
 import { createImages, imageId } from './images/images.ts';
 import { type ImageUses, noUses } from './images/uses.ts';
-import { Inside } from './inside.ts';
-import { keptSpecOf, labelsOf, stackLabel } from './labels.ts';
-import { type DockerLimits, defaultLimits } from './limits.ts';
+import { labelsOf, stackLabel, storedSpecOf } from './labels.ts';
+import { createLimiter } from './limiter.ts';
 import type { Recorders } from './processes.ts';
-import { type DockerPlace, DockerSandbox } from './sandbox.ts';
+import { createDockerSandbox, type SandboxContainer } from './sandbox.ts';
+import { type DockerSettings, defaultDockerSettings } from './settings.ts';
+import { createContainerShell } from './shell.ts';
 
-export interface DockerProviderOptions extends Partial<DockerLimits> {
+export interface DockerProviderOptions extends Partial<DockerSettings> {
   readonly stack: string;
-  /** Which images it brought; default: it is not kept, and none is removed. */
+  /** Records the images that temper pulled or built. Default: they are not recorded, and no image is removed. */
   readonly uses?: ImageUses;
-  /** At private registries; default: it pulls as nobody. */
+  /** Accounts at private registries. Default: images are pulled without an account. */
   readonly accounts?: Accounts;
-  /** Default: the daemon that DOCKER_HOST or the standard socket names. */
+  /** Client of the daemon. Default: the daemon that DOCKER_HOST or the standard socket names. */
   readonly docker?: Docker;
 }
 
+/**
+ * Creates sandboxes as Docker containers: an own uid for the agent, no capabilities, no network, and limits enforced by
+ * cgroup.
+ */
 export function createDockerProvider({
   stack,
   docker = new Docker(),
   uses = noUses,
   accounts = noAccounts,
-  ...given
+  ...settings
 }: DockerProviderOptions): SandboxProvider {
   const recorders: Recorders = new Map();
   const reader = createImageReader();
-  const limits = { ...defaultLimits, ...given };
+  const limits = { ...defaultDockerSettings, ...settings };
   const images = createImages({ docker, stack, limits, uses, accounts });
-  const creating = createGate(limits.creates);
+  const creations = createLimiter(limits.creates);
 
   const ensure = async (spec: SandboxSpec, signal: AbortSignal): Promise<Sandbox> => {
     signal.throwIfAborted();
-    const { id, adopt } = await creating.run(() => ensureContainer(docker, reader, spec), signal);
-    if (adopt) await adoptWorkdir(new Inside(docker, spec.name, id), spec, signal);
-    return new DockerSandbox({ docker, id, name: spec.name, labels: spec.labels, spec, recorders });
+    const { id, adopt } = await creations.run(() => ensureContainer(docker, reader, spec), signal);
+    if (adopt) await adoptWorkdir(createContainerShell(docker, spec.name, id), spec, signal);
+    return createDockerSandbox({ docker, id, name: spec.name, labels: spec.labels, spec, recorders });
   };
 
   return {
@@ -63,18 +64,18 @@ export function createDockerProvider({
     evictImages: images.evict,
     ensure,
     attach: async (name) => {
-      const place = await findPlace(docker, stack, name);
-      return place && new DockerSandbox({ ...place, recorders });
+      const container = await findContainer(docker, stack, name);
+      return container && createDockerSandbox({ ...container, recorders });
     },
     remove: async (name) => {
-      const place = await findPlace(docker, stack, name);
-      if (!place) return false;
-      for (const key of recorders.keys()) if (key.startsWith(place.id)) recorders.delete(key);
-      await removeContainer(docker, place.id);
+      const container = await findContainer(docker, stack, name);
+      if (!container) return false;
+      for (const key of recorders.keys()) if (key.startsWith(container.id)) recorders.delete(key);
+      await removeContainer(docker, container.id);
       return true;
     },
     list: (ofStack) => listContainers(docker, ofStack),
-    // A removal that was asked for is the daemon's to finish.
+    // The daemon itself finishes a removal that it has accepted.
     clearLeftovers: async () => undefined,
     supports: (needs) => refusal(docker, limits, needs),
     describe: () => describe(docker),
@@ -82,20 +83,20 @@ export function createDockerProvider({
   };
 }
 
-async function findPlace(
+async function findContainer(
   docker: Docker,
   stack: string,
   name: string,
-): Promise<Omit<DockerPlace, 'recorders'> | undefined> {
+): Promise<Omit<SandboxContainer, 'recorders'> | undefined> {
   const info = await callDaemon(() => docker.getContainer(name).inspect()).catch(orIfMissing);
   if (!info) return undefined;
   const labels = labelsOf(info.Config.Labels);
-  const spec = keptSpecOf(info.Config.Labels);
+  const spec = storedSpecOf(info.Config.Labels);
   if (labels?.stack !== stack || !spec) return undefined;
   return { docker, id: info.Id, name, labels, spec };
 }
 
-/** Force ends PID 1 and, with the pid namespace, all others. Containers of another stack are left alone. */
+/** Removes a container by force: the end of PID 1 ends the whole pid namespace. */
 async function removeContainer(docker: Docker, id: string): Promise<void> {
   const container = docker.getContainer(id);
   try {
@@ -103,7 +104,7 @@ async function removeContainer(docker: Docker, id: string): Promise<void> {
   } catch (error) {
     if (daemonStatus(error) === 404) return;
     if (daemonStatus(error) !== 409) throw error;
-    // Somebody else's removal is in progress.
+    // A concurrent removal is in progress.
     await callDaemon(() => container.wait({ condition: 'removed' })).catch(orIfMissing);
   }
 }
@@ -122,18 +123,18 @@ async function listContainers(docker: Docker, stack: string): Promise<readonly S
 
 async function refusal(
   docker: Docker,
-  { pulls, builds }: DockerLimits,
+  { pulls, builds }: DockerSettings,
   { task, image, imageFrom }: SandboxNeeds,
 ): Promise<SandboxRefusal | undefined> {
   if (imageFrom === 'dockerfile') {
     if (builds > 0) return undefined;
-    const text = `expected a host that builds the Dockerfile of task ${task}, got TEMPER_BUILDS=0; raise it, or use another host`;
+    const text = `task ${task} needs its Dockerfile built, but TEMPER_BUILDS is 0 on this host; raise it, or use another host`;
     return { type: 'UnsupportedTask', message: text };
   }
   if (imageFrom === 'registry' && pulls > 0) return undefined;
   const found = await callDaemon(() => docker.getImage(image).inspect()).catch(orIfMissing);
   if (found) return undefined;
-  return { type: 'MissingImage', message: `${missingImage(image).message}; task ${task} names it` };
+  return { type: 'MissingImage', message: `task ${task}: ${missingImage(image).message}` };
 }
 
 async function describe(docker: Docker): Promise<SandboxDescription> {
@@ -147,14 +148,14 @@ async function describe(docker: Docker): Promise<SandboxDescription> {
     ],
     doesNotProtect: [
       'against kernel bugs: the kernel is shared',
-      'disk at once: the quota is watched every two seconds, a single file is limited at once',
+      'the disk immediately: the quota is checked every two seconds, while the size of a single file is limited at once',
     ],
   };
   try {
     const { Version } = await callDaemon(() => docker.version());
     return { ...common, ready: true, summary: `Docker ${Version}` };
   } catch (error) {
-    // One that answers with an error, as while it starts, is as little ready as one that does not answer.
+    // A daemon that answers with an error, for example while it starts, is not ready either.
     if (!(error instanceof SandboxFailure) && daemonStatus(error) === undefined) throw error;
     return {
       ...common,

@@ -1,8 +1,7 @@
-/** One container as a sandbox. */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import type Docker from 'dockerode';
-import { exitStatus } from '../exit.ts';
+import { exitStatus } from '../exit-status.ts';
 import { packTree } from '../files.ts';
 import { requireKey } from '../names.ts';
 import type {
@@ -20,62 +19,67 @@ import type {
   StartResult,
   WaitOptions,
 } from '../sandbox.ts';
-import { endUid } from './ending.ts';
+import { endProcesses } from './end-processes.ts';
 import { putTree, readInside } from './files.ts';
-import { Inside } from './inside.ts';
-import type { KeptSpec } from './labels.ts';
+import type { StoredSpec } from './labels.ts';
 import { blockBytes, createProcesses, markOf, type Processes, type Recorders } from './processes.ts';
 import * as scripts from './scripts.ts';
+import { type ContainerShell, createContainerShell } from './shell.ts';
 import { homeOf, uidOf } from './uids.ts';
 
 const megabyte = 2 ** 20;
-const firstLookMs = 1_000;
-const lookEveryMs = 2_000;
-/** A look at the disk may take at most this share of the time between two. */
-const lookShare = 20;
-/** A foreground command whose caller died ends this much after its timeout. */
+const firstMeasurementMs = 1_000;
+const measureEveryMs = 2_000;
+/** The pause between two disk measurements is at least this many times the duration of one. */
+const pausePerMeasurement = 20;
+/** Delay after its timeout until a foreground command ends whose caller has died. */
 const orphanGraceSec = 5;
 const never = new AbortController().signal;
 
-export interface DockerPlace {
+/** A running container with what its sandbox needs to know. */
+export interface SandboxContainer {
   readonly docker: Docker;
   readonly id: string;
   readonly name: string;
   readonly labels: SandboxLabels;
-  readonly spec: KeptSpec;
+  readonly spec: StoredSpec;
   readonly recorders: Recorders;
 }
 
-export class DockerSandbox implements Sandbox {
+export function createDockerSandbox(container: SandboxContainer): Sandbox {
+  return new DockerSandbox(container);
+}
+
+class DockerSandbox implements Sandbox {
   readonly kind = 'docker';
   readonly twoUids = true;
   readonly name: string;
   readonly labels: SandboxLabels;
-  readonly #place: DockerPlace;
-  readonly #inside: Inside;
+  readonly #spec: StoredSpec;
+  readonly #shell: ContainerShell;
   readonly #processes: Processes;
 
-  constructor(place: DockerPlace) {
-    this.name = place.name;
-    this.labels = place.labels;
-    this.#place = place;
-    this.#inside = new Inside(place.docker, place.name, place.id);
-    this.#processes = createProcesses(this.#inside, place.spec, place.recorders, place.id);
+  constructor({ docker, id, name, labels, spec, recorders }: SandboxContainer) {
+    this.name = name;
+    this.labels = labels;
+    this.#spec = spec;
+    this.#shell = createContainerShell(docker, name, id);
+    this.#processes = createProcesses(this.#shell, spec, recorders, id);
   }
 
   async putFiles({ tree, at, owner }: PutFiles, signal: AbortSignal): Promise<void> {
     const uid = uidOf(this.name, owner);
-    await putTree(this.#inside, { tar: await packTree(tree, { uid, gid: uid }), at, owner, uid }, signal);
+    await putTree(this.#shell, { tar: await packTree(tree, { uid, gid: uid }), at, owner, uid }, signal);
   }
 
   readFile(path: string, maxBytes: number, signal: AbortSignal): Promise<Buffer> {
-    return readInside(this.#inside, path, maxBytes, signal);
+    return readInside(this.#shell, path, maxBytes, signal);
   }
 
   async exec(request: ExecRequest, signal: AbortSignal): Promise<ExecResult> {
     signal.throwIfAborted();
     const { account, argv, env, timeoutMs, maxOutputBytes, stdin } = request;
-    const { pids, diskMb, workdir } = this.#place.spec;
+    const { pids, diskMb, workdir } = this.#spec;
     const key = `exec-${randomUUID()}`;
     const mark = markOf(key);
     const seconds = String(Math.ceil(timeoutMs / 1_000) + orphanGraceSec);
@@ -99,7 +103,7 @@ export class DockerSandbox implements Sandbox {
       () => (signal.aborted ? end() : undefined),
     );
     try {
-      const { exitCode, stdout, stderr, truncated } = await this.#inside.run(script, never);
+      const { exitCode, stdout, stderr, truncated } = await this.#shell.run(script, never);
       signal.throwIfAborted();
       const { limit: _limit, ...status } = exitStatus({ exitCode });
       return { ...status, timedOut, stdout, stderr, truncated };
@@ -125,7 +129,7 @@ export class DockerSandbox implements Sandbox {
     requireKey(key);
     const stop = new AbortController();
     const either = AbortSignal.any([stop.signal, signal]);
-    const limits = this.#enforceLimits(key, options.diskBeforeMb ?? 0, either);
+    const limits = this.#enforceDiskLimit(key, options.diskBeforeMb ?? 0, either);
     limits.catch(() => undefined);
     const deadline = delay(options.timeoutMs, 'late' as const, { signal: either });
     deadline.catch(() => undefined);
@@ -154,33 +158,36 @@ export class DockerSandbox implements Sandbox {
   }
 
   async killProcesses(account: Account): Promise<void> {
-    await endUid(this.#inside, uidOf(this.name, account));
+    await endProcesses(this.#shell, uidOf(this.name, account));
   }
 
   async diskUsage(): Promise<{ readonly usedMb: number; readonly limitMb: number }> {
-    return { usedMb: (await this.#inside.layerBytes()) / megabyte, limitMb: this.#place.spec.diskMb };
+    return { usedMb: (await this.#shell.layerBytes()) / megabyte, limitMb: this.#spec.diskMb };
   }
 
   async #endMarked(account: Account, mark: string): Promise<void> {
     const script = { role: account, text: scripts.killMarked, args: [mark] } as const;
-    const { exitCode } = await this.#inside.run(script, never);
-    if (exitCode !== 0) await endUid(this.#inside, uidOf(this.name, account));
+    const { exitCode } = await this.#shell.run(script, never);
+    if (exitCode !== 0) await endProcesses(this.#shell, uidOf(this.name, account));
   }
 
-  /** Docker here knows no disk quota: the container's layer is measured, and what outgrows it is ended. Never resolves. */
-  async #enforceLimits(key: string, diskBeforeMb: number, signal: AbortSignal): Promise<never> {
-    let pauseMs = firstLookMs;
+  /**
+   * Measures the container's layer, since Docker enforces no disk quota here, and ends the process if it is over the limit.
+   * Never resolves.
+   */
+  async #enforceDiskLimit(key: string, diskBeforeMb: number, signal: AbortSignal): Promise<never> {
+    let pauseMs = firstMeasurementMs;
     for (;;) {
       await delay(pauseMs, undefined, { signal });
       const startMs = Date.now();
       const { usedMb, limitMb } = await this.diskUsage();
       if (usedMb > limitMb + diskBeforeMb) await this.#endOver(key, 'disk');
-      pauseMs = Math.max(lookEveryMs, (Date.now() - startMs) * lookShare);
+      pauseMs = Math.max(measureEveryMs, (Date.now() - startMs) * pausePerMeasurement);
     }
   }
 
   async #endOver(key: string, limit: LimitHit): Promise<void> {
-    await this.#inside.run({ role: 'keeper', text: scripts.noteLimit, args: [key, limit] }, never);
+    await this.#shell.run({ role: 'keeper', text: scripts.noteLimit, args: [key, limit] }, never);
     await this.killProcesses('agent');
     await this.#endMarked('grader', markOf(key));
   }

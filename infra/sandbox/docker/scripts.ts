@@ -1,20 +1,19 @@
-/**
- * The shell that runs inside containers: POSIX sh and what every Debian, Alpine or Fedora image has beside it.
- *
- * A detached process is two commands. The recorder runs as the keeper, owns the claim, the log and the result, and learns
- * the end through a FIFO; the command runs as its account and holds nothing but the write ends of FIFOs.
- */
 import { keepLog } from '../keep-log.ts';
 
-/** Where the keeper's files are: a tmpfs of its own, a mount point that not even the image's root can move. */
+// The shell scripts that run inside containers, in POSIX sh with the tools of every Debian, Alpine or Fedora image.
+//
+// A detached process is two commands. The recorder runs as the keeper, owns the claim, the log and the result, and learns of the
+// end through a FIFO. The command runs under its account and holds nothing but the write ends of FIFOs.
+
+/** The directory of the keeper's files: a tmpfs, since not even the image's root can move a mount point. */
 export const keeperDirectory = '/.temper';
 
-/** Limits of one command: $1 processes of its uid, $2 largest file in blocks of 512 bytes. Shells differ in -u and -p. */
+/** Sets the limits of one command: $1 processes of its uid, $2 largest file in blocks of 512 bytes. Shells differ in -u and -p. */
 const limit = `
 limit() { ulimit -u "$1" 2>/dev/null || ulimit -p "$1" 2>/dev/null; ulimit -f "$2"; ulimit -c 0; }
 `;
 
-/** $1 key, $2 token, $3 log cap in blocks, $4 process limit. Prints `claimed` or `already-started`, then `live`, then the result. */
+/** The recorder. $1 key, $2 token, $3 log cap in blocks, $4 process limit. Prints `claimed` or `already-started`, `live`, the result. */
 export const recorder = `
 trap '' PIPE HUP
 d=${keeperDirectory}/$1 token=$2 blocks=$3 most=$4
@@ -41,7 +40,7 @@ rm -f "$d/out.$token" "$d/end.$token"
 echo "exited $code $hit"
 `;
 
-/** $1 key, $2 token, $3 $4 limits, $5 working directory, the rest: the command. */
+/** A detached command. $1 key, $2 token, $3 $4 limits, $5 working directory, the rest: the command. */
 export const detached = `${limit}
 exec 3>"${keeperDirectory}/$1/end.$2" || exit 1
 exec </dev/null >"${keeperDirectory}/$1/out.$2" 2>&1
@@ -50,14 +49,14 @@ limit "$3" "$4"; cd "$5" || { echo 126 >&3; exit; }; shift 5
 echo $? >&3
 `;
 
-/** $1 $2 limits, $3 seconds after which the command ends even if its caller is dead, $4 working directory, the rest: the command. */
+/** A foreground command. $1 $2 limits, $3 seconds until it ends even if its caller is dead, $4 working directory, the rest: the command. */
 export const foreground = `${limit}
 limit "$1" "$2"; seconds=$3; cd "$4" || exit 126; shift 4
 if command -v timeout >/dev/null; then exec timeout -s KILL "$seconds" "$@"; fi
 exec "$@"
 `;
 
-/** $1 key. One line: the state, then its details. */
+/** Prints one line: the state of a process, then its details. $1 key. */
 export const status = `
 d=${keeperDirectory}/$1
 look() { [ -r "$d/exit" ] && { read -r line <"$d/exit"; echo "exited $line"; exit; }; }
@@ -68,22 +67,22 @@ look
 [ -e "$d/live" ] && echo unknown its recorder is gone without a result || echo unknown claimed, never started
 `;
 
-/** As \`status\`, but not before the process has ended or $2 seconds have passed. */
+/** Waits until the process has ended or $2 seconds have passed, then does the same as `status`. */
 export const watchStatus = `
 n=0; most=$(($2 * 4))
 while [ $n -lt $most ] && [ -e "${keeperDirectory}/$1/live" ] && [ ! -e "${keeperDirectory}/$1/exit" ] && kill -0 "$(cat "${keeperDirectory}/$1/pid")" 2>/dev/null; do n=$((n+1)); sleep 0.25; done
 ${status}`;
 
-/** $1 key, $2 the limit. The first reason stays. */
+/** Records the limit that ended a process; the first one stays. $1 key, $2 the limit. */
 export const noteLimit = `d=${keeperDirectory}/$1; [ -d "$d" ] && { [ -e "$d/limit" ] || echo "$2" >"$d/limit"; }`;
 
-/** $1 key, $2 first byte counted from 1, $3 most bytes. The log's size goes to stderr. */
+/** Prints a part of a log, and the log's size to stderr. $1 key, $2 first byte counted from 1, $3 maximum of bytes. */
 export const readLog = `
 log=${keeperDirectory}/$1/log; [ -r "$log" ] || { echo 0 >&2; exit 0; }
 wc -c <"$log" >&2; tail -c "+$2" "$log" | head -c "$3"
 `;
 
-/** $1 path, $2 most bytes. Exit codes 90 to 94 say why not. */
+/** Prints a file, or exits with a code of 90 to 94 that says why it can't. $1 path, $2 maximum of bytes. */
 export const readFile = `
 real=$(readlink -f -- "$1") || exit 94
 [ "$real" = "$1" ] || exit 92
@@ -94,10 +93,13 @@ real=$(readlink -f -- "$1") || exit 94
 exec cat -- "$1"
 `;
 
-/** $1 directory; a tar on stdin. Exit code 95: the directory can't be made by this account. */
+/** Unpacks a tar from stdin. Exit code 95: this account can't create the directory. $1 directory. */
 export const unpack = `mkdir -p -- "$1" 2>/dev/null && [ -w "$1" ] || exit 95; exec tar -x -p -o -f - -C "$1"`;
 
-/** $1 an environment entry. Ends every process of this uid that has it, until a look finds none; exit code 1: they are made faster than it looks. */
+/**
+ * Ends every process of this uid that has an environment entry, and looks for more until there are no more. Exit code 1: they
+ * appear faster than they can be found. $1 the entry.
+ */
 export const killMarked = `
 n=0
 while [ $n -lt 5 ]; do
@@ -110,9 +112,10 @@ done
 exit 1
 `;
 
-/** Ends every process of this uid but itself. The kernel does it under one lock: a fork bomb can't outrun it. */
+/** Ends every process of this uid but itself. The kernel holds one lock meanwhile, so a fork bomb can't outrun it. */
 export const killAll = 'kill -9 -1 2>/dev/null; exit 0';
 
-/** $1 working directory of the image, $2 an empty directory of this account: copies what this account doesn't own. */
+/** Copies a directory that this account doesn't own. $1 working directory of the image, $2 an empty directory of this account. */
 export const adoptCopy = `[ -O "$1" ] && exit 3; cp -a --no-preserve=ownership "$1/." "$2/" 2>/dev/null || cp -R -P -p "$1/." "$2/"`;
+/** Replaces the directory $1 by $2. */
 export const adoptSwap = `rm -rf "$1" && mv "$2" "$1"`;

@@ -1,17 +1,17 @@
-/**
- * Who runs what in a container, all without capabilities, so that none can touch the processes of another:
- * the keeper holds PID 1, the claims, the results and the logs; the grader is the image's root, as task packs expect;
- * the agent has a uid of its own per container, because the kernel counts processes per uid over the whole host.
- */
 import { createHash } from 'node:crypto';
 import type { Account } from '../sandbox.ts';
 
 const keeperUid = 64_001;
 const graderUid = 0;
-/** Below 2^18: a tar header holds no larger uid. */
+/** Agents' uids stay below 2^18, the largest that a tar header holds. */
 const firstAgentUid = 120_000;
 const agentUids = 140_000;
 
+/**
+ * The accounts of a container, all without capabilities, so that one can't touch another's processes. The keeper runs PID 1 and
+ * owns the claims, results and logs. The grader is the image's root, as task packs expect. The agent has its own uid per
+ * container, because the kernel counts processes per uid over the whole host.
+ */
 export type Role = Account | 'keeper';
 
 export const keeperId = keeperUid;

@@ -2,9 +2,9 @@
 import { spawn } from 'node:child_process';
 import { closeSync, openSync, rmSync } from 'node:fs';
 import { constants } from 'node:os';
-import { exitStatus } from '../exit.ts';
+import { exitStatus } from '../exit-status.ts';
 import { errorCode } from '../failure.ts';
-import { HeadBuffer } from '../head-buffer.ts';
+import { createHeadBuffer } from '../head-buffer.ts';
 import type { ExecResult } from '../sandbox.ts';
 import { readIfThere, requireReached } from './processes.ts';
 
@@ -42,8 +42,8 @@ function collect(command: ForegroundCommand, pidFile: number, signal: AbortSigna
     // A group of its own: bubblewrap's second process, when it is not yet bound to die with the first, is ended with it.
     detached: true,
   });
-  const stdout = new HeadBuffer(command.maxOutputBytes);
-  const stderr = new HeadBuffer(command.maxOutputBytes);
+  const stdout = createHeadBuffer(command.maxOutputBytes);
+  const stderr = createHeadBuffer(command.maxOutputBytes);
   child.stdout?.on('data', (chunk: Buffer) => stdout.push(chunk));
   child.stderr?.on('data', (chunk: Buffer) => stderr.push(chunk));
   // A command that does not read its input closes the pipe: no failure.
@@ -66,7 +66,7 @@ function collect(command: ForegroundCommand, pidFile: number, signal: AbortSigna
       if (signal.aborted) return reject(signal.reason);
       const exitCode = code ?? 128 + (killedBy ? constants.signals[killedBy] : 0);
       const { limit: _limit, ...status } = exitStatus({ exitCode });
-      const truncated = stdout.truncated || stderr.truncated;
+      const truncated = stdout.truncated() || stderr.truncated();
       resolve({ ...status, timedOut, stdout: stdout.bytes(), stderr: stderr.bytes(), truncated });
     });
   }).finally(() => {

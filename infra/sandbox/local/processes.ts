@@ -15,7 +15,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { exitStatus } from '../exit.ts';
+import { exitStatus } from '../exit-status.ts';
 import { errorCode, SandboxFailure } from '../failure.ts';
 import type { Account, LimitHit, LogPart, LogRange, ProcessStatus } from '../sandbox.ts';
 

@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 import { attemptAll } from '../../attempt-all.ts';
 import { SandboxFailure } from '../failure.ts';
-import { sameAttempt } from '../labels.ts';
+import { requireSameAttempt } from '../labels.ts';
 import { requireName } from '../names.ts';
 import type { SandboxDescription, SandboxInfo, SandboxNeeds, SandboxProvider, SandboxRefusal } from '../sandbox.ts';
 import type { Confinement } from './confinement.ts';
@@ -41,7 +41,7 @@ export function createLocalProvider(options: LocalProviderOptions): SandboxProvi
       signal.throwIfAborted();
       usable();
       const place = find(spec.name) ?? (await makePlace(home, spec));
-      sameAttempt(spec.name, spec.labels, place.spec.labels);
+      requireSameAttempt(spec.name, spec.labels, place.spec.labels);
       return new LocalSandbox(place, usable());
     },
     attach: async (name) => {

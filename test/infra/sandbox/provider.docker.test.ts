@@ -21,7 +21,7 @@ sandboxContract({
   evidence: ['disk', 'memory', 'pids'],
 });
 
-describe('docker sandboxes, seen from the daemon', () => {
+describe('a docker sandbox, seen from the daemon', () => {
   const stack = `daemon-${process.pid}`;
   const docker = new Docker();
   const provider = createDockerProvider({ stack });
@@ -45,7 +45,7 @@ describe('docker sandboxes, seen from the daemon', () => {
     for (const name of made) await provider.remove(name);
   });
 
-  it('has no capabilities, no network, no way to new privileges, and three uids', async () => {
+  it('has no capabilities, no network, no way to gain privileges, and three uids', async () => {
     const sandbox = await make('sealed');
     const { HostConfig, Config } = await docker.getContainer(sandbox.name).inspect();
     assert.deepEqual(HostConfig.CapDrop, ['ALL']);
@@ -64,7 +64,7 @@ describe('docker sandboxes, seen from the daemon', () => {
     assert.notEqual(Config.User?.split(':')[0], agent.split('\n')[0]);
   });
 
-  it('is not ended, and keeps its log, when the grader turns against it', async () => {
+  it('survives a hostile grader and keeps its log', async () => {
     const sandbox = await make('traitor');
     const argv = sh(
       `echo kept; kill -9 1; kill -TERM 1; mv ${keeperDirectory} /x; rm -rf ${keeperDirectory}/tests; cat ${keeperDirectory}/tests/log; kill -9 -1; exit 3`,
@@ -74,7 +74,7 @@ describe('docker sandboxes, seen from the daemon', () => {
     assert.match(String((await sandbox.readLog('tests', { fromByte: 0, maxBytes: 100 })).bytes), /^kept\n/);
   });
 
-  it('names the image that is missing and what to do', async () => {
+  it('names a missing image and what to do', async () => {
     const absent = { type: 'MissingImage', message: /no-such-image:1.*pull or build/ };
     await assert.rejects(make('imageless', { image: 'no-such-image:1' }), absent);
     const refusal = await provider.supports({
@@ -87,7 +87,7 @@ describe('docker sandboxes, seen from the daemon', () => {
     assert.match(refusal?.message ?? '', /some-task/);
   });
 
-  it('tells a container that was killed from outside, with the evidence, and never starts it again', async () => {
+  it('reports with evidence that its container was killed from outside, and never starts it again', async () => {
     const sandbox = await make('killed');
     await sandbox.start({ key: 'job', argv: ['sleep', '60'], env: {}, account: 'agent' }, signal);
     const lost = { type: 'SandboxLost', loss: 'killed-outside', message: /kill signal 9/ };
@@ -99,14 +99,14 @@ describe('docker sandboxes, seen from the daemon', () => {
     assert.equal((await provider.list(stack)).find(({ name }) => name === sandbox.name)?.running, false);
   });
 
-  it('calls a daemon that does not answer unavailable', async () => {
-    const deaf = createDockerProvider({ stack, docker: new Docker({ socketPath: '/nowhere/docker.sock' }) });
-    await assert.rejects(deaf.list(stack), { type: 'SandboxUnavailable' });
-    await assert.rejects(deaf.attach('some-name'), { type: 'SandboxUnavailable' });
-    assert.equal((await deaf.describe()).ready, false);
+  it('is unavailable if the daemon does not answer', async () => {
+    const unreachable = createDockerProvider({ stack, docker: new Docker({ socketPath: '/nowhere/docker.sock' }) });
+    await assert.rejects(unreachable.list(stack), { type: 'SandboxUnavailable' });
+    await assert.rejects(unreachable.attach('some-name'), { type: 'SandboxUnavailable' });
+    assert.equal((await unreachable.describe()).ready, false);
   });
 
-  it('gives the agent a workspace that the image brings', async () => {
+  it("gives the image's own workspace to the agent", async () => {
     const builder = await docker.createContainer({
       Image: image,
       Cmd: [

@@ -15,20 +15,20 @@ const info = (name: string, changes: { stack?: string; ageMs?: number; leftMs?: 
 const names = (sandboxes: readonly SandboxInfo[], liveness: Liveness): string[] =>
   decideReaping('mine', sandboxes, () => liveness, times).map(({ name }) => name);
 
-it('removes what belongs to a rollout that is over', () => {
+it('removes the sandboxes of a rollout that is over', () => {
   assert.deepEqual(names([info('a'), info('b')], 'over'), ['a', 'b']);
   assert.deepEqual(names([info('a')], 'live'), []);
 });
 
-it('takes an unknown rollout for no orphan', () => {
+it('keeps the sandbox of a rollout that the server could not tell about', () => {
   assert.deepEqual(names([info('a')], 'unknown'), []);
 });
 
-it('leaves what is too young to be known', () => {
+it('keeps a sandbox whose rollout may not be listed yet', () => {
   assert.deepEqual(names([info('a', { ageMs: 59_999 })], 'over'), []);
 });
 
-it('removes what has outlived its time, whatever is known of it', () => {
+it('removes an expired sandbox, even of a live rollout', () => {
   for (const liveness of ['live', 'over', 'unknown'] as const) {
     assert.deepEqual(names([info('a', { leftMs: -60_001 })], liveness), ['a']);
     assert.deepEqual(names([info('a', { leftMs: -59_999, ageMs: 1 })], liveness), []);
@@ -55,21 +55,21 @@ it('never touches another stack, and never an unexpired sandbox that is live or 
   );
 });
 
-it('goes on after one that it can not remove, and says so', async () => {
+it('continues after a sandbox that it can not remove, and then fails', async () => {
   const removed: string[] = [];
-  const sandboxes = ['a', 'stuck', 'b', 'asked-in-vain'].map((name) => info(name));
+  const sandboxes = ['a', 'stuck', 'b', 'unanswered'].map((name) => info(name));
   const remove = async ({ name }: ReapDecision): Promise<void> => {
     if (name === 'stuck') throw new Error('busy');
     removed.push(name);
   };
   const livenessOf = async ({ name }: SandboxInfo): Promise<Liveness> => {
-    if (name === 'asked-in-vain') throw new Error('server unreachable');
+    if (name === 'unanswered') throw new Error('server unreachable');
     return 'over';
   };
   const request = { stack: 'mine', sandboxes, livenessOf, minAgeMs: 0, remove };
   await assert.rejects(reap(request, AbortSignal.timeout(1_000)), /expected to remove 4 sandboxes|failures/);
   assert.deepEqual(
-    removed.filter((name) => name !== 'asked-in-vain'),
+    removed.filter((name) => name !== 'unanswered'),
     ['a', 'b'],
   );
 });

@@ -1,4 +1,3 @@
-/** Accounts at private registries, as \`docker login\` left them: in Docker's own config.json, or behind its credential helpers. */
 import { execFile } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -6,24 +5,25 @@ import type { AuthConfig } from 'dockerode';
 import { z } from 'zod';
 import { errorCode } from '../../failure.ts';
 
-/** Whom an image is pulled as: nobody, unless there is an account for its registry. */
+/** The account that an image is pulled with; empty if there is no account for its registry. */
 export interface Account {
-  /** A secret: it goes to the daemon, and nowhere else. */
+  /** A secret, which is passed to the daemon and nowhere else. */
   readonly auth?: AuthConfig;
-  /** Why none could be read: most images need none, and where one does, this explains the refusal. */
+  /** The reason why no account could be read. Most images need no account; if this one does, the reason explains the failed pull. */
   readonly problem?: string;
 }
 
+/** Finds the account to pull an image with. */
 export type Accounts = (image: string, signal: AbortSignal) => Promise<Account>;
 
-const nobody: Account = {};
-/** For a provider that pulls as nobody. */
-export const noAccounts: Accounts = async () => nobody;
+const noAccount: Account = {};
+/** Pulls every image without an account. */
+export const noAccounts: Accounts = async () => noAccount;
 
 export interface AccountsOptions {
-  /** Holds config.json; need not be there. */
+  /** The directory of config.json; it need not exist. */
   readonly directory: string;
-  /** PATH, and what else the helpers need. */
+  /** Environment of the credential helpers, with PATH. */
   readonly env: Readonly<Record<string, string | undefined>>;
 }
 
@@ -40,34 +40,37 @@ const configFile = z.looseObject({
 });
 const helperAnswer = z.looseObject({ Username: z.string(), Secret: z.string() });
 
-/** Read at each pull: an account may be added, and a token expires. */
+/**
+ * Reads accounts as `docker login` stored them: in Docker's own config.json, or through its credential helpers. They are read at
+ * each pull, since accounts are added and tokens expire.
+ */
 export function createAccounts({ directory, env }: AccountsOptions): Accounts {
   const path = join(directory, 'config.json');
   return async (image, signal) => {
     const registry = registryOf(image);
     const config = await readConfigFile(path);
-    if (config === null) return { problem: `${path} is no configuration of Docker's` };
+    if (config === null) return { problem: `${path} is not a valid Docker configuration` };
     const helper = config.credHelpers[registry] ?? config.credsStore;
     if (helper !== undefined && helper !== '') return askHelper(helper, registry, env, signal);
     const found = Object.entries(config.auths).find(([key]) => hostOf(key) === hostOf(registry))?.[1];
-    return found === undefined ? nobody : accountOf(found, registry, path);
+    return found === undefined ? noAccount : accountOf(found, registry, path);
   };
 }
 
-/** As Docker reads a name: what stands before the first slash is a host if it looks like one. */
+/** The registry of an image, as Docker reads its name: the part before the first slash is a host if it looks like one. */
 export function registryOf(image: string): string {
   const [first = '', ...rest] = image.split('/');
   const isHost = rest.length > 0 && (/[.:]/.test(first) || first === 'localhost');
   return isHost && hostOf(first) !== 'docker.io' ? first : hub;
 }
 
-/** Entries may be written with a scheme and a path. */
+/** The host of a registry, whose entry may have a scheme and a path. */
 const hostOf = (registry: string): string => {
   const [host = ''] = registry.replace(/^https?:\/\//, '').split('/');
   return host.replace(/^index\.docker\.io$/, 'docker.io');
 };
 
-/** Null for one that can't be read: what is wrong with it may quote it. */
+/** Reads the configuration; null if it is invalid. The error is dropped because it may quote a secret. */
 async function readConfigFile(path: string): Promise<z.infer<typeof configFile> | null> {
   try {
     return configFile.parse(JSON.parse(await readFile(path, 'utf8')));
@@ -82,7 +85,7 @@ function accountOf({ auth, identitytoken }: z.infer<typeof entry>, registry: str
     .replace(/\0+$/, '');
   const colon = text.indexOf(':');
   if (identitytoken) return asAccount(text.slice(0, Math.max(0, colon)), '', registry, identitytoken);
-  if (text === '') return nobody;
+  if (text === '') return noAccount;
   if (colon < 1) return { problem: `${path} has an account for ${registry} without name and password` };
   return asAccount(text.slice(0, colon), text.slice(colon + 1), registry);
 }
@@ -95,7 +98,7 @@ async function askHelper(
 ): Promise<Account> {
   const program = `docker-credential-${name}`;
   const { code, stdout } = await runHelper(program, registry, env, signal);
-  if (code !== 0 && notFound.test(stdout)) return nobody;
+  if (code !== 0 && notFound.test(stdout)) return noAccount;
   const answer = code === 0 ? helperAnswer.safeParse(parseJson(stdout)) : null;
   if (!answer?.success) {
     const got = code === 0 ? 'something else' : `exit code ${code}`;
@@ -105,7 +108,7 @@ async function askHelper(
   return Username === '<token>' ? asAccount('', '', registry, Secret) : asAccount(Username, Secret, registry);
 }
 
-/** What it prints is a secret: no error has it. */
+/** Runs a credential helper. Its output is a secret, so no error includes it. */
 function runHelper(
   program: string,
   registry: string,
@@ -117,7 +120,7 @@ function runHelper(
     const child = execFile(program, ['get'], options, (error, stdout) =>
       resolve({ code: error === null ? 0 : (error.code ?? 'none'), stdout }),
     );
-    // One that ends without reading is judged by how it ended.
+    // A helper that ends without reading its input is judged by its exit code.
     child.stdin?.on('error', () => undefined);
     child.stdin?.end(registry);
   });
@@ -133,7 +136,9 @@ function parseJson(text: string): unknown {
 
 const asAccount = (username: string, password: string, registry: string, identitytoken?: string): Account => ({
   auth: {
-    ...{ username, password, serveraddress: registry },
+    username,
+    password,
+    serveraddress: registry,
     ...(identitytoken !== undefined && { identitytoken }),
   },
 });

@@ -1,4 +1,3 @@
-/** Building an image from a task's Dockerfile, which nobody vouches for: bounded in time, memory and output. */
 import { Readable } from 'node:stream';
 import type Docker from 'dockerode';
 import { BuildFailure, SandboxFailure } from '../../failure.ts';
@@ -6,25 +5,28 @@ import { type FileTree, packTree } from '../../files.ts';
 import type { BuildContext, ReportImage } from '../../image.ts';
 import { callDaemon, fullDisk } from '../daemon.ts';
 import { builderLabel } from '../labels.ts';
-import { BoundedLog } from './bounded-log.ts';
-import { eventsOf } from './events.ts';
+import { createBoundedLog } from './bounded-log.ts';
+import { daemonEvents } from './daemon-events.ts';
 
 const memoryBytes = 4 * 2 ** 30;
 const cpuPeriodUs = 100_000;
 const cpus = 2;
 const dockerfileName = 'Dockerfile';
-const lastWordsLength = 160;
+const quotedCharacters = 160;
 
 export interface Build {
   readonly task: string;
   readonly tag: string;
   readonly context: BuildContext;
   readonly stack: string;
-  /** Of its commands: `none`, or the name of a Docker network. */
+  /** The network of its commands: `none`, or the name of a Docker network. */
   readonly network: string;
 }
 
-/** The image is there under its tag when this returns. */
+/**
+ * Builds an image from a task's Dockerfile, which is untrusted: the build is bounded in time, memory and output. Throws a
+ * `BuildFailure` if the Dockerfile is at fault.
+ */
 export async function buildImage(
   docker: Docker,
   build: Build,
@@ -34,11 +36,11 @@ export async function buildImage(
   const { task, tag, context, stack, network } = build;
   const limit = AbortSignal.timeout(context.timeoutSec * 1_000);
   const ending = AbortSignal.any([signal, limit]);
-  const log = new BoundedLog();
+  const log = createBoundedLog();
   const failed = (got: string, cause?: unknown): BuildFailure => {
-    const hint = network === 'none' ? ', and its commands have no network (TEMPER_BUILD_NETWORK)' : '';
-    const said = log.lastWords(lastWordsLength);
-    const message = `environment/Dockerfile of task ${task}: expected an image${hint}, got ${got}; last words: ${said}`;
+    const hint = network === 'none' ? ' (its commands have no network, see TEMPER_BUILD_NETWORK)' : '';
+    const output = log.end(quotedCharacters);
+    const message = `could not build environment/Dockerfile of task ${task}${hint}: ${got}; last output: ${output}`;
     return new BuildFailure(message, log.bytes(), { cause });
   };
   const options = {
@@ -55,28 +57,29 @@ export async function buildImage(
   try {
     report({ image: tag, doing: 'building' });
     const stream = await callDaemon(() => docker.buildImage(Readable.from([tar]), options));
-    for await (const { stream: said, error } of eventsOf(stream, ending)) {
-      log.push(said ?? error ?? '');
-      const [, step, of, line] = /^Step (\d+)\/(\d+) : (.*)/.exec(said ?? '') ?? [];
+    for await (const { stream: output, error } of daemonEvents(stream, ending)) {
+      log.push(output ?? error ?? '');
+      const [, step, of, line] = /^Step (\d+)\/(\d+) : (.*)/.exec(output ?? '') ?? [];
       if (step !== undefined) report({ image: tag, doing: 'building', step: `${step}/${of} ${line?.slice(0, 120)}` });
-      if (error !== undefined) throw failureOf(error) ?? failed(error);
+      if (error !== undefined) throw hostFailure(error) ?? failed(error);
     }
   } catch (error) {
     if (signal.aborted || error instanceof SandboxFailure || error instanceof BuildFailure) throw error;
-    if (limit.aborted) throw failed(`no end within ${context.timeoutSec} s (environment.build_timeout_sec)`, error);
-    throw isRefusal(error) ? failed(error.message, error) : error;
+    if (limit.aborted)
+      throw failed(`it took longer than ${context.timeoutSec} s (environment.build_timeout_sec)`, error);
+    throw isRejection(error) ? failed(error.message, error) : error;
   }
 }
 
-/** The host's doing, unless a command failed: its text would stand in the daemon's words. */
-const failureOf = (error: string): SandboxFailure | undefined =>
+/** The failure of the host, if it is one. A failed command is not: its error may quote any text. */
+const hostFailure = (error: string): SandboxFailure | undefined =>
   /returned a non-zero code: \d+$/.test(error.trim()) ? undefined : fullDisk(new Error(error));
 
-/** The daemon did not begin: the file itself is none that it can read. */
-const isRefusal = (error: unknown): error is Error =>
+/** Whether the daemon rejected the build before it began, because it can't read the Dockerfile. */
+const isRejection = (error: unknown): error is Error =>
   error instanceof Error && 'statusCode' in error && typeof error.statusCode === 'number';
 
-/** Every stage says whose it is, so that what a build leaves behind, failed ones too, is known as ours. */
+/** Labels every stage with the stack, so that the leftovers of a build can be recognised even if it fails. */
 function labelled({ files, stageLines }: BuildContext, stack: string): FileTree {
   const entry = files.get(dockerfileName);
   const lines = new TextDecoder().decode(entry?.bytes).split('\n');

@@ -1,14 +1,13 @@
-/** Keeps the images that temper brought within their share of the disk: the one that was not used for longest goes first. */
 import type Docker from 'dockerode';
 import { callDaemon, daemonStatus } from '../daemon.ts';
 import { builderLabel } from '../labels.ts';
 import type { ImageUse, ImageUses } from './uses.ts';
 
-/** One that was asked for just now is about to become a container. */
+/** An image used more recently than this may be about to become a container. */
 const graceMs = 900_000;
-/** What failed builds leave is their start when they are tried again. */
+/** A failed build's leftovers are kept this long, because a retry starts from them. */
 const leftoversFor = '1h';
-/** The rest goes in the next round: the reaper has other work. */
+/** Time limit of one call; the next call continues. The reaper has other work. */
 const roundMs = 20_000;
 
 export interface Eviction {
@@ -16,18 +15,21 @@ export interface Eviction {
   readonly uses: ImageUses;
   readonly stack: string;
   readonly budgetBytes: number;
-  /** Something is pulled or built: what looks left over may be a part of it. */
+  /** Whether something is being pulled or built: what looks left over may be part of it. */
   readonly busy: boolean;
 }
 
-/** Removes nothing that a container is made of, that others are built upon, or that was on this host before. */
+/**
+ * Removes the least recently used of temper's own images until they are within the budget. Keeps those that a container uses,
+ * that other images are built on, or that were on this host before. Returns the names of the removed images.
+ */
 export async function evictImages(eviction: Eviction, nowMs: number, signal: AbortSignal): Promise<readonly string[]> {
   const { docker, uses, stack, busy } = eviction;
   const removed: string[] = [];
   if (!busy) await removeLeftovers(docker, stack);
   while (Date.now() - nowMs < roundMs) {
     signal.throwIfAborted();
-    // Measured anew after each: what two shared is all the other's now.
+    // Measured again after each removal: layers that two images shared now belong to one.
     const image = await evictOldest(eviction, nowMs);
     if (image === null) break;
     await uses.forget(image);
@@ -36,18 +38,18 @@ export async function evictImages(eviction: Eviction, nowMs: number, signal: Abo
   return removed;
 }
 
-/** Null: all fit, or none of them may go. */
+/** Removes one image. Null if all fit, or if no image may be removed. */
 async function evictOldest({ docker, uses, budgetBytes, busy }: Eviction, nowMs: number): Promise<string | null> {
   const known = await uses.list();
   if (known.length === 0) return null;
-  const { held, usedBytes } = await measure(docker, known, budgetBytes);
-  // Removed by somebody else, who may also bring it back.
-  const gone = known.filter(({ image }) => !held.some((one) => one.image === image));
+  const { present, usedBytes } = await measure(docker, known, budgetBytes);
+  // Another process or user has removed these, and may pull them again.
+  const gone = known.filter(({ image }) => !present.some((one) => one.image === image));
   if (!busy) await Promise.all(gone.map(({ image }) => uses.forget(image)));
   if (usedBytes <= budgetBytes) return null;
   const inUse = new Set((await callDaemon(() => docker.listContainers({ all: true }))).map(({ ImageID }) => ImageID));
-  const mayGo = ({ id, usedAtMs }: Measured): boolean => !inUse.has(id) && nowMs - usedAtMs > graceMs;
-  for (const { image } of oldestFirst(held).filter(mayGo)) if (await removeImage(docker, image)) return image;
+  const removable = ({ id, usedAtMs }: Measured): boolean => !inUse.has(id) && nowMs - usedAtMs > graceMs;
+  for (const { image } of oldestFirst(present).filter(removable)) if (await removeImage(docker, image)) return image;
   return null;
 }
 
@@ -60,23 +62,24 @@ interface Measured extends ImageUse {
 }
 
 interface Measurement {
-  readonly held: readonly Measured[];
-  /** Of all of them: layers that several share count once. */
+  readonly present: readonly Measured[];
+  /** Disk space of all present images; a layer that several share counts once. */
   readonly usedBytes: number;
 }
 
-/** What is shared takes the daemon a while to find out: it is asked only where the whole sizes are too much. */
+/** Measures the images. Sharing takes the daemon long to compute, so it is only asked if the plain sum exceeds the budget. */
 async function measure(docker: Docker, known: readonly ImageUse[], budgetBytes: number): Promise<Measurement> {
-  const held = matching(await callDaemon(() => docker.listImages()), known);
-  const wholeBytes = sumOf(held.map(({ bytes }) => bytes));
-  if (wholeBytes <= budgetBytes) return { held, usedBytes: wholeBytes };
+  const present = matching(await callDaemon(() => docker.listImages()), known);
+  const wholeBytes = sumOf(present.map(({ bytes }) => bytes));
+  if (wholeBytes <= budgetBytes) return { present, usedBytes: wholeBytes };
   const { Images, LayersSize = Number.POSITIVE_INFINITY } = (await callDaemon(() => docker.df())) as DiskUsage;
-  const ours = new Set(held.map(({ id }) => id));
-  // All layers of this host but those of other images alone. What these share among themselves counts as ours: rather too much.
-  const others = (Images ?? []).filter(({ Id }) => !ours.has(Id));
-  // -1: not computed.
+  const own = new Set(present.map(({ id }) => id));
+  // Counts all layers of this host except those that belong to one other image alone. Layers shared between other images are
+  // thus counted as temper's, which errs on the safe side.
+  const others = (Images ?? []).filter(({ Id }) => !own.has(Id));
+  // SharedSize is -1 if not computed.
   const othersBytes = sumOf(others.map(({ Size, SharedSize }) => Size - Math.max(0, SharedSize)));
-  return { held, usedBytes: Math.min(LayersSize - othersBytes, wholeBytes) };
+  return { present, usedBytes: Math.min(LayersSize - othersBytes, wholeBytes) };
 }
 
 interface DiskUsage {
@@ -100,7 +103,7 @@ function matching(listed: readonly Listed[], known: readonly ImageUse[]): readon
   });
 }
 
-/** False: a container or another image needs it. */
+/** Removes an image. Returns false if a container or another image needs it. */
 async function removeImage(docker: Docker, image: string): Promise<boolean> {
   try {
     await callDaemon(() => docker.getImage(image).remove());

@@ -1,51 +1,53 @@
-/** The images of a Docker host: what a task names is pulled, what it describes is built, each once. */
 import { createHash } from 'node:crypto';
 import type Docker from 'dockerode';
 import { SandboxFailure } from '../../failure.ts';
 import type { BuildContext, ImageName, ImageProgress, ImageRequest, ReportImage } from '../../image.ts';
 import { missingImage } from '../container.ts';
 import { callDaemon, daemonStatus } from '../daemon.ts';
-import type { DockerLimits } from '../limits.ts';
+import { createLimiter } from '../limiter.ts';
+import type { DockerSettings } from '../settings.ts';
 import type { Accounts } from './accounts.ts';
 import { buildImage } from './build.ts';
 import { evictImages } from './evict.ts';
-import { createFlights } from './flights.ts';
-import { createGate } from './gate.ts';
+import { createInFlight } from './in-flight.ts';
 import { pullImage } from './pull.ts';
 import type { ImageUses } from './uses.ts';
 
 export interface ImagesOptions {
   readonly docker: Docker;
   readonly stack: string;
-  readonly limits: DockerLimits;
+  readonly limits: DockerSettings;
   readonly uses: ImageUses;
   readonly accounts: Accounts;
 }
 
+/** The images of a Docker host. */
 export interface Images {
+  /** Pulls the image that a task names, or builds the one that it describes, and returns its name. */
   prepare(image: ImageRequest, report: ReportImage, signal: AbortSignal): Promise<string>;
+  /** Removes images until temper's own are within their share of the disk, and returns their names. */
   evict(signal: AbortSignal): Promise<readonly string[]>;
 }
 
 export function createImages({ docker, stack, limits, uses, accounts }: ImagesOptions): Images {
-  const flights = createFlights<ImageProgress, void>();
-  const building = createGate(limits.builds);
-  const pulling = createGate(limits.pulls);
+  const inFlight = createInFlight<ImageProgress, void>();
+  const builds = createLimiter(limits.builds);
+  const pulls = createLimiter(limits.pulls);
 
-  let buildsOrPulls = 0;
-  async function bring(image: string, work: () => Promise<void>): Promise<void> {
-    await uses.bring(image);
-    buildsOrPulls += 1;
+  let running = 0;
+  async function fetch(image: string, work: () => Promise<void>): Promise<void> {
+    await uses.add(image);
+    running += 1;
     try {
       await work();
-      // Another process may have seen that it is kept and not there, and forgotten it.
-      await uses.bring(image);
+      // Another process may have removed the record meanwhile, because it found no such image.
+      await uses.add(image);
     } catch (error) {
-      // Whoever brings it later may be somebody else.
+      // If the image appears later, another program has pulled it.
       await uses.forget(image);
       throw error;
     } finally {
-      buildsOrPulls -= 1;
+      running -= 1;
     }
   }
 
@@ -53,13 +55,13 @@ export function createImages({ docker, stack, limits, uses, accounts }: ImagesOp
     await uses.use(image);
     if (await inspect(docker, image)) return image;
     if (from === 'host' || limits.pulls === 0) throw missingImage(image);
-    const work = (say: ReportImage, ending: AbortSignal): Promise<void> => {
-      say({ image, doing: 'waiting for others' });
+    const work = (progress: ReportImage, ending: AbortSignal): Promise<void> => {
+      progress({ image, doing: 'waiting for others' });
       const pull = async (): Promise<void> =>
-        pullImage(docker, { image, account: await accounts(image, ending) }, say, ending);
-      return pulling.run(() => bring(image, pull), ending);
+        pullImage(docker, { image, account: await accounts(image, ending) }, progress, ending);
+      return pulls.run(() => fetch(image, pull), ending);
     };
-    await flights.join(image, work, report, signal);
+    await inFlight.join(image, work, report, signal);
     return image;
   }
 
@@ -78,16 +80,13 @@ export function createImages({ docker, stack, limits, uses, accounts }: ImagesOp
     await uses.use(tag);
     if (await inspect(docker, tag)) return tag;
     const build = { task, tag, context, stack, network: limits.buildNetwork };
-    const work = (say: ReportImage, ending: AbortSignal): Promise<void> => {
-      say({ image: tag, doing: 'waiting for others' });
-      return building.run(() => bring(tag, () => buildImage(docker, build, say, ending)), ending);
+    const work = (progress: ReportImage, ending: AbortSignal): Promise<void> => {
+      progress({ image: tag, doing: 'waiting for others' });
+      return builds.run(() => fetch(tag, () => buildImage(docker, build, progress, ending)), ending);
     };
-    await flights.join(tag, work, report, signal);
+    await inFlight.join(tag, work, report, signal);
     if (await inspect(docker, tag)) return tag;
-    throw new SandboxFailure(
-      'SandboxUnavailable',
-      `expected image ${tag} after its build, got none; it is built again`,
-    );
+    throw new SandboxFailure('SandboxUnavailable', `the image ${tag} disappeared after its build; it is built again`);
   }
 
   return {
@@ -97,25 +96,25 @@ export function createImages({ docker, stack, limits, uses, accounts }: ImagesOp
         : built(request, request.source, report, signal),
     evict: async (signal) => {
       const budgetBytes = limits.imageDiskGb === 0 ? Number.POSITIVE_INFINITY : limits.imageDiskGb * 1e9;
-      return evictImages({ docker, uses, stack, budgetBytes, busy: buildsOrPulls > 0 }, Date.now(), signal);
+      return evictImages({ docker, uses, stack, budgetBytes, busy: running > 0 }, Date.now(), signal);
     },
   };
 }
 
-/** By content. */
+/** Returns the id of an image, which identifies its content. */
 export async function imageId(docker: Docker, image: string): Promise<string> {
   const found = await inspect(docker, image);
   if (found === undefined) throw missingImage(image);
   return found.Id;
 }
 
-/** Its id: with another base image under the same name, what is built on it is another image. */
+/** Returns the id of a base image: another base under the same name makes another image. */
 async function requireBase(docker: Docker, task: string, base: string): Promise<string> {
   const found = await inspect(docker, base);
   if (found === undefined) throw missingImage(base);
   const triggers = found.Config.OnBuild?.length ?? 0;
   if (triggers === 0) return found.Id;
-  const text = `environment/Dockerfile of task ${task}: expected a base image without ONBUILD triggers, got ${triggers} in ${base}; nobody has looked at them`;
+  const text = `environment/Dockerfile of task ${task}: its base image ${base} has ${triggers} unchecked ONBUILD triggers; use another one`;
   throw new SandboxFailure('UnsupportedTask', text);
 }
 

@@ -1,19 +1,21 @@
-/** Pulling an image: how far it is, when it stands still, and whether asking again may help. */
 import type Docker from 'dockerode';
 import { SandboxFailure } from '../../failure.ts';
 import type { ReportImage } from '../../image.ts';
 import { missingImage } from '../container.ts';
 import { callDaemon, daemonStatus, fullDisk } from '../daemon.ts';
 import type { Account } from './accounts.ts';
-import { type DaemonEvent, eventsOf } from './events.ts';
+import { type DaemonEvent, daemonEvents } from './daemon-events.ts';
 
-/** The daemon itself tries a layer again after up to 25 seconds; one that is large takes minutes to be unpacked, and says so. */
+/** The daemon itself retries a layer after up to 25 seconds. Unpacking a large layer takes minutes, but reports progress. */
 const stallMs = 300_000;
 const reportEveryMs = 1_000;
 const notThere =
   /not found|manifest unknown|name unknown|does not exist|access denied|unauthorized|authentication required|no basic auth credentials|no matching manifest|invalid reference/i;
 
-/** The image is there when this returns. What was pulled of it stays, so that another try goes on from there. */
+/**
+ * Pulls an image. The layers of an interrupted pull stay, so that a retry continues from there. Throws `MissingImage` if the
+ * registry has no such image for this account, and `ImageUnavailable` if a retry may succeed.
+ */
 export async function pullImage(
   docker: Docker,
   { image, account }: { readonly image: string; readonly account: Account },
@@ -24,16 +26,16 @@ export async function pullImage(
   const ending = AbortSignal.any([signal, stalled.signal]);
   const watch = setTimeout(() => stalled.abort(), stallMs);
   const layers = createLayers();
-  const why = account.problem === undefined ? '' : ` (asked without an account: ${account.problem})`;
+  const why = account.problem === undefined ? '' : ` (pulled without an account: ${account.problem})`;
   let reportedAtMs = 0;
   try {
     report({ image, doing: 'pulling' });
     const stream = await callDaemon(() =>
       docker.pull(image, { abortSignal: ending, ...(account.auth && { authconfig: account.auth }) }),
     );
-    for await (const event of eventsOf(stream, ending)) {
+    for await (const event of daemonEvents(stream, ending)) {
       watch.refresh();
-      if (event.error !== undefined) throw refusal(image, event.error + why);
+      if (event.error !== undefined) throw pullFailure(image, event.error + why);
       layers.see(event);
       if (Date.now() - reportedAtMs < reportEveryMs) continue;
       reportedAtMs = Date.now();
@@ -42,22 +44,22 @@ export async function pullImage(
   } catch (error) {
     if (signal.aborted || error instanceof SandboxFailure) throw error;
     if (stalled.signal.aborted) throw unavailable(image, `no progress for ${stallMs / 1_000} s`, error);
-    throw daemonStatus(error) === undefined ? error : refusal(image, String(error) + why, error);
+    throw daemonStatus(error) === undefined ? error : pullFailure(image, String(error) + why, error);
   } finally {
     clearTimeout(watch);
   }
 }
 
-/** A registry that does not know the image, or us, will not know it in a minute either. */
-function refusal(image: string, said: string, cause?: unknown): SandboxFailure {
-  const full = fullDisk(new Error(said));
+/** Classifies a failed pull: a registry that does not know the image or the account will not know it in a minute either. */
+function pullFailure(image: string, answer: string, cause?: unknown): SandboxFailure {
+  const full = fullDisk(new Error(answer));
   if (full) return full;
-  if (notThere.test(said) && !/toomanyrequests|no such host/i.test(said)) return missingImage(image, cause, said);
-  return unavailable(image, said, cause);
+  if (notThere.test(answer) && !/toomanyrequests|no such host/i.test(answer)) return missingImage(image, cause, answer);
+  return unavailable(image, answer, cause);
 }
 
 function unavailable(image: string, got: string, cause?: unknown): SandboxFailure {
-  const text = `expected to pull the image ${image}, got ${got.slice(0, 300)}; check the registry and the network of this Docker host`;
+  const text = `could not pull the image ${image}: ${got.slice(0, 300)}; check the registry and the network of this Docker host`;
   return new SandboxFailure('ImageUnavailable', text, { cause });
 }
 

@@ -1,4 +1,3 @@
-/** Which images temper itself brought to this host, and when each was used last: the only ones that it may remove. */
 import { createHash } from 'node:crypto';
 import { mkdir, readdir, readFile, rm, stat, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -9,16 +8,17 @@ export interface ImageUse {
   readonly usedAtMs: number;
 }
 
+/** The images that temper itself pulled or built on this host, with their last use: the only ones that it may remove. */
 export interface ImageUses {
-  /** Before it is brought: a process that dies meanwhile leaves nothing that nobody knows of. */
-  bring(image: string): Promise<void>;
-  /** Nothing, for an image that was there before. */
+  /** Records an image before it is pulled or built, so that a process that dies meanwhile leaves no unrecorded image. */
+  add(image: string): Promise<void>;
+  /** Records a use of the image. Does nothing for an image that temper did not pull or build. */
   use(image: string): Promise<void>;
   forget(image: string): Promise<void>;
   list(): Promise<readonly ImageUse[]>;
 }
 
-/** A file for each, whose time is that of its last use: processes may share the directory. */
+/** Keeps one file per image, whose modification time is its last use. Processes may share the directory. */
 export function createImageUses(directory: string): ImageUses {
   const fileOf = (image: string): string => join(directory, createHash('sha256').update(image).digest('hex'));
   const useOf = async (name: string): Promise<readonly ImageUse[]> => {
@@ -31,7 +31,7 @@ export function createImageUses(directory: string): ImageUses {
     }
   };
   return {
-    async bring(image) {
+    async add(image) {
       await mkdir(directory, { recursive: true });
       await writeFile(fileOf(image), image);
     },
@@ -47,9 +47,9 @@ export function createImageUses(directory: string): ImageUses {
   };
 }
 
-/** For a provider that removes no images. */
+/** Records nothing, for a provider that removes no images. */
 export const noUses: ImageUses = {
-  bring: async () => undefined,
+  add: async () => undefined,
   use: async () => undefined,
   forget: async () => undefined,
   list: async () => [],

@@ -5,26 +5,26 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import Docker from 'dockerode';
-import type { Accounts } from '../../../../infra/sandbox/docker/images/accounts.ts';
-import { createImageUses } from '../../../../infra/sandbox/docker/images/uses.ts';
-import type { DockerLimits } from '../../../../infra/sandbox/docker/limits.ts';
-import { createDockerProvider } from '../../../../infra/sandbox/docker/provider.ts';
-import { BuildFailure } from '../../../../infra/sandbox/failure.ts';
-import type { ImageProgress } from '../../../../infra/sandbox/image.ts';
-import { builtImageName, readBuildContext } from '../../../../infra/tasks/harbor/build-context.ts';
-import { startRegistry, type TestRegistry } from '../../../helpers/sandbox/registry.ts';
-import { treeOf } from '../../../helpers/sandbox/workspaces.ts';
-import { until } from '../../../helpers/until.ts';
+import type { Accounts } from '../../../../../infra/sandbox/docker/images/accounts.ts';
+import { createImageUses } from '../../../../../infra/sandbox/docker/images/uses.ts';
+import { createDockerProvider } from '../../../../../infra/sandbox/docker/provider.ts';
+import type { DockerSettings } from '../../../../../infra/sandbox/docker/settings.ts';
+import { BuildFailure } from '../../../../../infra/sandbox/failure.ts';
+import type { ImageProgress } from '../../../../../infra/sandbox/image.ts';
+import { builtImageName, readBuildContext } from '../../../../../infra/tasks/harbor/build-context.ts';
+import { startRegistry, type TestRegistry } from '../../../../helpers/sandbox/registry.ts';
+import { treeOf } from '../../../../helpers/sandbox/workspaces.ts';
+import { until } from '../../../../helpers/until.ts';
 
 const base = 'temper-tasks:bookworm';
 const stack = `images-${process.pid}`;
 const docker = new Docker();
 const signal = AbortSignal.timeout(600_000);
 const made = new Set<string>();
-const open = (limits: Partial<DockerLimits> = {}) => createDockerProvider({ stack, ...limits });
+const open = (limits: Partial<DockerSettings> = {}) => createDockerProvider({ stack, ...limits });
 const provider = open();
 
-/** Its builds share nothing with those of other tests, whose steps the builder remembers. */
+/** A build that shares no cached steps with other tests. */
 const request = (lines: string, { timeoutSec = 120, files = {} } = {}) => {
   const dockerfile = `FROM ${base}\nENV TEST=${stack}\n${lines}\n`;
   const source = readBuildContext(treeOf({ Dockerfile: dockerfile, ...files }), timeoutSec);
@@ -46,7 +46,7 @@ after(async () => {
 });
 
 describe('an image from a Dockerfile', () => {
-  it('is built once, whoever asks at once or again, and says how far it is', async () => {
+  it('is built once for concurrent and later requests, and reports its progress', async () => {
     const asked = request('COPY tool /bin/tool\nRUN sleep 1; tool >/made', {
       files: { tool: '#!/bin/sh\necho made by a tool\n' },
     });
@@ -66,7 +66,7 @@ describe('an image from a Dockerfile', () => {
     assert.equal((await docker.getImage(one ?? '').inspect()).Id, Id);
   });
 
-  it('is another one upon another base image', async () => {
+  it('is a different one when its base image changes', async () => {
     const name = `${stack}-base:latest`;
     const { image: first } = await prepare(request('RUN echo 1'));
     const lines = (from: string) => {
@@ -80,16 +80,19 @@ describe('an image from a Dockerfile', () => {
     await docker.getImage(first).tag({ repo: `${stack}-base`, tag: 'latest' });
     const { image: later } = await prepare(lines(name));
     assert.notEqual(old, later);
-    assert.notEqual(await provider.imageId(name), before, 'the same name, with something else in it');
+    assert.notEqual(await provider.imageId(name), before, 'expected another id for the same name');
     await assert.rejects(provider.imageId('temper-nowhere:none'), { type: 'MissingImage' });
   });
 
-  it('that fails keeps what was said, whose file it was and the end of it', async () => {
+  it('that fails to build reports its file, its error and its output', async () => {
     const failing = prepare(request('RUN echo no space left on device; seq 400000; echo the reason >&2; exit 3'));
     await assert.rejects(failing, (error) => {
       assert.ok(error instanceof BuildFailure, String(error));
-      assert.match(error.message, /^environment\/Dockerfile of task some-task: .*no network \(TEMPER_BUILD_NETWORK\)/);
-      assert.match(error.message, /returned a non-zero code: 3; last words: .*the reason/s);
+      assert.match(
+        error.message,
+        /^could not build environment\/Dockerfile of task some-task .*no network, see TEMPER_BUILD_NETWORK/,
+      );
+      assert.match(error.message, /returned a non-zero code: 3; last output: .*the reason/s);
       assert.ok(error.log.length < 2 * 2 ** 20, `${error.log.length} bytes`);
       assert.match(String(error.log), /^Step 1\/4[\s\S]*output left out[\s\S]*399999\n[\s\S]*the reason/);
       return true;
@@ -98,26 +101,26 @@ describe('an image from a Dockerfile', () => {
     await assert.rejects(prepare(request('COPY absent /')), { type: 'BuildFailed', message: /absent/ });
   });
 
-  it('has so much time and memory, no network, and leaves nothing running', async () => {
+  it('is built with limited time and memory and without network, and leaves nothing running', async () => {
     const long = prepare(request('RUN echo begun; sleep 300', { timeoutSec: 10 }));
-    await assert.rejects(long, { type: 'BuildFailed', message: /no end within 10 s.*last words: .*begun/s });
+    await assert.rejects(long, { type: 'BuildFailed', message: /longer than 10 s.*last output: .*begun/s });
     await until(async () => (await runningCommands()) === 0);
     const memory = 'cat /sys/fs/cgroup/memory.max /sys/fs/cgroup/memory/memory.limit_in_bytes 2>/dev/null';
     const bounds = `RUN test "$(ls /sys/class/net | tr '\\n' ' ')" = 'lo ' && test "$(${memory})" = ${4 * 2 ** 30}`;
     await prepare(request(bounds));
   });
 
-  it('is given up when nobody waits for it any more', async () => {
+  it('is no longer built when its last caller has given up', async () => {
     const waiting = new AbortController();
     const asked = request('RUN echo endless; sleep 300');
     const both = [prepare(asked, provider, waiting.signal), prepare(asked, provider, waiting.signal)];
     await until(async () => (await runningCommands()) === 1);
-    waiting.abort(new Error('nobody wants it'));
-    for (const one of both) await assert.rejects(one, /nobody wants it/);
+    waiting.abort(new Error('given up'));
+    for (const one of both) await assert.rejects(one, /given up/);
     await until(async () => (await runningCommands()) === 0);
   });
 
-  it('is built beside so many others only, and nowhere where builds are off', async () => {
+  it('is built with limited concurrency, and not at all when builds are off', async () => {
     const narrow = open({ builds: 1 });
     const most: number[] = [];
     const watching = new AbortController();
@@ -135,10 +138,10 @@ describe('an image from a Dockerfile', () => {
       paths: [],
       filesInImage: true,
     });
-    assert.match(refusal?.message ?? '', /TEMPER_BUILDS=0/);
+    assert.match(refusal?.message ?? '', /TEMPER_BUILDS is 0/);
   });
 
-  it('is refused upon a base image with triggers', async () => {
+  it('is rejected if its base image has triggers', async () => {
     const trigger = await docker.createContainer({ Image: base, Cmd: ['true'] });
     await trigger.commit({ repo: `${stack}-trigger`, tag: 'latest', changes: 'ONBUILD ADD http://127.0.0.1/x /x' });
     await trigger.remove();
@@ -149,7 +152,7 @@ describe('an image from a Dockerfile', () => {
   });
 });
 
-describe('an image of a registry', () => {
+describe('an image from a registry', () => {
   let registry: TestRegistry;
   before(async () => {
     registry = await startRegistry();
@@ -157,7 +160,7 @@ describe('an image of a registry', () => {
   after(() => registry.close());
   const named = (image: string): Request => ({ task: 'some-task', image, source: 'registry' });
 
-  it('is pulled once, whoever asks at once or again, and says how far it is', async () => {
+  it('is pulled once for concurrent and later requests, and reports its progress', async () => {
     const image = await registry.add('one:1', [2_000_000, 30_000]);
     const both = await Promise.all([prepare(named(image)), prepare(named(image))]);
     assert.deepEqual(
@@ -171,7 +174,7 @@ describe('an image of a registry', () => {
     assert.equal(registry.requests.length, asked);
   });
 
-  it('arrives although the connection breaks off in the middle of it', async () => {
+  it('is pulled in spite of an interrupted connection', async () => {
     const image = await registry.add('cut:1', [3_000_000]);
     registry.cut('/cut/blobs/', 1, 0);
     registry.cut('/cut/blobs/', 1, 1_000_000);
@@ -179,7 +182,7 @@ describe('an image of a registry', () => {
     assert.equal((await docker.getImage(image).inspect()).RootFS.Layers?.length, 1);
   });
 
-  it('may be asked for again where the registry hangs up, and is then there', async () => {
+  it('can be requested again after the registry hung up, and is then pulled', async () => {
     const image = await registry.add('away:1', [1_000]);
     registry.cut('/away/manifests/', 20, 0);
     await assert.rejects(prepare(named(image)), { type: 'ImageUnavailable', message: new RegExp(image) });
@@ -193,7 +196,7 @@ describe('an image of a registry', () => {
     });
   });
 
-  it('is known as brought by temper, although another process that saw it missing forgot it meanwhile', async () => {
+  it('is recorded even if another process that found it missing removes the record meanwhile', async () => {
     const directory = await mkdtemp(join(tmpdir(), 'temper-uses-'));
     try {
       const uses = createImageUses(directory);
@@ -217,13 +220,13 @@ describe('an image of a registry', () => {
     }
   });
 
-  it('that is not there is missing, and one of no registry may come yet', async () => {
-    const missing = { type: 'MissingImage', message: /of its registry: .*manifest/ };
+  it('is missing if its registry lacks it, and unavailable if its registry does not answer', async () => {
+    const missing = { type: 'MissingImage', message: /its registry answered: .*manifest/ };
     await assert.rejects(prepare(named(`${registry.address}/absent:1`)), missing);
     await assert.rejects(prepare(named('127.0.0.1:9/closed:1')), { type: 'ImageUnavailable' });
   });
 
-  it('is not pulled where pulls are off, and the host is refused', async () => {
+  it('is not pulled when pulls are off, and makes the host unsuitable for its task', async () => {
     const image = await registry.add('off:1', [1_000]);
     const closed = open({ pulls: 0 });
     await assert.rejects(prepare(named(image), closed), { type: 'MissingImage' });
@@ -232,31 +235,34 @@ describe('an image of a registry', () => {
     assert.equal(await provider.supports(needs), undefined);
   });
 
-  it('that is private is pulled with the account for its registry, and missing for others', async () => {
+  it('is pulled with the account for its registry if it is private, and missing without it', async () => {
     const secret = `s3cret-${process.pid}`;
-    const closed = await startRegistry(`somebody:${secret}`);
+    const closed = await startRegistry(`user:${secret}`);
     try {
       const image = await closed.add('private:1', [1_000]);
       const as = (username: string, password: string): Accounts => {
         return async () => ({ auth: { username, password, serveraddress: closed.address } });
       };
       const pullAs = (accounts: Accounts) => prepare(named(image), createDockerProvider({ stack, accounts }));
-      await assert.rejects(prepare(named(image)), { type: 'MissingImage', message: /of its registry: .*basic auth/ });
-      await assert.rejects(pullAs(as('somebody', `not-${secret}`)), (error: Error) => {
+      await assert.rejects(prepare(named(image)), {
+        type: 'MissingImage',
+        message: /its registry answered: .*basic auth/,
+      });
+      await assert.rejects(pullAs(as('user', `not-${secret}`)), (error: Error) => {
         assert.match(error.message, /unauthorized|authentication|401/i);
         assert.doesNotMatch(error.message, new RegExp(secret));
         return true;
       });
-      const unread: Accounts = async () => ({ problem: 'nobody could read it' });
-      await assert.rejects(pullAs(unread), /asked without an account: nobody could read it/);
-      await pullAs(as('somebody', secret));
+      const unread: Accounts = async () => ({ problem: 'it is not readable' });
+      await assert.rejects(pullAs(unread), /pulled without an account: it is not readable/);
+      await pullAs(as('user', secret));
       await docker.getImage(image).inspect();
     } finally {
       await closed.close();
     }
   });
 
-  it('can be what a Dockerfile begins with', async () => {
+  it('can be the base image of a Dockerfile', async () => {
     const image = await registry.add('base:1', [1_000]);
     const source = readBuildContext(treeOf({ Dockerfile: `FROM ${image}\nCOPY a /a\n`, a: 'a' }), 60);
     await prepare({ task: 'some-task', image: 'temper-built:pulled-base', source });

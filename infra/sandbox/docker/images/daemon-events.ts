@@ -1,4 +1,3 @@
-/** What the daemon says while it pulls or builds: one JSON object per line. */
 import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
 import { z } from 'zod';
@@ -7,16 +6,17 @@ import { callDaemon } from '../daemon.ts';
 const eventShape = z.object({
   /** Output of a build. */
   stream: z.string().optional(),
-  /** Of a layer that is pulled. */
+  /** State of a layer that is pulled. */
   status: z.string().optional(),
   id: z.string().optional(),
   progressDetail: z.object({ current: z.number().optional(), total: z.number().optional() }).optional(),
-  /** It ended with this. */
+  /** The error that ended the operation. */
   error: z.string().optional(),
 });
 export type DaemonEvent = z.output<typeof eventShape>;
 
-export async function* eventsOf(stream: NodeJS.ReadableStream, signal: AbortSignal): AsyncIterable<DaemonEvent> {
+/** Yields the events that the daemon reports while it pulls or builds, one JSON object per line. */
+export async function* daemonEvents(stream: NodeJS.ReadableStream, signal: AbortSignal): AsyncIterable<DaemonEvent> {
   const source = stream as Readable;
   const end = (): unknown => source.destroy(signal.reason instanceof Error ? signal.reason : undefined);
   signal.addEventListener('abort', end, { once: true });
@@ -30,7 +30,7 @@ export async function* eventsOf(stream: NodeJS.ReadableStream, signal: AbortSign
       signal.throwIfAborted();
       if (line.trim() !== '') yield eventShape.parse(JSON.parse(line));
     }
-    // Readline ends quietly with its source, whatever ended that.
+    // Readline ends without an error when its source does, so check why the source ended.
     signal.throwIfAborted();
     if (failure !== undefined) await callDaemon(() => Promise.reject(failure));
   } finally {

@@ -5,16 +5,16 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { it } from 'node:test';
 import Docker from 'dockerode';
-import { createImageUses } from '../../../../infra/sandbox/docker/images/uses.ts';
-import { createDockerProvider } from '../../../../infra/sandbox/docker/provider.ts';
-import { builtImageName, readBuildContext } from '../../../../infra/tasks/harbor/build-context.ts';
-import { startRegistry } from '../../../helpers/sandbox/registry.ts';
-import { treeOf } from '../../../helpers/sandbox/workspaces.ts';
+import { createImageUses } from '../../../../../infra/sandbox/docker/images/uses.ts';
+import { createDockerProvider } from '../../../../../infra/sandbox/docker/provider.ts';
+import { builtImageName, readBuildContext } from '../../../../../infra/tasks/harbor/build-context.ts';
+import { startRegistry } from '../../../../helpers/sandbox/registry.ts';
+import { treeOf } from '../../../../helpers/sandbox/workspaces.ts';
 
 const docker = new Docker();
 const signal = AbortSignal.timeout(300_000);
 
-it('images that temper pulled make room, but none in use, and none that was there before', async () => {
+it('removes images that temper pulled, but none in use and none that was there before', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'temper-evict-'));
   const registry = await startRegistry();
   const stack = `evict-${process.pid}`;
@@ -37,9 +37,9 @@ it('images that temper pulled make room, but none in use, and none that was ther
       await open(0).prepare({ task: 't', image, source: 'registry' }, () => undefined, signal);
     }
     container = await docker.createContainer({ Image: used, Cmd: ['/layer-0'] });
-    assert.deepEqual(await open(0.000_001).evictImages(signal), [], 'all were asked for just now');
+    assert.deepEqual(await open(0.000_001).evictImages(signal), [], 'expected recently used images to stay');
     for (const name of await readdir(directory)) await utimes(join(directory, name), 1, 1);
-    assert.deepEqual(await open(1).evictImages(signal), [], 'all fit');
+    assert.deepEqual(await open(1).evictImages(signal), [], 'expected images within the budget to stay');
     await open(0).prepare({ task: 't', image: images[3] ?? '', source: 'registry' }, () => undefined, signal);
     assert.deepEqual(await open(0.000_001).evictImages(signal), [images[2]]);
     assert.deepEqual(await there(), ['before:1', 'used:1', 'late:1']);
@@ -55,7 +55,7 @@ it('images that temper pulled make room, but none in use, and none that was ther
   }
 });
 
-it('no more of them go than has to, the one that was not used for longest first', async () => {
+it('removes no more images than necessary, least recently used first', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'temper-evict-'));
   const registry = await startRegistry();
   const uses = createImageUses(directory);
@@ -83,7 +83,7 @@ it('no more of them go than has to, the one that was not used for longest first'
   }
 });
 
-it('layers that several images share count once', async () => {
+it('counts a layer that several images share once', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'temper-evict-'));
   const stack = `evict-shared-${process.pid}`;
   const open = (imageDiskGb: number) => createDockerProvider({ stack, imageDiskGb, uses: createImageUses(directory) });
@@ -98,7 +98,7 @@ it('layers that several images share count once', async () => {
     for (const name of await readdir(directory)) await utimes(join(directory, name), 1, 1);
     const sizes = await Promise.all(images.map(async (image) => (await docker.getImage(image).inspect()).Size));
     const [one = 0, other = 0] = sizes;
-    // Far more than one of them, and less than both.
+    // Much larger than either image, but smaller than both together.
     assert.deepEqual(await open((one + other * 0.8) / 1e9).evictImages(signal), []);
     assert.equal((await open((one * 0.5) / 1e9).evictImages(signal)).length, 2);
   } finally {
@@ -112,5 +112,5 @@ it('layers that several images share count once', async () => {
   }
 });
 
-/** As uses.ts names it. */
+/** Name of the file in which uses.ts records an image. */
 const fileOfUse = (image: string): string => createHash('sha256').update(image).digest('hex');

@@ -4,16 +4,16 @@ import { mkdtemp, rm, utimes } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { it } from 'node:test';
-import { createImageUses } from '../../../../infra/sandbox/docker/images/uses.ts';
+import { createImageUses } from '../../../../../infra/sandbox/docker/images/uses.ts';
 
-it('only what was brought is known, with the time of its last use, also to another process', async () => {
+it('lists only recorded images with their last use, in every process', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'temper-uses-'));
   try {
     const uses = createImageUses(join(directory, 'images'));
     assert.deepEqual(await uses.list(), []);
     await uses.use('was:there');
-    await uses.bring('r.example:5000/a/b@sha256:0');
-    await uses.bring('second:1');
+    await uses.add('r.example:5000/a/b@sha256:0');
+    await uses.add('second:1');
     const other = createImageUses(join(directory, 'images'));
     const timesOf = async () => new Map((await other.list()).map(({ image, usedAtMs }) => [image, usedAtMs]));
     const before = await timesOf();

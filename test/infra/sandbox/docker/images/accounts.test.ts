@@ -3,12 +3,12 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import { createAccounts, registryOf } from '../../../../infra/sandbox/docker/images/accounts.ts';
+import { createAccounts, registryOf } from '../../../../../infra/sandbox/docker/images/accounts.ts';
 
 const signal = AbortSignal.timeout(60_000);
 const basic = (name: string, password: string): string => Buffer.from(`${name}:${password}`).toString('base64');
 
-describe('the account that an image is pulled with', () => {
+describe('the account for a pull', () => {
   let directory: string;
   before(async () => {
     directory = await mkdtemp(join(tmpdir(), 'temper-accounts-'));
@@ -21,7 +21,7 @@ describe('the account that an image is pulled with', () => {
     return createAccounts({ directory, env: { PATH: `${directory}:${process.env.PATH}` } })(image, signal);
   }
 
-  it('is that of its registry alone, however that is written', async () => {
+  it("is that of the image's registry alone, in every spelling", async () => {
     const auths = {
       'https://index.docker.io/v1/': { auth: basic('hub', 'h:1') },
       'https://r.example:5000/v2/': { auth: basic('ours', 'o') },
@@ -33,13 +33,15 @@ describe('the account that an image is pulled with', () => {
       assert.deepEqual(await nameFor(image), { username: 'hub', password: 'h:1', serveraddress: hub });
     }
     assert.deepEqual(await nameFor('r.example:5000/a/b@sha256:00'), {
-      ...{ username: 'ours', password: 'o', serveraddress: 'r.example:5000' },
+      username: 'ours',
+      password: 'o',
+      serveraddress: 'r.example:5000',
     });
     assert.deepEqual(await accountFor('r.example/a/b', { auths }), {});
     assert.deepEqual([registryOf('localhost/a'), registryOf('a/b')], ['localhost', hub]);
   });
 
-  it('may be a token', async () => {
+  it('can be a token', async () => {
     const auths = { 'r.example': { auth: basic('00000000', ''), identitytoken: 'T' } };
     assert.equal(
       JSON.stringify((await accountFor('r.example/a', { auths })).auth).includes('"identitytoken":"T"'),
@@ -47,7 +49,7 @@ describe('the account that an image is pulled with', () => {
     );
   });
 
-  it('comes from the helper that is for its registry, or for all', async () => {
+  it('comes from the helper for its registry, or from the helper for all', async () => {
     const answer = '{"ServerURL":"\'"$host"\'","Username":"\'"$0 $1"\'","Secret":"S"}';
     const script = `#!/bin/sh\nread -r host\n[ "$host" != none.example ] || { echo 'credentials not found in native keychain'; exit 1; }\nprintf '%s' '${answer}'\n`;
     for (const name of ['one', 'all']) {
@@ -60,12 +62,12 @@ describe('the account that an image is pulled with', () => {
     assert.deepEqual(await accountFor('none.example/a', config), {});
   });
 
-  it('is none where it can not be read, and what is told of it is no secret', async () => {
+  it('is absent if it can not be read, with a reason that holds no secret', async () => {
     const broken = 'printf \'{"Secret":"S3CRET"\'; echo S3CRET >&2;';
     await writeFile(join(directory, 'docker-credential-broken'), `#!/bin/sh\n${broken} exit 3\n`, { mode: 0o755 });
     await writeFile(join(directory, 'docker-credential-odd'), `#!/bin/sh\n${broken}\n`, { mode: 0o755 });
     const cases: readonly (readonly [unknown, RegExp])[] = [
-      ['{"auths": {"r.example": {"auth": "S3CRET"', /config\.json is no configuration of Docker's$/],
+      ['{"auths": {"r.example": {"auth": "S3CRET"', /config\.json is not a valid Docker configuration$/],
       [{ auths: { 'r.example': { auth: Buffer.from('S3CRET').toString('base64') } } }, /without name and password$/],
       [
         { credsStore: 'broken' },

@@ -1,16 +1,15 @@
-/** Commands inside one container, by role: scripts of ours with their arguments, and what their failures mean. */
-
 import { setTimeout as delay } from 'node:timers/promises';
 import type Docker from 'dockerode';
 import { z } from 'zod';
 import { errorMessage } from '../../../workflows/contracts/error-message.ts';
 import { SandboxFailure } from '../failure.ts';
-import { HeadBuffer } from '../head-buffer.ts';
+import { createHeadBuffer } from '../head-buffer.ts';
 import { callDaemon, daemonStatus, explainLoss } from './daemon.ts';
 import { type ExecOptions, runDetached, runExec } from './exec.ts';
 import * as scripts from './scripts.ts';
 import { type Role, uidOf } from './uids.ts';
 
+/** A shell script of temper's own that runs in the container, with its arguments. */
 export interface Script {
   readonly role: Role;
   readonly text: string;
@@ -28,16 +27,35 @@ export interface ScriptResult {
 }
 
 const defaultOutputBytes = 2 ** 20;
-/** runc can't start a process while a uid's processes fill the container; the next attempts find room. */
+/** runc can't start a process while a uid's processes fill the container; a later attempt succeeds. */
 const startAttempts = 5;
 const killTimeoutMs = 10_000;
 const lossWaitsMs = [0, 100, 500, 1_000];
 const sizes = z.object({ SizeRw: z.number().default(0) });
 
-/** What an exec ends with that the runtime refused. */
+/** The exit code of an exec that the runtime could not start. */
 const cannotExec = 126;
 
-export class Inside {
+/** Runs commands inside one container and explains their failures. */
+export interface ContainerShell {
+  readonly container: Docker.Container;
+  /** Runs a script to its end. An abort stops listening and leaves the script running. */
+  run(script: Script, signal: AbortSignal): Promise<ScriptResult>;
+  /** Runs a script to its end, passes each line of its stdout on, and returns its exit code. */
+  follow(script: Script, onLine: (line: string) => void, signal: AbortSignal): Promise<number>;
+  /** Starts a script without waiting for its end. */
+  runDetached(script: Script): Promise<void>;
+  /** Kills every process of a uid. */
+  killAll(uid: number): Promise<void>;
+  /** Returns the size of the container's own layer: what was written since it was created. */
+  layerBytes(): Promise<number>;
+}
+
+export function createContainerShell(docker: Docker, name: string, id: string): ContainerShell {
+  return new ExecShell(docker, name, id);
+}
+
+class ExecShell implements ContainerShell {
   readonly container: Docker.Container;
   readonly #docker: Docker;
   readonly #name: string;
@@ -51,20 +69,19 @@ export class Inside {
   }
 
   async run(script: Script, signal: AbortSignal): Promise<ScriptResult> {
-    const most = script.maxOutputBytes ?? defaultOutputBytes;
+    const maxBytes = script.maxOutputBytes ?? defaultOutputBytes;
     for (let attempt = 1; ; attempt++) {
-      const stdout = new HeadBuffer(most);
-      const stderr = new HeadBuffer(most);
+      const stdout = createHeadBuffer(maxBytes);
+      const stderr = createHeadBuffer(maxBytes);
       const onStdout = (chunk: Buffer): void => stdout.push(chunk);
       const onStderr = (chunk: Buffer): void => stderr.push(chunk);
-      const exitCode = await this.#listen({ ...this.#execOf(script), onStdout, onStderr }, signal);
-      const truncated = stdout.truncated || stderr.truncated;
+      const exitCode = await this.#exec({ ...this.#optionsFor(script), onStdout, onStderr }, signal);
+      const truncated = stdout.truncated() || stderr.truncated();
       const result = { exitCode, stdout: stdout.bytes(), stderr: stderr.bytes(), truncated };
       if (!neverStarted(result) || attempt === startAttempts) return result;
     }
   }
 
-  /** As `run`, line by line of stdout while it runs. */
   follow(script: Script, onLine: (line: string) => void, signal: AbortSignal): Promise<number> {
     let rest = '';
     const onStdout = (chunk: Buffer): void => {
@@ -72,51 +89,50 @@ export class Inside {
       rest = lines.pop() ?? '';
       for (const line of lines) onLine(line);
     };
-    return this.#listen({ ...this.#execOf(script), onStdout, onStderr: () => undefined }, signal);
+    return this.#exec({ ...this.#optionsFor(script), onStdout, onStderr: () => undefined }, signal);
   }
 
   runDetached(script: Script): Promise<void> {
-    return this.#explained(() => runDetached(this.container, this.#execOf(script)));
+    return this.#explained(() => runDetached(this.container, this.#optionsFor(script)));
   }
 
-  /** Ends every process of a uid but the killer itself. */
   async killAll(uid: number): Promise<void> {
     const ignore = (): void => undefined;
     const options = { uid, argv: ['sh', '-c', scripts.killAll], onStdout: ignore, onStderr: ignore };
-    await this.#listen(options, AbortSignal.timeout(killTimeoutMs));
+    await this.#exec(options, AbortSignal.timeout(killTimeoutMs));
   }
 
-  /** What was written to the container's own layer. */
   async layerBytes(): Promise<number> {
     const withSize: Docker.ContainerInspectOptions & { readonly size: boolean } = { size: true };
     const info = await this.#explained(() => callDaemon(() => this.container.inspect(withSize)));
     return sizes.parse(info).SizeRw;
   }
 
-  #execOf({ role, text, args, env = {}, stdin }: Script): Omit<ExecOptions, 'onStdout' | 'onStderr'> {
+  #optionsFor({ role, text, args, env = {}, stdin }: Script): Omit<ExecOptions, 'onStdout' | 'onStderr'> {
     const argv = ['sh', '-c', text, 'temper', ...args];
     return { uid: uidOf(this.#name, role), argv, env, ...(stdin ? { stdin } : {}) };
   }
 
-  #listen(options: ExecOptions, signal: AbortSignal): Promise<number> {
+  #exec(options: ExecOptions, signal: AbortSignal): Promise<number> {
     return this.#explained(async () => {
       const exitCode = await runExec(this.container, options, signal);
-      // The end of a container ends its execs with a code of their own: only in a live one it is a result.
-      const lost = exitCode >= cannotExec ? await this.#lossAfter() : undefined;
-      if (lost) throw lost;
+      // A dying container ends its execs with such a code too, so check that the container still runs.
+      const loss = exitCode >= cannotExec ? await this.#findLoss() : undefined;
+      if (loss) throw loss;
       return exitCode;
     });
   }
 
   /**
-   * A container that goes down ends its execs a moment before the daemon says that it does not run. One that still runs
-   * another command was not it; the pauses are for one that does neither, for it may be full of processes.
+   * Returns the reason if the container no longer runs. A dying container ends its execs a moment before the daemon reports it as
+   * stopped, so a live one must prove it by running another command. The delays are for a container that is full of processes
+   * and can do neither yet.
    */
-  async #lossAfter(): Promise<SandboxFailure | undefined> {
+  async #findLoss(): Promise<SandboxFailure | undefined> {
     for (const waitMs of lossWaitsMs) {
       await delay(waitMs);
-      const lost = await explainLoss(this.#docker, this.#name, this.#id);
-      if (lost || (await this.#answers())) return lost;
+      const loss = await explainLoss(this.#docker, this.#name, this.#id);
+      if (loss || (await this.#answers())) return loss;
     }
     return undefined;
   }
@@ -130,7 +146,7 @@ export class Inside {
     );
   }
 
-  /** A failing call for a container that is gone is a loss; for one that lives, a matter of the call itself. */
+  /** Explains a failed call: as the loss of the sandbox if its container is gone, otherwise as the failure of this call. */
   async #explained<T>(call: () => Promise<T>): Promise<T> {
     try {
       return await call();
@@ -152,6 +168,6 @@ function unusable(name: string, cause: unknown): SandboxFailure {
     const text = `expected the image of sandbox ${name} to have sh, got none; use an image with a shell, tar and coreutils`;
     return new SandboxFailure('UnsupportedTask', text, { cause, evidence });
   }
-  const text = `expected the Docker daemon to run a command in sandbox ${name}, got a refusal`;
+  const text = `expected the Docker daemon to run a command in sandbox ${name}, but it rejected the command`;
   return new SandboxFailure('Internal', text, { cause, evidence });
 }

@@ -1,7 +1,7 @@
-/** What an exit code says: shells and container engines report the end by signal n as 128 + n. */
 import { constants } from 'node:os';
 import type { LimitHit } from './sandbox.ts';
 
+/** The end of a process. */
 export interface ExitRecord {
   readonly exitCode: number;
   readonly signal?: string;
@@ -10,7 +10,10 @@ export interface ExitRecord {
 
 const signalNames = new Map<number, string>(Object.entries(constants.signals).map(([name, number]) => [number, name]));
 
-/** Adds the signal's name, and the disk limit where the kernel itself says that a file grew beyond it. */
+/**
+ * Adds the signal's name, since shells and container engines report the end by signal n as 128 + n, and the disk limit if the
+ * kernel reports that a file grew beyond it.
+ */
 export function exitStatus(record: ExitRecord): ExitRecord {
   const signal = signalNames.get(record.exitCode - 128);
   if (signal === undefined) return record;

@@ -1,11 +1,11 @@
-/** What must be known of an image before its container starts. */
 import type { Readable } from 'node:stream';
 import type Docker from 'dockerode';
 import { unpackTree } from '../files.ts';
 import { callDaemon, daemonStatus } from './daemon.ts';
 
+/** The parts of an image's content that decide how a container is made from it. */
 export interface ImageFacts {
-  /** `etc/passwd` and `etc/group` as the image has them. */
+  /** The image's own `etc/passwd` and `etc/group`. */
   readonly accountFiles: ReadonlyMap<string, string>;
   readonly hasWorkdir: boolean;
 }
@@ -13,11 +13,11 @@ export interface ImageFacts {
 const accountFileLimits = { maxFiles: 1, maxBytes: 2 ** 20 };
 
 export interface ImageReader {
-  /** The facts of the image with this id, by way of a container made from it. */
+  /** Reads the facts of the image with this id from a container made from it. */
   get(container: Docker.Container, image: string, workdir: string): Promise<ImageFacts>;
 }
 
-/** Images never change under their id: what was read once holds. */
+/** Creates a reader that reads each image once: an image never changes under its id. */
 export function createImageReader(): ImageReader {
   const known = new Map<string, Promise<ImageFacts>>();
   return {

@@ -17,7 +17,7 @@ const attempt = { rollout: stack, epoch: 1 };
 const task = { id: 'some-task', image, workdir: '/workspace' };
 const files = { filesInImage: false };
 
-/** The real engine behind a socket of the test's own, which can go away without anybody else noticing. */
+/** The real engine behind a socket of the test's own, which can become unreachable without affecting other tests. */
 function engineAt(path: string) {
   const open = new Set<Socket>();
   const server = createServer((client) => {
@@ -33,11 +33,11 @@ function engineAt(path: string) {
     }
   });
   return {
-    comeUp: async () => {
+    start: async () => {
       server.listen(path);
       await once(server, 'listening');
     },
-    goAway: async () => {
+    stop: async () => {
       const closed = once(server, 'close');
       server.close();
       for (const socket of open) socket.destroy();
@@ -46,7 +46,7 @@ function engineAt(path: string) {
   };
 }
 
-describe('a container engine that is away when the sandboxes of a host are opened', () => {
+describe('a container engine that is unreachable when a host opens its sandboxes', () => {
   const root = mkdtempSync(join(tmpdir(), 'engine-away-'));
   const socket = join(root, 'docker.sock');
   const engine = engineAt(socket);
@@ -59,7 +59,10 @@ describe('a container engine that is away when the sandboxes of a host are opene
   before(async () => {
     real = createDockerProvider({ stack });
     const labels = {
-      ...{ stack, run: 'run', ...attempt, purpose: 'agent' as const },
+      stack,
+      run: 'run',
+      ...attempt,
+      purpose: 'agent' as const,
       expiresAtMs: Date.now() + 600_000,
     };
     const limits = { cpus: 1, memoryMb: 256, diskMb: 64, pids: 64, workdir: '/workspace', mounts: [] };
@@ -74,7 +77,7 @@ describe('a container engine that is away when the sandboxes of a host are opene
     rmSync(root, { recursive: true, force: true });
   });
 
-  it('is no proof that a sandbox in it is gone, and keeps no local one from being made', async () => {
+  it('does not prove that a sandbox is gone, and does not block local ones', async () => {
     assert.deepEqual([...(await providers.seen()).keys()], ['local']);
     await assert.rejects(attachAgentSandbox(host(), attempt, 'docker'), {
       type: 'SandboxUnavailable',
@@ -85,29 +88,29 @@ describe('a container engine that is away when the sandboxes of a host are opene
     await assert.rejects(providers.ready('docker'), { type: 'SandboxUnavailable', message: /Docker daemon/ });
   });
 
-  it('keeps no host from being opened that prefers it', async () => {
+  it('does not stop a host that prefers it from starting', async () => {
     const preferring = await openProviders({ stack, root, preferred: 'docker' });
     await assert.rejects(preferring.choose('auto', task, files), { type: 'SandboxUnavailable' });
   });
 
-  it('is asked again, and has its sandboxes and its tasks once it has come up', async () => {
-    await engine.comeUp();
+  it('is checked again, and serves its sandboxes and tasks once it is up', async () => {
+    await engine.start();
     assert.equal((await attachAgentSandbox(host(), attempt, 'docker')).name, agentSandboxName(attempt));
     assert.equal((await providers.choose('auto', task, files)).kind, 'docker');
     assert.deepEqual([...(await providers.seen()).keys()].sort(), ['docker', 'local']);
     assert.equal((await providers.ready('docker')).kind, 'docker');
   });
 
-  it('is waited for when it goes away again: what it can take is not given to another kind', async () => {
-    await engine.goAway();
+  it('keeps its tasks waiting when it becomes unreachable again, instead of giving them to another kind', async () => {
+    await engine.stop();
     await assert.rejects(providers.choose('auto', task, files), { type: 'SandboxUnavailable' });
     await assert.rejects(attachAgentSandbox(host(), attempt, 'docker'), { type: 'SandboxUnavailable' });
   });
 
-  it('has lost a sandbox only when it says so itself', async () => {
-    await engine.comeUp();
+  it('has lost a sandbox only if it says so itself', async () => {
+    await engine.start();
     await real.remove(agentSandboxName(attempt));
     await assert.rejects(attachAgentSandbox(host(), attempt, 'docker'), { type: 'SandboxLost' });
-    await engine.goAway();
+    await engine.stop();
   });
 });
