@@ -4,11 +4,12 @@ import { createGroupActivities } from '../activities/control/groups.ts';
 import { createHostActivities } from '../activities/control/hosts.ts';
 import { createReapActivities } from '../activities/control/reap.ts';
 import { createRegradeActivities } from '../activities/control/regrades.ts';
+import { createRewardActivity } from '../activities/control/reward.ts';
 import { createScheduleActivities } from '../activities/control/schedules.ts';
 import { createSweepActivities } from '../activities/control/sweeps.ts';
 import { createTaskActivities } from '../activities/control/tasks.ts';
 import { createTraceActivities } from '../activities/control/traces.ts';
-import type { ControlActivities } from '../activities/interfaces.ts';
+import type { ControlActivities } from '../activities/interfaces/control.ts';
 import { createAgents } from '../infra/agents/index.ts';
 import type { Config } from '../infra/config.ts';
 import { createGatewayControl } from '../infra/gateway/client.ts';
@@ -45,6 +46,7 @@ export function runControl(config: Config, signal: AbortSignal): Promise<void> {
     const quarantine = createQuarantine(createRecords(config.home));
     const gateway = createGatewayControl(controlSockets(config.paths.gatewaySockets, config.gateways));
     const activities: ControlActivities = {
+      ...createRewardActivity(),
       ...createTaskActivities({ tasks, quarantine, agent: agents.get, upstream: gateway.upstream }),
       ...createRunCheck({ client, tasks, agent: agents.get }),
       ...createTraceActivities(gateway),

@@ -1,10 +1,10 @@
 import { join } from 'node:path';
-import type { TrainerActivities } from '../activities/interfaces.ts';
-import { demonstrationsOf } from '../activities/trainer/demonstrations.ts';
+import type { TrainerActivities } from '../activities/interfaces/trainer.ts';
 import type { TrainerDependencies } from '../activities/trainer/dependencies.ts';
 import { createPreparation } from '../activities/trainer/prepare.ts';
 import { createSync } from '../activities/trainer/sync.ts';
 import { createUpdate } from '../activities/trainer/update.ts';
+import { createWarmUpData } from '../activities/trainer/warm-up-data.ts';
 import type { Config } from '../infra/config.ts';
 import { createEngines } from '../infra/engine/index.ts';
 import { createFileStore } from '../infra/store/files.ts';
@@ -33,7 +33,7 @@ export function runTrainer(config: Config, signal: AbortSignal): Promise<void> {
       requestTokens: config.trainer.requestTokens,
       publish: config.publish,
       pinnedVersions: () => pinnedVersions(client),
-      demonstrations: demonstrationsOf(config.modelDir, store),
+      demonstrations: createWarmUpData(config.modelDir, store),
     };
     const activities: TrainerActivities = {
       ...createPreparation(dependencies),

@@ -1,14 +1,14 @@
 import type { Priority } from '@temporalio/common';
 import { type ActivityInterfaceFor, proxyActivities } from '@temporalio/workflow';
+import type { ControlActivities } from '../activities/interfaces/control.ts';
 import type {
   CleanUpActivities,
-  ControlActivities,
   EvaluationActivities,
   HostActivities,
   ImageActivities,
   PlacementActivities,
-  TrainerActivities,
-} from '../activities/interfaces.ts';
+} from '../activities/interfaces/host.ts';
+import type { TrainerActivities } from '../activities/interfaces/trainer.ts';
 import { agentGraceMs, imageMs, timeouts } from './activity-options.ts';
 import {
   cleanUpQueue,

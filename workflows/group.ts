@@ -14,9 +14,8 @@ import {
   workflowInfo,
 } from '@temporalio/workflow';
 import { control } from './activities.ts';
-import { outcomeWithoutResult } from './algorithms/rollout-end.ts';
-import { toRolloutReport } from './algorithms/rollout-report.ts';
-import { summarise } from './algorithms/summarise-group.ts';
+import { summariseGroup } from './algorithms/group-report.ts';
+import { outcomeWithoutResult, toRolloutReport } from './algorithms/rollout-end.ts';
 import { cancelsAgain, cancelUntilEnded } from './cancel-again.ts';
 import {
   type GroupInput,
@@ -159,7 +158,7 @@ async function tellRun({ member }: GroupInput, report: GroupReport): Promise<voi
   if (!member) return;
   await control.recordGroup(report);
   await getExternalWorkflowHandle(member.run)
-    .signal(groupDoneSignal, summarise(report, member.runKey))
+    .signal(groupDoneSignal, summariseGroup(report, member.runKey))
     .catch((error) => log.info('the run is closed; nobody waits for this group', { error: String(error) }));
 }
 

@@ -1,6 +1,7 @@
 import { proxyActivities } from '@temporalio/workflow';
 import { z } from 'zod';
-import type { ControlActivities, ReaperActivities } from '../activities/interfaces.ts';
+import type { ControlActivities } from '../activities/interfaces/control.ts';
+import type { ReaperActivities } from '../activities/interfaces/host.ts';
 import { timeouts } from './activity-options.ts';
 import { cleanUpQueue, controlQueue } from './contracts/ids.ts';
 import { parseInput, text } from './contracts/input.ts';

@@ -1,16 +1,16 @@
 import { z } from 'zod';
 import type { Records } from '../../infra/store/records.ts';
 import type { Store } from '../../infra/store/store.ts';
-import { advantageRules } from '../../workflows/algorithms/advantages.ts';
-import { tokenWeight } from '../../workflows/algorithms/spread.ts';
+import { fateInStep } from '../../workflows/algorithms/group-report.ts';
+import { meanOrNull } from '../../workflows/algorithms/mean.ts';
+import { normalise, trainedTokens } from '../../workflows/algorithms/normalise.ts';
 import { traceMetrics } from '../../workflows/algorithms/trace-metrics.ts';
 import type { Advantages, Batch, BatchSegment } from '../../workflows/contracts/batch.ts';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import type { GroupReport, RolloutReport } from '../../workflows/contracts/group.ts';
-import type { Training } from '../../workflows/contracts/run.ts';
 import type { Segment, Trace, TraceCounts, TraceSummary } from '../../workflows/contracts/trace.ts';
 import { atBoundary } from '../boundary.ts';
-import type { ControlActivities, GatherBatch, GatheredBatch } from '../interfaces.ts';
+import type { ControlActivities, GatherBatch, GatheredBatch } from '../interfaces/control.ts';
 
 export interface BatchDependencies {
   readonly store: Store;
@@ -23,20 +23,20 @@ export function createBatchActivities(
   const { store } = dependencies;
   return {
     gatherBatch: (input) => atBoundary(() => gather(dependencies, input)),
-    normalise: ({ batch, training }) =>
+    normalise: ({ batch: { digest }, training }) =>
       atBoundary(async () => {
-        const { advantages, metrics } = normalise(asBatch(await store.getJson(batch.digest)), batch.digest, training);
-        return { advantages: await store.putJson(advantages), metrics };
+        const { zeroVarianceShare, ...normalised } = normalise(asBatch(await store.getJson(digest)), training);
+        const advantages: Advantages = { batch: digest, ...normalised };
+        return { advantages: await store.putJson(advantages), metrics: { zeroVarianceShare } };
       }),
   };
 }
 
-/** Drops what can't be compared, then pins the rest: one blob, whose bytes depend on the groups alone. */
+/** Leaves out the groups that are not trained on, then pins the rest as one blob whose bytes depend on the groups alone. */
 export async function gather({ store, records }: BatchDependencies, input: GatherBatch): Promise<GatheredBatch> {
   const rollouts: Batch['rollouts'][number][] = [];
   const segments: BatchSegment[] = [];
-  const trained: number[] = [];
-  const zeroVariance: number[] = [];
+  const groups: Record<ReturnType<typeof fateInStep>, number[]> = { trained: [], 'zero-variance': [] };
   const rewards: number[] = [];
   const counts: TraceCounts[] = [];
   const summaries: TraceSummary[] = [];
@@ -44,12 +44,11 @@ export async function gather({ store, records }: BatchDependencies, input: Gathe
   for (const index of input.groups) {
     const report = (await records.read(input.runKey, `group-${index}`)) as GroupReport;
     const scored = report.rollouts.filter(isScored);
-    rewards.push(...scored.map(({ reward }) => reward));
-    const first = scored[0]?.reward;
-    const equal = scored.every(({ reward }) => reward === first);
-    if (equal) zeroVariance.push(index);
-    if (equal && input.training.zeroVariance === 'drop') continue;
-    if (!equal) trained.push(index);
+    const groupRewards = scored.map(({ reward }) => reward);
+    rewards.push(...groupRewards);
+    const fate = fateInStep(groupRewards, input.training.zeroVariance);
+    groups[fate].push(index);
+    if (fate !== 'trained') continue;
     for (const { rollout, reward, trace } of scored) {
       if (trace === null) continue;
       summaries.push(trace);
@@ -62,46 +61,15 @@ export async function gather({ store, records }: BatchDependencies, input: Gathe
     }
   }
   const batch: Batch = { runKey: input.runKey, step: input.step, rollouts, segments };
-  const kept = input.training.zeroVariance === 'keep';
   return {
     batch: segments.length === 0 ? null : await store.putJson(batch),
-    // Kept groups of equal rewards carry the KL penalty: they are trained on.
-    trainedGroups: kept ? [...trained, ...zeroVariance] : trained,
-    zeroVarianceGroups: kept ? [] : zeroVariance,
+    trainedGroups: groups.trained,
+    zeroVarianceGroups: groups['zero-variance'],
     rollouts: rollouts.length,
     tokens: segments.reduce((sum, { segment }) => sum + trainedTokens(segment), 0),
-    meanReward: rewards.length === 0 ? null : meanOf(rewards),
+    meanReward: meanOrNull(rewards),
     minVersion,
     metrics: traceMetrics(counts, summaries),
-  };
-}
-
-export function normalise(
-  batch: Batch,
-  digest: string,
-  training: Training,
-): { readonly advantages: Advantages; readonly metrics: Readonly<Record<string, number>> } {
-  const rule = advantageRules[training.advantage];
-  const advantages: number[] = new Array(batch.rollouts.length).fill(0);
-  const groups = Map.groupBy(batch.rollouts.keys(), (position) => batch.rollouts[position]?.group);
-  let zeroVariance = 0;
-  for (const positions of groups.values()) {
-    const values = rule(positions.map((position) => batch.rollouts[position]?.reward ?? 0));
-    if (values.every((value) => value === 0)) zeroVariance += 1;
-    for (const [i, position] of positions.entries()) advantages[position] = values[i] ?? 0;
-  }
-  const rolloutTokens: number[] = new Array(batch.rollouts.length).fill(0);
-  for (const { rollout, segment } of batch.segments) {
-    rolloutTokens[rollout] = (rolloutTokens[rollout] ?? 0) + trainedTokens(segment);
-  }
-  const batchTokens = rolloutTokens.reduce((sum, count) => sum + count, 0);
-  const rollouts = batch.rollouts.length;
-  const tokenWeights = rolloutTokens.map((count) =>
-    tokenWeight(training.aggregation, { rollouts, batchTokens, rolloutTokens: count }),
-  );
-  return {
-    advantages: { batch: digest, advantages, tokenWeights },
-    metrics: { zeroVarianceShare: groups.size === 0 ? 0 : zeroVariance / groups.size },
   };
 }
 
@@ -109,9 +77,7 @@ type Scored = RolloutReport & { readonly reward: number };
 const isScored = (report: RolloutReport): report is Scored => report.outcome === 'scored' && report.reward !== null;
 
 const isTrained = ({ mask }: Segment): boolean => mask.includes(1);
-const trainedTokens = ({ mask }: Pick<Segment, 'mask'>): number => mask.reduce<number>((sum, one) => sum + one, 0);
 const slim = ({ tokens, mask, logprobs, versions }: Segment) => ({ tokens, mask, logprobs, versions });
-const meanOf = (values: readonly number[]): number => values.reduce((sum, value) => sum + value, 0) / values.length;
 
 const batchShape = z.looseObject({
   runKey: z.string(),
@@ -120,7 +86,7 @@ const batchShape = z.looseObject({
   segments: z.array(z.unknown()),
 });
 
-/** Our own blob, checked by its digest; the shape check names a blob of another kind. */
+/** Casts a blob of temper's own, which its digest protects. The shape check only recognises a blob of another kind. */
 export function asBatch(value: unknown): Batch {
   const parsed = batchShape.safeParse(value);
   if (!parsed.success)

@@ -6,7 +6,7 @@ import { chainStart, newestChain } from '../../infra/temporal/chain.ts';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import type { RunInput } from '../../workflows/contracts/run.ts';
 import { atBoundary } from '../boundary.ts';
-import type { ControlActivities } from '../interfaces.ts';
+import type { ControlActivities } from '../interfaces/control.ts';
 
 export interface RunCheckDependencies {
   readonly client: Client;

@@ -1,13 +1,12 @@
 import { type Client, WorkflowNotFoundError } from '@temporalio/client';
 import type { Records } from '../../infra/store/records.ts';
-import { endOfStatus, outcomeWithoutResult } from '../../workflows/algorithms/rollout-end.ts';
-import { toRolloutReport } from '../../workflows/algorithms/rollout-report.ts';
-import { summarise } from '../../workflows/algorithms/summarise-group.ts';
+import { summariseGroup } from '../../workflows/algorithms/group-report.ts';
+import { endOfStatus, outcomeWithoutResult, toRolloutReport } from '../../workflows/algorithms/rollout-end.ts';
 import type { GroupReport, RolloutReport } from '../../workflows/contracts/group.ts';
 import { groupId, rolloutId } from '../../workflows/contracts/ids.ts';
 import type { RolloutResult } from '../../workflows/contracts/rollout.ts';
 import { atBoundary } from '../boundary.ts';
-import type { ControlActivities, GroupState, ReconcileGroups } from '../interfaces.ts';
+import type { ControlActivities, GroupState, ReconcileGroups } from '../interfaces/control.ts';
 
 export interface GroupDependencies {
   readonly client: Client;
@@ -41,7 +40,7 @@ export function reconcile(
     if (status === 'RUNNING') return { index, state: 'running' };
     // Its record is there when it ended by itself and only its signal was lost.
     const known = (await records.find(input.runKey, `group-${index}`)) as GroupReport | null;
-    if (known !== null) return { index, state: 'ended', summary: summarise(known, input.runKey) };
+    if (known !== null) return { index, state: 'ended', summary: summariseGroup(known, input.runKey) };
     const rollouts = await Promise.all(
       Array.from({ length: input.rolloutsPerGroup }, (_, position) => rolloutReport(rolloutId(id, position))),
     );
@@ -50,7 +49,7 @@ export function reconcile(
     const ended = rollouts.filter((report) => report !== 'running');
     const report: GroupReport = { group: id, index, runKey: input.runKey, task: '', admittedVersion, rollouts: ended };
     await records.write(input.runKey, `group-${index}`, report);
-    return { index, state: 'ended', summary: summarise(report, input.runKey) };
+    return { index, state: 'ended', summary: summariseGroup(report, input.runKey) };
   }
 
   async function statusOf(id: string): Promise<string> {

@@ -1,7 +1,7 @@
 import type { Client } from '@temporalio/client';
 import { hostQueue } from '../../workflows/contracts/ids.ts';
 import { atBoundary } from '../boundary.ts';
-import type { ControlActivities } from '../interfaces.ts';
+import type { ControlActivities } from '../interfaces/control.ts';
 
 const activityQueue = 2;
 /** The server forgets a poller after five minutes; a worker polls at least once a minute. */

@@ -3,7 +3,7 @@ import { newestChain } from '../../infra/temporal/chain.ts';
 import { isOfNamesake } from '../../workflows/contracts/ids.ts';
 import { searchAttributes } from '../../workflows/contracts/search-attributes.ts';
 import { atBoundary } from '../boundary.ts';
-import type { ControlActivities } from '../interfaces.ts';
+import type { ControlActivities } from '../interfaces/control.ts';
 
 /** Groups outlive their run's executions by design, and rollouts those of their sweep; where that is closed, nobody waits for them. */
 export function createReapActivities(client: Client): Pick<ControlActivities, 'cancelOrphans'> {

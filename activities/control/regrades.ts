@@ -6,7 +6,7 @@ import type { Quarantine } from '../../infra/tasks/quarantine.ts';
 import type { Tasks } from '../../infra/tasks/tasks.ts';
 import type { RegradeReport, RegradeRow } from '../../workflows/contracts/regrade.ts';
 import { atBoundary } from '../boundary.ts';
-import type { RegradeActivities } from '../regrade-interfaces.ts';
+import type { RegradeActivities } from '../interfaces/control.ts';
 import { type FinishedRef, finishedRef, listFinished } from './regrades/list-finished.ts';
 import { readFinished } from './regrades/read-finished.ts';
 import { createRepairedTasks } from './regrades/repaired-tasks.ts';

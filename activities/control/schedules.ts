@@ -1,7 +1,7 @@
 import type { Client } from '@temporalio/client';
 import { triggerStepSchedules } from '../../infra/temporal/step-schedules.ts';
 import { atBoundary } from '../boundary.ts';
-import type { ControlActivities } from '../interfaces.ts';
+import type { ControlActivities } from '../interfaces/control.ts';
 
 export function createScheduleActivities(client: Client): Pick<ControlActivities, 'triggerSchedules'> {
   return {

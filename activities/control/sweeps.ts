@@ -17,7 +17,7 @@ import type { RolloutResult } from '../../workflows/contracts/rollout.ts';
 import type { SweepInput, SweepPlan, SweepRow } from '../../workflows/contracts/sweep.ts';
 import type { Upstream } from '../../workflows/contracts/upstream.ts';
 import { atBoundary } from '../boundary.ts';
-import type { EndedRollouts, SweepActivities } from '../sweep-interfaces.ts';
+import type { EndedRollouts, SweepActivities } from '../interfaces/control.ts';
 
 export interface SweepDependencies {
   readonly client: Client;

@@ -1,18 +1,17 @@
 import type { AgentSpec } from '../../infra/agents/agent.ts';
 import type { Quarantine } from '../../infra/tasks/quarantine.ts';
 import type { Tasks } from '../../infra/tasks/tasks.ts';
-import { rewardOf } from '../../workflows/algorithms/reward.ts';
 import { trainAllBranches } from '../../workflows/contracts/trace.ts';
 import type { Upstream } from '../../workflows/contracts/upstream.ts';
 import { atBoundary } from '../boundary.ts';
-import type { ControlActivities } from '../interfaces.ts';
+import type { ControlActivities } from '../interfaces/control.ts';
 import { chooseTask } from './choose-task.ts';
 
 export interface TaskDependencies {
   readonly tasks: Tasks;
   readonly quarantine: Pick<Quarantine, 'byAddress'>;
   agent(name: string): AgentSpec;
-  /** Refuses a name that nobody configured. */
+  /** Looks an upstream model up; refuses a name that is not configured. */
   upstream(name: string, signal: AbortSignal): Promise<Upstream>;
 }
 
@@ -21,7 +20,7 @@ export function createTaskActivities({
   quarantine,
   agent,
   upstream,
-}: TaskDependencies): Pick<ControlActivities, 'resolveTask' | 'chooseTask' | 'reward'> {
+}: TaskDependencies): Pick<ControlActivities, 'resolveTask' | 'chooseTask'> {
   return {
     resolveTask: (input) =>
       atBoundary(async (signal) => {
@@ -30,6 +29,5 @@ export function createTaskActivities({
         return { task: await tasks.resolve(input.address), usesModel, branches: branches ?? trainAllBranches };
       }),
     chooseTask: (input) => atBoundary(async () => chooseTask(tasks, await quarantine.byAddress(), input)),
-    reward: ({ verdict, policy = 'binary' }) => atBoundary(async () => rewardOf(verdict, policy)),
   };
 }

@@ -2,7 +2,7 @@ import type { GatewayControl } from '../../infra/gateway/control.ts';
 import { sessionId } from '../../workflows/contracts/ids.ts';
 import { trainAllBranches } from '../../workflows/contracts/trace.ts';
 import { atBoundary } from '../boundary.ts';
-import type { ControlActivities } from '../interfaces.ts';
+import type { ControlActivities } from '../interfaces/control.ts';
 
 /** Sessions at the gateway. Only ids travel: host worker and gateway derive the secret, each for itself. */
 export function createTraceActivities(

@@ -7,7 +7,7 @@ import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import { sessionId } from '../../workflows/contracts/ids.ts';
 import type { StopReason } from '../../workflows/contracts/outcome.ts';
 import { atBoundary, cancelRequested } from '../boundary.ts';
-import type { AgentEnd, AwaitAgent, CaptureDiff, HostActivities, StartAgent } from '../interfaces.ts';
+import type { AgentEnd, AwaitAgent, CaptureDiff, HostActivities, StartAgent } from '../interfaces/host.ts';
 import { attachAgentSandbox, type Host } from './host.ts';
 
 const agentKey = 'agent';

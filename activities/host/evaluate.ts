@@ -1,7 +1,7 @@
 import { Context } from '@temporalio/activity';
 import { evaluate } from '../../infra/grading/evaluate.ts';
 import { atBoundary } from '../boundary.ts';
-import type { EvaluationActivities } from '../interfaces.ts';
+import type { EvaluationActivities } from '../interfaces/host.ts';
 import type { Host } from './host.ts';
 
 export function createEvaluation(host: Host): EvaluationActivities {

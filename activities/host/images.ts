@@ -1,6 +1,6 @@
 import { prepareImage } from '../../infra/sandbox/prepare-image.ts';
 import { atBoundary } from '../boundary.ts';
-import type { ImageActivities } from '../interfaces.ts';
+import type { ImageActivities } from '../interfaces/host.ts';
 import { sandboxChoice } from './choice.ts';
 import type { Host } from './host.ts';
 

@@ -4,7 +4,7 @@ import { type Liveness, type ReapDecision, reap } from '../../infra/sandbox/reap
 import type { SandboxInfo, SandboxKind, SandboxProvider } from '../../infra/sandbox/sandbox.ts';
 import { newestChain } from '../../infra/temporal/chain.ts';
 import { atBoundary } from '../boundary.ts';
-import type { ReaperActivities } from '../interfaces.ts';
+import type { ReaperActivities } from '../interfaces/host.ts';
 import type { Host } from './host.ts';
 
 /** A rollout that has just started may not be visible yet. */

@@ -9,7 +9,7 @@ import { agentSandboxName, type RolloutEpoch } from '../../workflows/contracts/i
 import { isOfSweep } from '../../workflows/contracts/priority.ts';
 import { provisionMs } from '../../workflows/contracts/stage-limits.ts';
 import { atBoundary } from '../boundary.ts';
-import type { CleanUpActivities, HostActivities, PlacementActivities } from '../interfaces.ts';
+import type { CleanUpActivities, HostActivities, PlacementActivities } from '../interfaces/host.ts';
 import { sandboxChoice } from './choice.ts';
 import type { Host } from './host.ts';
 import type { SweepShare } from './sweep-share.ts';

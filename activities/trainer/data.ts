@@ -2,9 +2,9 @@ import type { Datum } from '../../infra/trainer/trainer.ts';
 import type { Advantages, Batch, BatchSegment } from '../../workflows/contracts/batch.ts';
 
 /**
- * The pinned batch as data for the trainer: inputs are all tokens but the last, targets all but the first. The advantage
- * of a token is weight × (rollout's advantage − klCoef × (behaviour logprob − reference logprob)): the KL penalty as a
- * per-token reward (arXiv 2203.02155, §3.5), which any trainer can apply.
+ * Turns the pinned batch into data for the trainer: inputs are all tokens but the last, targets all but the first. The
+ * advantage of a token is weight × (rollout's advantage − klCoef × (behaviour logprob − reference logprob)): the KL penalty
+ * as a per-token reward (arXiv 2203.02155, §3.5), which any trainer can apply.
  */
 export function toData(
   batch: Batch,
@@ -27,7 +27,7 @@ export function toData(
   });
 }
 
-/** A segment without advantages: enough to ask for logprobs. */
+/** Turns a segment into a datum without advantages, which is enough to request logprobs. */
 export function toContext({ segment }: BatchSegment): Datum {
   const { tokens, mask, logprobs } = segment;
   return {

@@ -1,20 +1,21 @@
 import type { Engine } from '../../infra/engine/engine.ts';
 import type { Store } from '../../infra/store/store.ts';
+import type { TrainerJournal } from '../../infra/trainer/journal.ts';
 import type { Datum, Trainer } from '../../infra/trainer/trainer.ts';
 
-/** What a trainer worker's activities work with. */
+/** The dependencies of a trainer worker's activities. */
 export interface TrainerDependencies {
   readonly trainer: Trainer;
   readonly engines: readonly Engine[];
   readonly store: Store;
-  /** Where the journals of runs are kept. */
+  /** The directory of the runs' journals. */
   readonly journalRoot: string;
-  /** Tokens that one forward_backward takes, padding counted; what has more goes in several. */
+  /** The largest number of tokens of one forward_backward, padding included; more data is sent in several requests. */
   readonly requestTokens: number;
   readonly publish: 'reload' | 'lora';
-  /** Versions that evaluations in progress are pinned to. */
+  /** Returns the versions that evaluations in progress are pinned to. */
   pinnedVersions(): Promise<readonly number[]>;
-  /** Examples for the warm-up: demonstrations of a task set, rendered as the gateway renders them, or recorded traces. */
+  /** Returns examples for the warm-up: demonstrations of a task set, rendered as the gateway renders them, or recorded traces. */
   demonstrations(request: DemonstrationRequest): Promise<readonly Datum[]>;
 }
 
@@ -22,10 +23,16 @@ export interface DemonstrationRequest {
   readonly tasks: string;
   readonly agent: string;
   readonly seed: number;
-  /** The examples of this warm-up step. */
+  /** The warm-up step that the examples are for. */
   readonly step: number;
   readonly count: number;
   readonly rightShare: number;
-  /** Digests; null: none, demonstrations are made. */
+  /** The digests of recorded traces; null for demonstrations. */
   readonly traces: readonly string[] | null;
+}
+
+/** The context of one activity of a run: the worker's dependencies, the run's journal, and the signal that ends the activity. */
+export interface TrainerContext extends TrainerDependencies {
+  readonly journal: TrainerJournal;
+  readonly signal: AbortSignal;
 }

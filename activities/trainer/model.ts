@@ -4,15 +4,15 @@ import { forwardBackwardInParts } from '../../infra/trainer/requests.ts';
 import type { Datum, Trainer } from '../../infra/trainer/trainer.ts';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import type { Training } from '../../workflows/contracts/run.ts';
-import type { TrainerDependencies } from './dependencies.ts';
+import type { TrainerContext } from './dependencies.ts';
 import { unloadAllBut } from './unload.ts';
 
-/** AdamW as the field trains with it; learning rate and ε belong to the run. */
+/** The usual settings of AdamW; learning rate and ε belong to the run. */
 export const adam = { beta1: 0.9, beta2: 0.95, weightDecay: 0 } as const;
 
 /**
- * Runs work on the run's live model. When the server turns out to have lost it (it restarted), the journal forgets it and
- * the failure is retryable: the next attempt rolls back to the last checkpoint and replays.
+ * Runs work on the run's live model. If the server has lost the model because it restarted, the journal forgets it and the
+ * failure is retryable: the next try rolls back to the last checkpoint and replays.
  */
 export async function onLiveModel<Result>(journal: TrainerJournal, work: () => Promise<Result>): Promise<Result> {
   try {
@@ -26,65 +26,56 @@ export async function onLiveModel<Result>(journal: TrainerJournal, work: () => P
   }
 }
 
-/** The live model, brought to the state after `step`: from the last checkpoint at or before it, replaying pinned data. */
-export async function modelAt(
-  { trainer, store }: TrainerDependencies,
-  journal: TrainerJournal,
-  step: number,
-  training: Training,
-  signal: AbortSignal,
-): Promise<string> {
+/** Returns the live model in its state after `step`: loads the last checkpoint at or before it, and replays pinned data. */
+export async function modelAt(context: TrainerContext, step: number, training: Training): Promise<string> {
+  const { trainer, store, journal, signal } = context;
   const { state } = journal;
   if (state.modelId !== null && lastUpdate(journal, state.step) === lastUpdate(journal, step)) return state.modelId;
   const from = lastCheckpoint(journal, step);
-  const modelId = await loadCheckpoint(trainer, journal, from, training, { optimizer: from > 0 }, signal);
-  for (const [name, update] of updatesBetween(journal, from, step)) {
+  const modelId = await loadCheckpoint(context, { step: from, optimizer: from > 0, loraRank: training.loraRank });
+  for (const [name, { data, sizes, learningRate }] of updatesBetween(journal, from, step)) {
     log.info('replaying a pinned update', { step: name });
-    const data = (await store.getJson(update.data)) as readonly Datum[];
-    const sequences = await updateSequences(journal, modelId, update.sizes);
-    const intent = { ...sequences, learningRate: update.learningRate };
-    await applyUpdate(trainer, modelId, intent, data, training, signal);
+    await applyUpdate(trainer, {
+      modelId,
+      data: (await store.getJson(data)) as readonly Datum[],
+      sequences: await updateSequences(journal, modelId, sizes),
+      learningRate,
+      training,
+      signal,
+    });
   }
   await journal.write({ modelId, step });
-  // The one before it, where this is a way back, and what an attempt that was broken off has loaded.
-  await unloadAllBut([modelId, journal.state.referenceId], trainer, journal, signal);
+  // Unloads the model before this rollback, and what an interrupted try has loaded.
+  await unloadAllBut(context, [modelId, journal.state.referenceId]);
   return modelId;
 }
 
-/** Version 0 in a model of its own, never trained. */
-export async function referenceModel(
-  { trainer }: TrainerDependencies,
-  journal: TrainerJournal,
-  training: Training,
-  signal: AbortSignal,
-): Promise<string> {
+/** Returns a model that holds version 0 and is never trained: the reference of a KL penalty. */
+export async function referenceModel(context: TrainerContext, { loraRank }: Training): Promise<string> {
+  const { journal } = context;
   const known = journal.state.referenceId;
   if (known !== null) return known;
-  const referenceId = await loadCheckpoint(trainer, journal, 0, training, { optimizer: false }, signal);
+  const referenceId = await loadCheckpoint(context, { step: 0, optimizer: false, loraRank });
   await journal.write({ referenceId });
   return referenceId;
 }
 
 async function loadCheckpoint(
-  trainer: Trainer,
-  journal: TrainerJournal,
-  step: number,
-  training: Training,
-  options: { readonly optimizer: boolean },
-  signal: AbortSignal,
+  { trainer, journal, signal }: TrainerContext,
+  { step, optimizer, loraRank }: { readonly step: number; readonly optimizer: boolean; readonly loraRank: number },
 ): Promise<string> {
   const path = journal.state.checkpoints[step];
   if (path === undefined) throw new Error(`expected a checkpoint of step ${step} in the trainer's journal, got none`);
-  const modelId = await trainer.createModel({ loraRank: training.loraRank, seed: 0 }, signal);
-  await trainer.load(modelId, { path, ...options }, await journal.nextSequence(modelId), signal);
+  const modelId = await trainer.createModel({ loraRank, seed: 0 }, signal);
+  await trainer.load(modelId, { path, optimizer }, await journal.nextSequence(modelId), signal);
   return modelId;
 }
 
-/** Under which ids the requests of an update go out. */
+/** The sequence ids of an update's requests. */
 export interface UpdateSequences {
   readonly forwardSequence: number;
   readonly optimSequence: number;
-  /** How many datums each forward_backward takes; absent: one takes all. */
+  /** The number of datums of each forward_backward; absent when one takes all. */
   readonly sizes?: readonly number[] | undefined;
 }
 
@@ -94,19 +85,21 @@ export async function updateSequences(journal: TrainerJournal, modelId: string, 
   return { forwardSequence, optimSequence: forwardSequence + requests, ...(sizes !== undefined && { sizes }) };
 }
 
-export interface UpdateIntent extends UpdateSequences {
+export interface UpdateToApply {
+  readonly modelId: string;
+  readonly data: readonly Datum[];
+  readonly sequences: UpdateSequences;
   readonly learningRate: number;
+  readonly training: Training;
+  readonly signal: AbortSignal;
 }
 
-/** forward_backward, then optim_step: never sent before the first has succeeded. Each is done once per sequence id. */
+/** Sends forward_backward and, once that has succeeded, optim_step. The trainer executes each once per sequence id. */
 export async function applyUpdate(
   trainer: Trainer,
-  modelId: string,
-  { forwardSequence, optimSequence, sizes, learningRate }: UpdateIntent,
-  data: readonly Datum[],
-  training: Training,
-  signal: AbortSignal,
+  { modelId, data, sequences, learningRate, training, signal }: UpdateToApply,
 ): Promise<Readonly<Record<string, number>>> {
+  const { forwardSequence, optimSequence, sizes } = sequences;
   const { loss, clipLow, clipHigh, gradClipNorm, adamEps: eps } = training;
   const lossConfig =
     loss === 'importance_sampling' ? {} : { clip_low_threshold: clipLow, clip_high_threshold: clipHigh };
@@ -119,7 +112,7 @@ export async function applyUpdate(
   return { ...forward.metrics, ...optim, ...behaviourGap(data, forward.logprobs) };
 }
 
-/** How far the trainer's logprobs are from those of sampling: 0 on-policy with the embedded policy. */
+/** The largest gap between the trainer's logprobs and those of sampling: 0 on-policy with the embedded policy. */
 function behaviourGap(data: readonly Datum[], logprobs: readonly (readonly number[])[]): Record<string, number> {
   let largest = 0;
   for (const [index, { weights, logprobs: behaviour }] of data.entries()) {
@@ -142,7 +135,7 @@ const lastCheckpoint = (journal: TrainerJournal, step: number): number =>
     .filter((one) => one <= step)
     .at(-1) ?? 0;
 
-/** Steps without an update leave the model as it was. */
+/** The last step up to `step` that has an update. Steps without one leave the model unchanged. */
 const lastUpdate = (journal: TrainerJournal, step: number): number =>
   stepsOf(journal.state.updates)
     .filter((one) => one <= step && journal.state.updates[one]?.metrics !== null)

@@ -4,21 +4,21 @@ import { promptOf } from '../../infra/engine/prompt.ts';
 import type { Datum } from '../../infra/trainer/trainer.ts';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
 
-/** Token ids that every vocabulary has. */
+/** Token ids that exist in every vocabulary. */
 const prompt: readonly number[] = [5, 6, 7, 8, 9, 10, 11, 12];
-/** Two bfloat16 implementations differ by less; an engine with part of the weights, or with others, by far more. */
+/** Two bfloat16 implementations differ by less. An engine with part of the weights, or with other weights, differs by far more. */
 const largestGap = 0.1;
 
-/** What an engine sampled behind the prompt, and the logprobs that it gave. */
+/** The tokens that an engine sampled after the prompt, and the logprobs that it returned. */
 interface Sampled {
   readonly tokenIds: readonly number[];
   readonly logprobs: readonly number[];
 }
 
 /**
- * Proves that engines serve a version: each samples a few tokens, as for an agent, and the trainer says what their logprobs
- * are. Returns the largest gap, in nats. Prompt logprobs would be a way of their own through an engine, which no training
- * data takes. Throws EngineUnavailable for another version, for logprobs of other weights, and for no token at all.
+ * Proves that engines serve a version: each samples a few tokens, as for an agent, and the trainer computes their logprobs.
+ * Returns the largest gap in nats. Prompt logprobs would not do, because they take another path through an engine than
+ * training data. Throws EngineUnavailable for another version, for logprobs of other weights, and if no token is sampled.
  */
 export async function provenGap(
   engines: readonly Engine[],
@@ -60,10 +60,10 @@ function gapOf(
   { logprobs }: Sampled = { tokenIds: [], logprobs: [] },
   expected: readonly number[] = [],
 ): number {
-  const behind = expected.slice(prompt.length - 1);
-  const gap = Math.max(...logprobs.map((value, index) => Math.abs(value - (behind[index] ?? Number.NaN))));
+  const sampled = expected.slice(prompt.length - 1);
+  const gap = Math.max(...logprobs.map((value, index) => Math.abs(value - (sampled[index] ?? Number.NaN))));
   if (gap <= largestGap) return gap;
-  throw unproven(url, version, `a gap of ${gap}; it took the weights in part or not at all`);
+  throw unproven(url, version, `a gap of ${gap}; it applied the weights only in part or not at all`);
 }
 
 function unproven(url: string, version: number, got: string): TemperFailure {

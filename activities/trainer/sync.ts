@@ -1,22 +1,21 @@
 import { log } from '@temporalio/activity';
 import type { Engine } from '../../infra/engine/engine.ts';
-import { openJournal, type TrainerJournal } from '../../infra/trainer/journal.ts';
+import { openJournal } from '../../infra/trainer/journal.ts';
 import type { Datum } from '../../infra/trainer/trainer.ts';
 import { policyName } from '../../workflows/contracts/ids.ts';
 import { atBoundary } from '../boundary.ts';
-import type { SyncWeights, TrainerActivities } from '../interfaces.ts';
-import type { TrainerDependencies } from './dependencies.ts';
-import { enginesWithout } from './engines-without.ts';
+import type { SyncWeights, TrainerActivities } from '../interfaces/trainer.ts';
+import type { TrainerContext, TrainerDependencies } from './dependencies.ts';
 import { modelAt, onLiveModel } from './model.ts';
 import { provenGap } from './probe.ts';
 
-/** Publishes a version to every engine replica, or to those that came back without it, and proves on each that it took. */
+/** Publishes a version to every engine replica, or to those that came back without it, and proves that each serves it. */
 export function createSync(
   dependencies: TrainerDependencies,
 ): Pick<TrainerActivities, 'syncWeights' | 'restoreWeights'> {
   const sync = async (engines: readonly Engine[], input: SyncWeights, signal: AbortSignal): Promise<number> => {
     const journal = await openJournal(dependencies.journalRoot, input.runKey);
-    return onLiveModel(journal, () => publishAndProve(dependencies, engines, journal, input, signal));
+    return onLiveModel(journal, () => publishAndProve({ ...dependencies, engines, journal, signal }, input));
   };
   const { engines } = dependencies;
   return {
@@ -34,25 +33,36 @@ export function createSync(
   };
 }
 
-const logAway = ({ url }: Engine, reason: unknown): void =>
-  log.warn('an engine is away and can not be given its weights yet', { engine: url, error: String(reason) });
-
-async function publishAndProve(
-  dependencies: TrainerDependencies,
+/** Returns the engines that answer and serve another version. An engine that does not answer is reported to `onAway` only. */
+export async function enginesWithout(
+  version: number,
   engines: readonly Engine[],
-  journal: TrainerJournal,
-  { runKey, version, training }: SyncWeights,
+  onAway: (engine: Engine, reason: unknown) => void,
   signal: AbortSignal,
-): Promise<number> {
-  const { trainer, publish: method } = dependencies;
-  const modelId = await modelAt(dependencies, journal, version, training, signal);
+): Promise<readonly Engine[]> {
+  const healths = await Promise.allSettled(engines.map((engine) => engine.health(signal)));
+  signal.throwIfAborted();
+  return engines.filter((engine, index) => {
+    const health = healths[index];
+    if (health?.status === 'fulfilled') return health.value.ready && health.value.version !== version;
+    onAway(engine, health?.reason);
+    return false;
+  });
+}
+
+const logAway = ({ url }: Engine, reason: unknown): void =>
+  log.warn('an engine does not answer and cannot get its weights yet', { engine: url, error: String(reason) });
+
+async function publishAndProve(context: TrainerContext, { runKey, version, training }: SyncWeights): Promise<number> {
+  const { trainer, engines, journal, signal, publish: method } = context;
+  const modelId = await modelAt(context, version, training);
   const name = policyName(runKey, version);
   const path = await trainer.saveForSampler(modelId, name, await journal.nextSequence(modelId), signal);
-  const keep = await dependencies.pinnedVersions();
+  const keep = await context.pinnedVersions();
   const published = await Promise.allSettled(
     engines.map((engine) => engine.publish({ version, name, path, method, keep }, signal)),
   );
-  // Only now: a retry must not meet a publication of this attempt that is still under way.
+  // A failure is thrown only now: a retry must not meet a publication of this try that is still under way.
   for (const result of published) if (result.status === 'rejected') throw result.reason;
   const forward = async (data: readonly Datum[]) => {
     const sequence = await journal.nextSequence(modelId);

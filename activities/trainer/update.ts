@@ -1,4 +1,4 @@
-import { type JournaledUpdate, openJournal, type TrainerJournal } from '../../infra/trainer/journal.ts';
+import { type JournaledUpdate, openJournal } from '../../infra/trainer/journal.ts';
 import { forwardBackwardInParts, requestSizes } from '../../infra/trainer/requests.ts';
 import type { Datum } from '../../infra/trainer/trainer.ts';
 import { learningRateAt } from '../../workflows/algorithms/learning-rate.ts';
@@ -7,29 +7,27 @@ import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import { policyName } from '../../workflows/contracts/ids.ts';
 import { atBoundary } from '../boundary.ts';
 import { asBatch } from '../control/batch.ts';
-import type { PolicyUpdate, TrainerActivities, UpdatePolicy } from '../interfaces.ts';
+import type { PolicyUpdate, TrainerActivities, UpdatePolicy } from '../interfaces/trainer.ts';
 import { toContext, toData } from './data.ts';
-import type { TrainerDependencies } from './dependencies.ts';
+import type { TrainerContext, TrainerDependencies } from './dependencies.ts';
 import { applyUpdate, modelAt, onLiveModel, referenceModel, updateSequences } from './model.ts';
 
-/** One optimizer update per step, whatever is killed: intent on disk first, the saved checkpoint is the commit point. */
+/**
+ * Makes one optimizer update per step, whatever is killed: the intent is on disk first, and the saved checkpoint is the
+ * commit point.
+ */
 export function createUpdate(dependencies: TrainerDependencies): Pick<TrainerActivities, 'update'> {
   return {
     update: (input) =>
       atBoundary(async (signal) => {
         const journal = await openJournal(dependencies.journalRoot, input.runKey);
-        return onLiveModel(journal, () => update(dependencies, journal, input, signal));
+        return onLiveModel(journal, () => update({ ...dependencies, journal, signal }, input));
       }),
   };
 }
 
-async function update(
-  dependencies: TrainerDependencies,
-  journal: TrainerJournal,
-  input: UpdatePolicy,
-  signal: AbortSignal,
-): Promise<PolicyUpdate> {
-  const { trainer, store } = dependencies;
+async function update(context: TrainerContext, input: UpdatePolicy): Promise<PolicyUpdate> {
+  const { trainer, store, journal, signal } = context;
   const { step, training, runKey } = input;
   const name = policyName(runKey, step);
   const known = journal.state.updates[step];
@@ -41,10 +39,16 @@ async function update(
   }
   if (known?.metrics) return { name, metrics: known.metrics };
 
-  const modelId = await modelAt(dependencies, journal, step - 1, training, signal);
-  const intent = await intend(dependencies, journal, modelId, input, signal);
-  const data = (await store.getJson(intent.data)) as readonly Datum[];
-  const metrics = await applyUpdate(trainer, modelId, intent, data, training, signal);
+  const modelId = await modelAt(context, step - 1, training);
+  const intent = await recordIntent(context, modelId, input);
+  const metrics = await applyUpdate(trainer, {
+    modelId,
+    data: (await store.getJson(intent.data)) as readonly Datum[],
+    sequences: intent,
+    learningRate: intent.learningRate,
+    training,
+    signal,
+  });
   if (step % training.checkpointEvery === 0) {
     const path = await trainer.save(modelId, name, await journal.nextSequence(modelId), signal);
     await journal.write({ checkpoints: { ...journal.state.checkpoints, [step]: path } });
@@ -53,17 +57,12 @@ async function update(
   return { name, metrics };
 }
 
-/** What will be sent, and under which ids. The data are pinned: a replay sends the same bytes. */
-async function intend(
-  dependencies: TrainerDependencies,
-  journal: TrainerJournal,
-  modelId: string,
-  input: UpdatePolicy,
-  signal: AbortSignal,
-): Promise<JournaledUpdate> {
+/** Journals what will be sent, and under which ids. The data is pinned: a replay sends the same bytes. */
+async function recordIntent(context: TrainerContext, modelId: string, input: UpdatePolicy): Promise<JournaledUpdate> {
+  const { journal } = context;
   const known = journal.state.updates[input.step];
   if (known?.modelId === modelId) return known;
-  const { data, sizes } = known ?? (await pinData(dependencies, journal, input, signal));
+  const { data, sizes } = known ?? (await pinData(context, input));
   const intent: JournaledUpdate = {
     data,
     modelId,
@@ -76,26 +75,31 @@ async function intend(
   return intent;
 }
 
-/** The data as they will be sent, and in how many requests. */
+/** Stores the data as it will be sent, and decides how it is divided into requests. */
 async function pinData(
-  dependencies: TrainerDependencies,
-  journal: TrainerJournal,
-  { batch: ref, advantages, training }: UpdatePolicy,
-  signal: AbortSignal,
+  context: TrainerContext,
+  { batch: ref, advantages: advantagesRef, training }: UpdatePolicy,
 ): Promise<Pick<JournaledUpdate, 'data' | 'sizes'>> {
-  const { store, requestTokens } = dependencies;
+  const { store, requestTokens } = context;
   const batch = asBatch(await store.getJson(ref.digest));
-  const given = (await store.getJson(advantages.digest)) as Advantages;
-  const context = batch.segments.map(toContext);
-  const sizes = [...requestSizes(context, requestTokens)];
+  const advantages = (await store.getJson(advantagesRef.digest)) as Advantages;
+  const data = batch.segments.map(toContext);
+  const sizes = [...requestSizes(data, requestTokens)];
   const { klCoef: coefficient } = training;
-  const kl = coefficient === 0 ? null : { coefficient, reference: await underReference(context, sizes) };
-  return { data: (await store.putJson(toData(batch, given, kl))).digest, sizes };
+  const kl =
+    coefficient === 0 ? null : { coefficient, reference: await referenceLogprobs(context, training, data, sizes) };
+  return { data: (await store.putJson(toData(batch, advantages, kl))).digest, sizes };
+}
 
-  async function underReference(data: readonly Datum[], sizes: readonly number[]) {
-    const modelId = await referenceModel(dependencies, journal, training, signal);
-    const sequence = await journal.nextSequence(modelId, sizes.length);
-    const request = { modelId, sequence, data, loss: 'cross_entropy', forwardOnly: true } as const;
-    return (await forwardBackwardInParts(dependencies.trainer, request, sizes, signal)).logprobs;
-  }
+async function referenceLogprobs(
+  context: TrainerContext,
+  training: UpdatePolicy['training'],
+  data: readonly Datum[],
+  sizes: readonly number[],
+): Promise<readonly (readonly number[])[]> {
+  const { trainer, journal, signal } = context;
+  const modelId = await referenceModel(context, training);
+  const sequence = await journal.nextSequence(modelId, sizes.length);
+  const request = { modelId, sequence, data, loss: 'cross_entropy', forwardOnly: true } as const;
+  return (await forwardBackwardInParts(trainer, request, sizes, signal)).logprobs;
 }

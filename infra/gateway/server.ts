@@ -1,5 +1,5 @@
 import { chmod, mkdir } from 'node:fs/promises';
-import { sampledTokensOf } from '../../workflows/algorithms/sampled-tokens.ts';
+import { sampledTokensOf } from '../../workflows/algorithms/turns.ts';
 import type { Engine } from '../engine/engine.ts';
 import { checkPrefix } from '../kits/chat-tokens/index.ts';
 import { openModel } from '../open-model.ts';

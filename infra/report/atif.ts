@@ -1,5 +1,4 @@
-import { pathTo } from '../../workflows/algorithms/path-to.ts';
-import { sampledTokensOf } from '../../workflows/algorithms/sampled-tokens.ts';
+import { pathTo, sampledTokensOf } from '../../workflows/algorithms/turns.ts';
 import type { RolloutResult } from '../../workflows/contracts/rollout.ts';
 import type { Branch, Trace, TranscriptEntry, Turn } from '../../workflows/contracts/trace.ts';
 

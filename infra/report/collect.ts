@@ -1,4 +1,4 @@
-import { countFlags } from '../../workflows/algorithms/flag-counts.ts';
+import { countFlags } from '../../workflows/algorithms/flags.ts';
 import type { GroupReport } from '../../workflows/contracts/group.ts';
 import { type Count, type Fate, fates, type Outcome, outcomes, zeroCount } from '../../workflows/contracts/outcome.ts';
 import type { RolloutResult } from '../../workflows/contracts/rollout.ts';

@@ -1,4 +1,4 @@
-import { flagsText } from '../../workflows/algorithms/flag-counts.ts';
+import { flagsText } from '../../workflows/algorithms/flags.ts';
 import type { ReportData } from './data.ts';
 import { html, type Markup } from './markup.ts';
 

@@ -1,4 +1,4 @@
-import { sampledTokensOf } from '../../workflows/algorithms/sampled-tokens.ts';
+import { sampledTokensOf } from '../../workflows/algorithms/turns.ts';
 import type { BlobRef } from '../../workflows/contracts/blob.ts';
 import type { RolloutResult } from '../../workflows/contracts/rollout.ts';
 import type { Trace, TranscriptEntry } from '../../workflows/contracts/trace.ts';

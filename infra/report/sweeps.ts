@@ -1,5 +1,5 @@
 import { compareSweeps } from '../../workflows/algorithms/compare-sweeps.ts';
-import { flagsText, noFlags } from '../../workflows/algorithms/flag-counts.ts';
+import { flagsText, noFlags } from '../../workflows/algorithms/flags.ts';
 import type { SweepReport, TaskScore } from '../../workflows/contracts/sweep.ts';
 import { intervalMark } from './charts/interval.ts';
 import { short } from './charts/step-bars.ts';

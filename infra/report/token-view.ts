@@ -1,4 +1,4 @@
-import { pathTo } from '../../workflows/algorithms/path-to.ts';
+import { pathTo } from '../../workflows/algorithms/turns.ts';
 import type { Segment, Trace } from '../../workflows/contracts/trace.ts';
 import type { TokenFacts, TokenView } from './data.ts';
 

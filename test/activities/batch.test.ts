@@ -3,9 +3,10 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { it } from 'node:test';
-import { asBatch, gather, normalise } from '../../activities/control/batch.ts';
+import { asBatch, gather } from '../../activities/control/batch.ts';
 import { createFileStore } from '../../infra/store/files.ts';
 import { createRecords } from '../../infra/store/records.ts';
+import { normalise } from '../../workflows/algorithms/normalise.ts';
 import type { Batch } from '../../workflows/contracts/batch.ts';
 import type { GroupReport, RolloutReport } from '../../workflows/contracts/group.ts';
 import { training } from '../../workflows/contracts/run.ts';
@@ -13,19 +14,19 @@ import type { Segment, Trace, TraceSummary } from '../../workflows/contracts/tra
 
 const tokens = { tokens: [1, 2, 3], mask: [0, 1, 1], logprobs: [0, -1, -1], versions: [-1, 0, 0] } as const;
 
-it("a rollout of many branches counts once, in its group's baseline as in the weights", () => {
+it("counts a rollout of many branches once, in its group's baseline and in the weights", () => {
   const batch: Batch = {
     runKey: 'run',
     step: 1,
     rollouts: [1, 1, 1, 0].map((reward, index) => ({ rollout: `rollout-${index}`, group: 7, reward })),
     segments: [0, 0, 0, 1, 2, 3].map((rollout) => ({ rollout, segment: tokens })),
   };
-  const { advantages } = normalise(batch, 'digest', training.parse({ advantage: 'dr-grpo' }));
-  assert.deepEqual(advantages.advantages, [0.25, 0.25, 0.25, -0.75]);
-  assert.deepEqual(advantages.tokenWeights, [1 / 24, 1 / 8, 1 / 8, 1 / 8]);
+  const { advantages, tokenWeights } = normalise(batch, training.parse({ advantage: 'dr-grpo' }));
+  assert.deepEqual(advantages, [0.25, 0.25, 0.25, -0.75]);
+  assert.deepEqual(tokenWeights, [1 / 24, 1 / 8, 1 / 8, 1 / 8]);
 });
 
-it('an aborted rollout is in no baseline, though it has a trace of what it sampled', async () => {
+it('leaves an aborted rollout out of the baseline, though it has a trace', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'temper-batch-'));
   try {
     const store = createFileStore(join(directory, 'store'));
@@ -46,7 +47,7 @@ it('an aborted rollout is in no baseline, though it has a trace of what it sampl
     assert.deepEqual([gathered.rollouts, gathered.meanReward, gathered.trainedGroups], [2, 0.5, [7]]);
     const batch = asBatch(await store.getJson(gathered.batch.digest));
     assert.equal(batch.segments.length, 2);
-    assert.deepEqual(normalise(batch, gathered.batch.digest, settings).advantages.advantages, [0.5, -0.5]);
+    assert.deepEqual(normalise(batch, settings).advantages, [0.5, -0.5]);
   } finally {
     await rm(directory, { recursive: true });
   }

@@ -38,20 +38,20 @@ describe('the proof of a published version', () => {
     await policy.close();
   });
 
-  it('every engine that holds the trainer’s weights has its logprobs, to the last bit', async () => {
+  it('finds a gap of exactly 0 on every engine that holds the trainer’s weights', async () => {
     await learn();
     await publish(1);
     assert.equal(await provenGap([policy.engine(), policy.engine()], 1, forward, never), 0);
   });
 
-  it('an engine with the right version and other weights is refused', async () => {
+  it('refuses an engine with the right version and other weights', async () => {
     await publish(2);
     await learn();
     const proof = provenGap([policy.engine()], 2, forward, never);
     await assert.rejects(proof, { type: 'EngineUnavailable', message: /logprobs, got a gap of .* or not at all/ });
   });
 
-  it('an engine that still serves the version before is refused', async () => {
+  it('refuses an engine that still serves the version before', async () => {
     const proof = provenGap([policy.engine()], 3, forward, never);
     await assert.rejects(proof, { type: 'EngineUnavailable', message: /expected tokens of version 3.*version 2/ });
   });

@@ -3,6 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
+import type { TrainerContext } from '../../activities/trainer/dependencies.ts';
 import { modelAt } from '../../activities/trainer/model.ts';
 import { unloadOtherRuns } from '../../activities/trainer/unload.ts';
 import { createFileStore } from '../../infra/store/files.ts';
@@ -14,7 +15,7 @@ import { startTestPolicy } from '../infra/kits/embedded-policy/server/policy-ser
 const never = new AbortController().signal;
 const datum = { tokens: [5, 6, 7], targets: [6, 7, 8], weights: [1, 1, 1] };
 
-describe('models that nobody uses any more are unloaded from the trainer', () => {
+describe('unused models are unloaded from the trainer', () => {
   let policy: Awaited<ReturnType<typeof startTestPolicy>>;
   let trainer: Trainer;
   let root: string;
@@ -43,7 +44,7 @@ describe('models that nobody uses any more are unloaded from the trainer', () =>
     await rm(root, { recursive: true, force: true });
   });
 
-  it('those of earlier runs when the next one prepares, however they ended, and none of its own', async () => {
+  it('unloads the models of earlier runs when the next run prepares, but none of its own', async () => {
     const journalRoot = join(root, 'runs');
     const earlier = await openJournal(journalRoot, 'earlier');
     const [live, reference, lost] = [await newModel(earlier), await newModel(earlier), await newModel(earlier)];
@@ -51,15 +52,15 @@ describe('models that nobody uses any more are unloaded from the trainer', () =>
     const next = await openJournal(journalRoot, 'next');
     const own = await newModel(next);
     await next.write({ modelId: own });
-    await unloadOtherRuns({ trainer, journalRoot }, 'next', never);
-    await unloadOtherRuns({ trainer, journalRoot }, 'next', never);
+    await unloadOtherRuns({ trainer, journalRoot, signal: never }, 'next');
+    await unloadOtherRuns({ trainer, journalRoot, signal: never }, 'next');
     assert.deepEqual(await Promise.all([live, reference, lost, own].map(isLoaded)), [false, false, false, true]);
     const { state } = await openJournal(journalRoot, 'earlier');
     assert.deepEqual([state.modelId, state.referenceId, state.sequences], [null, null, {}]);
     assert.equal((await openJournal(journalRoot, 'next')).state.modelId, own);
   });
 
-  it('the live model when its run goes back to an earlier checkpoint, but not the reference', async () => {
+  it('unloads the live model when its run returns to an earlier checkpoint, but not the reference', async () => {
     const journal = await openJournal(join(root, 'back'), 'back');
     const ahead = await newModel(journal);
     const path = await trainer.save(ahead, 'v0', await journal.nextSequence(ahead));
@@ -67,16 +68,19 @@ describe('models that nobody uses any more are unloaded from the trainer', () =>
     const update = { data: '', modelId: ahead, forwardSequence: 1, optimSequence: 2, learningRate: 0, batch: '' };
     const updates = { 1: { ...update, metrics: {} } };
     await journal.write({ modelId: ahead, referenceId: reference, step: 1, checkpoints: { 0: path }, updates });
-    const dependencies = {
-      ...{ trainer, store: createFileStore(join(root, 'store')), engines: [], journalRoot: root },
-      ...{
-        requestTokens: 1,
-        publish: 'reload' as const,
-        pinnedVersions: async () => [],
-        demonstrations: async () => [],
-      },
+    const context: TrainerContext = {
+      trainer,
+      store: createFileStore(join(root, 'store')),
+      engines: [],
+      journalRoot: root,
+      requestTokens: 1,
+      publish: 'reload',
+      pinnedVersions: async () => [],
+      demonstrations: async () => [],
+      journal,
+      signal: never,
     };
-    const back = await modelAt(dependencies, journal, 0, training.parse({}), never);
+    const back = await modelAt(context, 0, training.parse({}));
     assert.notEqual(back, ahead);
     assert.deepEqual(await Promise.all([ahead, reference, back].map(isLoaded)), [false, true, true]);
   });

@@ -225,9 +225,10 @@ function suite(sandbox: SandboxKind, steps: number): void {
         const data = (await store.getJson(state.updates[step]?.data ?? '')) as Datum[];
         const { learningRate = 0, sizes = [data.length] } = state.updates[step] ?? {};
         const optimSequence = sequence + sizes.length + 1;
-        const intent = { forwardSequence: sequence + 1, optimSequence, sizes, learningRate };
+        const sequences = { forwardSequence: sequence + 1, optimSequence, sizes };
         sequence = optimSequence;
-        await applyUpdate(trainer, modelId, intent, data, training.parse(request.training), signal);
+        const settings = training.parse(request.training);
+        await applyUpdate(trainer, { modelId, data, sequences, learningRate, training: settings, signal });
       }
       const replayed = await receivedFrom(join(root, 'received.jsonl'));
       const updates = Object.values(state.updates);

@@ -6,9 +6,9 @@ import type { Datum, PolicyCore } from '../../infra/kits/embedded-policy/core.ts
 import { createPolicyCore } from '../../infra/kits/embedded-policy/create-policy-core.ts';
 import { type Bug, bugAt, type Split } from '../../infra/tasks/generated/bug.ts';
 import { createDemonstrations } from '../../infra/tasks/generated/demonstrations.ts';
-import { advantageRules } from '../../workflows/algorithms/advantages.ts';
 import { learningRateAt } from '../../workflows/algorithms/learning-rate.ts';
-import { tokenWeight } from '../../workflows/algorithms/spread.ts';
+import { meanOf } from '../../workflows/algorithms/mean.ts';
+import { normalise } from '../../workflows/algorithms/normalise.ts';
 import type { RunInput, Training, WarmUp } from '../../workflows/contracts/run.ts';
 import { type SimulatedRollout, simulateRollout } from './rollout.ts';
 import { toWarmUpData } from './warm-up.ts';
@@ -168,18 +168,20 @@ function withAdvantages(
   groups: readonly (readonly SimulatedRollout[])[],
   contexts: readonly Datum[],
   reference: readonly ArrayLike<number>[],
-  { advantage, aggregation, klCoef }: Training,
+  training: Training,
 ): readonly Datum[] {
-  const advantages = groups.flatMap((group) => advantageRules[advantage](group.map(({ reward }) => reward)));
-  const counts = groups.flat().map(({ mask }) => mask.reduce<number>((sum, one) => sum + one, 0));
-  const batchTokens = counts.reduce((sum, count) => sum + count, 0);
+  const { advantages, tokenWeights } = normalise(
+    {
+      rollouts: groups.flatMap((rollouts, group) => rollouts.map(({ reward }) => ({ group, reward }))),
+      segments: groups.flat().map(({ mask }, rollout) => ({ rollout, segment: { mask } })),
+    },
+    training,
+  );
   return contexts.map((context, index) => {
     const { logprobs = [], weights = [] } = context;
-    const rolloutTokens = counts[index] ?? 0;
-    const weight = tokenWeight(aggregation, { rollouts: contexts.length, batchTokens, rolloutTokens });
     const perToken = Array.from(weights, (trained, at) => {
       const drift = (logprobs[at] ?? 0) - (reference[index]?.[at] ?? 0);
-      return trained === 0 ? 0 : weight * ((advantages[index] ?? 0) - klCoef * drift);
+      return trained === 0 ? 0 : (tokenWeights[index] ?? 0) * ((advantages[index] ?? 0) - training.klCoef * drift);
     });
     return { ...context, advantages: perToken };
   });
@@ -191,6 +193,3 @@ const toContext = ({ tokens, mask, logprobs }: SimulatedRollout): Datum => ({
   weights: mask.slice(1),
   logprobs: logprobs.slice(1),
 });
-
-const meanOf = (values: readonly number[]): number =>
-  values.length === 0 ? 0 : values.reduce((sum, value) => sum + value, 0) / values.length;

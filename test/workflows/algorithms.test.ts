@@ -2,12 +2,11 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
 import { advantageRules } from '../../workflows/algorithms/advantages.ts';
-import { fateOnArrival } from '../../workflows/algorithms/group-fate.ts';
+import { fateOnArrival, summariseGroup } from '../../workflows/algorithms/group-report.ts';
+import { tokenWeight } from '../../workflows/algorithms/normalise.ts';
 import { rewardOf } from '../../workflows/algorithms/reward.ts';
-import { toRolloutReport } from '../../workflows/algorithms/rollout-report.ts';
-import { tokenWeight } from '../../workflows/algorithms/spread.ts';
+import { toRolloutReport } from '../../workflows/algorithms/rollout-end.ts';
 import { admissible, staleness } from '../../workflows/algorithms/staleness.ts';
-import { summarise } from '../../workflows/algorithms/summarise-group.ts';
 import type { RolloutReport } from '../../workflows/contracts/group.ts';
 import { type Outcome, outcomes, zeroCount } from '../../workflows/contracts/outcome.ts';
 import { type RolloutResult, stages } from '../../workflows/contracts/rollout.ts';
@@ -184,7 +183,7 @@ describe('the summary of a group', () => {
       fc.property(fc.array(report, { maxLength: 16 }), fc.nat({ max: 20 }), (given, admittedVersion) => {
         const rollouts = given.map(asRollout);
         const group = { group: 'g', index: 3, runKey: 'k', task: 't', admittedVersion, rollouts };
-        const { outcomes: counts, meanReward, minVersion } = summarise(group, 'k');
+        const { outcomes: counts, meanReward, minVersion } = summariseGroup(group, 'k');
         const scored = rollouts.flatMap((one) => one.reward ?? []);
         const versions = given.flatMap(({ version }) => version ?? []);
         return (

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import { flagFacts } from '../../infra/report/count-flags.ts';
-import { addFlags, countFlags, flagsText, noFlags } from '../../workflows/algorithms/flag-counts.ts';
-import { toRolloutReport } from '../../workflows/algorithms/rollout-report.ts';
+import { addFlags, countFlags, flagsText, noFlags } from '../../workflows/algorithms/flags.ts';
+import { toRolloutReport } from '../../workflows/algorithms/rollout-end.ts';
 import { toSweepRow } from '../../workflows/algorithms/sweep-row.ts';
 import type { RolloutResult } from '../../workflows/contracts/rollout.ts';
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
 import { parseNamedScores } from '../../infra/grading/named-scores.ts';
-import { resolutionRewards } from '../../workflows/algorithms/resolution-reward.ts';
+import { resolutionRewards } from '../../workflows/algorithms/reward.ts';
 import { weightedReward } from '../../workflows/algorithms/weighted-reward.ts';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import type { Resolution } from '../../workflows/contracts/resolution.ts';

@@ -1,11 +1,13 @@
+import { meanOf } from './mean.ts';
+
 /**
  * Advantages of the rollouts of one group from their rewards r₁…r_k (all of one task).
  *
  * - `grpo`: (r − mean) / (std + 1e-8), population std (DeepSeekMath, arXiv 2402.03300, §4.1)
  * - `dr-grpo`: r − mean (arXiv 2503.20783)
- * - `rloo`: r − mean of the others (arXiv 2402.14740)
+ * - `rloo`: r − mean of the other rewards (arXiv 2402.14740)
  *
- * A group whose rewards are all equal gives zeros in each.
+ * Each rule gives zeros for a group whose rewards are all equal.
  */
 export const advantageRules = {
   grpo: (rewards: readonly number[]): number[] => {
@@ -23,8 +25,3 @@ export const advantageRules = {
     return rewards.map((reward) => reward - (sum - reward) / (rewards.length - 1));
   },
 } as const satisfies Record<string, (rewards: readonly number[]) => number[]>;
-
-export type AdvantageRule = keyof typeof advantageRules;
-
-const meanOf = (values: readonly number[]): number =>
-  values.length === 0 ? 0 : values.reduce((sum, value) => sum + value, 0) / values.length;

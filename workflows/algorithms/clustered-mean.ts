@@ -1,4 +1,5 @@
 import type { Estimate } from '../contracts/sweep.ts';
+import { meanOf } from './mean.ts';
 import { tFactor, zFactor } from './student-t.ts';
 
 /**
@@ -15,9 +16,9 @@ import { tFactor, zFactor } from './student-t.ts';
  * without clusters.
  */
 export function clusteredMean(clusters: readonly (readonly number[])[]): Estimate | null {
-  const means = clusters.filter((cluster) => cluster.length > 0).map(average);
+  const means = clusters.filter((cluster) => cluster.length > 0).map(meanOf);
   if (means.length === 0) return null;
-  const mean = average(means);
+  const mean = meanOf(means);
   const squares = means.reduce((sum, value) => sum + (value - mean) ** 2, 0);
   const tasks = means.length;
   if (means.every((value) => value === means[0])) return { mean, ...wilson(mean, tasks), standardError: null, tasks };
@@ -34,5 +35,3 @@ export function wilson(p: number, n: number): { readonly low: number; readonly h
   // Rounding may carry a bound past what it bounds.
   return { low: Math.max(0, Math.min(p, centre - half)), high: Math.min(1, Math.max(p, centre + half)) };
 }
-
-const average = (values: readonly number[]): number => values.reduce((sum, value) => sum + value, 0) / values.length;

@@ -1,5 +1,6 @@
 import type { SweepComparison, TaskScore } from '../contracts/sweep.ts';
 import { wilson } from './clustered-mean.ts';
+import { meanOf } from './mean.ts';
 import { signFlipTest } from './sign-flip-test.ts';
 import { tFactor } from './student-t.ts';
 
@@ -30,8 +31,8 @@ export function compareSweeps(before: readonly Scored[], after: readonly Scored[
     tasks: pairs.length,
     onlyBefore: known.size - pairs.length,
     onlyAfter: after.filter(({ counted }) => counted > 0).length - pairs.length,
-    before: average(pairs.map((pair) => pair.before)),
-    after: average(pairs.map((pair) => pair.after)),
+    before: meanOf(pairs.map((pair) => pair.before)),
+    after: meanOf(pairs.map((pair) => pair.after)),
     ...difference(differences),
     pValue,
     method,
@@ -41,7 +42,7 @@ export function compareSweeps(before: readonly Scored[], after: readonly Scored[
 
 function difference(differences: readonly number[]): Pick<SweepComparison, 'difference' | 'low' | 'high'> {
   const n = differences.length;
-  const mean = average(differences);
+  const mean = meanOf(differences);
   if (differences.every((value) => value === differences[0])) {
     const { low, high } = wilson((mean + 1) / 2, n);
     return { difference: mean, low: 2 * low - 1, high: 2 * high - 1 };
@@ -50,5 +51,3 @@ function difference(differences: readonly number[]): Pick<SweepComparison, 'diff
   const half = tFactor(n - 1) * Math.sqrt(squares / (n * (n - 1)));
   return { difference: mean, low: Math.max(-1, mean - half), high: Math.min(1, mean + half) };
 }
-
-const average = (values: readonly number[]): number => values.reduce((sum, value) => sum + value, 0) / values.length;

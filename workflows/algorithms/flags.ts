@@ -1,10 +1,10 @@
-import { type Flag, type Trick, tricks } from '../contracts/flags.ts';
+import { type Flag, type FlagCounts, type Trick, tricks } from '../contracts/flags.ts';
 import type { RolloutResult } from '../contracts/rollout.ts';
 
-/** Flags go into workflow history. */
+/** The length to which evidence is shortened, because flags are stored in workflow history. */
 const evidenceCharacters = 100;
 
-/** One flag for each trick, with its first evidence, in the order of the union: a diff can hold any number of them. */
+/** Keeps one flag for each trick, with its first evidence, in the order of the union: a diff can hold any number of them. */
 export function firstOfEach(flags: Iterable<Flag>): readonly Flag[] {
   const found = new Map<Trick, Flag>();
   for (const flag of flags) if (!found.has(flag.trick)) found.set(flag.trick, flag);
@@ -14,16 +14,55 @@ export function firstOfEach(flags: Iterable<Flag>): readonly Flag[] {
   });
 }
 
-/** What looked like a trick in a rollout: in what was captured of it, and in its evaluation. */
+/** The flags of a rollout, from capturing its diff and from its evaluation. */
 export const flagsOfRollout = ({ diff, verdict }: Pick<RolloutResult, 'diff' | 'verdict'>): readonly Flag[] =>
   firstOfEach([...(diff?.flags ?? []), ...(verdict?.flags ?? [])]);
 
-/** As reports of groups and sweeps keep it, which hold many rollouts; absent where there are none. */
+/** The flagged tricks of a rollout without their evidence, for reports that hold many rollouts. Omitted when there are none. */
 export function tricksOfRollout(result: Pick<RolloutResult, 'diff' | 'verdict'>): {
   readonly flags?: readonly Trick[];
 } {
   const flags = flagsOfRollout(result).map(({ trick }) => trick);
   return flags.length === 0 ? {} : { flags };
+}
+
+export const noFlags: FlagCounts = { rollouts: 0, tricks: {} };
+
+/** Counts flagged rollouts. The input holds the tricks of each rollout, every trick once. */
+export function countFlags(flagsOf: Iterable<readonly Trick[] | undefined>): FlagCounts {
+  let rollouts = 0;
+  const counts = new Map<Trick, number>();
+  for (const flags of flagsOf) {
+    if (flags === undefined || flags.length === 0) continue;
+    rollouts += 1;
+    for (const trick of flags) counts.set(trick, (counts.get(trick) ?? 0) + 1);
+  }
+  return { rollouts, tricks: inOrder((trick) => counts.get(trick) ?? 0) };
+}
+
+export function addFlags(some: FlagCounts, more: FlagCounts): FlagCounts {
+  return {
+    rollouts: some.rollouts + more.rollouts,
+    tricks: inOrder((trick) => (some.tricks[trick] ?? 0) + (more.tricks[trick] ?? 0)),
+  };
+}
+
+/** Formats counts as `12 rollouts: tests 7, plugin 6`, the most frequent first; null when no rollout is flagged. */
+export function flagsText({ rollouts, tricks: counts }: FlagCounts): string | null {
+  if (rollouts === 0) return null;
+  const named = Object.entries(counts).sort(([, a], [, b]) => b - a);
+  const by = named.map(([trick, count]) => `${trick} ${count}`).join(', ');
+  return `${rollouts} ${rollouts === 1 ? 'rollout' : 'rollouts'}: ${by}`;
+}
+
+/** Builds counts in the order of the union, without tricks that never occurred. */
+function inOrder(countOf: (trick: Trick) => number): FlagCounts['tricks'] {
+  return Object.fromEntries(
+    tricks.flatMap((trick) => {
+      const count = countOf(trick);
+      return count === 0 ? [] : [[trick, count]];
+    }),
+  );
 }
 
 function shorten(text: string): string {

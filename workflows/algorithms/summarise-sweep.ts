@@ -10,7 +10,8 @@ import {
   type TaskScore,
 } from '../contracts/sweep.ts';
 import { clusteredMean } from './clustered-mean.ts';
-import { countFlags } from './flag-counts.ts';
+import { countFlags } from './flags.ts';
+import { meanOrNull } from './mean.ts';
 import { passAtK } from './pass-at-k.ts';
 
 export interface SweepToSummarise extends Omit<SweepReport, 'result' | 'taskScores' | 'leftOut' | 'flagged'> {
@@ -46,7 +47,7 @@ export function summariseSweep(options: SweepToSummarise): SweepReport {
     return why === null ? [] : [{ ...row, why }];
   });
   const counted = last.filter((row) => whyLeftOut(row, pin) === null);
-  const passes = (row: SweepRow): boolean => rewardOf(row) >= input.passAt;
+  const passes = (row: SweepRow): boolean => rewardOrZero(row) >= input.passAt;
   const [lastOf, countedOf] = [Map.groupBy(last, taskOf), Map.groupBy(counted, taskOf)];
   const tried: Tried[] = tasks.map((address, index) => {
     const of = countedOf.get(index) ?? [];
@@ -55,7 +56,7 @@ export function summariseSweep(options: SweepToSummarise): SweepReport {
   const result: SweepReport['result'] = {
     tasks: tasks.length,
     outcomes: countBy(outcomes, last, ({ outcome }) => outcome),
-    meanReward: average(counted.map(rewardOf)),
+    meanReward: meanOrNull(counted.map(rewardOrZero)),
     attempts: input.attempts,
     counted: counted.length,
     leftOut: countBy(leftOutKinds, leftOut, ({ why }) => why),
@@ -63,7 +64,7 @@ export function summariseSweep(options: SweepToSummarise): SweepReport {
     ...pin,
     endedEarly,
     passAt1: clusteredMean(tried.map((task) => task.counted.map((row) => (passes(row) ? 1 : 0)))),
-    reward: clusteredMean(tried.map((task) => task.counted.map(rewardOf))),
+    reward: clusteredMean(tried.map((task) => task.counted.map(rewardOrZero))),
     passAtK: passTable(tried, input.attempts),
     cost: costOf(rows, (options.endedAt - startedAt) / 1000),
     flags: countFlags(last.map(({ flags }) => flags)),
@@ -104,7 +105,7 @@ function passTable(tried: readonly Tried[], attempts: number): PassAtK[] {
     .sort((a, b) => a - b)
     .flatMap((k) => {
       const values = tried.flatMap(({ counted, passed }) => passAtK(counted.length, passed, k) ?? []);
-      const mean = average(values);
+      const mean = meanOrNull(values);
       return mean === null ? [] : [{ k, mean, tasks: values.length }];
     });
 }
@@ -116,7 +117,7 @@ function scoreOf({ address, last, counted, passed }: Tried): TaskScore {
     address,
     counted: counted.length,
     passed,
-    meanReward: average(counted.map(rewardOf)),
+    meanReward: meanOrNull(counted.map(rewardOrZero)),
     leftOut: last.length - counted.length,
     turns: sum(last, ({ turns }) => turns),
     sampledTokens: sum(last, ({ sampledTokens }) => sampledTokens),
@@ -147,8 +148,6 @@ function countBy<Kind extends string, Item>(
 }
 
 const taskOf = ({ task }: SweepRow): number => task;
-const rewardOf = ({ reward }: SweepRow): number => reward ?? 0;
+const rewardOrZero = ({ reward }: SweepRow): number => reward ?? 0;
 const sum = (rows: readonly SweepRow[], of: (row: SweepRow) => number): number =>
   rows.reduce((total, row) => total + of(row), 0);
-const average = (values: readonly number[]): number | null =>
-  values.length === 0 ? null : values.reduce((total, value) => total + value, 0) / values.length;

@@ -1,5 +1,5 @@
 import { CancellationScope, log, workflowInfo } from '@temporalio/workflow';
-import type { AgentEnd, Provisioned, StartAgent } from '../../activities/interfaces.ts';
+import type { AgentEnd, Provisioned, StartAgent } from '../../activities/interfaces/host.ts';
 import {
   agentOn,
   cleanUpOn,

@@ -1,5 +1,5 @@
-import { addFlags, noFlags } from '../algorithms/flag-counts.ts';
-import { fateOnArrival } from '../algorithms/group-fate.ts';
+import { addFlags, noFlags } from '../algorithms/flags.ts';
+import { fateOnArrival } from '../algorithms/group-report.ts';
 import { staleness } from '../algorithms/staleness.ts';
 import type { FlagCounts } from '../contracts/flags.ts';
 import type { GroupSummary } from '../contracts/group.ts';

@@ -1,5 +1,5 @@
 import { setCurrentDetails, upsertMemo, upsertSearchAttributes, workflowInfo } from '@temporalio/workflow';
-import { flagsText } from '../algorithms/flag-counts.ts';
+import { flagsText } from '../algorithms/flags.ts';
 import { fates } from '../contracts/outcome.ts';
 import type { RunInput, RunStatus } from '../contracts/run.ts';
 import { searchAttributes, shownReward } from '../contracts/search-attributes.ts';

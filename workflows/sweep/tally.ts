@@ -1,4 +1,4 @@
-import { addFlags, countFlags, noFlags } from '../algorithms/flag-counts.ts';
+import { addFlags, countFlags, noFlags } from '../algorithms/flags.ts';
 import { type Pin, whyLeftOut } from '../algorithms/summarise-sweep.ts';
 import { outcomes, zeroCount } from '../contracts/outcome.ts';
 import {

@@ -1,5 +1,5 @@
 import { setCurrentDetails, upsertMemo, upsertSearchAttributes, workflowInfo } from '@temporalio/workflow';
-import { flagsText, noFlags } from '../algorithms/flag-counts.ts';
+import { flagsText, noFlags } from '../algorithms/flags.ts';
 import { searchAttributes, shownReward } from '../contracts/search-attributes.ts';
 import type { SweepInput, SweepResult, SweepStatus } from '../contracts/sweep.ts';
 import { rootMessage } from '../run/root-message.ts';

@@ -1,4 +1,4 @@
-import { pathTo } from '../../../workflows/algorithms/path-to.ts';
+import { pathTo } from '../../../workflows/algorithms/turns.ts';
 import { type Prompt, promptOf } from '../../engine/prompt.ts';
 import {
   type AssistantMessage,

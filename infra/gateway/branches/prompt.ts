@@ -1,4 +1,4 @@
-import { pathTo } from '../../../workflows/algorithms/path-to.ts';
+import { pathTo } from '../../../workflows/algorithms/turns.ts';
 import { extend, type Prompt, promptOf } from '../../engine/prompt.ts';
 import type { TurnRecord } from './turn-record.ts';
 

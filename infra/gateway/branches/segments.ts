@@ -1,4 +1,4 @@
-import { pathTo } from '../../../workflows/algorithms/path-to.ts';
+import { pathTo } from '../../../workflows/algorithms/turns.ts';
 import { type Branch, type BranchRule, type Segment, trainAllBranches } from '../../../workflows/contracts/trace.ts';
 import { type Lines, linesOf } from './lines.ts';
 import { type CheckedTurns, checkTurns } from './token-check.ts';

@@ -1,6 +1,6 @@
 import { createSecretKey } from 'node:crypto';
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
-import { sampledTokensOf } from '../../../workflows/algorithms/sampled-tokens.ts';
+import { sampledTokensOf } from '../../../workflows/algorithms/turns.ts';
 import { gatewayNameHeader, retryHeader } from '../../agents/relay/protocol.ts';
 import type { TurnRecord } from '../branches/turn-record.ts';
 import type { Dialect, DialectRequest, FinishedReply } from '../dialects/dialect.ts';

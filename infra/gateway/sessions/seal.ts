@@ -1,4 +1,4 @@
-import { sampledTokensOf } from '../../../workflows/algorithms/sampled-tokens.ts';
+import { sampledTokensOf } from '../../../workflows/algorithms/turns.ts';
 import type { Trace, TraceCounts, TraceSummary, TranscriptEntry } from '../../../workflows/contracts/trace.ts';
 import type { Message } from '../../kits/chat-tokens/index.ts';
 import type { Store } from '../../store/store.ts';

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { sampledTokensOf } from '../../../workflows/algorithms/sampled-tokens.ts';
+import { sampledTokensOf } from '../../../workflows/algorithms/turns.ts';
 import type { Conversation } from '../../kits/chat-tokens/index.ts';
 import type { TurnRecord } from '../branches/turn-record.ts';
 import type { OpenSession, SessionStatus } from '../control.ts';

@@ -6,16 +6,15 @@ import { createGroupActivities } from '../../../activities/control/groups.ts';
 import { createRegradeActivities } from '../../../activities/control/regrades.ts';
 import { createScheduleActivities } from '../../../activities/control/schedules.ts';
 import { createSweepActivities } from '../../../activities/control/sweeps.ts';
+import type { ControlActivities, OpenTrace } from '../../../activities/interfaces/control.ts';
 import type {
   CleanUpActivities,
-  ControlActivities,
   EvaluationActivities,
   HostActivities,
   ImageActivities,
-  OpenTrace,
   PlacementActivities,
-  TrainerActivities,
-} from '../../../activities/interfaces.ts';
+} from '../../../activities/interfaces/host.ts';
+import type { TrainerActivities } from '../../../activities/interfaces/trainer.ts';
 import { createFileStore } from '../../../infra/store/files.ts';
 import { createRecords, type Records } from '../../../infra/store/records.ts';
 import { createQuarantine } from '../../../infra/tasks/quarantine.ts';

@@ -6,6 +6,7 @@ import { createGroupActivities } from '../../../activities/control/groups.ts';
 import { createHostActivities } from '../../../activities/control/hosts.ts';
 import { createReapActivities } from '../../../activities/control/reap.ts';
 import { createRegradeActivities } from '../../../activities/control/regrades.ts';
+import { createRewardActivity } from '../../../activities/control/reward.ts';
 import { createScheduleActivities } from '../../../activities/control/schedules.ts';
 import { createSweepActivities } from '../../../activities/control/sweeps.ts';
 import { createTaskActivities } from '../../../activities/control/tasks.ts';
@@ -16,7 +17,7 @@ import { createImageActivities } from '../../../activities/host/images.ts';
 import { createCleanUp, createPlacement, createProvisioning } from '../../../activities/host/sandbox.ts';
 import { createSlots } from '../../../activities/host/slots.ts';
 import { createSweepShare, watchTraining } from '../../../activities/host/sweep-share.ts';
-import type { PlacementActivities } from '../../../activities/interfaces.ts';
+import type { PlacementActivities } from '../../../activities/interfaces/host.ts';
 import { createAgents } from '../../../infra/agents/index.ts';
 import { createRuntime, runtimeTarget } from '../../../infra/agents/runtime.ts';
 import type { GatewayControl } from '../../../infra/gateway/control.ts';
@@ -78,6 +79,7 @@ export async function startTestWorkers(options: TestWorkersOptions): Promise<Tes
   const { client } = server;
   const quarantine = createQuarantine(createRecords(home));
   const control = {
+    ...createRewardActivity(),
     ...createTaskActivities({ tasks: host.tasks, quarantine, agent: agents.get, upstream }),
     ...createRunCheck({ client, tasks: host.tasks, agent: agents.get }),
     ...createGroupActivities({ client, records: createRecords(join(home, 'runs')) }),

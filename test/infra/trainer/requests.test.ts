@@ -61,8 +61,9 @@ describe('an update in several requests', () => {
     const afterUpdate = async (sizes: readonly number[], times: number): Promise<readonly (readonly number[])[]> => {
       const modelId = await trainer.createModel({ loraRank: 4, seed: 0 });
       const optimSequence = 1 + sizes.length;
-      const intent = { forwardSequence: 1, optimSequence, sizes, learningRate: 0.1 };
-      for (let time = 0; time < times; time += 1) await applyUpdate(trainer, modelId, intent, data, settings, never);
+      const sequences = { forwardSequence: 1, optimSequence, sizes };
+      const update = { modelId, data, sequences, learningRate: 0.1, training: settings, signal: never };
+      for (let time = 0; time < times; time += 1) await applyUpdate(trainer, update);
       const sequence = optimSequence + 1;
       const forward = { modelId, sequence, data, loss: 'cross_entropy', forwardOnly: true } as const;
       return (await trainer.forwardBackward(forward)).logprobs;

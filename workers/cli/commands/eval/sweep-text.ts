@@ -1,4 +1,4 @@
-import { flagsText, noFlags } from '../../../../workflows/algorithms/flag-counts.ts';
+import { flagsText, noFlags } from '../../../../workflows/algorithms/flags.ts';
 import type {
   Estimate,
   FlaggedRollout,

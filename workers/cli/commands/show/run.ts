@@ -1,5 +1,5 @@
 import { readRunRecords } from '../../../../infra/report/run-records.ts';
-import { flagsText } from '../../../../workflows/algorithms/flag-counts.ts';
+import { flagsText } from '../../../../workflows/algorithms/flags.ts';
 import { runStatusQuery } from '../../../../workflows/contracts/messages.ts';
 import type { RunStatus } from '../../../../workflows/contracts/run.ts';
 import { type FoundWorkflow, isOpen } from '../../follow/find-workflow.ts';

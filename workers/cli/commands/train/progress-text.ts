@@ -1,4 +1,4 @@
-import type { WarmUpProgress } from '../../../../activities/interfaces.ts';
+import type { WarmUpProgress } from '../../../../activities/interfaces/trainer.ts';
 import type { StepRecord } from '../../../../infra/report/run-records.ts';
 import type { RunStatus } from '../../../../workflows/contracts/run.ts';
 

@@ -1,6 +1,6 @@
 import type { WorkflowHandle } from '@temporalio/client';
 import { defaultPayloadConverter } from '@temporalio/common';
-import type { WarmUpProgress } from '../../../../activities/interfaces.ts';
+import type { WarmUpProgress } from '../../../../activities/interfaces/trainer.ts';
 
 /** How far a run's warm-up is, by the heartbeats of the stage that makes it; null when none is under way. */
 export async function warmUpProgress(run: Pick<WorkflowHandle, 'describe'>): Promise<WarmUpProgress | null> {

@@ -1,14 +1,16 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
-import { demonstrationsOf } from '../../activities/trainer/demonstrations.ts';
+import { createWarmUpData } from '../../activities/trainer/warm-up-data.ts';
 import type { Store } from '../../infra/store/store.ts';
 
 const segment = (tokens: readonly number[], mask: readonly number[]) => ({ tokens, mask });
 const traces: Record<string, object> = {
   a: { turns: [], transcript: [], segments: [segment([1, 2, 3, 4], [0, 0, 1, 1]), segment([1, 2], [0, 0])] },
   b: { turns: [], transcript: [], segments: [segment([1, 5, 6], [0, 1, 1])] },
-  others: {
-    ...{ session: 'rollout-7', transcript: [], segments: [] },
+  upstream: {
+    session: 'rollout-7',
+    transcript: [],
+    segments: [],
     turns: [{ index: 0, sampledIds: [], upstream: { model: 'large-2', sampledTokens: 9 } }],
   },
   none: { turns: [], transcript: [], segments: [] },
@@ -22,8 +24,8 @@ const store: Pick<Store, 'getJson'> = {
 };
 const request = { tasks: '', agent: 'pi', seed: 1, count: 3, rightShare: 0 };
 
-it('recorded traces are learnt in the order given, again and again, each trained token alike', async () => {
-  const demonstrations = demonstrationsOf('/nonexistent', store);
+it('repeats recorded traces in the order given, with the same weight for each trained token', async () => {
+  const demonstrations = createWarmUpData('/nonexistent', store);
   const first = await demonstrations({ ...request, step: 0, traces: ['a', 'b'] });
   assert.deepEqual(
     first.map(({ tokens, targets }) => [tokens, targets]),
@@ -48,13 +50,13 @@ it('recorded traces are learnt in the order given, again and again, each trained
   assert.deepEqual(reads, ['a', 'b'], 'traces are read once for all steps');
 });
 
-it('traces without tokens of a policy are refused', async () => {
-  const none = demonstrationsOf('/nonexistent', store)({ ...request, step: 0, traces: ['none'] });
+it('refuses traces without tokens of a policy', async () => {
+  const none = createWarmUpData('/nonexistent', store)({ ...request, step: 0, traces: ['none'] });
   await assert.rejects(none, { type: 'InvalidInput', message: /warmUp\.traces: expected traces with tokens/ });
 });
 
-it('a trace of an upstream model is refused by its name, also beside others', async () => {
-  const mixed = demonstrationsOf('/nonexistent', store)({ ...request, step: 0, traces: ['b', 'others'] });
+it('refuses a trace of an upstream model by its name, also among valid traces', async () => {
+  const mixed = createWarmUpData('/nonexistent', store)({ ...request, step: 0, traces: ['b', 'upstream'] });
   await assert.rejects(mixed, {
     type: 'InvalidInput',
     message: /expected traces of the policy, got that of rollout-7, which large-2/,

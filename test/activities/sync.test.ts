@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { enginesWithout } from '../../activities/trainer/engines-without.ts';
+import { enginesWithout } from '../../activities/trainer/sync.ts';
 import type { Engine } from '../../infra/engine/engine.ts';
 import { createVllmEngine } from '../../infra/engine/vllm.ts';
 import type { Trainer } from '../../infra/trainer/trainer.ts';
@@ -8,7 +8,7 @@ import { startTestPolicy } from '../infra/kits/embedded-policy/server/policy-ser
 
 const never = new AbortController().signal;
 
-describe('the engines that a version must be given again', () => {
+describe('engines without a version', () => {
   let served: Awaited<ReturnType<typeof startTestPolicy>>;
   let empty: Awaited<ReturnType<typeof startTestPolicy>>;
   let trainer: Trainer;
@@ -30,18 +30,18 @@ describe('the engines that a version must be given again', () => {
     await empty?.close();
   });
 
-  it('are those that hold their first weights, or another version', async () => {
+  it('are those that hold their first weights or another version', async () => {
     const engines = [served.engine(), empty.engine()];
     assert.deepEqual(await urlsWithout(3, engines), [empty.url]);
     assert.deepEqual(await urlsWithout(4, engines), [served.url, empty.url]);
   });
 
-  it('are not one that came back with what was published', async () => {
+  it('do not include an engine that restarted with the published version', async () => {
     await served.restart();
     assert.deepEqual(await urlsWithout(3, [served.engine()]), []);
   });
 
-  it('are not one that is away: nothing could be published to it', async () => {
+  it('do not include an engine that does not answer, because nothing could be published to it', async () => {
     const gone = createVllmEngine({ url: 'http://127.0.0.1:9', model: 'policy', method: 'reload' });
     assert.deepEqual(await urlsWithout(3, [gone, empty.engine()]), [empty.url]);
     assert.deepEqual(away, [gone.url]);

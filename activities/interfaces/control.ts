@@ -1,0 +1,211 @@
+import type { BlobRef } from '../../workflows/contracts/blob.ts';
+import type { GroupReport, GroupSummary } from '../../workflows/contracts/group.ts';
+import type { RolloutEpoch } from '../../workflows/contracts/ids.ts';
+import type {
+  FinishedRollout,
+  RegradeInput,
+  RegradeReport,
+  RegradeResult,
+  RegradeRow,
+} from '../../workflows/contracts/regrade.ts';
+import type { RewardPolicy } from '../../workflows/contracts/resolution.ts';
+import type { SessionSettings } from '../../workflows/contracts/rollout.ts';
+import type { RunInput, StepResult, Training } from '../../workflows/contracts/run.ts';
+import type { SweepInput, SweepPlan, SweepResult, SweepRow } from '../../workflows/contracts/sweep.ts';
+import type { ResolvedTask } from '../../workflows/contracts/task.ts';
+import type { TraceSummary } from '../../workflows/contracts/trace.ts';
+import type { Verdict } from '../../workflows/contracts/verdict.ts';
+
+/** The activities of the control worker. */
+export interface ControlActivities extends RolloutActivities, RunActivities, SweepActivities, RegradeActivities {
+  /** Reports whether a worker polls the host's queue, which tells a busy host from a lost one. */
+  inspectHost(input: {
+    readonly host: string;
+  }): Promise<{ readonly alive: boolean; readonly lastSeenMs: number | null }>;
+  /** Cancels groups whose run is closed, and rollouts whose sweep is; returns their workflow ids. */
+  cancelOrphans(): Promise<{ readonly groups: readonly string[]; readonly rollouts?: readonly string[] }>;
+}
+
+/** The activities that a rollout asks of the control worker. */
+export interface RolloutActivities {
+  /** Looks a task up. Also refuses an unknown agent or upstream model. */
+  resolveTask(input: {
+    readonly address: string;
+    readonly agent: string;
+    readonly upstream?: string;
+  }): Promise<ResolvedTask>;
+  openTrace(input: OpenTrace): Promise<OpenedTrace>;
+  sealTrace(input: { readonly attempt: RolloutEpoch }): Promise<TraceSummary>;
+  closeTrace(input: { readonly attempt: RolloutEpoch }): Promise<void>;
+  /** `policy` is absent from older workflows. */
+  reward(input: { readonly verdict: Verdict; readonly policy?: RewardPolicy }): Promise<number>;
+}
+
+/** The settings of the session to open. `branches` is absent when an older workflow asks: then all are trained. */
+export interface OpenTrace extends SessionSettings {
+  readonly attempt: RolloutEpoch;
+  /** Milliseconds from now after which the session is dropped. */
+  readonly lifetimeMs: number;
+  readonly runKey: string | null;
+  readonly group: number | null;
+  /** The name of the upstream model that answers instead of the policy. */
+  readonly upstream?: string | undefined;
+}
+
+export interface OpenedTrace {
+  readonly session: string;
+  /** The context length of the engine in tokens; null when it does not answer; absent from older workers. */
+  readonly contextLength?: number | null;
+}
+
+/** The activities that a run, its groups and its steps ask of the control worker. */
+export interface RunActivities {
+  /** Refuses a run that can't work: an unknown agent, an unreadable task set. */
+  checkRun(input: { readonly input: RunInput }): Promise<void>;
+  /**
+   * Returns the task address of a group: a function of set, seed, number and quarantine. `passedOver` holds quarantined
+   * tasks that were skipped for it.
+   */
+  chooseTask(input: {
+    readonly tasks: string;
+    readonly seed: number;
+    readonly index: number;
+  }): Promise<{ readonly address: string; readonly passedOver?: readonly string[] }>;
+  recordGroup(report: GroupReport): Promise<void>;
+  /** Asks the server what became of groups that did not report. */
+  reconcileGroups(input: ReconcileGroups): Promise<readonly GroupState[]>;
+  /** Returns the smallest policy version over the tokens sampled so far, per group; null when none was sampled yet. */
+  readVersions(input: {
+    readonly runKey: string;
+    readonly groups: readonly number[];
+  }): Promise<readonly (number | null)[]>;
+  gatherBatch(input: GatherBatch): Promise<GatheredBatch>;
+  normalise(
+    input: Normalise,
+  ): Promise<{ readonly advantages: BlobRef; readonly metrics: Readonly<Record<string, number>> }>;
+  recordStep(input: RecordStep): Promise<void>;
+  /** Triggers the schedules that follow this run's steps and are due after this one; returns their ids. */
+  triggerSchedules(input: {
+    readonly run: string;
+    readonly runKey: string;
+    readonly step: number;
+  }): Promise<{ readonly triggered: readonly string[] }>;
+}
+
+export interface ReconcileGroups {
+  readonly run: string;
+  readonly runKey: string;
+  readonly rolloutsPerGroup: number;
+  readonly groups: readonly { readonly index: number; readonly admittedVersion: number }[];
+}
+
+/** The state of a group that did not report. */
+export type GroupState = { readonly index: number } & (
+  | { readonly state: 'running' }
+  /** The group ended, and its report is (now) a record of the run. */
+  | { readonly state: 'ended'; readonly summary: GroupSummary }
+);
+
+export interface GatherBatch {
+  readonly runKey: string;
+  readonly step: number;
+  readonly groups: readonly number[];
+  readonly training: Training;
+}
+
+export interface GatheredBatch {
+  /** The pinned batch: the same bytes on any retry. Null when there is nothing to train on. */
+  readonly batch: BlobRef | null;
+  readonly trainedGroups: readonly number[];
+  readonly zeroVarianceGroups: readonly number[];
+  readonly rollouts: number;
+  readonly tokens: number;
+  readonly meanReward: number | null;
+  readonly minVersion: number | null;
+  /** Sums over the traces of the batch (forks, masked turns, …); absent from older workers. */
+  readonly metrics?: Readonly<Record<string, number>>;
+}
+
+export interface Normalise {
+  readonly batch: BlobRef;
+  readonly training: Training;
+}
+
+export interface RecordStep {
+  readonly runKey: string;
+  readonly result: StepResult;
+  readonly trained: readonly number[];
+  readonly zeroVariance: readonly number[];
+  /** Pairs of group number and fate, of groups that ended without being trained since the last step. */
+  readonly dropped: readonly (readonly [number, string])[];
+}
+
+/** The activities that a sweep asks of the control worker. */
+export interface SweepActivities {
+  /** Decides once what a sweep evaluates. Refuses one that can't work: an unknown agent, task set or policy version. */
+  planSweep(input: { readonly input: SweepInput }): Promise<SweepPlan>;
+  /** Returns a page of the list of a sweep's tasks. */
+  readAddresses(input: {
+    readonly list: string;
+    readonly from: number;
+    readonly count: number;
+  }): Promise<{ readonly addresses: readonly string[] }>;
+  /** Returns the rollouts that have ended, as many as fit into history. With `more` the caller asks again at once. */
+  endedRollouts(input: EndedRollouts): Promise<{ readonly rows: readonly SweepRow[]; readonly more: boolean }>;
+  recordSweepRows(input: {
+    readonly sweepKey: string;
+    readonly chunk: number;
+    readonly rows: readonly SweepRow[];
+  }): Promise<void>;
+  /** Reads the recorded rows and stores the report. */
+  summariseSweep(input: SummariseSweep): Promise<SweepResult>;
+}
+
+export interface EndedRollouts {
+  readonly sweep: string;
+  readonly sweepKey: string;
+  readonly tasks: number;
+  /** The digest of the list of task addresses. */
+  readonly list: string;
+  /** Pairs of attempt number and retry. */
+  readonly rollouts: readonly (readonly [number, number])[];
+}
+
+export interface SummariseSweep {
+  readonly sweep: string;
+  readonly sweepKey: string;
+  readonly input: SweepInput;
+  readonly plan: SweepPlan;
+  readonly chunks: number;
+  readonly startedAt: number;
+  readonly endedAt: number;
+  readonly endedEarly: string | null;
+}
+
+/** The activities that a regrade asks of the control worker. */
+export interface RegradeActivities {
+  /** Lists the rollouts to grade again, in pages of the regrade's records; returns their number. */
+  planRegrade(input: {
+    readonly regradeKey: string;
+    readonly input: RegradeInput;
+  }): Promise<{ readonly rollouts: number }>;
+  /** Returns a rollout of that list, with the inputs of its evaluation. */
+  readFinished(input: {
+    readonly regradeKey: string;
+    readonly number: number;
+    readonly grader: string | null;
+    /** Set to take the task from the input's task set instead of the one that the rollout had. */
+    readonly repaired?: true;
+  }): Promise<FinishedRollout>;
+  recordRegrades(input: {
+    readonly regradeKey: string;
+    readonly chunk: number;
+    readonly rows: readonly RegradeRow[];
+  }): Promise<void>;
+  /** Reads the recorded rows and stores the report. */
+  summariseRegrade(input: SummariseRegrade): Promise<RegradeResult>;
+}
+
+export interface SummariseRegrade extends Omit<RegradeReport, 'rows'> {
+  readonly chunks: number;
+}

@@ -1,0 +1,104 @@
+import type { BlobRef } from '../../workflows/contracts/blob.ts';
+import type { Diff } from '../../workflows/contracts/diff.ts';
+import type { RolloutEpoch } from '../../workflows/contracts/ids.ts';
+import type { StopReason } from '../../workflows/contracts/outcome.ts';
+import type { SandboxChoice, SandboxKind } from '../../workflows/contracts/rollout.ts';
+import type { Task } from '../../workflows/contracts/task.ts';
+import type { Verdict } from '../../workflows/contracts/verdict.ts';
+
+/** Activities that any host may run, on a queue of their own. */
+export interface ImageActivities {
+  /** Pulls or builds the image of the task's sandboxes, if the host lacks it. Heartbeats report the progress. */
+  prepareImage(input: Pick<ProvisionSandbox, 'task' | 'agent' | 'sandbox'>): Promise<{ readonly image: string }>;
+}
+
+/** Activities that any host with a free slot may run. */
+export interface PlacementActivities {
+  placeRollout(input: { readonly attempt: RolloutEpoch; readonly lifetimeMs: number }): Promise<Placement>;
+}
+
+export interface Placement {
+  /** The stable name of the host; its queues follow from it. */
+  readonly host: string;
+}
+
+/** Activities on the host where the rollout was placed. */
+export interface HostActivities {
+  provisionSandbox(input: ProvisionSandbox): Promise<Provisioned>;
+  startAgent(input: StartAgent): Promise<{ readonly started: 'started' | 'already-started' }>;
+  awaitAgent(input: AwaitAgent): Promise<AgentEnd>;
+  captureDiff(input: CaptureDiff): Promise<Diff>;
+}
+
+export interface ProvisionSandbox {
+  readonly attempt: RolloutEpoch;
+  readonly run: string;
+  readonly task: Task;
+  readonly agent: string;
+  readonly sandbox: SandboxChoice;
+  readonly lifetimeMs: number;
+}
+
+export interface Provisioned {
+  readonly sandbox: string;
+  readonly kind: SandboxKind;
+  readonly baseCommit: string;
+  /** The MB in use before the agent starts; absent from older workers. */
+  readonly diskBeforeMb?: number;
+}
+
+export interface StartAgent extends Pick<Provisioned, 'kind'> {
+  readonly attempt: RolloutEpoch;
+  readonly task: Task;
+  readonly agent: string;
+  readonly maxTurns: number;
+  /** The context length of the model in tokens; null or absent when it is unknown. */
+  readonly contextLength?: number | null;
+}
+
+export interface AwaitAgent extends Pick<Provisioned, 'kind' | 'diskBeforeMb'> {
+  readonly attempt: RolloutEpoch;
+  readonly agent: string;
+  readonly timeoutMs: number;
+}
+
+export interface AgentEnd {
+  readonly stop: StopReason;
+  readonly exitCode: number | null;
+  readonly log: BlobRef;
+}
+
+export interface CaptureDiff {
+  readonly attempt: RolloutEpoch;
+  readonly kind: Provisioned['kind'];
+  readonly task: Task;
+  readonly baseCommit: string;
+}
+
+/** Clean-up on a host, on a queue of its own. */
+export interface CleanUpActivities {
+  /** Kills what runs, removes the sandbox and frees its slot. Repeatable. */
+  releaseSandbox(input: { readonly attempt: RolloutEpoch }): Promise<{ readonly removed: boolean }>;
+}
+
+/** The reaper's part on a host. */
+export interface ReaperActivities {
+  /** Removes this stack's sandboxes on this host that are orphaned or too old, and images beyond their budget. */
+  reapSandboxes(): Promise<{ readonly removed: readonly string[]; readonly images?: readonly string[] }>;
+}
+
+/** Activities that any host may run, because their sandbox is a fresh one. */
+export interface EvaluationActivities {
+  evaluate(input: Evaluate): Promise<Verdict>;
+}
+
+export interface Evaluate {
+  readonly attempt: RolloutEpoch;
+  readonly run: string;
+  readonly task: Task;
+  readonly sandbox: SandboxChoice;
+  readonly diff: Diff;
+  readonly timeoutMs: number;
+  /** Set to reuse a cached verdict where there is one, and to cache the new one. */
+  readonly reuseVerdict?: true;
+}

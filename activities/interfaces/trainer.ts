@@ -1,0 +1,51 @@
+import type { BlobRef } from '../../workflows/contracts/blob.ts';
+import type { Training, WarmUp } from '../../workflows/contracts/run.ts';
+
+/** The activities of the trainer worker. */
+export interface TrainerActivities {
+  /** Gets or creates the run's model at version 0, after its warm-up. */
+  prepareTrainer(input: PrepareTrainer): Promise<{ readonly metrics: Readonly<Record<string, number>> }>;
+  update(input: UpdatePolicy): Promise<PolicyUpdate>;
+  /** Publishes a version to every engine replica, and proves that each serves it. */
+  syncWeights(input: SyncWeights): Promise<{ readonly replicas: number; readonly maxLogprobGap: number }>;
+  /** Publishes the version to the replicas that came back without it, and proves it; returns their URLs. */
+  restoreWeights(input: SyncWeights): Promise<{ readonly restored: readonly string[] }>;
+}
+
+export interface PrepareTrainer {
+  readonly run: string;
+  readonly runKey: string;
+  readonly seed: number;
+  readonly tasks: string;
+  readonly agent: string;
+  readonly training: Training;
+  readonly warmUp: WarmUp | null;
+}
+
+/** The heartbeat details of `prepareTrainer` during the warm-up. */
+export interface WarmUpProgress {
+  readonly warmUpStep: number;
+  readonly of: number;
+}
+
+export interface UpdatePolicy {
+  readonly runKey: string;
+  readonly step: number;
+  /** The number of steps of the whole run, on which the learning rate's schedule depends. */
+  readonly steps: number;
+  readonly batch: BlobRef;
+  readonly advantages: BlobRef;
+  readonly training: Training;
+}
+
+export interface PolicyUpdate {
+  /** The trainer's checkpoint of the new version. */
+  readonly name: string;
+  readonly metrics: Readonly<Record<string, number>>;
+}
+
+export interface SyncWeights {
+  readonly runKey: string;
+  readonly version: number;
+  readonly training: Training;
+}

@@ -1,0 +1,49 @@
+import type { GroupReport, GroupSummary } from '../contracts/group.ts';
+import { type Fate, type Outcome, outcomes, zeroCount } from '../contracts/outcome.ts';
+import type { Training } from '../contracts/run.ts';
+import { countFlags } from './flags.ts';
+import { meanOrNull } from './mean.ts';
+
+/** Summarises a group's report for its run. `minVersion` is the oldest version that sampled a token, from which staleness counts. */
+export function summariseGroup(report: GroupReport, runKey: string): GroupSummary {
+  const counts = zeroCount(outcomes);
+  const rewards: number[] = [];
+  let minVersion = Number.POSITIVE_INFINITY;
+  for (const { outcome, reward, trace } of report.rollouts) {
+    counts[outcome] += 1;
+    if (reward !== null) rewards.push(reward);
+    if (trace?.minVersion !== undefined && trace.minVersion !== null)
+      minVersion = Math.min(minVersion, trace.minVersion);
+  }
+  const flags = countFlags(report.rollouts.map((rollout) => rollout.flags));
+  return {
+    runKey,
+    index: report.index,
+    minVersion: Number.isFinite(minVersion) ? minVersion : report.admittedVersion,
+    outcomes: counts,
+    meanReward: meanOrNull(rewards),
+    ...(flags.rollouts > 0 && { flags }),
+  };
+}
+
+/**
+ * The fate of a group that has just ended, or null when it can be trained on. Rewards can be compared only among at least
+ * two scored rollouts (one, where a group has only one). Otherwise the most frequent cause names the fate.
+ */
+export function fateOnArrival({ outcomes }: Pick<GroupSummary, 'outcomes'>, rolloutsPerGroup: number): Fate | null {
+  if (outcomes.scored >= Math.min(2, rolloutsPerGroup)) return null;
+  const causes: readonly Exclude<Outcome, 'scored'>[] = ['invalid-task', 'infra', 'stale', 'cancelled'];
+  return causes.reduce((most, cause) => (outcomes[cause] > outcomes[most] ? cause : most), 'cancelled');
+}
+
+/**
+ * The fate of a group in the step that takes it, by the rewards of its scored rollouts. If they are all equal their
+ * advantages are 0, so the group is dropped; `keep` trains on it for its KL penalty.
+ */
+export function fateInStep(
+  rewards: readonly number[],
+  zeroVariance: Training['zeroVariance'],
+): Extract<Fate, 'trained' | 'zero-variance'> {
+  const equal = rewards.every((reward) => reward === rewards[0]);
+  return equal && zeroVariance === 'drop' ? 'zero-variance' : 'trained';
+}
