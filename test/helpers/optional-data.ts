@@ -2,17 +2,22 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { ROOT } from './sources.ts';
 
-/** The folder beside the checkout that may hold data and reference programs too large, or not ours, to be committed. */
+/** The folder beside the checkout that may hold data and programs which are too large, or not temper's, to be committed. */
 const folder = join(ROOT, '../shared');
 
-/** A file or folder that only some machines have, and the reason to name where it is missing. */
-export type OptionalData =
-  | { readonly available: true; readonly path: string }
-  | { readonly available: false; readonly path: string; readonly reason: string };
+/** The optional data that tests and benchmarks know. Tests of `*.data.test.ts` are left out where it is missing. */
+export const optionalData = {
+  /** Chat templates as their models publish them, in one JSON file. */
+  chatTemplates: join(folder, 'data/chat-templates.json'),
+  /** A pack of real tasks in Harbor layout. */
+  taskPack: join(folder, 'data/tasks-visible.tar.gz'),
+  /** The program that starts a real vLLM and SkyRL. */
+  referenceStack: join(folder, 'reference-stack/stack'),
+} as const;
 
-/** Looks for optional data by its path below the folder, such as `data/chat-templates.json`. */
-export function optionalData(path: string): OptionalData {
-  const full = join(folder, path);
-  if (existsSync(full)) return { available: true, path: full };
-  return { available: false, path: full, reason: `this machine lacks the optional data ${path}` };
+/** Returns whether the data of `*.data.test.ts` is there, or names what is missing. */
+export function optionalDataAvailability(): { usable: true } | { usable: false; reason: string } {
+  const missing = [optionalData.chatTemplates, optionalData.taskPack].filter((path) => !existsSync(path));
+  if (missing.length === 0) return { usable: true };
+  return { usable: false, reason: `this machine lacks ${missing.join(' and ')}` };
 }

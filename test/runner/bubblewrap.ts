@@ -3,9 +3,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createBubblewrap } from '../../infra/sandbox/local/bubblewrap.ts';
 import { chooseConfinement } from '../../infra/sandbox/local/confinements.ts';
-import type { Availability } from './facility.ts';
+import type { Availability } from './need.ts';
 
-/** Whether a command can be shut in by bubblewrap here. Where not, local sandboxes use its sibling, and so do their tests. */
+/** Returns whether bubblewrap can confine a command here. Where it cannot, local sandboxes and their tests use its sibling. */
 export function probeBubblewrap(): Availability {
   const root = mkdtempSync(join(tmpdir(), 'temper-bubblewrap-'));
   try {

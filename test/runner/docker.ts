@@ -1,11 +1,11 @@
 import Docker from 'dockerode';
-import type { Availability } from './facility.ts';
+import type { Availability } from './need.ts';
 
-const PING_TIMEOUT_MS = 5_000;
-/** Made by infra/images/build.sh; the Docker tests run in it. */
-const TEST_IMAGE = 'temper-tasks:bookworm';
-/** What every container of ours carries as the start of a label's name. */
-const LABEL_PREFIX = 'temper.';
+const pingTimeoutMs = 5_000;
+/** The image that the Docker tests run in; infra/images/build.sh makes it. */
+const testImage = 'temper-tasks:bookworm';
+/** The start of a label's name that every container of temper carries. */
+const labelPrefix = 'temper.';
 
 /** Whether the Docker tests can run here: an engine that answers and the image that they use. */
 export async function probeDocker(docker: Docker = defaultEngine()): Promise<Availability> {
@@ -16,21 +16,21 @@ export async function probeDocker(docker: Docker = defaultEngine()): Promise<Ava
     return { usable: false, reason: `no Docker engine answers (${said})` };
   }
   try {
-    await docker.getImage(TEST_IMAGE).inspect();
+    await docker.getImage(testImage).inspect();
   } catch {
-    return { usable: false, reason: `Docker has no image ${TEST_IMAGE}; infra/images/build.sh makes it (as root)` };
+    return { usable: false, reason: `Docker has no image ${testImage}; infra/images/build.sh makes it (as root)` };
   }
   return { usable: true };
 }
 
-/** Containers of any temper stack on this machine, by id with their names. */
+/** Returns the containers of any temper stack on this machine, by id with their names. */
 export async function temperContainers(docker: Docker = defaultEngine()): Promise<ReadonlyMap<string, string>> {
   const containers = await docker.listContainers({ all: true });
-  const ours = containers.filter(({ Labels }) => Object.keys(Labels).some((name) => name.startsWith(LABEL_PREFIX)));
+  const ours = containers.filter(({ Labels }) => Object.keys(Labels).some((name) => name.startsWith(labelPrefix)));
   return new Map(ours.map(({ Id, Names }) => [Id, Names[0] ?? Id]));
 }
 
-/** The one that DOCKER_HOST names, else this machine's own. */
+/** Returns the engine that DOCKER_HOST names, else this machine's own. */
 function defaultEngine(): Docker {
-  return new Docker({ timeout: PING_TIMEOUT_MS });
+  return new Docker({ timeout: pingTimeoutMs });
 }

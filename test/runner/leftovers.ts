@@ -1,13 +1,13 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** In the environment of everything that a test run starts, and so of what it forgets to stop. */
-export const TEST_RUN_VARIABLE = 'TEMPER_TEST_RUN';
+/** The variable in the environment of every process that a test run starts, and so of those that it forgets to stop. */
+export const testRunVariable = 'TEMPER_TEST_RUN';
 
-const GRACE_MS = 3_000;
-const POLL_MS = 100;
+const graceMs = 3_000;
+const pollMs = 100;
 
-/** Kills what the test run `id` left behind and says what it was. Linux only: elsewhere nothing is found. */
+/** Kills the processes that the test run `id` left behind and returns their command lines. Finds them on Linux only. */
 export async function killLeftovers(id: string): Promise<string[]> {
   await untilNone(id);
   const left = await processesOf(id);
@@ -16,10 +16,10 @@ export async function killLeftovers(id: string): Promise<string[]> {
   return left.map(({ pid, command }) => `${pid} ${command}`);
 }
 
-/** What was told to end needs a moment for it. */
+/** Waits until processes that were asked to end have ended. */
 async function untilNone(id: string): Promise<void> {
-  const deadline = Date.now() + GRACE_MS;
-  while ((await processesOf(id)).length > 0 && Date.now() < deadline) await sleep(POLL_MS);
+  const deadline = Date.now() + graceMs;
+  while ((await processesOf(id)).length > 0 && Date.now() < deadline) await sleep(pollMs);
 }
 
 async function processesOf(id: string): Promise<{ readonly pid: number; readonly command: string }[]> {
@@ -27,7 +27,7 @@ async function processesOf(id: string): Promise<{ readonly pid: number; readonly
   const found = [];
   for (const name of names.filter((entry) => /^\d+$/.test(entry))) {
     const environment = await readFile(`/proc/${name}/environ`, 'latin1').catch(() => '');
-    if (Number(name) === process.pid || !environment.split('\0').includes(`${TEST_RUN_VARIABLE}=${id}`)) continue;
+    if (Number(name) === process.pid || !environment.split('\0').includes(`${testRunVariable}=${id}`)) continue;
     const command = await readFile(`/proc/${name}/cmdline`, 'utf8').catch(() => '');
     if (command !== '') found.push({ pid: Number(name), command: command.replaceAll('\0', ' ').trim() });
   }

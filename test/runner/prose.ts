@@ -84,7 +84,7 @@ export function checkProse(path: string, source: string): readonly Finding[] {
 
 /** Returns the docstrings that begin with a preposition, a wh-word, a conjunction or a pronoun. */
 function headlessDocstrings(source: string): readonly Finding[] {
-  return [...source.matchAll(/^[ \t]*\/\*\*\s*(?:\n[ \t]*\*[ \t]*)?([^\n]*)/gm)].flatMap(
+  return [...source.matchAll(/^[ \t]*\/\*\*[ \t]*(?:\n[ \t]*\*[ \t]*)?([^\n]*)/gm)].flatMap(
     ({ index, 0: whole, 1: text = '' }) => {
       const word = /^[A-Za-z]+/.exec(text)?.[0] ?? '';
       if (!headlessWords.has(word.toLowerCase()) || demonstrative.test(text)) return [];

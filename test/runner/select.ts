@@ -1,39 +1,41 @@
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Facility } from './facility.ts';
+import { type Need, needsOf } from './need.ts';
 
 export interface Selection {
   readonly files: readonly string[];
-  /** What this machine can't run, by what it lacks; not the reference suite, which has a command of its own. */
+  /** The files that this machine cannot run, by what it lacks; without the reference suite, which has its own command. */
   readonly leftOut: readonly LeftOut[];
 }
 
 export interface LeftOut {
-  /** Such as `Docker`. */
-  readonly needed: string;
-  /** Why it is not to be had. */
+  readonly need: Need;
+  /** The reason why the need is not met. */
   readonly reason: string;
   readonly files: readonly string[];
 }
 
-/** Files of `npm test`: all of test/, without those that need what this machine lacks. */
-export async function selectTests(root: string, facilities: readonly Facility[]): Promise<Selection> {
-  const all = (await testFiles(root)).filter((file) => !isReference(file));
-  const leftOut = facilities.flatMap(({ name, suffix, availability }): LeftOut[] => {
-    if (availability.usable) return [];
-    const files = all.filter((file) => file.endsWith(suffix));
-    return files.length === 0 ? [] : [{ needed: name, reason: availability.reason, files }];
+/** Selects the files of `npm test`: all below test/ whose needs this machine meets. */
+export async function selectTests(root: string, needs: readonly Need[]): Promise<Selection> {
+  const all = (await testFiles(root)).filter((file) => !needsOf(file).includes('reference'));
+  const leftOut = needs.flatMap((need): LeftOut[] => {
+    if (need.availability.usable) return [];
+    const files = all.filter((file) => needsOf(file).includes(need.word));
+    return files.length === 0 ? [] : [{ need, reason: need.availability.reason, files }];
   });
   const without = new Set(leftOut.flatMap(({ files }) => files));
   return { files: all.filter((file) => !without.has(file)), leftOut };
 }
 
-/** The suite that runs on both stacks, ours and the reference one. */
-export async function referenceTests(root: string): Promise<readonly string[]> {
-  return (await testFiles(root)).filter(isReference);
+/** Selects the files of `npm run test:fast`: those that need nothing. */
+export async function selectFastTests(root: string): Promise<Selection> {
+  return { files: (await testFiles(root)).filter((file) => needsOf(file).length === 0), leftOut: [] };
 }
 
-const isReference = (file: string): boolean => file.endsWith('.reference.test.ts');
+/** Selects the suite that runs against the embedded policy and against the reference stack alike. */
+export async function selectReferenceTests(root: string): Promise<Selection> {
+  return { files: (await testFiles(root)).filter((file) => needsOf(file).includes('reference')), leftOut: [] };
+}
 
 async function testFiles(root: string): Promise<string[]> {
   const names = await readdir(join(root, 'test'), { recursive: true });

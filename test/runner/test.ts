@@ -1,50 +1,64 @@
+import { availableParallelism } from 'node:os';
 import { relative, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { say } from '../../infra/process/report.mjs';
 import { locateTemporal } from '../../infra/temporal/executable.ts';
+import { optionalDataAvailability } from '../helpers/optional-data.ts';
 import { probeBubblewrap } from './bubblewrap.ts';
 import { runChecks } from './checks.ts';
 import { probeDocker, temperContainers } from './docker.ts';
-import type { Facility } from './facility.ts';
-import { killLeftovers, TEST_RUN_VARIABLE } from './leftovers.ts';
+import { killLeftovers, testRunVariable } from './leftovers.ts';
+import { type Need, needsOf } from './need.ts';
 import { runNodeTests, type TestCounts } from './node-test.ts';
-import { referenceTests, type Selection, selectTests } from './select.ts';
+import { type Selection, selectFastTests, selectReferenceTests, selectTests } from './select.ts';
+import { startSharedTemporal } from './shared-temporal.ts';
 
 /**
- * `npm test [-- FILE…]`: static checks, then every test that this machine can run; `npm run test:reference`: those that
- * need the reference stack. The last line is `N passed, N failed`; with CI=true anything that could not run, or was left
- * behind, is a failure too.
+ * `npm test [-- FILE…]` runs the static checks and then every test that this machine can run; `npm run test:fast` those
+ * that need nothing but Node; `npm run test:reference` those that need the reference stack. The last line is
+ * `N passed, N failed`. With CI=true a test that could not run, or a process or container left behind, is a failure, too.
  */
-const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+const root = fileURLToPath(new URL('../..', import.meta.url));
 const isCi = process.env.CI === 'true';
 
 const words = process.argv.slice(2);
-const named = words.filter((word) => word !== '--reference').map((file) => relative(ROOT, resolve(file)));
+const named = words.filter((word) => !word.startsWith('--')).map((file) => relative(root, resolve(file)));
 const docker = await probeDocker();
-const facilities: readonly Facility[] = [
-  { name: 'Docker', suffix: '.docker.test.ts', availability: docker },
-  { name: 'bubblewrap', suffix: '.bubblewrap.test.ts', availability: probeBubblewrap() },
+const needs: readonly Need[] = [
+  { word: 'docker', name: 'Docker', availability: docker, providedInCi: true },
+  { word: 'bubblewrap', name: 'bubblewrap', availability: probeBubblewrap(), providedInCi: true },
+  { word: 'data', name: 'optional data', availability: optionalDataAvailability(), providedInCi: false },
 ];
 const selection = await select();
-const checks = words.length > 0 ? { passed: 0, failed: [] } : await runChecks(ROOT);
-await locateTemporal({ env: process.env, progress: say });
+const checks = named.length > 0 ? { passed: 0, failed: [] } : await runChecks(root);
+const needsTemporal = selection.files.some((file) => needsOf(file).includes('temporal'));
+if (needsTemporal) await locateTemporal({ env: process.env, progress: say });
 
 const id = `${process.pid}-${Date.now()}`;
 const before = docker.usable ? await temperContainers() : new Map<string, string>();
-const counts = await runNodeTests(ROOT, selection.files, testEnvironment(id));
+const temporal = needsTemporal ? await startSharedTemporal() : null;
+const counts = await runNodeTests({
+  root,
+  files: selection.files,
+  env: testEnvironment(temporal?.environment ?? {}),
+  // Many tests wait for servers and processes: one more than there are cores keeps the cores busy.
+  concurrency: availableParallelism() + 1,
+});
+await temporal?.close();
 const leftBehind = [...(await killLeftovers(id)).map((line) => `process ${line}`), ...(await newContainers(before))];
 report(counts, leftBehind);
 
 async function select(): Promise<Selection> {
   if (named.length > 0) return { files: named, leftOut: [] };
-  if (words.includes('--reference')) return { files: await referenceTests(ROOT), leftOut: [] };
-  return await selectTests(ROOT, facilities);
+  if (words.includes('--reference')) return await selectReferenceTests(root);
+  if (words.includes('--fast')) return await selectFastTests(root);
+  return await selectTests(root, needs);
 }
 
-/** Tests use servers of their own: nothing of the user's Temporal settings may lead them to another. */
-function testEnvironment(run: string): Record<string, string | undefined> {
+/** Returns the environment of the tests: no Temporal setting of the user may lead them to another server. */
+function testEnvironment(shared: Readonly<Record<string, string>>): Record<string, string | undefined> {
   const kept = Object.entries(process.env).filter(([name]) => !/^(TEMPORAL_|TEMPER_(?!TEST_))/.test(name));
-  return { ...Object.fromEntries(kept), [TEST_RUN_VARIABLE]: run };
+  return { ...Object.fromEntries(kept), ...shared, [testRunVariable]: id };
 }
 
 async function newContainers(known: ReadonlyMap<string, string>): Promise<string[]> {
@@ -62,10 +76,11 @@ function report(run: TestCounts | undefined, left: readonly string[]): void {
   const failed = (run?.failed ?? 0) + problems.length;
   const skipped = run?.skipped ?? [];
   console.log('');
+  console.log(`slowest files: ${(run?.slowest ?? []).map(({ file, seconds }) => `${file} ${seconds} s`).join(', ')}`);
   for (const title of skipped) console.log(`skipped: ${title}`);
   if (!isCi) for (const what of left) console.log(`left behind: ${what}`);
-  for (const { needed, reason, files } of selection.leftOut) {
-    console.log(`${needed} tests were not run, because ${reason}:`);
+  for (const { need, reason, files } of selection.leftOut) {
+    console.log(`tests that need ${need.name} were left out, because ${reason}:`);
     for (const file of files) console.log(`  ${file}`);
   }
   for (const problem of problems) console.log(`✖ ${problem}`);
@@ -74,13 +89,15 @@ function report(run: TestCounts | undefined, left: readonly string[]): void {
   process.exitCode = failed === 0 ? 0 : 1;
 }
 
-/** CI provides everything: what can't run there is an error of CI, not a reason. */
+/** Returns what CI lacks although it must provide it. */
 function ciProblems(run: TestCounts | undefined): string[] {
   return [
-    ...facilities.flatMap(({ name, availability }) =>
-      availability.usable ? [] : [`CI must provide ${name}: ${availability.reason}`],
+    ...needs.flatMap(({ name, availability, providedInCi }) =>
+      availability.usable || !providedInCi ? [] : [`CI must provide ${name}: ${availability.reason}`],
     ),
-    ...selection.leftOut.flatMap(({ files }) => files.map((file) => `not run in CI: ${file}`)),
+    ...selection.leftOut
+      .filter(({ need }) => need.providedInCi)
+      .flatMap(({ files }) => files.map((file) => `not run in CI: ${file}`)),
     ...(run?.skipped ?? []).map((title) => `skipped in CI: ${title}`),
   ];
 }

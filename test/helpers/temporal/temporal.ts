@@ -1,6 +1,9 @@
+import { randomUUID } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { WorkflowNotFoundError } from '@temporalio/client';
+import { msToTs } from '@temporalio/common/lib/time.js';
 import {
   type ClientConnection,
   connectClient,
@@ -11,6 +14,9 @@ import { locateTemporal } from '../../../infra/temporal/executable.ts';
 import { registerSearchAttributes } from '../../../infra/temporal/search-attributes.ts';
 import { type DevServer, startDevServer } from '../../../infra/temporal/server.ts';
 
+/** One day, the shortest retention that a server takes. */
+const retention = msToTs('1 day');
+
 export interface TestServer {
   readonly address: string;
   readonly namespace: string;
@@ -19,18 +25,66 @@ export interface TestServer {
   readonly connection: ClientConnection['connection'];
   /** The `temporal` executable, for tests that use it as an operator would. */
   readonly cli: string;
-  readonly dbFile: string;
-  /** The process that serves at the moment. */
-  server(): DevServer;
-  /** Starts it again after a `server().kill()`, on the same port and file. */
-  restart(): Promise<void>;
   close(): Promise<void>;
 }
 
-/** A dev server of the test's own: free ports, a temporary directory, our search attributes registered, no UI. */
-export async function startTestServer(
+/** A server that a test may kill, restart and configure. */
+export interface OwnTestServer extends TestServer {
+  readonly dbFile: string;
+  /** Returns the process that serves at the moment. */
+  server(): DevServer;
+  /** Starts the server again after a `server().kill()`, on the same port and file. */
+  restart(): Promise<void>;
+}
+
+/** The variable that holds the address of the Temporal server which all tests of a run share. */
+export const sharedTemporalVariable = 'TEMPER_TEST_TEMPORAL_ADDRESS';
+
+/**
+ * Gives a suite a namespace of its own, with temper's search attributes, on the server of the test run. A test file that
+ * runs without the runner starts a server for itself.
+ */
+export async function startTestServer(): Promise<TestServer> {
+  const address = process.env[sharedTemporalVariable];
+  if (address === undefined) return await startOwnTestServer();
+  const { path: cli } = await locateTemporal({ env: process.env, progress: (line) => console.error(line) });
+  const namespace = `test-${randomUUID()}`;
+  const target = plainTarget(address, namespace);
+  const { client, connection, close } = await connectClient(target);
+  const { workflowService } = connection;
+  await workflowService.registerNamespace({ namespace, workflowExecutionRetentionPeriod: retention });
+  await registerSearchAttributes(connection, namespace);
+  return {
+    address,
+    namespace,
+    target,
+    client,
+    connection,
+    cli,
+    async close() {
+      await endEverything(client);
+      await close();
+    },
+  };
+}
+
+/** Ends what a suite left open, so that its timers and schedules cost the tests that follow nothing. */
+async function endEverything(client: ClientConnection['client']): Promise<void> {
+  for await (const { scheduleId } of client.schedule.list()) await client.schedule.getHandle(scheduleId).delete();
+  for await (const { workflowId } of client.workflow.list({ query: 'ExecutionStatus = "Running"' })) {
+    await client.workflow
+      .getHandle(workflowId)
+      .terminate('the suite has ended')
+      .catch((error: unknown) => {
+        if (!(error instanceof WorkflowNotFoundError)) throw error;
+      });
+  }
+}
+
+/** Starts a dev server for one suite: free ports, a temporary directory, temper's search attributes registered, no UI. */
+export async function startOwnTestServer(
   options: { readonly dynamicConfig?: readonly string[]; readonly ui?: boolean } = {},
-): Promise<TestServer> {
+): Promise<OwnTestServer> {
   const directory = await mkdtemp(join(tmpdir(), 'temper-temporal-'));
   const { path: executable } = await locateTemporal({ env: process.env, progress: (line) => console.error(line) });
   const dbFile = join(directory, 'temporal.db');

@@ -10,12 +10,14 @@ import Docker from 'dockerode';
 import { isRunning, processIdentity } from '../../infra/process/process-identity.mjs';
 import { ROOT } from '../helpers/sources.ts';
 import { probeDocker } from './docker.ts';
-import type { Facility } from './facility.ts';
-import { selectTests } from './select.ts';
+import { type Need, needsOf, needWords } from './need.ts';
+import { selectFastTests, selectTests } from './select.ts';
 
-const absent = (name: string): Facility => ({
-  ...{ name, suffix: `.${name.toLowerCase()}.test.ts` },
+const missing = (name: string): Need => ({
+  word: name.toLowerCase(),
+  name,
   availability: { usable: false, reason: `no ${name} here` },
+  providedInCi: true,
 });
 
 describe('npm test', () => {
@@ -56,18 +58,31 @@ describe('npm test', () => {
     assert.equal(isRunning(processIdentity(pid)), false);
   });
 
-  it('leaves out the tests of what is not there, and only those', async () => {
+  it('leaves out the tests that need what is missing, and only those', async () => {
     const everything = (await selectTests(ROOT, [])).files;
-    for (const name of ['Docker', 'bubblewrap']) {
-      const facility = absent(name);
-      const { files, leftOut } = await selectTests(ROOT, [facility]);
+    for (const name of ['Docker', 'bubblewrap', 'data']) {
+      const need = missing(name);
+      const { files, leftOut } = await selectTests(ROOT, [need]);
       const [left = assert.fail(), ...others] = leftOut;
-      assert.deepEqual([left.needed, left.reason, others], [name, `no ${name} here`, []]);
+      assert.deepEqual([left.need, left.reason, others], [need, `no ${name} here`, []]);
       assert.deepEqual([...files, ...left.files].sort(), everything);
-      assert.ok(left.files.length > 0 && left.files.every((file) => file.endsWith(facility.suffix)));
+      assert.ok(left.files.length > 0 && left.files.every((file) => needsOf(file).includes(need.word)));
       assert.ok(files.includes('test/architecture.test.ts'));
     }
     assert.ok(everything.every((file) => !file.endsWith('.reference.test.ts')));
+  });
+
+  it('knows every need that a file name states', async () => {
+    const stated = (await selectTests(ROOT, [])).files.flatMap(needsOf);
+    assert.deepEqual(
+      stated.filter((word) => !needWords.some((known) => known === word)),
+      [],
+    );
+  });
+
+  it('runs the tests without a need as the fast ones', async () => {
+    const { files } = await selectFastTests(ROOT);
+    assert.ok(files.length > 100 && files.every((file) => needsOf(file).length === 0));
   });
 
   it('knows the Docker tests to be impossible, and why, without an engine', async () => {

@@ -1,0 +1,27 @@
+import { basename } from 'node:path';
+
+/**
+ * Something that a test needs beyond Node, git and files of its own. The name of a test file says it, one word for each
+ * need: `rollout.temporal.sandbox.test.ts`.
+ */
+export interface Need {
+  readonly word: string;
+  /** The need's name in messages, such as `Docker`. */
+  readonly name: string;
+  readonly availability: Availability;
+  /** Whether CI provides it, so that CI fails where it is missing. */
+  readonly providedInCi: boolean;
+}
+
+export type Availability = { readonly usable: true } | { readonly usable: false; readonly reason: string };
+
+/**
+ * The words that a test file's name may hold. `temporal`, `sandbox` and `process` are always available, and are named
+ * since they cost seconds: such tests stay out of `npm run test:fast`.
+ */
+export const needWords = ['temporal', 'sandbox', 'process', 'docker', 'bubblewrap', 'data', 'reference'] as const;
+
+/** Returns the needs that a file's name states: `a/b.docker.data.test.ts` has `docker` and `data`. */
+export function needsOf(file: string): readonly string[] {
+  return basename(file).split('.').slice(1, -2);
+}
