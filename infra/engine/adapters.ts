@@ -1,11 +1,11 @@
 import { z } from 'zod';
 import { explanationOf, type HttpReply } from '../http/client.ts';
 import { invalid, unavailable } from './checks.ts';
-import { bodyOf, type EngineConnection, engineTimeouts, lacksRoute, refusal } from './connection.ts';
+import { bodyOf, type EngineConnection, engineTimeouts, failureOf, lacksRoute } from './connection.ts';
 import type { Publication } from './engine.ts';
 import { adapterName, versionOfAdapter } from './labels.ts';
 
-/** Where an engine takes LoRA adapters, and how it must be started to do so. */
+/** The routes by which a server loads LoRA adapters, and advice on how to start it so that it does. */
 export interface AdapterRoutes {
   readonly load: string;
   readonly unload: string;
@@ -26,9 +26,9 @@ const modelList = z.object({
 });
 
 /**
- * A LoRA adapter under a name of its own per version: no pause, exact attribution. Adapters of later versions are left-overs
- * of a rolled-back run and go; of the earlier ones the last `keep` stay, for requests that are under way, and those that
- * somebody still samples by.
+ * Publishes a version as a LoRA adapter under a name of its own, without a pause and with exact attribution. Adapters of
+ * later versions are left over from a run that was rolled back, and are unloaded. Of the earlier ones, the last `keep` stay
+ * for requests in flight, and so do the versions that the publication lists.
  */
 export async function publishByLora(
   connection: EngineConnection,
@@ -46,11 +46,11 @@ export async function publishByLora(
     const body = { lora_name: name, lora_path: publication.path };
     const reply = await connection.post(routes.load, body, engineTimeouts.updateMs, signal);
     const alreadyLoaded = reply.status === 400 && /already/i.test(explanationOf(reply));
-    if (reply.status !== 200 && !alreadyLoaded) throw loadRefusal(reply, routes, name, publication.path);
+    if (reply.status !== 200 && !alreadyLoaded) throw loadFailure(reply, routes, name, publication.path);
   }
-  const held = new Set(publication.keep);
+  const pinned = new Set(publication.keep);
   const earlier = loaded
-    .filter(({ version }) => version < publication.version && !held.has(version))
+    .filter(({ version }) => version < publication.version && !pinned.has(version))
     .sort((a, b) => b.version - a.version);
   const stale = [...loaded.filter(({ version }) => version > publication.version), ...earlier.slice(keep)];
   for (const adapter of stale) await unload(adapter.name);
@@ -60,11 +60,11 @@ export interface Adapter {
   readonly name: string;
   readonly version: number;
   readonly path: string | null;
-  /** Seconds since the epoch; null: the engine does not say. */
+  /** Seconds since the epoch; null when the engine does not report it. */
   readonly loadedAt: number | null;
 }
 
-/** Is there one of this version? A publication leaves those that somebody samples by where they are. */
+/** Whether the adapter of this version is loaded. */
 export async function isLoaded(
   connection: EngineConnection,
   { model, version }: { readonly model: string; readonly version: number },
@@ -73,7 +73,7 @@ export async function isLoaded(
   return (await adaptersOf(connection, model, signal)).some((adapter) => adapter.version === version);
 }
 
-/** Our adapters of this base model, as the engine lists them. */
+/** Returns temper's own adapters of this base model, as the engine lists them. */
 export async function adaptersOf(
   connection: EngineConnection,
   model: string,
@@ -99,13 +99,13 @@ export async function unloadAdapter(
   signal?: AbortSignal,
 ): Promise<void> {
   const reply = await connection.post(unload, { lora_name: name }, engineTimeouts.updateMs, signal);
-  if (reply.status !== 200 && reply.status !== 404) throw refusal(reply, `unload adapter ${name}`);
+  if (reply.status !== 200 && reply.status !== 404) throw failureOf(reply, `unload adapter ${name}`);
 }
 
-function loadRefusal(reply: HttpReply, { advice }: AdapterRoutes, name: string, path: string): Error {
+function loadFailure(reply: HttpReply, { advice }: AdapterRoutes, name: string, path: string): Error {
   if (lacksRoute(reply)) return unavailable(`load adapter ${name}: the engine loads no adapters; ${advice}`);
-  const said = explanationOf(reply);
+  const reason = explanationOf(reply);
   return reply.status >= 500
-    ? unavailable(`load adapter ${name} from ${path}: ${said}`)
-    : invalid(`load adapter ${name}: expected an adapter at ${path} as the engine sees it, got: ${said}`);
+    ? unavailable(`load adapter ${name} from ${path}: ${reason}`)
+    : invalid(`load adapter ${name}: expected an adapter at ${path} as the engine sees it, got: ${reason}`);
 }

@@ -1,9 +1,9 @@
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import type { FinishReason, VersionSpan } from '../../workflows/contracts/trace.ts';
 
-/** What may be trained on: anything else than ids with as many finite logprobs is refused here, never passed on as a zero. */
+// Only ids with an equal number of finite logprobs may be trained on. Anything else fails here; it never becomes a zero.
 
-/** vLLM sends a NaN, or a token that is missing from its table, as this. */
+/** The value that vLLM sends for NaN and for a token that is missing from its table. */
 const invalidLogprob = -9999;
 
 export function checkedLogprobs(
@@ -22,7 +22,7 @@ export function checkedLogprobs(
   });
 }
 
-/** Spans must cover exactly the sampled tokens, in order and without a gap. */
+/** Returns the spans if they cover exactly the sampled tokens, in order and without a gap. */
 export function checkedSpans(spans: readonly VersionSpan[], tokens: number, where: string): readonly VersionSpan[] {
   let position = 0;
   for (const span of spans) {
@@ -35,9 +35,9 @@ export function checkedSpans(spans: readonly VersionSpan[], tokens: number, wher
   return spans;
 }
 
-export function finishReasonOf(said: string, where: string): FinishReason {
-  if (said === 'stop' || said === 'length' || said === 'abort') return said;
-  throw invalid(`${where}: expected finish_reason stop, length or abort, got "${said}"`);
+export function finishReasonOf(reported: string, where: string): FinishReason {
+  if (reported === 'stop' || reported === 'length' || reported === 'abort') return reported;
+  throw invalid(`${where}: expected finish_reason stop, length or abort, got "${reported}"`);
 }
 
 export function invalid(message: string, options?: ErrorOptions): TemperFailure {

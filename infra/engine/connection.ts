@@ -9,15 +9,15 @@ import {
 } from '../http/client.ts';
 import { invalid, unavailable } from './checks.ts';
 
-/** How long each kind of call may take before the engine counts as unreachable. */
+/** Time limits of each kind of call; past them the engine counts as unreachable. */
 export const engineTimeouts = {
-  /** health, models, labels, abort: no work behind them. */
+  /** Health, models, labels: the engine only has to answer. */
   controlMs: 10_000,
-  /** Silence between two tokens. Long: a paused or busy engine is not an ended one. */
+  /** Silence between two tokens. Long, because a paused or busy engine has not failed. */
   silenceMs: 900_000,
-  /** Taking a request back: whoever left does not wait for an engine that is gone. */
+  /** Aborting a request. Short, so that a cancelled caller does not wait for an engine that is gone. */
   abortMs: 2_000,
-  /** Pause, reload, adapter loading: reads weights from a disk. */
+  /** Pause, reload, adapter loading: the engine reads weights from a disk. */
   updateMs: 720_000,
 } as const;
 
@@ -25,7 +25,7 @@ export interface EngineConnection {
   readonly url: string;
   get(path: string, signal?: AbortSignal): Promise<HttpReply>;
   post(path: string, body: unknown, timeoutMs: number, signal?: AbortSignal): Promise<HttpReply>;
-  /** Sends JSON. The body of a 200 as it comes; any other status is handed back as a whole reply. */
+  /** Sends JSON. Streams the body of a 200; returns a reply of any other status whole. */
   stream(
     path: string,
     json: readonly Buffer[],
@@ -60,26 +60,27 @@ export function createEngineConnection(url: string, apiKey?: string): EngineConn
   };
 }
 
-/** The JSON body of a 200. A 4xx is the request's fault or an unsupported server, a 5xx the engine's. */
+/** Returns the JSON body of a 200; throws `failureOf` any other status. */
 export function bodyOf(reply: HttpReply, what: string): unknown {
   if (reply.status === 200) return jsonOf(reply);
-  throw refusal(reply, what);
+  throw failureOf(reply, what);
 }
 
-export function refusal(reply: HttpReply, what: string): Error {
+/** Turns a status other than 200 into a failure: a 400, 413 or 422 blames the request, any other status the engine. */
+export function failureOf(reply: HttpReply, what: string): Error {
   const message = `${what}: expected 200, got ${reply.status}: ${explanationOf(reply)}`;
   const requestAtFault = reply.status === 400 || reply.status === 413 || reply.status === 422;
   return requestAtFault ? invalid(message) : unavailable(message);
 }
 
-/** A 200, or the refusal; `missing` says what to do about a route that the server does not have. */
+/** Throws unless the status is 200; `missing` advises what to do about a route that the server lacks. */
 export function expectOk(reply: HttpReply, what: string, missing: string): void {
   if (reply.status === 200) return;
   if (lacksRoute(reply)) throw unavailable(`${what}: the engine has no such route; ${missing}`);
-  throw refusal(reply, what);
+  throw failureOf(reply, what);
 }
 
-/** Routes that this server does not have, or has switched off; a missing model or file is not meant. */
+/** Whether the server lacks the route or has switched it off. A missing model or file does not count. */
 export function lacksRoute(reply: HttpReply): boolean {
   if (reply.status === 403 || reply.status === 405 || reply.status === 501) return true;
   return reply.status === 404 && explanationOf(reply) === 'Not Found';

@@ -3,38 +3,40 @@ import type { FinishReason, VersionSpan } from '../../workflows/contracts/trace.
 import type { Prompt } from './prompt.ts';
 
 /**
- * An inference server, token-in/token-out. Adapters check ids and logprobs for presence, length and finiteness and throw
- * TemperFailure EngineInvalid, never a silent zero; EngineUnavailable when it can't be reached.
+ * An inference server: token ids in, token ids out. Implementations check that ids and logprobs are present, finite and of
+ * equal length. They throw the TemperFailure EngineInvalid for a reply that must not be trained on, never a silent zero, and
+ * EngineUnavailable for a server that cannot be reached.
  */
 export interface Engine {
   readonly url: string;
   /** Yields sampled tokens as they come; ends after the event that carries `finishReason`. Aborting the signal aborts the generation. */
   generate(request: GenerateRequest, signal: AbortSignal): AsyncIterable<GenerateEvent>;
   health(signal?: AbortSignal): Promise<EngineHealth>;
-  /** Puts a policy version into service: get-or-load, safe to repeat. Later requests of that version's model see it. */
+  /** Puts a policy version into service; safe to repeat. Later requests sample by it. */
   publish(publication: Publication, signal?: AbortSignal): Promise<void>;
   /**
-   * Has a version that is in service stay there for those who ask for it by its number, whatever is published later, until a
-   * publication no longer names it. False: this engine can't, or serves it no more.
+   * Keeps a version that is in service loaded for requests that name it, whatever is published later, until a publication
+   * no longer lists it. Returns false when the engine cannot, or no longer serves the version.
    */
-  hold(version: number, signal?: AbortSignal): Promise<boolean>;
+  pinVersion(version: number, signal?: AbortSignal): Promise<boolean>;
 }
 
 export interface GenerateRequest {
   readonly requestId: string;
-  /** Requests of one session share a prefix: where there are several replicas, they go to the same one. */
+  /** Requests of one session share a prefix: among several replicas, they are sent to the same one. */
   readonly session?: string;
   readonly prompt: Prompt;
   readonly maxTokens: number;
   readonly temperature: number;
   readonly topP: number;
-  /** -1: off. */
+  /** -1 switches it off. */
   readonly topK: number;
   readonly stopTokenIds: readonly number[];
   readonly seed?: number;
   /**
-   * The version to sample by, where the engine holds several (adapters): VersionNotServed when it lacks this one. One with
-   * full weights that does not hold it samples by what is in service; its spans tell. Default: the newest.
+   * The version to sample by; the newest by default. An engine that loads versions as adapters throws VersionNotServed when
+   * this one is not loaded. An engine that serves whole weights and has not pinned the version samples by the weights in
+   * service; the spans of the reply name them.
    */
   readonly policyVersion?: SessionSettings['policyVersion'];
 }
@@ -43,9 +45,9 @@ export interface GenerateEvent {
   readonly tokenIds: readonly number[];
   /** Natural logs, one per token id. */
   readonly logprobs: readonly number[];
-  /** Only on the last event. */
+  /** Present only on the last event. */
   readonly finishReason?: FinishReason;
-  /** Spans over all sampled tokens of the request; only on the last event. */
+  /** Spans over all sampled tokens of the request; present only on the last event. */
   readonly versions?: readonly VersionSpan[];
 }
 
@@ -54,29 +56,29 @@ export interface EngineHealth {
   readonly paused: boolean;
   /** The last published policy version; null before the first. */
   readonly version: number | null;
-  /** All that can be sampled by; absent: only the last one. */
+  /** Every version that can be sampled by; omitted when that is only the last one. */
   readonly versions?: readonly number[];
-  /** Null: the engine does not say. */
+  /** Null when the engine does not report it. */
   readonly contextLength: number | null;
-  /** Absent: the engine does not say. */
+  /** Omitted when the engine does not report it. */
   readonly capacity?: EngineCapacity;
 }
 
-/** What an engine can work on at once; null: it does not say. */
+/** The load that an engine can process at the same time; null where it does not report a limit. */
 export interface EngineCapacity {
   readonly requests: number | null;
-  /** Tokens that its KV cache holds. */
+  /** Tokens that fit its KV cache. */
   readonly kvTokens: number | null;
 }
 
 export interface Publication {
   readonly version: number;
-  /** Name under which the trainer saved it. */
+  /** Name under which the trainer saved the weights. */
   readonly name: string;
-  /** Where the engine finds it: a directory of weights, or a LoRA adapter. */
+  /** Path at which the engine finds them: a directory of weights, or a LoRA adapter. */
   readonly path: string;
   readonly method: 'reload' | 'lora';
-  /** Versions that somebody still samples by: they stay loaded, where the engine can hold several. */
+  /** Versions that are still being sampled by: they stay loaded, if the engine can load several. */
   readonly keep?: readonly number[];
 }
 
@@ -88,13 +90,13 @@ export interface EngineOptions {
   readonly apiKey?: string | undefined;
   /** The way versions are published to this server; decides where a request's version comes from. */
   readonly method: 'reload' | 'lora';
-  /** Version of weights that were never published; without it, an engine that only has these counts as unavailable. */
+  /** Version of weights that were never published; without it, an engine that has only these counts as unavailable. */
   readonly baseVersion?: number | null;
   /** Earlier LoRA adapters that stay loaded; 2 by default. */
   readonly keepAdapters?: number;
 }
 
-/** Reports the version that requests are sampled by unless they ask for another, and all versions that they can ask for. */
+/** Reports the version that requests are sampled by unless they name another, and all versions that they can name. */
 export async function servedVersions(engine: Pick<Engine, 'health'>): Promise<{
   readonly version: number | null;
   readonly versions: readonly number[];

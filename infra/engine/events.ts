@@ -1,28 +1,31 @@
+import { createParser } from 'eventsource-parser';
 import { z } from 'zod';
 import type { VersionSpan } from '../../workflows/contracts/trace.ts';
 import { checkedLogprobs, finishReasonOf, invalid, unavailable } from './checks.ts';
 import type { GenerateEvent } from './engine.ts';
-import { serverSentData } from './sse.ts';
 
-/** A piece of a streamed answer, before anybody has looked whether it may be trained on. */
-export interface Piece {
+/** One chunk of a streamed reply, before any check. */
+export interface Chunk {
   readonly ids: readonly number[] | null | undefined;
   readonly logprobs: readonly (number | null | undefined)[] | null | undefined;
-  /** How it ended, in the engine's own word; absent before the last piece. */
+  /** The reason why the generation ended, in the engine's own word; absent before the last chunk. */
   readonly finish: string | null | undefined;
 }
 
-/** Pieces as events: each checked, no more tokens than asked for, and a stream that ends without a finish is a broken one. */
-export async function* checkedEvents<P extends Piece>(
-  pieces: AsyncIterable<P>,
+/**
+ * Turns chunks into events. Checks each of them, fails when more tokens arrive than were asked for, and fails when the
+ * stream ends without a finish.
+ */
+export async function* checkedEvents<C extends Chunk>(
+  chunks: AsyncIterable<C>,
   { maxTokens, where }: { readonly maxTokens: number; readonly where: string },
-  versionsOf: (last: P, tokens: number) => Promise<readonly VersionSpan[]>,
+  versionsOf: (last: C, tokens: number) => Promise<readonly VersionSpan[]>,
 ): AsyncGenerator<GenerateEvent> {
   let tokens = 0;
-  for await (const piece of pieces) {
-    const { finish } = piece;
-    const tokenIds = checkedIds(piece, where);
-    const logprobs = checkedLogprobs(tokenIds, tokenIds.length === 0 ? [] : piece.logprobs, where);
+  for await (const chunk of chunks) {
+    const { finish } = chunk;
+    const tokenIds = checkedIds(chunk, where);
+    const logprobs = checkedLogprobs(tokenIds, tokenIds.length === 0 ? [] : chunk.logprobs, where);
     tokens += tokenIds.length;
     if (tokens > maxTokens) throw invalid(`${where}: expected at most ${maxTokens} tokens, got more`);
     if (finish === null || finish === undefined) {
@@ -30,14 +33,14 @@ export async function* checkedEvents<P extends Piece>(
       continue;
     }
     const finishReason = finishReasonOf(finish, where);
-    yield { tokenIds, logprobs, finishReason, versions: tokens === 0 ? [] : await versionsOf(piece, tokens) };
+    yield { tokenIds, logprobs, finishReason, versions: tokens === 0 ? [] : await versionsOf(chunk, tokens) };
     return;
   }
   throw unavailable(`${where}: expected a finish_reason, got the end of the stream after ${tokens} tokens; try again`);
 }
 
-/** A server that sends text and logprobs without ids would give an empty turn. */
-function checkedIds({ ids, logprobs }: Piece, where: string): readonly number[] {
+/** Returns the ids of a chunk. Fails for a server that sends text and logprobs alone, which would look like an empty turn. */
+function checkedIds({ ids, logprobs }: Chunk, where: string): readonly number[] {
   if (ids === null || ids === undefined) {
     if (logprobs == null || logprobs.length === 0) return [];
     throw invalid(
@@ -47,14 +50,23 @@ function checkedIds({ ids, logprobs }: Piece, where: string): readonly number[] 
   return ids;
 }
 
-/** The payloads of an event stream, as JSON. */
-export async function* jsonEvents(chunks: AsyncIterable<Buffer>, where: string): AsyncGenerator<unknown> {
-  for await (const data of serverSentData(chunks)) yield parseData(data, where);
+/** Yields the payloads of a server-sent event stream as JSON, in order. `[DONE]` ends the stream. */
+export async function* jsonEvents(bytes: AsyncIterable<Buffer>, where: string): AsyncGenerator<unknown> {
+  const decoder = new TextDecoder();
+  const parsed: string[] = [];
+  const parser = createParser({ onEvent: ({ data }) => parsed.push(data) });
+  for await (const part of bytes) {
+    parser.feed(decoder.decode(part, { stream: true }));
+    for (const data of parsed.splice(0)) {
+      if (data === '[DONE]') return;
+      yield parseJson(data, where);
+    }
+  }
 }
 
 const streamError = z.object({ error: z.union([z.string(), z.object({ message: z.string() })]) });
 
-/** What the engine says went wrong, in place of a piece. */
+/** Returns the engine's message if the payload reports an error in place of a chunk, else null. */
 export function failureIn(data: unknown): string | null {
   const parsed = streamError.safeParse(data);
   if (!parsed.success) return null;
@@ -68,7 +80,7 @@ export function readAs<T>(schema: z.ZodType<T>, data: unknown, where: string): T
   throw invalid(`${where}: unreadable chunk: ${parsed.error.message}`, { cause: parsed.error });
 }
 
-function parseData(data: string, where: string): unknown {
+function parseJson(data: string, where: string): unknown {
   try {
     return JSON.parse(data);
   } catch (cause) {

@@ -1,17 +1,17 @@
 /**
- * The token ids of a prompt, as an engine is sent them: as text, with commas between. A conversation's prompt goes to the
- * engine with every turn, whole: what was written once is shared by all that go on from it, and not even copied.
+ * The token ids of a prompt in the form in which they are sent: as text, separated by commas. Each turn sends the whole
+ * prompt of its conversation again, so the written chunks are shared by all turns that continue it, without a copy.
  */
 export interface Prompt {
-  /** How many ids. */
+  /** The number of ids. */
   readonly length: number;
   readonly chunks: readonly Buffer[];
 }
 
-const none: Prompt = { length: 0, chunks: [] };
+const empty: Prompt = { length: 0, chunks: [] };
 
 export function promptOf(...parts: readonly (readonly number[])[]): Prompt {
-  return extend(none, ...parts);
+  return extend(empty, ...parts);
 }
 
 export function extend(prompt: Prompt, ...parts: readonly (readonly number[])[]): Prompt {
@@ -22,7 +22,7 @@ export function extend(prompt: Prompt, ...parts: readonly (readonly number[])[])
   return { length, chunks: withLast(prompt.chunks, added) };
 }
 
-/** Each chunk is more than twice as long as the next: so there are few, and a byte is copied a few times in all. */
+/** Appends a chunk. Each chunk stays more than twice as long as the next, so there are few and each byte is rarely copied. */
 function withLast(chunks: readonly Buffer[], added: Buffer): readonly Buffer[] {
   let from = chunks.length;
   let length = added.length;
@@ -31,4 +31,11 @@ function withLast(chunks: readonly Buffer[], added: Buffer): readonly Buffer[] {
     from -= 1;
   }
   return [...chunks.slice(0, from), Buffer.concat([...chunks.slice(from), added], length)];
+}
+
+/** Writes a request's JSON in parts, with the prompt's ids under `key`. The body must have at least one other member. */
+export function jsonWithIds(key: string, { chunks }: Prompt, body: object): readonly Buffer[] {
+  const before = Buffer.from(`{${JSON.stringify(key)}:[`);
+  const after = Buffer.from(`],${JSON.stringify(body).slice(1)}`);
+  return [before, ...chunks, after];
 }

@@ -1,16 +1,16 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { unavailable } from './checks.ts';
 import type { Engine, EngineHealth, GenerateEvent } from './engine.ts';
-import { createPool, type Place, type Pool } from './replicas/pool.ts';
-import type { RoomOptions } from './replicas/room.ts';
+import { createPool, type EngineSlot, type Pool } from './replicas/pool.ts';
+import type { SlotOptions } from './replicas/slots.ts';
 
-export interface ReplicasOptions extends RoomOptions {
+export interface ReplicasOptions extends SlotOptions {
   readonly probeMs?: number;
-  /** A slower answer to a probe counts as none. */
+  /** A probe that takes longer counts as missed. */
   readonly probeTimeoutMs?: number;
-  /** How often a request that waits for room says that it does. */
-  readonly signOfLifeMs?: number;
-  /** A replica came into service, serves another version, or is out of service for a reason that is new. */
+  /** Interval of the empty events that a waiting request yields. */
+  readonly keepAliveMs?: number;
+  /** Called when a replica comes into service, serves another version, or is out of service for a new reason. */
   readonly onEvent?: (event: ReplicaEvent) => void;
 }
 
@@ -18,44 +18,46 @@ export interface ReplicaEvent {
   readonly url: string;
   readonly inService: boolean;
   readonly version: number | null;
-  /** Only of one that is out of service. */
-  readonly because?: string;
+  /** Present only when the replica is out of service. */
+  readonly reason?: string;
 }
 
 /** Several replicas of one engine, as one engine. */
 export interface Replicas extends Engine {
-  /** Ends the probes; requests that wait for a place are refused as unavailable. */
+  /** Ends the probes, and refuses waiting requests as unavailable. */
   close(): Promise<void>;
 }
 
 /**
- * A session stays on its replica while that is in service, serves the newest version, and has room; else it goes to the next
- * in an order of its own. A replica leaves service when a generation there fails as unavailable or when it misses probes, and
- * is back with the next good probe. A request fails as unavailable only when no replica is in service; one for which there is
- * no room waits, with an event without tokens now and then: an engine that is full is not a silent one.
+ * Spreads sessions over replicas. A session stays on its replica while that is in service, serves the newest version and has
+ * a free slot; otherwise it uses the next replica in an order of its own. A replica leaves service when a generation there
+ * fails as unavailable or when it misses probes, and returns with the next good probe. A request fails as unavailable only
+ * when no replica is in service. When all slots are taken it waits, and yields an event without tokens now and then, since a
+ * full engine must not look like a silent one.
  */
 export function createReplicas(engines: readonly Engine[], options: ReplicasOptions): Replicas {
-  const { probeMs = 2_000, probeTimeoutMs = 5_000, signOfLifeMs = 30_000, onEvent = () => {}, ...room } = options;
+  const { probeMs = 2_000, probeTimeoutMs = 5_000, keepAliveMs = 30_000, onEvent = () => {}, ...slots } = options;
   const pool = createPool(engines, {
-    ...{ ...room, probeMs, probeTimeoutMs },
-    onChange: ({ url, inService, version, because }) =>
-      onEvent({ url, inService, version, ...(inService ? {} : { because }) }),
+    ...slots,
+    probeMs,
+    probeTimeoutMs,
+    onChange: ({ url, inService, version, reason }) =>
+      onEvent({ url, inService, version, ...(inService ? {} : { reason }) }),
   });
   return {
     url: pool.replicas.map(({ url }) => url).join(', '),
 
     async *generate(request, signal) {
-      const { replica, giveBack } =
-        pool.placeNow(request) ?? (yield* waited(pool.waitForPlace(request, signal), signOfLifeMs));
+      const slot = pool.takeSlot(request) ?? (yield* waitForSlot(pool.waitForSlot(request, signal), keepAliveMs));
       try {
-        yield* replica.generate(request, signal);
+        yield* slot.replica.generate(request, signal);
       } finally {
-        giveBack();
+        slot.release();
       }
     },
 
     async health(signal) {
-      // Whoever asks wants to know what is served now: the last probe may be older than the last publication.
+      // The caller wants to know what is served now; the last probe may be older than the last publication.
       await pool.probeAll();
       signal?.throwIfAborted();
       return healthOf(pool);
@@ -66,62 +68,65 @@ export function createReplicas(engines: readonly Engine[], options: ReplicasOpti
       await pool.probeAll();
     },
 
-    hold: async (version, signal) =>
-      (await Promise.all(engines.map((engine) => engine.hold(version, signal)))).every(Boolean),
+    pinVersion: async (version, signal) =>
+      (await Promise.all(engines.map((engine) => engine.pinVersion(version, signal)))).every(Boolean),
 
     close: () => pool.close(),
   };
 }
 
-/** Whoever leaves while they wait gives the place back when it comes. */
-async function* waited(placing: Promise<Place>, signOfLifeMs: number): AsyncGenerator<GenerateEvent, Place> {
+/** Yields keep-alive events until a slot is granted. A caller that gives up while queued releases its slot when it is granted. */
+async function* waitForSlot(
+  granting: Promise<EngineSlot>,
+  keepAliveMs: number,
+): AsyncGenerator<GenerateEvent, EngineSlot> {
   let isTaken = false;
   try {
-    yield* signsOfLife(placing, signOfLifeMs);
-    const place = await placing;
+    yield* keepAlive(granting, keepAliveMs);
+    const slot = await granting;
     isTaken = true;
-    return place;
+    return slot;
   } finally {
     if (!isTaken) {
-      void placing.then(
-        ({ giveBack }) => giveBack(),
+      void granting.then(
+        (slot) => slot.release(),
         () => {},
       );
     }
   }
 }
 
-async function* signsOfLife(placing: Promise<Place>, everyMs: number): AsyncGenerator<GenerateEvent> {
-  const placed = new AbortController();
-  placing.then(
-    () => placed.abort(),
-    () => placed.abort(),
+async function* keepAlive(granting: Promise<EngineSlot>, everyMs: number): AsyncGenerator<GenerateEvent> {
+  const settled = new AbortController();
+  granting.then(
+    () => settled.abort(),
+    () => settled.abort(),
   );
   for (;;) {
-    await sleep(everyMs, undefined, { signal: placed.signal, ref: false }).catch(() => {});
-    if (placed.signal.aborted) return;
+    await sleep(everyMs, undefined, { signal: settled.signal, ref: false }).catch(() => {});
+    if (settled.signal.aborted) return;
     yield { tokenIds: [], logprobs: [] };
   }
 }
 
 function healthOf(pool: Pool): EngineHealth {
-  const serving = pool.serving();
+  const eligible = pool.eligible();
   const known = pool.replicas.flatMap(({ health }) => health ?? []);
   if (known.length === 0) {
-    const why = pool.replicas.map(({ url, because }) => `${url}: ${because}`).join('; ');
-    throw unavailable(`expected the health of an engine, got none so far; ${why}`);
+    const reasons = pool.replicas.map(({ url, reason }) => `${url}: ${reason}`).join('; ');
+    throw unavailable(`expected the health of an engine, got none so far; ${reasons}`);
   }
   const lengths = known.flatMap(({ contextLength }) => contextLength ?? []);
   return {
-    ready: serving.length > 0,
-    paused: serving.length > 0 && serving.every(({ health }) => health?.paused === true),
+    ready: eligible.length > 0,
+    paused: eligible.length > 0 && eligible.every(({ health }) => health?.paused === true),
     version: pool.newestVersion(),
-    // A request goes to any of them.
-    versions: commonOf(serving.map(({ health, version }) => health?.versions ?? (version === null ? [] : [version]))),
-    // A conversation must fit wherever it goes.
+    // A request may be sent to any of them, so only versions that all of them have can be sampled by.
+    versions: common(eligible.map(({ health, version }) => health?.versions ?? (version === null ? [] : [version]))),
+    // A conversation must fit on whichever replica receives it.
     contextLength: lengths.length === 0 ? null : Math.min(...lengths),
   };
 }
 
-const commonOf = ([first = [], ...others]: readonly (readonly number[])[]): readonly number[] =>
+const common = ([first = [], ...others]: readonly (readonly number[])[]): readonly number[] =>
   first.filter((version) => others.every((other) => other.includes(version)));

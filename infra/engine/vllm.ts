@@ -1,27 +1,27 @@
 import type { VersionSpan } from '../../workflows/contracts/trace.ts';
-import { isLoaded, publishByLora } from './adapters.ts';
+import { isLoaded } from './adapters.ts';
 import { invalid } from './checks.ts';
-import { createEngineConnection } from './connection.ts';
 import type { Engine, EngineCapacity, EngineOptions, GenerateEvent, GenerateRequest } from './engine.ts';
-import { createQuarantine } from './quarantine.ts';
-import { createServedModels, versionOfWeights } from './served.ts';
-import { capacityOf } from './vllm/capacity.ts';
+import { createHttpEngine, type EngineDialect, type EngineServer } from './http-engine.ts';
+import { versionOfWeights } from './labels.ts';
+import type { SelectedModel } from './model-selection.ts';
 import { completionsRoute, generateOver, generateRoute, RouteMissing } from './vllm/generate.ts';
-import { healthOf } from './vllm/health.ts';
-import { holdVersion, releaseVersions } from './vllm/hold.ts';
-import { adapterRoutes, labelOf, publishByReload } from './vllm/publish.ts';
+import { capacityOf, healthOf } from './vllm/health.ts';
+import { pinWeights, unpinWeights } from './vllm/pin.ts';
+import { adapterRoutes, labelOf, publishWeights } from './vllm/publish.ts';
 
 /**
- * vLLM 0.20 and later over HTTP, and whatever speaks its subset.
+ * Drives vLLM 0.20 and later over HTTP, and any server that implements the same subset of its API.
  *
  * Not covered: servers behind a load balancer (each replica is an engine of its own), logprobs at temperatures other than 1
  * unless the server runs with `--logprobs-mode processed_logprobs`.
  */
 export function createVllmEngine(options: EngineOptions): Engine {
-  const { model, method, baseVersion = null, keepAdapters = 2 } = options;
-  const connection = createEngineConnection(options.url, options.apiKey);
-  const served = createServedModels(connection, { model, method, baseVersion });
-  const quarantine = createQuarantine();
+  return createHttpEngine(options, createVllmDialect);
+}
+
+function createVllmDialect(server: EngineServer): EngineDialect {
+  const { connection, model, method, baseVersion } = server;
   let route = generateRoute;
   let capacity: EngineCapacity | null = null;
 
@@ -31,58 +31,48 @@ export function createVllmEngine(options: EngineOptions): Engine {
     throw invalid(`${connection.url}: expected version spans or /weight_info, got neither; publish as LoRA adapters`);
   }
 
-  async function* generateBy(request: GenerateRequest, signal: AbortSignal): AsyncGenerator<GenerateEvent> {
-    const { name, version } = await served.current(signal, request.policyVersion);
-    // The generate route sends spans; the other one can only be asked before and after.
+  async function* generateOnce(
+    { name, version }: SelectedModel,
+    request: GenerateRequest,
+    signal: AbortSignal,
+  ): AsyncGenerator<GenerateEvent> {
+    // The generate route sends spans; on the completions route the label is read before and after.
     const before = version === null && route === completionsRoute ? await weightVersion(signal) : null;
-    const attribute = async (tokens: number, aborted: AbortSignal): Promise<readonly VersionSpan[] | null> => {
+    const attribute = async (tokens: number): Promise<readonly VersionSpan[] | null> => {
       if (version !== null) return [{ version, start: 0, end: tokens }];
       if (before === null) return null;
-      // Weights may have changed on the way: the older version is the one that staleness must count.
-      return [{ version: Math.min(before, await weightVersion(aborted)), start: 0, end: tokens }];
+      // The weights may have changed in between: staleness must be counted from the older version.
+      return [{ version: Math.min(before, await weightVersion(signal)), start: 0, end: tokens }];
     };
     yield* generateOver({ connection, route, model: name, attribute, baseVersion }, request, signal);
   }
 
   return {
-    url: connection.url,
+    adapterRoutes,
 
-    async *generate(request, signal) {
-      quarantine.check();
+    async *generate(selected, request, signal) {
       try {
-        yield* generateBy(request, signal);
+        yield* generateOnce(selected, request, signal);
       } catch (error) {
         if (!(error instanceof RouteMissing) || route === completionsRoute) throw error;
         route = completionsRoute;
-        yield* generateBy(request, signal);
+        yield* generateOnce(selected, request, signal);
       }
     },
 
     async health(signal) {
-      try {
-        const health = await healthOf(connection, { model, method }, signal);
-        capacity ??= await capacityOf(connection, signal);
-        return { ...health, capacity };
-      } catch (error) {
-        // What comes back may be another server.
-        capacity = null;
-        throw error;
-      }
+      const health = await healthOf(connection, { model, method }, signal);
+      capacity ??= await capacityOf(connection, signal);
+      return { ...health, capacity };
     },
 
-    async publish(publication, signal) {
-      if (publication.method === 'lora') {
-        await publishByLora(connection, { model, keep: keepAdapters, routes: adapterRoutes }, publication, signal);
-        served.forget();
-      } else {
-        await quarantine.during(() => publishByReload(connection, publication, signal));
-        await releaseVersions(connection, { model, keep: publication.keep ?? [] }, signal);
-      }
-    },
+    publishByReload: (publication, signal) => publishWeights(connection, publication, signal),
+    pinVersion: (version, signal) =>
+      (method === 'lora' ? isLoaded : pinWeights)(connection, { model, version }, signal),
+    unpinVersions: (keep, signal) => unpinWeights(connection, { model, keep }, signal),
 
-    async hold(version, signal) {
-      served.forget();
-      return (method === 'lora' ? isLoaded : holdVersion)(connection, { model, version }, signal);
+    forgetServer() {
+      capacity = null;
     },
   };
 }

@@ -135,7 +135,7 @@ export function testAdapters(name: string, open: () => Promise<AdapterStack>): v
 
     it('a version that is held is asked for by its number after another one is published', async () => {
       const earlier = stack.firstVersion + 1;
-      assert.equal(await engine.hold(earlier), true);
+      assert.equal(await engine.pinVersion(earlier), true);
       await publish(earlier + 1);
       const asked = { ...requestOf(stack.tokens), maxTokens: 2, policyVersion: earlier };
       const { versions } = await generated(stack.engine(), asked);

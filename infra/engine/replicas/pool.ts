@@ -1,49 +1,49 @@
+import { createHash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { unavailable } from '../checks.ts';
 import type { Engine, GenerateRequest } from '../engine.ts';
-import { createQueue, type Queue } from './queue.ts';
-import { ranked } from './ranking.ts';
+import { createWaitingQueue, type WaitingQueue } from './queue.ts';
 import { createReplica, type Replica } from './replica.ts';
-import type { RoomOptions } from './room.ts';
+import type { SlotOptions } from './slots.ts';
 
-/** Replicas that are watched, and the requests that wait for one of them. */
+/** Replicas that are probed, and the requests that wait for a slot at one of them. */
 export interface Pool {
   readonly replicas: readonly Replica[];
-  /** Those that may get requests: the others are away, or have not got the newest weights yet. */
-  serving(): readonly Replica[];
-  /** Null before anything was published. */
+  /** Returns the replicas that may receive requests: those in service that have the newest weights. */
+  eligible(): readonly Replica[];
+  /** Null before the first publication. */
   newestVersion(): number | null;
-  /** Null when there is no place at once, or when others wait for one. */
-  placeNow(request: GenerateRequest): Place | null;
-  /** Rejects with EngineUnavailable when no replica is in service, now that all were asked again. */
-  waitForPlace(request: GenerateRequest, signal: AbortSignal): Promise<Place>;
+  /** Takes a slot at once; null when none is free, or when other requests wait for one. */
+  takeSlot(request: GenerateRequest): EngineSlot | null;
+  /** Rejects with EngineUnavailable when a new probe of all replicas finds none that is eligible. */
+  waitForSlot(request: GenerateRequest, signal: AbortSignal): Promise<EngineSlot>;
   probeAll(): Promise<void>;
   close(): Promise<void>;
 }
 
-export interface Place {
+export interface EngineSlot {
   readonly replica: Replica;
-  giveBack(): void;
+  /** Repeatable. */
+  release(): void;
 }
 
-export interface PoolOptions extends RoomOptions {
+export interface PoolOptions extends SlotOptions {
   readonly probeMs: number;
   readonly probeTimeoutMs: number;
   readonly onChange: (replica: Replica) => void;
 }
 
 export function createPool(engines: readonly Engine[], options: PoolOptions): Pool {
-  return new WatchedPool(engines, options);
+  return new ProbedPool(engines, options);
 }
 
-class WatchedPool implements Pool {
+class ProbedPool implements Pool {
   readonly replicas: readonly Replica[];
   readonly #probeMs: number;
   readonly #closing = new AbortController();
-  readonly #queue: Queue<GenerateRequest, Place> = createQueue();
-  readonly #watching: readonly Promise<void>[];
-  /** All are asked whether one of them is back, for those who wait. */
-  #asking = false;
+  readonly #queue: WaitingQueue<GenerateRequest, EngineSlot> = createWaitingQueue();
+  readonly #probing: readonly Promise<void>[];
+  #isProbingForQueue = false;
 
   constructor(engines: readonly Engine[], { probeMs, onChange, ...options }: PoolOptions) {
     this.#probeMs = probeMs;
@@ -51,20 +51,20 @@ class WatchedPool implements Pool {
       createReplica(engine, {
         ...options,
         closing: this.#closing.signal,
-        replaceable: (replica) => this.serving().some((other) => other !== replica && other.answers),
+        isReplaceable: (replica) => this.eligible().some((other) => other !== replica && other.answers),
         onRollback: () => {
           for (const replica of this.replicas) if (!replica.inService) replica.forgetVersion();
         },
         onChange: (replica) => {
           onChange(replica);
-          this.#serveQueue();
+          this.#assignSlots();
         },
       }),
     );
-    this.#watching = this.replicas.map((replica) => this.#watch(replica));
+    this.#probing = this.replicas.map((replica) => this.#probeRepeatedly(replica));
   }
 
-  async #watch(replica: Replica): Promise<void> {
+  async #probeRepeatedly(replica: Replica): Promise<void> {
     const { signal } = this.#closing;
     while (!signal.aborted) {
       await this.#probe(replica);
@@ -74,80 +74,100 @@ class WatchedPool implements Pool {
 
   async #probe(replica: Replica): Promise<void> {
     await replica.probe();
-    this.#serveQueue();
+    this.#assignSlots();
   }
 
   async probeAll(): Promise<void> {
     await Promise.all(this.replicas.map((replica) => this.#probe(replica)));
   }
 
-  serving(): readonly Replica[] {
+  eligible(): readonly Replica[] {
     const newest = this.newestVersion();
     return this.replicas.filter(({ inService, version }) => inService && version === newest);
   }
 
-  /** A replica that is away still counts: what it served was published, and older weights are no stand-in for it. */
+  /** Counts replicas that are out of service, too: what they served was published, and older weights cannot stand in for it. */
   newestVersion(): number | null {
     const versions = this.replicas.flatMap(({ version }) => version ?? []);
     return versions.length === 0 ? null : Math.max(...versions);
   }
 
-  placeNow(request: GenerateRequest): Place | null {
+  takeSlot(request: GenerateRequest): EngineSlot | null {
     if (this.#closing.signal.aborted) throw closed();
-    return this.#queue.length === 0 ? this.#placeFor(request) : null;
+    return this.#queue.length === 0 ? this.#findSlot(request) : null;
   }
 
-  async waitForPlace(request: GenerateRequest, signal: AbortSignal): Promise<Place> {
-    const found = this.#queue.wait(request, signal);
-    // Who gave up may have kept a smaller one from a place.
-    found.catch(() => this.#serveQueue());
-    this.#serveQueue();
-    return found;
+  async waitForSlot(request: GenerateRequest, signal: AbortSignal): Promise<EngineSlot> {
+    const slot = this.#queue.wait(request, signal);
+    // A request that leaves the queue may have blocked a smaller one behind it.
+    slot.catch(() => this.#assignSlots());
+    this.#assignSlots();
+    return slot;
   }
 
-  #placeFor(request: GenerateRequest): Place | null {
-    for (const replica of ranked(this.serving(), request.session ?? request.requestId, ({ url }) => url)) {
-      const leave = replica.room.take(request);
-      if (leave === null) continue;
+  #findSlot(request: GenerateRequest): EngineSlot | null {
+    for (const replica of rankBySession(this.eligible(), request.session ?? request.requestId, ({ url }) => url)) {
+      const releaseSlot = replica.slots.take(request);
+      if (releaseSlot === null) continue;
       return {
         replica,
-        giveBack: () => {
-          leave();
-          this.#serveQueue();
+        release: () => {
+          releaseSlot();
+          this.#assignSlots();
         },
       };
     }
     return null;
   }
 
-  #serveQueue(): void {
-    this.#queue.serve((request) => this.#placeFor(request));
-    if (this.#queue.length > 0 && this.serving().length === 0 && !this.#asking) void this.#askForThoseWhoWait();
+  #assignSlots(): void {
+    this.#queue.assign((request) => this.#findSlot(request));
+    if (this.#queue.length > 0 && this.eligible().length === 0 && !this.#isProbingForQueue) void this.#probeForQueue();
   }
 
-  /** Somebody may be back already: whoever asks does not wait for the next probe, and is refused when there is none. */
-  async #askForThoseWhoWait(): Promise<void> {
-    this.#asking = true;
+  /** Probes all replicas out of turn, since one may be back already. Rejects all waiting requests when none is. */
+  async #probeForQueue(): Promise<void> {
+    this.#isProbingForQueue = true;
     await this.probeAll();
-    this.#asking = false;
-    if (this.serving().length === 0) this.#queue.empty(this.#nobodyServes());
+    this.#isProbingForQueue = false;
+    if (this.eligible().length === 0) this.#queue.rejectAll(this.#noneEligible());
   }
 
-  #nobodyServes(): Error {
+  #noneEligible(): Error {
     const newest = this.newestVersion();
-    const why = this.replicas.map(({ url, inService, version, because }) =>
-      inService ? `${url} serves version ${version}, expected ${newest}` : `${url} is away: ${because}`,
+    const reasons = this.replicas.map(({ url, inService, version, reason }) =>
+      inService ? `${url} serves version ${version}, expected ${newest}` : `${url} is out of service: ${reason}`,
     );
-    return unavailable(`expected an engine in service, got none; ${why.join('; ')}`);
+    return unavailable(`expected an engine in service, got none; ${reasons.join('; ')}`);
   }
 
   async close(): Promise<void> {
     this.#closing.abort();
-    this.#queue.empty(closed());
-    await Promise.all(this.#watching);
+    this.#queue.rejectAll(closed());
+    await Promise.all(this.#probing);
   }
 }
 
+/**
+ * Returns the order in which a session tries replicas, by rendezvous hashing. Every process computes the same order, and a
+ * replica that leaves or joins moves no session but its own.
+ */
+export function rankBySession<Item>(
+  items: readonly Item[],
+  session: string,
+  nameOf: (item: Item) => string,
+): readonly Item[] {
+  return items
+    .map((item) => ({
+      item,
+      weight: createHash('sha256')
+        .update(`${session}\n${nameOf(item)}`)
+        .digest('hex'),
+    }))
+    .sort((a, b) => (a.weight < b.weight ? 1 : -1))
+    .map(({ item }) => item);
+}
+
 function closed(): Error {
-  return unavailable('expected open engines, got closed ones: the gateway ends; ask again');
+  return unavailable('the engines are closed: this gateway is stopping; try again');
 }

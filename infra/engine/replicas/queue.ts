@@ -1,28 +1,31 @@
-/** Requests that wait for a place, first come first served. */
-export interface Queue<Request, Place> {
+/**
+ * Requests that wait for a slot, first come, first served. Not a p-queue: that one runs a fixed number of tasks, whereas here
+ * the head of the queue waits until a slot fits its size, and slots also appear when a probe finds a replica.
+ */
+export interface WaitingQueue<Request, Slot> {
   readonly length: number;
-  /** Rejects with the signal's reason, or with what `empty` was given. */
-  wait(request: Request, signal: AbortSignal): Promise<Place>;
-  /** Gives places to those in front, as long as there are any: nobody overtakes, so that a large request gets its turn. */
-  serve(place: (request: Request) => Place | null): void;
-  empty(failure: Error): void;
+  /** Rejects with the signal's reason, or with the error that `rejectAll` is called with. */
+  wait(request: Request, signal: AbortSignal): Promise<Slot>;
+  /** Assigns slots in order until one request finds none. No request overtakes, so that a large one gets its turn. */
+  assign(take: (request: Request) => Slot | null): void;
+  rejectAll(failure: Error): void;
 }
 
-interface Waiter<Request, Place> {
+interface Waiter<Request, Slot> {
   readonly request: Request;
-  readonly resolve: (place: Place) => void;
+  readonly resolve: (slot: Slot) => void;
   readonly reject: (reason: unknown) => void;
 }
 
-export function createQueue<Request, Place>(): Queue<Request, Place> {
-  let waiters: Waiter<Request, Place>[] = [];
+export function createWaitingQueue<Request, Slot>(): WaitingQueue<Request, Slot> {
+  let waiters: Waiter<Request, Slot>[] = [];
   return {
     get length() {
       return waiters.length;
     },
     async wait(request, signal) {
       signal.throwIfAborted();
-      const { promise, resolve, reject } = Promise.withResolvers<Place>();
+      const { promise, resolve, reject } = Promise.withResolvers<Slot>();
       const waiter = { request, resolve, reject };
       const leave = (): void => {
         waiters = waiters.filter((other) => other !== waiter);
@@ -36,18 +39,18 @@ export function createQueue<Request, Place>(): Queue<Request, Place> {
         signal.removeEventListener('abort', leave);
       }
     },
-    serve(place) {
+    assign(take) {
       for (let first = waiters[0]; first !== undefined; first = waiters[0]) {
-        const found = place(first.request);
-        if (found === null) return;
+        const slot = take(first.request);
+        if (slot === null) return;
         waiters.shift();
-        first.resolve(found);
+        first.resolve(slot);
       }
     },
-    empty(failure) {
-      const left = waiters;
+    rejectAll(failure) {
+      const rejected = waiters;
       waiters = [];
-      for (const { reject } of left) reject(failure);
+      for (const { reject } of rejected) reject(failure);
     },
   };
 }

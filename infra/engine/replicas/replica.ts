@@ -1,57 +1,58 @@
+import { errorMessage } from '../../../workflows/contracts/error-message.ts';
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
 import { unavailable } from '../checks.ts';
 import type { Engine, EngineHealth, GenerateEvent, GenerateRequest } from '../engine.ts';
-import { createRoom, type Room, type RoomOptions } from './room.ts';
+import { createRequestSlots, type RequestSlots, type SlotOptions } from './slots.ts';
 
-/** One engine of several, and what is known of it. */
+/** One of several engines, with its last known state. */
 export interface Replica {
   readonly url: string;
-  readonly room: Room;
-  /** Its last probe found it ready, and no generation has failed there since. */
+  readonly slots: RequestSlots;
+  /** Whether the last probe found it ready and no generation has failed there since. */
   readonly inService: boolean;
-  /** It has not missed a probe since its last good one. */
+  /** Whether it has answered every probe since its last good one. */
   readonly answers: boolean;
-  /** Why it is not in service. */
-  readonly because: string;
-  /** What its last good probe said; null before the first. */
+  /** The reason why it is out of service. */
+  readonly reason: string;
+  /** The result of its last good probe; null before the first. */
   readonly health: EngineHealth | null;
-  /** The version that it was last known to serve, also while it is away. */
+  /** The version that it was last known to serve; kept while it is out of service. */
   readonly version: number | null;
-  /** Asks for its health, once for all who ask at the same time. Never rejects. */
+  /** Reads its health, once for all callers at the same time. Never rejects. */
   probe(): Promise<void>;
-  /** What it served counts no more: its weights were taken back, or belong to a run that is over. */
+  /** Drops the version that it served: its weights were rolled back, or belong to a run that is over. */
   forgetVersion(): void;
   generate(request: GenerateRequest, signal: AbortSignal): AsyncIterable<GenerateEvent>;
 }
 
-export interface ReplicaOptions extends RoomOptions {
-  /** A slower answer counts as none. */
+export interface ReplicaOptions extends SlotOptions {
+  /** A probe that takes longer counts as missed. */
   readonly probeTimeoutMs: number;
   readonly closing: AbortSignal;
-  /** It came into service, serves another version, or is out of service for a reason that is new. */
+  /** Called when the replica comes into service, serves another version, or is out of service for a new reason. */
   readonly onChange: (replica: Replica) => void;
-  /** Another one is in service and answers. */
-  readonly replaceable: (replica: Replica) => boolean;
-  /** It serves an older version than it did: what those that are away had served is no measure any more. */
+  /** Whether another replica is eligible and answers. */
+  readonly isReplaceable: (replica: Replica) => boolean;
+  /** Called when the replica serves an older version than before: the versions of replicas out of service no longer count. */
   readonly onRollback: () => void;
 }
 
-/** One probe may get lost; a replica that has missed two in a row gets no new requests. */
+/** A single probe may get lost; a replica that misses two in a row leaves service. */
 const missesToLeave = 2;
-/** Connections to a machine that vanished stay open and silent: what runs there is broken off after so many. */
-const missesToBreakOff = 5;
+/** Connections to a machine that vanished stay open and silent: after this many missed probes its requests are aborted. */
+const missesToAbort = 5;
 
 export function createReplica(engine: Engine, options: ReplicaOptions): Replica {
-  return new WatchedReplica(engine, options);
+  return new ProbedReplica(engine, options);
 }
 
-class WatchedReplica implements Replica {
-  readonly room: Room;
+class ProbedReplica implements Replica {
+  readonly slots: RequestSlots;
   readonly #engine: Engine;
   readonly #options: ReplicaOptions;
   readonly #running = new Set<AbortController>();
   #inService = false;
-  #because = 'it has not answered yet';
+  #reason = 'it has not answered yet';
   #health: EngineHealth | null = null;
   #version: number | null = null;
   #misses = 0;
@@ -60,7 +61,7 @@ class WatchedReplica implements Replica {
   constructor(engine: Engine, options: ReplicaOptions) {
     this.#engine = engine;
     this.#options = options;
-    this.room = createRoom(options, () => this.#health?.capacity);
+    this.slots = createRequestSlots(options, () => this.#health?.capacity);
   }
 
   get url(): string {
@@ -72,8 +73,8 @@ class WatchedReplica implements Replica {
   get answers(): boolean {
     return this.#misses === 0;
   }
-  get because(): string {
-    return this.#because;
+  get reason(): string {
+    return this.#reason;
   }
   get health(): EngineHealth | null {
     return this.#health;
@@ -83,27 +84,27 @@ class WatchedReplica implements Replica {
   }
 
   probe(): Promise<void> {
-    this.#probe ??= this.#ask().finally(() => {
+    this.#probe ??= this.#readHealth().finally(() => {
       this.#probe = null;
     });
     return this.#probe;
   }
 
-  async #ask(): Promise<void> {
+  async #readHealth(): Promise<void> {
     const { probeTimeoutMs, closing } = this.#options;
-    const limit = AbortSignal.timeout(probeTimeoutMs);
+    const timeout = AbortSignal.timeout(probeTimeoutMs);
     try {
-      const health = await this.#engine.health(AbortSignal.any([limit, closing]));
-      if (health.ready) this.#found(health);
-      else this.#missed('it says that it is not ready');
+      const health = await this.#engine.health(AbortSignal.any([timeout, closing]));
+      if (health.ready) this.#probeSucceeded(health);
+      else this.#probeMissed('it reports that it is not ready');
     } catch (error) {
       if (closing.aborted) return;
-      if (limit.aborted) this.#silent(`no answer to a probe within ${probeTimeoutMs} ms`);
-      else this.#missed(messageOf(error));
+      if (timeout.aborted) this.#probeTimedOut(`no answer to a probe within ${probeTimeoutMs} ms`);
+      else this.#probeMissed(errorMessage(error));
     }
   }
 
-  #found(health: EngineHealth): void {
+  #probeSucceeded(health: EngineHealth): void {
     const changed = !this.#inService || health.version !== this.#version;
     const isRollback = health.version !== null && health.version < (this.#version ?? 0);
     this.#health = health;
@@ -118,25 +119,25 @@ class WatchedReplica implements Replica {
     this.#version = null;
   }
 
-  #missed(because: string): void {
+  #probeMissed(reason: string): void {
     this.#misses += 1;
-    if (this.#misses >= missesToLeave || !this.#inService) this.#leave(because);
+    if (this.#misses >= missesToLeave || !this.#inService) this.#leaveService(reason);
   }
 
-  /** It may be loading weights, which takes minutes; so may all of them. It is given up only for one that answers. */
-  #silent(because: string): void {
-    if (this.#inService && !this.#options.replaceable(this)) {
+  /** Keeps a silent replica in service until another one answers: it may be loading weights for minutes, and so may all of them. */
+  #probeTimedOut(reason: string): void {
+    if (this.#inService && !this.#options.isReplaceable(this)) {
       this.#misses += 1;
       return;
     }
-    this.#missed(because);
-    if (this.#misses < missesToBreakOff) return;
-    for (const run of this.#running) run.abort(unavailable(`${this.url}: broken off: ${because}`));
+    this.#probeMissed(reason);
+    if (this.#misses < missesToAbort) return;
+    for (const run of this.#running) run.abort(unavailable(`${this.url}: aborted: ${reason}`));
   }
 
-  #leave(because: string): void {
-    const changed = this.#inService || this.#because !== because;
-    this.#because = because;
+  #leaveService(reason: string): void {
+    const changed = this.#inService || this.#reason !== reason;
+    this.#reason = reason;
     this.#inService = false;
     if (changed) this.#options.onChange(this);
   }
@@ -146,19 +147,19 @@ class WatchedReplica implements Replica {
     this.#running.add(run);
     try {
       for await (const event of this.#engine.generate(request, AbortSignal.any([signal, run.signal]))) {
-        this.#sampled(event);
+        this.#noteVersion(event);
         yield event;
       }
     } catch (error) {
-      if (!signal.aborted && isAway(error)) this.#leave(messageOf(error));
+      if (!signal.aborted && isUnavailable(error)) this.#leaveService(errorMessage(error));
       throw error;
     } finally {
       this.#running.delete(run);
     }
   }
 
-  /** Tokens tell of a new version before the next probe does. */
-  #sampled({ versions }: GenerateEvent): void {
+  /** Takes the version from sampled tokens, which may show a new one before the next probe does. */
+  #noteVersion({ versions }: GenerateEvent): void {
     const version = versions?.at(-1)?.version;
     if (version === undefined || version <= (this.#version ?? -1)) return;
     this.#version = version;
@@ -166,10 +167,6 @@ class WatchedReplica implements Replica {
   }
 }
 
-function isAway(error: unknown): boolean {
+function isUnavailable(error: unknown): boolean {
   return error instanceof TemperFailure && (error.type === 'EngineUnavailable' || error.type === 'EngineQuarantined');
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

@@ -1,31 +1,32 @@
 import { randomUUID } from 'node:crypto';
 import type { VersionSpan } from '../../../workflows/contracts/trace.ts';
 import { checkedSpans, invalid, unavailable } from '../checks.ts';
-import { type EngineConnection, engineTimeouts, refusal } from '../connection.ts';
+import { type EngineConnection, engineTimeouts, failureOf } from '../connection.ts';
 import type { GenerateEvent, GenerateRequest } from '../engine.ts';
-import { checkedEvents, failureIn, jsonEvents, type Piece, readAs } from '../events.ts';
-import { jsonWithIds } from '../json-with-ids.ts';
-import type { LabelledSpans } from '../labels.ts';
-import { type ServedModel, versionOfWeights, versionSpans } from '../served.ts';
+import { type Chunk, checkedEvents, failureIn, jsonEvents, readAs } from '../events.ts';
+import { type LabelledSpans, versionOfWeights, versionSpans } from '../labels.ts';
+import type { SelectedModel } from '../model-selection.ts';
+import { jsonWithIds } from '../prompt.ts';
+import { commonSamplingParams } from '../sampling-params.ts';
 import { generateChunk, type MetaInfo, tokenLogprobs } from './wire.ts';
 
 export interface GenerationTarget {
   readonly connection: EngineConnection;
   readonly model: string;
-  /** What is asked: the model itself, or an adapter of it, whose name tells the version. */
-  readonly served: ServedModel;
-  /** Version of weights that nobody published; null: they are refused. */
+  /** The model itself, or an adapter of it, whose name determines the version. */
+  readonly selected: SelectedModel;
+  /** Version of weights that were never published; null: they are refused. */
   readonly baseVersion: number | null;
 }
 
-/** One chunk's news, and what it says of the weights. */
-interface SglangPiece extends Piece {
+/** The new tokens of one chunk, and the weights that they were sampled by. */
+interface SglangChunk extends Chunk {
   readonly spans: LabelledSpans | null | undefined;
-  /** Labels of the weights when the first token came, and now. */
+  /** The labels of the weights at the first token and at this chunk. */
   readonly labels: readonly string[];
 }
 
-/** `/generate` with ids in and logprobs out, streamed. Whoever leaves early takes the request back from the engine. */
+/** Streams `/generate`, with ids in and logprobs out. A caller that stops early aborts the request at the engine. */
 export async function* generateFrom(
   target: GenerationTarget,
   request: GenerateRequest,
@@ -33,7 +34,7 @@ export async function* generateFrom(
 ): AsyncGenerator<GenerateEvent> {
   const { connection } = target;
   const where = `${connection.url}/generate (request ${request.requestId})`;
-  // Aborts go by prefix and an id in use is refused: neither `turn-1` and `turn-10` nor two attempts may meet.
+  // The server aborts by prefix and refuses an id in use, so neither `turn-1` and `turn-10` nor two tries may share one.
   const rid = `${request.requestId}#${randomUUID()}`;
   let ended = false;
   try {
@@ -42,33 +43,33 @@ export async function* generateFrom(
       jsonWithIds('input_ids', request.prompt, bodyOf(request, rid, target)),
       signal,
     );
-    if ('refused' in opened) throw refusal(opened.refused, where);
+    if ('refused' in opened) throw failureOf(opened.refused, where);
     const limits = { maxTokens: request.maxTokens, where };
-    const versionsOf = async (last: SglangPiece, tokens: number) => spansOf(target, last, tokens, where);
-    for await (const event of checkedEvents(piecesOf(opened.chunks, where), limits, versionsOf)) {
+    const versionsOf = async (last: SglangChunk, tokens: number) => spansOf(target, last, tokens, where);
+    for await (const event of checkedEvents(chunksOf(opened.chunks, where), limits, versionsOf)) {
       ended = event.finishReason !== undefined;
       yield event;
     }
   } finally {
-    if (!ended) await takeBack(connection, rid);
+    if (!ended) await abort(connection, rid);
   }
 }
 
-async function* piecesOf(chunks: AsyncIterable<Buffer>, where: string): AsyncGenerator<SglangPiece> {
+async function* chunksOf(bytes: AsyncIterable<Buffer>, where: string): AsyncGenerator<SglangChunk> {
   let seen = 0;
   let firstLabel: string | null = null;
-  for await (const data of jsonEvents(chunks, where)) {
+  for await (const data of jsonEvents(bytes, where)) {
     const failed = failureIn(data);
-    // Before the first token, this is how a stream says that it refuses the request.
+    // An error before the first token means that the request itself is refused.
     if (failed !== null && seen === 0) throw invalid(`${where}: the engine refused the request: ${failed}`);
     if (failed !== null) throw unavailable(`${where}: the engine failed in mid-stream: ${failed}`);
     const { meta_info: meta } = readAs(generateChunk, data, where);
-    const news = readAs(tokenLogprobs, newsOf(meta, seen, where), where);
-    seen += news.length;
+    const added = readAs(tokenLogprobs, newLogprobs(meta, seen, where), where);
+    seen += added.length;
     firstLabel ??= meta.weight_version ?? null;
     yield {
-      ids: news.map(([, id]) => id),
-      logprobs: news.map(([logprob]) => logprob),
+      ids: added.map(([, id]) => id),
+      logprobs: added.map(([logprob]) => logprob),
       finish: finishOf(meta, where),
       spans: meta.weight_versions,
       labels: [firstLabel, meta.weight_version].filter((label) => typeof label === 'string'),
@@ -77,10 +78,10 @@ async function* piecesOf(chunks: AsyncIterable<Buffer>, where: string): AsyncGen
 }
 
 /**
- * What a chunk adds to the `seen` tokens before it. Servers with `--incremental-streaming-output` send just that, others all
- * tokens so far; the count of all tokens tells which of the two it is.
+ * Returns the logprobs that a chunk adds to the `seen` tokens before it. Servers with `--incremental-streaming-output` send
+ * only these, others send all tokens so far; the count of all tokens distinguishes the two.
  */
-function newsOf(meta: MetaInfo, seen: number, where: string): readonly unknown[] {
+function newLogprobs(meta: MetaInfo, seen: number, where: string): readonly unknown[] {
   const { completion_tokens: all, output_token_logprobs: sent } = meta;
   const got = sent?.length ?? 0;
   if (seen + got === all) return sent ?? [];
@@ -88,23 +89,23 @@ function newsOf(meta: MetaInfo, seen: number, where: string): readonly unknown[]
   throw invalid(`${where}: expected logprobs of ${all - seen} new or of all ${all} tokens, got ${sent ? got : 'none'}`);
 }
 
-/** An abort with a status is no abort: 400 is the request's fault, the others are the engine's. */
+/** Returns the finish reason. An abort with a status is an error: a 4xx blames the request, any other status the engine. */
 function finishOf({ finish_reason: reason }: MetaInfo, where: string): string | null {
   if (reason === null || reason === undefined) return null;
   const { type, matched, message, status_code: status } = reason;
   if (matched === 'NaN happened') throw invalid(`${where}: expected finite logits, got NaN; look at the weights`);
   if (type !== 'abort' || status === null || status === undefined) return type;
-  const said = `${where}: the engine gave up with status ${status}: ${message ?? 'it does not say why'}`;
-  throw status < 500 ? invalid(said) : unavailable(said);
+  const failure = `${where}: the engine aborted with status ${status}: ${message ?? 'no reason given'}`;
+  throw status < 500 ? invalid(failure) : unavailable(failure);
 }
 
 function spansOf(
-  { served, connection, baseVersion }: GenerationTarget,
-  { spans, labels }: SglangPiece,
+  { selected, connection, baseVersion }: GenerationTarget,
+  { spans, labels }: SglangChunk,
   tokens: number,
   where: string,
 ): readonly VersionSpan[] {
-  if (served.version !== null) return [{ version: served.version, start: 0, end: tokens }];
+  if (selected.version !== null) return [{ version: selected.version, start: 0, end: tokens }];
   if (spans !== null && spans !== undefined) {
     return checkedSpans(versionSpans(spans, baseVersion, connection.url), tokens, where);
   }
@@ -113,22 +114,22 @@ function spansOf(
       `${where}: expected weight_version with each chunk, got none; publish as LoRA adapters to this server`,
     );
   }
-  // Weights may have changed on the way: the older version is the one that staleness must count.
+  // The weights may have changed in between: staleness must be counted from the older version.
   const version = Math.min(...labels.map((label) => versionOfWeights(label, baseVersion, connection.url)));
   return [{ version, start: 0, end: tokens }];
 }
 
-/** SGLang aborts what nobody listens to by itself, but seconds later; this is for the tokens in between. */
-async function takeBack(connection: EngineConnection, rid: string): Promise<void> {
+/** Aborts a request. SGLang notices a closed connection only seconds later, and would sample until then. */
+async function abort(connection: EngineConnection, rid: string): Promise<void> {
   const body = { rid, abort_all: false };
   await connection.post('/abort_request', body, engineTimeouts.abortMs).catch(() => {});
 }
 
-/** All but the prompt. Every parameter is sent: what is left out would come from the model's generation_config.json. */
-function bodyOf(request: GenerateRequest, rid: string, { served, model }: GenerationTarget) {
+/** Returns the body without the prompt. */
+function bodyOf(request: GenerateRequest, rid: string, { selected, model }: GenerationTarget) {
   return {
     rid,
-    ...(served.name === model ? {} : { lora_path: served.name }),
+    ...(selected.name === model ? {} : { lora_path: selected.name }),
     stream: true,
     return_logprob: true,
     logprob_start_len: -1,
@@ -136,16 +137,8 @@ function bodyOf(request: GenerateRequest, rid: string, { served, model }: Genera
     return_text_in_logprobs: false,
     sampling_params: {
       max_new_tokens: request.maxTokens,
-      temperature: request.temperature,
-      top_p: request.topP,
-      top_k: request.topK,
-      min_p: 0,
-      repetition_penalty: 1,
-      presence_penalty: 0,
-      frequency_penalty: 0,
-      stop_token_ids: request.stopTokenIds,
+      ...commonSamplingParams(request),
       no_stop_trim: true,
-      skip_special_tokens: false,
       spaces_between_special_tokens: false,
       ...(request.seed === undefined ? {} : { sampling_seed: request.seed }),
     },

@@ -5,18 +5,18 @@ import type { EngineCapacity, EngineHealth } from '../engine.ts';
 import { versionOfAdapter, versionOfLabel } from '../labels.ts';
 import { modelInfo, serverInfo } from './wire.ts';
 
-/** Sizes come from the scheduler, which answers nobody while it loads weights. */
+/** Short, because sizes come from the scheduler, which answers no request while it loads weights. */
 const sizesTimeoutMs = 2_000;
 
-/** What a server told of its sizes; they don't change while it runs. */
+/** The sizes that a server reports; they do not change while it runs. */
 export interface ServerSizes {
   readonly maxInputTokens: number | null;
   readonly capacity: EngineCapacity;
 }
 
 /**
- * Asks what the HTTP process knows by itself. Not `/health`, which samples a token: a paused server would fail it, and a
- * server whose scheduler has died ends as a whole. Nothing says whether generation is paused.
+ * Reads what the HTTP process alone knows. Not `/health`, which samples a token: a paused server would fail it, and a server
+ * whose scheduler has died ends as a whole. SGLang does not report whether generation is paused.
  */
 export async function healthOf(
   connection: EngineConnection,
@@ -27,7 +27,7 @@ export async function healthOf(
   const label = await labelOf(connection, signal);
   const { data } = await modelsOf(connection, signal);
   const adapters = data.flatMap(({ id }) => versionOfAdapter(model, id) ?? []);
-  // After a reload the model goes by the path of its weights: it is the one that is nobody's adapter.
+  // After a reload the base model is named by the path of its weights: it is the one without a parent.
   const base = data.find(({ parent }) => parent === null || parent === undefined);
   if (base === undefined) throw unavailable(`${connection.url}: expected a base model in /v1/models, got none`);
   const known = [base.max_model_len, sizes?.maxInputTokens].filter((length) => typeof length === 'number');
@@ -41,14 +41,14 @@ export async function healthOf(
   };
 }
 
-/** The label of the weights; null at servers that have none. */
+/** Returns the label of the weights; null when the server has none. */
 export async function labelOf(connection: EngineConnection, signal?: AbortSignal): Promise<string | null> {
   const reply = await getEither(connection, ['/model_info', '/get_model_info'], signal);
   const parsed = modelInfo.safeParse(bodyOf(reply, 'model_info'));
   return parsed.success ? (parsed.data.weight_version ?? null) : null;
 }
 
-/** Null when the server does not tell now. */
+/** Returns null when the server does not report its sizes at the moment. */
 export async function sizesOf(connection: EngineConnection, signal?: AbortSignal): Promise<ServerSizes | null> {
   const limit = AbortSignal.timeout(sizesTimeoutMs);
   const either = signal === undefined ? limit : AbortSignal.any([signal, limit]);
@@ -69,14 +69,14 @@ export async function sizesOf(connection: EngineConnection, signal?: AbortSignal
   }
 }
 
-/** The route's name of today, or that of before 2025-10. */
+/** Calls a route by its current name, or by its name before 2025-10. */
 async function getEither(connection: EngineConnection, paths: readonly [string, string], signal?: AbortSignal) {
-  const [path, former] = paths;
+  const [path, formerPath] = paths;
   const reply = await connection.get(path, signal);
-  return lacksRoute(reply) ? connection.get(former, signal) : reply;
+  return lacksRoute(reply) ? connection.get(formerPath, signal) : reply;
 }
 
-/** Null unless each says something. */
+/** Returns null unless each of the values is known. */
 function sumOf(values: readonly (number | null | undefined)[] = []): number | null {
   const known = values.filter((value) => typeof value === 'number');
   return known.length === 0 || known.length < values.length ? null : known.reduce((sum, value) => sum + value, 0);

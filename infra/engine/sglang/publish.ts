@@ -1,10 +1,10 @@
-import { explanationOf, type HttpReply, jsonOf } from '../../http/client.ts';
+import { type HttpReply, jsonOf } from '../../http/client.ts';
 import type { AdapterRoutes } from '../adapters.ts';
-import { invalid, unavailable } from '../checks.ts';
+import { unavailable } from '../checks.ts';
 import { type EngineConnection, engineTimeouts, expectOk, lacksRoute } from '../connection.ts';
 import type { Publication } from '../engine.ts';
 import { weightLabel } from '../labels.ts';
-import { attempt, quarantined } from '../quarantine.ts';
+import { publishByReload } from '../reload.ts';
 import { labelOf } from './health.ts';
 import { updateReply } from './wire.ts';
 
@@ -14,62 +14,70 @@ export const adapterRoutes: AdapterRoutes = {
   advice: 'start it with --enable-lora, --max-lora-rank and --lora-target-modules',
 };
 
-const update = 'update SGLang, or publish as LoRA adapters';
+const advice = 'update SGLang, or publish as LoRA adapters';
 
 /**
- * Whole weights from a directory. Running requests end as aborted, with what they have: each part of a turn is then of one
- * version, also at servers that tell no spans. Once the update was sent, any failure leaves the server paused until a
- * publication succeeds. Repeating is safe at every point.
+ * Publishes whole weights from a directory. Running requests end as aborted with the tokens they have, so that each part of
+ * a turn belongs to one version, even at servers that report no spans.
  */
-export async function publishByReload(
+export function publishWeights(
   connection: EngineConnection,
   publication: Publication,
   signal?: AbortSignal,
 ): Promise<void> {
   const label = weightLabel(publication);
-  const before = await labelOf(connection, signal);
-  if (before === null)
-    throw unavailable(`publish ${label}: expected weight_version in /model_info, got none; ${update}`);
-  // Nothing tells whether an earlier attempt got as far as this.
-  if (before === label) return goOn(connection);
-
-  const paused = await pause(connection);
-  const body = { model_path: publication.path, weight_version: label, abort_all_requests: !paused, flush_cache: true };
-  const updated = await attempt(() => connection.post('/update_weights_from_disk', body, engineTimeouts.updateMs));
-  if (updated instanceof Error) throw quarantined(connection.url, publication, updated.message, updated);
-  if (readNothing(updated)) {
-    await goOn(connection);
-    throw invalid(`publish ${label}: expected weights at ${publication.path}, got: ${explanationOf(updated)}`);
-  }
-  if (updated.status !== 200) throw quarantined(connection.url, publication, explanationOf(updated));
-
-  const rest = await attempt(async () => {
-    const after = await labelOf(connection);
-    if (after !== label) throw unavailable(`expected weight_version "${label}", got "${after}"; ${update}`);
-    await goOn(connection);
+  let isPaused = false;
+  return publishByReload(connection.url, publication, {
+    async isPublished() {
+      const current = await labelOf(connection, signal);
+      if (current === null) {
+        throw unavailable(`publish ${label}: expected weight_version in /model_info, got none; ${advice}`);
+      }
+      // SGLang does not report whether it is paused, so it may still have to be resumed.
+      if (current === label) await resume(connection);
+      return current === label;
+    },
+    async pause() {
+      isPaused = await pause(connection);
+    },
+    load: () =>
+      connection.post(
+        '/update_weights_from_disk',
+        {
+          model_path: publication.path,
+          weight_version: label,
+          abort_all_requests: !isPaused,
+          flush_cache: true,
+        },
+        engineTimeouts.updateMs,
+      ),
+    isUntouched,
+    async complete() {
+      const current = await labelOf(connection);
+      if (current !== label) throw unavailable(`expected weight_version "${label}", got "${current}"; ${advice}`);
+    },
+    resume: () => resume(connection),
   });
-  if (rest instanceof Error) throw quarantined(connection.url, publication, rest.message, rest);
 }
 
-/** False where the server can't: the update itself then ends what runs. */
+/** Returns false when the server cannot pause: the update itself then aborts the running requests. */
 async function pause(connection: EngineConnection): Promise<boolean> {
   const reply = await connection.post('/pause_generation', { mode: 'abort' }, engineTimeouts.updateMs);
   if (lacksRoute(reply)) return false;
-  expectOk(reply, 'pause_generation', update);
+  expectOk(reply, 'pause_generation', advice);
   return true;
 }
 
-async function goOn(connection: EngineConnection): Promise<void> {
+async function resume(connection: EngineConnection): Promise<void> {
   const reply = await connection.post('/continue_generation', {}, engineTimeouts.updateMs);
-  if (!lacksRoute(reply)) expectOk(reply, 'continue_generation', update);
+  if (!lacksRoute(reply)) expectOk(reply, 'continue_generation', advice);
 }
 
-/** Refused before anything was read: the old weights are whole. Its own roll-back of a half-read update is not trusted. */
-function readNothing(reply: HttpReply): boolean {
+/** Whether nothing was read, so that the old weights are intact. SGLang's own rollback of a half-read update is not trusted. */
+function isUntouched(reply: HttpReply): boolean {
   if (reply.status < 400 || reply.status >= 500) return false;
-  const said = updateReply.safeParse(jsonOf(reply));
-  if (!said.success) return true;
-  return (
-    said.data.message.startsWith('Failed to get weights iterator') && !said.data.message.includes('Failed to update')
-  );
+  const parsed = updateReply.safeParse(jsonOf(reply));
+  if (!parsed.success) return true;
+  const { message } = parsed.data;
+  return message.startsWith('Failed to get weights iterator') && !message.includes('Failed to update');
 }

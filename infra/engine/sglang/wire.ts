@@ -1,42 +1,42 @@
 import { z } from 'zod';
 import { labelledSpans } from '../labels.ts';
 
-/** What SGLang answers, as far as we read it: unknown keys are its own business. */
+// SGLang's replies, as far as temper reads them. Unknown keys are ignored.
 
 /**
- * A streamed chunk of `/generate`. The logprobs stay unread here: by default each chunk repeats those of all tokens before
- * it, and only the new ones are worth a look.
+ * A streamed chunk of `/generate`. The logprobs are not parsed here: by default each chunk repeats those of all tokens before
+ * it, and only the new ones have to be read.
  */
 export const generateChunk = z.object({
   meta_info: z.object({
     finish_reason: z
       .object({
         type: z.string(),
-        /** The stop token or string, or a remark of the scheduler. */
+        /** The stop token or string, or a message of the scheduler. */
         matched: z.unknown().optional(),
         message: z.string().nullish(),
         status_code: z.number().int().nullish(),
       })
       .nullish(),
-    /** All tokens so far, whatever this chunk repeats. */
+    /** The number of all tokens so far, whether or not this chunk repeats them. */
     completion_tokens: z.number().int().min(0),
     output_token_logprobs: z.custom<readonly unknown[]>(Array.isArray).nullish(),
     /** Label of the weights at this chunk. */
     weight_version: z.string().nullish(),
-    /** Since 2026-08. */
+    /** Present since 2026-08. */
     weight_versions: labelledSpans.nullish(),
   }),
 });
 export type MetaInfo = z.infer<typeof generateChunk>['meta_info'];
 
-/** Logprob, id, text. JSON has no NaN: it comes as null. */
+/** Tuples of logprob, id and text. JSON has no NaN: it arrives as null. */
 export const tokenLogprobs = z.array(z.tuple([z.number().nullable(), z.number().int().min(0)]).rest(z.unknown()));
 
 export const modelInfo = z.object({ weight_version: z.string().nullish() });
 
 export const updateReply = z.object({ success: z.boolean(), message: z.string() });
 
-/** Sizes of the server; one internal state for each of its data-parallel ranks. */
+/** Sizes of the server, with one internal state for each of its data-parallel ranks. */
 export const serverInfo = z.object({
   max_req_input_len: z.number().int().min(1).nullish(),
   internal_states: z

@@ -1,30 +1,31 @@
 import type { VersionSpan } from '../../../workflows/contracts/trace.ts';
 import { isRecord } from '../../http/client.ts';
 import { checkedSpans, invalid, unavailable } from '../checks.ts';
-import { type EngineConnection, lacksRoute, refusal } from '../connection.ts';
+import { type EngineConnection, failureOf, lacksRoute } from '../connection.ts';
 import type { GenerateEvent, GenerateRequest } from '../engine.ts';
-import { checkedEvents, failureIn, jsonEvents, type Piece, readAs } from '../events.ts';
-import { jsonWithIds } from '../json-with-ids.ts';
-import type { LabelledSpans } from '../labels.ts';
-import { versionSpans } from '../served.ts';
+import { type Chunk, checkedEvents, failureIn, jsonEvents, readAs } from '../events.ts';
+import { type LabelledSpans, versionSpans } from '../labels.ts';
+import { jsonWithIds } from '../prompt.ts';
+import { commonSamplingParams } from '../sampling-params.ts';
 import { completionChoice, generateChoice } from './wire.ts';
 
-/** One streamed piece of either route, in one shape. */
-interface VllmPiece extends Piece {
+/** One streamed chunk of either route, in a common shape. */
+interface VllmChunk extends Chunk {
   readonly spans: LabelledSpans | null | undefined;
 }
 
-/** A way to ask for tokens: vLLM has two routes, and each has its own shapes. */
+/** A route that samples tokens: vLLM has two, and each has its own shapes. */
 interface Route {
   readonly path: string;
-  /** Where the prompt's ids go. */
+  /** The member of the body that holds the prompt's ids. */
   readonly idsKey: string;
-  /** All but the ids. */
+  /** Returns the body without the ids. */
   body(request: GenerateRequest, model: string): object;
-  piece(data: unknown, where: string): VllmPiece | null;
+  /** Reads one payload; null when it carries only usage. */
+  chunk(data: unknown, where: string): VllmChunk | null;
 }
 
-/** Token-in/token-out; carries ids as numbers and version spans. Servers started without `--enable-scale-out` answer 403. */
+/** The token route: reports ids as numbers, and version spans. Servers started without `--enable-scale-out` answer 403. */
 export const generateRoute: Route = {
   path: '/inference/v1/generate',
   idsKey: 'token_ids',
@@ -34,7 +35,7 @@ export const generateRoute: Route = {
     sampling_params: { ...samplingParams(request), logprobs: 0 },
     stream: true,
   }),
-  piece(data, where) {
+  chunk(data, where) {
     const choice = firstChoice(data);
     if (choice === undefined) return null;
     const {
@@ -52,7 +53,7 @@ export const generateRoute: Route = {
   },
 };
 
-/** On every vLLM; has no version spans. */
+/** The route that every vLLM has; reports no version spans. */
 export const completionsRoute: Route = {
   path: '/v1/completions',
   idsKey: 'prompt',
@@ -64,7 +65,7 @@ export const completionsRoute: Route = {
     return_token_ids: true,
     stream: true,
   }),
-  piece(data, where) {
+  chunk(data, where) {
     const choice = firstChoice(data);
     if (choice === undefined) return null;
     const { finish_reason: finish, token_ids: ids, logprobs } = readAs(completionChoice, choice, where);
@@ -72,18 +73,18 @@ export const completionsRoute: Route = {
   },
 };
 
-/** What one generation needs to know besides its request. */
+/** The server that a request is sent to, and how its tokens are attributed to versions. */
 export interface GenerationTarget {
   readonly connection: EngineConnection;
   readonly route: Route;
   readonly model: string;
-  /** Attributes all tokens to one version; null: by the spans, which the server must then send. */
-  attribute(tokens: number, signal: AbortSignal): Promise<readonly VersionSpan[] | null>;
-  /** Version of weights that nobody published; null: they are refused. */
+  /** Attributes all tokens to one version; returns null when the server itself must send spans. */
+  attribute(tokens: number): Promise<readonly VersionSpan[] | null>;
+  /** Version of weights that were never published; null: they are refused. */
   readonly baseVersion: number | null;
 }
 
-/** The route does not exist at this server. */
+/** Thrown when the server does not have the route. */
 export class RouteMissing extends Error {}
 
 export async function* generateOver(
@@ -97,31 +98,30 @@ export async function* generateOver(
   const opened = await connection.stream(route.path, body, signal);
   if ('refused' in opened) {
     if (lacksRoute(opened.refused)) throw new RouteMissing(where);
-    throw refusal(opened.refused, where);
+    throw failureOf(opened.refused, where);
   }
-  const pieces = piecesOf(route, opened.chunks, where);
-  yield* checkedEvents(pieces, { maxTokens: request.maxTokens, where }, (last, tokens) =>
-    spansOf(target, last, tokens, where, signal),
+  const chunks = chunksOf(route, opened.chunks, where);
+  yield* checkedEvents(chunks, { maxTokens: request.maxTokens, where }, (last, tokens) =>
+    spansOf(target, last, tokens, where),
   );
 }
 
-async function* piecesOf(route: Route, chunks: AsyncIterable<Buffer>, where: string): AsyncGenerator<VllmPiece> {
-  for await (const data of jsonEvents(chunks, where)) {
+async function* chunksOf(route: Route, bytes: AsyncIterable<Buffer>, where: string): AsyncGenerator<VllmChunk> {
+  for await (const data of jsonEvents(bytes, where)) {
     const failed = failureIn(data);
     if (failed !== null) throw unavailable(`${where}: the engine failed in mid-stream: ${failed}`);
-    const piece = route.piece(data, where);
-    if (piece !== null) yield piece;
+    const chunk = route.chunk(data, where);
+    if (chunk !== null) yield chunk;
   }
 }
 
 async function spansOf(
   target: GenerationTarget,
-  { spans }: VllmPiece,
+  { spans }: VllmChunk,
   tokens: number,
   where: string,
-  signal: AbortSignal,
 ): Promise<readonly VersionSpan[]> {
-  const attributed = await target.attribute(tokens, signal);
+  const attributed = await target.attribute(tokens);
   if (attributed !== null) return attributed;
   if (spans === null || spans === undefined) {
     throw invalid(
@@ -131,25 +131,16 @@ async function spansOf(
   return checkedSpans(versionSpans(spans, target.baseVersion, target.connection.url), tokens, where);
 }
 
-/** The last chunk may carry usage only. */
+/** Returns the first choice; undefined for a last payload that carries only usage. */
 function firstChoice(data: unknown): unknown {
   const choices = isRecord(data) ? data.choices : undefined;
   return Array.isArray(choices) ? choices[0] : undefined;
 }
 
-/** Every parameter is sent: what is left out would come from the model's generation_config.json. */
 function samplingParams(request: GenerateRequest) {
   return {
     max_tokens: request.maxTokens,
-    temperature: request.temperature,
-    top_p: request.topP,
-    top_k: request.topK,
-    min_p: 0,
-    repetition_penalty: 1,
-    presence_penalty: 0,
-    frequency_penalty: 0,
-    stop_token_ids: request.stopTokenIds,
-    skip_special_tokens: false,
+    ...commonSamplingParams(request),
     ...(request.seed === undefined ? {} : { seed: request.seed }),
   };
 }

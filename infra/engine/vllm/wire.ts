@@ -1,10 +1,11 @@
 import { z } from 'zod';
 import { labelledSpans } from '../labels.ts';
 
-/** What vLLM answers, as far as we read it: unknown keys are its own business. */
+// vLLM's replies, as far as temper reads them. Unknown keys are ignored.
+
 const tokenIds = z.array(z.number().int().min(0));
 
-/** `/inference/v1/generate`: a choice of a whole answer or of one streamed chunk. */
+/** A choice of `/inference/v1/generate`, in a whole reply or in one streamed chunk. */
 export const generateChoice = z.object({
   finish_reason: z.string().nullish(),
   token_ids: tokenIds.nullish(),
@@ -16,7 +17,7 @@ export const generateChoice = z.object({
   weight_versions: labelledSpans.nullish(),
 });
 
-/** `/v1/completions` with `return_token_ids`. */
+/** A choice of `/v1/completions` with `return_token_ids`. */
 export const completionChoice = z.object({
   finish_reason: z.string().nullish(),
   token_ids: tokenIds.nullish(),

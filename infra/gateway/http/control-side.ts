@@ -15,13 +15,13 @@ const version = z.coerce.number().int().min(0);
 export function createControlSide(
   sessions: Sessions,
   upstreams: Upstreams,
-  engine: Pick<Engine, 'health' | 'hold'>,
+  engine: Pick<Engine, 'health' | 'pinVersion'>,
 ): RequestListener {
   const actions: Record<string, (id: string) => Promise<unknown>> = {
     status: (id) => sessions.status(id),
     seal: (id) => sessions.seal(id),
     close: async (id) => (await sessions.close(id)) ?? null,
-    hold: (id) => engine.hold(version.parse(id)),
+    hold: (id) => engine.pinVersion(version.parse(id)),
     async upstream(id) {
       const { name, model } = await upstreams.find(id);
       return { name, model };

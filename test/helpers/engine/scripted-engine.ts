@@ -72,7 +72,7 @@ export function createScriptedEngine(options: ScriptedEngineOptions): ScriptedEn
       }
     },
     health: async (): Promise<EngineHealth> => ({ ready: true, paused: false, version: 0, contextLength }),
-    hold: async () => true,
+    pinVersion: async () => true,
     publish: async () => {},
   };
 }

@@ -8,7 +8,7 @@ import { createScriptedReplica, type ScriptedReplica } from '../../helpers/engin
 import { until } from '../../helpers/until.ts';
 
 const never = new AbortController().signal;
-/** Only the tests' own calls make a probe. */
+/** An interval so long that only the tests' own calls probe. */
 const hourly = 3_600_000;
 const hanging = () => ({ kind: 'hang', ids: [65] }) as const;
 
@@ -20,7 +20,9 @@ function request(session: string, more: Partial<GenerateRequest> = {}): Generate
 async function over(t: TestContext, engines: readonly ScriptedReplica[], options: Partial<ReplicasOptions> = {}) {
   const events: ReplicaEvent[] = [];
   const replicas = createReplicas(engines, {
-    ...{ requestsAtOnce: null, probeMs: hourly, probeTimeoutMs: 20 },
+    requestsAtOnce: null,
+    probeMs: hourly,
+    probeTimeoutMs: 20,
     ...options,
     onEvent: (event) => events.push(event),
   });
@@ -34,7 +36,7 @@ const three = () => ['a', 'b', 'c'].map((url) => createScriptedReplica(url));
 const servedBy = (engines: readonly ScriptedReplica[], session: string): string[] =>
   engines.flatMap(({ url, requests }) => requests.filter((one) => one.session === session).map(() => url));
 
-/** The replica to which a session goes first. */
+/** Returns the replica that a session tries first. */
 async function homeOf(
   engines: readonly ScriptedReplica[],
   ask: (session: string) => Promise<unknown>,
@@ -47,7 +49,7 @@ async function homeOf(
 }
 
 describe('a session', () => {
-  it('stays on one replica, and many sessions share all of them', async (t) => {
+  it('stays on one replica, and many sessions spread over all of them', async (t) => {
     const engines = three();
     const { ask } = await over(t, engines);
     const sessions = Array.from({ length: 60 }, (_, index) => `s${index}`);
@@ -59,7 +61,7 @@ describe('a session', () => {
     for (const { requests } of engines) assert.ok(requests.length >= 20, `${requests.length} of 120`);
   });
 
-  it('moves when its replica goes, alone, and comes back with it', async (t) => {
+  it('moves only when its own replica leaves, and returns with it', async (t) => {
     const engines = three();
     const { ask, replicas } = await over(t, engines, { probeMs: 5 });
     const sessions = Array.from({ length: 30 }, (_, index) => `s${index}`);
@@ -85,7 +87,7 @@ describe('a session', () => {
 });
 
 describe('a replica', () => {
-  it('at which a generation fails is left at once, and is back with its next good probe', async (t) => {
+  it('leaves service when a generation fails there, and returns with its next good probe', async (t) => {
     const engines = three().map(({ url }) =>
       createScriptedReplica(url, (_, index) =>
         index === 1 ? { kind: 'fail', type: 'EngineUnavailable' } : { kind: 'say', ids: [65] },
@@ -94,7 +96,7 @@ describe('a replica', () => {
     const { ask, replicas, events } = await over(t, engines);
     const home = await homeOf(engines, ask, 's');
     await assert.rejects(ask('s'), failsWith('EngineUnavailable', /the script says so/));
-    assert.deepEqual(events.at(-1), { url: home.url, inService: false, version: 1, because: 'the script says so' });
+    assert.deepEqual(events.at(-1), { url: home.url, inService: false, version: 1, reason: 'the script says so' });
     await ask('s');
     assert.equal(home.requests.length, 2);
     await replicas.publish({ version: 1, name: 'again', path: '/w', method: 'reload' });
@@ -102,14 +104,14 @@ describe('a replica', () => {
     assert.equal(home.requests.length, 3);
   });
 
-  it('whose answer can not be trained on stays: it may be the request’s fault', async (t) => {
+  it('stays in service after an invalid reply, since the request may be at fault', async (t) => {
     const engines = [createScriptedReplica('a', () => ({ kind: 'fail', type: 'EngineInvalid' }))];
     const { ask, replicas } = await over(t, engines);
     await assert.rejects(ask('s'), failsWith('EngineInvalid', /./));
     assert.equal((await replicas.health()).ready, true);
   });
 
-  it('may fail one probe, not two; one that starts is not ready', async (t) => {
+  it('may miss one probe, not two, and is not ready while it starts', async (t) => {
     for (const state of ['refused', 'starting'] as const) {
       const engines = three();
       const { ask, replicas } = await over(t, engines);
@@ -125,7 +127,7 @@ describe('a replica', () => {
     }
   });
 
-  it('that is silent is kept while no other answers, else left; later what runs there is broken off', async (t) => {
+  it('that is silent stays until another one answers; later its requests are aborted', async (t) => {
     const engines = ['a', 'b'].map((url) => createScriptedReplica(url, hanging));
     const { replicas } = await over(t, engines, { probeMs: 1, probeTimeoutMs: 10 });
     const outcome = collect(replicas.generate(request('s'), never)).catch((error: unknown) => error);
@@ -138,7 +140,7 @@ describe('a replica', () => {
     const other = engines.find(({ running }) => running === 0);
     assert.ok(other !== undefined);
     other.state = 'ready';
-    failsWith('EngineUnavailable', /broken off: no answer to a probe within 10 ms/)(await outcome);
+    failsWith('EngineUnavailable', /aborted: no answer to a probe within 10 ms/)(await outcome);
     const leaving = new AbortController();
     const left = assert.rejects(collect(replicas.generate(request('s'), leaving.signal)), /left/);
     await until(() => other.running === 1);
@@ -148,7 +150,7 @@ describe('a replica', () => {
 });
 
 describe('versions', () => {
-  it('a replica with an older version than another gets no requests until it has caught up', async (t) => {
+  it('a replica with an older version than another receives no requests until it has caught up', async (t) => {
     const engines = three();
     const { ask, replicas } = await over(t, engines, { probeMs: 5 });
     const home = await homeOf(engines, ask, 's');
@@ -161,7 +163,7 @@ describe('versions', () => {
     const probes = home.probes;
     await until(() => home.probes > probes + 2);
     await ask('s');
-    assert.equal(home.requests.length, 1, 'a restarted one holds its first weights');
+    assert.equal(home.requests.length, 1, 'a restarted one has its first weights');
     home.version = 2;
     await until(async () => {
       await ask('s');
@@ -169,7 +171,7 @@ describe('versions', () => {
     });
   });
 
-  it('tokens of a new version tell of it before a probe does', async (t) => {
+  it('sampled tokens show a new version before a probe does', async (t) => {
     const engines = three().map(({ url }) =>
       createScriptedReplica(url, () => ({ kind: 'say', ids: [65], version: url === 'a' ? 2 : 1 })),
     );
@@ -180,7 +182,7 @@ describe('versions', () => {
     assert.equal(a?.requests.filter(({ session }) => session?.startsWith('t')).length, 10);
   });
 
-  it('older weights are no stand-in for a replica that died with the newest', async (t) => {
+  it('older weights do not replace those of a replica that died with the newest', async (t) => {
     const engines = [createScriptedReplica('a'), createScriptedReplica('b')];
     const [a, b] = engines;
     assert.ok(a !== undefined && b !== undefined);
@@ -188,14 +190,14 @@ describe('versions', () => {
     const { ask } = await over(t, engines, { probeMs: 5 });
     b.state = 'refused';
     await until(() => b.probes > 4);
-    const message = /a serves version 1, expected 2; b is away: b refuses connections/;
+    const message = /a serves version 1, expected 2; b is out of service: b refuses connections/;
     await assert.rejects(ask('s'), failsWith('EngineUnavailable', message));
     a.version = 2;
     await ask('s');
     assert.equal(a.requests.length, 1);
   });
 
-  it('a run that begins anew does not wait for a replica that died with the last one’s weights', async (t) => {
+  it('a new run does not wait for a replica that died with the last run’s weights', async (t) => {
     const engines = three();
     for (const engine of engines) engine.version = 24;
     const { ask } = await over(t, engines, { probeMs: 5 });
@@ -215,19 +217,22 @@ describe('versions', () => {
 });
 
 describe('without a replica in service', () => {
-  it('a request fails as unavailable, naming each; the next one finds who is back, without waiting for a probe', async (t) => {
+  it('a request fails as unavailable and names each; the next one finds those that are back, without waiting for a probe', async (t) => {
     const engines = three();
     for (const engine of engines) engine.state = 'refused';
     const replicas = createReplicas(engines, { requestsAtOnce: null, probeMs: hourly });
     t.after(() => replicas.close());
     const ask = () => collect(replicas.generate(request('s'), never));
     await assert.rejects(replicas.health(), failsWith('EngineUnavailable', /a: a refuses .*c: c refuses/));
-    await assert.rejects(ask(), failsWith('EngineUnavailable', /a is away: a refuses .*c is away: c refuses/));
+    await assert.rejects(
+      ask(),
+      failsWith('EngineUnavailable', /a is out of service: a refuses .*c is out of service: c refuses/),
+    );
     for (const engine of engines) engine.state = 'ready';
     assert.equal((await ask()).at(-1)?.finishReason, 'stop');
   });
 
-  it('a request is refused also while one or another is always being asked', async (t) => {
+  it('a request is refused even while some replica is always being probed', async (t) => {
     const engines = three();
     for (const engine of engines) engine.state = 'silent';
     const replicas = createReplicas(engines, { requestsAtOnce: null, probeMs: 7, probeTimeoutMs: 25 });
@@ -237,7 +242,7 @@ describe('without a replica in service', () => {
   });
 });
 
-it('together they serve the versions that each of them does', async (t) => {
+it('replicas together serve the versions that each of them serves', async (t) => {
   const engines = three().map((engine, index) => ({
     ...engine,
     health: async (signal?: AbortSignal) => ({ ...(await engine.health(signal)), versions: [index === 1 ? 0 : -1, 1] }),

@@ -10,7 +10,12 @@ import { startTestGateway } from '../../helpers/gateway/gateway.ts';
 import { until } from '../../helpers/until.ts';
 
 const request = {
-  ...{ requestId: 'turn-1', prompt: promptOf([1, 2]), maxTokens: 4, temperature: 1, topP: 1, topK: -1 },
+  requestId: 'turn-1',
+  prompt: promptOf([1, 2]),
+  maxTokens: 4,
+  temperature: 1,
+  topP: 1,
+  topK: -1,
   stopTokenIds: [9],
 };
 const never = new AbortController().signal;
@@ -24,14 +29,14 @@ async function engineOn(t: TestContext, script: Partial<SglangScript>, options: 
 }
 
 describe('health', () => {
-  it('tells the version, how long a prompt may be, and what the server runs at once', async (t) => {
+  it('reports the version, the longest prompt, and the requests that run at once', async (t) => {
     const { engine } = await engineOn(t, {});
     const capacity = { requests: 128, kvTokens: 20_480 };
     const expected = { ready: true, paused: false, version: 3, contextLength: 4090, capacity };
     assert.deepEqual(await engine.health(), expected);
   });
 
-  it('does without a scheduler that does not answer, and finds servers that have the older routes', async (t) => {
+  it('works without an answer of the scheduler, and with the older routes', async (t) => {
     const server = await startScriptedServer({
       'GET /get_model_info': () => ok({ weight_version: '5@e' }),
       'GET /v1/models': () => ok({ data: [{ id: '/m', max_model_len: 4096 }] }),
@@ -42,7 +47,7 @@ describe('health', () => {
     assert.deepEqual(await engine.health(), { ready: true, paused: false, version: 5, contextLength: 4096 });
   });
 
-  it('knows no limit where neither the model nor the scheduler names one', async (t) => {
+  it('reports no context length when neither the model nor the scheduler names one', async (t) => {
     const server = await startScriptedServer({
       'GET /get_model_info': () => ok({ weight_version: '5@e' }),
       'GET /v1/models': () => ok({ data: [{ id: '/m' }] }),
@@ -59,7 +64,7 @@ describe('publication', () => {
   const posts = (server: { readonly seen: readonly { readonly route: string }[] }) =>
     server.seen.flatMap(({ route }) => (route.startsWith('POST ') ? [route.slice('POST '.length)] : []));
 
-  it('by reload pauses, updates under the version’s name and goes on; again, it only goes on', async (t) => {
+  it('by reload pauses, updates under the version’s name and resumes; repeated, it only resumes', async (t) => {
     const { engine, server } = await engineOn(t, {});
     await engine.publish(publication);
     assert.equal((await engine.health()).version, 8);
@@ -72,7 +77,7 @@ describe('publication', () => {
     assert.deepEqual(posts(server), [...expected, '/continue_generation']);
   });
 
-  it('a server that can not pause ends what runs with the update', async (t) => {
+  it('aborts running requests with the update when the server cannot pause', async (t) => {
     const { engine, server } = await engineOn(t, {
       instead: ({ route }) =>
         /pause|continue/.test(route) ? { status: 404, json: { detail: 'Not Found' } } : undefined,
@@ -82,7 +87,7 @@ describe('publication', () => {
     assert.equal(update.abort_all_requests, true);
   });
 
-  it('weights that are not there change nothing and are gone on from', async (t) => {
+  it('resumes on the old weights when the new ones do not exist', async (t) => {
     const message = 'Failed to get weights iterator: no such directory.';
     const { engine, server } = await engineOn(t, { update: () => ({ success: false, message }) });
     await assert.rejects(engine.publish(publication), failsWith('EngineInvalid', /no such directory/));
@@ -90,7 +95,7 @@ describe('publication', () => {
     assert.equal((await collect(engine.generate(request, never))).length, 3);
   });
 
-  it('an update that fails half-way leaves the server paused and quarantined until one succeeds', async (t) => {
+  it('leaves the server paused and quarantined after a half-way failure, until an update succeeds', async (t) => {
     const message = 'Failed to update weights: shape mismatch.\nRolling back to original weights.';
     let success = false;
     const { engine, server } = await engineOn(t, { update: () => ({ success, message }) });
@@ -102,7 +107,7 @@ describe('publication', () => {
     assert.equal((await collect(engine.generate(request, never))).at(-1)?.versions?.[0]?.version, 8);
   });
 
-  it('a server that does not take the name of the version is quarantined', async (t) => {
+  it('quarantines a server that does not take the name of the version', async (t) => {
     const { engine } = await engineOn(t, {
       instead: ({ route }) => (route.endsWith('from_disk') ? ok({ success: true, message: 'done' }) : undefined),
     });
@@ -110,7 +115,7 @@ describe('publication', () => {
     await assert.rejects(engine.publish(publication), failsWith('EngineQuarantined', got));
   });
 
-  it('as an adapter loads a name of its own, which is asked for and is the version', async (t) => {
+  it('as an adapter loads under a name of its own, which requests are sent to and attributed to', async (t) => {
     const { engine, server } = await engineOn(t, {}, { method: 'lora', keepAdapters: 1 });
     for (const version of [6, 7, 8]) {
       await engine.publish({ version, name: `step-${version}`, path: `/weights/${version}`, method: 'lora' });
@@ -131,7 +136,7 @@ describe('publication', () => {
   });
 });
 
-it('an update in mid-turn goes on inside the turn, each part with its version', async (t) => {
+it('a turn continues over an update, each part with its version', async (t) => {
   const bytes = (text: string): number[] => [...Buffer.from(text)];
   const { engine, server } = await engineOn(t, {
     incremental: true,

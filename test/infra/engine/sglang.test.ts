@@ -9,9 +9,15 @@ import { type Answer, startScriptedServer } from '../../helpers/engine/scripted-
 import { type SglangScript, startSglangServer } from '../../helpers/engine/sglang-server.ts';
 import { until } from '../../helpers/until.ts';
 
-/** No SGLang runs here: its wire format is written down in test/helpers/engine/sglang-server.ts, from its source. */
+/** Test helpers take SGLang's place: test/helpers/engine/sglang-server.ts follows its source. */
 const request = {
-  ...{ requestId: 'turn-1', prompt: promptOf([1, 2]), maxTokens: 4, temperature: 1, topP: 1, topK: -1, seed: 7 },
+  requestId: 'turn-1',
+  prompt: promptOf([1, 2]),
+  maxTokens: 4,
+  temperature: 1,
+  topP: 1,
+  topK: -1,
+  seed: 7,
   stopTokenIds: [9],
 };
 const never = new AbortController().signal;
@@ -31,7 +37,9 @@ describe('generation', () => {
         { tokenIds: [5], logprobs: [-0.001] },
         { tokenIds: [6], logprobs: [-0.002] },
         {
-          ...{ tokenIds: [9], logprobs: [-0.003], finishReason: 'stop' },
+          tokenIds: [9],
+          logprobs: [-0.003],
+          finishReason: 'stop',
           versions: [{ version: 3, start: 0, end: 3 }],
         },
       ]);
@@ -47,7 +55,7 @@ describe('generation', () => {
     });
   }
 
-  it('whatever the chunks and the way of streaming, the tokens come out as they went in', async () => {
+  it('yields the tokens unchanged, whatever the chunks and the way of streaming', async () => {
     const tokens = fc.array(fc.nat({ max: 1_000 }), { minLength: 1, maxLength: 30 });
     await fc.assert(
       fc.asyncProperty(tokens, fc.boolean(), fc.integer({ min: 1, max: 7 }), async (ids, incremental, perChunk) => {
@@ -71,7 +79,7 @@ describe('generation', () => {
     );
   });
 
-  it('an aborted request ends with what it has, said once, also where chunks are increments', async (t) => {
+  it('ends an aborted request with the tokens it has, each once, in both ways of streaming', async (t) => {
     for (const incremental of [false, true]) {
       const { engine, server } = await engineOn(t, { incremental, say: () => ({ ids: [5, 6], hang: true }) });
       const events: GenerateEvent[] = [];
@@ -87,7 +95,7 @@ describe('generation', () => {
     }
   });
 
-  it('who leaves takes the request back, and no other of the same beginning', async (t) => {
+  it('aborts the request of a caller that leaves, and none with the same prefix', async (t) => {
     const { engine, server } = await engineOn(t, { say: () => ({ ids: [5], hang: true }) });
     const staying = engine.generate({ ...request, requestId: 'turn-10' }, never)[Symbol.asyncIterator]();
     assert.deepEqual((await staying.next()).value?.tokenIds, [5]);
@@ -104,7 +112,7 @@ describe('generation', () => {
     assert.equal(server.running, 0);
   });
 
-  it('who leaves is not held up by a server that does not take the request back', async (t) => {
+  it('does not delay a caller that leaves when the server fails to abort the request', async (t) => {
     const server = await startScriptedServer({
       'POST /generate': () => ({ hang: true }),
       'POST /abort_request': () => ({ events: [], cut: true }),
@@ -119,7 +127,7 @@ describe('generation', () => {
     assert.equal(server.seen.at(-1)?.route, 'POST /abort_request');
   });
 
-  it('without spans, the older version of the first and the last chunk counts', async (t) => {
+  it('without spans, attributes the older version of the first and the last chunk', async (t) => {
     const chunks = [
       chunk([[-1, 5]], 1, { weight_version: '3@a' }),
       chunk([[-1, 6]], 2, { ...stop, weight_version: '4@b' }),
@@ -129,7 +137,7 @@ describe('generation', () => {
     assert.deepEqual(events.at(-1)?.versions, [{ version: 3, start: 0, end: 2 }]);
   });
 
-  it('weights that nobody published are refused, unless the caller gave them a version', async (t) => {
+  it('refuses unpublished weights, unless the caller gave them a version', async (t) => {
     const { engine, server } = await engineOn(t, {});
     server.weightVersion = 'default';
     await assert.rejects(collect(engine.generate(request, never)), failsWith('EngineUnavailable', /publish one to it/));
@@ -145,8 +153,12 @@ const chunk = (logprobs: unknown, all: number, rest: object = {}) =>
   JSON.stringify({
     output_ids: [],
     meta_info: {
-      ...{ id: 'x', finish_reason: null, completion_tokens: all, weight_version: '1@x' },
-      ...{ output_token_logprobs: logprobs, ...rest },
+      id: 'x',
+      finish_reason: null,
+      completion_tokens: all,
+      weight_version: '1@x',
+      output_token_logprobs: logprobs,
+      ...rest,
     },
   });
 
@@ -161,7 +173,7 @@ const aborted = (rest: object) => ({ finish_reason: { type: 'abort', message: 'i
 
 const token = (rest: object) => [chunk([[-1, 5]], 1, rest)];
 
-describe('answers that can not be trained on', () => {
+describe('replies that cannot be trained on', () => {
   const cases: readonly (readonly [string, string, readonly string[], RegExp])[] = [
     ['NaN as a logprob', 'EngineInvalid', [chunk([[null, 5]], 1, stop)], /for token 0 \(id 5\), got null/],
     ['no logprobs', 'EngineInvalid', [chunk(undefined, 1, stop)], /logprobs of 1 new or of all 1 tokens, got none/],
@@ -181,9 +193,9 @@ describe('answers that can not be trained on', () => {
       ],
       /all 1 tokens, got 2/,
     ],
-    ['what is no pair', 'EngineInvalid', [chunk(['x'], 1, stop)], /unreadable chunk/],
+    ['an entry that is not a pair', 'EngineInvalid', [chunk(['x'], 1, stop)], /unreadable chunk/],
     ['no count of tokens', 'EngineInvalid', ['{"meta_info":{"output_token_logprobs":[]}}'], /completion_tokens/],
-    ['a label that is no version', 'EngineInvalid', token({ ...stop, weight_version: 'main' }), /got "main"/],
+    ['a label that is not a version', 'EngineInvalid', token({ ...stop, weight_version: 'main' }), /got "main"/],
     ['no version at all', 'EngineInvalid', token({ ...stop, weight_version: null }), /expected weight_version/],
     ['spans that leave a token out', 'EngineInvalid', token({ ...stop, weight_versions: [] }), /over 1 tokens, got 0/],
     ['an unknown finish', 'EngineInvalid', token({ finish_reason: { type: 'eof' } }), /got "eof"/],
@@ -201,7 +213,7 @@ describe('answers that can not be trained on', () => {
     });
   }
 
-  it('a dead engine is unavailable, a refused body invalid', async (t) => {
+  it('reports a dead engine as unavailable and a refused body as invalid', async (t) => {
     const { engine, server } = await scripted(t, () => ({ status: 400, json: { message: 'input_ids is wrong' } }));
     await assert.rejects(collect(engine.generate(request, never)), failsWith('EngineInvalid', /input_ids is wrong/));
     await server.close();

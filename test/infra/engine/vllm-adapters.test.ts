@@ -14,7 +14,12 @@ async function engineOn(t: TestContext, routes: Routes) {
 }
 
 const request = {
-  ...{ requestId: 'turn-1', prompt: promptOf([1, 2]), maxTokens: 4, temperature: 1, topP: 1, topK: -1 },
+  requestId: 'turn-1',
+  prompt: promptOf([1, 2]),
+  maxTokens: 4,
+  temperature: 1,
+  topP: 1,
+  topK: -1,
   stopTokenIds: [9],
 };
 const never = new AbortController().signal;
@@ -31,7 +36,7 @@ describe('publication as an adapter', () => {
     );
   const publication = { version: 8, name: 'step-8', path: '/weights/8', method: 'lora' } as const;
 
-  it('loads a name of its own, keeps the last two before it and drops older and later ones', async (t) => {
+  it('loads under a name of its own, keeps the last two before it and unloads older and later ones', async (t) => {
     const models = listed(['base', '/m'], ['base-v5', '/5'], ['base-v6', '/6'], ['base-v7', '/7'], ['base-v9', '/9']);
     const { engine, server } = await engineOn(t, models);
     await engine.publish(publication);
@@ -39,7 +44,7 @@ describe('publication as an adapter', () => {
     assert.deepEqual(changes(server), expected);
   });
 
-  it('keeps also those that somebody still samples by', async (t) => {
+  it('keeps those that are still being sampled by', async (t) => {
     const models = listed(['base', '/m'], ['base-v1', '/1'], ['base-v4', '/4'], ['base-v5', '/5'], ['base-v6', '/6']);
     const { engine, server } = await engineOn(t, models);
     await engine.publish({ ...publication, keep: [1] });
@@ -56,7 +61,7 @@ describe('publication as an adapter', () => {
   });
 });
 
-it('an older adapter is asked for where a request wants it, and one that is not loaded is refused', async (t) => {
+it('a request can name an older adapter, and is refused when that one is not loaded', async (t) => {
   const models = ['base', 'base-v3', 'base-v12'].map((id) => ({ id, max_model_len: 64 }));
   const choice = { index: 0, token_ids: [5], logprobs: { content: [{ token_id: 5, logprob: -1 }] } };
   const event = JSON.stringify({ choices: [{ ...choice, finish_reason: 'length' }] });

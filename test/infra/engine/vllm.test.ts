@@ -8,7 +8,12 @@ import { type Answer, startScriptedServer } from '../../helpers/engine/scripted-
 import { until } from '../../helpers/until.ts';
 
 const request = {
-  ...{ requestId: 'turn-1', prompt: promptOf([1, 2]), maxTokens: 4, temperature: 1, topP: 1, topK: -1 },
+  requestId: 'turn-1',
+  prompt: promptOf([1, 2]),
+  maxTokens: 4,
+  temperature: 1,
+  topP: 1,
+  topK: -1,
   stopTokenIds: [9],
 };
 type Routes = Readonly<Record<string, (body: unknown) => Answer>>;
@@ -24,7 +29,9 @@ const chunk = (ids: number[], logprobs: (number | null)[], rest: object = {}) =>
   JSON.stringify({
     choices: [
       {
-        ...{ index: 0, token_ids: ids, finish_reason: null },
+        index: 0,
+        token_ids: ids,
+        finish_reason: null,
         logprobs: { content: logprobs.map((logprob, index) => ({ token_id: ids[index], logprob })) },
         ...rest,
       },
@@ -35,6 +42,8 @@ const last = (versions: unknown, reason = 'stop') =>
 const streaming = (...events: string[]): Routes => ({ 'POST /inference/v1/generate': () => ({ events }) });
 
 describe('generation', () => {
+  const span = [{ version: '1@x', start: 0, end: 1 }];
+
   it('yields ids with logprobs as they come, and spans with the finish', async (t) => {
     const spans = [
       { version: '3@a', start: 0, end: 1 },
@@ -48,7 +57,9 @@ describe('generation', () => {
       { tokenIds: [5], logprobs: [-0.5] },
       { tokenIds: [9], logprobs: [-0.1] },
       {
-        ...{ tokenIds: [], logprobs: [], finishReason: 'stop' },
+        tokenIds: [],
+        logprobs: [],
+        finishReason: 'stop',
         versions: [
           { version: 3, start: 0, end: 1 },
           { version: 4, start: 1, end: 2 },
@@ -59,7 +70,7 @@ describe('generation', () => {
     assert.partialDeepStrictEqual(sent.sampling_params, { top_k: -1, top_p: 1, stop_token_ids: [9], logprobs: 0 });
   });
 
-  it('sends a prompt as it is, however it grew and however long it is', async (t) => {
+  it('sends a prompt unchanged, however it grew and however long it is', async (t) => {
     const { engine, server } = await engineOn(t, streaming(chunk([5], [-0.5]), last(span), '[DONE]'));
     const ids = Array.from({ length: 150_000 }, (_, index) => (index * 7_919) % 150_000);
     let prompt = promptOf();
@@ -73,7 +84,6 @@ describe('generation', () => {
     }
   });
 
-  const span = [{ version: '1@x', start: 0, end: 1 }];
   const refusals: readonly (readonly [string, Routes, RegExp])[] = [
     [
       'a logprob of -9999',
@@ -84,10 +94,14 @@ describe('generation', () => {
     ['fewer logprobs than ids', streaming(chunk([5, 6], [-1]), last(span)), /expected 2 logprobs, got 1/],
     ['spans that leave a token out', streaming(chunk([5, 6], [-1, -1]), last(span)), /over 2 tokens, got 1/],
     ['spans missing altogether', streaming(chunk([5], [-1]), last(undefined)), /expected weight_versions/],
-    ['a label that is no version', streaming(chunk([5], [-1]), last([{ ...span[0], version: 'main' }])), /got "main"/],
+    [
+      'a label that is not a version',
+      streaming(chunk([5], [-1]), last([{ ...span[0], version: 'main' }])),
+      /got "main"/,
+    ],
     ['an unknown finish', streaming(chunk([5], [-1]), last(span, 'error')), /finish_reason stop, length or abort/],
     ['more tokens than asked for', streaming(chunk([1, 2, 3, 4, 5], [-1, -1, -1, -1, -1])), /at most 4 tokens/],
-    ['what is no JSON', streaming('{"choices": ['), /expected JSON in the stream/],
+    ['a payload that is not JSON', streaming('{"choices": ['), /expected JSON in the stream/],
   ];
   for (const [what, routes, message] of refusals) {
     it(`refuses ${what}`, async (t) => {
@@ -96,7 +110,7 @@ describe('generation', () => {
     });
   }
 
-  it('an error in mid-stream, a cut stream and a dead engine are unavailable engines', async (t) => {
+  it('reports an error in mid-stream, a cut stream and a dead engine as unavailable', async (t) => {
     const failed = await engineOn(t, streaming(chunk([5], [-1]), '{"error":{"message":"core died"}}'));
     await assert.rejects(collect(failed.engine.generate(request, never)), failsWith('EngineUnavailable', /core died/));
     const events = [chunk([5], [-1])];
@@ -107,7 +121,7 @@ describe('generation', () => {
     await assert.rejects(collect(engine.generate(request, never)), failsWith('EngineUnavailable', /start the engine/));
   });
 
-  it('hundreds run at once: none waits for the connection of another', async (t) => {
+  it('runs hundreds at once, none of which waits for the connection of another', async (t) => {
     const { engine, server } = await engineOn(t, { 'POST /inference/v1/generate': () => ({ hang: true }) });
     const leaving = new AbortController();
     const running = Array.from({ length: 300 }, (_, index) => {
@@ -119,7 +133,7 @@ describe('generation', () => {
     await Promise.all(running);
   });
 
-  it('weights that nobody published are refused, unless the caller gave them a version', async (t) => {
+  it('refuses unpublished weights, unless the caller gave them a version', async (t) => {
     const routes = streaming(chunk([5], [-1]), last([{ version: 'default', start: 0, end: 1 }]), '[DONE]');
     const { engine } = await engineOn(t, routes);
     await assert.rejects(collect(engine.generate(request, never)), failsWith('EngineUnavailable', /publish one to it/));
@@ -128,7 +142,7 @@ describe('generation', () => {
     assert.deepEqual(events.at(-1)?.versions, [{ version: 7, start: 0, end: 1 }]);
   });
 
-  it('a server without the token route is asked by completions, its version by its label', async (t) => {
+  it('falls back to completions without the token route, and takes the version from the label', async (t) => {
     const piece = (rest: object) => JSON.stringify({ choices: [{ index: 0, text: '', ...rest }] });
     const events = [
       piece({ token_ids: [5], logprobs: { token_logprobs: [-0.5] }, finish_reason: null }),
@@ -147,7 +161,7 @@ describe('generation', () => {
     assert.partialDeepStrictEqual(body, { prompt: [1, 2], return_token_ids: true, logprobs: 0, stream: true });
   });
 
-  it('a server that sends text and logprobs without ids is refused', async (t) => {
+  it('refuses a server that sends text and logprobs without ids', async (t) => {
     const piece = { index: 0, text: 'Hm', logprobs: { token_logprobs: [-0.5] }, finish_reason: 'stop' };
     const { engine } = await engineOn(t, {
       'POST /inference/v1/generate': () => ({ status: 403, json: { error: { message: 'needs --enable-scale-out' } } }),
@@ -158,14 +172,14 @@ describe('generation', () => {
     await assert.rejects(asked, failsWith('EngineInvalid', /expected the ids of 1 tokens, got their logprobs alone/));
   });
 
-  it('asks with its key, where it has one', async (t) => {
+  it('sends its key, if it has one', async (t) => {
     const routes = streaming(chunk([5], [-1]), last([{ version: '3@a', start: 0, end: 1 }]), '[DONE]');
     const { engine, server } = await engineOn(t, routes, { apiKey: 'k' });
     await collect(engine.generate(request, never));
     assert.equal(server.seen[0]?.authorization, 'Bearer k');
   });
 
-  it('with adapters, the newest one is asked for and is the version', async (t) => {
+  it('samples by the newest adapter, whose version is attributed', async (t) => {
     const models = ['base', 'base-v3', 'base-v12', 'other-v99'].map((id) => ({ id }));
     const routes = streaming(chunk([5], [-1]), last([{ version: 'default', start: 0, end: 1 }], 'length'));
     const { engine, server } = await engineOn(
@@ -193,10 +207,10 @@ describe('health', () => {
     ['its blocks', info(`${dtype},num_cpu_blocks="7",num_gpu_blocks="573",num_gpu_blocks_override="None"`), 9168],
     ['their number of tokens', info(`${dtype},kv_cache_size_tokens="1000",num_gpu_blocks="62500"`), 1000],
     ['each of several engines', info(`${dtype},num_gpu_blocks="1"`) + info(`${dtype},num_gpu_blocks="2"`), 48],
-    ['nothing, where there are none', info(`${dtype},num_gpu_blocks="None"`), null],
+    ['nothing, if the server reports none', info(`${dtype},num_gpu_blocks="None"`), null],
   ];
   for (const [what, metrics, kvTokens] of cases) {
-    it(`tells the KV cache by ${what}, asked for once`, async (t) => {
+    it(`reads the KV cache once, from ${what}`, async (t) => {
       const { engine, server } = await engineOn(t, routes(metrics));
       const capacity = { requests: null, kvTokens };
       const expected = { ready: true, paused: true, version: 3, contextLength: 4096, capacity };
@@ -207,7 +221,7 @@ describe('health', () => {
   }
 });
 
-it('health of a server that names no context length knows no limit', async (t) => {
+it('reports no context length when the server names none', async (t) => {
   const { engine } = await engineOn(t, {
     'GET /health': () => ({ status: 200, json: {} }),
     'GET /v1/models': () => ({ status: 200, json: { data: [{ id: 'base' }] } }),
@@ -235,26 +249,26 @@ describe('publication by reload', () => {
   const posts = (server: { readonly seen: readonly { readonly route: string }[] }) =>
     server.seen.flatMap(({ route }) => (route.startsWith('POST ') ? [route.slice('POST '.length)] : []));
 
-  it('pauses, reloads, names the weights, forgets caches and resumes', async (t) => {
+  it('pauses, reloads, names the weights, resets caches and resumes', async (t) => {
     const { engine, server } = await engineOn(t, routes());
     await engine.publish(publication);
     const expected = ['/pause', '/collective_rpc', '/update_weight_version', '/reset_prefix_cache', '/resume'];
     assert.deepEqual(posts(server), expected);
   });
 
-  it('holds no version: what vLLM takes beside its weights are adapters', async (t) => {
+  it('pins no version: vLLM loads only adapters beside its weights', async (t) => {
     const { engine, server } = await engineOn(t, routes());
-    assert.equal(await engine.hold(7), false);
+    assert.equal(await engine.pinVersion(7), false);
     assert.deepEqual(posts(server), []);
   });
 
-  it('does nothing when the engine has the version already', async (t) => {
+  it('does nothing when the engine already has the version', async (t) => {
     const { engine, server } = await engineOn(t, routes({}, '8@step-8'));
     await engine.publish(publication);
     assert.deepEqual(posts(server), []);
   });
 
-  it('a reload that fails leaves the engine paused and quarantined until one succeeds', async (t) => {
+  it('leaves the engine paused and quarantined after a failed reload, until one succeeds', async (t) => {
     let broken = true;
     const { engine, server } = await engineOn(t, {
       ...routes({
@@ -270,13 +284,13 @@ describe('publication by reload', () => {
     assert.equal((await collect(engine.generate(request, never))).length, 2);
   });
 
-  it('an engine whose label could not be set is quarantined too', async (t) => {
+  it('quarantines an engine whose label could not be set', async (t) => {
     const failing = () => ({ status: 500, json: { error: { message: 'no' } } });
     const { engine } = await engineOn(t, routes({ 'POST /update_weight_version': failing }));
     await assert.rejects(engine.publish(publication), failsWith('EngineQuarantined', /half-way/));
   });
 
-  it('a path that the engine refuses changes nothing and is resumed from', async (t) => {
+  it('resumes on the old weights when the engine refuses the path', async (t) => {
     const refusing = () => ({ status: 400, json: { error: { message: 'outside of the root' } } });
     const { engine, server } = await engineOn(t, routes({ 'POST /collective_rpc': refusing }));
     await assert.rejects(engine.publish(publication), failsWith('EngineInvalid', /outside of the root/));

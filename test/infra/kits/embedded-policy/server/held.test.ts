@@ -3,7 +3,7 @@ import { after, before, describe, it } from 'node:test';
 import { createEngineConnection } from '../../../../../infra/engine/connection.ts';
 import { servedVersions } from '../../../../../infra/engine/engine.ts';
 import { promptOf } from '../../../../../infra/engine/prompt.ts';
-import { releaseVersions } from '../../../../../infra/engine/vllm/hold.ts';
+import { unpinWeights } from '../../../../../infra/engine/vllm/pin.ts';
 import type { Trainer } from '../../../../../infra/trainer/trainer.ts';
 import { startTestPolicy } from './policy-server.ts';
 
@@ -55,7 +55,7 @@ describe('a policy version that somebody holds', () => {
   it('samples as it did, whatever is published later', async () => {
     const atFirst = await sampled();
     assert.deepEqual(atFirst.versions, [1]);
-    assert.equal(await policy.engine().hold(1), true);
+    assert.equal(await policy.engine().pinVersion(1), true);
     await publish(2, [1]);
     const later = await sampled();
     assert.deepEqual(later.versions, [2]);
@@ -72,7 +72,7 @@ describe('a policy version that somebody holds', () => {
   });
 
   it('that is not in service and was never held can not be had: who asks for it gets what is in service', async () => {
-    assert.equal(await policy.engine().hold(7), false);
+    assert.equal(await policy.engine().pinVersion(7), false);
     assert.deepEqual((await sampled(7)).versions, [2]);
   });
 
@@ -81,9 +81,9 @@ describe('a policy version that somebody holds', () => {
     assert.deepEqual(await served(), [3, 1]);
     const inAnHour = Date.now() + 3_600_000;
     const connection = createEngineConnection(policy.url);
-    await releaseVersions(connection, { model: 'policy', keep: [1] }, undefined, inAnHour);
+    await unpinWeights(connection, { model: 'policy', keep: [1] }, undefined, inAnHour);
     assert.deepEqual(await served(), [3, 1]);
-    await releaseVersions(connection, { model: 'policy', keep: [] }, undefined, inAnHour);
+    await unpinWeights(connection, { model: 'policy', keep: [] }, undefined, inAnHour);
     assert.deepEqual(await served(), [3]);
     assert.deepEqual((await sampled(1)).versions, [3]);
   });
@@ -94,7 +94,7 @@ describe('a policy version that somebody holds', () => {
       const reply = await fetch(`${policy.url}${path}`, { method: 'POST', headers, body: JSON.stringify(body) });
       return `${reply.status} ${await reply.text()}`;
     };
-    assert.equal(await policy.engine().hold(3), true);
+    assert.equal(await policy.engine().pinVersion(3), true);
     const body = { token_ids: tokens, sampling_params: { max_tokens: 1 } };
     assert.match(await post('/inference/v1/generate', { ...body, model: 'policy-v3' }), /^200/);
     assert.match(await post('/inference/v1/generate', { ...body, model: 'policy-v4' }), /^404 .*`policy`, `policy-v3`/);

@@ -3,16 +3,16 @@ import { type EngineConnection, engineTimeouts } from '../connection.ts';
 import { adapterName, versionOfLabel } from '../labels.ts';
 import { adapterRoutes, labelOf } from './publish.ts';
 
-/** Whoever asked for a version is known to those who publish only some time later. */
+/** Time before the publishing process learns of a pin, during which a publication must not unload it. */
 const graceSeconds = 120;
-/** The server whose adapters may be whole weights. */
-const takesWholeWeights = 'temper';
+/** The `owned_by` of the embedded policy, the only server whose adapters may be whole weights. */
+const embeddedPolicyOwner = 'temper';
 
 /**
- * Has the weights in service stay loaded, under the name of their version, beside those that are published later. False where
- * they are other ones, or the server can't: vLLM's own adapters are no whole weights.
+ * Keeps the weights in service loaded, under the name of their version, beside those that are published later. Returns false
+ * when other weights are in service, or when the server cannot: vLLM's own adapters are not whole weights.
  */
-export async function holdVersion(
+export async function pinWeights(
   connection: EngineConnection,
   { model, version }: { readonly model: string; readonly version: number },
   signal?: AbortSignal,
@@ -20,14 +20,14 @@ export async function holdVersion(
   const wasServed = await serves(connection, version, signal);
   const { data } = await modelsOf(connection, signal);
   const base = data.find(({ id }) => id === model);
-  if (base?.owned_by !== takesWholeWeights) return false;
+  if (base?.owned_by !== embeddedPolicyOwner) return false;
   const name = adapterName(model, version);
-  const held = data.find(({ id }) => id === name);
-  // Else another one was published meanwhile, or long ago, and the base model's path is that one's.
+  const pinned = data.find(({ id }) => id === name);
+  // Checked before and after: if another version was published, the base model's path is the path of that one.
   const isServed = wasServed && (await serves(connection, version, signal));
-  const path = isServed ? base.root : held?.root;
+  const path = isServed ? base.root : pinned?.root;
   if (typeof path !== 'string') return false;
-  // Also where it is held: who asks now has not been seen by those who publish either.
+  // Also where the version is pinned already: this starts the grace time again for a caller that the publisher does not know yet.
   const body = { lora_name: name, lora_path: path };
   const { status } = await connection.post(adapterRoutes.load, body, engineTimeouts.updateMs, signal);
   return status === 200;
@@ -38,16 +38,16 @@ async function serves(connection: EngineConnection, version: number, signal?: Ab
   return label !== null && versionOfLabel(label) === version;
 }
 
-/** Lets go of the versions that nobody samples by any more. */
-export async function releaseVersions(
+/** Unloads pinned versions that are not to be kept and were not pinned just now. */
+export async function unpinWeights(
   connection: EngineConnection,
   { model, keep }: { readonly model: string; readonly keep: readonly number[] },
   signal?: AbortSignal,
   nowMs = Date.now(),
 ): Promise<void> {
-  const before = nowMs / 1000 - graceSeconds;
+  const graceStart = nowMs / 1000 - graceSeconds;
   for (const { name, version, loadedAt } of await adaptersOf(connection, model, signal)) {
-    const isNew = loadedAt !== null && loadedAt > before;
+    const isNew = loadedAt !== null && loadedAt > graceStart;
     if (!keep.includes(version) && !isNew) await unloadAdapter(connection, adapterRoutes, name, signal);
   }
 }

@@ -3,8 +3,8 @@ import { describe, it, type TestContext } from 'node:test';
 import fc from 'fast-check';
 import type { EngineCapacity, GenerateRequest } from '../../../infra/engine/engine.ts';
 import { promptOf } from '../../../infra/engine/prompt.ts';
-import { ranked } from '../../../infra/engine/replicas/ranking.ts';
-import { createRoom } from '../../../infra/engine/replicas/room.ts';
+import { rankBySession } from '../../../infra/engine/replicas/pool.ts';
+import { createRequestSlots } from '../../../infra/engine/replicas/slots.ts';
 import { createReplicas, type ReplicasOptions } from '../../../infra/engine/replicas.ts';
 import { collect, failsWith } from '../../helpers/engine/engine-events.ts';
 import { createScriptedReplica, type ScriptedReplica } from '../../helpers/engine/replica.ts';
@@ -24,66 +24,66 @@ function over(t: TestContext, engines: readonly ScriptedReplica[], requestsAtOnc
   return replicas;
 }
 
-describe('room', () => {
-  const count = (
-    requestsAtOnce: number | null,
-    capacity: EngineCapacity | undefined,
-    one: GenerateRequest,
-    sharers = 1,
-  ): number => {
-    const room = createRoom({ requestsAtOnce, sharers }, () => capacity);
-    let taken = 0;
-    while (taken < 1_000 && room.take(one) !== null) taken += 1;
-    return taken;
-  };
-  const big = request('s', { prompt: promptOf(Array(100).fill(1)), maxTokens: 100 });
-  const cases: readonly (readonly [string, number | null, EngineCapacity | undefined, GenerateRequest, number])[] = [
-    ['is what the setting says', 3, { requests: 9, kvTokens: 100 }, big, 3],
-    ['is the engine’s batch', null, { requests: 9, kvTokens: null }, big, 9],
-    ['is what its KV cache holds', null, { requests: null, kvTokens: 1_100 }, big, 5],
-    ['is the smaller of both', null, { requests: 2, kvTokens: 1_100 }, big, 2],
-    [
-      'counts no more tokens than can be foreseen',
-      null,
-      { requests: null, kvTokens: 8_392 },
-      { ...big, maxTokens: 50_000 },
-      2,
-    ],
-    ['takes one request, however large, when idle', null, { requests: null, kvTokens: 10 }, big, 1],
-    ['has a bound where the engine says nothing', null, undefined, big, 256],
+const large = request('s', { prompt: promptOf(Array(100).fill(1)), maxTokens: 100 });
+
+interface SlotCase {
+  readonly title: string;
+  readonly requestsAtOnce?: number;
+  readonly capacity?: EngineCapacity;
+  readonly request?: GenerateRequest;
+  readonly sharers?: number;
+  readonly slots: number;
+}
+
+describe('the slots of a replica', () => {
+  const cases: readonly SlotCase[] = [
+    { title: 'are those of the setting', requestsAtOnce: 3, capacity: { requests: 9, kvTokens: 100 }, slots: 3 },
+    { title: 'are the engine’s running batch', capacity: { requests: 9, kvTokens: null }, slots: 9 },
+    { title: 'are limited by its KV cache', capacity: { requests: null, kvTokens: 1_100 }, slots: 5 },
+    { title: 'are the smaller of batch and cache', capacity: { requests: 2, kvTokens: 1_100 }, slots: 2 },
+    {
+      title: 'reserve a bounded number of tokens for a reply',
+      capacity: { requests: null, kvTokens: 8_392 },
+      request: { ...large, maxTokens: 50_000 },
+      slots: 2,
+    },
+    { title: 'take any one request when idle', capacity: { requests: null, kvTokens: 10 }, slots: 1 },
+    { title: 'are bounded where the engine reports nothing', slots: 256 },
+    { title: 'are shared among gateways, by the setting', requestsAtOnce: 8, sharers: 2, slots: 4 },
+    { title: 'are shared by the KV cache', capacity: { requests: 9, kvTokens: 1_600 }, sharers: 2, slots: 4 },
+    { title: 'are shared where the engine reports nothing', sharers: 4, slots: 64 },
+    { title: 'are at least one for each gateway', requestsAtOnce: 1, sharers: 2, slots: 1 },
   ];
-  for (const [what, setting, capacity, one, expected] of cases) {
-    it(what, () => assert.equal(count(setting, capacity, one), expected));
+  for (const { title, requestsAtOnce = null, capacity, request: one = large, sharers = 1, slots } of cases) {
+    it(title, () => {
+      const free = createRequestSlots({ requestsAtOnce, sharers }, () => capacity);
+      let taken = 0;
+      while (taken < 1_000 && free.take(one) !== null) taken += 1;
+      assert.equal(taken, slots);
+    });
   }
 
-  it('is divided among those who ask the same engine, with one request for each at least', () => {
-    assert.equal(count(8, undefined, big, 2), 4);
-    assert.equal(count(null, { requests: 9, kvTokens: 1_600 }, big, 2), 4);
-    assert.equal(count(null, undefined, big, 4), 64);
-    assert.equal(count(1, undefined, big, 2), 1);
-  });
-
-  it('is what it was when all have left, whoever left twice', () => {
-    const room = createRoom({ requestsAtOnce: 2 }, () => undefined);
-    const [first, second] = [room.take(big), room.take(big)];
-    assert.equal(room.take(big), null);
+  it('releases each slot once, even if a caller releases twice', () => {
+    const slots = createRequestSlots({ requestsAtOnce: 2 }, () => undefined);
+    const [first, second] = [slots.take(large), slots.take(large)];
+    assert.equal(slots.take(large), null);
     first?.();
     first?.();
-    assert.notEqual(room.take(big), null);
-    assert.equal(room.take(big), null);
+    assert.notEqual(slots.take(large), null);
+    assert.equal(slots.take(large), null);
     second?.();
-    assert.notEqual(room.take(big), null);
+    assert.notEqual(slots.take(large), null);
   });
 });
 
-it('a replica that goes moves its own sessions alone, whatever they are called', () => {
+it('a replica that leaves moves only its own sessions, whatever their names', () => {
   const names = fc.uniqueArray(fc.webUrl(), { minLength: 2, maxLength: 8 });
   fc.assert(
     fc.property(names, fc.string(), fc.nat(), (urls, session, index) => {
       const gone = urls[index % urls.length];
       const same = (url: string) => url;
-      const before = ranked(urls, session, same);
-      const after = ranked(
+      const before = rankBySession(urls, session, same);
+      const after = rankBySession(
         [...urls].reverse().filter((url) => url !== gone),
         session,
         same,
@@ -96,8 +96,8 @@ it('a replica that goes moves its own sessions alone, whatever they are called',
   );
 });
 
-describe('requests beyond the room of all replicas', () => {
-  it('wait in their order, and each gets the place of one that left', async (t) => {
+describe('requests beyond the slots of all replicas', () => {
+  it('wait in order, and each gets the slot of one that ended', async (t) => {
     const engines = ['a', 'b'].map((url) => createScriptedReplica(url, hanging));
     const replicas = over(t, engines, 1);
     const running = () => engines.flatMap(({ requests }) => requests.map(({ requestId }) => requestId));
@@ -114,14 +114,14 @@ describe('requests beyond the room of all replicas', () => {
     assert.deepEqual(
       engines.map(({ running: busy }) => busy),
       [1, 1],
-      'a session goes elsewhere rather than wait',
+      'a session uses another replica rather than wait',
     );
     await leaving[3]?.();
     await leaving[0]?.();
     await until(() => running().length === 3);
     await leaving[1]?.();
     await until(() => running().length === 4);
-    assert.deepEqual(running().sort(), ['0', '1', '2', '4'], 'who left the queue is skipped');
+    assert.deepEqual(running().sort(), ['0', '1', '2', '4'], 'a request that left the queue is skipped');
     for (const leave of leaving) await leave();
     assert.deepEqual(
       engines.map(({ running: busy }) => busy),
@@ -129,9 +129,9 @@ describe('requests beyond the room of all replicas', () => {
     );
   });
 
-  it('say that they wait, so that nobody takes the engine for a dead one', async (t) => {
+  it('yield empty events while they wait, so that the engine does not look dead', async (t) => {
     const engine = createScriptedReplica('a', hanging);
-    const replicas = createReplicas([engine], { requestsAtOnce: 1, probeMs: 3_600_000, signOfLifeMs: 5 });
+    const replicas = createReplicas([engine], { requestsAtOnce: 1, probeMs: 3_600_000, keepAliveMs: 5 });
     t.after(() => replicas.close());
     const gone = new AbortController();
     t.after(() => gone.abort(new Error('left')));
@@ -144,7 +144,7 @@ describe('requests beyond the room of all replicas', () => {
     assert.equal(engine.requests.length, 1);
   });
 
-  it('who leaves the front lets the next one in', async (t) => {
+  it('admit the next one when the first of the queue is cancelled', async (t) => {
     const engine = createScriptedReplica('a', hanging);
     engine.capacity = { requests: null, kvTokens: 100 };
     const replicas = over(t, [engine], null);
@@ -189,7 +189,7 @@ describe('requests beyond the room of all replicas', () => {
     for (const gone of [large, small]) gone.abort(new Error('left'));
   });
 
-  it('are told when no replica is left', async (t) => {
+  it('fail when no replica is left', async (t) => {
     const engine = createScriptedReplica('a', (_, index) =>
       index === 0 ? { kind: 'fail', ids: [65], type: 'EngineUnavailable' } : { kind: 'say', ids: [65] },
     );
@@ -199,11 +199,11 @@ describe('requests beyond the room of all replicas', () => {
     const outcomes = await Promise.allSettled(['x', 'y'].map((id) => collect(replicas.generate(request(id), never))));
     const reasons = outcomes.map((outcome) => (outcome.status === 'rejected' ? outcome.reason : null));
     failsWith('EngineUnavailable', /the script says so/)(reasons[0]);
-    failsWith('EngineUnavailable', /a is away/)(reasons[1]);
+    failsWith('EngineUnavailable', /a is out of service/)(reasons[1]);
   });
 });
 
-it('a cancelled request ends at the replica that holds it, and at no other', async (t) => {
+it('a cancelled request ends at the replica that runs it, and at no other', async (t) => {
   const engines = ['a', 'b', 'c'].map((url) => createScriptedReplica(url, hanging));
   const replicas = over(t, engines, 1);
   const cancels = ['x', 'y', 'z'].map((id) => {
@@ -212,7 +212,7 @@ it('a cancelled request ends at the replica that holds it, and at no other', asy
     return { id, ended, cancel: () => cancel.abort(new Error('cancelled')) };
   });
   await until(() => engines.every(({ running }) => running === 1));
-  const [x, ...others] = cancels;
+  const [x, ...rest] = cancels;
   x?.cancel();
   await x?.ended;
   const idle = engines.filter(({ running }) => running === 0);
@@ -220,11 +220,11 @@ it('a cancelled request ends at the replica that holds it, and at no other', asy
     idle.map(({ requests }) => requests[0]?.session),
     ['x'],
   );
-  for (const { cancel } of others) cancel();
-  await Promise.all(others.map(({ ended }) => ended));
+  for (const { cancel } of rest) cancel();
+  await Promise.all(rest.map(({ ended }) => ended));
 });
 
-it('closed replicas refuse what waits, and probe no more', async (t) => {
+it('closed replicas refuse waiting requests and end their probes', async (t) => {
   const engine = createScriptedReplica('a', hanging);
   const replicas = createReplicas([engine], { requestsAtOnce: 1, probeMs: 1 });
   const cancel = new AbortController();
@@ -233,7 +233,7 @@ it('closed replicas refuse what waits, and probe no more', async (t) => {
   await until(() => engine.running === 1);
   const waiting = assert.rejects(
     collect(replicas.generate(request('y'), never)),
-    failsWith('EngineUnavailable', /the gateway ends/),
+    failsWith('EngineUnavailable', /this gateway is stopping/),
   );
   await replicas.close();
   await waiting;
