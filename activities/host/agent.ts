@@ -1,7 +1,7 @@
 import { Context } from '@temporalio/activity';
-import { emptyDiff, takeDiff } from '../../infra/grading/diff.ts';
-import { readLog } from '../../infra/grading/run-tests.ts';
+import { captureDiff, emptyDiff } from '../../infra/grading/capture/capture-diff.ts';
 import { SandboxFailure } from '../../infra/sandbox/failure.ts';
+import { readLog } from '../../infra/sandbox/process-log.ts';
 import type { ProcessStatus, Sandbox } from '../../infra/sandbox/sandbox.ts';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import { sessionId } from '../../workflows/contracts/ids.ts';
@@ -18,7 +18,7 @@ export function createAgentActivities(host: Host): Pick<HostActivities, 'startAg
   return {
     startAgent: (input) => atBoundary((signal) => startAgent(host, input, signal)),
     awaitAgent: (input) => atBoundary((signal) => awaitAgent(host, input, signal)),
-    captureDiff: (input) => atBoundary((signal) => captureDiff(host, input, signal)),
+    captureDiff: (input) => atBoundary((signal) => capture(host, input, signal)),
   };
 }
 
@@ -105,13 +105,13 @@ async function endedItself(host: Host): Promise<AgentEnd> {
   return { stop: 'killed', exitCode: null, log: await host.store.put(Buffer.from(text), 'text/plain') };
 }
 
-async function captureDiff(host: Host, input: CaptureDiff, signal: AbortSignal) {
+async function capture(host: Host, input: CaptureDiff, signal: AbortSignal) {
   const { attempt, kind, task, baseCommit } = input;
   const retried = Context.current().info.attempt > 1;
   try {
     const sandbox = await attachAgentSandbox(host, attempt, kind);
     await sandbox.killProcesses('agent');
-    return await takeDiff(sandbox, host.store, { workdir: task.workdir, baseCommit, retried }, signal);
+    return await captureDiff(sandbox, host.store, { workdir: task.workdir, baseCommit, retried }, signal);
   } catch (error) {
     if (error instanceof SandboxFailure && error.loss === 'ended-inside') return emptyDiff(host.store, baseCommit);
     throw error;

@@ -1,6 +1,6 @@
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import type { GradedTask } from '../grading/task.ts';
-import { initialDiskMb, prepareWorkspace } from '../grading/workspace.ts';
+import { initialDiskMb, prepareWorkspace } from '../grading/workspace/prepare-workspace.ts';
 import type { FileTree } from '../sandbox/files.ts';
 import type { SandboxKind, SandboxProvider } from '../sandbox/sandbox.ts';
 import { type SandboxRequest, sandboxSpec } from '../sandbox/sandbox-request.ts';

@@ -14,11 +14,11 @@ import { sandboxSpec } from '../sandbox/sandbox-request.ts';
 import { sha256 } from '../store/files.ts';
 import type { Store } from '../store/store.ts';
 import { withTimeLimit } from '../time-limit.ts';
-import { emptyDiff } from './diff.ts';
+import { emptyDiff } from './capture/capture-diff.ts';
 import { type Judged, judgeDiff, verdictOfEnded } from './judge-diff.ts';
 import type { GradedTask } from './task.ts';
 import { type VerdictCache, verdictKey } from './verdict-cache.ts';
-import { prepareWorkspace } from './workspace.ts';
+import { prepareWorkspace } from './workspace/prepare-workspace.ts';
 
 /** A graded task together with the content of its image. */
 type EvaluatedTask = GradedTask & { readonly build: BuildContext | null };

@@ -3,13 +3,14 @@ import type { Diff } from '../../workflows/contracts/diff.ts';
 import type { Verdict } from '../../workflows/contracts/verdict.ts';
 import type { Sandbox } from '../sandbox/sandbox.ts';
 import type { Store } from '../store/store.ts';
-import { flagsOfEvaluation } from './flags/of-evaluation.ts';
-import { placeHiddenTests } from './hidden-tests.ts';
+import { flagEvaluation } from './flags/evaluation.ts';
 import { applyProtected } from './protection/apply-protected.ts';
 import { protectionAt } from './protection/own-modules.ts';
-import { runTests, toVerdict } from './run-tests.ts';
 import type { GradedTask } from './task.ts';
-import { initialDiskMb } from './workspace.ts';
+import { runTests } from './tests/run-tests.ts';
+import { toVerdict } from './verdict.ts';
+import { placeHiddenTests } from './workspace/hidden-tests.ts';
+import { initialDiskMb } from './workspace/prepare-workspace.ts';
 
 const tooLarge =
   'its patch is above 16 MB, the changed files above 128 MB, its new files above 20,000, or git took more than two minutes for it, twice';
@@ -50,14 +51,14 @@ export async function judgeDiff(
     : await applyProtected(sandbox, { workdir, patch, protection }, signal);
   if (applied === null) {
     const log = Buffer.from(`The diff does not apply:\n${refusal}\n`);
-    const flags = flagsOfEvaluation(patch, protection, null);
+    const flags = flagEvaluation(patch, protection, null);
     const failed = { kind: 'patch-failed', value: null, exitCode: null, log } as const;
     return { verdict: await toVerdict(store, failed, { subject, flags }), invalidReward: null };
   }
   await placeHiddenTests(sandbox, task, workdir, signal);
   const diskBeforeMb = await initialDiskMb(sandbox, task.workspace, input.diskMb);
   const run = await runTests(sandbox, task, { workdir, timeoutMs, diskBeforeMb, path }, signal);
-  const flags = flagsOfEvaluation(patch, protection, run);
+  const flags = flagEvaluation(patch, protection, run);
   const verdict = { ...(await toVerdict(store, run, { subject, flags })), applied, restored };
   return { verdict, invalidReward: run.invalidReward ?? null };
 }
@@ -71,6 +72,6 @@ export async function verdictOfEnded(
   const log = Buffer.from(`The solution brought the sandbox of its evaluation down: ${evidence}\n`);
   const patch = await store.get(diff.patch.digest);
   const ended = { trick: 'limit', evidence: `the evaluation's sandbox was brought down: ${evidence}` } as const;
-  const flags = firstOfEach([...flagsOfEvaluation(patch, task.protection, null), ended]);
+  const flags = firstOfEach([...flagEvaluation(patch, task.protection, null), ended]);
   return toVerdict(store, { kind: 'no-reward', value: null, exitCode: null, log }, { subject, flags });
 }

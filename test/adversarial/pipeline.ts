@@ -4,9 +4,9 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createRuntime, runtimeTarget } from '../../infra/agents/runtime.ts';
-import { takeDiff } from '../../infra/grading/diff.ts';
+import { captureDiff } from '../../infra/grading/capture/capture-diff.ts';
 import { judgeDiff } from '../../infra/grading/judge-diff.ts';
-import { prepareWorkspace } from '../../infra/grading/workspace.ts';
+import { prepareWorkspace } from '../../infra/grading/workspace/prepare-workspace.ts';
 import { createDockerProvider } from '../../infra/sandbox/docker/provider.ts';
 import { createLocalProvider } from '../../infra/sandbox/local/provider.ts';
 import type { Sandbox, SandboxKind, SandboxProvider, SandboxPurpose } from '../../infra/sandbox/sandbox.ts';
@@ -80,7 +80,7 @@ export async function createPipeline(kind: SandboxKind): Promise<Pipeline> {
       assert.equal(state, 'exited');
       await sandbox.kill('agent');
       await sandbox.killProcesses('agent');
-      return takeDiff(sandbox, store, { workdir, baseCommit, retried: false }, signal);
+      return captureDiff(sandbox, store, { workdir, baseCommit, retried: false }, signal);
     });
 
   const judge = async (task: HarborTask, diff: Diff): Promise<Ending> => {

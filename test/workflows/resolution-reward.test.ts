@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
-import { parseNamedScores } from '../../infra/grading/named-scores.ts';
+import { parseScores } from '../../infra/grading/tests/reward.ts';
 import { resolutionRewards } from '../../workflows/algorithms/reward.ts';
 import { weightedReward } from '../../workflows/algorithms/weighted-reward.ts';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
@@ -78,7 +78,7 @@ describe('the reward of named scores', () => {
   });
 
   it('are read from a file of numbers from 0 to 1 and nothing else', () => {
-    assert.deepEqual(parseNamedScores('{"tests": 1, "style": 0.25}\n'), { tests: 1, style: 0.25 });
+    assert.deepEqual(parseScores('{"tests": 1, "style": 0.25}\n'), { tests: 1, style: 0.25 });
     for (const bad of [
       '',
       '1',
@@ -91,7 +91,7 @@ describe('the reward of named scores', () => {
       '{"a": 1e999}',
       '{',
     ]) {
-      assert.throws(() => parseNamedScores(bad), isOf('InvalidReward'), bad);
+      assert.throws(() => parseScores(bad), isOf('InvalidReward'), bad);
     }
   });
 });

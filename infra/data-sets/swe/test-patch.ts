@@ -1,4 +1,4 @@
-import { headerOf, namesIn, type PatchPart, patchParts } from '../../grading/patch-parts.ts';
+import { headerOf, namesIn, type PatchPart, patchParts } from '../../grading/patch/patch-parts.ts';
 
 /** A file that a patch changes. */
 export interface PatchedFile {

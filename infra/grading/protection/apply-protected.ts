@@ -1,6 +1,6 @@
 import type { Sandbox } from '../../sandbox/sandbox.ts';
-import { type Application, applyPatch } from '../apply-patch.ts';
-import { requireSuccess } from '../require-success.ts';
+import { type Application, applyPatch } from '../patch/apply-patch.ts';
+import { requireSuccess } from '../workspace/require-success.ts';
 import { literally } from './patterns.ts';
 import { withoutProtected } from './protect.ts';
 import { readText } from './read-text.ts';

@@ -1,5 +1,5 @@
 import type { Sandbox } from '../../sandbox/sandbox.ts';
-import { patchParts } from '../patch-parts.ts';
+import { patchParts } from '../patch/patch-parts.ts';
 import { matcher } from './patterns.ts';
 import { readText } from './read-text.ts';
 import { type Protection, placesOfModule, runnerModules } from './rules.ts';

@@ -1,4 +1,4 @@
-import { joinParts, type PatchPart, patchParts } from '../patch-parts.ts';
+import { joinParts, type PatchPart, patchParts } from '../patch/patch-parts.ts';
 import { matcher } from './patterns.ts';
 import { sectionedFiles } from './sections.ts';
 

@@ -29,7 +29,7 @@ const bad = ['FAILED', 'ERROR', 'XPASS'];
 export function judgeLog(log: string, { nonce, logParser, ...required }: LogCase): Judgement {
   const { exitCode } = required;
   const section = evalSection(log, marksWith(nonce, exitCode));
-  if (!section.found) return unread(required, section.reason);
+  if (!section.found) return unreadable(required, section.reason);
   const parser = findLogParser(logParser);
   if (parser === null) throw new TemperFailure('UnsupportedTask', `expected a log parser, got ${logParser}`);
   const parsed = mergeRuns(section.logs.map((one) => parser.parse(one)));
@@ -44,7 +44,7 @@ export function judgeLog(log: string, { nonce, logParser, ...required }: LogCase
 }
 
 /** For tests of which there is no log to read. */
-export const unread = (required: RequiredTests, reason: string): Judgement => ({
+export const unreadable = (required: RequiredTests, reason: string): Judgement => ({
   resolution: refused(required, reason),
   passed: 0,
   failed: 0,

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import type { Host } from '../../../activities/host/host.ts';
-import { takeDiff } from '../../../infra/grading/diff.ts';
+import { captureDiff } from '../../../infra/grading/capture/capture-diff.ts';
 import { evaluate } from '../../../infra/grading/evaluate.ts';
-import { requireSuccess } from '../../../infra/grading/require-success.ts';
-import { prepareWorkspace } from '../../../infra/grading/workspace.ts';
+import { prepareWorkspace } from '../../../infra/grading/workspace/prepare-workspace.ts';
+import { requireSuccess } from '../../../infra/grading/workspace/require-success.ts';
 import { prepareImage } from '../../../infra/sandbox/prepare-image.ts';
 import type { SandboxKind, SandboxProvider } from '../../../infra/sandbox/sandbox.ts';
 import { sandboxSpec } from '../../../infra/sandbox/sandbox-request.ts';
@@ -113,7 +113,7 @@ async function solve({ host, provider }: Bench, address: string, signal: AbortSi
       `the solution of ${task.id}`,
     );
     await sandbox.killProcesses('agent');
-    const diff = await takeDiff(sandbox, host.store, { workdir: task.workdir, baseCommit, retried: true }, signal);
+    const diff = await captureDiff(sandbox, host.store, { workdir: task.workdir, baseCommit, retried: true }, signal);
     return { task, diff };
   } finally {
     await provider.remove(sandbox.name);

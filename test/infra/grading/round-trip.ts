@@ -4,9 +4,9 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
-import { applyPatch } from '../../../infra/grading/apply-patch.ts';
-import { takeDiff } from '../../../infra/grading/diff.ts';
-import { prepareWorkspace } from '../../../infra/grading/workspace.ts';
+import { captureDiff } from '../../../infra/grading/capture/capture-diff.ts';
+import { applyPatch } from '../../../infra/grading/patch/apply-patch.ts';
+import { prepareWorkspace } from '../../../infra/grading/workspace/prepare-workspace.ts';
 import { createFileStore } from '../../../infra/store/files.ts';
 import {
   type Edit,
@@ -199,11 +199,11 @@ export async function roundTrips(maker: SandboxMaker, numRuns: number, seed?: nu
       const before = await read(fresh, signal);
       await edit(agent, steps, signal);
       const after = await read(agent, signal);
-      const diff = await takeDiff(agent, store, { workdir, baseCommit, retried: false }, signal);
+      const diff = await captureDiff(agent, store, { workdir, baseCommit, retried: false }, signal);
       const patch = await store.get(diff.patch.digest);
       assert.deepEqual(await applyPatch(fresh, workdir, patch, signal), { applied: 'exact', refusal: '' });
       assert.deepEqual(await read(fresh, signal), expected(before, after));
-      const again = await takeDiff(agent, store, { workdir, baseCommit, retried: false }, signal);
+      const again = await captureDiff(agent, store, { workdir, baseCommit, retried: false }, signal);
       assert.deepEqual(again, diff);
     } finally {
       await maker.clear();

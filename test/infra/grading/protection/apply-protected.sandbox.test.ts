@@ -3,10 +3,10 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import { takeDiff } from '../../../../infra/grading/diff.ts';
+import { captureDiff } from '../../../../infra/grading/capture/capture-diff.ts';
 import { applyProtected } from '../../../../infra/grading/protection/apply-protected.ts';
 import { protectionAt } from '../../../../infra/grading/protection/own-modules.ts';
-import { prepareWorkspace } from '../../../../infra/grading/workspace.ts';
+import { prepareWorkspace } from '../../../../infra/grading/workspace/prepare-workspace.ts';
 import { createLocalProvider } from '../../../../infra/sandbox/local/provider.ts';
 import { createFileStore } from '../../../../infra/store/files.ts';
 import {
@@ -55,7 +55,7 @@ describe('a diff in its evaluation', () => {
     const { baseCommit } = await prepareWorkspace(agent, task, { workdir, keep: true }, signal);
     await prepareWorkspace(fresh, task, { workdir, keep: false }, signal);
     await edit(agent, edits, signal);
-    const diff = await takeDiff(agent, store, { workdir, baseCommit, retried: false }, signal);
+    const diff = await captureDiff(agent, store, { workdir, baseCommit, retried: false }, signal);
     const patch = await store.get(diff.patch.digest);
     const asked = { testsInRepository, paths: ['/golden.txt'] };
     const protection = await protectionAt(fresh, { workdir, patch, protection: asked }, signal);

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { judgeAside } from '../../../../infra/grading/resolution/judge-aside.ts';
+import { judgeInThread } from '../../../../infra/grading/resolution/judge-in-thread.ts';
 import { judgeLog, type LogCase } from '../../../../infra/grading/resolution/judge-log.ts';
 import { findLogParser, logParserNames } from '../../../../infra/kits/test-logs/index.ts';
 
@@ -80,7 +80,7 @@ describe('the judgement of a log', () => {
     const log = Buffer.from(wrapped(`${noise}${summary}`));
     let turns = 0;
     const timer = setInterval(() => (turns += 1), 1);
-    const aside = await judgeAside(log, by);
+    const aside = await judgeInThread(log, by);
     clearInterval(timer);
     // Judged here, it would be one piece of work, in which no timer gets its turn.
     assert.ok(turns > 0);

@@ -1,0 +1,27 @@
+import { firstOfEach } from '../../../workflows/algorithms/flags.ts';
+import type { Flag } from '../../../workflows/contracts/flags.ts';
+
+/** What a capture left out, which no patch shows any more. Names are latin-1. */
+export interface LeftOut {
+  readonly links: readonly { readonly path: string; readonly target: string | null }[];
+  /** Names that git takes into no tree. */
+  readonly names: readonly string[];
+}
+
+export const tooLargeFlags: readonly Flag[] = [
+  { trick: 'bulk', evidence: 'the change is above a limit of size, number of files or time' },
+];
+
+/** What a capture tells beside its patch; none: nothing. */
+export function flagCapture({ links, names }: LeftOut): readonly Flag[] {
+  const utf8 = (text: string): string => Buffer.from(text, 'latin1').toString('utf8');
+  return firstOfEach([
+    ...links.map(
+      ({ path, target }): Flag => ({
+        trick: 'link',
+        evidence: utf8(`${path} → ${target ?? '?'}, out of the workspace`),
+      }),
+    ),
+    ...names.map((name): Flag => ({ trick: 'path', evidence: utf8(name) })),
+  ]);
+}

@@ -1,6 +1,0 @@
-/** A thread that judges one log and ends. */
-import { parentPort, workerData } from 'node:worker_threads';
-import { judgeLog, type LogCase } from './judge-log.ts';
-
-const { log, by }: { readonly log: Uint8Array; readonly by: LogCase } = workerData;
-parentPort?.postMessage(judgeLog(new TextDecoder().decode(log), by));

@@ -1,0 +1,43 @@
+import { TemperFailure } from '../../../workflows/contracts/failures.ts';
+import { readLog } from '../../sandbox/process-log.ts';
+import type { Sandbox } from '../../sandbox/sandbox.ts';
+import { serveAgentCommands } from './agent-commands.ts';
+import { readReward } from './reward.ts';
+import { endTests, requireEnd, testsKey } from './test-process.ts';
+import type { TestRun, TestsToRun } from './test-run.ts';
+
+const directory = '/tests';
+
+/** Runs tests that write a reward, as the grader: the only account that may write there. */
+export async function runRewardedTests(
+  sandbox: Sandbox,
+  { task, workdir, timeoutMs, diskBeforeMb, env, codeEnv }: TestsToRun,
+  signal: AbortSignal,
+): Promise<TestRun> {
+  await sandbox.putFiles({ tree: task.tests, at: directory, owner: 'grader' }, signal);
+  if (task.codeAsAgent) await serveAgentCommands(sandbox, { workdir, env: codeEnv }, signal);
+  await sandbox.start(
+    {
+      key: testsKey,
+      account: 'grader',
+      cwd: task.codeAsAgent ? directory : workdir,
+      argv: ['bash', `${directory}/test.sh`],
+      env,
+    },
+    signal,
+  );
+  const status = requireEnd(await sandbox.wait(testsKey, { timeoutMs, diskBeforeMb }, signal));
+  // A daemon of the code under test must not write a reward while it is read.
+  await endTests(sandbox, 'grader', status);
+  const log = await readLog(sandbox, testsKey);
+  const exposure = task.codeAsAgent && sandbox.twoUids ? 'other-account' : 'same-account';
+  if (status.state === 'running') return { kind: 'timeout', value: null, exitCode: null, log, exposure };
+  const ended = { exitCode: status.exitCode, limit: status.limit, log, exposure } as const;
+  try {
+    const value = await readReward(sandbox, task.rewardWeights, signal);
+    return { kind: value === null ? 'no-reward' : 'graded', value, ...ended };
+  } catch (error) {
+    if (!(error instanceof TemperFailure) || error.type !== 'InvalidReward') throw error;
+    return { kind: 'no-reward', value: null, ...ended, invalidReward: error.message };
+  }
+}

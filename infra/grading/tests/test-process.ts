@@ -1,0 +1,29 @@
+import { TemperFailure } from '../../../workflows/contracts/failures.ts';
+import type { Account, ProcessStatus, Sandbox } from '../../sandbox/sandbox.ts';
+
+/** The key of the tests' process in the sandbox of an evaluation. */
+export const testsKey = 'tests';
+
+/** The status of tests that exited or ran out of time. */
+export type TestEnd = Extract<ProcessStatus, { state: 'running' | 'exited' }>;
+
+/** Returns the status of tests whose end was observed. Any other is the host's failure: throws SandboxUnavailable, to retry. */
+export function requireEnd(status: ProcessStatus): TestEnd {
+  if (status.state === 'running' || status.state === 'exited') return status;
+  const got = status.state === 'unknown' ? status.evidence : 'they were never started';
+  throw new TemperFailure(
+    'SandboxUnavailable',
+    `how the tests ended is unknown: ${got}; the evaluation is retried in a new sandbox`,
+  );
+}
+
+/** Ends every process that the tests left behind, also outside their process group: the account's processes are theirs. */
+export async function endTests(
+  sandbox: Pick<Sandbox, 'kill' | 'killProcesses'>,
+  account: Account,
+  { state }: TestEnd,
+): Promise<void> {
+  await sandbox.killProcesses(account);
+  // The log of a running process is complete only once its end is recorded.
+  if (state === 'running') await sandbox.kill(testsKey);
+}

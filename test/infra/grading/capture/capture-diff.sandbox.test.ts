@@ -1,0 +1,136 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { captureDiff } from '../../../../infra/grading/capture/capture-diff.ts';
+import { prepareWorkspace } from '../../../../infra/grading/workspace/prepare-workspace.ts';
+import { createLocalProvider } from '../../../../infra/sandbox/local/provider.ts';
+import { createFileStore } from '../../../../infra/store/files.ts';
+import { type SandboxMaker, sandboxMaker, treeOf, workspaceTask } from '../../../helpers/sandbox/workspaces.ts';
+
+const base = { '.gitignore': 'node_modules/\n__pycache__/\n', a: 'one\n' };
+
+interface Case {
+  readonly name: string;
+  readonly script: string;
+  /** Names in the patch, in order. */
+  readonly names?: readonly string[];
+  readonly dropped?: number;
+  readonly tooLarge?: true;
+}
+
+const cases: readonly Case[] = [
+  { name: 'nothing', script: 'true', names: [] },
+  {
+    name: 'what the base ignores, whatever the agent says of it',
+    script:
+      'mkdir node_modules __pycache__; touch node_modules/x __pycache__/y z; echo > .gitignore; mkdir -p .git/info; echo "z" > .git/info/exclude',
+    names: ['.gitignore', 'z'],
+  },
+  {
+    name: 'files that the agent tells git to ignore',
+    script: 'echo "*" > .gitignore; echo new > new; git config --global core.excludesFile /workspace/.gitignore',
+    names: ['.gitignore', 'new'],
+  },
+  {
+    name: 'repositories inside, one in another, with commits and without',
+    script:
+      'git init -q in; echo 1 > in/1; git init -q in/deeper; echo 2 > in/deeper/2; cd in; git add 1; git -c user.name=a -c user.email=a@b commit -qm 1; cd ..; git add -A',
+    names: ['in/1', 'in/deeper/2'],
+  },
+  {
+    name: 'a pipe in the place of a file, which is gone',
+    script: 'rm a; mkfifo a',
+    names: ['a'],
+  },
+  {
+    name: 'an empty directory in the place of a file, which is gone',
+    script: 'rm a; mkdir a',
+    names: ['a'],
+  },
+  {
+    name: 'a pipe in the place of a file, beside new ones',
+    script: 'rm a; mkfifo a; echo 1 > new',
+    names: ['a', 'new'],
+  },
+  {
+    name: "what no patch can hold: names that are git's own, pipes, links that lead out",
+    script: 'mkdir .GIT; echo x > .GIT/config; mkfifo pipe; ln -s /etc/passwd out; ln -s a in',
+    names: ['in'],
+    dropped: 2,
+  },
+  {
+    name: 'files and directories that the agent has closed',
+    script: 'mkdir shut; echo 1 > shut/1; echo 2 > shut/2; chmod 0 shut/1; chmod 0 shut; chmod 0 a; chmod 700 .',
+    names: ['shut/1', 'shut/2'],
+  },
+  { name: '20,001 new files', script: 'mkdir m; cd m; seq 20001 | xargs touch', tooLarge: true },
+  {
+    name: 'a change beside 20,001 files that the base ignores',
+    script: 'mkdir node_modules; cd node_modules; seq 20001 | xargs touch; echo 2 > ../a',
+    names: ['a'],
+  },
+  { name: 'a file of 140 MB', script: 'head -c 140000000 /dev/zero > zeros', tooLarge: true },
+  {
+    name: 'a file of 20 MB that can not be made smaller',
+    script: 'head -c 20000000 /dev/urandom > noise',
+    tooLarge: true,
+  },
+  { name: '600 repositories', script: 'git init -q one; for n in $(seq 600); do cp -r one r$n; done', tooLarge: true },
+];
+
+describe('a diff holds', { concurrency: 2 }, () => {
+  const signal = AbortSignal.timeout(600_000);
+  let root: string;
+  let maker: SandboxMaker;
+  before(async () => {
+    root = await mkdtemp(join(tmpdir(), 'temper-capture-'));
+    maker = sandboxMaker(createLocalProvider({ root, stack: 'capture' }), 'capture', 'none');
+  });
+  after(async () => {
+    await maker?.[Symbol.asyncDispose]();
+    await rm(root, { recursive: true, force: true });
+  });
+
+  for (const { name, script, names = [], dropped = 0, tooLarge = false } of cases) {
+    it(`${tooLarge ? 'no patch, as too large, for' : ''} ${name}`.trim(), async () => {
+      const store = createFileStore(join(root, 'store'));
+      const sandbox = await maker.make();
+      const workdir = '/workspace';
+      const { baseCommit } = await prepareWorkspace(
+        sandbox,
+        workspaceTask(treeOf(base)),
+        { workdir, keep: true },
+        signal,
+      );
+      const argv = ['bash', '-c', script] as const;
+      const limits = { timeoutMs: 120_000, maxOutputBytes: 1000, env: {} };
+      const done = await sandbox.exec({ ...limits, account: 'agent', argv: [...argv] }, signal);
+      assert.equal(done.exitCode, 0, String(done.stderr));
+      const diff = await captureDiff(sandbox, store, { workdir, baseCommit, retried: false }, signal);
+      const patch = String(await store.get(diff.patch.digest));
+      const found = [...patch.matchAll(/^diff --git a\/(.*) b\//gm)].map(([, path]) => path);
+      assert.deepEqual([found, diff.files, diff.dropped, diff.tooLarge], [names, names.length, dropped, tooLarge]);
+    });
+  }
+
+  it('an edit of the same length in the second in which its file was written', async () => {
+    const store = createFileStore(join(root, 'store'));
+    const workdir = '/workspace';
+    // Git tells times by the second alone; it is looked at in a later one.
+    const script =
+      'was=$(stat -c %Z a) && printf "two\\n" >a && [ $was = $(stat -c %Z a) ] && while [ $was = $(date +%s) ]; do sleep 0.05; done';
+    const limits = { account: 'agent', env: {}, timeoutMs: 60_000, maxOutputBytes: 1000 } as const;
+    for (let attempt = 1; ; attempt += 1) {
+      assert.ok(attempt <= 50, 'expected a second in which a workspace is prepared and changed');
+      const sandbox = await maker.make();
+      const task = workspaceTask(treeOf(base));
+      const { baseCommit } = await prepareWorkspace(sandbox, task, { workdir, keep: true }, signal);
+      if ((await sandbox.exec({ ...limits, argv: ['sh', '-c', script] }, signal)).exitCode !== 0) continue;
+      const diff = await captureDiff(sandbox, store, { workdir, baseCommit, retried: false }, signal);
+      assert.match(String(await store.get(diff.patch.digest)), /^-one\n\+two$/m);
+      return;
+    }
+  });
+});

@@ -1,0 +1,37 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { it } from 'node:test';
+import { captureDiff } from '../../../../infra/grading/capture/capture-diff.ts';
+import type { ExecResult } from '../../../../infra/sandbox/sandbox.ts';
+import { createFileStore } from '../../../../infra/store/files.ts';
+
+const ended: ExecResult = {
+  exitCode: 0,
+  timedOut: false,
+  stdout: Buffer.alloc(0),
+  stderr: Buffer.alloc(0),
+  truncated: false,
+};
+const options = { workdir: '/workspace', baseCommit: '0'.repeat(40) };
+const signal = () => AbortSignal.timeout(10_000);
+
+it('a diff that git can not make in time twice, or that is too large, is scored as one that does not apply', async (context) => {
+  const root = await mkdtemp(join(tmpdir(), 'temper-diff-'));
+  context.after(() => rm(root, { recursive: true }));
+  for (const how of [{ timedOut: true, exitCode: 137 }, { truncated: true }]) {
+    const sandbox = { exec: async () => ({ ...ended, ...how }) };
+    const diff = await captureDiff(sandbox, createFileStore(root), { ...options, retried: true }, signal());
+    assert.deepEqual([diff.tooLarge, diff.files], [true, 0]);
+  }
+});
+
+it('a host that stalls is no reason to score an agent: the first diff that takes too long is taken again', async (context) => {
+  const root = await mkdtemp(join(tmpdir(), 'temper-diff-'));
+  context.after(() => rm(root, { recursive: true }));
+  const sandbox = { exec: async () => ({ ...ended, timedOut: true, exitCode: 137 }) };
+  await assert.rejects(captureDiff(sandbox, createFileStore(root), { ...options, retried: false }, signal()), {
+    type: 'SandboxUnavailable',
+  });
+});

@@ -1,0 +1,17 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { it } from 'node:test';
+import { createLocalProvider } from '../../../../infra/sandbox/local/provider.ts';
+import { sandboxMaker } from '../../../helpers/sandbox/workspaces.ts';
+import { runsAsAgent } from './agent-commands.ts';
+
+it('tests in a local sandbox run code as programs of another account', async () => {
+  const root = await mkdtemp(join(tmpdir(), 'temper-as-agent-'));
+  try {
+    await using maker = sandboxMaker(createLocalProvider({ root, stack: 'as-agent' }), 'as-agent', 'none');
+    await runsAsAgent(maker);
+  } finally {
+    await rm(root, { recursive: true, force: true });
+  }
+});

@@ -1,0 +1,39 @@
+import assert from 'node:assert/strict';
+import { it } from 'node:test';
+import { endTests, requireEnd } from '../../../../infra/grading/tests/test-process.ts';
+import { createDockerProvider } from '../../../../infra/sandbox/docker/provider.ts';
+import type { Account, Sandbox } from '../../../../infra/sandbox/sandbox.ts';
+import { sandboxMaker } from '../../../helpers/sandbox/workspaces.ts';
+
+const signal = AbortSignal.timeout(120_000);
+const daemon = "setsid env -i /bin/sh -c 'while :; do /bin/sleep 0.05; done # straggler' >/dev/null 2>&1 </dev/null &";
+/** How many processes of the daemon there are. */
+const look = 'cat /proc/[0-9]*/cmdline 2>/dev/null | tr "\\0" " " | grep -o "# [s]traggler" | wc -l';
+
+async function stragglers(sandbox: Sandbox): Promise<number> {
+  const limits = { timeoutMs: 60_000, maxOutputBytes: 1024 };
+  const argv = ['sh', '-c', look] as const;
+  const { stdout } = await sandbox.exec({ account: 'grader', cwd: '/', argv, env: {}, ...limits }, signal);
+  return Number(String(stdout));
+}
+
+it('nothing that tests left behind outlives them, whether they ended or ran out of time', async () => {
+  const stack = `end-tests-${process.pid}`;
+  await using maker = sandboxMaker(createDockerProvider({ stack }), stack, 'temper-tasks:bookworm');
+  for (const account of ['grader', 'agent'] satisfies Account[]) {
+    for (const [state, command] of [
+      ['exited', 'exit 0'],
+      ['running', 'echo said; sleep 600'],
+    ] as const) {
+      const sandbox = await maker.make();
+      const argv = ['bash', '-c', `${daemon} ${command}`] as const;
+      await sandbox.start({ key: 'tests', account, cwd: '/', argv, env: {} }, signal);
+      const end = requireEnd(await sandbox.wait('tests', { timeoutMs: state === 'running' ? 1_000 : 60_000 }, signal));
+      assert.equal(end.state, state);
+      assert.ok((await stragglers(sandbox)) > 0);
+      await endTests(sandbox, account, end);
+      assert.equal(await stragglers(sandbox), 0, `${account}, ${state}`);
+      assert.equal((await sandbox.status('tests')).state, 'exited');
+    }
+  }
+});
