@@ -2,13 +2,14 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { homedir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { optionalData } from '../helpers/optional-data.ts';
 
 /**
- * A real vLLM and a real SkyRL on this machine, from a set-up with a `stack` command: $TEMPER_TEST_REFERENCE_STACK, or
- * `../shared/reference-stack` beside the checkout. What runs already is used and left running; what is started here is
- * stopped here.
+ * A real vLLM and a real SkyRL on this machine, from a set-up with a `stack` command: the one in the folder that
+ * $TEMPER_TEST_REFERENCE_STACK names, else the optional one beside the checkout. Servers that run already are used and
+ * left running; servers that are started here are stopped here.
  */
 export interface ReferenceStack {
   readonly vllmUrl: string;
@@ -51,8 +52,8 @@ export async function openReferenceStack(): Promise<ReferenceStack> {
 }
 
 function stackCommand(): string {
-  const beside = resolve(import.meta.dirname, '../../../shared/reference-stack');
-  const command = join(process.env.TEMPER_TEST_REFERENCE_STACK ?? beside, 'stack');
+  const named = process.env.TEMPER_TEST_REFERENCE_STACK;
+  const command = named === undefined ? optionalData.referenceStack : join(named, 'stack');
   if (existsSync(command)) return command;
   throw new Error(
     `expected the reference stack's command at ${command}, got nothing; set TEMPER_TEST_REFERENCE_STACK to a directory with it`,

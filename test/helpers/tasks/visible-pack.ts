@@ -2,13 +2,9 @@ import { existsSync } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { unpackArchive } from '../../../infra/data-sets/fetch/archive.ts';
+import { optionalData } from '../optional-data.ts';
 
-/** A pack of real tasks, where somebody has put it beside the checkout. */
-const archive = join(import.meta.dirname, '../../../../shared/data/tasks-visible.tar.gz');
-
-export const packIsThere = existsSync(archive);
-
-/** Each with the parser of its runner's own report, where its tests print another one besides the summary. */
+/** The tracks of the pack, each with the parser of its runner's own report where its tests print one besides the summary. */
 export const tracks = {
   quixbugs: null,
   'exercism-python': null,
@@ -27,14 +23,14 @@ export const trackOf = (task: string): Track => {
 export interface VisiblePack {
   readonly root: string;
   readonly tasks: readonly string[];
-  /** So many of each track, evenly spread over it. */
+  /** Returns a number of tasks of each track, evenly spread over it. */
   sample(ofEach: number): readonly string[];
-  /** What has to pass, as the task itself says. */
+  /** Returns the tests that have to pass, as the task itself states. */
   required(task: string): Promise<{ readonly failToPass: readonly string[]; readonly passToPass: readonly string[] }>;
 }
 
 export async function unpackPack(directory: string): Promise<VisiblePack> {
-  const root = join(await unpackArchive(archive, directory), 'tasks-visible');
+  const root = join(await unpackArchive(optionalData.taskPack, directory), 'tasks-visible');
   const tasks = (await readdir(root)).filter((name) => existsSync(join(root, name, 'task.toml'))).sort();
   return {
     root,

@@ -9,7 +9,7 @@ import { createTasks } from '../../../infra/tasks/tasks.ts';
 import { type Validation, validateTasks } from '../../../workers/cli/commands/tasks/validation.ts';
 import type { Verdict } from '../../../workflows/contracts/verdict.ts';
 import { type Rollouts, startRollouts } from '../../helpers/rollouts/rollouts.ts';
-import { packIsThere, trackOf, tracks, unpackPack, type VisiblePack } from '../../helpers/tasks/visible-pack.ts';
+import { trackOf, tracks, unpackPack, type VisiblePack } from '../../helpers/tasks/visible-pack.ts';
 
 /** `TEMPER_TEST_PACK=all` goes through the whole pack: some minutes. */
 const wholePack = process.env.TEMPER_TEST_PACK === 'all';
@@ -24,7 +24,7 @@ interface Recorded {
   readonly log: string;
 }
 
-describe('tasks of the visible pack, in Docker', { skip: !packIsThere }, () => {
+describe('tasks of the visible pack, in Docker', () => {
   let rollouts: Rollouts;
   let pack: VisiblePack;
   const validations: Validation[] = [];
