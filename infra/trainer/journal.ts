@@ -4,21 +4,20 @@ import { z } from 'zod';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import { writeOnce } from '../store/files.ts';
 
-/**
- * What the trainer worker knows of a run's model, on disk before each effect: so that an attempt after any crash repeats
- * the same request under the same sequence id, or rolls back to a checkpoint and replays.
- */
+// The trainer worker's knowledge of a run's model, on disk before each effect. After a crash, a retry either repeats the same
+// request under the same sequence id, or loads a checkpoint and replays. trainer.ts shows the whole chain.
+
 const update = z.strictObject({
-  /** Blob of the data exactly as they were sent. */
+  /** Blob of the data, exactly as sent. */
   data: z.string(),
-  /** Intent: where and under which ids the two requests are (to be) made. */
+  /** The model and the sequence ids of the requests, recorded before they are sent. */
   modelId: z.string(),
   forwardSequence: z.number(),
   optimSequence: z.number(),
-  /** How many datums each forward_backward takes; absent: one takes all. */
+  /** The number of datums of each forward_backward; omitted when one takes all. */
   sizes: z.array(z.number()).optional(),
   learningRate: z.number(),
-  /** Digest of the batch that was asked for. */
+  /** Digest of the batch of this step. */
   batch: z.string(),
   /** Null until the update is known to be done. */
   metrics: z.nullable(z.record(z.string(), z.number())),
@@ -28,16 +27,16 @@ export type JournaledUpdate = z.output<typeof update>;
 const state = z.strictObject({
   /** The live model; null before the first, and once the server has lost it. */
   modelId: z.nullable(z.string()),
-  /** Policy version 0, frozen: what a KL penalty refers to. */
+  /** Policy version 0, frozen: the reference of a KL penalty. */
   referenceId: z.nullable(z.string()),
-  /** Last sequence id given out for each model that may be loaded. */
+  /** The last sequence id given out, for each model that may be loaded. */
   sequences: z.record(z.string(), z.number()),
   /** The step whose result the live model holds. */
   step: z.number(),
   warmUpSteps: z.number(),
   prepared: z.boolean(),
   prepareMetrics: z.record(z.string(), z.number()),
-  /** Step → path of the trainer's checkpoint, with optimizer state. */
+  /** The path of the trainer's checkpoint with optimizer state, by step. */
   checkpoints: z.record(z.string(), z.string()),
   updates: z.record(z.string(), update),
 });
@@ -45,9 +44,9 @@ export type TrainerState = z.output<typeof state>;
 
 export interface TrainerJournal {
   readonly state: TrainerState;
-  /** Durable before it returns. */
+  /** Merges a change; durable before it returns. */
   write(change: Partial<TrainerState>): Promise<void>;
-  /** The first of `count` (default 1) sequence ids in a row that were never given out for this model; durable before it returns. */
+  /** Returns the first of `count` consecutive sequence ids that were never given out for this model; durable before it returns. */
   nextSequence(modelId: string, count?: number): Promise<number>;
 }
 
@@ -67,7 +66,7 @@ export async function openJournal(root: string, runKey: string): Promise<Trainer
   if (!/^[a-zA-Z0-9._-]{1,100}$/.test(runKey)) {
     throw new TemperFailure(
       'InvalidInput',
-      `expected a run key of letters, digits, '.', '_', '-', got ${JSON.stringify(runKey)}`,
+      `invalid run key ${JSON.stringify(runKey)}: use letters, digits, '.', '_' and '-'`,
     );
   }
   const path = join(root, `${runKey}.json`);
@@ -91,7 +90,7 @@ export async function openJournal(root: string, runKey: string): Promise<Trainer
   };
 }
 
-/** The keys of the runs that have a journal here. */
+/** Returns the keys of the runs that have a journal in this directory. */
 export async function journaledRuns(root: string): Promise<readonly string[]> {
   const names = await readdir(root).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return [];
@@ -112,5 +111,5 @@ async function readState(path: string): Promise<TrainerState> {
   if (text === null) return fresh;
   const parsed = state.safeParse(JSON.parse(text));
   if (parsed.success) return parsed.data;
-  throw new TemperFailure('StoreUnavailable', `the trainer's journal ${path} is not readable: ${parsed.error.message}`);
+  throw new TemperFailure('StoreUnavailable', `unreadable trainer's journal ${path}: ${parsed.error.message}`);
 }

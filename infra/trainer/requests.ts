@@ -1,8 +1,8 @@
 import type { Datum, ForwardBackward, ForwardBackwardResult, Trainer } from './trainer.ts';
 
 /**
- * How many of a step's datums each forward_backward takes: all, unless they have more than `maxTokens` in all, padding to
- * the longest of a request counted. In their order; a datum that is longer goes alone.
+ * Returns the number of datums of each forward_backward of a step: one takes all unless they exceed `maxTokens`, counted with
+ * padding to the longest datum of a request. Datums stay in order; one that is longer than the limit is sent alone.
  */
 export function requestSizes(data: readonly Datum[], maxTokens: number): readonly number[] {
   const sizes: number[] = [];
@@ -22,8 +22,8 @@ export function requestSizes(data: readonly Datum[], maxTokens: number): readonl
 }
 
 /**
- * One forward_backward after the other, under consecutive sequence ids; gradients add up until the optimizer's step. Never
- * at once: a server (SkyRL) may put what waits together again.
+ * Sends one forward_backward after the other, under consecutive sequence ids; gradients add up until the optimizer's step.
+ * Never at once, because a server (SkyRL) may merge requests that wait.
  */
 export async function forwardBackwardInParts(
   trainer: Pick<Trainer, 'forwardBackward'>,
@@ -47,7 +47,7 @@ interface Part {
   readonly result: ForwardBackwardResult;
 }
 
-/** By the suffix that the Tinker API gives to a metric's name; what has none of these is averaged over the datums. */
+/** Merges metrics by the suffix of their names, as the Tinker API defines them. Any other metric is averaged over the datums. */
 function mergeMetrics(parts: readonly Part[]): Record<string, number> {
   const merged: Record<string, number> = {};
   for (const name of new Set(parts.flatMap(({ result }) => Object.keys(result.metrics)))) {

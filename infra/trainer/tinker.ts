@@ -28,19 +28,19 @@ export interface TinkerOptions {
   readonly baseModel: string;
   readonly reduction: 'sum' | 'datum-mean';
   readonly apiKey?: string | undefined;
-  /** The server's checkpoints as this process sees them; archives are unpacked below. */
+  /** The directory of the server's checkpoints as this process sees it; archives are unpacked below it. */
   readonly checkpointsDir: string;
-  /** The same directory as the engine sees it, where that differs. */
+  /** The same directory as the engine sees it, if that differs. */
   readonly engineCheckpointsDir?: string;
-  /** Remembers the session, so that models outlive this process. */
+  /** File that keeps the session id, so that models outlive this process. */
   readonly sessionFile?: string;
 }
 
 /**
- * A trainer behind the Tinker API: SkyRL 0.4, the hosted service, the embedded policy.
+ * Drives a trainer behind the Tinker API: SkyRL 0.4, the hosted service, the embedded policy.
  *
- * Guarantees: nothing malformed leaves; a request sent again under its sequence id is done once (where the server
- * de-duplicates); an existing checkpoint of the same name is success. Not covered: `gradClipNorm` at SkyRL 0.4, which
+ * Guarantees: no malformed request is sent; a request sent again under its sequence id is done once, if the server
+ * de-duplicates; saving under the name of an existing checkpoint succeeds. Not covered: `gradClipNorm` at SkyRL 0.4, which
  * ignores it; retries of `createModel`, which leave an unused model behind; `load` on a model that had any request.
  */
 export function createTinkerTrainer(options: TinkerOptions): Trainer {
@@ -67,7 +67,7 @@ export function createTinkerTrainer(options: TinkerOptions): Trainer {
       };
       let { submission, reply } = await submit();
       if (reply.status === 404) {
-        // The server restarted and forgot the session.
+        // The server has restarted and no longer knows the session.
         session.close();
         ({ submission, reply } = await submit());
       }
@@ -103,7 +103,7 @@ export function createTinkerTrainer(options: TinkerOptions): Trainer {
       const address = { modelId, kind: 'sampler_weights', name } as const;
       const json = { model_id: modelId, path: name, seq_id: sequence, type: 'save_weights_for_sampler' };
       await saveOnce(connection, address, { path: '/api/v1/save_weights_for_sampler', json }, signal);
-      return loadableWeights(connection, address, { here: checkpointsDir, engine: engineCheckpointsDir }, signal);
+      return loadableWeights(connection, address, { local: checkpointsDir, engine: engineCheckpointsDir }, signal);
     },
 
     async unload(modelId, signal) {
@@ -117,14 +117,14 @@ export function createTinkerTrainer(options: TinkerOptions): Trainer {
   };
 }
 
-type Dialect = 'protobuf' | 'json';
+type WireFormat = 'protobuf' | 'json';
 
 function createForwardBackward(connection: TrainerConnection, reduction: 'sum' | 'datum-mean') {
-  let dialect: Dialect | null = null;
+  let format: WireFormat | null = null;
   return async (request: ForwardBackward, signal?: AbortSignal): Promise<ForwardBackwardResult> => {
     const wire = wireRequest(request, reduction);
-    dialect ??= await negotiate(connection, signal);
-    const reply = await connection.result(submissionOf(wire, dialect), signal);
+    format ??= await negotiate(connection, signal);
+    const reply = await connection.result(submissionOf(wire, format), signal);
     const output = isProtobuf(reply) ? decodeOutput(reply.bytes) : outputFromJson(jsonOf(reply));
     const logprobs = request.data.map((datum, index) => {
       const values = output.outputs[index]?.logprobs;
@@ -140,14 +140,14 @@ function createForwardBackward(connection: TrainerConnection, reduction: 'sum' |
   };
 }
 
-/** An empty JSON body has no effect anywhere: servers of the current wire answer 415, older ones name the missing fields. */
-async function negotiate(connection: TrainerConnection, signal?: AbortSignal): Promise<Dialect> {
+/** Finds out the wire format by an empty JSON body, which has no effect: current servers answer 415, older ones name the missing fields. */
+async function negotiate(connection: TrainerConnection, signal?: AbortSignal): Promise<WireFormat> {
   const reply = await connection.post({ path: '/api/v1/forward_backward', json: {} }, signal);
   return reply.status === 400 || reply.status === 422 ? 'json' : 'protobuf';
 }
 
-function submissionOf(wire: WireForwardBackward, dialect: Dialect) {
-  if (dialect === 'protobuf') return { path: '/api/v1/forward_backward', bytes: encodeRequest(wire) };
+function submissionOf(wire: WireForwardBackward, format: WireFormat) {
+  if (format === 'protobuf') return { path: '/api/v1/forward_backward', bytes: encodeRequest(wire) };
   return { path: wire.forwardOnly ? '/api/v1/forward' : '/api/v1/forward_backward', json: requestJson(wire) };
 }
 

@@ -1,4 +1,5 @@
-/** Numbers as little-endian bytes and back, whatever this machine's own order and the bytes' alignment. */
+// Conversions between numbers and little-endian bytes, independent of this machine's byte order and of the bytes' alignment.
+
 export function float32Bytes(values: ArrayLike<number>): Buffer {
   const bytes = Buffer.allocUnsafe(values.length * 4);
   for (let i = 0; i < values.length; i++) bytes.writeFloatLE(values[i] ?? 0, i * 4);
@@ -32,7 +33,7 @@ export function readInt64(given: Uint8Array): number[] {
   return Array.from({ length: bytes.length / 8 }, (_, i) => Number(bytes.readBigInt64LE(i * 8)));
 }
 
-/** The upper half of a float32. */
+/** Reads bfloat16, the upper half of a float32. */
 export function readBfloat16(given: Uint8Array): number[] {
   const bytes = whole(given, 2);
   const widened = Buffer.alloc(bytes.length * 2);

@@ -1,9 +1,10 @@
 import { z } from 'zod';
 
-/** The JSON bodies of the Tinker API, for both ends. Unknown keys are the other side's own business. */
+// The JSON bodies of the Tinker API, for both ends. Unknown keys are ignored.
+
 const id = z.string().min(1);
 const sequence = z.number().int().min(0).nullish();
-/** Names of checkpoints: one path segment. */
+/** The name of a checkpoint: one path segment. */
 export const checkpointName = z
   .string()
   .max(255)
@@ -89,7 +90,7 @@ export const sampleRequest = z.object({
 export const retrieveFutureRequest = z.object({ request_id: id });
 export const weightsInfoRequest = z.object({ tinker_path: z.string() });
 
-/** Every write answers with the number of its future. */
+/** The reply to every write: the id of its future. */
 export const futureResponse = z.object({ request_id: id });
 
 export const tryAgain = z.object({ type: z.literal('try_again') });
@@ -97,7 +98,7 @@ export const failedFuture = z.object({ error: z.string() });
 export const savedWeights = z.object({ path: z.string() });
 export const optimStepResult = z.object({ metrics: z.record(z.string(), z.number()).nullish() });
 
-/** `tinker://<model>/weights/<name>`; a sampler's path may leave its kind out. */
+/** Parses `tinker://<model>/<kind>/<name>`, where the kind may be omitted for sampler weights. Returns null for any other path. */
 export function parseTinkerPath(
   path: string,
 ): { readonly modelId: string; readonly kind: 'weights' | 'sampler_weights'; readonly name: string } | null {

@@ -8,7 +8,7 @@ import {
   type TensorMessage,
 } from './messages.ts';
 
-/** A forward_backward request and its result, apart from the dialect: protobuf since SDK 0.25, JSON before. */
+/** A forward_backward request, independent of its format: protobuf since SDK 0.25, JSON before. */
 export interface WireForwardBackward {
   readonly modelId: string;
   readonly sequence: number | null;
@@ -30,7 +30,7 @@ export interface WireTensor {
 
 export interface WireOutput {
   readonly type: string;
-  /** Per datum, by field name. */
+  /** One entry per datum: its arrays by field name. */
   readonly outputs: readonly Readonly<Record<string, readonly number[]>>[];
   readonly metrics: Readonly<Record<string, number>>;
 }
@@ -49,7 +49,7 @@ export function encodeRequest(request: WireForwardBackward): Buffer {
   });
 }
 
-/** Throws an Error that says what is wrong with the bytes. */
+/** Parses a request. Throws an Error that says what is wrong with the bytes. */
 export function decodeRequest(bytes: Uint8Array): WireForwardBackward {
   const message = forwardBackwardRequestCodec.decode(bytes);
   return {
@@ -68,7 +68,7 @@ export function decodeRequest(bytes: Uint8Array): WireForwardBackward {
   };
 }
 
-/** The JSON dialect's body. */
+/** Returns the request as a JSON body. */
 export function requestJson(request: WireForwardBackward) {
   const { modelId, sequence, data, loss, lossConfig } = request;
   const input = {

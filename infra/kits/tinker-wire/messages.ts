@@ -1,8 +1,8 @@
 import protobuf from 'protobufjs';
 
 /**
- * The protobuf messages of the Tinker API (package `tinker_public`), as the SDK has spoken them since 0.25. Bytes are
- * little-endian arrays: tokens int32, logprobs float32, tensors by their `dtype`.
+ * The media type of the Tinker API's protobuf messages (package `tinker_public`), which the SDK uses since 0.25. Their bytes
+ * are little-endian arrays: tokens int32, logprobs float32, tensors by their `dtype`.
  */
 export const protobufType = 'application/x-protobuf';
 
@@ -18,7 +18,7 @@ export interface TensorMessage {
 
 export interface ForwardBackwardRequestMessage {
   readonly model_id: string;
-  /** 0: none. */
+  /** 0 when the request has no sequence id. */
   readonly seq_id: number;
   readonly data: readonly {
     readonly model_input: readonly { readonly encoded_text?: { readonly tokens: Uint8Array } }[];
@@ -30,9 +30,9 @@ export interface ForwardBackwardRequestMessage {
 }
 
 export interface BatchedTensorMessage {
-  /** All datums concatenated. */
+  /** The arrays of all datums, concatenated. */
   readonly data: Uint8Array;
-  /** int64 byte offsets, one more than datums. */
+  /** Byte offsets as int64, one more than there are datums. */
   readonly offsets: Uint8Array;
   readonly dtype: number;
   readonly trailing_shape: readonly number[];
@@ -54,11 +54,11 @@ export interface SampleResponseMessage {
     readonly tokens: Uint8Array;
     readonly logprobs?: Uint8Array;
   }[];
-  /** NaN: none, as for the first token. */
+  /** NaN for tokens without a logprob, such as the first. */
   readonly prompt_logprobs?: Uint8Array;
 }
 
-// Optional fields are plain ones here: an empty array and none mean the same on this wire.
+// Optional fields are declared as plain ones: on this wire an empty array and a missing one mean the same.
 const field = (id: number, type: string) => ({ id, type });
 const repeated = (id: number, type: string) => ({ id, type, rule: 'repeated' });
 const map = (id: number, keyType: string, type: string) => ({ id, type, keyType });
@@ -132,7 +132,7 @@ const root = protobuf.Root.fromJSON({
 
 interface Codec<Message> {
   encode(message: Message): Buffer;
-  /** Throws where the bytes are no such message. */
+  /** Throws when the bytes are not such a message. */
   decode(bytes: Uint8Array): Message;
 }
 

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { explanationOf, type HttpReply } from '../../http/client.ts';
-import { futureResponse as accepted200, savedWeights } from '../../kits/tinker-wire/index.ts';
+import { futureResponse, savedWeights } from '../../kits/tinker-wire/index.ts';
 import {
   failureOf,
   parseReply,
@@ -10,7 +10,7 @@ import {
   trainerTimeouts,
 } from './connection.ts';
 
-/** A checkpoint's name below its model; training weights carry the optimizer's state. */
+/** A checkpoint's model, kind and name. `weights` include the optimizer's state. */
 export interface CheckpointAddress {
   readonly modelId: string;
   readonly kind: 'weights' | 'sampler_weights';
@@ -22,8 +22,9 @@ export function tinkerPath({ modelId, kind, name }: CheckpointAddress): string {
 }
 
 /**
- * Saves once. A name that exists (409) was saved by an earlier attempt: model ids are the server's own and names are one
- * step's, so it is ours as soon as the server says that it is complete. One whose saving failed is deleted and saved again.
+ * Saves a checkpoint once. A name that exists (409) was saved by an earlier try, because the server chooses model ids and a
+ * name belongs to one step: it counts as saved once the server reports it as complete. One whose saving failed is deleted and
+ * saved again.
  */
 export async function saveOnce(
   connection: TrainerConnection,
@@ -48,12 +49,12 @@ async function savedPath(
   signal?: AbortSignal,
 ): Promise<string> {
   if (accepted.status !== 200) throw failureOf(accepted, submission.path);
-  const { request_id } = parseReply(accepted200, accepted, submission.path);
+  const { request_id } = parseReply(futureResponse, accepted, submission.path);
   const reply = await connection.settled(request_id, submission, signal);
   return parseReply(savedWeights, reply, submission.path).path;
 }
 
-/** Waits out a checkpoint that is being written. */
+/** Waits until a checkpoint is no longer being written. */
 async function settledState(
   connection: TrainerConnection,
   address: CheckpointAddress,
@@ -68,7 +69,7 @@ async function settledState(
     await sleep(trainerTimeouts.pollPauseMs, undefined, signal === undefined ? {} : { signal });
   }
   throw refused(
-    `${tinkerPath(address)}: expected it to be complete, it is still being written; look at the trainer's log`,
+    `${tinkerPath(address)} is still being written after ${trainerTimeouts.resultMs} ms; see the trainer's log`,
   );
 }
 
@@ -80,7 +81,7 @@ function stateReply(
   if (address.kind === 'weights') {
     return connection.post({ path: '/api/v1/weights_info', json: { tinker_path: tinkerPath(address) } }, signal);
   }
-  // Answers with a redirect to the archive, which nobody follows here.
+  // The reply redirects to the archive; only its status is needed.
   return connection.get(archivePath(address), signal);
 }
 

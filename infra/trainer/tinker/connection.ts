@@ -13,23 +13,23 @@ import {
 import { failedFuture, futureResponse, protobufType, tryAgain } from '../../kits/tinker-wire/index.ts';
 
 export const trainerTimeouts = {
-  /** Accepting a request; large batches are parsed and stored before the answer. */
+  /** Submission of a request; the server parses and stores large batches before it answers. */
   submitMs: 120_000,
-  /** One long poll; servers hold it longer, a lost one must not cost more. */
+  /** One long poll. Shorter than servers keep it open, so that a lost poll costs little. */
   pollMs: 45_000,
-  /** A request's whole life: the first one of a length compiles, and others may be queued before it. */
+  /** A request from submission to result: the first of each length compiles, and others may be queued before it. */
   resultMs: 1_800_000,
-  /** Between polls of a server that answers at once. */
+  /** Pause between polls of a server that answers at once. */
   pollPauseMs: 250,
 } as const;
 
-/** How often a request is sent again when the server says it has lost its promise. */
+/** The number of times that a request is submitted again after the server has lost its future. */
 const resubmissions = 1;
 
 export interface Submission {
   readonly path: string;
   readonly json?: unknown;
-  /** A protobuf body instead. */
+  /** A protobuf body instead of JSON. */
   readonly bytes?: Uint8Array;
 }
 
@@ -37,11 +37,11 @@ export interface TrainerConnection {
   readonly url: string;
   get(path: string, signal?: AbortSignal): Promise<HttpReply>;
   delete(path: string, signal?: AbortSignal): Promise<HttpReply>;
-  /** Any status. */
+  /** Returns a reply of any status. */
   post(submission: Submission, signal?: AbortSignal): Promise<HttpReply>;
-  /** Submits and waits for the result; failures are typed. */
+  /** Submits a request and waits for its result; throws typed failures. */
   result(submission: Submission, signal?: AbortSignal): Promise<HttpReply>;
-  /** Waits for a request that was accepted already. */
+  /** Waits for the result of an accepted request. */
   settled(requestId: string, submission: Submission, signal?: AbortSignal): Promise<HttpReply>;
 }
 
@@ -80,8 +80,8 @@ export function createTrainerConnection(url: string, apiKey: string): TrainerCon
       const polled = { path: '/api/v1/retrieve_future', json: { request_id: requestId } };
       const reply = await orTimeout(call('POST', polled, trainerTimeouts.pollMs, signal));
       if (reply === 'timeout') continue;
-      const promiseGone = reply.status === 410 || reply.status === 404;
-      if (promiseGone && left > 0) {
+      const isFutureLost = reply.status === 410 || reply.status === 404;
+      if (isFutureLost && left > 0) {
         left -= 1;
         requestId = await submit(submission, signal);
       } else if (isPending(reply)) {
@@ -103,25 +103,25 @@ export function createTrainerConnection(url: string, apiKey: string): TrainerCon
   };
 }
 
-/** Parses a 200's body; what can't be read is the server's fault. */
+/** Parses the body of a 200; throws TrainerRefused when it cannot be read. */
 export function parseReply<T>(schema: z.ZodType<T>, reply: HttpReply, what: string): T {
   const parsed = schema.safeParse(jsonOf(reply));
   if (parsed.success) return parsed.data;
   throw refused(
-    `${what}: unreadable answer: ${parsed.error.issues.map((i) => `${i.path.join('.')}: ${i.message}`).join('; ')}`,
+    `${what}: unreadable reply: ${parsed.error.issues.map((i) => `${i.path.join('.')}: ${i.message}`).join('; ')}`,
   );
 }
 
-/** What a status that is not 200 means, in our failures. */
+/** Turns a status other than 200 into a failure. */
 export function failureOf(reply: HttpReply, what: string): TemperFailure {
-  const said = explanationOf(reply);
-  const message = `trainer ${what}: expected 200, got ${reply.status}: ${said}`;
-  if (/model.*(not loaded|not found)/i.test(said)) {
+  const explanation = explanationOf(reply);
+  const message = `trainer ${what}: expected 200, got ${reply.status}: ${explanation}`;
+  if (/model.*(not loaded|not found)/i.test(explanation)) {
     const advice = 'create a model and load the last checkpoint';
     return new TemperFailure('TrainerLostModel', `${message}; ${advice}`);
   }
-  const passing = reply.status >= 500 || [408, 410, 425, 429].includes(reply.status);
-  return passing ? unavailable(message) : refused(message);
+  const isTransient = reply.status >= 500 || [408, 410, 425, 429].includes(reply.status);
+  return isTransient ? unavailable(message) : refused(message);
 }
 
 export function refused(message: string, options?: ErrorOptions): TemperFailure {

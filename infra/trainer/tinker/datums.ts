@@ -1,11 +1,10 @@
-import { TemperFailure } from '../../../workflows/contracts/failures.ts';
 import type { WireDatum, WireForwardBackward, WireTensor } from '../../kits/tinker-wire/index.ts';
 import type { Datum, ForwardBackward, LossName } from '../trainer.ts';
+import { refused } from './connection.ts';
 
-/**
- * What may leave for a trainer. Servers accept nonsense (SkyRL trains `ppo` without logprobs and says nothing), so every
- * datum is checked here, against what its loss needs.
- */
+// Servers accept invalid requests (SkyRL trains `ppo` without logprobs and reports nothing), so every datum is checked here,
+// against what its loss needs.
+
 const needs: Readonly<Record<LossName, readonly ('logprobs' | 'advantages')[]>> = {
   cross_entropy: [],
   importance_sampling: ['logprobs', 'advantages'],
@@ -14,10 +13,10 @@ const needs: Readonly<Record<LossName, readonly ('logprobs' | 'advantages')[]>> 
 };
 
 const largestId = 2 ** 31 - 1;
-/** Logprobs that a kernel rounds above zero by its last bit. */
+/** The largest logprob accepted: a kernel's rounding may put one just above zero. */
 const roundingAboveZero = 1e-5;
 
-/** The wire form of a request; throws TrainerRefused naming datum, field, expected and got. */
+/** Returns the wire form of a request. Throws TrainerRefused with datum, field, and the expected and given values. */
 export function wireRequest(request: ForwardBackward, reduction: 'sum' | 'datum-mean'): WireForwardBackward {
   if (request.data.length === 0) throw refused('data: expected at least one datum, got none');
   for (const [index, datum] of request.data.entries()) checkDatum(datum, request, `data[${index}]`);
@@ -36,8 +35,8 @@ export function wireRequest(request: ForwardBackward, reduction: 'sum' | 'datum-
 }
 
 /**
- * A `datum-mean` server computes sum over datums of (sum of w l / sum of w) / N; N is what it gathered since its last step.
- * Multiplying a datum's advantages by N x (sum of its weights) gives the plain sum back.
+ * A `datum-mean` server computes the sum over datums of (sum of w l / sum of w) / N, where N is the number of datums since
+ * its last step. Multiplying a datum's advantages by N x (sum of its weights) restores the plain sum.
  */
 function wireDatum(datum: Datum, loss: LossName, datumsInStep: number | null): WireDatum {
   const { tokens, targets, weights, logprobs, advantages, referenceLogprobs } = datum;
@@ -59,43 +58,46 @@ function checkDatum(datum: Datum, request: ForwardBackward, where: string): void
   const { tokens, targets, weights } = datum;
   const length = tokens.length;
   if (length === 0) throw refused(`${where}.tokens: expected at least one token, got none`);
-  checkArray(tokens, length, `${where}.tokens`, isTokenId, 'token ids');
-  checkArray(targets, length, `${where}.targets`, isTokenId, 'token ids');
+  const ids = { length, accepts: isTokenId, expected: 'token ids' };
+  const logprobs = { length, accepts: isLogprob, expected: 'finite logprobs' };
+  checkArray(tokens, { ...ids, where: `${where}.tokens` });
+  checkArray(targets, { ...ids, where: `${where}.targets` });
   const shifted = targets.findIndex((target, index) => index + 1 < length && target !== tokens[index + 1]);
   if (shifted >= 0) {
     throw refused(
       `${where}.targets[${shifted}]: expected the next input ${tokens[shifted + 1]}, got ${targets[shifted]}; targets are the inputs shifted by one`,
     );
   }
-  checkArray(
-    weights,
+  checkArray(weights, {
+    where: `${where}.weights`,
     length,
-    `${where}.weights`,
-    (value) => Number.isFinite(value) && value >= 0,
-    'finite numbers >= 0',
-  );
+    accepts: (value) => Number.isFinite(value) && value >= 0,
+    expected: 'finite numbers >= 0',
+  });
   for (const field of request.forwardOnly === true ? [] : needs[request.loss]) {
     const values = datum[field];
     if (values === undefined)
       throw refused(`${where}.${field}: expected ${length} numbers for ${request.loss}, got none`);
-    if (field === 'logprobs') checkArray(values, length, `${where}.logprobs`, isLogprob, 'finite logprobs');
-    else checkArray(values, length, `${where}.${field}`, Number.isFinite, 'finite numbers');
+    const entries = field === 'logprobs' ? logprobs : { length, accepts: Number.isFinite, expected: 'finite numbers' };
+    checkArray(values, { ...entries, where: `${where}.${field}` });
   }
   if ((request.lossConfig?.kl_coef ?? 0) > 0) {
     const values = datum.referenceLogprobs;
     if (values === undefined)
       throw refused(`${where}.referenceLogprobs: expected ${length} numbers for kl_coef, got none`);
-    checkArray(values, length, `${where}.referenceLogprobs`, isLogprob, 'finite logprobs');
+    checkArray(values, { ...logprobs, where: `${where}.referenceLogprobs` });
   }
 }
 
-function checkArray(
-  values: readonly number[],
-  length: number,
-  where: string,
-  accepts: (value: number) => boolean,
-  expected: string,
-): void {
+interface ArrayCheck {
+  readonly where: string;
+  readonly length: number;
+  accepts(value: number): boolean;
+  /** The accepted entries, in words. */
+  readonly expected: string;
+}
+
+function checkArray(values: readonly number[], { where, length, accepts, expected }: ArrayCheck): void {
   if (values.length !== length) throw refused(`${where}: expected ${length} entries, got ${values.length}`);
   const index = values.findIndex((value) => !accepts(value));
   if (index >= 0) throw refused(`${where}[${index}]: expected ${expected}, got ${values[index]}`);
@@ -107,8 +109,4 @@ function isTokenId(value: number): boolean {
 
 function isLogprob(value: number): boolean {
   return Number.isFinite(value) && value <= roundingAboveZero;
-}
-
-function refused(message: string): TemperFailure {
-  return new TemperFailure('TrainerRefused', message);
 }

@@ -6,39 +6,40 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createGunzip } from 'node:zlib';
 import { extract, type Header } from 'tar-stream';
+import { errorMessage } from '../../../workflows/contracts/error-message.ts';
 import { httpCall } from '../../http/client.ts';
 import { archivePath, type CheckpointAddress } from './checkpoints.ts';
 import { failureOf, refused, type TrainerConnection, trainerTimeouts, unavailable } from './connection.ts';
 
-/** Where the trainer's checkpoints lie, as this process and as the engine see them. */
-export interface CheckpointPlaces {
-  readonly here: string;
+/** The directory of the trainer's checkpoints, as this process and as the engine see it. */
+export interface CheckpointDirectories {
+  readonly local: string;
   readonly engine: string;
 }
 
 /**
- * Makes sampler weights loadable and returns the engine's path of them. A server that writes a directory is done; from an
- * archive (SkyRL's tar.gz, or one that must be fetched) the files are unpacked beside it, all or nothing.
+ * Makes sampler weights loadable and returns the path at which the engine sees them. A directory is ready as it is; the files
+ * of an archive (SkyRL's tar.gz, or a download) are unpacked beside it, all or none.
  */
 export async function loadableWeights(
   connection: TrainerConnection,
   address: CheckpointAddress,
-  places: CheckpointPlaces,
+  directories: CheckpointDirectories,
   signal?: AbortSignal,
 ): Promise<string> {
   const saved = join(address.modelId, 'sampler_weights', address.name);
-  if (await isDirectory(join(places.here, saved))) return join(places.engine, saved);
+  if (await isDirectory(join(directories.local, saved))) return join(directories.engine, saved);
   const unpacked = join('unpacked', `${address.modelId}-${address.name}`);
-  const target = join(places.here, unpacked);
+  const target = join(directories.local, unpacked);
   if (!(await isDirectory(target))) {
-    const archive = join(places.here, `${saved}.tar.gz`);
+    const archive = join(directories.local, `${saved}.tar.gz`);
     const bytes = (await isFile(archive)) ? createReadStream(archive) : await download(connection, address, signal);
     await unpackInto(bytes, target);
   }
-  return join(places.engine, unpacked);
+  return join(directories.engine, unpacked);
 }
 
-/** Unpacks under a temporary name, then renames: a directory that exists is whole. */
+/** Unpacks under a temporary name, then renames, so that a directory that exists is complete. */
 export async function unpackInto(archive: Readable, target: string): Promise<void> {
   const temporary = `${target}.${randomUUID()}`;
   await mkdir(temporary, { recursive: true });
@@ -48,14 +49,12 @@ export async function unpackInto(archive: Readable, target: string): Promise<voi
     const written = writeEntries(entries, temporary);
     await Promise.all([pumped, written]);
     await rename(temporary, target).catch(async (error: NodeJS.ErrnoException) => {
-      // Another attempt was faster; its content is the same.
+      // Another process has unpacked the same content first.
       if (!(await isDirectory(target))) throw error;
     });
   } catch (cause) {
     if (cause instanceof Error && cause.name === 'TemperFailure') throw cause;
-    throw refused(`weights archive: expected a tar.gz, got ${cause instanceof Error ? cause.message : cause}`, {
-      cause,
-    });
+    throw refused(`weights archive: expected a tar.gz, got ${errorMessage(cause)}`, { cause });
   } finally {
     await rm(temporary, { recursive: true, force: true });
   }
@@ -74,7 +73,7 @@ async function writeEntries(entries: ReturnType<typeof extract>, directory: stri
   }
 }
 
-/** SkyRL's members begin with a slash. Directories come with their files; links and ways out of the directory are refused. */
+/** Returns a member's path below the target, or null for a directory. SkyRL's members begin with a slash. Refuses links and paths that leave the target. */
 function memberPath({ name, type }: Header): string | null {
   if (type === 'directory') return null;
   const path = normalize(name.replace(/^\/+/, ''));

@@ -4,18 +4,18 @@ import { z } from 'zod';
 import { createSessionResponse } from '../../kits/tinker-wire/index.ts';
 import { failureOf, parseReply, type TrainerConnection } from './connection.ts';
 
-/** The SDK's own interval; SkyRL unloads a session's models after 300 s of silence. */
+/** The SDK's own interval. SkyRL unloads a session's models after 300 s without a heartbeat. */
 const heartbeatMs = 10_000;
 
-const remembered = z.object({ url: z.string(), sessionId: z.string() });
+const sessionRecord = z.object({ url: z.string(), sessionId: z.string() });
 
 /**
  * The session that keeps this client's models loaded. With a file it survives the process: a restarted trainer worker
- * goes on with the models of the last one.
+ * continues with the models of the last one.
  */
 export interface Session {
   id(signal?: AbortSignal): Promise<string>;
-  /** Starts beating for a session that another process opened. */
+  /** Sends heartbeats for a session that another process opened. */
   resume(signal?: AbortSignal): Promise<void>;
   close(): void;
 }
@@ -24,18 +24,18 @@ export function createSession(connection: TrainerConnection, file?: string): Ses
   let current: Promise<string> | null = null;
   let timer: NodeJS.Timeout | null = null;
 
-  const alive = async (sessionId: string, signal?: AbortSignal): Promise<boolean> => {
+  const sendHeartbeat = async (sessionId: string, signal?: AbortSignal): Promise<boolean> => {
     const reply = await connection.post({ path: '/api/v1/session_heartbeat', json: { session_id: sessionId } }, signal);
     return reply.status === 200;
   };
 
-  function beat(sessionId: string): void {
+  function startHeartbeats(sessionId: string): void {
     timer ??= setInterval(() => {
-      alive(sessionId).then(
+      sendHeartbeat(sessionId).then(
         (ok) => {
           if (!ok) close();
         },
-        // A server that is away for a while: the next beat finds out, and requests report it themselves.
+        // The server may be away for a while: the next heartbeat tries again, and requests report the failure themselves.
         () => undefined,
       );
     }, heartbeatMs).unref();
@@ -43,7 +43,7 @@ export function createSession(connection: TrainerConnection, file?: string): Ses
 
   async function open(signal?: AbortSignal): Promise<string> {
     const known = file === undefined ? null : await readKnown(file, connection.url);
-    if (known !== null && (await alive(known, signal))) return known;
+    if (known !== null && (await sendHeartbeat(known, signal))) return known;
     const json = { tags: ['temper'], user_metadata: {}, sdk_version: '0.25.0', type: 'create_session' };
     const reply = await connection.post({ path: '/api/v1/create_session', json }, signal);
     if (reply.status !== 200) throw failureOf(reply, '/api/v1/create_session');
@@ -62,7 +62,7 @@ export function createSession(connection: TrainerConnection, file?: string): Ses
     current ??= open(signal);
     try {
       const sessionId = await current;
-      beat(sessionId);
+      startHeartbeats(sessionId);
       return sessionId;
     } catch (error) {
       current = null;
@@ -86,11 +86,11 @@ async function readKnown(file: string, url: string): Promise<string | null> {
     throw error;
   });
   if (text === null) return null;
-  const parsed = remembered.safeParse(JSON.parse(text));
+  const parsed = sessionRecord.safeParse(JSON.parse(text));
   return parsed.success && parsed.data.url === url ? parsed.data.sessionId : null;
 }
 
-async function writeKnown(file: string, known: z.infer<typeof remembered>): Promise<void> {
+async function writeKnown(file: string, known: z.infer<typeof sessionRecord>): Promise<void> {
   await mkdir(dirname(file), { recursive: true });
   await writeFile(`${file}.new`, JSON.stringify(known));
   await rename(`${file}.new`, file);

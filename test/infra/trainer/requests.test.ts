@@ -9,7 +9,7 @@ import { startTestPolicy } from '../kits/embedded-policy/server/policy-server.ts
 const ofLength = (length: number): Datum => ({ tokens: Array(length).fill(5), targets: [], weights: [] });
 const never = new AbortController().signal;
 
-it('a request takes as many datums as fit, padded to the longest, in their order; a long one goes alone', () => {
+it('a request takes as many datums as fit, padded to the longest, in order, and a long one is sent alone', () => {
   const sizes = (lengths: readonly number[], maxTokens: number) => requestSizes(lengths.map(ofLength), maxTokens);
   assert.deepEqual(sizes([10, 10, 10], 30), [3]);
   assert.deepEqual(sizes([10, 10, 10], 29), [2, 1]);
@@ -47,7 +47,7 @@ describe('an update in several requests', () => {
     await policy?.close();
   });
 
-  it('makes the same weights as in one, also where each is sent twice', async () => {
+  it('makes the same weights as a single one, even if each is sent twice', async () => {
     const data = [
       [5, 6, 7, 8],
       [9, 5, 6],

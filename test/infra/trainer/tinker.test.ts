@@ -42,12 +42,12 @@ function failsWith(type: string, message: RegExp) {
   };
 }
 
-/** Speaks the current wire: JSON is refused, the result comes as protobuf. */
+/** Answers as a current server: refuses JSON, and sends the result as protobuf. */
 const currentWire = (body: unknown): Answer =>
   body instanceof Uint8Array ? future() : { status: 415, json: { detail: 'protobuf only' } };
 
 describe('forward_backward', () => {
-  it('is protobuf where the server asks for it, negotiated once', async (t) => {
+  it('is protobuf if the server requires it, negotiated once', async (t) => {
     const { server, trainer } = await trainerOn(t, {
       'POST /api/v1/forward_backward': currentWire,
       'POST /api/v1/retrieve_future': result,
@@ -62,7 +62,7 @@ describe('forward_backward', () => {
     assert.deepEqual(sent.data[0]?.inputs.target_tokens, { dtype: 'int64', data: [5, 6] });
   });
 
-  it('is JSON where the server knows no other, with a route of its own for forward only', async (t) => {
+  it('is JSON if the server supports nothing else, with a separate route for forward only', async (t) => {
     const json = {
       loss_fn_output_type: '',
       loss_fn_outputs: [{ logprobs: { data: [-1, -2] } }],
@@ -83,7 +83,7 @@ describe('forward_backward', () => {
     assert.equal(server.seen.at(-2)?.route, 'POST /api/v1/forward');
   });
 
-  it('scales advantages by datums and weights where the server takes means', async (t) => {
+  it('scales advantages by datums and weights if the server takes means', async (t) => {
     const routes = { 'POST /api/v1/forward_backward': currentWire, 'POST /api/v1/retrieve_future': result };
     const { server, trainer } = await trainerOn(t, routes, { reduction: 'datum-mean' });
     const two = { ...datum, weights: [1, 1], logprobs: [-1, -0.5], advantages: [1, 2] };
@@ -100,10 +100,10 @@ describe('forward_backward', () => {
     ['a negative weight', { weights: [-1, 1] }, /weights\[0\].*got -1/],
     ['targets that are not shifted', { targets: [4, 6] }, /targets\[0\]: expected the next input 5, got 4/],
     ['no weight at all', { weights: [0, 0] }, /at least one token with a weight/],
-    ['an id that is no id', { tokens: [4.5, 5] }, /tokens\[0\]: expected token ids, got 4.5/],
+    ['a token id that is not an integer', { tokens: [4.5, 5] }, /tokens\[0\]: expected token ids, got 4.5/],
   ];
   for (const [what, change, message] of wrong) {
-    it(`does not leave with ${what}`, async (t) => {
+    it(`is not sent with ${what}`, async (t) => {
       const { server, trainer } = await trainerOn(t, {});
       const data = [{ ...datum, ...change }];
       await assert.rejects(trainer.forwardBackward({ ...request, data }), failsWith('TrainerRefused', message));
@@ -111,7 +111,7 @@ describe('forward_backward', () => {
     });
   }
 
-  it('an answer without a finite logprob per target is refused', async (t) => {
+  it('refuses a reply without a finite logprob per target', async (t) => {
     const bad = encodeOutput({ ...output, outputs: [{ logprobs: [-1, Number.NaN] }] });
     const { trainer } = await trainerOn(t, {
       'POST /api/v1/forward_backward': currentWire,
@@ -139,7 +139,7 @@ describe('futures', () => {
     assert.deepEqual(await trainer.optimStep(step), { grad_norm: 3 });
   });
 
-  it('whose promise is gone are asked for once more, under the same sequence', async (t) => {
+  it('are submitted once more under the same sequence when the server has lost them', async (t) => {
     const { server, trainer } = await trainerOn(t, stepping([{ status: 410, json: { detail: 'gone' } }]));
     assert.deepEqual(await trainer.optimStep(step), { grad_norm: 3 });
     const posts = server.seen.filter(({ route }) => route.endsWith('optim_step'));
@@ -172,7 +172,7 @@ describe('futures', () => {
     });
   }
 
-  it('of a trainer that is away are TrainerUnavailable', async (t) => {
+  it('of an unreachable trainer are TrainerUnavailable', async (t) => {
     const { server, trainer } = await trainerOn(t, {});
     await server.close();
     await assert.rejects(trainer.optimStep(step), failsWith('TrainerUnavailable', /ECONNREFUSED/));
@@ -191,7 +191,7 @@ describe('saving', () => {
   const exists = { status: 409, json: { detail: "Checkpoint 'a' already exists for model 'm'" } };
   const saved = { status: 200, json: { path: 'tinker://m/weights/a' } };
 
-  it('under a name that exists waits until that one is complete', async (t) => {
+  it('under an existing name waits until that checkpoint is complete', async (t) => {
     const states: Answer[] = [{ status: 425, json: { detail: 'still being created' } }];
     const { trainer } = await trainerOn(t, {
       'POST /api/v1/save_weights': () => exists,
@@ -200,7 +200,7 @@ describe('saving', () => {
     assert.equal(await trainer.save('m', 'a', 1), 'tinker://m/weights/a');
   });
 
-  it('deletes one whose saving had failed, and saves again', async (t) => {
+  it('deletes a checkpoint whose saving failed, and saves again', async (t) => {
     const answers: Answer[] = [exists];
     const { server, trainer } = await trainerOn(t, {
       'POST /api/v1/save_weights': () => answers.shift() ?? future(),
@@ -226,7 +226,7 @@ describe('weights for the engine', () => {
     return made;
   };
 
-  it('are unpacked whole from an archive, and named as the engine sees them', async (t) => {
+  it('are unpacked whole from an archive, and their path is as the engine sees it', async (t) => {
     const { trainer, checkpointsDir } = await archived(t, [{ name: '/adapter_config.json', content: '{}' }]);
     assert.equal(await trainer.saveForSampler('m', 'v1', 1), '/engine/unpacked/m-v1');
     assert.equal(await trainer.saveForSampler('m', 'v1', 2), '/engine/unpacked/m-v1');
@@ -246,7 +246,7 @@ describe('weights for the engine', () => {
     });
   }
 
-  it('are the directory itself where the server writes one', async (t) => {
+  it('are the directory itself if the server writes one', async (t) => {
     const { trainer, checkpointsDir } = await trainerOn(t, samplerRoutes);
     const directory = join(checkpointsDir, 'm/sampler_weights/v1');
     await mkdir(directory, { recursive: true });
@@ -254,7 +254,7 @@ describe('weights for the engine', () => {
   });
 });
 
-it('a session survives its process, and a server that forgot it gets a new one', async (t) => {
+it('a session survives its process, and a server that no longer knows it gets a new one', async (t) => {
   let known = ['s1'];
   let opened = 0;
   const routes: Routes = {
