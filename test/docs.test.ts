@@ -1,32 +1,26 @@
 import assert from 'node:assert/strict';
 import { existsSync, readdirSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { dirname, join, normalize } from 'node:path';
 import { describe, it } from 'node:test';
+import { stalePages } from '../docs/generate.ts';
+import { unions } from '../docs/generator/glossary.ts';
 import { createAgents } from '../infra/agents/index.ts';
-import { commandNames } from '../workers/cli/program.ts';
-import { failureKinds } from '../workflows/contracts/failures.ts';
+import { commandNames, loadAllCommands } from '../workers/cli/program.ts';
 import { tricks } from '../workflows/contracts/flags.ts';
-import { groupInput } from '../workflows/contracts/group.ts';
-import { fates, outcomes, stopReasons } from '../workflows/contracts/outcome.ts';
-import { regradeInput } from '../workflows/contracts/regrade.ts';
-import { rolloutInput } from '../workflows/contracts/rollout.ts';
-import { runInput, training, warmUp } from '../workflows/contracts/run.ts';
-import { searchAttributes } from '../workflows/contracts/search-attributes.ts';
-import { sweepInput } from '../workflows/contracts/sweep.ts';
-import { sampling } from '../workflows/contracts/trace.ts';
 import { winning, winningInContainers } from './adversarial/winning.ts';
 import { ROOT, readSource } from './helpers/sources.ts';
 
-const pages = [
-  'README.md',
-  'AGENTS.md',
-  'CHANGELOG.md',
-  ...readdirSync(join(ROOT, 'docs')).map((name) => `docs/${name}`),
-];
-const texts = pages.filter((page) => page.endsWith('.md'));
-const task = 'generated:train/1/0';
+const docs = readdirSync(join(ROOT, 'docs'), { recursive: true, encoding: 'utf8' })
+  .filter((name) => name.endsWith('.md') && !name.includes('.vitepress'))
+  .map((name) => `docs/${name}`);
+const texts = ['README.md', 'AGENTS.md', 'CHANGELOG.md', 'CONTRIBUTING.md', 'SECURITY.md', ...docs];
+const written = texts.filter((page) => !page.startsWith('docs/reference/') && page !== 'docs/glossary.md');
+/** A path of this repository, as prose names it in backticks; without `<placeholders>` and globs. */
+const repositoryPath = /`((?:\.ci|\.github|activities|docs|infra|test|workers|workflows)\/[\w./-]*)`/g;
 
-/** Rows of a page's tables: what the first cells name in code, with the cells after it. */
+const prose = (text: string): string => text.replaceAll(/^( *)```[\s\S]*?^\1```/gm, '');
+
+/** The rows of the tables of a page: what the first cell names in code, with the cells after it. */
 function rowsOf(text: string): Map<string, string[]> {
   const rows = text.split('\n').filter((line) => line.startsWith('| `'));
   return new Map(
@@ -44,54 +38,115 @@ function section(text: string, heading: string): string {
   return found.split('\n## ')[0] ?? '';
 }
 
+/** The anchors that GitHub and VitePress give to the headings of a page. */
+function anchorsOf(page: string): ReadonlySet<string> {
+  const headings = prose(readSource(page)).match(/^#+ .*$/gm) ?? [];
+  return new Set(
+    headings.map((heading) =>
+      heading
+        .replace(/^#+ /, '')
+        .toLowerCase()
+        .replaceAll(/[`,:()?]/g, '')
+        .replaceAll(/[ .@]/g, '-'),
+    ),
+  );
+}
+
 describe('the documents', () => {
   it('keep to their lengths', () => {
-    const lines = (page: string): number => readSource(page).trimEnd().split('\n').length;
-    assert.ok(lines('README.md') <= 120, `README.md has ${lines('README.md')} lines`);
-    assert.ok(lines('AGENTS.md') <= 60, `AGENTS.md has ${lines('AGENTS.md')} lines`);
+    const caps: Readonly<Record<string, number>> = { 'README.md': 120, 'AGENTS.md': 70, 'docs/architecture.md': 260 };
+    const long = written
+      .filter((page) => page !== 'CHANGELOG.md')
+      .map((page) => ({ page, lines: readSource(page).trimEnd().split('\n').length, cap: caps[page] ?? 210 }))
+      .filter(({ lines, cap }) => lines > cap);
+    assert.deepEqual(long, []);
   });
 
-  it('link to nothing that is not there', () => {
+  it('wrap their prose at 120 columns and keep table cells short', () => {
+    const long = texts.flatMap((page) =>
+      prose(readSource(page))
+        .split('\n')
+        .filter(
+          (line) => (line.startsWith('|') ? Math.max(...line.split('|').map((c) => c.length)) : line.length) > 122,
+        )
+        .filter((line) => !/^!?\[/.test(line))
+        .map((line) => `${page}: ${line.slice(0, 80)}…`),
+    );
+    assert.deepEqual(long, []);
+  });
+
+  it('link to pages and headings that exist', () => {
     const dead = texts.flatMap((page) =>
-      [...readSource(page).matchAll(/\]\(([^)#:]+)\)/g)]
-        .map(([, target = '']) => join(dirname(page), target))
-        .filter((target) => !existsSync(join(ROOT, target)))
-        .map((target) => `${page} links to ${target}`),
+      [...readSource(page).matchAll(/\]\(([^):]+)\)/g)].flatMap(([, target = '']) => {
+        const [path = '', anchor] = target.split('#');
+        const file = path === '' ? page : normalize(join(dirname(page), path));
+        const found = existsSync(join(ROOT, file)) && (anchor === undefined || anchorsOf(file).has(anchor));
+        return found ? [] : [`${page} links to ${target}`];
+      }),
     );
     assert.deepEqual(dead, []);
   });
 
-  it('name no command that temper lacks', () => {
+  it('name only paths of the repository that exist', () => {
+    const missing = texts
+      .filter((page) => page !== 'CHANGELOG.md')
+      .flatMap((page) =>
+        [...readSource(page).matchAll(repositoryPath)]
+          .filter(([, path = '']) => !existsSync(join(ROOT, path)))
+          .map(([, path]) => `${page} names ${path}`),
+      );
+    assert.deepEqual(missing, []);
+  });
+
+  it('name only commands and options that temper has', async () => {
+    const options = new Map<string, ReadonlySet<string>>();
+    for (const command of (await loadAllCommands()).commands) {
+      const all = [command, ...command.commands].flatMap((one) => one.options.map(({ long }) => long ?? ''));
+      options.set(command.name(), new Set([...all, '--help', '--version']));
+    }
     const unknown = texts.flatMap((page) =>
-      [...readSource(page).matchAll(/(?:^|[$`] ?|npx )temper ([a-z]+)/gm)]
-        .map(([, name = '']) => name)
-        .filter((name) => !commandNames.includes(name))
-        .map((name) => `${page}: temper ${name}`),
+      [...readSource(page).matchAll(/(?:^|[$`] ?|npx )temper ([a-z]+)([^`\n]*(?:\\\n[^`\n]*)*)/gm)].flatMap(
+        ([, name = '', rest = '']) => {
+          if (!commandNames.includes(name)) return [`${page}: temper ${name}`];
+          const flags = rest.replace(/ # .*| \| .*/, '').match(/(?<=\s)--[a-z-]+/g) ?? [];
+          return flags.filter((flag) => !options.get(name)?.has(flag)).map((flag) => `${page}: temper ${name} ${flag}`);
+        },
+      ),
     );
     assert.deepEqual(unknown, []);
   });
-});
 
-describe('docs/failures.md', () => {
-  const text = readSource('docs/failures.md');
-  const rows = rowsOf(text);
+  it('are all reachable from docs/index.md', () => {
+    const linked = [...readSource('docs/index.md').matchAll(/\]\(([^)#]+\.md)\)/g)].map(([, page]) => `docs/${page}`);
+    assert.deepEqual(
+      docs.filter((page) => page !== 'docs/index.md' && !linked.includes(page)),
+      [],
+    );
+  });
 
-  for (const [type, { outcome, retryable }] of Object.entries(failureKinds)) {
-    it(`says what ${type} is, its outcome and whether it is retried`, () => {
-      const [described = '', retried = ''] = rows.get(type) ?? [];
-      assert.ok(described.includes(outcome), `${type}: expected ${outcome}, got "${described}"`);
-      assert.match(retried, retryable ? /^yes$/ : /^(no|in a fresh sandbox)$/);
-    });
-  }
-
-  it('names every way in which an agent ends and every fate of a group', () => {
-    const missing = [...stopReasons, ...fates].filter((name) => !text.includes(`\`${name}\``));
-    assert.deepEqual(missing, []);
+  it('name the Node version of package.json', () => {
+    const minimum = String(JSON.parse(readSource('package.json')).engines.node).replace('>=', '');
+    const pages = ['README.md', 'CONTRIBUTING.md', 'docs/guides/quick-start.md'];
+    for (const page of pages) assert.ok(readSource(page).includes(`Node ${minimum} or newer`), page);
   });
 });
 
-describe('docs/grading.md', () => {
-  const text = readSource('docs/grading.md');
+describe('the generated reference', () => {
+  it('says what the code says', async () => {
+    assert.deepEqual(await stalePages(), [], 'run `node docs/generate.ts` and commit what it writes');
+  });
+
+  it('defines every member of the closed unions in the glossary', () => {
+    const glossary = readSource('docs/glossary.md');
+    for (const [name, members] of Object.entries(unions)) {
+      assert.ok(glossary.includes(`<!-- ${name} -->`), `docs/glossary.md has no list of ${name}`);
+      for (const member of Object.keys(members)) assert.ok(glossary.includes(`**\`${member}\`**`), member);
+    }
+  });
+});
+
+describe('docs/guides/grading.md', () => {
+  const text = readSource('docs/guides/grading.md');
 
   it('has a row for each flag, in their order', () => {
     assert.deepEqual([...rowsOf(section(text, 'Flags')).keys()], [...tricks]);
@@ -111,8 +166,8 @@ describe('docs/grading.md', () => {
   });
 });
 
-describe('docs/agents.md', () => {
-  const rows = rowsOf(readSource('docs/agents.md').split('Options come')[0] ?? '');
+describe('docs/guides/agents.md', () => {
+  const rows = rowsOf(readSource('docs/guides/agents.md').split('```')[0] ?? '');
   const agents = createAgents({ cacheDir: '/nonexistent' });
 
   it('lists every agent, each of npm with the version that its package names', () => {
@@ -128,81 +183,36 @@ describe('docs/agents.md', () => {
   });
 });
 
-describe('docs/operations.md', () => {
-  const text = readSource('docs/operations.md');
-
-  it('explains every setting, and no other', () => {
-    const known = new Set(readSource('infra/config.ts').match(/\bTEMPER_[A-Z_]+/g));
-    const described = new Set([...rowsOf(text).keys()].filter((name) => name.startsWith('TEMPER_')));
-    assert.deepEqual([...described].sort(), [...known].sort());
-  });
-});
-
-describe('docs/workflows.md', () => {
-  const text = readSource('docs/workflows.md');
-  const inputs = [
-    { heading: 'rollout', shape: rolloutInput.shape, values: rolloutInput.parse({ task }) },
-    { heading: 'rollout', shape: sampling.shape, values: sampling.parse({}) },
-    { heading: 'group', shape: groupInput.shape, values: groupInput.parse({ task }) },
-    { heading: 'trainingRun', shape: runInput.shape, values: runInput.parse({}) },
-    { heading: 'trainingRun', shape: training.shape, values: training.parse({}) },
-    { heading: 'evaluationSweep', shape: sweepInput.shape, values: sweepInput.parse({ tasks: 'generated:test/1' }) },
-    { heading: 'regrade', shape: regradeInput.shape, values: regradeInput.parse({ rollouts: ['my-rollout'] }) },
-  ];
-
-  for (const { heading, shape, values } of inputs) {
-    it(`names every input of ${heading} with its default: ${Object.keys(shape).slice(0, 3).join(', ')}, …`, () => {
-      const rows = rowsOf(section(text, heading).replace(/\n\| `warmUp` \| Default[\s\S]*?\n\n/, '\n'));
-      for (const field of Object.keys(shape)) {
-        const [shown] = rows.get(field) ?? [];
-        assert.ok(shown !== undefined, `${heading}: expected a row for ${field}`);
-        const value: unknown = Reflect.get(values, field);
-        if (typeof value === 'object' || value === undefined || shown === 'required') continue;
-        assert.equal(shown, `\`${value}\``, `${heading}: default of ${field}`);
-      }
-    });
-  }
-
-  it('names every input of the warm-up with its default', () => {
-    const [, table = ''] = text.split('| `warmUp` | Default | |');
-    const rows = rowsOf(table.split('\n\n')[0] ?? '');
-    for (const [field, value] of Object.entries(warmUp.parse({ steps: 1 }))) {
-      assert.equal(rows.get(field)?.[0], field === 'steps' ? 'required' : `\`${value}\``, field);
-    }
-  });
-
-  it('names every workflow, outcome and search attribute', () => {
-    const workflows = [...readSource('workflows/index.ts').matchAll(/export \{ (\w+) \}/g)].map(
-      ([, name = '']) => name,
-    );
-    const attributes = Object.values(searchAttributes).map(({ name }) => name);
-    const missing = [...workflows, ...outcomes, ...attributes].filter((name) => !text.includes(`\`${name}\``));
-    assert.deepEqual(missing, []);
-  });
-});
-
-describe('docs/gateway-cases.md', () => {
-  const text = readSource('docs/gateway-cases.md');
-  const rows = text
-    .split('\n')
-    .filter((line) => /^\| [A-Z]\d/.test(line))
-    .map((line) => line.split('|').map((cell) => cell.trim()));
-  const cited = [...text.matchAll(/`([^`\s]+\.ts)`/g)].map(([, path = '']) =>
-    path.startsWith('test/') ? path : `test/infra/gateway/${path}`,
-  );
-
-  it('has a test for each case, or a reason why there is none, and each case once', () => {
-    const bare = rows.filter((cells) => !/\.ts`|^(?:does not apply|no test): ./.test(cells[4] ?? ''));
-    assert.deepEqual(bare, []);
-    const ids = rows.flatMap((cells) => (cells[1] ?? '').split(', '));
+describe('docs/guides/workflows.md', () => {
+  it('names every workflow', () => {
+    const text = readSource('docs/guides/workflows.md');
+    const workflows = [...readSource('workflows/index.ts').matchAll(/export \{ (\w+) \}/g)].map(([, name]) => name);
     assert.deepEqual(
-      ids.filter((id, index) => ids.indexOf(id) !== index),
+      workflows.filter((name) => !text.includes(`\`${name}\``)),
       [],
     );
-    assert.ok(ids.length > 100, `${ids.length} cases`);
+  });
+});
+
+describe('docs/design/gateway-cases.md', () => {
+  const text = readSource('docs/design/gateway-cases.md');
+  const rows = text
+    .split('\n')
+    .filter((line) => line.startsWith('| ') && !line.startsWith('| Case '))
+    .map((line) => line.split('|').map((cell) => cell.trim()));
+
+  it('has a test for each case, or a reason why there is none, and each case once', () => {
+    const bare = rows.filter((cells) => !/\.ts`|^(?:does not apply|no test): ./.test(cells[3] ?? ''));
+    assert.deepEqual(bare, []);
+    const cases = rows.map((cells) => cells[1] ?? '');
+    assert.equal(new Set(cases).size, cases.length);
+    assert.ok(cases.length > 70, `${cases.length} cases`);
   });
 
-  it('names tests that are there', () => {
+  it('names tests that exist', () => {
+    const cited = [...text.matchAll(/`([^`\s]+\.ts)`/g)].map(([, path = '']) =>
+      path.startsWith('test/') ? path : `test/infra/gateway/${path}`,
+    );
     assert.deepEqual(
       cited.filter((path) => !existsSync(join(ROOT, path))),
       [],

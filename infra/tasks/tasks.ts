@@ -1,4 +1,3 @@
-import { LRUCache } from 'lru-cache';
 import type { Task, TaskAddress, TaskSetAddress } from '../../workflows/contracts/task.ts';
 import { createDataSetOpener, type DataSetCache } from '../data-sets/data-set-opener.ts';
 import type { Store } from '../store/store.ts';
@@ -8,6 +7,7 @@ import { createBundles } from './harbor/bundle.ts';
 import type { HarborTask } from './harbor/harbor-task.ts';
 import { createTaskLister } from './list-tasks.ts';
 import { type Choice, countSkipping, createTaskOrder, type TaskOrder } from './order-tasks.ts';
+import { createRecent } from './recent.ts';
 import { resolveBelowRoots } from './task-directories.ts';
 
 /** Finds, lists and packs tasks by address. Throws TemperFailure UnknownTask, MalformedTask, UnsupportedTask or BlobMissing. */
@@ -53,9 +53,9 @@ export function createTasks({ store, roots, dataSets: cache }: TasksDependencies
   const dataSets = createDataSetOpener({ cache, resolvePath: (path) => resolveBelowRoots(roots, path) });
   const { list } = createTaskLister({ store, roots, dataSets });
   const { fromDraft, find } = createTaskFinder({ store, roots, bundles, dataSets });
-  const orders = new LRUCache<string, { readonly addresses: readonly TaskAddress[]; readonly order: TaskOrder }>({
-    max: maxCachedOrders,
-  });
+  const orders = createRecent<{ readonly addresses: readonly TaskAddress[]; readonly order: TaskOrder }>(
+    maxCachedOrders,
+  );
 
   /** Returns the order of a set, and creates another when the set has changed. */
   async function orderOf(set: TaskSetAddress, seed: number): Promise<TaskOrder> {

@@ -55,7 +55,7 @@ const headlessWords = new Set(
 const demonstrative =
   /^(?:this|these|those|that) (?!is\b|are\b|was\b|were\b|has\b|have\b|may\b|can\b|must\b|who\b|which\b|of\b|that\b)[a-z]/i;
 const exemptFiles =
-  /^(?:test\/fixtures\/|test\/replay\/histories\/|test\/runner\/prose(?:\.test)?\.ts$|infra\/tasks\/generated\/temper-tiny\/|LICENSE)/;
+  /^(?:test\/fixtures\/|test\/replay\/histories\/|test\/runner\/prose(?:\.test)?\.ts$|docs\/reference\/|infra\/tasks\/generated\/temper-tiny\/|LICENSE)/;
 const exceptionMark = /prose-ok: \S/;
 
 export interface Finding {

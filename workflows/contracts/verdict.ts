@@ -3,7 +3,7 @@ import type { Flag } from './flags.ts';
 import type { Resolution } from './resolution.ts';
 
 /**
- * The access that the code under test has to the program that judges it; see docs/grading.md.
+ * The access that the code under test has to the program that judges it; see docs/guides/grading.md.
  *
  * - `in-process`: it is loaded into the process that reports the results, and can make that process report anything
  * - `same-account`: the task's own script decides how it runs; at best in a separate process under the script's account

@@ -1,6 +1,5 @@
 import { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
-import { LRUCache } from 'lru-cache';
 import { pack } from 'tar-stream';
 import type { BlobRef } from '../../../workflows/contracts/blob.ts';
 import { errorMessage } from '../../../workflows/contracts/error-message.ts';
@@ -23,7 +22,18 @@ export interface Bundles {
 }
 
 export function createBundles(store: Store): Bundles {
-  const cache = new LRUCache<string, HarborTask>({ maxSize: cacheBytes });
+  const cache = new Map<string, { readonly task: HarborTask; readonly size: number }>();
+  let cached = 0;
+
+  function remember(digest: string, task: HarborTask, size: number): void {
+    cache.set(digest, { task, size });
+    cached += size;
+    for (const [oldest, entry] of cache) {
+      if (cached <= cacheBytes) return;
+      cache.delete(oldest);
+      cached -= entry.size;
+    }
+  }
 
   return {
     async pack(id, tree) {
@@ -32,10 +42,10 @@ export function createBundles(store: Store): Bundles {
     },
     async open({ digest }) {
       const known = cache.get(digest);
-      if (known !== undefined) return known;
+      if (known !== undefined) return known.task;
       const bytes = await store.get(digest);
       const task = readHarborTask(await unpackBundle(digest, bytes));
-      cache.set(digest, task, { size: bytes.byteLength });
+      if (!cache.has(digest)) remember(digest, task, bytes.byteLength);
       return task;
     },
   };

@@ -1,0 +1,64 @@
+import { defineConfig } from 'vitepress';
+
+const guides = [
+  ['Quick start', 'quick-start'],
+  ['Your own repository', 'your-repository'],
+  ['Write a task', 'write-a-task'],
+  ['Data sets', 'data-sets'],
+  ['Training runs', 'training-runs'],
+  ['A real engine and trainer', 'engine-and-trainer'],
+  ['Evaluate and compare', 'evaluate'],
+  ['Schedules', 'schedules'],
+  ['Grade again', 'regrade'],
+  ['Agents', 'agents'],
+  ['Grading', 'grading'],
+  ['Debug a bad reward', 'debug-a-reward'],
+  ['Workflows', 'workflows'],
+  ['Operate', 'operate'],
+  ['Sandboxes and images', 'sandboxes'],
+  ['Scale', 'scale'],
+];
+const reference = [
+  ['CLI', 'cli'],
+  ['Settings', 'settings'],
+  ['Workflow inputs', 'workflow-inputs'],
+  ['Failures', 'failures'],
+  ['Metrics and search attributes', 'metrics'],
+];
+const design = [
+  ['Branches and segments', 'branches'],
+  ['From diff to verdict', 'verdicts'],
+  ['Cases of the gateway', 'gateway-cases'],
+];
+
+const items = (folder: string, pages: readonly (readonly string[])[]) =>
+  pages.map(([text = '', page = '']) => ({ text, link: `/${folder}/${page}` }));
+
+export default defineConfig({
+  title: 'temper',
+  description: 'Trains coding agents by reinforcement learning, durably, on Temporal.',
+  base: process.env['DOCS_BASE'] ?? '/',
+  cleanUrls: true,
+  ignoreDeadLinks: false,
+  themeConfig: {
+    nav: [
+      { text: 'Quick start', link: '/guides/quick-start' },
+      { text: 'Architecture', link: '/architecture' },
+      { text: 'Reference', link: '/reference/cli' },
+    ],
+    sidebar: [
+      { text: 'Guides', items: items('guides', guides) },
+      {
+        text: 'Reference',
+        items: [
+          ...items('reference', reference),
+          { text: 'Glossary', link: '/glossary' },
+          { text: 'Benchmarks', link: '/benchmarks' },
+        ],
+      },
+      { text: 'Design', items: [{ text: 'Architecture', link: '/architecture' }, ...items('design', design)] },
+    ],
+    search: { provider: 'local' },
+    outline: 'deep',
+  },
+});

@@ -1,0 +1,42 @@
+import type { Command, Option } from 'commander';
+import { exampleOf } from '../../workers/cli/stack/command.ts';
+import { code, entry, join, paragraph, plain, sentence } from './markdown.ts';
+
+/** Returns the page of every command with its arguments and options. */
+export function cliPage(program: Command): string {
+  return join(
+    '# CLI',
+    paragraph(
+      'Run `temper` as `npx temper`, in a checkout or where the package is installed. `temper COMMAND --help` prints the same. Exit status: 0 success, 1 failure, 2 invalid command line, 130 interrupted.',
+    ),
+    ...program.commands.map((command) => section(command, `temper ${command.name()}`, 2)),
+  );
+}
+
+function section(command: Command, name: string, level: number): string {
+  const example = exampleOf(command);
+  const options = command.options.filter((option) => option.long !== '--home');
+  return join(
+    `${'#'.repeat(level)} ${name}`,
+    paragraph(plain(sentence(command.description()))),
+    `\`\`\`sh\n${[`${name} ${command.usage()}`.trim(), ...(example === undefined ? [] : [example])].join('\n')}\n\`\`\``,
+    [
+      ...command.registeredArguments.map((argument) => entry(argument.name(), [], argument.description)),
+      ...options.map(optionEntry),
+    ].join('\n'),
+    ...command.commands.map((below) => section(below, `${name} ${below.name()}`, level + 1).trimEnd()),
+  ).trimEnd();
+}
+
+function optionEntry(option: Option): string {
+  const choices = option.argChoices?.map(code).join(', ');
+  const fallback =
+    option.defaultValueDescription ??
+    (option.defaultValue === undefined ? undefined : code(String(option.defaultValue)));
+  const facts = [
+    ...(option.mandatory ? ['required'] : []),
+    ...(choices === undefined ? [] : [choices]),
+    ...(fallback === undefined || option.negate ? [] : [`default: ${fallback}`]),
+  ];
+  return entry(option.flags, facts, option.description);
+}
