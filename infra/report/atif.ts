@@ -3,10 +3,10 @@ import type { RolloutResult } from '../../workflows/contracts/rollout.ts';
 import type { Branch, Trace, TranscriptEntry, Turn } from '../../workflows/contracts/trace.ts';
 
 /**
- * A rollout in the Agent Trajectory Interchange Format, version 1.7 (Harbor, docs/rfcs/0001-trajectory-format.md), for the
- * tools that read it. A trajectory is a line, a trace is a tree: the branch on which the agent's own line ended is the
- * trajectory, every other branch is embedded in it with its kind, and says which of its steps it shares with that one.
- * What the format has no field for is in `extra`. Token ids and logprobs (natural logs) are those of the sampling.
+ * A rollout in the Agent Trajectory Interchange Format, version 1.7 (Harbor, docs/rfcs/0001-trajectory-format.md). A trajectory
+ * is linear, while a trace is a tree: the branch on which the agent's own conversation ended is the trajectory. Every other
+ * branch is embedded with its kind, and marks the steps that it shares with the trajectory. Data without a field in the format
+ * is in `extra`. Token ids and logprobs (natural logarithms) are those of sampling.
  */
 export interface AtifTrajectory {
   readonly schema_version: 'ATIF-v1.7';
@@ -28,7 +28,7 @@ export interface AtifStep {
   readonly tool_calls?: readonly AtifToolCall[];
   readonly observation?: { readonly results: readonly AtifResult[] };
   readonly metrics?: AtifMetrics;
-  /** Given to the branch by an earlier one, or retold by the agent. */
+  /** Set when the step comes from an earlier branch, or was repeated by the agent. */
   readonly is_copied_context?: true;
 }
 
@@ -49,7 +49,7 @@ export interface AtifMetrics {
   readonly completion_tokens: number;
   readonly completion_token_ids: readonly number[];
   readonly logprobs: readonly number[];
-  /** `appended_prompt_token_ids`: what the prompt adds to the prompt and the tokens of the step before it. */
+  /** Here `appended_prompt_token_ids` are the tokens that the prompt adds to the prompt and reply of the previous step. */
   readonly extra: {
     readonly turn: number;
     readonly appended_prompt_token_ids: readonly number[];
@@ -58,8 +58,9 @@ export interface AtifMetrics {
   };
 }
 
+/** Converts a rollout and its trace to an ATIF trajectory. */
 export function toAtif(result: RolloutResult, trace: Trace): AtifTrajectory {
-  const said = saidByTurn(trace);
+  const texts = textsByTurn(trace);
   const leaves = leavesOf(trace);
   const main = leaves.findLast(isMain) ?? leaves.at(-1);
   const mainPath = main === undefined ? [] : pathTo(trace.turns, trace.turns[main.lastTurn]);
@@ -70,7 +71,7 @@ export function toAtif(result: RolloutResult, trace: Trace): AtifTrajectory {
     session_id: trace.session,
     trajectory_id: `branch-${leaf === undefined ? 0 : leaves.indexOf(leaf) + 1}`,
     agent: { name: result.agent, version: 'unknown' },
-    steps: stepsOf(path, said, copied),
+    steps: stepsOf(path, texts, copied),
     final_metrics: {
       total_prompt_tokens: sum(path.map(({ promptLength }) => promptLength)),
       total_completion_tokens: sum(path.map(sampledTokensOf)),
@@ -97,7 +98,7 @@ type Leaf = Pick<Branch, 'kind' | 'aside' | 'lastTurn' | 'segment'>;
 
 const isMain = ({ kind, aside }: Leaf): boolean => aside !== true && kind !== 'side' && kind !== 'sub-agent';
 
-/** In older traces, which say nothing of branches, all are the main line. */
+/** The branches of a trace. In older traces without branches, every leaf counts as the main line. */
 function leavesOf({ turns, branches }: Trace): readonly Leaf[] {
   if (branches !== undefined) return branches;
   const parents = new Set(turns.map(({ parent }) => parent));
@@ -106,44 +107,44 @@ function leavesOf({ turns, branches }: Trace): readonly Leaf[] {
     .map(({ index }) => ({ kind: 'main', lastTurn: index, segment: null }));
 }
 
-interface Said {
-  /** What the turn's request was the first to tell. */
-  readonly brought: readonly TranscriptEntry[];
+interface TurnTexts {
+  /** The messages that the turn's request was the first to contain. */
+  readonly added: readonly TranscriptEntry[];
   readonly reply: TranscriptEntry;
 }
 
-function saidByTurn({ transcript }: Trace): Map<number, Said> {
-  const said = new Map<number, Said>();
-  let brought: TranscriptEntry[] = [];
+function textsByTurn({ transcript }: Trace): Map<number, TurnTexts> {
+  const texts = new Map<number, TurnTexts>();
+  let added: TranscriptEntry[] = [];
   for (const entry of transcript) {
-    if (entry.turn === undefined) brought.push(entry);
+    if (entry.turn === undefined) added.push(entry);
     else {
-      said.set(entry.turn, { brought, reply: entry });
-      brought = [];
+      texts.set(entry.turn, { added, reply: entry });
+      added = [];
     }
   }
-  return said;
+  return texts;
 }
 
 type Draft = Omit<AtifStep, 'step_id'>;
 
 function stepsOf(
   path: readonly Turn[],
-  said: ReadonlyMap<number, Said>,
+  texts: ReadonlyMap<number, TurnTexts>,
   copied: ReadonlySet<number>,
 ): readonly AtifStep[] {
   const steps: Draft[] = [];
   for (const turn of path) {
-    const { brought, reply } = said.get(turn.index) ?? { brought: [], reply: { role: 'assistant', text: '' } };
+    const { added, reply } = texts.get(turn.index) ?? { added: [], reply: { role: 'assistant', text: '' } };
     const isCopied = copied.has(turn.index) ? { is_copied_context: true as const } : {};
-    for (const entry of brought) addGiven(steps, entry, { timestamp: timeOf(turn.startedAt), ...isCopied });
+    for (const entry of added) addGiven(steps, entry, { timestamp: timeOf(turn.startedAt), ...isCopied });
     const common = { timestamp: timeOf(turn.endedAt), ...isCopied };
     steps.push({ ...common, ...agentStep(reply), metrics: metricsOf(turn) });
   }
   return steps.map((step, index) => ({ step_id: index + 1, ...step }));
 }
 
-/** A tool's result belongs to the step that called it. */
+/** Adds a message that the agent was given. A tool's result is added to the step that called the tool. */
 function addGiven(
   steps: Draft[],
   entry: TranscriptEntry,
@@ -179,7 +180,7 @@ function toolCall({ id, name, arguments: text }: NonNullable<TranscriptEntry['ca
       return { ...named, arguments: value as Record<string, unknown> };
     }
   } catch {
-    // A policy may write anything.
+    // The arguments of a policy need not be valid JSON.
   }
   return { ...named, arguments: {}, extra: { unparsed_arguments: text } };
 }

@@ -5,7 +5,7 @@ import type { Store } from '../store/store.ts';
 const call = z.looseObject({ id: z.string(), name: z.string(), arguments: z.string() });
 const numbers = z.array(z.number());
 
-/** Traces are ours, but may be of another version: what is read here is checked, and what is newer may be missing. */
+/** The schema of a trace. An older version of temper may have written it, so newer fields may be missing. */
 const trace = z.looseObject({
   session: z.string().default(''),
   turns: z.array(
@@ -32,6 +32,7 @@ const trace = z.looseObject({
   ),
 });
 
+/** Reads and checks a trace from the store. */
 export async function readTrace(store: Pick<Store, 'getJson'>, digest: string): Promise<Trace> {
   return trace.parse(await store.getJson(digest)) as unknown as Trace;
 }

@@ -4,7 +4,7 @@ import { type Fate, fates } from '../../workflows/contracts/outcome.ts';
 import type { StepResult } from '../../workflows/contracts/run.ts';
 import type { Records } from '../store/records.ts';
 
-/** What a run left in its records: its finished steps, and every group that ended. */
+/** The records of a run: its finished steps and the groups that ended. */
 export interface RunRecords {
   readonly steps: readonly StepRecord[];
   readonly groups: readonly GroupReport[];
@@ -14,9 +14,9 @@ export interface StepRecord {
   readonly result: StepResult;
   readonly trained: readonly number[];
   readonly zeroVariance: readonly number[];
-  /** [number of the group, fate] of groups that ended without a step since the last one. */
+  /** Pairs of index and fate of the groups that ended untrained since the previous step. */
   readonly dropped: readonly (readonly [number, Fate])[];
-  /** Milliseconds since the epoch. */
+  /** The time of the record, in milliseconds since the epoch. */
   readonly recordedAt: number;
 }
 
@@ -30,6 +30,7 @@ const stepRecord = z.looseObject({
 });
 const groupReport = z.looseObject({ index, task: z.string(), rollouts: z.array(z.looseObject({})) });
 
+/** Reads all records of a run. */
 export async function readRunRecords(records: Records, runKey: string): Promise<RunRecords> {
   const names = await records.names(runKey);
   const read = async (prefix: string): Promise<readonly unknown[]> =>
@@ -40,12 +41,13 @@ export async function readRunRecords(records: Records, runKey: string): Promise<
   };
 }
 
-/** One finished step, or null while it isn't: for whoever follows a run. */
+/** Reads the record of one step, or returns null while the step is not finished. */
 export async function findStep(records: Records, runKey: string, step: number): Promise<StepRecord | null> {
   const value = await records.find(runKey, `step-${step}`);
   return value === null ? null : (stepRecord.parse(value) as unknown as StepRecord);
 }
 
+/** The names with a prefix and a number, sorted by the number. */
 function numbered(names: readonly string[], prefix: string): string[] {
   const number = (name: string): number => Number(name.slice(prefix.length));
   return names

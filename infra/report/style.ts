@@ -1,4 +1,4 @@
-/** The page's look, light and dark. One hue carries the data; only outcomes and fates have colours of their own. */
+/** The style sheet, light and dark. Data has one hue; only outcomes and fates have colours of their own. */
 export const style = `
 :root { color-scheme: light dark; --ink:#1b1f24; --soft:#5d6670; --faint:#8b949e; --paper:#fbfbf9; --card:#fff; --line:#e3e4e0;
   --data:#1f6f8b; --band:#1f6f8b1f; --accent:#c2410c; --good:#2e7d4f; --bad:#b3403a; --warn:#b7791f; --violet:#7357a8; --grey:#9aa3ad; --pale:#cdd2d7;
@@ -40,7 +40,7 @@ svg { display:block; width:100%; height:auto; overflow:visible; font-size:12px }
 .metrics figcaption { display:flex; justify-content:space-between; gap:8px; margin-bottom:2px; font-size:12px } .metrics span { white-space:nowrap; font-variant-numeric:tabular-nums }
 table { width:100%; border-collapse:collapse; font-size:13px } th { text-align:left; color:var(--soft); font-weight:500 } th, td { padding:6px 12px 6px 0; border-bottom:1px solid var(--line); vertical-align:top; overflow-wrap:anywhere } .n { text-align:right; padding-right:20px; font-variant-numeric:tabular-nums } small { color:var(--faint) }
 .tag { display:inline-block; padding:0 8px; border-radius:20px; color:var(--card); font-size:12.5px; font-weight:600 } .tag.good { background:var(--good) } .tag.bad { background:var(--bad) }
-.warning { border-left:3px solid var(--bad); padding-left:12px } .talk { display:grid; gap:10px }
+.warning { border-left:3px solid var(--bad); padding-left:12px } .conversation { display:grid; gap:10px }
 article { border:1px solid var(--line); border-radius:8px; padding:8px 14px 10px; min-width:0 } article.said { border-left:3px solid var(--data) } article.given { background:var(--paper) }
 article header { display:flex; justify-content:space-between; gap:12px; font-size:12.5px; color:var(--soft) } article.said header b { color:var(--data) }
 pre { margin:6px 0 0; font:12.5px/1.5 var(--mono); white-space:pre-wrap; overflow-wrap:anywhere; tab-size:4 } article pre { max-height:420px; overflow:auto }

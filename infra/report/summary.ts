@@ -1,8 +1,8 @@
 import type { FlagCounts } from '../../workflows/contracts/flags.ts';
 import type { Count, Fate, Outcome } from '../../workflows/contracts/outcome.ts';
-import type { ReportData, StepFacts } from './data.ts';
+import type { ReportData, StepFacts } from './report-data.ts';
 
-/** `summary.json`: what a run was worth, in numbers. */
+/** The content of `summary.json`: the key figures of a run. */
 export interface Summary {
   readonly run: string;
   readonly runKey: string;
@@ -22,6 +22,7 @@ export interface Summary {
   readonly wallSeconds: number | null;
 }
 
+/** Computes the key figures of a run. */
 export function summarise(data: ReportData): Summary {
   const { run, steps, rollouts, groups, heldOut } = data;
   const fifth = Math.max(1, Math.round(steps.length / 5));
@@ -45,7 +46,7 @@ export function summarise(data: ReportData): Summary {
   };
 }
 
-/** Over steps, each counting the same; null when none of them has one. */
+/** The mean of the steps' mean rewards, each with equal weight, or null when no step has one. */
 function meanReward(steps: readonly StepFacts[]): number | null {
   const rewards = steps.flatMap(({ meanReward: reward }) => reward ?? []);
   return rewards.length === 0 ? null : sum(rewards) / rewards.length;

@@ -1,12 +1,12 @@
-import type { TokenFacts, TokenView } from './data.ts';
 import { html, type Markup } from './markup.ts';
+import type { TokenFacts, TokenView } from './report-data.ts';
 
-/** What the trainer got: every token, with what is trained and how likely it was. */
+/** Renders the tokens of the segments, with their probabilities, and marks those that are trained. */
 export function tokenSection(views: readonly TokenView[], segmentsLeft: number): Markup | null {
   if (views.length === 0) return null;
   return html`<h3>Token by token</h3>
     <p class="key"><span class="tokens"><span class="given">given</span> <span class="masked">sampled, not trained here</span>
-    ${shades.map(({ name, label }) => html`<span class="${name}">${label}</span> `)}</span>trained, by the probability it was sampled with</p>
+    ${shades.map(({ name, label }) => html`<span class="${name}">${label}</span> `)}</span>trained, by sampling probability</p>
     ${views.map(view)}${segmentsLeft === 0 ? null : html`<p>… ${segmentsLeft} more segments</p>`}`;
 }
 
@@ -23,9 +23,9 @@ function view({ segment, kind, length, trained, shared, tokens, left }: TokenVie
     <pre class="tokens">${
       shared === 0
         ? null
-        : html`<span class="cut">… ${shared} tokens as in an earlier segment, which it forked from …</span>
+        : html`<span class="cut">… ${shared} tokens shared with an earlier segment …</span>
 `
-    }${runs(tokens).map(run)}${
+    }${joinGiven(tokens).map(token)}${
       left === 0
         ? null
         : html`<span class="cut">
@@ -33,8 +33,8 @@ function view({ segment, kind, length, trained, shared, tokens, left }: TokenVie
     }</pre></details>`;
 }
 
-/** Neighbours without a probability become one element: a prompt has thousands of tokens. */
-function runs(tokens: readonly TokenFacts[]): TokenFacts[] {
+/** Joins adjacent tokens without a probability into one element, since a prompt has thousands of them. */
+function joinGiven(tokens: readonly TokenFacts[]): TokenFacts[] {
   const joined: TokenFacts[] = [];
   for (const token of tokens) {
     const last = joined.at(-1);
@@ -45,7 +45,7 @@ function runs(tokens: readonly TokenFacts[]): TokenFacts[] {
   return joined;
 }
 
-function run({ text, is, logprob }: TokenFacts): Markup {
+function token({ text, is, logprob }: TokenFacts): Markup {
   if (is === 'skipped') return html`<span class="cut">${text}</span>`;
   if (logprob === null) return html`<span class="given">${text}</span>`;
   const probability = Math.exp(logprob);

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { Command, Option } from 'commander';
 import { readConfigWith } from '../../infra/config.ts';
-import { renderReport } from '../../infra/report/report.ts';
+import { renderReport } from '../../infra/report/render-report.ts';
 import { summarise } from '../../infra/report/summary.ts';
 import { endRun, giveUp } from '../../workers/cli/commands/demo/run-demo.ts';
 import { gatherReport } from '../../workers/cli/commands/report/gather-report.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
-import { flagFacts } from '../../infra/report/count-flags.ts';
+import { flagFacts } from '../../infra/report/collect-report.ts';
 import { addFlags, countFlags, flagsText, noFlags } from '../../workflows/algorithms/flags.ts';
 import { toRolloutReport } from '../../workflows/algorithms/rollout-end.ts';
 import { toSweepRow } from '../../workflows/algorithms/sweep-row.ts';

@@ -4,7 +4,7 @@ import { type Frame, px, xScale } from './scale.ts';
 
 const frame: Frame = { width: 180, height: 16, left: 4, right: 4, top: 2, bottom: 2 };
 
-/** A mean with its interval, on a line from 0 to 1: under one another, such lines are compared at a glance. */
+/** Draws a mean with its interval on a line from 0 to 1, so that the rows of a table can be compared at a glance. */
 export function intervalMark({ mean, low, high }: Estimate): Markup {
   const x = xScale(frame, [0, 1]);
   return html`<svg viewBox="0 0 ${frame.width} ${frame.height}" role="img" class="interval" aria-label="${mean.toFixed(3)}, from ${low.toFixed(3)} to ${high.toFixed(3)}">

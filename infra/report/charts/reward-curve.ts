@@ -1,5 +1,5 @@
-import type { HeldOut, StepFacts } from '../data.ts';
 import { html, type Markup } from '../markup.ts';
+import type { HeldOut, StepFacts } from '../report-data.ts';
 import { type Frame, px, type Scale, ticks, xScale, yScale } from './scale.ts';
 
 const frame: Frame = { width: 920, height: 340, left: 44, right: 76, top: 18, bottom: 40 };
@@ -9,7 +9,7 @@ interface Point {
   readonly reward: number;
 }
 
-/** Mean reward by step, over the band and the dots of its groups; held-out rewards as diamonds before and after. */
+/** Draws the mean reward by step over the band and dots of its groups, and held-out rewards as diamonds before and after. */
 export function rewardCurve(steps: readonly StepFacts[], heldOut: HeldOut | null): Markup {
   const points = steps.flatMap((step) => (step.meanReward === null ? [] : [{ step, reward: step.meanReward }]));
   const last = steps.at(-1)?.step ?? 1;
@@ -44,7 +44,7 @@ function axes(x: Scale, y: Scale, last: number): Markup {
   </g>`;
 }
 
-/** From the lowest to the highest mean of a step's groups. */
+/** Draws the band from the lowest to the highest mean of each step's groups. */
 function band(points: readonly Point[], x: Scale, y: Scale): Markup | null {
   const spans = points.flatMap(({ step }) => {
     const means = step.groups.flatMap((group) => group.meanReward ?? []);
@@ -56,7 +56,7 @@ function band(points: readonly Point[], x: Scale, y: Scale): Markup | null {
   return html`<polygon class="band" points="${[...up, ...down].join(' ')}"/>`;
 }
 
-/** Groups with equal means lie beside each other, so that each can be seen. */
+/** Draws the dot of a group. Groups with equal means are drawn side by side, so that each is visible. */
 function groupDot(step: StepFacts, group: StepFacts['groups'][number], x: Scale, y: Scale): Markup | null {
   if (group.meanReward === null) return null;
   const twins = step.groups.filter((other) => other.meanReward === group.meanReward);

@@ -1,4 +1,4 @@
-/** Where things are in a chart's drawing: a plain rectangle with margins for its axes. */
+/** The size of a chart, with margins for its axes, in pixels. */
 export interface Frame {
   readonly width: number;
   readonly height: number;
@@ -10,7 +10,7 @@ export interface Frame {
 
 export type Scale = (value: number) => number;
 
-/** Maps [from, to] to pixels; a domain of one value is in the middle. */
+/** Creates a linear scale from a domain to pixels. A domain of one value maps to the middle. */
 export function linear(domain: readonly [number, number], range: readonly [number, number]): Scale {
   const [from, to] = domain;
   const [start, end] = range;
@@ -24,7 +24,7 @@ export const xScale = (frame: Frame, domain: readonly [number, number]): Scale =
 export const yScale = (frame: Frame, domain: readonly [number, number]): Scale =>
   linear(domain, [frame.height - frame.bottom, frame.top]);
 
-/** Round numbers that cover a range, about as many as wanted. */
+/** Round numbers within a range, about as many as wanted. */
 export function ticks(from: number, to: number, wanted: number): number[] {
   const span = Math.max(to - from, Number.EPSILON);
   const rough = span / Math.max(1, wanted);
@@ -35,5 +35,5 @@ export function ticks(from: number, to: number, wanted: number): number[] {
   return Array.from({ length: last - first + 1 }, (_, index) => Number(((first + index) * step).toPrecision(12)));
 }
 
-/** Pixels with one decimal: enough for the eye, small in the file. */
+/** Formats pixels with one decimal, which is precise enough and keeps the file small. */
 export const px = (value: number): string => value.toFixed(1).replace(/\.0$/, '');

@@ -1,6 +1,6 @@
 import { html, type Markup } from '../markup.ts';
 
-/** One bar cut by kind, with every kind's count below it, also those that are zero: a missing kind would be a question. */
+/** Draws a bar divided by kind, with the counts of all kinds below it, including those that are zero. */
 export function shareBar(label: string, counts: Readonly<Record<string, number>>): Markup {
   const kinds = Object.entries(counts);
   const total = kinds.reduce((sum, [, count]) => sum + count, 0);

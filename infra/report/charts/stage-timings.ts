@@ -1,19 +1,19 @@
-import type { StageTiming } from '../data.ts';
 import { html, type Markup } from '../markup.ts';
+import type { StageTiming } from '../report-data.ts';
 import { type Frame, linear, px, ticks } from './scale.ts';
 import { short } from './step-bars.ts';
 
 const rowHeight = 26;
 const frame: Frame = { width: 920, height: 0, left: 136, right: 120, top: 8, bottom: 26 };
 
-/** Median as a bar, the 90th percentile as a line beyond it. The axis is cut at the largest of those, not at outliers. */
+/** Draws the median of each stage as a bar and the 90th percentile as a whisker. The axis ignores outliers beyond those. */
 export function stageTimings(stages: readonly StageTiming[]): Markup {
   const height = frame.top + stages.length * rowHeight + frame.bottom;
-  const most = Math.max(0.01, ...stages.map(({ p90 }) => p90));
-  const x = linear([0, most], [frame.left, frame.width - frame.right]);
+  const max90 = Math.max(0.01, ...stages.map(({ p90 }) => p90));
+  const x = linear([0, max90], [frame.left, frame.width - frame.right]);
   const bottom = height - frame.bottom;
   return html`<svg viewBox="0 0 ${frame.width} ${height}" role="img" aria-label="Seconds per stage">
-    <g class="axis">${ticks(0, most, 6).map(
+    <g class="axis">${ticks(0, max90, 6).map(
       (value) =>
         html`<line class="${value === 0 ? 'base' : 'grid'}" x1="${px(x(value))}" x2="${px(x(value))}" y1="${frame.top}" y2="${bottom}"/><text x="${px(x(value))}" y="${bottom + 17}" text-anchor="middle">${short(value)} s</text>`,
     )}</g>

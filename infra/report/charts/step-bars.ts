@@ -8,7 +8,7 @@ export interface StepValue {
   readonly value: number;
 }
 
-/** One bar per step, from zero. */
+/** Draws one bar per step, from zero. */
 export function stepBars(label: string, values: readonly StepValue[]): Markup {
   const top = Math.max(1, ...values.map(({ value }) => value));
   const marks = ticks(0, top, 3);
@@ -31,7 +31,7 @@ export function stepBars(label: string, values: readonly StepValue[]): Markup {
   </svg>`;
 }
 
-/** A line per metric of the trainer, each on its own scale: it is the shape that tells. */
+/** Draws a metric as a line on its own scale, to show its shape. */
 export function sparkline(label: string, values: readonly StepValue[]): Markup {
   const box: Frame = { width: 200, height: 44, left: 2, right: 2, top: 5, bottom: 5 };
   const numbers = values.map(({ value }) => value);
@@ -42,7 +42,7 @@ export function sparkline(label: string, values: readonly StepValue[]): Markup {
   return html`<svg viewBox="0 0 ${box.width} ${box.height}" role="img" aria-label="${label} by step" class="spark"><polyline class="line" points="${points}"/></svg>`;
 }
 
-/** Three digits are enough to compare. */
+/** Formats a number with three significant digits. */
 export function short(value: number): string {
   if (value === 0) return '0';
   const size = Math.abs(value);

@@ -2,13 +2,13 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { z } from 'zod';
 import { type AtifTrajectory, toAtif } from '../../../infra/report/atif.ts';
-import { tokenViews } from '../../../infra/report/token-view.ts';
+import { tokenViews } from '../../../infra/report/token-views.ts';
 import type { RolloutResult } from '../../../workflows/contracts/rollout.ts';
 import type { Trace } from '../../../workflows/contracts/trace.ts';
 import { createScriptedEngine } from '../../helpers/engine/scripted-engine.ts';
 import { startTestGateway } from '../../helpers/gateway/gateway.ts';
 
-/** The fields of ATIF 1.7, where an unknown one is an error; observations answer calls of their own step. */
+/** The fields of ATIF 1.7. Unknown fields are errors, and observations answer calls of their own step. */
 const step = z
   .strictObject({
     step_id: z.int(),
@@ -82,9 +82,9 @@ const result = {
   failure: null,
 } as RolloutResult;
 
-/** A tool call with its result, then the agent forgets the result and tells its history anew. */
+/** Makes a trace in which the agent calls a tool, and then starts a fork with a history of its own. */
 async function forked() {
-  const replies = [call, 'Done.', 'Anew.'].map((text) => text + end);
+  const replies = [call, 'Done.', 'Again.'].map((text) => text + end);
   const engine = createScriptedEngine({
     script: (_, index) => ({ kind: 'say', ids: tokens.encode(replies[index] ?? '') }),
   });
@@ -99,14 +99,18 @@ async function forked() {
   const { message } = json.choices[0];
   const answered = [...task, message, { role: 'tool', tool_call_id: message.tool_calls[0].id, content: 'a.js' }];
   await gateway.chat(secret, { messages: answered, tools });
-  const told = [...task, { role: 'assistant', content: 'I have looked.' }, { role: 'user', content: 'Go on.' }];
-  await gateway.chat(secret, { messages: told, tools });
+  const forkMessages = [
+    ...task,
+    { role: 'assistant', content: 'I have looked.' },
+    { role: 'user', content: 'Continue.' },
+  ];
+  await gateway.chat(secret, { messages: forkMessages, tools });
   const trace = await gateway.traceOf(await gateway.control.seal('a.1'));
   return { trace, nameOf: tokens.nameOf };
 }
 
-describe('a trace as an ATIF trajectory', () => {
-  it('has only fields of the format, and every turn once outside of what is marked as copied', async () => {
+describe('toAtif', () => {
+  it('uses only fields of the format, and contains every turn once besides copied steps', async () => {
     const { trace } = await forked();
     const atif: AtifTrajectory = toAtif(result, trace);
     trajectory.parse(atif);
@@ -120,7 +124,7 @@ describe('a trace as an ATIF trajectory', () => {
     }
   });
 
-  it('is the main line, not what a sub-agent told anew or compacted', async () => {
+  it('takes the main line as the trajectory, not a branch that was set aside', async () => {
     const { trace } = await forked();
     const kinds = (aside: boolean) => {
       const branches = trace.branches?.map((branch, at) => {
@@ -129,7 +133,7 @@ describe('a trace as an ATIF trajectory', () => {
       const { extra, steps } = toAtif(result, { ...trace, ...(branches !== undefined && { branches }) });
       return [extra.kind, steps.findLast(({ source }) => source === 'agent')?.message];
     };
-    assert.deepEqual(kinds(false), ['fork', 'Anew.']);
+    assert.deepEqual(kinds(false), ['fork', 'Again.']);
     assert.deepEqual(kinds(true), ['main', 'Done.']);
   });
 
@@ -143,10 +147,18 @@ describe('a trace as an ATIF trajectory', () => {
     ]);
   });
 
-  it('keeps arguments that are no JSON object, apart', () => {
+  it('keeps arguments that are not a JSON object separately', () => {
     const turn = {
-      ...{ index: 0, parent: null, promptIds: [1], promptLength: 1, sampledIds: [2], logprobs: [-1] },
-      ...{ versions: [], finishReason: 'stop', startedAt: 0, endedAt: 0 },
+      index: 0,
+      parent: null,
+      promptIds: [1],
+      promptLength: 1,
+      sampledIds: [2],
+      logprobs: [-1],
+      versions: [],
+      finishReason: 'stop',
+      startedAt: 0,
+      endedAt: 0,
     };
     const entry = { role: 'assistant', text: '', calls: [{ id: 'c', name: 'bash', arguments: '{"a":' }], turn: 0 };
     const trace = { session: 's', turns: [turn], transcript: [entry] } as unknown as Trace;
@@ -155,8 +167,8 @@ describe('a trace as an ATIF trajectory', () => {
   });
 });
 
-describe('the tokens of a segment', () => {
-  it('are given, sampled, or sampled and not trained, and what an earlier segment shows is not repeated', async () => {
+describe('tokenViews', () => {
+  it('marks tokens as given, sampled or masked, and does not repeat those of an earlier segment', async () => {
     const { trace, nameOf } = await forked();
     const { views } = tokenViews(trace, nameOf);
     assert.equal(views.length, trace.segments.length);
@@ -175,11 +187,11 @@ describe('the tokens of a segment', () => {
         .map(({ text }) => text)
         .join(''),
     );
-    assert.deepEqual(sampled, [`${call}${end}Done.${end}`, `Anew.${end}`]);
+    assert.deepEqual(sampled, [`${call}${end}Done.${end}`, `Again.${end}`]);
     assert.ok((views[1]?.shared ?? 0) > 0);
   });
 
-  it('of a long prompt are those at its ends, with what was sampled behind it; of many segments the first ones', () => {
+  it('shows the ends of a long prompt with the sampled tokens after it, and the first of many segments', () => {
     const length = 20_000;
     const tokens = Array.from({ length }, (_, at) => at);
     const mask = tokens.map((at) => (at < length - 2 ? 0 : 1));

@@ -3,25 +3,25 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { it } from 'node:test';
-import { collectReport } from '../../../infra/report/collect.ts';
-import { renderReport } from '../../../infra/report/report.ts';
+import { collectReport } from '../../../infra/report/collect-report.ts';
+import { renderReport } from '../../../infra/report/render-report.ts';
 import { summarise } from '../../../infra/report/summary.ts';
 import { createFileStore } from '../../../infra/store/files.ts';
 import { createRecords } from '../../../infra/store/records.ts';
 import { fates, type Outcome, zeroCount } from '../../../workflows/contracts/outcome.ts';
-import { hostileText, sampleReport } from './sample.ts';
+import { hostileText, sampleReport } from './sample-report.ts';
 
-it('a report holds no markup that an agent wrote, no script and nothing from outside', () => {
+it('contains no markup of an agent, no script and no external resource', () => {
   const page = renderReport(sampleReport());
   assert.ok(!page.includes('<script'), 'expected no script element');
-  assert.ok(!page.includes('<img'), 'expected no element of the agent');
-  assert.ok(!/\s(src|href)=/.test(page.replaceAll(/&lt;.*?&gt;/g, '')), 'expected no reference to elsewhere');
+  assert.ok(!page.includes('<img'), 'expected no element from the agent');
+  assert.ok(!/\s(src|href)=/.test(page.replaceAll(/&lt;.*?&gt;/g, '')), 'expected no external reference');
   assert.ok(page.includes('&lt;script&gt;alert(1)'), 'expected the text of the agent to be shown');
   assert.ok(!page.includes('\u202e') && !page.includes('\u001b'), 'expected control characters to be shown by code');
   assert.ok(page.includes('⟨202e⟩'));
 });
 
-it('hostile names of tasks and messages of failures are text everywhere', () => {
+it('escapes hostile names and messages everywhere', () => {
   const sample = sampleReport();
   const page = renderReport({
     ...sample,
@@ -42,7 +42,7 @@ it('hostile names of tasks and messages of failures are text everywhere', () => 
   assert.ok(!page.includes('<script') && !page.includes('<img'));
 });
 
-it('what looked like tricks stands with its counts, rewards and an example, of the run and of its sweeps', () => {
+it('shows suspected tricks of the run and its sweeps with counts, rewards and an example', () => {
   const page = renderReport(sampleReport());
   assert.ok(page.includes('9 rollouts: tests 7, plugin 5'));
   assert.match(
@@ -55,7 +55,7 @@ it('what looked like tricks stands with its counts, rewards and an example, of t
   assert.ok(!none.includes('id="flags"'));
 });
 
-it('a run without a single step has a report', () => {
+it('renders a run without steps', () => {
   const sample = sampleReport();
   const page = renderReport({
     ...sample,
@@ -63,29 +63,29 @@ it('a run without a single step has a report', () => {
     stages: [],
     heldOut: null,
     sweeps: [],
-    story: null,
+    example: null,
     wallSeconds: null,
   });
-  assert.ok(page.includes('No step of 0 has a reward'));
+  assert.ok(page.includes('None of 0 steps has a reward'));
   assert.ok(!/NaN|Infinity|undefined/.test(page));
 });
 
-it('the evaluations of a run stand with their intervals and what they left out, and are compared', () => {
+it('shows and compares the evaluations of a run with their intervals and omissions', () => {
   const page = renderReport(sampleReport());
   assert.match(page, /<b>0\.500<\/b> <small>0\.000 to 1\.000, 4 tasks<\/small>/);
   assert.match(page, /7 of 8<br><small>left out: infra 1<\/small>/);
   assert.match(page, /From <code>before<\/code> to <code>after<\/code>, over 4 common tasks: \+0\.500/);
-  assert.match(page, /2 tasks changed for the better, 0 for the worse/);
+  assert.match(page, /2 tasks improved, 0 worsened/);
   assert.ok(!/NaN|Infinity|undefined/.test(page));
 });
 
-it('a run with one step, whose rewards are all equal, has a report', () => {
+it('renders a run with one step', () => {
   const sample = sampleReport();
   const page = renderReport({ ...sample, steps: sample.steps.slice(0, 1) });
   assert.ok(!/NaN|Infinity|undefined/.test(page));
 });
 
-it('the summary takes the first and the last fifth of the steps', () => {
+it('summarises the first and the last fifth of the steps', () => {
   const sample = sampleReport();
   const steps = sample.steps.slice(0, 10).map((step, index) => ({ ...step, meanReward: index / 16 }));
   const summary = summarise({ ...sample, steps });
@@ -95,7 +95,7 @@ it('the summary takes the first and the last fifth of the steps', () => {
   assert.equal(summary.rollouts, 1184);
 });
 
-it('a report is collected from the records of a run: fates, outcomes, timings, failures', async () => {
+it('collects fates, outcomes, timings and failures from the records of a run', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'temper-report-'));
   try {
     const records = createRecords(join(directory, 'runs'));

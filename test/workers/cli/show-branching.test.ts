@@ -3,8 +3,8 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
-import type { Story } from '../../../infra/report/data.ts';
-import { readStory } from '../../../infra/report/read-story.ts';
+import { readRollout } from '../../../infra/report/read-rollout.ts';
+import type { RolloutDetails } from '../../../infra/report/report-data.ts';
 import { createFileStore } from '../../../infra/store/files.ts';
 import { branchingText } from '../../../workers/cli/commands/show/branching.ts';
 import type { RolloutResult } from '../../../workflows/contracts/rollout.ts';
@@ -13,7 +13,7 @@ import { createScriptedEngine } from '../../helpers/engine/scripted-engine.ts';
 import { startTestGateway } from '../../helpers/gateway/gateway.ts';
 
 /** A conversation with a title call and a fork, sealed by a gateway and read as `temper show` reads it. */
-async function storyOf(change: (trace: Trace) => object = (trace) => trace): Promise<Story> {
+async function detailsOf(change: (trace: Trace) => object = (trace) => trace): Promise<RolloutDetails> {
   const engine = createScriptedEngine({ script: (_, index) => ({ kind: 'say', ids: [65 + index, 258] }) });
   await using gateway = await startTestGateway(engine);
   const secret = await gateway.open('a.1');
@@ -26,16 +26,16 @@ async function storyOf(change: (trace: Trace) => object = (trace) => trace): Pro
   const again = [...told, { role: 'assistant', content: ' C' }, { role: 'user', content: 'More.' }];
   await gateway.chat(secret, { messages: again, tools });
   const trace = await gateway.traceOf(await gateway.control.seal('a.1'));
-  const dir = await mkdtemp(join(tmpdir(), 'temper-story-'));
+  const dir = await mkdtemp(join(tmpdir(), 'temper-details-'));
   const store = createFileStore(dir);
   const sealed = { trace: await store.putJson(change(trace)) } as TraceSummary;
   const result = { trace: sealed, diff: null, verdict: null } as unknown as RolloutResult;
-  return readStory(store, result).finally(() => rm(dir, { recursive: true }));
+  return readRollout(store, result).finally(() => rm(dir, { recursive: true }));
 }
 
 describe('the branches that temper show prints', () => {
   it('say what each is, what of it is trained, and what was tolerated', async () => {
-    const { branching, messages } = await storyOf();
+    const { branching, messages } = await detailsOf();
     assert.ok(branching !== null);
     const [head, , ...lines] = branchingText(branching).split('\n');
     assert.match(head ?? '', /^branch +kind +turns +tokens +finish +aborts +trained$/);
@@ -65,7 +65,7 @@ describe('the branches that temper show prints', () => {
   });
 
   it('are left out for an older trace, which can still be shown', async () => {
-    const { branching, messages } = await storyOf(({ branches: _, counts: __, transcript, ...trace }) => ({
+    const { branching, messages } = await detailsOf(({ branches: _, counts: __, transcript, ...trace }) => ({
       ...trace,
       transcript: transcript.slice(0, 2).map(({ role, text }) => ({ role, text })),
     }));

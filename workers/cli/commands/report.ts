@@ -20,7 +20,7 @@ export function reportCommand(): Command {
 async function report(run: string, options: ReportOptions): Promise<void> {
   const { openStackClient } = await import('../stack/stack-client.ts');
   const { gatherReport } = await import('./report/gather-report.ts');
-  const { renderReport } = await import('../../../infra/report/report.ts');
+  const { renderReport } = await import('../../../infra/report/render-report.ts');
   const { summarise } = await import('../../../infra/report/summary.ts');
   const stack = await openStackClient(await runningConfigOf(options));
   try {

@@ -2,7 +2,7 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { WorkflowHandle } from '@temporalio/client';
-import { renderReport } from '../../../../infra/report/report.ts';
+import { renderReport } from '../../../../infra/report/render-report.ts';
 import { type Summary, summarise } from '../../../../infra/report/summary.ts';
 import { pauseSignal, resumeSignal, runStatusQuery } from '../../../../workflows/contracts/messages.ts';
 import type { RunRequest } from '../../../../workflows/contracts/run.ts';

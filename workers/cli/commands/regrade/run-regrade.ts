@@ -1,4 +1,4 @@
-import { showHidden } from '../../../../infra/report/hidden.ts';
+import { showHidden } from '../../../../infra/report/hidden-characters.ts';
 import { describeIssue } from '../../../../workflows/contracts/input.ts';
 import { regradeStatusQuery } from '../../../../workflows/contracts/messages.ts';
 import { type RegradeRequest, type RegradeStatus, regradeInput } from '../../../../workflows/contracts/regrade.ts';

@@ -1,8 +1,8 @@
 import { type Client, WorkflowNotFoundError } from '@temporalio/client';
 import { InvalidModelDirectory, loadModel } from '../../../../infra/kits/chat-tokens/index.ts';
-import { collectReport } from '../../../../infra/report/collect.ts';
-import type { HeldOut, ReportData, RunFacts } from '../../../../infra/report/data.ts';
-import type { TokenName } from '../../../../infra/report/token-view.ts';
+import { collectReport } from '../../../../infra/report/collect-report.ts';
+import type { HeldOut, ReportData, RunFacts } from '../../../../infra/report/report-data.ts';
+import type { TokenName } from '../../../../infra/report/token-views.ts';
 import { readStartInput } from '../../../../infra/temporal/start-input.ts';
 import { runStatusQuery } from '../../../../workflows/contracts/messages.ts';
 import type { RolloutResult } from '../../../../workflows/contracts/rollout.ts';

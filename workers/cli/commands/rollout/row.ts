@@ -1,4 +1,4 @@
-import { showHidden } from '../../../../infra/report/hidden.ts';
+import { showHidden } from '../../../../infra/report/hidden-characters.ts';
 import { flagsOfRollout } from '../../../../workflows/algorithms/flags.ts';
 import { verdictText } from '../../../../workflows/algorithms/verdict-text.ts';
 import type { FailureRecord } from '../../../../workflows/contracts/failures.ts';

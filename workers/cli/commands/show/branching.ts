@@ -1,4 +1,4 @@
-import type { Branching } from '../../../../infra/report/data.ts';
+import type { Branching } from '../../../../infra/report/report-data.ts';
 import { table } from '../../text/output.ts';
 
 /** The branches of a rollout's conversation, what of them is trained, and what is to be known of the rest. */

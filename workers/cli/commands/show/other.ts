@@ -1,4 +1,4 @@
-import { showHidden } from '../../../../infra/report/hidden.ts';
+import { showHidden } from '../../../../infra/report/hidden-characters.ts';
 import { type FoundWorkflow, isOpen } from '../../follow/find-workflow.ts';
 import { workflowEnd } from '../../follow/workflow-failure.ts';
 import { print, printJson } from '../../text/output.ts';

@@ -1,6 +1,6 @@
-import type { Story } from '../../../../infra/report/data.ts';
-import { showHidden } from '../../../../infra/report/hidden.ts';
-import { readStory } from '../../../../infra/report/read-story.ts';
+import { showHidden } from '../../../../infra/report/hidden-characters.ts';
+import { readRollout } from '../../../../infra/report/read-rollout.ts';
+import type { RolloutDetails } from '../../../../infra/report/report-data.ts';
 import { verdictText } from '../../../../workflows/algorithms/verdict-text.ts';
 import { rolloutStatusQuery } from '../../../../workflows/contracts/messages.ts';
 import { type RolloutResult, stages } from '../../../../workflows/contracts/rollout.ts';
@@ -30,12 +30,12 @@ export async function showRollout(stack: StackClient, found: FoundWorkflow, json
     if (json) return printJson({ id: handle.workflowId, ...end });
     return print(`${handle.workflowId}\n${end.kind}: ${end.message}`);
   }
-  const story = await readStory(stack.store, result);
-  if (json) printJson(story);
-  else print(storyText(story));
+  const details = await readRollout(stack.store, result);
+  if (json) printJson(details);
+  else print(rolloutText(details));
 }
 
-function storyText({ result, messages, branching, patch, testLog }: Story): string {
+function rolloutText({ result, messages, branching, patch, testLog }: RolloutDetails): string {
   const { outcome, reward, stop, failure, verdict, epochs } = result;
   const blocks = [
     [

@@ -1,4 +1,4 @@
-import { showHidden } from '../../../../infra/report/hidden.ts';
+import { showHidden } from '../../../../infra/report/hidden-characters.ts';
 import { sweepStatusQuery } from '../../../../workflows/contracts/messages.ts';
 import { type FoundWorkflow, isOpen } from '../../follow/find-workflow.ts';
 import type { StackClient } from '../../stack/stack-client.ts';

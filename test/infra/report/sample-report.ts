@@ -1,4 +1,4 @@
-import type { GroupFacts, ReportData, StepFacts } from '../../../infra/report/data.ts';
+import type { GroupFacts, ReportData, StepFacts } from '../../../infra/report/report-data.ts';
 import { summariseSweep } from '../../../workflows/algorithms/summarise-sweep.ts';
 import { fates, outcomes, zeroCount } from '../../../workflows/contracts/outcome.ts';
 import { stages } from '../../../workflows/contracts/rollout.ts';
@@ -6,7 +6,7 @@ import { type SweepReport, type SweepRow, sweepInput } from '../../../workflows/
 
 const blob = { digest: 'a'.repeat(64), size: 10, mediaType: 'text/plain' };
 
-/** What a run of 24 steps could have left behind; a fixed sequence stands in for chance. */
+/** The data of a plausible run of 24 steps. Its pseudo-random values are always the same. */
 export function sampleReport(): ReportData {
   let state = 7;
   const random = (): number => {
@@ -42,7 +42,7 @@ export function sampleReport(): ReportData {
         type: 'EngineUnavailable',
         stage: 'awaitAgent',
         count: 5,
-        example: 'the engine stayed away beyond the hold during a turn',
+        example: 'the engine was unavailable for longer than the grace period during a turn',
         workflowId: 'demo-1/0198c2d0/group-17/rollout-3',
       },
     ],
@@ -53,7 +53,7 @@ export function sampleReport(): ReportData {
     flagged: { rollouts: 9, tricks: { tests: 7, plugin: 5 } },
     sweeps: [sampleSweep('before', 2), sampleSweep('after', 4)],
     heldOut: { before: 0.31, after: 0.94, tasks: 32 },
-    story: {
+    example: {
       result: {
         rollout: '0198c2d0-dddd-7bbb-8ccc-123456789abc',
         workflowId: 'demo-1/0198c2d0/group-140/rollout-2',
@@ -91,7 +91,7 @@ export function sampleReport(): ReportData {
       segmentsLeft: 0,
       messages: [
         { role: 'system', text: 'You fix bugs in small JavaScript repositories.', turn: null },
-        { role: 'user', text: 'sum.js adds up wrongly. Find out why and mend it.', turn: null },
+        { role: 'user', text: 'sum.js adds wrongly. Find out why and fix it.', turn: null },
         { role: 'assistant', text: '{"name":"bash","arguments":{"command":"cat sum.js"}}', turn: facts(0) },
         { role: 'tool', text: 'export const sum = (a, b) => a - b;\n', turn: null },
         { role: 'assistant', text: '{"name":"edit","arguments":{"old":"a - b","new":"a + b"}}', turn: facts(1) },
@@ -106,29 +106,47 @@ export function sampleReport(): ReportData {
   };
 }
 
-/** Four tasks, two attempts each, of which so many tasks pass; one attempt of the last task is lost. */
+/** A sweep of four tasks with two attempts each. The first `passing` tasks pass; one attempt of the last task is lost. */
 function sampleSweep(sweep: string, passing: number): SweepReport {
   const tasks = [0, 1, 2, 3];
   const rows = tasks.flatMap((task) =>
     [0, 1].map((attempt): SweepRow => {
       const lost = task === 3 && attempt === 1;
       return {
-        ...{ task, attempt, retry: 0, taskId: `task-${task}`, workflowId: `${sweep}/rollout-${task}-${attempt}` },
-        ...{ outcome: lost ? 'infra' : 'scored', reward: lost ? null : task < passing ? 1 : 0, stop: 'submitted' },
-        ...{ failure: null, versions: [3, 3], turns: 2, sampledTokens: 40, promptTokens: 900 },
-        ...{ seconds: 2, sandboxSeconds: 1.5 },
+        task,
+        attempt,
+        retry: 0,
+        taskId: `task-${task}`,
+        workflowId: `${sweep}/rollout-${task}-${attempt}`,
+        outcome: lost ? 'infra' : 'scored',
+        reward: lost ? null : task < passing ? 1 : 0,
+        stop: 'submitted',
+        failure: null,
+        versions: [3, 3],
+        turns: 2,
+        sampledTokens: 40,
+        promptTokens: 900,
+        seconds: 2,
+        sandboxSeconds: 1.5,
         ...(task === 0 && { flags: ['tests' as const] }),
       };
     }),
   );
   return summariseSweep({
-    ...{ sweep, sweepKey: 'key', input: sweepInput.parse({ tasks: 'generated:test/1', attempts: 2 }), run: 'demo-1' },
-    ...{ startedAt: 0, endedAt: 9_000, pin: { policyVersion: 3 }, endedEarly: null, rows },
+    sweep,
+    sweepKey: 'key',
+    input: sweepInput.parse({ tasks: 'generated:test/1', attempts: 2 }),
+    run: 'demo-1',
+    startedAt: 0,
+    endedAt: 9_000,
+    pin: { policyVersion: 3 },
+    endedEarly: null,
+    rows,
     tasks: tasks.map((task) => `generated:test/1/${task}`),
   });
 }
 
-/** What an agent might print to take over the page of whoever reads the report. */
+/** A text with which an agent might try to take over the page of a report's reader. */
 export const hostileText =
   '</pre><script>alert(1)</script><img src=x onerror=alert(2)>"\'&\u202egnp.exe\u0000\u001b[31m';
 

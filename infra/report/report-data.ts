@@ -4,7 +4,7 @@ import type { RolloutResult, Stage } from '../../workflows/contracts/rollout.ts'
 import type { SweepReport } from '../../workflows/contracts/sweep.ts';
 import type { Branch, Trace, TraceCounts } from '../../workflows/contracts/trace.ts';
 
-/** All that a report shows: plain numbers and texts, so that the page is a pure function of it. */
+/** All data of a report. The page is a pure function of it. */
 export interface ReportData {
   readonly run: RunFacts;
   readonly steps: readonly StepFacts[];
@@ -12,15 +12,16 @@ export interface ReportData {
   readonly rollouts: Count<Outcome>;
   readonly stages: readonly StageTiming[];
   readonly failures: readonly FailureCount[];
-  /** The most frequent first. */
+  /** Suspected tricks, the most frequent first. */
   readonly flags: readonly FlagFacts[];
-  /** Rollouts with any. */
+  /** Counts of the rollouts with any flag. */
   readonly flagged: FlagCounts;
-  /** Mean reward on tasks that training never saw. */
+  /** The mean reward on held-out tasks, or null when it was not measured. */
   readonly heldOut: HeldOut | null;
-  /** Evaluation sweeps of its policy versions, oldest first. */
+  /** Evaluation sweeps of the run's policy versions, oldest first. */
   readonly sweeps: readonly SweepReport[];
-  readonly story: Story | null;
+  /** One rollout in detail. */
+  readonly example: RolloutDetails | null;
   readonly wallSeconds: number | null;
 }
 
@@ -40,7 +41,7 @@ export interface RunFacts {
 export interface StepFacts {
   readonly step: number;
   readonly meanReward: number | null;
-  /** Mean reward of each group that came up for this step, with what became of it. */
+  /** The groups that ended between the previous step and this one. */
   readonly groups: readonly GroupFacts[];
   readonly staleness: number;
   readonly rollouts: number;
@@ -62,7 +63,7 @@ export interface HeldOut {
   readonly tasks: number;
 }
 
-/** Seconds over all rollouts that went through the stage. */
+/** Durations in seconds over all rollouts that passed through a stage. */
 export interface StageTiming {
   readonly stage: Stage;
   readonly count: number;
@@ -79,25 +80,25 @@ export interface FailureCount {
   readonly workflowId: string;
 }
 
-/** The rollouts that are flagged for one trick. */
+/** The rollouts that are flagged for a trick. */
 export interface FlagFacts {
   readonly trick: Trick;
   readonly count: number;
-  /** Of those that were scored; null when none was. */
+  /** The mean over scored rollouts, or null when none was scored. */
   readonly meanReward: number | null;
-  /** The one with the highest reward: where a trick paid, it shows there. */
+  /** The rollout with the highest reward, in which a successful trick would be visible. */
   readonly workflowId: string;
 }
 
-/** One rollout with what its blobs hold. Texts come from an agent: hostile. */
-export interface Story {
+/** A rollout with the contents of its blobs. The texts come from an agent and may be hostile. */
+export interface RolloutDetails {
   readonly result: RolloutResult;
   readonly messages: readonly Message[];
-  /** How the conversation branched and what of it is trained; null without a trace, or with one that does not say. */
+  /** The branches of the conversation, or null when the trace does not contain them. */
   readonly branching: Branching | null;
-  /** One for each of the first segments; none where the names of the tokens are not known. */
+  /** The tokens of the first segments. Empty when the names of the tokens are unknown. */
   readonly tokens: readonly TokenView[];
-  /** Segments that are not shown. */
+  /** The number of further segments that are not shown. */
   readonly segmentsLeft: number;
   readonly patch: string | null;
   readonly testLog: string | null;
@@ -109,32 +110,33 @@ export interface Branching {
   readonly maskedTurns: Trace['maskedTurns'];
 }
 
-/** A segment, token by token. */
+/** The tokens of a segment. */
 export interface TokenView {
   readonly segment: number;
   readonly kind: string;
-  /** In all, and those of them that this segment trains. */
+  /** The number of all tokens. */
   readonly length: number;
+  /** The number of trained tokens. */
   readonly trained: number;
-  /** Tokens at its start that an earlier segment has too; they are not repeated. */
+  /** The number of tokens at the start that are not shown, since an earlier segment contains them. */
   readonly shared: number;
   readonly tokens: readonly TokenFacts[];
-  /** Tokens at its end that are left out here. */
+  /** The number of tokens at the end that are not shown. */
   readonly left: number;
 }
 
 export interface TokenFacts {
   readonly text: string;
-  /** `masked`: sampled and not trained. `skipped`: stands for many given ones. */
+  /** The kind of a token: `masked` was sampled but is not trained, `skipped` stands for many given tokens. */
   readonly is: 'given' | 'sampled' | 'masked' | 'skipped';
-  /** Natural log of its probability when it was sampled; null where it is not sampled. */
+  /** The natural logarithm of the probability with which the token was sampled, or null when it was not sampled. */
   readonly logprob: number | null;
 }
 
 export interface Message {
   readonly role: string;
   readonly text: string;
-  /** Only on what the policy said. */
+  /** Facts about the turn, for messages of the policy. */
   readonly turn: TurnFacts | null;
 }
 
@@ -143,6 +145,6 @@ export interface TurnFacts {
   readonly tokens: number;
   readonly seconds: number;
   readonly versions: readonly number[];
-  /** The upstream model that said it, where it was not the policy. */
+  /** The upstream model, when the turn was not sampled from the policy. */
   readonly model?: string;
 }

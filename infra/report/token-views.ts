@@ -1,17 +1,17 @@
 import { pathTo } from '../../workflows/algorithms/turns.ts';
 import type { Segment, Trace } from '../../workflows/contracts/trace.ts';
-import type { TokenFacts, TokenView } from './data.ts';
+import type { TokenFacts, TokenView } from './report-data.ts';
 
-/** What people read in place of a token id. */
+/** Returns the text that is shown for a token id. */
 export type TokenName = (id: number) => string;
 
-/** A report holds several rollouts, and a trace may have hundreds of segments of ten thousands of tokens. */
+/** Limits of what is shown: a trace may have hundreds of segments with tens of thousands of tokens. */
 const maxSegments = 16;
 const maxTokens = 4_000;
-/** Of a long prompt, what people look for is at its ends. */
+/** The tokens that are shown of a long prompt, whose ends are most informative. */
 const shownOfPrompt = { head: 400, tail: 200 } as const;
 
-/** The first segments of a trace as people read them: what was given, sampled, and sampled but not trained. */
+/** Makes readable views of the first segments of a trace, which mark tokens as given, sampled, or sampled but not trained. */
 export function tokenViews(trace: Trace, nameOf: TokenName): { views: TokenView[]; segmentsLeft: number } {
   const shown = trace.segments.slice(0, maxSegments);
   const views = shown.map((segment, index): TokenView => {
@@ -42,7 +42,7 @@ function tokensFrom(from: number, segment: Segment, sampled: ReadonlyMap<number,
   return { tokens, left: segment.tokens.length - at };
 }
 
-/** The first position from `at` that was sampled. */
+/** The first sampled position from `at` on. */
 function endOfGiven(at: number, { tokens }: Segment, sampled: ReadonlyMap<number, number>): number {
   let end = at;
   while (end < tokens.length && !sampled.has(end)) end += 1;
@@ -61,7 +61,7 @@ function factsOf(
   return { text, is: mask[at] === 1 ? 'sampled' : 'masked', logprob };
 }
 
-/** By position, also of turns that the segment does not train: those of the branch that it was made of. */
+/** The logprobs of sampled tokens by position, including those of turns in the segment's branch that are not trained. */
 function sampledLogprobs({ turns, branches }: Trace, segment: Segment, index: number): Map<number, number> {
   const found = new Map<number, number>();
   for (const [at, one] of segment.mask.entries()) if (one === 1) found.set(at, segment.logprobs[at] ?? 0);

@@ -3,12 +3,16 @@ import type { BlobRef } from '../../workflows/contracts/blob.ts';
 import type { RolloutResult } from '../../workflows/contracts/rollout.ts';
 import type { Trace, TranscriptEntry } from '../../workflows/contracts/trace.ts';
 import type { Store } from '../store/store.ts';
-import type { Branching, Message, Story, TurnFacts } from './data.ts';
 import { readTrace } from './read-trace.ts';
-import { type TokenName, tokenViews } from './token-view.ts';
+import type { Branching, Message, RolloutDetails, TurnFacts } from './report-data.ts';
+import { type TokenName, tokenViews } from './token-views.ts';
 
-/** A rollout with what its blobs hold; what it never came to is null. Tokens are shown where their names are known. */
-export async function readStory(store: Store, result: RolloutResult, nameOf: TokenName | null = null): Promise<Story> {
+/** Reads the blobs of a rollout. Stages that it never reached give null. Tokens are included when `nameOf` is given. */
+export async function readRollout(
+  store: Store,
+  result: RolloutResult,
+  nameOf: TokenName | null = null,
+): Promise<RolloutDetails> {
   const { trace: summary, diff, verdict } = result;
   const trace = summary === null ? null : await readTrace(store, summary.trace.digest);
   const shown = trace === null || nameOf === null ? { views: [], segmentsLeft: 0 } : tokenViews(trace, nameOf);
@@ -23,7 +27,7 @@ export async function readStory(store: Store, result: RolloutResult, nameOf: Tok
   };
 }
 
-/** Bytes that are no text become replacement characters: it is for reading only. */
+/** Reads a blob as text, with replacement characters for invalid bytes. */
 async function readText(store: Store, { digest }: BlobRef): Promise<string> {
   return Buffer.from(await store.get(digest)).toString('utf8');
 }
@@ -32,24 +36,24 @@ function branchingOf({ branches, counts, maskedTurns }: Trace): Branching | null
   return branches === undefined || counts === undefined ? null : { branches, counts, maskedTurns };
 }
 
-/** The conversation. In traces that don't say so, the n-th thing that the policy said is turn n. */
+/** The messages of the conversation. In traces without turn numbers, the n-th message of the policy is turn n. */
 function messagesOf({ turns, transcript }: Trace): Message[] {
-  const isTold = transcript.some(({ turn }) => turn !== undefined);
-  let said = 0;
+  const isNumbered = transcript.some(({ turn }) => turn !== undefined);
+  let replies = 0;
   return transcript.map((entry) => {
-    const { role, turn: told } = entry;
-    const text = spokenText(entry);
-    if (role !== 'assistant' || (isTold && told === undefined)) return { role, text, turn: null };
-    const turn = turns[told ?? said];
-    said += 1;
+    const { role, turn: index } = entry;
+    const text = messageText(entry);
+    if (role !== 'assistant' || (isNumbered && index === undefined)) return { role, text, turn: null };
+    const turn = turns[index ?? replies];
+    replies += 1;
     return { role, text, turn: turn === undefined ? null : turnFacts(turn) };
   });
 }
 
-function spokenText({ text, reasoning = '', calls = [] }: TranscriptEntry): string {
-  const thought = reasoning === '' ? '' : `(thinks) ${reasoning}`;
+function messageText({ text, reasoning = '', calls = [] }: TranscriptEntry): string {
+  const thinking = reasoning === '' ? '' : `(thinks) ${reasoning}`;
   const called = calls.map(({ name, arguments: args }) => `${name}(${args})`);
-  return [thought, text, ...called].filter((part) => part !== '').join('\n');
+  return [thinking, text, ...called].filter((part) => part !== '').join('\n');
 }
 
 function turnFacts(turn: Trace['turns'][number]): TurnFacts {

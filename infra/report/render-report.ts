@@ -1,35 +1,35 @@
+import { flagsText } from '../../workflows/algorithms/flags.ts';
 import { rewardCurve } from './charts/reward-curve.ts';
 import { shareBar } from './charts/share-bar.ts';
 import { stageTimings } from './charts/stage-timings.ts';
 import { type StepValue, short, sparkline, stepBars } from './charts/step-bars.ts';
-import type { FailureCount, ReportData } from './data.ts';
-import { flagSection } from './flags.ts';
-import { html, Markup } from './markup.ts';
-import { storySection } from './story.ts';
+import { html, type Markup, trustedHtml } from './markup.ts';
+import type { FailureCount, ReportData } from './report-data.ts';
+import { rolloutSection } from './rollout-section.ts';
 import { style } from './style.ts';
 import { type Summary, summarise } from './summary.ts';
-import { sweepSection } from './sweeps.ts';
+import { sweepSection } from './sweep-section.ts';
 
 /**
- * One self-contained page: no script, nothing from outside, and a policy that forbids both, since what agents wrote is
- * in it.
+ * Renders a report as one self-contained page. It contains text from agents, so it has no scripts and no external resources,
+ * and a content security policy that forbids both.
  */
 export function renderReport(data: ReportData): string {
   const summary = summarise(data);
   const page = html`<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
-<title>temper: ${data.run.id}</title><style>${new Markup(style)}</style></head>
+<title>temper: ${data.run.id}</title><style>${trustedHtml(style)}</style></head>
 <body><main>
 ${head(data, summary)}
 ${rewards(data)}
 ${sweepSection(data.sweeps)}
-${books(data)}
+${outcomes(data)}
 ${failures(data.failures)}
 ${flagSection(data)}
 ${perStep(data)}
 ${timings(data)}
-${data.story === null ? null : storySection(data.story)}
+${data.example === null ? null : rolloutSection(data.example)}
 ${footer(data)}
 </main></body></html>`;
   return page.text;
@@ -40,7 +40,7 @@ function head({ run, wallSeconds }: ReportData, summary: Summary): Markup {
   return html`<header class="top"><p class="brand">temper</p>
     <h1>${headline(summary)}</h1>
     <p class="lead">Run <code>${run.id}</code>: <b>${run.agent}</b> in <b>${run.sandbox}</b> sandboxes on <code>${run.tasks}</code>,
-    ${run.groupsPerStep} groups of ${run.rolloutsPerGroup} rollouts per step, at most ${run.maxStaleness} ${run.maxStaleness === 1 ? 'step' : 'steps'} stale, seed ${run.seed}.</p>
+    ${run.groupsPerStep} groups of ${run.rolloutsPerGroup} rollouts per step, staleness at most ${run.maxStaleness} ${run.maxStaleness === 1 ? 'step' : 'steps'}, seed ${run.seed}.</p>
     <dl class="tiles">
       ${tile('reward, first fifth → last', change(first, last))}
       ${heldOutBefore === null && heldOutAfter === null ? null : tile('held-out reward, before → after', change(heldOutBefore, heldOutAfter))}
@@ -52,7 +52,7 @@ function head({ run, wallSeconds }: ReportData, summary: Summary): Markup {
 }
 
 function headline({ meanRewardFirstFifth: first, meanRewardLastFifth: last, steps }: Summary): string {
-  if (first === null || last === null) return `No step of ${steps} has a reward`;
+  if (first === null || last === null) return `None of ${steps} steps has a reward`;
   const verb = last - first > 0.02 ? 'rose' : last - first < -0.02 ? 'fell' : 'stayed';
   if (verb === 'stayed') return `Mean reward stayed at ${last.toFixed(2)} over ${steps} steps`;
   return `Mean reward ${verb} from ${first.toFixed(2)} to ${last.toFixed(2)} in ${steps} steps`;
@@ -65,21 +65,34 @@ const change = (before: number | null, after: number | null): string =>
 
 function rewards({ steps, heldOut }: ReportData): Markup {
   return html`<section><h2>Reward</h2>${rewardCurve(steps, heldOut)}
-    <p class="key"><i class="k-line"></i>mean of all scored rollouts of a step <i class="k-band"></i>from its lowest to its highest group
+    <p class="key"><i class="k-line"></i>mean over all scored rollouts of a step <i class="k-band"></i>range from its lowest to its highest group
     <i class="k-dot"></i>one group${heldOut === null ? null : html` <i class="k-diamond"></i>${heldOut.tasks} held-out tasks, before and after`}</p></section>`;
 }
 
-function books({ rollouts, groups }: ReportData): Markup {
+function outcomes({ rollouts, groups }: ReportData): Markup {
   return html`<section><h2>Outcomes and fates</h2>
     <div class="pair">${shareBar('Rollouts by outcome', rollouts)}${shareBar('Groups by fate', groups)}</div></section>`;
 }
 
 function failures(counts: readonly FailureCount[]): Markup | null {
   if (counts.length === 0) return null;
-  return html`<section><h2>Failures</h2><table><thead><tr><th>type</th><th>stage</th><th class="n">rollouts</th><th>for example</th></tr></thead><tbody>
+  return html`<section><h2>Failures</h2><table><thead><tr><th>type</th><th>stage</th><th class="n">rollouts</th><th>example</th></tr></thead><tbody>
     ${counts.map(
       ({ type, stage, count, example, workflowId }) =>
         html`<tr><td><code>${type}</code></td><td>${stage ?? '–'}</td><td class="n">${count}</td><td>${example}<br><small>${workflowId}</small></td></tr>`,
+    )}</tbody></table></section>`;
+}
+
+/** Renders the suspected tricks of the run's rollouts, or nothing when there are none. */
+function flagSection({ flags, flagged }: Pick<ReportData, 'flags' | 'flagged'>): Markup | null {
+  const text = flagsText(flagged);
+  if (text === null) return null;
+  return html`<section id="flags"><h2>Flags</h2>
+    <p class="key">${text}. Flags are for review: they do not change a reward, and honest work may be flagged too.</p>
+    <table><thead><tr><th>trick</th><th class="n">rollouts</th><th class="n">mean reward</th><th>example with the highest reward</th></tr></thead><tbody>
+    ${flags.map(
+      ({ trick, count, meanReward, workflowId }) =>
+        html`<tr><td><code>${trick}</code></td><td class="n">${count}</td><td class="n">${meanReward?.toFixed(2) ?? '–'}</td><td><small>${workflowId}</small></td></tr>`,
     )}</tbody></table></section>`;
 }
 
@@ -107,11 +120,11 @@ const valuesOf = (steps: ReportData['steps'], name: string): StepValue[] =>
 function metric(name: string, values: readonly StepValue[]): Markup | null {
   const [first, last] = [values[0], values.at(-1)];
   if (first === undefined || last === undefined) return null;
-  if (values.every(({ value }) => value === first.value)) return null; // a setting, or nothing to see
+  if (values.every(({ value }) => value === first.value)) return null; // A setting, or a metric without change.
   return html`<figure><figcaption><code>${name}</code> <span>${short(first.value)} → <b>${short(last.value)}</b></span></figcaption>${sparkline(name, values)}</figure>`;
 }
 
-/** Waiting for a place is no work, and may be longer than all of it: it is said, not drawn. */
+/** Renders the stage timings. Waiting for a slot may exceed all work, so it is stated in text instead of drawn. */
 function timings({ stages }: ReportData): Markup | null {
   const worked = stages.filter(({ stage }) => stage !== 'placeRollout');
   const waited = stages.find(({ stage }) => stage === 'placeRollout');
@@ -119,13 +132,13 @@ function timings({ stages }: ReportData): Markup | null {
   const wait =
     waited === undefined
       ? null
-      : ` Before that, a rollout waits for a place on a host: median ${short(waited.median)} s, 90th percentile ${short(waited.p90)} s.`;
+      : ` Before that, a rollout waits for a slot on a host: median ${short(waited.median)} s, 90th percentile ${short(waited.p90)} s.`;
   return html`<section><h2>Where a rollout's time goes</h2>${stageTimings(worked)}
-    <p class="key"><i class="k-bar"></i>median <i class="k-whisker"></i>to the 90th percentile.${wait}</p></section>`;
+    <p class="key"><i class="k-bar"></i>median <i class="k-whisker"></i>up to the 90th percentile.${wait}</p></section>`;
 }
 
 function footer({ run }: ReportData): Markup {
-  return html`<footer><p>Every number here can be checked: <code>temper status</code>, <code>temper show ${run.id}</code>, or the Temporal UI with the query <code>TemperRun = "${run.id}"</code>. Run key <code>${run.key}</code>.</p></footer>`;
+  return html`<footer><p>To check these numbers, use <code>temper status</code>, <code>temper show ${run.id}</code>, or the Temporal UI with the query <code>TemperRun = "${run.id}"</code>. Run key <code>${run.key}</code>.</p></footer>`;
 }
 
 function duration(seconds: number): string {

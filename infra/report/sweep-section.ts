@@ -5,16 +5,16 @@ import { intervalMark } from './charts/interval.ts';
 import { short } from './charts/step-bars.ts';
 import { html, type Markup } from './markup.ts';
 
-/** Rows of a table by task: the page must stay readable, and all of it is in the JSON. */
-const most = 200;
+/** The maximum number of rows per task table, to keep the page readable. The JSON contains all. */
+const maxRows = 200;
 
-/** Evaluations: each sweep with its rates and what it left out, how the last differs from the first, the last task by task. */
+/** Renders the evaluation sweeps, the difference between the first and the last, and the tasks of the last. */
 export function sweepSection(sweeps: readonly SweepReport[]): Markup | null {
   const [first] = sweeps;
   const last = sweeps.at(-1);
   if (first === undefined || last === undefined) return null;
   return html`<section id="evaluations"><h2>Evaluations</h2>
-    <table><thead><tr><th>sweep</th><th class="n">version or model</th><th>pass@1, with its 95 % interval</th><th></th><th>pass@k</th><th>counted</th><th class="n">tokens</th></tr></thead>
+    <table><thead><tr><th>sweep</th><th class="n">version or model</th><th>pass@1 with 95 % interval</th><th></th><th>pass@k</th><th>counted</th><th class="n">tokens</th></tr></thead>
     <tbody>${sweeps.map(row)}</tbody></table>
     ${first === last ? null : comparison(first, last)}
     <details><summary>${last.sweep}, task by task</summary>${tasks(last.taskScores)}</details></section>`;
@@ -39,17 +39,17 @@ function comparison(before: SweepReport, after: SweepReport): Markup | null {
   const { tasks: common, difference, low, high, pValue, flipped } = compared;
   const better = flipped.filter((task) => task.after > task.before).length;
   return html`<p class="key">From <code>${before.sweep}</code> to <code>${after.sweep}</code>, over ${common} common tasks: ${signed(difference)}
-    (95 %: ${signed(low)} to ${signed(high)}), p ${pValue < 0.0001 ? '< 0.0001' : `= ${pValue.toFixed(4)}`} by a sign-flip test; ${better} tasks changed for the better, ${flipped.length - better} for the worse.</p>`;
+    (95 %: ${signed(low)} to ${signed(high)}), p ${pValue < 0.0001 ? '< 0.0001' : `= ${pValue.toFixed(4)}`} by a sign-flip test; ${better} tasks improved, ${flipped.length - better} worsened.</p>`;
 }
 
 function tasks(scores: readonly TaskScore[]): Markup {
   return html`<table><thead><tr><th>task</th><th class="n">passed</th><th class="n">reward</th><th class="n">left out</th><th class="n">tokens</th><th class="n">seconds</th></tr></thead><tbody>
     ${scores
-      .slice(0, most)
+      .slice(0, maxRows)
       .map(
         ({ task, passed, counted, meanReward, leftOut, sampledTokens, seconds }) =>
           html`<tr><td><code>${task}</code></td><td class="n">${passed} of ${counted}</td><td class="n">${meanReward?.toFixed(2) ?? '–'}</td><td class="n">${leftOut}</td><td class="n">${short(sampledTokens)}</td><td class="n">${seconds.toFixed(1)}</td></tr>`,
-      )}</tbody></table>${scores.length > most ? html`<p class="key">… and ${scores.length - most} more.</p>` : null}`;
+      )}</tbody></table>${scores.length > maxRows ? html`<p class="key">… and ${scores.length - maxRows} more.</p>` : null}`;
 }
 
 const signed = (value: number): string => `${value < 0 ? '−' : '+'}${Math.abs(value).toFixed(3)}`;
