@@ -1,0 +1,116 @@
+import assert from 'node:assert/strict';
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { delimiter, dirname, join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { after, before, describe, it } from 'node:test';
+import { promisify } from 'node:util';
+import { ROOT } from '../../helpers/sources.ts';
+
+const run = promisify(execFile);
+
+/** A stack starts in seconds, but may take minutes on a busy machine. */
+const startTimeoutMs = 300_000;
+
+/** The paths that the package may hold: compiled code of the product, the files it reads, and the program that starts it. */
+const productPaths = [
+  /^dist\/(?:workflows|activities|workers|infra)\//,
+  /^dist\/workflow-bundle\.js$/,
+  /^infra\/(?:setup|process)\/[a-z-]+\.mjs$/,
+  /^(?:package\.json|README\.md|LICENSE)$/,
+];
+
+/** The paths that stay in the repository although they lie below a product folder. */
+const laboratoryPaths = /\.m?ts$|\.test\.|\/(?:bench|recipe)\/|\/setup\/build\./;
+
+describe('the packed package, installed in an empty folder', { timeout: 2 * startTimeoutMs }, () => {
+  let directory = '';
+  let files: readonly string[] = [];
+  const inFolder = (): string => join(directory, 'app');
+  const environment = (): NodeJS.ProcessEnv => {
+    const kept = Object.entries(process.env).filter(([name]) => !/^(?:TEMPORAL_|TEMPER_|NODE_TEST_|npm_)/.test(name));
+    return {
+      ...Object.fromEntries(kept),
+      PATH: `${dirname(process.execPath)}${delimiter}${process.env.PATH}`,
+      TEMPER_HOME: join(directory, 'home'),
+    };
+  };
+
+  before(async () => {
+    directory = await mkdtemp(join(tmpdir(), 'temper-package-'));
+    await mkdir(inFolder());
+    await run('npm', ['pack', '--pack-destination', directory, '--loglevel=error'], { cwd: ROOT });
+    const archive = (await readdir(directory)).find((name) => name.endsWith('.tgz')) ?? assert.fail('no archive');
+    await writeFile(join(inFolder(), 'package.json'), '{ "private": true }');
+    const install = [
+      'install',
+      join(directory, archive),
+      '--prefer-offline',
+      '--no-audit',
+      '--no-fund',
+      '--loglevel=error',
+    ];
+    await run('npm', install, { cwd: inFolder(), env: environment() });
+    const entries = await readdir(join(inFolder(), 'node_modules/temper'), { recursive: true, withFileTypes: true });
+    const root = join(inFolder(), 'node_modules/temper/');
+    files = entries
+      .filter((entry) => entry.isFile())
+      .map((entry) => join(entry.parentPath, entry.name).slice(root.length))
+      .filter((path) => !path.startsWith('node_modules/'));
+  });
+  after(() => rm(directory, { recursive: true, force: true }));
+
+  it('holds the product, and neither sources, tests, benchmarks nor recipe searches', () => {
+    assert.deepEqual(
+      files.filter((file) => !productPaths.some((path) => path.test(file)) || laboratoryPaths.test(file)),
+      [],
+    );
+    for (const file of [
+      'dist/workers/cli.js',
+      'dist/infra/temporal/cli/go.sum',
+      'dist/infra/agents/pi/package-lock.json',
+    ]) {
+      assert.ok(files.includes(file), `expected ${file} in the package`);
+    }
+  });
+
+  it('uses its prebuilt workflow bundle', async () => {
+    const bundle = join(inFolder(), 'node_modules/temper/dist/infra/temporal/bundle.js');
+    const script = `const { locateWorkflowBundle } = await import(${JSON.stringify(bundle)}); console.log((await locateWorkflowBundle({})).codePath);`;
+    const { stdout } = await run(process.execPath, ['--input-type=module', '-e', script]);
+    assert.equal(stdout.trim(), join(inFolder(), 'node_modules/temper/dist/workflow-bundle.js'));
+  });
+
+  it('runs `temper up`, one rollout on it, and stops', async () => {
+    const temper = join(inFolder(), 'node_modules/.bin/temper');
+    const stack = spawn(temper, ['up', '--port', 'auto'], {
+      cwd: inFolder(),
+      env: environment(),
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    try {
+      await untilReady(stack);
+      const rollout = ['rollout', '--tasks', 'generated:test/1?count=1', '--agent', 'oracle', '--sandbox', 'local'];
+      const { stdout } = await run(temper, [...rollout, '--json', '--no-up'], { cwd: inFolder(), env: environment() });
+      const { outcome, reward } = JSON.parse(stdout);
+      assert.deepEqual([outcome, reward], ['scored', 1]);
+      const exited = once(stack, 'exit');
+      stack.kill('SIGINT');
+      assert.deepEqual(await exited, [0, null]);
+    } finally {
+      stack.kill('SIGKILL');
+    }
+  });
+});
+
+/** Waits for the line by which `temper up` says that every part runs. */
+async function untilReady(stack: ChildProcess): Promise<void> {
+  const seen: string[] = [];
+  for await (const line of createInterface({ input: stack.stdout ?? assert.fail('no output') })) {
+    seen.push(line);
+    if (/ready|Ctrl-C/i.test(line)) return;
+  }
+  assert.fail(`expected the stack to become ready, got ${seen.join('\n')}`);
+}
