@@ -54,7 +54,7 @@ const freshSandbox: readonly string[] = [
   'HostLost',
   'SandboxLost',
   'SandboxConflict',
-  'AgentUnknown',
+
   'AgentStateUnknown',
 ];
 
