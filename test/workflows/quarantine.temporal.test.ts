@@ -34,7 +34,7 @@ describe('a sweep over a set with a quarantined task', () => {
       ['set#0', 'set#2'],
     );
     assert.deepEqual([report.result.tasks, report.quarantined], [2, ['set#1']]);
-    assert.match(sweepText(report), /quarantined, and not attempted:\nset#1$/);
+    assert.match(sweepText(report), /quarantined and not attempted:\nset#1$/);
     await createQuarantine(createRecords(stack.home)).release('one');
     assert.deepEqual((await sweep('with')).result.tasks, 3);
   });

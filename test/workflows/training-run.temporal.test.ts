@@ -3,7 +3,7 @@ import { after, before, describe, it } from 'node:test';
 import { Context } from '@temporalio/activity';
 import { WorkflowFailedError } from '@temporalio/client';
 import { ApplicationFailure } from '@temporalio/common';
-import { warmUpProgress } from '../../workers/cli/commands/train/warm-up-progress.ts';
+import { warmUpProgress } from '../../workers/cli/commands/train/follow-run.ts';
 import { controlQueue, groupId } from '../../workflows/contracts/ids.ts';
 import { pauseSignal, resumeSignal, runStatusQuery } from '../../workflows/contracts/messages.ts';
 import type { RunRequest, RunStatus } from '../../workflows/contracts/run.ts';

@@ -48,15 +48,15 @@ const commands: Readonly<Record<string, CommandEntry>> = {
   },
   pause: {
     description: 'pause a run, sweep, regrade or rollout',
-    load: async () => (await import('./commands/pause.ts')).pauseCommand(),
+    load: async () => (await import('./commands/pause-resume-cancel.ts')).pauseCommand(),
   },
   resume: {
     description: 'resume a paused run, sweep, regrade or rollout',
-    load: async () => (await import('./commands/resume.ts')).resumeCommand(),
+    load: async () => (await import('./commands/pause-resume-cancel.ts')).resumeCommand(),
   },
   cancel: {
     description: 'cancel a run, sweep, regrade or rollout and wait for its clean-up',
-    load: async () => (await import('./commands/cancel.ts')).cancelCommand(),
+    load: async () => (await import('./commands/pause-resume-cancel.ts')).cancelCommand(),
   },
   schedule: {
     description: 'evaluate on a schedule',

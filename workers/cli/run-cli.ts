@@ -4,7 +4,7 @@ import { buildProgram } from './program.ts';
 import { describeError, exitCodeOf, exitCodes } from './text/errors.ts';
 import { note } from './text/output.ts';
 
-/** Runs one command line. Answers the exit code: 0 done, 1 failed, 2 wrong usage, 130 interrupted. */
+/** Runs one command line. Returns the exit code: 0 done, 1 failed, 2 wrong usage, 130 interrupted. */
 export async function runCli(args: readonly string[]): Promise<number> {
   try {
     const called = args.find((argument) => !argument.startsWith('-'));
@@ -12,14 +12,14 @@ export async function runCli(args: readonly string[]): Promise<number> {
     await program.parseAsync(args, { from: 'user' });
     return 0;
   } catch (error) {
-    if (error instanceof CommanderError) return ofCommander(error, args);
-    note(`temper: ${describeError(error, wantsStacks())}`);
+    if (error instanceof CommanderError) return reportCommanderError(error, args);
+    note(`temper: ${describeError(error, showsStackTraces())}`);
     return exitCodeOf(error);
   }
 }
 
-/** Help and version end like an error, too, there. */
-function ofCommander(error: CommanderError, args: readonly string[]): number {
+/** Reports an error of commander, which ends help and version as errors too, and returns the exit code. */
+function reportCommanderError(error: CommanderError, args: readonly string[]): number {
   if (error.exitCode === 0 || error.code === 'commander.help') return error.exitCode === 0 ? 0 : exitCodes.usage;
   const [name = '-'] = args;
   const isKnown = !name.startsWith('-') && !error.message.startsWith(`error: unknown command '${name}'`);
@@ -28,10 +28,10 @@ function ofCommander(error: CommanderError, args: readonly string[]): number {
   return exitCodes.usage;
 }
 
-function wantsStacks(): boolean {
+function showsStackTraces(): boolean {
   try {
     return readConfig().logLevel === 'debug';
   } catch {
-    return false; // the settings are what is wrong, and the message says so
+    return false; // the settings are invalid, as the message says
   }
 }

@@ -18,7 +18,7 @@ before(async () => {
 });
 after(() => rm(home, { recursive: true, force: true }));
 
-it('every command has a help that ends with an example', async () => {
+it('the help of every command ends with an example', async () => {
   for (const name of commandNames) {
     const command = (await buildProgram(name)).commands.find((one) => one.name() === name);
     let help = '';
@@ -32,23 +32,19 @@ const wrong: readonly (readonly [string, readonly string[], RegExp])[] = [
   ['an unknown command', ['trian'], /unknown command 'trian'\n\(Did you mean train\?\); see temper --help/],
   ['an unknown command of a command', ['tasks', 'lst'], /unknown command 'lst'[\s\S]*; see temper tasks --help/],
   ['an unknown option', ['up', '--prot', 'auto'], /unknown option '--prot'/],
-  [
-    'a number that is none',
-    ['train', '--steps', 'many'],
-    /--steps <n>' argument 'many'.*whole number from 1 to 1000000/,
-  ],
-  ['a choice that is none', ['rollout', '--tasks', '.', '--sandbox', 'vm'], /--sandbox <kind>.*docker, local/],
+  ['an invalid number', ['train', '--steps', 'many'], /--steps <n>' argument 'many'.*whole number from 1 to 1000000/],
+  ['an invalid choice', ['rollout', '--tasks', '.', '--sandbox', 'vm'], /--sandbox <kind>.*docker, local/],
   ['a missing option', ['rollout'], /required option '--tasks/],
   ['a missing argument', ['show'], /missing required argument 'id'/],
-  ['a port that is not auto', ['up', '--port', '80'], /--port: expected auto, got 80/],
+  ['a --port other than auto', ['up', '--port', '80'], /--port: expected auto, got 80/],
   [
-    'an input file that is not there',
+    'a missing input file',
     ['train', '--input', '/nonexistent.json'],
-    /--input: .*\/nonexistent.json \(ENOENT\)/,
+    /--input: cannot read \/nonexistent.json \(ENOENT\)/,
   ],
 ];
 for (const [what, args, message] of wrong) {
-  it(`${what} is wrong usage: exit code 2, one message, no stack trace`, async () => {
+  it(`${what} is a usage error: exit code 2, one message, no stack trace`, async () => {
     const { code, stderr } = await temper(...args);
     assert.equal(code, 2);
     assert.match(stderr, message);
@@ -56,7 +52,7 @@ for (const [what, args, message] of wrong) {
   });
 }
 
-it('a run’s input is refused before anything starts, naming field, expected and got', async () => {
+it('an invalid run input is refused before anything starts, with each field, what was expected, and its value', async () => {
   const input = join(home, 'input.json');
   await writeFile(input, JSON.stringify({ steps: 0, settings: { sampling: { temperature: 'hot' } }, typo: 1 }));
   const { code, stderr } = await temper('train', '--input', input);
@@ -66,16 +62,16 @@ it('a run’s input is refused before anything starts, naming field, expected an
   assert.match(stderr, /unknown field typo/);
 });
 
-it('a wrong setting in the environment is named', async () => {
+it('an invalid setting in the environment is named', async () => {
   const { code, stderr } = await temperWith({ TEMPER_CAPACITY: 'lots' }, 'status');
   assert.equal(code, 2);
   assert.match(stderr, /TEMPER_CAPACITY: .*got "lots"/);
 });
 
-it('a command that needs a stack says at once that none runs', async () => {
+it('a command that needs a stack says at once that no stack runs', async () => {
   const { code, stderr } = await temper('status');
   assert.equal(code, 1);
-  assert.match(stderr, new RegExp(`expected a running stack on ${home}, found none`));
+  assert.match(stderr, new RegExp(`no stack runs on ${home}`));
 });
 
 it('tasks are listed without a stack', async () => {
@@ -84,7 +80,7 @@ it('tasks are listed without a stack', async () => {
   assert.equal(stdout.trim().split('\n').length, 3);
 });
 
-it('the doctor says of each thing what it found, and fails exactly when something is missing', async () => {
+it('the doctor reports what it found for each check, and fails exactly if something is missing', async () => {
   const { code, stdout } = await temper('doctor', '--json');
   const checks = stdout
     .trim()
@@ -97,22 +93,22 @@ it('the doctor says of each thing what it found, and fails exactly when somethin
   assert.equal(code, checks.some(({ state }) => state === 'missing') ? 1 : 0);
 });
 
-it('the doctor says how the gateway would continue a model, and what stands in the way', async () => {
+it('the doctor says which conversations with a model the gateway can extend, and why not', async () => {
   const checksOf = async (dir: string) => {
     const { stdout } = await temper('doctor', '--json', '--model', dir);
     const lines = stdout.trim().split('\n');
     return lines.map((line) => JSON.parse(line)).filter(({ name }) => name === 'model' || name === 'prefix');
   };
-  await using keeping = await writeTinyModel();
-  const kept = await checksOf(keeping.dir);
+  await using appendOnly = await writeTinyModel();
+  const kept = await checksOf(appendOnly.dir);
   assert.deepEqual(
     kept.map(({ state }) => state),
     ['ok', 'ok', 'ok', 'ok', 'ok'],
   );
   assert.match(kept[0].found, /hermes/);
   const dropping = "{% for m in messages %}{{ m.role + m.content + '<|im_end|>' }}{% endfor %}";
-  await using forgetful = await writeTinyModel(dropping);
-  const dropped = (await checksOf(forgetful.dir)).at(-1);
+  await using rewriting = await writeTinyModel(dropping);
+  const dropped = (await checksOf(rewriting.dir)).at(-1);
   assert.equal(dropped.state, 'warn');
   assert.match(dropped.found, /a tool result after reasoning forks: the template drops the reasoning/);
   const [none] = await checksOf('/nonexistent');

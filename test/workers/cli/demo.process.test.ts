@@ -8,11 +8,11 @@ import { text } from 'node:stream/consumers';
 import { after, before, describe, it } from 'node:test';
 
 const program = join(import.meta.dirname, '../../../workers/cli.ts');
-/** The warm-up alone takes half a minute on two cores of its own. */
-const patienceMs = 600_000;
+/** The warm-up alone takes half a minute on two idle cores. */
+const timeoutMs = 600_000;
 
-/** The main job as somebody types it, with one step in place of all: everything else of it is the same. */
-describe('temper demo', { timeout: patienceMs }, () => {
+/** Runs the demo as a user does, but with a single training step. */
+describe('temper demo', { timeout: timeoutMs }, () => {
   let home: string;
   const started: ChildProcess[] = [];
   before(async () => {
@@ -31,7 +31,7 @@ describe('temper demo', { timeout: patienceMs }, () => {
     return { child, ended };
   }
 
-  /** Below the directory of the stack; beside it is what its sandboxes share. */
+  /** Lists the sandboxes of a stack; entries that begin with a dot are shared by them. */
   async function sandboxes(name: string): Promise<readonly string[]> {
     const root = join(home, name, 'sandboxes');
     const stacks = (await readdir(root)).filter((entry) => !entry.startsWith('.'));
@@ -43,15 +43,15 @@ describe('temper demo', { timeout: patienceMs }, () => {
   it('warms up, evaluates, trains, evaluates again, and reports', async () => {
     const out = join(home, 'out');
     const { child, ended } = demo('whole', '--seed', '3', '--steps', '1', '--out', out);
-    const [said, { stdout, code }] = await Promise.all([text(child.stderr), ended]);
-    assert.equal(code, 0, said);
+    const [log, { stdout, code }] = await Promise.all([text(child.stderr), ended]);
+    assert.equal(code, 0, log);
     assert.match(stdout, /^mean reward +0\.\d\d → 0\.\d\d {2}\(first and last fifth of 1 steps\)$/m);
-    assert.match(said, /^accuracy after the warm-up: 0\.\d{3} \(scored 40\)$/m);
+    assert.match(log, /^held-out reward after the warm-up: 0\.\d{3} \(scored 40\)$/m);
     const summary = JSON.parse(await readFile(join(out, 'summary.json'), 'utf8'));
     const { seed, steps, heldOutBefore, heldOutAfter, groups, rollouts, outcomes, fates } = summary;
     assert.deepEqual([seed, steps, sum(outcomes), sum(fates)], [3, 1, rollouts, groups], JSON.stringify(summary));
     assert.deepEqual([fates.trained, outcomes.infra, outcomes['invalid-task']], [6, 0, 0], JSON.stringify(summary));
-    // Edits that are valid, most of them wrong; one small step changes little.
+    // Edits are valid but mostly wrong, and one small step changes little.
     assert.ok(heldOutBefore > 0 && heldOutBefore < 0.6, `expected most to be wrong, got ${heldOutBefore}`);
     assert.ok(heldOutAfter > 0, `expected some to be right, got ${heldOutAfter}`);
     const report = await readFile(join(out, 'report.html'), 'utf8');
@@ -59,18 +59,18 @@ describe('temper demo', { timeout: patienceMs }, () => {
     assert.deepEqual(await sandboxes('whole'), []);
   });
 
-  it('is ended by Ctrl-C, and leaves no sandbox and no stack', async () => {
-    const { child, ended } = demo('broken-off', '--seed', '3', '--out', join(home, 'none'));
-    let said = '';
+  it('ends on Ctrl-C and leaves no sandbox and no stack', async () => {
+    const { child, ended } = demo('interrupted', '--seed', '3', '--out', join(home, 'none'));
+    let log = '';
     for await (const chunk of child.stderr.setEncoding('utf8')) {
-      const before = said;
-      said += chunk;
-      if (!before.includes('warm-up') && said.includes('warm-up')) child.kill('SIGINT');
+      const before = log;
+      log += chunk;
+      if (!before.includes('warm-up') && log.includes('warm-up')) child.kill('SIGINT');
     }
     const { code } = await ended;
-    assert.equal(code, 130, said);
-    assert.match(said, /cancelling the run/);
-    assert.deepEqual(await sandboxes('broken-off'), []);
+    assert.equal(code, 130, log);
+    assert.match(log, /cancelling the run/);
+    assert.deepEqual(await sandboxes('interrupted'), []);
     await assert.rejects(readFile(join(home, 'none/summary.json')), { code: 'ENOENT' });
   });
 });

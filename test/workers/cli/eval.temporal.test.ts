@@ -38,27 +38,27 @@ describe('temper eval', () => {
     assert.match(stdout, /^set#1 +2 of 2 +1\.00 +0 +2 +4 /m);
   });
 
-  it('prints the result as JSON where it is asked for', async () => {
+  it('prints the result as JSON if asked', async () => {
     stack.script = { reward: (id) => (/rollout-0-/.test(id) ? 0 : 1) };
     const { code, stdout } = await temper.run('eval', '--tasks', 'set', '--count', '4', '--id', 'after', '--json');
     const { id, counted, passAt1 } = JSON.parse(stdout);
     assert.deepEqual([code, id, counted, passAt1.mean], [0, 'after', 4, 0.75]);
   });
 
-  it('show prints a sweep that has ended, also as JSON, and `temper show` does the same', async () => {
+  it('shows a sweep that has ended, also as JSON, and `temper show` prints the same', async () => {
     const shown = await temper.run('eval', 'show', 'before');
     assert.match(shown.stdout, /^pass@1 +0\.500/m);
     assert.equal((await temper.run('show', 'before')).stdout, shown.stdout);
     const { input, taskScores } = JSON.parse((await temper.run('eval', 'show', 'before', '--json')).stdout);
     assert.deepEqual([input.attempts, taskScores.length], [2, 4]);
     const { code, stderr } = await temper.run('eval', 'show', 'nothing');
-    assert.deepEqual([code, /got "nothing", which this server does not know/.test(stderr)], [1, true], stderr);
+    assert.deepEqual([code, /no workflow with the id "nothing"/.test(stderr)], [1, true], stderr);
   });
 
-  it('compare pairs two sweeps by task and names the tasks that changed sides', async () => {
+  it('compares two sweeps by task and names the tasks whose pass rate changed', async () => {
     const { code, stdout } = await temper.run('eval', 'compare', 'before', 'after');
     assert.equal(code, 0);
-    assert.match(stdout, /^before → after, over the 4 tasks that both counted$/m);
+    assert.match(stdout, /^before → after, on the 4 tasks that both counted$/m);
     assert.match(stdout, /^evaluated +policy version 0 → policy version 0$/m);
     assert.match(stdout, /^pass rate +0\.500 → 0\.750$/m);
     assert.match(stdout, /^p +1\.0000 {2}\(sign-flip test over the tasks, exact\)$/m);
@@ -68,7 +68,7 @@ describe('temper eval', () => {
     assert.deepEqual([compared.sweeps, compared.difference], [['before', 'after'], 0.25]);
   });
 
-  it('rollouts that look like tricks are counted, and named for people to look at', async () => {
+  it('counts and lists the rollouts that are flagged as suspected tricks', async () => {
     stack.script = {
       reward: () => 1,
       flags: (id) =>
@@ -90,7 +90,7 @@ describe('temper eval', () => {
     );
   });
 
-  it('an upstream model is evaluated, shown and compared by its name', async () => {
+  it('evaluates, shows and compares an upstream model by its name', async () => {
     stack.script = { reward: () => 1 };
     const args = ['eval', '--tasks', 'set', '--count', '4', '--id', 'others', '--upstream', 'others'];
     const { code, stdout, stderr } = await temper.run(...args);
@@ -99,20 +99,20 @@ describe('temper eval', () => {
     assert.match(stdout, /^tokens +280 sampled in 12 turns, 3,600 sent$/m);
     const compared = await temper.run('eval', 'compare', 'before', 'others');
     assert.match(compared.stdout, /^evaluated +policy version 0 → upstream others \(large\)$/m);
-    const unknown = await temper.run('eval', '--tasks', 'set', '--upstream', 'nobody');
+    const unknown = await temper.run('eval', '--tasks', 'set', '--upstream', 'unknown');
     assert.deepEqual([unknown.code, /UnknownUpstream|expected one that upstreams/.test(unknown.stderr)], [1, true]);
     const wrong = await temper.run('eval', '--tasks', 'set', '--upstream', 'a b');
     assert.deepEqual([wrong.code, /upstream: expected a name of letters/.test(wrong.stderr)], [2, true]);
   });
 
-  it('a wrong input is refused before anything starts', async () => {
+  it('refuses an invalid input before anything starts', async () => {
     const none = await temper.run('eval', '--count', '3');
     assert.deepEqual([none.code, /expected --tasks <set>/.test(none.stderr)], [2, true], none.stderr);
     const { code, stderr } = await temper.run('eval', '--tasks', 'set', '--attempts', '0');
     assert.deepEqual([code, /--attempts <k>.*whole number from 1 to 1000/.test(stderr)], [2, true], stderr);
   });
 
-  it('--detach returns at once; the sweep is paused, resumed and shown meanwhile', async () => {
+  it('returns at once with --detach, after which the sweep can be paused, shown and resumed', async () => {
     const { promise, resolve } = Promise.withResolvers<void>();
     stack.script = { reward: () => 1, agent: () => promise };
     const { stdout } = await temper.run('eval', '--tasks', 'set', '--count', '2', '--id', 'later', '--detach');
@@ -125,7 +125,7 @@ describe('temper eval', () => {
     await stack.server.client.workflow.getHandle('later').result();
   });
 
-  it('Ctrl-C cancels the sweep, waits for its rollouts and shows what had ended', async () => {
+  it('is cancelled by Ctrl-C, waits for its rollouts and prints what has ended', async () => {
     const { promise, resolve } = Promise.withResolvers<void>();
     let agents = 0;
     stack.script = {

@@ -13,11 +13,11 @@ import { until } from '../../helpers/until.ts';
 
 const program = join(import.meta.dirname, '../../../workers/cli.ts');
 const docker = new Docker();
-/** Its builds share nothing with those of other tests. */
+/** Makes the builds of this test differ from those of other tests. */
 const mark = `prewarm-${process.pid}`;
 const named = (image: string): string => `version = "1.0"\n[environment]\ndocker_image = "${image}"\n`;
 
-describe('the images of a task set', () => {
+describe('temper tasks prewarm', () => {
   let registry: TestRegistry;
   let home: string;
   let root: string;
@@ -54,7 +54,7 @@ describe('the images of a task set', () => {
     return { child, ended: ended.then(([stdout, stderr, [code]]) => ({ code, stdout, stderr })) };
   }
 
-  it('are pulled and built, each once, and are there the next time', async () => {
+  it('pulls or builds each image once, and finds all of them present the next time', async () => {
     const image = await published('shared');
     const dockerfile = `FROM temper-tasks:bookworm\nENV TEST=${mark}\nRUN true\n`;
     await writeHarborTask(root, 'a', { toml: named(image) });
@@ -71,12 +71,12 @@ describe('the images of a task set', () => {
         .map(({ state }) => state);
     assert.deepEqual(states(first.stdout), ['pulled', 'built']);
     await docker.getImage(image).inspect();
-    // The reaper may remove them where the disk is full: they are known as brought by temper.
+    // Both are recorded as temper's own, so that the reaper may remove them when the disk is full.
     assert.equal((await readdir(join(home, 'images'))).length, 2);
     assert.deepEqual(states((await begin('--json').ended).stdout), ['there', 'there']);
   });
 
-  it('that can not be had, and tasks that are none, are listed at the end; the others are fetched all the same', async () => {
+  it('lists missing images and broken tasks at the end, and prepares the other images', async () => {
     const image = await published('good');
     await writeHarborTask(root, 'a', { toml: named(`${registry.address}/${mark}/absent:1`) });
     await writeHarborTask(root, 'b', { toml: 'nonsense' });
@@ -85,23 +85,23 @@ describe('the images of a task set', () => {
     assert.equal(code, 1);
     assert.match(stdout, /absent:1 +a +MissingImage: .*manifest unknown/);
     assert.match(stdout, /^- +b +MalformedTask: .*task\.toml/m);
-    assert.match(stdout, /\n\n3 images: 0 were there, 1 pulled, 0 built, 2 failed\n$/);
-    assert.match(stderr, /2 of 3 images could not be had/);
+    assert.match(stdout, /\n\n3 images: 0 already present, 1 pulled, 0 built, 2 failed\n$/);
+    assert.match(stderr, /2 of 3 images could not be prepared/);
     await docker.getImage(image).inspect();
   });
 
-  it('are those of a part of the set, where a part is asked for', async () => {
+  it('prepares only the part of the set that --offset and --count select', async () => {
     for (const name of ['a', 'b', 'c'])
       await writeHarborTask(root, name, { toml: named(await published(`part-${name}`)) });
     const { code, stdout } = await begin('--offset', '1', '--count', '1', '--json').ended;
     assert.deepEqual([code, stdout.trim().split('\n').length, JSON.parse(stdout).task], [0, 1, 'b']);
   });
 
-  it('are given up at Ctrl-C, and those that have arrived stay', async () => {
+  it('stops at Ctrl-C and keeps the images that are finished', async () => {
     const [good, slow] = [await published('early'), await published('late', 4_000_000)];
     await writeHarborTask(root, 'a', { toml: named(good) });
     await writeHarborTask(root, 'b', { toml: named(slow) });
-    // The daemon asks again for what breaks off, later and later.
+    // The daemon retries an interrupted download after ever longer delays.
     registry.cut(`${mark}/late/blobs`, 1000, 1000);
     const { child, ended } = begin('--json');
     await until(async () => registry.requests.some((request) => request.includes(`${mark}/late/blobs`)));
@@ -117,7 +117,7 @@ describe('the images of a task set', () => {
     child.kill('SIGINT');
     const { code, stderr } = await ended;
     assert.equal(code, 130, stderr);
-    assert.match(stderr, /interrupted after \d images; the same command goes on/);
+    assert.match(stderr, /interrupted after \d images; run the same command again/);
     await assert.rejects(docker.getImage(slow).inspect(), { statusCode: 404 });
   });
 });

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import { reapText } from '../../../workers/cli/commands/reap.ts';
 
-it('a reaping says how much of each kind it removed and cancelled, and names all of it', () => {
+it('reapText counts what was removed and cancelled of each kind, and lists all names', () => {
   const reaped = {
     sandboxes: ['temper-a-1-agent'],
     images: ['temper-built:1-2', 'some/image:3'],
@@ -11,7 +11,7 @@ it('a reaping says how much of each kind it removed and cancelled, and names all
   };
   assert.equal(
     reapText(reaped),
-    `removed 1 sandboxes and 2 images that were not used for longest, cancelled 0 groups and 1 rollouts of closed runs and sweeps
+    `removed 1 sandboxes and the 2 least recently used images, cancelled 0 groups and 1 rollouts of closed runs and sweeps
   temper-a-1-agent
   temper-built:1-2
   some/image:3

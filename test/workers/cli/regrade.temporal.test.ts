@@ -24,7 +24,7 @@ describe('temper regrade', () => {
     await stack?.close();
   });
 
-  it('prints the rollouts whose reward is another now, and `temper show` prints the same', async () => {
+  it('prints the rollouts whose reward has changed, and `temper show` prints the same', async () => {
     let evaluations = 0;
     stack.script = { reward: () => (++evaluations === 1 ? 1 : 0) };
     const { code, stdout, stderr } = await temper.run(
@@ -43,22 +43,22 @@ describe('temper regrade', () => {
     assert.equal((await temper.run('show', 'again')).stdout, stdout);
   });
 
-  it('prints every row as JSON where it is asked for', async () => {
+  it('prints every row as JSON if asked', async () => {
     let evaluations = 0;
     stack.script = { reward: () => ++evaluations % 2 };
-    // One after the other: of two at once each might get both of the same.
+    // One at a time: with two at once, both evaluations of a rollout might get the same reward.
     const oneByOne = ['--concurrency', '1', '--repeat', '2'];
     const { code, stdout } = await temper.run('regrade', '--run', 'sweep', ...oneByOne, '--json');
     const { states, rows } = JSON.parse(stdout);
     assert.deepEqual([code, states.unstable, rows.length, rows[0].evaluations.length], [0, 3, 3, 2]);
   });
 
-  it('a wrong input is refused before anything starts', async () => {
+  it('refuses an invalid input before anything starts', async () => {
     const none = await temper.run('regrade');
     assert.deepEqual([none.code, /expected run, rollouts or grader/.test(none.stderr)], [2, true], none.stderr);
   });
 
-  it('Ctrl-C cancels it and shows what had ended', async () => {
+  it('is cancelled by Ctrl-C and then prints what has ended', async () => {
     const first = Promise.withResolvers<void>();
     const rest = Promise.withResolvers<void>();
     let evaluations = 0;

@@ -8,11 +8,11 @@ import { cliOn } from '../../helpers/cli.ts';
 import { type ScriptedStack, startScriptedStack } from '../../helpers/temporal/scripted-stack.ts';
 import { until } from '../../helpers/until.ts';
 
-/** Two groups of two rollouts a step. */
+/** Options for two groups of two rollouts per step. */
 const size = ['--tasks', 'set', '--groups', '2', '--rollouts', '2', '--max-staleness', '0'];
 const half = (id: string): number => (/-[0-9]*[02468]$/.test(id) ? 1 : 0);
 
-describe('a run, from the command line', () => {
+describe('the commands on a run', () => {
   let stack: ScriptedStack;
   let temper: ReturnType<typeof cliOn>;
   const phaseOf = async (id: string): Promise<string> => {
@@ -26,7 +26,7 @@ describe('a run, from the command line', () => {
   });
   after(() => stack?.close());
 
-  it('train follows it to its end, step by step, and prints them as JSON where it is asked to', async () => {
+  it('train follows it to its end and prints each step, as JSON if asked', async () => {
     const followed = await temper.run('train', ...size, '--steps', '2', '--id', 'first');
     assert.equal(followed.code, 0, followed.stderr);
     assert.match(followed.stderr, /^step 1\/2 +reward 0\.50 /m);
@@ -39,7 +39,7 @@ describe('a run, from the command line', () => {
     assert.deepEqual([lines.length, lines[0].result.step, lines[1].phase], [2, 1, 'done'], json.stdout);
   });
 
-  it('status lists it with its sums, and show says how it went', async () => {
+  it('status lists it with the totals, and show prints its steps', async () => {
     await until(async () => JSON.parse((await temper.run('status', '--json')).stdout).counts.scored >= 12);
     const { stdout } = await temper.run('status');
     assert.match(stdout, /^first +trainingRun .*completed/m);
@@ -48,19 +48,19 @@ describe('a run, from the command line', () => {
     assert.match(shown.stdout, /trained +4/);
   });
 
-  it('report writes a page', async () => {
+  it('report writes an HTML page', async () => {
     const out = join(stack.home, 'report.html');
     const { code, stderr } = await temper.run('report', 'first', '--out', out);
     assert.equal(code, 0, stderr);
     assert.match(await readFile(out, 'utf8'), /first/);
   });
 
-  it('pause holds it, resume lets it go on, and cancel ends it with its groups', async (t) => {
-    let held: () => void = () => {};
+  it('pause pauses it, resume resumes it, and cancel ends it with its groups', async (t) => {
+    let finishAgents: () => void = () => {};
     const agents = new Promise<void>((resolve) => {
-      held = resolve;
+      finishAgents = resolve;
     });
-    t.after(() => held());
+    t.after(() => finishAgents());
     stack.script = { reward: half, agent: () => agents };
     const { code, stdout } = await temper.run('train', ...size, '--steps', '3', '--id', 'third', '--detach');
     assert.deepEqual([code, stdout.trim()], [0, 'third']);
@@ -75,7 +75,7 @@ describe('a run, from the command line', () => {
     await until(async () => (await stack.server.client.workflow.count(running)).count === 0);
   });
 
-  it('one that was refused, or failed, is shown with the reason', async () => {
+  it('show names the reason of a run that was refused or failed', async () => {
     const { client } = stack.server;
     const start = (workflowId: string, request: object) =>
       client.workflow.start('trainingRun', { taskQueue: controlQueue, workflowId, args: [request] });
@@ -94,7 +94,7 @@ describe('a run, from the command line', () => {
     assert.equal(JSON.parse((await temper.run('show', 'failed', '--json')).stdout).end.message, why);
   });
 
-  it('one that the server does not know is refused by each of them', async () => {
+  it('each command refuses an id that the server does not know', async () => {
     for (const word of ['pause', 'resume', 'cancel', 'show', 'report']) {
       const { code, stderr } = await temper.run(word, 'nothing');
       assert.deepEqual([word, code === 0, /nothing/.test(stderr)], [word, false, true], stderr);

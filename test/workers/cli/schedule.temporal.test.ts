@@ -31,7 +31,7 @@ describe('temper schedule', () => {
     const rows = stdout.split('\n').filter((line) => line !== '');
     return rows.map((line) => JSON.parse(line));
   };
-  /** The sweeps of a schedule, whose ids begin with its own. */
+  /** Lists the sweeps of a schedule, whose ids begin with the schedule's id. */
   const sweepsOf = async (id: string): Promise<string[]> => {
     const found: string[] = [];
     const query = `WorkflowType="evaluationSweep" AND WorkflowId STARTS_WITH "${id}"`;
@@ -39,7 +39,7 @@ describe('temper schedule', () => {
     return found;
   };
 
-  it('makes a schedule by cron that is triggered by temper and by `temporal schedule`', async () => {
+  it('creates a cron schedule, which temper and `temporal schedule` can trigger', async () => {
     const { code, stdout, stderr } = await create('nightly', '--cron', '0 3 * * *', '--timezone', 'Europe/Berlin');
     assert.deepEqual([code, stdout], [0, 'nightly: cron 0 3 * * * Europe/Berlin\n'], stderr);
     assert.equal((await temper.run('schedule', 'trigger', 'nightly')).code, 0);
@@ -62,7 +62,7 @@ describe('temper schedule', () => {
     assert.match(row.next, /T0[12]:00:00/);
   });
 
-  it('keeps overlap, catch-up window and jitter', async () => {
+  it('stores overlap policy, catch-up window and jitter', async () => {
     const args = ['--every', '6h', '--overlap', 'buffer-one', '--catch-up', '10m', '--jitter', '90s'];
     assert.equal((await create('often', ...args)).code, 0);
     const { policies, spec } = await stack.server.client.schedule.getHandle('often').describe();
@@ -73,7 +73,7 @@ describe('temper schedule', () => {
     );
   });
 
-  it('pauses, resumes and deletes its own, and touches no other', async () => {
+  it('pauses, resumes and deletes its own schedules, and refuses any other', async () => {
     assert.equal((await temper.run('schedule', 'pause', 'often', '--reason', 'budget')).code, 0);
     const paused = await until(async () => (await listed()).find(({ id, paused }) => id === 'often' && paused) ?? null);
     assert.deepEqual([paused.note, paused.next], ['budget', null]);
@@ -86,20 +86,24 @@ describe('temper schedule', () => {
       action: { type: 'startWorkflow', workflowType: 'reaper', taskQueue: controlQueue, args: [{ host: 'x' }] },
     });
     const { code, stderr } = await temper.run('schedule', 'delete', 'temper-reaper-x');
-    assert.deepEqual([code, /expected a schedule that temper schedule made/.test(stderr)], [1, true], stderr);
+    assert.deepEqual([code, /was not created by `temper schedule`/.test(stderr)], [1, true], stderr);
   });
 
   const wrong: readonly (readonly [string, readonly string[], RegExp])[] = [
-    ['no time', [], /expected one of --cron, --every and --every-steps, got 0 of them/],
-    ['two times', ['--cron', '0 3 * * *', '--every', '1h'], /got 2 of them/],
-    ['a cron that is none', ['--cron', '99 99 * * *'], /the server refuses cron 99 99 \* \* \*: /],
-    ['an interval that is none', ['--every', 'often'], /--every <duration>.*for example 90s or 6h/],
-    ['steps of no run', ['--every-steps', '5'], /expected --every-steps and --run together/],
-    ['an overlap that runs no clean-up', ['--every', '1h', '--overlap', 'terminate-other'], /--overlap <policy>/],
-    ['a sweep that is none', ['--every', '1h', '--attempts', 'many'], /--attempts <k>/],
+    ['no time', [], /expected exactly one of --cron, --every and --every-steps, got 0/],
+    ['two times', ['--cron', '0 3 * * *', '--every', '1h'], /--every-steps, got 2/],
+    ['an invalid cron expression', ['--cron', '99 99 * * *'], /the server rejects cron 99 99 \* \* \*: /],
+    ['an invalid interval', ['--every', 'often'], /--every <duration>.*for example 90s or 6h/],
+    ['steps without a run', ['--every-steps', '5'], /--every-steps and --run must be given together/],
+    [
+      'an overlap policy that runs no clean-up',
+      ['--every', '1h', '--overlap', 'terminate-other'],
+      /--overlap <policy>/,
+    ],
+    ['an invalid sweep', ['--every', '1h', '--attempts', 'many'], /--attempts <k>/],
   ];
   for (const [what, args, message] of wrong) {
-    it(`${what} is refused, and nothing is made`, async () => {
+    it(`${what} is refused, and no schedule is created`, async () => {
       const { code, stderr } = await create('wrong', ...args);
       assert.equal(code, 2, stderr);
       assert.match(stderr, message);
@@ -107,13 +111,15 @@ describe('temper schedule', () => {
     });
   }
 
-  it('evaluates every n steps of a run, and a step that is done again triggers no second sweep', async () => {
+  it('evaluates every n steps of a run, and a repeated step triggers no second sweep', async () => {
     const args = ['--every-steps', '2', '--run', 'my-run', '--overlap', 'allow-all'];
     assert.equal((await create('by-steps', ...args)).code, 0);
     await until(async () => (await listed()).some(({ id }) => id === 'by-steps'));
     const request: RunRequest = { steps: 5, groupsPerStep: 1, rolloutsPerGroup: 2 };
     const handle = await stack.server.client.workflow.start('trainingRun', {
-      ...{ taskQueue: controlQueue, workflowId: 'my-run', args: [request] },
+      taskQueue: controlQueue,
+      workflowId: 'my-run',
+      args: [request],
     });
     const { runKey } = await handle.result();
     const sweeps = await until(async () => {

@@ -13,7 +13,7 @@ before(async () => {
 });
 after(() => fixture[Symbol.asyncDispose]());
 
-it('a data set is listed task by task; a broken row is told, fails the command and hides no other', async () => {
+it('list prints each task of a data set; a broken row fails the command but hides no other row', async () => {
   const { code, stdout, stderr } = await temper('ls', 'swe-bench:./rows.jsonl?image=i:1', '--json');
   assert.equal(code, 1);
   assert.deepEqual(JSON.parse(stdout), {
@@ -26,17 +26,17 @@ it('a data set is listed task by task; a broken row is told, fails the command a
     stderr,
     /MalformedTask: .*rows\.jsonl: row 2: repo: expected a repository, such as "owner\/name", got 7/,
   );
-  assert.match(stderr, /1 tasks of .* can't be used/);
+  assert.match(stderr, /1 tasks of .* cannot be used/);
 });
 
-it('a task is shown with what a rollout of it would get, for people and as JSON', async () => {
+it('show prints what a rollout of the task would get, for people and as JSON', async () => {
   const address = `swe-bench:${fixture.root}/fine.jsonl#${sweRow.instance_id}`;
   const { code, stdout } = await temper('show', address);
   assert.equal(code, 0);
   assert.match(stdout, /image +swebench\/sweb\.eval\.x86_64\.pallets_1776_flask-5014:latest/);
   assert.match(
     stdout,
-    /graded +from the log, by parse_log_pytest: 1 tests to pass, 2 to keep\n\nRequire a non-empty name/,
+    /graded +from the test log, read by parse_log_pytest: 1 tests must start to pass, 2 must keep passing\n\nRequire a non-empty name/,
   );
   const shown = JSON.parse((await temper('show', `swe-bench:./fine.jsonl#${sweRow.instance_id}`, '--json')).stdout);
   assert.equal(shown.address, address);
@@ -44,18 +44,18 @@ it('a task is shown with what a rollout of it would get, for people and as JSON'
   assert.equal(shown.grading.baseCommit, sweRow.base_commit);
 });
 
-it('a generated task is judged by its own tests', async () => {
+it('show says that a generated task is graded by its own tests', async () => {
   const { stdout } = await temper('show', 'generated:test/1/0');
   assert.match(stdout, /graded +by the reward that its tests write/);
 });
 
-it('what is missing without the network is named', async () => {
+it('--offline names what is missing', async () => {
   const { code, stderr } = await temper('ls', '--offline', 'swe-gym:hub:SWE-Gym/SWE-Gym-Lite?split=train');
   assert.equal(code, 1);
   assert.match(stderr, /hub:SWE-Gym\/SWE-Gym-Lite@main: not in this host's cache \(.*main\.json\)/);
 });
 
-it('a file without its format, and a set where a task is asked for, are wrong', async () => {
+it('a file without its format, and a set in place of a task, are refused', async () => {
   const named = await temper('ls', './rows.jsonl');
   assert.deepEqual([named.code, /or a data set such as swe-gym:/.test(named.stderr)], [2, true], named.stderr);
   const set = await temper('show', 'swe-bench:./fine.jsonl');

@@ -4,39 +4,43 @@ import { after, before, describe, it } from 'node:test';
 import { graderVersion } from '../../../infra/grading/version.ts';
 import type { FoundTask } from '../../../infra/tasks/find-task.ts';
 import { createTasks } from '../../../infra/tasks/tasks.ts';
-import { type RolloutRow, rowWithout } from '../../../workers/cli/commands/rollout/row.ts';
+import { type RolloutRow, rowWithoutResult } from '../../../workers/cli/commands/rollout/rollout-row.ts';
 import {
-  complaint,
   type Validation,
   type ValidationOptions,
   validateTasks,
   validationKey,
-} from '../../../workers/cli/commands/tasks/validation.ts';
+  whyInvalid,
+} from '../../../workers/cli/commands/tasks/validate-tasks.ts';
+import type { Outcome } from '../../../workflows/contracts/outcome.ts';
 import { type Rollouts, startRollouts } from '../../helpers/rollouts/rollouts.ts';
 import { writeHarborTask } from '../../helpers/tasks/harbor-task.ts';
 import { until } from '../../helpers/until.ts';
 
-const rows = (...rewards: readonly number[]): readonly RolloutRow[] =>
-  rewards.map((reward) => ({ ...rowWithout('r', 'task', 'oracle', 'scored', null), reward, verdict: 'graded' }));
+const row = (outcome: Outcome): RolloutRow =>
+  rowWithoutResult({ rollout: 'r', task: 'task', agent: 'oracle', outcome, failure: null });
 
-describe('what is wrong with a task', () => {
-  it('is nothing where the solution always scores 1 and doing nothing always 0', () => {
-    assert.equal(complaint(rows(1, 1), rows(0, 0)), null);
+const rows = (...rewards: readonly number[]): readonly RolloutRow[] =>
+  rewards.map((reward) => ({ ...row('scored'), reward, verdict: 'graded' }));
+
+describe('whyInvalid', () => {
+  it('is null if the solution always scores 1 and doing nothing always scores 0', () => {
+    assert.equal(whyInvalid(rows(1, 1), rows(0, 0)), null);
   });
 
-  it('is the first score that is another, and whether its tests are flaky', () => {
-    assert.equal(complaint(rows(0), rows(0)), 'the reference solution: reward 0, graded');
-    assert.equal(complaint(rows(1), rows(0.5)), 'doing nothing: reward 0.5, graded');
+  it('names the first unexpected score, and says whether the tests are flaky', () => {
+    assert.equal(whyInvalid(rows(0), rows(0)), 'the reference solution: reward 0, graded');
+    assert.equal(whyInvalid(rows(1), rows(0.5)), 'doing nothing: reward 0.5, graded');
     assert.equal(
-      complaint(rows(1, 0, 1), rows(0)),
+      whyInvalid(rows(1, 0, 1), rows(0)),
       'the reference solution: reward 0, graded; 2 of its 3 rollouts score 1: the tests are flaky',
     );
-    const lost = { ...rowWithout('r', 'task', 'oracle', 'infra', null), reward: null };
-    assert.equal(complaint([...rows(1), lost], rows(0)), 'the reference solution: infra');
+    const lost = row('infra');
+    assert.equal(whyInvalid([...rows(1), lost], rows(0)), 'the reference solution: infra');
   });
 });
 
-it('an earlier score counts for the same task, image, kind of sandbox and grader', () => {
+it('validationKey is the same only for the same task, image, kind of sandbox and grader', () => {
   const task = { bundle: { digest: 'a', size: 1, mediaType: 'application/x-tar' }, image: 'i' };
   const keys = [
     validationKey(task, 'local'),
@@ -49,7 +53,7 @@ it('an earlier score counts for the same task, image, kind of sandbox and grader
   assert.equal(validationKey(task, 'local', graderVersion), keys[0]);
 });
 
-describe('the validation of a task set', () => {
+describe('validateTasks', () => {
   let rollouts: Rollouts;
   let root: string;
 
@@ -80,7 +84,7 @@ describe('the validation of a task set', () => {
     return all.sort((one, other) => one.task.localeCompare(other.task));
   }
 
-  it('says of each task whether its solution solves it and nothing less does, and why not', async () => {
+  it('says for each task whether only its solution solves it, and why not', async () => {
     const all = await validate();
     assert.deepEqual(
       all.map(({ task, valid, oracle, nop }) => [
@@ -103,14 +107,14 @@ describe('the validation of a task set', () => {
     assert.match(bad[2] ?? '', /^the reference solution: reward 0, graded, the tests wrote 0/);
   });
 
-  it('takes the scores of an earlier one, unless it is to do all again', async () => {
+  it('reuses the scores of an earlier validation unless it is asked to repeat all', async () => {
     const rolled = async (count: number): Promise<boolean> =>
       (await rollouts.client.workflow.count("WorkflowType='rollout'")).count === count;
-    // Three tasks that can be read, of which each had two.
+    // Three tasks could be read, and each has two rollouts.
     await until(() => rolled(6));
-    const taken = await validate();
+    const reused = await validate();
     assert.deepEqual(
-      taken.map(({ valid }) => valid),
+      reused.map(({ valid }) => valid),
       [true, false, false, false],
     );
     assert.ok(await rolled(6));
@@ -118,29 +122,29 @@ describe('the validation of a task set', () => {
     await until(() => rolled(12));
   });
 
-  it('asks each several times, where that is wanted', async () => {
+  it('runs several rollouts of each agent if asked to', async () => {
     const [good] = await validate({ repeat: 2 });
     const ids = [...(good?.oracle ?? []), ...(good?.nop ?? [])].map(({ rollout }) => rollout);
     assert.equal(new Set(ids).size, 4, ids.join(' '));
     assert.equal(good?.valid, true);
   });
 
-  it('ends what it began when it is interrupted, and goes on later', async () => {
+  it('cancels its rollouts when it is interrupted, and continues later', async () => {
     const abort = new AbortController();
-    const told: Validation[] = [];
+    const finished: Validation[] = [];
     const interrupted = validate(
       {
         again: true,
         concurrency: 1,
         finish: (one) => {
-          told.push(one);
+          finished.push(one);
           abort.abort();
         },
       },
       abort.signal,
     );
     await interrupted;
-    assert.equal(told.length, 1);
+    assert.equal(finished.length, 1);
     assert.deepEqual(await rollouts.sandboxes(), []);
     assert.equal((await validate()).length, 4);
   });

@@ -6,17 +6,17 @@ import { type LogParserName, logParsers } from '../../../infra/kits/test-logs/in
 import { createDockerProvider } from '../../../infra/sandbox/docker/provider.ts';
 import type { FoundTask } from '../../../infra/tasks/find-task.ts';
 import { createTasks } from '../../../infra/tasks/tasks.ts';
-import { type Validation, validateTasks } from '../../../workers/cli/commands/tasks/validation.ts';
+import { type Validation, validateTasks } from '../../../workers/cli/commands/tasks/validate-tasks.ts';
 import type { Verdict } from '../../../workflows/contracts/verdict.ts';
 import { type Rollouts, startRollouts } from '../../helpers/rollouts/rollouts.ts';
 import { trackOf, tracks, unpackPack, type VisiblePack } from '../../helpers/tasks/visible-pack.ts';
 
-/** `TEMPER_TEST_PACK=all` goes through the whole pack: some minutes. */
+/** `TEMPER_TEST_PACK=all` validates the whole pack, which takes some minutes. */
 const wholePack = process.env.TEMPER_TEST_PACK === 'all';
 const ofEachTrack = 2;
 const summary = /^=+ short test summary info =+$/m;
 
-/** What a rollout's tests said, with all of their log. */
+/** The verdict of a rollout, with the whole log of its tests. */
 interface Recorded {
   readonly task: string;
   readonly agent: string;
@@ -59,13 +59,13 @@ describe('tasks of the visible pack, in Docker', () => {
     for await (const found of tasks.scan(`harbor:${pack.root}`)) if (names.has(basename(found.id))) yield found;
   }
 
-  it('are solved by their reference solutions, and by nothing less', () => {
+  it('are solved by their reference solutions and not by doing nothing', () => {
     const invalid = validations.filter(({ valid }) => !valid).map(({ task, why }) => `${task}: ${why}`);
     assert.deepEqual(invalid, []);
     assert.equal(validations.length, wholePack ? pack.tasks.length : ofEachTrack * Object.keys(tracks).length);
   });
 
-  it('get the same reward from their logs, by our parser and rules, as their tests wrote', async () => {
+  it("get the same reward from their logs, by temper's parser and rules, as their tests wrote", async () => {
     assert.equal(recorded.length, validations.length * 2);
     const differing: string[] = [];
     for (const { task, agent, verdict, log } of recorded) {
@@ -78,7 +78,7 @@ describe('tasks of the visible pack, in Docker', () => {
     assert.deepEqual(differing, []);
   });
 
-  it("get the same status of each test from the runner's own report as from the summary", async () => {
+  it("get the same status for each test from the runner's own report as from the summary", async () => {
     const differing: string[] = [];
     let compared = 0;
     for (const { task, agent, log } of recorded) {
@@ -90,7 +90,7 @@ describe('tasks of the visible pack, in Docker', () => {
       const ofReport = findRequired(required, own);
       compared += ofReport.length;
       for (const [index, { id, status }] of ofSummary.entries()) {
-        // Behind a failed test of pytest's, ` - ` begins the reason; these summaries give none, but titles may hold one.
+        // In pytest's summary, ` - ` begins the reason of a failure. These summaries give no reasons, but titles may contain it.
         if (id.includes(' - ')) continue;
         const other = ofReport[index]?.status;
         if (other !== status) differing.push(`${agent} at ${task}: ${id} is ${status}, by its report ${other}`);
@@ -101,7 +101,7 @@ describe('tasks of the visible pack, in Docker', () => {
   });
 });
 
-/** What a runner reports, with the ids that a list has which names the file before them: `file::title`. */
+/** Parses a runner's report, with the ids as lists write them: `file::title`. */
 function ofFile(parser: LogParserName, report: string, sample: string) {
   const file = sample.slice(0, sample.indexOf('::') + 2);
   const { tests } = logParsers[parser].parse(report);

@@ -103,7 +103,7 @@ describe('temper up', { timeout: 3 * timeoutMs }, () => {
       assert.match(unknown.err, /expected one that \S+upstreams\.json names \(others\), got unknown/);
       const silent = await ask('oracle', 'others');
       assert.deepEqual([silent.code, silent.out], [2, '']);
-      assert.match(silent.err, /--agent: expected one that calls a model, got oracle/);
+      assert.match(silent.err, /--upstream: the agent oracle calls no model/);
     } finally {
       await model.close();
     }

@@ -16,14 +16,18 @@ export interface DemoOptions extends HomeOption {
 export function demoCommand(): Command {
   return stackCommand(
     'demo',
-    'Trains a small policy to mend bugs in generated JavaScript repositories: brings a stack up, evaluates on held-out tasks, trains, evaluates again, writes a report, takes the stack down',
+    'Trains a small policy to fix bugs in generated JavaScript repositories. Starts a stack, evaluates on held-out tasks, trains, evaluates again, writes a report, and stops the stack.',
     'temper demo --seed 1 --out ./demo',
   )
-    .option('--seed <n>', 'of tasks and weights', wholeNumber(0, 2 ** 31 - 1), 1)
-    .option('--out <dir>', 'where report.html and summary.json go (default: temper-demo-<seed>)')
-    .addOption(new Option('--sandbox <kind>', 'where agents run').choices(['auto', 'docker', 'local']).default('local'))
-    .option('--steps <n>', "instead of the recipe's number of steps", wholeNumber(1, 10_000))
-    .option('--keep-up', 'leave the stack up until Ctrl-C, to look around in the Temporal UI')
+    .option('--seed <n>', 'seed for tasks and weight initialisation', wholeNumber(0, 2 ** 31 - 1), 1)
+    .option('--out <dir>', 'directory for report.html and summary.json (default: temper-demo-<seed>)')
+    .addOption(
+      new Option('--sandbox <kind>', 'kind of sandbox for agents and tests')
+        .choices(['auto', 'docker', 'local'])
+        .default('local'),
+    )
+    .option('--steps <n>', 'number of training steps (default: 24)', wholeNumber(1, 10_000))
+    .option('--keep-up', 'keep the stack running until Ctrl-C, to look around in the Temporal UI')
     .action(demo);
 }
 
@@ -32,18 +36,18 @@ async function demo(options: DemoOptions): Promise<void> {
   const { runDemo } = await import('./demo/run-demo.ts');
   const out = resolve(options.out ?? `temper-demo-${options.seed}`);
   const config = await onFreePorts(demoConfig(options));
-  const interrupt = onInterrupt('cancelling the run; waiting until it has cleaned up');
-  interrupt.remains(() => `What the run left is removed when a stack is next brought up on ${config.home}.`);
+  const interrupt = onInterrupt('cancelling the run; waiting for its clean-up');
+  interrupt.remains(() => `The next stack that starts on ${config.home} removes what the run left behind.`);
   const session = await startSession(config, interrupt.signal);
   try {
     const ui = session.own?.addresses.ui;
-    if (ui) note(`Temporal UI, while it runs: ${ui}`);
+    if (ui) note(`Temporal UI while the demo runs: ${ui}`);
     await runDemo(session, options, out, interrupt.signal);
     if (options.keepUp) {
-      print(`\nTemporal UI: ${ui ?? session.own?.addresses.temporal}\nCtrl-C takes the stack down.`);
+      print(`\nTemporal UI: ${ui ?? session.own?.addresses.temporal}\nPress Ctrl-C to stop the stack.`);
       await interrupt.first;
     } else {
-      print(`\nTo look at every rollout of it in the Temporal UI: temper up --home ${config.home}`);
+      print(`\nTo look at every rollout in the Temporal UI, run: temper up --home ${config.home}`);
     }
   } finally {
     await session.close();
@@ -51,7 +55,7 @@ async function demo(options: DemoOptions): Promise<void> {
   }
 }
 
-/** A home of its own, so that one demo never meets another's workflows, checkpoints or ports. */
+/** Gives each demo its own home, so that it shares no workflows, checkpoints or ports with another. */
 function demoConfig(options: DemoOptions): Config {
   const wanted = configOf(options);
   if (options.home !== undefined || wanted.env.TEMPER_HOME !== undefined) return wanted;

@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import { type HomeOption, runningConfigOf, stackCommand } from '../stack/command.ts';
 import { Unsuccessful } from '../text/errors.ts';
 import { print, printJson } from '../text/output.ts';
-import type { Check } from './doctor/check.ts';
+import type { Check, RunChecks } from './doctor/checks.ts';
 
 interface DoctorOptions extends HomeOption {
   readonly register?: true;
@@ -12,37 +12,43 @@ interface DoctorOptions extends HomeOption {
 
 const marks = { ok: '✓', warn: '!', missing: '✗' } as const satisfies Record<Check['state'], string>;
 
+/** All checks, in the order of the report. */
+const subjects: readonly (() => Promise<RunChecks>)[] = [
+  async () => (await import('./doctor/machine.ts')).checkMachine,
+  async () => (await import('./doctor/sandboxes.ts')).checkSandboxes,
+  async () => (await import('./doctor/checks.ts')).checkAgents,
+  async () => (await import('./doctor/temporal.ts')).checkTemporal,
+  async () => (await import('./doctor/stack.ts')).checkStack,
+  async () => (await import('./doctor/checks.ts')).checkModel,
+];
+
 export function doctorCommand(): Command {
-  return stackCommand('doctor', 'Says what is there and what is missing, and what to do about it', 'temper doctor')
-    .option('--register', 'register the search attributes on the Temporal server first')
-    .option('--model <dir>', 'also say how the gateway would read and continue this model')
-    .option('--json', 'one JSON object per check on stdout')
+  return stackCommand(
+    'doctor',
+    'Checks this machine, its sandboxes and the running stack, and says how to fix what is missing.',
+    'temper doctor',
+  )
+    .option('--register', 'first register the search attributes on the Temporal server')
+    .option('--model <dir>', 'also check how the gateway renders and continues the model in this directory')
+    .option('--json', 'print one JSON object per check to stdout')
     .action(doctor);
 }
 
 async function doctor(options: DoctorOptions): Promise<void> {
-  const { checkMachine } = await import('./doctor/machine.ts');
-  const { checkSandboxes } = await import('./doctor/sandboxes.ts');
-  const { checkAgents } = await import('./doctor/agents.ts');
-  const { checkTemporal } = await import('./doctor/temporal.ts');
-  const { checkStack } = await import('./doctor/stack.ts');
-  const { checkModel } = await import('./doctor/model.ts');
   const config = await runningConfigOf(options);
-  const checks: Check[] = [];
-  for (const look of [checkMachine, checkSandboxes, checkAgents, checkTemporal, checkStack, checkModel]) {
-    for await (const check of look(config, { register: options.register === true, model: options.model })) {
-      checks.push(check);
-      if (options.json) printJson(check);
-      else print(text(check));
+  const missing: string[] = [];
+  for (const load of subjects) {
+    const check = await load();
+    for await (const result of check(config, { register: options.register === true, model: options.model })) {
+      if (options.json) printJson(result);
+      else print(checkText(result));
+      if (result.state === 'missing') missing.push(result.name);
     }
   }
-  const missing = checks.filter(({ state }) => state === 'missing');
-  if (missing.length > 0) {
-    throw new Unsuccessful(`missing: ${missing.map(({ name }) => name).join(', ')}`);
-  }
+  if (missing.length > 0) throw new Unsuccessful(`missing: ${missing.join(', ')}`);
 }
 
-function text({ name, state, found, remedy }: Check): string {
+function checkText({ name, state, found, remedy }: Check): string {
   const line = `${marks[state]} ${name.padEnd(18)} ${found}`;
   return remedy === null ? line : `${line}\n  ${' '.repeat(18)} → ${remedy}`;
 }

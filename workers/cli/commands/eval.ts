@@ -1,37 +1,36 @@
 import type { Command } from 'commander';
 import { stackCommand } from '../stack/command.ts';
-import { compareSweepsOf } from './eval/compare.ts';
+import { compareSweepsOf, showSweepOf } from './eval/reports.ts';
 import { runSweep } from './eval/run-sweep.ts';
-import { showSweepOf } from './eval/show.ts';
 import { withSweepOptions } from './eval/sweep-options.ts';
 
 export function evalCommand(): Command {
   const show = stackCommand(
     'show',
-    'Shows a sweep: its rates, tasks, costs and what it left out',
+    'Shows a sweep: pass rates, tasks, costs, and the attempts that it left out.',
     'temper eval show my-sweep',
   )
     .argument('<sweep>', 'workflow id of an evaluation sweep')
-    .option('--json', 'one JSON object on stdout')
+    .option('--json', 'print one JSON object to stdout')
     .action(showSweepOf);
   const compare = stackCommand(
     'compare',
-    'Compares two sweeps over the tasks that both have: the difference, a paired test, the tasks that changed sides',
+    'Compares two sweeps on the tasks that both counted: the difference, a paired test, and the tasks whose pass rate changed.',
     'temper eval compare before after',
   )
-    .argument('<before>', 'workflow id of a sweep')
-    .argument('<after>', 'workflow id of another one')
-    .option('--json', 'one JSON object on stdout')
+    .argument('<before>', 'workflow id of the first sweep')
+    .argument('<after>', 'workflow id of the second sweep')
+    .option('--json', 'print one JSON object to stdout')
     .action(compareSweepsOf);
   const command = stackCommand(
     'eval',
-    'Evaluates one policy version by a sweep: k attempts at each task of a set. It trains nothing. Ctrl-C cancels it.',
+    'Evaluates one policy version with a sweep: k attempts at each task of a set, without training. Ctrl-C cancels it.',
     'temper eval --tasks generated:test/1 --count 32 --attempts 4',
   );
   return withSweepOptions(command)
     .option('--id <name>', 'workflow id of the sweep (default: eval-<time>)')
-    .option('--detach', 'print the id and return, instead of waiting')
-    .option('--json', 'the result as one JSON object on stdout')
+    .option('--detach', 'print the id and exit instead of waiting')
+    .option('--json', 'print the result as one JSON object to stdout')
     .enablePositionalOptions()
     .action(runSweep)
     .addCommand(show)

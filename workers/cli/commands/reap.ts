@@ -13,11 +13,11 @@ interface ReapOptions extends HomeOption {
 export function reapCommand(): Command {
   return stackCommand(
     'reap',
-    "Removes now what dead rollouts left on a host; the stack does it by itself every minute. Touches only this stack's sandboxes",
+    "Removes now what dead rollouts left behind on a host, which the stack does every minute anyway. Other stacks' sandboxes are not touched.",
     'temper reap',
   )
-    .option('--host <name>', 'which host (default: this machine)')
-    .option('--json', 'one JSON object on stdout')
+    .option('--host <name>', 'name of the host (default: this machine)')
+    .option('--json', 'print one JSON object to stdout')
     .action(reap);
 }
 
@@ -40,9 +40,9 @@ async function reap(options: ReapOptions): Promise<void> {
   }
 }
 
-/** What was removed and cancelled, with the names; an image makes room for others. */
+/** Formats what was removed and cancelled, with all names. */
 export function reapText({ sandboxes, images, groups, rollouts }: ReaperResult): string {
-  const removed = `removed ${sandboxes.length} sandboxes and ${images.length} images that were not used for longest`;
+  const removed = `removed ${sandboxes.length} sandboxes and the ${images.length} least recently used images`;
   const cancelled = `cancelled ${groups.length} groups and ${rollouts.length} rollouts of closed runs and sweeps`;
   return [
     `${removed}, ${cancelled}`,

@@ -5,21 +5,21 @@ import { runRegrade } from './regrade/run-regrade.ts';
 export function regradeCommand(): Command {
   return stackCommand(
     'regrade',
-    'Grades rollouts again that have ended, by their diffs: no agent runs, no rollout changes. Ctrl-C cancels it.',
+    'Grades the diffs of finished rollouts again. No agent runs, and the rollouts stay as they are. Ctrl-C cancels it.',
     'temper regrade --run my-run',
   )
     .argument('[rollout...]', 'workflow ids of rollouts')
-    .option('--run <id>', 'all of this run or sweep')
-    .option('--grader <version>', 'only those that this version of the grader judged; none: those that name none')
+    .option('--run <id>', 'all rollouts of this run or sweep')
+    .option('--grader <version>', 'only rollouts judged by this grader version; "none" = unversioned verdicts')
     .option(
       '--tasks <dir|address>',
-      'by these tasks as they are now, found by their ids, instead of those the rollouts had',
+      'grade by these tasks, matched by id, instead of by the versions that the rollouts had',
     )
-    .option('--repeat <n>', 'evaluations of each diff, to find tests that are flaky (default: 1)', wholeNumber(1, 20))
-    .option('--concurrency <n>', 'rollouts at once (default: 16)', wholeNumber(1, 500))
-    .option('--reuse-verdicts', 'take cached verdicts where there are any, and keep those of this regrade')
+    .option('--repeat <n>', 'evaluations of each diff, to reveal flaky tests (default: 1)', wholeNumber(1, 20))
+    .option('--concurrency <n>', 'rollouts graded at once (default: 16)', wholeNumber(1, 500))
+    .option('--reuse-verdicts', 'reuse cached verdicts, and cache those of this regrade')
     .option('--id <name>', 'workflow id of the regrade (default: regrade-<time>)')
-    .option('--detach', 'print the id and return, instead of waiting')
-    .option('--json', 'the result as one JSON object on stdout, with a row for each rollout')
+    .option('--detach', 'print the id and exit instead of waiting')
+    .option('--json', 'print the result as one JSON object to stdout, with a row for each rollout')
     .action(runRegrade);
 }

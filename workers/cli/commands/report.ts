@@ -10,10 +10,14 @@ interface ReportOptions extends HomeOption {
 }
 
 export function reportCommand(): Command {
-  return stackCommand('report', 'Writes the report of a run: one HTML file', 'temper report my-run --out report.html')
+  return stackCommand(
+    'report',
+    'Writes the report of a run: one self-contained HTML file.',
+    'temper report my-run --out report.html',
+  )
     .argument('<run>', 'workflow id of a training run')
-    .option('--out <file>', 'where to write it', 'report.html')
-    .option('--json', 'print the summary as one JSON object, too')
+    .option('--out <file>', 'file to write', 'report.html')
+    .option('--json', 'print the summary as one JSON object instead of the path')
     .action(report);
 }
 

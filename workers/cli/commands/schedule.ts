@@ -8,28 +8,30 @@ import { withScheduleOptions } from './schedule/schedule-options.ts';
 export function scheduleCommand(): Command {
   const create = stackCommand(
     'create',
-    'Makes a schedule that starts evaluation sweeps by a clock, or by the steps of a run',
+    'Creates a schedule that starts evaluation sweeps at set times or after steps of a run.',
     'temper schedule create nightly --cron "0 3 * * *" --tasks generated:test/1 --count 64',
-  ).argument('<id>', 'its name, also in the Temporal UI');
-  const list = stackCommand('list', 'Lists the schedules of sweeps', 'temper schedule list')
+  ).argument('<id>', 'id of the schedule, also in the Temporal UI');
+  const list = stackCommand('list', 'Lists the schedules of sweeps.', 'temper schedule list')
     .alias('ls')
-    .option('--json', 'one JSON object per schedule on stdout')
+    .option('--json', 'print one JSON object per schedule to stdout')
     .action(listSchedules);
-  const trigger = named('trigger', 'Starts a sweep of a schedule now', 'temper schedule trigger nightly').action(
+  const trigger = named('trigger', 'Starts a sweep of a schedule now.', 'temper schedule trigger nightly').action(
     triggerSchedule,
   );
-  const pause = named('pause', 'Lets a schedule start nothing until it is resumed', 'temper schedule pause nightly')
-    .option('--reason <text>', 'shown in the UI and in the list')
+  const pause = named(
+    'pause',
+    'Pauses a schedule: it starts no sweep until it is resumed.',
+    'temper schedule pause nightly',
+  )
+    .option('--reason <text>', 'shown by temper schedule list and in the Temporal UI')
     .action(pauseSchedule);
-  const resume = named('resume', 'Lets a paused schedule go on', 'temper schedule resume nightly').action(
-    resumeSchedule,
-  );
+  const resume = named('resume', 'Resumes a paused schedule.', 'temper schedule resume nightly').action(resumeSchedule);
   const remove = named(
     'delete',
-    'Deletes a schedule; sweeps that it started go on',
+    'Deletes a schedule. Sweeps that it has started continue.',
     'temper schedule delete nightly',
   ).action(deleteSchedule);
-  const schedule = new Command('schedule').description('Evaluation sweeps on Temporal Schedules');
+  const schedule = new Command('schedule').description('Runs evaluation sweeps on Temporal Schedules.');
   for (const one of [
     withSweepOptions(withScheduleOptions(create)).action(createSchedule),
     list,
@@ -44,4 +46,4 @@ export function scheduleCommand(): Command {
 }
 
 const named = (name: string, description: string, example: string): Command =>
-  stackCommand(name, description, example).argument('<id>', 'the id of a schedule');
+  stackCommand(name, description, example).argument('<id>', 'id of a schedule');

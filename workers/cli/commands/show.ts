@@ -1,42 +1,48 @@
 import type { Command } from 'commander';
+import type { FoundWorkflow, WorkflowKind } from '../follow/find-workflow.ts';
 import { type HomeOption, runningConfigOf, stackCommand } from '../stack/command.ts';
+import type { StackClient } from '../stack/stack-client.ts';
 
-export interface ShowOptions extends HomeOption {
+interface ShowOptions extends HomeOption {
   readonly json?: true;
   readonly trace?: true;
 }
 
+/** Prints a workflow, for people or as JSON. */
+type Show = (stack: StackClient, found: FoundWorkflow, json: boolean) => Promise<void>;
+
+/** The view of each kind of workflow, imported when it is shown. */
+const views: Readonly<Record<WorkflowKind, () => Promise<Show>>> = {
+  rollout: async () => (await import('./show/rollout.ts')).showRollout,
+  trainingRun: async () => (await import('./show/run.ts')).showRun,
+  evaluationSweep: async () => (await import('./show/sweep.ts')).showSweep,
+  regrade: async () => (await import('./show/regrade.ts')).showRegrade,
+  group: async () => (await import('./show/result.ts')).showResult,
+  trainingStep: async () => (await import('./show/result.ts')).showResult,
+};
+
+const traceView = async (): Promise<Show> => (await import('./show/rollout.ts')).showTrace;
+
 export function showCommand(): Command {
   return stackCommand(
     'show',
-    'Shows one run, group, rollout, evaluation or regrade: where it is, how it ended, what was said and changed',
+    'Shows one run, group, rollout, sweep or regrade: its progress, or how it ended, with its conversation, diff and verdict.',
     'temper show rollout/quixbugs-gcd/1f3c9a2b',
   )
-    .argument('<id>', 'workflow id, as temper status lists it')
-    .option('--json', 'one JSON object on stdout')
-    .option('--trace', "a rollout's trajectory as JSON in the format ATIF 1.7, with token ids and logprobs")
+    .argument('<id>', 'workflow id, as listed by temper status')
+    .option('--json', 'print one JSON object to stdout')
+    .option('--trace', 'print the trajectory of a rollout as JSON (ATIF 1.7), with token ids and logprobs')
     .action(show);
 }
 
 async function show(id: string, options: ShowOptions): Promise<void> {
   const { openStackClient } = await import('../stack/stack-client.ts');
   const { findWorkflow } = await import('../follow/find-workflow.ts');
-  const { showRollout } = await import('./show/rollout.ts');
-  const { showTrace } = await import('./show/trace.ts');
-  const { showRun } = await import('./show/run.ts');
-  const { showRegrade } = await import('./show/regrade.ts');
-  const { showSweep } = await import('./show/sweep.ts');
-  const { showOther } = await import('./show/other.ts');
   const stack = await openStackClient(await runningConfigOf(options));
   try {
     const found = await findWorkflow(stack.client, id);
-    const json = options.json === true;
-    if (options.trace) await showTrace(stack, found);
-    else if (found.kind === 'rollout') await showRollout(stack, found, json);
-    else if (found.kind === 'trainingRun') await showRun(stack, found, json);
-    else if (found.kind === 'evaluationSweep') await showSweep(stack, found, json);
-    else if (found.kind === 'regrade') await showRegrade(stack, found, json);
-    else await showOther(found, json);
+    const view = await (options.trace ? traceView() : views[found.kind]());
+    await view(stack, found, options.json === true);
   } finally {
     await stack.close();
   }

@@ -32,9 +32,13 @@ interface RolloutRow {
 }
 
 export function statusCommand(): Command {
-  return stackCommand('status', 'Lists the runs and the newest rollouts of a stack', 'temper status --json')
-    .option('--limit <n>', 'how many of each', wholeNumber(1, 1000), 10)
-    .option('--json', 'one JSON object on stdout')
+  return stackCommand(
+    'status',
+    'Lists the processes, the newest runs and the newest rollouts of a stack.',
+    'temper status --json',
+  )
+    .option('--limit <n>', 'maximum number of runs, and of rollouts', wholeNumber(1, 1000), 10)
+    .option('--json', 'print one JSON object to stdout')
     .action(status);
 }
 
@@ -47,7 +51,7 @@ async function status(options: StatusOptions): Promise<void> {
   try {
     const runs = await list(
       client,
-      `WorkflowType IN ("trainingRun", "evaluationSweep", "regrade")`,
+      'WorkflowType IN ("trainingRun", "evaluationSweep", "regrade")',
       options.limit,
       runRow,
     );
@@ -56,8 +60,8 @@ async function status(options: StatusOptions): Promise<void> {
     if (options.json) return printJson({ stack, runs, rollouts, counts });
     if (stack !== null) print(`${parts(stack)}\n`);
     print(runs.length === 0 ? 'no runs yet' : runTable(runs));
-    const sums = Object.entries(counts).filter(([, count]) => count > 0);
-    print(`\nrollouts: ${sums.map(([kind, count]) => `${kind} ${count}`).join(', ') || 'none yet'}`);
+    const totals = Object.entries(counts).filter(([, count]) => count > 0);
+    print(`\nrollouts: ${totals.map(([kind, count]) => `${kind} ${count}`).join(', ') || 'none yet'}`);
     if (rollouts.length > 0) print(rolloutTable(rollouts));
   } finally {
     await close();
@@ -132,7 +136,7 @@ function parts({ parts: all, addresses }: UpFile): string {
     String(restarts),
     lastExit ?? '-',
   ]);
-  return `${table(['part', 'state', 'pid', 'restarts', 'ended last by'], rows)}\nUI: ${addresses.ui ?? addresses.temporal}`;
+  return `${table(['part', 'state', 'pid', 'restarts', 'last exit'], rows)}\nUI: ${addresses.ui ?? addresses.temporal}`;
 }
 
 function runTable(rows: readonly RunRow[]): string {

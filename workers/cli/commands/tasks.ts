@@ -13,24 +13,28 @@ interface TasksOptions extends HomeOption {
 }
 
 export function tasksCommand(): Command {
-  const list = tasksSubcommand('list', 'Lists the tasks of a set', 'temper tasks ls generated:test/1?count=4')
+  const list = tasksSubcommand('list', 'Lists the tasks of a set.', 'temper tasks ls generated:test/1?count=4')
     .alias('ls')
-    .argument('<set>', 'a task set that ends, a data set, or a directory')
-    .option('--json', 'one JSON object per task on stdout')
+    .argument('<set>', 'finite task set (generated:test/1?count=8), data set or directory')
+    .option('--json', 'print one JSON object per task to stdout')
     .action(listTasks);
-  const show = tasksSubcommand('show', 'Shows one task', "temper tasks show 'swe-gym:./rows.jsonl#getmoto__moto-4799'")
-    .argument('<task>', 'the address of a task, or its directory')
-    .option('--json', 'one JSON object on stdout')
+  const show = tasksSubcommand(
+    'show',
+    'Shows one task: image, limits, files, grading and instruction.',
+    "temper tasks show 'swe-gym:./rows.jsonl#getmoto__moto-4799'",
+  )
+    .argument('<task>', 'address of a task, or its directory')
+    .option('--json', 'print one JSON object to stdout')
     .action(showTask);
   const add = tasksSubcommand(
     'add',
-    'Packs the tasks of a data set or of a directory into the store and prints the address of the set',
+    'Packs the tasks of a data set or a directory into the store and prints the address of the packed set.',
     'temper tasks add ./tasks',
   )
-    .argument('<set>', 'a task set that ends, a data set, or a directory')
-    .option('--json', 'one JSON object on stdout')
+    .argument('<set>', 'finite task set (generated:test/1?count=8), data set or directory')
+    .option('--json', 'print one JSON object to stdout')
     .action(addTasks);
-  const tasks = new Command('tasks').description('Looks at, validates, prewarms and adds tasks');
+  const tasks = new Command('tasks').description('Lists, shows, validates and packs tasks, and prepares their images.');
   return tasks
     .addCommand(list)
     .addCommand(show)
@@ -41,7 +45,7 @@ export function tasksCommand(): Command {
 }
 
 const tasksSubcommand = (name: string, description: string, example: string): Command =>
-  stackCommand(name, description, example).option('--offline', 'download nothing: say what is missing instead');
+  stackCommand(name, description, example).option('--offline', 'download nothing; fail and name what is missing');
 
 async function listTasks(named: string, options: TasksOptions): Promise<void> {
   const { tasks, address: set, quarantined } = await openTasks(named, options);
@@ -61,7 +65,7 @@ async function listTasks(named: string, options: TasksOptions): Promise<void> {
       note(`${error.type}: ${error.message}`);
     }
   }
-  if (broken > 0) throw new Unsuccessful(`${broken} tasks of ${set} can't be used`);
+  if (broken > 0) throw new Unsuccessful(`${broken} tasks of ${set} cannot be used`);
 }
 
 async function showTask(named: string, options: TasksOptions): Promise<void> {
@@ -78,13 +82,13 @@ async function showTask(named: string, options: TasksOptions): Promise<void> {
   const graded =
     grading === null
       ? 'by the reward that its tests write'
-      : `from the log, by ${grading.logParser}: ${grading.failToPass.length} tests to pass, ${grading.passToPass.length} to keep`;
+      : `from the test log, read by ${grading.logParser}: ${grading.failToPass.length} tests must start to pass, ${grading.passToPass.length} must keep passing`;
   const rows = [
     ['address', address],
     ['image', description.image],
     ['workdir', description.workdir],
     ['limits', limits],
-    ['files', `${count.workspace} in the workspace, ${count.tests} hidden tests, ${count.solution} of a solution`],
+    ['files', `${count.workspace} in the workspace, ${count.tests} hidden tests, ${count.solution} in the solution`],
     ['set-up', `${setup.length} commands`],
     ['graded', graded],
     ...(flaky === null ? [] : [['quarantined', `since ${sinceOf(flaky)}: ${flakyText(flaky)}`]]),
@@ -92,7 +96,7 @@ async function showTask(named: string, options: TasksOptions): Promise<void> {
   print(`${table(['task', id], rows)}\n\n${instruction.trimEnd()}`);
 }
 
-/** The set is a blob itself: a list of addresses of blobs, which every host can read. */
+/** Packs tasks and their set; the set is itself a blob, a list of the tasks' addresses, which every host can read. */
 async function addTasks(named: string, options: TasksOptions): Promise<void> {
   const { tasks, address: from, store } = await openTasks(named, options);
   const added: { readonly id: string; readonly address: string }[] = [];

@@ -1,12 +1,10 @@
 import { type Command, Option } from 'commander';
-import { describeIssue } from '../../../workflows/contracts/input.ts';
 import { type RunRequest, runInput } from '../../../workflows/contracts/run.ts';
-import { defined, readInput } from '../follow/input-file.ts';
 import { onInterrupt } from '../follow/interrupt.ts';
+import { defined, readInput, requireValid } from '../follow/workflow-input.ts';
 import { type HomeOption, runningConfigOf, stackCommand, wholeNumber } from '../stack/command.ts';
-import { UsageError } from '../text/errors.ts';
 import { note, print, printJson } from '../text/output.ts';
-import { followRun, LetGo } from './train/follow-run.ts';
+import { followRun, StoppedFollowing } from './train/follow-run.ts';
 
 interface TrainOptions extends HomeOption {
   readonly input?: string;
@@ -26,32 +24,38 @@ interface TrainOptions extends HomeOption {
 export function trainCommand(): Command {
   return stackCommand(
     'train',
-    'Starts a training run and follows it. Ctrl-C stops following; the run goes on.',
+    'Starts a training run and follows it. Ctrl-C stops following; the run continues.',
     'temper train --tasks generated:train/1 --steps 30 --groups 8 --rollouts 8',
   )
-    .option('--input <file.json>', "the run's whole input; the options below replace single fields of it")
+    .option('--input <file.json>', 'input of the run as JSON; the options below override its fields')
     .option('--id <name>', 'workflow id of the run (default: run-<time>)')
-    .option('--tasks <set>', 'a task set, for example generated:train/1')
-    .option('--steps <n>', 'optimizer updates', wholeNumber(1, 1_000_000))
+    .option('--tasks <set>', 'task set, for example generated:train/1')
+    .option('--steps <n>', 'number of optimizer updates', wholeNumber(1, 1_000_000))
     .option('--groups <n>', 'groups per step', wholeNumber(1, 256))
     .option('--rollouts <n>', 'rollouts per group', wholeNumber(1, 32))
-    .option('--max-staleness <n>', 'steps that a group may trail', wholeNumber(0, 64))
-    .option('--seed <n>', 'of tasks and weights', wholeNumber(0, 2 ** 31 - 1))
-    .option('--agent <name>', 'which agent')
-    .addOption(new Option('--sandbox <kind>', 'where it runs').choices(['auto', 'docker', 'local']))
-    .option('--detach', 'print the id and return, instead of following')
-    .option('--json', 'one JSON object per step on stdout, then the final status')
+    .option(
+      '--max-staleness <n>',
+      'maximum number of steps by which the policy version of a group may lag',
+      wholeNumber(0, 64),
+    )
+    .option('--seed <n>', 'seed for task order and weight initialisation', wholeNumber(0, 2 ** 31 - 1))
+    .option('--agent <name>', 'name of the agent (default: mini)')
+    .addOption(
+      new Option('--sandbox <kind>', 'kind of sandbox for agent and tests').choices(['auto', 'docker', 'local']),
+    )
+    .option('--detach', 'print the id and exit instead of following the run')
+    .option('--json', 'print one JSON object per step to stdout, then the final status')
     .action(train);
 }
 
 async function train(options: TrainOptions): Promise<void> {
   const request = await requestOf(options);
   const { openStackClient } = await import('../stack/stack-client.ts');
-  const { startRun } = await import('../follow/start-workflow.ts');
+  const { startRun, timestampedId } = await import('../follow/start-workflow.ts');
   const stack = await openStackClient(await runningConfigOf(options));
-  const interrupt = onInterrupt('stopping to follow; the run goes on');
+  const interrupt = onInterrupt('no longer following; the run continues');
   try {
-    const id = options.id ?? `run-${new Date().toISOString().slice(0, 19).replaceAll(/[T:]/g, '-')}`;
+    const id = options.id ?? timestampedId('run');
     const handle = await startRun(stack.client, id, request);
     note(`started ${id}`);
     if (options.detach) {
@@ -59,27 +63,23 @@ async function train(options: TrainOptions): Promise<void> {
       else print(id);
       return;
     }
-    const onStep = options.json ? printJson : undefined;
-    const status = await followRun(stack, id, { ...(onStep && { onStep }) }, interrupt.signal);
+    const status = await followRun(stack, id, options.json ? { onStep: printJson } : {}, interrupt.signal);
     if (options.json) printJson(status);
     else note(`done: see \`temper show ${id}\` and \`temper report ${id}\``);
   } catch (error) {
-    if (!(error instanceof LetGo)) throw error;
-    note(`${error.run} goes on; see \`temper show ${error.run}\`, end it with \`temper cancel ${error.run}\``);
+    if (!(error instanceof StoppedFollowing)) throw error;
+    note(`${error.run} continues; see \`temper show ${error.run}\`, cancel it with \`temper cancel ${error.run}\``);
   } finally {
     interrupt.release();
     await stack.close();
   }
 }
 
-/** The input file under the options, checked before anything starts. */
+/** Builds the run's input from the input file and the options, and checks it before anything starts. */
 async function requestOf(options: TrainOptions): Promise<RunRequest> {
   const request = merge(options.input === undefined ? {} : await readInput(options.input), options);
-  const parsed = runInput.safeParse(request);
-  if (parsed.success) return request as RunRequest;
-  throw new UsageError(
-    `a run's input: ${parsed.error.issues.map((issue) => describeIssue(issue, request)).join('; ')}`,
-  );
+  requireValid('run', runInput, request);
+  return request as RunRequest;
 }
 
 function merge(input: Readonly<Record<string, unknown>>, options: TrainOptions): Record<string, unknown> {

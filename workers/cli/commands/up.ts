@@ -10,15 +10,19 @@ interface UpOptions extends HomeOption {
 }
 
 export function upCommand(): Command {
-  return stackCommand('up', 'Runs the stack of one machine until Ctrl-C', 'temper up --port auto')
-    .option('--port <auto>', 'auto: choose free ports instead of the usual ones')
+  return stackCommand(
+    'up',
+    "Runs this machine's stack until Ctrl-C: Temporal server, policy server, gateway and workers. Processes that end are restarted.",
+    'temper up --port auto',
+  )
+    .option('--port <auto>', 'auto: choose free ports instead of the configured ones')
     .action(up);
 }
 
 async function up(options: UpOptions): Promise<void> {
   if (options.port !== undefined && options.port !== 'auto') {
     throw new UsageError(
-      `--port: expected auto, got ${options.port}; set single ports with TEMPER_TEMPORAL_PORT, TEMPER_UI_PORT, TEMPER_POLICY_PORT`,
+      `--port: expected auto, got ${options.port}; to set one port, use TEMPER_TEMPORAL_PORT, TEMPER_UI_PORT or TEMPER_POLICY_PORT`,
     );
   }
   const { startStack } = await import('../../up/start-stack.ts');
@@ -26,7 +30,7 @@ async function up(options: UpOptions): Promise<void> {
   const wanted = configOf(options);
   const config = options.port === 'auto' ? await withFreePorts(wanted) : wanted;
 
-  const interrupt = onInterrupt('stopping: workers finish what they do, then the servers');
+  const interrupt = onInterrupt('stopping: first the workers, then the servers');
   const restarts = new Map<string, number>();
   const stack = await startStack(
     { config, progress: note, onChange: (parts) => reportRestarts(parts, restarts) },
@@ -42,7 +46,7 @@ async function up(options: UpOptions): Promise<void> {
   print(`\nTemporal   ${addresses.temporal} (namespace ${addresses.namespace})`);
   if (addresses.ui !== null) print(`UI         ${addresses.ui}`);
   if (addresses.policy !== null) print(`policy     ${addresses.policy}`);
-  print(`home       ${config.home}\n\nCtrl-C stops it.`);
+  print(`home       ${config.home}\n\nPress Ctrl-C to stop.`);
 
   await interrupt.first;
   await stack.close();
@@ -54,11 +58,6 @@ function reportRestarts(parts: readonly PartStatus[], seen: Map<string, number>)
   for (const { name, restarts, lastExit, logFile } of parts) {
     if (restarts <= (seen.get(name) ?? 0)) continue;
     seen.set(name, restarts);
-    note(`${name} ended (${lastExit}), starting it again for the ${ordinal(restarts)} time; log: ${logFile}`);
+    note(`${name} ended (${lastExit}); restart ${restarts}; log: ${logFile}`);
   }
-}
-
-function ordinal(count: number): string {
-  const tail = count % 100 >= 11 && count % 100 <= 13 ? 'th' : (['th', 'st', 'nd', 'rd'][count % 10] ?? 'th');
-  return `${count}${tail}`;
 }

@@ -6,7 +6,7 @@ interface PartOptions extends HomeOption {
   readonly tethered?: true;
 }
 
-/** Loaded one by one: a host worker needs no workflow bundle, a gateway no worker. */
+/** Kinds of worker, each imported when it runs: a host worker, for example, needs no workflow bundle. */
 const workers: Readonly<Record<string, () => Promise<RunPart>>> = {
   control: async () => (await import('../../control.ts')).runControl,
   host: async () => (await import('../../host.ts')).runHost,
@@ -14,21 +14,21 @@ const workers: Readonly<Record<string, () => Promise<RunPart>>> = {
 };
 
 export function workerCommand(): Command {
-  const kind = new Argument('<kind>', 'which worker').choices(Object.keys(workers));
-  return partCommand('worker', 'Runs one worker against a Temporal server', 'temper worker host')
+  const kind = new Argument('<kind>', 'kind of worker').choices(Object.keys(workers));
+  return partCommand('worker', 'Runs one worker process against a Temporal server.', 'temper worker host')
     .addArgument(kind)
     .action(async (name: string, options: PartOptions) => {
       const load = workers[name];
-      if (load === undefined) throw new Error(`expected a known worker, got ${name}`);
+      if (load === undefined) throw new Error(`unknown kind of worker: ${name}`);
       await runPart(await load(), configOf(options), options.tethered === true);
     });
 }
 
 export function gatewayCommand(): Command {
-  return partCommand('gateway', "Runs the gateway: the agents' model calls go through it", 'temper gateway')
+  return partCommand('gateway', "Runs one gateway process, which answers the agents' model calls.", 'temper gateway')
     .option(
       '--name <name>',
-      'of this process, where several share the sessions (TEMPER_GATEWAYS): gateway, gateway-1, ...',
+      'name of this process among several gateways (TEMPER_GATEWAYS): gateway, gateway-1, …',
       gatewayName,
       'gateway',
     )
@@ -42,7 +42,7 @@ export function gatewayCommand(): Command {
 export function policyCommand(): Command {
   return partCommand(
     'policy',
-    'Runs the embedded policy server: engine and trainer on the CPU',
+    'Runs the embedded policy server: engine and trainer, both on the CPU.',
     'temper policy',
   ).action(async (options: PartOptions) =>
     runPart((await import('../../policy.ts')).runPolicy, configOf(options), options.tethered === true),
@@ -51,9 +51,9 @@ export function policyCommand(): Command {
 
 function gatewayName(value: string): string {
   if (/^gateway(-[1-9]\d?)?$/.test(value)) return value;
-  throw new InvalidArgumentError('expected gateway, gateway-1, gateway-2, ...');
+  throw new InvalidArgumentError('Expected gateway, gateway-1, gateway-2, …');
 }
 
 function partCommand(name: string, description: string, example: string): Command {
-  return stackCommand(name, description, example).option('--tethered', 'end when stdin does');
+  return stackCommand(name, description, example).option('--tethered', 'exit when stdin closes');
 }

@@ -5,7 +5,7 @@ import {
   WorkflowNotFoundError,
 } from '@temporalio/client';
 
-/** What temper starts and people may name in a command. */
+/** Kinds of workflow that a user may name in a command. */
 export const workflowKinds = ['rollout', 'group', 'trainingRun', 'trainingStep', 'evaluationSweep', 'regrade'] as const;
 export type WorkflowKind = (typeof workflowKinds)[number];
 
@@ -15,18 +15,18 @@ export interface FoundWorkflow {
   readonly description: WorkflowExecutionDescription;
 }
 
-/** A workflow by its id. Throws with what to do when there is none, or when it is not one of ours. */
+/** Finds a workflow by its id. Throws if the server does not know the id, or if the workflow is not one of temper's. */
 export async function findWorkflow(client: Client, id: string): Promise<FoundWorkflow> {
   const handle = client.workflow.getHandle(id);
   const description = await handle.describe().catch((error: unknown) => {
     if (!(error instanceof WorkflowNotFoundError)) throw error;
     throw new Error(
-      `expected the id of a run or a rollout, got ${JSON.stringify(id)}, which this server does not know; \`temper status\` lists them`,
+      `this server knows no workflow with the id ${JSON.stringify(id)}; \`temper status\` lists the ids of runs and rollouts`,
     );
   });
   const kind = workflowKinds.find((one) => one === description.type);
   if (kind === undefined) {
-    throw new Error(`expected one of ${workflowKinds.join(', ')}, got ${id}, which is a ${description.type}`);
+    throw new Error(`${id} is a ${description.type}; expected one of ${workflowKinds.join(', ')}`);
   }
   return { kind, handle, description };
 }

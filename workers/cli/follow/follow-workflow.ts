@@ -1,18 +1,19 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { WorkflowHandle } from '@temporalio/client';
 import { live, note } from '../text/output.ts';
-import { workflowEnd } from './workflow-failure.ts';
+import { workflowEnd } from './workflow-end.ts';
 
-/** Where a workflow is, as a line that is written anew, and why it is paused. */
-export interface Look {
+/** The progress of a workflow, for display. */
+export interface Progress {
+  /** One line, which replaces the previous one on a terminal. */
   readonly line: string;
   readonly pausedBecause: string | null;
 }
 
 const pollMs = 500;
 
-/** Shows where a workflow is until it ends. Throws when it ends otherwise than by its result or a cancel. */
-export async function followUntilEnded(handle: WorkflowHandle, look: () => Promise<Look>): Promise<void> {
+/** Shows a workflow's progress until it ends. Throws if it ends without a result, unless it was cancelled. */
+export async function followUntilEnded(handle: WorkflowHandle, progress: () => Promise<Progress>): Promise<void> {
   const { workflowId: id } = handle;
   const end = handle.result().then(
     () => ({ error: null }),
@@ -28,12 +29,12 @@ export async function followUntilEnded(handle: WorkflowHandle, look: () => Promi
       if (why !== null && why.kind !== 'cancelled') throw new Error(`${id} ended as ${why.kind}: ${why.message}`);
       return;
     }
-    // A query fails while no control worker is up; the workflow goes on meanwhile, and so does this loop.
-    const seen = await look().catch(() => null);
+    // A query fails while no control worker is up. The workflow continues meanwhile, and so does this loop.
+    const seen = await progress().catch(() => null);
     if (seen === null) continue;
     live(seen.line);
     if (seen.pausedBecause !== null && seen.pausedBecause !== reason) {
-      note(`paused: ${seen.pausedBecause}; go on with \`temper resume ${id}\``);
+      note(`paused: ${seen.pausedBecause}; resume with \`temper resume ${id}\``);
     }
     reason = seen.pausedBecause;
   }

@@ -1,27 +1,30 @@
 import { Interrupted } from '../text/errors.ts';
 import { note } from '../text/output.ts';
 
+/** A command's reaction to Ctrl-C. */
 export interface Interrupt {
-  /** Aborts at the first Ctrl-C, SIGTERM or when the terminal closes. */
+  /** Aborts at the first Ctrl-C, at SIGTERM, or when the terminal closes. */
   readonly signal: AbortSignal;
+  /** Resolves when the signal aborts. */
   readonly first: Promise<void>;
-  /** Says what stays behind when the second Ctrl-C leaves at once. */
+  /** Sets the text that a second Ctrl-C prints before it exits: what it leaves behind. */
   remains(describe: () => string): void;
+  /** Restores the default reaction. */
   release(): void;
 }
 
 const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
-/** The first Ctrl-C asks for a clean end, the second one leaves at once. */
+/** Makes the first Ctrl-C request a clean end, with an announcement, and the second one exit at once. */
 export function onInterrupt(announcement: string): Interrupt {
   const abort = new AbortController();
   let describe = (): string => '';
   const interrupted = (): void => {
     if (abort.signal.aborted) {
-      note(`leaving at once. ${describe()}`.trimEnd());
+      note(`exiting now. ${describe()}`.trimEnd());
       process.exit(130);
     }
-    note(`${announcement} (Ctrl-C again leaves at once)`);
+    note(`${announcement} (press Ctrl-C again to exit at once)`);
     abort.abort(new Interrupted('interrupted'));
   };
   const first = new Promise<void>((resolve) => abort.signal.addEventListener('abort', () => resolve(), { once: true }));

@@ -3,8 +3,9 @@ import { type HomeOption, runningConfigOf } from '../stack/command.ts';
 import type { StackClient } from '../stack/stack-client.ts';
 import { Interrupted } from '../text/errors.ts';
 import { note, print, printJson } from '../text/output.ts';
-import { followUntilEnded, type Look } from './follow-workflow.ts';
+import { followUntilEnded, type Progress } from './follow-workflow.ts';
 import { onInterrupt } from './interrupt.ts';
+import { timestampedId } from './start-workflow.ts';
 
 export interface StartOptions extends HomeOption {
   readonly id?: string;
@@ -12,31 +13,32 @@ export interface StartOptions extends HomeOption {
   readonly json?: true;
 }
 
-/** A workflow that a command starts and stays with until it has ended. */
-export interface Followed<Handle extends WorkflowHandleWithFirstExecutionRunId> {
-  /** As the command's words name it: "sweep". */
+/** A kind of workflow that a command starts and follows until it has ended. */
+export interface FollowedWorkflow<Handle extends WorkflowHandleWithFirstExecutionRunId> {
+  /** The word for it in messages and JSON: "sweep". */
   readonly noun: string;
-  /** What the id begins with when none is given. */
+  /** First part of the id when the user names none. */
   readonly prefix: string;
-  /** What a cancel waits for, and what is true after it. */
+  /** The word for what a cancellation waits for: "rollouts". */
   readonly children: string;
+  /** Clause that is true after the clean-up: "all of its rollouts have ended". */
   readonly cleanedUp: string;
   start(stack: StackClient, id: string): Promise<Handle>;
-  look(handle: Handle): Promise<Look>;
-  /** Prints what came out; also after a cancel. */
+  progress(handle: Handle): Promise<Progress>;
+  /** Prints the results, after a cancellation too. */
   report(stack: StackClient, id: string): Promise<void>;
 }
 
-/** Starts it and waits for its result. The first Ctrl-C cancels it and waits for its clean-up. */
+/** Starts a workflow and waits for its result. The first Ctrl-C cancels it and waits for its clean-up. */
 export async function startAndFollow<Handle extends WorkflowHandleWithFirstExecutionRunId>(
   options: StartOptions,
-  { noun, prefix, children, cleanedUp, start, look, report }: Followed<Handle>,
+  { noun, prefix, children, cleanedUp, start, progress, report }: FollowedWorkflow<Handle>,
 ): Promise<void> {
   const { openStackClient } = await import('../stack/stack-client.ts');
   const stack = await openStackClient(await runningConfigOf(options));
-  const interrupt = onInterrupt(`cancelling the ${noun}; waiting until its ${children} have cleaned up`);
+  const interrupt = onInterrupt(`cancelling the ${noun}; waiting for the clean-up of its ${children}`);
   try {
-    const id = options.id ?? `${prefix}-${new Date().toISOString().slice(0, 19).replaceAll(/[T:]/g, '-')}`;
+    const id = options.id ?? timestampedId(prefix);
     const handle = await start(stack, id);
     note(`started ${id}`);
     if (options.detach) {
@@ -44,11 +46,11 @@ export async function startAndFollow<Handle extends WorkflowHandleWithFirstExecu
       else print(id);
       return;
     }
-    interrupt.remains(() => `${id} goes on; end it with \`temper cancel ${id}\``);
-    const cancel = (): void => void handle.cancel().catch(() => undefined); // it may have ended in this moment
+    interrupt.remains(() => `${id} continues; cancel it with \`temper cancel ${id}\``);
+    const cancel = (): void => void handle.cancel().catch(() => undefined); // it may have ended just now
     if (interrupt.signal.aborted) cancel();
     interrupt.signal.addEventListener('abort', cancel, { once: true });
-    await followUntilEnded(handle, () => look(handle));
+    await followUntilEnded(handle, () => progress(handle));
     await report(stack, id);
     if (interrupt.signal.aborted) throw new Interrupted(`interrupted: ${id} was cancelled, ${cleanedUp}`);
   } finally {

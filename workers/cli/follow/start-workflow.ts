@@ -14,7 +14,11 @@ import type { evaluationSweep, regrade, trainingRun } from '../../../workflows/i
 
 type Started<T extends Workflow> = WorkflowHandleWithFirstExecutionRunId<T>;
 
-/** No execution timeout: it would kill the clean-up too. */
+/** The workflow id of a run, sweep or regrade that the user has not named: `run-2026-11-24-10-30-00`. */
+export const timestampedId = (prefix: string): string =>
+  `${prefix}-${new Date().toISOString().slice(0, 19).replaceAll(/[T:]/g, '-')}`;
+
+/** Starts a training run, without an execution timeout, which would end its clean-up too. */
 export async function startRun(client: Client, id: string, request: RunRequest): Promise<Started<typeof trainingRun>> {
   return await client.workflow
     .start<typeof trainingRun>('trainingRun', {
@@ -72,6 +76,6 @@ export async function startRegrade(
 function alreadyStarted(error: unknown, id: string): unknown {
   if (!(error instanceof WorkflowExecutionAlreadyStartedError)) return error;
   return new Error(
-    `expected no running workflow of the id ${id}, but there is one; choose another with --id, or follow that one with \`temper show ${id}\``,
+    `a workflow with the id ${id} is already running; choose another id with --id, or look at that one with \`temper show ${id}\``,
   );
 }

@@ -1,7 +1,7 @@
 import { Command, InvalidArgumentError } from 'commander';
 import { type Config, readConfig, readConfigWith } from '../../../infra/config.ts';
 import { isUp, readUpFile } from '../../up/up-file.ts';
-import { UsageError } from '../text/errors.ts';
+import { orUsageError } from '../text/errors.ts';
 
 const examples = new WeakMap<Command, string>();
 
@@ -24,7 +24,7 @@ export interface HomeOption {
 
 /** Reads the settings of a stack that this process starts. */
 export function configOf({ home }: HomeOption): Config {
-  return usage(() => (home === undefined ? readConfig() : readConfigWith({ TEMPER_HOME: home })));
+  return orUsageError(() => (home === undefined ? readConfig() : readConfigWith({ TEMPER_HOME: home })));
 }
 
 /** Reads the settings of the stack that runs on this home, with the ports on which it actually runs. */
@@ -47,12 +47,4 @@ export function wholeNumber(min: number, max: number): (value: string) => number
     if (Number.isInteger(number) && number >= min && number <= max) return number;
     throw new InvalidArgumentError(`Expected a whole number from ${min} to ${max}.`);
   };
-}
-
-function usage<Value>(read: () => Value): Value {
-  try {
-    return read();
-  } catch (error) {
-    throw new UsageError(error instanceof Error ? error.message : String(error), { cause: error });
-  }
 }

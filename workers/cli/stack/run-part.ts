@@ -1,21 +1,21 @@
 import type { Config } from '../../../infra/config.ts';
 
-/** What workers/{control,host,trainer,gateway,policy}.ts export: resolves after a clean drain once the signal aborts. */
+/** A process of the stack, as workers/{control,host,trainer,gateway,policy}.ts export it: it drains and resolves once the signal aborts. */
 export type RunPart = (config: Config, signal: AbortSignal) => Promise<void>;
 
-/** Longer than any part's own drain; the supervisor is gone or has lost patience by then. */
-const LAST_RESORT_MS = 30_000;
+/** Longer than any part's own drain; by then the supervisor has exited or killed the part. */
+const lastResortMs = 30_000;
 
 /**
- * Runs one process of the stack until it is asked to end: by SIGTERM, Ctrl-C, or, when tethered, by the end of its stdin,
- * which is how it notices that its supervisor was killed. A second request ends it at once.
+ * Runs one process of the stack until SIGTERM, Ctrl-C or, if it is tethered, the end of its stdin, by which it notices that
+ * its supervisor was killed. A second request ends it at once.
  */
 export async function runPart(run: RunPart, config: Config, tethered: boolean): Promise<void> {
   const ending = new AbortController();
   const end = (): void => {
     if (ending.signal.aborted) process.exit(1);
     ending.abort();
-    setTimeout(() => process.exit(1), LAST_RESORT_MS).unref();
+    setTimeout(() => process.exit(1), lastResortMs).unref();
   };
   process.on('SIGTERM', end);
   process.on('SIGINT', end);

@@ -7,7 +7,7 @@ import { configuredTarget, connectClient } from '../../../infra/temporal/connect
 import { isPortFree } from '../../../infra/temporal/ports.ts';
 import { temporalTarget } from '../../../infra/temporal/temporal-target.ts';
 
-/** What commands need of a stack: its workflows, its blobs and its records. */
+/** A stack as commands see it: its workflows, its blobs and its records. */
 export interface StackClient {
   readonly config: Config;
   readonly client: Client;
@@ -16,12 +16,12 @@ export interface StackClient {
   close(): Promise<void>;
 }
 
-/** Connects to the stack of a config. Throws when its Temporal server does not answer. */
+/** Connects to the stack of a config. Throws if its Temporal server does not answer. */
 export async function openStackClient(config: Config): Promise<StackClient> {
   if (configuredTarget(config.env) === undefined && (await isPortFree(config.temporalPort))) {
     throw new Error(
-      `expected a running stack on ${config.home}, found none: nothing listens on 127.0.0.1:${config.temporalPort}; ` +
-        'start one with `temper up`, or name another with --home or TEMPORAL_ADDRESS',
+      `no stack runs on ${config.home}: nothing listens on 127.0.0.1:${config.temporalPort}; ` +
+        'start one with `temper up`, or name another one with --home or TEMPORAL_ADDRESS',
     );
   }
   const { client, close } = await connectClient(temporalTarget(config));

@@ -11,13 +11,13 @@ import { note } from '../text/output.ts';
 import { configOf, type HomeOption, runningConfigOf } from './command.ts';
 import { openStackClient, type StackClient } from './stack-client.ts';
 
-/** A stack that works, and what has to be taken down again afterwards. */
+/** A running stack for one command. */
 export interface StackSession extends StackClient {
-  /** Null when it was running before, and goes on. */
+  /** The stack that this command started and stops at the end; null if it uses one that was already running. */
   readonly own: RunningStack | null;
 }
 
-/** The stack that runs on the home or that the environment names; else one of our own, for as long as the caller runs. */
+/** Opens the stack that runs on the home or that the environment names; otherwise starts one for the caller, if it may. */
 export async function openSession(options: HomeOption, mayStart: boolean, signal: AbortSignal): Promise<StackSession> {
   const running = await runningConfigOf(options);
   const up = await readUpFile(running.paths.up);
@@ -27,15 +27,15 @@ export async function openSession(options: HomeOption, mayStart: boolean, signal
   }
   if (!mayStart) {
     throw new Error(
-      `expected a running stack on ${running.home}, found none; start one with \`temper up\`, or leave out --no-up`,
+      `no stack runs on ${running.home}; start one with \`temper up\`, or omit --no-up to start one for this command`,
     );
   }
   return startSession(await onFreePorts(configOf(options)), signal);
 }
 
-/** Brings a stack up; closing the session takes it down. */
+/** Starts a stack, which stops when the session is closed. */
 export async function startSession(config: Config, signal: AbortSignal): Promise<StackSession> {
-  note(`bringing up a stack on ${config.home}`);
+  note(`starting a stack on ${config.home}`);
   const own = await startStack({ config, progress: note }, signal);
   try {
     return asSession(await openStackClient(config), own);
@@ -56,7 +56,7 @@ function asSession(stack: StackClient, own: RunningStack | null): StackSession {
   };
 }
 
-/** Does anybody run workflows on the server that the environment names? */
+/** Whether a control worker runs on the server that the environment names. */
 async function isServed(config: Config): Promise<boolean> {
   const { client, close } = await openStackClient(config);
   try {
@@ -66,7 +66,7 @@ async function isServed(config: Config): Promise<boolean> {
   }
 }
 
-/** A stack for one command takes the usual ports if it can, and any others if it can't. */
+/** Chooses the ports of a stack for one command: the configured ones, or free ones if any of those is in use. */
 export async function onFreePorts(config: Config): Promise<Config> {
   const free = await Promise.all(portsOf(config, neededParts(config)).map(({ port }) => isPortFree(port)));
   return free.every(Boolean) ? config : withFreePorts(config);

@@ -5,18 +5,17 @@ import { parseDataSetAddress } from '../../../infra/data-sets/address.ts';
 import type { Store } from '../../../infra/store/store.ts';
 import { isAddress } from '../../../infra/tasks/address.ts';
 import { createTasks, type Tasks } from '../../../infra/tasks/tasks.ts';
-import { TemperFailure } from '../../../workflows/contracts/failures.ts';
-import { UsageError } from '../text/errors.ts';
+import { taskUsageError, UsageError } from '../text/errors.ts';
 
 export interface TaskSource {
   readonly tasks: Tasks;
-  /** The address of what the user named: a set, or one task. */
+  /** Address of the task or the set that the user named. */
   readonly address: string;
 }
 
 /**
- * Tasks that a user names by an address or by a directory. Paths may be relative to where the command runs, and lead
- * anywhere: unlike a workflow's input, they come from somebody who may read this machine's files.
+ * Opens the tasks that a user names by an address or a directory. Paths may be relative to the current directory and lead
+ * anywhere: unlike a workflow's input, they come from a user who may read this machine's files.
  */
 export async function openTaskSource(
   named: string,
@@ -32,19 +31,19 @@ async function addressOf(named: string): Promise<string> {
     /^([a-z0-9-]+):(\.{1,2}\/[^?#]*)/,
     (_, format: string, path: string) => `${format}:${resolve(path)}`,
   );
-  if (asUsage(() => isAddress(absolute))) return absolute;
+  if (orTaskUsage(() => isAddress(absolute))) return absolute;
   const directory = resolve(named);
   const found = await stat(directory).catch(() => null);
   if (found?.isDirectory()) return `harbor:${directory}`;
   throw new UsageError(
-    `expected a directory, an address such as generated:test/1?count=8 or a data set such as swe-gym:./rows.jsonl, got ${JSON.stringify(named)}`,
+    `${JSON.stringify(named)} is no directory and no address; expected a directory, an address such as generated:test/1?count=8, or a data set such as swe-gym:./rows.jsonl`,
   );
 }
 
-/** An address of the stack's own stays within its roots: it means the same here as in a workflow's input. */
+/** Lists the paths that the user named. An address of tasks in the stack's own roots adds none, so that it means the same as in a workflow's input. */
 function pathsNamed(address: string, named: string): readonly string[] {
   if (address.startsWith('harbor:')) return address === named ? [] : [address.slice('harbor:'.length)];
-  const dataSet = asUsage(() => parseDataSetAddress(address));
+  const dataSet = orTaskUsage(() => parseDataSetAddress(address));
   if (dataSet === null) return [];
   const { location, options } = dataSet;
   const { repositories } = options;
@@ -54,10 +53,10 @@ function pathsNamed(address: string, named: string): readonly string[] {
   ];
 }
 
-function asUsage<Value>(read: () => Value): Value {
+function orTaskUsage<Value>(read: () => Value): Value {
   try {
     return read();
   } catch (error) {
-    throw error instanceof TemperFailure ? new UsageError(error.message, { cause: error }) : error;
+    throw taskUsageError(error);
   }
 }

@@ -1,12 +1,14 @@
 import { z } from 'zod';
+import { errorMessage } from '../../../workflows/contracts/error-message.ts';
+import { TemperFailure } from '../../../workflows/contracts/failures.ts';
 
 /** Wrong usage: exit code 2. */
 export class UsageError extends Error {}
 
-/** The command did what it was asked, and the answer is no: exit code 1, with nothing more to print than `message`. */
+/** The command did its work, and the answer is negative: exit code 1, and nothing is printed but the message. */
 export class Unsuccessful extends Error {}
 
-/** Ended by Ctrl-C: exit code 130, as shells expect it. */
+/** Ended by Ctrl-C: exit code 130, as shells expect. */
 export class Interrupted extends Error {}
 
 export const exitCodes = { failure: 1, usage: 2, interrupted: 130 } as const;
@@ -16,7 +18,26 @@ export function exitCodeOf(error: unknown): number {
   return error instanceof Interrupted ? exitCodes.interrupted : exitCodes.failure;
 }
 
-/** What people read: the message and what caused it, without stack traces unless they are asked for. */
+/** Runs `read` and turns its errors into wrong usage, named by the option if there is one. */
+export function orUsageError<Value>(read: () => Value, option?: string): Value {
+  try {
+    return read();
+  } catch (error) {
+    throw usageError(error, option);
+  }
+}
+
+/** Turns a failure of tasks that the user named into wrong usage; returns any other error unchanged. */
+export function taskUsageError(error: unknown, option?: string): unknown {
+  return error instanceof TemperFailure ? usageError(error, option) : error;
+}
+
+function usageError(error: unknown, option?: string): UsageError {
+  const message = errorMessage(error);
+  return new UsageError(option === undefined ? message : `${option}: ${message}`, { cause: error });
+}
+
+/** Describes an error for a user: its message and its cause, with a stack trace only on request. */
 export function describeError(error: unknown, withStack: boolean): string {
   if (withStack && error instanceof Error) return error.stack ?? error.message;
   if (error instanceof z.ZodError) return z.prettifyError(error);

@@ -1,4 +1,4 @@
-/** Results go to stdout, what happens meanwhile to stderr: a pipe gets only the former. */
+/** Prints a result to stdout. Progress belongs on stderr, by `note` and `live`, so that a pipe receives results only. */
 export function print(text: string): void {
   process.stdout.write(`${text}\n`);
 }
@@ -7,6 +7,7 @@ export function printJson(value: unknown): void {
   print(JSON.stringify(value));
 }
 
+/** Prints a line about progress or a problem to stderr. */
 export function note(text: string): void {
   clearLive();
   process.stderr.write(`${text}\n`);
@@ -15,11 +16,11 @@ export function note(text: string): void {
 }
 
 let liveText = '';
-/** A log gets what a terminal's last line says this often, if at all: steps are quicker as a rule. */
+/** Interval at which a log, instead of a terminal, receives the live line. Most steps take less, so that it stays short. */
 const logEveryMs = 30_000;
 let loggedAt = Date.now();
 
-/** The last line of a terminal, written anew at each call; now and then a line of its own where stderr is none. */
+/** Replaces the last line of the terminal. If stderr is not a terminal, prints the line from time to time instead. */
 export function live(text: string): void {
   if (!process.stderr.isTTY) {
     if (text !== '' && Date.now() - loggedAt >= logEveryMs) note(text);
@@ -39,7 +40,7 @@ function redrawLive(): void {
   if (liveText !== '') process.stderr.write(liveText.slice(0, width - 1));
 }
 
-/** Columns as wide as their widest cell; numbers to the right. */
+/** Formats a table: columns are as wide as their widest cell, and numbers are aligned to the right. */
 export function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
   const widths = head.map((title, column) => Math.max(title.length, ...rows.map((row) => row[column]?.length ?? 0)));
   const line = (row: readonly string[]): string =>
@@ -53,11 +54,13 @@ export function table(head: readonly string[], rows: readonly (readonly string[]
   return [line(head), line(widths.map((width) => '-'.repeat(width))), ...rows.map(line)].join('\n');
 }
 
+/** Formats a duration: `3.20 s`, `75.0 s`, `12 min 5 s`. */
 export function seconds(value: number): string {
   if (value < 10) return `${value.toFixed(2)} s`;
   return value < 120 ? `${value.toFixed(1)} s` : `${Math.floor(value / 60)} min ${Math.round(value % 60)} s`;
 }
 
+/** Formats the time since a moment: `20 s ago`, `3 h ago`. */
 export function ago(isoTime: string): string {
   const past = (Date.now() - Date.parse(isoTime)) / 1000;
   if (past < 90) return `${Math.round(past)} s ago`;

@@ -1,11 +1,15 @@
 import type { RunRequest } from '../../../../workflows/contracts/run.ts';
 
 /**
- * The run of `npm run demo`; search.ts repeats it for other seeds and settings with in-process rewards. What proved to matter:
- * a warm-up whose mistakes go with the task's word and whose rate falls at its end (edits are then valid nearly always);
- * updates that are small at first and where gradients are small, or else Adam breaks valid edits; many small groups, so
- * that each update sees every word; a nucleus of 0.8, so that a choice of that probability is one; and choices
- * that take turns in the warm-up (an operator that is right but came out less likely than 0.2 is never tried, and its word never learnt).
+ * The run of `npm run demo`, found by the search in test/recipe. The following choices matter:
+ *
+ * - The warm-up makes mistakes that depend on the task's word, and its learning rate falls at its end: nearly all edits are
+ *   then valid.
+ * - In the warm-up the choices take turns. A right operator that came out less likely than 0.2 would never be tried,
+ *   and its word never learnt.
+ * - Updates are small at first and where gradients are small, since Adam breaks valid edits otherwise.
+ * - Each step has many small groups, so that each update sees every word.
+ * - A nucleus of 0.8 makes a choice of that probability certain.
  */
 export const demoRun = (seed: number): RunRequest => ({
   tasks: `generated:train/${seed}`,
@@ -37,5 +41,5 @@ export const demoRun = (seed: number): RunRequest => ({
   warmUp: { steps: 750, examplesPerStep: 8, learningRate: 2e-3, learningRateFall: 225, rightShare: 0.28 },
 });
 
-/** Tasks that neither the warm-up nor the training has seen, for the evaluation before and after. */
+/** The tasks of the evaluation before and after, which neither the warm-up nor the training has seen. */
 export const heldOut = (seed: number) => ({ tasks: `generated:test/${seed}`, count: 40 });

@@ -15,10 +15,10 @@ import { gatherReport } from '../report/gather-report.ts';
 import { followRun } from '../train/follow-run.ts';
 import { demoRun, heldOut } from './recipe.ts';
 
-const POLL_MS = 250;
-const CLEAN_UP_MS = 60_000;
+const pollMs = 250;
+const cleanUpMs = 60_000;
 
-/** Evaluate, train, evaluate, report. An abort cancels what runs, waits for its clean-up, and rejects. */
+/** Evaluates, trains, evaluates again, and writes the report. An abort cancels the run, waits for its clean-up, and throws. */
 export async function runDemo(
   stack: StackClient,
   options: DemoOptions,
@@ -29,16 +29,16 @@ export async function runDemo(
   const run = `demo-${options.seed}`;
   const { request, sweep } = recipeFor(options);
 
-  note(`\nwarm-up: a policy that makes valid edits, mostly wrong ones`);
+  note('\nwarm-up: training a policy that makes valid edits, most of them wrong');
   const handle = await startRun(stack.client, run, request);
   const cancelled = whenAborted(signal, () => handle.cancel());
   try {
-    // Long before the policy is prepared: the run then waits before its first group.
+    // The signal arrives long before the policy is prepared, so that the run waits before its first group.
     await handle.signal(pauseSignal, 'evaluating on held-out tasks before the first step');
     await untilPaused(stack, run, signal);
     note(`evaluating on ${sweep.count} held-out tasks`);
     const before = await evaluate(stack, `${run}/held-out-before`, sweep, signal);
-    note(`accuracy after the warm-up: ${reward(before)}\n`);
+    note(`held-out reward after the warm-up: ${reward(before)}\n`);
     await handle.signal(resumeSignal);
     const status = await followRun(stack, run, { onPause: giveUp }, signal);
     note(`\nevaluating on the same ${sweep.count} held-out tasks`);
@@ -65,21 +65,21 @@ export async function runDemo(
   }
 }
 
-/** Nobody is there to mend what made it pause. */
+/** Fails the demo when its run pauses: the demo is unattended, so a pause is fatal. */
 export function giveUp(reason: string): never {
-  throw new Error(`the run paused itself: ${reason}`);
+  throw new Error(`the run paused: ${reason}`);
 }
 
-/** Its groups and sandboxes go with it; bounded, because what is broken may be what would end it. */
+/** Cancels a run with its groups and sandboxes. The wait is limited, because the cause of the failure may block the clean-up too. */
 export async function endRun(handle: WorkflowHandle): Promise<void> {
   const ended = handle
     .cancel()
     .then(() => handle.result())
-    .catch(() => undefined); // it had ended already, or ends as cancelled
-  await Promise.race([ended, sleep(CLEAN_UP_MS, undefined, { ref: false })]);
+    .catch(() => undefined); // it has already ended, or ends as cancelled
+  await Promise.race([ended, sleep(cleanUpMs, undefined, { ref: false })]);
 }
 
-/** The held-out tasks are done as the training tasks are, by the same agent with the same sampling. */
+/** Builds the run and the sweep, which share the agent and its sampling. */
 function recipeFor({ seed, sandbox, steps }: DemoOptions): {
   readonly request: RunRequest;
   readonly sweep: SweepRequest;
@@ -92,7 +92,7 @@ function recipeFor({ seed, sandbox, steps }: DemoOptions): {
   };
 }
 
-/** The run prepares its policy, and then waits for us. */
+/** Waits until the run has prepared its policy and has paused. */
 async function untilPaused({ client }: StackClient, run: string, signal: AbortSignal): Promise<void> {
   const handle = client.workflow.getHandle(run);
   const failed = handle.result().then(
@@ -102,7 +102,7 @@ async function untilPaused({ client }: StackClient, run: string, signal: AbortSi
   for (;;) {
     const status = await handle.query(runStatusQuery).catch(() => null);
     if (status?.phase === 'paused') return;
-    const ended = await Promise.race([failed, sleep(POLL_MS, null, { signal })]);
+    const ended = await Promise.race([failed, sleep(pollMs, null, { signal })]);
     if (ended !== null) throw ended.error;
   }
 }
@@ -123,7 +123,7 @@ async function evaluate(
 }
 
 function whenAborted(signal: AbortSignal, work: () => Promise<unknown>) {
-  // It may have ended in that moment; whoever awaits its result sees how.
+  // The workflow may have ended just now; then its result says how.
   const run = (): void => void work().catch(() => undefined);
   if (signal.aborted) run();
   else signal.addEventListener('abort', run, { once: true });

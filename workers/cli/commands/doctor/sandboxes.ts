@@ -2,10 +2,11 @@ import Docker from 'dockerode';
 import { openProviders } from '../../../../infra/sandbox/index.ts';
 import { openStack } from '../../../../infra/stack.ts';
 import { generatedImage } from '../../../../infra/tasks/generated/generate.ts';
-import { type Check, type Look, message, missing, ok, warn } from './check.ts';
+import { errorMessage } from '../../../../workflows/contracts/error-message.ts';
+import { type Check, missing, ok, type RunChecks, warn } from './checks.ts';
 
-/** What kinds of sandbox this host has, and what each plainly does not protect. */
-export const checkSandboxes: Look = async function* (config) {
+/** Checks which kinds of sandbox work on this host, and names what each does not protect. */
+export const checkSandboxes: RunChecks = async function* (config) {
   const stack = await openStack(config.paths);
   const { all } = await openProviders({
     stack: stack.id,
@@ -28,10 +29,11 @@ export const checkSandboxes: Look = async function* (config) {
       yield warn(`${kind} sandbox`, found, remedies[kind]);
     }
   }
-  if (ready === 0) yield missing('sandboxes', 'none of the kinds works here', 'make one of the two above work');
+  if (ready === 0)
+    yield missing('sandboxes', 'no kind of sandbox works on this host', 'set up one of the two kinds above');
 };
 
-/** The image of the generated tasks and of the packs; other tasks name their own. */
+/** Checks the image of the generated tasks and of the packs; other tasks name their own. */
 async function taskImage(): Promise<Check> {
   try {
     const { Id, Size } = await new Docker().getImage(generatedImage).inspect();
@@ -39,13 +41,13 @@ async function taskImage(): Promise<Check> {
   } catch (error) {
     return warn(
       'task image',
-      `${generatedImage}: ${message(error)}`,
-      'build it with infra/images/build.sh; local sandboxes do not need it',
+      `${generatedImage}: ${errorMessage(error)}`,
+      'build it with infra/images/build.sh if you run generated tasks in Docker; local sandboxes do not need it',
     );
   }
 }
 
 const remedies = {
-  docker: 'install and start Docker Engine, and let this user reach its socket; tasks that bring an image need it',
+  docker: 'install and start Docker Engine, and allow this user to use its socket; tasks with their own image need it',
   local: 'install bubblewrap, or allow unprivileged user namespaces',
 } as const;

@@ -4,6 +4,7 @@ import { createEngines } from '../../../../infra/engine/index.ts';
 import { controlSockets } from '../../../../infra/gateway/sockets.ts';
 import { configuredTarget, connectClient } from '../../../../infra/temporal/connection.ts';
 import { temporalTarget } from '../../../../infra/temporal/temporal-target.ts';
+import { errorMessage } from '../../../../workflows/contracts/error-message.ts';
 import {
   controlQueue,
   evaluationQueue,
@@ -13,44 +14,49 @@ import {
 } from '../../../../workflows/contracts/ids.ts';
 import { pollers, type QueueKind, socketAnswers } from '../../../up/ready.ts';
 import { isUp, readUpFile, type UpFile } from '../../../up/up-file.ts';
-import { type Check, type Look, missing, ok, warn } from './check.ts';
+import { type Check, missing, ok, type RunChecks, warn } from './checks.ts';
 
-/** A paused or busy engine answers within it. */
+/** Even a paused or busy engine answers within this time. */
 const engineTimeoutMs = 5_000;
 
-/** Whether the processes of the stack are there and do their work. */
-export const checkStack: Look = async function* (config) {
+/** Checks the processes of the stack: supervisor, workers, gateways and engines. */
+export const checkStack: RunChecks = async function* (config) {
   const up = await readUpFile(config.paths.up);
   const running = up !== null && isUp(up);
   if (running) yield supervisor(up);
   else if (configuredTarget(config.env) === undefined) {
-    yield warn('stack', `none runs on ${config.home}`, 'start one with `temper up`');
+    yield warn('stack', `no stack runs on ${config.home}`, 'start one with `temper up`');
     return;
   }
   yield* workers(config);
   for (const gateway of controlSockets(config.paths.gatewaySockets, config.gateways)) {
     if (await socketAnswers(gateway)) yield ok('gateway', gateway);
-    else yield missing('gateway', `does not answer on ${gateway}`, 'temper gateway, or look at logs/gateway.log');
+    else
+      yield missing(
+        'gateway',
+        `does not answer on ${gateway}`,
+        'start it with `temper gateway`, or look at logs/gateway.log',
+      );
   }
   for (const engine of createEngines({ ...config.engine, method: config.publish })) yield await engineCheck(engine);
 };
 
 async function engineCheck(engine: Engine): Promise<Check> {
-  const advice = 'temper policy, or start the server of TEMPER_ENGINE_URLS';
+  const remedy = 'start it with `temper policy`, or start the server that TEMPER_ENGINE_URLS names';
   try {
     const { ready, version, paused } = await engine.health(AbortSignal.timeout(engineTimeoutMs));
-    if (!ready) return missing('engine', `${engine.url} is not ready`, advice);
-    const weights = version === null ? 'first weights' : `version ${version}`;
+    if (!ready) return missing('engine', `${engine.url} is not ready`, remedy);
+    const weights = version === null ? 'initial weights' : `policy version ${version}`;
     return ok('engine', `${engine.url}, ${weights}${paused ? ', paused' : ''}`);
   } catch (error) {
-    return missing('engine', error instanceof Error ? error.message : String(error), advice);
+    return missing('engine', errorMessage(error), remedy);
   }
 }
 
 function supervisor({ supervisor: { pid }, parts }: UpFile): Check {
   const down = parts.filter(({ state }) => state !== 'running');
   const restarts = parts.filter((part) => part.restarts > 0).map((part) => `${part.name} ${part.restarts}`);
-  const found = `process ${pid}, ${parts.length} parts${restarts.length === 0 ? '' : `; started again: ${restarts.join(', ')}`}`;
+  const found = `process ${pid}, ${parts.length} parts${restarts.length === 0 ? '' : `; restarts: ${restarts.join(', ')}`}`;
   if (down.length === 0) return ok('stack', found);
   const which = down.map(
     ({ name, state, lastExit }) => `${name} (${state}${lastExit === null ? '' : `, ${lastExit}`})`,
@@ -60,19 +66,24 @@ function supervisor({ supervisor: { pid }, parts }: UpFile): Check {
 
 async function* workers(config: Config): AsyncIterable<Check> {
   const server = await connectClient(temporalTarget(config)).catch(() => null);
-  if (server === null) return; // said before
-  const queues: readonly (readonly [string, string, QueueKind, string])[] = [
-    ['control worker', controlQueue, 'workflow', 'temper worker control'],
-    ['host worker', hostQueue(config.host), 'activity', 'temper worker host'],
-    ['places', placementQueue, 'activity', 'temper worker host'],
-    ['evaluations', evaluationQueue, 'activity', 'temper worker host'],
-    ['trainer worker', trainerQueue, 'activity', 'temper worker trainer'],
+  if (server === null) return; // checkTemporal has reported it
+  const queues: readonly {
+    readonly name: string;
+    readonly queue: string;
+    readonly kind: QueueKind;
+    readonly command: string;
+  }[] = [
+    { name: 'control worker', queue: controlQueue, kind: 'workflow', command: 'temper worker control' },
+    { name: 'host worker', queue: hostQueue(config.host), kind: 'activity', command: 'temper worker host' },
+    { name: 'placement', queue: placementQueue, kind: 'activity', command: 'temper worker host' },
+    { name: 'evaluations', queue: evaluationQueue, kind: 'activity', command: 'temper worker host' },
+    { name: 'trainer worker', queue: trainerQueue, kind: 'activity', command: 'temper worker trainer' },
   ];
   try {
-    for (const [name, queue, kind, command] of queues) {
+    for (const { name, queue, kind, command } of queues) {
       const found = await pollers(server.client, queue, kind);
       if (found.length > 0) yield ok(name, `polls ${queue} (${found.join(', ')})`);
-      else yield missing(name, `nobody polls ${queue}`, `${command}, or look at its log`);
+      else yield missing(name, `no worker polls ${queue}`, `start one with \`${command}\`, or look at its log`);
     }
   } finally {
     await server.close();

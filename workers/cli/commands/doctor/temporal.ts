@@ -3,11 +3,12 @@ import { configuredTarget, connectClient } from '../../../../infra/temporal/conn
 import { findTemporal } from '../../../../infra/temporal/executable.ts';
 import { missingSearchAttributes, registerSearchAttributes } from '../../../../infra/temporal/search-attributes.ts';
 import { temporalTarget } from '../../../../infra/temporal/temporal-target.ts';
+import { errorMessage } from '../../../../workflows/contracts/error-message.ts';
 import { isUp, readUpFile } from '../../../up/up-file.ts';
-import { type Check, type Look, message, missing, ok, warn } from './check.ts';
+import { type Check, missing, ok, type RunChecks, warn } from './checks.ts';
 
-/** The Temporal server: the one that is named, else the dev server that temper would start. */
-export const checkTemporal: Look = async function* (config, { register }) {
+/** Checks the Temporal server that the environment names, or else the dev server that temper would start. */
+export const checkTemporal: RunChecks = async function* (config, { register }) {
   const named = configuredTarget(config.env) !== undefined;
   if (!named) yield await executable(config);
   const up = await readUpFile(config.paths.up);
@@ -18,8 +19,12 @@ export const checkTemporal: Look = async function* (config, { register }) {
 async function executable({ env }: Config): Promise<Check> {
   const found = await findTemporal(env);
   if (found !== undefined) return ok('temporal', `${found.path} (${found.source})`);
-  const what = 'neither on PATH nor in the cache';
-  return warn('temporal', what, 'the first `temper up` downloads it, or builds it where go is installed (minutes)');
+  const what = 'not on PATH and not in the cache';
+  return warn(
+    'temporal',
+    what,
+    'the first `temper up` downloads it, or builds it if Go is installed, which takes minutes',
+  );
 }
 
 async function* server(config: Config, register: boolean): AsyncIterable<Check> {
@@ -28,7 +33,7 @@ async function* server(config: Config, register: boolean): AsyncIterable<Check> 
   try {
     server = await connectClient(target);
   } catch (error) {
-    yield missing('temporal server', message(error), 'check the address, or start a stack with `temper up`');
+    yield missing('temporal server', errorMessage(error), 'check the address, or start a stack with `temper up`');
     return;
   }
   try {
@@ -36,9 +41,10 @@ async function* server(config: Config, register: boolean): AsyncIterable<Check> 
     if (register) await registerSearchAttributes(server.connection, target.namespace);
     const lacking = await missingSearchAttributes(server.connection, target.namespace);
     if (lacking.length === 0) yield ok('search attributes', 'all registered');
-    else yield missing('search attributes', `${lacking.join(', ')} are not registered`, 'temper doctor --register');
+    else
+      yield missing('search attributes', `${lacking.join(', ')} are not registered`, 'run `temper doctor --register`');
   } catch (error) {
-    yield missing('search attributes', message(error), 'ask an operator of that namespace to register them');
+    yield missing('search attributes', errorMessage(error), 'ask an operator of that namespace to register them');
   } finally {
     await server.close();
   }

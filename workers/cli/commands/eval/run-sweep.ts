@@ -1,8 +1,8 @@
 import { sweepStatusQuery } from '../../../../workflows/contracts/messages.ts';
 import type { SweepStatus } from '../../../../workflows/contracts/sweep.ts';
 import { type StartOptions, startAndFollow } from '../../follow/start-and-follow.ts';
+import { findSweepReport } from '../../follow/workflow-report.ts';
 import { print, printJson } from '../../text/output.ts';
-import { findSweepReport } from './find-report.ts';
 import { type SweepOptions, sweepRequestOf } from './sweep-options.ts';
 import { sweepText } from './sweep-text.ts';
 
@@ -18,9 +18,9 @@ export async function runSweep(options: EvalOptions): Promise<void> {
     children: 'rollouts',
     cleanedUp: 'all of its rollouts have ended',
     start: ({ client }, id) => startSweep(client, id, request),
-    async look(handle) {
+    async progress(handle) {
       const status = await handle.query(sweepStatusQuery);
-      return { line: progressText(status), pausedBecause: status.pausedBecause };
+      return { line: sweepProgress(status), pausedBecause: status.pausedBecause };
     },
     async report(stack, id) {
       const report = await findSweepReport(stack, id);
@@ -31,7 +31,7 @@ export async function runSweep(options: EvalOptions): Promise<void> {
   });
 }
 
-export function progressText(status: SweepStatus): string {
+export function sweepProgress(status: SweepStatus): string {
   const { phase, ended, planned, inFlight, counted, passed, meanReward, leftOut, retried, flags } = status;
   const odd = Object.entries(leftOut).filter(([, count]) => count > 0);
   return [
@@ -41,7 +41,7 @@ export function progressText(status: SweepStatus): string {
     `${passed} of ${counted} passed`,
     ...(meanReward === null ? [] : [`mean reward ${meanReward.toFixed(2)}`]),
     ...odd.map(([why, count]) => `${why} ${count}`),
-    ...(retried === 0 ? [] : [`${retried} made again`]),
+    ...(retried === 0 ? [] : [`${retried} retried`]),
     ...(flags.rollouts === 0 ? [] : [`flagged ${flags.rollouts}`]),
   ].join(' · ');
 }

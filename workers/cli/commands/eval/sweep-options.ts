@@ -1,11 +1,10 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import { describeIssue } from '../../../../workflows/contracts/input.ts';
 import { type SweepRequest, sweepInput } from '../../../../workflows/contracts/sweep.ts';
-import { defined, readInput } from '../../follow/input-file.ts';
+import { defined, readInput, requireValid } from '../../follow/workflow-input.ts';
 import { wholeNumber } from '../../stack/command.ts';
 import { UsageError } from '../../text/errors.ts';
 
-/** What of a sweep's input has an option of its own. */
+/** Options that set fields of a sweep's input. */
 export interface SweepOptions {
   readonly input?: string;
   readonly tasks?: string;
@@ -24,22 +23,32 @@ export interface SweepOptions {
 
 export function withSweepOptions(command: Command): Command {
   return command
-    .option('--input <file.json>', "the sweep's whole input; the options below replace single fields of it")
-    .option('--tasks <set>', 'a task set, for example generated:test/1')
-    .option('--count <n>', 'so many of its tasks (default: 32)', wholeNumber(1, 100_000))
-    .option('--sample <seed>', 'a sample of them by this seed, instead of the first', wholeNumber(0, 2 ** 31 - 1))
-    .option('--attempts <k>', 'at each task (default: 1)', wholeNumber(1, 1000))
-    .option('--concurrency <n>', 'rollouts at once (default: 16)', wholeNumber(1, 500))
-    .option('--agent <name>', 'which agent (default: mini)')
-    .addOption(new Option('--sandbox <kind>', 'where it runs').choices(['auto', 'docker', 'local']))
-    .option('--policy-version <n>', 'which version (default: the one in service)', wholeNumber(0, 1_000_000_000))
-    .option('--upstream <name>', 'an upstream model of upstreams.json, instead of the policy')
-    .option('--pass-at <reward>', 'an attempt passes from this reward on (default: 1)', share)
-    .option('--infra-retries <n>', 'for an attempt that ends as infra (default: 2)', wholeNumber(0, 20))
-    .option('--reuse-verdicts', 'take cached verdicts where there are any, and keep those of this sweep');
+    .option('--input <file.json>', 'input of the sweep as JSON; the options below override its fields')
+    .option('--tasks <set>', 'task set, for example generated:test/1')
+    .option('--count <n>', 'number of tasks to evaluate (default: 32)', wholeNumber(1, 100_000))
+    .option(
+      '--sample <seed>',
+      'evaluate a random sample of the set, drawn with this seed, instead of its first tasks',
+      wholeNumber(0, 2 ** 31 - 1),
+    )
+    .option('--attempts <k>', 'attempts per task (default: 1)', wholeNumber(1, 1000))
+    .option('--concurrency <n>', 'rollouts that run at once (default: 16)', wholeNumber(1, 500))
+    .option('--agent <name>', 'name of the agent (default: mini)')
+    .addOption(
+      new Option('--sandbox <kind>', 'kind of sandbox for agent and tests').choices(['auto', 'docker', 'local']),
+    )
+    .option(
+      '--policy-version <n>',
+      'policy version to evaluate (default: the one that the engine serves)',
+      wholeNumber(0, 1_000_000_000),
+    )
+    .option('--upstream <name>', 'evaluate this model of upstreams.json instead of the policy')
+    .option('--pass-at <reward>', 'minimum reward that counts as a pass (default: 1)', share)
+    .option('--infra-retries <n>', 'retries for an attempt lost to infrastructure (default: 2)', wholeNumber(0, 20))
+    .option('--reuse-verdicts', 'reuse cached verdicts, and cache those of this sweep');
 }
 
-/** The input file under the options, checked before anything starts. */
+/** Builds the sweep's input from the input file and the options, and checks it before anything starts. */
 export async function sweepRequestOf(options: SweepOptions): Promise<SweepRequest> {
   const input = options.input === undefined ? {} : await readInput(options.input);
   const {
@@ -65,11 +74,8 @@ export async function sweepRequestOf(options: SweepOptions): Promise<SweepReques
   };
   if (!('tasks' in request))
     throw new UsageError('expected --tasks <set>, for example --tasks generated:test/1, or an --input with tasks');
-  const parsed = sweepInput.safeParse(request);
-  if (parsed.success) return request as SweepRequest;
-  throw new UsageError(
-    `a sweep's input: ${parsed.error.issues.map((issue) => describeIssue(issue, request)).join('; ')}`,
-  );
+  requireValid('sweep', sweepInput, request);
+  return request as SweepRequest;
 }
 
 function share(value: string): number {

@@ -8,10 +8,10 @@ import type {
 } from '../../../../workflows/contracts/sweep.ts';
 import { seconds, table } from '../../text/output.ts';
 
-/** Lists on a terminal end somewhere; all of it is in the JSON. */
-const most = 200;
+/** Most rows of a list on a terminal; `--json` prints all of them. */
+const mostRows = 200;
 
-/** All that a sweep found. */
+/** Formats the report of a sweep. */
 export function sweepText(report: SweepReport): string {
   const { sweep, input, run, result, taskScores, leftOut, flagged = [], quarantined = [] } = report;
   const { passAt1, reward, passAtK, endedEarly, cost } = result;
@@ -27,7 +27,7 @@ export function sweepText(report: SweepReport): string {
       .map(({ k, mean, tasks }) => [`pass@${k}`, `${mean.toFixed(3)} over ${tasks} tasks`]),
     ['mean reward', estimateText(reward)],
     ['counted', `${result.counted} of ${planned} attempts${left.length === 0 ? '' : `; left out: ${left.join(', ')}`}`],
-    ...(result.retried === 0 ? [] : [['made again', `${result.retried} rollouts that ended as infra`]]),
+    ...(result.retried === 0 ? [] : [['retried', `${result.retried} rollouts lost to infrastructure`]]),
     ...(flags === null ? [] : [['flagged', flags]]),
     ['tokens', `${count(cost.sampledTokens)} sampled in ${count(cost.turns)} turns, ${count(cost.promptTokens)} sent`],
     [
@@ -41,15 +41,17 @@ export function sweepText(report: SweepReport): string {
     ...(endedEarly === null ? [] : [`ended early: ${endedEarly}`]),
     facts.map(([name = '', text = '']) => `${name.padEnd(width)}  ${text}`).join('\n'),
     taskTable(taskScores),
-    ...(flagged.length === 0 ? [] : [`flagged, for people to look at:\n${flaggedTable(flagged)}`]),
-    ...(leftOut.length === 0 ? [] : [`left out of every rate:\n${leftOutTable(leftOut)}`]),
-    ...(quarantined.length === 0 ? [] : [`quarantined, and not attempted:\n${quarantined.slice(0, most).join('\n')}`]),
+    ...(flagged.length === 0 ? [] : [`flagged as suspected tricks, to be looked at:\n${flaggedTable(flagged)}`]),
+    ...(leftOut.length === 0 ? [] : [`left out of all rates:\n${leftOutTable(leftOut)}`]),
+    ...(quarantined.length === 0
+      ? []
+      : [`quarantined and not attempted:\n${quarantined.slice(0, mostRows).join('\n')}`]),
   ].join('\n\n');
 }
 
 function taskTable(scores: readonly TaskScore[]): string {
   const rows = scores
-    .slice(0, most)
+    .slice(0, mostRows)
     .map(({ task, counted, passed, meanReward, leftOut, turns, sampledTokens, seconds: spent }) => [
       task,
       `${passed} of ${counted}`,
@@ -60,46 +62,46 @@ function taskTable(scores: readonly TaskScore[]): string {
       spent.toFixed(1),
     ]);
   const text = table(['task', 'passed', 'reward', 'left out', 'turns', 'tokens', 'seconds'], rows);
-  return scores.length > most ? `${text}\n… and ${scores.length - most} more; see --json` : text;
+  return scores.length > mostRows ? `${text}\n… and ${scores.length - mostRows} more; --json prints all` : text;
 }
 
 function flaggedTable(rollouts: readonly FlaggedRollout[]): string {
   const rows = rollouts
-    .slice(0, most)
+    .slice(0, mostRows)
     .map(({ taskId, reward, workflowId, flags }) => [taskId, reward?.toFixed(2) ?? '-', workflowId, flags.join(', ')]);
   return table(['task', 'reward', 'rollout', 'flags'], rows);
 }
 
 function leftOutTable(rows: SweepReport['leftOut']): string {
-  const shown = rows.slice(0, most).map(({ workflowId, taskId, why, failure, versions }) => {
+  const shown = rows.slice(0, mostRows).map(({ workflowId, taskId, why, failure, versions }) => {
     const reason =
       failure === null
         ? versions === null
           ? ''
-          : `sampled by version ${[...new Set(versions)].join(' to ')}`
+          : `sampled by versions ${[...new Set(versions)].join(', ')}`
         : `${failure.type}: ${failure.message}`;
     return [taskId, why, workflowId, reason];
   });
   return table(['task', 'why', 'rollout', 'reason'], shown);
 }
 
-/** What a sweep evaluated; null: its agent calls no model. */
+/** Names what a sweep evaluated; null if its agent calls no model. */
 export function evaluatedText({ run, result }: Pick<SweepReport, 'run' | 'result'>): string | null {
   const { policyVersion, upstream } = result;
   if (upstream !== undefined) return `upstream ${upstream.name} (${upstream.model})`;
   return policyVersion === null ? null : `policy version ${policyVersion}${run === null ? '' : ` of ${run}`}`;
 }
 
-/** How two sweeps differ. */
+/** Formats the comparison of two sweeps. */
 export function comparisonText(before: SweepReport, after: SweepReport, compared: SweepComparison): string {
   const { tasks, onlyBefore, onlyAfter, difference, low, high, pValue, method, flipped } = compared;
   const better = flipped.filter((task) => task.after > task.before);
   const lines = [
-    `${before.sweep} → ${after.sweep}, over the ${tasks} tasks that both counted${onlyBefore + onlyAfter === 0 ? '' : ` (${onlyBefore} only in the first, ${onlyAfter} only in the second)`}`,
+    `${before.sweep} → ${after.sweep}, on the ${tasks} tasks that both counted${onlyBefore + onlyAfter === 0 ? '' : ` (${onlyBefore} only in the first, ${onlyAfter} only in the second)`}`,
     `evaluated   ${evaluatedText(before) ?? 'no model'} → ${evaluatedText(after) ?? 'no model'}`,
     `pass rate   ${compared.before.toFixed(3)} → ${compared.after.toFixed(3)}`,
     `difference  ${signed(difference)}  (95 %: ${signed(low)} to ${signed(high)})`,
-    `p           ${pValue < 0.0001 ? '< 0.0001' : pValue.toFixed(4)}  (sign-flip test over the tasks, ${method === 'exact' ? 'exact' : 'by random flips'})`,
+    `p           ${pValue < 0.0001 ? '< 0.0001' : pValue.toFixed(4)}  (sign-flip test over the tasks, ${method === 'exact' ? 'exact' : 'random flips'})`,
     `flipped     ${better.length} better, ${flipped.length - better.length} worse`,
   ];
   const rows = flipped.map((task) => [
@@ -114,7 +116,7 @@ export function comparisonText(before: SweepReport, after: SweepReport, compared
 }
 
 function estimateText(estimate: Estimate | null): string {
-  if (estimate === null) return 'nothing was counted';
+  if (estimate === null) return 'no attempt was counted';
   const { mean, low, high, tasks } = estimate;
   return `${mean.toFixed(3)}  (95 %: ${low.toFixed(3)} to ${high.toFixed(3)}, ${tasks} tasks)`;
 }

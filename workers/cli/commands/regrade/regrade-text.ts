@@ -6,10 +6,10 @@ import {
 } from '../../../../workflows/contracts/regrade.ts';
 import { seconds, table } from '../../text/output.ts';
 
-/** Lists on a terminal end somewhere; all of it is in the JSON. */
-const most = 200;
+/** Most rows of a list on a terminal; `--json` prints all of them. */
+const mostRows = 200;
 
-/** All that a regrade found; rollouts whose reward is what it was are only counted. */
+/** Formats the report of a regrade. Rollouts with an unchanged reward are counted, not listed. */
 export function regradeText({ regrade, startedAt, endedAt, result, rows }: RegradeReport): string {
   const { rollouts, states, meanBefore, meanAfter, endedEarly } = result;
   const means = meanBefore === null ? 'none' : `${meanBefore.toFixed(3)} → ${meanAfter?.toFixed(3) ?? 'none'}`;
@@ -27,14 +27,14 @@ export function regradeText({ regrade, startedAt, endedAt, result, rows }: Regra
   ].join('\n\n');
 }
 
-/** How many were graded by other files of their task than they had. */
+/** Counts the rollouts that were graded by a changed version of their task. */
 function repairedText(rows: readonly RegradeRow[]): readonly string[] {
   const graded = rows.flatMap(({ bundles }) => bundles ?? []);
   if (graded.length === 0) return [];
   const changed = graded.filter(({ before, after }) => before !== after);
   const tasks = new Set(changed.map(({ before }) => before)).size;
   return [
-    `repaired     ${changed.length} of ${graded.length} rollouts by other files of their task than they had (${tasks} tasks)`,
+    `repaired     ${changed.length} of ${graded.length} rollouts were graded by a changed version of their task (${tasks} tasks)`,
   ];
 }
 
@@ -49,8 +49,8 @@ function block(
 ): readonly string[] {
   const rows = all.filter((row) => row.state === state);
   if (rows.length === 0) return [];
-  const shown = rows.slice(0, most).map((row) => [row.rollout, row.task, ...cells(row)]);
-  const more = rows.length > most ? `\n… and ${rows.length - most} more; all with --json` : '';
+  const shown = rows.slice(0, mostRows).map((row) => [row.rollout, row.task, ...cells(row)]);
+  const more = rows.length > mostRows ? `\n… and ${rows.length - mostRows} more; --json prints all` : '';
   return [`${state}:\n${table(head, shown)}${more}`];
 }
 

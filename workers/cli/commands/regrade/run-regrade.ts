@@ -1,13 +1,15 @@
 import { showHidden } from '../../../../infra/report/hidden-characters.ts';
-import { describeIssue } from '../../../../workflows/contracts/input.ts';
+import { indexById } from '../../../../infra/tasks/find-task.ts';
 import { regradeStatusQuery } from '../../../../workflows/contracts/messages.ts';
 import { type RegradeRequest, type RegradeStatus, regradeInput } from '../../../../workflows/contracts/regrade.ts';
-import { defined } from '../../follow/input-file.ts';
+import type { TaskAddress } from '../../../../workflows/contracts/task.ts';
 import { type StartOptions, startAndFollow } from '../../follow/start-and-follow.ts';
-import { UsageError } from '../../text/errors.ts';
-import { print, printJson } from '../../text/output.ts';
-import { findRegradeReport } from './find-report.ts';
-import { packRepaired } from './pack-repaired.ts';
+import { defined, requireValid } from '../../follow/workflow-input.ts';
+import { findRegradeReport } from '../../follow/workflow-report.ts';
+import type { StackClient } from '../../stack/stack-client.ts';
+import { openTaskSource } from '../../stack/task-source.ts';
+import { taskUsageError } from '../../text/errors.ts';
+import { note, print, printJson } from '../../text/output.ts';
 import { regradeText, statesText } from './regrade-text.ts';
 
 export interface RegradeOptions extends StartOptions {
@@ -21,21 +23,21 @@ export interface RegradeOptions extends StartOptions {
 
 /** Starts a regrade and waits for its result. The first Ctrl-C cancels it and waits for its clean-up. */
 export async function runRegrade(rollouts: readonly string[], options: RegradeOptions): Promise<void> {
-  const asked = requestOf(rollouts, options);
+  const request = requestOf(rollouts, options);
   const { startRegrade } = await import('../../follow/start-workflow.ts');
   await startAndFollow(options, {
     noun: 'regrade',
     prefix: 'regrade',
     children: 'evaluations',
-    cleanedUp: 'its sandboxes are gone',
+    cleanedUp: 'its sandboxes are removed',
     async start(stack, id) {
       const { tasks } = options;
-      const packed = tasks === undefined ? {} : { tasks: await packRepaired(tasks, stack) };
-      return startRegrade(stack.client, id, { ...asked, ...packed });
+      const packed = tasks === undefined ? {} : { tasks: await packTasks(tasks, stack) };
+      return startRegrade(stack.client, id, { ...request, ...packed });
     },
-    async look(handle) {
+    async progress(handle) {
       const status = await handle.query(regradeStatusQuery);
-      return { line: progressText(status), pausedBecause: status.pausedBecause };
+      return { line: regradeProgress(status), pausedBecause: status.pausedBecause };
     },
     async report(stack, id) {
       const report = await findRegradeReport(stack, id);
@@ -47,19 +49,33 @@ export async function runRegrade(rollouts: readonly string[], options: RegradeOp
   });
 }
 
-/** Checked before anything starts. */
+/** Builds the regrade's input and checks it before anything starts. */
 function requestOf(named: readonly string[], options: RegradeOptions): RegradeRequest {
   const { run, grader, repeat, concurrency, reuseVerdicts } = options;
   const rollouts = named.length === 0 ? undefined : [...named];
   const request: RegradeRequest = defined({ run, rollouts, grader, repeat, concurrency, reuseVerdicts });
-  const parsed = regradeInput.safeParse(request);
-  if (parsed.success) return request;
-  throw new UsageError(`regrade: ${parsed.error.issues.map((issue) => describeIssue(issue, request)).join('; ')}`);
+  requireValid('regrade', regradeInput, request);
+  return request;
 }
 
-export function progressText(status: RegradeStatus): string {
+/**
+ * Packs the tasks that the user named into the store, so that later changes to their directory have no effect. Returns the
+ * address of an index of the packed tasks by id.
+ */
+async function packTasks(named: string, { config, store }: StackClient): Promise<string> {
+  const { tasks, address } = await openTaskSource(named, { config, store, offline: false });
+  const packed = await indexById(
+    named,
+    tasks.scan(address),
+    async ({ pack }): Promise<TaskAddress> => `blob:${(await pack()).bundle.digest}`,
+  ).catch((error: unknown) => {
+    throw taskUsageError(error, '--tasks');
+  });
+  note(`packed ${packed.size} tasks of ${named}`);
+  return `blob:${(await store.putJson(Object.fromEntries(packed))).digest}`;
+}
+
+export function regradeProgress(status: RegradeStatus): string {
   const { phase, ended, rollouts, inFlight, states } = status;
-  return [phase, `${ended} of ${rollouts} rollouts graded again`, `${inFlight} in flight`, ...statesText(states)].join(
-    ' · ',
-  );
+  return [phase, `${ended} of ${rollouts} rollouts graded`, `${inFlight} in flight`, ...statesText(states)].join(' · ');
 }

@@ -9,20 +9,21 @@ import type { RolloutResult } from '../../../../workflows/contracts/rollout.ts';
 import { type RunStatus, runInput } from '../../../../workflows/contracts/run.ts';
 import type { SweepReport } from '../../../../workflows/contracts/sweep.ts';
 import { findWorkflow, isOpen } from '../../follow/find-workflow.ts';
+import { findSweepReport } from '../../follow/workflow-report.ts';
 import type { StackClient } from '../../stack/stack-client.ts';
-import { findSweepReport } from '../eval/find-report.ts';
 
 const endedSweeps =
   'WorkflowType="evaluationSweep" AND ExecutionStatus != "Running" AND ExecutionStatus != "ContinuedAsNew"';
-/** What a page can show; how far back they are looked for among those of other runs. */
+/** Most sweeps that the report shows. */
 const mostSweeps = 50;
-const sweepsLookedAt = 500;
+/** Most sweeps that are searched, since the server lists those of all runs. */
+const mostSearched = 500;
 
-/** All that the report of a run shows, from its records and from the server. */
+/** Gathers the data of a run's report from its records and from the server. */
 export async function gatherReport(stack: StackClient, run: string, heldOut: HeldOut | null): Promise<ReportData> {
   const { client } = stack;
   const found = await findWorkflow(client, run);
-  if (found.kind !== 'trainingRun') throw new Error(`expected a training run, got ${run}, which is a ${found.kind}`);
+  if (found.kind !== 'trainingRun') throw new Error(`${run} is a ${found.kind}; expected a training run`);
   const status: RunStatus = await found.handle.query(runStatusQuery);
   const first = await client.workflow.getHandle(run, status.runKey).describe();
   const end = isOpen(found) ? new Date() : (found.description.closeTime ?? new Date());
@@ -39,20 +40,20 @@ export async function gatherReport(stack: StackClient, run: string, heldOut: Hel
   });
 }
 
-/** The sweeps that evaluated this run's policy, the newest ones. */
+/** Finds the newest sweeps that evaluated this run's policy. */
 async function sweepsOf(stack: StackClient, run: string): Promise<readonly SweepReport[]> {
   const found: SweepReport[] = [];
-  let looked = 0;
+  let searched = 0;
   for await (const { workflowId } of stack.client.workflow.list({ query: endedSweeps })) {
     const report = await findSweepReport(stack, workflowId);
     if (report?.run === run) found.push(report);
-    looked += 1;
-    if (found.length === mostSweeps || looked === sweepsLookedAt) break;
+    searched += 1;
+    if (found.length === mostSweeps || searched === mostSearched) break;
   }
   return found;
 }
 
-/** The gateway of another machine may hold the model: then the report goes without its tokens. */
+/** Loads the names of the model's tokens; null if the model is on another machine, so that the report omits them. */
 async function tokenNames(modelDir: string): Promise<TokenName | null> {
   try {
     return (await loadModel(modelDir)).tokens.nameOf;
@@ -62,7 +63,7 @@ async function tokenNames(modelDir: string): Promise<TokenName | null> {
   }
 }
 
-/** The input that the run was started with, defaults filled in. */
+/** Reads the input that the run was started with and fills in its defaults. */
 async function factsOf(client: Client, { run, runKey, steps }: RunStatus): Promise<RunFacts> {
   const input = runInput.parse((await readStartInput(client, { workflowId: run, runId: runKey })) ?? {});
   return {
@@ -79,7 +80,7 @@ async function factsOf(client: Client, { run, runKey, steps }: RunStatus): Promi
   };
 }
 
-/** Null when it has no result, or when the server's retention has passed over it. */
+/** Reads the result of a rollout; null if it has none, or if the server no longer retains it. */
 async function findResult(client: Client, workflowId: string): Promise<RolloutResult | null> {
   const handle = client.workflow.getHandle(workflowId);
   try {

@@ -1,7 +1,7 @@
 import { live, note, seconds } from '../../text/output.ts';
-import type { RolloutRow } from './row.ts';
+import type { RolloutRow } from './rollout-row.ts';
 
-/** What a person sees while rollouts run: a line for each that ended, and a live line with the rest. */
+/** Creates the progress display of running rollouts: a line for each that has ended, and a live line about the rest. */
 export function createRolloutBoard(total: number) {
   const running = new Set<string>();
   const rewards: number[] = [];
@@ -25,14 +25,14 @@ export function createRolloutBoard(total: number) {
     close(): void {
       live('');
     },
-    /** What stays behind when the program leaves at once. */
+    /** Says what is left behind when the program exits at once. */
     remains(ownStack: boolean): string {
       if (running.size === 0) return '';
       const ids = [...running].slice(0, 5).join(', ');
       const more = running.size > 5 ? ` and ${running.size - 5} more` : '';
       return ownStack
-        ? `${running.size} rollouts were still running (${ids}${more}); their stack goes down with this program, and the reaper of the next one removes what they left`
-        : `${running.size} rollouts are still running (${ids}${more}); end them with \`temper cancel ID\``;
+        ? `${running.size} rollouts were still running (${ids}${more}); their stack stops with this program, and the next stack on this home removes their sandboxes`
+        : `${running.size} rollouts are still running (${ids}${more}); cancel them with \`temper cancel ID\``;
     },
   };
 }
@@ -40,8 +40,8 @@ export function createRolloutBoard(total: number) {
 function line({ task, outcome, reward, verdict, failure, stageSeconds }: RolloutRow): string {
   const total = Object.values(stageSeconds).reduce((sum, value) => sum + (value ?? 0), 0);
   const score = reward === null ? '' : ` ${reward}`;
-  const said = verdict === null || reward === 1 ? '' : `  ${verdict}`;
-  const why = failure === null ? said : `  ${failure.type}: ${failure.message}`;
+  const graded = verdict === null || reward === 1 ? '' : `  ${verdict}`;
+  const why = failure === null ? graded : `  ${failure.type}: ${failure.message}`;
   return `${outcome ?? 'no outcome'}${score}  ${task}${total === 0 ? '' : `  ${seconds(total)}`}${why}`;
 }
 

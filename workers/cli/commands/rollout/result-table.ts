@@ -1,9 +1,9 @@
 import { outcomes } from '../../../../workflows/contracts/outcome.ts';
 import { seconds, table } from '../../text/output.ts';
 import { average } from './board.ts';
-import type { RolloutRow } from './row.ts';
+import type { RolloutRow } from './rollout-row.ts';
 
-/** All rollouts of a command, and their sums. */
+/** Formats all rollouts of a command as a table, with totals below. */
 export function rolloutTable(rows: readonly RolloutRow[], wallSeconds: number): string {
   const body = rows.map((row) => [
     row.task,
@@ -15,11 +15,11 @@ export function rolloutTable(rows: readonly RolloutRow[], wallSeconds: number): 
     stage(row, 'evaluate'),
     total(row),
   ]);
-  const head = ['task', 'outcome', 'reward', 'agent ended by', 'provision', 'agent', 'evaluate', 'seconds'];
-  return `${table(head, body)}\n\n${sums(rows, wallSeconds)}`;
+  const head = ['task', 'outcome', 'reward', 'agent stopped by', 'provision', 'agent', 'evaluate', 'seconds'];
+  return `${table(head, body)}\n\n${totals(rows, wallSeconds)}`;
 }
 
-function sums(rows: readonly RolloutRow[], wallSeconds: number): string {
+function totals(rows: readonly RolloutRow[], wallSeconds: number): string {
   const counts = outcomes.flatMap((outcome) => {
     const count = rows.filter((row) => row.outcome === outcome).length;
     return count === 0 ? [] : [`${outcome} ${count}`];

@@ -1,46 +1,88 @@
 import { randomUUID } from 'node:crypto';
-import type { Client } from '@temporalio/client';
+import type { Client, WorkflowHandle } from '@temporalio/client';
+import pLimit from 'p-limit';
+import { controlQueue } from '../../../../workflows/contracts/ids.ts';
+import type { RolloutRequest } from '../../../../workflows/contracts/rollout.ts';
+import { searchAttributes } from '../../../../workflows/contracts/search-attributes.ts';
 import type { ResolvedTask } from '../../../../workflows/contracts/task.ts';
-import { followRollout, type RolloutOf, startRollout } from './one-rollout.ts';
-import type { RolloutRow } from './row.ts';
+import type { rollout } from '../../../../workflows/index.ts';
+import { workflowEnd } from '../../follow/workflow-end.ts';
+import { type RolloutRow, rowOf, rowWithoutResult } from './rollout-row.ts';
 
-export interface RolloutHooks {
+/** Input of the rollouts of one command: everything but the task. */
+export type SharedRequest = Omit<RolloutRequest, 'task'> & { readonly agent: string };
+
+export interface RunRollouts {
+  readonly request: SharedRequest;
+  /** Rollouts that run at once. */
   readonly concurrency: number;
   started(workflowId: string): void;
-  finish(row: RolloutRow): void;
+  finished(row: RolloutRow): void;
 }
 
-/** One rollout per task, so many at once. An abort cancels those in flight and waits for their ends. */
+/** Runs one rollout per task. An abort cancels those in flight, waits for them to end, and starts no more. */
 export async function runRollouts(
   client: Client,
   tasks: readonly ResolvedTask[],
-  request: RolloutOf,
-  hooks: RolloutHooks,
+  { request, concurrency, started, finished }: RunRollouts,
   signal: AbortSignal,
 ): Promise<RolloutRow[]> {
-  const rows: RolloutRow[] = [];
-  const queue = tasks[Symbol.iterator]();
-  const worker = async (): Promise<void> => {
-    for (const task of queue) {
-      if (signal.aborted) return;
-      const row = await runOne(client, task, request, hooks, signal);
-      hooks.finish(row);
-      rows.push(row);
-    }
+  const limit = pLimit(concurrency);
+  const run = async (task: ResolvedTask): Promise<RolloutRow[]> => {
+    if (signal.aborted) return [];
+    const { id } = task.task;
+    const handle = await startRollout(client, `rollout/${id}/${randomUUID().slice(0, 8)}`, task, request);
+    started(handle.workflowId);
+    const row = await followRollout(handle, { task: id, agent: request.agent }, signal);
+    finished(row);
+    return [row];
   };
-  await Promise.all(Array.from({ length: Math.min(hooks.concurrency, tasks.length) }, worker));
-  return rows.sort((a, b) => a.task.localeCompare(b.task));
+  const rows = await limit.map(tasks, run);
+  return rows.flat().sort((a, b) => a.task.localeCompare(b.task));
 }
 
-async function runOne(
+export type RolloutHandle = WorkflowHandle<typeof rollout>;
+
+export function startRollout(
   client: Client,
+  workflowId: string,
   task: ResolvedTask,
-  request: RolloutOf,
-  hooks: RolloutHooks,
+  request: SharedRequest,
+): Promise<RolloutHandle> {
+  const { id } = task.task;
+  return client.workflow.start<typeof rollout>('rollout', {
+    workflowId,
+    taskQueue: controlQueue,
+    args: [{ ...request, task }],
+    typedSearchAttributes: [
+      { key: searchAttributes.task, value: id },
+      { key: searchAttributes.agent, value: request.agent },
+    ],
+    staticSummary: `${request.agent} at ${id}`,
+  });
+}
+
+/** Waits until a rollout has ended. An abort cancels it first. */
+export async function followRollout(
+  handle: RolloutHandle,
+  { task, agent }: Pick<RolloutRow, 'task' | 'agent'>,
   signal: AbortSignal,
 ): Promise<RolloutRow> {
-  const { id } = task.task;
-  const handle = await startRollout(client, `rollout/${id}/${randomUUID().slice(0, 8)}`, task, request);
-  hooks.started(handle.workflowId);
-  return followRollout(handle, { task: id, agent: request.agent }, signal);
+  const cancel = (): void => {
+    // The rollout may have ended just now; then its result says how.
+    handle.cancel().catch(() => undefined);
+  };
+  if (signal.aborted) cancel();
+  signal.addEventListener('abort', cancel, { once: true });
+  try {
+    return rowOf(await handle.result());
+  } catch (error) {
+    const end = workflowEnd(error);
+    if (end === null) throw error;
+    const outcome = end.kind === 'cancelled' || end.kind === 'terminated' ? 'cancelled' : null;
+    const failure = { type: end.kind, message: end.message };
+    return rowWithoutResult({ rollout: handle.workflowId, task, agent, outcome, failure });
+  } finally {
+    signal.removeEventListener('abort', cancel);
+  }
 }

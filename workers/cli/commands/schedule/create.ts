@@ -8,21 +8,21 @@ import { type HomeOption, runningConfigOf } from '../../stack/command.ts';
 import { UsageError } from '../../text/errors.ts';
 import { print } from '../../text/output.ts';
 import { type SweepOptions, sweepRequestOf } from '../eval/sweep-options.ts';
-import { overlaps, type ScheduleWhen, whenOf } from './schedule-options.ts';
+import { overlaps, type ScheduleTimes, type ScheduleWhen, whenOf } from './schedule-options.ts';
 
 export type CreateOptions = HomeOption & SweepOptions & ScheduleWhen;
 
-/** Everything is checked before it is made: what it starts, here; when, by the server, which reads its cron. */
+/** Creates a schedule after all checks: the sweep's input here, the times by the server, which parses the cron expression. */
 export async function createSchedule(id: string, options: CreateOptions): Promise<void> {
   if (!/^[\w.-]{1,100}$/.test(id)) {
-    throw new UsageError(`expected an id of letters, digits, '.', '_' and '-', got ${JSON.stringify(id)}`);
+    throw new UsageError(`invalid id ${JSON.stringify(id)}; expected up to 100 letters, digits, '.', '_' or '-'`);
   }
   const request = await sweepRequestOf(options);
   const when = whenOf(options);
   const { openStackClient } = await import('../../stack/stack-client.ts');
   const stack = await openStackClient(await runningConfigOf(options));
   try {
-    await create(stack.client, id, request, options, when);
+    await create(stack.client, { id, request, options, when });
     print(`${id}: ${when.text}${options.paused ? ', paused' : ''}`);
   } finally {
     await stack.close();
@@ -31,28 +31,40 @@ export async function createSchedule(id: string, options: CreateOptions): Promis
 
 async function create(
   client: Client,
-  id: string,
-  request: SweepRequest,
-  { overlap, catchUp, paused }: CreateOptions,
-  { spec, text, steps }: ReturnType<typeof whenOf>,
+  {
+    id,
+    request,
+    options,
+    when,
+  }: {
+    readonly id: string;
+    readonly request: SweepRequest;
+    readonly options: CreateOptions;
+    readonly when: ScheduleTimes;
+  },
 ): Promise<void> {
+  const { overlap, catchUp, paused } = options;
+  const { spec, text, steps } = when;
   const about = aboutOf(request);
   const memo: ScheduleMemo = {
-    ...{ temper: 'evaluationSweep', about, when: text },
-    ...{ run: steps?.run ?? null, everySteps: steps?.everySteps ?? null },
+    temper: 'evaluationSweep',
+    about,
+    when: text,
+    run: steps?.run ?? null,
+    everySteps: steps?.everySteps ?? null,
   };
   try {
     await client.schedule.create<typeof evaluationSweep>({
       scheduleId: id,
       spec,
       policies: { overlap: overlaps[overlap], catchupWindow: catchUp },
-      ...(paused === true && { state: { paused: true, note: 'made paused' } }),
+      ...(paused === true && { state: { paused: true, note: 'created paused' } }),
       memo: { ...memo },
       ...(steps !== null && { typedSearchAttributes: [{ key: searchAttributes.run, value: steps.run }] }),
       action: {
         type: 'startWorkflow',
         workflowType: 'evaluationSweep',
-        // The server adds the time.
+        // The server appends the time.
         workflowId: id,
         taskQueue: controlQueue,
         args: [request],
@@ -62,12 +74,12 @@ async function create(
   } catch (error) {
     if (error instanceof ScheduleAlreadyRunning) {
       throw new Error(
-        `expected no schedule of the id ${id}, but there is one; delete it with \`temper schedule delete ${id}\`, or choose another id`,
+        `a schedule with the id ${id} already exists; choose another id, or delete that one with \`temper schedule delete ${id}\``,
       );
     }
-    // What the client makes of the server's refusal of a schedule's times.
+    // The client throws a TypeError when the server rejects the times of a schedule.
     if (error instanceof TypeError)
-      throw new UsageError(`the server refuses ${text}: ${error.message}`, { cause: error });
+      throw new UsageError(`the server rejects ${text}: ${error.message}`, { cause: error });
     throw error;
   }
 }

@@ -8,7 +8,7 @@ interface ScheduleRow extends Pick<ScheduleMemo, 'about' | 'when' | 'run'> {
   readonly paused: boolean;
   readonly note: string | null;
   readonly next: string | null;
-  /** The sweep that it started last. */
+  /** The last sweep that it started. */
   readonly last: { readonly sweep: string; readonly at: string } | null;
 }
 
@@ -16,7 +16,7 @@ export async function listSchedules(options: HomeOption & { readonly json?: true
   await withClient(options, async (client) => {
     const rows = await rowsOf(client);
     if (options.json) return rows.forEach(printJson);
-    if (rows.length === 0) return print('no schedules of sweeps; make one with `temper schedule create`');
+    if (rows.length === 0) return print('no schedules of sweeps; create one with `temper schedule create`');
     print(
       table(
         ['schedule', 'when', 'starts', 'state', 'next', 'last sweep'],
@@ -24,7 +24,7 @@ export async function listSchedules(options: HomeOption & { readonly json?: true
           id,
           when,
           about,
-          paused ? `paused${note === null ? '' : `: ${note}`}` : 'on',
+          paused ? `paused${note === null ? '' : `: ${note}`}` : 'active',
           next ?? '-',
           last === null ? '-' : `${last.sweep}, ${ago(last.at)}`,
         ]),
@@ -41,7 +41,11 @@ async function rowsOf(client: Client): Promise<ScheduleRow[]> {
     const { about, when, run } = parsed.data;
     const last = info.recentActions.at(-1);
     rows.push({
-      ...{ id, about, when, run, paused: state.paused },
+      id,
+      about,
+      when,
+      run,
+      paused: state.paused,
       note: state.note === undefined || state.note === '' ? null : state.note,
       next: state.paused ? null : (info.nextActionTimes[0]?.toISOString() ?? null),
       last: last === undefined ? null : { sweep: last.action.workflow.workflowId, at: last.takenAt.toISOString() },
@@ -59,7 +63,7 @@ export const triggerSchedule = (id: string, options: HomeOption): Promise<void> 
 export const pauseSchedule = (id: string, options: HomeOption & { readonly reason?: string }): Promise<void> =>
   withSchedule(id, options, async (handle) => {
     await handle.pause(options.reason ?? 'paused by hand');
-    print(`paused ${id}; go on with \`temper schedule resume ${id}\``);
+    print(`paused ${id}; resume it with \`temper schedule resume ${id}\``);
   });
 
 export const resumeSchedule = (id: string, options: HomeOption): Promise<void> =>
@@ -74,7 +78,7 @@ export const deleteSchedule = (id: string, options: HomeOption): Promise<void> =
     print(`deleted ${id}`);
   });
 
-/** Only ours: a reaper's schedule, or somebody else's, is left alone. */
+/** Works on a schedule of sweeps; any other schedule, such as a reaper's, is refused. */
 async function withSchedule(
   id: string,
   options: HomeOption,
@@ -84,12 +88,10 @@ async function withSchedule(
     const handle = client.schedule.getHandle(id);
     const description = await handle.describe().catch((error: unknown) => {
       if (!(error instanceof ScheduleNotFoundError)) throw error;
-      throw new Error(
-        `expected the id of a schedule, got ${id}, which this server does not know; \`temper schedule list\` lists them`,
-      );
+      throw new Error(`this server knows no schedule with the id ${id}; \`temper schedule list\` lists them`);
     });
     if (!scheduleMemo.safeParse(description.memo).success) {
-      throw new Error(`expected a schedule that temper schedule made, got ${id}; use \`temporal schedule\` for others`);
+      throw new Error(`${id} was not created by \`temper schedule\`; use \`temporal schedule\` to manage it`);
     }
     await work(handle);
   });

@@ -1,25 +1,27 @@
+import { toAtif } from '../../../../infra/report/atif.ts';
 import { showHidden } from '../../../../infra/report/hidden-characters.ts';
 import { readRollout } from '../../../../infra/report/read-rollout.ts';
+import { readTrace } from '../../../../infra/report/read-trace.ts';
 import type { RolloutDetails } from '../../../../infra/report/report-data.ts';
 import { verdictText } from '../../../../workflows/algorithms/verdict-text.ts';
 import { rolloutStatusQuery } from '../../../../workflows/contracts/messages.ts';
 import { type RolloutResult, stages } from '../../../../workflows/contracts/rollout.ts';
 import type { Verdict } from '../../../../workflows/contracts/verdict.ts';
 import { type FoundWorkflow, isOpen } from '../../follow/find-workflow.ts';
-import { workflowEnd } from '../../follow/workflow-failure.ts';
+import { workflowEnd } from '../../follow/workflow-end.ts';
 import type { StackClient } from '../../stack/stack-client.ts';
 import { print, printJson, table } from '../../text/output.ts';
-import { branchingText } from './branching.ts';
-import { doubtLines } from './doubts.ts';
+import { branchingText, doubtLines } from './text.ts';
 
+/** Shows a rollout: its stage, or its stages, conversation, diff and verdict once it has ended. */
 export async function showRollout(stack: StackClient, found: FoundWorkflow, json: boolean): Promise<void> {
   const { handle } = found;
   if (isOpen(found)) {
     const status = await handle.query(rolloutStatusQuery);
     if (json) return printJson({ id: handle.workflowId, ...status });
-    const place = status.host === null ? '' : ` on ${status.host}`;
+    const host = status.host === null ? '' : ` on ${status.host}`;
     const pause = status.paused ? ', paused' : '';
-    return print(`${handle.workflowId}\nrunning${pause}: ${status.stage}${place}, attempt ${status.epoch}`);
+    return print(`${handle.workflowId}\nrunning${pause}: ${status.stage}${host}, epoch ${status.epoch}`);
   }
   let result: RolloutResult;
   try {
@@ -35,12 +37,25 @@ export async function showRollout(stack: StackClient, found: FoundWorkflow, json
   else print(rolloutText(details));
 }
 
+/** Prints the trajectory of a rollout that has ended. */
+export async function showTrace(stack: StackClient, found: FoundWorkflow): Promise<void> {
+  const { handle, kind } = found;
+  const id = handle.workflowId;
+  if (kind !== 'rollout') throw new Error(`--trace: ${id} is a ${kind}; expected a rollout`);
+  if (isOpen(found)) throw new Error(`--trace: ${id} is still running; wait until it has ended`);
+  const result = (await handle.result()) as RolloutResult;
+  if (result.trace === null) {
+    throw new Error(`--trace: ${id} has no trace: ${result.agent} calls no model, or the rollout ended before a call`);
+  }
+  printJson(toAtif(result, await readTrace(stack.store, result.trace.trace.digest)));
+}
+
 function rolloutText({ result, messages, branching, patch, testLog }: RolloutDetails): string {
   const { outcome, reward, stop, failure, verdict, epochs } = result;
   const blocks = [
     [
       `${result.workflowId}`,
-      `${result.agent} at ${result.task}: ${outcome}${reward === null ? '' : `, reward ${reward}`}${stop === null ? '' : `, agent ended by ${stop}`}${epochs === 1 ? '' : `, ${epochs} attempts`}`,
+      `${result.agent} at ${result.task}: ${outcome}${reward === null ? '' : `, reward ${reward}`}${stop === null ? '' : `, agent stopped by ${stop}`}${epochs === 1 ? '' : `, ${epochs} epochs`}`,
       ...(failure === null ? [] : [`${failure.type} at ${failure.stage ?? 'start'}: ${failure.message}`]),
     ].join('\n'),
     stageTable(result),
@@ -52,7 +67,7 @@ function rolloutText({ result, messages, branching, patch, testLog }: RolloutDet
           : ` · turn ${turn.index + 1} · ${turn.tokens} tokens · ${turn.model ?? `policy ${[...new Set(turn.versions)].join(', ')}`}`;
       return `── ${role}${facts}\n${text.trimEnd()}`;
     }),
-    ...(patch === null ? [] : [`── diff\n${patch.trim() === '' ? '(nothing changed)' : patch.trimEnd()}`]),
+    ...(patch === null ? [] : [`── diff\n${patch.trim() === '' ? '(no changes)' : patch.trimEnd()}`]),
     ...(verdict === null
       ? []
       : [
@@ -68,15 +83,15 @@ function rolloutText({ result, messages, branching, patch, testLog }: RolloutDet
   return showHidden(blocks.join('\n\n'));
 }
 
-/** The first tests that decided against it, each in a line. */
+/** Lists the first tests that decided against the rollout, one per line. */
 const decided = ({ resolution }: Verdict): readonly string[] =>
   (resolution?.decidedBy ?? []).map(({ list, id, status }) => `   ${status.padEnd(9)} ${list}  ${id}`);
 
-/** What the agent did to the tests' own files and did not get. */
+/** Names the protected files whose changes were undone before the tests ran. */
 function restoredText({ restored }: Verdict): readonly string[] {
   if (restored === undefined || restored === null) return [];
   const more = restored.count - restored.paths.length;
-  return [`put back, as protected: ${restored.paths.join(', ')}${more > 0 ? ` and ${more} more` : ''}`];
+  return [`protected paths restored: ${restored.paths.join(', ')}${more > 0 ? ` and ${more} more` : ''}`];
 }
 
 function stageTable({ stageSeconds }: RolloutResult): string {

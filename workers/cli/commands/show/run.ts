@@ -3,21 +3,21 @@ import { flagsText } from '../../../../workflows/algorithms/flags.ts';
 import { runStatusQuery } from '../../../../workflows/contracts/messages.ts';
 import type { RunStatus } from '../../../../workflows/contracts/run.ts';
 import { type FoundWorkflow, isOpen } from '../../follow/find-workflow.ts';
-import { type WorkflowEnd, workflowEnd } from '../../follow/workflow-failure.ts';
+import { type WorkflowEnd, workflowEnd } from '../../follow/workflow-end.ts';
 import type { StackClient } from '../../stack/stack-client.ts';
 import { print, printJson } from '../../text/output.ts';
 import { stepText } from '../train/progress-text.ts';
 
-/** A run: where it is, or how it ended and what it learnt until then. */
+/** Shows a run: its progress, or how it ended, and all finished steps. */
 export async function showRun(stack: StackClient, found: FoundWorkflow, json: boolean): Promise<void> {
   const { handle, description } = found;
   const end = isOpen(found) ? null : await endOf(found);
-  // It never began: there is nobody to ask for its status.
+  // A refused run never began, so that it answers no query.
   if (end?.kind === 'refused') {
     if (json) return printJson({ id: handle.workflowId, ...end });
     return print(`${handle.workflowId}\n${end.kind}: ${end.message}`);
   }
-  // A closed run answers, too, as long as a control worker is up.
+  // A closed run answers queries too, as long as a control worker is up.
   const status = await handle.query(runStatusQuery);
   const { steps } = await readRunRecords(stack.records, status.runKey);
   if (json) return printJson({ ...status, workflowStatus: description.status.name, end, stepRecords: steps });
@@ -30,7 +30,7 @@ export async function showRun(stack: StackClient, found: FoundWorkflow, json: bo
   }
 }
 
-/** Null: it has a result. */
+/** Reads why the run has no result; null if it has one. */
 async function endOf({ handle }: FoundWorkflow): Promise<WorkflowEnd | null> {
   try {
     await handle.result();

@@ -6,7 +6,7 @@ import { onInterrupt } from '../../follow/interrupt.ts';
 import { type HomeOption, runningConfigOf, stackCommand, wholeNumber } from '../../stack/command.ts';
 import { Interrupted, Unsuccessful } from '../../text/errors.ts';
 import { live, note, print, printJson, seconds, table } from '../../text/output.ts';
-import type { FoundImage, Warmed } from './prewarming.ts';
+import type { FoundImage, PrewarmedImage } from './prewarm-images.ts';
 
 interface PrewarmOptions extends HomeOption {
   readonly count?: number;
@@ -18,42 +18,53 @@ interface PrewarmOptions extends HomeOption {
 export function prewarmCommand(): Command {
   return stackCommand(
     'prewarm',
-    "Pulls and builds the images that the tasks of a set need onto this machine's Docker, before they are wanted",
+    'Pulls and builds the Docker images of a task set on this machine ahead of time. No stack is needed.',
     'temper tasks prewarm swe-gym:./rows.jsonl --count 50',
   )
-    .argument('<set>', 'a task set that ends, a data set, or a directory')
-    .option('--count <n>', 'of so many tasks (default: all)', wholeNumber(1, 10_000_000))
-    .option('--offset <n>', 'from this task on, counted from 0', wholeNumber(0, 10_000_000), 0)
-    .option('--json', 'one JSON object per image on stdout')
-    .option('--offline', 'download no data set: say what is missing instead')
+    .argument('<set>', 'finite task set (generated:test/1?count=8), data set or directory')
+    .option('--count <n>', 'number of tasks to prewarm (default: all)', wholeNumber(1, 10_000_000))
+    .option('--offset <n>', 'index of the first task, from 0', wholeNumber(0, 10_000_000), 0)
+    .option('--json', 'print one JSON object per image to stdout')
+    .option('--offline', 'download no data set; fail and name what is missing')
     .action(prewarmSet);
 }
 
-/** In a process of its own, without a stack: it is the daemon that pulls and builds, and what it has every worker has. */
+/** Works without a stack: the Docker daemon pulls and builds, and every worker on this machine uses its images. */
 async function prewarmSet(named: string, options: PrewarmOptions): Promise<void> {
   const { openProviders } = await import('../../../../infra/sandbox/index.ts');
   const { openStack } = await import('../../../../infra/stack.ts');
   const { createFileStore } = await import('../../../../infra/store/files.ts');
   const { openTaskSource } = await import('../../stack/task-source.ts');
-  const { prewarm } = await import('./prewarming.ts');
+  const { prewarmImages } = await import('./prewarm-images.ts');
   const config = await runningConfigOf(options);
   const store = createFileStore(config.paths.store);
   const { tasks, address } = await openTaskSource(named, { config, store, offline: options.offline === true });
   const { docker, paths, dockerConfigDir, env } = config;
   const { id: stack } = await openStack(config.paths);
-  const opened = {
-    ...{ stack, docker, root: paths.sandboxes, images: paths.images, preferred: 'docker' as const },
+  const {
+    all: providers,
+    choose,
+    ready,
+  } = await openProviders({
+    stack,
+    docker,
+    root: paths.sandboxes,
+    images: paths.images,
+    preferred: 'docker',
     accounts: { directory: dockerConfigDir, env },
-  };
-  const { all: providers, choose, ready } = await openProviders(opened);
+  });
   await ready('docker');
-  const interrupt = onInterrupt('ending the pulls and builds; images that have arrived stay');
+  const interrupt = onInterrupt('stopping pulls and builds; finished images are kept');
   const board = createBoard(options.json === true);
   try {
-    const chosen = part(tasks.scan(address), options.offset, options.count);
+    const chosen = slice(tasks.scan(address), options.offset, options.count);
     const choosing = (task: FoundImage, { workspace }: HarborTask) =>
       choose('docker', task, { filesInImage: workspace.size === 0 });
-    await prewarm(chosen, { ...board, store, choose: choosing }, interrupt.signal);
+    await prewarmImages(
+      chosen,
+      { store, choose: choosing, progress: board.progress, finish: board.finish },
+      interrupt.signal,
+    );
   } finally {
     live('');
     interrupt.release();
@@ -63,12 +74,12 @@ async function prewarmSet(named: string, options: PrewarmOptions): Promise<void>
   const failed = all.filter(({ state }) => state === 'failed');
   if (!options.json) print(summary(all, failed));
   if (interrupt.signal.aborted)
-    throw new Interrupted(`interrupted after ${all.length} images; the same command goes on`);
-  if (failed.length > 0) throw new Unsuccessful(`${failed.length} of ${all.length} images could not be had`);
+    throw new Interrupted(`interrupted after ${all.length} images; run the same command again to continue`);
+  if (failed.length > 0) throw new Unsuccessful(`${failed.length} of ${all.length} images could not be prepared`);
 }
 
-/** Some tasks of a set, in its order. */
-async function* part(
+/** Yields some tasks of a set, in its order. */
+async function* slice(
   tasks: AsyncIterable<FoundTask>,
   offset: number,
   count = Number.POSITIVE_INFINITY,
@@ -81,31 +92,31 @@ async function* part(
   }
 }
 
-/** A line for each image that had to be fetched, and a live line with what is under way. */
+/** Creates the progress display: a line for each image that was pulled or built, and a live line about the rest. */
 function createBoard(json: boolean) {
-  const all: Warmed[] = [];
-  const underWay = new Map<string, ImageProgress>();
+  const all: PrewarmedImage[] = [];
+  const inProgress = new Map<string, ImageProgress>();
   const redraw = (): void => {
-    const doing = [...underWay.values()].filter(({ doing }) => doing !== 'waiting for others');
+    const doing = [...inProgress.values()].filter(({ doing }) => doing !== 'waiting for others');
     const [first] = doing;
-    const told =
+    const detail =
       first === undefined ? '' : ` · ${progressText(first)}${doing.length > 1 ? `, ${doing.length - 1} more` : ''}`;
-    live(`${all.length} images ready or failed · ${underWay.size} under way${told}`);
+    live(`${all.length} images ready or failed · ${inProgress.size} in progress${detail}`);
   };
   return {
-    all: all as readonly Warmed[],
+    all: all as readonly PrewarmedImage[],
     progress(seen: ImageProgress): void {
-      underWay.set(seen.image, seen);
+      inProgress.set(seen.image, seen);
       redraw();
     },
-    finish(warmed: Warmed): void {
-      all.push(warmed);
-      // What is built has its base images' ids in its name.
-      for (const image of underWay.keys()) {
-        if (warmed.image !== null && image.startsWith(warmed.image)) underWay.delete(image);
+    finish(done: PrewarmedImage): void {
+      all.push(done);
+      // The name of a built image continues with the ids of its base images.
+      for (const image of inProgress.keys()) {
+        if (done.image !== null && image.startsWith(done.image)) inProgress.delete(image);
       }
-      if (json) printJson(warmed);
-      else if (warmed.state !== 'there') note(lineOf(warmed));
+      if (json) printJson(done);
+      else if (done.state !== 'there') note(lineOf(done));
       redraw();
     },
   };
@@ -114,15 +125,15 @@ function createBoard(json: boolean) {
 const progressText = ({ doing, image, step, layers, megabytes }: ImageProgress): string =>
   [doing, image, step, layers && `${layers} layers`, megabytes && `${megabytes} MB`].filter(Boolean).join(' ');
 
-const lineOf = ({ state, image, task, seconds: took, failure }: Warmed): string =>
+const lineOf = ({ state, image, task, seconds: took, failure }: PrewarmedImage): string =>
   failure === null
     ? `${state}  ${image}  ${seconds(took)}`
     : `failed  ${image ?? task}  ${failure.type}: ${failure.message}`;
 
-function summary(all: readonly Warmed[], failed: readonly Warmed[]): string {
-  const count = (state: Warmed['state']): number => all.filter((one) => one.state === state).length;
-  const said = `${all.length} images: ${count('there')} were there, ${count('pulled')} pulled, ${count('built')} built, ${count('failed')} failed`;
-  if (failed.length === 0) return said;
+function summary(all: readonly PrewarmedImage[], failed: readonly PrewarmedImage[]): string {
+  const count = (state: PrewarmedImage['state']): number => all.filter((one) => one.state === state).length;
+  const totals = `${all.length} images: ${count('there')} already present, ${count('pulled')} pulled, ${count('built')} built, ${count('failed')} failed`;
+  if (failed.length === 0) return totals;
   const rows = failed.map(({ image, task, failure }) => [image ?? '-', task, `${failure?.type}: ${failure?.message}`]);
-  return `${table(['image', 'task', 'why'], rows)}\n\n${said}`;
+  return `${table(['image', 'task', 'why'], rows)}\n\n${totals}`;
 }

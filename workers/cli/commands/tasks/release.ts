@@ -7,10 +7,10 @@ import { print } from '../../text/output.ts';
 export function releaseCommand(): Command {
   return stackCommand(
     'release',
-    'Lets a quarantined task be chosen again by runs and sweeps',
+    'Releases a task from quarantine, so that runs and sweeps may choose it again.',
     'temper tasks release generated-test-1-0',
   )
-    .argument('<task>', 'its id, or one of its addresses')
+    .argument('<task>', 'id or address of the task')
     .action(release);
 }
 
@@ -20,7 +20,7 @@ async function release(named: string, options: HomeOption): Promise<void> {
   const config = await runningConfigOf(options);
   const released = await createQuarantine(createRecords(config.home)).release(named);
   if (released === 0) {
-    throw new Unsuccessful(`expected the id or an address of a quarantined task, got ${named}, which is not`);
+    throw new Unsuccessful(`${named} is not in quarantine; \`temper tasks list SET\` shows which tasks are`);
   }
   print(`released ${named}`);
 }
@@ -28,7 +28,7 @@ async function release(named: string, options: HomeOption): Promise<void> {
 export const sinceOf = (task: Quarantined | undefined): string | null =>
   task === undefined ? null : new Date(task.since).toISOString();
 
-/** What the evaluations of one diff said, each with the beginning of its log's digest: `timeout` is another matter than a failure. */
+/** Describes the evaluations of one diff that disagree, each with the beginning of its log's digest. */
 export const flakyText = ({ evidence }: Pick<Quarantined, 'evidence'>): string =>
   evidence
     .map(({ reward, verdict, log }) => {

@@ -3,8 +3,8 @@ import { onInterrupt } from '../../follow/interrupt.ts';
 import { type HomeOption, stackCommand, wholeNumber } from '../../stack/command.ts';
 import { Interrupted, Unsuccessful } from '../../text/errors.ts';
 import { live, note, print, printJson, table } from '../../text/output.ts';
-import type { RolloutRow } from '../rollout/row.ts';
-import type { Validation } from './validation.ts';
+import type { RolloutRow } from '../rollout/rollout-row.ts';
+import type { Validation } from './validate-tasks.ts';
 
 interface ValidateOptions extends HomeOption {
   readonly sandbox: 'auto' | 'docker' | 'local';
@@ -19,17 +19,21 @@ interface ValidateOptions extends HomeOption {
 export function validateCommand(): Command {
   return stackCommand(
     'validate',
-    'Says which tasks of a set their reference solution does not solve, or doing nothing does',
+    'Checks that the reference solution solves each task of a set and that doing nothing does not.',
     'temper tasks validate ./tasks --sandbox docker',
   )
-    .argument('<set>', 'a task set that ends, a data set, or a directory')
-    .addOption(new Option('--sandbox <kind>', 'where it runs').choices(['auto', 'docker', 'local']).default('auto'))
-    .option('--concurrency <n>', 'tasks at once (default: what the host has room for)', wholeNumber(1, 500))
-    .option('--repeat <n>', 'rollouts of each, to find tests that are flaky', wholeNumber(1, 100), 1)
-    .option('--again', 'do all again, instead of taking the scores of an earlier validation')
-    .option('--json', 'one JSON object per task on stdout')
-    .option('--offline', 'download nothing: say what is missing instead')
-    .option('--no-up', 'fail when no stack is running, instead of bringing one up for the duration')
+    .argument('<set>', 'finite task set (generated:test/1?count=8), data set or directory')
+    .addOption(
+      new Option('--sandbox <kind>', 'kind of sandbox for agent and tests')
+        .choices(['auto', 'docker', 'local'])
+        .default('auto'),
+    )
+    .option('--concurrency <n>', 'tasks validated at once (default: the capacity of this host)', wholeNumber(1, 500))
+    .option('--repeat <n>', 'rollouts of each agent, to reveal flaky tests', wholeNumber(1, 100), 1)
+    .option('--again', 'repeat all rollouts instead of reusing the scores of an earlier validation')
+    .option('--json', 'print one JSON object per task to stdout')
+    .option('--offline', 'download nothing; fail and name what is missing')
+    .option('--no-up', 'fail if no stack is running, instead of starting one for this command')
     .action(validate);
 }
 
@@ -38,8 +42,8 @@ async function validate(named: string, options: ValidateOptions): Promise<void> 
   const { openTaskSource } = await import('../../stack/task-source.ts');
   const { createQuarantine } = await import('../../../../infra/tasks/quarantine.ts');
   const { createRecords } = await import('../../../../infra/store/records.ts');
-  const { validateTasks } = await import('./validation.ts');
-  const interrupt = onInterrupt('cancelling the rollouts; waiting until they have cleaned up');
+  const { validateTasks } = await import('./validate-tasks.ts');
+  const interrupt = onInterrupt('cancelling the rollouts; waiting for their clean-up');
   const session = await openSession(options, options.up, interrupt.signal);
   const invalid: Validation[] = [];
   const valid: string[] = [];
@@ -50,44 +54,44 @@ async function validate(named: string, options: ValidateOptions): Promise<void> 
     else invalid.push(validation);
     if (options.json) printJson(validation);
     else if (!validation.valid) note(`${validation.task}  ${validation.why}`);
-    live(`${ended} validated · ${invalid.length} of them not valid`);
+    live(`${ended} validated · ${invalid.length} invalid`);
   };
   try {
     const { config, store, client } = session;
     const { tasks, address } = await openTaskSource(named, { config, store, offline: options.offline === true });
     const concurrency = options.concurrency ?? config.capacity;
     const { sandbox, repeat, again = false } = options;
-    const asked = { sandbox, concurrency, repeat, again, finish };
+    const work = { sandbox, concurrency, repeat, again, finish };
     const quarantine = createQuarantine(createRecords(config.home));
-    await validateTasks(client, tasks.scan(address), asked, interrupt.signal);
+    await validateTasks(client, tasks.scan(address), work, interrupt.signal);
     live('');
     for (const { task, address: found, packed, flaky: evidence } of invalid) {
       if (evidence.length === 0 || packed === null) continue;
       await quarantine.add({ task, addresses: [found, packed], evidence });
       note(
-        `${task} is quarantined: evaluations of one diff disagree; let it out with \`temper tasks release ${task}\``,
+        `quarantined ${task}: evaluations of the same diff disagree; run \`temper tasks release ${task}\` to restore it`,
       );
     }
     if (!options.json) print(summary(ended, invalid));
     if (!interrupt.signal.aborted && valid.length > 0 && invalid.length > 0) {
-      note(`the valid ones are the set blob:${(await store.putJson(valid)).digest}`);
+      note(`the valid tasks are packed as the set blob:${(await store.putJson(valid)).digest}`);
     }
   } finally {
-    if (session.own !== null) note('taking the stack down');
+    if (session.own !== null) note('stopping the stack');
     await session.close();
     interrupt.release();
   }
   if (interrupt.signal.aborted) {
-    throw new Interrupted(`interrupted after ${ended} tasks; the same command goes on with the others`);
+    throw new Interrupted(`interrupted after ${ended} tasks; run the same command again to continue with the others`);
   }
-  if (invalid.length > 0) throw new Unsuccessful(`${invalid.length} of ${ended} tasks are not valid`);
+  if (invalid.length > 0) throw new Unsuccessful(`${invalid.length} of ${ended} tasks are invalid`);
 }
 
 function summary(ended: number, invalid: readonly Validation[]): string {
-  const said = `${ended} tasks, ${ended - invalid.length} valid`;
-  if (invalid.length === 0) return said;
+  const totals = `${ended} tasks, ${ended - invalid.length} valid`;
+  if (invalid.length === 0) return totals;
   const rows = invalid.map(({ task, oracle, nop, why }) => [task, rewardsOf(oracle), rewardsOf(nop), why ?? '']);
-  return `${table(['task', 'oracle', 'nop', 'why'], rows)}\n\n${said}`;
+  return `${table(['task', 'oracle', 'nop', 'why'], rows)}\n\n${totals}`;
 }
 
 const rewardsOf = (rows: readonly RolloutRow[]): string =>

@@ -1,18 +1,20 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { WorkflowHandle } from '@temporalio/client';
+import { defaultPayloadConverter } from '@temporalio/common';
+import type { WarmUpProgress } from '../../../../activities/interfaces/trainer.ts';
 import { findStep, type StepRecord } from '../../../../infra/report/run-records.ts';
 import { runStatusQuery } from '../../../../workflows/contracts/messages.ts';
 import type { RunStatus } from '../../../../workflows/contracts/run.ts';
 import type { trainingRun } from '../../../../workflows/index.ts';
-import { workflowEnd } from '../../follow/workflow-failure.ts';
+import { workflowEnd } from '../../follow/workflow-end.ts';
 import type { StackClient } from '../../stack/stack-client.ts';
 import { live, note } from '../../text/output.ts';
 import { progressText, stepText } from './progress-text.ts';
-import { warmUpProgress } from './warm-up-progress.ts';
 
-const POLL_MS = 500;
+const pollMs = 500;
 
-/** The follower was interrupted; the run is not. */
-export class LetGo extends Error {
+/** The command was interrupted while it followed a run; the run continues. */
+export class StoppedFollowing extends Error {
   readonly run: string;
 
   constructor(run: string) {
@@ -21,18 +23,21 @@ export class LetGo extends Error {
   }
 }
 
-export interface Followed {
-  /** Default: a line on stderr. */
+export interface FollowHooks {
+  /** Receives each finished step. Default: prints a line to stderr. */
   readonly onStep?: (step: StepRecord) => void;
-  /** Told why the run paused, once per reason; may throw to give up. Default: a line on stderr. */
+  /** Receives the reason of each pause once; may throw to stop following. Default: prints a line to stderr. */
   readonly onPause?: (reason: string) => void;
 }
 
-/** Prints a line per finished step until the run ends. Throws when it ends without a result, and LetGo on an abort. */
+/**
+ * Prints a line per finished step until the run ends. Throws if it ends without a result, and StoppedFollowing on an
+ * abort.
+ */
 export async function followRun(
   stack: StackClient,
   run: string,
-  { onStep, onPause = (reason) => note(`paused: ${reason}`) }: Followed,
+  { onStep, onPause = (reason) => note(`paused: ${reason}`) }: FollowHooks,
   signal: AbortSignal,
 ): Promise<RunStatus> {
   const handle = stack.client.workflow.getHandle<typeof trainingRun>(run);
@@ -43,9 +48,9 @@ export async function followRun(
   const steps = stepPrinter(stack, onStep);
   let reason: string | null = null;
   for (;;) {
-    const ended = await Promise.race([end, sleep(POLL_MS, null, { signal }).catch(() => 'aborted' as const)]);
+    const ended = await Promise.race([end, sleep(pollMs, null, { signal }).catch(() => 'aborted' as const)]);
     if (ended === 'aborted') break;
-    // A query fails while no control worker is up; the run goes on meanwhile, and so does this loop.
+    // A query fails while no control worker is up. The run continues meanwhile, and so does this loop.
     const status =
       ended !== null && 'status' in ended ? ended.status : await handle.query(runStatusQuery).catch(() => null);
     if (status !== null) await steps.print(status);
@@ -62,7 +67,7 @@ export async function followRun(
     reason = status.pausedBecause;
   }
   live('');
-  throw new LetGo(run);
+  throw new StoppedFollowing(run);
 }
 
 function stepPrinter({ records }: StackClient, onStep: ((step: StepRecord) => void) | undefined) {
@@ -72,7 +77,7 @@ function stepPrinter({ records }: StackClient, onStep: ((step: StepRecord) => vo
     async print({ runKey, step, steps }: RunStatus): Promise<void> {
       while (printed < step) {
         const record = await findStep(records, runKey, printed + 1);
-        if (record === null) return; // on a host whose records are elsewhere there is none
+        if (record === null) return; // the records are on another host
         printed += 1;
         if (onStep === undefined) note(stepText(record, steps, (record.recordedAt - since) / 1000));
         else onStep(record);
@@ -80,4 +85,14 @@ function stepPrinter({ records }: StackClient, onStep: ((step: StepRecord) => vo
       }
     },
   };
+}
+
+/** Reads how far the warm-up of a run is from the heartbeats of its activity; null if no warm-up is in progress. */
+export async function warmUpProgress(run: Pick<WorkflowHandle, 'describe'>): Promise<WarmUpProgress | null> {
+  const { raw } = await run.describe();
+  const preparing = raw.pendingActivities?.find(({ activityType }) => activityType?.name === 'prepareTrainer');
+  const payload = preparing?.heartbeatDetails?.payloads?.[0];
+  if (payload === undefined) return null;
+  // Heartbeats before the first step carry no progress.
+  return defaultPayloadConverter.fromPayload<WarmUpProgress | undefined>(payload) ?? null;
 }

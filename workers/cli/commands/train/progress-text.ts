@@ -2,7 +2,7 @@ import type { WarmUpProgress } from '../../../../activities/interfaces/trainer.t
 import type { StepRecord } from '../../../../infra/report/run-records.ts';
 import type { RunStatus } from '../../../../workflows/contracts/run.ts';
 
-/** One finished step in one line. */
+/** Describes a finished step in one line. */
 export function stepText(
   { result, trained, zeroVariance, dropped }: StepRecord,
   steps: number,
@@ -23,7 +23,7 @@ export function stepText(
   ].join('  ');
 }
 
-/** The moving line below the steps. */
+/** Describes the step in progress: the live line below the finished steps. */
 export function progressText(status: RunStatus, warmUp: WarmUpProgress | null): string {
   if (warmUp !== null) return `preparing · warm-up ${warmUp.warmUpStep}/${warmUp.of}`;
   const { phase, step, steps, inFlight, rollouts, flags, rolloutsStarted } = status;

@@ -6,57 +6,57 @@ import type { FoundTask } from '../../../../infra/tasks/find-task.ts';
 import type { HarborTask } from '../../../../infra/tasks/harbor/harbor-task.ts';
 import { type FailureType, TemperFailure } from '../../../../workflows/contracts/failures.ts';
 import type { Task } from '../../../../workflows/contracts/task.ts';
-import { eachAtOnce } from './each-at-once.ts';
+import { forEachConcurrently } from './for-each-concurrently.ts';
 
-/** What became of an image, or of a task that says nothing of its image. */
-export interface Warmed {
-  /** As the task names it, or by the content that it is built from; null for a task that can't be read. */
+/** The result for one image, or for a task whose image is unknown because it could not be read. */
+export interface PrewarmedImage {
+  /** The image as the task names it, or named by the content that it is built from; null if the task could not be read. */
   readonly image: string | null;
-  /** The first that needs it. */
+  /** The first task that needs the image. */
   readonly task: string;
   readonly state: 'there' | 'pulled' | 'built' | 'failed';
   readonly seconds: number;
   readonly failure: { readonly type: FailureType; readonly message: string } | null;
 }
 
-export interface PrewarmOptions {
-  /** As a rollout in a docker sandbox would choose. */
+export interface PrewarmImages {
+  /** Chooses the provider, as a rollout in a Docker sandbox would. */
   choose(task: FoundImage, files: HarborTask): Promise<Pick<SandboxProvider, 'prepare'>>;
   readonly store: Store;
   progress(progress: ImageProgress): void;
-  finish(warmed: Warmed): void;
+  finish(image: PrewarmedImage): void;
 }
 
 export type FoundImage = Pick<Task, 'id' | 'image' | 'imageFrom' | 'workdir'>;
 
-/** Looked at at once; how many are pulled and built at once is the provider's matter. */
+/** Tasks that are processed at once. The provider limits how many images are pulled and built at once. */
 const tasksAtOnce = 64;
 
-/** Brings the images of tasks to this host, each once. One that can't be had hides no other; an abort ends those under way. */
-export async function prewarm(
+/** Pulls or builds the images of tasks onto this host, each once. A failure does not stop the rest; an abort stops all. */
+export async function prewarmImages(
   tasks: AsyncIterable<FoundTask>,
-  options: PrewarmOptions,
+  options: PrewarmImages,
   signal: AbortSignal,
 ): Promise<void> {
   const begun = new Set<string>();
   const each = async (found: FoundTask, ending: AbortSignal): Promise<void> => {
-    const warmed = await warm(found, begun, options, ending);
-    if (warmed !== null && !ending.aborted) options.finish(warmed);
+    const image = await prewarmOne(found, begun, options, ending);
+    if (image !== null && !ending.aborted) options.finish(image);
   };
-  await eachAtOnce(tasks, tasksAtOnce, each, signal);
+  await forEachConcurrently(tasks, tasksAtOnce, each, signal);
 }
 
-/** Null where another task has begun with the same one. */
-async function warm(
+/** Returns null if another task has already begun with the same image. */
+async function prewarmOne(
   { id, read }: FoundTask,
   begun: Set<string>,
-  { choose, store, progress }: PrewarmOptions,
+  { choose, store, progress }: PrewarmImages,
   signal: AbortSignal,
-): Promise<Warmed | null> {
+): Promise<PrewarmedImage | null> {
   const startedAt = performance.now();
   let image: string | null = null;
-  let state: Warmed['state'] = 'there';
-  const ended = (failure: Warmed['failure']): Warmed => {
+  let state: PrewarmedImage['state'] = 'there';
+  const ended = (failure: PrewarmedImage['failure']): PrewarmedImage => {
     const seconds = (performance.now() - startedAt) / 1000;
     return { image, task: id, state: failure === null ? state : 'failed', seconds, failure };
   };

@@ -7,39 +7,40 @@ import { TemperFailure } from '../../../../workflows/contracts/failures.ts';
 import type { Task } from '../../../../workflows/contracts/task.ts';
 import { trainAllBranches } from '../../../../workflows/contracts/trace.ts';
 import type { rollout } from '../../../../workflows/index.ts';
-import { followRollout, startRollout } from '../rollout/one-rollout.ts';
-import type { RolloutRow } from '../rollout/row.ts';
-import { eachAtOnce } from './each-at-once.ts';
+import type { RolloutRow } from '../rollout/rollout-row.ts';
+import { followRollout, startRollout } from '../rollout/run-rollouts.ts';
+import { forEachConcurrently } from './for-each-concurrently.ts';
 
-/** What is known of a task after its validation. */
+/** The result of validating one task. */
 export interface Validation {
   readonly task: string;
   readonly address: string;
-  /** The address under which it is in the store; null when it could not be read. */
+  /** Address of the packed task in the store; null if the task could not be read. */
   readonly packed: string | null;
   readonly valid: boolean;
-  /** Why it is not; null when it is. */
+  /** The reason why the task is invalid; null if it is valid. */
   readonly why: string | null;
   readonly oracle: readonly RolloutRow[];
   readonly nop: readonly RolloutRow[];
-  /** Evaluations of the same diff that disagree: its tests are flaky. */
+  /** Evaluations of the same diff that disagree, which shows that the tests are flaky. */
   readonly flaky: readonly FlakyEvidence[];
 }
 
 export interface ValidationOptions {
   readonly sandbox: 'auto' | 'docker' | 'local';
-  /** So many tasks at once. */
+  /** Tasks that are validated at once. */
   readonly concurrency: number;
-  /** Rollouts of each agent: tests that can't make up their mind are found by asking again. */
+  /** Rollouts of each agent; repeated evaluations reveal flaky tests. */
   readonly repeat: number;
-  /** Does all again, instead of taking the scores of an earlier validation. */
+  /** Whether to repeat all rollouts instead of reusing the scores of an earlier validation. */
   readonly again: boolean;
   finish(validation: Validation): void;
 }
 
 /**
- * Is every task of a set solved by its reference solution, and by nothing less? Rollouts of `oracle` have to score 1,
- * those of `nop` 0. Tasks are read one after the other, so a set may have any number. An abort cancels what is in flight.
+ * Validates each task of a set: rollouts of `oracle`, which applies the reference solution, must score 1, and rollouts of
+ * `nop`, which does nothing, must score 0. Tasks are read one by one, so that a set may have any size. An abort cancels
+ * the rollouts in flight.
  */
 export async function validateTasks(
   client: Client,
@@ -51,7 +52,7 @@ export async function validateTasks(
     const validation = await validateTask(client, found, options, ending);
     if (!ending.aborted) options.finish(validation);
   };
-  await eachAtOnce(tasks, options.concurrency, each, signal);
+  await forEachConcurrently(tasks, options.concurrency, each, signal);
 }
 
 async function validateTask(
@@ -61,17 +62,18 @@ async function validateTask(
   signal: AbortSignal,
 ): Promise<Validation> {
   const { id, address } = found;
+  const { sandbox, again } = options;
   try {
     const task = await found.pack();
-    const roll = async (agent: ValidationAgent): Promise<readonly RolloutRow[]> => {
+    const runAll = async (agent: ValidationAgent): Promise<readonly RolloutRow[]> => {
       const rows: RolloutRow[] = [];
       for (let round = 1; round <= options.repeat && !signal.aborted; round += 1) {
-        rows.push(await scoreOf(client, task, agent, { ...options, round }, signal));
+        rows.push(await scoreOf(client, task, { agent, sandbox, again, round }, signal));
       }
       return rows;
     };
-    const [oracle, nop] = await Promise.all([roll('oracle'), roll('nop')]);
-    const why = complaint(oracle, nop);
+    const [oracle, nop] = await Promise.all([runAll('oracle'), runAll('nop')]);
+    const why = whyInvalid(oracle, nop);
     const packed = `blob:${task.bundle.digest}`;
     const flaky = disagreeing([...oracle, ...nop].flatMap(evidenceOf));
     return { task: id, address, packed, valid: why === null, why, oracle, nop, flaky };
@@ -88,28 +90,35 @@ function evidenceOf({ rollout, outcome, reward, verdict, diff, log }: RolloutRow
 
 type ValidationAgent = 'oracle' | 'nop';
 
-/** Why a task with these rollouts is not valid; null when it is. */
-export function complaint(oracle: readonly RolloutRow[], nop: readonly RolloutRow[]): string | null {
-  return unlike('the reference solution', oracle, 1) ?? unlike('doing nothing', nop, 0);
+/** One of the rollouts of a validation. */
+interface Scored extends Pick<ValidationOptions, 'sandbox' | 'again'> {
+  readonly agent: ValidationAgent;
+  /** Number of the rollout among those of its agent, from 1. */
+  readonly round: number;
 }
 
-function unlike(who: string, rows: readonly RolloutRow[], wanted: number): string | null {
+/** Returns why a task with these rollouts is invalid; null if it is valid. */
+export function whyInvalid(oracle: readonly RolloutRow[], nop: readonly RolloutRow[]): string | null {
+  return whyNot('the reference solution', oracle, 1) ?? whyNot('doing nothing', nop, 0);
+}
+
+function whyNot(what: string, rows: readonly RolloutRow[], wanted: number): string | null {
   const bad = rows.find(({ reward }) => reward !== wanted);
   if (bad === undefined) return null;
   const right = rows.filter(({ reward }) => reward === wanted).length;
-  // What the infrastructure came to says nothing of the tests.
+  // A failure of the infrastructure says nothing about the tests.
   const disagrees = rows.some(({ outcome, reward }) => outcome === 'scored' && reward !== wanted);
   const flaky =
     right === 0 || !disagrees ? '' : `; ${right} of its ${rows.length} rollouts score ${wanted}: the tests are flaky`;
-  return `${who}: ${saidOf(bad)}${flaky}`;
+  return `${what}: ${endOf(bad)}${flaky}`;
 }
 
-function saidOf({ outcome, reward, failure, verdict }: RolloutRow): string {
+function endOf({ outcome, reward, failure, verdict }: RolloutRow): string {
   if (failure !== null) return `${failure.type}: ${failure.message}`;
   return reward === null ? (outcome ?? 'no outcome') : `reward ${reward}, ${verdict ?? 'no verdict'}`;
 }
 
-/** Of all that decides on a rollout's score: what another grader has scored is scored anew. */
+/** Identifies everything that decides on a rollout's score, so that a score is reused only where it still holds. */
 export function validationKey(
   { bundle, image }: Pick<Task, 'bundle' | 'image'>,
   sandbox: ValidationOptions['sandbox'],
@@ -120,31 +129,30 @@ export function validationKey(
 }
 
 /**
- * One rollout, by an id that the same task in the same kind of sandbox always has with the same grader: a validation that was
- * interrupted goes on with what runs, and takes what was scored. What ended otherwise (a missing image, a lost host) is done
- * again.
+ * Scores one rollout. Its id is the same for the same task, kind of sandbox and grader, so that a validation that was
+ * interrupted follows the rollouts that still run and reuses the scored ones. Rollouts that ended without a score (a
+ * missing image, a lost host) are repeated.
  */
 async function scoreOf(
   client: Client,
   task: Task,
-  agent: ValidationAgent,
-  { sandbox, again, round }: ValidationOptions & { readonly round: number },
+  { agent, sandbox, again, round }: Scored,
   signal: AbortSignal,
 ): Promise<RolloutRow> {
   const workflowId = `validate/${task.id}/${agent}/${validationKey(task, sandbox)}/${round}`;
-  const named = { task: task.id, agent };
+  const known = { task: task.id, agent };
   const handle = client.workflow.getHandle<typeof rollout>(workflowId);
-  const state = await handle.describe().then(({ status }) => status.name, orAbsent);
+  const state = await handle.describe().then(({ status }) => status.name, nullIfUnknown);
   if (state === 'RUNNING' || (state === 'COMPLETED' && !again)) {
-    const row = await followRollout(handle, named, signal);
+    const row = await followRollout(handle, known, signal);
     if (row.outcome === 'scored') return row;
   }
   const resolved = { task, usesModel: false, branches: trainAllBranches };
   const request = { agent, sandbox, purpose: 'evaluation' as const };
-  return followRollout(await startRollout(client, workflowId, resolved, request), named, signal);
+  return followRollout(await startRollout(client, workflowId, resolved, request), known, signal);
 }
 
-function orAbsent(error: unknown): null {
+function nullIfUnknown(error: unknown): null {
   if (error instanceof WorkflowNotFoundError) return null;
   throw error;
 }

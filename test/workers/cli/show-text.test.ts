@@ -6,13 +6,15 @@ import { describe, it } from 'node:test';
 import { readRollout } from '../../../infra/report/read-rollout.ts';
 import type { RolloutDetails } from '../../../infra/report/report-data.ts';
 import { createFileStore } from '../../../infra/store/files.ts';
-import { branchingText } from '../../../workers/cli/commands/show/branching.ts';
+import { branchingText, doubtLines } from '../../../workers/cli/commands/show/text.ts';
+import type { Diff } from '../../../workflows/contracts/diff.ts';
 import type { RolloutResult } from '../../../workflows/contracts/rollout.ts';
 import type { Trace, TraceSummary } from '../../../workflows/contracts/trace.ts';
+import type { Verdict } from '../../../workflows/contracts/verdict.ts';
 import { createScriptedEngine } from '../../helpers/engine/scripted-engine.ts';
 import { startTestGateway } from '../../helpers/gateway/gateway.ts';
 
-/** A conversation with a title call and a fork, sealed by a gateway and read as `temper show` reads it. */
+/** Reads a conversation with a title call and a fork, sealed by a gateway, as `temper show` reads it. */
 async function detailsOf(change: (trace: Trace) => object = (trace) => trace): Promise<RolloutDetails> {
   const engine = createScriptedEngine({ script: (_, index) => ({ kind: 'say', ids: [65 + index, 258] }) });
   await using gateway = await startTestGateway(engine);
@@ -21,9 +23,9 @@ async function detailsOf(change: (trace: Trace) => object = (trace) => trace): P
   const task = { role: 'user', content: 'Fix it.' };
   await gateway.chat(secret, { messages: [task], tools });
   await gateway.chat(secret, { messages: [{ role: 'system', content: 'Title.' }, task] });
-  const told = [task, { role: 'assistant', content: 'Told anew.' }, { role: 'user', content: 'Go on.' }];
-  await gateway.chat(secret, { messages: told, tools });
-  const again = [...told, { role: 'assistant', content: ' C' }, { role: 'user', content: 'More.' }];
+  const rewritten = [task, { role: 'assistant', content: 'Rewritten.' }, { role: 'user', content: 'Continue.' }];
+  await gateway.chat(secret, { messages: rewritten, tools });
+  const again = [...rewritten, { role: 'assistant', content: ' C' }, { role: 'user', content: 'More.' }];
   await gateway.chat(secret, { messages: again, tools });
   const trace = await gateway.traceOf(await gateway.control.seal('a.1'));
   const dir = await mkdtemp(join(tmpdir(), 'temper-details-'));
@@ -33,8 +35,8 @@ async function detailsOf(change: (trace: Trace) => object = (trace) => trace): P
   return readRollout(store, result).finally(() => rm(dir, { recursive: true }));
 }
 
-describe('the branches that temper show prints', () => {
-  it('say what each is, what of it is trained, and what was tolerated', async () => {
+describe('branchingText', () => {
+  it('lists each branch with its kind and what of it is trained', async () => {
     const { branching, messages } = await detailsOf();
     assert.ok(branching !== null);
     const [head, , ...lines] = branchingText(branching).split('\n');
@@ -47,13 +49,13 @@ describe('the branches that temper show prints', () => {
         `2 side 1 (2–2) ${tokens[1]} stop 0 no, rule`,
         `3 fork 2 (3–4) ${tokens[2]} stop 0 segment 2`,
         'forks: 2',
-        'sampled tokens left out: 2',
-        'echoes in another form: text 1',
+        'sampled tokens that are not trained: 2',
+        'replies echoed in another form: text 1',
       ],
     );
-    const said = messages.filter(({ turn }) => turn !== null);
+    const replies = messages.filter(({ turn }) => turn !== null);
     assert.deepEqual(
-      said.map(({ text, turn }) => [turn?.index, text]),
+      replies.map(({ text, turn }) => [turn?.index, text]),
       [
         [0, 'A'],
         [1, 'B'],
@@ -64,7 +66,7 @@ describe('the branches that temper show prints', () => {
     assert.ok(messages.some(({ role, turn }) => role === 'assistant' && turn === null));
   });
 
-  it('are left out for an older trace, which can still be shown', async () => {
+  it('is omitted for an older trace, which can still be shown', async () => {
     const { branching, messages } = await detailsOf(({ branches: _, counts: __, transcript, ...trace }) => ({
       ...trace,
       transcript: transcript.slice(0, 2).map(({ role, text }) => ({ role, text })),
@@ -74,5 +76,35 @@ describe('the branches that temper show prints', () => {
       messages.map(({ turn }) => turn?.index ?? null),
       [null, 0],
     );
+  });
+});
+
+const blob = { digest: 'a'.repeat(64), size: 1, mediaType: 'text/plain' };
+const diff: Diff = { patch: blob, baseCommit: 'b', files: 1, dropped: 1, tooLarge: false };
+const verdict: Verdict = { kind: 'graded', value: 1, exitCode: 0, passed: 0, failed: 0, log: blob, subject: '' };
+
+describe('doubtLines', () => {
+  it('names each flag of the diff and the verdict once, and how close the code could get to its grader', () => {
+    const result = {
+      diff: { ...diff, flags: [{ trick: 'link' as const, evidence: 't → /tests' }] },
+      verdict: {
+        ...verdict,
+        exposure: 'in-process' as const,
+        flags: [
+          { trick: 'exit' as const, evidence: 'a.py: os._exit(0)' },
+          { trick: 'link' as const, evidence: 'tests/a' },
+        ],
+      },
+    };
+    assert.deepEqual(doubtLines(result), [
+      'flag link: t → /tests',
+      'flag exit: a.py: os._exit(0)',
+      'the code under test ran in the process of its tests (in-process)',
+    ]);
+  });
+
+  it('is empty for a rollout that an older worker graded', () => {
+    assert.deepEqual(doubtLines({ diff, verdict }), []);
+    assert.deepEqual(doubtLines({ diff: null, verdict: null }), []);
   });
 });

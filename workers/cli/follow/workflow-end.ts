@@ -1,13 +1,15 @@
 import { WorkflowFailedError } from '@temporalio/client';
 import { ApplicationFailure, CancelledFailure, TerminatedFailure } from '@temporalio/common';
 
-/** Why a workflow has no result, in the words of what went wrong first. */
+/** The reason why a workflow has no result. */
 export interface WorkflowEnd {
+  /** `refused`: its input was invalid, so that it never began. */
   readonly kind: 'cancelled' | 'terminated' | 'refused' | 'failed';
+  /** Message of the first failure in the chain of causes. */
   readonly message: string;
 }
 
-/** Null for an error that says nothing about the workflow, such as a lost connection. */
+/** Reads the error of a workflow's result; null for an error about something else, such as a lost connection. */
 export function workflowEnd(error: unknown): WorkflowEnd | null {
   if (!(error instanceof WorkflowFailedError)) return null;
   const { cause } = error;

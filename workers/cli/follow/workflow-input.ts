@@ -1,0 +1,32 @@
+import { readFile } from 'node:fs/promises';
+import type { z } from 'zod';
+import { errorMessage } from '../../../workflows/contracts/error-message.ts';
+import { describeIssue } from '../../../workflows/contracts/input.ts';
+import { UsageError } from '../text/errors.ts';
+
+/** Drops the fields without a value, so that an option that was not given does not hide the input file's field. */
+export function defined(fields: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
+}
+
+/** Reads a workflow's input from a JSON file. Throws a UsageError when the file holds no JSON object. */
+export async function readInput(path: string): Promise<Record<string, unknown>> {
+  const text = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
+    throw new UsageError(`--input: cannot read ${path} (${error.code}); expected a JSON file`);
+  });
+  try {
+    const value: unknown = JSON.parse(text);
+    if (typeof value === 'object' && value !== null && !Array.isArray(value)) return { ...value };
+  } catch (error) {
+    throw new UsageError(`--input: ${path} is not valid JSON: ${errorMessage(error)}`);
+  }
+  throw new UsageError(`--input: expected a JSON object in ${path}, for example {"steps": 30}`);
+}
+
+/** Checks a workflow's input before anything starts. Throws a UsageError that names every invalid field. */
+export function requireValid(what: string, schema: z.ZodType, request: unknown): void {
+  const parsed = schema.safeParse(request);
+  if (parsed.success) return;
+  const problems = parsed.error.issues.map((issue) => describeIssue(issue, request));
+  throw new UsageError(`invalid input of the ${what}: ${problems.join('; ')}`);
+}
