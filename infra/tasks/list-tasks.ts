@@ -1,11 +1,11 @@
 import { stat } from 'node:fs/promises';
+import { LRUCache } from 'lru-cache';
 import { z } from 'zod';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import type { TaskAddress, TaskSetAddress } from '../../workflows/contracts/task.ts';
 import type { DataSetOpener } from '../data-sets/data-set-opener.ts';
 import type { Store } from '../store/store.ts';
 import { generatedAddress, parseSetAddress } from './address.ts';
-import { createRecent } from './recent.ts';
 import { findTaskDirectories, resolveBelowRoots } from './task-directories.ts';
 
 export interface TaskListerDependencies {
@@ -25,15 +25,18 @@ interface Listing {
   read(): readonly TaskAddress[] | Promise<readonly TaskAddress[]>;
 }
 
+interface CachedList {
+  readonly version: unknown;
+  readonly addresses: Promise<readonly TaskAddress[]>;
+}
+
 const maxCachedSets = 8;
 /** The age from which a modification time identifies a directory's state. A younger directory may change within the same time. */
 const settledMs = 5000;
 const addressList = z.array(z.string()).min(1);
 
 export function createTaskLister({ store, roots, dataSets }: TaskListerDependencies): TaskLister {
-  const cache = createRecent<{ readonly version: unknown; readonly addresses: Promise<readonly TaskAddress[]> }>(
-    maxCachedSets,
-  );
+  const cache = new LRUCache<string, CachedList>({ max: maxCachedSets });
 
   async function openListing(set: TaskSetAddress): Promise<Listing> {
     const parsed = parseSetAddress(set);

@@ -1,6 +1,6 @@
+import { LRUCache } from 'lru-cache';
 import type { TaskAddress } from '../../workflows/contracts/task.ts';
 import { createRandom } from './generated/random.ts';
-import { createRecent, type Recent } from './recent.ts';
 
 /** A chosen task, and the left-out tasks that were skipped between the previous task and this one. */
 export interface Choice {
@@ -28,13 +28,14 @@ interface Round {
 const maxCachedRounds = 2;
 
 export function createTaskOrder(addresses: readonly TaskAddress[], seed: string): TaskOrder {
-  let cache: { readonly leftOut: string; readonly turns: number; readonly rounds: Recent<Round> } | null = null;
+  let cache: { readonly leftOut: string; readonly turns: number; readonly rounds: LRUCache<number, Round> } | null =
+    null;
 
   function cacheWithout(leftOut: ReadonlySet<TaskAddress>) {
     const names = [...leftOut].sort().join('\n');
     if (cache?.leftOut !== names) {
       const turns = addresses.filter((address) => !leftOut.has(address)).length;
-      cache = { leftOut: names, turns, rounds: createRecent(maxCachedRounds) };
+      cache = { leftOut: names, turns, rounds: new LRUCache({ max: maxCachedRounds }) };
     }
     return cache;
   }
@@ -50,8 +51,8 @@ export function createTaskOrder(addresses: readonly TaskAddress[], seed: string)
       const { turns, rounds } = cacheWithout(leftOut);
       if (turns === 0) return null;
       const number = Math.floor(index / turns);
-      const round = rounds.get(String(number)) ?? createRound(number, leftOut);
-      rounds.set(String(number), round);
+      const round = rounds.get(number) ?? createRound(number, leftOut);
+      rounds.set(number, round);
       const turn = index % turns;
       const position = round.turns[turn];
       const address = round.order[position ?? -1];

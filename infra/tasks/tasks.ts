@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache';
 import type { Task, TaskAddress, TaskSetAddress } from '../../workflows/contracts/task.ts';
 import { createDataSetOpener, type DataSetCache } from '../data-sets/data-set-opener.ts';
 import type { Store } from '../store/store.ts';
@@ -7,7 +8,6 @@ import { createBundles } from './harbor/bundle.ts';
 import type { HarborTask } from './harbor/harbor-task.ts';
 import { createTaskLister } from './list-tasks.ts';
 import { type Choice, countSkipping, createTaskOrder, type TaskOrder } from './order-tasks.ts';
-import { createRecent } from './recent.ts';
 import { resolveBelowRoots } from './task-directories.ts';
 
 /** Finds, lists and packs tasks by address. Throws TemperFailure UnknownTask, MalformedTask, UnsupportedTask or BlobMissing. */

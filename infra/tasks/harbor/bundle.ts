@@ -1,5 +1,6 @@
 import { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
+import { LRUCache } from 'lru-cache';
 import { pack } from 'tar-stream';
 import type { BlobRef } from '../../../workflows/contracts/blob.ts';
 import { errorMessage } from '../../../workflows/contracts/error-message.ts';
@@ -22,18 +23,7 @@ export interface Bundles {
 }
 
 export function createBundles(store: Store): Bundles {
-  const cache = new Map<string, { readonly task: HarborTask; readonly size: number }>();
-  let cached = 0;
-
-  function remember(digest: string, task: HarborTask, size: number): void {
-    cache.set(digest, { task, size });
-    cached += size;
-    for (const [oldest, entry] of cache) {
-      if (cached <= cacheBytes) return;
-      cache.delete(oldest);
-      cached -= entry.size;
-    }
-  }
+  const cache = new LRUCache<string, HarborTask>({ maxSize: cacheBytes });
 
   return {
     async pack(id, tree) {
@@ -42,10 +32,10 @@ export function createBundles(store: Store): Bundles {
     },
     async open({ digest }) {
       const known = cache.get(digest);
-      if (known !== undefined) return known.task;
+      if (known !== undefined) return known;
       const bytes = await store.get(digest);
       const task = readHarborTask(await unpackBundle(digest, bytes));
-      if (!cache.has(digest)) remember(digest, task, bytes.byteLength);
+      cache.set(digest, task, { size: bytes.byteLength });
       return task;
     },
   };
