@@ -53,9 +53,9 @@ export function createTasks({ store, roots, dataSets: cache }: TasksDependencies
   const dataSets = createDataSetOpener({ cache, resolvePath: (path) => resolveBelowRoots(roots, path) });
   const { list } = createTaskLister({ store, roots, dataSets });
   const { fromDraft, find } = createTaskFinder({ store, roots, bundles, dataSets });
-  const orders = createRecent<{ readonly addresses: readonly TaskAddress[]; readonly order: TaskOrder }>(
-    maxCachedOrders,
-  );
+  const orders = new LRUCache<string, { readonly addresses: readonly TaskAddress[]; readonly order: TaskOrder }>({
+    max: maxCachedOrders,
+  });
 
   /** Returns the order of a set, and creates another when the set has changed. */
   async function orderOf(set: TaskSetAddress, seed: number): Promise<TaskOrder> {

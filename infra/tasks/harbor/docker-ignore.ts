@@ -1,25 +1,30 @@
-/** Reads `.dockerignore` as the builder's clients do: the daemon leaves that to the client that sends the context. */
 import type { FileTree } from '../../sandbox/files.ts';
 
+/**
+ * Applies `.dockerignore` as Docker's client does; the daemon expects a filtered context. Own code instead of
+ * `@balena/dockerignore`, which matches with backtracking regular expressions: one hostile pattern of a task would block the
+ * process for hours, and a pattern with `+` or `(` is misread or throws.
+ */
+
 const ignoreFile = '.dockerignore';
-/** The builder needs them; it keeps those that are left out from `COPY` itself. */
+/** Files that the builder needs, even if they are ignored. It excludes ignored ones from `COPY` itself. */
 const alwaysSent: readonly string[] = [ignoreFile, 'Dockerfile'];
 
 interface Rule {
   readonly segments: readonly string[];
-  /** Takes back what earlier rules leave out. */
-  readonly keeps: boolean;
+  /** Whether the rule includes files that earlier rules exclude. */
+  readonly includes: boolean;
 }
 
-/** A context without what its `.dockerignore` leaves out. The last rule that matches a file, or a directory above it, decides. */
+/** Returns a context without ignored files. The last rule that matches a file, or a directory above it, decides. */
 export function withoutIgnored(files: FileTree): FileTree {
   const source = files.get(ignoreFile);
   if (source === undefined) return files;
-  const rules = rulesIn(new TextDecoder().decode(source.bytes));
+  const rules = parseRules(new TextDecoder().decode(source.bytes));
   return new Map([...files].filter(([path]) => alwaysSent.includes(path) || !isIgnored(path, rules)));
 }
 
-function rulesIn(text: string): readonly Rule[] {
+function parseRules(text: string): readonly Rule[] {
   return text
     .replace(/^\uFEFF/, '')
     .split('\n')
@@ -27,13 +32,13 @@ function rulesIn(text: string): readonly Rule[] {
     .map((line) => line.trim())
     .filter((line) => line !== '' && line !== '!')
     .map((line) => {
-      const keeps = line.startsWith('!');
-      return { keeps, segments: cleaned(keeps ? line.slice(1).trim() : line) };
+      const includes = line.startsWith('!');
+      return { includes, segments: cleanSegments(includes ? line.slice(1).trim() : line) };
     });
 }
 
-/** Removes `.`, `..` and empty parts: all patterns start at the context's root. */
-function cleaned(pattern: string): readonly string[] {
+/** Splits a pattern and resolves `.`, `..` and empty segments. All patterns start at the root of the context. */
+function cleanSegments(pattern: string): readonly string[] {
   const kept: string[] = [];
   for (const segment of pattern.split('/')) {
     if (segment === '..') kept.pop();
@@ -45,16 +50,16 @@ function cleaned(pattern: string): readonly string[] {
 function isIgnored(path: string, rules: readonly Rule[]): boolean {
   const segments = path.split('/');
   let ignored = false;
-  for (const { keeps, segments: pattern } of rules) {
-    if (ignored === keeps && matchesHead(pattern, segments)) ignored = !keeps;
+  for (const { includes, segments: pattern } of rules) {
+    if (ignored === includes && matchesPrefix(pattern, segments)) ignored = !includes;
   }
   return ignored;
 }
 
-/** Does the pattern match the path, or a directory above it? */
-function matchesHead(pattern: readonly string[], path: readonly string[]): boolean {
-  // Which parts of the pattern may be matched so far: as many steps as both are long, whatever they hold.
-  let open = withStars(pattern, new Set([0]));
+/** Whether the pattern matches the path or a directory above it. */
+function matchesPrefix(pattern: readonly string[], path: readonly string[]): boolean {
+  // The set of pattern positions that may come next. The number of steps is bounded by the lengths of pattern and path.
+  let open = skipDoubleStars(pattern, new Set([0]));
   for (const segment of path) {
     const next = new Set<number>();
     for (const at of open) {
@@ -62,19 +67,19 @@ function matchesHead(pattern: readonly string[], path: readonly string[]): boole
       if (part === '**') next.add(at);
       else if (part !== undefined && matchesSegment(part, segment)) next.add(at + 1);
     }
-    open = withStars(pattern, next);
+    open = skipDoubleStars(pattern, next);
     if (open.has(pattern.length)) return pattern.length > 0;
   }
   return false;
 }
 
-/** `**` stands for no directory too. */
-function withStars(pattern: readonly string[], open: Set<number>): ReadonlySet<number> {
+/** Adds the positions after each `**`, which also matches no directory at all. */
+function skipDoubleStars(pattern: readonly string[], open: Set<number>): ReadonlySet<number> {
   for (const at of open) if (pattern[at] === '**') open.add(at + 1);
   return open;
 }
 
-/** `*`, `?`, `[a-z]` and `\\` within a name. Goes back to the last star alone: no pattern takes long. */
+/** Matches `*`, `?`, `[a-z]` and `\\` within a name. It backtracks only to the last star, so that no pattern is slow. */
 function matchesSegment(pattern: string, name: string): boolean {
   const tokens = pattern.match(/\\.|\[\^?(?:\\.|[^\]\\])+\]|[\s\S]/gu) ?? [];
   const characters = [...name];

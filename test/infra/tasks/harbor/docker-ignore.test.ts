@@ -21,39 +21,43 @@ const kept = (text: string): string =>
 const all = paths.join(' ');
 const without = (...left: readonly string[]): string => paths.filter((path) => !left.includes(path)).join(' ');
 
-/** Each as `docker build` of Docker 28 reads it. */
+/** Each case gives the result of `docker build` in Docker 28. */
 const cases: readonly (readonly [string, string, string])[] = [
-  ['nothing', '', all],
-  ['comments and blanks', '# src\n\n  \n', all],
-  ['a file at the top alone', '*.log', without('a.log')],
+  ['no pattern', '', all],
+  ['comments and blank lines', '# src\n\n  \n', all],
+  ['files at the top level', '*.log', without('a.log')],
   ['files at any depth', '**/*.log', without('a.log', 'src/a.log')],
-  ['a directory, with or without its slashes', '/node_modules/', without('node_modules/m/i.js')],
-  ['what lies below a directory', 'src/**', without('src/a.log', 'src/main.py', 'src/deep/x.py')],
+  ['a directory with slashes around it', '/node_modules/', without('node_modules/m/i.js')],
+  ['everything below a directory', 'src/**', without('src/a.log', 'src/main.py', 'src/deep/x.py')],
   ['one level below', 'src/*.py', without('src/main.py')],
-  ['levels between', 'src/**/x.py', without('src/deep/x.py')],
-  ['one of its own that comes back', 'src\n!src/main.py', without('src/a.log', 'src/deep/x.py')],
-  ['the last word', '!b.txt\n*.txt', without('b.txt')],
-  ['all but some', '*\n!src/deep', 'Dockerfile src/deep/x.py'],
-  ['one sign, a range and what is no range', '?.txt\n[a-c].log\nodd\\[1\\]', without('a.log', 'b.txt', 'odd[1]')],
-  ['all but a range', '[^a].*', without('b.txt')],
-  ['paths that climb', './x/../b.txt', without('b.txt')],
-  ['the Dockerfile, which is needed', 'Dockerfile', all],
+  ['any levels in between', 'src/**/x.py', without('src/deep/x.py')],
+  ['an exception', 'src\n!src/main.py', without('src/a.log', 'src/deep/x.py')],
+  ['an exception before its rule', '!b.txt\n*.txt', without('b.txt')],
+  ['everything but one directory', '*\n!src/deep', 'Dockerfile src/deep/x.py'],
+  [
+    'one character, a range and an escaped bracket',
+    '?.txt\n[a-c].log\nodd\\[1\\]',
+    without('a.log', 'b.txt', 'odd[1]'),
+  ],
+  ['a negated range', '[^a].*', without('b.txt')],
+  ['parent directories', './x/../b.txt', without('b.txt')],
+  ['the required Dockerfile', 'Dockerfile', all],
 ];
 for (const [what, text, expected] of cases) {
-  it(`a .dockerignore of ${what} leaves ${expected === all ? 'all' : 'the others'} in the context`, () => {
+  it(`applies a .dockerignore with ${what}`, () => {
     assert.equal(kept(text), expected);
     assert.equal(kept(text.replaceAll('\n', '\r\n')), expected);
   });
 }
 
-it('a file that is left out is no part of what is built, nor of its name', () => {
+it('excludes an ignored file from the build and from the image’s name', () => {
   const read = (content: string) =>
     readBuildContext(treeOf({ Dockerfile: 'FROM a\n', '.dockerignore': 'secret\n', secret: content }), 60).files;
   assert.deepEqual([...read('x').keys()].sort(), ['.dockerignore', 'Dockerfile']);
   assert.deepEqual(read('x'), read('y'));
 });
 
-it('a pattern that is made to take long does not', () => {
+it('matches a pattern that is designed to be slow in a short time', () => {
   const name = 'a'.repeat(250);
   const start = process.cpuUsage();
   withoutIgnored(treeOf({ [name]: '', '.dockerignore': `${'a*'.repeat(120)}b\n${'**/'.repeat(500)}b\n` }));
