@@ -1,4 +1,5 @@
 import type { GatewayControl } from '../../infra/gateway/control.ts';
+import { hashText } from '../../infra/hash.ts';
 import { sessionId } from '../../workflows/contracts/ids.ts';
 import { trainAllBranches } from '../../workflows/contracts/trace.ts';
 import { atBoundary } from '../boundary.ts';
@@ -40,9 +41,5 @@ export function createTraceActivities(
 
 const groupLabel = (runKey: string, group: number): string => `${runKey}/${group}`;
 
-/** FNV-1a: each session samples by a seed of its own, the same one on any attempt. */
-function seedOf(text: string): number {
-  let hash = 0x811c9dc5;
-  for (const unit of text) hash = Math.imul(hash ^ (unit.codePointAt(0) ?? 0), 0x01000193);
-  return (hash >>> 0) & 0x7fffffff;
-}
+/** The sampling seed of a session: different for each session, and the same on every activity attempt. */
+const seedOf = (session: string): number => hashText(session) & 0x7fffffff;

@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache';
 import type { TaskAddress } from '../../workflows/contracts/task.ts';
-import { createRandom } from './generated/random.ts';
+import { createRandom } from '../random.ts';
 
 /** A chosen task, and the left-out tasks that were skipped between the previous task and this one. */
 export interface Choice {

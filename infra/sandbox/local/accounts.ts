@@ -4,6 +4,7 @@
  */
 import { mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { hashText } from '../../hash.ts';
 import { errorCode, SandboxFailure } from '../failure.ts';
 import type { Account } from '../sandbox.ts';
 import type { Owner } from './beneath.ts';
@@ -37,7 +38,7 @@ export function trialAccounts(): Accounts {
 export function leaseAccounts(directory: string): Accounts {
   if (!runsAsRoot()) return sharedAccounts();
   mkdirSync(registry, { recursive: true, mode: 0o700 });
-  const start = hash(directory) % slots;
+  const start = hashText(directory) % slots;
   for (let probe = 0; probe < slots; probe++) {
     const slot = (start + probe) % slots;
     if (take(slot, directory)) return { slot, ...pairOf(firstUid + 2 * slot) };
@@ -83,11 +84,4 @@ function isLeftover(lease: string): boolean {
 
 function exists(path: string): boolean {
   return path !== '' && statSync(path, { throwIfNoEntry: false }) !== undefined;
-}
-
-/** FNV-1a: spreads names over the slots, nothing more. */
-function hash(text: string): number {
-  let value = 0x811c9dc5;
-  for (const byte of Buffer.from(text)) value = Math.imul(value ^ byte, 0x01000193) >>> 0;
-  return value;
 }

@@ -1,4 +1,4 @@
-import { createRandom, type Random } from './random.ts';
+import { createRandom, type Random } from '../../random.ts';
 
 /** A generated bug: a function of two numbers that uses the wrong operator. */
 export interface Bug {

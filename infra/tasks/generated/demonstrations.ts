@@ -10,10 +10,10 @@ import {
   renderSuffix,
   renderText,
 } from '../../kits/chat-tokens/index.ts';
+import { createRandom } from '../../random.ts';
 import { parseSetAddress } from '../address.ts';
 import { type Bug, bugAt, type Operator, operators, sourceOf } from './bug.ts';
 import { instructionOf } from './generate.ts';
-import { createRandom } from './random.ts';
 
 /** A rollout of mini as a supervised example, with the token ids that the gateway's ledger would hold. */
 export interface Demonstration {

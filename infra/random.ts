@@ -1,3 +1,5 @@
+import { hashText } from './hash.ts';
+
 /** A seeded random number generator. Equal seeds give equal numbers everywhere. Not suitable for secrets. */
 export interface Random {
   /** Draws an integer in [0, bound). */
@@ -10,8 +12,9 @@ export interface Random {
   shuffle<Item>(items: readonly Item[]): readonly Item[];
 }
 
+/** Creates a generator: splitmix32 (https://github.com/bryc/code/blob/master/jshash/PRNGs.md), seeded with the hash of a text. */
 export function createRandom(seed: string): Random {
-  let state = hash(seed);
+  let state = hashText(seed);
   const next = (): number => {
     state = (state + 0x9e3779b9) >>> 0;
     let mixed = state ^ (state >>> 16);
@@ -37,11 +40,4 @@ export function createRandom(seed: string): Random {
         .map(({ item }) => item);
     },
   };
-}
-
-/** FNV-1a, then mixed by the generator itself. */
-function hash(text: string): number {
-  let value = 0x811c9dc5;
-  for (const unit of text) value = Math.imul(value ^ (unit.codePointAt(0) ?? 0), 0x01000193) >>> 0;
-  return value;
 }
