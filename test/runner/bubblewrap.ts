@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createBubblewrap } from '../../infra/sandbox/local/bubblewrap.ts';
-import { chooseConfinement } from '../../infra/sandbox/local/confinements.ts';
+import { chooseConfinement } from '../../infra/sandbox/local/choose-confinement.ts';
 import type { Availability } from './need.ts';
 
 /** Returns whether bubblewrap can confine a command here. Where it cannot, local sandboxes and their tests use its sibling. */

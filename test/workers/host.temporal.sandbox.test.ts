@@ -4,7 +4,7 @@ import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { it } from 'node:test';
 import { readConfig } from '../../infra/config.ts';
-import { erasePlace, findPlace } from '../../infra/sandbox/local/places.ts';
+import { eraseDirectory, findDirectory } from '../../infra/sandbox/local/directories.ts';
 import { createLocalProvider } from '../../infra/sandbox/local/provider.ts';
 import { openStack } from '../../infra/stack.ts';
 import { cliOn } from '../helpers/cli.ts';
@@ -20,8 +20,8 @@ it('the host worker starts although a sandbox cannot be removed, logs the failur
   t.after(async () => {
     await server.close();
     for (const name of await readdir(places)) {
-      const place = findPlace(join(places, name));
-      if (place !== undefined) await erasePlace(place);
+      const place = findDirectory(join(places, name));
+      if (place !== undefined) await eraseDirectory(place);
     }
     await rm(home, { recursive: true, force: true });
   });

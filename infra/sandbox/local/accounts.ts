@@ -1,26 +1,27 @@
-/**
- * Real uids for local sandboxes. Started as root, every sandbox gets two of its own from a range that no distribution
- * hands out, so that limits per uid hold and files of one are closed to the others; otherwise all share the caller's uid.
- */
 import { mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { hashText } from '../../hash.ts';
 import { errorCode, SandboxFailure } from '../failure.ts';
 import type { Account } from '../sandbox.ts';
-import type { Owner } from './beneath.ts';
+import type { Owner } from './safe-files.ts';
 
+/**
+ * The owners of a local sandbox's two accounts. If temper runs as root, every sandbox has two uids of its own from a range that
+ * no distribution uses, so that limits per uid hold and other sandboxes can't access its files. Otherwise all sandboxes share
+ * the caller's uid.
+ */
 export interface Accounts {
   readonly agent: Owner;
   readonly grader: Owner;
-  /** Present when the uids are leased and must be given back. */
+  /** Number of the uid lease; absent if the uids are not leased. */
   readonly slot?: number;
 }
 
-/** Two uids per slot, from `firstUid`. Machine-wide: two stacks on one machine must not share a uid. */
+/** Each slot has two uids, from `firstUid` on. Slots are machine-wide: two stacks on one machine must not share a uid. */
 const firstUid = 740_000;
 const slots = 20_000;
 const registry = '/run/temper/uids';
-/** A lease whose sandbox does not exist is a leftover once creation can't be under way any more. */
+/** A lease without a sandbox is a leftover after this time, because the sandbox's creation would have finished. */
 const leaseGraceMs = 60_000;
 
 export const runsAsRoot = (): boolean => process.getuid?.() === 0;
@@ -29,7 +30,7 @@ export function ownerOf(accounts: Accounts, account: Account): Owner {
   return accounts[account];
 }
 
-/** Uids for a trial run that nobody leases. */
+/** Unleased uids for a trial run. */
 export function trialAccounts(): Accounts {
   return runsAsRoot() ? pairOf(firstUid - 2) : sharedAccounts();
 }
@@ -43,7 +44,7 @@ export function leaseAccounts(directory: string): Accounts {
     const slot = (start + probe) % slots;
     if (take(slot, directory)) return { slot, ...pairOf(firstUid + 2 * slot) };
   }
-  throw new SandboxFailure('Internal', `expected one of ${slots} uid leases in ${registry} to be free, got none`);
+  throw new SandboxFailure('Internal', `all ${slots} uid leases in ${registry} are taken; remove sandboxes`);
 }
 
 export function releaseAccounts(accounts: Accounts): void {

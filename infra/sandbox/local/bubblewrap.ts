@@ -1,13 +1,16 @@
-/** Confinement by bubblewrap. Started as root, commands drop to the sandbox's own uid; otherwise it makes a user namespace. */
 import { runsAsRoot } from './accounts.ts';
 import type { ConfinedCommand, Confinement } from './confinement.ts';
 import { describeConfinement } from './description.ts';
-import { limitedCommand } from './limits.ts';
 import { requireProgram } from './programs.ts';
-import { sandboxViews, systemView, type View } from './system.ts';
+import { limitedCommand } from './resource-limits.ts';
+import { sandboxViews, systemViews, type View } from './views.ts';
 
 const sharedMemoryBytes = 64 * 2 ** 20;
 
+/**
+ * Creates the confinement by bubblewrap. If temper runs as root, commands drop to the sandbox's own uid; otherwise bubblewrap
+ * creates a user namespace.
+ */
 export function createBubblewrap(root: string): Confinement {
   const program = requireProgram('bwrap');
   const system = systemArguments(root);
@@ -25,7 +28,7 @@ export function createBubblewrap(root: string): Confinement {
 }
 
 function systemArguments(root: string): readonly string[] {
-  const { views, links } = systemView(root);
+  const { views, links } = systemViews(root);
   const namespaces = [
     '--unshare-pid',
     '--unshare-net',
@@ -41,10 +44,17 @@ function systemArguments(root: string): readonly string[] {
     ...(runsAsRoot() ? [] : ['--unshare-user']),
     ...namespaces,
     ...directories,
-    ...['--json-status-fd', '5'],
+    '--json-status-fd',
+    '5',
     ...views.flatMap(bind),
     ...links.flatMap(({ target, path }) => ['--symlink', target, path]),
-    ...['--proc', '/proc', '--dev', '/dev', ...sharedMemory, '--remount-ro', '/dev'],
+    '--proc',
+    '/proc',
+    '--dev',
+    '/dev',
+    ...sharedMemory,
+    '--remount-ro',
+    '/dev',
   ];
 }
 
@@ -57,5 +67,8 @@ const bind = ({ source, target, writable }: View): readonly string[] => [
 const ownArguments = (command: ConfinedCommand): readonly string[] => [
   ...(command.detached ? [] : ['--die-with-parent']),
   ...sandboxViews(command).flatMap(bind),
-  ...['--remount-ro', '/', '--chdir', '/'],
+  '--remount-ro',
+  '/',
+  '--chdir',
+  '/',
 ];

@@ -1,7 +1,3 @@
-/**
- * Limits on all processes of a sandbox together, by cgroup (version 2 or 1), where the caller may make one: as root on a
- * host whose hierarchy is writable. Elsewhere limits hold per process, and totals are watched.
- */
 import { accessSync, constants, existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -9,10 +5,15 @@ import { errorCode } from '../failure.ts';
 import type { SandboxSpec } from '../sandbox.ts';
 import { runsAsRoot } from './accounts.ts';
 
+/**
+ * A cgroup (version 2 or 1) that limits all processes of a sandbox together. It exists if temper runs as root on a host whose
+ * hierarchy is writable. Without it limits hold per process, and totals are checked periodically.
+ */
 export interface ControlGroup {
   readonly directories: readonly string[];
-  /** Files whose `oom_kill` and `max` lines count the limits that were hit. */
+  /** The file whose `oom_kill` line counts how often the memory limit was exceeded. */
   readonly memoryEvents: string;
+  /** The file whose `max` line counts how often the process limit was exceeded. */
   readonly pidsEvents: string;
 }
 
@@ -25,7 +26,7 @@ interface Hierarchy {
 
 const parent = 'temper';
 const megabyte = 2 ** 20;
-/** What shuts a command in counts as well: bubblewrap and the shell around it. */
+/** The confinement's own processes count as well: bubblewrap and the shell around it. */
 const ownPids = 8;
 const removeAttempts = 50;
 const removePauseMs = 5;
@@ -45,14 +46,14 @@ const version1: Hierarchy = {
 
 let found: Hierarchy | null | undefined;
 
-/** The hierarchy in which groups can be made here; looked for once. */
+/** Finds the hierarchy in which groups can be created here; undefined if there is no such hierarchy. Cached. */
 export function findHierarchy(): Hierarchy | undefined {
   if (found === undefined) found = [version2, version1].find(isUsable) ?? null;
   return found ?? undefined;
 }
 
-/** A group of its own for one sandbox, `name` being unique on this machine. */
-export function makeGroup(name: string, spec: SandboxSpec): ControlGroup | undefined {
+/** Creates the group of one sandbox. `name` must be unique on this machine. */
+export function createGroup(name: string, spec: SandboxSpec): ControlGroup | undefined {
   const hierarchy = findHierarchy();
   if (!hierarchy) return undefined;
   const memory = join(hierarchy.memory, parent, name);
@@ -67,14 +68,14 @@ export function makeGroup(name: string, spec: SandboxSpec): ControlGroup | undef
   return { directories, memoryEvents: join(memory, hierarchy.memoryEvents), pidsEvents: join(pids, 'pids.events') };
 }
 
-/** Goes once its last process is gone. */
+/** Removes a group, retrying until its last process has ended. */
 export async function removeGroup(group: ControlGroup): Promise<void> {
   for (const directory of group.directories) {
     for (let attempt = 1; !removed(directory) && attempt < removeAttempts; attempt++) await delay(removePauseMs);
   }
 }
 
-/** The command, joined to its group before anything of it runs. */
+/** Wraps a command so that it joins its group before any of it runs. */
 export function joinGroup(group: ControlGroup | undefined, argv: readonly string[]): readonly string[] {
   if (!group) return argv;
   const script = `n=$1; shift; while [ $n -gt 0 ]; do echo 0 >"$1/cgroup.procs" || exit 1; n=$((n-1)); shift; done; exec "$@"`;
@@ -111,7 +112,7 @@ function isUsable({ memory, pids, memoryEvents }: Hierarchy): boolean {
   }
 }
 
-/** Version 2 wants controllers handed down level by level. */
+/** Delegates the controllers level by level, as version 2 requires. */
 function delegate(root: string): void {
   for (const directory of [root, join(root, parent)])
     writeFileSync(join(directory, 'cgroup.subtree_control'), '+memory +pids');

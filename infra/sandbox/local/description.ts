@@ -1,8 +1,8 @@
-/** What local sandboxes protect on this host, and what they plainly do not. */
 import type { SandboxDescription } from '../sandbox.ts';
 import { runsAsRoot } from './accounts.ts';
 import { findHierarchy } from './control-group.ts';
 
+/** Describes what local sandboxes protect on this host, and what they do not. */
 export function describeConfinement(
   program: string,
 ): Pick<SandboxDescription, 'summary' | 'protects' | 'doesNotProtect'> {
@@ -20,11 +20,11 @@ export function describeConfinement(
     doesNotProtect: [
       'against kernel bugs: the kernel is shared',
       'CPU: no share is enforced',
-      'disk at once: the total is watched about once a second, a single file is limited at once',
+      'the disk immediately: the total is checked about once a second, while the size of a single file is limited at once',
       ...(findHierarchy()
         ? []
         : [
-            'memory and processes of a sandbox together: memory is watched about once a second, the kernel limits each process',
+            'memory and processes of a sandbox as a whole: memory is checked about once a second, the kernel limits each process',
           ]),
       ...(asRoot ? [] : ['the files of hidden tests from the tested code: both run under one uid']),
     ],

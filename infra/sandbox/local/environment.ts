@@ -1,10 +1,11 @@
-/**
- * The environment of a local command. Variables that make a loader run foreign code must not meet the stages that still
- * run as root, so these few are set only after the drop, by `env`; all others never appear in an argv.
- */
+/** Variables that can make a loader or a shell run foreign code. */
 const loaderNames = /^(LD_.*|GLIBC_TUNABLES|GCONV_PATH|LOCPATH|NLSPATH|BASH_ENV|ENV|.*[^A-Za-z0-9_].*)$/;
 const searchPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
+/**
+ * The environment of a local command in two parts. Variables that can make a loader run foreign code must not affect the stages
+ * that still run as root, so they are set after the drop, by `env`. All others never appear in an argv.
+ */
 export interface SplitEnvironment {
   readonly outer: Readonly<Record<string, string>>;
   /** `NAME=value` arguments for `env`. */

@@ -1,4 +1,3 @@
-/** A short local command whose output its caller collects; it dies with its caller and at its timeout. */
 import { spawn } from 'node:child_process';
 import { closeSync, openSync, rmSync } from 'node:fs';
 import { constants } from 'node:os';
@@ -6,12 +5,12 @@ import { exitStatus } from '../exit-status.ts';
 import { errorCode } from '../failure.ts';
 import { createHeadBuffer } from '../head-buffer.ts';
 import type { ExecResult } from '../sandbox.ts';
-import { readIfThere, requireReached } from './processes.ts';
+import { readIfExists, requireReached } from './processes.ts';
 
 export interface ForegroundCommand {
   readonly argv: readonly string[];
   readonly env: Readonly<Record<string, string>>;
-  /** Where the confinement writes the pid to kill, so that a removal by another process finds it. */
+  /** The file to which the confinement writes the pid to kill, so that a removal by another process finds it. */
   readonly pidFile: string;
   /** Ends the command and its descendants. */
   readonly end: () => void;
@@ -20,12 +19,13 @@ export interface ForegroundCommand {
   readonly stdin: Uint8Array | undefined;
 }
 
+/** Runs a short local command and collects its output. The command ends with its caller and at its timeout. */
 export async function runForeground(command: ForegroundCommand, signal: AbortSignal): Promise<ExecResult> {
   signal.throwIfAborted();
   const pidFile = openSync(command.pidFile, 'wx', 0o600);
   try {
     const result = await collect(command, pidFile, signal);
-    requireReached(readIfThere(command.pidFile), result.exitCode, String(result.stderr));
+    requireReached(readIfExists(command.pidFile), result.exitCode, String(result.stderr));
     return result;
   } finally {
     closeSync(pidFile);
@@ -39,14 +39,14 @@ function collect(command: ForegroundCommand, pidFile: number, signal: AbortSigna
     cwd: '/',
     env: command.env,
     stdio: ['pipe', 'pipe', 'pipe', 'ignore', 'ignore', pidFile],
-    // A group of its own: bubblewrap's second process, when it is not yet bound to die with the first, is ended with it.
+    // An own group also ends bubblewrap's second process before it is bound to die with the first.
     detached: true,
   });
   const stdout = createHeadBuffer(command.maxOutputBytes);
   const stderr = createHeadBuffer(command.maxOutputBytes);
   child.stdout?.on('data', (chunk: Buffer) => stdout.push(chunk));
   child.stderr?.on('data', (chunk: Buffer) => stderr.push(chunk));
-  // A command that does not read its input closes the pipe: no failure.
+  // A command that does not read its input closes the pipe, which is not a failure.
   child.stdin?.on('error', () => undefined);
   child.stdin?.end(command.stdin);
 

@@ -1,29 +1,29 @@
-/** Tables of mounts in the form of fstab(5), for one call of `mount --all`. */
 import { readFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 
 export interface Mount {
-  /** What is mounted: a path for a bind, else any name. */
+  /** The mounted path for a bind, otherwise any name. */
   readonly source: string;
   readonly target: string;
-  /** `none`: a bind. */
+  /** `none` is a bind. */
   readonly type: 'none' | 'tmpfs' | 'proc';
   readonly options: readonly string[];
 }
 
-/** A file system of the host: where it is mounted, and how. */
+/** A mount point of the host with its options. */
 export interface HostMount {
   readonly path: string;
   readonly options: readonly string[];
 }
 
+/** Formats mounts as fstab(5), for one call of `mount --all`. */
 export function mountTable(mounts: readonly Mount[]): string {
   const line = ({ source, target, type, options }: Mount): string =>
     [source, target, type, options.join(',')].map(escaped).join(' ');
   return mounts.map((mount) => `${line(mount)} 0 0\n`).join('');
 }
 
-/** What this process sees mounted, as /proc/PID/mountinfo has it: the last one at a path hides those before it. */
+/** The mounts that this process sees, from /proc/PID/mountinfo. The last mount at a path hides the ones before it. */
 export function hostMounts(mountinfo = readFileSync('/proc/self/mountinfo', 'utf8')): readonly HostMount[] {
   const mounts = new Map<string, HostMount>();
   for (const line of mountinfo.split('\n')) {
@@ -38,8 +38,8 @@ export function bindDevice(source: string, target: string): Mount {
 }
 
 /**
- * A directory or file with all that is mounted below it. A user namespace may take none of that away, which is why it is
- * bound as a whole; but only its top becomes read-only by that, so what lies below is shown once more.
+ * Binds a directory or file with everything that is mounted below it. It is bound as a whole, because a user namespace may not
+ * remove any of these mounts. That makes only the top read-only, so each mount below is bound again.
  */
 export function bindTree(
   { source, target }: Pick<Mount, 'source' | 'target'>,
@@ -55,11 +55,11 @@ export function bindTree(
   ];
 }
 
-/** Nor may a user namespace take a flag away: `nosuid` and `nodev` are set in any case, and `noexec` is kept. */
+/** Flags of a bind. A user namespace may not clear a flag either, so `noexec` is kept; `nosuid` and `nodev` are always set. */
 function restrictions(path: string, host: readonly HostMount[]): readonly string[] {
-  const holders = host.filter((mount) => mount.path === path || isBelow(path, mount.path));
-  const [holder] = holders.sort((one, other) => other.path.length - one.path.length);
-  return ['nosuid', 'nodev', ...(holder?.options.includes('noexec') ? ['noexec'] : [])];
+  const above = host.filter((mount) => mount.path === path || isBelow(path, mount.path));
+  const [nearest] = above.sort((one, other) => other.path.length - one.path.length);
+  return ['nosuid', 'nodev', ...(nearest?.options.includes('noexec') ? ['noexec'] : [])];
 }
 
 const isBelow = (path: string, directory: string): boolean =>

@@ -1,4 +1,3 @@
-/** Detached processes of a local sandbox, by key: claim, status, waiting, log, end. All state is in files. */
 import {
   closeSync,
   existsSync,
@@ -19,9 +18,11 @@ import { exitStatus } from '../exit-status.ts';
 import { errorCode, SandboxFailure } from '../failure.ts';
 import type { Account, LimitHit, LogPart, LogRange, ProcessStatus } from '../sandbox.ts';
 
-/** How long an observer waits between looks when no file event wakes it: the supervisor may have been killed. */
-const lookEveryMs = 500;
-/** Between a claim and its supervisor's first line lie milliseconds; beyond this nobody will start it any more. */
+// The detached processes of a local sandbox, by key. All of their state is in files.
+
+/** Interval in which an observer checks without a file event, since the supervisor may have been killed. */
+const checkEveryMs = 500;
+/** Time from a claim to the supervisor's first line, which normally takes milliseconds. After it the claimant must have died. */
 const startGraceMs = 2_000;
 
 export interface ClaimedProcess {
@@ -29,7 +30,7 @@ export interface ClaimedProcess {
   readonly account: Account;
 }
 
-/** The claim is the directory itself: only one caller can make it. Undefined: somebody has it. */
+/** Claims a key by creating its directory, which only one caller can. Undefined if the key is already claimed. */
 export function claim(control: string, key: string, account: Account): string | undefined {
   const directory = join(control, key);
   try {
@@ -42,15 +43,15 @@ export function claim(control: string, key: string, account: Account): string | 
   return directory;
 }
 
-/** Every process ever claimed here. */
+/** Every process that was ever claimed in this control directory. */
 export function claimedProcesses(control: string): readonly ClaimedProcess[] {
   return namesIn(control).map((key) => {
     const directory = join(control, key);
-    return { directory, account: readIfThere(join(directory, 'account')) === 'grader' ? 'grader' : 'agent' };
+    return { directory, account: readIfExists(join(directory, 'account')) === 'grader' ? 'grader' : 'agent' };
   });
 }
 
-/** None where a removal that was broken off has taken the directory already. */
+/** The names in a directory; empty if an interrupted removal has already erased it. */
 export const namesIn = (directory: string): readonly string[] => (existsSync(directory) ? readdirSync(directory) : []);
 
 export function statusOf(directory: string): ProcessStatus {
@@ -63,28 +64,28 @@ export function statusOf(directory: string): ProcessStatus {
   return { state: 'unknown', evidence };
 }
 
-/** Claimed, without a result, and with a supervisor that lives or may still come. */
+/** Whether a claimed process has no result yet and a supervisor that lives or may still start. */
 export function isRunning(directory: string): boolean {
   if (!existsSync(directory) || exitCodeOf(directory) !== undefined) return false;
-  const record = readIfThere(join(directory, 'pid'))?.trim();
+  const record = readIfExists(join(directory, 'pid'))?.trim();
   if (record) return isAlive(record);
   const made = statSync(directory, { throwIfNoEntry: false });
   return made !== undefined && Date.now() - made.mtimeMs < startGraceMs;
 }
 
 export function supervisorPid(directory: string): number | undefined {
-  const pid = Number(readIfThere(join(directory, 'pid'))?.split(' ')[0]);
+  const pid = Number(readIfExists(join(directory, 'pid'))?.split(' ')[0]);
   return pid > 1 ? pid : undefined;
 }
 
-/** The host's pid whose end ends the command, if it still is the process it was. */
+/** The host's pid of the command's init; undefined if another process has that pid by now. */
 export function commandPid(directory: string): number | undefined {
   return pidIn(join(directory, 'child'));
 }
 
-/** The pid that a confinement reported into `file`, if that still is the process it was. */
+/** The pid that a confinement wrote to a file; undefined if another process has that pid by now. */
 export function pidIn(file: string): number | undefined {
-  const text = readIfThere(file);
+  const text = readIfExists(file);
   const pid = Number(/"child-pid": (\d+)/.exec(text ?? '')?.[1]);
   const namespace = /"pid-namespace": (\d+)/.exec(text ?? '')?.[1];
   if (!Number.isInteger(pid) || pid <= 1) return undefined;
@@ -94,7 +95,7 @@ export function pidIn(file: string): number | undefined {
   return namespaceOf(pid) === `pid:[${namespace}]` ? pid : undefined;
 }
 
-/** Writes down which limit ended the process, before it is killed: the first reason stays. */
+/** Records the limit that a process exceeded, before it is killed. The first one stays. */
 export function recordLimit(directory: string, limit: LimitHit): void {
   try {
     writeFileSync(join(directory, 'limit'), limit, { flag: 'wx' });
@@ -103,14 +104,14 @@ export function recordLimit(directory: string, limit: LimitHit): void {
   }
 }
 
-/** Resolves at the next change below `directory`, at the latest after `withinMs`. */
+/** Resolves at the next change in `directory`, at the latest after `withinMs`. */
 export async function nextChange(directory: string, withinMs: number, signal: AbortSignal): Promise<void> {
   const changed = new AbortController();
   const watcher = watch(directory, () => changed.abort());
   watcher.on('error', () => changed.abort());
   try {
     if (exitCodeOf(directory) !== undefined) return;
-    await delay(Math.min(withinMs, lookEveryMs), undefined, { signal: AbortSignal.any([changed.signal, signal]) });
+    await delay(Math.min(withinMs, checkEveryMs), undefined, { signal: AbortSignal.any([changed.signal, signal]) });
   } catch (error) {
     signal.throwIfAborted();
     if (!changed.signal.aborted) throw error;
@@ -133,33 +134,33 @@ export function readLogFile(directory: string, range: LogRange, capBytes: number
   }
 }
 
-/** An exit without a sign that the command was ever reached is a failure of the host's, not a result. */
+/** Throws if the confinement never reported that the command was reached: such an exit is the host's failure, not a result. */
 export function requireReached(report: string | undefined, exitCode: number, output: string): void {
   if (exitCode === 0 || exitCode >= 126 || /"(exit-code|ready)"/.test(report ?? '')) return;
-  const text = 'expected the command to be shut in and run, got a failure of the set-up; see `temper doctor`';
+  const text = 'the set-up of the confinement failed before the command ran; see `temper doctor`';
   throw new SandboxFailure('Internal', text, { evidence: output.trim().slice(0, 500) });
 }
 
 function resultOf(directory: string): ProcessStatus | undefined {
   const exitCode = exitCodeOf(directory);
   if (exitCode === undefined) return undefined;
-  requireReached(readIfThere(join(directory, 'child')), exitCode, readIfThere(join(directory, 'log')) ?? '');
-  const limit = readIfThere(join(directory, 'limit'));
+  requireReached(readIfExists(join(directory, 'child')), exitCode, readIfExists(join(directory, 'log')) ?? '');
+  const limit = readIfExists(join(directory, 'limit'));
   return { state: 'exited', ...exitStatus({ exitCode, ...(isLimit(limit) ? { limit } : {}) }) };
 }
 
-/** Undefined also while the supervisor is writing it. */
+/** The exit code; undefined while the supervisor has not finished writing it. */
 function exitCodeOf(directory: string): number | undefined {
-  const text = readIfThere(join(directory, 'exit'));
+  const text = readIfExists(join(directory, 'exit'));
   return text !== undefined && /^\d+\n$/.test(text) ? Number(text) : undefined;
 }
 
 const isLimit = (text: string | undefined): text is LimitHit => text === 'memory' || text === 'pids' || text === 'disk';
 
-/** A pid is the same process only if it started at the same tick. */
+/** Whether the recorded process lives: a pid stands for the same process only if its start tick is the same. */
 function isAlive(record: string): boolean {
   const [pid, startTick] = record.split(' ');
-  const stat = readIfThere(`/proc/${pid}/stat`);
+  const stat = readIfExists(`/proc/${pid}/stat`);
   const fields = stat?.slice(stat.lastIndexOf(')') + 2).split(' ');
   return fields !== undefined && fields[0] !== 'Z' && fields[19] === startTick;
 }
@@ -172,7 +173,7 @@ function namespaceOf(pid: number): string | undefined {
   }
 }
 
-export function readIfThere(path: string): string | undefined {
+export function readIfExists(path: string): string | undefined {
   try {
     return readFileSync(path, 'utf8');
   } catch (error) {

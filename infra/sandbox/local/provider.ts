@@ -1,67 +1,72 @@
-/** Sandboxes without a container engine: directories of this host, each shut in by the strongest means it offers. */
+import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { attemptAll } from '../../attempt-all.ts';
 import { SandboxFailure } from '../failure.ts';
 import { requireSameAttempt } from '../labels.ts';
 import { requireName } from '../names.ts';
 import type { SandboxDescription, SandboxInfo, SandboxNeeds, SandboxProvider, SandboxRefusal } from '../sandbox.ts';
+import { chooseConfinement, type NoConfinement } from './choose-confinement.ts';
 import type { Confinement } from './confinement.ts';
-import { chooseConfinement, type NoConfinement } from './confinements.ts';
-import { endAccounts } from './ending.ts';
-import type { LocalPlace } from './layout.ts';
-import { detachPlace, eraseHalfMade, erasePlace, findPlace, leftoversIn, listPlaces, makePlace } from './places.ts';
-import { LocalSandbox } from './sandbox.ts';
+import {
+  createDirectory,
+  detachDirectory,
+  eraseDirectory,
+  findDirectory,
+  leftoverPaths,
+  listDirectories,
+} from './directories.ts';
+import { endAccounts } from './end-processes.ts';
+import type { SandboxDirectory } from './layout.ts';
+import { createLocalSandbox } from './sandbox.ts';
 
 export interface LocalProviderOptions {
-  /** Directory of this machine's local sandboxes; private to the caller's user. */
+  /** Directory of this machine's local sandboxes, private to the caller's user. */
   readonly root: string;
   readonly stack: string;
-  /** Default: the strongest that works here. */
+  /** The confinement to use. Default: the strongest that works here. */
   readonly confinement?: Confinement | NoConfinement;
 }
 
+/** Creates sandboxes without a container engine: directories of this host, whose commands are confined by namespaces. */
 export function createLocalProvider(options: LocalProviderOptions): SandboxProvider {
   const { root, stack, confinement = chooseConfinement(root) } = options;
   const usable = (): Confinement => {
     if ('commandLine' in confinement) return confinement;
-    throw new SandboxFailure(
-      'UnsupportedTask',
-      `expected local sandboxes to work on this host, got ${why(confinement)}`,
-    );
+    throw new SandboxFailure('UnsupportedTask', `local sandboxes don't work on this host: ${explain(confinement)}`);
   };
   const home = join(root, requireName(stack));
-  const find = (name: string): LocalPlace | undefined => findPlace(join(home, requireName(name)));
-  const end = async (place: LocalPlace): Promise<void> => {
-    await endAccounts(place, ['agent', 'grader']);
-    await erasePlace(place);
+  const find = (name: string): SandboxDirectory | undefined => findDirectory(join(home, requireName(name)));
+  const erase = async (sandbox: SandboxDirectory): Promise<void> => {
+    await endAccounts(sandbox, ['agent', 'grader']);
+    await eraseDirectory(sandbox);
   };
   return {
     kind: 'local',
     ensure: async (spec, signal) => {
       signal.throwIfAborted();
       usable();
-      const place = find(spec.name) ?? (await makePlace(home, spec));
-      requireSameAttempt(spec.name, spec.labels, place.spec.labels);
-      return new LocalSandbox(place, usable());
+      const directory = find(spec.name) ?? (await createDirectory(home, spec));
+      requireSameAttempt(spec.name, spec.labels, directory.spec.labels);
+      return createLocalSandbox(directory, usable());
     },
     attach: async (name) => {
-      const place = find(name);
-      return place && new LocalSandbox(place, usable());
+      const directory = find(name);
+      return directory && createLocalSandbox(directory, usable());
     },
     remove: async (name) => {
-      const place = detachPlace(home, name);
-      if (place) await end(place);
-      return place !== undefined;
+      const directory = detachDirectory(home, name);
+      if (directory) await erase(directory);
+      return directory !== undefined;
     },
-    list: async (ofStack) => listPlaces(join(root, requireName(ofStack))).map(infoOf),
+    list: async (ofStack) => listDirectories(join(root, requireName(ofStack))).map(infoOf),
     clearLeftovers: () =>
-      attemptAll(leftoversIn(home), `all that removals left in ${home} to be removed`, async (directory) => {
-        const place = findPlace(directory);
-        await (place ? end(place) : eraseHalfMade(directory));
+      attemptAll(leftoverPaths(home), `to finish every removal in ${home}`, async (path) => {
+        const directory = findDirectory(path);
+        // Nothing was ever started in a directory without a record.
+        await (directory ? erase(directory) : rm(path, { recursive: true, force: true }));
       }),
-    // Its tools are the host's own, whatever image a task names.
+    // The image is only a name here, since commands use the host's own programs.
     prepare: async ({ image }) => image,
-    // The programs are the host's, whatever the name.
     imageId: async (image) => image,
     evictImages: async () => [],
     supports: async (needs) => refusal(needs, confinement),
@@ -71,7 +76,7 @@ export function createLocalProvider(options: LocalProviderOptions): SandboxProvi
   };
 }
 
-const infoOf = ({ spec, createdAtMs }: LocalPlace): SandboxInfo => ({
+const infoOf = ({ spec, createdAtMs }: SandboxDirectory): SandboxInfo => ({
   name: spec.name,
   kind: 'local',
   labels: spec.labels,
@@ -81,27 +86,27 @@ const infoOf = ({ spec, createdAtMs }: LocalPlace): SandboxInfo => ({
 
 function refusal(needs: SandboxNeeds, confinement: Confinement | NoConfinement): SandboxRefusal | undefined {
   const { task, paths, image, imageFrom, filesInImage } = needs;
-  // In an empty directory every solution would fail its tests, and be scored.
+  // In an empty directory every solution would fail its tests, and that would be scored.
   if (imageFrom === 'dockerfile' || filesInImage) {
-    const made =
+    const need =
       imageFrom === 'dockerfile'
-        ? 'built from its environment/Dockerfile'
-        : `made of image ${image}, which holds its files`;
-    const message = `expected for task ${task} a sandbox ${made}, got local ones, which have no images; use a host with Docker`;
+        ? 'an image built from its environment/Dockerfile'
+        : `the image ${image}, which holds its files`;
+    const message = `task ${task} needs ${need}, but local sandboxes have no images; use a host with Docker`;
     return { type: 'UnsupportedTask', message };
   }
   if ('commandLine' in confinement || paths.length === 0) return undefined;
-  const message = `expected for task ${task} a sandbox with ${paths.join(' and ')}, got ${why(confinement)}`;
+  const message = `task ${task} needs a sandbox with ${paths.join(' and ')}: ${explain(confinement)}`;
   return { type: 'UnsupportedTask', message };
 }
 
-const why = ({ reasons }: NoConfinement): string =>
-  `no way to shut commands in (${reasons.join('; ')}); install bubblewrap, allow user namespaces, or use --sandbox docker`;
+const explain = ({ reasons }: NoConfinement): string =>
+  `no way to confine commands (${reasons.join('; ')}); install bubblewrap, allow user namespaces, or use --sandbox docker`;
 
 const unready = (confinement: NoConfinement): SandboxDescription => ({
   kind: 'local',
   ready: false,
-  summary: why(confinement),
+  summary: explain(confinement),
   protects: [],
-  doesNotProtect: ['anything: commands are refused'],
+  doesNotProtect: ['anything: commands are rejected'],
 });

@@ -1,4 +1,3 @@
-/** One local sandbox, as the port sees it. Holds no state that matters: everything is in the sandbox's directory. */
 import { randomUUID } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
@@ -23,72 +22,78 @@ import {
   type WaitOptions,
 } from '../sandbox.ts';
 import { ownerOf, runsAsRoot } from './accounts.ts';
-import { readBeneath, withDirectory, writeBeneath } from './beneath.ts';
 import type { Confinement } from './confinement.ts';
 import { joinGroup } from './control-group.ts';
-import { endAccounts, endProcess } from './ending.ts';
+import { endAccounts, endProcess } from './end-processes.ts';
 import { splitEnvironment } from './environment.ts';
 import { runForeground } from './foreground.ts';
-import { controlOf, executionsOf, homeOf, insidePath, type LocalPlace, treeOf } from './layout.ts';
+import { controlOf, executionsOf, homeOf, insidePath, type SandboxDirectory, treeOf } from './layout.ts';
 import { claim, commandPid, nextChange, pidIn, readLogFile, recordLimit, statusOf } from './processes.ts';
+import { diskUsageMb, residentMb } from './resource-usage.ts';
+import { readFileSafely, withDirectory, writeFileSafely } from './safe-files.ts';
 import { supervise } from './supervisor.ts';
-import { diskUsageMb, residentMb } from './usage.ts';
 
-/** Short rollouts never pay for a look at their usage. */
-const firstLookMs = 500;
-const lookEveryMs = 1_000;
+/** The first measurement comes this late, so that short commands never pay for one. */
+const firstMeasurementMs = 500;
+const measureEveryMs = 1_000;
 const diskUsageTimeoutMs = 60_000;
-/** A host that has too much to do is slow once or twice; a tree that can't be walked time after time was made to be. */
-const mostUnwalked = 3;
+/** An overloaded host fails to measure once or twice; a tree that can't be measured this often was made that way on purpose. */
+const maxUnmeasured = 3;
 
-export class LocalSandbox implements Sandbox {
+/** Creates a handle of a local sandbox. Its state is in the sandbox's directory, so handles can be dropped at any time. */
+export function createLocalSandbox(directory: SandboxDirectory, confinement: Confinement): Sandbox {
+  return new LocalSandbox(directory, confinement);
+}
+
+class LocalSandbox implements Sandbox {
   readonly kind = 'local';
   readonly name: string;
   readonly labels: SandboxLabels;
   readonly twoUids: boolean;
-  readonly #place: LocalPlace;
+  readonly #directory: SandboxDirectory;
   readonly #confinement: Confinement;
-  #unwalked = 0;
+  #unmeasured = 0;
 
-  constructor(place: LocalPlace, confinement: Confinement) {
-    this.name = place.spec.name;
-    this.labels = place.spec.labels;
-    this.twoUids = place.accounts.agent.uid !== place.accounts.grader.uid;
-    this.#place = place;
+  constructor(directory: SandboxDirectory, confinement: Confinement) {
+    const { spec, accounts } = directory;
+    this.name = spec.name;
+    this.labels = spec.labels;
+    this.twoUids = accounts.agent.uid !== accounts.grader.uid;
+    this.#directory = directory;
     this.#confinement = confinement;
   }
 
   putFiles({ tree, at, owner }: PutFiles, signal: AbortSignal): Promise<void> {
     return this.#explained(async () => {
-      const account = ownerOf(this.#place.accounts, owner);
-      withDirectory(treeOf(this.#place), relativeSegments(insidePath(at)), account, (directory) => {
-        for (const [path, entry] of tree) writeBeneath(directory, path, entry, account);
+      const account = ownerOf(this.#directory.accounts, owner);
+      withDirectory(treeOf(this.#directory), relativeSegments(insidePath(at)), account, (directory) => {
+        for (const [path, entry] of tree) writeFileSafely(directory, path, entry, account);
       });
     }, signal);
   }
 
   readFile(path: string, maxBytes: number, signal: AbortSignal): Promise<Buffer> {
-    return this.#explained(async () => readBeneath(treeOf(this.#place), insidePath(path), maxBytes), signal);
+    return this.#explained(async () => readFileSafely(treeOf(this.#directory), insidePath(path), maxBytes), signal);
   }
 
   exec(request: ExecRequest, signal: AbortSignal): Promise<ExecResult> {
     return this.#explained(async () => {
       const result = await this.#run(request, signal);
-      // A removal ends the command too: only in a sandbox that is still there it is a result.
-      if (result.exitCode !== 0) this.#requireThere();
+      // A removal ends the command too, so this is a result only if the sandbox still exists.
+      if (result.exitCode !== 0) this.#requireExists();
       return result;
     }, signal);
   }
 
   #run(request: ExecRequest, signal: AbortSignal): Promise<ExecResult> {
     const { timeoutMs, maxOutputBytes, stdin } = request;
-    const pidFile = join(executionsOf(this.#place), `${request.account}-${randomUUID()}`);
+    const pidFile = join(executionsOf(this.#directory), `${request.account}-${randomUUID()}`);
     const end = (): void => {
       const pid = pidIn(pidFile);
       if (pid !== undefined) killPid(pid);
     };
     const { argv, env } = this.#confine(request, false);
-    const joined = joinGroup(this.#place.group, argv);
+    const joined = joinGroup(this.#directory.group, argv);
     return runForeground({ argv: joined, env, pidFile, end, timeoutMs, maxOutputBytes, stdin }, signal);
   }
 
@@ -97,10 +102,10 @@ export class LocalSandbox implements Sandbox {
   }
 
   async #startOnce(request: StartRequest, signal: AbortSignal): Promise<StartResult> {
-    const control = claim(controlOf(this.#place), requireKey(request.key), request.account);
+    const control = claim(controlOf(this.#directory), requireKey(request.key), request.account);
     if (control === undefined) return 'already-started';
     for (const files of request.files ?? []) await this.putFiles(files, signal);
-    const { accounts, group } = this.#place;
+    const { accounts, group } = this.#directory;
     const uid = runsAsRoot() ? ownerOf(accounts, request.account).uid : undefined;
     await supervise({ ...this.#confine(request, true), control, logBytes, uid, group });
     return 'started';
@@ -120,18 +125,18 @@ export class LocalSandbox implements Sandbox {
     signal: AbortSignal,
   ): Promise<ProcessStatus> {
     const deadlineMs = Date.now() + timeoutMs;
-    let lookAtMs = Date.now() + firstLookMs;
+    let measureAtMs = Date.now() + firstMeasurementMs;
     for (;;) {
       signal.throwIfAborted();
       const directory = this.#processOf(key);
       const status = this.#statusOf(key);
       const nowMs = Date.now();
       if (status.state !== 'running' || nowMs >= deadlineMs) return status;
-      if (nowMs >= lookAtMs) {
+      if (nowMs >= measureAtMs) {
         await this.#enforceLimits(directory, diskBeforeMb, signal);
-        lookAtMs = Date.now() + lookEveryMs;
+        measureAtMs = Date.now() + measureEveryMs;
       }
-      await nextChange(directory, Math.min(deadlineMs, lookAtMs) - nowMs, signal);
+      await nextChange(directory, Math.min(deadlineMs, measureAtMs) - nowMs, signal);
     }
   }
 
@@ -144,72 +149,75 @@ export class LocalSandbox implements Sandbox {
   }
 
   async killProcesses(account: Account): Promise<void> {
-    this.#requireThere();
-    await endAccounts(this.#place, [account]);
+    this.#requireExists();
+    await endAccounts(this.#directory, [account]);
   }
 
   async diskUsage(): Promise<{ readonly usedMb: number; readonly limitMb: number }> {
-    this.#requireThere();
-    const usedMb = await diskUsageMb(treeOf(this.#place), AbortSignal.timeout(diskUsageTimeoutMs));
+    this.#requireExists();
+    const usedMb = await diskUsageMb(treeOf(this.#directory), AbortSignal.timeout(diskUsageTimeoutMs));
     if (usedMb === undefined) {
-      throw new SandboxFailure('SandboxUnavailable', `expected to hear what ${this.name} holds, got no answer in time`);
+      const text = `could not measure the disk use of sandbox ${this.name} within ${diskUsageTimeoutMs / 1_000} s`;
+      throw new SandboxFailure('SandboxUnavailable', text);
     }
-    return { usedMb, limitMb: this.#place.spec.diskMb };
+    return { usedMb, limitMb: this.#directory.spec.diskMb };
   }
 
-  /** What is read while the sandbox is taken away looks like a process that never was. */
+  /** Checks that the sandbox exists: while it is being removed, a process looks as if it had never run. */
   #statusOf(key: string): ProcessStatus {
     const status = statusOf(this.#processOf(key));
-    if (status.state !== 'running') this.#requireThere();
+    if (status.state !== 'running') this.#requireExists();
     return status;
   }
 
   #processOf(key: string): string {
-    this.#requireThere();
-    return join(controlOf(this.#place), requireKey(key));
+    this.#requireExists();
+    return join(controlOf(this.#directory), requireKey(key));
   }
 
-  /** A call that fails in a sandbox that is gone is a loss; in one that is there, a matter of the call itself. */
+  /** Explains a failed call: as the loss of the sandbox if its directory is gone, otherwise as the failure of this call. */
   async #explained<T>(call: () => Promise<T>, signal: AbortSignal): Promise<T> {
-    this.#requireThere();
+    this.#requireExists();
     signal.throwIfAborted();
     try {
       return await call();
     } catch (cause) {
       signal.throwIfAborted();
-      this.#requireThere();
+      this.#requireExists();
       throw cause;
     }
   }
 
-  #requireThere(): void {
-    if (existsSync(controlOf(this.#place))) return;
-    const text = `expected the sandbox ${this.name} at ${this.#place.directory}, got nothing: it was removed`;
+  #requireExists(): void {
+    if (existsSync(controlOf(this.#directory))) return;
+    const text = `sandbox ${this.name} no longer exists at ${this.#directory.path}: it was removed; the rollout continues in a new one`;
     throw new SandboxFailure('SandboxLost', text, { loss: 'removed' });
   }
 
   #confine({ argv, cwd, env, account }: Command, detached: boolean) {
-    const place = this.#place;
+    const sandbox = this.#directory;
     const { outer, inner } = splitEnvironment(env, homeOf(account));
-    const confined = { place, account, argv, cwd: cwd ?? place.spec.workdir, innerEnv: inner, detached };
+    const confined = { sandbox, account, argv, cwd: cwd ?? sandbox.spec.workdir, innerEnv: inner, detached };
     return { argv: this.#confinement.commandLine(confined), env: outer };
   }
 
-  /** Ends a process that is over a limit which no kernel enforces here. */
+  /** Ends a process that exceeds a limit which the kernel does not enforce here. */
   async #enforceLimits(directory: string, diskBeforeMb: number, signal: AbortSignal): Promise<void> {
     const pid = commandPid(directory);
     if (pid === undefined) return;
-    const limits = this.#place.spec;
-    const overMemory = !this.#place.group && residentMb(pid) > limits.memoryMb;
+    const limits = this.#directory.spec;
+    const overMemory = !this.#directory.group && residentMb(pid) > limits.memoryMb;
     if (!overMemory && !(await this.#isOverDisk(diskBeforeMb, signal))) return;
     recordLimit(directory, overMemory ? 'memory' : 'disk');
-    await endAccounts(this.#place, ['agent']);
+    await endAccounts(this.#directory, ['agent']);
     await endProcess(directory);
   }
 
   async #isOverDisk(diskBeforeMb: number, signal: AbortSignal): Promise<boolean> {
-    const usedMb = await diskUsageMb(treeOf(this.#place), signal);
-    this.#unwalked = usedMb === undefined ? this.#unwalked + 1 : 0;
-    return usedMb === undefined ? this.#unwalked >= mostUnwalked : usedMb > this.#place.spec.diskMb + diskBeforeMb;
+    const usedMb = await diskUsageMb(treeOf(this.#directory), signal);
+    this.#unmeasured = usedMb === undefined ? this.#unmeasured + 1 : 0;
+    return usedMb === undefined
+      ? this.#unmeasured >= maxUnmeasured
+      : usedMb > this.#directory.spec.diskMb + diskBeforeMb;
   }
 }

@@ -1,18 +1,12 @@
-/**
- * The supervisor of a detached local process: a small shell in a session of its own that outlives the worker.
- *
- * It lives outside of the sandbox, runs the confined command, keeps head and tail of its output as a log and its exit code
- * as a result. The command holds a pipe, never the log itself, so that it can't rewrite what it has said.
- */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { keepLog } from '../keep-log.ts';
 import type { ControlGroup } from './control-group.ts';
 
 /**
- * Files are named relative to the control directory, which may be renamed meanwhile. $1 control directory, $2 log cap in
- * blocks of 512 bytes, $3 uid that may reopen its output by name (/dev/stderr) or nothing, $4 directories and $5 $6
- * event files of the control group or nothing, the rest: the confined command.
+ * The supervisor's script. Its files are named relative to the control directory, which may be renamed meanwhile. $1 control
+ * directory, $2 log cap in blocks of 512 bytes, $3 uid that may reopen its output by name (/dev/stderr) or nothing, $4 directories
+ * and $5 $6 event files of the control group or nothing, the rest: the confined command.
  */
 const script = `
 cd "$1" || exit 1; blocks=$2 uid=$3 groups=$4 memory=$5 pids=$6; shift 6
@@ -40,7 +34,11 @@ export interface SupervisedCommand {
   readonly env: Readonly<Record<string, string>>;
 }
 
-/** Resolves once the supervisor has written its pid; it needs nobody from then on. */
+/**
+ * Starts the supervisor of a detached process, a small shell in a session of its own that outlives the worker. It runs the confined
+ * command from outside the sandbox, and keeps the head and tail of its output as a log and its exit code as a result. The command
+ * holds a pipe and never the log itself, so it can't rewrite earlier output. Resolves once the supervisor has written its pid.
+ */
 export async function supervise({ control, logBytes, uid, group, argv, env }: SupervisedCommand): Promise<void> {
   const blocks = String(Math.ceil(logBytes / 512));
   const joined = [group?.directories.join(' ') ?? '', group?.memoryEvents ?? '', group?.pidsEvents ?? ''];

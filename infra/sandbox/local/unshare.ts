@@ -1,24 +1,20 @@
-/**
- * Confinement by util-linux alone, where bubblewrap is missing: the same namespaces, set up by a shell script.
- * Not as root, the command is uid 0 of a user namespace, without capabilities, and the caller's uid outside of it.
- * Each program that the script starts costs a millisecond or two of every command, so it starts few.
- */
 import { statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { runsAsRoot } from './accounts.ts';
 import type { Confinement } from './confinement.ts';
 import { describeConfinement } from './description.ts';
-import { limitedCommand } from './limits.ts';
 import { bindDevice, bindTree, hostMounts, mountTable } from './mount-table.ts';
-import { prepareDirectory } from './prepared.ts';
 import { requireProgram } from './programs.ts';
-import { oldRoot, prepareRoot, rootDevices } from './root.ts';
-import { sandboxViews, systemView, type View } from './system.ts';
+import { limitedCommand } from './resource-limits.ts';
+import { oldRoot, prepareRoot, rootDevices } from './root-directory.ts';
+import { prepareDirectory } from './shared-directory.ts';
+import { sandboxViews, systemViews, type View } from './views.ts';
 
 /**
- * Runs as the namespace's pid 1: reports itself, builds its root, moves into it and becomes the command's init.
- * $1 where the root is mounted, $2 the table of mounts, the rest: the command. It makes no directory: by its name, a sandbox
- * that is removed meanwhile would be made anew on the host. The PATH is that of its tools, whatever the command asks for.
+ * Runs as the namespace's pid 1: reports its pid, builds its root, moves into it and becomes the command's init. $1 mount point
+ * of the root, $2 the table of mounts, the rest: the command. It creates no directory, because that could recreate the path of a
+ * sandbox that is being removed. It finds its own tools independently of the command's PATH. Each program that it starts costs
+ * every command a millisecond or two, so it starts few.
  */
 const script = `
 set -e
@@ -36,28 +32,35 @@ PATH=$path
 exec "$@"
 `;
 
-/** The first child is the namespace's pid 1. unshare's own --fork would report a killed one as exit code 1. */
+/** Makes the first child the namespace's pid 1. unshare's own --fork would report a killed child as exit code 1. */
 const forkInit = '"$@"; exit $?';
 const sharedMemory = ['mode=1777', 'size=64m', 'nosuid', 'nodev'];
 
 const tools = ['unshare', 'mount', 'umount', 'pivot_root', 'ip', 'hostname'];
 
+/**
+ * Creates the confinement by util-linux alone, for hosts without bubblewrap: the same namespaces, set up by a shell script. If
+ * temper does not run as root, the command is uid 0 of a user namespace, without capabilities, and the caller's uid outside.
+ */
 export function createUnshare(root: string): Confinement {
-  const { views, links } = systemView(root);
+  const { views, links } = systemViews(root);
   for (const program of tools) requireProgram(program);
   const namespaces = ['--mount', '--pid', '--net', '--ipc', '--uts'];
   return {
     name: 'unshare',
     commandLine: (command) => {
-      const { directory } = command.place;
+      const { path } = command.sandbox;
       const shown = [...views, ...sandboxViews(command)];
-      const at = join(directory, 'root');
+      const at = join(path, 'root');
       const table = tableOf(prepareRoot(root, links, directoriesOf(shown)), shown, at);
       return [
         ...(command.detached ? [] : [requireProgram('setpriv'), '--pdeathsig=KILL', '--']),
-        ...[requireProgram('unshare'), ...namespaces, ...(runsAsRoot() ? [] : ['--user', '--map-root-user'])],
-        ...['--', '/bin/sh', '-c', forkInit, 'temper-unshare'],
-        ...['/bin/sh', '-c', script, 'temper-unshare', at, prepareTable(directory, table)],
+        requireProgram('unshare'),
+        ...namespaces,
+        ...(runsAsRoot() ? [] : ['--user', '--map-root-user']),
+        '--',
+        ...['/bin/sh', '-c', forkInit, 'temper-unshare'],
+        ...['/bin/sh', '-c', script, 'temper-unshare', at, prepareTable(path, table)],
         ...limitedCommand(command, true),
       ];
     },
@@ -65,7 +68,7 @@ export function createUnshare(root: string): Confinement {
   };
 }
 
-/** Files are shown in the place of others, which are there. What is absent gets a place too, for mount to say what it misses. */
+/** Targets of directory views. Files are mounted over existing files. An absent source counts as well, so that mount reports it. */
 function directoriesOf(views: readonly View[]): readonly string[] {
   const isDirectory = ({ source }: View): boolean => statSync(source, { throwIfNoEntry: false })?.isDirectory() ?? true;
   return views.filter(isDirectory).map(({ target }) => target);
@@ -85,7 +88,7 @@ function tableOf(first: string, views: readonly View[], at: string): string {
   ]);
 }
 
-/** mount reads no table from a pipe. A sandbox has one for each account, unless its mounts change. */
+/** Writes the table to a file, since mount reads no table from a pipe. A sandbox has one per account, unless its mounts change. */
 function prepareTable(directory: string, table: string): string {
   const fill = (staging: string): void => writeFileSync(join(staging, 'table'), table);
   return join(prepareDirectory(directory, { name: 'mounts', state: table, fill }), 'table');

@@ -4,14 +4,15 @@ import type { AddressInfo } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import { packTree } from '../../../infra/sandbox/files.ts';
 
+/** A registry of images that exist nowhere else. */
 export interface TestRegistry {
   /** `127.0.0.1:<port>`, which Docker trusts without TLS. */
   readonly address: string;
-  /** What was asked for, in order. */
+  /** The requests so far, in order, as `GET /v2/…`. */
   readonly requests: readonly string[];
-  /** Offers an image of layers of random bytes, which no layer on this host is like; returns its name. */
+  /** Adds an image with layers of random bytes, which no other image on this host shares. Returns its name. */
   add(name: string, layerBytes: readonly number[]): Promise<string>;
-  /** The connection of the next requests whose path has this is cut, behind so many bytes of the answer. */
+  /** Cuts the connection of the next `times` requests whose path contains `path`, after `afterBytes` of the answer. */
   cut(path: string, times: number, afterBytes: number): void;
   close(): Promise<void>;
 }
@@ -19,7 +20,7 @@ export interface TestRegistry {
 const manifestType = 'application/vnd.docker.distribution.manifest.v2+json';
 const digestOf = (bytes: Buffer): string => `sha256:${createHash('sha256').update(bytes).digest('hex')}`;
 
-/** A registry of images that exist nowhere else, as far as a pull needs one. With an account, `name:password`, it is private. */
+/** Starts a registry that implements what a pull needs. With an account, `name:password`, it is private. */
 export async function startRegistry(account?: string): Promise<TestRegistry> {
   const blobs = new Map<string, Buffer>();
   const manifests = new Map<string, Buffer>();

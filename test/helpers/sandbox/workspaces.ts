@@ -1,16 +1,16 @@
-/** Sandboxes whose workspaces tests edit at random, and what is in them; names and bytes travel as latin-1 in JSON. */
 import assert from 'node:assert/strict';
 import type { FileEntry, FileTree } from '../../../infra/sandbox/files.ts';
 import type { Sandbox, SandboxProvider } from '../../../infra/sandbox/sandbox.ts';
 import type { HarborTask } from '../../../infra/tasks/harbor/harbor-task.ts';
 
+/** A change of a workspace. Names and bytes are latin-1 text in JSON. */
 export type Edit =
   | { readonly do: 'write'; readonly path: string; readonly bytes: string; readonly executable: boolean }
   | { readonly do: 'link'; readonly path: string; readonly target: string }
   | { readonly do: 'remove' | 'executable' | 'repository'; readonly path: string }
   | { readonly do: 'run'; readonly command: string };
 
-/** Kind, executable, and content or target. */
+/** A file or link: kind, whether it is executable, and content or target. */
 export type Entry = readonly ['file' | 'link', boolean, string];
 
 const editor = `
@@ -62,14 +62,14 @@ print(json.dumps(found))
 const identity = { GIT_AUTHOR_NAME: 'a', GIT_AUTHOR_EMAIL: 'a@b', GIT_COMMITTER_NAME: 'a', GIT_COMMITTER_EMAIL: 'a@b' };
 const limits = { account: 'agent', timeoutMs: 60_000, maxOutputBytes: 64 * 2 ** 20 } as const;
 
-/** Changes a workspace as its agent might. */
+/** Changes a workspace under the agent's account. */
 export async function edit(sandbox: Sandbox, edits: readonly Edit[], signal: AbortSignal): Promise<void> {
   const stdin = Buffer.from(JSON.stringify(edits));
   const done = await sandbox.exec({ ...limits, argv: ['python3', '-c', editor], env: identity, stdin }, signal);
   assert.equal(done.exitCode, 0, String(done.stderr));
 }
 
-/** All files and links of a workspace, whatever repositories are in it. */
+/** Reads all files and links of a workspace, including those in nested repositories. */
 export async function read(sandbox: Sandbox, signal: AbortSignal): Promise<Readonly<Record<string, Entry>>> {
   const done = await sandbox.exec({ ...limits, argv: ['python3', '-c', reader], env: {} }, signal);
   assert.equal(done.exitCode, 0, String(done.stderr));
@@ -84,7 +84,7 @@ export const treeOf = (files: Readonly<Record<string, string>>): FileTree =>
     ]),
   );
 
-/** A task of which only its workspace matters. */
+/** A task in which only the workspace matters. */
 export const workspaceTask = (workspace: FileTree, setup: readonly string[] = []): HarborTask => ({
   description: {
     image: 'none',
@@ -114,7 +114,7 @@ export const workspaceTask = (workspace: FileTree, setup: readonly string[] = []
 
 export interface SandboxMaker extends AsyncDisposable {
   make(): Promise<Sandbox>;
-  /** Removes what was made so far. */
+  /** Removes the sandboxes made so far. */
   clear(): Promise<void>;
 }
 

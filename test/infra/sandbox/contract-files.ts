@@ -7,7 +7,7 @@ const tree = (files: Readonly<Record<string, string>>, mode = 0o644): FileTree =
   new Map(Object.entries(files).map(([path, text]) => [path, { mode, bytes: Buffer.from(text) }]));
 
 export function filesContract({ provider, signal, make }: Bench): void {
-  it('puts trees with modes and owners, and reads files back', async () => {
+  it('writes trees with modes and owners, and reads files back', async () => {
     const sandbox = await make('files');
     await sandbox.putFiles(
       { tree: tree({ 'run.sh': '#!/bin/sh\necho ran; touch made\n' }, 0o755), at: '/workspace', owner: 'agent' },
@@ -22,14 +22,14 @@ export function filesContract({ provider, signal, make }: Bench): void {
     assert.equal(String(await sandbox.readFile('/workspace/deep/er/data.txt', 100, signal)), 'datamore\n');
   });
 
-  it('replaces files, also by a directory of the same tree in another place', async () => {
+  it('replaces files, even if a tree has a directory of the same name elsewhere', async () => {
     const sandbox = await make('replaced');
     await sandbox.putFiles({ tree: tree({ a: 'first' }), at: '/workspace', owner: 'agent' }, signal);
     await sandbox.putFiles({ tree: tree({ a: 'second' }), at: '/workspace', owner: 'agent' }, signal);
     assert.equal(String(await sandbox.readFile('/workspace/a', 100, signal)), 'second');
   });
 
-  it('makes top-level directories for the agent and for the grader', async () => {
+  it('creates top-level directories for the agent and for the grader', async () => {
     const sandbox = await make('top');
     await sandbox.putFiles(
       { tree: tree({ 'solve.sh': 'echo solved >/workspace/out' }), at: '/solution', owner: 'agent' },
@@ -61,7 +61,7 @@ export function filesContract({ provider, signal, make }: Bench): void {
     assert.equal(String(await sandbox.readFile('/logs/verifier/reward.txt', 100, signal)), '1\n');
   });
 
-  it('runs both accounts where git and node know who they are', async () => {
+  it('gives both accounts a user that git and node can look up', async () => {
     const sandbox = await make('accounts');
     for (const account of ['agent', 'grader'] as const) {
       const who = await sandbox.exec(
@@ -77,7 +77,7 @@ export function filesContract({ provider, signal, make }: Bench): void {
     assert.doesNotMatch(String(git.stderr), /dubious|whoami/);
   });
 
-  it('refuses to read what is missing, too large, no file, or behind a symlink', async () => {
+  it('rejects reading a path that is missing, too large, not a file, or behind a symlink', async () => {
     const sandbox = await make('refused');
     await sandbox.putFiles({ tree: tree({ secret: 'tests' }), at: '/tests', owner: 'grader' }, signal);
     const made = sh(
@@ -104,13 +104,13 @@ export function filesContract({ provider, signal, make }: Bench): void {
     await assert.rejects(sandbox.readFile('workspace/x', 1_000, signal), { reason: 'outside' });
   });
 
-  it('reads what the agent has closed to others', async () => {
+  it('reads files that the agent has made private', async () => {
     const sandbox = await make('closed');
     await sandbox.exec({ ...foreground, argv: sh('mkdir -m 700 d && (umask 077; echo x >d/f)') }, signal);
     assert.equal(String(await sandbox.readFile('/workspace/d/f', 100, signal)), 'x\n');
   });
 
-  it('writes only below the directory that was named, whatever symlinks the agent has planted', async () => {
+  it('writes only below the named directory, whatever symlinks the agent has planted', async () => {
     const sandbox = await make('planted');
     await sandbox.putFiles({ tree: tree({ target: 'untouched' }), at: '/tests', owner: 'grader' }, signal);
     await sandbox.exec(
@@ -127,7 +127,7 @@ export function filesContract({ provider, signal, make }: Bench): void {
       await assert.rejects(put(path), { name: 'FileRefused', reason: 'outside' });
   });
 
-  it("shows one sandbox nothing of another's files", async () => {
+  it("hides one sandbox's files from another", async () => {
     const [mine, other] = [await make('mine'), await make('other')];
     await mine.putFiles({ tree: tree({ 'note-of-mine': 'x' }), at: '/tmp', owner: 'agent' }, signal);
     const look = await other.exec(
@@ -138,7 +138,7 @@ export function filesContract({ provider, signal, make }: Bench): void {
     await provider.remove(mine.name);
   });
 
-  it('measures the disk that is used', async () => {
+  it('measures its disk use', async () => {
     const sandbox = await make('measured');
     const before = await sandbox.diskUsage();
     await sandbox.exec({ ...foreground, argv: sh('head -c 8000000 /dev/zero >filler') }, signal);

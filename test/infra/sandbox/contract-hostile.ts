@@ -4,13 +4,13 @@ import type { LimitHit, ProcessStatus, Sandbox } from '../../../infra/sandbox/sa
 import { type Bench, foreground, sh } from './contract.ts';
 
 const agent = { env: {}, account: 'agent' } as const;
-const patient = { timeoutMs: 30_000 };
+const longWait = { timeoutMs: 30_000 };
 const untilThere = (path: string): string => `until [ -s ${path} ]; do sleep 0.05; done; exit 0`;
 
 export function hostileContract(bench: Bench): void {
   const { subject, signal, make } = bench;
 
-  /** Starts the attack, waits for its end or ends it, and expects the sandbox to be of use after it. */
+  /** Starts an attack, waits for its end or ends it, and expects the sandbox to be usable afterwards. */
   const attack = async (sandbox: Sandbox, script: string, timeoutMs = 30_000): Promise<ProcessStatus> => {
     await sandbox.start({ ...agent, key: 'attack', argv: sh(script) }, signal);
     const status = await sandbox.wait('attack', { timeoutMs }, signal);
@@ -26,7 +26,7 @@ export function hostileContract(bench: Bench): void {
     if (subject.evidence.includes(limit)) assert.equal(status.state === 'exited' && status.limit, limit);
   };
 
-  it('outlives a fork bomb', async () => {
+  it('survives a fork bomb', async () => {
     const sandbox = await make('bomb');
     const status = await attack(sandbox, 'bomb() { bomb | bomb & }; bomb; bomb; sleep 60', 2_000);
     assert.notEqual(status.state, 'unknown');
@@ -35,17 +35,17 @@ export function hostileContract(bench: Bench): void {
     if (subject.evidence.includes('pids')) assert.equal(ended.state === 'exited' && ended.limit, 'pids');
   });
 
-  it('ends what eats memory', async () => {
+  it('ends a process that exceeds the memory', async () => {
     const sandbox = await make('eater');
     assertLimit(await attack(sandbox, `python3 -c 'a = []\nwhile True: a.append(bytearray(1 << 20))'`), 'memory');
   });
 
-  it('ends what fills its disk with one file', async () => {
+  it('ends a process that fills the disk with one file', async () => {
     const sandbox = await make('filler');
     assertLimit(await attack(sandbox, 'exec cat /dev/zero >big'), 'disk');
   });
 
-  it('ends what fills its disk with many files', async () => {
+  it('ends a process that fills the disk with many files', async () => {
     const sandbox = await make('fillers');
     assertLimit(
       await attack(sandbox, 'n=0; while :; do n=$((n+1)); head -c 4000000 /dev/zero >f$n; sleep 0.02; done'),
@@ -55,7 +55,7 @@ export function hostileContract(bench: Bench): void {
     assert.ok(usedMb > limitMb && usedMb < 40 * limitMb, `got ${usedMb} MB`);
   });
 
-  it('ends nothing for what was there before', async () => {
+  it('does not count files from before a process against it', async () => {
     const sandbox = await make('full');
     const { limitMb } = await sandbox.diskUsage();
     const fill = `head -c ${(limitMb - 4) * 1_000_000} /dev/zero`;
@@ -69,7 +69,7 @@ export function hostileContract(bench: Bench): void {
     assertLimit(await sandbox.wait('more', { timeoutMs: 60_000, diskBeforeMb }, signal), 'disk');
   });
 
-  it('is not ended by an agent that kills all it can reach', async () => {
+  it('survives an agent that kills every process it can reach', async () => {
     const sandbox = await make('killer');
     const status = await attack(sandbox, 'kill -9 1; kill -TERM 1; kill -9 -1; sleep 1; exit 3');
     assert.equal(status.state, 'exited');
@@ -80,7 +80,7 @@ export function hostileContract(bench: Bench): void {
     const daemon =
       'setsid env -i /bin/sh -c "while :; do /bin/echo x >>/workspace/alive; /bin/sleep 0.05; done" >/dev/null 2>&1 &';
     await sandbox.start({ ...agent, key: 'parent', argv: sh(`${daemon} ${untilThere('alive')}`) }, signal);
-    assert.deepEqual(await sandbox.wait('parent', patient, signal), { state: 'exited', exitCode: 0 });
+    assert.deepEqual(await sandbox.wait('parent', longWait, signal), { state: 'exited', exitCode: 0 });
     await sandbox.killProcesses('agent');
     const size = () => sandbox.exec({ ...foreground, argv: sh('wc -c <alive; sleep 0.3; wc -c <alive') }, signal);
     const [before, later] = String((await size()).stdout)
@@ -97,21 +97,21 @@ export function hostileContract(bench: Bench): void {
     const argv = sh(`${daemon} ${untilThere('/logs/verifier/reward.txt')}`);
     const tests = { key: 'tests', account: 'grader', env: {}, argv } as const;
     await sandbox.start(tests, signal);
-    assert.deepEqual(await sandbox.wait('tests', patient, signal), { state: 'exited', exitCode: 0 });
+    assert.deepEqual(await sandbox.wait('tests', longWait, signal), { state: 'exited', exitCode: 0 });
     await sandbox.killProcesses('grader');
     const look = sh('rm -f /logs/verifier/reward.txt; sleep 0.3; ls /logs/verifier');
     const seen = await sandbox.exec({ ...foreground, account: 'grader', argv: look }, signal);
     assert.equal(String(seen.stdout), '', String(seen.stderr));
   });
 
-  it('ends an agent that kills whoever comes to end it', async () => {
+  it('ends an agent that kills every process that would end it', async () => {
     const sandbox = await make('guard');
     const guard =
       'trap "" TERM INT HUP; for i in 1 2; do ( while :; do kill -9 -1; done ) & done; while :; do kill -9 -1; done';
     await attack(sandbox, guard, 500);
   });
 
-  it('keeps its log and its result from the agent', async () => {
+  it('protects its log and its result from the agent', async () => {
     const sandbox = await make('forger');
     const forge =
       'echo honest; for f in 1 2; do truncate -s 0 /proc/self/fd/$f; done; find / -name "exit*" -path "*attack*" 2>/dev/null; rm -rf /.temper/attack; exit 3';
@@ -120,7 +120,7 @@ export function hostileContract(bench: Bench): void {
     assert.match(String((await sandbox.readLog('attack', { fromByte: 0, maxBytes: 100 })).bytes), /^honest\n/);
   });
 
-  it('lets the agent delete what is its own', async () => {
+  it('lets the agent delete its own files', async () => {
     const sandbox = await make('vandal');
     await sandbox.exec({ ...foreground, argv: sh('git init -q . && echo x >f') }, signal);
     const status = await attack(
@@ -131,7 +131,7 @@ export function hostileContract(bench: Bench): void {
     assert.equal(String((await sandbox.readLog('attack', { fromByte: 0, maxBytes: 10 })).bytes).trim(), '0');
   });
 
-  it('closes the processes of one sandbox to another', async () => {
+  it("protects one sandbox's processes from another", async () => {
     const [mine, other] = [await make('victim'), await make('attacker')];
     await mine.start({ ...agent, key: 'job', argv: ['sleep', '60'] }, signal);
     await attack(other, 'kill -9 -1');

@@ -4,7 +4,7 @@ import { until } from '../../helpers/until.ts';
 import { type Bench, foreground, sh } from './contract.ts';
 
 export function lifeContract({ subject, stack, provider, signal, spec, make }: Bench): void {
-  it('makes a sandbox once, however many ask for it at the same time', async () => {
+  it('creates a sandbox once, even for concurrent requests', async () => {
     const sandboxes = await Promise.all([1, 2, 3].map(() => make('once')));
     assert.equal((await sandboxes[0]?.exec({ ...foreground, argv: sh('echo one >kept') }, signal))?.exitCode, 0);
     const again = await make('once');
@@ -12,7 +12,7 @@ export function lifeContract({ subject, stack, provider, signal, spec, make }: B
     assert.equal((await provider.list(stack)).filter(({ labels }) => labels.rollout === 'once').length, 1);
   });
 
-  it('refuses a name that belongs to another epoch or rollout', async () => {
+  it('rejects a name that belongs to another epoch or rollout', async () => {
     await make('fenced');
     await assert.rejects(provider.ensure(spec('fenced', {}, { epoch: 2 }), signal), { type: 'SandboxConflict' });
     await assert.rejects(provider.ensure(spec('fenced', {}, { rollout: 'other' }), signal), {
@@ -20,7 +20,7 @@ export function lifeContract({ subject, stack, provider, signal, spec, make }: B
     });
   });
 
-  it('lists the sandboxes of a stack with their labels, and none of another', async () => {
+  it('lists the sandboxes of one stack with their labels, and of no other stack', async () => {
     const sandbox = await make('listed');
     const info = (await provider.list(stack)).find(({ name }) => name === sandbox.name);
     assert.deepEqual(info?.labels, sandbox.labels);
@@ -38,7 +38,7 @@ export function lifeContract({ subject, stack, provider, signal, spec, make }: B
     await other.close();
   });
 
-  it('removes a sandbox with all that runs in it, and a second time nothing', async () => {
+  it('removes a sandbox with everything that runs in it, and nothing the second time', async () => {
     const sandbox = await make('removed');
     await sandbox.start({ key: 'long', argv: ['sleep', '600'], env: {}, account: 'agent' }, signal);
     assert.equal(await provider.remove(sandbox.name), true);
@@ -50,7 +50,7 @@ export function lifeContract({ subject, stack, provider, signal, spec, make }: B
     );
   });
 
-  it('reports a sandbox that was removed under its user as lost, and does not make a blank one', async () => {
+  it('reports a sandbox as lost if it is removed while in use, and does not create a blank one', async () => {
     const sandbox = await make('lost');
     await sandbox.start({ key: 'long', argv: ['sleep', '600'], env: {}, account: 'agent' }, signal);
     const waiting = assert.rejects(sandbox.wait('long', { timeoutMs: 60_000 }, signal), { type: 'SandboxLost' });
@@ -69,14 +69,14 @@ export function lifeContract({ subject, stack, provider, signal, spec, make }: B
     await assert.rejects(sandbox.killProcesses('agent'), { type: 'SandboxLost' });
   });
 
-  it('says what it protects and what it does not', async () => {
+  it('describes what it protects and what it does not', async () => {
     const description = await provider.describe();
     assert.equal(description.kind, provider.kind);
     assert.equal(description.ready, true);
     assert.ok(description.protects.length > 0 && description.doesNotProtect.length > 0);
   });
 
-  it('takes a task whose paths and image it has', async () => {
+  it('supports a task whose paths and image it has', async () => {
     const paths = ['/workspace', '/tests', '/logs/verifier'];
     const needs = { task: 'some-task', image: subject.image, paths, filesInImage: false };
     assert.equal(await provider.supports(needs), undefined);

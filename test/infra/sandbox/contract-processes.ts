@@ -14,7 +14,7 @@ import { type Bench, foreground, sh } from './contract.ts';
 
 const agent = { env: {}, account: 'agent' } as const;
 const runtime = { source: dirname(process.execPath), target: '/runtime', readOnly: true } as const;
-const patient = { timeoutMs: 30_000 };
+const longWait = { timeoutMs: 30_000 };
 const untilGo = 'while [ ! -e go ]; do sleep 0.02; done';
 
 export function processContract(bench: Bench): void {
@@ -44,7 +44,7 @@ function foregroundContract({ signal, make }: Bench): void {
     assert.equal(String(printed.stdout), odd.map((text) => `${text}|`).join(''));
   });
 
-  it('says how a command ended that failed, was killed or does not exist', async () => {
+  it('reports how a command ended that failed, was killed or does not exist', async () => {
     const sandbox = await make('ends');
     const end = async (argv: [string, ...string[]]) => sandbox.exec({ ...foreground, argv }, signal);
     assert.equal((await end(['no-such-program'])).exitCode, 127);
@@ -56,7 +56,7 @@ function foregroundContract({ signal, make }: Bench): void {
     assert.deepEqual([killed.exitCode, killed.signal], [143, 'SIGTERM']);
   });
 
-  it('ends a command at its timeout, with what it had said and with its children', async () => {
+  it('ends a command with its children at its timeout, and returns its output so far', async () => {
     const sandbox = await make('slow');
     const argv = sh('echo said; (sleep 61 & sleep 62) & sleep 63');
     const result = await sandbox.exec({ ...foreground, argv, timeoutMs: 4_000 }, signal);
@@ -94,14 +94,14 @@ function foregroundContract({ signal, make }: Bench): void {
 }
 
 function detachedContract({ subject, stack, signal, make }: Bench): void {
-  it('starts a process once per key, and tells its end and its log', async () => {
+  it('starts a process once per key, and reports its end and its log', async () => {
     const sandbox = await make('detached');
     assert.deepEqual(await sandbox.status('job'), { state: 'absent' });
     const argv = sh(`echo ran >>ran; echo out; echo err >/dev/stderr; ${untilGo}; exit 7`);
     const starts = await Promise.all([1, 2, 3].map(() => sandbox.start({ ...agent, key: 'job', argv }, signal)));
     assert.deepEqual(starts.toSorted(), ['already-started', 'already-started', 'started']);
     assert.deepEqual(await sandbox.status('job'), { state: 'running' });
-    const waiting = sandbox.wait('job', patient, signal);
+    const waiting = sandbox.wait('job', longWait, signal);
     await sandbox.exec({ ...foreground, argv: ['touch', 'go'] }, signal);
     assert.deepEqual(await waiting, { state: 'exited', exitCode: 7 });
     assert.deepEqual(await sandbox.status('job'), { state: 'exited', exitCode: 7 });
@@ -112,19 +112,19 @@ function detachedContract({ subject, stack, signal, make }: Bench): void {
     assert.equal(String((await sandbox.readLog('job', { fromByte: 4, maxBytes: 3 })).bytes), 'err');
   });
 
-  it('puts files only for the start that wins', async () => {
+  it('writes files only for the start that wins', async () => {
     const sandbox = await make('put-at-start');
     const files = (text: string) => [
       { tree: new Map([['f', { mode: 0o644, bytes: Buffer.from(text) }]]), at: '/workspace', owner: 'agent' as const },
     ];
     await sandbox.start({ ...agent, key: 'a', argv: ['cat', 'f'], files: files('one') }, signal);
-    await sandbox.wait('a', patient, signal);
+    await sandbox.wait('a', longWait, signal);
     await sandbox.start({ ...agent, key: 'a', argv: ['cat', 'f'], files: files('two') }, signal);
     assert.equal(String((await sandbox.readLog('a', { fromByte: 0, maxBytes: 10 })).bytes), 'one');
     assert.equal(String(await sandbox.readFile('/workspace/f', 10, signal)), 'one');
   });
 
-  it('goes on when whoever started it is gone: another provider picks it up', async () => {
+  it('lets another provider continue with a process whose starter is gone', async () => {
     const sandbox = await make('survivor');
     await sandbox.start({ ...agent, key: 'job', argv: sh(`echo first; ${untilGo}; echo last; exit 5`) }, signal);
     const other = subject.open(stack);
@@ -133,12 +133,12 @@ function detachedContract({ subject, stack, signal, make }: Bench): void {
     assert.equal(await attached.start({ ...agent, key: 'job', argv: ['true'] }, signal), 'already-started');
     assert.deepEqual(await attached.status('job'), { state: 'running' });
     await attached.exec({ ...foreground, argv: ['touch', 'go'] }, signal);
-    assert.deepEqual(await attached.wait('job', patient, signal), { state: 'exited', exitCode: 5 });
+    assert.deepEqual(await attached.wait('job', longWait, signal), { state: 'exited', exitCode: 5 });
     assert.equal(String((await attached.readLog('job', { fromByte: 0, maxBytes: 100 })).bytes), 'first\nlast\n');
     await other.close();
   });
 
-  it('goes on when its worker is killed, and ends as it would have', async () => {
+  it('keeps a process running to its normal end when its worker is killed', async () => {
     const sandbox = await make('orphan');
     const fixture = fileURLToPath(new URL('./worker.fixture.ts', import.meta.url));
     const args = [fixture, sandbox.kind, subject.root, stack, sandbox.name];
@@ -149,16 +149,16 @@ function detachedContract({ subject, stack, signal, make }: Bench): void {
     assert.deepEqual(await sandbox.status('job'), { state: 'running' });
     assert.equal(await sandbox.start({ ...agent, key: 'job', argv: ['true'] }, signal), 'already-started');
     await sandbox.exec({ ...foreground, argv: ['touch', 'go'] }, signal);
-    assert.deepEqual(await sandbox.wait('job', patient, signal), { state: 'exited', exitCode: 6 });
+    assert.deepEqual(await sandbox.wait('job', longWait, signal), { state: 'exited', exitCode: 6 });
     assert.equal(String((await sandbox.readLog('job', { fromByte: 0, maxBytes: 100 })).bytes), 'finished\n');
     assert.equal(String(await sandbox.readFile('/workspace/starts', 100, signal)), 'started\n');
   });
 
-  it('returns from waiting at its timeout and at an abort, and kills nothing', async () => {
-    const sandbox = await make('patience');
+  it('stops waiting at a timeout or an abort, and kills nothing', async () => {
+    const sandbox = await make('waiting');
     await sandbox.start({ ...agent, key: 'job', argv: ['sleep', '60'] }, signal);
     assert.deepEqual(await sandbox.wait('job', { timeoutMs: 200 }, signal), { state: 'running' });
-    await assert.rejects(sandbox.wait('job', patient, AbortSignal.timeout(200)), { name: 'TimeoutError' });
+    await assert.rejects(sandbox.wait('job', longWait, AbortSignal.timeout(200)), { name: 'TimeoutError' });
     assert.deepEqual(await sandbox.status('job'), { state: 'running' });
     await sandbox.kill('job');
     const ended = await sandbox.status('job');
@@ -167,13 +167,13 @@ function detachedContract({ subject, stack, signal, make }: Bench): void {
     await sandbox.kill('never-started');
   });
 
-  it('calls a process unknown when its claim has neither a result nor a life, and never runs it again', async () => {
+  it('reports a claimed process with neither result nor life as unknown, and never runs it again', async () => {
     const sandbox = await make('unknown');
     await sandbox.start({ ...agent, key: 'job', argv: sh('echo ran >>ran; echo ready; sleep 60') }, signal);
     await logged(sandbox, 'job', 'ready\n');
     await subject.killRecorder(sandbox.name, 'job');
     const attached = await subject.open(stack).attach(sandbox.name);
-    const status = await attached?.wait('job', patient, signal);
+    const status = await attached?.wait('job', longWait, signal);
     assert.equal(status?.state, 'unknown');
     assert.equal(
       await attached?.start({ ...agent, key: 'job', argv: sh('echo again >>ran') }, signal),
@@ -182,18 +182,18 @@ function detachedContract({ subject, stack, signal, make }: Bench): void {
     assert.equal(String(await attached?.readFile('/workspace/ran', 100, signal)), 'ran\n');
   });
 
-  it('keeps head and tail of a log of 100 MB and lets its writer finish', async () => {
+  it('keeps the head and tail of a log of 100 MB and lets its writer finish', async () => {
     const sandbox = await make('log-flood', { diskMb: 256 });
     const argv = sh('echo the head; head -c 100000000 /dev/zero; echo; echo the tail; exit 4');
     await sandbox.start({ ...agent, key: 'job', argv }, signal);
-    assert.deepEqual(await sandbox.wait('job', patient, signal), { state: 'exited', exitCode: 4 });
+    assert.deepEqual(await sandbox.wait('job', longWait, signal), { state: 'exited', exitCode: 4 });
     const log = await sandbox.readLog('job', { fromByte: 0, maxBytes: 100 });
     assert.deepEqual([log.bytes.length, log.truncated], [100, true]);
     assert.match(String(log.bytes), /^the head\n/);
     assert.match(await endOf(sandbox, 'job'), /\0\nthe tail\n$/);
   });
 
-  it('keeps head and tail of what a flood had said when it is ended', async () => {
+  it('keeps the head and tail of a flood that is ended', async () => {
     const sandbox = await make('flood-ended', { diskMb: 256 });
     const argv = sh('echo the head; head -c 50000000 /dev/zero; echo the tail; touch said; exec sleep 60');
     await sandbox.start({ ...agent, key: 'job', argv }, signal);
@@ -204,13 +204,13 @@ function detachedContract({ subject, stack, signal, make }: Bench): void {
     assert.match(await endOf(sandbox, 'job'), /\0the tail\n/);
   });
 
-  it('runs the grader detached as well', async () => {
+  it('runs detached processes of the grader as well', async () => {
     const sandbox = await make('grader-job');
     await sandbox.start(
       { key: 'tests', argv: sh('echo graded; echo 1 >/logs/verifier/reward.txt'), env: {}, account: 'grader' },
       signal,
     );
-    assert.deepEqual(await sandbox.wait('tests', patient, signal), { state: 'exited', exitCode: 0 });
+    assert.deepEqual(await sandbox.wait('tests', longWait, signal), { state: 'exited', exitCode: 0 });
     assert.equal(String(await sandbox.readFile('/logs/verifier/reward.txt', 10, signal)), '1\n');
   });
 }
@@ -226,7 +226,7 @@ async function endOf(sandbox: Sandbox, key: string): Promise<string> {
   }
 }
 
-/** Waits until the process has said this much. */
+/** Waits until the log of a process has exactly this text. */
 async function logged(sandbox: Sandbox, key: string, text: string): Promise<void> {
   const deadlineMs = Date.now() + 10_000;
   while (String((await sandbox.readLog(key, { fromByte: 0, maxBytes: 100 })).bytes) !== text) {
@@ -236,7 +236,7 @@ async function logged(sandbox: Sandbox, key: string, text: string): Promise<void
 }
 
 function surroundingsContract({ signal, make }: Bench): void {
-  it('reaches the gateway by its socket under /gw, and no network', async () => {
+  it('reaches the gateway through its socket under /gw, but no network', async () => {
     const directory = mkdtempSync(join(tmpdir(), 'gw-'));
     const server = createServer((socket) => socket.end('hello from the gateway'));
     server.listen(join(directory, 'gateway.sock'));

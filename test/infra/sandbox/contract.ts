@@ -1,4 +1,3 @@
-/** What every kind of sandbox promises, tried on the real thing. Siblings run it with a subject of their own. */
 import { after, before, describe } from 'node:test';
 import type { LimitHit, Sandbox, SandboxLabels, SandboxProvider, SandboxSpec } from '../../../infra/sandbox/sandbox.ts';
 import { filesContract } from './contract-files.ts';
@@ -6,16 +5,17 @@ import { hostileContract } from './contract-hostile.ts';
 import { lifeContract } from './contract-life.ts';
 import { processContract } from './contract-processes.ts';
 
+/** A kind of sandbox that the contract is checked for. */
 export interface Subject {
   readonly title: string;
   readonly image: string;
-  /** A new provider of this stack, as another worker process would make it. */
+  /** Opens a new provider of this stack, as another worker process would. */
   open(stack: string): SandboxProvider;
-  /** Where a worker process finds the same sandboxes. */
+  /** The directory in which a worker process finds the same sandboxes. */
   readonly root: string;
-  /** Kills what records the end of a process, as a failing host might. */
+  /** Kills the process that records the end of another, as a failing host might. */
   killRecorder(sandbox: string, key: string): Promise<void>;
-  /** Limits for which a process that runs into them is told apart from one that fails by itself. */
+  /** Limits that this kind reports when a process exceeds them. */
   readonly evidence: readonly LimitHit[];
 }
 
@@ -26,17 +26,18 @@ export interface Bench {
   readonly provider: SandboxProvider;
   readonly signal: AbortSignal;
   spec(name: string, changes?: Partial<SandboxSpec>, labels?: Partial<SandboxLabels>): SandboxSpec;
-  /** A new sandbox, removed after all tests. */
+  /** Creates a sandbox that is removed after all tests. */
   make(name: string, changes?: Partial<SandboxSpec>): Promise<Sandbox>;
 }
 
 export const foreground = { env: {}, account: 'agent', timeoutMs: 20_000, maxOutputBytes: 2 ** 20 } as const;
 export const sh = (script: string): ['sh', '-c', string] => ['sh', '-c', script];
 
-/** Most tests wait for something that sleeps. */
+/** Most tests only wait, so they run concurrently. */
 const concurrency = 4;
 const limits = { cpus: 1, memoryMb: 256, diskMb: 64, pids: 64 };
 
+/** Checks, on real sandboxes, everything that the port promises. */
 export function sandboxContract(subject: Subject): void {
   describe(subject.title, { concurrency }, () => {
     const stack = `contract-${process.pid}-${Date.now().toString(36)}`;

@@ -24,7 +24,7 @@ it('packs and unpacks any tree unchanged', async () => {
   const files = fc.array(fc.tuple(fc.array(name, { minLength: 1, maxLength: 4 }), entry), { maxLength: 8 });
   await fc.assert(
     fc.asyncProperty(files, async (drawn) => {
-      // Each in a directory of its own, so that no name is both a file and a directory.
+      // Each file has a directory of its own, so that no name is both a file and a directory.
       const tree: FileTree = new Map(drawn.map(([path, file], index) => [[`d${index}`, ...path].join('/'), file]));
       const back = await unpack(await packTree(tree, owner));
       assert.deepEqual([...back.keys()].toSorted(), [...tree.keys()].toSorted());
@@ -37,7 +37,7 @@ it('packs and unpacks any tree unchanged', async () => {
   );
 });
 
-it('refuses names that leave the tree', async () => {
+it('rejects names that leave the tree', async () => {
   for (const name of ['/etc/passwd', '../x', 'a/../../x', 'a/..', '..']) {
     assert.throws(() => relativeSegments(name), { name: 'FileRefused', reason: 'outside' }, name);
     await assert.rejects(unpack(await tarOf({ name }, 'x')), { name: 'FileRefused', reason: 'outside' }, name);
@@ -45,7 +45,7 @@ it('refuses names that leave the tree', async () => {
   for (const name of ['', '.', 'a\0b']) assert.throws(() => relativeSegments(name), { reason: 'outside' });
 });
 
-it('refuses links and devices', async () => {
+it('rejects links and devices', async () => {
   for (const type of ['symlink', 'link', 'fifo', 'character-device'] as const) {
     await assert.rejects(
       unpack(await tarOf({ name: 'x', type, linkname: '/etc/passwd' })),
@@ -55,7 +55,7 @@ it('refuses links and devices', async () => {
   }
 });
 
-it('refuses more than it may hold, and a tar that ends in the middle', async () => {
+it('rejects a tree beyond its limits and an incomplete tar', async () => {
   const bytes = await tarOf({ name: 'big' }, 'x'.repeat(5_000));
   await assert.rejects(unpack(bytes, { maxFiles: 1, maxBytes: 4_999 }), { reason: 'too-large' });
   await assert.rejects(unpack(bytes, { maxFiles: 0, maxBytes: 10_000 }), { reason: 'too-large' });

@@ -17,7 +17,7 @@ const kind = (name: SandboxKind, refusal?: SandboxRefusal): [SandboxKind, Sandbo
 };
 const imageless = { type: 'MissingImage', message: 'no some:image' } as const;
 
-it('prefers docker, and falls back to local where the image is missing', async () => {
+it('prefers docker, and falls back to local if the image is missing', async () => {
   const both = new Map([kind('docker'), kind('local')]);
   assert.equal((await chooseProvider(both, 'auto', needs)).kind, 'docker');
   assert.equal((await chooseProvider(both, 'local', needs)).kind, 'local');
@@ -27,7 +27,7 @@ it('prefers docker, and falls back to local where the image is missing', async (
   await assert.rejects(chooseProvider(without, 'docker', needs), { type: 'MissingImage' });
 });
 
-it('refuses local sandboxes to a task whose files lie in its image: in an empty directory it would be scored', async () => {
+it('rejects local sandboxes for a task whose files are in its image, instead of scoring an empty directory', async () => {
   const inImage = { ...needs, filesInImage: true };
   const local = new Map([['local' as const, createLocalProvider({ root, stack: 'choice' })]]);
   await assert.rejects(chooseProvider(local, 'local', inImage), {
@@ -39,14 +39,14 @@ it('refuses local sandboxes to a task whose files lie in its image: in an empty 
     type: 'MissingImage',
     message: /no some:image; .*local/,
   });
-  // An engine that is down for a while is no fault of the task.
+  // An engine that is temporarily down is not the task's fault.
   await assert.rejects(chooseProvider(local, 'auto', inImage), {
     type: 'SandboxUnavailable',
     message: /docker.*local/,
   });
 });
 
-it('says which kind is not ready and for which task', async () => {
+it('names the kind that is not ready and the task', async () => {
   const message = /docker.*quixbugs-gcd/s;
   await assert.rejects(chooseProvider(new Map([kind('local')]), 'docker', needs), {
     type: 'SandboxUnavailable',
@@ -55,7 +55,7 @@ it('says which kind is not ready and for which task', async () => {
   await assert.rejects(chooseProvider(new Map(), 'auto', needs), { type: 'SandboxUnavailable' });
 });
 
-it('refuses tasks by name where nothing can shut commands in', async () => {
+it('rejects tasks by name if no confinement works', async () => {
   const provider = createLocalProvider({ root, stack: 'none', confinement: { reasons: ['bwrap: no permission'] } });
   const refusal = await provider.supports(needs);
   assert.equal(refusal?.type, 'UnsupportedTask');
@@ -68,7 +68,7 @@ it('refuses tasks by name where nothing can shut commands in', async () => {
   await assert.rejects(ensured, { type: 'UnsupportedTask' });
 });
 
-it('takes a failing set-up for a failure of the host, not for an exit of the command', async () => {
+it('reports a failed set-up as a failure of the host, not as an exit of the command', async () => {
   const provider = createLocalProvider({ root, stack: 'set-up' });
   const labels = { stack: 'set-up', run: '', rollout: '', epoch: 0, purpose: 'agent' as const, expiresAtMs: 0 };
   const limits = { cpus: 1, memoryMb: 64, diskMb: 64, pids: 16, workdir: '/workspace' };

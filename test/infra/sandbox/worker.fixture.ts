@@ -1,4 +1,4 @@
-/** A worker process to be killed: starts a detached process in a sandbox, says so, and watches it. */
+// A worker process that a test kills: it starts a detached process in a sandbox, reports that and waits for its end.
 import { openProviders } from '../../../infra/sandbox/index.ts';
 import type { SandboxChoice } from '../../../workflows/contracts/rollout.ts';
 

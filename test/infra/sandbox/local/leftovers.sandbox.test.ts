@@ -9,8 +9,8 @@ import { until } from '../../../helpers/until.ts';
 const stack = `leftovers-${process.pid}`;
 const longAgoMs = 61_000;
 
-/** Local sandboxes of a test's own, and how a worker leaves one that is killed while it removes it. */
-function leaveBehind(t: TestContext) {
+/** Creates a root for local sandboxes, and leaves a sandbox as a worker does that is killed while it removes one. */
+function startRoot(t: TestContext) {
   const root = mkdtempSync(join(tmpdir(), 'local-leftovers-'));
   t.after(() => rmSync(root, { recursive: true, force: true }));
   const provider = createLocalProvider({ root, stack });
@@ -24,21 +24,21 @@ function leaveBehind(t: TestContext) {
     renameSync(join(root, stack, name), directory);
     return directory;
   };
-  /** What a directory's age is told by can't be set. */
+  /** Moves the clock, since the change time that gives a directory's age can't be set. */
   const later = () => t.mock.timers.enable({ apis: ['Date'], now: Date.now() + longAgoMs });
   return { provider, make, leave, later };
 }
 
 const isAlive = (pid: number): boolean => existsSync(`/proc/${pid}`);
 
-it('to list local sandboxes ends nothing; to clear leftovers ends what an interrupted removal left running', async (t) => {
-  const { provider, make, leave, later } = leaveBehind(t);
+it('clearing leftovers, unlike listing sandboxes, ends what an interrupted removal left running', async (t) => {
+  const { provider, make, leave, later } = startRoot(t);
   const sandbox = await make('left');
   await sandbox.start({ key: 'long', argv: ['sleep', '600'], env: {}, account: 'agent' }, t.signal);
   const directory = leave('left');
   const supervisor = Number(readFileSync(join(directory, 'ctl', 'long', 'pid'), 'utf8').split(' ')[0]);
   await provider.clearLeftovers();
-  assert.ok(isAlive(supervisor), 'a removal that has just begun is somebody else’s');
+  assert.ok(isAlive(supervisor), 'expected a removal that has just begun to be left to its own process');
   later();
 
   assert.deepEqual(await provider.list(stack), []);
@@ -50,15 +50,15 @@ it('to list local sandboxes ends nothing; to clear leftovers ends what an interr
   await until(() => !isAlive(supervisor));
 });
 
-it('a leftover that can not be ended keeps no other from it, and no sandbox from being listed', async (t) => {
-  const { provider, make, leave, later } = leaveBehind(t);
+it('a leftover that can not be removed blocks neither other leftovers nor the list of sandboxes', async (t) => {
+  const { provider, make, leave, later } = startRoot(t);
   for (const name of ['a-stuck', 'b-left', 'live']) await make(name);
   const [stuck, left] = [leave('a-stuck'), leave('b-left')];
   rmSync(join(stuck, 'run'), { recursive: true });
   writeFileSync(join(stuck, 'run'), 'no directory');
   later();
 
-  await assert.rejects(provider.clearLeftovers(), /all that removals left.*1 failures.*a-stuck/);
+  await assert.rejects(provider.clearLeftovers(), /to finish every removal.*1 failures.*a-stuck/);
   assert.deepEqual([existsSync(stuck), existsSync(left)], [true, false]);
   assert.deepEqual(
     (await provider.list(stack)).map(({ name }) => name),
@@ -70,8 +70,8 @@ it('a leftover that can not be ended keeps no other from it, and no sandbox from
   await provider.remove('live');
 });
 
-it('what a broken-off removal has erased in part is erased to its end', async (t) => {
-  const { provider, make, leave, later } = leaveBehind(t);
+it('a partly erased sandbox is erased completely', async (t) => {
+  const { provider, make, leave, later } = startRoot(t);
   await make('half');
   const directory = leave('half');
   for (const part of ['run', 'ctl', 'fs']) rmSync(join(directory, part), { recursive: true });

@@ -9,18 +9,25 @@ import { createLocalProvider } from '../../../../infra/sandbox/local/provider.ts
 import type { SandboxSpec } from '../../../../infra/sandbox/sandbox.ts';
 
 const stack = 'removal';
-/** A set-up takes about 40 ms here; the removals fall all over it. */
+/** A set-up takes about 40 ms, and the removals cover all of it. */
 const removals = 80;
 const laterByMs = 0.6;
 
 const spec = (name: string): SandboxSpec => ({
-  ...{ name, image: 'none', workdir: '/workspace', mounts: [], cpus: 1, memoryMb: 256, diskMb: 64, pids: 64 },
+  name,
+  image: 'none',
+  workdir: '/workspace',
+  mounts: [],
+  cpus: 1,
+  memoryMb: 256,
+  diskMb: 64,
+  pids: 64,
   labels: { stack, run: 'run', rollout: name, epoch: 1, purpose: 'agent', expiresAtMs: Date.now() + 600_000 },
 });
 
-/** Removes sandboxes at any moment of a set-up by this confinement. */
+/** Removes sandboxes at many moments of a set-up by this confinement. */
 export function removalSuite(title: string, create: (root: string) => Confinement): void {
-  describe(`a local sandbox that is removed while a process is being shut into it, with ${title}`, () => {
+  describe(`a local sandbox that is removed while a process starts in it, with ${title}`, () => {
     it('leaves nothing behind', async (t) => {
       const root = mkdtempSync(join(tmpdir(), 'local-removal-'));
       t.after(() => rmSync(root, { recursive: true, force: true }));
@@ -35,8 +42,8 @@ export function removalSuite(title: string, create: (root: string) => Confinemen
     });
   });
 
-  describe(`a command in a local sandbox that is removed meanwhile, with ${title}`, () => {
-    it('has no result, whenever that is', async (t) => {
+  describe(`a command whose local sandbox is removed while it runs, with ${title}`, () => {
+    it('reports a lost sandbox, at whatever moment it is removed', async (t) => {
       const root = mkdtempSync(join(tmpdir(), 'local-removal-'));
       t.after(() => rmSync(root, { recursive: true, force: true }));
       const provider = createLocalProvider({ root, stack, confinement: create(root) });

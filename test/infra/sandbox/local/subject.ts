@@ -7,7 +7,7 @@ import { findHierarchy } from '../../../../infra/sandbox/local/control-group.ts'
 import { createLocalProvider } from '../../../../infra/sandbox/local/provider.ts';
 import type { Subject } from '../contract.ts';
 
-/** Local sandboxes in a directory of their own; by a named confinement, or the one that this host would choose. */
+/** Local sandboxes in a directory of their own, with the given confinement or the one that this host would choose. */
 export function localSubject(title: string, create?: (root: string) => Confinement): Subject {
   const root = mkdtempSync(join(tmpdir(), 'local-sandboxes-'));
   after(() => rmSync(root, { recursive: true, force: true }));

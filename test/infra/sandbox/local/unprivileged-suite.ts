@@ -11,7 +11,7 @@ import { ROOT } from '../../../helpers/sources.ts';
 import { foreground, sandboxContract, sh } from '../contract.ts';
 import { localSubject } from './subject.ts';
 
-const nobody = 65_534;
+const unprivilegedUid = 65_534;
 const stack = 'noexec';
 const labels = {
   stack,
@@ -24,32 +24,32 @@ const labels = {
 const limits = { cpus: 1, memoryMb: 256, diskMb: 64, pids: 64 };
 const spec = { name: 'b1', image: 'none', workdir: '/workspace', labels, ...limits };
 
-/** Checkout and Node may lie where only root may look: shown to the other user under names of their own, for this one process. */
-const asNobody = `
+/** Mounts checkout and Node where the other user can read them, since only root may read their own directories. */
+const runUnprivileged = `
 mount --bind "$1" "$3/checkout" && mount --bind "$2" "$3/node"
 mount -t tmpfs -o noexec,nosuid,nodev,mode=1777 none "$3/noexec"
-exec setpriv --reuid ${nobody} --regid ${nobody} --clear-groups \\
+exec setpriv --reuid ${unprivilegedUid} --regid ${unprivilegedUid} --clear-groups \\
   env NOEXEC="$3/noexec" "$3/node" --test-reporter=spec "$3/checkout/$4"
 `;
 
 /**
- * The contract of local sandboxes by this confinement, kept for a user without rights. As root, `file` is run once more as
- * nobody: the test file that calls this, relative to the checkout.
+ * Checks the contract of local sandboxes with this confinement for an unprivileged user. If run as root, starts `file` again as
+ * such a user: the test file that calls this function, relative to the checkout.
  */
 export function unprivilegedSuite(title: string, file: string, create: (root: string) => Confinement): void {
   if (process.getuid?.() === 0) {
-    it(`local sandboxes of a user without rights keep the contract, by ${title}`, () => runAsNobody(file));
+    it(`local sandboxes of an unprivileged user keep the contract, with ${title}`, () => rerunUnprivileged(file));
     return;
   }
-  sandboxContract(localSubject(`local sandboxes of a user without rights, by ${title}`, create));
+  sandboxContract(localSubject(`local sandboxes of an unprivileged user, with ${title}`, create));
 
-  describe(`local sandboxes on a file system whose flags the user can't take away, by ${title}`, () => {
-    it('run programs of the host, and none of their own', async () => {
+  describe(`local sandboxes on a file system whose flags the user can't clear, with ${title}`, () => {
+    it('run the programs of the host, but not their own', async () => {
       const ran = await runOn(create, 'echo "echo ran" >f && chmod +x f && sh f && ./f');
       assert.deepEqual([ran.exitCode, ran.stdout.toString()], [126, 'ran\n'], ran.stderr.toString());
     });
 
-    it('show what is mounted below a read-only directory, read-only', async () => {
+    it('show mounts below a read-only directory as read-only', async () => {
       const ran = await runOn(create, 'ls -d /runtime/noexec/* && : >/runtime/noexec/written');
       assert.notEqual(ran.exitCode, 0);
       assert.match(ran.stdout.toString(), /^\/runtime\/noexec\/root /);
@@ -58,13 +58,13 @@ export function unprivilegedSuite(title: string, file: string, create: (root: st
   });
 }
 
-function runAsNobody(file: string): void {
-  const directory = mkdtempSync(join(tmpdir(), 'temper-nobody-'));
+function rerunUnprivileged(file: string): void {
+  const directory = mkdtempSync(join(tmpdir(), 'temper-unprivileged-'));
   try {
     chmodSync(directory, 0o755);
     for (const name of ['checkout', 'noexec']) mkdirSync(join(directory, name));
     writeFileSync(join(directory, 'node'), '');
-    const command = ['sh', '-c', asNobody, 'sh', ROOT, process.execPath, directory, file];
+    const command = ['sh', '-c', runUnprivileged, 'sh', ROOT, process.execPath, directory, file];
     const run = spawnSync('unshare', ['--mount', '--propagation', 'private', ...command], {
       cwd: '/',
       env: { PATH: `${process.env.PATH}`, HOME: '/tmp' },
@@ -77,7 +77,7 @@ function runAsNobody(file: string): void {
   }
 }
 
-/** A command in a sandbox whose name in a table of mounts has to be escaped. */
+/** Runs a command in a sandbox whose path must be escaped in a table of mounts. */
 async function runOn(create: (root: string) => Confinement, script: string): Promise<ExecResult> {
   const noexec = process.env.NOEXEC ?? '';
   const root = mkdtempSync(join(noexec, 'root with \\ and # '));

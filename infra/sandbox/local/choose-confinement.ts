@@ -1,5 +1,3 @@
-/** The confinements a host may offer, strongest first; the first that passes a trial run is used. */
-
 import { spawnSync } from 'node:child_process';
 import { closeSync, mkdtempSync, openSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -9,17 +7,18 @@ import { runsAsRoot, trialAccounts } from './accounts.ts';
 import { createBubblewrap } from './bubblewrap.ts';
 import type { Confinement } from './confinement.ts';
 import { splitEnvironment } from './environment.ts';
-import { makeLayout, readPlace } from './layout.ts';
+import { createLayout, readSandboxDirectory } from './layout.ts';
 import { createUnshare } from './unshare.ts';
 
+/** The kinds of confinement, strongest first. */
 const factories: readonly ((root: string) => Confinement)[] = [createBubblewrap, createUnshare];
 
-/** Why each of them does not work here. */
+/** A host on which no confinement works, with the reason for each. */
 export interface NoConfinement {
   readonly reasons: readonly string[];
 }
 
-/** `root`: where local sandboxes lie. */
+/** Returns the first confinement that passes a trial run. `root` is the directory of local sandboxes. */
 export function chooseConfinement(root: string, candidates = factories): Confinement | NoConfinement {
   const reasons: string[] = [];
   for (const create of candidates) {
@@ -35,23 +34,23 @@ export function chooseConfinement(root: string, candidates = factories): Confine
   return { reasons };
 }
 
-/** An exit code that no failing set-up has by chance. */
+/** An exit code that a failing set-up would not produce by chance. */
 const trialCode = 42;
 const trialTimeoutMs = 10_000;
 const trialLimits = { cpus: 1, memoryMb: 256, diskMb: 16, pids: 4_096 };
 
-/** Runs a shell confined in a sandbox of its own; what went wrong, or undefined. */
+/** Runs a confined shell in a sandbox of its own. Returns the reason of a failure, or undefined. */
 function tryOut(confinement: Confinement): string | undefined {
   const directory = mkdtempSync(join(tmpdir(), 'temper-trial-'));
   const labels = { stack: 'trial', run: '', rollout: '', epoch: 0, purpose: 'agent' as const, expiresAtMs: 0 };
   const spec = { name: 'trial', image: '', labels, ...trialLimits, workdir: '/workspace', mounts: [] };
-  makeLayout(directory, { spec, accounts: trialAccounts(), createdAtMs: 0 });
+  createLayout(directory, { spec, accounts: trialAccounts(), createdAtMs: 0 });
   const pidFile = openSync(join(directory, 'pid'), 'w');
   try {
     const { outer, inner } = splitEnvironment({}, '/');
     const argv = ['/bin/sh', '-c', `cd /workspace && : >f && exit ${trialCode}`] as const;
     const command = {
-      place: readPlace(directory),
+      sandbox: readSandboxDirectory(directory),
       account: 'agent',
       argv: [...argv],
       cwd: '/',

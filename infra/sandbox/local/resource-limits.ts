@@ -1,4 +1,3 @@
-/** The limits that the kernel enforces on a local command, and the drop to its uid; set inside, before the command runs. */
 import { ownerOf, runsAsRoot } from './accounts.ts';
 import type { ConfinedCommand } from './confinement.ts';
 import { requireProgram } from './programs.ts';
@@ -6,13 +5,13 @@ import { requireProgram } from './programs.ts';
 const megabyte = 2 ** 20;
 const blockBytes = 512;
 const kilobyte = 1_024;
-/** A runtime's own mappings come on top of what a program allocates; without room for them node does not even start. */
+/** Allowance for a runtime's own mappings, on top of what a program allocates. Without it Node does not even start. */
 const dataHeadroomMb = 256;
 const openFiles = 4_096;
 
 /**
- * The init of a command's pid namespace: a shell that limits itself, waits for the command alone and reaps what others
- * leave. When it ends, the kernel ends all others, daemons included. Limits hold per process, that on processes per uid.
+ * The init of a command's pid namespace: a shell that sets its own limits, waits for the command only, and reaps orphans. When
+ * it ends, the kernel ends every other process, including daemons. Limits hold per process; the limit on processes, per uid.
  * $1 largest file in blocks, $2 data in kilobytes, $3 open files, $4 processes or nothing, $5 working directory.
  */
 const script = `
@@ -22,22 +21,25 @@ cd "$5" || exit 126; shift 5
 "$@"; exit $?
 `;
 
-/** The command with its init and its limits, under its uid. \`capable\`: the command line so far has capabilities to drop. */
+/**
+ * Wraps a command in its init, its kernel-enforced limits and the drop to its uid. `capable` tells whether the surrounding command
+ * line still has capabilities to drop.
+ */
 export function limitedCommand(confined: ConfinedCommand, capable: boolean): readonly string[] {
-  const { place, account, argv, cwd, innerEnv } = confined;
-  const { pids, diskMb, memoryMb } = place.spec;
+  const { sandbox, account, argv, cwd, innerEnv } = confined;
+  const { pids, diskMb, memoryMb } = sandbox.spec;
   const limits = [
     (diskMb * megabyte) / blockBytes,
     ((memoryMb + dataHeadroomMb) * megabyte) / kilobyte,
     openFiles,
-    place.group ? '' : pids,
+    sandbox.group ? '' : pids,
   ];
   const inner = innerEnv.length === 0 ? argv : [requireProgram('env'), ...innerEnv, ...argv];
   const init = ['/bin/sh', '-c', script, 'temper-init', ...limits.map(String), cwd, ...inner];
   if (!capable) return init;
-  const { uid, gid } = ownerOf(place.accounts, account);
+  const { uid, gid } = ownerOf(sandbox.accounts, account);
   const ids = runsAsRoot() ? [`--reuid=${uid}`, `--regid=${gid}`, '--clear-groups'] : [];
-  // Another uid clears the signal by which foreground commands follow their caller; it is set again.
+  // A change of uid clears the signal that ends foreground commands with their caller, so it is set again.
   const follow = confined.detached ? [] : ['--pdeathsig=KILL'];
   const rights = ['--inh-caps=-all', '--bounding-set=-all', '--no-new-privs'];
   return [requireProgram('setpriv'), ...ids, ...follow, ...rights, '--', ...init];

@@ -1,22 +1,21 @@
-/** What a local sandbox uses of the host, for limits that no kernel enforces here: they are looked at, and enforced late. */
 import { execFile } from 'node:child_process';
 import { readdirSync } from 'node:fs';
 import { promisify } from 'node:util';
-import { readIfThere } from './processes.ts';
+import { readIfExists } from './processes.ts';
 import { requireProgram } from './programs.ts';
 
 const run = promisify(execFile);
 const pageBytes = 4_096;
 const walkTimeoutMs = 20_000;
 
-/** Resident memory of a process and everything below it; a pid namespace's init keeps all of them below. */
+/** Resident memory in MB of a process and its descendants. With a pid namespace's init, that is all of its processes. */
 export function residentMb(root: number): number {
   let pages = 0;
-  for (const pid of withDescendants(root)) pages += Number(readIfThere(`/proc/${pid}/statm`)?.split(' ')[1] ?? 0);
+  for (const pid of withDescendants(root)) pages += Number(readIfExists(`/proc/${pid}/statm`)?.split(' ')[1] ?? 0);
   return (pages * pageBytes) / 2 ** 20;
 }
 
-/** Undefined: the tree could not be walked in time. It is very large, or the host has very much to do. */
+/** Disk use of a tree in MB. Undefined if it could not be measured in time, because it is very large or the host is overloaded. */
 export async function diskUsageMb(directory: string, signal: AbortSignal): Promise<number | undefined> {
   const options = { signal, timeout: walkTimeoutMs, maxBuffer: 2 ** 16, env: {} };
   // Files that vanish while du walks make it exit with 1; its sum stands.
@@ -35,7 +34,7 @@ function* withDescendants(root: number): Generator<number> {
   for (let pid = stack.pop(); pid !== undefined; pid = stack.pop()) {
     yield pid;
     for (const task of tasksOf(pid)) {
-      const children = readIfThere(`/proc/${pid}/task/${task}/children`);
+      const children = readIfExists(`/proc/${pid}/task/${task}/children`);
       for (const child of children?.split(' ') ?? []) if (child !== '') stack.push(Number(child));
     }
   }

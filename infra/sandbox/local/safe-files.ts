@@ -1,9 +1,3 @@
-/**
- * Files below a directory whose content is hostile, read and written from outside without following any symlink.
- *
- * Every step opens one name relative to the directory already held (`/proc/self/fd/N/name` with O_NOFOLLOW), so that
- * nobody who renames or links inside meanwhile can lead us out. FIFOs don't block us and are refused.
- */
 import {
   closeSync,
   constants,
@@ -24,13 +18,17 @@ export interface Owner {
   readonly gid: number;
 }
 
+// Files below a directory with hostile content are read and written here without following any symlink. Each step opens one name
+// relative to a directory that is already open (`/proc/self/fd/N/name` with O_NOFOLLOW), so that a concurrent rename or link can't
+// redirect it to the outside. FIFOs are rejected without blocking.
+
 const directoryFlags = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW;
 const readFlags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 const createFlags = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;
 
 const nameIn = (directory: number, name: string): string => `/proc/self/fd/${directory}/${name}`;
 
-/** Runs `use` with a descriptor of the directory; with an owner, missing directories are made for it. */
+/** Runs `use` with a descriptor of the directory. Creates missing directories if an owner for them is given. */
 export function withDirectory<T>(
   root: string,
   segments: readonly string[],
@@ -51,7 +49,7 @@ export function withDirectory<T>(
 }
 
 /** Reads one regular file of at most `maxBytes`. */
-export function readBeneath(root: string, path: string, maxBytes: number): Buffer {
+export function readFileSafely(root: string, path: string, maxBytes: number): Buffer {
   const segments = relativeSegments(path);
   return withDirectory(root, segments.slice(0, -1), undefined, (directory) => {
     const file = attempt(path, () => openSync(nameIn(directory, segments.at(-1) ?? ''), readFlags));
@@ -67,8 +65,8 @@ export function readBeneath(root: string, path: string, maxBytes: number): Buffe
   });
 }
 
-/** Writes one file in place of whatever file has that name. */
-export function writeBeneath(directory: number, path: string, entry: FileEntry, owner: Owner): void {
+/** Writes one file, replacing an existing one. */
+export function writeFileSafely(directory: number, path: string, entry: FileEntry, owner: Owner): void {
   const segments = relativeSegments(path);
   withDirectory(`/proc/self/fd/${directory}/.`, segments.slice(0, -1), owner, (parent) => {
     const target = nameIn(parent, segments.at(-1) ?? '');
@@ -124,12 +122,12 @@ function attempt<T>(path: string, effect: () => T): T {
   }
 }
 
-/** What the tree's content brought about becomes a refusal; a failing host stays what it is. */
+/** Turns an error that the tree's content caused into a `FileRefused`; an error of the host stays as it is. */
 function refusal(path: string, error: unknown): unknown {
   const cause = { cause: error };
   switch (errorCode(error)) {
     case 'ENOENT':
-      return new FileRefused('missing', path, `expected a file at ${path}, got none`, cause);
+      return new FileRefused('missing', path, `there is no file at ${path}`, cause);
     case 'ELOOP':
     case 'ENOTDIR':
       return new FileRefused('outside', path, `expected no symlink on the way to ${path}, got one`, cause);

@@ -1,21 +1,21 @@
-/** Directories that many commands share, made once and never changed. */
 import { createHash, randomUUID } from 'node:crypto';
 import { chmodSync, existsSync, mkdirSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 
-export interface Prepared {
+/** A directory that many commands share; it is created once and never changed. */
+export interface SharedDirectory {
   readonly name: string;
-  /** All that its content depends on: another state is another directory. */
+  /** Everything that its content depends on: another state gives another directory. */
   readonly state: string;
   readonly fill: (staging: string) => void;
 }
 
-/** The directory below `root`; made if there is none of this state. */
-export function prepareDirectory(root: string, { name, state, fill }: Prepared): string {
+/** Returns the path of the directory, below `root`, and creates it unless this state exists. */
+export function prepareDirectory(root: string, { name, state, fill }: SharedDirectory): string {
   const directory = join(root, `.${name}-${createHash('sha256').update(state).digest('hex').slice(0, 12)}`);
   if (existsSync(directory)) return directory;
   const staging = join(root, `.${name}-${randomUUID()}`);
-  // Not with `root` itself, which may be a sandbox that is removed meanwhile.
+  // `root` itself is not created, since it may be a sandbox that is being removed.
   mkdirSync(staging);
   fill(staging);
   chmodSync(staging, 0o755);
@@ -23,7 +23,7 @@ export function prepareDirectory(root: string, { name, state, fill }: Prepared):
     renameSync(staging, directory);
   } catch (error) {
     rmSync(staging, { recursive: true, force: true });
-    // Somebody else made the same at the same time.
+    // Another process has created the same directory.
     if (!existsSync(directory)) throw error;
   }
   return directory;

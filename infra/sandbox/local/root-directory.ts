@@ -1,10 +1,9 @@
-/** What the root of a local command holds before anything is mounted in it. Shown read-only, so that all commands may share it. */
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { prepareDirectory } from './prepared.ts';
-import type { SystemView } from './system.ts';
+import { prepareDirectory } from './shared-directory.ts';
+import type { SystemViews } from './views.ts';
 
-/** Where the host's root is while the new one takes its place; empty afterwards, as it is on a host. */
+/** The mount point of the host's root while the new root replaces it; empty afterwards, as on a host. */
 export const oldRoot = '/mnt';
 export const rootDevices = ['null', 'zero', 'full', 'random', 'urandom', 'tty'].map((name) => `/dev/${name}`);
 
@@ -14,8 +13,11 @@ const deviceLinks = [
   ...['stdin', 'stdout', 'stderr'].map((name, fd) => ({ target: `/proc/self/fd/${fd}`, path: `/dev/${name}` })),
 ];
 
-/** The directory below `root`: the links, places for the devices, and directories to mount at, by absolute paths. */
-export function prepareRoot(root: string, links: SystemView['links'], directories: readonly string[]): string {
+/**
+ * Returns the root directory of local commands before anything is mounted in it, a directory below `root`: the links, files for
+ * the devices, and directories to mount at. It is mounted read-only, so that all commands can share it.
+ */
+export function prepareRoot(root: string, links: SystemViews['links'], directories: readonly string[]): string {
   const all = { links: [...links, ...deviceLinks], directories: [...ownDirectories, ...directories] };
   const fill = (staging: string): void => {
     for (const path of all.directories) mkdirSync(join(staging, path), { recursive: true });
