@@ -15,7 +15,7 @@ export function runAll(commands: readonly string[]): string {
   return `temper_failed=0\n${steps}\n(exit "$temper_failed")`;
 }
 
-/** Shell lines that write reward 1 when the command before them succeeded, else 0. For tests whose exit code is their verdict. */
+/** Shell lines that write reward 1 when the command before them succeeded, else 0, for tests judged by their exit code. */
 export const writeExitCodeReward = `passed=$?
 mkdir -p /logs/verifier
 if [ $passed -eq 0 ]; then echo 1; else echo 0; fi > /logs/verifier/reward.txt

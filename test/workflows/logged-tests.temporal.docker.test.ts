@@ -6,7 +6,7 @@ import { after, before, describe, it } from 'node:test';
 import { promisify } from 'node:util';
 import { createDockerProvider } from '../../infra/sandbox/docker/provider.ts';
 import { type Rollouts, startRollouts } from '../helpers/rollouts/rollouts.ts';
-import { sweRepository } from '../helpers/tasks/swe-repository.ts';
+import { createSweRepository } from '../helpers/tasks/swe-repository.ts';
 
 const subtracts = 'def add(a, b):\n    return a - b\n';
 const adds = 'def add(a, b):\n    return a + b\n';
@@ -43,7 +43,7 @@ describe('a Python repository without an image of its own, in Docker', () => {
     const files = { 'lib/sums.py': subtracts, 'tests/__init__.py': '', 'tests/test_sums.py': unittests() };
     // The module is reached through a link of the repository's.
     const links = { 'sums.py': 'lib/sums.py' };
-    const repository = await sweRepository(join(root, 'mirrors'), 'pallets/flask', files, links);
+    const repository = await createSweRepository(join(root, 'mirrors'), 'pallets/flask', files, links);
     const test_patch = await repository.patchTo({ 'tests/test_sums.py': unittests(newTest) });
     const patch = await repository.patchTo({ 'lib/sums.py': adds });
     const rows = Object.entries(runners).map(([name, runner]) => ({
@@ -98,7 +98,7 @@ describe('a row of Multi-SWE-bench, in an image that is laid out as the publishe
     }));
     const context = join(rollouts.home, 'context');
     const files = { 'sum.sh': 'sum() { echo $(($1 - $2)); }\n', 'tests/run.sh': runTests() };
-    const repository = await sweRepository(context, 'clap', files);
+    const repository = await createSweRepository(context, 'clap', files);
     const test_patch = await repository.patchTo({ 'tests/run.sh': runTests('check adds 2 3 5\n') });
     const fix_patch = await repository.patchTo({ 'sum.sh': 'sum() { echo $(($1 + $2)); }\n' });
     const beside = {
@@ -146,7 +146,7 @@ describe('a row of SWE-bench whose image has a copy of the repository installed'
     const context = join(rollouts.home, 'context');
     // Without a package of tests pytest leaves the workspace itself out of Python's path.
     const files = { 'src/sums.py': subtracts, 'tests/test_sums.py': unittests() };
-    const repository = await sweRepository(context, 'requests', files);
+    const repository = await createSweRepository(context, 'requests', files);
     const dockerfile = [
       'FROM temper-tasks:bookworm',
       'RUN ln -s python3 /usr/bin/python',

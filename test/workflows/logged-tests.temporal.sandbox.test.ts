@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import type { RolloutRequest, RolloutResult } from '../../workflows/contracts/rollout.ts';
 import { type Rollouts, startRollouts } from '../helpers/rollouts/rollouts.ts';
-import { type SweRepository, sweRepository } from '../helpers/tasks/swe-repository.ts';
+import { createSweRepository, type SweRepository } from '../helpers/tasks/swe-repository.ts';
 
 const subtracts = 'exports.add = (a, b) => a - b;\n';
 const adds = 'exports.add = (a, b) => a + b;\n';
@@ -121,7 +121,7 @@ describe('a rollout of a row whose repository comes from a mirror', () => {
     rollouts = await startRollouts((home) => ({ taskRoots: [join(home, 'tasks')] }));
     const files = { 'src/add.js': subtracts, 'test/add.test.js': oldTests };
     await mkdir(join(rollouts.home, 'tasks'));
-    repository = await sweRepository(join(rollouts.home, 'tasks/mirrors'), 'acme/sum', files);
+    repository = await createSweRepository(join(rollouts.home, 'tasks/mirrors'), 'acme/sum', files);
     testPatch = await repository.patchTo({ 'test/add.test.js': newTests });
   });
   after(() => rollouts?.close());

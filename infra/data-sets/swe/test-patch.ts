@@ -5,7 +5,7 @@ export interface PatchedFile {
   readonly path: string;
   /** Whether the file exists at the base commit. */
   readonly before: boolean;
-  /** Whether the file exists after the patch. */
+  /** Whether the patch writes the file. */
   readonly written: boolean;
 }
 

@@ -76,7 +76,7 @@ export function createDemonstrations(options: DemonstrationOptions): (index: num
     const rendered = renderConversation(model, solve(bug, chosen.symbol));
     return {
       ...rendered,
-      emphasis: emphasise(model, bug, chosen.symbol, rendered, emphasisAt(set.count, index)),
+      emphasis: emphasise(model, rendered, { bug, symbol: chosen.symbol, emphasis: emphasisAt(set.count, index) }),
       right: chosen === bug.goal,
     };
   };
@@ -105,15 +105,21 @@ function mistakesFor({ goal, wrong }: Bug): readonly Operator[] {
   return mistakes.filter((operator) => operator !== wrong);
 }
 
+interface EmphasisedEdit {
+  readonly bug: Bug;
+  /** The operator that the demonstration chooses. */
+  readonly symbol: string;
+  readonly emphasis: Emphasis;
+}
+
+/** The weight of each token of a demonstration. */
 function emphasise(
   { tokens: table }: Model,
-  { file, wrong }: Bug,
-  symbol: string,
   { tokens, mask }: Pick<Demonstration, 'tokens' | 'mask'>,
-  emphasis: Emphasis,
+  { bug, symbol, emphasis }: EmphasisedEdit,
 ): readonly number[] {
   const idsOf = (words: readonly string[]) => new Set(words.flatMap((word) => table.encode(word)));
-  const copied = idsOf([file, ` ${file}`, ` ${wrong.symbol}=`]);
+  const copied = idsOf([bug.file, ` ${bug.file}`, ` ${bug.wrong.symbol}=`]);
   const chosen = idsOf([` ${symbol}=`]);
   return tokens.map((token, at) => {
     if (mask[at] === 0) return 0;

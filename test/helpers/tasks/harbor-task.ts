@@ -2,11 +2,11 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
 export interface HarborTaskFiles {
-  /** What the agent `oracle` runs: a test's way to make an agent do anything. */
+  /** The script that the agent `oracle` runs, with which a test can make an agent do anything. */
   readonly solve?: string;
   readonly test?: string;
   readonly toml?: string;
-  /** Set-up commands of the task, appended to the usual task.toml. */
+  /** Set-up commands that are added to the default task.toml. */
   readonly setup?: readonly string[];
   readonly workspace?: Readonly<Record<string, string>>;
 }
@@ -23,7 +23,7 @@ memory_mb = 512
 storage_mb = 256
 `;
 
-/** Passes when /workspace/answer.txt holds `right`. */
+/** A test that passes when /workspace/answer.txt contains `right`. */
 export const answerTest = `mkdir -p /logs/verifier
 echo 0 > /logs/verifier/reward.txt
 [ "$(cat /workspace/answer.txt)" = right ] && echo 1 > /logs/verifier/reward.txt

@@ -6,15 +6,15 @@ import { promisify } from 'node:util';
 const run = promisify(execFile);
 type Files = Readonly<Record<string, string>>;
 
-/** A repository as a data set has it: a mirror of `owner/name` below a directory of mirrors, with a bug and its repair. */
+/** A mirror of a repository `owner/name` in a directory of mirrors, with a bug at its only commit. */
 export interface SweRepository {
   readonly commit: string;
-  /** What changes the files of the commit to these. */
+  /** Returns the patch that changes the files of the commit to these. */
   patchTo(files: Files): Promise<string>;
 }
 
-/** Makes it with git. Links are by what they point to. */
-export async function sweRepository(
+/** Creates such a repository with git. `links` are the targets of symbolic links by path. */
+export async function createSweRepository(
   mirrors: string,
   name: string,
   files: Files,

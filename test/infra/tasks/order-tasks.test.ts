@@ -43,7 +43,7 @@ describe('createTaskOrder', () => {
       choices.map((choice) => choice?.passedOver),
       upTo(18).map((index) => (index === 4 ? whole.slice(4, 6) : [])),
     );
-    // Released again, in the same process.
+    // Tasks may be released while the same order is in use.
     assert.deepEqual(chosen(20, none, order), whole);
   });
 

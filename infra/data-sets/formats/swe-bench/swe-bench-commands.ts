@@ -10,9 +10,9 @@ const pytest = 'pytest -rA';
 const runTests = './tests/runtests.py --verbosity 2 --settings=test_sqlite --parallel 1';
 
 /**
- * For images with an installed copy of the repository at the base commit, which the harness reinstalls before the tests.
- * Nothing can be installed here. Instead the workspace precedes the copy on Python's path, where an editable installation
- * would be, after Python's own modules.
+ * Commands for images with an installed copy of the repository at the base commit, which the harness reinstalls before the
+ * tests. Nothing can be installed here. Instead the workspace precedes the copy on Python's path, where an editable
+ * installation would be, after Python's own modules.
  */
 const workspaceFirst = [
   'PYTHONUSERBASE=$(mktemp -d) && export PYTHONUSERBASE',
@@ -20,7 +20,7 @@ const workspaceFirst = [
   'printf \'%s\\n\' "$PWD" "$PWD/src" >"$temper_site/workspace.pth"',
 ];
 
-/** The harness generates the locale, which needs root. If the image lacks it, another UTF-8 locale gives Python its encoding. */
+/** Commands that set a UTF-8 locale, from which Python takes its encoding. The harness generates it, which needs root. */
 const utf8 = [
   "if locale -a 2>/dev/null | grep -qix 'en_US\\.utf-\\?8'; then LANG=en_US.UTF-8; else LANG=C.UTF-8; fi",
   'export LANG LC_ALL="$LANG" LANGUAGE=en_US:en PYTHONIOENCODING=utf8',

@@ -11,7 +11,7 @@ import {
   sweRow,
   textIn,
 } from '../../../helpers/tasks/data-set-fixture.ts';
-import { sweRepository } from '../../../helpers/tasks/swe-repository.ts';
+import { createSweRepository } from '../../../helpers/tasks/swe-repository.ts';
 
 const added = (path: string): string =>
   `diff --git a/${path} b/${path}\nnew file mode 100644\n--- /dev/null\n+++ b/${path}\n@@ -0,0 +1 @@\n+n\n`;
@@ -95,7 +95,7 @@ it('selects Django’s tests by module and ignores the other files of a test pat
 it('patches a repository from a mirror so that it names its passing tests, as in the published images', async () => {
   await using fixture = await createDataSetFixture();
   const files = { 'tox.ini': 'commands =\n    pytest {posargs}\n' };
-  const { commit: base_commit } = await sweRepository(`${fixture.root}/mirrors`, 'sphinx-doc/sphinx', files);
+  const { commit: base_commit } = await createSweRepository(`${fixture.root}/mirrors`, 'sphinx-doc/sphinx', files);
   const address = await addressOf(fixture, { repo: 'sphinx-doc/sphinx', version: '7.2', base_commit, setup: ['true'] });
   assert.deepEqual((await packed(fixture.tasks, address)).setup, ['true']);
   const mirrored = address.replace('#', `?image=python&repositories=${fixture.root}/mirrors#`);
