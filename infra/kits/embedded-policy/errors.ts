@@ -1,30 +1,26 @@
-/**
- * The errors of the embedded policy. Every refusal is a `PolicyError` with a code of a closed union, so that a server can
- * answer it by a table; `field`, `expected` and `got` are set where an input was at fault. A policy error never leaves
- * weights, moments or accumulated gradients changed.
- */
+/** The codes of `PolicyError`: a closed union, so that a server can map each to a reply. */
 export const policyErrorCodes = [
-  /** a sampling request is malformed */
+  /** The sampling request is malformed. */
   'invalid-request',
-  /** prompt + maxTokens do not fit the context; `expected` is the context length, `got` the sum */
+  /** Prompt and maxTokens exceed the context; `expected` is the context length, `got` the sum. */
   'context-length-exceeded',
-  /** a request id that is still running or waiting */
+  /** The request id is still running or waiting. */
   'duplicate-request',
-  /** a datum, loss name, loss setting or optimizer parameter is malformed */
+  /** A datum, loss name, loss setting or optimizer parameter is malformed. */
   'invalid-datum',
   'unknown-loss',
   'invalid-loss-config',
   'invalid-adam-params',
   'unknown-model',
   'model-exists',
-  /** a loss, gradient or updated weight was NaN or infinite: the call had no effect */
+  /** A loss, gradient or updated weight was NaN or infinite; the call had no effect. */
   'non-finite',
-  /** config.json or a safetensors file is missing, malformed or of another architecture */
+  /** config.json or a safetensors file is missing, malformed or of another architecture. */
   'invalid-model-dir',
   'invalid-checkpoint',
-  /** save() to a directory that exists */
+  /** The directory of save() exists. */
   'checkpoint-exists',
-  /** the core was closed, or its worker thread died */
+  /** The core was closed, or its worker thread died. */
   'closed',
   'worker-crashed',
 ] as const;
@@ -37,6 +33,10 @@ export interface PolicyErrorDetails {
   readonly got?: string;
 }
 
+/**
+ * The error of every refused request. `details` name the field, the expected and the given value if an input is to blame.
+ * Weights, moments and accumulated gradients are unchanged.
+ */
 export class PolicyError extends Error {
   readonly code: PolicyErrorCode;
   readonly details: PolicyErrorDetails;
@@ -49,7 +49,11 @@ export class PolicyError extends Error {
   }
 }
 
-/** Builds the usual message from what was expected and what came. */
+export function errorMessage(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+/** Builds an error whose message names the field, the expected and the given value. */
 export function refuse(code: PolicyErrorCode, field: string, expected: string, got: unknown): PolicyError {
   const shown = typeof got === 'string' ? got : show(got);
   return new PolicyError(code, `${field}: expected ${expected}, got ${shown}`, { field, expected, got: shown });

@@ -9,20 +9,20 @@ import type { PolicyCore } from '../core.ts';
 import { createPolicyCore } from '../create-policy-core.ts';
 import type { PolicyError } from '../errors.ts';
 import { weightsFile } from '../model/weights-file.ts';
-import { type Places, placesOf, readPublished } from './places.ts';
+import { readPublished, type ServerDirectories, serverDirectories } from './directories.ts';
 import { createFutures } from './tinker/futures.ts';
 import { openReceivedLog } from './tinker/received.ts';
 import { createTinkerRoutes } from './tinker/routes.ts';
 import { createSamplers } from './tinker/samplers.ts';
 import { createTraining } from './tinker/training.ts';
-import { openHeld } from './vllm/held.ts';
+import { openPinnedVersions } from './vllm/pinned-versions.ts';
 import { createVllmRoutes } from './vllm/routes.ts';
 
 export interface PolicyServerOptions {
-  /** 0: any free one. */
+  /** 0 for any free port. */
   readonly port: number;
   readonly modelDir: string;
-  /** Everything that the server keeps: see places.ts. */
+  /** Directory of everything that the server stores: see directories.ts. */
   readonly root: string;
   /** Name of the model on both wires; "policy" by default. */
   readonly modelName?: string;
@@ -32,44 +32,44 @@ export interface PolicyServerOptions {
 
 export interface PolicyServer {
   readonly url: string;
-  /** Resolves when a thread died; the process should end, and come back on the last published version. */
+  /** Resolves when a thread has died. The process should then end; a new one serves the last published version. */
   readonly crashed: Promise<PolicyError>;
   close(): Promise<void>;
 }
 
 const maxBodyBytes = 256 * 1024 * 1024;
-/** Tinker clients sample on few slots of their own, and so do those of a version that is held. */
-const otherSlots = 32;
+/** Slots of the samplers beside the main one: for Tinker clients, and for each pinned version. */
+const secondarySlots = 32;
 
 /**
- * The embedded policy behind HTTP on 127.0.0.1: the vLLM subset for its sampler, the Tinker API for its trainer.
+ * Serves the embedded policy over HTTP on 127.0.0.1: a subset of vLLM's API for its sampler, the Tinker API for its trainer.
  *
- * Guarantees: a request is done once per (model, seq_id); a failed one stays failed; weights come only from below the root
- * or the model directory; a restarted server serves the last published version. Not kept over a restart: models and futures —
- * models answer "not loaded", and the effects that count are in checkpoints.
+ * Guarantees: a request is done once per (model, seq_id), and a failed one stays failed; weights are loaded only from below
+ * the root or the model directory; a restarted server serves the last published version. A restart loses models and futures:
+ * requests on such a model fail as "not loaded", and the effects that count are in checkpoints.
  */
 export async function startPolicyServer(options: PolicyServerOptions): Promise<PolicyServer> {
   const { root, modelName = 'policy' } = options;
   const modelDir = resolve(options.modelDir);
-  const places = placesOf(root, modelDir);
-  await mkdir(places.checkpoints, { recursive: true });
+  const directories = serverDirectories(root, modelDir);
+  await mkdir(directories.checkpoints, { recursive: true });
   const openCore = (slots: number | undefined) => openPolicyCore({ ...options, modelDir }, slots);
   const core = await openCore(options.slots);
-  const loadedPath = await restorePublished(core, places, modelDir);
-  const received = await openReceivedLog(places.received);
-  const samplers = createSamplers(() => openCore(otherSlots));
-  const held = openHeld(places, async ({ name, path }) => {
-    const other = await openCore(otherSlots);
+  const loadedPath = await restorePublished(core, directories, modelDir);
+  const received = await openReceivedLog(directories.received);
+  const samplers = createSamplers(() => openCore(secondarySlots));
+  const pinned = openPinnedVersions(directories, async ({ name, path }) => {
+    const other = await openCore(secondarySlots);
     await loadInto(other, path, name, modelDir).catch(async (error: unknown) => {
       await other.close();
       throw error;
     });
     return other;
   });
-  const training = createTraining({ trainer: core.trainer, places, received, modelDir });
+  const training = createTraining({ trainer: core.trainer, directories, received, modelDir });
 
   const app = new Hono().use(bodyLimit({ maxSize: maxBodyBytes }));
-  app.route('/', createVllmRoutes({ core, held, modelName, places, loadedPath }));
+  app.route('/', createVllmRoutes({ core, pinned, modelName, directories, loadedPath }));
   app.route(
     '/api/v1',
     createTinkerRoutes({
@@ -79,16 +79,16 @@ export async function startPolicyServer(options: PolicyServerOptions): Promise<P
       samplers,
       futures: createFutures(),
       received,
-      places,
+      directories,
       baseWeights: once(() => baseWeights(core, modelDir, root)),
     }),
   );
-  // What the server itself saw, for tests and for a look at it: steps in order, digests of batches, checksums.
+  // The server's own view, for tests and inspection: steps in order, digests of batches, checksums.
   app.get('/temper/received', (c) => c.json({ entries: received.entries(c.req.query('model')) }));
   app.get('/temper/sampler', async (c) => c.json(await core.sampler.status()));
 
   const release = async () => {
-    await Promise.all([core.close(), samplers.close(), held.close()]);
+    await Promise.all([core.close(), samplers.close(), pinned.close()]);
     await received.close();
   };
   const { url, stop } = await listen(app, options.port).catch(async (error: unknown) => {
@@ -114,9 +114,9 @@ function openPolicyCore(options: PolicyServerOptions, slots: number | undefined)
   });
 }
 
-/** Published weights that are gone leave the base model under a label that nobody may take for a version. */
-async function restorePublished(core: PolicyCore, places: Places, modelDir: string): Promise<string> {
-  const published = readPublished(places);
+/** Loads the published weights. If they are gone, serves the base model under the label of unpublished weights. */
+async function restorePublished(core: PolicyCore, directories: ServerDirectories, modelDir: string): Promise<string> {
+  const published = readPublished(directories);
   if (published === null) return modelDir;
   if (existsSync(join(published.path, weightsFile))) {
     await core.sampler.loadWeights(published.path, published.label);
@@ -126,13 +126,13 @@ async function restorePublished(core: PolicyCore, places: Places, modelDir: stri
   return modelDir;
 }
 
-/** The base model's directory may have no weights of its own: then they are those that a sampler starts with. */
+/** Loads weights under a label. A base model without a weights file is what every sampler starts with. */
 async function loadInto({ sampler }: PolicyCore, path: string, label: string, modelDir: string): Promise<void> {
   if (path === realpathSync(modelDir) && !existsSync(join(path, weightsFile))) await sampler.setVersion(label);
   else await sampler.loadWeights(path, label);
 }
 
-/** A model directory without weights is initialised from its seed; Tinker samplers need them as a file. */
+/** Returns a directory with the base model's weights as a file, as samplers need them; saves the initial weights if there is none. */
 async function baseWeights({ trainer }: PolicyCore, modelDir: string, root: string): Promise<string> {
   if (existsSync(join(modelDir, weightsFile))) return modelDir;
   const directory = join(resolve(root), 'base');

@@ -1,38 +1,38 @@
 import { createHash, randomUUID } from 'node:crypto';
 
-/** What a request came to: bytes for retrieve_future, or a failure with its status. */
-export type Outcome =
+/** The result of a request: the reply of retrieve_future, or an error with its status. */
+export type FutureResult =
   | { readonly status: 200; readonly type: 'protobuf'; readonly bytes: Buffer }
   | { readonly status: 200; readonly type: 'json'; readonly body: unknown }
   | { readonly status: 400 | 500; readonly detail: string };
 
 export interface FutureKey {
-  /** Scope of the sequence: a model, or a sampling session. */
+  /** The scope of the sequence: a model, or a sampling session. */
   readonly scope: string;
   readonly sequence: number | null | undefined;
   readonly kind: string;
-  /** What was asked for, byte by byte or as a value that JSON can carry. */
+  /** The request's content, as bytes or as a JSON value. */
   readonly payload: Uint8Array | unknown;
 }
 
-/** Large results that are kept; older ones are dropped, their requests are still never done again. */
+/** The number of large results that are kept. Older ones are dropped, but their requests are never done again. */
 const keptResults = 256;
 
 /**
- * Requests and their results. The same (scope, sequence) with the same payload is the same request, done once, its failure
- * included; with another payload it is refused. Nothing of this outlives the process: models don't either.
+ * Requests and their results. The same (scope, sequence) with the same payload is the same request: it is done once, even if
+ * it fails. With another payload it is refused. Futures end with the process, as models do.
  */
 export interface Futures {
-  /** The id of the same request made before; null: the sequence was used for another payload; undefined: a new one. */
+  /** Returns the id of the same earlier request; null if the sequence was used for another payload; undefined for a new request. */
   earlier(key: FutureKey): string | null | undefined;
-  /** The request's id; null: the sequence was used for another payload. */
-  submit(key: FutureKey, work: () => Promise<Outcome>): string | null;
-  /** Null after `waitMs`; undefined: unknown id; 'dropped': done, result no longer kept. */
-  wait(id: string, waitMs: number): Promise<Outcome | null | undefined | 'dropped'>;
+  /** Returns the request's id; null if the sequence was used for another payload. */
+  submit(key: FutureKey, work: () => Promise<FutureResult>): string | null;
+  /** Returns null after `waitMs`, undefined for an unknown id, and 'dropped' if the request is done but its result no longer kept. */
+  wait(id: string, waitMs: number): Promise<FutureResult | null | undefined | 'dropped'>;
 }
 
 interface Entry {
-  outcome: Promise<Outcome> | 'dropped';
+  result: Promise<FutureResult> | 'dropped';
 }
 
 export function createFutures(): Futures {
@@ -40,13 +40,13 @@ export function createFutures(): Futures {
   const sequences = new Map<string, { readonly id: string; readonly digest: string }>();
   const settled: string[] = [];
 
-  function retire(id: string, outcome: Outcome): void {
-    // Small results are kept for good, so that any retry finds them.
-    if (outcome.status !== 200 || outcome.type === 'json') return;
+  function retire(id: string, result: FutureResult): void {
+    // Small results are kept, so that any retry finds them.
+    if (result.status !== 200 || result.type === 'json') return;
     settled.push(id);
     const oldest = settled.length > keptResults ? settled.shift() : undefined;
     const entry = oldest === undefined ? undefined : entries.get(oldest);
-    if (entry !== undefined) entry.outcome = 'dropped';
+    if (entry !== undefined) entry.result = 'dropped';
   }
 
   function earlier(key: FutureKey): string | null | undefined {
@@ -63,19 +63,19 @@ export function createFutures(): Futures {
       if (known !== undefined) return known;
       const name = sequenceOf(key);
       const id = randomUUID();
-      const outcome = work();
-      entries.set(id, { outcome });
+      const result = work();
+      entries.set(id, { result });
       if (name !== null) sequences.set(name, { id, digest: digestOf(key) });
-      outcome.then((done) => retire(id, done)).catch(() => undefined);
+      result.then((done) => retire(id, done)).catch(() => undefined);
       return id;
     },
     async wait(id, waitMs) {
       const entry = entries.get(id);
-      if (entry === undefined || entry.outcome === 'dropped') return entry?.outcome;
+      if (entry === undefined || entry.result === 'dropped') return entry?.result;
       const { promise: late, resolve } = Promise.withResolvers<null>();
       const timer = setTimeout(() => resolve(null), waitMs);
       try {
-        return await Promise.race([entry.outcome, late]);
+        return await Promise.race([entry.result, late]);
       } finally {
         clearTimeout(timer);
       }

@@ -3,27 +3,28 @@ import { type FileHandle, mkdir, open } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { z } from 'zod';
 
-/** One effect on a model, as the server itself saw it: evidence that a step was made once. */
+// The log of all effects on models, as the server itself saw them: evidence that a step was made once.
+
 const entry = z.strictObject({
   at: z.string(),
   modelId: z.string(),
   sequence: z.number().nullable(),
   kind: z.enum(['create_model', 'forward_backward', 'optim_step', 'save_weights', 'load_weights', 'unload_model']),
-  /** Optimizer steps made when it was done. */
+  /** The number of optimizer steps made by then. */
   step: z.number(),
-  /** Of what came in: loss, settings and datums. */
+  /** Digest of the request: loss, settings and datums. */
   digest: z.string().nullable(),
-  /** Of the weights, where they may have changed. */
+  /** Checksum of the weights, if they may have changed. */
   checksum: z.string().nullable(),
   path: z.string().nullable(),
 });
 export type ReceivedEntry = z.infer<typeof entry>;
 
 export interface ReceivedLog {
-  /** On disk before it returns. */
+  /** Appends an entry; durable before it returns. */
   append(entry: Omit<ReceivedEntry, 'at'>): Promise<void>;
   entries(modelId?: string): readonly ReceivedEntry[];
-  /** Models of this server's whole life, also before a restart. */
+  /** Whether the server has ever had this model, including before a restart. */
   knows(modelId: string): boolean;
   close(): Promise<void>;
 }
@@ -47,7 +48,7 @@ export async function openReceivedLog(path: string): Promise<ReceivedLog> {
   };
 }
 
-/** A crash may have cut the last line. */
+/** Parses all complete lines; a crash may have cut the last one. */
 function parseLines(text: string): ReceivedEntry[] {
   const lines = text.split('\n');
   lines.pop();

@@ -1,16 +1,16 @@
 import { Hono } from 'hono';
+import { errorMessage } from '../../errors.ts';
 import { addCheckpointRoutes } from './checkpoint-routes.ts';
-import { messageOf } from './outcome.ts';
 import { addSamplingRoutes } from './sampling-routes.ts';
 import { addServiceRoutes } from './service-routes.ts';
-import { Refusal, type State, type TinkerDependencies } from './state.ts';
+import { type TinkerDependencies, TinkerError, type TinkerState } from './state.ts';
 import { addStoredRoutes } from './stored-routes.ts';
 import { addTrainingRoutes } from './training-routes.ts';
 
-/** The Tinker API on its wire since SDK 0.25: protobuf for forward_backward and for its and a sample's results, else JSON. */
+/** The Tinker API as of SDK 0.25: protobuf for forward_backward and for the results of forward_backward and asample, otherwise JSON. */
 export function createTinkerRoutes(dependencies: TinkerDependencies): Hono {
   const app = new Hono();
-  const state: State = {
+  const state: TinkerState = {
     ...dependencies,
     sessions: new Set(),
     samplingSessions: new Map(),
@@ -18,8 +18,8 @@ export function createTinkerRoutes(dependencies: TinkerDependencies): Hono {
     saving: new Set(),
   };
   app.onError((error, c) => {
-    if (error instanceof Refusal) return c.json({ detail: error.message }, error.status);
-    return c.json({ detail: messageOf(error) }, 500);
+    if (error instanceof TinkerError) return c.json({ detail: error.message }, error.status);
+    return c.json({ detail: errorMessage(error) }, 500);
   });
   addServiceRoutes(app, state);
   addTrainingRoutes(app, state);

@@ -9,8 +9,8 @@ export interface SampledSequence {
 }
 
 /**
- * Sampling of any checkpoint, for Tinker clients, on a sampler of its own: the engine's agents never see its weights.
- * Requests of one checkpoint run together; another checkpoint waits until they are done.
+ * Samples from any checkpoint, for Tinker clients, on a sampler that agents never use. Requests of one checkpoint run together;
+ * another checkpoint waits until they are done, which is why a p-queue with its fixed concurrency does not fit.
  */
 export interface Samplers {
   sample(path: string, requests: readonly Omit<SampleRequest, 'requestId'>[]): Promise<readonly SampledSequence[]>;
@@ -23,8 +23,8 @@ export function createSamplers(openCore: () => Promise<PolicyCore>): Samplers {
   let active = 0;
   const queue: { readonly path: string; readonly start: (load: boolean) => void }[] = [];
 
-  /** While weights are loaded there is no current path, so nothing starts beside the one that loads. */
-  function pump(): void {
+  /** Starts every request that may run now. No path is current while weights load, so that nothing else starts meanwhile. */
+  function startNext(): void {
     for (let head = queue[0]; head !== undefined && (active === 0 || head.path === current); head = queue[0]) {
       queue.shift();
       active += 1;
@@ -34,30 +34,30 @@ export function createSamplers(openCore: () => Promise<PolicyCore>): Samplers {
     }
   }
 
-  async function turn(path: string): Promise<boolean> {
+  async function waitForTurn(path: string): Promise<boolean> {
     const { promise, resolve } = Promise.withResolvers<boolean>();
     queue.push({ path, start: resolve });
-    pump();
+    startNext();
     return promise;
   }
 
   return {
     async sample(path, requests) {
-      const load = await turn(path);
+      const load = await waitForTurn(path);
       try {
         core ??= openCore();
         const { sampler } = await core;
         if (load) {
           await sampler.loadWeights(path, path);
           current = path;
-          pump();
+          startNext();
         }
         return await Promise.all(
           requests.map((request) => collect(sampler.generate({ ...request, requestId: randomUUID() }))),
         );
       } finally {
         active -= 1;
-        pump();
+        startNext();
       }
     },
     async close() {
@@ -78,5 +78,5 @@ async function collect(events: ReturnType<PolicyCore['sampler']['generate']>): P
     } else if (event.reason === 'abort') throw new Error('sampling was aborted: the server is closing');
     else return { tokens, logprobs, stopReason: event.reason, promptLogprobs };
   }
-  throw new Error('expected sampling to finish, its events ended before');
+  throw new Error('the events of the sampling request ended before its finish');
 }

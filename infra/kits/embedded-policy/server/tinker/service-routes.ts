@@ -6,13 +6,13 @@ import {
   retrieveFutureRequest,
   sessionRequest,
 } from '../../../tinker-wire/index.ts';
-import { bodyOf, Refusal, type State } from './state.ts';
+import { readBody, TinkerError, type TinkerState } from './state.ts';
 
-/** SkyRL holds 300 s; the SDK gives up after 45 and asks again. */
+/** The longest wait of one poll. The SDK gives up after 45 s and polls again. */
 const retrieveWaitMs = 30_000;
 
-/** Sessions, futures, and what the SDK asks for before it begins. */
-export function addServiceRoutes(app: Hono, { modelName, contextLength, sessions, futures }: State): void {
+/** Adds the routes for sessions, for futures, and for the SDK's start-up. */
+export function addServiceRoutes(app: Hono, { modelName, contextLength, sessions, futures }: TinkerState): void {
   app.get('/healthz', (c) => c.json({ status: 'ok' }));
   app.get('/get_server_capabilities', (c) =>
     c.json({ supported_models: [{ model_name: modelName, max_context_length: contextLength }] }),
@@ -21,24 +21,24 @@ export function addServiceRoutes(app: Hono, { modelName, contextLength, sessions
   app.post('/client/dynamic_config', (c) => c.json({ refresh_interval_sec: 300 }));
   app.post('/telemetry', (c) => c.json({ status: 'accepted' }));
   app.post('/create_session', async (c) => {
-    await bodyOf(c, createSessionRequest);
+    await readBody(c, createSessionRequest);
     const sessionId = `session_${randomUUID().slice(0, 8)}`;
     sessions.add(sessionId);
     return c.json({ type: 'create_session', session_id: sessionId });
   });
   app.post('/session_heartbeat', async (c) => {
-    const { session_id } = await bodyOf(c, sessionRequest);
-    if (!sessions.has(session_id)) throw new Refusal(404, 'Session not found');
+    const { session_id } = await readBody(c, sessionRequest);
+    if (!sessions.has(session_id)) throw new TinkerError(404, 'Session not found');
     return c.json({ type: 'session_heartbeat' });
   });
   app.post('/retrieve_future', async (c) => {
-    const { request_id } = await bodyOf(c, retrieveFutureRequest);
-    const outcome = await futures.wait(request_id, retrieveWaitMs);
-    if (outcome === undefined) throw new Refusal(404, 'Future not found');
-    if (outcome === 'dropped') throw new Refusal(410, 'The result is no longer kept; its request was done');
-    if (outcome === null) return c.json({ detail: 'Timeout waiting for result', queue_state: 'active' }, 408);
-    if (outcome.status !== 200) throw new Refusal(outcome.status, outcome.detail);
-    if (outcome.type === 'json') return c.json(outcome.body);
-    return c.body(new Uint8Array(outcome.bytes), 200, { 'content-type': protobufType });
+    const { request_id } = await readBody(c, retrieveFutureRequest);
+    const result = await futures.wait(request_id, retrieveWaitMs);
+    if (result === undefined) throw new TinkerError(404, 'Future not found');
+    if (result === 'dropped') throw new TinkerError(410, 'The result is no longer kept; its request was done');
+    if (result === null) return c.json({ detail: 'Timeout waiting for result', queue_state: 'active' }, 408);
+    if (result.status !== 200) throw new TinkerError(result.status, result.detail);
+    if (result.type === 'json') return c.json(result.body);
+    return c.body(new Uint8Array(result.bytes), 200, { 'content-type': protobufType });
   });
 }

@@ -7,27 +7,27 @@ import type { Context, Hono } from 'hono';
 import { pack } from 'tar-stream';
 import { z } from 'zod';
 import { checkpointName, parseTinkerPath, weightsInfoRequest } from '../../../tinker-wire/index.ts';
-import type { CheckpointAddress, Places } from '../places.ts';
-import { bodyOf, Refusal, type State } from './state.ts';
+import type { CheckpointAddress, ServerDirectories } from '../directories.ts';
+import { readBody, TinkerError, type TinkerState } from './state.ts';
 
 const modelInfo = z.object({ base_model: z.string(), lora_config: z.object({ rank: z.number() }) });
 
-/** Checkpoints that exist, also those of models from before a restart. */
-export function addStoredRoutes(app: Hono, state: State): void {
-  const { places } = state;
+/** Adds the routes for existing checkpoints, including those of models from before a restart. */
+export function addStoredRoutes(app: Hono, state: TinkerState): void {
+  const { directories } = state;
   app.post('/weights_info', async (c) => {
-    const { tinker_path } = await bodyOf(c, weightsInfoRequest);
+    const { tinker_path } = await readBody(c, weightsInfoRequest);
     const address = parseTinkerPath(tinker_path);
     if (address === null)
-      throw new Refusal(400, `tinker_path: expected tinker://<model>/weights/<name>, got ${tinker_path}`);
+      throw new TinkerError(400, `tinker_path: expected tinker://<model>/weights/<name>, got ${tinker_path}`);
     existing(state, address);
-    const info = modelInfo.parse(JSON.parse(readFileSync(places.modelFile(address.modelId), 'utf8')));
+    const info = modelInfo.parse(JSON.parse(readFileSync(directories.modelFile(address.modelId), 'utf8')));
     return c.json({ base_model: info.base_model, is_lora: true, lora_rank: info.lora_config.rank });
   });
   app.get('/training_runs/:model/checkpoints', (c) => {
     const modelId = nameOf(c, 'model');
     return c.json({
-      checkpoints: (['weights', 'sampler_weights'] as const).flatMap((kind) => listed(places, modelId, kind)),
+      checkpoints: (['weights', 'sampler_weights'] as const).flatMap((kind) => listed(directories, modelId, kind)),
     });
   });
   app.get('/training_runs/:model/checkpoints/:name/archive', (c) => {
@@ -50,19 +50,19 @@ export function addStoredRoutes(app: Hono, state: State): void {
 
 function nameOf(c: Context, parameter: string): string {
   const parsed = checkpointName.safeParse(c.req.param(parameter));
-  if (!parsed.success) throw new Refusal(422, `${parameter}: expected letters, digits, _ and -`);
+  if (!parsed.success) throw new TinkerError(422, `${parameter}: expected letters, digits, _ and -`);
   return parsed.data;
 }
 
-function existing({ places, saving }: State, address: CheckpointAddress): string {
-  const directory = places.checkpoint(address);
+function existing({ directories, saving }: TinkerState, address: CheckpointAddress): string {
+  const directory = directories.checkpoint(address);
   if (existsSync(directory)) return directory;
-  if (saving.has(directory)) throw new Refusal(425, 'Checkpoint is still being created');
-  throw new Refusal(404, `Checkpoint not found: ${address.modelId}/${address.name}`);
+  if (saving.has(directory)) throw new TinkerError(425, 'Checkpoint is still being created');
+  throw new TinkerError(404, `Checkpoint not found: ${address.modelId}/${address.name}`);
 }
 
-function listed(places: Places, modelId: string, kind: 'weights' | 'sampler_weights') {
-  const parent = places.checkpoint({ modelId, kind, name: '' });
+function listed(directories: ServerDirectories, modelId: string, kind: 'weights' | 'sampler_weights') {
+  const parent = directories.checkpoint({ modelId, kind, name: '' });
   const names = existsSync(parent) ? readdirSync(parent).filter((name) => checkpointName.safeParse(name).success) : [];
   return names.map((name) => ({
     checkpoint_id: name,

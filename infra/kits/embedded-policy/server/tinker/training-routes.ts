@@ -1,47 +1,47 @@
 import { randomUUID } from 'node:crypto';
 import type { Hono } from 'hono';
 import { createModelRequest, decodeRequest, modelRequest, optimStepRequest } from '../../../tinker-wire/index.ts';
-import { bodyOf, onModel, protobufBody, Refusal, refusing, type State, submitted } from './state.ts';
+import { failWith, readBody, readProtobuf, submit, submitForModel, TinkerError, type TinkerState } from './state.ts';
 import { checkLoss } from './training.ts';
 
-export function addTrainingRoutes(app: Hono, state: State): void {
+export function addTrainingRoutes(app: Hono, state: TinkerState): void {
   const { training, modelName, sessions, models } = state;
   app.post('/create_model', async (c) => {
-    const body = await bodyOf(c, createModelRequest);
-    if (!sessions.has(body.session_id)) throw new Refusal(404, 'Session not found');
+    const body = await readBody(c, createModelRequest);
+    if (!sessions.has(body.session_id)) throw new TinkerError(404, 'Session not found');
     if (body.base_model !== modelName)
-      throw new Refusal(400, `base_model: expected ${modelName}, got ${body.base_model}`);
+      throw new TinkerError(400, `base_model: expected ${modelName}, got ${body.base_model}`);
     const modelId = `model_${randomUUID().replaceAll('-', '').slice(0, 12)}`;
     const key = { scope: modelId, sequence: null, kind: 'create_model', payload: body };
-    const requestId = submitted(state, key, () => training.create(modelId, body));
-    // Known at once: the client may go on before it has read the result.
+    const requestId = submit(state, key, () => training.create(modelId, body));
+    // Known at once, since the client may use the model before it has read the result.
     models.set(modelId, { requests: 0 });
     return c.json({ model_id: modelId, base_model: modelName, status: 'created', request_id: requestId });
   });
   app.post('/forward_backward', async (c) => {
-    const bytes = await protobufBody(c);
-    const request = refusing(422, 'Invalid proto forward_backward body', () => decodeRequest(bytes));
-    refusing(422, 'forward_backward', () => checkLoss(request));
+    const bytes = await readProtobuf(c);
+    const request = failWith(422, 'Invalid proto forward_backward body', () => decodeRequest(bytes));
+    failWith(422, 'forward_backward', () => checkLoss(request));
     const { modelId: scope, sequence } = request;
     const key = { scope, sequence, kind: request.forwardOnly ? 'forward' : 'forward_backward', payload: bytes };
-    return onModel(c, state, key, () => training.forwardBackward(request));
+    return submitForModel(c, state, key, () => training.forwardBackward(request));
   });
   app.post('/optim_step', async (c) => {
-    const body = await bodyOf(c, optimStepRequest);
+    const body = await readBody(c, optimStepRequest);
     const key = { scope: body.model_id, sequence: body.seq_id, kind: 'optim_step', payload: body.adam_params };
-    return onModel(c, state, key, () => training.optimStep(body));
+    return submitForModel(c, state, key, () => training.optimStep(body));
   });
   app.post('/unload_model', async (c) => {
-    const { model_id } = await bodyOf(c, modelRequest);
+    const { model_id } = await readBody(c, modelRequest);
     const key = { scope: model_id, sequence: null, kind: 'unload_model', payload: null };
-    return onModel(c, state, key, () => {
+    return submitForModel(c, state, key, () => {
       models.delete(model_id);
       return training.unload(model_id);
     });
   });
   app.post('/get_info', async (c) => {
-    const { model_id } = await bodyOf(c, modelRequest);
-    if (!models.has(model_id)) throw new Refusal(404, 'Model not found');
+    const { model_id } = await readBody(c, modelRequest);
+    if (!models.has(model_id)) throw new TinkerError(404, 'Model not found');
     const data = { model_name: modelName, arch: modelName, tokenizer_id: modelName };
     return c.json({ type: 'get_info', model_id, status: 'created', model_data: data, model_name: modelName });
   });

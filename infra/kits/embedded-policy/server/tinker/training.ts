@@ -9,39 +9,39 @@ import {
 } from '../../../tinker-wire/index.ts';
 import type { Datum, Metrics, TrainerCore } from '../../core.ts';
 import { findLoss, resolveLossConfig } from '../../losses/registry.ts';
-import { type CheckpointAddress, type Places, writeAtomically } from '../places.ts';
-import type { Outcome } from './futures.ts';
-import { asOutcome, bytesOutcome, jsonOutcome } from './outcome.ts';
+import { type CheckpointAddress, type ServerDirectories, writeAtomically } from '../directories.ts';
+import type { FutureResult } from './futures.ts';
 import type { ReceivedEntry, ReceivedLog } from './received.ts';
+import { bytesResult, jsonResult, toResult } from './results.ts';
 
 type CreateModelBody = z.output<typeof createModelRequest>;
 type OptimStepBody = z.output<typeof optimStepRequest>;
 type LoadWeightsBody = z.output<typeof loadWeightsRequest>;
 
 /**
- * The Tinker API's effects on models, one after the other in the order of their arrival; each is on the received log before
- * its result can be seen.
+ * Applies the Tinker API's requests to models, one after the other in the order of arrival. Each is in the received log before
+ * its result can be read.
  */
 export interface Training {
-  create(modelId: string, body: CreateModelBody): Promise<Outcome>;
-  forwardBackward(request: WireForwardBackward): Promise<Outcome>;
-  optimStep(body: OptimStepBody): Promise<Outcome>;
-  save(address: CheckpointAddress, sequence: number | null, body: unknown): Promise<Outcome>;
-  load(body: LoadWeightsBody, directory: string): Promise<Outcome>;
-  unload(modelId: string): Promise<Outcome>;
+  create(modelId: string, body: CreateModelBody): Promise<FutureResult>;
+  forwardBackward(request: WireForwardBackward): Promise<FutureResult>;
+  optimStep(body: OptimStepBody): Promise<FutureResult>;
+  save(address: CheckpointAddress, sequence: number | null, body: unknown): Promise<FutureResult>;
+  load(body: LoadWeightsBody, directory: string): Promise<FutureResult>;
+  unload(modelId: string): Promise<FutureResult>;
 }
 
 export interface TrainingDependencies {
   readonly trainer: TrainerCore;
-  readonly places: Places;
+  readonly directories: ServerDirectories;
   readonly received: ReceivedLog;
   readonly modelDir: string;
 }
 
 export function createTraining(dependencies: TrainingDependencies): Training {
   let last: Promise<unknown> = Promise.resolve();
-  const inOrder = (modelId: string, work: () => Promise<Outcome>): Promise<Outcome> => {
-    const next = last.then(() => asOutcome(modelId, work));
+  const inOrder = (modelId: string, work: () => Promise<FutureResult>): Promise<FutureResult> => {
+    const next = last.then(() => toResult(modelId, work));
     last = next;
     return next;
   };
@@ -56,22 +56,22 @@ export function createTraining(dependencies: TrainingDependencies): Training {
 }
 
 async function create(
-  { trainer, places, received, modelDir }: TrainingDependencies,
+  { trainer, directories, received, modelDir }: TrainingDependencies,
   modelId: string,
   body: CreateModelBody,
-): Promise<Outcome> {
+): Promise<FutureResult> {
   const seed = body.lora_config?.seed ?? undefined;
   const made = await trainer.createModel(modelId, { baseDir: modelDir, ...(seed === undefined ? {} : { seed }) });
   const info = { model_id: modelId, base_model: body.base_model, lora_config: body.lora_config ?? { rank: 0 } };
-  await writeAtomically(places.modelFile(modelId), JSON.stringify(info));
+  await writeAtomically(directories.modelFile(modelId), JSON.stringify(info));
   await received.append(entryOf('create_model', modelId, 0, { checksum: made.checksum }));
-  return jsonOutcome({ type: 'create_model', ...info });
+  return jsonResult({ type: 'create_model', ...info });
 }
 
 async function forwardBackward(
   { trainer, received }: TrainingDependencies,
   { modelId, sequence, data, loss, lossConfig, forwardOnly }: WireForwardBackward,
-): Promise<Outcome> {
+): Promise<FutureResult> {
   const { step } = await trainer.status(modelId);
   const result = await trainer.forwardBackward(modelId, data.map(datumOf), loss, lossConfig, forwardOnly);
   if (!forwardOnly) {
@@ -81,13 +81,13 @@ async function forwardBackward(
     logprobs: Array.from(logprobs),
     elementwise_loss: Array.from(elementwiseLoss),
   }));
-  return bytesOutcome(encodeOutput({ type: 'scalar', outputs, metrics: reducible(result.metrics) }));
+  return bytesResult(encodeOutput({ type: 'scalar', outputs, metrics: reducible(result.metrics) }));
 }
 
 async function optimStep(
   { trainer, received }: TrainingDependencies,
   { model_id, seq_id, adam_params: adam }: OptimStepBody,
-): Promise<Outcome> {
+): Promise<FutureResult> {
   const { step, metrics, checksum } = await trainer.optimStep(model_id, {
     learningRate: adam.learning_rate,
     beta1: adam.beta1,
@@ -99,37 +99,37 @@ async function optimStep(
   const { received: digests } = await trainer.status(model_id);
   const digest = digests.at(-1)?.digest ?? null;
   await received.append(entryOf('optim_step', model_id, step, { sequence: seq_id ?? null, digest, checksum }));
-  return jsonOutcome({ type: 'optim_step', metrics: { ...metrics, step }, checksum });
+  return jsonResult({ type: 'optim_step', metrics: { ...metrics, step }, checksum });
 }
 
 async function save(
-  { trainer, places, received }: TrainingDependencies,
+  { trainer, directories, received }: TrainingDependencies,
   address: CheckpointAddress,
   sequence: number | null,
   body: unknown,
-): Promise<Outcome> {
+): Promise<FutureResult> {
   const { modelId, kind } = address;
-  const path = places.checkpoint(address);
+  const path = directories.checkpoint(address);
   const { step, checksum } = await trainer.save(modelId, path, { optimizer: kind === 'weights' });
   await received.append(entryOf('save_weights', modelId, step, { sequence, checksum, path }));
-  return jsonOutcome(body);
+  return jsonResult(body);
 }
 
 async function load(
   { trainer, received }: TrainingDependencies,
   { model_id, optimizer, seq_id, path }: LoadWeightsBody,
   directory: string,
-): Promise<Outcome> {
+): Promise<FutureResult> {
   const { step, checksum } = await trainer.load(model_id, directory, { optimizer });
   await received.append(entryOf('load_weights', model_id, step, { sequence: seq_id ?? null, checksum, path }));
-  return jsonOutcome({ type: 'load_weights', path });
+  return jsonResult({ type: 'load_weights', path });
 }
 
-async function unload({ trainer, received }: TrainingDependencies, modelId: string): Promise<Outcome> {
+async function unload({ trainer, received }: TrainingDependencies, modelId: string): Promise<FutureResult> {
   const { step } = await trainer.status(modelId);
   await trainer.unload(modelId);
   await received.append(entryOf('unload_model', modelId, step, {}));
-  return jsonOutcome({ type: 'unload_model', model_id: modelId, status: 'unloaded' });
+  return jsonResult({ type: 'unload_model', model_id: modelId, status: 'unloaded' });
 }
 
 function entryOf(
@@ -141,12 +141,12 @@ function entryOf(
   return { kind, modelId, step, sequence: null, digest: null, checksum: null, path: null, ...rest };
 }
 
-/** Throws a PolicyError for a loss or a setting that this server does not have: known before the request is accepted. */
+/** Throws a PolicyError for an unknown loss or setting, before the request is accepted. */
 export function checkLoss({ loss, lossConfig }: WireForwardBackward): void {
   resolveLossConfig(findLoss(loss), lossConfig);
 }
 
-/** Names on the wire → the core's. */
+/** The core's names of a datum's fields, by their names on the wire. */
 const fields = {
   weights: 'weights',
   logprobs: 'logprobs',
@@ -159,12 +159,12 @@ function datumOf({ tokens, inputs }: WireDatum): Datum {
     const data = inputs[wire]?.data;
     return data === undefined ? [] : [[name, data] as const];
   });
-  // SDKs leave the weights of cross_entropy out and mean all ones.
+  // SDKs omit the weights of cross_entropy, which means all ones.
   const weights = tokens.map(() => 1);
   return { weights, ...Object.fromEntries(given), inputTokens: tokens, targetTokens: inputs.target_tokens?.data ?? [] };
 }
 
-/** The SDK joins the metrics of several requests by what follows the colon, and fails on a name without one. */
+/** Names on the wire of metrics without a reduction: the SDK merges metrics by the suffix after the colon, and fails without one. */
 const reducedNames: Readonly<Record<string, string>> = {
   tokens: 'tokens:sum',
   weighted_tokens: 'weighted_tokens:sum',

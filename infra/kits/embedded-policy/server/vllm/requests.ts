@@ -2,10 +2,12 @@ import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
 import type { SampleRequest } from '../../core.ts';
 
-/** What the two generation routes take, as one request. Parameters of vLLM that would change the result here are refused. */
+// The bodies of the two generation routes, read into one shape.
+
+/** Accepts only the value that switches a parameter off: this server would otherwise return another result than vLLM. */
 const off = <T extends number>(value: T) =>
   z
-    .literal(value, { error: `expected ${value}: this server does not have it` })
+    .literal(value, { error: `expected ${value}: this server does not support it` })
     .nullish()
     .transform(() => undefined);
 
@@ -53,7 +55,7 @@ export const completionBody = z
 
 export type GenerationBody = z.output<typeof generateBody>;
 
-/** A caller's id may come twice, when it retries before its first connection is seen to be gone. */
+/** Builds the sampler's request. Its id is made unique, since a client may retry before its first connection is known to be closed. */
 export function toSampleRequest(body: GenerationBody, prefix: string, contextLength: number): SampleRequest {
   const { sampling: params, tokenIds } = body;
   return {
@@ -69,7 +71,7 @@ export function toSampleRequest(body: GenerationBody, prefix: string, contextLen
   };
 }
 
-/** The id as callers know it. */
+/** Returns the id that callers know. */
 export function externalId(requestId: string): string {
   return requestId.replace(/#[0-9a-f-]{36}$/, '');
 }

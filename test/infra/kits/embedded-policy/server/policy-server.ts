@@ -7,7 +7,7 @@ import { createTinkerTrainer } from '../../../../../infra/trainer/tinker.ts';
 
 export const modelDir = join(import.meta.dirname, '../../../../../infra/tasks/generated/temper-tiny');
 
-/** A policy server on a root of its own, which can be stopped and started again in place. */
+/** Starts a policy server on a root of its own, which can be restarted on the same port. */
 export async function startTestPolicy() {
   const root = await mkdtemp(join(tmpdir(), 'temper-policy-'));
   let server: PolicyServer = await startPolicyServer({ port: 0, modelDir, root });
@@ -18,7 +18,7 @@ export async function startTestPolicy() {
     engine: () => createVllmEngine({ url, model: 'policy', method: 'reload' }),
     trainer: () =>
       createTinkerTrainer({ url, baseModel: 'policy', reduction: 'sum', checkpointsDir: join(root, 'checkpoints') }),
-    /** Logprobs of given tokens: `score(tokens)[i]` belongs to `tokens[i + 1]`. */
+    /** Returns the logprobs of given tokens: `score(tokens)[i]` is that of `tokens[i + 1]`. */
     async score(tokens: readonly number[]): Promise<readonly number[]> {
       const sampling_params = { max_tokens: 1, temperature: 0, prompt_logprobs: 0 };
       const body = JSON.stringify({ model: 'policy', token_ids: tokens, sampling_params });

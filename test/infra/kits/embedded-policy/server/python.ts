@@ -7,15 +7,26 @@ import { promisify } from 'node:util';
 
 const run = promisify(execFile);
 
-/** The SDK without its tokenizers (`transformers`), which nothing here asks for. */
+/** The SDK, installed without `transformers`, which only its tokenizers need. */
 const sdk = 'tinker==0.25.0';
 const needed = [
-  ...['anyio<5', 'click', 'distro<2', 'httpx[http2]<1', 'numpy', 'orjson', 'protobuf>=4.21', 'pydantic<3'],
-  ...['pyqwest', 'rich', 'sniffio', 'typing-extensions<5', 'zstandard'],
+  'anyio<5',
+  'click',
+  'distro<2',
+  'httpx[http2]<1',
+  'numpy',
+  'orjson',
+  'protobuf>=4.21',
+  'pydantic<3',
+  'pyqwest',
+  'rich',
+  'sniffio',
+  'typing-extensions<5',
+  'zstandard',
 ];
 const installMs = 600_000;
 
-/** A Python with the official Tinker SDK, installed once below the user's cache; or why there is none. */
+/** Returns a Python with the official Tinker SDK, installed once below the user's cache, or the reason why there is none. */
 export async function pythonWithTinker(): Promise<{ readonly python: string } | { readonly missing: string }> {
   const cache = process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache');
   const home = join(cache, 'temper/python/tinker-0.25.0');
@@ -33,7 +44,7 @@ export async function pythonWithTinker(): Promise<{ readonly python: string } | 
 
 async function install(home: string): Promise<void> {
   const options = { timeout: installMs };
-  // A virtual environment can't be moved, so a marker tells a whole one from one that was cut short.
+  // A virtual environment cannot be moved, so a marker file shows that it is complete.
   await rm(home, { recursive: true, force: true });
   await mkdir(home, { recursive: true });
   await run('python3', ['-m', 'venv', home], options);

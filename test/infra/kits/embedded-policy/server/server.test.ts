@@ -64,7 +64,7 @@ describe('tinker requests', () => {
       ...change,
     });
 
-  it('of one sequence id and payload are one request; another payload is a 409', async () => {
+  it('with one sequence id and payload are one request; another payload is a 409', async () => {
     const first = await post('/api/v1/forward_backward', wire());
     const again = await post('/api/v1/forward_backward', wire());
     assert.equal(idOf(first), idOf(again));
@@ -77,7 +77,7 @@ describe('tinker requests', () => {
     );
   });
 
-  it('that failed stay failed under their sequence id, and leave no trace on the model', async () => {
+  it('stay failed under their sequence id, and leave the model unchanged', async () => {
     const bad = wire({
       data: [{ tokens: datum.tokens, inputs: { target_tokens: { dtype: 'int64', data: [99_999] } } }],
     });
@@ -90,7 +90,7 @@ describe('tinker requests', () => {
     assert.equal((await received(modelId)).length, 1);
   });
 
-  it('in JSON are a 415, garbage is a 422, an unknown loss or setting names itself', async () => {
+  it('in JSON are a 415, unreadable ones a 422, and an unknown loss or setting is named', async () => {
     assert.equal((await post('/api/v1/forward_backward', {})).status, 415);
     assert.equal((await post('/api/v1/forward_backward', Buffer.from([255, 1, 2]))).status, 422);
     const unknown = await post('/api/v1/forward_backward', wire({ loss: 'gspo' }));
@@ -104,7 +104,7 @@ describe('tinker requests', () => {
     assert.equal(reply.status, 200);
   });
 
-  it('for models that never were are a 404, names that leave the root a 422', async () => {
+  it('for unknown models are a 404, and names that leave the root a 422', async () => {
     assert.equal((await post('/api/v1/forward_backward', wire({ modelId: 'model_x' }))).status, 404);
     const names = ['../../x', 'a/b', '..', ''];
     for (const path of names) {
@@ -141,10 +141,10 @@ it('a restarted server serves the last published version and has lost its models
   assert.equal((await policy.engine().health()).version, 5);
   assert.deepEqual(await policy.score(tokens), scored);
   await assert.rejects(trained(modelId, 9), /TrainerLostModel|not loaded/);
-  assert.ok((await received(modelId)).length > 3, 'its log goes on');
+  assert.ok((await received(modelId)).length > 3, 'its log continues');
 });
 
-it('published weights that are gone are never taken for a version', async () => {
+it('published weights that are gone are not served under their version', async () => {
   const modelId = await publishNew(6);
   await rm(join(policy.root, 'checkpoints', modelId), { recursive: true });
   await policy.restart();
@@ -152,7 +152,7 @@ it('published weights that are gone are never taken for a version', async () => 
   await publishNew(7);
 });
 
-it('weights change between two tokens of a generation, and its spans say where', async () => {
+it('weights change between two tokens of a generation, as its spans show', async () => {
   const engine = policy.engine();
   await publishNew(8);
   const events: GenerateEvent[] = [];
@@ -177,7 +177,7 @@ it('weights change between two tokens of a generation, and its spans say where',
   assert.equal(versions.at(-1)?.end, 480);
 });
 
-it('a pause with abort hands out what there is; a later request waits for the resume', async () => {
+it('a pause with abort returns the tokens so far, and a later request waits for the resume', async () => {
   const body = { token_ids: tokens, sampling_params: { max_tokens: 400, logprobs: 0 }, request_id: 'paused' };
   await post('/pause?mode=keep', {});
   const running = post('/inference/v1/generate', body);
@@ -190,7 +190,7 @@ it('a pause with abort hands out what there is; a later request waits for the re
   assert.equal(JSON.parse((await waiting).text).choices[0].finish_reason, 'length');
 });
 
-it('a client that goes away frees its slot; abort_requests ends one by the caller’s id', async () => {
+it('a client that disconnects frees its slot, and abort_requests aborts by the caller’s id', async () => {
   const leaving = new AbortController();
   const request = {
     requestId: 'gone',
@@ -218,7 +218,7 @@ it('a client that goes away frees its slot; abort_requests ends one by the calle
   await post('/resume', {});
 });
 
-it('what this server can’t sample by is refused, not ignored', async () => {
+it('sampling parameters that this server does not support are refused, not ignored', async () => {
   const cases = [
     [{ min_p: 0.1 }, /min_p: expected 0/],
     [{ n: 2 }, /n: expected 1/],
@@ -233,7 +233,7 @@ it('what this server can’t sample by is refused, not ignored', async () => {
   assert.equal((await post('/v1/completions', { model: 'other', prompt: [1] })).status, 404);
 });
 
-it('completions with token ids give what generate gives', async () => {
+it('completions with token ids return the same as generate', async () => {
   const sampling = { max_tokens: 6, seed: 5, logprobs: 0 };
   const generate = await post('/inference/v1/generate', { token_ids: tokens, sampling_params: sampling });
   const completion = await post('/v1/completions', { prompt: tokens, return_token_ids: true, ...sampling });
@@ -243,13 +243,13 @@ it('completions with token ids give what generate gives', async () => {
   assert.deepEqual(b.logprobs.token_logprobs, logprobs);
 });
 
-it('the checksum of what is served is that of the checkpoint', async () => {
+it('the checksum of the weights in service is that of the checkpoint', async () => {
   const modelId = await publishNew(20);
   const reply = JSON.parse((await post('/weight_checker', { action: 'checksum' })).text);
   assert.equal(reply.checksums.model, (await received(modelId)).at(-1)?.checksum);
 });
 
-it('a port in use is an error that says so', async () => {
+it('a port in use is reported as such', async () => {
   const port = Number(new URL(policy.url).port);
   const second = startPolicyServer({ port, modelDir, root: join(policy.root, 'second') });
   await assert.rejects(second, /EADDRINUSE.*; stop what listens there, or choose another port/);

@@ -1,12 +1,12 @@
 import type { SampleEvent, SampleRequest, SamplerCore } from '../../core.ts';
-import type { Piece, Span } from './shapes.ts';
+import type { Chunk, Span } from './reply-shapes.ts';
 
-/** A generation as pieces: one per token, the finish in one of its own. Leaving it early aborts it. */
-export async function* piecesOf(
+/** Yields a generation as chunks: one per token, and one for the finish. Returning early aborts it. */
+export async function* chunksOf(
   sampler: Pick<SamplerCore, 'generate'>,
   request: SampleRequest,
   signal: AbortSignal,
-): AsyncGenerator<Piece> {
+): AsyncGenerator<Chunk> {
   const spans: Span[] = [];
   let count = 0;
   let last: number | null = null;
@@ -26,32 +26,32 @@ export async function* piecesOf(
   }
 }
 
-/** Joins what is there at once: tokens come from their thread by the handful, and a chunk costs more than a token. */
-export async function* joined(pieces: AsyncGenerator<Piece>): AsyncGenerator<Piece> {
+/** Joins chunks that are available at once: the thread sends several tokens in one message, and a chunk costs more than a token. */
+export async function* joined(chunks: AsyncGenerator<Chunk>): AsyncGenerator<Chunk> {
   try {
-    let upcoming = pieces.next();
+    let upcoming = chunks.next();
     for (let first = await upcoming; first.done !== true; first = await upcoming) {
-      let piece = first.value;
-      upcoming = pieces.next();
-      for (let more = await soon(upcoming); more?.done === false; more = await soon(upcoming)) {
-        piece = join(piece, more.value);
-        upcoming = pieces.next();
+      let chunk = first.value;
+      upcoming = chunks.next();
+      for (let more = await ifReady(upcoming); more?.done === false; more = await ifReady(upcoming)) {
+        chunk = join(chunk, more.value);
+        upcoming = chunks.next();
       }
-      yield piece;
+      yield chunk;
     }
   } finally {
-    await pieces.return(undefined);
+    await chunks.return(undefined);
   }
 }
 
-/** The result if it needs no further event; null if it does. A failure shows when the piece is awaited. */
-function soon<T>(result: Promise<T>): Promise<T | null> {
+/** Returns the result if it is available in this turn of the event loop, else null. An error is thrown where the chunk is awaited. */
+function ifReady<T>(result: Promise<T>): Promise<T | null> {
   const { promise: later, resolve } = Promise.withResolvers<null>();
   setImmediate(() => resolve(null));
   return Promise.race([result.catch(() => null), later]);
 }
 
-function join(a: Piece, b: Piece): Piece {
+function join(a: Chunk, b: Chunk): Chunk {
   return {
     tokenIds: [...a.tokenIds, ...b.tokenIds],
     logprobs: [...a.logprobs, ...b.logprobs],
@@ -60,16 +60,16 @@ function join(a: Piece, b: Piece): Piece {
   };
 }
 
-/** All pieces of a generation as one. */
-export async function wholeOf(pieces: AsyncIterable<Piece>): Promise<Piece> {
+/** Collects all chunks of a generation into one. */
+export async function collectChunks(chunks: AsyncIterable<Chunk>): Promise<Chunk> {
   const tokenIds: number[] = [];
   const logprobs: number[] = [];
-  for await (const piece of pieces) {
-    tokenIds.push(...piece.tokenIds);
-    logprobs.push(...piece.logprobs);
-    if (piece.finish !== null) return { tokenIds, logprobs, finish: piece.finish, prompt: piece.prompt };
+  for await (const chunk of chunks) {
+    tokenIds.push(...chunk.tokenIds);
+    logprobs.push(...chunk.logprobs);
+    if (chunk.finish !== null) return { tokenIds, logprobs, finish: chunk.finish, prompt: chunk.prompt };
   }
-  throw new Error('expected the generation to finish, its events ended before');
+  throw new Error('the events of the generation ended before its finish');
 }
 
 function extend(spans: Span[], version: Extract<SampleEvent, { type: 'token' }>['version'], position: number): void {

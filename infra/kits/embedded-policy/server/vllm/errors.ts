@@ -2,8 +2,8 @@ import type { Context } from 'hono';
 import type { ContentfulStatusCode } from 'hono/utils/http-status';
 import type { z } from 'zod';
 
-/** A request that is answered with a status and vLLM's `{"error"}`. */
-export class Refusal extends Error {
+/** An error that is answered with a status and `{"error"}`, as vLLM does. */
+export class VllmError extends Error {
   readonly status: ContentfulStatusCode;
 
   constructor(status: ContentfulStatusCode, message: string) {
@@ -12,8 +12,8 @@ export class Refusal extends Error {
   }
 }
 
-export async function bodyOf<T>(c: Context, schema: z.ZodType<T>): Promise<T> {
+export async function readBody<T>(c: Context, schema: z.ZodType<T>): Promise<T> {
   const parsed = schema.safeParse(await c.req.json().catch(() => null));
   if (parsed.success) return parsed.data;
-  throw new Refusal(400, parsed.error.issues.map((issue) => `${issue.path.join('.')}: ${issue.message}`).join('; '));
+  throw new VllmError(400, parsed.error.issues.map((issue) => `${issue.path.join('.')}: ${issue.message}`).join('; '));
 }

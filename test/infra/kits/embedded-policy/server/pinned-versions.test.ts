@@ -11,7 +11,7 @@ const tokens = [1, 5, 9, 13, 17, 21];
 const datum = { tokens: tokens.slice(0, -1), targets: tokens.slice(1), weights: [1, 1, 1, 1, 1] };
 const adam = { learningRate: 1e-2, beta1: 0.9, beta2: 0.95, eps: 1e-8, weightDecay: 0 };
 
-describe('a policy version that somebody holds', () => {
+describe('a pinned policy version', () => {
   let policy: Awaited<ReturnType<typeof startTestPolicy>>;
   let trainer: Trainer;
   before(async () => {
@@ -26,7 +26,7 @@ describe('a policy version that somebody holds', () => {
 
   const served = async () => (await servedVersions(policy.engine())).versions;
 
-  /** A model of its own, trained so many steps as its number says. */
+  /** Publishes a new model, trained for as many steps as its version. */
   async function publish(version: number, keep: readonly number[] = []): Promise<void> {
     const modelId = await trainer.createModel({ loraRank: 1, seed: 0 });
     let sequence = 0;
@@ -38,7 +38,7 @@ describe('a policy version that somebody holds', () => {
     await policy.engine().publish({ version, name: `v${version}`, path, method: 'reload', keep });
   }
 
-  /** What is sampled greedily, with the logprobs, and by which version. */
+  /** Samples tokens with their logprobs and versions. */
   async function sampled(policyVersion?: number) {
     const sampling = { maxTokens: 4, temperature: 1, topP: 1, topK: -1, stopTokenIds: [], seed: 7 };
     const request = { requestId: `${Math.random()}`, prompt: promptOf(tokens), ...sampling };
@@ -52,31 +52,31 @@ describe('a policy version that somebody holds', () => {
     return { ids, logprobs, versions: [...versions] };
   }
 
-  it('samples as it did, whatever is published later', async () => {
-    const atFirst = await sampled();
-    assert.deepEqual(atFirst.versions, [1]);
+  it('samples the same, whatever is published later', async () => {
+    const first = await sampled();
+    assert.deepEqual(first.versions, [1]);
     assert.equal(await policy.engine().pinVersion(1), true);
     await publish(2, [1]);
     const later = await sampled();
     assert.deepEqual(later.versions, [2]);
-    assert.notDeepEqual(later.logprobs, atFirst.logprobs);
-    assert.deepEqual(await sampled(1), atFirst);
+    assert.notDeepEqual(later.logprobs, first.logprobs);
+    assert.deepEqual(await sampled(1), first);
     assert.deepEqual(await served(), [2, 1]);
   });
 
-  it('is still there after a restart of the server', async () => {
+  it('is still pinned after a restart of the server', async () => {
     const before = await sampled(1);
     await policy.restart();
     assert.deepEqual(await sampled(1), before);
     assert.deepEqual((await sampled()).versions, [2]);
   });
 
-  it('that is not in service and was never held can not be had: who asks for it gets what is in service', async () => {
+  it('must have been in service: a request for any other is sampled by the version in service', async () => {
     assert.equal(await policy.engine().pinVersion(7), false);
     assert.deepEqual((await sampled(7)).versions, [2]);
   });
 
-  it('stays with a publication that does not know of it yet, and goes with one that comes later', async () => {
+  it('survives a publication that does not know it yet, and is unpinned by a later one', async () => {
     await publish(3);
     assert.deepEqual(await served(), [3, 1]);
     const inAnHour = Date.now() + 3_600_000;
@@ -88,7 +88,7 @@ describe('a policy version that somebody holds', () => {
     assert.deepEqual((await sampled(1)).versions, [3]);
   });
 
-  it('is asked for by its name, and any other name than those that are there is refused', async () => {
+  it('is sampled by under its name, and unknown names are refused', async () => {
     const post = async (path: string, body: unknown) => {
       const headers = { 'content-type': 'application/json' };
       const reply = await fetch(`${policy.url}${path}`, { method: 'POST', headers, body: JSON.stringify(body) });

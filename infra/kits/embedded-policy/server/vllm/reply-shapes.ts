@@ -1,7 +1,7 @@
 import type { GenerationBody } from './requests.ts';
 
-/** One token, or the end, on its way to a client. */
-export interface Piece {
+/** Sampled tokens, or the finish, on their way to a client. */
+export interface Chunk {
   readonly tokenIds: readonly number[];
   readonly logprobs: readonly number[];
   readonly finish: {
@@ -18,51 +18,51 @@ export interface Span {
   readonly end: number;
 }
 
-/** How a route words its answers. */
-export interface Shape {
+/** The shape of a route's replies. */
+export interface ReplyShape {
   readonly prefix: string;
-  chunk(id: string, model: string, piece: Piece, body: GenerationBody): unknown;
-  whole(id: string, model: string, piece: Piece, body: GenerationBody): unknown;
+  chunk(id: string, model: string, chunk: Chunk, body: GenerationBody): unknown;
+  whole(id: string, model: string, chunk: Chunk, body: GenerationBody): unknown;
 }
 
-export const generateShape: Shape = {
+export const generateShape: ReplyShape = {
   prefix: 'generate-tokens-',
-  chunk: (id, _model, piece, body) => ({
+  chunk: (id, _model, chunk, body) => ({
     request_id: id,
     output_mode: 'tokens',
-    choices: [generateChoice(piece, body)],
+    choices: [generateChoice(chunk, body)],
   }),
-  whole: (id, model, piece, body) => ({
+  whole: (id, model, chunk, body) => ({
     request_id: id,
     model,
     created: seconds(),
     output_mode: 'tokens',
-    usage: usageOf(piece, body),
-    prompt_logprobs: promptLogprobs(piece, body),
-    choices: [generateChoice(piece, body)],
+    usage: usageOf(chunk, body),
+    prompt_logprobs: promptLogprobs(chunk, body),
+    choices: [generateChoice(chunk, body)],
   }),
 };
 
-export const completionShape: Shape = {
+export const completionShape: ReplyShape = {
   prefix: 'cmpl-',
-  chunk: (id, model, piece, body) => ({
+  chunk: (id, model, chunk, body) => ({
     id,
     object: 'text_completion',
     created: seconds(),
     model,
-    choices: [completionChoice(piece, body)],
+    choices: [completionChoice(chunk, body)],
   }),
-  whole: (id, model, piece, body) => ({
+  whole: (id, model, chunk, body) => ({
     id,
     object: 'text_completion',
     created: seconds(),
     model,
-    usage: usageOf(piece, body),
-    choices: [{ ...completionChoice(piece, body), prompt_logprobs: promptLogprobs(piece, body) }],
+    usage: usageOf(chunk, body),
+    choices: [{ ...completionChoice(chunk, body), prompt_logprobs: promptLogprobs(chunk, body) }],
   }),
 };
 
-function generateChoice({ tokenIds, logprobs, finish }: Piece, { sampling }: GenerationBody) {
+function generateChoice({ tokenIds, logprobs, finish }: Chunk, { sampling }: GenerationBody) {
   const content = tokenIds.map((token_id, index) => ({
     token_id,
     logprob: logprobs[index],
@@ -79,7 +79,7 @@ function generateChoice({ tokenIds, logprobs, finish }: Piece, { sampling }: Gen
   };
 }
 
-function completionChoice({ tokenIds, logprobs, finish }: Piece, { sampling }: GenerationBody) {
+function completionChoice({ tokenIds, logprobs, finish }: Chunk, { sampling }: GenerationBody) {
   const named = tokenIds.map((id) => `token_id:${id}`);
   return {
     index: 0,
@@ -91,13 +91,13 @@ function completionChoice({ tokenIds, logprobs, finish }: Piece, { sampling }: G
   };
 }
 
-function promptLogprobs({ prompt }: Piece, { tokenIds }: GenerationBody) {
+function promptLogprobs({ prompt }: Chunk, { tokenIds }: GenerationBody) {
   return (
     prompt?.map((logprob, index) => (logprob === null ? null : { [String(tokenIds[index])]: { logprob } })) ?? null
   );
 }
 
-function usageOf({ tokenIds }: Piece, body: GenerationBody) {
+function usageOf({ tokenIds }: Chunk, body: GenerationBody) {
   const prompt = body.tokenIds.length;
   return { prompt_tokens: prompt, completion_tokens: tokenIds.length, total_tokens: prompt + tokenIds.length };
 }
