@@ -38,18 +38,20 @@ function section(text: string, heading: string): string {
   return found.split('\n## ')[0] ?? '';
 }
 
-/** The anchors that GitHub and VitePress give to the headings of a page. */
+/** Returns the anchors of a page that work both on GitHub and on the site: the two spell punctuation differently. */
 function anchorsOf(page: string): ReadonlySet<string> {
-  const headings = prose(readSource(page)).match(/^#+ .*$/gm) ?? [];
-  return new Set(
-    headings.map((heading) =>
-      heading
-        .replace(/^#+ /, '')
-        .toLowerCase()
-        .replaceAll(/[`,:()?]/g, '')
-        .replaceAll(/[ .@]/g, '-'),
-    ),
-  );
+  const headings = (prose(readSource(page)).match(/^#+ .*$/gm) ?? []).map((heading) => heading.replace(/^#+ /, ''));
+  const onGitHub = (text: string) =>
+    text
+      .toLowerCase()
+      .replaceAll(/[^\w\s-]/g, '')
+      .replaceAll(/\s/g, '-');
+  const onSite = (text: string) =>
+    text
+      .toLowerCase()
+      .replaceAll(/[^\w]+/g, '-')
+      .replaceAll(/^-|-$/g, '');
+  return new Set(headings.filter((text) => onGitHub(text) === onSite(text)).map(onSite));
 }
 
 describe('the documents', () => {

@@ -37,7 +37,7 @@ const items = (folder: string, pages: readonly (readonly string[])[]) =>
 export default defineConfig({
   title: 'temper',
   description: 'Trains coding agents by reinforcement learning, durably, on Temporal.',
-  base: process.env['DOCS_BASE'] ?? '/',
+  base: process.env.DOCS_BASE ?? '/',
   cleanUrls: true,
   ignoreDeadLinks: false,
   themeConfig: {
