@@ -2,7 +2,7 @@ import type { FileTree } from '../sandbox/files.ts';
 import type { Protection } from './protection/rules.ts';
 import type { RequiredTests } from './resolution/resolve.ts';
 
-/** The part of a task that grading needs. Task formats satisfy it; see infra/tasks/harbor/harbor-task.ts. */
+/** The part of a task that grading needs. Task formats satisfy it; see infra/harbor/harbor-task.ts. */
 export interface GradedTask {
   /** Files of the workdir at the base commit; empty when the image brings them. */
   readonly workspace: FileTree;

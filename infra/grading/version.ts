@@ -4,11 +4,11 @@ import { join } from 'node:path';
 
 /** Files outside these folders that decide on a verdict: they read a task, and weigh its scores. */
 const otherFiles = [
-  '../tasks/harbor/build-context',
-  '../tasks/harbor/dockerfile',
-  '../tasks/harbor/grading-file',
-  '../tasks/harbor/harbor-task',
-  '../tasks/harbor/task-toml',
+  '../harbor/build-context',
+  '../harbor/dockerfile',
+  '../harbor/grading-file',
+  '../harbor/harbor-task',
+  '../harbor/task-toml',
   '../../workflows/algorithms/weighted-reward',
 ];
 const folders = ['.', '../sandbox', '../kits/test-logs'];

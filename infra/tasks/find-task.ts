@@ -4,12 +4,12 @@ import type { Task, TaskAddress } from '../../workflows/contracts/task.ts';
 import type { DataSetAddress } from '../data-sets/address.ts';
 import type { TaskDraft } from '../data-sets/data-set.ts';
 import type { DataSetOpener } from '../data-sets/data-set-opener.ts';
+import { type Bundles, bundleType } from '../harbor/bundle.ts';
+import { type HarborTask, readHarborTask } from '../harbor/harbor-task.ts';
+import { readTaskDirectory } from '../harbor/read-directory.ts';
 import type { Store } from '../store/store.ts';
 import { parseTaskAddress } from './address.ts';
 import { generateTask } from './generated/generate.ts';
-import { type Bundles, bundleType } from './harbor/bundle.ts';
-import { type HarborTask, readHarborTask } from './harbor/harbor-task.ts';
-import { readTaskDirectory } from './harbor/read-directory.ts';
 import { findTaskDirectories, resolveBelowRoots } from './task-directories.ts';
 
 /** A task of a set. An invalid task fails when it is read, so that it does not hide the others. */

@@ -1,11 +1,11 @@
 import { LRUCache } from 'lru-cache';
 import type { Task, TaskAddress, TaskSetAddress } from '../../workflows/contracts/task.ts';
 import { createDataSetOpener, type DataSetCache } from '../data-sets/data-set-opener.ts';
+import { createBundles } from '../harbor/bundle.ts';
+import type { HarborTask } from '../harbor/harbor-task.ts';
 import type { Store } from '../store/store.ts';
 import { type GeneratedSet, generatedAddress, parseSetAddress } from './address.ts';
 import { createTaskFinder, type FoundTask } from './find-task.ts';
-import { createBundles } from './harbor/bundle.ts';
-import type { HarborTask } from './harbor/harbor-task.ts';
 import { createTaskLister } from './list-tasks.ts';
 import { type Choice, countSkipping, createTaskOrder, type TaskOrder } from './order-tasks.ts';
 import { resolveBelowRoots } from './task-directories.ts';

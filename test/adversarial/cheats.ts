@@ -1,5 +1,5 @@
 /** Cheating agents that get what doing nothing gets, one row for each trick. */
-import type { HarborTask } from '../../infra/tasks/harbor/harbor-task.ts';
+import type { HarborTask } from '../../infra/harbor/harbor-task.ts';
 import type { Trick } from '../../workflows/contracts/flags.ts';
 import type { ScriptedAgent } from './pipeline.ts';
 import {

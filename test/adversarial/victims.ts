@@ -1,10 +1,10 @@
 /** Small tasks, one for each way of being judged. Each has a bug: `add` subtracts. Doing nothing is worth 0 at all of them. */
 
 import { splitEvalScript } from '../../infra/data-sets/swe/eval-script.ts';
+import type { GradingFile } from '../../infra/harbor/grading-file.ts';
+import { type HarborTask, readHarborTask } from '../../infra/harbor/harbor-task.ts';
 import { bugAt } from '../../infra/tasks/generated/bug.ts';
 import { generateTask } from '../../infra/tasks/generated/generate.ts';
-import type { GradingFile } from '../../infra/tasks/harbor/grading-file.ts';
-import { type HarborTask, readHarborTask } from '../../infra/tasks/harbor/harbor-task.ts';
 import { treeOf } from '../helpers/sandbox/workspaces.ts';
 
 type Files = Readonly<Record<string, string>>;

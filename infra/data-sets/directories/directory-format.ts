@@ -1,8 +1,8 @@
 import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
+import { readTaskDirectory } from '../../harbor/read-directory.ts';
 import type { FileTree } from '../../sandbox/files.ts';
-import { readTaskDirectory } from '../../tasks/harbor/read-directory.ts';
 import type { DataSet, DataSetFormat, DataSetSource, TaskDraft } from '../data-set.ts';
 
 /** Turns the directories of a data set into tasks. */

@@ -1,6 +1,6 @@
 import { dirname } from 'node:path/posix';
+import type { GradingFile } from '../../harbor/grading-file.ts';
 import type { FileTree } from '../../sandbox/files.ts';
-import type { GradingFile } from '../../tasks/harbor/grading-file.ts';
 import type { CommitFiles, DataSetSource } from '../data-set.ts';
 import { harborFiles, script, text } from '../harbor-files.ts';
 import { quote } from '../shell.ts';

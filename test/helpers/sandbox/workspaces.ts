@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
+import type { HarborTask } from '../../../infra/harbor/harbor-task.ts';
 import type { FileEntry, FileTree } from '../../../infra/sandbox/files.ts';
 import type { Sandbox, SandboxProvider } from '../../../infra/sandbox/sandbox.ts';
-import type { HarborTask } from '../../../infra/tasks/harbor/harbor-task.ts';
 
 /** A change of a workspace. Names and bytes are latin-1 text in JSON. */
 export type Edit =

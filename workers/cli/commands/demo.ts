@@ -2,16 +2,9 @@ import { join, resolve } from 'node:path';
 import { type Command, Option } from 'commander';
 import { type Config, readConfigWith } from '../../../infra/config.ts';
 import { onInterrupt } from '../follow/interrupt.ts';
-import { configOf, type HomeOption, stackCommand, wholeNumber } from '../stack/command.ts';
+import { configOf, stackCommand, wholeNumber } from '../stack/command.ts';
 import { note, print } from '../text/output.ts';
-
-export interface DemoOptions extends HomeOption {
-  readonly seed: number;
-  readonly out?: string;
-  readonly sandbox: 'auto' | 'docker' | 'local';
-  readonly steps?: number;
-  readonly keepUp?: true;
-}
+import type { DemoOptions } from './demo/run-demo.ts';
 
 export function demoCommand(): Command {
   return stackCommand(

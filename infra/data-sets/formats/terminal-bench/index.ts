@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { TemperFailure } from '../../../../workflows/contracts/failures.ts';
 import { number } from '../../../../workflows/contracts/input.ts';
+import { readDockerfile } from '../../../harbor/dockerfile.ts';
 import type { FileTree } from '../../../sandbox/files.ts';
-import { readDockerfile } from '../../../tasks/harbor/dockerfile.ts';
 import { directoryFormat } from '../../directories/directory-format.ts';
 import { publishedFiles } from '../../directories/published-files.ts';
 import { harborFiles, script } from '../../harbor-files.ts';

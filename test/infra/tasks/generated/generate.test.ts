@@ -5,9 +5,9 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { it } from 'node:test';
 import { promisify } from 'node:util';
+import { readHarborTask } from '../../../../infra/harbor/harbor-task.ts';
 import { type Bug, bugAt, operators, type Split, sourceOf } from '../../../../infra/tasks/generated/bug.ts';
 import { generateTask, instructionOf } from '../../../../infra/tasks/generated/generate.ts';
-import { readHarborTask } from '../../../../infra/tasks/harbor/harbor-task.ts';
 
 const many = (split: Split) =>
   Array.from({ length: 4000 }, (_, index) => bugAt(split, index % 40, Math.floor(index / 40)));

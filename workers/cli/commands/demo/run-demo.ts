@@ -8,12 +8,20 @@ import { pauseSignal, resumeSignal, runStatusQuery } from '../../../../workflows
 import type { RunRequest } from '../../../../workflows/contracts/run.ts';
 import type { SweepCounts, SweepRequest } from '../../../../workflows/contracts/sweep.ts';
 import { startRun, startSweep } from '../../follow/start-workflow.ts';
+import type { HomeOption } from '../../stack/command.ts';
 import type { StackClient } from '../../stack/stack-client.ts';
 import { live, note, print, seconds } from '../../text/output.ts';
-import type { DemoOptions } from '../demo.ts';
 import { gatherReport } from '../report/gather-report.ts';
 import { followRun } from '../train/follow-run.ts';
 import { demoRun, heldOut } from './recipe.ts';
+
+export interface DemoOptions extends HomeOption {
+  readonly seed: number;
+  readonly out?: string;
+  readonly sandbox: 'auto' | 'docker' | 'local';
+  readonly steps?: number;
+  readonly keepUp?: true;
+}
 
 const pollMs = 250;
 const cleanUpMs = 60_000;

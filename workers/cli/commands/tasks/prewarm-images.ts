@@ -1,9 +1,9 @@
+import type { HarborTask } from '../../../../infra/harbor/harbor-task.ts';
 import type { ImageProgress } from '../../../../infra/sandbox/image.ts';
 import { prepareImage } from '../../../../infra/sandbox/prepare-image.ts';
 import type { SandboxProvider } from '../../../../infra/sandbox/sandbox.ts';
 import type { Store } from '../../../../infra/store/store.ts';
 import type { FoundTask } from '../../../../infra/tasks/find-task.ts';
-import type { HarborTask } from '../../../../infra/tasks/harbor/harbor-task.ts';
 import { type FailureType, TemperFailure } from '../../../../workflows/contracts/failures.ts';
 import type { Task } from '../../../../workflows/contracts/task.ts';
 import { forEachConcurrently } from './for-each-concurrently.ts';

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
+import type { HarborTask } from '../../../../infra/harbor/harbor-task.ts';
 import type { ImageProgress } from '../../../../infra/sandbox/image.ts';
 import type { FoundTask } from '../../../../infra/tasks/find-task.ts';
-import type { HarborTask } from '../../../../infra/tasks/harbor/harbor-task.ts';
 import { onInterrupt } from '../../follow/interrupt.ts';
 import { type HomeOption, runningConfigOf, stackCommand, wholeNumber } from '../../stack/command.ts';
 import { Interrupted, Unsuccessful } from '../../text/errors.ts';

@@ -5,9 +5,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { it } from 'node:test';
 import Docker from 'dockerode';
+import { builtImageName, readBuildContext } from '../../../../../infra/harbor/build-context.ts';
 import { createImageUses } from '../../../../../infra/sandbox/docker/images/uses.ts';
 import { createDockerProvider } from '../../../../../infra/sandbox/docker/provider.ts';
-import { builtImageName, readBuildContext } from '../../../../../infra/tasks/harbor/build-context.ts';
 import { startRegistry } from '../../../../helpers/sandbox/registry.ts';
 import { treeOf } from '../../../../helpers/sandbox/workspaces.ts';
 

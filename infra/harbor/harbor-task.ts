@@ -1,8 +1,8 @@
-import { TemperFailure } from '../../../workflows/contracts/failures.ts';
-import type { Task } from '../../../workflows/contracts/task.ts';
-import type { GradedTask } from '../../grading/task.ts';
-import type { FileEntry, FileTree } from '../../sandbox/files.ts';
-import { type BuildContext, imageName } from '../../sandbox/image.ts';
+import { TemperFailure } from '../../workflows/contracts/failures.ts';
+import type { Task } from '../../workflows/contracts/task.ts';
+import type { GradedTask } from '../grading/task.ts';
+import type { FileEntry, FileTree } from '../sandbox/files.ts';
+import { type BuildContext, imageName } from '../sandbox/image.ts';
 import { builtImageName, readBuildContext } from './build-context.ts';
 import { type Dockerfile, readDockerfile } from './dockerfile.ts';
 import { type Grading, gradingFile, parseGrading } from './grading-file.ts';

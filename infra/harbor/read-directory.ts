@@ -1,7 +1,7 @@
 import { readdir, readFile, realpath, stat } from 'node:fs/promises';
 import { join, relative, sep } from 'node:path';
-import { TemperFailure } from '../../../workflows/contracts/failures.ts';
-import type { FileEntry, FileTree } from '../../sandbox/files.ts';
+import { TemperFailure } from '../../workflows/contracts/failures.ts';
+import type { FileEntry, FileTree } from '../sandbox/files.ts';
 
 const limits = { files: 20_000, bytes: 512 * 1024 * 1024 } as const;
 

@@ -1,7 +1,7 @@
 import { parse, TomlError } from 'smol-toml';
 import { z } from 'zod';
-import { TemperFailure } from '../../../workflows/contracts/failures.ts';
-import { describeIssue, integer, number } from '../../../workflows/contracts/input.ts';
+import { TemperFailure } from '../../workflows/contracts/failures.ts';
+import { describeIssue, integer, number } from '../../workflows/contracts/input.ts';
 
 const seconds = number(1, 1_000_000, 'seconds').nullish();
 /** Harbor's `${NAME}` and `${NAME:-value}` as a whole value: a variable of the host that runs the task. */

@@ -2,12 +2,12 @@ import { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { LRUCache } from 'lru-cache';
 import { pack } from 'tar-stream';
-import type { BlobRef } from '../../../workflows/contracts/blob.ts';
-import { errorMessage } from '../../../workflows/contracts/error-message.ts';
-import { TemperFailure } from '../../../workflows/contracts/failures.ts';
-import type { Task } from '../../../workflows/contracts/task.ts';
-import { type FileTree, relativeSegments, unpackTree } from '../../sandbox/files.ts';
-import type { Store } from '../../store/store.ts';
+import type { BlobRef } from '../../workflows/contracts/blob.ts';
+import { errorMessage } from '../../workflows/contracts/error-message.ts';
+import { TemperFailure } from '../../workflows/contracts/failures.ts';
+import type { Task } from '../../workflows/contracts/task.ts';
+import { type FileTree, relativeSegments, unpackTree } from '../sandbox/files.ts';
+import type { Store } from '../store/store.ts';
 import { type HarborTask, readHarborTask } from './harbor-task.ts';
 
 export const bundleType = 'application/x-tar';

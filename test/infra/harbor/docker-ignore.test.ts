@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
-import { readBuildContext } from '../../../../infra/tasks/harbor/build-context.ts';
-import { withoutIgnored } from '../../../../infra/tasks/harbor/docker-ignore.ts';
-import { treeOf } from '../../../helpers/sandbox/workspaces.ts';
+import { readBuildContext } from '../../../infra/harbor/build-context.ts';
+import { withoutIgnored } from '../../../infra/harbor/docker-ignore.ts';
+import { treeOf } from '../../helpers/sandbox/workspaces.ts';
 
 const paths = [
   'Dockerfile',

@@ -3,9 +3,9 @@ import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { after, before, it } from 'node:test';
-import { readHarborTask } from '../../../../infra/tasks/harbor/harbor-task.ts';
-import { readTaskDirectory } from '../../../../infra/tasks/harbor/read-directory.ts';
-import { TemperFailure } from '../../../../workflows/contracts/failures.ts';
+import { readHarborTask } from '../../../infra/harbor/harbor-task.ts';
+import { readTaskDirectory } from '../../../infra/harbor/read-directory.ts';
+import { TemperFailure } from '../../../workflows/contracts/failures.ts';
 
 const complete: Readonly<Record<string, string>> = {
   'task.toml':

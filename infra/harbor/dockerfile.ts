@@ -1,4 +1,4 @@
-import { TemperFailure } from '../../../workflows/contracts/failures.ts';
+import { TemperFailure } from '../../workflows/contracts/failures.ts';
 
 /** The parts of a task's Dockerfile that a sandbox can carry out without building an image. */
 export interface Dockerfile {

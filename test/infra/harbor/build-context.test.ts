@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { builtImageName, readBuildContext } from '../../../../infra/tasks/harbor/build-context.ts';
-import { readHarborTask } from '../../../../infra/tasks/harbor/harbor-task.ts';
-import { treeOf } from '../../../helpers/sandbox/workspaces.ts';
+import { builtImageName, readBuildContext } from '../../../infra/harbor/build-context.ts';
+import { readHarborTask } from '../../../infra/harbor/harbor-task.ts';
+import { treeOf } from '../../helpers/sandbox/workspaces.ts';
 
 const read = (dockerfile: string) => readBuildContext(treeOf({ Dockerfile: dockerfile }), 600);
 const basesOf = (dockerfile: string): readonly string[] => read(dockerfile).bases.map(({ image }) => image);

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
-import { TemperFailure } from '../../../workflows/contracts/failures.ts';
-import type { FileTree } from '../../sandbox/files.ts';
-import { type BuildContext, builtRepository, type ImageName, imageName } from '../../sandbox/image.ts';
+import { TemperFailure } from '../../workflows/contracts/failures.ts';
+import type { FileTree } from '../sandbox/files.ts';
+import { type BuildContext, builtRepository, type ImageName, imageName } from '../sandbox/image.ts';
 import { withoutIgnored } from './docker-ignore.ts';
 import { type Instruction, instructions } from './dockerfile.ts';
 

@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { TemperFailure } from '../../../workflows/contracts/failures.ts';
-import { describeIssue, oneOf } from '../../../workflows/contracts/input.ts';
-import { findLogParser, logParserNames } from '../../kits/test-logs/index.ts';
+import { TemperFailure } from '../../workflows/contracts/failures.ts';
+import { describeIssue, oneOf } from '../../workflows/contracts/input.ts';
+import { findLogParser, logParserNames } from '../kits/test-logs/index.ts';
 
 /** The path of the file in a task's bundle. It is next to `tests/`, so that it never enters a sandbox. */
 export const gradingFile = 'grading.json';

@@ -1,4 +1,4 @@
-import type { FileTree } from '../../sandbox/files.ts';
+import type { FileTree } from '../sandbox/files.ts';
 
 /**
  * Applies `.dockerignore` as Docker's client does; the daemon expects a filtered context. Own code instead of
