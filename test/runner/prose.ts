@@ -17,7 +17,7 @@ interface BannedPhrase {
 
 /** The phrases that no comment, message or page may contain, matched as whole words in any case. */
 const bannedPhrases: readonly BannedPhrase[] = [
-  ban('(?<!there )(?:is|are|was|were|that|what) none', 'say "is not a valid …", or name what is missing'),
+  ban('(?<!there )(?:is|are|was|were) none', 'say "is not a valid …", or name what is missing'),
   ban('(?:go|goes|going|gone|went) on', 'say "continue" or "resume"'),
   ban('anew', 'say "again" or "from the start"'),
   ban('(?:is|are|was|were|be) told|told of', 'say "receives", "is given" or "learns"'),
