@@ -5,7 +5,6 @@ import { type Paths, pathsBelow } from './paths.ts';
 import { environment } from './settings.ts';
 
 // The only reader of a stack's environment. The composition roots in `workers/` hand each part what it needs of it.
-export { settings } from './settings.ts';
 
 export type WorkerKind = 'control' | 'host' | 'trainer';
 

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { readConfig, settings } from '../../infra/config.ts';
+import { readConfig } from '../../infra/config.ts';
+import { settings } from '../../infra/settings.ts';
 
 const environment = {
   TEMPER_HOME: '/tmp/some-home',

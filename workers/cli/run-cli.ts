@@ -24,7 +24,7 @@ function reportCommanderError(error: CommanderError, args: readonly string[]): n
   const [name = '-'] = args;
   const isKnown = !name.startsWith('-') && !error.message.startsWith(`error: unknown command '${name}'`);
   const command = isKnown ? `temper ${name}` : 'temper';
-  note(`temper: ${error.message.replace(/^error: /, '')}; see ${command} --help`);
+  note(`temper: ${error.message.replace(/^error: /, '').replace(/\.$/, '')}; see ${command} --help`);
   return exitCodes.usage;
 }
 

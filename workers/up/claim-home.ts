@@ -41,7 +41,7 @@ async function endLeftovers(config: Config, progress: (line: string) => void, si
   const known = (await readUpFile(config.paths.up))?.parts.flatMap((part) => part.process ?? []) ?? [];
   const deadline = performance.now() + leftoverTimeoutMs;
   let left = known.filter(isRunning);
-  if (left.length > 0) progress(`waiting for ${left.length} processes of a killed stack to end`);
+  if (left.length > 0) progress(`waiting until ${left.length} processes of a killed stack have ended`);
   while (left.length > 0) {
     if (performance.now() > deadline) killAll(left);
     await sleep(pollMs, undefined, { signal });

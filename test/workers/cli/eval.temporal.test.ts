@@ -95,7 +95,7 @@ describe('temper eval', () => {
     const args = ['eval', '--tasks', 'set', '--count', '4', '--id', 'others', '--upstream', 'others'];
     const { code, stdout, stderr } = await temper.run(...args);
     assert.equal(code, 0, stderr);
-    assert.match(stdout, /^others: 4 tasks of set, 1 attempts each, mini, upstream others \(large\)$/m);
+    assert.match(stdout, /^others: 4 tasks of set, 1 attempt each, mini, upstream others \(large\)$/m);
     assert.match(stdout, /^tokens +280 sampled in 12 turns, 3,600 sent$/m);
     const compared = await temper.run('eval', 'compare', 'before', 'others');
     assert.match(compared.stdout, /^evaluated +policy version 0 → upstream others \(large\)$/m);

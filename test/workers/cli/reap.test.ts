@@ -11,7 +11,7 @@ it('reapText counts what was removed and cancelled of each kind, and lists all n
   };
   assert.equal(
     reapText(reaped),
-    `removed 1 sandboxes and the 2 least recently used images, cancelled 0 groups and 1 rollouts of closed runs and sweeps
+    `removed 1 sandbox and 2 unused images, cancelled 0 groups and 1 rollout of closed runs and sweeps
   temper-a-1-agent
   temper-built:1-2
   some/image:3

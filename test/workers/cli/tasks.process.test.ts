@@ -26,7 +26,7 @@ it('list prints each task of a data set; a broken row fails the command but hide
     stderr,
     /MalformedTask: .*rows\.jsonl: row 2: repo: expected a repository, such as "owner\/name", got 7/,
   );
-  assert.match(stderr, /1 tasks of .* cannot be used/);
+  assert.match(stderr, /1 task of .* cannot be used/);
 });
 
 it('show prints what a rollout of the task would get, for people and as JSON', async () => {

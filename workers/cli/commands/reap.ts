@@ -3,7 +3,7 @@ import { controlQueue } from '../../../workflows/contracts/ids.ts';
 import type { reaper } from '../../../workflows/index.ts';
 import type { ReaperResult } from '../../../workflows/reaper.ts';
 import { type HomeOption, runningConfigOf, stackCommand } from '../stack/command.ts';
-import { print, printJson } from '../text/output.ts';
+import { counted, print, printJson } from '../text/output.ts';
 
 interface ReapOptions extends HomeOption {
   readonly host?: string;
@@ -42,8 +42,8 @@ async function reap(options: ReapOptions): Promise<void> {
 
 /** Formats what was removed and cancelled, with all names. */
 export function reapText({ sandboxes, images, groups, rollouts }: ReaperResult): string {
-  const removed = `removed ${sandboxes.length} sandboxes and the ${images.length} least recently used images`;
-  const cancelled = `cancelled ${groups.length} groups and ${rollouts.length} rollouts of closed runs and sweeps`;
+  const removed = `removed ${counted(sandboxes.length, 'sandbox', 'sandboxes')} and ${counted(images.length, 'unused image')}`;
+  const cancelled = `cancelled ${counted(groups.length, 'group')} and ${counted(rollouts.length, 'rollout')} of closed runs and sweeps`;
   return [
     `${removed}, ${cancelled}`,
     ...[...sandboxes, ...images, ...groups, ...rollouts].map((name) => `  ${name}`),

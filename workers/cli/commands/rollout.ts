@@ -36,7 +36,7 @@ export function rolloutCommand(): Command {
       '--tasks <dir|address>',
       'a task directory, a directory of task directories, or an address such as generated:test/1?count=8',
     )
-    .option('--agent <name>', 'name of the agent: mini, oracle, nop, …', 'mini')
+    .option('--agent <name>', 'name of the agent, for example mini, oracle or nop', 'mini')
     .addOption(
       new Option('--sandbox <kind>', 'kind of sandbox for agent and tests')
         .choices(['auto', 'docker', 'local'])

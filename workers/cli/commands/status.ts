@@ -136,7 +136,7 @@ function parts({ parts: all, addresses }: UpFile): string {
     String(restarts),
     lastExit ?? '-',
   ]);
-  return `${table(['part', 'state', 'pid', 'restarts', 'last exit'], rows)}\nUI: ${addresses.ui ?? addresses.temporal}`;
+  return `${table(['process', 'state', 'pid', 'restarts', 'last exit'], rows)}\nUI: ${addresses.ui ?? addresses.temporal}`;
 }
 
 function runTable(rows: readonly RunRow[]): string {

@@ -2,7 +2,7 @@ import { Command } from 'commander';
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
 import { type HomeOption, runningConfigOf, stackCommand } from '../stack/command.ts';
 import { Unsuccessful } from '../text/errors.ts';
-import { note, print, printJson, table } from '../text/output.ts';
+import { counted, note, print, printJson, table } from '../text/output.ts';
 import { prewarmCommand } from './tasks/prewarm.ts';
 import { flakyText, releaseCommand, sinceOf } from './tasks/release.ts';
 import { validateCommand } from './tasks/validate.ts';
@@ -65,7 +65,7 @@ async function listTasks(named: string, options: TasksOptions): Promise<void> {
       note(`${error.type}: ${error.message}`);
     }
   }
-  if (broken > 0) throw new Unsuccessful(`${broken} tasks of ${set} cannot be used`);
+  if (broken > 0) throw new Unsuccessful(`${counted(broken, 'task')} of ${set} cannot be used`);
 }
 
 async function showTask(named: string, options: TasksOptions): Promise<void> {

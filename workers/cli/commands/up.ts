@@ -39,7 +39,7 @@ async function up(options: UpOptions): Promise<void> {
   const { addresses } = stack;
   print(
     table(
-      ['part', 'pid', 'log'],
+      ['process', 'pid', 'log'],
       stack.parts().map((part) => [part.name, String(part.pid), part.logFile]),
     ),
   );

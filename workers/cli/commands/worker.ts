@@ -28,7 +28,7 @@ export function gatewayCommand(): Command {
   return partCommand('gateway', "Runs one gateway process, which answers the agents' model calls.", 'temper gateway')
     .option(
       '--name <name>',
-      'name of this process among several gateways (TEMPER_GATEWAYS): gateway, gateway-1, …',
+      'name of this process among several gateways (TEMPER_GATEWAYS): gateway, gateway-1 and so on',
       gatewayName,
       'gateway',
     )

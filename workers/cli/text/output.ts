@@ -54,6 +54,10 @@ export function table(head: readonly string[], rows: readonly (readonly string[]
   return [line(head), line(widths.map((width) => '-'.repeat(width))), ...rows.map(line)].join('\n');
 }
 
+/** Formats a number of things: `1 rollout`, `2 rollouts`. */
+export const counted = (count: number, noun: string, plural = `${noun}s`): string =>
+  `${count} ${count === 1 ? noun : plural}`;
+
 /** Formats a duration: `3.20 s`, `75.0 s`, `12 min 5 s`. */
 export function seconds(value: number): string {
   if (value < 10) return `${value.toFixed(2)} s`;

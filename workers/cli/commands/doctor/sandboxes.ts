@@ -22,7 +22,7 @@ export const checkSandboxes: RunChecks = async function* (config) {
     if (described?.ready) {
       ready += 1;
       const gaps = described.doesNotProtect.join('; ');
-      yield ok(`${kind} sandbox`, `${described.summary}${gaps === '' ? '' : ` (does not protect: ${gaps})`}`);
+      yield ok(`${kind} sandbox`, `${described.summary}${gaps === '' ? '' : ` (does not protect ${gaps})`}`);
       if (kind === 'docker') yield await taskImage();
     } else {
       const found = described?.summary ?? 'not available on this host';

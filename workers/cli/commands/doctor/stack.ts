@@ -56,7 +56,7 @@ async function engineCheck(engine: Engine): Promise<Check> {
 function supervisor({ supervisor: { pid }, parts }: UpFile): Check {
   const down = parts.filter(({ state }) => state !== 'running');
   const restarts = parts.filter((part) => part.restarts > 0).map((part) => `${part.name} ${part.restarts}`);
-  const found = `process ${pid}, ${parts.length} parts${restarts.length === 0 ? '' : `; restarts: ${restarts.join(', ')}`}`;
+  const found = `process ${pid} supervises ${parts.length} processes${restarts.length === 0 ? '' : `; restarts: ${restarts.join(', ')}`}`;
   if (down.length === 0) return ok('stack', found);
   const which = down.map(
     ({ name, state, lastExit }) => `${name} (${state}${lastExit === null ? '' : `, ${lastExit}`})`,

@@ -6,7 +6,7 @@ import type {
   SweepReport,
   TaskScore,
 } from '../../../../workflows/contracts/sweep.ts';
-import { seconds, table } from '../../text/output.ts';
+import { counted, seconds, table } from '../../text/output.ts';
 
 /** Most rows of a list on a terminal; `--json` prints all of them. */
 const mostRows = 200;
@@ -37,7 +37,7 @@ export function sweepText(report: SweepReport): string {
   ];
   const width = Math.max(...facts.map(([name = '']) => name.length));
   return [
-    `${sweep}: ${result.tasks} tasks of ${input.tasks}, ${result.attempts} attempts each, ${input.settings.agent}${by}`,
+    `${sweep}: ${counted(result.tasks, 'task')} of ${input.tasks}, ${counted(result.attempts, 'attempt')} each, ${input.settings.agent}${by}`,
     ...(endedEarly === null ? [] : [`ended early: ${endedEarly}`]),
     facts.map(([name = '', text = '']) => `${name.padEnd(width)}  ${text}`).join('\n'),
     taskTable(taskScores),

@@ -4,7 +4,7 @@ import {
   type RegradeState,
   regradeStates,
 } from '../../../../workflows/contracts/regrade.ts';
-import { seconds, table } from '../../text/output.ts';
+import { counted, seconds, table } from '../../text/output.ts';
 
 /** Most rows of a list on a terminal; `--json` prints all of them. */
 const mostRows = 200;
@@ -14,7 +14,7 @@ export function regradeText({ regrade, startedAt, endedAt, result, rows }: Regra
   const { rollouts, states, meanBefore, meanAfter, endedEarly } = result;
   const means = meanBefore === null ? 'none' : `${meanBefore.toFixed(3)} → ${meanAfter?.toFixed(3) ?? 'none'}`;
   return [
-    `${regrade}: ${rollouts} rollouts, ${seconds((endedAt - startedAt) / 1000)}: ${statesText(states).join(', ') || 'none'}`,
+    `${regrade}: ${counted(rollouts, 'rollout')}, ${seconds((endedAt - startedAt) / 1000)}: ${statesText(states).join(', ') || 'none'}`,
     ...(endedEarly === null ? [] : [`ended early: ${endedEarly}`]),
     `mean reward  ${means}`,
     ...repairedText(rows),

@@ -1,5 +1,5 @@
 import { outcomes } from '../../../../workflows/contracts/outcome.ts';
-import { seconds, table } from '../../text/output.ts';
+import { counted, seconds, table } from '../../text/output.ts';
 import { average } from './board.ts';
 import type { RolloutRow } from './rollout-row.ts';
 
@@ -15,7 +15,7 @@ export function rolloutTable(rows: readonly RolloutRow[], wallSeconds: number): 
     stage(row, 'evaluate'),
     total(row),
   ]);
-  const head = ['task', 'outcome', 'reward', 'agent stopped by', 'provision', 'agent', 'evaluate', 'seconds'];
+  const head = ['task', 'outcome', 'reward', 'stop', 'provision', 'agent', 'evaluate', 'seconds'];
   return `${table(head, body)}\n\n${totals(rows, wallSeconds)}`;
 }
 
@@ -26,7 +26,7 @@ function totals(rows: readonly RolloutRow[], wallSeconds: number): string {
   });
   const rewards = rows.flatMap(({ reward }) => reward ?? []);
   const mean = rewards.length === 0 ? '' : `, mean reward ${average(rewards).toFixed(3)}`;
-  return `${rows.length} rollouts: ${counts.join(', ') || 'none ended'}${mean}, ${seconds(wallSeconds)}`;
+  return `${counted(rows.length, 'rollout')}: ${counts.join(', ') || 'none ended'}${mean}, ${seconds(wallSeconds)}`;
 }
 
 const stage = ({ stageSeconds }: RolloutRow, name: 'provisionSandbox' | 'awaitAgent' | 'evaluate'): string =>

@@ -55,7 +55,7 @@ function rolloutText({ result, messages, branching, patch, testLog }: RolloutDet
   const blocks = [
     [
       `${result.workflowId}`,
-      `${result.agent} at ${result.task}: ${outcome}${reward === null ? '' : `, reward ${reward}`}${stop === null ? '' : `, agent stopped by ${stop}`}${epochs === 1 ? '' : `, ${epochs} epochs`}`,
+      `${result.agent} at ${result.task}: ${outcome}${reward === null ? '' : `, reward ${reward}`}${stop === null ? '' : `, stop: ${stop}`}${epochs === 1 ? '' : `, ${epochs} epochs`}`,
       ...(failure === null ? [] : [`${failure.type} at ${failure.stage ?? 'start'}: ${failure.message}`]),
     ].join('\n'),
     stageTable(result),

@@ -5,7 +5,7 @@ import type { FoundTask } from '../../../../infra/tasks/find-task.ts';
 import { onInterrupt } from '../../follow/interrupt.ts';
 import { type HomeOption, runningConfigOf, stackCommand, wholeNumber } from '../../stack/command.ts';
 import { Interrupted, Unsuccessful } from '../../text/errors.ts';
-import { live, note, print, printJson, seconds, table } from '../../text/output.ts';
+import { counted, live, note, print, printJson, seconds, table } from '../../text/output.ts';
 import type { FoundImage, PrewarmedImage } from './prewarm-images.ts';
 
 interface PrewarmOptions extends HomeOption {
@@ -74,7 +74,7 @@ async function prewarmSet(named: string, options: PrewarmOptions): Promise<void>
   const failed = all.filter(({ state }) => state === 'failed');
   if (!options.json) print(summary(all, failed));
   if (interrupt.signal.aborted)
-    throw new Interrupted(`interrupted after ${all.length} images; run the same command again to continue`);
+    throw new Interrupted(`interrupted after ${counted(all.length, 'image')}; run the same command again to continue`);
   if (failed.length > 0) throw new Unsuccessful(`${failed.length} of ${all.length} images could not be prepared`);
 }
 
@@ -132,7 +132,7 @@ const lineOf = ({ state, image, task, seconds: took, failure }: PrewarmedImage):
 
 function summary(all: readonly PrewarmedImage[], failed: readonly PrewarmedImage[]): string {
   const count = (state: PrewarmedImage['state']): number => all.filter((one) => one.state === state).length;
-  const totals = `${all.length} images: ${count('there')} already present, ${count('pulled')} pulled, ${count('built')} built, ${count('failed')} failed`;
+  const totals = `${counted(all.length, 'image')}: ${count('there')} already present, ${count('pulled')} pulled, ${count('built')} built, ${count('failed')} failed`;
   if (failed.length === 0) return totals;
   const rows = failed.map(({ image, task, failure }) => [image ?? '-', task, `${failure?.type}: ${failure?.message}`]);
   return `${table(['image', 'task', 'why'], rows)}\n\n${totals}`;

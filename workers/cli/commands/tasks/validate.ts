@@ -2,7 +2,7 @@ import { type Command, Option } from 'commander';
 import { onInterrupt } from '../../follow/interrupt.ts';
 import { type HomeOption, stackCommand, wholeNumber } from '../../stack/command.ts';
 import { Interrupted, Unsuccessful } from '../../text/errors.ts';
-import { live, note, print, printJson, table } from '../../text/output.ts';
+import { counted, live, note, print, printJson, table } from '../../text/output.ts';
 import type { RolloutRow } from '../rollout/rollout-row.ts';
 import type { Validation } from './validate-tasks.ts';
 
@@ -82,13 +82,15 @@ async function validate(named: string, options: ValidateOptions): Promise<void> 
     interrupt.release();
   }
   if (interrupt.signal.aborted) {
-    throw new Interrupted(`interrupted after ${ended} tasks; run the same command again to continue with the others`);
+    throw new Interrupted(
+      `interrupted after ${counted(ended, 'task')}; run the same command again to continue with the others`,
+    );
   }
-  if (invalid.length > 0) throw new Unsuccessful(`${invalid.length} of ${ended} tasks are invalid`);
+  if (invalid.length > 0) throw new Unsuccessful(`invalid tasks: ${invalid.length} of ${ended}`);
 }
 
 function summary(ended: number, invalid: readonly Validation[]): string {
-  const totals = `${ended} tasks, ${ended - invalid.length} valid`;
+  const totals = `${counted(ended, 'task')}, ${ended - invalid.length} valid`;
   if (invalid.length === 0) return totals;
   const rows = invalid.map(({ task, oracle, nop, why }) => [task, rewardsOf(oracle), rewardsOf(nop), why ?? '']);
   return `${table(['task', 'oracle', 'nop', 'why'], rows)}\n\n${totals}`;
