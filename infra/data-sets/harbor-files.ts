@@ -1,5 +1,5 @@
 import { stringify } from 'smol-toml';
-import { literally } from '../grading/protection/patterns.ts';
+import { escapePattern } from '../grading/protection/patterns.ts';
 import { type GradingFile, gradingFile } from '../harbor/grading-file.ts';
 import type { FileEntry, FileTree } from '../sandbox/files.ts';
 
@@ -50,7 +50,7 @@ export function harborFiles(parts: TaskParts): FileTree {
       ...(parts.diskMb !== undefined && { storage_mb: parts.diskMb }),
     },
     ...(parts.testsInRepository && {
-      grading: { tests_in_repository: true, protected: (parts.protectedFiles ?? []).map(literally) },
+      grading: { tests_in_repository: true, protected: (parts.protectedFiles ?? []).map(escapePattern) },
     }),
   });
   return new Map([

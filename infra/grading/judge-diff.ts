@@ -5,7 +5,7 @@ import type { Sandbox } from '../sandbox/sandbox.ts';
 import type { Store } from '../store/store.ts';
 import { flagEvaluation } from './flags/evaluation.ts';
 import { applyProtected } from './protection/apply-protected.ts';
-import { protectionAt } from './protection/own-modules.ts';
+import { protectionInWorkspace } from './protection/own-modules.ts';
 import type { GradedTask } from './task.ts';
 import { runTests } from './tests/run-tests.ts';
 import { toVerdict } from './verdict.ts';
@@ -13,7 +13,7 @@ import { placeHiddenTests } from './workspace/hidden-tests.ts';
 import { initialDiskMb } from './workspace/prepare-workspace.ts';
 
 const tooLarge =
-  'its patch is above 16 MB, the changed files above 128 MB, its new files above 20,000, or git took more than two minutes for it, twice';
+  'its patch is above 16 MB, the changed files above 128 MB, its new files above 20,000, or git took longer than two minutes twice';
 
 export interface DiffToJudge {
   readonly task: GradedTask;
@@ -21,17 +21,17 @@ export interface DiffToJudge {
   readonly workdir: string;
   readonly diskMb: number;
   readonly timeoutMs: number;
-  /** PATH of the tests; null: the sandbox's own. */
+  /** PATH of the tests; null keeps the sandbox's own. */
   readonly path: string | null;
-  /** What the verdict is bound to. */
+  /** Digest of what the verdict is about. */
   readonly subject: string;
 }
 
 export interface Judged {
   readonly verdict: Verdict;
   /**
-   * What the tests wrote as their reward, where that is none: worth 0, and flagged. Whether it is the task's doing or the
-   * diff's, one evaluation can't tell.
+   * The invalid reward that the tests wrote, described; null if it was valid or missing. Its verdict is worth 0 and flagged.
+   * One evaluation cannot say whether the task or the diff caused it.
    */
   readonly invalidReward: string | null;
 }
@@ -45,7 +45,7 @@ export async function judgeDiff(
 ): Promise<Judged> {
   const { task, diff, workdir, timeoutMs, path, subject } = input;
   const patch = await store.get(diff.patch.digest);
-  const protection = await protectionAt(sandbox, { workdir, patch, protection: task.protection }, signal);
+  const protection = await protectionInWorkspace(sandbox, { workdir, patch, protection: task.protection }, signal);
   const { applied, refusal, restored } = diff.tooLarge
     ? { applied: null, refusal: tooLarge, restored: null }
     : await applyProtected(sandbox, { workdir, patch, protection }, signal);
@@ -63,7 +63,7 @@ export async function judgeDiff(
   return { verdict, invalidReward: run.invalidReward ?? null };
 }
 
-/** The verdict on a diff under which the sandbox of its evaluation ended from inside: `evidence` says how. */
+/** Returns the verdict on a diff whose code ended the sandbox of its evaluation; `evidence` describes how. */
 export async function verdictOfEnded(
   store: Store,
   { task, diff, subject }: Pick<DiffToJudge, 'task' | 'diff' | 'subject'>,

@@ -1,18 +1,18 @@
-/**
- * Git for whole files, byte for byte: what is captured and applied must not depend on what a repository, an account or an
- * attribute says about line ends, filters, encodings or names. POSIX sh, and git from 2.25 on.
+/*
+ * Git for whole files, byte for byte: captures and patches must not depend on what a repository, an account or an attribute
+ * says about line ends, filters, encodings or names. The scripts need POSIX sh and git 2.25 or newer.
  */
 
-/** To stand before every script that calls git: no configuration but the repository's own, and messages that can be read. */
+/** Comes first in every script that calls git: only the repository's own configuration counts, and messages are in English. */
 export const gitPrelude = `
 export LC_ALL=C HOME=/nonexistent XDG_CONFIG_HOME=/nonexistent GIT_CONFIG_NOSYSTEM=1 GIT_CONFIG_GLOBAL=/dev/null
 export GIT_OPTIONAL_LOCKS=0 GIT_TERMINAL_PROMPT=0 GIT_NO_LAZY_FETCH=1
 `;
 
 /**
- * \`plain DIRECTORY\` makes a repository of its own, for files of any work tree. Its attributes go before those of any file
- * in the tree; names that other systems could not hold are names here. Written out, because \`git init\` costs as much as the
- * diff of a small task.
+ * The shell function `plain DIRECTORY`: makes a repository for the files of any work tree. Its attributes override those of
+ * any file in the tree, and it accepts names that other systems could not store. The files are written one by one, because
+ * `git init` costs as much as the diff of a small task.
  */
 export const plainRepository = `
 plain() {
@@ -24,6 +24,6 @@ plain() {
 }
 `;
 
-/** A name as \`printf %b\` reads it: any bytes, in one line. */
-export const octal = (name: string): string =>
+/** Writes a latin-1 name on one line, whatever bytes it has, for `printf %b` to read. */
+export const octalName = (name: string): string =>
   [...Buffer.from(name, 'latin1')].map((byte) => `\\0${byte.toString(8).padStart(3, '0')}`).join('');

@@ -21,7 +21,7 @@ export interface GradedTask {
   readonly env: Readonly<Record<string, string>>;
   /** Environment of the tests alone, added to `env`. */
   readonly testEnv: Readonly<Record<string, string>>;
-  /** How to judge the log of tests that write no reward; null when they write one. */
+  /** The criteria for the log of tests that write no reward; null when they write one. */
   readonly grading: LogGrading | null;
   /** Weights of the named scores of a reward.json; null when the tests write a single reward. */
   readonly rewardWeights: Readonly<Record<string, number>> | null;

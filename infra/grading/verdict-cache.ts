@@ -8,25 +8,25 @@ import type { Records } from '../store/records.ts';
 import type { Store } from '../store/store.ts';
 import { graderVersion } from './version.ts';
 
-/** Verdicts by what they depend on. Only those are kept that any evaluation would repeat, as far as one can tell. */
+/** Keeps verdicts by what they depend on, but only those that another evaluation would presumably repeat. */
 export interface VerdictCache {
-  /** Null when there is none, or when its log is gone from the store. */
+  /** Returns the verdict of a key; null if there is none, or if the store has lost its log. */
   find(key: string): Promise<Verdict | null>;
-  /** Keeps it, if it may be kept. */
+  /** Keeps a verdict, unless it depends on limits of time, memory or output. */
   keep(key: string, verdict: Verdict): Promise<void>;
 }
 
 export interface VerdictSubject {
   readonly diff: Diff;
   readonly task: Task;
-  /** Of its content: a name may stand for something else another day. */
+  /** Identifies the image by its content, since its name may mean another one later. */
   readonly imageId: string;
-  /** A local sandbox has the host's programs, whatever the image. */
+  /** The kind of sandbox: a local one has the host's programs, whatever the image. */
   readonly kind: SandboxKind;
   readonly timeoutMs: number;
 }
 
-/** Of all that decides on a verdict. Null for a diff that was too large to be kept: it looks like an empty one, and is none. */
+/** Returns a digest of everything that decides on a verdict; null for a diff that was too large to keep, whose patch is empty. */
 export function verdictKey(
   { diff, task, imageId, kind, timeoutMs }: VerdictSubject,
   grader = graderVersion,
@@ -36,7 +36,7 @@ export function verdictKey(
   return sha256(parts.join('\n'));
 }
 
-/** Time, memory and output that were used up may not be, another time. */
+/** The kinds that do not depend on limits, which another evaluation may not run into. */
 const kept: readonly Verdict['kind'][] = ['graded', 'patch-failed'];
 
 const stored = z.looseObject({
@@ -45,7 +45,7 @@ const stored = z.looseObject({
   tests: z.looseObject({ digest: z.string() }).optional(),
 });
 
-/** Each is a record of its own, in a folder of its first two digits. */
+/** Creates a cache with one record a verdict, in folders by the first two digits of the key. */
 export function createVerdictCache({
   records,
   store,

@@ -1,22 +1,22 @@
 import type { Flag, Trick } from '../../../workflows/contracts/flags.ts';
 import type { PatchPart } from '../patch/patch-parts.ts';
 
-/** What is read of a patch, and of a line: the rest of a large change is for people. */
+/** The characters that are read of a patch and of a line. The rest of a large change is left to reviewers. */
 const mostCharacters = 2 * 1024 * 1024;
 const lineCharacters = 400;
 
-/** Text for people, and what a program wrote: neither is run. */
+/** Text for readers and generated files, neither of which is executed. */
 const prose = /\.(?:md|markdown|rst|txt|adoc|html?|svg|po|csv|tsv|lock|map|log)$/i;
 const settings = /(?:^|\/)(?:package\.json|pyproject\.toml|setup\.cfg|entry_points\.txt)$/;
 
 interface Rule {
   readonly trick: Trick;
   readonly line: RegExp;
-  /** Only in these files; default: all but prose. */
+  /** The files to look in; default: all but prose. */
   readonly files?: RegExp;
 }
 
-/** Each is tried at each added line, so none may look back: a fixed beginning, and little that repeats. */
+/** The rules, each tried on every added line. To stay fast, a pattern has a fixed beginning and little repetition. */
 const rules: readonly Rule[] = [
   {
     trick: 'test-configuration',
@@ -28,13 +28,13 @@ const rules: readonly Rule[] = [
     trick: 'runner-patch',
     line: /\b(?:unittest|_?pytest|doctest|TestCase|TestResult|TextTestRunner)\.[\w.]*\w\s*=(?!=)|\bsetattr\(\s*(?:unittest|_?pytest)|\bsys\.modules\[|\bsys\.(?:settrace|setprofile|_getframe)\(|\bgc\.get_objects\(|\bbuiltins\.\w+\s*=(?!=)|\bassert\.(?:strict\.)?\w+\s*=(?![=>])|\brequire\(['"](?:node:)?(?:assert|test)(?:\/strict)?['"]\)\.\w+\s*=(?!=)/,
   },
-  // An object that is equal to whatever it is compared with.
+  // An object that is equal to everything that it is compared with.
   { trick: 'runner-patch', line: /\bdef __(?:eq|ne)__\([^)]*\)[^:]*:\s*return (?:True|False)\b/ },
   {
     trick: 'exit',
     line: /\bos\._exit\(|\bos\.abort\(|\bprocess\.(?:reallyExit|abort)\(|\bprocess\.exitCode\s*=|\bprocess\.on\(\s*['"](?:exit|beforeExit)|\bprocess\.kill\(\s*process\.p?pid|\bos\.kill\(\s*os\.getp?pid|\batexit\.register\(|\b(?:kill|pkill|killall) -(?:9|KILL)\b/,
   },
-  // At the beginning of a line they end whoever loads the file.
+  // At the beginning of a line these end every process that loads the file.
   { trick: 'exit', line: /^(?:sys\.exit|exit|quit|process\.exit|raise SystemExit)\b/, files: /\.(?:py|[cm]?[jt]sx?)$/ },
   {
     trick: 'forged-output',
@@ -55,14 +55,14 @@ const rules: readonly Rule[] = [
   },
 ];
 
-/** What the lines tell that a patch adds. */
+/** Flags suspicious lines that a patch adds. */
 export function* flagAddedLines(parts: readonly PatchPart[]): Generator<Flag> {
   let left = mostCharacters;
   for (const { text, path, link } of parts) {
     if (path === null || link || (prose.test(path) && !settings.test(path))) continue;
-    const asked = rules.filter(({ files }) => files === undefined || files.test(path));
+    const applicable = rules.filter(({ files }) => files === undefined || files.test(path));
     for (const line of addedLines(text.slice(0, left))) {
-      for (const { trick, line: expression } of asked) {
+      for (const { trick, line: expression } of applicable) {
         if (!expression.test(line)) continue;
         yield { trick, evidence: Buffer.from(`${path}: ${line.trim()}`, 'latin1').toString('utf8') };
       }
@@ -72,7 +72,7 @@ export function* flagAddedLines(parts: readonly PatchPart[]): Generator<Flag> {
   }
 }
 
-/** Without their sign, the longest cut. The header of a part has lines that begin alike. */
+/** Yields the added lines without their sign, long ones cut. The header, whose lines may also begin with `+`, is skipped. */
 function* addedLines(text: string): Generator<string> {
   const start = text.indexOf('\n@@ ');
   if (start === -1) return;

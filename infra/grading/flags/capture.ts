@@ -1,10 +1,10 @@
 import { firstOfEach } from '../../../workflows/algorithms/flags.ts';
 import type { Flag } from '../../../workflows/contracts/flags.ts';
 
-/** What a capture left out, which no patch shows any more. Names are latin-1. */
+/** The changes that a capture left out, and that its patch does not show. Strings are latin-1. */
 export interface LeftOut {
   readonly links: readonly { readonly path: string; readonly target: string | null }[];
-  /** Names that git takes into no tree. */
+  /** Names that git stores in no tree. */
   readonly names: readonly string[];
 }
 
@@ -12,7 +12,7 @@ export const tooLargeFlags: readonly Flag[] = [
   { trick: 'bulk', evidence: 'the change is above a limit of size, number of files or time' },
 ];
 
-/** What a capture tells beside its patch; none: nothing. */
+/** Flags what a capture left out. */
 export function flagCapture({ links, names }: LeftOut): readonly Flag[] {
   const utf8 = (text: string): string => Buffer.from(text, 'latin1').toString('utf8');
   return firstOfEach([

@@ -5,13 +5,13 @@ import { matcher } from '../protection/patterns.ts';
 import { type Protection, protectedPatterns } from '../protection/rules.ts';
 import { flagAddedLines } from './added-lines.ts';
 import { flagChangedPaths } from './changed-paths.ts';
-import { type FlaggedRun, flagTestRun } from './test-run.ts';
+import { flagTestRun, type InspectedRun } from './test-run.ts';
 
-/** What looks like a trick in a patch, and in the run of the tests over it; null: they did not run. Pure. */
-export function flagEvaluation(patch: Uint8Array, protection: Protection, run: FlaggedRun | null): readonly Flag[] {
+/** Flags suspected tricks in a patch, and in the run of the tests over it; null if no tests ran. Pure. */
+export function flagEvaluation(patch: Uint8Array, protection: Protection, run: InspectedRun | null): readonly Flag[] {
   const parts = patchParts(patch);
   const isProtected = matcher(protectedPatterns(protection));
-  // What a protected file says is not run.
+  // Changes of protected files are never executed.
   const open = parts.filter(({ names }) => !names.some(isProtected));
   return firstOfEach(
     (function* () {

@@ -4,29 +4,29 @@ import type { LimitHit } from '../../sandbox/sandbox.ts';
 import { swebenchMarks } from '../resolution/eval-section.ts';
 import type { Judgement } from '../resolution/judge-log.ts';
 
-/** What is known of tests that have run. */
-export interface FlaggedRun {
+/** The part of a test run that is searched for tricks; see `TestRun`. */
+export interface InspectedRun {
   readonly exitCode: number | null;
-  /** The limit that they ran into. */
+  /** The limit that the tests ran into. */
   readonly limit?: LimitHit | undefined;
   readonly log: Buffer;
-  /** Of tests that are judged by their log, with the nonce of their marks. */
+  /** Set for tests that are judged by their log, with the nonce of its marks. */
   readonly judgement?: Judgement | undefined;
   readonly nonce?: string | undefined;
-  /** Marks without a nonce that the task's own scripts hold, as those of SWE-bench's harness do: they may print them. */
+  /** Marks without a nonce that the task's own scripts may print, as those of SWE-bench's harness do. */
   readonly ownMarks?: readonly string[] | undefined;
-  /** What the tests wrote as their reward, where that is none. */
+  /** The invalid reward that the tests wrote, described. */
   readonly invalidReward?: string | undefined;
 }
 
 const marks = [swebenchMarks.start, swebenchMarks.end];
 
-/** Those of the marks that stand in files of a task. */
+/** Returns the marks that a task's files contain. */
 export const marksIn = (files: FileTree): readonly string[] =>
   marks.filter((mark) => [...files.values()].some(({ bytes }) => Buffer.from(bytes).includes(mark)));
 
-/** What the run of the tests tells: their log, how it was judged, how they ended. */
-export function* flagTestRun(run: FlaggedRun): Generator<Flag> {
+/** Flags a suspicious log, judgement or end of the tests. */
+export function* flagTestRun(run: InspectedRun): Generator<Flag> {
   const { exitCode, limit, log, judgement, nonce, ownMarks = [], invalidReward } = run;
   if (limit !== undefined) yield { trick: 'limit', evidence: `the tests ran into their limit of ${limit}` };
   if (invalidReward !== undefined) yield { trick: 'reward-file', evidence: invalidReward };
@@ -45,7 +45,7 @@ export function* flagTestRun(run: FlaggedRun): Generator<Flag> {
   }
 }
 
-/** A line with one of our marks and without this evaluation's nonce, which nothing of the task can have printed. */
+/** Returns a line with a mark but without this evaluation's nonce: no file of the task can have printed it. */
 function foreignMark(log: Buffer, nonce: string, ownMarks: readonly string[]): string | null {
   for (const mark of marks) {
     if (ownMarks.includes(mark)) continue;

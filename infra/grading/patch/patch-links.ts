@@ -1,15 +1,15 @@
 import { joinParts, type PatchPart, patchParts } from './patch-parts.ts';
 
-/** A link that was left out; latin-1. */
+/** A link that was left out of a patch. Strings are latin-1. */
 export interface DroppedLink {
   readonly path: string;
-  /** Null where it can't be read. */
+  /** Null if it cannot be read. */
   readonly target: string | null;
 }
 
 /**
- * A captured patch without the symlinks that lead out of the workspace: applied in an evaluation, one could point at the
- * hidden tests or the reward.
+ * Removes symlinks that lead out of the workspace from a captured patch: in an evaluation, such a link could point at the
+ * hidden tests or the reward. `files` counts the changed files that remain.
  */
 export function withoutEscapingLinks(patch: Buffer): {
   readonly patch: Buffer;
@@ -20,7 +20,7 @@ export function withoutEscapingLinks(patch: Buffer): {
   const kept = parts.filter((part) => !escapes(part));
   return {
     patch: kept.length === parts.length ? patch : joinParts(kept),
-    // A file that became a link, or the other way round, is two parts.
+    // A file that became a link, or the reverse, is two parts.
     files: new Set(kept.map(({ path, text }) => path ?? text)).size,
     dropped: parts
       .filter(escapes)
@@ -28,18 +28,18 @@ export function withoutEscapingLinks(patch: Buffer): {
   };
 }
 
-/** A symlink that leads out of the workspace, or none whose target can be read. */
+/** Whether a part adds a symlink that leads out of the workspace, or whose target cannot be read. */
 export function escapes({ text, path, change, link }: PatchPart): boolean {
   if (!link || change === 'deleted') return false;
   const target = targetIn(text);
   if (path === null || target === null) return true;
   const steps = target.split('/').filter((step) => step !== '' && step !== '.');
   const up = steps.findIndex((step) => step !== '..');
-  // Up only at its beginning, where each step is known to be one: what follows may lead through other links.
+  // `..` is allowed at the beginning only, where it climbs real directories: later steps may lead through other links.
   const climbs = up === -1 ? steps.length : up;
   return target.startsWith('/') || steps.slice(climbs).includes('..') || climbs > path.split('/').length - 1;
 }
 
-/** A link's content is its target, on the one added line; anything else is no link that we know how to judge. */
+/** Returns the target of a link, which is the content of its only added line; null if the part looks different. */
 const targetIn = (text: string): string | null =>
   /\n@@ [^\n]*\n(?:-[^\n]*\n(?:\\[^\n]*\n)?)?\+([^\n]*)\n\\ No newline at end of file\n$/.exec(text)?.[1] ?? null;

@@ -1,19 +1,22 @@
-/** A patch as \`git diff\` writes it without renames, in its parts: one for each file that came, went or changed. */
+/** One part of a patch that `git diff` wrote without renames: the change of one file. */
 export interface PatchPart {
-  /** Latin-1, so that every byte stays what it is. */
+  /** Latin-1, so that every byte keeps its value. */
   readonly text: string;
-  /** Relative to the workspace; latin-1. Null where the part is none that a capture writes (a rename, two names). */
+  /** Path relative to the workspace, in latin-1. Null for parts that no capture writes, such as a rename. */
   readonly path: string | null;
-  /** All names in it: the path, or what a part from elsewhere calls its files. */
+  /** All names in the part: the path, or the names that a third-party patch gives its files. */
   readonly names: readonly string[];
   readonly change: 'added' | 'deleted' | 'changed';
-  /** Is it a symlink afterwards? */
+  /** Whether the file is a symlink afterwards. */
   readonly link: boolean;
 }
 
 const opening = 'diff --git ';
 
-/** Each part begins with a line \`diff --git\`, which no content line can imitate: those begin with a space, \`+\`, \`-\` or \`\\\`. */
+/**
+ * Splits a patch into its parts. Each begins with a line `diff --git`, which no content can imitate, since content lines
+ * begin with a space, `+`, `-` or `\`.
+ */
 export function patchParts(patch: Uint8Array): readonly PatchPart[] {
   const text = Buffer.from(patch.buffer, patch.byteOffset, patch.byteLength).toString('latin1');
   const parts: PatchPart[] = [];
@@ -41,13 +44,13 @@ function readPart(text: string): PatchPart {
   return { text, path, names: path === null ? lines.flatMap(namesIn) : [path], change, link };
 }
 
-/** The lines before the first hunk, binary or not. */
+/** Returns the lines before the first hunk, binary or not. */
 export function headerOf(text: string): readonly string[] {
   const end = /\n(?:@@ |GIT binary patch\n|Binary files )/.exec(text)?.index ?? text.length;
   return text.slice(0, end).split('\n');
 }
 
-/** \`a/NAME b/NAME\`, or both in quotes. */
+/** Reads `a/NAME b/NAME`, or both in quotes. Null if the names differ. */
 function pathIn(names: string): string | null {
   if (!names.startsWith('"')) {
     const half = (names.length - 1) / 2;
@@ -60,7 +63,7 @@ function pathIn(names: string): string | null {
   return quoted === undefined ? null : unquote(quoted);
 }
 
-/** As a line of a header gives it, in latin-1; `patch` goes by these where they differ from the first line. */
+/** Returns the name in a header line, in latin-1. The program `patch` uses these if they differ from the part's first line. */
 export function namesIn(line: string): readonly string[] {
   const [, prefixed, plain] = /^(?:(?:---|\+\+\+) (.*?)\t?|(?:rename|copy) (?:from|to) (.*))$/.exec(line) ?? [];
   const name = prefixed ?? plain;
@@ -71,7 +74,7 @@ export function namesIn(line: string): readonly string[] {
 
 const escapes: Readonly<Record<string, string>> = { a: '\x07', b: '\b', t: '\t', n: '\n', v: '\v', f: '\f', r: '\r' };
 
-/** As git quotes names: like a string of C, all that is no plain ASCII in octal. */
+/** Reads a name that git quoted like a C string, with octal escapes for everything but plain ASCII. */
 const unquote = (quoted: string): string =>
   quoted.replaceAll(/\\([0-7]{3}|.)/g, (_, code: string) =>
     code.length === 3 ? String.fromCharCode(Number.parseInt(code, 8)) : (escapes[code] ?? code),

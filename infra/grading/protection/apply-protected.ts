@@ -1,13 +1,13 @@
 import type { Sandbox } from '../../sandbox/sandbox.ts';
 import { type Application, applyPatch } from '../patch/apply-patch.ts';
 import { requireSuccess } from '../workspace/require-success.ts';
-import { literally } from './patterns.ts';
+import { escapePattern } from './patterns.ts';
 import { withoutProtected } from './protect.ts';
 import { readText } from './read-text.ts';
 import { type Protection, protectedPatterns } from './rules.ts';
 import { sectionedFiles } from './sections.ts';
 
-/** What a diff changed and the task has back: how many paths, and the first of them for people to read. */
+/** The protected paths that a diff changed and that were restored: their number, and the first few for readers. */
 export interface Restored {
   readonly count: number;
   readonly paths: readonly string[];
@@ -16,7 +16,7 @@ export interface Restored {
 const namedPaths = 5;
 const pathLength = 120;
 
-/** Applies a patch to a fresh workspace, but what is protected stays as the task has it. */
+/** Applies a patch to a fresh workspace, except its changes to protected files. */
 export async function applyProtected(
   sandbox: Sandbox,
   {
@@ -34,8 +34,8 @@ export async function applyProtected(
       return { path, base: await readText(sandbox, `${workdir}/${path}`, signal) };
     }),
   );
-  // What can't be read at the base commit can't be merged: it stays as it is.
-  const closed = found.filter(({ base }) => base === undefined).map(({ path }) => literally(path));
+  // A file that cannot be read at the base commit cannot be merged either: restore it as a whole.
+  const closed = found.filter(({ base }) => base === undefined).map(({ path }) => escapePattern(path));
   const kept = closed.length === 0 ? first : withoutProtected(patch, [...patterns, ...closed], true);
   const application = await applyPatch(sandbox, workdir, kept.patch, signal);
   if (application.applied === null) return { ...application, restored: null };
@@ -54,7 +54,7 @@ export async function applyProtected(
   return { ...application, restored: all.length === 0 ? null : { count: all.length, paths } };
 }
 
-/** Null: no such file. */
+/** Writes a file of the workspace; null removes it. */
 async function writeText(
   sandbox: Sandbox,
   { workdir, path, text }: { readonly workdir: string; readonly path: string; readonly text: string | null },

@@ -1,22 +1,25 @@
-/**
- * Patterns of paths, as in a `.gitignore`: `name` and `*.ext` at any depth, `dir/` all below directories of this name,
- * with a `/` at the beginning or inside counted from the workspace, `**` across directories, `\` before a literal sign.
- * What matches a directory matches all below it. Of several that match the last decides; one with a `!` takes back what those
- * before it say, also below a directory.
+/*
+ * Patterns of paths, as in a `.gitignore`: `name` and `*.ext` match at any depth, `dir/` everything below directories of this
+ * name; a pattern with a `/` at the beginning or inside is relative to the workspace; `**` crosses directories, `\` precedes
+ * a literal character. A pattern that matches a directory matches everything below it. The last of several matching patterns
+ * decides; one with a `!` revokes the earlier ones, also below a directory.
+ *
+ * Not picomatch: it gives brackets and braces a meaning, and the names here are arbitrary bytes, in latin-1.
  */
+
+/** Returns a function that says whether these patterns match a path, which is in latin-1. */
 export function matcher(patterns: readonly string[]): (path: string) => boolean {
   const rules = patterns.map((pattern) => ({
-    says: !pattern.startsWith('!'),
+    matches: !pattern.startsWith('!'),
     expression: expressionOf(pattern.replace(/^!/, '')),
   }));
-  return (path) => rules.findLast(({ expression }) => expression.test(path))?.says ?? false;
+  return (path) => rules.findLast(({ expression }) => expression.test(path))?.matches ?? false;
 }
 
-/** The pattern of this very path, whatever signs are in it. */
-export const literally = (path: string): string => `/${path.replaceAll(/[\\*?]/g, '\\$&')}`;
+/** Returns the pattern that matches this path alone, whatever characters it contains. */
+export const escapePattern = (path: string): string => `/${path.replaceAll(/[\\*?]/g, '\\$&')}`;
 
 function expressionOf(pattern: string): RegExp {
-  // Paths of patches are bytes, as latin-1.
   const bytes = Buffer.from(pattern).toString('latin1');
   const directory = bytes.endsWith('/');
   const body = bytes.replace(/^\//, '').replace(/\/$/, '');

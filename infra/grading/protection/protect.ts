@@ -2,18 +2,18 @@ import { joinParts, type PatchPart, patchParts } from '../patch/patch-parts.ts';
 import { matcher } from './patterns.ts';
 import { sectionedFiles } from './sections.ts';
 
-/** A patch without what is the task's own; names are latin-1. */
+/** A patch without changes to the task's own files. Names are latin-1. */
 export interface Protected {
   readonly patch: Uint8Array;
   /** Paths whose change is left out. */
   readonly restored: readonly string[];
-  /** Files of which a part is the task's: to be merged once the patch is applied. */
+  /** Files that belong to the task in part: they are merged after the patch is applied. */
   readonly sectioned: readonly string[];
 }
 
 /**
- * Leaves out what a patch does to protected paths: that is the same as to apply it whole and put them back, since each part
- * of a patch is one file. What stands in the way of a file that stays goes as well.
+ * Leaves out the changes of a patch to protected paths. This equals applying the whole patch and restoring those paths, since
+ * each part of a patch is one file. New files that take the place of a restored file or of its directory are left out, too.
  */
 export function withoutProtected(patch: Uint8Array, patterns: readonly string[], sections: boolean): Protected {
   const isProtected = matcher(patterns);
@@ -37,8 +37,8 @@ export function withoutProtected(patch: Uint8Array, patterns: readonly string[],
 }
 
 /**
- * Files that stay as a whole: what is no plain file before or afterwards, and what is deleted where something else takes its
- * place, so that there is none for the task's part. A type that changes is two parts of a patch, which go together.
+ * Returns the files that cannot be merged, and are therefore restored as a whole: those that are not plain files before or
+ * afterwards, and deleted ones whose path a new file blocks. A change of type is two parts of a patch, treated alike.
  */
 function cannotBeMerged(sectioned: readonly PatchPart[], all: readonly PatchPart[]): ReadonlySet<string> {
   const isTaken = obstacle(all.filter(({ change }) => change === 'added').flatMap(({ names }) => names));
@@ -50,7 +50,7 @@ function cannotBeMerged(sectioned: readonly PatchPart[], all: readonly PatchPart
 
 const unique = (parts: readonly PatchPart[]): readonly string[] => [...new Set(parts.flatMap(({ names }) => names))];
 
-/** A file in the place of a directory that these are in, or below one of these. */
+/** Returns whether a file blocks one of the staying files: it replaces a directory above it, or lies below it. */
 function obstacle(staying: readonly string[]): (name: string) => boolean {
   const files = new Set(staying);
   const directories = new Set(staying.flatMap(directoriesOf));
@@ -60,7 +60,7 @@ function obstacle(staying: readonly string[]): (name: string) => boolean {
 const directoriesOf = (name: string): readonly string[] =>
   [...name.matchAll(/\//g)].map(({ index }) => name.slice(0, index));
 
-/** Also what lies below a directory of such a name, which takes the file's place. */
+/** Whether a path is a file of sections, or lies below a directory that replaced one. */
 const isSectioned = matcher(Object.keys(sectionedFiles));
 
 const canBeMerged = ({ path, link }: PatchPart): boolean =>

@@ -1,10 +1,10 @@
 import { parse, stringify } from 'smol-toml';
 import { isRecord } from '../../http/client.ts';
 
-/** A file's text after the diff, with what concerns tests as it was at the base commit. Null: no such file. */
+/** Merges a file: its text after the diff, with the parts about tests from the base commit. Null stands for no file. */
 export type Merge = (base: string | null, now: string | null) => string | null;
 
-/** Files of which only a part says how tests are run, by name. */
+/** The files, by name, of which only a part says how tests are run. */
 export const sectionedFiles: Readonly<Record<string, Merge>> = {
   'pyproject.toml': mergeObjects(readToml, stringify, [
     ['tool', 'pytest'],
@@ -19,48 +19,51 @@ export const sectionedFiles: Readonly<Record<string, Merge>> = {
 };
 
 type Table = Readonly<Record<string, unknown>>;
-/** A member, or all members of a table that match. */
-type Place = readonly [string] | readonly [string, string | RegExp];
+/** The path of a member, or of all matching members of a table. */
+type KeyPath = readonly [string] | readonly [string, string | RegExp];
 
-/** An edit that leaves these places alone stays as it is, to the byte; one that nobody can read is undone as a whole. */
+/**
+ * Merges files of objects. An edit that changes nothing at these paths is kept to the byte; one that cannot be parsed is
+ * undone as a whole.
+ */
 function mergeObjects(
   read: (text: string) => Table | null,
   write: (value: Table) => string,
-  places: readonly Place[],
+  paths: readonly KeyPath[],
 ): Merge {
   return (base, now) => {
     const before = base === null ? {} : read(base);
-    // What the task's own tools can't read either says nothing about tests.
+    // The task's own tools cannot parse this base either, so it says nothing about tests.
     if (before === null) return now;
     const after = now === null ? {} : read(now);
     if (after === null) return base;
-    const kept = pick(before, places);
-    if (JSON.stringify(kept) === JSON.stringify(pick(after, places))) return now;
-    const merged = join(omit(after, places), kept);
+    const kept = pick(before, paths);
+    if (JSON.stringify(kept) === JSON.stringify(pick(after, paths))) return now;
+    const merged = join(omit(after, paths), kept);
     return now === null && Object.keys(merged).length === 0 ? null : write(merged);
   };
 }
 
-const isAt = (place: Place, table: string, name?: string): boolean => {
-  if (place[0] !== table) return false;
-  if (place.length === 1) return true;
-  return name !== undefined && (typeof place[1] === 'string' ? place[1] === name : place[1].test(name));
+const isAt = (path: KeyPath, table: string, name?: string): boolean => {
+  if (path[0] !== table) return false;
+  if (path.length === 1) return true;
+  return name !== undefined && (typeof path[1] === 'string' ? path[1] === name : path[1].test(name));
 };
 
-/** The entries one and two levels deep at these places, and the rest. */
-function divide(value: Table, places: readonly Place[], atPlaces: boolean): Table {
+/** Returns the entries at these paths, one or two levels deep, or all others. */
+function divide(value: Table, paths: readonly KeyPath[], atPaths: boolean): Table {
   const entries = Object.entries(value).flatMap(([table, content]): [string, unknown][] => {
-    if (places.some((place) => isAt(place, table))) return atPlaces ? [[table, content]] : [];
-    if (!isRecord(content) || !places.some(([name]) => name === table)) return atPlaces ? [] : [[table, content]];
+    if (paths.some((path) => isAt(path, table))) return atPaths ? [[table, content]] : [];
+    if (!isRecord(content) || !paths.some(([name]) => name === table)) return atPaths ? [] : [[table, content]];
     const inside = Object.entries(content).filter(
-      ([name]) => places.some((place) => isAt(place, table, name)) === atPlaces,
+      ([name]) => paths.some((path) => isAt(path, table, name)) === atPaths,
     );
-    return inside.length === 0 && atPlaces ? [] : [[table, Object.fromEntries(inside)]];
+    return inside.length === 0 && atPaths ? [] : [[table, Object.fromEntries(inside)]];
   });
-  return Object.fromEntries(entries.sort(atPlaces ? ([one], [other]) => (one < other ? -1 : 1) : () => 0));
+  return Object.fromEntries(entries.sort(atPaths ? ([one], [other]) => (one < other ? -1 : 1) : () => 0));
 }
-const pick = (value: Table, places: readonly Place[]): Table => divide(value, places, true);
-const omit = (value: Table, places: readonly Place[]): Table => divide(value, places, false);
+const pick = (value: Table, paths: readonly KeyPath[]): Table => divide(value, paths, true);
+const omit = (value: Table, paths: readonly KeyPath[]): Table => divide(value, paths, false);
 
 function join(rest: Table, kept: Table): Table {
   const tables = Object.entries(kept).map(([table, content]) => {
@@ -88,7 +91,7 @@ function readJson(text: string): Table | null {
   }
 }
 
-/** INI: a section reaches from its head to the next. Heads that stand further in count too: readers differ about them. */
+/** Merges INI files. A section ends at the next heading. Indented headings count too, since parsers differ about them. */
 function mergeSections(named: RegExp): Merge {
   const parts = (text: string | null): readonly string[] => (text ?? '').split(/^(?=[ \t]*\[)/m);
   const concerns = (part: string): boolean => named.test(/^[ \t]*\[([^\]]*)\]/.exec(part)?.[1]?.trim() ?? '');

@@ -1,19 +1,19 @@
 import { linesOf } from '../../kits/test-logs/index.ts';
 
-/** The lines between which the tests' output stands. */
+/** The lines around the tests' output. */
 export interface SectionMarks {
   readonly start: string;
   readonly end: string;
-  /** Stands between the output of one command and that of the next. */
+  /** The line between the output of one command and that of the next. */
   readonly next?: string;
 }
 
-/** SWE-bench's (swebench/harness/constants, `START_TEST_OUTPUT`). Its scripts write them by `set -x` of `: '…'`. */
+/** SWE-bench's marks (swebench/harness/constants, `START_TEST_OUTPUT`). Its scripts print them by `set -x` of `: '…'`. */
 export const swebenchMarks: SectionMarks = { start: '>>>>> Start Test Output', end: '>>>>> End Test Output' };
 
 const nextOutput = '>>>>> Next Test Output';
 
-/** Marks of an evaluation of its own, which tests can't print: the end names the status that their command ended with. */
+/** Returns the marks of one evaluation, which tests cannot print. The end mark names the exit status of their command. */
 export const marksWith = (nonce: string, exitCode: number): SectionMarks => ({
   start: `${swebenchMarks.start} ${nonce}`,
   end: `${swebenchMarks.end} ${nonce} ${exitCode}`,
@@ -21,21 +21,21 @@ export const marksWith = (nonce: string, exitCode: number): SectionMarks => ({
 });
 
 /**
- * Stands between the commands of a script that runs a test runner more than once, and does nothing by itself. Whoever runs
- * the script puts a command in its place that prints the mark.
+ * The separator of the commands in a script that runs a test runner more than once. It does nothing alone: runLoggedTests
+ * replaces it by a command that prints the mark.
  */
 export const nextCommand = `: '${nextOutput}'`;
 
-/** What SWE-bench's harness writes outside of the section when there is nothing to judge. */
+/** Lines that SWE-bench's harness writes outside the section when there is nothing to judge. */
 const failures = ['>>>>> Patch Apply Failed', '>>>>> Reset Failed', '>>>>> Tests Errored', '>>>>> Tests Timed Out'];
 
 export type EvalSection =
-  /** One log for each command. */
+  /** `logs`: one for each command. */
   { readonly found: true; readonly logs: readonly string[] } | { readonly found: false; readonly reason: string };
 
 /**
- * The part of a log that the tests wrote. Each mark must stand in it exactly once, in a line of its own: a test that prints
- * one could otherwise cut away what the runner says after it.
+ * Finds the part of a log that the tests wrote. The start and the end mark must each occur exactly once, on a line of its
+ * own: otherwise a test that prints one could cut off the runner's report after it.
  */
 export function evalSection(log: string, marks: SectionMarks): EvalSection {
   const logs: string[][] = [[]];

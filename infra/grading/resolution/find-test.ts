@@ -1,6 +1,6 @@
 import type { Shortfall, TestStatus } from '../../../workflows/contracts/resolution.ts';
 
-/** Statuses that count alike for both lists; a skip is a class of its own. */
+/** The classes of statuses that count alike for both lists. */
 const classes: Readonly<Record<TestStatus, 'good' | 'skipped' | 'bad'>> = {
   PASSED: 'good',
   XFAIL: 'good',
@@ -11,9 +11,9 @@ const classes: Readonly<Record<TestStatus, 'good' | 'skipped' | 'bad'>> = {
 };
 
 /**
- * Finds what became of a required test. Hundreds of ids in SWE-bench's lists are cut off inside of their parameters
- * (SWE-bench issue 290): an id whose bracket is never closed stands for all tests that begin with it, if they count alike.
- * Where they do not, which one was meant can't be known (issue 663: the order of the log must not choose).
+ * Returns a function that finds the status of a required test. Hundreds of ids in SWE-bench's lists are cut off inside their
+ * parameters (SWE-bench issue 290): an id whose bracket is never closed stands for all tests that begin with it, if their
+ * statuses count alike. If not, the meant test cannot be known (issue 663: the order of the log must not decide).
  */
 export function createTestFinder(tests: ReadonlyMap<string, TestStatus>): (id: string) => Shortfall['status'] {
   const ids = [...tests.keys()].sort();
@@ -33,13 +33,13 @@ export function createTestFinder(tests: ReadonlyMap<string, TestStatus>): (id: s
   };
 }
 
-/** Only ids with parameters are cut off: elsewhere a prefix would be another test. */
+/** Whether an id was cut off. Only ids with parameters are; a prefix of another id would be another test. */
 function isCutOff(id: string): boolean {
   const name = id.slice(id.indexOf('::') + 1);
   return name.includes('[') && name.split('[').length > name.split(']').length;
 }
 
-/** The index of the first of the sorted ids that is not below `id`, by bisection: lists and logs have thousands. */
+/** Returns the index of the first of the sorted ids that is not below `id`. Bisects, since lists and logs have thousands. */
 function firstFrom(ids: readonly string[], id: string): number {
   let low = 0;
   let high = ids.length;

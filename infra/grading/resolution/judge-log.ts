@@ -4,11 +4,11 @@ import { findLogParser, mergeRuns, type ParsedTests } from '../../kits/test-logs
 import { evalSection, marksWith } from './eval-section.ts';
 import { findRequired, type RequiredTests, refused, resolve } from './resolve.ts';
 
-/** What a log is judged by. All of it comes from outside of the sandbox. */
+/** The criteria by which a log is judged. All of them come from outside the sandbox. */
 export interface LogCase extends RequiredTests {
   readonly logParser: string;
   readonly nonce: string;
-  /** With which the process ended that wrote the log, and of which its end mark speaks too. */
+  /** The exit code of the process that wrote the log; its end mark must name the same. */
   readonly exitCode: number;
 }
 
@@ -16,16 +16,16 @@ export interface Judgement {
   readonly resolution: Resolution;
   readonly passed: number;
   readonly failed: number;
-  /** Test by test, as JSON; null where no test could be read. */
+  /** The status of each test, as JSON; null if no test could be read. */
   readonly results: string | null;
 }
 
-/** Tests that the task does not ask for are kept as long as their names are no longer, taken together. */
+/** Limit of the names, together, of stored tests that the task does not require. */
 const otherCharacters = 1024 * 1024;
 const good = ['PASSED', 'XFAIL'];
 const bad = ['FAILED', 'ERROR', 'XPASS'];
 
-/** Judges the whole output of `runLoggedTests`. Pure; takes time linear in the log's length. */
+/** Judges the whole log of `runLoggedTests`. Pure; takes time linear in the log's length. */
 export function judgeLog(log: string, { nonce, logParser, ...required }: LogCase): Judgement {
   const { exitCode } = required;
   const section = evalSection(log, marksWith(nonce, exitCode));
@@ -43,7 +43,7 @@ export function judgeLog(log: string, { nonce, logParser, ...required }: LogCase
   };
 }
 
-/** For tests of which there is no log to read. */
+/** Returns the judgement of tests whose log cannot be read. */
 export const unreadable = (required: RequiredTests, reason: string): Judgement => ({
   resolution: refused(required, reason),
   passed: 0,
@@ -53,10 +53,10 @@ export const unreadable = (required: RequiredTests, reason: string): Judgement =
 
 function resultsOf(required: RequiredTests, parsed: ParsedTests): string {
   const found = findRequired(required, parsed);
-  const asked = new Set(found.map(({ id }) => id.trim()));
+  const requiredIds = new Set(found.map(({ id }) => id.trim()));
   let characters = 0;
   const others = [...parsed.tests].filter(([id]) => {
-    if (asked.has(id)) return false;
+    if (requiredIds.has(id)) return false;
     characters += id.length;
     return characters <= otherCharacters;
   });

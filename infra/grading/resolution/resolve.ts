@@ -7,30 +7,31 @@ export interface RequiredTests {
   readonly failToPass: readonly string[];
   readonly passToPass: readonly string[];
   /**
-   * - `pass-and-fail`: a required test must be seen to be good
-   * - `fail-only`: the runner names failures alone, so a test that it does not name is good, once the tests are known to
-   *   have run (SWE-bench: repositories whose logs have no passing tests)
+   * - `pass-and-fail`: the log must show that a required test is good
+   * - `fail-only`: the runner names failures alone, so a test that it does not name is good if the tests are known to have
+   *   run (SWE-bench: repositories whose logs have no passing tests)
    */
   readonly rule: 'pass-and-fail' | 'fail-only';
 }
 
-/** How the command that ran the tests ended, seen from outside of it; null where it had to be killed. */
+/** The end of the command that ran the tests, as observed from outside it. */
 export interface CommandEnd {
+  /** Null if the command had to be killed. */
   readonly exitCode: number | null;
 }
 
-/** A resolution goes into workflow history: a few names explain it, the log has the others. */
+/** Limits of the names in a resolution, which becomes part of the workflow's history; the log has the others. */
 const namedShortfalls = 5;
 const idCharacters = 160;
 
 /**
- * Judges a patch as SWE-bench does (swebench/harness/grading.py): a test passed if it is PASSED or XFAIL; one of
- * PASS_TO_PASS may also be skipped, one of FAIL_TO_PASS may not; one that is missing did not pass. Stricter in two points:
- * skips count only where some required test passed, so that skipping everything solves nothing; and XPASS, which the harness
- * does not know, is no pass.
+ * Judges a patch as SWE-bench does (swebench/harness/grading.py): a test is good if it is PASSED or XFAIL; one of
+ * PASS_TO_PASS may also be skipped, one of FAIL_TO_PASS may not; a missing test is not good. This is stricter in two points:
+ * skips count only if some required test passed, so that skipping everything solves nothing; and XPASS, which the harness
+ * does not know, is not a pass.
  *
- * A failing command of which the report shows no failure is not believed: something else than the runner wrote it, or the
- * runner did not get to its end. What failed elsewhere in the log counts against tests of its name, and explains no status.
+ * A failing command whose report shows no failure is refused: something other than the runner wrote the report, or the
+ * runner did not finish. A failure outside the report counts against the test of its name, and does not explain the exit code.
  */
 export function resolve(required: RequiredTests, parsed: ParsedTests, { exitCode }: CommandEnd): Resolution {
   const total = required.failToPass.length + required.passToPass.length;
@@ -59,7 +60,7 @@ export function resolve(required: RequiredTests, parsed: ParsedTests, { exitCode
   };
 }
 
-/** What became of each required test, good or not: a shortfall is one that is not. */
+/** Returns the status of each required test, good or not. */
 export function findRequired(
   required: RequiredTests,
   { tests, failedElsewhere }: Pick<ParsedTests, 'tests' | 'failedElsewhere'>,
@@ -71,7 +72,7 @@ export function findRequired(
   ];
 }
 
-/** For a log that can't be read at all, for example without its section. */
+/** Returns the resolution of a log that cannot be read at all, for example because a mark is missing. */
 export function refused({ failToPass, passToPass }: RequiredTests, reason: string): Resolution {
   return {
     status: 'refused',
@@ -84,12 +85,12 @@ export function refused({ failToPass, passToPass }: RequiredTests, reason: strin
 
 function refusalOf({ rule }: RequiredTests, { tests, problems }: ParsedTests, exitCode: number | null): string | null {
   if (exitCode === null) return 'the command that runs the tests did not end by itself';
-  // XPASS does not count: most runners end well with it.
+  // XPASS explains no exit code: most runners exit with 0 despite one.
   const failed = [...tests.values()].some((status) => status === 'FAILED' || status === 'ERROR');
   const unloaded = problems.some(({ kind }) => kind === 'collection-error');
   if (exitCode !== 0 && !failed && !unloaded) {
-    const said = tests.size === 0 ? 'no test' : `${tests.size} tests and no failure among them`;
-    return `the command that runs the tests ended with exit code ${exitCode}, but its log shows ${said}${problemIn(problems)}`;
+    const shown = tests.size === 0 ? 'no test' : `${tests.size} tests and no failure among them`;
+    return `the command that runs the tests ended with exit code ${exitCode}, but its log shows ${shown}${problemIn(problems)}`;
   }
   const proven = tests.size > 0 || (exitCode === 0 && problems.length === 0);
   return rule === 'fail-only' && !proven ? `nothing shows that the tests ran${problemIn(problems)}` : null;
@@ -102,7 +103,7 @@ function showsRun(status: Shortfall['status'], rule: RequiredTests['rule']): boo
   return passing.includes(status) || (rule === 'fail-only' && status === 'MISSING');
 }
 
-/** `ran`: some required test passed. Skips alone show nothing. */
+/** Whether a required test is as it should be. `ran`: some required test passed; skips alone do not show that tests ran. */
 function isGood({ list, status }: Shortfall, rule: RequiredTests['rule'], ran: boolean): boolean {
   if (status === 'SKIPPED') return ran && (list === 'PASS_TO_PASS' || rule === 'fail-only');
   return rule === 'fail-only' ? !failing.includes(status) : passing.includes(status);

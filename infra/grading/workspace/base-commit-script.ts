@@ -1,14 +1,20 @@
 import { gitPrelude } from '../plain-git.ts';
 
 /**
- * \`strip\`, in the working directory: a repository that an image brings keeps its commit, that commit's history and its
- * settings. All else may hold the answer (later commits, tags, stashes, notes, reflogs, work trees, borrowed objects,
- * unfinished merges), so nothing is taken away: a new repository is made of what may stay, and takes the place of the old.
- * Repositories inside it come first, because a submodule's lies in its parent's. Repeatable at any point.
+ * The shell function `strip`: reduces the repository in the working directory, which an image brought, to its commit, that
+ * commit's history and its settings. Everything else may hold the answer: later commits, tags, stashes, notes, reflogs,
+ * worktrees, borrowed objects, unfinished merges. So nothing is deleted from the old repository; a new one is made of what
+ * may stay, and replaces it. Inner repositories come first, because a submodule's lies in its parent's. Can be repeated
+ * after an interruption at any point.
  */
 export const stripHistory = `
-inner() { { git ls-files -s | while IFS='	' read -r info path; do case $info in 160000*) printf '%s\\n' "$path" ;; esac; done
-  git ls-files -o --exclude-standard | while IFS= read -r path; do case $path in */) printf '%s\\n' "\${path%/}" ;; esac; done; } </dev/null; }
+# Lists the repositories inside this one: submodules, and untracked directories that are repositories.
+inner() { {
+  git ls-files -s | while IFS='	' read -r info path; do case $info in 160000*) printf '%s\\n' "$path" ;; esac; done
+  git ls-files -o --exclude-standard | while IFS= read -r path; do case $path in */) printf '%s\\n' "\${path%/}" ;; esac; done
+} </dev/null; }
+
+# Copies the settings of the repository $1 to the file $2, without those that name other places, programs or extensions.
 settings() {
   cp "$1/config" "$2" || return
   git config -f "$2" --name-only --list | while IFS= read -r name; do
@@ -20,13 +26,18 @@ settings() {
   done
   git config -f "$2" core.bare false
 }
+
 strip() (
+  # Finish or discard an interrupted replacement; remove a .git that is not a repository.
   [ -e .git ] || [ -L .git ] || [ -e .git.before ] || exit 0
   export GIT_CEILING_DIRECTORIES="\${PWD%/*}/"
   [ -e .git ] || [ ! -d .git.before ] || mv .git.before .git || exit 1
   rm -rf .git.before .git.after
   git rev-parse --git-dir >/dev/null 2>&1 || { rm -rf .git; exit 0; }
   inner | while IFS= read -r path; do [ ! -e "./$path/.git" ] || ( cd "./$path" && strip ) || exit 1; done || exit 1
+
+  # Make the new repository, with the old one's object format, settings, patterns and shallow boundary. A partial clone may
+  # lack objects.
   old=$(git rev-parse --git-common-dir) && branch=$(git symbolic-ref -q HEAD || true) && head=$(git rev-parse -q --verify 'HEAD^{commit}' || true) || exit 1
   format=; [ \${#head} -ne 64 ] || format=--object-format=sha256
   absent=; [ -z "$(git config --get-regexp '^(remote\\..*\\.promisor|extensions\\.partialclone)$')" ] || absent=--missing=allow-any
@@ -34,6 +45,8 @@ strip() (
   for file in exclude attributes sparse-checkout; do [ ! -f "$old/info/$file" ] || cp "$old/info/$file" .git.after/info/ || exit 1; done
   [ ! -f "$old/shallow" ] || cp "$old/shallow" .git.after/ || exit 1
   [ -z "$branch" ] || git --git-dir=.git.after symbolic-ref HEAD "$branch" || exit 1
+
+  # Copy the objects that the commit reaches, and check its tree into the index.
   if [ -n "$head" ]; then
     printf '%s\\n' "$head" | git pack-objects -q --revs --delta-base-offset $absent --stdout | git --git-dir=.git.after index-pack --stdin >/dev/null &&
       git --git-dir=.git.after -c core.logAllRefUpdates=false update-ref "\${branch:-HEAD}" "$head" &&
@@ -44,16 +57,18 @@ strip() (
 `;
 
 /**
- * Makes or takes over the repository in the working directory, as the agent's account, and prints its commit. The dates are
- * fixed, so that the same task has the same base commit in every sandbox.
+ * Makes the repository in the working directory, or takes over the image's, and prints its commit. Runs as the agent. The
+ * dates are fixed, so that a task has the same base commit in every sandbox.
  */
 export const commitScript = `
 ${gitPrelude}${stripHistory}
 set -e
+# Git without the repository's hooks, ignored files of the account, and maintenance in the background.
 plainly() { git -c core.excludesFile=/dev/null -c core.safecrlf=false -c core.hooksPath=/dev/null -c maintenance.auto=false -c gc.auto=0 "$@"; }
 commit() { plainly -c user.name=temper -c user.email=temper@localhost -c commit.gpgsign=false commit -q --allow-empty --no-verify -m 'Start of the task'; }
 strip
 if [ -e .git ]; then
+  # Commit what the set-up changed.
   plainly add -A
   if ! git rev-parse -q --verify HEAD >/dev/null || ! git diff --cached --quiet; then commit; fi
 else

@@ -7,7 +7,7 @@ import { gatherHiddenTests } from './hidden-tests.ts';
 import { keepBase } from './kept-base.ts';
 import { requireSuccess } from './require-success.ts';
 
-/** For all of a task's own commands together. The stages have room for it. */
+/** Limit of all of a task's own commands together; the stages have time for it. */
 const setupTimeoutMs = 300_000;
 const gitTimeoutMs = 120_000;
 const outputBytes = 64 * 1024;
@@ -19,15 +19,18 @@ const gitEnv = {
 
 export interface WorkspaceOptions {
   readonly workdir: string;
-  /** Where a diff will be taken. */
+  /** Whether to keep the base commit, so that a diff can be captured. */
   readonly keep: boolean;
-  /** For an evaluation: gathers the hidden tests, which no agent's sandbox may hold. */
+  /** Whether to gather the hidden tests: in evaluations only, since no agent's sandbox may contain them. */
   readonly hiddenTests?: boolean;
-  /** For all of the task's own commands together; a test's way to have less of it. */
+  /** Limit of all of the task's own commands together, for tests; default: 300 s. */
   readonly setupMs?: number;
 }
 
-/** The workspace of a task at its base commit. Throws SetupFailed; what was broken off is begun again in a fresh sandbox. */
+/**
+ * Prepares the workspace of a task at its base commit. Throws SetupFailed. After an interruption it has to start again in a
+ * fresh sandbox.
+ */
 export async function prepareWorkspace(
   sandbox: Sandbox,
   task: GradedTask,
@@ -36,12 +39,11 @@ export async function prepareWorkspace(
 ): Promise<{ readonly baseCommit: string }> {
   if (task.workspace.size > 0) await sandbox.putFiles({ tree: task.workspace, at: workdir, owner: 'agent' }, signal);
   const deadlineMs = Date.now() + setupMs;
-  await removeFromImage(sandbox, task, signal);
+  await removePaths(sandbox, task.remove, signal);
   const asAgent = { account: 'agent', cwd: workdir, maxOutputBytes: outputBytes } as const;
   for (const command of task.setup) {
-    const argv = ['bash', '-c', command] as const;
     const timeoutMs = Math.max(1, deadlineMs - Date.now());
-    const done = await sandbox.exec({ ...asAgent, argv: [...argv], env: task.env, timeoutMs }, signal);
+    const done = await sandbox.exec({ ...asAgent, argv: ['bash', '-c', command], env: task.env, timeoutMs }, signal);
     requireSuccess(done, `set-up command ${JSON.stringify(command.slice(0, 120))}`);
   }
   if (hiddenTests) await gatherHiddenTests(sandbox, task, { workdir, deadlineMs }, signal);
@@ -58,16 +60,16 @@ export async function prepareWorkspace(
   return { baseCommit };
 }
 
-/** What an image holds beside the workdir is its root's. */
-async function removeFromImage(sandbox: Sandbox, { remove }: GradedTask, signal: AbortSignal): Promise<void> {
-  if (remove.length === 0) return;
-  const argv = ['rm', '-rf', '--', ...remove] as const;
+/** Removes paths of the image, as root: files outside the workdir do not belong to the agent. */
+async function removePaths(sandbox: Sandbox, paths: readonly string[], signal: AbortSignal): Promise<void> {
+  if (paths.length === 0) return;
+  const argv = ['rm', '-rf', '--', ...paths] as const;
   const limits = { timeoutMs: gitTimeoutMs, maxOutputBytes: outputBytes };
   const removed = await sandbox.exec({ account: 'grader', cwd: '/', argv, env: {}, ...limits }, signal);
-  requireSuccess(removed, `removing ${remove.join(' ')}`);
+  requireSuccess(removed, `removing ${paths.join(' ')}`);
 }
 
-/** The workspace's files exist twice more: in the copy of the base commit, and in the workspace's repository. */
+/** The copies of a workspace file on disk: itself, in the kept base, and in the workspace's repository. */
 const copies = 3;
 /** The share of the disk limit below which the disk is not measured. */
 const negligible = 1 / 20;

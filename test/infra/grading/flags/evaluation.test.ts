@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { flagEvaluation } from '../../../../infra/grading/flags/evaluation.ts';
-import type { FlaggedRun } from '../../../../infra/grading/flags/test-run.ts';
+import type { InspectedRun } from '../../../../infra/grading/flags/test-run.ts';
 import { unreadable } from '../../../../infra/grading/resolution/judge-log.ts';
 
 const inRepository = { testsInRepository: true, paths: ['/golden.txt'] };
@@ -10,7 +10,7 @@ const hidden = { testsInRepository: false, paths: [] };
 /** The part of a patch that adds a file. */
 const adding = (path: string, text: string, mode = '100644'): string =>
   `diff --git a/${path} b/${path}\nnew file mode ${mode}\nindex 0..1\n--- /dev/null\n+++ b/${path}\n@@ -0,0 +1 @@\n${text.replace(/^/gm, '+')}\n`;
-const tricksIn = (patch: string, protection = inRepository, run: FlaggedRun | null = null): readonly string[] =>
+const tricksIn = (patch: string, protection = inRepository, run: InspectedRun | null = null): readonly string[] =>
   flagEvaluation(Buffer.from(patch), protection, run).map(({ trick }) => trick);
 
 describe('flags of a patch', () => {
@@ -108,7 +108,7 @@ describe('flags of a patch', () => {
 describe('flags of a run', () => {
   const required = { failToPass: ['a'], passToPass: [], rule: 'pass-and-fail' } as const;
   const refused = unreadable(required, 'no end mark');
-  const seen = (run: Partial<FlaggedRun>): readonly string[] =>
+  const seen = (run: Partial<InspectedRun>): readonly string[] =>
     tricksIn('', hidden, { exitCode: 1, log: Buffer.from(''), ...run });
 
   it('tell a report of passes over a failing command from a log that could not be read', () => {

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { captureDiff } from '../../../../infra/grading/capture/capture-diff.ts';
 import { applyProtected } from '../../../../infra/grading/protection/apply-protected.ts';
-import { protectionAt } from '../../../../infra/grading/protection/own-modules.ts';
+import { protectionInWorkspace } from '../../../../infra/grading/protection/own-modules.ts';
 import { prepareWorkspace } from '../../../../infra/grading/workspace/prepare-workspace.ts';
 import { createLocalProvider } from '../../../../infra/sandbox/local/provider.ts';
 import { createFileStore } from '../../../../infra/store/files.ts';
@@ -58,7 +58,7 @@ describe('a diff in its evaluation', () => {
     const diff = await captureDiff(agent, store, { workdir, baseCommit, retried: false }, signal);
     const patch = await store.get(diff.patch.digest);
     const asked = { testsInRepository, paths: ['/golden.txt'] };
-    const protection = await protectionAt(fresh, { workdir, patch, protection: asked }, signal);
+    const protection = await protectionInWorkspace(fresh, { workdir, patch, protection: asked }, signal);
     const { applied, restored } = await applyProtected(fresh, { workdir, patch, protection }, signal);
     const found = Object.entries(await read(fresh, signal)).map(([path, [, , text]]) => [path, text]);
     return { applied, restored, files: Object.fromEntries(found) };

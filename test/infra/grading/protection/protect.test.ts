@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { parse } from 'smol-toml';
-import { literally, matcher } from '../../../../infra/grading/protection/patterns.ts';
+import { escapePattern, matcher } from '../../../../infra/grading/protection/patterns.ts';
 import { withoutProtected } from '../../../../infra/grading/protection/protect.ts';
 import { protectedPatterns } from '../../../../infra/grading/protection/rules.ts';
 import { sectionedFiles } from '../../../../infra/grading/protection/sections.ts';
@@ -23,7 +23,7 @@ describe('patterns of paths', () => {
     ['jest.config.*', ['jest.config.js', 'p/jest.config.mjs'], ['jest.config', 'xjest.config.js']],
     ['.config/nextest.toml', ['.config/nextest.toml'], ['nextest.toml', 'x/.config/nextest.toml']],
     ['/a?/**/z', ['ab/z', 'ab/c/d/z'], ['a/z', 'x/ab/z']],
-    [literally('t/[x]*?\\.py'), ['t/[x]*?\\.py'], ['t/x.py', 't/[x]abc.py']],
+    [escapePattern('t/[x]*?\\.py'), ['t/[x]*?\\.py'], ['t/x.py', 't/[x]abc.py']],
     ['ä', ['\xc3\xa4'], ['\xe4']],
   ];
   for (const [pattern, yes, no] of cases) {
