@@ -118,6 +118,11 @@ describe('the documents', () => {
     assert.deepEqual(unknown, []);
   });
 
+  it('name nothing that lies outside the repository', () => {
+    const outside = texts.filter((page) => /\.\.\/shared|beside the checkout/.test(readSource(page)));
+    assert.deepEqual(outside, []);
+  });
+
   it('are all reachable from docs/index.md', () => {
     const linked = [...readSource('docs/index.md').matchAll(/\]\(([^)#]+\.md)\)/g)].map(([, page]) => `docs/${page}`);
     assert.deepEqual(

@@ -7,7 +7,7 @@ export function cliPage(program: Command): string {
   return join(
     '# CLI',
     paragraph(
-      'Run `temper` as `npx temper`, in a checkout or where the package is installed. `temper COMMAND --help` prints the same. Exit status: 0 success, 1 failure, 2 invalid command line, 130 interrupted.',
+      'Run `temper` as `npx temper`, in a checkout or where the package is installed. `temper COMMAND --help` prints the same. Commands that work on a stack also have `--home <dir>`, which replaces `TEMPER_HOME`. Exit status: 0 success, 1 failure, 2 invalid command line, 130 interrupted.',
     ),
     ...program.commands.map((command) => section(command, `temper ${command.name()}`, 2)),
   );

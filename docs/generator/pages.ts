@@ -1,6 +1,6 @@
-import { readFileSync } from 'node:fs';
 import { settings } from '../../infra/settings.ts';
 import { failureKinds } from '../../workflows/contracts/failures.ts';
+import { counters } from '../../workflows/contracts/metrics.ts';
 import { searchAttributeDescriptions, searchAttributes } from '../../workflows/contracts/search-attributes.ts';
 import { code, entry, join, paragraph, table } from './markdown.ts';
 
@@ -76,7 +76,7 @@ export function metricsPage(): string {
     ),
     table(
       ['Counter', 'Counts'],
-      counters().map(([name, text]) => [code(`temper_${name}_total`), text]),
+      Object.entries(counters).map(([name, text]) => [code(`temper_${name}_total`), text]),
     ),
     paragraph(
       '`temper_rollouts_total` also has the labels `outcome` and `failure` (its type, or `none`), `temper_realigned_replies_total` the label `difference`. A counter that was never above zero is absent. Counters start at zero with the process, and a replayed workflow counts nothing again: for exact sums use `temper status` and the results.',
@@ -97,12 +97,5 @@ export function metricsPage(): string {
     paragraph(
       'The result of a `trainingStep` and the records of a run have, beside what the trainer reports: `maxLogprobGap` (the largest difference between the logprobs of engine and trainer when the version was published), `zeroVarianceShare`, and the deviations of the traces of the batch, summed: `trace:forks`, `trace:maskedTurns`, `trace:aborts`, `trace:unclear`, `trace:dropped`, `trace:droppedTokens`, `trace:echoes`, `trace:retries`.',
     ),
-  );
-}
-
-function counters(): readonly (readonly [string, string])[] {
-  const source = readFileSync(new URL('../../workflows/rollout/count.ts', import.meta.url), 'utf8');
-  return [...source.matchAll(/\badd\(\s*'(\w+)',\s*'([^']+)'/g)].map(
-    ([, name = '', text = '']) => [name, text] as const,
   );
 }

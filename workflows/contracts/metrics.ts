@@ -1,0 +1,19 @@
+/** The Prometheus counters of ended rollouts, `temper_<name>_total`, each with what it counts. */
+export const counters = {
+  rollouts: 'rollouts that ended',
+  turns: 'model calls',
+  sampled_tokens: 'tokens that the model sampled',
+  prompt_tokens: 'tokens that were sent to the model',
+  retried_requests: 'retried requests answered from the journal',
+  engine_failures: 'turns that ended because the engine was unreachable',
+  gateway_failures: 'turns that the gateway failed to record, and gateway outages that ended a session',
+  forks: 'requests that do not provably extend a branch',
+  masked_turns: 'turns that are not trained',
+  resumed_aborts: 'aborted turns that were resumed',
+  unclear_branches: 'branches whose kind could not be recognized',
+  dropped_branches: 'branches that the rule or its limits left out',
+  dropped_tokens: 'sampled tokens that no segment trains',
+  realigned_replies: 'replies that an agent sent back in another form',
+} as const satisfies Record<string, string>;
+
+export type Counter = keyof typeof counters;
