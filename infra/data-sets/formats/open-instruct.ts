@@ -1,7 +1,7 @@
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
+import { harborFiles } from '../../harbor/harbor-files.ts';
 import { directoryFormat } from '../directories/directory-format.ts';
 import { publishedFiles } from '../directories/published-files.ts';
-import { harborFiles } from '../harbor-files.ts';
 
 /**
  * open-instruct: directories with `instruction.md`, `tests/test.sh`, `environment/seeds/` for the workspace, and optionally

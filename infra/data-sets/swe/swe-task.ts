@@ -1,8 +1,8 @@
 import { dirname } from 'node:path/posix';
 import type { GradingFile } from '../../harbor/grading-file.ts';
+import { harborFiles, script, text } from '../../harbor/harbor-files.ts';
 import type { FileTree } from '../../sandbox/files.ts';
 import type { CommitFiles, DataSetSource } from '../data-set.ts';
-import { harborFiles, script, text } from '../harbor-files.ts';
 import { quote } from '../shell.ts';
 import { type EvalScript, splitEvalScript } from './eval-script.ts';
 import { type PatchedFile, patchedFiles } from './test-patch.ts';

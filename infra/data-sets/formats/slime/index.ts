@@ -1,9 +1,9 @@
 import { readFile, realpath } from 'node:fs/promises';
 import { dirname, resolve, sep } from 'node:path';
 import { z } from 'zod';
+import { harborFiles, script, text } from '../../../harbor/harbor-files.ts';
 import { isRecord } from '../../../http/client.ts';
 import type { FileTree } from '../../../sandbox/files.ts';
-import { harborFiles, script, text } from '../../harbor-files.ts';
 import {
   maybeJson,
   optional,

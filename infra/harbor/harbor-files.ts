@@ -1,7 +1,7 @@
 import { stringify } from 'smol-toml';
 import { escapePattern } from '../grading/protection/patterns.ts';
-import { type GradingFile, gradingFile } from '../harbor/grading-file.ts';
 import type { FileEntry, FileTree } from '../sandbox/files.ts';
+import { type GradingFile, gradingFile } from './grading-file.ts';
 
 /** The parts of a task of any data set. */
 export interface TaskParts {
