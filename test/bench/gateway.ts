@@ -1,6 +1,6 @@
 /**
- * What the gateway adds to an engine's answer: its real process on one core, over its socket, against an engine that answers
- * at once. Run it on an idle machine.
+ * Measures what the gateway adds to an engine's answer: the real gateway process on one core, over its socket, with an engine
+ * that answers at once. Run it on an idle machine.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -25,7 +25,7 @@ import {
 import { createConversation, replyText } from './gateway/conversation.ts';
 import { canPin, pinClient, startFloorProxy, startGatewayProcess, startZeroEngine } from './gateway/process.ts';
 
-/** Histories beyond this in all are measured only where they are asked for alone: opening them takes longer than everything else. */
+/** A cell whose histories are larger in total is measured only on request, since opening them takes longest of all. */
 const largestTotalKb = 32 * 1024;
 
 const cells: readonly Cell[] = [4, 64, 256].flatMap((historyKb) =>
@@ -50,12 +50,12 @@ const columns = [
 const pad = (values: readonly string[]): string => values.map((value) => value.padStart(10)).join(' ');
 
 await new Command('npm run bench:gateway --')
-  .description('What the gateway adds to an engine that answers at once. Run it on an idle machine.')
-  .option('--requests <n>', 'how many are measured for each line', wholeNumber(50, 1_000_000), 2000)
-  .option('--history <kb>', 'only lines of this history', wholeNumber(1, 256))
-  .option('--sessions <n>', 'only lines of so many sessions', wholeNumber(1, 1000))
-  .option('--model <dir>', 'model directory to render with; default: the shipped one')
-  .option('--json', 'one line of JSON for each line of the table')
+  .description('Measures what the gateway adds to an engine that answers at once. Run it on an idle machine.')
+  .option('--requests <n>', 'requests per line of the table', wholeNumber(50, 1_000_000), 2000)
+  .option('--history <kb>', 'measure only this length of history', wholeNumber(1, 256))
+  .option('--sessions <n>', 'measure only this number of sessions', wholeNumber(1, 1000))
+  .option('--model <dir>', 'model directory to render with (default: the bundled one)')
+  .option('--json', 'print one JSON object per line of the table')
   .action(({ requests, history, sessions, model, json }) => {
     const chosen = cells.filter(
       (cell) => (history ?? cell.historyKb) === cell.historyKb && (sessions ?? cell.sessions) === cell.sessions,
@@ -64,19 +64,22 @@ await new Command('npm run bench:gateway --')
       requests,
       modelDir: model,
       json: json === true,
-      isLargeWanted: history !== undefined && sessions !== undefined,
+      includeLarge: history !== undefined && sessions !== undefined,
     });
   })
   .parseAsync();
 
-interface Wishes {
+interface BenchmarkOptions {
   readonly requests: number;
   readonly modelDir: string | undefined;
   readonly json: boolean;
-  readonly isLargeWanted: boolean;
+  readonly includeLarge: boolean;
 }
 
-async function main(chosen: readonly Cell[], { requests, modelDir, json, isLargeWanted }: Wishes): Promise<void> {
+async function main(
+  chosen: readonly Cell[],
+  { requests, modelDir, json, includeLarge }: BenchmarkOptions,
+): Promise<void> {
   pinClient();
   const home = await mkdtemp(join(tmpdir(), 'temper-bench-'));
   const model = await loadModel(modelDir ?? readConfigWith({}).modelDir);
@@ -93,10 +96,10 @@ async function main(chosen: readonly Cell[], { requests, modelDir, json, isLarge
     const direct = await measureDirect(engine.url, requests);
     if (!json) printHead(direct, requests);
     for (const cell of chosen) {
-      // Few requests over long histories take as long as many over short ones.
+      // A few requests with long histories take as long as many with short ones.
       const asked = Math.max(cell.sessions, Math.round(requests / (cell.historyKb / 4)), 50);
-      if (!isLargeWanted && cell.historyKb * sessionsOf(cell, asked) > largestTotalKb) {
-        console.log(json ? JSON.stringify({ ...cell, leftOut: true }) : leftOut(cell));
+      if (!includeLarge && cell.historyKb * sessionsOf(cell, asked) > largestTotalKb) {
+        console.log(json ? JSON.stringify({ ...cell, leftOut: true }) : skipped(cell));
         continue;
       }
       const figures = await measureCell(gateway, key, cell, asked);
@@ -126,7 +129,7 @@ interface Direct {
   readonly firstByteMs: number;
 }
 
-/** The engine without a gateway, asked one request after the other. */
+/** Measures the engine without a gateway, one request after the other. */
 async function measureDirect(url: string, requests: number): Promise<Direct> {
   const pool = new Pool(url, { connections: 1 });
   const body = JSON.stringify({ token_ids: Array.from({ length: 1000 }, (_, index) => index % 256), stream: true });
@@ -143,15 +146,17 @@ async function measureDirect(url: string, requests: number): Promise<Direct> {
 
 function printHead(direct: Direct, requests: number): void {
   const core = canPin ? 'on one core' : 'not pinned: this machine has one core';
-  console.log(`gateway ${core}; about ${requests} requests a line, fewer over long histories`);
-  console.log('floor: a proxy that parses, asks the engine for a prompt of that size, and puts a record on disk');
+  console.log(`gateway ${core}; about ${requests} requests per line, fewer with long histories`);
+  console.log(
+    'floor: a proxy that only parses the request, sends the engine a prompt of the same size, and writes a record to disk',
+  );
   console.log(`the engine alone: p50 ${direct.p50Ms.toFixed(2)} ms, p99 ${direct.p99Ms.toFixed(2)} ms\n`);
   console.log(pad(columns));
 }
 
-function leftOut({ historyKb, sessions, stream }: Cell): string {
+function skipped({ historyKb, sessions, stream }: Cell): string {
   const name = pad([`${historyKb} KB`, String(sessions), stream ? 'stream' : 'whole']);
-  return `${name}  left out, for its time: --history ${historyKb} --sessions ${sessions}`;
+  return `${name}  skipped, since it takes long; measure it with --history ${historyKb} --sessions ${sessions}`;
 }
 
 function lineOf({ direct, floor, ...figures }: CellFigures & { direct: Direct; floor: Figures }): string {

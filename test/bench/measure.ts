@@ -1,27 +1,24 @@
 import { readFile } from 'node:fs/promises';
+import pLimit from 'p-limit';
 
-/** Of one run of what is measured. CPU is that of the whole machine. */
+/** Time that one run of the measured work takes; `cpuMs` is the time of all cores of the machine. */
 export interface Cost {
   readonly wallMs: number;
   readonly cpuMs: number;
 }
 
-/** Runs `work` so often, so many at once. After a failure no more are begun, and none is under way when it is thrown. */
+/** Runs `work` a number of times. After a failure no more runs begin; the error is thrown once the others have ended. */
 export async function each(times: number, concurrency: number, work: () => Promise<void>): Promise<void> {
-  let left = times;
-  const lane = async (): Promise<void> => {
-    while (left > 0) {
-      left -= 1;
-      await work().catch((error: unknown) => {
-        left = 0;
-        throw error;
-      });
-    }
+  const limit = pLimit(concurrency);
+  const failed = new AbortController();
+  const run = async (): Promise<void> => {
+    if (!failed.signal.aborted) await work().catch((error: unknown) => failed.abort(error));
   };
-  const lanes = await Promise.allSettled(Array.from({ length: concurrency }, lane));
-  for (const one of lanes) if (one.status === 'rejected') throw one.reason;
+  await Promise.all(Array.from({ length: times }, () => limit(run)));
+  failed.signal.throwIfAborted();
 }
 
+/** Measures `work`, which does `runs` runs, and returns the cost of one run. */
 export async function perRun(runs: number, work: () => Promise<void>): Promise<Cost> {
   const cpuBefore = await machineCpuMs();
   const startedAt = performance.now();
@@ -30,7 +27,7 @@ export async function perRun(runs: number, work: () => Promise<void>): Promise<C
   return { wallMs, cpuMs: ((await machineCpuMs()) - cpuBefore) / runs };
 }
 
-/** Busy time of all cores since boot; /proc/stat counts in hundredths of a second. */
+/** Reads the busy time of all cores since boot, which /proc/stat counts in hundredths of a second. */
 async function machineCpuMs(): Promise<number> {
   const [line = ''] = (await readFile('/proc/stat', 'utf8')).split('\n');
   const [user = 0, nice = 0, system = 0, , , irq = 0, softirq = 0] = line.trim().split(/\s+/).slice(1).map(Number);

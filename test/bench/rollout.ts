@@ -1,6 +1,6 @@
 /**
- * What a rollout costs, and what of it is temper's: the whole pipeline with `nop`, beside the bare sandbox operations that
- * it is made of, in one run. CPU is that of the whole machine, so run it on an idle one.
+ * Measures what a rollout costs and how much of it is temper's own: the whole pipeline with `nop`, and the bare sandbox
+ * operations that it consists of. CPU is the time of all cores of the machine, so run it on an idle one.
  */
 import { randomUUID } from 'node:crypto';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
@@ -30,17 +30,17 @@ import { type Cost, each, perRun } from './measure.ts';
 const taskAddress = 'generated:train/1/0';
 
 interface WholeCost extends Cost {
-  /** CPU of each of temper's processes, ms per rollout; what runs in sandboxes is not in it. */
+  /** CPU time of each of temper's processes in ms per rollout, without the processes in sandboxes. */
   readonly parts: readonly (readonly [string, number])[];
 }
 
 await new Command('npm run bench:rollout --')
   .description(
-    "What a rollout of nop costs, and what of it is temper's. Run it on an idle machine: CPU is that of all of it.",
+    "Measures what a rollout of nop costs and how much of it is temper's own. Run it on an idle machine: CPU is the time of all cores.",
   )
-  .addOption(new Option('--sandbox <kind>', 'where it runs').choices(['local', 'docker']).default('local'))
-  .option('--rollouts <n>', 'how many are measured', wholeNumber(1, 10_000), 60)
-  .option('--concurrency <n>', 'how many at once', wholeNumber(1, 500), 4)
+  .addOption(new Option('--sandbox <kind>', 'kind of sandbox').choices(['local', 'docker']).default('local'))
+  .option('--rollouts <n>', 'number of rollouts to measure', wholeNumber(1, 10_000), 60)
+  .option('--concurrency <n>', 'rollouts that run at once', wholeNumber(1, 500), 4)
   .action(({ sandbox, rollouts, concurrency }) => main(sandbox, rollouts, concurrency))
   .parseAsync();
 
@@ -56,7 +56,7 @@ async function main(kind: SandboxKind, rollouts: number, concurrency: number): P
   try {
     const bare = await measureBare(config, kind, rollouts, concurrency);
     const whole = await measureWhole(config, kind, rollouts, concurrency);
-    print(kind, rollouts, concurrency, bare, whole);
+    print(`${rollouts} rollouts of nop in ${kind} sandboxes, ${concurrency} at once`, bare, whole);
   } finally {
     await rm(home, { recursive: true, force: true });
   }
@@ -116,7 +116,7 @@ interface Bare {
   readonly provider: SandboxProvider;
 }
 
-/** The same sandbox operations as the stages do, called one after the other. */
+/** Runs the same sandbox operations as the stages of a rollout, one after the other. */
 async function oneBare({ config, store, tasks, task, provider }: Bare): Promise<void> {
   const signal = AbortSignal.timeout(120_000);
   const files = await tasks.open(task);
@@ -143,7 +143,7 @@ function specOf(task: Task, id: string, purpose: 'agent' | 'evaluation', mounts:
   return { name: `temper-bench-${id}-${purpose}`, image, labels, cpus, memoryMb, diskMb, pids: 512, workdir, mounts };
 }
 
-/** User and system time of each part's own process since its start. */
+/** Reads the user and system time of each process of the stack since its start. */
 async function partsCpuMs(stack: RunningStack): Promise<[string, number][]> {
   const read = stack.parts().map(async ({ name, pid }): Promise<[string, number]> => {
     const stat = await readFile(`/proc/${pid}/stat`, 'utf8');
@@ -153,10 +153,10 @@ async function partsCpuMs(stack: RunningStack): Promise<[string, number][]> {
   return Promise.all(read);
 }
 
-function print(kind: SandboxKind, rollouts: number, concurrency: number, bare: Cost, whole: WholeCost): void {
+function print(title: string, bare: Cost, whole: WholeCost): void {
   const row = (name: string, cost: Cost): string =>
     `${name.padEnd(24)} ${(1000 / cost.wallMs).toFixed(2).padStart(10)} ${cost.wallMs.toFixed(0).padStart(10)} ${cost.cpuMs.toFixed(0).padStart(10)}`;
-  console.log(`${rollouts} rollouts of nop in ${kind} sandboxes, ${concurrency} at once`);
+  console.log(title);
   console.log(`${''.padEnd(24)} ${'per second'.padStart(10)} ${'wall ms'.padStart(10)} ${'CPU ms'.padStart(10)}`);
   console.log(row('bare sandbox operations', bare));
   console.log(row('whole pipeline', whole));

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 
-/** Resident memory of a process in MB; 0 when it is gone. */
+/** Reads the resident memory of a process in MB; 0 if it has ended. */
 export function residentMb(pid: number): number {
   try {
     const [, kb = '0'] = /^VmRSS:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? [];
@@ -10,7 +10,7 @@ export function residentMb(pid: number): number {
   }
 }
 
-/** The most that each process had, looked at twice a second. */
+/** Watches the memory of processes, twice a second; `end` returns the maximum of each in MB. */
 export function watchMemory(pids: readonly number[]): { end(): readonly number[] } {
   let most = pids.map(residentMb);
   const look = (): void => {

@@ -1,9 +1,9 @@
 /**
- * Measures a regrade of many finished rollouts: `node test/scale/regrade.ts [rollouts] [of them without the cache]`.
+ * Measures a regrade of many finished rollouts: `node test/scale/regrade.ts [cached rollouts] [uncached rollouts]`.
  *
- * A few real rollouts are made; the others have ended by copies of their results, under ids of their own. So nearly all
- * evaluations are of a diff that was evaluated before: with cached verdicts it measures listing, reading, books, history and
- * report, and without them, on some, what the evaluations themselves take.
+ * A few rollouts are real; the others end at once with copies of their results, under their own ids. Nearly all diffs have
+ * therefore been evaluated before. With cached verdicts the script measures listing, reading, tally, history and report;
+ * without them, on fewer rollouts, it measures the evaluations.
  */
 import assert from 'node:assert/strict';
 import { mkdir } from 'node:fs/promises';
@@ -37,7 +37,7 @@ await listing();
 await regrade('uncached', { run: 'some' }, uncached);
 await regrade('cached', { run: 'many', reuseVerdicts: true, concurrency: 32 }, count);
 
-/** Each task solved and not solved. */
+/** Runs each task once solved and once unsolved. */
 async function realRollouts({ home, run }: Rollouts): Promise<readonly { task: string; result: RolloutResult }[]> {
   const root = join(home, 'tasks');
   await mkdir(root);
@@ -58,7 +58,10 @@ async function replicate(run: string, copies: number): Promise<void> {
   const connection = await NativeConnection.connect({ address: server.address });
   const code = await bundleCode(join(import.meta.dirname, 'sealed-rollout.ts'));
   const worker = await Worker.create({
-    ...{ connection, namespace: server.namespace, taskQueue: sealedQueue, workflowBundle: { code } },
+    connection,
+    namespace: server.namespace,
+    taskQueue: sealedQueue,
+    workflowBundle: { code },
   });
   const lane = async (from: number): Promise<void> => {
     for (let at = from; at < copies; at += 32) {
@@ -66,14 +69,16 @@ async function replicate(run: string, copies: number): Promise<void> {
       const workflowId = `${run}/rollout-${at}`;
       const args = [{ task, agent: result.agent, sandbox: 'local', sealed: { ...result, workflowId } }];
       await client.workflow.execute('rollout', {
-        ...{ taskQueue: sealedQueue, workflowId, args },
+        taskQueue: sealedQueue,
+        workflowId,
+        args,
         typedSearchAttributes: [{ key: searchAttributes.run, value: run }],
       });
     }
   };
   await worker.runUntil(Promise.all(Array.from({ length: 32 }, (_, from) => lane(from))));
   await connection.close();
-  // The list trails by a moment.
+  // The visibility store lags behind.
   const query = `${searchAttributes.run.name}="${run}" AND ExecutionStatus="Completed"`;
   while ((await client.workflow.count(query)).count < copies) await new Promise((wait) => setTimeout(wait, 200));
 }
@@ -93,7 +98,9 @@ async function regrade(workflowId: string, request: RegradeRequest, expected: nu
   const memory = watchMemory([process.pid, pid]);
   const before = [residentMb(process.pid), residentMb(pid)];
   const result: RegradeResult = await client.workflow.execute('regrade', {
-    ...{ taskQueue: controlQueue, workflowId, args: [request] },
+    taskQueue: controlQueue,
+    workflowId,
+    args: [request],
   });
   const wall = performance.now() - at;
   const most = memory.end();

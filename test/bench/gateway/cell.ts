@@ -5,7 +5,7 @@ import { type Conversation, createConversation, turnBytes } from './conversation
 import { promptBytesHeader } from './floor-proxy.ts';
 import type { GatewayProcess, MeasuredProcess } from './process.ts';
 
-/** One line of the table: so many sessions at once, each with a history of this size. */
+/** One line of the table: a number of sessions at once, each with a history of this size. */
 export interface Cell {
   readonly historyKb: number;
   readonly sessions: number;
@@ -15,14 +15,14 @@ export interface Cell {
 export interface Figures {
   readonly p50Ms: number;
   readonly p99Ms: number;
-  /** Until the first byte of the body, median. */
+  /** Median time until the first byte of the body. */
   readonly firstByteMs: number;
   readonly perSecond: number;
   readonly cpuMs: number;
 }
 
 export interface CellFigures extends Cell, Figures {
-  /** What the process grew by when they were opened; null where they were too few to see it. */
+  /** Memory by which the process grew per opened session; null if there were too few sessions to see it. */
   readonly mbPerSession: number | null;
 }
 
@@ -35,15 +35,15 @@ const path = '/v1/chat/completions';
 const hourMs = 3_600_000;
 const sessionsToWeigh = 64;
 
-/** Turns of one session, in which its history grows by half; then its client goes on with another session. */
+/** Turns of one session, in which its history grows by half. Then its client continues with another session. */
 const turnsOf = (historyKb: number): number => Math.max(5, Math.floor((historyKb * 1024) / 2 / turnBytes));
 
-/** How many sessions a line of the table opens. */
+/** Number of sessions that a line of the table opens. */
 export function sessionsOf({ historyKb, sessions }: Cell, requests: number): number {
   return sessions * Math.ceil(requests / sessions / turnsOf(historyKb));
 }
 
-/** Opens the sessions with their histories, which is not measured; then each client asks one turn after the other. */
+/** Opens the sessions with their histories, which is not measured, and then measures the turns of all clients. */
 export async function measureCell(
   gateway: GatewayProcess,
   stackKey: Uint8Array,
@@ -63,7 +63,7 @@ export async function measureCell(
     }
     const grownMb = (await gateway.residentMb()) - before;
     const mbPerSession = opened < sessionsToWeigh ? null : grownMb / opened;
-    const figures = await measureClients(gateway, pool, cell, requests, clients);
+    const figures = await measureClients(gateway, { pool, cell, requests, clients });
     await Promise.all(clients.map(({ session }) => checkOneBranch(gateway, session)));
     return { ...cell, ...figures, mbPerSession };
   } finally {
@@ -71,7 +71,7 @@ export async function measureCell(
   }
 }
 
-/** The same requests, asked of the floor. `promptBytes`: of the ids that the gateway sends for such a history. */
+/** Measures the same requests with the floor proxy. `promptBytes` is the size of the ids that the gateway would send. */
 export async function measureFloor(
   floor: MeasuredProcess,
   cell: Cell,
@@ -88,19 +88,24 @@ export async function measureFloor(
       await ask(pool, client, stream);
       clients.push(client);
     }
-    return await measureClients(floor, pool, cell, requests, clients);
+    return await measureClients(floor, { pool, cell, requests, clients });
   } finally {
     await pool.close();
   }
 }
 
+interface ClientWork {
+  readonly pool: Pool;
+  readonly cell: Cell;
+  readonly requests: number;
+  readonly clients: readonly Client[];
+}
+
 async function measureClients(
   measured: MeasuredProcess,
-  pool: Pool,
-  { historyKb, sessions, stream }: Cell,
-  requests: number,
-  clients: readonly Client[],
+  { pool, cell, requests, clients }: ClientWork,
 ): Promise<Figures> {
+  const { historyKb, sessions, stream } = cell;
   const lanes = Array.from({ length: sessions }, (_, lane) => clients.filter((_, index) => index % sessions === lane));
   const turns = Math.min(turnsOf(historyKb), Math.ceil(requests / clients.length));
   const cpuBefore = await measured.cpuMs();
@@ -109,8 +114,10 @@ async function measureClients(
   const wallMs = performance.now() - startedAt;
   const cpuMs = ((await measured.cpuMs()) - cpuBefore) / asked.length;
   return {
-    ...{ p50Ms: quantile(asked, 0.5, 'ms'), p99Ms: quantile(asked, 0.99, 'ms') },
-    ...{ firstByteMs: quantile(asked, 0.5, 'firstByteMs'), perSecond: (1000 * asked.length) / wallMs },
+    p50Ms: quantile(asked, 0.5, 'ms'),
+    p99Ms: quantile(asked, 0.99, 'ms'),
+    firstByteMs: quantile(asked, 0.5, 'firstByteMs'),
+    perSecond: (1000 * asked.length) / wallMs,
     cpuMs,
   };
 }
@@ -131,7 +138,7 @@ async function openClient(
 ): Promise<SessionClient> {
   const session = `bench-${randomUUID()}`;
   const sampling = { temperature: 1, topP: 1, topK: -1, maxTokensPerTurn: 64 };
-  const limits = { maxTurns: 1_000_000, expiresAt: Date.now() + hourMs };
+  const limits = { maxTurns: 100_000, expiresAt: Date.now() + hourMs };
   await control.open({ session, sampling, seed: 1, group: null, ...limits });
   const headers = { authorization: `Bearer ${secretOf(stackKey, session)}` };
   return { session, headers, conversation: createConversation(historyBytes) };
@@ -172,10 +179,10 @@ export async function timed(
   return { ms: performance.now() - startedAt, firstByteMs };
 }
 
-/** A history that was rendered anew would be another measurement. */
+/** Checks that every turn extended the branch: a history that was rendered again would be another measurement. */
 async function checkOneBranch({ control }: GatewayProcess, session: string): Promise<void> {
   const { segments } = await control.seal(session);
-  if (segments !== 1) throw new Error(`expected every turn to extend the one before, got ${segments} segments`);
+  if (segments !== 1) throw new Error(`expected every turn to extend the previous one, got ${segments} segments`);
 }
 
 export function quantile(asked: readonly Requested[], share: number, key: keyof Requested): number {

@@ -1,7 +1,7 @@
 /**
- * What any gateway with a journal has to do in Node, and nothing else: reads and parses a request, sends the engine a prompt
- * of the size that the gateway would, puts a record on disk and passes the reply on. Arguments: its socket, the engine's
- * address, a directory for its records. Says when it listens.
+ * Does what any gateway with a journal has to do in Node, and nothing else: reads and parses a request, sends the engine a
+ * prompt of the same size as the gateway would, writes a record to disk and passes the reply on. Arguments: its socket, the
+ * engine's address, and a directory for its records. Prints a line when it listens.
  */
 import { constants } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
@@ -10,7 +10,7 @@ import type { Socket } from 'node:net';
 import { join } from 'node:path';
 import { Pool } from 'undici';
 
-/** How many bytes of token ids the prompt of a request has. */
+/** Header with the number of bytes of token ids in the prompt. */
 export const promptBytesHeader = 'x-prompt-bytes';
 
 const record = Buffer.from(`${'x'.repeat(1_000)}\n`);
@@ -34,7 +34,7 @@ function bodyOf(request: IncomingMessage): Promise<Buffer> {
 
 function run(socketPath: string, engineUrl: string, dir: string): void {
   const engine = new Pool(engineUrl);
-  // A file for each connection, as the gateway has one for each session.
+  // One file per connection, as the gateway has one per session.
   const files = new WeakMap<Socket, Promise<FileHandle>>();
   let opened = 0;
 

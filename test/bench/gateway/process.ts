@@ -9,7 +9,7 @@ import type { Config } from '../../../infra/config.ts';
 import { createGatewayControl, type GatewayControlClient } from '../../../infra/gateway/client.ts';
 import { controlSockets, socketOf } from '../../../infra/gateway/sockets.ts';
 
-/** What is measured has a core for itself, the client and the engine share the others. */
+/** Whether the measured process can have a core of its own; client and engine share the others. */
 export const canPin = availableParallelism() > 1;
 const measuredCore = '0';
 
@@ -27,14 +27,14 @@ export async function startZeroEngine(replyIds: readonly number[]): Promise<Zero
   const child = spawn(process.execPath, [program, JSON.stringify(replyIds)], {
     stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
   });
-  if (child.stdout === null) throw new Error('expected the output of the engine');
+  if (child.stdout === null) throw new Error('the engine process has no stdout');
   const [url] = await once(createInterface(child.stdout), 'line');
   return { url: String(url), close: () => end(child) };
 }
 
 export interface MeasuredProcess {
   readonly socketPath: string;
-  /** User and system time since its start. */
+  /** User and system time since the start of the process. */
   cpuMs(): Promise<number>;
   close(): Promise<void>;
 }
@@ -51,7 +51,7 @@ export async function startGatewayProcess(config: Config): Promise<GatewayProces
   });
   const control = createGatewayControl(controlSockets(config.paths.gatewaySockets, config.gateways));
   while (!(await control.health().catch(() => false))) {
-    if (child.exitCode !== null) throw new Error(`expected a gateway, it ended with status ${child.exitCode}`);
+    if (child.exitCode !== null) throw new Error(`the gateway process ended with exit code ${child.exitCode}`);
     await sleep(50);
   }
   return {
@@ -69,13 +69,13 @@ export async function startGatewayProcess(config: Config): Promise<GatewayProces
   };
 }
 
-/** A gateway that does only what it can't do without. */
+/** Starts a proxy that does only what every gateway must do. */
 export async function startFloorProxy(engineUrl: string, dir: string): Promise<MeasuredProcess> {
   const socketPath = join(dir, 'floor.sock');
   const child = spawnMeasured([join(import.meta.dirname, 'floor-proxy.ts'), socketPath, engineUrl, dir], {
     stdio: ['ignore', 'pipe', 'inherit'],
   });
-  if (child.stdout === null) throw new Error('expected the output of the floor');
+  if (child.stdout === null) throw new Error('the floor proxy has no stdout');
   await once(createInterface(child.stdout), 'line');
   return { socketPath, cpuMs: () => cpuMsOf(child), close: () => end(child) };
 }
