@@ -9,7 +9,10 @@ import type { Prompt } from './prompt.ts';
  */
 export interface Engine {
   readonly url: string;
-  /** Yields sampled tokens as they come; ends after the event that carries `finishReason`. Aborting the signal aborts the generation. */
+  /**
+   * Yields sampled tokens as they come; ends after the event that carries `finishReason`. Aborting the signal aborts the
+   * generation.
+   */
   generate(request: GenerateRequest, signal: AbortSignal): AsyncIterable<GenerateEvent>;
   health(signal?: AbortSignal): Promise<EngineHealth>;
   /** Puts a policy version into service; safe to repeat. Later requests sample by it. */

@@ -45,7 +45,10 @@ export function versionSpans(spans: LabelledSpans, baseVersion: number | null, w
   }));
 }
 
-/** Returns the version of unpublished weights. A restarted engine has its first weights again: without a version they are refused. */
+/**
+ * Returns the version of unpublished weights. A restarted engine has its first weights again: without a version they are
+ * refused.
+ */
 export function requireBaseVersion(baseVersion: number | null, where: string): number {
   if (baseVersion !== null) return baseVersion;
   throw unavailable(`${where}: expected a published policy version, got the engine's first weights; publish one to it`);

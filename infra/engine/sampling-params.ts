@@ -1,6 +1,9 @@
 import type { GenerateRequest } from './engine.ts';
 
-/** The sampling parameters that vLLM and SGLang name alike. All are sent: an omitted one would come from the model's generation_config.json. */
+/**
+ * The sampling parameters that vLLM and SGLang name alike. All are sent: an omitted one would come from the model's
+ * generation_config.json.
+ */
 export function commonSamplingParams(request: GenerateRequest) {
   return {
     temperature: request.temperature,

@@ -46,7 +46,9 @@ export interface TrainerJournal {
   readonly state: TrainerState;
   /** Merges a change; durable before it returns. */
   write(change: Partial<TrainerState>): Promise<void>;
-  /** Returns the first of `count` consecutive sequence ids that were never given out for this model; durable before it returns. */
+  /**
+   * Returns the first of `count` consecutive sequence ids that were never given out for this model; durable before it returns.
+   */
   nextSequence(modelId: string, count?: number): Promise<number>;
 }
 

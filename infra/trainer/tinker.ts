@@ -140,7 +140,10 @@ function createForwardBackward(connection: TrainerConnection, reduction: 'sum' |
   };
 }
 
-/** Finds out the wire format by an empty JSON body, which has no effect: current servers answer 415, older ones name the missing fields. */
+/**
+ * Finds out the wire format by an empty JSON body, which has no effect: current servers answer 415, older ones name the
+ * missing fields.
+ */
 async function negotiate(connection: TrainerConnection, signal?: AbortSignal): Promise<WireFormat> {
   const reply = await connection.post({ path: '/api/v1/forward_backward', json: {} }, signal);
   return reply.status === 400 || reply.status === 422 ? 'json' : 'protobuf';

@@ -30,7 +30,10 @@ export interface Trainer {
   optimStep(request: OptimStep, signal?: AbortSignal): Promise<Readonly<Record<string, number>>>;
   /** Saves weights and optimizer state under a name, and returns the path. Saving the same content under it again succeeds. */
   save(modelId: string, name: string, sequence: number, signal?: AbortSignal): Promise<string>;
-  /** Loads a checkpoint; only as a model's first request. Without `optimizer`, the optimizer starts from zero on the loaded weights. */
+  /**
+   * Loads a checkpoint; only as a model's first request. Without `optimizer`, the optimizer starts from zero on the loaded
+   * weights.
+   */
   load(
     modelId: string,
     checkpoint: { readonly path: string; readonly optimizer: boolean },

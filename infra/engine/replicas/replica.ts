@@ -124,7 +124,10 @@ class ProbedReplica implements Replica {
     if (this.#misses >= missesToLeave || !this.#inService) this.#leaveService(reason);
   }
 
-  /** Keeps a silent replica in service until another one answers: it may be loading weights for minutes, and so may all of them. */
+  /**
+   * Keeps a silent replica in service until another one answers: it may be loading weights for minutes, and so may all of
+   * them.
+   */
   #probeTimedOut(reason: string): void {
     if (this.#inService && !this.#options.isReplaceable(this)) {
       this.#misses += 1;

@@ -6,7 +6,10 @@ export interface RequestSlots {
   take(request: GenerateRequest): (() => void) | null;
 }
 
-/** Tokens of a reply that are reserved for it. Few turns are longer, and an engine that runs out of cache queues requests itself. */
+/**
+ * Tokens of a reply that are reserved for it. Few turns are longer, and an engine that runs out of cache queues requests
+ * itself.
+ */
 const reservedTokens = 4_096;
 /** Requests at once for an engine that reports no limit: vLLM's own default. */
 const defaultRequests = 256;

@@ -7,12 +7,13 @@ import { createEventRouter, createSamplerClient } from './worker/sampler-client.
 import { startThread } from './worker/thread.ts';
 import { createTrainerClient } from './worker/trainer-client.ts';
 
-/** Composes the embedded policy: a sampler and a trainer, each on its own thread, from one model directory. */
-
 const defaultSlots = 64;
 const maxSlots = 1024;
 
-/** Refuses a bad model directory before any thread starts. */
+/**
+ * Creates the embedded policy from a model directory: a sampler and a trainer, each on its own thread. Refuses a bad directory
+ * before any thread starts.
+ */
 export async function createPolicyCore(options: PolicyCoreOptions): Promise<PolicyCore> {
   const { modelDir, kernel = 'simd', slots = defaultSlots, version = '0' } = options;
   const config = readModelConfig(modelDir);

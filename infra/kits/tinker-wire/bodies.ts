@@ -98,7 +98,9 @@ export const failedFuture = z.object({ error: z.string() });
 export const savedWeights = z.object({ path: z.string() });
 export const optimStepResult = z.object({ metrics: z.record(z.string(), z.number()).nullish() });
 
-/** Parses `tinker://<model>/<kind>/<name>`, where the kind may be omitted for sampler weights. Returns null for any other path. */
+/**
+ * Parses `tinker://<model>/<kind>/<name>`, where the kind may be omitted for sampler weights. Returns null for any other path.
+ */
 export function parseTinkerPath(
   path: string,
 ): { readonly modelId: string; readonly kind: 'weights' | 'sampler_weights'; readonly name: string } | null {

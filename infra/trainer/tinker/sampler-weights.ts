@@ -73,7 +73,10 @@ async function writeEntries(entries: ReturnType<typeof extract>, directory: stri
   }
 }
 
-/** Returns a member's path below the target, or null for a directory. SkyRL's members begin with a slash. Refuses links and paths that leave the target. */
+/**
+ * Returns a member's path below the target, or null for a directory. SkyRL's members begin with a slash. Refuses links and
+ * paths that leave the target.
+ */
 function memberPath({ name, type }: Header): string | null {
   if (type === 'directory') return null;
   const path = normalize(name.replace(/^\/+/, ''));

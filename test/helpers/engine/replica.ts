@@ -2,7 +2,7 @@ import type { EngineCapacity, EngineHealth, GenerateRequest } from '../../../inf
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
 import { createScriptedEngine, type ScriptedEngine, type Step } from './scripted-engine.ts';
 
-/** A scripted engine with a health of its own, which a test can change. */
+/** A scripted engine whose health a test can change. */
 export interface ScriptedReplica extends ScriptedEngine {
   readonly probes: number;
   state: 'ready' | 'starting' | 'refused' | 'silent';

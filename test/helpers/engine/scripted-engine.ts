@@ -4,8 +4,8 @@ import { TemperFailure } from '../../../workflows/contracts/failures.ts';
 import { idsOf } from './prompt-ids.ts';
 
 /**
- * An engine whose answers come from a script instead of weights. One step answers one `generate` call; the sampled tokens
- * come in events of `chunk` ids, with logprobs that can be recognised: the n-th token has -(n + 1) / 1000.
+ * A step of a script that takes the place of weights. One step answers one `generate` call; the sampled tokens arrive in events
+ * of `chunk` ids, with logprobs that can be recognised: the n-th token has -(n + 1) / 1000.
  */
 export type Step =
   | {
@@ -20,13 +20,13 @@ export type Step =
   | { readonly kind: 'hang'; readonly ids?: readonly number[] };
 
 export interface ScriptedRequest extends GenerateRequest {
-  /** Those of its prompt. */
+  /** The ids of its prompt. */
   readonly tokenIds: readonly number[];
 }
 
 export interface ScriptedEngine extends Engine {
   readonly requests: readonly ScriptedRequest[];
-  /** Generations that have begun and not ended. */
+  /** The number of generations that have begun and not ended. */
   readonly running: number;
 }
 

@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/** What a scripted route answers: a status with JSON or bytes, or a stream of `data:` events. */
+/** The answer of a scripted route: a status with JSON or bytes, or a stream of `data:` events. */
 export type Answer =
   | { readonly status: number; readonly json: unknown }
   | { readonly status: number; readonly bytes: Uint8Array; readonly type: string }
@@ -11,18 +11,18 @@ export type Answer =
 export interface SeenRequest {
   readonly route: string;
   readonly body: unknown;
-  /** Its `authorization`. */
+  /** The request's `authorization` header. */
   readonly authorization: string | undefined;
 }
 
 export interface ScriptedServer {
   readonly url: string;
-  /** `METHOD /path` and parsed body of every request, in order. */
+  /** Every request in order, as `METHOD /path` with its parsed body. */
   readonly seen: readonly SeenRequest[];
   close(): Promise<void>;
 }
 
-/** A server whose routes are functions of the request; a route that is missing answers as FastAPI does. */
+/** Starts a server whose routes are functions of the request; a missing route answers as FastAPI does. */
 export async function startScriptedServer(
   routes: Readonly<Record<string, (body: unknown) => Answer | Promise<Answer>>>,
 ): Promise<ScriptedServer> {

@@ -5,7 +5,7 @@ const generateBody = z.object({ token_ids: z.array(z.number()) });
 /** Tokens of one streamed chunk. */
 const chunkTokens = 64;
 
-/** The wire of a vLLM that serves the model `policy` at version 1, with a function in place of weights. */
+/** Starts a server with vLLM's API that serves the model `policy` at version 1, with a function in place of weights. */
 export function startScriptedVllm(
   answer: (promptIds: readonly number[]) => Promise<readonly number[]>,
 ): Promise<ScriptedServer> {

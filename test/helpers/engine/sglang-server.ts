@@ -3,12 +3,12 @@ import type { AddressInfo } from 'node:net';
 import { json } from 'node:stream/consumers';
 
 /**
- * What SGLang's HTTP server does as far as temper can see it: routes, fields and the order of things are taken from its
- * source (io_struct.py, tokenizer_manager.py and http_server.py of 2026-08). Its tokens come from a script.
+ * SGLang's HTTP server as far as temper uses it: routes, fields and their order follow its source (io_struct.py,
+ * tokenizer_manager.py and http_server.py of 2026-08). Its tokens come from a script.
  */
 export interface SglangServer {
   readonly url: string;
-  /** `METHOD /path` and body of every request, in order. */
+  /** Every request in order, as `METHOD /path` with its body. */
   readonly seen: readonly Seen[];
   readonly running: number;
   weightVersion: string;
@@ -22,16 +22,16 @@ export interface Seen {
 }
 
 export interface SglangScript {
-  /** The tokens of a request; `hang`: nothing more comes until it is aborted. */
+  /** Returns the tokens of a request; with `hang`, the request then waits until it is aborted. */
   readonly say: (body: Seen['body'], index: number) => { readonly ids: readonly number[]; readonly hang?: boolean };
-  /** `--incremental-streaming-output`. */
+  /** Whether the server runs with `--incremental-streaming-output`. */
   readonly incremental?: boolean;
-  /** Version spans, which servers before 2026-08 don't have. */
+  /** Whether replies have version spans, which servers before 2026-08 lack. */
   readonly spans?: boolean;
   readonly perChunk?: number;
-  /** What the next update of the weights comes to; success by default. */
+  /** Returns the result of the next weight update; success by default. */
   readonly update?: () => { readonly success: boolean; readonly message: string };
-  /** Answers instead of the server, where it gives any. */
+  /** Returns a reply that replaces the server's own, if any. */
   readonly instead?: (seen: Seen) => { readonly status: number; readonly json: unknown } | undefined;
 }
 
@@ -69,16 +69,24 @@ export async function startSglangServer(script: SglangScript): Promise<SglangSer
     const version = state.weightVersion;
     const chunk = (from: number, to: number, finish: object | null): void => {
       const meta_info = {
-        ...{ id: body.rid, finish_reason: finish, prompt_tokens: body.input_ids.length, weight_version: version },
-        ...{ num_retractions: 0, input_token_logprobs: [], output_token_logprobs: logprobs.slice(from, to) },
-        ...{ output_token_logprobs_length: to, reasoning_tokens: 0, completion_tokens: to, cached_tokens: 0 },
+        id: body.rid,
+        finish_reason: finish,
+        prompt_tokens: body.input_ids.length,
+        weight_version: version,
+        num_retractions: 0,
+        input_token_logprobs: [],
+        output_token_logprobs: logprobs.slice(from, to),
+        output_token_logprobs_length: to,
+        reasoning_tokens: 0,
+        completion_tokens: to,
+        cached_tokens: 0,
         ...(spans ? { weight_versions: [{ version, start: 0, end: to }] } : {}),
       };
       response.write(`data: ${JSON.stringify({ text: '', output_ids: ids.slice(from, to), meta_info })}\n\n`);
     };
     const finish = (reason: object): void => {
       running.delete(body.rid);
-      // As from the waiting queue: told whole, also where chunks are increments.
+      // An aborted request repeats all tokens, even where chunks are increments.
       chunk(0, ids.length, reason);
       response.end('data: [DONE]\n\n');
     };

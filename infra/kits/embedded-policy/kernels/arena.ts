@@ -1,4 +1,4 @@
-/** Lays out an arena before it exists: a bump allocator that hands out 64-byte aligned offsets, in floats. */
+/** The layout of an arena before it exists: a bump allocator of 64-byte aligned offsets, in floats. */
 export interface ArenaPlan {
   readonly floats: number;
   take(count: number): number;
@@ -20,7 +20,7 @@ export function createArenaPlan(): ArenaPlan {
   };
 }
 
-/** The next multiple of 4: rows that SIMD kernels touch are padded to it. */
+/** Returns the next multiple of 4, to which rows are padded for the SIMD kernels. */
 export function roundUp4(count: number): number {
   return (count + 3) & ~3;
 }

@@ -3,14 +3,12 @@ import { createJsKernels } from './js.ts';
 import type { Kernels } from './kernels.ts';
 import { createSimdKernels } from './simd.ts';
 
-/** The table of kernel siblings. */
-
 const kernelFactories: Readonly<Record<KernelName, (floats: number) => Kernels>> = {
   js: createJsKernels,
   simd: createSimdKernels,
 };
 
-/** Kernels with an arena of `floats` zeros. The arena never moves, so views of it stay valid. */
+/** Creates kernels with an arena of `floats` zeros. The arena never moves, so views of it stay valid. */
 export function createKernels(name: KernelName, floats: number): Kernels {
   return kernelFactories[name](floats);
 }

@@ -39,12 +39,12 @@ export function createJsKernels(floats: number): Kernels {
   };
 }
 
-/** The element is always there: kernels are called with offsets inside the arena. The compiler cannot know. */
+/** Reads an element that always exists, since kernels are called with offsets inside the arena; the compiler cannot know that. */
 function at(f32: Float32Array, index: number): number {
   return f32[index] as number;
 }
 
-/** Tiles of 2 rows x 4 columns keep eight sums in registers. */
+/** Multiplies in tiles of 2 rows x 4 columns, which keep eight sums in registers. */
 function gemm(f32: Float32Array, p: Gemm): void {
   const pairs = p.m & ~1;
   for (let i = 0; i < pairs; i += 2) {

@@ -4,9 +4,9 @@ import type { KernelName } from '../core.ts';
  * The arithmetic of the transformer over one flat float32 arena. Two siblings: `js` and `simd`.
  *
  * Contract of both:
- * - Offsets, lengths and strides count floats of `f32`. Column counts that a comment marks x4 are multiples of 4.
+ * - Offsets, lengths and strides count floats of `f32`. Column counts marked x4 in a comment are multiples of 4.
  * - Each output element is computed by one fixed sequence of operations that does not depend on the number of rows, on tiling
- *   or on padding. That is what makes sampler and trainer logprobs bit-identical.
+ *   or on padding. This makes sampler and trainer logprobs bit-identical.
  * - Results of the two siblings agree to float tolerance, not to the bit.
  */
 
@@ -29,9 +29,9 @@ export interface Kernels {
   silu(y: number, x: number, count: number): void;
   /** dx *= silu'(x); count: x4 */
   siluBackward(dx: number, x: number, count: number): void;
-  /** in place: row r becomes softmax(scale * x) over its first valid columns, zero in the rest of `width` (x4) */
+  /** row r = softmax(scale * x) over its first valid columns, in place; zero in the rest of `width` (x4) */
   softmax(p: Softmax): void;
-  /** in place: dy becomes y * (dy - sum(y * dy)) * scale, per row of `width` (x4) */
+  /** dy = y * (dy - sum(y * dy)) * scale per row of `width` (x4), in place */
   softmaxBackward(y: number, dy: number, row: number, rows: number, width: number, scale: number): void;
 }
 
@@ -65,11 +65,11 @@ export interface Softmax {
   readonly row: number;
   readonly rows: number;
   readonly width: number;
-  /** valid columns of row r: min(width, firstValid + r * validStep) */
+  /** Row r has min(width, firstValid + r * validStep) valid columns. */
   readonly firstValid: number;
   readonly validStep: number;
   readonly scale: number;
-  /** receives per row: the maximum of scale * x, and the sum of exp(scale * x - maximum) */
+  /** Receives, per row, the maximum of scale * x and the sum of exp(scale * x - maximum). */
   readonly stats: number;
 }
 

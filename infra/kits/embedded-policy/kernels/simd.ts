@@ -12,7 +12,7 @@ const pageFloats = 16_384;
 
 type Exports = Readonly<Record<string, (...values: number[]) => void>>;
 
-/** The bytes of the module, the same for every model. */
+/** Returns the bytes of the module, which are the same for every model. */
 export function emitKernelModule(): Uint8Array<ArrayBuffer> {
   return emitModule([gemm, transpose, rmsNorm, rmsNormBackward, silu, siluBackward, softmax, softmaxBackward]);
 }
@@ -23,7 +23,7 @@ export function createSimdKernels(floats: number): Kernels {
   const wasm = instance.exports as Exports; // emitted just above: every export is a function of numbers
   const call = (name: string) => {
     const exported = wasm[name];
-    if (exported === undefined) throw new Error(`kernel module: expected an export ${name}, got none`);
+    if (exported === undefined) throw new Error(`the kernel module does not export ${name}`);
     return exported;
   };
   const f32 = new Float32Array(memory.buffer);

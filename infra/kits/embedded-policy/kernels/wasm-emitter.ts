@@ -1,8 +1,7 @@
-/**
- * A small emitter of WebAssembly: just enough to write SIMD kernels as TypeScript that reads like the arithmetic it does.
- * Expressions are arrays of bytes that leave one value on the stack; a `FunctionBuilder` strings statements together.
- * Encodings: WebAssembly core specification 2.0, chapter 5, and its SIMD table.
- */
+// A small emitter of WebAssembly: just enough to write SIMD kernels as TypeScript that reads like the arithmetic it does.
+// Expressions are arrays of bytes that leave one value on the stack; a `FunctionBuilder` chains statements.
+// Encodings: WebAssembly core specification 2.0, chapter 5, and its SIMD table.
+
 export type Code = readonly number[];
 export type ValueType = 'i32' | 'f32' | 'v128';
 
@@ -42,7 +41,7 @@ const unary =
   (opcode: readonly number[]) =>
   (a: Code): Code => [...a, ...opcode];
 const simd = (opcode: number): number[] => [0xfd, ...unsignedLeb(opcode)];
-/** Natural alignment hints are omitted: 0 is always valid. */
+/** The alignment of a memory access. The natural alignment hint is omitted, because 0 is always valid. */
 const memory = (offset: number): number[] => [0, ...unsignedLeb(offset)];
 
 export const i32 = {
@@ -74,7 +73,7 @@ export const v128 = {
   loadSplat: (address: Code, offset = 0): Code => [...address, ...simd(0x09), ...memory(offset)],
   const: (lanes: Code): Code => [...simd(0x0c), ...lanes],
   and: binary(simd(0x4e)),
-  /** lanes of `a` where mask bits are set, else of `b` */
+  /** Selects lanes of `a` where mask bits are set, else of `b`. */
   select: (a: Code, b: Code, mask: Code): Code => [...a, ...b, ...mask, ...simd(0x52)],
 } as const;
 
@@ -97,13 +96,13 @@ export const f32x4 = {
   sub: binary(simd(0xe5)),
   mul: binary(simd(0xe6)),
   div: binary(simd(0xe7)),
-  /** pmin and pmax: one machine instruction each; a NaN in `a` stays */
+  /** pmin and pmax compile to one machine instruction each; a NaN in `a` stays. */
   min: binary(simd(0xea)),
   max: binary(simd(0xeb)),
 } as const;
 
 export interface Local {
-  /** reads it */
+  /** Reads the local. */
   readonly get: Code;
   set(value: Code): void;
 }
@@ -112,9 +111,9 @@ export interface FunctionBuilder {
   local(type: ValueType, initial?: Code): Local;
   storeF32(address: Code, value: Code): void;
   storeV128(address: Code, value: Code, offset?: number): void;
-  /** runs the body while the condition holds */
+  /** Runs the body while the condition holds. */
   while(condition: Code, body: () => void): void;
-  /** counter = from, from + step, ... while counter < to; the counter keeps its last value */
+  /** Runs the body with counter = from, from + step, ... while counter < to; the counter keeps its last value. */
   for(counter: Local, from: Code, to: Code, step: Code, body: () => void): void;
   if(condition: Code, body: () => void): void;
 }
@@ -171,7 +170,7 @@ export function emitFunction<const Names extends Readonly<Record<string, ValueTy
   return { name, parameters: types, locals, body };
 }
 
-/** A module that imports its memory as `env.memory` and exports the functions. */
+/** Emits a module that imports its memory as `env.memory` and exports the functions. */
 export function emitModule(functions: readonly EmittedFunction[]): Uint8Array<ArrayBuffer> {
   const vector = (items: readonly Code[]): number[] => [...unsignedLeb(items.length), ...items.flat()];
   const sized = (bytes: Code): number[] => [...unsignedLeb(bytes.length), ...bytes];

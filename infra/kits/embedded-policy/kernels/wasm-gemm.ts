@@ -1,13 +1,13 @@
 import { type Code, emitFunction, type FunctionBuilder, f32x4, i32, type Local, v128 } from './wasm-emitter.ts';
 
 /**
- * Matrix product in WASM SIMD. Lanes run over columns of B, so that each element of C is one chain of multiply and add over k in
- * index order, whatever the tile: 4 rows x 12 columns inside, narrower at the edges.
+ * Matrix product in WASM SIMD. Lanes run over columns of B, so that each element of C is one chain of multiply and add over k
+ * in index order, whatever the tile: 4 rows x 12 columns inside, narrower at the edges.
  */
 
 const floatBytes = 4;
 const vectorBytes = 16;
-/** rows of a tile, and the widths in vectors that it tries in turn */
+/** The rows of a tile, and the widths in vectors to try in turn. */
 const tiles = [
   { rows: 4, widths: [3, 1] },
   { rows: 1, widths: [8, 6, 4, 2, 1] },

@@ -1,22 +1,23 @@
 import { type Code, type FunctionBuilder, f32, f32x4, i32, i32x4, type Local, v128 } from './wasm-emitter.ts';
 
-/** Vector expressions shared by the WASM kernels. */
+// Vector expressions shared by the WASM kernels.
 
 export const zeros = f32x4.const(0);
 export const ones = f32x4.const(1);
 
-/** exp underflows to a denormal below, overflows above */
+/** The range of exp: it underflows to a denormal below, and overflows above. */
 const expRange = { low: -87.3, high: 88.3 } as const;
-/** ln 2 in two parts, the first exact in few bits, so that x - n ln 2 keeps its precision */
+/** ln 2 in two parts, the first exact in few bits, so that x - n ln 2 keeps its precision. */
 const ln2 = { high: 0.693359375, low: -2.1219444e-4 } as const;
-/** minimax polynomial of (exp(r) - 1 - r) / r^2 on |r| <= ln 2 / 2, highest degree first (Cephes expf) */
+/** Minimax polynomial of (exp(r) - 1 - r) / r^2 on |r| <= ln 2 / 2, highest degree first (Cephes expf). */
 const expPolynomial = [1.98756915e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 0.5] as const;
-/** adding 1.5 * 2^23 rounds a small float to an integer, which then stands in its low bits */
+/** 1.5 * 2^23: adding it rounds a small float to an integer, which is then in the low bits. */
 const roundingConstant = 12_582_912;
 
 /**
- * exp of four lanes to about 2 ulp: exp(x) = 2^n exp(r), x = n ln 2 + r; 2^n is added to the exponent bits. The constants are
- * put into locals once, outside the loop that calls it; a call emits its statements and returns how to read the result.
+ * Creates exp of four lanes, to about 2 ulp: exp(x) = 2^n exp(r), x = n ln 2 + r; 2^n is added to the exponent bits. The
+ * constants are put into locals once, outside the loop that calls it; a call emits its statements and returns the code that
+ * reads the result.
  */
 export function createExp4(f: FunctionBuilder): (x: Code) => Code {
   const constant = (value: number): Code => f.local('v128', f32x4.const(value)).get;
@@ -41,7 +42,7 @@ export function createExp4(f: FunctionBuilder): (x: Code) => Code {
   };
 }
 
-/** (l0 + l1) + (l2 + l3) */
+/** Returns (l0 + l1) + (l2 + l3). */
 export function sumLanes(vector: Local): Code {
   const lane = (index: number): Code => f32x4.lane(vector.get, index);
   return f32.add(f32.add(lane(0), lane(1)), f32.add(lane(2), lane(3)));
@@ -52,7 +53,7 @@ export function maxLanes(vector: Local): Code {
   return f32.max(f32.max(lane(0), lane(1)), f32.max(lane(2), lane(3)));
 }
 
-/** All ones in the lanes whose index j..j+3 is below `count`. */
+/** Returns a mask with all bits set in the lanes whose index j..j+3 is below `count`. */
 export function lanesBelow(j: Code, count: Code): Code {
   return i32x4.lt(i32x4.add(i32x4.splat(j), i32x4.lanes(0, 1, 2, 3)), i32x4.splat(count));
 }

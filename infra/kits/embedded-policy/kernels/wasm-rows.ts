@@ -2,7 +2,7 @@ import { rmsEpsilon } from './kernels.ts';
 import { emitFunction, f32, f32x4, i32, type Local, v128 } from './wasm-emitter.ts';
 import { createExp4, keep, lanesBelow, maxLanes, ones, sumLanes, zeros } from './wasm-math.ts';
 
-/** The row-wise and element-wise kernels in WASM SIMD. Pointers and strides are in bytes, widths and counts in elements. */
+// The row-wise and element-wise kernels in WASM SIMD. Pointers and strides are in bytes, widths and counts in elements.
 
 const fourFloats = i32.const(16);
 const bytes = (count: Local) => i32.shl(count.get, i32.const(2));

@@ -1,4 +1,4 @@
-/** The part of the WebAssembly API that simd.ts uses; TypeScript has it only in its browser library. */
+/** The part of the WebAssembly API that simd.ts uses. TypeScript declares it only in its browser library. */
 declare namespace WebAssembly {
   class Memory {
     constructor(descriptor: { readonly initial: number });

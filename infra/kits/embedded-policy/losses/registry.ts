@@ -6,8 +6,6 @@ import { importanceSampling } from './importance-sampling.ts';
 import type { Loss } from './loss.ts';
 import { ppo } from './ppo.ts';
 
-/** The table of losses, and the check of a loss's settings. */
-
 export const losses: Readonly<Record<LossName, Loss>> = {
   cross_entropy: crossEntropy,
   importance_sampling: importanceSampling,
@@ -21,7 +19,10 @@ export function findLoss(name: string): Loss {
   return losses[known];
 }
 
-/** Defaults filled in; a setting that this loss does not take is refused, since it would silently do nothing. */
+/**
+ * Returns a loss's settings with defaults filled in. Refuses a setting that the loss does not have, since it would have no
+ * effect.
+ */
 export function resolveLossConfig(loss: Loss, config: LossConfig): Required<LossConfig> {
   for (const [key, value] of Object.entries(config)) {
     if (!Object.hasOwn(loss.settings, key)) {

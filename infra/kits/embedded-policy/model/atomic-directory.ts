@@ -3,8 +3,7 @@ import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, renameSync, rmSy
 import { basename, dirname, join, resolve } from 'node:path';
 import { PolicyError } from '../errors.ts';
 
-/** Writes a directory all or nothing: files under a temporary name beside it, fsync, rename. */
-
+/** Writes a directory, all or nothing: files under a temporary name beside it, fsync, rename. Returns the bytes written. */
 export function writeDirectoryAtomically(dir: string, files: ReadonlyMap<string, Uint8Array>): number {
   const target = resolve(dir);
   refuseExisting(target);
@@ -31,7 +30,7 @@ export function writeDirectoryAtomically(dir: string, files: ReadonlyMap<string,
 
 function refuseExisting(target: string): void {
   if (!existsSync(target)) return;
-  const message = `${target}: expected a directory that does not exist yet, got an existing one; save under another name`;
+  const message = `${target}: the directory already exists; save under another name`;
   throw new PolicyError('checkpoint-exists', message, { field: target });
 }
 

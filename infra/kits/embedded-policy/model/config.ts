@@ -3,8 +3,10 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import { PolicyError } from '../errors.ts';
 
-/** config.json of a `temper-tiny` model: the architecture. Unknown keys belong to others (tokenizers, tools) and are ignored. */
-
+/**
+ * The architecture of a `temper-tiny` model, from its config.json. Unknown keys belong to tokenizers and tools, and are
+ * ignored.
+ */
 export interface ModelConfig {
   readonly vocabSize: number;
   readonly hiddenSize: number;
@@ -12,11 +14,11 @@ export interface ModelConfig {
   readonly heads: number;
   readonly intermediateSize: number;
   readonly maxPositions: number;
-  /** of the initial weights, where the directory has none */
+  /** Seed of the initial weights, for a directory without weights. */
   readonly seed: number;
 }
 
-/** What one model may cost: beyond it, use a real trainer. */
+/** The largest supported architecture; beyond it, use a real trainer. */
 const limits = { vocabulary: 65_536, width: 4096, layers: 64, positions: 8192 } as const;
 
 const multipleOf4 = (limit: number) => z.int().positive().max(limit).multipleOf(4);

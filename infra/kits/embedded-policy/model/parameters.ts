@@ -1,21 +1,19 @@
 import { createHash } from 'node:crypto';
 import type { ModelConfig } from './config.ts';
 
-/**
- * The named parameters of a model as ranges of one flat vector, in the order in which they are stored and hashed. Matrices are
- * [in, out]: y = x W. The embedding is tied: it also gives the logits, x E^T.
- */
+// The named parameters of a model as ranges of one flat vector, in the order in which they are stored and hashed. Matrices are
+// [in, out]: y = x W. The embedding is tied: it also gives the logits, x E^T.
 
 export interface Parameter {
   readonly name: string;
   readonly shape: readonly number[];
-  /** in floats, from the start of the flat vector */
+  /** Offset in floats from the start of the flat vector. */
   readonly offset: number;
   readonly count: number;
   readonly initial: InitialValue;
 }
 
-/** ones, or normal with this standard deviation */
+/** Ones, or a normal distribution with this standard deviation. */
 export type InitialValue = { readonly kind: 'ones' } | { readonly kind: 'normal'; readonly deviation: number };
 
 export interface LayerParameters {
@@ -52,7 +50,7 @@ export function createParameterLayout(config: ModelConfig): ParameterLayout {
   const ones: InitialValue = { kind: 'ones' };
   const matrix = (name: string, rows: number, columns: number, gain = 1): Parameter =>
     add(name, [rows, columns], { kind: 'normal', deviation: gain / Math.sqrt(rows) });
-  /** each layer adds twice to the residual stream: keep its variance near 1 */
+  // Each layer adds twice to the residual stream, whose variance should stay near 1.
   const residualGain = 1 / Math.sqrt(2 * config.layers);
 
   const embedding = add('embedding.weight', [config.vocabSize, d], { kind: 'normal', deviation: embeddingDeviation });
@@ -72,14 +70,14 @@ export function createParameterLayout(config: ModelConfig): ParameterLayout {
   return { embedding, positions, layers, finalNorm, all, count: next };
 }
 
-/** sha256 of the flat vector, little-endian float32. */
+/** Returns the SHA-256 (hex) of the flat vector as little-endian float32. */
 export function checksumOf(weights: Float32Array): string {
   return createHash('sha256')
     .update(new Uint8Array(weights.buffer, weights.byteOffset, weights.byteLength))
     .digest('hex');
 }
 
-/** Index of the first NaN or infinity, or -1. */
+/** Returns the index of the first NaN or infinity, or -1. */
 export function firstNonFinite(values: ArrayLike<number>): number {
   for (let i = 0; i < values.length; i++) if (!Number.isFinite(values[i])) return i;
   return -1;

@@ -1,13 +1,16 @@
-/** xoshiro128** (Blackman and Vigna, 2018), seeded by splitmix32: the same numbers on every machine. */
+/**
+ * Random numbers that are the same on every machine: xoshiro128** (Blackman and Vigna 2018, arXiv 1805.01407), seeded by
+ * splitmix32.
+ */
 export interface Random {
-  /** uniform in [0, 1), 32 bits */
+  /** Returns a uniform number in [0, 1) of 32 bits. */
   next(): number;
-  /** standard normal (Box-Muller) */
+  /** Returns a number of the standard normal distribution (Box and Muller 1958). */
   normal(): number;
 }
 
 export function createRandom(seed: number): Random {
-  // seeds beyond 32 bits keep their upper half: both halves are mixed in
+  // A seed may have more than 32 bits: both halves are mixed in.
   let mixed = ((seed >>> 0) ^ Math.imul(Math.floor(seed / 2 ** 32) >>> 0, 0x85ebca6b)) >>> 0;
   const split = (): number => {
     mixed = (mixed + 0x9e3779b9) >>> 0;

@@ -1,10 +1,8 @@
 import { z } from 'zod';
 import { PolicyError } from '../errors.ts';
 
-/**
- * The safetensors format, float32 only: u64 header length, JSON header padded with spaces to 8 bytes, raw little-endian data.
- * Format: https://github.com/huggingface/safetensors#format
- */
+// The safetensors format, float32 only: u64 header length, JSON header padded with spaces to 8 bytes, raw little-endian data.
+// Format: https://github.com/huggingface/safetensors#format
 
 export interface Tensor {
   readonly name: string;

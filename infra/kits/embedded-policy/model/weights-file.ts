@@ -2,11 +2,11 @@ import { existsSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { PolicyError, refuse } from '../errors.ts';
 import type { ModelConfig } from './config.ts';
-import { initializeWeights } from './initialize.ts';
 import { firstNonFinite, type ParameterLayout } from './parameters.ts';
+import { createRandom } from './random.ts';
 import { decodeTensors, encodeTensors, type TensorFile } from './safetensors.ts';
 
-/** A model's weights as model.safetensors, checked tensor by tensor against the architecture. */
+// A model's weights: as model.safetensors, checked tensor by tensor against the architecture, or initial ones.
 
 export const weightsFile = 'model.safetensors';
 
@@ -18,13 +18,13 @@ export function encodeWeights(
   return encodeTensors(splitVector(layout, weights), metadata);
 }
 
-/** Reads a directory's model.safetensors, or the file itself. */
+/** Reads model.safetensors from a directory, or a file itself. */
 export function readWeights(layout: ParameterLayout, path: string): Float32Array {
   const file = existsSync(path) && statSync(path).isDirectory() ? join(path, weightsFile) : path;
   return joinVector(layout, readTensorFile(file), file);
 }
 
-/** The directory's weights, or freshly initialised ones where it has no weights file. */
+/** Reads the weights of a directory, or initialises them if it has no weights file. */
 export function readOrInitializeWeights(
   config: ModelConfig,
   layout: ParameterLayout,
@@ -33,6 +33,18 @@ export function readOrInitializeWeights(
 ): Float32Array {
   if (existsSync(join(modelDir, weightsFile))) return readWeights(layout, modelDir);
   return initializeWeights(layout, seed);
+}
+
+/** Returns initial weights: the same bits for the same architecture and seed. */
+export function initializeWeights(layout: ParameterLayout, seed: number): Float32Array {
+  const random = createRandom(seed);
+  const weights = new Float32Array(layout.count);
+  for (const { offset, count, initial } of layout.all) {
+    for (let i = offset; i < offset + count; i++) {
+      weights[i] = initial.kind === 'ones' ? 1 : initial.deviation * random.normal();
+    }
+  }
+  return weights;
 }
 
 export function readTensorFile(path: string): TensorFile {
@@ -46,7 +58,7 @@ export function readTensorFile(path: string): TensorFile {
   return decodeTensors(bytes, path);
 }
 
-/** One tensor per parameter, as views of the flat vector. */
+/** Returns one tensor per parameter, as views of the flat vector. */
 export function splitVector(layout: ParameterLayout, vector: Float32Array, prefix = '') {
   return layout.all.map(({ name, shape, offset, count }) => ({
     name: prefix + name,

@@ -3,10 +3,10 @@ import type { ModelConfig } from '../model/config.ts';
 import { attentionBlockRows, type HeadBlock } from './attention.ts';
 import { type LayerBuffers, type LogitBuffers, type Network, planLayer, planLogits } from './rows.ts';
 
-/** The values that the forward pass of one sequence leaves for the backward pass, and the order in which attention walks over them. */
+// The values that the forward pass of one sequence leaves for the backward pass, and the order in which attention visits them.
 
 export interface AttentionBuffers {
-  /** [hidden, positions] of keys and values of the layer at work */
+  /** Keys and values of the current layer, [hidden, positions]. */
   readonly keysTransposed: number;
   readonly valuesTransposed: number;
   readonly stats: number;
@@ -15,7 +15,7 @@ export interface AttentionBuffers {
 export interface Activations {
   readonly network: Network;
   readonly layers: readonly LayerBuffers[];
-  /** [layer][head][row][position] */
+  /** Probabilities as [layer][head][row][position]. */
   readonly probabilities: readonly number[];
   readonly attention: AttentionBuffers;
   readonly final: LogitBuffers & { readonly x: number; readonly stats: number };
@@ -38,7 +38,7 @@ export function planActivations(plan: ArenaPlan, config: ModelConfig, rows: numb
   };
 }
 
-/** The blocks of all heads of one layer, as offsets. */
+/** Yields the blocks of all heads of one layer, as offsets. */
 export function* headBlocks(
   activations: Activations,
   layer: number,

@@ -1,16 +1,14 @@
 import { roundUp4 } from '../kernels/arena.ts';
 import type { Kernels } from '../kernels/kernels.ts';
 
-/**
- * Causal attention of one head over a block of consecutive query rows: P = softmax(Q K^T / sqrt(w)), O = P V.
- * Keys come transposed, [width, positions], so that lanes run over positions and a decode step runs the same products as training.
- */
+// Causal attention of one head over a block of consecutive query rows: P = softmax(Q K^T / sqrt(w)), O = P V. Keys are
+// transposed, [width, positions], so that lanes run over positions and a decode step computes the same products as training.
 
-/** Query rows are taken in blocks: keys beyond a block's last row are skipped, which saves nearly half of a long sequence. */
+/** Query rows per block. Keys beyond a block's last row are skipped, which saves nearly half of the work of a long sequence. */
 export const attentionBlockRows = 32;
 
 export interface HeadBlock {
-  /** position of the first query row in its sequence */
+  /** Position of the first query row in its sequence. */
   readonly first: number;
   readonly rows: number;
   readonly width: number;
@@ -24,7 +22,7 @@ export interface HeadBlock {
   readonly probabilitiesRow: number;
   readonly output: number;
   readonly outputRow: number;
-  /** scratch, 2 floats per row */
+  /** Scratch space of 2 floats per row. */
   readonly stats: number;
 }
 
@@ -67,7 +65,7 @@ export interface HeadBlockBackward extends HeadBlock {
   readonly keysPlainRow: number;
   readonly valuesTransposed: number;
   readonly dOutput: number;
-  /** scratch like `probabilities` */
+  /** Scratch space of the size of `probabilities`. */
   readonly dScores: number;
   readonly dQuery: number;
   readonly dKeys: number;

@@ -6,12 +6,12 @@ import { type Activations, headBlocks } from './activations.ts';
 import { attendBlockBackward } from './attention.ts';
 import { at, type LayerBuffers, layerParameters, multiply, type Network } from './rows.ts';
 
-/** The backward pass: explicit gradients of everything in rows.ts and attention.ts, last to first. */
+// The backward pass: explicit gradients of everything in rows.ts and attention.ts, from last to first.
 
 export interface BackwardBuffers {
-  /** flat, laid out like the weights */
+  /** Flat gradients, laid out like the weights. */
   readonly gradients: number;
-  /** [out, in] copies of the matrices, flat, laid out like the weights */
+  /** Transposed copies [out, in] of the matrices, flat, laid out like the weights. */
   readonly transposed: number;
   readonly dx: number;
   readonly dRows: number;
@@ -68,7 +68,7 @@ export function backward(activations: Activations, buffers: BackwardBuffers, inp
   backwardEmbedding(activations.network, buffers, input.inputs);
 }
 
-/** d logprob / d logit = [it is the target] - probability; the logits' place holds the probabilities. */
+/** d logprob / d logit = [it is the target] - probability; the logits' buffer holds the probabilities. */
 function backwardLogits(activations: Activations, buffers: BackwardBuffers, input: BackwardInput): void {
   const { network, final } = activations;
   const { kernels, config, layout } = network;
@@ -127,7 +127,7 @@ function backwardAttention(
   backwardNorm(network, buffers, attentionNorm, saved.input, saved.inputInverseRms, rows);
 }
 
-/** From the gradient of the attended rows (dRows) to that of queries, keys and values (dQkv). */
+/** Computes the gradient of queries, keys and values (dQkv) from that of the attended rows (dRows). */
 function backwardHeads(
   activations: Activations,
   buffers: BackwardBuffers,
@@ -162,7 +162,7 @@ function backwardHeads(
   }
 }
 
-/** dx += the gradient that comes through the norm from dRows. */
+/** dx += the gradient of dRows through the norm. */
 function backwardNorm(
   network: Network,
   buffers: BackwardBuffers,

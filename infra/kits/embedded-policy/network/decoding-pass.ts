@@ -19,37 +19,35 @@ import {
   planNetwork,
 } from './rows.ts';
 
-/**
- * Forward over a mixed batch of rows from many sequences, each with its own key-value cache (a slot). One row per sequence is a
- * decode step, several consecutive ones are (a piece of) a prompt. A row's result does not depend on the others.
- */
+// Forward over a mixed batch of rows from many sequences, each with its own key-value cache (a slot). One row of a sequence is a
+// decode step, several consecutive ones are (a part of) a prompt. A row's result does not depend on the others.
 
 /** Consecutive positions of one slot; its earlier positions must be in the cache. */
 export interface RowGroup {
   readonly slot: number;
   readonly firstPosition: number;
   readonly tokens: Int32Array;
-  /** 'last': logits of the last row only, 'all': of every row, 'none': just fill the cache */
+  /** Rows to compute logits of; 'none' only fills the cache. */
   readonly logits: 'none' | 'last' | 'all';
-  /** divides the logits; above 0 */
+  /** Divisor of the logits; above 0. */
   readonly temperature: number;
 }
 
 export interface DecodingPass {
   setWeights(weights: Float32Array): void;
-  /** computes the rows; returns the index of each group's first logit row */
+  /** Computes the rows; returns the index of each group's first logit row. */
   run(groups: readonly RowGroup[]): readonly number[];
-  /** of a logit row of the last run, at its temperature: a view, valid until the next run */
+  /** Returns the probabilities of a logit row of the last run, at its temperature: a view, valid until the next run. */
   probabilities(row: number): Float32Array;
   logprob(row: number, token: number): number;
-  /** copies the first `positions` of a cache */
+  /** Copies the first `positions` of a cache. */
   copyCache(from: number, to: number, positions: number): void;
 }
 
 export interface DecodingLimits {
   readonly contextLength: number;
   readonly slots: number;
-  /** of all groups of one run together */
+  /** Maximum over all groups of one run together. */
   readonly rows: number;
 }
 
@@ -63,7 +61,7 @@ interface Decoder {
   readonly final: LogitBuffers & { readonly x: number; readonly probabilities: number; readonly stats: number };
 }
 
-/** [slot][hidden][position] of keys, [slot][position][hidden] of values. */
+/** Keys as [slot][hidden][position], values as [slot][position][hidden]. */
 interface LayerCache {
   readonly keysTransposed: number;
   readonly values: number;
@@ -179,7 +177,7 @@ function attendGroup(decoder: Decoder, layer: number, group: RowGroup, row: numb
   }
 }
 
-/** Gathers the rows that want logits, and turns them into probabilities at each group's temperature. */
+/** Gathers the rows that need logits, and turns them into probabilities at each group's temperature. */
 function finish(decoder: Decoder, groups: readonly RowGroup[]): readonly number[] {
   const { network, layer, final } = decoder;
   const { kernels, config } = network;

@@ -3,14 +3,12 @@ import type { Kernels } from '../kernels/kernels.ts';
 import type { ModelConfig } from '../model/config.ts';
 import type { Parameter, ParameterLayout } from '../model/parameters.ts';
 
-/**
- * The part of the transformer that treats every row (one token of one sequence) alike: all but attention. Sampler and trainer
- * both run exactly this code, so that a row's result does not depend on who computes it or what stands beside it.
- *
- *   x = E[token] + P[position]
- *   per layer: x += attention(rmsNorm(x) Wqkv) Wo;  x += silu(rmsNorm(x) Wup) Wdown
- *   logits = rmsNorm(x) E^T
- */
+// The part of the transformer that treats every row (one token of one sequence) alike: all but attention. Sampler and trainer
+// both run exactly this code, so that a row's result depends neither on which of them computes it nor on the rows beside it.
+//
+//   x = E[token] + P[position]
+//   per layer: x += attention(rmsNorm(x) Wqkv) Wo;  x += silu(rmsNorm(x) Wup) Wdown
+//   logits = rmsNorm(x) E^T
 
 /** A model's weights in an arena: the flat vector, and the embedding once more, transposed, for the logits. */
 export interface NetworkPlan {
@@ -50,7 +48,7 @@ export function planNetwork(plan: ArenaPlan, config: ModelConfig, layout: Parame
   return { config, layout, weights, embeddingTransposed: plan.take(config.vocabSize * config.hiddenSize) };
 }
 
-/** `input` and `output` may be the same place: the input is not read after the output is written. */
+/** Plans the buffers of a layer. `input` and `output` may be the same: the input is not read after the output is written. */
 export function planLayer(
   plan: ArenaPlan,
   config: ModelConfig,
@@ -131,7 +129,7 @@ export function computeLogits(network: Network, buffers: LogitBuffers, x: number
   multiply(kernels, buffers.logits, buffers.normed, network.embeddingTransposed, rows, v, d, false);
 }
 
-/** log softmax of one logit, from the statistics of its row: the one place where a logprob is made. */
+/** Returns the log softmax of one logit from the statistics of its row. Every logprob is computed here. */
 export function logprobOf(logit: number, maximum: number, sumOfExponentials: number): number {
   return Math.fround(logit - maximum - Math.log(sumOfExponentials));
 }
@@ -153,7 +151,7 @@ export function multiply(
 export function layerParameters(network: NetworkPlan, layer: number) {
   const parameters = network.layout.layers[layer];
   if (parameters === undefined)
-    throw new RangeError(`layer: expected below ${network.layout.layers.length}, got ${layer}`);
+    throw new RangeError(`layer: expected a number below ${network.layout.layers.length}, got ${layer}`);
   return parameters;
 }
 

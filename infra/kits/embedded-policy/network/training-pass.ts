@@ -16,18 +16,16 @@ import {
   planNetwork,
 } from './rows.ts';
 
-/**
- * Forward and backward over one sequence at a time. Gradients add up sequence after sequence in the order given, so that how a
- * batch is cut into calls changes no bit of them.
- */
+// Forward and backward over one sequence at a time. Gradients add up sequence by sequence in the order given, so that the
+// division of a batch into calls changes no bit of them.
 
 export interface TrainingPass {
   setWeights(weights: Float32Array): void;
-  /** the logprob of each target; activations stay for `backward` */
+  /** Returns the logprob of each target; activations are kept for `backward`. */
   forward(inputTokens: Int32Array, targetTokens: Int32Array): Float32Array;
-  /** adds the gradient of sum(coefficients * logprobs) of the last `forward` to `gradients` */
+  /** Adds the gradient of sum(coefficients * logprobs) of the last `forward` to `gradients`. */
   backward(coefficients: Float32Array): void;
-  /** a view, to be read and set */
+  /** The gradients as a view, to read and to set. */
   readonly gradients: Float32Array;
 }
 

@@ -4,18 +4,16 @@ import { chooseToken } from './choose-token.ts';
 import { appendToken, notePromptLogprobs, type Sequence } from './sequence.ts';
 import type { Slot, SlotTable } from './slots.ts';
 
-/** One step of continuous batching: admit, compute one batch of rows, sample, retire. */
-
 export interface SamplerState {
   readonly pass: DecodingPass;
   readonly table: SlotTable;
-  /** in order of arrival */
+  /** Sequences in order of arrival. */
   readonly waiting: Sequence[];
-  /** called when nothing runs any more */
+  /** Callbacks for when nothing runs any more. */
   readonly drained: (() => void)[];
   readonly counts: SamplerCounts;
   mode: PauseMode | 'running';
-  /** counts changes of weights */
+  /** Number of weight changes. */
   generation: number;
   version: string;
   checksum: string;
@@ -29,9 +27,10 @@ export interface SamplerCounts {
   busySlots: number;
 }
 
-/** Prompt tokens computed in one step, beside one row per decoding sequence: bounds how long a long prompt delays the others. */
+/** Prompt tokens computed in one step beside one row per decoding sequence. Limits the delay that a long prompt causes. */
 export const prefillRowsPerStep = 256;
 
+/** Makes one step of continuous batching: admits sequences, computes one batch of rows, samples, and retires finished ones. */
 export function step(state: SamplerState): void {
   if (state.mode === 'running') admitWaiting(state);
   const groups = collectGroups(runningSlots(state));
@@ -75,12 +74,12 @@ function collectGroups(busy: readonly Slot[]): (readonly [Slot, RowGroup])[] {
   return groups;
 }
 
-/** The rows of a sequence that come next: one to decode, or a piece of what is known but not cached. */
+/** Returns the next rows of a sequence: one to decode, or a part of the tokens that are known but not cached. */
 function nextRows({ index, sequence, cached }: Slot, budget: number): RowGroup | undefined {
   if (sequence === undefined) return undefined;
   const { tokens, length, request, promptLogprobs } = sequence;
   const wantsAll = promptLogprobs !== undefined;
-  // prompt logprobs are those of temperature 1, so the row that samples the first token stays apart
+  // Prompt logprobs are those of temperature 1, so the row that samples the first token is a group of its own.
   const known = wantsAll ? request.tokenIds.length - 1 - cached : length - cached;
   const take = known === 1 ? 1 : Math.min(known, budget);
   if (take === 0) return undefined;

@@ -1,18 +1,17 @@
 import type { Random } from '../model/random.ts';
 
-/**
- * Draws one token. Top-k keeps the k likeliest; top-p then keeps the smallest set of those that holds a share topP of their
- * probability. Ties go to the smaller id, so that equal random numbers give equal tokens.
- */
-
 export interface TokenChoice {
-  /** 0 = take the likeliest */
+  /** 0 takes the likeliest token. */
   readonly temperature: number;
   readonly topP: number;
-  /** 0 = off */
+  /** 0 switches it off. */
   readonly topK: number;
 }
 
+/**
+ * Draws one token. Top-k keeps the k likeliest; top-p then keeps the smallest set of those that has a share topP of their
+ * probability. Ties are resolved to the smaller id, so that equal random numbers give equal tokens.
+ */
 export function chooseToken(probabilities: Float32Array, choice: TokenChoice, random: Random): number {
   if (choice.temperature === 0) return likeliest(probabilities);
   const point = random.next();
@@ -35,7 +34,7 @@ function likeliest(probabilities: Float32Array): number {
   return best;
 }
 
-/** The index where the running sum passes the point; rounding may leave it unreached: then the last possible index. */
+/** Returns the index where the running sum passes the point, or the last possible index if rounding leaves it unreached. */
 function walk(probabilities: Float32Array, point: number): number {
   let sum = 0;
   let last = 0;

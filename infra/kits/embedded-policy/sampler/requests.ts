@@ -2,15 +2,13 @@ import { randomInt } from 'node:crypto';
 import type { SampleRequest } from '../core.ts';
 import { PolicyError, refuse } from '../errors.ts';
 
-/** Checks a sampling request and fills in its defaults. */
-
 export interface CheckedRequest {
   readonly requestId: string;
   readonly tokenIds: Int32Array;
   readonly maxTokens: number;
   readonly temperature: number;
   readonly topP: number;
-  /** 0 = off */
+  /** 0 switches it off. */
   readonly topK: number;
   readonly stopTokenIds: ReadonlySet<number>;
   readonly seed: number;
@@ -22,6 +20,7 @@ export interface RequestLimits {
   readonly contextLength: number;
 }
 
+/** Checks a sampling request and fills in its defaults. */
 export function checkRequest(request: SampleRequest, limits: RequestLimits): CheckedRequest {
   const { requestId, tokenIds, maxTokens, temperature = 1, topP = 1, topK = -1, stopTokenIds = [] } = request;
   const { seed = randomInt(2 ** 32), promptLogprobs = false } = request;

@@ -17,11 +17,6 @@ import { checkRequest } from './requests.ts';
 import { createSequence, type Sequence } from './sequence.ts';
 import { createSlotTable } from './slots.ts';
 
-/**
- * The sampler on the thread that calls it: continuous batching over slots. A step takes every running sequence one token (or one
- * piece of its prompt) further; between steps sequences join and leave, and weights change.
- */
-
 export interface SamplerOptions {
   readonly kernel: KernelName;
   readonly config: ModelConfig;
@@ -31,8 +26,12 @@ export interface SamplerOptions {
   readonly version: string;
 }
 
+/**
+ * The sampler, on the thread that calls it: continuous batching over slots. A step advances every running sequence by one token
+ * or by a part of its prompt. Between steps sequences join and leave, and weights change.
+ */
 export interface Sampler {
-  /** throws when refused; else every event goes to `emit`, a `finish` last */
+  /** Throws for a refused request; otherwise passes every event to `emit`, `finish` last. */
   submit(request: SampleRequest, emit: (event: SampleEvent) => void): void;
   abort(requestIds: readonly string[] | 'all'): number;
   pause(mode: PauseMode): Promise<SamplerStatus>;
@@ -40,7 +39,7 @@ export interface Sampler {
   loadWeights(path: string, version: string, options?: LoadWeightsOptions): LoadWeightsResult;
   setVersion(version: string): SamplerStatus;
   status(): SamplerStatus;
-  /** whether `step` has anything to do */
+  /** Whether `step` has anything to do. */
   ready(): boolean;
   step(): void;
 }

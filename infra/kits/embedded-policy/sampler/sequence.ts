@@ -2,13 +2,13 @@ import type { FinishReason, SampleEvent } from '../core.ts';
 import { createRandom, type Random } from '../model/random.ts';
 import type { CheckedRequest } from './requests.ts';
 
-/** One request on its way: its tokens so far, its random numbers, and where its events go. */
+/** An unfinished request: its tokens so far, its random numbers, and the receiver of its events. */
 export interface Sequence {
   readonly request: CheckedRequest;
   readonly tokens: Int32Array;
   length: number;
   readonly random: Random;
-  /** undefined once they were sent, or where nobody asked */
+  /** Undefined once sent, or if not requested. */
   promptLogprobs: (number | null)[] | undefined;
   readonly emit: (event: SampleEvent) => void;
 }
@@ -17,13 +17,13 @@ export function createSequence(request: CheckedRequest, emit: (event: SampleEven
   const promptLength = request.tokenIds.length;
   const tokens = new Int32Array(promptLength + request.maxTokens);
   tokens.set(request.tokenIds);
-  // the first token has no logprob: where it is the only one, there is nothing to compute
+  // The first token has no logprob, so there is nothing to compute if it is the only one.
   if (request.promptLogprobs && promptLength === 1) emit({ type: 'prompt', logprobs: [null] });
   const promptLogprobs = request.promptLogprobs && promptLength > 1 ? [null] : undefined;
   return { request, tokens, length: promptLength, random: createRandom(request.seed), promptLogprobs, emit };
 }
 
-/** Takes the logprobs that rows `first`.. of the prompt give to the tokens after them; sends them when complete. */
+/** Records the logprobs that the prompt's rows from `first` on give to the tokens after them; sends them when complete. */
 export function notePromptLogprobs(
   sequence: Sequence,
   first: number,
@@ -38,7 +38,7 @@ export function notePromptLogprobs(
   sequence.promptLogprobs = undefined;
 }
 
-/** Takes a sampled token; says why the sequence ends with it, if it does. */
+/** Appends a sampled token; returns the reason if the sequence ends with it. */
 export function appendToken(
   sequence: Sequence,
   tokenId: number,

@@ -1,30 +1,29 @@
 import type { DecodingPass } from '../network/decoding-pass.ts';
 import type { Sequence } from './sequence.ts';
 
-/**
- * The key-value caches and who may take which. A cache stays behind when its sequence ends, so that the next turn of the same
- * conversation, or another sample of the same prompt, starts from it: computed under the same weights its bits are the same.
- */
-
 export interface Slot {
   readonly index: number;
-  /** tokens whose cache is complete: a prefix of `tokens` */
+  /** Number of tokens whose cache is complete: a prefix of `tokens`. */
   cached: number;
   tokens: Int32Array;
-  /** tokens that are known: prompt and sampled ones */
+  /** Number of known tokens: prompt and sampled ones. */
   length: number;
-  /** weights the whole cache was computed under; undefined when mixed */
+  /** Weights that the whole cache was computed under; undefined when mixed. */
   generation: number | undefined;
   sequence: Sequence | undefined;
   lastUsed: number;
 }
 
-/** Less is not worth waiting for another sequence's prompt to be computed. */
+/** The shortest shared prefix for which a sequence waits until another one's prompt is computed. */
 const sharedTokensWorthWaiting = 16;
 
+/**
+ * The key-value caches, one per slot. A cache stays when its sequence ends, so that the next turn of the same conversation, or
+ * another sample of the same prompt, starts from it: computed under the same weights, its bits are the same.
+ */
 export interface SlotTable {
   readonly slots: readonly Slot[];
-  /** a slot ready to run the sequence; 'later' when a shared prefix is just being computed; undefined when all are taken */
+  /** Returns a slot ready to run the sequence; 'later' while a shared prefix is being computed; undefined when all are taken. */
   admit(sequence: Sequence, generation: number): Slot | 'later' | undefined;
 }
 
@@ -55,14 +54,14 @@ function emptySlot(index: number): Slot {
 
 interface Prefix {
   readonly donor: Slot | undefined;
-  /** tokens that can be taken over now */
+  /** Number of tokens that can be reused now. */
   readonly reusable: number;
-  /** tokens that could be once the slots at work have computed what they know */
+  /** Number of tokens that can be reused once the running slots have computed their known tokens. */
   readonly soon: number;
 }
 
 function findPrefix(slots: readonly Slot[], sequence: Sequence, generation: number): Prefix {
-  // the last prompt token has to be computed, for its logits; all of them, where their logprobs are asked for
+  // The last prompt token must be computed for its logits, and all of them if their logprobs are requested.
   const most = sequence.request.promptLogprobs ? 0 : sequence.length - 1;
   let best: Prefix = { donor: undefined, reusable: 0, soon: 0 };
   for (const slot of slots) {
@@ -82,7 +81,7 @@ function commonPrefix(slot: Slot, sequence: Sequence, most: number): number {
   return i;
 }
 
-/** The donor itself only if there is no other. */
+/** Returns the least recently used slot; the donor itself only if there is no other. */
 function oldest(free: readonly Slot[], donor: Slot | undefined): Slot {
   const others = free.filter((slot) => slot !== donor);
   return (others.length > 0 ? others : free).reduce((a, b) => (b.lastUsed < a.lastUsed ? b : a));

@@ -132,7 +132,10 @@ async function loadInto({ sampler }: PolicyCore, path: string, label: string, mo
   else await sampler.loadWeights(path, label);
 }
 
-/** Returns a directory with the base model's weights as a file, as samplers need them; saves the initial weights if there is none. */
+/**
+ * Returns a directory with the base model's weights as a file, as samplers need them; saves the initial weights if there is
+ * none.
+ */
 async function baseWeights({ trainer }: PolicyCore, modelDir: string, root: string): Promise<string> {
   if (existsSync(join(modelDir, weightsFile))) return modelDir;
   const directory = join(resolve(root), 'base');

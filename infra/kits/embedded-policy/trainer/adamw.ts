@@ -34,7 +34,7 @@ export function checkAdamParams(params: AdamParams): void {
   check('gradClipNorm', 'a finite number, at least 0 (0 = off)', atLeast0);
 }
 
-/** Step number `step` (from 1). Returns new arrays; throws `non-finite` rather than return a NaN or infinity. */
+/** Makes step number `step` (from 1). Returns new arrays; throws `non-finite` rather than return a NaN or infinity. */
 export function adamStep(state: AdamState, gradient: Float32Array, params: AdamParams, step: number): AdamUpdate {
   const gradientNorm = norm(gradient);
   if (!Number.isFinite(gradientNorm)) throw nonFinite('gradient', gradientNorm);
@@ -43,7 +43,7 @@ export function adamStep(state: AdamState, gradient: Float32Array, params: AdamP
   const [correction1, correction2] = [1 - beta1 ** step, 1 - beta2 ** step];
   const [weights, moment1, moment2] = [state.weights.slice(), state.moment1.slice(), state.moment2.slice()];
   let squares = 0;
-  let check = 0; // becomes NaN as soon as one weight or moment is not finite
+  let check = 0; // becomes NaN if any weight or moment is not finite
   for (let i = 0; i < weights.length; i++) {
     const g = (gradient[i] as number) * scale;
     const m = beta1 * (moment1[i] as number) + (1 - beta1) * g;

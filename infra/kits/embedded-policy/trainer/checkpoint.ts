@@ -16,18 +16,16 @@ import {
 } from '../model/weights-file.ts';
 import type { AdamState } from './adamw.ts';
 
-/**
- * A trained model on disk: a model directory like the one it came from (config.json, tokenizer files, model.safetensors) plus,
- * to continue training, optimizer.safetensors (both Adam moments, step, seed, received digests).
- */
+// A trained model on disk: a model directory like the one it came from (config.json, tokenizer files, model.safetensors) plus,
+// to continue training, optimizer.safetensors (both Adam moments, step, seed, received digests).
 
 const optimizerFile = 'optimizer.safetensors';
-/** what a model directory holds beside weights: configuration, tokenizer, chat template */
+/** Extensions of a model directory's other files: configuration, tokenizer, chat template. */
 const companionExtensions = ['.json', '.jinja', '.txt', '.model'];
 
 export interface TrainingState extends AdamState {
   readonly step: number;
-  /** of the initial weights; all there is to say about randomness, since training itself draws none */
+  /** Seed of the initial weights; training itself draws no random numbers. */
   readonly seed: number;
   readonly received: readonly ReceivedDigest[];
 }
@@ -62,7 +60,7 @@ export function writeCheckpoint(
 
 function encodeOptimizer(layout: ParameterLayout, state: TrainingState, checksum: string): Uint8Array {
   const { moment1, moment2, step, seed } = state;
-  // what came after the last step waits in a gradient that is not saved: it will come again
+  // Requests after the last step are in a gradient that is not saved; they will be sent again.
   const received = state.received.filter((entry) => entry.step < step);
   return encodeTensors([...splitVector(layout, moment1, 'moment1.'), ...splitVector(layout, moment2, 'moment2.')], {
     step: String(step),
@@ -72,7 +70,7 @@ function encodeOptimizer(layout: ParameterLayout, state: TrainingState, checksum
   });
 }
 
-/** Weights and optimizer state; refuses a pair that was not saved together. */
+/** Reads weights and optimizer state; refuses a pair that was not saved together. */
 export function readCheckpoint(dir: string, layout: ParameterLayout): TrainingState {
   const weights = readWeights(layout, dir);
   const path = join(dir, optimizerFile);
@@ -98,6 +96,6 @@ function parseReceived(text: string, path: string): readonly ReceivedDigest[] {
 }
 
 function unreadable(path: string, cause: unknown): PolicyError {
-  const message = `${path}: expected the metadata that save() writes, got something else; load without optimizer instead`;
+  const message = `${path}: the metadata is not what save() writes; load without optimizer instead`;
   return new PolicyError('invalid-checkpoint', message, { field: path }, { cause });
 }

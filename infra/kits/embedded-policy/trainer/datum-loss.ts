@@ -4,8 +4,6 @@ import { klPenalty } from '../losses/kl-penalty.ts';
 import type { Loss } from '../losses/loss.ts';
 import type { CheckedDatum } from './datums.ts';
 
-/** Applies a loss, and the KL penalty, to every token of a datum, and counts what the metrics need. */
-
 export interface DatumLoss extends DatumOutput {
   /** d loss / d logprob of each token */
   readonly slopes: Float32Array;
@@ -40,6 +38,7 @@ export function createTally(): LossTally {
   };
 }
 
+/** Applies a loss and the KL penalty to every token of a datum, and adds to the tally for the metrics. */
 export function applyLoss(
   loss: Loss,
   settings: Required<LossConfig>,

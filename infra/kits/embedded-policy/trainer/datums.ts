@@ -3,8 +3,6 @@ import type { Datum, LossConfig } from '../core.ts';
 import { refuse } from '../errors.ts';
 import type { Loss } from '../losses/loss.ts';
 
-/** Checks datums once, at the door, and turns them into typed arrays; nothing behind it meets a bad number. */
-
 export interface CheckedDatum {
   readonly inputTokens: Int32Array;
   readonly targetTokens: Int32Array;
@@ -19,6 +17,7 @@ export interface DatumLimits {
   readonly contextLength: number;
 }
 
+/** Checks datums and turns them into typed arrays, so that no later code meets an invalid number. */
 export function checkDatums(
   datums: readonly Datum[],
   loss: Loss,
@@ -82,7 +81,7 @@ function checkNumbers(values: ArrayLike<number>, length: number, field: string):
   return checked;
 }
 
-/** sha256 over loss, settings and every array by name: equal for equal input, whatever container it came in. */
+/** Returns the SHA-256 (hex) over loss, settings and every array by name: equal for equal input, in whatever container. */
 export function digestOf(lossName: string, settings: Required<LossConfig>, datums: readonly CheckedDatum[]): string {
   const hash = createHash('sha256');
   hash.update(JSON.stringify([lossName, Object.entries(settings).sort(([a], [b]) => (a < b ? -1 : 1))]));

@@ -22,11 +22,6 @@ import { readCheckpoint, type TrainingState, writeCheckpoint } from './checkpoin
 import { applyLoss, createTally, metricsOf } from './datum-loss.ts';
 import { checkDatums, digestOf } from './datums.ts';
 
-/**
- * The trainer on the thread that calls it: models by id, each with weights, Adam moments, accumulated gradient and a log of what
- * it received. Every method does its work without yielding, so calls take effect one after the other, in order.
- */
-
 export interface TrainerOptions {
   readonly kernel: KernelName;
   readonly config: ModelConfig;
@@ -41,6 +36,10 @@ interface Model {
   checksum: string;
 }
 
+/**
+ * Creates the trainer, on the thread that calls it: models by id, each with weights, Adam moments, accumulated gradient and the
+ * digests of its requests. No method yields while it works, so calls take effect one after the other, in order.
+ */
 export function createTrainer(options: TrainerOptions): TrainerCore {
   const layout = createParameterLayout(options.config);
   const pass = createTrainingPass(options.kernel, options.config, layout, options.contextLength);
@@ -123,7 +122,7 @@ interface ForwardBackwardCall {
   readonly forwardOnly: boolean;
 }
 
-/** The gradient grows in the pass's arena and replaces the model's only once the whole call has succeeded. */
+/** Accumulates the gradient in the pass's arena; it replaces the model's gradient only once the whole call has succeeded. */
 function forwardBackward(
   options: TrainerOptions,
   pass: TrainingPass,
@@ -182,7 +181,7 @@ function stepOrDropGradient(model: Model, params: AdamParams, step: number) {
   try {
     return adamStep(model.state, model.gradient, params, step);
   } catch (error) {
-    dropGradient(model); // else every later step would fail on it
+    dropGradient(model); // otherwise every later step would fail on it
     throw error;
   }
 }

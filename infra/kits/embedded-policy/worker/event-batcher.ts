@@ -1,11 +1,10 @@
 import type { SampleEvent } from '../core.ts';
 import type { EventsMessage, TicketEvent } from './messages.ts';
 
-/** Collects the events of some decode steps into one message, since a message costs more than a token. */
-
-/** A consumer sees a token at most this much later. */
+/** The longest delay of a token by batching. */
 const flushMs = 4;
 
+/** Collects the events of several decode steps into one message, since a message costs more than a token. */
 export interface EventBatcher {
   add(ticket: number, event: SampleEvent): void;
   flush(): void;

@@ -2,7 +2,7 @@ import type { KernelName, SampleEvent } from '../core.ts';
 import { PolicyError, type PolicyErrorCode, type PolicyErrorDetails } from '../errors.ts';
 import type { ModelConfig } from '../model/config.ts';
 
-/** Messages between the core and its threads. */
+// Messages between the core and its threads.
 
 export interface CallMessage {
   readonly kind: 'call';
@@ -15,7 +15,7 @@ export type ReplyMessage =
   | { readonly kind: 'result'; readonly id: number; readonly value: unknown }
   | { readonly kind: 'error'; readonly id: number; readonly error: SentError };
 
-/** Sampled tokens of some decode steps, packed; `before` and `after` hold the rarer events of the same tickets. */
+/** Sampled tokens of several decode steps, packed; `before` and `after` are the rarer events of the same tickets. */
 export interface EventsMessage {
   readonly kind: 'events';
   readonly before: readonly TicketEvent[];
@@ -46,7 +46,7 @@ export interface TrainerThreadData {
   readonly contextLength: number;
 }
 
-/** A PolicyError as data; any other error is a bug, and keeps its stack for the log. */
+/** An error as data: a PolicyError with its code, or any other error, which is a bug, with its stack for the log. */
 export interface SentError {
   readonly code: PolicyErrorCode | undefined;
   readonly message: string;

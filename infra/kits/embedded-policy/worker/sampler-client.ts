@@ -1,16 +1,16 @@
 import type { LoadWeightsResult, SampleEvent, SampleRequest, SamplerCore, SamplerStatus } from '../core.ts';
-import { createEventQueue, type EventQueue } from './event-queue.ts';
 import type { EventsMessage } from './messages.ts';
 import type { Thread } from './thread.ts';
-
-/** The sampler as the main thread sees it: turns the packed events of its thread back into one stream per request. */
 
 export interface EventRouter {
   readonly route: (message: EventsMessage) => void;
   readonly streams: Map<number, EventQueue>;
 }
 
-/** A ticket names a stream, rather than the request id: a refused duplicate must not disturb the first. */
+/**
+ * Creates the router of events to streams. A stream has a ticket rather than the request id: a refused duplicate must not
+ * disturb the first.
+ */
 export function createEventRouter(): EventRouter {
   const streams = new Map<number, EventQueue>();
   return {
@@ -26,6 +26,7 @@ export function createEventRouter(): EventRouter {
   };
 }
 
+/** Creates the sampler as the main thread sees it: unpacks the events of its thread into one stream per request. */
 export function createSamplerClient(thread: Thread, { streams }: EventRouter): SamplerCore {
   const { call } = thread;
   let nextTicket = 0;
@@ -49,7 +50,7 @@ export function createSamplerClient(thread: Thread, { streams }: EventRouter): S
         yield event;
       }
     } catch (error) {
-      finished = true; // refused, or the thread is gone: nothing runs
+      finished = true; // refused, or the thread has ended: nothing runs
       throw error;
     } finally {
       signal?.removeEventListener('abort', abandon);
@@ -58,7 +59,7 @@ export function createSamplerClient(thread: Thread, { streams }: EventRouter): S
     }
   }
 
-  // sampler-thread.ts answers with the results of Sampler's methods of the same names
+  // sampler-thread.ts replies with the results of Sampler's methods of the same names.
   return {
     generate,
     pause: async (mode) => (await call('pause', mode)) as SamplerStatus,
@@ -68,5 +69,43 @@ export function createSamplerClient(thread: Thread, { streams }: EventRouter): S
     setVersion: async (version) => (await call('setVersion', version)) as SamplerStatus,
     abort: async (requestIds) => (await call('abort', requestIds)) as number,
     status: async () => (await call('status')) as SamplerStatus,
+  };
+}
+
+/** Events pushed by the thread and iterated by a caller; ends after a `finish` or with an error. */
+interface EventQueue {
+  push(event: SampleEvent): void;
+  fail(error: Error): void;
+  events(): AsyncGenerator<SampleEvent, void, undefined>;
+}
+
+function createEventQueue(): EventQueue {
+  const queued: SampleEvent[] = [];
+  let failure: Error | undefined;
+  let wake = (): void => {};
+  return {
+    push(event) {
+      queued.push(event);
+      wake();
+    },
+    fail(error) {
+      failure ??= error;
+      wake();
+    },
+    async *events() {
+      for (let next = 0; ; ) {
+        const event = queued[next];
+        if (event !== undefined) {
+          next += 1;
+          yield event;
+          if (event.type === 'finish') return;
+        } else if (failure !== undefined) throw failure;
+        else {
+          await new Promise<void>((resolve) => {
+            wake = resolve;
+          });
+        }
+      }
+    },
   };
 }

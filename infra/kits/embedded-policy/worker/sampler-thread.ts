@@ -5,12 +5,12 @@ import { createEventBatcher } from './event-batcher.ts';
 import type { SamplerThreadData } from './messages.ts';
 import { serveCalls } from './serve.ts';
 
-/** The sampler's thread: runs decode steps while there is work, and answers calls between two steps. */
+// The sampler's thread: runs decode steps while there is work, and answers calls between two steps.
 
 const sampler = createSampler(workerData as SamplerThreadData); // startThread passes exactly this
 let stepScheduled = false;
 
-// the other end, sampler-client.ts, passes these arguments
+// sampler-client.ts, the other end, passes these arguments.
 const port = serveCalls(
   {
     submit: ([ticket, request]) => {
@@ -31,7 +31,7 @@ const port = serveCalls(
 );
 const batcher = createEventBatcher((message) => port.postMessage(message));
 
-/** One step per turn of the event loop, so that calls get in between. */
+/** Schedules one step per turn of the event loop, so that calls are answered in between. */
 function schedule(): void {
   if (stepScheduled || !sampler.ready()) return;
   stepScheduled = true;

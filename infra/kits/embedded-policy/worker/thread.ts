@@ -2,10 +2,9 @@ import { Worker } from 'node:worker_threads';
 import { PolicyError } from '../errors.ts';
 import { type CallMessage, type EventsMessage, type ReplyMessage, receiveError } from './messages.ts';
 
-/** A worker thread that answers calls, seen from the main thread. */
-
+/** A worker thread that answers calls, as the main thread sees it. */
 export interface Thread {
-  /** rejects with a PolicyError when the thread is closed or dies first */
+  /** Calls a method; rejects with a PolicyError if the thread is closed or dies first. */
   call(method: string, ...args: readonly unknown[]): Promise<unknown>;
   readonly crashed: Promise<PolicyError>;
   close(): Promise<void>;
@@ -16,7 +15,7 @@ interface PendingCall {
   reject(error: Error): void;
 }
 
-/** Beside this file, as source or compiled. */
+/** Returns the URL of a thread's file, which is beside this one, as source or compiled. */
 function threadUrl(name: string): URL {
   const extension = import.meta.url.endsWith('.ts') ? 'ts' : 'js';
   return new URL(`./${name}.${extension}`, import.meta.url);

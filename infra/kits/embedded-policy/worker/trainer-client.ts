@@ -1,12 +1,11 @@
 import type { TrainerCore } from '../core.ts';
 import type { Thread } from './thread.ts';
 
-/** The trainer as the main thread sees it. */
-
 type Result<Name extends keyof TrainerCore> = Awaited<ReturnType<TrainerCore[Name]>>;
 
+/** Creates the trainer as the main thread sees it. */
 export function createTrainerClient({ call }: Thread): TrainerCore {
-  // trainer-thread.ts answers each method with the result of the same method of TrainerCore
+  // trainer-thread.ts replies with the results of TrainerCore's methods of the same names.
   return {
     createModel: async (...args) => (await call('createModel', ...args)) as Result<'createModel'>,
     forwardBackward: async (...args) => (await call('forwardBackward', ...args)) as Result<'forwardBackward'>,

@@ -4,13 +4,11 @@ import { createTrainer } from '../trainer/trainer.ts';
 import type { TrainerThreadData } from './messages.ts';
 import { serveCalls } from './serve.ts';
 
-/** The trainer's thread. */
-
 const trainer: TrainerCore = createTrainer(workerData as TrainerThreadData); // startThread passes exactly this
 
 type Arguments<Name extends keyof TrainerCore> = Parameters<TrainerCore[Name]>;
 
-// the other end, trainer-client.ts, is typed by the same interface
+// trainer-client.ts, the other end, is typed by the same interface.
 serveCalls({
   createModel: (args) => trainer.createModel(...(args as Arguments<'createModel'>)),
   forwardBackward: (args) => trainer.forwardBackward(...(args as Arguments<'forwardBackward'>)),

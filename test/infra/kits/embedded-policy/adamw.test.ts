@@ -6,7 +6,7 @@ it('AdamW follows a reference computed by hand', () => {
   const params = { learningRate: 0.1, beta1: 0.9, beta2: 0.99, eps: 1e-8, weightDecay: 0.5, gradClipNorm: 0 };
   const start = { weights: new Float32Array([1, -2]), moment1: new Float32Array(2), moment2: new Float32Array(2) };
   const first = adamStep(start, new Float32Array([0.5, -0.25]), params, 1);
-  // both moments are corrected to g and g^2, so that step 1 is lr * (sign(g) + decay * w)
+  // Both moments are corrected to g and g^2, so that step 1 is lr * (sign(g) + decay * w).
   assert.deepEqual([...first.weights], [1 - 0.1 * (1 + 0.5), -2 + 0.1 * (1 + 1)].map(Math.fround));
   const second = adamStep(first, new Float32Array([-0.1, 0.4]), params, 2);
   const expected = [

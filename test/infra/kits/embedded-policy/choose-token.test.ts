@@ -10,7 +10,7 @@ const distribution = fc
 
 const unrestricted = { temperature: 1, topP: 1, topK: 0 };
 
-it('tokens come as often as their probability says', () => {
+it('tokens are drawn with their probabilities', () => {
   const probabilities = new Float32Array([0.5, 0, 0.3, 0.2]);
   const random = createRandom(1);
   const counts = [0, 0, 0, 0];
@@ -25,7 +25,7 @@ it('tokens come as often as their probability says', () => {
   }
 });
 
-it('temperature 0 and top-k 1 take the likeliest token, the smaller id on a tie', () => {
+it('temperature 0 and top-k 1 take the likeliest token, and the smaller id on a tie', () => {
   fc.assert(
     fc.property(distribution, fc.nat(), (probabilities, seed) => {
       const likeliest = probabilities.indexOf(Math.max(...probabilities));
@@ -36,7 +36,7 @@ it('temperature 0 and top-k 1 take the likeliest token, the smaller id on a tie'
   );
 });
 
-it('top-k and top-p never leave their set of tokens, and the set of top-p holds its share', () => {
+it('top-k and top-p draw only from their set of tokens, and the set of top-p has its share of probability', () => {
   const topP = fc.double({ min: 0.05, max: 1, noNaN: true });
   fc.assert(
     fc.property(distribution, fc.nat(), fc.integer({ min: 0, max: 20 }), topP, (probabilities, seed, topK, p) => {

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import type { KernelName } from '../../../../infra/kits/embedded-policy/core.ts';
 import { parseModelConfig } from '../../../../infra/kits/embedded-policy/model/config.ts';
-import { initializeWeights } from '../../../../infra/kits/embedded-policy/model/initialize.ts';
 import { createParameterLayout } from '../../../../infra/kits/embedded-policy/model/parameters.ts';
 import { createRandom } from '../../../../infra/kits/embedded-policy/model/random.ts';
+import { initializeWeights } from '../../../../infra/kits/embedded-policy/model/weights-file.ts';
 import { createTrainingPass } from '../../../../infra/kits/embedded-policy/network/training-pass.ts';
 import { referenceLogprobs } from './support/reference-model.ts';
 
@@ -19,7 +19,7 @@ const config = parseModelConfig({
 });
 const layout = createParameterLayout(config);
 const weights = initializeWeights(layout, 3);
-/** longer than one attention block, and no multiple of 4 */
+/** A length above one attention block that is not a multiple of 4. */
 const length = 38;
 const random = createRandom(5);
 const token = (): number => Math.floor(random.next() * config.vocabSize);

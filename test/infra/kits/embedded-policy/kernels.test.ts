@@ -32,7 +32,7 @@ const shape = fc.record({
   accumulate: fc.boolean(),
 });
 
-it('both kernels multiply alike, for any shape, transposed or not, adding or not', () => {
+it('both kernels return the same products for any shape, transposed or not, adding or not', () => {
   fc.assert(
     fc.property(shape, seed, ({ m, n, k, transposed, accumulate }, s) => {
       const [js, simd] = [filled('js', s), filled('simd', s)];
@@ -48,7 +48,7 @@ it('both kernels multiply alike, for any shape, transposed or not, adding or not
 });
 
 for (const name of ['js', 'simd'] as const) {
-  it(`a row of a product is the same bits alone and among others (${name})`, () => {
+  it(`a row of a product has the same bits alone and beside other rows (${name})`, () => {
     fc.assert(
       fc.property(shape, seed, ({ m, n, k, accumulate }, s) => {
         const [together, apart] = [filled(name, s), filled(name, s)];
@@ -61,7 +61,7 @@ for (const name of ['js', 'simd'] as const) {
     );
   });
 
-  it(`a softmax row sums to one, is zero beyond its valid columns, and does not feel its padding (${name})`, () => {
+  it(`a softmax row sums to one, is zero beyond its valid columns, and does not depend on its padding (${name})`, () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 60 }), fc.integer({ min: 0, max: 9 }), seed, (valid, extra, s) => {
         const width = 4 * (Math.ceil(valid / 4) + extra);
@@ -109,7 +109,7 @@ it('both kernels agree on norms, activations, softmax and their gradients', () =
   assertClose(js, simd, STATS, 200);
 });
 
-it('the emitted module is the same bytes every time and small', () => {
+it('the emitted module is small and always the same bytes', () => {
   const module = emitKernelModule();
   assert.deepEqual(module, emitKernelModule());
   assert.ok(module.length < 10_000, `${module.length} bytes`);

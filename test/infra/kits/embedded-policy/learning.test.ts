@@ -13,7 +13,7 @@ const prompts = [1, 6, 11, 16, 21, 26, 31, 4];
 const samplesPerPrompt = 8;
 const newTokens = 4;
 
-/** Share of tokens that are congruent to the prompt modulo 4: a quarter by chance. */
+/** The share of tokens that are congruent to the prompt modulo 4: a quarter by chance. */
 function rewardOf({ request, tokens }: Sampled): number {
   return tokens.filter((token) => token % 4 === Number(request.tokenIds[0]) % 4).length / tokens.length;
 }
@@ -28,7 +28,7 @@ function asDatum(sample: Sampled, advantage: number): Datum {
   };
 }
 
-it('GRPO on sampled tokens raises the reward from chance to nearly one, every ratio exactly 1', async (context) => {
+it('GRPO on sampled tokens raises the reward from chance to nearly one, with every ratio exactly 1', async (context) => {
   const { root, base } = makeModelDir(context);
   const config = readModelConfig(base);
   const weights = readOrInitializeWeights(config, createParameterLayout(config), base);

@@ -26,7 +26,7 @@ for (const name of lossNames) {
         const step = 1e-6;
         const { slope } = at(input.logprob);
         const difference = (at(input.logprob + step).loss - at(input.logprob - step).loss) / (2 * step);
-        // cispo's weight is not differentiated: with it frozen the loss is linear in the logprob
+        // The weight of cispo is not differentiated: while it is frozen, the loss is linear in the logprob.
         const measured = name === 'cispo' ? at(input.logprob).loss / input.logprob : difference;
         assert.ok(Math.abs(measured - slope) < 1e-4 * (1 + Math.abs(slope)), `${measured} and ${slope}`);
       }),
@@ -44,7 +44,7 @@ it('losses have the values of their formulas', () => {
   near(losses.cispo.token(input, defaults).loss, -2 * 1.2 * 1.5 * Math.log(0.5));
 });
 
-it('ppo takes the gradient only where the clip is the pessimistic choice', () => {
+it('ppo removes the gradient only where the clip is the pessimistic choice', () => {
   const slope = (ratio: number, advantage: number): number =>
     losses.ppo.token({ logprob: Math.log(ratio) - 2, samplerLogprob: -2, weight: 1, advantage }, defaults).slope;
   assert.equal(slope(1.3, 1), 0);

@@ -24,7 +24,7 @@ const refusal = (code: PolicyErrorCode, text: RegExp) => (error: unknown) => {
   return true;
 };
 
-it('sample, train, save and load: the sampler goes on with the trained weights', async (context) => {
+it('after training, saving and loading, the sampler continues with the trained weights', async (context) => {
   const { root, base } = makeModelDir(context);
   const core = await createPolicyCore({ modelDir: base, kernel: 'simd' });
   context.after(() => core.close());
@@ -53,7 +53,7 @@ it('sample, train, save and load: the sampler goes on with the trained weights',
   await assert.rejects(core.trainer.status('m'), refusal('unknown-model', /got m/));
 });
 
-it('an aborted signal ends with the tokens so far; leaving the loop early frees the slot', async (context) => {
+it('an aborted signal ends a request with the tokens so far, and leaving the loop early frees the slot', async (context) => {
   const core = await makeCore(context);
   await core.sampler.pause('keep');
   const controller = new AbortController();
@@ -72,7 +72,7 @@ it('an aborted signal ends with the tokens so far; leaving the loop early frees 
   assert.deepEqual([running, waiting], [0, 0]);
 });
 
-it('a refused request throws at its first event, with field, expected and got; its namesake goes on', async (context) => {
+it('a refused request throws at its first event, with field, expected and got, and the one with its id continues', async (context) => {
   const core = await makeCore(context);
   await core.sampler.pause('keep');
   const first = sample(core, long('a'));
@@ -89,7 +89,7 @@ it('a refused request throws at its first event, with field, expected and got; i
   assert.equal((await first).tokens.length, 90);
 });
 
-it('a closed core finishes what runs with abort, and refuses what follows', async (context) => {
+it('a closed core aborts running requests and refuses later ones', async (context) => {
   const core = await makeCore(context);
   await core.sampler.pause('keep');
   const frozen = sample(core, long('a'));
@@ -101,7 +101,7 @@ it('a closed core finishes what runs with abort, and refuses what follows', asyn
   await core.close();
 });
 
-it('a thread that dies refuses its calls and says so once', async () => {
+it('a thread that dies refuses its calls and is reported once', async () => {
   const thread = startThread('no-such-thread', {}, () => {});
   await assert.rejects(thread.call('status'), refusal('worker-crashed', /no-such-thread: the thread died/));
   assert.equal((await thread.crashed).code, 'worker-crashed');

@@ -8,7 +8,7 @@ import { collect, makeModelDir, type Sampled } from './support/model-dir.ts';
 const random = createRandom(11);
 const below = (limit: number): number => Math.floor(random.next() * limit);
 
-/** Ragged: prompts of 1 to 40 tokens, 1 to 50 new ones, some prompts shared or extending others. */
+/** Ragged requests: prompts of 1 to 40 tokens, 1 to 50 new ones, some prompts shared or extensions of another. */
 function raggedRequests(count: number): SampleRequest[] {
   const prompts = Array.from({ length: 12 }, () => Array.from({ length: 1 + below(40) }, () => below(32)));
   return Array.from({ length: count }, (_, i) => {
@@ -53,7 +53,7 @@ for (const kernel of ['js', 'simd'] satisfies KernelName[]) {
     assert.equal(status.running + status.waiting, 0);
   });
 
-  it(`a seeded request gives the same tokens alone, in a crowd, and with any number of slots (${kernel})`, async (context) => {
+  it(`a seeded request gives the same tokens alone, beside other requests, and with any number of slots (${kernel})`, async (context) => {
     const { base } = makeModelDir(context);
     const requests = raggedRequests(40);
     const [crowded, alone] = await Promise.all(

@@ -21,7 +21,7 @@ const contextLength = smallConfig.max_position_embeddings;
 interface Fixture {
   readonly sampler: Sampler;
   readonly trainer: TrainerCore;
-  /** other weights of the same architecture, which the trainer's model `m` has */
+  /** Other weights of the same architecture: those of the trainer's model `m`. */
   readonly trained: string;
   start(request: SampleRequest): () => Sampled;
   steps(count: number): void;
@@ -100,7 +100,7 @@ it('weights swapped in flight show in the version of each token, old first and n
   assert.deepEqual(boundaries, [15, 15, 15]);
 });
 
-it('after a swap new requests take over nothing that was computed under the old weights', async (context) => {
+it('after a swap, new requests reuse nothing that was computed under the old weights', async (context) => {
   const fixture = await makeFixture(context);
   const tokenIds = Array.from({ length: 30 }, (_, i) => i);
   const old = fixture.start({ ...long('a'), tokenIds, maxTokens: 40 });
@@ -128,7 +128,7 @@ it('a swap that recomputes caches gives logprobs of the new weights, bit for bit
   assert.notDeepEqual(sample.logprobs.slice(0, boundary), expected.slice(0, boundary));
 });
 
-it('a frozen sequence goes on as if nothing had been, and requests wait meanwhile', async (context) => {
+it('a frozen sequence continues unchanged, and requests wait meanwhile', async (context) => {
   const fixture = await makeFixture(context);
   const { sampler } = fixture;
   const undisturbed = fixture.start(long('u'));
@@ -148,11 +148,11 @@ it('a frozen sequence goes on as if nothing had been, and requests wait meanwhil
   }
 });
 
-it('an abort gives back the tokens sampled so far, of those named only', async (context) => {
+it('an abort ends only the named requests, with the tokens sampled so far', async (context) => {
   const fixture = await makeFixture(context, 1);
   const reads = ['a', 'b', 'c'].map((id) => fixture.start(long(id)));
   fixture.steps(12);
-  assert.equal(fixture.sampler.abort(['a', 'c', 'nobody']), 2);
+  assert.equal(fixture.sampler.abort(['a', 'c', 'unknown']), 2);
   fixture.finishAll();
   const [a, b, c] = reads.map((read) => read());
   assert.deepEqual([a?.reason, a?.tokens.length], ['abort', 12]);
@@ -162,7 +162,7 @@ it('an abort gives back the tokens sampled so far, of those named only', async (
   assert.equal(fixture.sampler.abort('all'), 0);
 });
 
-it('pause with abort ends everything, running or waiting; later requests wait for resume', async (context) => {
+it('pause with abort ends running and waiting requests, and later ones wait for resume', async (context) => {
   const fixture = await makeFixture(context, 1);
   const reads = ['a', 'b'].map((id) => fixture.start(long(id)));
   fixture.steps(3);
@@ -183,7 +183,7 @@ it('pause with abort ends everything, running or waiting; later requests wait fo
   assert.equal(late().reason, 'length');
 });
 
-it('pause with wait resolves when what runs has finished, and leaves the rest waiting', async (context) => {
+it('pause with wait resolves when running requests have finished, and leaves the rest waiting', async (context) => {
   const fixture = await makeFixture(context, 1);
   const reads = ['a', 'b'].map((id) => fixture.start(long(id)));
   fixture.steps(3);
@@ -200,7 +200,7 @@ it('pause with wait resolves when what runs has finished, and leaves the rest wa
   assert.equal(reads[1]?.().reason, 'length');
 });
 
-it('samples of one prompt compute it once', async (context) => {
+it('the samples of one prompt compute it once', async (context) => {
   const fixture = await makeFixture(context);
   const tokenIds = Array.from({ length: 60 }, (_, i) => (i * 5) % 32);
   const reads = Array.from({ length: 8 }, (_, i) =>
@@ -211,7 +211,7 @@ it('samples of one prompt compute it once', async (context) => {
   assert.deepEqual([prefilledTokens, reusedTokens], [60 + 7, 7 * 59]);
   const [first] = reads;
   assert.ok(first !== undefined);
-  // the next turn of one of them starts from that one's cache: all but its last token, which was never fed
+  // The next turn of one of them starts from its cache: all but its last token, which was never an input.
   const next = [...tokenIds, ...first().tokens, 3, 4];
   fixture.start({ ...long('next'), tokenIds: next, maxTokens: 5 });
   fixture.finishAll();
@@ -229,7 +229,7 @@ it('a stop token ends the sequence and is part of it', async (context) => {
   assert.deepEqual(stopped().tokens, free().tokens.slice(0, free().tokens.indexOf(stop) + 1));
 });
 
-it('logprobs are those of the temperature, over the whole vocabulary whatever top-p and top-k', async (context) => {
+it('logprobs are those at the temperature over the whole vocabulary, whatever top-p and top-k', async (context) => {
   const fixture = await makeFixture(context);
   const run = (requestId: string, change: Partial<SampleRequest>): Sampled => {
     const read = fixture.start({ ...long(requestId), maxTokens: 20, ...change });
@@ -254,7 +254,7 @@ it('a label can be changed without a change of weights', async (context) => {
   assert.deepEqual(new Set(read().versions), new Set(['renamed']));
 });
 
-it('bad requests and bad weights are refused by field, and disturb nobody', async (context) => {
+it('bad requests and bad weights are refused by field, and affect no other request', async (context) => {
   const fixture = await makeFixture(context);
   const running = fixture.start(long('a'));
   fixture.steps(5);

@@ -55,7 +55,7 @@ const refusal = (code: PolicyErrorCode, text: RegExp) => (error: unknown) => {
 };
 
 for (const kernel of ['js', 'simd'] satisfies KernelName[]) {
-  it(`equal seeds and datums give byte-identical weights, however a batch is cut into calls (${kernel})`, async (context) => {
+  it(`equal seeds and datums give byte-identical weights, however a batch is divided into calls (${kernel})`, async (context) => {
     const { base } = makeModelDir(context);
     const checksums = await Promise.all(
       [[6], [1, 2, 3], [1, 1, 1, 1, 1, 1]].map(async (cuts) => {
@@ -73,7 +73,7 @@ for (const kernel of ['js', 'simd'] satisfies KernelName[]) {
   });
 }
 
-it('a datum gives the same logprobs and losses alone and in any company', async (context) => {
+it('a datum gives the same logprobs and losses alone and beside any others', async (context) => {
   const { base } = makeModelDir(context);
   const t = trainer();
   await t.createModel('m', { baseDir: base });
@@ -87,7 +87,7 @@ it('a datum gives the same logprobs and losses alone and in any company', async 
   }
 });
 
-it('save, load and go on equals no interruption, byte for byte, in another trainer too', async (context) => {
+it('saving, loading and continuing equals no interruption, byte for byte, even in another trainer', async (context) => {
   const { root, base } = makeModelDir(context);
   const straight = trainer();
   await straight.createModel('m', { baseDir: base });
@@ -144,7 +144,7 @@ it('broken checkpoints are refused by name and change nothing', async (context) 
   const load = (dir: string) => t.load('m', dir, { optimizer: true });
   await assert.rejects(
     t.save('m', good, { optimizer: true }),
-    refusal('checkpoint-exists', /good: expected a directory that does not exist/),
+    refusal('checkpoint-exists', /good: the directory already exists/),
   );
   await assert.rejects(
     load(join(root, 'missing')),
@@ -169,7 +169,7 @@ it('broken checkpoints are refused by name and change nothing', async (context) 
   assert.deepEqual(await t.status('m'), before);
 });
 
-it('every malformed datum is refused by field, expected and got, and leaves the gradient alone', async (context) => {
+it('every malformed datum is refused by field, expected and got, and leaves the gradient unchanged', async (context) => {
   const { base } = makeModelDir(context);
   const t = trainer();
   await t.createModel('m', { baseDir: base });
@@ -201,13 +201,13 @@ it('every malformed datum is refused by field, expected and got, and leaves the 
     await assert.rejects(t.forwardBackward('m', [good, datum], 'ppo', klConfig), refusal('invalid-datum', text));
   }
   await assert.rejects(t.forwardBackward('m', [], 'ppo'), refusal('invalid-datum', /at least one datum/));
-  await assert.rejects(t.forwardBackward('nobody', [good], 'ppo'), refusal('unknown-model', /m/));
+  await assert.rejects(t.forwardBackward('unknown', [good], 'ppo'), refusal('unknown-model', /m/));
   await assert.rejects(t.createModel('m', { baseDir: base }), refusal('model-exists', /not in use/));
   const status = await t.status('m');
   assert.deepEqual([status.accumulatedDatums, status.received], [0, []]);
 });
 
-it('a loss, gradient or update that is not finite is refused and leaves weights and gradient as they were', async (context) => {
+it('a loss, gradient or update that is not finite is refused and leaves weights and gradient unchanged', async (context) => {
   const { base } = makeModelDir(context);
   const [reference, t] = [trainer(), trainer()];
   await reference.createModel('m', { baseDir: base });
@@ -243,7 +243,7 @@ it('a loss, gradient or update that is not finite is refused and leaves weights 
   assert.equal((await t.status('m')).checksum, unharmed.checksum);
 });
 
-it('whatever numbers come, results are finite or refused by type', async (context) => {
+it('for any numbers, results are finite or refused by type', async (context) => {
   const { base } = makeModelDir(context);
   const t = trainer();
   await t.createModel('m', { baseDir: base });
@@ -260,7 +260,7 @@ it('whatever numbers come, results are finite or refused by type', async (contex
       const typed = (error: unknown) => void assert.ok(error instanceof PolicyError, String(error));
       await t.forwardBackward('m', [datum], 'importance_sampling').catch(typed);
       await t.optimStep('m', { ...adamParams, learningRate: rate }).catch(typed);
-      // Weights that a vast rate has made vast, though finite, may overflow on the way to a logprob.
+      // A huge learning rate makes the weights huge, though finite; they may overflow before they become a logprob.
       const plain = { ...datum, logprobs: [0, 0, 0], advantages: [0, 0, 0] };
       const result = await t.forwardBackward('m', [plain], 'ppo', {}, true).catch(typed);
       assert.ok(result === undefined || result.outputs[0]?.logprobs.every(Number.isFinite));
@@ -269,7 +269,7 @@ it('whatever numbers come, results are finite or refused by type', async (contex
   );
 });
 
-it('cross entropy learns a sequence by heart', async (context) => {
+it('cross entropy memorises a sequence', async (context) => {
   const { base } = makeModelDir(context);
   const t = trainer();
   await t.createModel('m', { baseDir: base });

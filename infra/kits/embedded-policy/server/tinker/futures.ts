@@ -23,11 +23,17 @@ const keptResults = 256;
  * it fails. With another payload it is refused. Futures end with the process, as models do.
  */
 export interface Futures {
-  /** Returns the id of the same earlier request; null if the sequence was used for another payload; undefined for a new request. */
+  /**
+   * Returns the id of the same earlier request; null if the sequence was used for another payload; undefined for a new
+   * request.
+   */
   earlier(key: FutureKey): string | null | undefined;
   /** Returns the request's id; null if the sequence was used for another payload. */
   submit(key: FutureKey, work: () => Promise<FutureResult>): string | null;
-  /** Returns null after `waitMs`, undefined for an unknown id, and 'dropped' if the request is done but its result no longer kept. */
+  /**
+   * Returns null after `waitMs`, undefined for an unknown id, and 'dropped' if the request is done but its result no longer
+   * kept.
+   */
   wait(id: string, waitMs: number): Promise<FutureResult | null | undefined | 'dropped'>;
 }
 

@@ -7,7 +7,10 @@ import { type TinkerDependencies, TinkerError, type TinkerState } from './state.
 import { addStoredRoutes } from './stored-routes.ts';
 import { addTrainingRoutes } from './training-routes.ts';
 
-/** The Tinker API as of SDK 0.25: protobuf for forward_backward and for the results of forward_backward and asample, otherwise JSON. */
+/**
+ * The Tinker API as of SDK 0.25: protobuf for forward_backward and for the results of forward_backward and asample, otherwise
+ * JSON.
+ */
 export function createTinkerRoutes(dependencies: TinkerDependencies): Hono {
   const app = new Hono();
   const state: TinkerState = {

@@ -164,7 +164,10 @@ function datumOf({ tokens, inputs }: WireDatum): Datum {
   return { weights, ...Object.fromEntries(given), inputTokens: tokens, targetTokens: inputs.target_tokens?.data ?? [] };
 }
 
-/** Names on the wire of metrics without a reduction: the SDK merges metrics by the suffix after the colon, and fails without one. */
+/**
+ * Names on the wire of metrics without a reduction: the SDK merges metrics by the suffix after the colon, and fails without
+ * one.
+ */
 const reducedNames: Readonly<Record<string, string>> = {
   tokens: 'tokens:sum',
   weighted_tokens: 'weighted_tokens:sum',

@@ -26,7 +26,10 @@ export async function* chunksOf(
   }
 }
 
-/** Joins chunks that are available at once: the thread sends several tokens in one message, and a chunk costs more than a token. */
+/**
+ * Joins chunks that are available at once: the thread sends several tokens in one message, and a chunk costs more than a
+ * token.
+ */
 export async function* joined(chunks: AsyncGenerator<Chunk>): AsyncGenerator<Chunk> {
   try {
     let upcoming = chunks.next();
@@ -44,7 +47,10 @@ export async function* joined(chunks: AsyncGenerator<Chunk>): AsyncGenerator<Chu
   }
 }
 
-/** Returns the result if it is available in this turn of the event loop, else null. An error is thrown where the chunk is awaited. */
+/**
+ * Returns the result if it is available in this turn of the event loop, else null. An error is thrown where the chunk is
+ * awaited.
+ */
 function ifReady<T>(result: Promise<T>): Promise<T | null> {
   const { promise: later, resolve } = Promise.withResolvers<null>();
   setImmediate(() => resolve(null));

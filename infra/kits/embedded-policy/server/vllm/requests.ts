@@ -55,7 +55,10 @@ export const completionBody = z
 
 export type GenerationBody = z.output<typeof generateBody>;
 
-/** Builds the sampler's request. Its id is made unique, since a client may retry before its first connection is known to be closed. */
+/**
+ * Builds the sampler's request. Its id is made unique, since a client may retry before its first connection is known to be
+ * closed.
+ */
 export function toSampleRequest(body: GenerationBody, prefix: string, contextLength: number): SampleRequest {
   const { sampling: params, tokenIds } = body;
   return {

@@ -25,7 +25,10 @@ interface VllmState extends Omit<VllmDependencies, 'loadedPath'> {
   readonly served: { path: string };
 }
 
-/** The subset of vLLM's API that temper uses: token ids in and out with version spans, pause, and weights from a checkpoint of this server. */
+/**
+ * The subset of vLLM's API that temper uses: token ids in and out with version spans, pause, and weights from a checkpoint of
+ * this server.
+ */
 export function createVllmRoutes({ loadedPath, ...dependencies }: VllmDependencies): Hono {
   const state: VllmState = { ...dependencies, served: { path: loadedPath } };
   const app = new Hono();

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import type { SampleEvent, SampleRequest } from '../../../../../infra/kits/embedded-policy/core.ts';
 
-/** Small, so that tests are fast, and with two attention blocks' worth of context. */
+/** A model that is small, so that tests are fast, with a context of two attention blocks. */
 export const smallConfig = {
   model_type: 'temper-tiny',
   vocab_size: 32,
@@ -17,12 +17,12 @@ export const smallConfig = {
 };
 
 export interface ModelDir {
-  /** holds `base` and whatever the test writes */
+  /** The directory of `base` and of the files that the test writes. */
   readonly root: string;
   readonly base: string;
 }
 
-/** A fresh model directory, gone after the test. */
+/** Creates a model directory, which is removed after the test. */
 export function makeModelDir(context: TestContext, config: object = smallConfig): ModelDir {
   const root = mkdtempSync(join(tmpdir(), 'policy-'));
   context.after(() => rmSync(root, { recursive: true, force: true }));

@@ -9,7 +9,7 @@ import type { ParameterLayout } from '../../../../../infra/kits/embedded-policy/
 
 type Matrix = readonly (readonly number[])[];
 
-/** log p(target | inputs up to t) for every t, from a flat weight vector in the layout's order. */
+/** Returns log p(target | inputs up to t) for every t, from a flat weight vector in the layout's order. */
 export function referenceLogprobs(
   config: ModelConfig,
   layout: ParameterLayout,
