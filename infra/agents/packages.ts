@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import { errorMessage } from '../../workflows/contracts/error-message.ts';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
-import { withLock } from '../process/lock.mjs';
+import { withLock } from '../process/file-lock.ts';
 import { runNpm } from '../process/npm.mjs';
 import type { ReadOnlyMount } from './agent.ts';
 

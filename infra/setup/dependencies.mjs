@@ -2,9 +2,9 @@ import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { cacheDirectory } from '../process/cache.mjs';
-import { withLock } from '../process/lock.mjs';
 import { runNpm } from '../process/npm.mjs';
 import { say } from '../process/report.mjs';
+import { withLock } from './lock.mjs';
 
 /** Installs the checkout's npm packages when node_modules is missing or not what package-lock.json says. */
 export async function ensureDependencies(root) {

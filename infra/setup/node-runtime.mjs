@@ -1,9 +1,9 @@
 import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { cacheDirectory } from '../process/cache.mjs';
-import { withLock } from '../process/lock.mjs';
 import { runNpm } from '../process/npm.mjs';
 import { say } from '../process/report.mjs';
+import { withLock } from './lock.mjs';
 
 /** The first of its line that runs TypeScript as it is and satisfies every package of ours. */
 const MINIMUM = [22, 19];

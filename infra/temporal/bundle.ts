@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { bundleWorkflowCode, DefaultLogger } from '@temporalio/worker';
 import { cacheDirectory } from '../process/cache.mjs';
-import { withLock } from '../process/lock.mjs';
+import { withLock } from '../process/file-lock.ts';
 
 /** The checkout, or `dist/` of the installed package. */
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));

@@ -1,6 +1,6 @@
 import { mkdir, open, realpath } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
-import { type Lock, tryLock } from '../process/lock.mjs';
+import { type FileLock, tryLock } from '../process/file-lock.ts';
 import { badDatabase, databaseLocked } from './server-error.ts';
 
 const SQLITE_MAGIC = 'SQLite format 3\0';
@@ -9,14 +9,17 @@ const SQLITE_MAGIC = 'SQLite format 3\0';
  * Claims a dev server's database file. The dev server itself lets two processes open one file, and they then overwrite
  * each other's shard; the lock beside the file stands between them.
  */
-export async function claimDatabase(dbFile: string): Promise<{ readonly path: string; readonly lock: Lock }> {
+export async function claimDatabase(dbFile: string): Promise<{ readonly path: string; readonly lock: FileLock }> {
   const path = await canonicalPath(dbFile);
-  const lock = tryLock(`${path}.lock`);
-  if ('holder' in lock) throw databaseLocked(path, `the server with process id ${lock.holder.pid}`);
+  const lock = await tryLock(`${path}.lock`);
+  if ('holder' in lock) {
+    const { pid } = lock.holder;
+    throw databaseLocked(path, pid === null ? 'another server' : `the server with process id ${pid}`);
+  }
   try {
     await checkHeader(path);
   } catch (error) {
-    lock.release();
+    await lock.release();
     throw error;
   }
   return { path, lock };

@@ -2,7 +2,7 @@ import { access, constants, mkdir } from 'node:fs/promises';
 import { delimiter, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { cacheDirectory } from '../process/cache.mjs';
-import { withLock } from '../process/lock.mjs';
+import { withLock } from '../process/file-lock.ts';
 import { buildGoTool, type GoTool } from './go-tool.ts';
 import { downloadTemporal, officialRelease, type ReleaseSource, TEMPORAL_CLI_VERSION } from './release.ts';
 import { cliVersion, isAtLeast } from './version.ts';
@@ -94,8 +94,10 @@ async function makeOnce(
 ): Promise<Executable> {
   if (await isExecutable(target)) return { path: target, source: 'cache' };
   await mkdir(dirname(target), { recursive: true });
-  const onWait = ({ pid }: { readonly pid: number }): void =>
-    options.progress(`waiting for process ${pid}, which is preparing ${target}`);
+  const onWait = ({ pid }: { readonly pid: number | null }): void =>
+    options.progress(
+      `waiting for ${pid === null ? 'another process' : `process ${pid}`}, which is preparing ${target}`,
+    );
   return await withLock(
     `${target}.lock`,
     async () => {

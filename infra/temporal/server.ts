@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdir, open } from 'node:fs/promises';
 import { dirname } from 'node:path';
+import type { FileLock } from '../process/file-lock.ts';
 import { claimDatabase } from './database.ts';
 import { untilHealthy } from './health.ts';
 import { freePort, isPortFree } from './ports.ts';
@@ -56,19 +57,24 @@ export interface DevServer {
  * - A killed server loses nothing (write-ahead log); a power cut may lose the last moments.
  */
 export async function startDevServer(options: DevServerOptions, signal?: AbortSignal): Promise<DevServer> {
-  const database = await claimDatabase(options.dbFile);
+  const { path: dbFile, lock } = await claimDatabase(options.dbFile);
   try {
     for (let attempt = 1; ; attempt += 1) {
-      const started = await tryStart({ ...options, dbFile: database.path }, signal);
+      const started = await tryStart({ ...options, dbFile }, lock, signal);
       if (!(started instanceof DevServerError)) {
-        database.lock.handOver(started.pid);
-        void started.exited.then(() => database.lock.release());
-        return started;
+        await lock.nameHolder(started.pid);
+        const released = started.exited.then(() => lock.release());
+        return {
+          ...started,
+          exited: released,
+          stop: () => started.stop().then(() => released),
+          kill: () => started.kill().then(() => released),
+        };
       }
       if (attempt === START_ATTEMPTS || !tookAnInnerPort(started)) throw started;
     }
   } catch (error) {
-    database.lock.release();
+    await lock.release();
     throw error;
   }
 }
@@ -97,10 +103,14 @@ export function devServerArguments(options: {
   ];
 }
 
-async function tryStart(options: DevServerOptions, signal?: AbortSignal): Promise<DevServer | DevServerError> {
+async function tryStart(
+  options: DevServerOptions,
+  lock: FileLock,
+  signal?: AbortSignal,
+): Promise<DevServer | DevServerError> {
   const port = await claimPort(options.port, 'server');
   const uiPort = options.uiPort === null ? null : await claimPort(options.uiPort, 'UI');
-  const { child, logOffset } = await spawnServer(options, port, uiPort);
+  const { child, logOffset } = await spawnServer(options, lock, { port, uiPort });
   const exited = once(child, 'exit').then(() => undefined);
   const address = `${LOOPBACK}:${port}`;
   const stopped = new AbortController();
@@ -133,15 +143,16 @@ async function claimPort(wanted: number, purpose: string): Promise<number> {
 
 async function spawnServer(
   options: DevServerOptions,
-  port: number,
-  uiPort: number | null,
+  lock: FileLock,
+  ports: { readonly port: number; readonly uiPort: number | null },
 ): Promise<{ readonly child: ChildProcess; readonly logOffset: number }> {
   await mkdir(dirname(options.logFile), { recursive: true });
   const log = await open(options.logFile, 'a');
   try {
     const logOffset = (await log.stat()).size;
-    const child = spawn(options.executable, devServerArguments({ ...options, port, uiPort }), {
-      stdio: ['ignore', log.fd, log.fd],
+    const child = spawn(options.executable, devServerArguments({ ...options, ...ports }), {
+      // The server inherits the lock of its database, so that the file stays locked if this process dies before the server.
+      stdio: ['ignore', log.fd, log.fd, lock.fd],
       detached: true,
       // Go's default is for large heaps: what this one keeps is small, and its collections took a seventh of its CPU.
       env: { GOGC: '400', ...options.env },

@@ -1,7 +1,7 @@
 import { mkdir } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Config } from '../../infra/config.ts';
-import { type Lock, tryLock } from '../../infra/process/lock.mjs';
+import { type FileLock, tryLock } from '../../infra/process/file-lock.ts';
 import { isRunning, type ProcessIdentity } from '../../infra/process/process-identity.mjs';
 import { readUpFile, removeUpFile } from './up-file.ts';
 
@@ -11,11 +11,11 @@ const leftoverTimeoutMs = 25_000;
 
 /** Another process is the supervisor of the home. */
 export class AlreadyUp extends Error {
-  readonly pid: number;
+  readonly pid: number | null;
 
-  constructor(home: string, pid: number) {
+  constructor(home: string, pid: number | null) {
     super(
-      `a stack already runs on ${home}, started by process ${pid}; ` +
+      `a stack already runs on ${home}, started by ${pid === null ? 'another process' : `process ${pid}`}; ` +
         'use it, stop it with Ctrl-C or `kill`, or name another home with --home',
     );
     this.pid = pid;
@@ -23,14 +23,18 @@ export class AlreadyUp extends Error {
 }
 
 /** Makes this process the only supervisor of a home. The lock of a process that was killed does not count. */
-export async function claimHome(config: Config, progress: (line: string) => void, signal: AbortSignal): Promise<Lock> {
+export async function claimHome(
+  config: Config,
+  progress: (line: string) => void,
+  signal: AbortSignal,
+): Promise<FileLock> {
   await mkdir(config.home, { recursive: true, mode: 0o755 });
-  const lock = tryLock(config.paths.lock);
+  const lock = await tryLock(config.paths.lock);
   if ('holder' in lock) throw new AlreadyUp(config.home, lock.holder.pid);
   try {
     await endLeftovers(config, progress, signal);
   } catch (error) {
-    lock.release();
+    await lock.release();
     throw error;
   }
   return lock;

@@ -1,7 +1,7 @@
 import { mkdir, rename, rm, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
-import { withLock } from '../../process/lock.mjs';
+import { withLock } from '../../process/file-lock.ts';
 
 export const exists = (path: string): Promise<boolean> =>
   stat(path).then(

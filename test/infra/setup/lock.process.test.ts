@@ -5,10 +5,10 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import { type Lock, tryLock, withLock } from '../../../infra/process/lock.mjs';
-import { isRunning, processIdentity } from '../../../infra/process/process-identity.mjs';
+import { processIdentity } from '../../../infra/process/process-identity.mjs';
+import { type Lock, tryLock, withLock } from '../../../infra/setup/lock.mjs';
 
-describe('a lock file', () => {
+describe("the set-up's lock", () => {
   let directory = '';
   before(async () => {
     directory = await mkdtemp(join(tmpdir(), 'temper-lock-'));
@@ -16,14 +16,14 @@ describe('a lock file', () => {
   after(() => rm(directory, { recursive: true, force: true }));
 
   it('names its living holder until it is released', () => {
-    const path = join(directory, 'below/held');
-    const lock = taken(path);
+    const path = join(directory, 'below/first');
+    const lock = takeLock(path);
     assert.deepEqual(tryLock(path), { holder: processIdentity(process.pid) });
     lock.release();
-    taken(path).release();
+    takeLock(path).release();
   });
 
-  it('is void when its holder has ended, when its pid is another process by now, and when it is no lock', async () => {
+  it('is free when its holder has ended, when another process has its pid, and when the file is not a valid lock', async () => {
     const path = join(directory, 'stale');
     const child = spawn(process.execPath, ['-e', '0']);
     await once(child, 'exit');
@@ -33,53 +33,34 @@ describe('a lock file', () => {
       'torn',
     ]) {
       await writeFile(path, content);
-      taken(path).release();
+      takeLock(path).release();
     }
   });
 
-  it('lasts as long as the process to which it was handed over', async () => {
-    const path = join(directory, 'handed-over');
-    const child = spawn(process.execPath, ['-e', 'setInterval(() => {}, 1000)']);
-    await once(child, 'spawn');
-    assert.ok(child.pid !== undefined);
-    taken(path).handOver(child.pid);
-    assert.deepEqual(tryLock(path), { holder: processIdentity(child.pid) });
-    const identity = processIdentity(child.pid);
-    child.kill('SIGKILL');
-    await once(child, 'exit');
-    assert.equal(isRunning(identity), false);
-    taken(path).release();
-  });
-
-  it('lets one of many in at a time, over a stale file too', async () => {
+  it('lets one caller at a time do its work, even after a stale file', async () => {
     const path = join(directory, 'contended');
     await writeFile(path, JSON.stringify({ pid: 1, startedAt: 'never' }));
-    let inside = 0;
+    let working = 0;
     const work = async (): Promise<void> => {
-      inside += 1;
-      assert.equal(inside, 1);
+      working += 1;
+      assert.equal(working, 1);
       await new Promise((resolve) => setImmediate(resolve));
-      inside -= 1;
+      working -= 1;
     };
     await Promise.all(Array.from({ length: 5 }, () => withLock(path, work)));
   });
 
-  it('is released when the work fails, and waiting for it ends when the caller gives up', async () => {
+  it('is released when the work fails', async () => {
     const path = join(directory, 'failing');
     await assert.rejects(
       withLock(path, () => Promise.reject(new Error('the work'))),
       /the work/,
     );
-    const lock = taken(path);
-    await assert.rejects(
-      withLock(path, () => {}, { signal: AbortSignal.timeout(10) }),
-      { name: 'TimeoutError' },
-    );
-    lock.release();
+    takeLock(path).release();
   });
 });
 
-function taken(path: string): Lock {
+function takeLock(path: string): Lock {
   const lock = tryLock(path);
   assert.ok('release' in lock, `expected ${path} to be free, got ${JSON.stringify(lock)}`);
   return lock;

@@ -1,19 +1,22 @@
 import { linkSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { isRunning, processIdentity } from './process-identity.mjs';
+import { isRunning, processIdentity } from '../process/process-identity.mjs';
 
-const POLL_MS = 200;
-let attempts = 0;
+// The lock of the set-up alone, which runs before any npm package is installed: Node itself has no file locks. All other code uses
+// the kernel's locks, in infra/process/file-lock.ts.
+
+const pollMs = 200;
+let drafts = 0;
 
 /**
- * A lock file that names its holder. Node has no flock, so a holder that died is recognised by its process having ended.
- * Answers `{ holder }` when a living process has it, else the lock.
+ * Takes a lock file that names its holder, or returns `{ holder }` if a living process has it. The lock of a process that has
+ * ended is void.
  */
 export function tryLock(path) {
   mkdirSync(dirname(path), { recursive: true });
-  attempts += 1;
-  const draft = `${path}.${process.pid}.${attempts}`;
-  writeHolder(draft, processIdentity(process.pid));
+  drafts += 1;
+  const draft = `${path}.${process.pid}.${drafts}`;
+  writeFileSync(draft, `${JSON.stringify(processIdentity(process.pid))}\n`);
   try {
     while (!linked(draft, path)) {
       const holder = readHolder(path);
@@ -23,16 +26,15 @@ export function tryLock(path) {
   } finally {
     rmSync(draft, { force: true });
   }
-  return createLock(path);
+  return { release: () => rmSync(path, { force: true }) };
 }
 
-/** Waits for the lock, runs `work` and releases it. `onWait` is told once who holds it. */
-export async function withLock(path, work, { onWait, signal } = {}) {
+/** Waits for the lock, runs `work` and releases the lock. `onWait` is called once with the process that has it. */
+export async function withLock(path, work, { onWait } = {}) {
   let lock = tryLock(path);
   if ('holder' in lock) onWait?.(lock.holder);
   while ('holder' in lock) {
-    signal?.throwIfAborted();
-    await new Promise((resolve) => setTimeout(resolve, POLL_MS));
+    await new Promise((resolve) => setTimeout(resolve, pollMs));
     lock = tryLock(path);
   }
   try {
@@ -40,19 +42,6 @@ export async function withLock(path, work, { onWait, signal } = {}) {
   } finally {
     lock.release();
   }
-}
-
-function createLock(path) {
-  return {
-    handOver(pid) {
-      const draft = `${path}.${process.pid}.handover`;
-      writeHolder(draft, processIdentity(pid));
-      renameSync(draft, path);
-    },
-    release() {
-      rmSync(path, { force: true });
-    },
-  };
 }
 
 function linked(draft, path) {
@@ -65,7 +54,7 @@ function linked(draft, path) {
   }
 }
 
-/** Moves a dead holder's file aside; puts it back when another process was quicker and it is a living one's by now. */
+/** Moves the file of a dead holder aside, and moves it back if a living process has locked it meanwhile. */
 function removeStale(path) {
   const aside = `${path}.${process.pid}.stale`;
   try {
@@ -79,15 +68,12 @@ function removeStale(path) {
   rmSync(aside, { force: true });
 }
 
-function writeHolder(path, holder) {
-  writeFileSync(path, `${JSON.stringify(holder)}\n`);
-}
-
+/** Reads the holder; undefined for a file that is gone or not a valid lock, which counts as stale. */
 function readHolder(path) {
   try {
     const { pid, startedAt } = JSON.parse(readFileSync(path, 'utf8'));
     return { pid, startedAt };
   } catch {
-    return undefined; // gone in the meantime, or not ours: treated as stale
+    return undefined;
   }
 }
