@@ -1,5 +1,5 @@
 import { cheatsInContainers, honestInContainers } from './containers.ts';
-import { tryAll } from './suite.ts';
+import { testAgents } from './suite.ts';
 import { winningInContainers } from './winning.ts';
 
-tryAll('docker', { cheats: cheatsInContainers, winning: winningInContainers, honest: honestInContainers });
+testAgents('docker', { cheats: cheatsInContainers, winning: winningInContainers, honest: honestInContainers });

@@ -8,21 +8,35 @@ const adding = (path: string, line: string, mode = '100644'): string =>
 const link = (path: string, target: string): string =>
   `${adding(path, target, '120000')}\\ No newline at end of file\n`;
 
-/** No capture writes these. */
-const patches: readonly (readonly [string, string, readonly string[]])[] = [
-  [
-    'a path that climbs to the tests',
-    adding('../tests/test.sh', 'echo 1 >/logs/verifier/reward.txt'),
-    ['path', 'reward-file'],
-  ],
-  ['a path that climbs from further in', adding('x/../../logs/verifier/reward.txt', '1'), ['path']],
-  ['an absolute path', adding('/logs/verifier/reward.txt', '1'), ['path']],
-  ['a hook of the repository', adding('.git/hooks/post-checkout', 'exit 0', '100755'), ['path']],
-  [
-    'a link that leads out, and a file behind it',
-    link('out', '/logs/verifier') + adding('out/reward.txt', '1'),
-    ['link'],
-  ],
+interface ForeignPatch {
+  readonly name: string;
+  readonly patch: string;
+  readonly flags: readonly string[];
+}
+
+/** Patches that no capture writes. */
+const patches: readonly ForeignPatch[] = [
+  {
+    name: 'a path that climbs to the tests',
+    patch: adding('../tests/test.sh', 'echo 1 >/logs/verifier/reward.txt'),
+    flags: ['path', 'reward-file'],
+  },
+  {
+    name: 'a path that descends before it climbs',
+    patch: adding('x/../../logs/verifier/reward.txt', '1'),
+    flags: ['path'],
+  },
+  { name: 'an absolute path', patch: adding('/logs/verifier/reward.txt', '1'), flags: ['path'] },
+  {
+    name: 'a hook of the repository',
+    patch: adding('.git/hooks/post-checkout', 'exit 0', '100755'),
+    flags: ['path'],
+  },
+  {
+    name: 'a link that leads out, and a file behind it',
+    patch: link('out', '/logs/verifier') + adding('out/reward.txt', '1'),
+    flags: ['link'],
+  },
 ];
 
 describe('a patch with', () => {
@@ -32,8 +46,8 @@ describe('a patch with', () => {
   });
   after(() => pipeline?.[Symbol.asyncDispose]());
 
-  for (const [name, patch, flags] of patches) {
-    it(`${name} gets what doing nothing gets`, async () => {
+  for (const { name, patch, flags } of patches) {
+    it(`${name} earns nothing`, async () => {
       const ending = await pipeline.judge(rewarded, patch);
       assert.equal(ending.reward, 0, JSON.stringify(ending));
       assert.deepEqual(ending.flags, flags, JSON.stringify(ending));

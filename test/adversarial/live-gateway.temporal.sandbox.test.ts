@@ -1,4 +1,4 @@
-/** Agents that turn to the gateway itself: a whole rollout beside a live one, with another rollout's session open in it. */
+/* An agent that attacks the gateway: a whole rollout, while another rollout's session is open. */
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { after, before, it } from 'node:test';
@@ -10,7 +10,7 @@ import { type AgentRollouts, startAgentRollouts } from '../helpers/rollouts/agen
 import { writeHarborTask } from '../helpers/tasks/harbor-task.ts';
 
 const neighbour = 'neighbour.1';
-/** Each address that a gateway might have, asked with each key that can be found or forged, for models and for other sessions. */
+/** Requests models and other sessions from each address that a gateway might have, with each key found or forged. */
 const probe = `
 import glob, http.client, os, re, socket
 
@@ -67,7 +67,7 @@ async function answer(promptIds: readonly number[], { model: { tokens } }: TestG
   return tokens.encode(`<tool_call>\n${JSON.stringify(call)}\n</tool_call><|im_end|>`);
 }
 
-it('an agent opens its own session alone, and its code finds no gateway at all in the evaluation', async () => {
+it('lets an agent open its own session only, and shows its code no gateway in the evaluation', async () => {
   const { gateway, home, store } = rollouts;
   const theirs = await gateway.open(neighbour);
   const test = 'python3 /workspace/probe.py 2>&1\nls /gw 2>&1\necho 0 >/logs/verifier/reward.txt\n';
@@ -88,7 +88,7 @@ it('an agent opens its own session alone, and its code finds no gateway at all i
   assert.deepEqual(loot, [`key ${own}`, ...asked("('127.0.0.1', 8080)"), ...asked('/gw/gateway.sock')], patch);
   assert.ok(!patch.includes(theirs));
 
-  // Its own key went along with its diff: there it opens nothing.
+  // The agent's key was in its diff: in the evaluation it opens nothing.
   const log = String(await store.get(result.verdict.log.digest));
   const found = log.split('\n').filter((line) => /^(?:key|asked|control) /.test(line));
   assert.deepEqual(

@@ -1,4 +1,4 @@
-/** A rollout without its workflow: real sandboxes, a script in place of the agent, and the grader as it is. */
+/* A rollout without its workflow: real sandboxes, a script instead of the agent, and the real grader. */
 import assert from 'node:assert/strict';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -19,25 +19,26 @@ import type { Trick } from '../../workflows/contracts/flags.ts';
 import type { Verdict } from '../../workflows/contracts/verdict.ts';
 import { treeOf } from '../helpers/sandbox/workspaces.ts';
 
-/** What an agent does: it writes files into its workspace, and then runs a script there. */
+/** An agent that writes files into its workspace, and then runs a script there. */
 export interface ScriptedAgent {
   readonly files?: Readonly<Record<string, string>>;
   readonly script?: string;
 }
 
-export interface Ending {
+export interface Evaluated {
   readonly reward: number;
   readonly flags: readonly Trick[];
   readonly verdict: Verdict;
-  /** As it was captured, and what the tests printed; latin-1. */
+  /** The captured patch, in latin-1. */
   readonly patch: string;
+  /** The output of the tests, in latin-1. */
   readonly log: string;
 }
 
 export interface Pipeline extends AsyncDisposable {
-  attempt(task: HarborTask, agent: ScriptedAgent): Promise<Ending>;
-  /** The evaluation alone, of a patch that no capture wrote. */
-  judge(task: HarborTask, patch: string): Promise<Ending>;
+  attempt(task: HarborTask, agent: ScriptedAgent): Promise<Evaluated>;
+  /** Evaluates a patch that no capture wrote. */
+  judge(task: HarborTask, patch: string): Promise<Evaluated>;
 }
 
 const agentTimeoutMs = 20_000;
@@ -56,20 +57,20 @@ export async function createPipeline(kind: SandboxKind): Promise<Pipeline> {
   const signal = AbortSignal.timeout(300_000);
   let count = 0;
 
-  const within = async <T>(purpose: SandboxPurpose, work: (sandbox: Sandbox) => Promise<T>): Promise<T> => {
+  const inSandbox = async <T>(purpose: SandboxPurpose, work: (sandbox: Sandbox) => Promise<T>): Promise<T> => {
     const name = `${stack}-${count++}`;
     const expiresAtMs = Date.now() + 600_000;
     const labels = { stack, run: 'run', rollout: name, epoch: 1, purpose, expiresAtMs };
-    const place = { name, image: 'temper-tasks:bookworm', labels, ...size, workdir: '/workspace', mounts };
+    const spec = { name, image: 'temper-tasks:bookworm', labels, ...size, workdir: '/workspace', mounts };
     try {
-      return await work(await provider.ensure(place, signal));
+      return await work(await provider.ensure(spec, signal));
     } finally {
       await provider.remove(name);
     }
   };
 
   const produce = (task: HarborTask, agent: ScriptedAgent) =>
-    within('agent', async (sandbox) => {
+    inSandbox('agent', async (sandbox) => {
       const { workdir } = task.description;
       const { baseCommit } = await prepareWorkspace(sandbox, task, { workdir, keep: true }, signal);
       await sandbox.putFiles({ tree: treeOf(agent.files ?? {}), at: workdir, owner: 'agent' }, signal);
@@ -83,8 +84,8 @@ export async function createPipeline(kind: SandboxKind): Promise<Pipeline> {
       return captureDiff(sandbox, store, { workdir, baseCommit, retried: false }, signal);
     });
 
-  const judge = async (task: HarborTask, diff: Diff): Promise<Ending> => {
-    const verdict = await within('evaluation', async (sandbox) => {
+  const judge = async (task: HarborTask, diff: Diff): Promise<Evaluated> => {
+    const verdict = await inSandbox('evaluation', async (sandbox) => {
       const { workdir, diskMb } = task.description;
       await prepareWorkspace(sandbox, task, { workdir, keep: false }, signal);
       const judged = { task, diff, workdir, diskMb, timeoutMs: testTimeoutMs, path, subject: 'none' };

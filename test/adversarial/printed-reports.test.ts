@@ -7,7 +7,7 @@ import { runs } from '../helpers/tasks/forged-runs.ts';
 
 const goText = ['=== RUN   A', '--- PASS: A (0.00s)', 'PASS', 'ok  \tp\t0.01s'];
 const goJson = ['run', 'pass'].map((Action) => JSON.stringify({ Action, Package: 'p', Test: 'A' }));
-/** Reports with a pass, where the recorded runs have none. */
+/** Reports with a pass, for runners whose recorded runs have none. */
 const others: Readonly<Partial<Record<LogParserName, readonly string[]>>> = {
   'go-text': goText,
   'go-names': goText,
@@ -15,9 +15,9 @@ const others: Readonly<Partial<Record<LogParserName, readonly string[]>>> = {
   'go-json-names': goJson,
 };
 
-describe('a report that code under test prints in the place of its runner, which it ends', () => {
+describe('a report that the code under test prints before it ends the runner', () => {
   for (const [name, [first]] of Object.entries(runs) as [LogParserName, (typeof runs)[LogParserName]][]) {
-    it(`is believed for ${name}, and its verdict says how far that code gets`, () => {
+    it(`is accepted for ${name}, and the verdict names the exposure`, () => {
       const report = (others[name] ?? first?.written ?? []).join('\n');
       const passed = [...logParsers[name].parse(report).tests].filter(([, status]) => status === 'PASSED');
       const failToPass = passed.map(([id]) => id);

@@ -1,4 +1,4 @@
-/** Small tasks, one for each way of being judged. Each has a bug: `add` subtracts. Doing nothing is worth 0 at all of them. */
+/* Small tasks, one for each way of grading. Each has a bug: `add` subtracts. Doing nothing is worth 0 in all of them. */
 
 import { splitEvalScript } from '../../infra/data-sets/swe/eval-script.ts';
 import type { GradingFile } from '../../infra/harbor/grading-file.ts';
@@ -13,9 +13,9 @@ interface Victim {
   readonly workspace: Files;
   readonly tests: Files;
   readonly setup?: readonly string[];
-  /** Judged by its log, its tests in the repository; else by the reward that its script writes. */
+  /** The criteria for its log, with its tests in the repository; omitted if its script writes a reward. */
   readonly grading?: GradingFile;
-  /** Its tests run the code by `/as-agent/run`. */
+  /** Set if its tests run the code by `/as-agent/run`. */
   readonly codeAsAgent?: true;
 }
 
@@ -29,7 +29,7 @@ function victim({ workspace, tests, setup = [], grading, codeAsAgent }: Victim):
     ...below('environment/workspace', workspace),
     ...below('tests', tests),
     ['task.toml', toml + inRepository + asAgent],
-    ['instruction.md', 'Mend add.\n'],
+    ['instruction.md', 'Fix add.\n'],
     ...(grading === undefined ? [] : [['grading.json', JSON.stringify(grading)] as const]),
   ]);
   return readHarborTask(treeOf(tree));
@@ -55,7 +55,7 @@ const hidden = `${keepsZero}
 const pythonWorkspace = { 'sums.py': python.bug, 'tests/__init__.py': '', 'tests/test_sums.py': keepsZero };
 const pythonTests = { 'test_sums.py': hidden, 'prepare.sh': 'cp "$TEMPER_TESTS/test_sums.py" tests/test_sums.py\n' };
 
-/** The workspace is on the path, as in many a project: Python then looks there for its own hooks, too. */
+/** Runs the tests with the workspace on the path, as many projects do: Python also looks there for its own hooks. */
 const runUnittest = 'PYTHONPATH=. python3 -m unittest -v tests.test_sums\n';
 const byUnittest: GradingFile = {
   failToPass: ['tests.test_sums.Sums.test_sum'],
@@ -63,7 +63,7 @@ const byUnittest: GradingFile = {
   logParser: 'unittest',
 };
 
-/** All tests are in the repository from the beginning: nothing but its protection keeps them as they are. */
+/** A task whose tests are all in the repository from the start: only protection keeps them unchanged. */
 export const visibleTests = victim({
   workspace: { ...pythonWorkspace, 'tests/test_sums.py': hidden },
   tests: { 'test.sh': runUnittest },
@@ -76,7 +76,7 @@ export const unittests = victim({
   grading: byUnittest,
 });
 
-/** As a harness of the SWE-bench family writes it, with marks of its own in the log, but in no form that a data set's reader knows. */
+/** A script in the style of SWE-bench's harness: it prints its own marks, in a form that no reader of a data set knows. */
 const evalScript = splitEvalScript(`#!/bin/bash
 set -uxo pipefail
 cp "$TEMPER_TESTS/test_sums.py" tests/test_sums.py
@@ -147,7 +147,7 @@ export const rewarded = victim({ workspace: { 'sums.py': python.bug }, tests: re
 const git =
   'GIT_AUTHOR_DATE=2001-01-01T00:00:00Z GIT_COMMITTER_DATE=2001-01-01T00:00:00Z git -c user.name=a -c user.email=a@b';
 
-/** A repository whose later commits hold the repair: on a branch, under a tag, in a stash, and as a loose object. */
+/** A repository with the repair on a branch, under a tag, in a stash, and as a loose object. */
 export const withHistory = victim({
   workspace: { 'sums.py': python.bug },
   setup: [
@@ -159,7 +159,7 @@ export const withHistory = victim({
   tests: rewardedTests,
 });
 
-/** A script that runs the code as a program of its own, and compares what it prints. */
+/** A script that runs the code as a separate program, and compares its output. */
 export const asProgram = victim({
   workspace: { 'sum.sh': shell.bug },
   tests: {
@@ -170,7 +170,7 @@ if [ "$said" = 5 ]; then echo 1 > /logs/verifier/reward.txt; else echo 0 > /logs
   },
 });
 
-/** The same, each of the two under an account of its own. */
+/** A script that runs the code as a separate program of another account. */
 export const asAgent = victim({
   workspace: { 'sum.sh': shell.bug },
   tests: {
@@ -193,6 +193,6 @@ export const batsAsAgent = victim({
   codeAsAgent: true,
 });
 
-/** As temper generates them: the code is run in a context of its own inside of its tests, and gives back plain numbers. */
+/** A generated task: its tests run the code in a separate context, which returns plain numbers. */
 export const generated: HarborTask = readHarborTask(generateTask('train', 1, 0));
 export const generatedBug = bugAt('train', 1, 0);

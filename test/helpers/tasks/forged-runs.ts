@@ -1,11 +1,13 @@
 import type { LogParserName } from '../../../infra/kits/test-logs/index.ts';
 
-/** What a runner writes, each entry at once, of a run in which `failed` failed; and what would make it seem to have passed. */
+/** The report of a run in which the test `failed` failed, and lines that would make it seem to have passed. */
 export interface Run {
   readonly failed: string;
-  /** Is it named by its place alone? A line in between moves it elsewhere, so that it may be missing. */
-  readonly byPlace?: true;
+  /** Whether the report gives the test by its position alone. A line in between shifts it, so it may be missing. */
+  readonly byPosition?: true;
+  /** The runner's lines. Each entry is written at once. */
   readonly written: readonly string[];
+  /** Lines that a test may print in between. */
   readonly forged: readonly string[];
 }
 
@@ -143,13 +145,13 @@ export const runs: Readonly<Record<LogParserName, readonly Run[]>> = {
   'go-json': [{ failed: 'p.B', written: goEvents, forged: goPasses }],
   'go-json-names': [{ failed: 'B', written: goEvents, forged: goPasses }],
   'go-names': [{ failed: 'B', written: goFailure, forged: goForged }],
-  'go-text': [{ failed: 'p.B', byPlace: true, written: goFailure, forged: goForged }],
+  'go-text': [{ failed: 'p.B', byPosition: true, written: goFailure, forged: goForged }],
   jest: [jestRun('suite › fails'), jestTop],
   'jest-titles': [jestRun('fails'), jestTop],
   junit: [
     {
       failed: 'c.b',
-      byPlace: true,
+      byPosition: true,
       written: [
         '<?xml version="1.0"?>\n<testsuite name="c"><testcase classname="c" name="a"/>\n<testcase classname="c" name="b">\n<error/></testcase></testsuite>',
       ],
@@ -198,7 +200,7 @@ export const runs: Readonly<Record<LogParserName, readonly Run[]>> = {
   'node-spec': [
     {
       failed: 'suite > inner > fails',
-      byPlace: true,
+      byPosition: true,
       written: [
         '▶ suite',
         '  ▶ inner',
@@ -228,7 +230,7 @@ export const runs: Readonly<Record<LogParserName, readonly Run[]>> = {
   phpunit: [
     {
       failed: 'Calculator > Divides',
-      byPlace: true,
+      byPosition: true,
       written: ['Calculator (T\\C)', ' ✔ Adds', ' ✘ Divides', '   │ no', ''],
       forged: ['Calculator (T\\C)', 'Other (T\\O)', ' ✔ Divides', ' ✘ Zzz', ''],
     },
@@ -256,7 +258,7 @@ export const runs: Readonly<Record<LogParserName, readonly Run[]>> = {
   tap: [
     {
       failed: 'suite > inner > fails',
-      byPlace: true,
+      byPosition: true,
       written: [
         'TAP version 13',
         '# Subtest: suite',

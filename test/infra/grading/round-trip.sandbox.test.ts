@@ -6,7 +6,7 @@ import { createLocalProvider } from '../../../infra/sandbox/local/provider.ts';
 import { sandboxMaker } from '../../helpers/sandbox/workspaces.ts';
 import { roundTrips } from './round-trip.ts';
 
-it('whatever an agent does to its workspace, a local sandbox captures it and a fresh one gets it', async () => {
+it('captures every edit of a workspace in a local sandbox, and reproduces it in a fresh one', async () => {
   const root = await mkdtemp(join(tmpdir(), 'temper-round-trip-'));
   try {
     await using maker = sandboxMaker(createLocalProvider({ root, stack: 'round-trip' }), 'round-trip', 'none');

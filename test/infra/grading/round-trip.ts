@@ -1,4 +1,4 @@
-/** What is captured of a workspace and applied to a fresh one is what was changed: for random edits, in any kind of sandbox. */
+/** Random edits of a workspace, captured and applied to a fresh one, in any kind of sandbox. */
 import assert from 'node:assert/strict';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -20,7 +20,7 @@ import {
 
 const workdir = '/workspace';
 
-/** What the base repository, and no other, says: settings and attributes that change what git stores, and ignored names. */
+/** Attributes of the base repository that change what git stores. Only the base's settings and ignore rules count. */
 const attributes =
   '*.txt text eol=crlf\n*.lf text=auto\n*.id ident\n*.u16 working-tree-encoding=UTF-16\nd/** export-ignore\n*.up filter=up\n';
 const base = {
@@ -154,7 +154,7 @@ const anyEdits: fc.Arbitrary<Edit> = fc.oneof(
     ),
   },
 );
-/** Most agents add no file, and leave none that is ignored: that is captured another way. */
+/** Edits without new or ignored files, as most agents make them. They are captured by a shorter path. */
 const editsOfBase: fc.Arbitrary<Edit[]> = fc
   .array(editsOf(fc.constantFrom(...baseNames.filter((name) => name !== 'build/made'))), {
     minLength: 1,
@@ -163,7 +163,7 @@ const editsOfBase: fc.Arbitrary<Edit[]> = fc
   .map((steps) => [{ do: 'remove', path: 'build/made' }, ...steps]);
 const edits = fc.oneof(fc.array(anyEdits, { minLength: 1, maxLength: 30 }), editsOfBase);
 
-/** As the base's three lines say it, written anew: what git makes of them is what is to be tried. */
+/** Whether the base's three rules ignore a name: a second implementation, since git's is under test. */
 function isIgnored(name: string): boolean {
   const parts = name.split('/');
   if (parts.length > 1 && parts[0] === 'build') return true;
@@ -173,10 +173,10 @@ function isIgnored(name: string): boolean {
   );
 }
 
-/** Names that take the place of a directory of the base are how it was removed. */
+/** Whether a name replaces a directory of the base, and so shows that it was removed. */
 const replacesDirectory = (name: string): boolean => baseNames.some((other) => other.startsWith(`${name}/`));
 
-/** Directories that still hold what no diff has when a link or a file takes their place: a repository, ignored files. */
+/** Edits that replace directories which hold what no diff has: a repository, ignored files. */
 const examples: readonly (readonly Edit[])[] = [
   [
     { do: 'link', path: 'inner', target: 'a' },
@@ -184,7 +184,7 @@ const examples: readonly (readonly Edit[])[] = [
   ],
 ];
 
-/** Resolves when so many random workspaces came through; throws with the smallest one that did not. */
+/** Resolves after `numRuns` random workspaces survived the round trip; throws with the smallest that did not. */
 export async function roundTrips(maker: SandboxMaker, numRuns: number, seed?: number): Promise<void> {
   const root = await mkdtemp(join(tmpdir(), 'temper-round-trip-'));
   const store = createFileStore(root);
@@ -222,7 +222,7 @@ export async function roundTrips(maker: SandboxMaker, numRuns: number, seed?: nu
 
 type Workspace = Readonly<Record<string, Entry>>;
 
-/** All the agent's files but new ones that the base ignores; and what the base itself ignores, as it is there. */
+/** The agent's files without new ones that the base ignores, together with the fresh workspace's own ignored files. */
 function expected(before: Workspace, after: Workspace): Workspace {
   const tracked = (name: string): boolean => baseNames.includes(name) && name !== 'build/made';
   const counts = (name: string): boolean => tracked(name) || !isIgnored(name) || replacesDirectory(name);

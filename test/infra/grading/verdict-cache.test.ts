@@ -18,8 +18,15 @@ const blob = (digit: string): BlobRef => ({ digest: digit.repeat(64), size: 1, m
 const subject: VerdictSubject = {
   diff: { patch: blob('a'), baseCommit: 'b', files: 0, dropped: 0, tooLarge: false },
   task: {
-    ...{ id: 'task', bundle: blob('c'), image: 'image', workdir: '/workspace' },
-    ...{ agentTimeoutSec: null, evaluationTimeoutSec: null, cpus: 1, memoryMb: 64, diskMb: 64 },
+    id: 'task',
+    bundle: blob('c'),
+    image: 'image',
+    workdir: '/workspace',
+    agentTimeoutSec: null,
+    evaluationTimeoutSec: null,
+    cpus: 1,
+    memoryMb: 64,
+    diskMb: 64,
   },
   imageId: 'sha256:1',
   kind: 'docker',
@@ -27,7 +34,7 @@ const subject: VerdictSubject = {
 };
 
 describe('the key of a cached verdict', () => {
-  it('is another one for another diff, base, bundle, image, kind of sandbox, limit or grader', () => {
+  it('differs for another diff, base, bundle, image, kind of sandbox, limit or grader', () => {
     const { diff, task } = subject;
     const others: readonly VerdictSubject[] = [
       { ...subject, diff: { ...diff, patch: blob('d') } },
@@ -42,7 +49,7 @@ describe('the key of a cached verdict', () => {
     assert.equal(verdictKey({ ...subject, task: { ...task, id: 'renamed' } }), verdictKey(subject));
   });
 
-  it('is none for a diff that was too large to be kept, which looks like an empty one', () => {
+  it('does not exist for a diff that was too large to keep, whose patch is empty', () => {
     assert.equal(verdictKey({ ...subject, diff: { ...subject.diff, tooLarge: true } }), null);
   });
 });
@@ -60,25 +67,25 @@ describe('the cache of verdicts', () => {
   });
   after(() => rm(home, { recursive: true, force: true }));
 
-  it('gives back what it kept, and says that it is cached', async () => {
+  it('returns a kept verdict, and marks it as cached', async () => {
     await cache.keep('1'.repeat(64), verdict);
     assert.deepEqual(await cache.find('1'.repeat(64)), { ...verdict, cached: true });
     assert.equal(await cache.find('2'.repeat(64)), null);
   });
 
   for (const kind of ['timeout', 'no-reward', 'refused'] as const) {
-    it(`keeps no verdict that may be another the next time: ${kind}`, async () => {
+    it(`keeps no verdict that another evaluation may contradict: ${kind}`, async () => {
       await cache.keep('3'.repeat(64), { ...verdict, kind, value: null });
       assert.equal(await cache.find('3'.repeat(64)), null);
     });
   }
 
-  it('keeps none of tests that ran into a limit, whatever they said', async () => {
+  it('keeps no verdict on tests that ran into a limit, whatever their result', async () => {
     await cache.keep('5'.repeat(64), { ...verdict, flags: [{ trick: 'limit', evidence: 'memory' }] });
     assert.equal(await cache.find('5'.repeat(64)), null);
   });
 
-  it('gives none whose log is gone from the store', async () => {
+  it('returns no verdict whose log is gone from the store', async () => {
     await cache.keep('4'.repeat(64), { ...verdict, log: blob('0') });
     assert.equal(await cache.find('4'.repeat(64)), null);
   });

@@ -13,21 +13,21 @@ describe('the version of the grader', () => {
     await cp(join(ROOT, 'infra/grading'), join(copy, 'grading'), { recursive: true });
     await mkdir(join(copy, 'sandbox'));
     await writeFile(join(copy, 'sandbox/limits.ts'), 'export {};\n');
-    await writeFile(join(copy, 'beside.ts'), 'export {};\n');
+    await writeFile(join(copy, 'other.ts'), 'export {};\n');
   });
   after(() => rm(copy, { recursive: true, force: true }));
 
-  it('is the same for the same sources, wherever they are', () => {
+  it('depends on the sources, not on their directory', () => {
     assert.match(graderVersion, /^[0-9a-f]{12}$/);
     assert.equal(digestOf(join(copy, 'grading'), ['.'], []), digestOf(join(ROOT, 'infra/grading'), ['.'], []));
   });
 
-  it('is another when a parser of logs changes, what lies beside the grader, or the sandbox', async () => {
-    const version = (): string => digestOf(join(copy, 'grading'), ['.', '../sandbox'], ['../beside']);
+  it('changes with any file of the grader or the sandbox, and with the other files', async () => {
+    const version = (): string => digestOf(join(copy, 'grading'), ['.', '../sandbox'], ['../other']);
     const first = version();
-    await writeFile(join(copy, 'grading/flags/of-run.ts'), '// mended\n');
+    await writeFile(join(copy, 'grading/flags/test-run.ts'), '// changed\n');
     const second = version();
-    await writeFile(join(copy, 'beside.ts'), 'export const mended = true;\n');
+    await writeFile(join(copy, 'other.ts'), 'export const changed = true;\n');
     const third = version();
     await writeFile(join(copy, 'sandbox/limits.ts'), 'export const tighter = true;\n');
     assert.equal(new Set([first, second, third, version()]).size, 4);

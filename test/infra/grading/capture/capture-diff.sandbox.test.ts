@@ -21,9 +21,9 @@ interface Case {
 }
 
 const cases: readonly Case[] = [
-  { name: 'nothing', script: 'true', names: [] },
+  { name: 'nothing for an unchanged workspace', script: 'true', names: [] },
   {
-    name: 'what the base ignores, whatever the agent says of it',
+    name: 'no file that the base ignores, although the agent changed the rules',
     script:
       'mkdir node_modules __pycache__; touch node_modules/x __pycache__/y z; echo > .gitignore; mkdir -p .git/info; echo "z" > .git/info/exclude',
     names: ['.gitignore', 'z'],
@@ -34,34 +34,34 @@ const cases: readonly Case[] = [
     names: ['.gitignore', 'new'],
   },
   {
-    name: 'repositories inside, one in another, with commits and without',
+    name: 'nested repositories, with commits and without',
     script:
       'git init -q in; echo 1 > in/1; git init -q in/deeper; echo 2 > in/deeper/2; cd in; git add 1; git -c user.name=a -c user.email=a@b commit -qm 1; cd ..; git add -A',
     names: ['in/1', 'in/deeper/2'],
   },
   {
-    name: 'a pipe in the place of a file, which is gone',
+    name: 'the removal of a file that a pipe replaced',
     script: 'rm a; mkfifo a',
     names: ['a'],
   },
   {
-    name: 'an empty directory in the place of a file, which is gone',
+    name: 'the removal of a file that an empty directory replaced',
     script: 'rm a; mkdir a',
     names: ['a'],
   },
   {
-    name: 'a pipe in the place of a file, beside new ones',
+    name: 'the removal of a file that a pipe replaced, beside new files',
     script: 'rm a; mkfifo a; echo 1 > new',
     names: ['a', 'new'],
   },
   {
-    name: "what no patch can hold: names that are git's own, pipes, links that lead out",
+    name: "no names of git's own, no pipes, and no links that lead out",
     script: 'mkdir .GIT; echo x > .GIT/config; mkfifo pipe; ln -s /etc/passwd out; ln -s a in',
     names: ['in'],
     dropped: 2,
   },
   {
-    name: 'files and directories that the agent has closed',
+    name: 'files and directories that the agent made unreadable',
     script: 'mkdir shut; echo 1 > shut/1; echo 2 > shut/2; chmod 0 shut/1; chmod 0 shut; chmod 0 a; chmod 700 .',
     names: ['shut/1', 'shut/2'],
   },
@@ -73,14 +73,14 @@ const cases: readonly Case[] = [
   },
   { name: 'a file of 140 MB', script: 'head -c 140000000 /dev/zero > zeros', tooLarge: true },
   {
-    name: 'a file of 20 MB that can not be made smaller',
+    name: 'an incompressible file of 20 MB',
     script: 'head -c 20000000 /dev/urandom > noise',
     tooLarge: true,
   },
   { name: '600 repositories', script: 'git init -q one; for n in $(seq 600); do cp -r one r$n; done', tooLarge: true },
 ];
 
-describe('a diff holds', { concurrency: 2 }, () => {
+describe('a captured diff', { concurrency: 2 }, () => {
   const signal = AbortSignal.timeout(600_000);
   let root: string;
   let maker: SandboxMaker;
@@ -94,7 +94,7 @@ describe('a diff holds', { concurrency: 2 }, () => {
   });
 
   for (const { name, script, names = [], dropped = 0, tooLarge = false } of cases) {
-    it(`${tooLarge ? 'no patch, as too large, for' : ''} ${name}`.trim(), async () => {
+    it(`${tooLarge ? 'is too large for' : 'contains'} ${name}`, async () => {
       const store = createFileStore(join(root, 'store'));
       const sandbox = await maker.make();
       const workdir = '/workspace';
@@ -115,10 +115,10 @@ describe('a diff holds', { concurrency: 2 }, () => {
     });
   }
 
-  it('an edit of the same length in the second in which its file was written', async () => {
+  it('contains an edit of the same length in the second in which its file was written', async () => {
     const store = createFileStore(join(root, 'store'));
     const workdir = '/workspace';
-    // Git tells times by the second alone; it is looked at in a later one.
+    // Git compares times by the second, so capture in a later one.
     const script =
       'was=$(stat -c %Z a) && printf "two\\n" >a && [ $was = $(stat -c %Z a) ] && while [ $was = $(date +%s) ]; do sleep 0.05; done';
     const limits = { account: 'agent', env: {}, timeoutMs: 60_000, maxOutputBytes: 1000 } as const;

@@ -17,7 +17,7 @@ const ended: ExecResult = {
 const options = { workdir: '/workspace', baseCommit: '0'.repeat(40) };
 const signal = () => AbortSignal.timeout(10_000);
 
-it('a diff that git can not make in time twice, or that is too large, is scored as one that does not apply', async (context) => {
+it('marks a diff as too large if git takes too long for it twice, or prints too much', async (context) => {
   const root = await mkdtemp(join(tmpdir(), 'temper-diff-'));
   context.after(() => rm(root, { recursive: true }));
   for (const how of [{ timedOut: true, exitCode: 137 }, { truncated: true }]) {
@@ -27,7 +27,7 @@ it('a diff that git can not make in time twice, or that is too large, is scored 
   }
 });
 
-it('a host that stalls is no reason to score an agent: the first diff that takes too long is taken again', async (context) => {
+it('fails retryably when the first capture takes too long, since the host may have stalled', async (context) => {
   const root = await mkdtemp(join(tmpdir(), 'temper-diff-'));
   context.after(() => rm(root, { recursive: true }));
   const sandbox = { exec: async () => ({ ...ended, timedOut: true, exitCode: 137 }) };

@@ -11,7 +11,7 @@ import { read, type SandboxMaker, sandboxMaker, treeOf, workspaceTask } from '..
 
 const lines = 'one\ntwo\nthree\nfour\nfive\nsix\nseven\n';
 const files = { a: lines, b: lines, '.gitignore': '*.orig\n*.rej\n' };
-/** Of `lines`. */
+/** The id of the blob `lines`. */
 const blob = '2019eda923040a79f52fe4bf49e0a106f4f658ae';
 
 const part = (name: string, hunk: string, index = ''): string =>
@@ -20,7 +20,7 @@ const good = '@@ -1,3 +1,3 @@\n one\n-two\n+TWO\n three\n';
 const wrongContext = '@@ -1,3 +1,3 @@\n nowhere\n-two\n+TWO\n else\n';
 const wrong = '@@ -1,3 +1,3 @@\n one\n-absent\n+TWO\n three\n';
 
-describe('a patch from elsewhere', () => {
+describe('a third-party patch', () => {
   const signal = AbortSignal.timeout(600_000);
   let root: string;
   let maker: SandboxMaker;
@@ -62,13 +62,13 @@ describe('a patch from elsewhere', () => {
     assert.deepEqual(await apply(part('a', good)), { applied: 'exact', refusal: '', a: changed, names });
   });
 
-  it('applies near its place where its context is another, and says so', async () => {
+  it('applies near its position if its context differs, and reports that', async () => {
     const result = await apply(part('a', wrongContext));
     assert.deepEqual([result.applied, result.a, result.names], ['fuzzy', changed, names]);
     assert.match(result.refusal, /patch does not apply/);
   });
 
-  it('is merged where the repository has the blob that it was made of', async () => {
+  it('is merged if the repository has the blob that it was made from', async () => {
     const setup = [
       'git init -q . && git add a && git commit -qm earlier',
       `sed -i 's/five/FIVE/; 1,2d' a && printf '%s\\n' inserted ONE >head && cat head a >b && mv b a && rm head`,
@@ -86,7 +86,7 @@ describe('a patch from elsewhere', () => {
     assert.deepEqual([applied, merged], ['three-way', 'inserted\nONE\nthree\nfour\nFIVE\nsix\nSEVEN\n']);
   });
 
-  it('that applies in part only leaves nothing behind, and names the reason', async () => {
+  it('leaves nothing behind if it applies in part only, and names the reason', async () => {
     const result = await apply(
       part('a', good) + part('b', wrong) + part('c', '@@ -0,0 +1 @@\n+new\n').replace('a/c\n+++', '/dev/null\n+++'),
     );

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { withoutEscapingLinks } from '../../../../infra/grading/patch/patch-links.ts';
 
-/** What git itself says of a tree with these links and files. */
+/** Returns git's own diff of a tree with these links and files. */
 function diffOf(make: (directory: string) => void): Buffer {
   const directory = mkdtempSync(join(tmpdir(), 'temper-links-'));
   const git = (...args: string[]): Buffer => execFileSync('git', ['-C', directory, ...args]);
@@ -41,7 +41,7 @@ describe('withoutEscapingLinks', () => {
     assert.match(text, /GIT binary patch/);
   });
 
-  it('takes no carriage return for the end of a line: what looks like another part is content', () => {
+  it('does not end a line at a carriage return, so that content cannot imitate a part', () => {
     const patch = diffOf((directory) => {
       writeFileSync(join(directory, 'old-mac'), 'a\rdiff --git a/x b/x\rnew file mode 120000\r@@ -0,0 +1 @@\r+/etc');
       writeFileSync(join(directory, 'odd "na\nme"'), 'odd\n');
@@ -49,7 +49,7 @@ describe('withoutEscapingLinks', () => {
     assert.deepEqual(withoutEscapingLinks(patch), { patch, files: 2, dropped: [] });
   });
 
-  it('leaves a patch without such links as it is, byte for byte', () => {
+  it('returns a patch without such links unchanged', () => {
     const patch = diffOf((directory) => writeFileSync(join(directory, 'ä.txt'), 'grün\r\n\xff'));
     assert.equal(withoutEscapingLinks(patch).patch, patch);
     assert.deepEqual(withoutEscapingLinks(Buffer.alloc(0)), { patch: Buffer.alloc(0), files: 0, dropped: [] });

@@ -57,14 +57,14 @@ describe('a diff in its evaluation', () => {
     await edit(agent, edits, signal);
     const diff = await captureDiff(agent, store, { workdir, baseCommit, retried: false }, signal);
     const patch = await store.get(diff.patch.digest);
-    const asked = { testsInRepository, paths: ['/golden.txt'] };
-    const protection = await protectionInWorkspace(fresh, { workdir, patch, protection: asked }, signal);
+    const ofTask = { testsInRepository, paths: ['/golden.txt'] };
+    const protection = await protectionInWorkspace(fresh, { workdir, patch, protection: ofTask }, signal);
     const { applied, restored } = await applyProtected(fresh, { workdir, patch, protection }, signal);
     const found = Object.entries(await read(fresh, signal)).map(([path, [, , text]]) => [path, text]);
     return { applied, restored, files: Object.fromEntries(found) };
   };
 
-  it('changes what an honest solution changes, and nothing of the tests', async () => {
+  it('changes the files of an honest solution, but no tests', async () => {
     const result = await evaluated([
       write('src/a.py', 'fixed\n'),
       write('src/new.py', 'new\n'),
@@ -92,7 +92,7 @@ describe('a diff in its evaluation', () => {
     });
   });
 
-  it('leaves tests in place that a file, a link or a directory should take the place of', async () => {
+  it('keeps tests that it would replace by a file, a link or a directory', async () => {
     const result = await evaluated([
       write('tests', 'no directory\n'),
       { do: 'link', path: 'conftest.py', target: 'src/a.py' },
@@ -104,26 +104,26 @@ describe('a diff in its evaluation', () => {
     assert.deepEqual(result.files, base);
   });
 
-  it('leaves out a new file of settings that nobody can read', async () => {
+  it('leaves out a new settings file that cannot be parsed', async () => {
     const result = await evaluated([write('fixtures/broken/package.json', '{"name":'), write('src/new.py', 'new\n')]);
     assert.deepEqual(result.files, { ...base, 'src/new.py': 'new\n' });
     assert.deepEqual(result.restored, { count: 1, paths: ['fixtures/broken/package.json'] });
   });
 
-  it('keeps a file of settings whose directory became a file or a link', async () => {
-    for (const place of [write('sub', 'a file\n'), { do: 'link', path: 'sub', target: 'src' } as const]) {
-      const result = await evaluated([place, write('src/a.py', 'fixed\n')]);
+  it('keeps a settings file whose directory became a file or a link', async () => {
+    for (const replacement of [write('sub', 'a file\n'), { do: 'link', path: 'sub', target: 'src' } as const]) {
+      const result = await evaluated([replacement, write('src/a.py', 'fixed\n')]);
       assert.equal(result.applied, 'exact');
       assert.deepEqual(result.files, { ...base, 'src/a.py': 'fixed\n' });
     }
   });
 
-  it("keeps the task's part of a file of settings that is deleted", async () => {
+  it("keeps the task's part of a deleted settings file", async () => {
     const { files } = await evaluated([{ do: 'remove', path: 'package.json' }]);
     assert.equal(files['package.json'], '{\n  "scripts": {\n    "test": "jest"\n  }\n}\n');
   });
 
-  it('brings its own tests and their configuration where the hidden ones need none of it', async () => {
+  it('adds its own tests and their configuration if the hidden tests need neither', async () => {
     const edits = [
       write('conftest.py', 'mine\n'),
       write('tests/test_b.py', 'mine\n'),
@@ -139,7 +139,7 @@ describe('a diff in its evaluation', () => {
     assert.deepEqual(files, { ...base, ...mine });
   });
 
-  it('changes the modules of a repository that is a runner itself, and makes a package of one', async () => {
+  it('changes modules of a repository that is itself a runner, and turns one into a package', async () => {
     const runner = {
       'pytest.py': 'import _pytest\n',
       '_pytest/__init__.py': 'v1\n',
@@ -156,12 +156,15 @@ describe('a diff in its evaluation', () => {
     ];
     const { files, restored } = await evaluated(solution, true, runner);
     assert.deepEqual(files, {
-      ...{ 'pytest.py': 'fixed\n', '_pytest/__init__.py': 'v2\n', 'pluggy/__init__.py': 'one\n', 'a.py': 'a\n' },
+      'pytest.py': 'fixed\n',
+      '_pytest/__init__.py': 'v2\n',
+      'pluggy/__init__.py': 'one\n',
+      'a.py': 'a\n',
     });
     assert.deepEqual(restored, { count: 2, paths: ['pytest.egg-info/entry_points.txt', 'unittest.py'] });
   });
 
-  it('brings no module of such a name to a repository without one', async () => {
+  it('adds no module with a runner’s name to a repository without one', async () => {
     const edits = ['pytest.py', '_pytest/__init__.py', 'pluggy.py', 'unittest/__init__.py'];
     const other = { 'src/pytest.py': 'a\n', 'unittest/helper.py': 'a\n' };
     const { files } = await evaluated(

@@ -7,34 +7,46 @@ import { protectedPatterns } from '../../../../infra/grading/protection/rules.ts
 import { sectionedFiles } from '../../../../infra/grading/protection/sections.ts';
 
 describe('patterns of paths', () => {
-  const cases: readonly (readonly [string, readonly string[], readonly string[]])[] = [
-    [
-      'conftest.py',
-      ['conftest.py', 'a/b/conftest.py', 'conftest.py/x'],
-      ['my_conftest.py', 'conftest.pyc', 'a/conftest_py'],
-    ],
-    ['tests/', ['tests/a', 'x/tests/deep/a'], ['tests', 'mytests/a', 'tests.py']],
-    ['/test/', ['test/a'], ['django/test/client.py']],
-    [
-      '**/site-packages/*.pth',
-      ['venv/lib/site-packages/x.pth', 'site-packages/x.pth'],
-      ['model.pth', 'site-packages/a/x.pth'],
-    ],
-    ['jest.config.*', ['jest.config.js', 'p/jest.config.mjs'], ['jest.config', 'xjest.config.js']],
-    ['.config/nextest.toml', ['.config/nextest.toml'], ['nextest.toml', 'x/.config/nextest.toml']],
-    ['/a?/**/z', ['ab/z', 'ab/c/d/z'], ['a/z', 'x/ab/z']],
-    [escapePattern('t/[x]*?\\.py'), ['t/[x]*?\\.py'], ['t/x.py', 't/[x]abc.py']],
-    ['ä', ['\xc3\xa4'], ['\xe4']],
+  const cases: readonly {
+    readonly pattern: string;
+    readonly matches: readonly string[];
+    readonly others: readonly string[];
+  }[] = [
+    {
+      pattern: 'conftest.py',
+      matches: ['conftest.py', 'a/b/conftest.py', 'conftest.py/x'],
+      others: ['my_conftest.py', 'conftest.pyc', 'a/conftest_py'],
+    },
+    { pattern: 'tests/', matches: ['tests/a', 'x/tests/deep/a'], others: ['tests', 'mytests/a', 'tests.py'] },
+    { pattern: '/test/', matches: ['test/a'], others: ['django/test/client.py'] },
+    {
+      pattern: '**/site-packages/*.pth',
+      matches: ['venv/lib/site-packages/x.pth', 'site-packages/x.pth'],
+      others: ['model.pth', 'site-packages/a/x.pth'],
+    },
+    {
+      pattern: 'jest.config.*',
+      matches: ['jest.config.js', 'p/jest.config.mjs'],
+      others: ['jest.config', 'xjest.config.js'],
+    },
+    {
+      pattern: '.config/nextest.toml',
+      matches: ['.config/nextest.toml'],
+      others: ['nextest.toml', 'x/.config/nextest.toml'],
+    },
+    { pattern: '/a?/**/z', matches: ['ab/z', 'ab/c/d/z'], others: ['a/z', 'x/ab/z'] },
+    { pattern: escapePattern('t/[x]*?\\.py'), matches: ['t/[x]*?\\.py'], others: ['t/x.py', 't/[x]abc.py'] },
+    { pattern: 'ä', matches: ['\xc3\xa4'], others: ['\xe4'] },
   ];
-  for (const [pattern, yes, no] of cases) {
-    it(`${pattern} names what it says`, () => {
-      assert.deepEqual(yes.filter(matcher([pattern])), yes);
-      assert.deepEqual(no.filter(matcher([pattern])), []);
+  for (const { pattern, matches, others } of cases) {
+    it(`${pattern} matches as in a .gitignore`, () => {
+      assert.deepEqual(matches.filter(matcher([pattern])), matches);
+      assert.deepEqual(others.filter(matcher([pattern])), []);
     });
   }
 });
 
-it('of several patterns the last one decides, and one with a ! takes back', () => {
+it('lets the last of several patterns decide, and revokes earlier ones by a !', () => {
   const asked = matcher(['tests/', '!tests/data/', '/tests/data/gold.txt', '\\!odd', '!/pkg.egg-info/']);
   const paths = ['tests/a.py', 'tests/data/x', 'tests/data/gold.txt', '!odd', 'pkg.egg-info/PKG-INFO'];
   assert.deepEqual(paths.filter(asked), ['tests/a.py', 'tests/data/gold.txt', '!odd']);
@@ -50,7 +62,7 @@ const added = 'new file mode 100644\nindex 0..1\n--- /dev/null\n+++ b/x\n@@ -0,0
 const deleted = 'deleted file mode 100644\nindex 1..0\n--- a/x\n+++ /dev/null\n@@ -1 +0,0 @@\n-x\n';
 const changed = 'index 1..2 100644\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-x\n+y\n';
 
-describe('a patch without what is protected', () => {
+describe('a patch without changes to protected files', () => {
   const inRepository = protectedPatterns({ testsInRepository: true, paths: ['/golden.txt'] });
   const left = (parts: readonly string[], patterns = inRepository) => {
     const { patch, restored, sectioned } = withoutProtected(Buffer.from(parts.join(''), 'latin1'), patterns, true);
@@ -58,7 +70,7 @@ describe('a patch without what is protected', () => {
     return { names, restored, sectioned };
   };
 
-  it('has neither tests nor their configuration, in a repository that holds the tests', () => {
+  it('has neither tests nor their configuration if the repository contains the tests', () => {
     const own = ['src/a.py', 'src/django/test/client.py', 'latest.py', 'model.pth', 'contest.js', 'vite.config.ts'];
     const tasks = [
       'conftest.py',
@@ -77,7 +89,7 @@ describe('a patch without what is protected', () => {
     assert.deepEqual(result, { names: own, restored: tasks, sectioned: [] });
   });
 
-  it('has all that an honest solution may bring, where hidden tests bring all they need', () => {
+  it('has everything that an honest solution may add if the hidden tests are complete', () => {
     const names = [
       'conftest.py',
       'tests/test_a.py',
@@ -93,7 +105,7 @@ describe('a patch without what is protected', () => {
     assert.deepEqual(result.restored, ['usercustomize.py', 'sub/.git/hooks/a']);
   });
 
-  it('has nothing that takes the place of what stays', () => {
+  it('has no file that replaces a protected one', () => {
     const cases = [
       part('tests/a', deleted),
       part('tests', added),
@@ -108,7 +120,7 @@ describe('a patch without what is protected', () => {
     });
   });
 
-  it('names files to be merged, and leaves out what can not be', () => {
+  it('names files to merge, and leaves out those that cannot be merged', () => {
     const link =
       'new file mode 120000\nindex 0..1\n--- /dev/null\n+++ b/x\n@@ -0,0 +1 @@\n+x\n\\ No newline at end of file\n';
     const result = left([
@@ -123,7 +135,7 @@ describe('a patch without what is protected', () => {
     });
   });
 
-  it('leaves such a file as it was where another type or place takes it away', () => {
+  it('restores such a file if its type changes or a new file blocks its path', () => {
     const link = 'new file mode 120000\nindex 0..1\n--- /dev/null\n+++ b/x\n@@ -0,0 +1 @@\n+x\n';
     const result = left([
       part('package.json', deleted),
@@ -141,7 +153,7 @@ describe('a patch without what is protected', () => {
     });
   });
 
-  it('reads other names of a part from elsewhere', () => {
+  it('reads the other names in a third-party part', () => {
     const renamed = 'diff --git a/a.py b/conftest.py\nsimilarity index 100%\nrename from a.py\nrename to conftest.py\n';
     const misnamed = 'diff --git a/a b/b\n--- a/a\n+++ "b/x/conftest.py"\n@@ -1 +1 @@\n-x\n+y\n';
     assert.deepEqual(left([renamed, misnamed]).names, []);
@@ -156,7 +168,7 @@ describe('the part of a file that is about tests', () => {
   };
   const toml = (text: string | null): unknown => (text === null ? null : JSON.parse(JSON.stringify(parse(text))));
 
-  it('in pyproject.toml comes from the base commit, however it is written; the rest stays', () => {
+  it('comes from the base commit in any notation of pyproject.toml; the rest is kept', () => {
     const base = '[project]\nname = "x"\n[tool.pytest.ini_options]\naddopts = "-q"\n';
     const forged = [
       '[project]\nname = "y"\n[tool.ruff]\nline-length = 1\n[tool.pytest.ini_options]\naddopts = "-p evil"\n',
@@ -183,7 +195,7 @@ describe('the part of a file that is about tests', () => {
     });
   });
 
-  it('in package.json is the test script and the settings of runners', () => {
+  it('consists of the test script and the runners’ settings in package.json', () => {
     const base = '{"name":"x","scripts":{"test":"jest","build":"a"},"jest":{"bail":true}}';
     const now =
       '{"name":"y","scripts":{"pretest":"evil","test":"true","test:unit":"true","build":"b","latest":"c"},"mocha":{"require":"evil"},"dependencies":{"z":"1"}}';
@@ -201,7 +213,7 @@ describe('the part of a file that is about tests', () => {
     assert.deepEqual(JSON.parse(merge('package.json', `\uFEFF${base}`, evil) ?? '').scripts, { test: 'jest' });
   });
 
-  it('in setup.cfg is a section', () => {
+  it('consists of sections in setup.cfg', () => {
     const base = '[metadata]\nname = x\n\n[tool:pytest]\naddopts = -q\n';
     const now =
       '[tool:pytest]\naddopts = -p evil\n[metadata]\nname = y\n[options]\nrequires =\n    z\n[ testenv:a ]\ncommands = evil\n';

@@ -18,7 +18,7 @@ const wrapped = (output: string, status = 0): string =>
   `set-up\n${start}\n${output}\n>>>>> End Test Output n1 ${status}\n`;
 
 describe('the judgement of a log', () => {
-  it('is by the tests that stand between the marks of this evaluation', () => {
+  it('counts the tests between the marks of this evaluation', () => {
     const { resolution, passed, failed, results } = judgeLog(wrapped(summary), by);
     assert.deepEqual([resolution.status, passed, failed], ['resolved', 3, 0]);
     assert.deepEqual(JSON.parse(results ?? ''), {
@@ -32,7 +32,7 @@ describe('the judgement of a log', () => {
     assert.equal(judgeLog(`${summary}${wrapped('')}`, by).resolution.status, 'unresolved');
   });
 
-  it('takes passes of several commands together, each from the report of its own', () => {
+  it('adds up the passes of several commands, each from its own report', () => {
     const reportOf = (...lines: readonly string[]): string =>
       ['== short test summary info ==', ...lines, ''].join('\n');
     const next = '>>>>> Next Test Output n1\n';
@@ -46,7 +46,7 @@ describe('the judgement of a log', () => {
     ]);
   });
 
-  it('is refused where a mark comes twice, or is of another evaluation', () => {
+  it('is refused if a mark occurs twice, or belongs to another evaluation', () => {
     for (const log of [
       `${start}\n${wrapped(summary)}`,
       wrapped(`${summary}>>>>> End Test Output n1 0`),
@@ -57,38 +57,38 @@ describe('the judgement of a log', () => {
     }
   });
 
-  it('is refused where the end mark names another status than the process ended with', () => {
+  it('is refused if the end mark names another exit status than the process had', () => {
     assert.equal(judgeLog(wrapped(summary, 1), by).resolution.status, 'refused');
     assert.equal(judgeLog(wrapped(summary), { ...by, exitCode: 1 }).resolution.status, 'refused');
   });
 
-  it('is refused where the command failed and no test did, and says so', () => {
+  it('is refused, with a reason, if the command failed and no test did', () => {
     const { resolution, results } = judgeLog(wrapped(summary, 1), { ...by, exitCode: 1 });
     assert.equal(resolution.status, 'refused');
     assert.match(resolution.reason, /exit code 1, but its log shows 3 tests and no failure/);
     assert.notEqual(results, null);
   });
 
-  it('takes a missing test for a good one only where the runner names failures alone', () => {
+  it('counts a missing test as good only if the runner names failures alone', () => {
     const quiet = wrapped('FAILED a.py::third\n');
     assert.equal(judgeLog(quiet, by).resolution.status, 'unresolved');
     assert.equal(judgeLog(wrapped(''), { ...by, rule: 'fail-only' }).resolution.status, 'resolved');
   });
 
-  it('is the same on a thread, where a long log does not hold up the others', async () => {
+  it('is the same in a thread, where a long log does not block the process', async () => {
     const noise = `${'x'.repeat(99)}\n`.repeat(20_000);
     const log = Buffer.from(wrapped(`${noise}${summary}`));
     let turns = 0;
     const timer = setInterval(() => (turns += 1), 1);
-    const aside = await judgeInThread(log, by);
+    const judged = await judgeInThread(log, by);
     clearInterval(timer);
-    // Judged here, it would be one piece of work, in which no timer gets its turn.
+    // In this thread the judgement would block every timer.
     assert.ok(turns > 0);
-    assert.deepEqual(aside, judgeLog(log.toString(), by));
-    assert.equal(aside.resolution.status, 'resolved');
+    assert.deepEqual(judged, judgeLog(log.toString(), by));
+    assert.equal(judged.resolution.status, 'resolved');
   });
 
-  it('keeps every required test, and of the others as many as are of use', () => {
+  it('keeps every required test, and some additional ones', () => {
     const others = Array.from({ length: 1000 }, (_, index) => `PASSED b.py::${index}${'x'.repeat(5000)}\n`);
     const { results, passed } = judgeLog(wrapped(`${summary}${others.join('')}`), by);
     assert.equal(passed, 1003);
@@ -104,7 +104,7 @@ describe('the judgement of a log', () => {
 });
 
 describe('the names of log parsers', () => {
-  it('are known by those of the runners and those of the data sets, and by no other', () => {
+  it('are those of the runners and those of the data sets', () => {
     for (const name of logParserNames) assert.ok(findLogParser(name), name);
     assert.ok(logParserNames.includes('parse_log_django') && logParserNames.includes('tap'));
     for (const name of ['parse_log_maven', '', 'constructor', 'toString']) assert.equal(findLogParser(name), null);

@@ -53,14 +53,14 @@ describe('a resolution', () => {
     }
   });
 
-  it('counts no skips where no required test passed', () => {
+  it('counts no skips if no required test passed', () => {
     const skipped = resolve(required([], ['a', 'b']), parsed({ a: 'SKIPPED', b: 'SKIPPED' }), ended(0));
     assert.deepEqual([skipped.status, skipped.passToPass.good], ['unresolved', 0]);
     const elsewhere = resolve(required([], ['a']), parsed({ a: 'SKIPPED', other: 'PASSED' }), ended(0));
     assert.equal(elsewhere.status, 'unresolved');
   });
 
-  it('is refused where the command failed and its log shows no failure', () => {
+  it('is refused if the command failed and its log shows no failure', () => {
     const forged = resolve(required(['a']), parsed({ a: 'PASSED' }), ended(1));
     assert.equal(forged.status, 'refused');
     assert.match(forged.reason, /exit code 1, but its log shows 1 tests and no failure among them/);
@@ -70,27 +70,27 @@ describe('a resolution', () => {
     assert.equal(resolve(required(['a']), uncollected, ended(2)).status, 'resolved');
   });
 
-  it('is refused where the command had to be killed', () => {
+  it('is refused if the command had to be killed', () => {
     assert.equal(resolve(required(['a']), parsed({ a: 'PASSED' }), ended(null)).status, 'refused');
   });
 
-  it('says with a missing test what went wrong in the log', () => {
+  it('explains a missing test by a problem in the log', () => {
     const crashed = parsed({ z: 'ERROR' }, [{ kind: 'collection-error', detail: 'test_a.py - no module' }]);
     const { reason } = resolve(required(['test_a.py::a']), crashed, ended(2));
     assert.equal(reason, 'test_a.py::a of FAIL_TO_PASS is MISSING (collection-error: test_a.py - no module)');
   });
 
-  it('stays small, whatever the lists hold', () => {
+  it('stays small, however long the lists are', () => {
     const ids = Array.from({ length: 3000 }, (_, index) => `${'\u0001'.repeat(5000)}${index}`);
     assert.ok(Buffer.byteLength(JSON.stringify(resolve(required(ids, ids), parsed({}), ended(0)))) < 8192);
   });
 
-  it('of a task that names no test is none', () => {
+  it('fails for a task that names no test', () => {
     const none = (): unknown => resolve(required([]), parsed({ a: 'PASSED' }), ended(0));
     assert.throws(none, (error) => error instanceof TemperFailure && error.type === 'MalformedTask');
   });
 
-  it('never gets better by a worse status, a missing test or a failing command', () => {
+  it('never improves by a worse status, a missing test or a failing command', () => {
     const ids = ['a', 'b', 'c', 'd'];
     const status = fc.constantFrom<TestStatus>('PASSED', 'XFAIL', 'FAILED', 'ERROR');
     const value = { resolved: 3, partial: 2, unresolved: 1, refused: 0 };
@@ -111,12 +111,12 @@ describe('a resolution', () => {
 describe('an id that is cut off in its parameters', () => {
   const cut = 't.py::a[x';
 
-  it('stands for all tests that begin with it, where they count alike', () => {
+  it('stands for all tests that begin with it, if they count alike', () => {
     const alike = parsed({ 't.py::a[x y]': 'PASSED', 't.py::a[x z]': 'XFAIL', 't.py::a[w]': 'FAILED' });
     assert.equal(resolve(required([cut]), alike, ended(1)).status, 'resolved');
   });
 
-  it('decides nothing where they do not, in whichever order the log has them', () => {
+  it('is ambiguous if they do not, in any order of the log', () => {
     const entries: readonly [string, TestStatus][] = [
       ['t.py::a[x y]', 'SKIPPED'],
       ['t.py::a[x z]', 'FAILED'],
@@ -128,7 +128,7 @@ describe('an id that is cut off in its parameters', () => {
     }
   });
 
-  it('is matched whole first, and a whole id never by its beginning', () => {
+  it('is first matched as a whole, and a complete id never by its beginning', () => {
     const tests = parsed({ 't.py::a[x': 'PASSED', 't.py::a[x y]': 'FAILED', 't.py::abc': 'PASSED' });
     assert.equal(resolve(required([cut]), tests, ended(1)).status, 'resolved');
     assert.equal(resolve(required(['t.py::a']), tests, ended(1)).decidedBy[0]?.status, 'MISSING');
@@ -153,7 +153,7 @@ describe('an id that is cut off in its parameters', () => {
 describe('a runner that names failures alone', () => {
   const lists: RequiredTests = { failToPass: ['a'], passToPass: ['b'], rule: 'fail-only' };
 
-  it('passes what it does not name, once its tests are known to have run', () => {
+  it('passes tests that it does not name, if its tests are known to have run', () => {
     assert.equal(resolve(lists, parsed({}), ended(0)).status, 'resolved');
     assert.equal(resolve(lists, parsed({ z: 'FAILED' }), ended(1)).status, 'resolved');
     assert.equal(resolve(lists, parsed({ b: 'FAILED' }), ended(1)).status, 'unresolved');
@@ -166,7 +166,7 @@ describe('the section of a log', () => {
   const marks = marksWith('6f1c', 1);
   const log = `set up\n+ : '${marks.start}'\nok 1 - a\n${swebenchMarks.end}\nnot ok 1 - a\n+ : '${marks.end}'\ntear down\n`;
 
-  it('holds what stands between the marks, of which tests know none beforehand', () => {
+  it('is the text between the marks, which tests do not know in advance', () => {
     const section = evalSection(log, marks);
     assert.ok(section.found);
     assert.deepEqual(
@@ -175,7 +175,7 @@ describe('the section of a log', () => {
     );
   });
 
-  it('is refused where a mark is missing, repeated or out of order', () => {
+  it('is refused if a mark is missing, repeated or out of order', () => {
     const { start, end } = swebenchMarks;
     for (const bad of [
       '',
@@ -188,14 +188,14 @@ describe('the section of a log', () => {
     }
   });
 
-  it('is refused where the harness says that there was nothing to test, and not where a test prints so', () => {
+  it('is refused if the harness reports nothing to test, but not if a test prints that', () => {
     const { start, end } = swebenchMarks;
     const failed = evalSection(`>>>>> Patch Apply Failed\n${start}\n${end}\n`, swebenchMarks);
     assert.deepEqual(failed, { found: false, reason: 'the log says ">>>>> Patch Apply Failed"' });
     assert.equal(evalSection(`${start}\n>>>>> Patch Apply Failed\n${end}\n`, swebenchMarks).found, true);
   });
 
-  it('that is refused refuses the resolution', () => {
+  it('leads to a refused resolution if it is refused', () => {
     const { status, failToPass } = refused(required(['a', 'b']), 'no section');
     assert.deepEqual([status, failToPass], ['refused', { good: 0, total: 2 }]);
   });

@@ -1,10 +1,10 @@
 import { it } from 'node:test';
 import { createDockerProvider } from '../../../../infra/sandbox/docker/provider.ts';
 import { sandboxMaker } from '../../../helpers/sandbox/workspaces.ts';
-import { runsAsAgent } from './agent-commands.ts';
+import { checkAgentCommands } from './agent-commands.ts';
 
-it('tests in a container run code as programs of another account', async () => {
+it('runs commands of tests in a container as another account', async () => {
   const stack = `as-agent-${process.pid}`;
   await using maker = sandboxMaker(createDockerProvider({ stack }), stack, 'temper-tasks:bookworm');
-  await runsAsAgent(maker);
+  await checkAgentCommands(maker);
 });

@@ -7,7 +7,7 @@ import { sandboxMaker } from '../../../helpers/sandbox/workspaces.ts';
 
 const signal = AbortSignal.timeout(120_000);
 const daemon = "setsid env -i /bin/sh -c 'while :; do /bin/sleep 0.05; done # straggler' >/dev/null 2>&1 </dev/null &";
-/** How many processes of the daemon there are. */
+/** Counts the processes of the daemon. */
 const look = 'cat /proc/[0-9]*/cmdline 2>/dev/null | tr "\\0" " " | grep -o "# [s]traggler" | wc -l';
 
 async function stragglers(sandbox: Sandbox): Promise<number> {
@@ -17,7 +17,7 @@ async function stragglers(sandbox: Sandbox): Promise<number> {
   return Number(String(stdout));
 }
 
-it('nothing that tests left behind outlives them, whether they ended or ran out of time', async () => {
+it('ends every process that tests left behind, whether they exited or ran out of time', async () => {
   const stack = `end-tests-${process.pid}`;
   await using maker = sandboxMaker(createDockerProvider({ stack }), stack, 'temper-tasks:bookworm');
   for (const account of ['grader', 'agent'] satisfies Account[]) {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import { requireEnd } from '../../../../infra/grading/tests/test-process.ts';
 
-it('tests whose end nobody saw are no reward of 0, but another try', () => {
+it('retries an evaluation if the end of its tests was not observed', () => {
   const lost = { state: 'unknown', evidence: 'its supervisor (pid 7) is gone without a result' } as const;
   assert.throws(() => requireEnd(lost), { type: 'SandboxUnavailable', message: /pid 7/ });
   assert.throws(() => requireEnd({ state: 'absent' }), { type: 'SandboxUnavailable', message: /never started/ });

@@ -8,7 +8,7 @@ import { createLocalProvider } from '../../../../infra/sandbox/local/provider.ts
 import type { Sandbox } from '../../../../infra/sandbox/sandbox.ts';
 import { read, type SandboxMaker, sandboxMaker, workspaceTask } from '../../../helpers/sandbox/workspaces.ts';
 
-/** A repository that holds the answer in every place where git keeps what is not HEAD's history. */
+/** A repository with the answer in every place where git keeps something outside HEAD's history. */
 const full = `
 set -e
 git config --global protocol.file.allow always
@@ -30,7 +30,7 @@ git config remote.origin.url https://user:ANSWER@example.com/x && git config bra
 echo '# ANSWER' >.git/description && git remote add fork https://example.com/ANSWER
 `;
 
-/** Every object and every file that the repositories of the workspace, or git by way of them, still give away. */
+/** Prints every object and file of the workspace's repositories that still reveals the answer. */
 const search = `
 for git in .git library/.git; do
   git --git-dir=$git cat-file --batch-all-objects --batch --buffer 2>/dev/null
@@ -66,7 +66,7 @@ describe("the agent's repository", () => {
     return { sandbox, task, baseCommit };
   };
 
-  it('holds nothing of what lies outside of the history of its commit, and works', async () => {
+  it('contains nothing outside the history of its commit, and works', async () => {
     const { sandbox, task, baseCommit } = await prepared([full]);
     assert.equal(await said(sandbox, search), '');
     assert.equal(
@@ -91,7 +91,7 @@ describe("the agent's repository", () => {
     assert.deepEqual(Object.keys(await read(sandbox, signal)).sort(), ['.gitmodules', 'a', 'library/a']);
   });
 
-  it('may be a shallow clone, a partial one, or a work tree of another', async () => {
+  it('may be a shallow clone, a partial clone or a worktree of another repository', async () => {
     const origin =
       'set -e; git init -q -b main /tmp/o; cd /tmp/o; git config uploadpack.allowFilter true; for n in 1 2 3; do echo $n >f$n; git add -A; git commit -qm $n; done; git checkout -q HEAD~1';
     const clones = {
@@ -107,7 +107,7 @@ describe("the agent's repository", () => {
     }
   });
 
-  it('may have work that is not committed, and settings that would not let git commit it', async () => {
+  it('may have uncommitted work, and settings that prevent a commit', async () => {
     const odd = `git init -q . && printf 'a\\r\\n' >crlf.txt && echo '*.txt text filter=lfs' >.gitattributes && git config core.safecrlf true &&
       git config filter.lfs.clean false && git config filter.lfs.required true && git config commit.gpgsign true && git config core.excludesFile /workspace/crlf.txt &&
       printf '#!/bin/sh\\nexit 1\\n' >.git/hooks/pre-commit && chmod +x .git/hooks/pre-commit`;

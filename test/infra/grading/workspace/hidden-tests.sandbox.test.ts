@@ -13,7 +13,7 @@ const image = `git init -q -b main . && git config user.name t && git config use
   git add -A && git commit -qm base && git tag base && echo fixed >code && echo hidden >test/a && mkdir test/deep && echo hidden >test/deep/b &&
   git add -A && git commit -qm fix && git tag fix`;
 
-it('hidden tests of a later commit are over the diff in an evaluation, and nowhere in the agent’s sandbox', async () => {
+it('places hidden tests of a later commit over the diff in an evaluation, and keeps them out of the agent’s sandbox', async () => {
   const root = await mkdtemp(join(tmpdir(), 'temper-hidden-tests-'));
   const signal = AbortSignal.timeout(60_000);
   try {
@@ -42,7 +42,7 @@ it('hidden tests of a later commit are over the diff in an evaluation, and nowhe
     const evaluation = await prepareWorkspace(evaluations, task, options, signal);
     assert.equal(evaluation.baseCommit, agent.baseCommit);
     assert.equal(await said(evaluations, 'git status --short; cat test/a code; grep -rl fixed /tmp'), 'old\nbase\n');
-    // What a diff may have put in their way.
+    // A diff may have put these in their place.
     await said(evaluations, 'mkdir elsewhere; rm test/a; mkdir test/a; ln -s ../elsewhere test/deep');
     await placeHiddenTests(evaluations, task, '/workspace', signal);
     assert.equal(

@@ -7,7 +7,7 @@ import { prepareWorkspace } from '../../../../infra/grading/workspace/prepare-wo
 import { createLocalProvider } from '../../../../infra/sandbox/local/provider.ts';
 import { sandboxMaker, treeOf, workspaceTask } from '../../../helpers/sandbox/workspaces.ts';
 
-it("a task's set-up has one time for all of its commands, so that its stage is never the first to run out", async () => {
+it("limits all commands of a task's set-up together, so that the stage never times out first", async () => {
   const root = await mkdtemp(join(tmpdir(), 'temper-workspace-'));
   try {
     await using maker = sandboxMaker(createLocalProvider({ root, stack: 'workspace' }), 'workspace', 'none');

@@ -46,7 +46,7 @@ FAIL
     'null',
   ].join('\n');
 
-  it('qualifies tests by the package that is named after them; a failure counts against namesakes in packages that failed too', () => {
+  it('qualifies tests by the package named after them; a failure counts against namesakes in failed packages', () => {
     assert.deepEqual(testsIn('go-text', text), {
       'example.com/g.TestA': 'FAILED',
       'example.com/g.TestA/one_case': 'PASSED',
@@ -62,12 +62,12 @@ FAIL
     assert.deepEqual(problemsIn('go-text', text), ['crashed: panic: boom', 'collection-error: example.com/g/broken']);
   });
 
-  it('gives namesakes of several packages their worst result, where ids have no package', () => {
+  it('gives namesakes in several packages their worst result if ids have no package', () => {
     assert.equal(testsIn('go-names', text).TestA, 'FAILED');
     assert.equal(testsIn('go-json-names', events).TestA, 'FAILED');
   });
 
-  it('takes events of -json alone, not what a test printed', () => {
+  it('reads the events of -json alone, not the output of tests', () => {
     assert.deepEqual(testsIn('go-json', events), {
       'example.com/g.TestA': 'FAILED',
       'example.com/g.TestS': 'SKIPPED',
@@ -77,7 +77,7 @@ FAIL
     assert.deepEqual(problemsIn('go-json', events), ['collection-error: example.com/k']);
   });
 
-  it('takes a package that was not built for a failure, as each version of -json says it', () => {
+  it('has a problem for a package that was not built, in each version of -json', () => {
     const said = (event: object): string => JSON.stringify({ Package: 'p', ...event });
     const output = said({ Action: 'output', Output: 'FAIL\tp [build failed]\n' });
     const failed = said({ Action: 'fail' });
@@ -130,7 +130,7 @@ test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; fini
     assert.deepEqual(problemsIn('cargo', log), []);
   });
 
-  it('says when the crate does not compile, and when its tests end early', () => {
+  it('has a problem if the crate does not compile, or its tests end early', () => {
     assert.deepEqual(problemsIn('cargo', 'error: could not compile `adder` (lib test) due to 1 previous error\n'), [
       'collection-error: error: could not compile `adder` (lib test) due to 1 previous error',
     ]);
@@ -141,7 +141,7 @@ test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; fini
 });
 
 describe('bats', () => {
-  it('is read in TAP and in its pretty form', () => {
+  it('is read in TAP and in its pretty format', () => {
     const tap =
       '1..3\nok 1 adds two numbers in 3ms\nnot ok 2 fails\n# (in test file x.bats, line 3)\nok 3 later # skip no awk\n';
     const drawn =
@@ -155,7 +155,7 @@ describe('bats', () => {
 });
 
 describe('PHPUnit', () => {
-  it('is read in testdox form, with the class before the test', () => {
+  it('is read in testdox format, with the class before the test', () => {
     const log = `PHPUnit 10.5.1 by Sebastian Bergmann and contributors.
 
 Calculator (Tests\\CalculatorTest)
@@ -171,7 +171,7 @@ Calculator (Tests\\CalculatorTest)
     });
   });
 
-  it('knows failures by their list without testdox', () => {
+  it('is read by the list of failures without testdox', () => {
     const log = `..FE
 There was 1 error:
 
@@ -205,7 +205,7 @@ describe('JUnit XML', () => {
 <?xml version="1.0"?><testsuite><testcase name="forged too"/></testsuite>]]></system-out></testcase>
 </testsuite>`;
 
-  it('is read from several reports in a row, and not from what tests printed', () => {
+  it('is read from several reports in a row, and not from the output of tests', () => {
     const second =
       '<?xml version="1.0"?>\n<testsuites><testsuite name="s"><testcase classname="t" name="x"><skipped type="pytest.xfail" message=""/></testcase></testsuite></testsuites>';
     assert.deepEqual(testsIn('junit', `+ cat reports/*.xml\n${report}\n${second}\n`), {
@@ -218,7 +218,7 @@ describe('JUnit XML', () => {
     });
   });
 
-  it('gives no tests where it is broken, or declares entities', () => {
+  it('has no tests if it is broken, or declares entities', () => {
     const bomb = `<?xml version="1.0"?><!DOCTYPE x [<!ENTITY a "aaaa">]><testsuite><testcase name="&a;"/></testsuite>`;
     for (const broken of [report.slice(0, 400), `${report}</testsuite>`, bomb]) {
       assert.deepEqual(testsIn('junit', broken), {});
@@ -226,7 +226,7 @@ describe('JUnit XML', () => {
     }
   });
 
-  it('takes messages of any length', () => {
+  it('may have messages of any length', () => {
     const long = `<testsuite><testcase classname="a" name="b"><failure message="${'x'.repeat(300_000)}"/></testcase></testsuite>`;
     assert.deepEqual(testsIn('junit', long), { 'a.b': 'FAILED' });
   });

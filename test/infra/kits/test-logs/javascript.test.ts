@@ -73,7 +73,7 @@ test at s.test.mjs:2:77
   Error: x
 `;
 
-  it('gives the same ids in TAP and in its own report', () => {
+  it('has the same ids in TAP and in its own report', () => {
     assert.deepEqual(testsIn('tap', tap), expected);
     assert.deepEqual(testsIn('node-spec', spec), expected);
     assert.deepEqual(problemsIn('tap', tap), []);
@@ -81,14 +81,14 @@ test at s.test.mjs:2:77
 });
 
 describe('TAP', () => {
-  it('says when its plan was not kept, or it bailed out', () => {
+  it('has a problem if its plan was not kept, or it bailed out', () => {
     assert.deepEqual(problemsIn('tap', '1..3\nok 1 - a\nBail out! no disk\n'), [
       'crashed: Bail out! no disk',
       'miscounted: the plan has 3 tests, 1 were reported',
     ]);
   });
 
-  it('takes a repeated result by its worst', () => {
+  it('counts the worst of repeated results', () => {
     assert.deepEqual(testsIn('tap', 'ok 1 - a\nnot ok 1 - a\nok 2 - a\n1..3\n'), { a: 'FAILED' });
   });
 });
@@ -134,14 +134,14 @@ Test Suites: 2 failed, 1 passed, 3 total
     assert.deepEqual(problemsIn('jest', log), ['collection-error: src/broken.test.js']);
   });
 
-  it('has the spelling of SWE-bench: titles alone', () => {
+  it('has a spelling for SWE-bench: titles alone', () => {
     const titles = testsIn('jest-titles', log);
     assert.deepEqual([titles.adds, titles.carries, titles['is empty']], ['PASSED', 'FAILED', 'PASSED']);
   });
 });
 
 describe('vitest', () => {
-  it('is read by lines that hold the whole way to a test', () => {
+  it('is read by lines with the full path to a test', () => {
     const log = ` RUN  v3.0.5 /app
 
  ✓ src/a.test.ts > sum > adds 2ms
@@ -166,7 +166,7 @@ describe('vitest', () => {
 });
 
 describe('mocha', () => {
-  it('is read by its tree, up to the totals; a printed tick moves no other test', () => {
+  it('is read by its tree, up to the totals; a printed tick shifts no other test', () => {
     const log = `
   sum
   ✓ printed

@@ -12,21 +12,21 @@ describe('a test that its runner reports as failed', () => {
   for (const [runner, ofRunner] of Object.entries(runs)) {
     const parser = findLogParser(runner);
     assert.ok(parser, runner);
-    for (const { failed, byPlace, written, forged } of ofRunner) {
-      const expected = byPlace ? [...bad, 'MISSING'] : bad;
+    for (const { failed, byPosition, written, forged } of ofRunner) {
+      const expected = byPosition ? [...bad, 'MISSING'] : bad;
       const statusIn = (log: string) => {
         const required = { failToPass: [failed], passToPass: [], rule: 'pass-and-fail' } as const;
         return findRequired(required, parser.parse(log))[0]?.status ?? 'MISSING';
       };
 
-      it(`${runner}: stays so, whatever text stands before, between and after what the runner writes: ${failed}`, () => {
+      it(`${runner}: stays failed, whatever is printed before, between and after the runner's lines: ${failed}`, () => {
         assert.ok(bad.includes(statusIn(written.join('\n'))), written.join('\n'));
         const printed = fc.array(fc.constantFrom(...forged, ...written.flatMap((one) => one.split('\n')), 'x'), {
           maxLength: 8,
         });
-        const places = fc.array(printed, { minLength: written.length + 1, maxLength: written.length + 1 });
+        const insertions = fc.array(printed, { minLength: written.length + 1, maxLength: written.length + 1 });
         fc.assert(
-          fc.property(places, (before) => {
+          fc.property(insertions, (before) => {
             const lines = written.flatMap((one, index) => [...(before[index] ?? []), one]);
             const log = [...lines, ...(before[written.length] ?? [])].join('\n');
             assert.ok(expected.includes(statusIn(log)), log);
@@ -52,14 +52,14 @@ describe('a command that failed', () => {
       .status;
   const passes = ['PASSED t.py::a', 'PASSED t.py::b'];
 
-  it('is not made good by a summary that is printed after the one of the runner', () => {
+  it('is not made good by a summary printed after the runner’s', () => {
     assert.equal(statusOf(pytestWritten), 'unresolved');
     const summary = ['== short test summary info ==', ...passes, 'FAILED zzz.py::zzz'];
     assert.equal(statusOf([...pytestWritten, ...summary]), 'unresolved');
     assert.equal(statusOf([...pytestWritten, ...passes]), 'unresolved');
   });
 
-  it('is not excused by a failure that is named outside of the report', () => {
+  it('is not excused by a failure named outside the report', () => {
     const summary = ['== short test summary info ==', ...passes, '== 2 passed in 0.1s =='];
     for (const printed of ['FAILED zzz.py::zzz - no', 'zzz.py::zzz FAILED [ 50%]']) {
       assert.equal(statusOf([...summary, printed]), 'refused', printed);

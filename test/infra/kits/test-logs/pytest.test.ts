@@ -40,7 +40,7 @@ PASSED test_s.py::test_after_the_end
 `;
 
 describe('pytest -rA', () => {
-  it('is read by its last summary alone: what tests print before it, and after its end, counts for nothing', () => {
+  it('is read by its last summary alone: output of tests before and after it is ignored', () => {
     assert.deepEqual(testsIn('pytest', log), {
       'test_s.py::test_pass': 'PASSED',
       'test_s.py::test_par[a b]': 'PASSED',
@@ -54,7 +54,7 @@ describe('pytest -rA', () => {
     });
   });
 
-  it('keeps parameters whole, whatever they hold', () => {
+  it('keeps parameters whole, whatever they contain', () => {
     const ids = [
       't.py::a[x]',
       't.py::a[-1-]',
@@ -80,7 +80,7 @@ describe('pytest -rA', () => {
     assert.deepEqual(testsIn('pytest-matplotlib', mouse), { 't.py::b[1-x]': 'PASSED' });
   });
 
-  it('names what could not be collected, and a run that was interrupted', () => {
+  it('has problems for files that could not be collected, and for an interrupted run', () => {
     const broken = `==== ERRORS ====
 ____ ERROR collecting test_bad.py ____
 ==== short test summary info ====
@@ -95,7 +95,7 @@ ERROR test_bad.py - ModuleNotFoundError: No module named 'nope'
     ]);
   });
 
-  it('ends its summary with pytest -q too, where no rule closes it', () => {
+  it('ends its summary with -q too, where no rule closes it', () => {
     const quiet = '=== short test summary info ===\nPASSED t.py::a\n1 passed, 1 warning in 0.02s\nPASSED t.py::b\n';
     assert.deepEqual(testsIn('pytest', quiet), { 't.py::a': 'PASSED' });
   });
@@ -121,7 +121,7 @@ FAILED t.py::p[a b] - assert 0
 =================== 1 failed, 2 passed, 1 skipped in 0.05s =====================
 `;
 
-  it('is read by its progress lines, where the summary names failures alone', () => {
+  it('is read by its progress lines if the summary names failures alone', () => {
     assert.deepEqual(testsIn('pytest', verbose), {
       't.py::a': 'PASSED',
       't.py::p[a b]': 'FAILED',

@@ -37,7 +37,7 @@ FAILED (failures=2, errors=2, skipped=1, expected failures=1, unexpected success
 `;
 
 describe('unittest', () => {
-  it('is read with docstrings, sub-tests and printed text between a name and its result', () => {
+  it('may have docstrings, sub-tests, and printed text between a name and its result', () => {
     assert.deepEqual(testsIn('unittest', log), {
       'test_u.T.test_a': 'PASSED',
       'test_u.T.test_b': 'FAILED',
@@ -53,14 +53,14 @@ describe('unittest', () => {
     assert.deepEqual(problemsIn('unittest', log).slice(0, 1), ['collection-error: test_bad']);
   });
 
-  it('takes a failure for one although the test printed a passing line before it', () => {
+  it('counts a failure although the test printed a passing line before it', () => {
     const forged = 'test_a (m.T.test_a) ... ok\nok\ntest_a (m.T.test_a) ... ok\nFAIL\n';
     const block = `${rule}\nFAIL: test_a (m.T.test_a)\n`;
     assert.deepEqual(testsIn('unittest', `${forged}${block}`), { 'm.T.test_a': 'FAILED' });
     assert.deepEqual(testsIn('unittest', 'test_a (m.T.test_a) ... \nok\nFAIL\n'), { 'm.T.test_a': 'FAILED' });
   });
 
-  it('takes no test for failed because a line of an error stands before its own', () => {
+  it('counts no test as failed because an error line stands before its own', () => {
     const noisy = 'ERROR: no such table\ntest_a (m.T.test_a) ... ok\nERROR: again\nAdds things. ... ok\n';
     assert.deepEqual(testsIn('unittest', noisy), { 'm.T.test_a': 'PASSED', 'Adds things.': 'PASSED' });
     assert.deepEqual(testsIn('django', noisy), { 'test_a (m.T.test_a)': 'PASSED', 'Adds things.': 'PASSED' });
@@ -80,7 +80,7 @@ ok
 });
 
 describe('sympy', () => {
-  it('is read by its letters and by the headings of failures', () => {
+  it('is read by its letters and the headings of failures', () => {
     const sympy = `============================= test process starts ==============================
 sympy/core/tests/test_basic.py[7]
 test_structure ok
@@ -107,7 +107,7 @@ Traceback (most recent call last):
     });
   });
 
-  it('takes a failure for one although the test printed a passing line', () => {
+  it('counts a failure although the test printed a passing line', () => {
     assert.deepEqual(testsIn('sympy', 'test_a \ntest_a ok\n F\n____ x/test_b.py:test_a ____\n'), { test_a: 'FAILED' });
   });
 });

@@ -5,39 +5,39 @@ import { describe, it } from 'node:test';
 import type { LogParserName } from '../../../../infra/kits/test-logs/index.ts';
 import { testsIn } from '../../../helpers/tasks/parsed-logs.ts';
 
-/** Recorded by test/fixtures/logs/record.sh: what runners printed, and what their machine-readable reports said of it. */
+/** The logs recorded by test/fixtures/logs/record.sh, and the results in the runners' machine-readable reports. */
 const directory = join(import.meta.dirname, '../../../fixtures/logs');
 type Statuses = Readonly<Record<string, string>>;
 const recorded = JSON.parse(readFileSync(join(directory, 'expected.json'), 'utf8')) as Record<LogParserName, Statuses>;
 
 interface Difference {
   readonly why: string;
-  /** Ids, with what the log gives for them; undefined: nothing. */
+  /** The status in the log by id; undefined if the log has none. */
   readonly of: Readonly<Record<string, string | undefined>>;
 }
 
-const printed = 'a test printed a line of the report: an id that no task asks for';
-/** Where a log says something else than the runner knows. All else must be alike. */
+const printed = 'a test printed a line of the report, with an id that no task requires';
+/** Known differences between a log and the runner's report. Everything else must agree. */
 const differences: Partial<Record<LogParserName, readonly Difference[]>> = {
   mocha: [{ why: printed, of: { 'sums printed': 'PASSED' } }],
   vitest: [{ why: printed, of: { 'printed >': 'PASSED' } }],
   bats: [{ why: printed, of: { printed: 'PASSED' } }],
   pytest: [
     {
-      why: 'the summary names places of skipped tests, not their ids; so it is for the harness of SWE-bench',
+      why: 'the summary gives the locations of skipped tests, not their ids; so it does for the harness of SWE-bench',
       of: { 'test_sums.py::TestClass::test_skipped': undefined },
     },
   ],
   unittest: [
     {
-      why: 'a class that can not be set up has another name in the log',
+      why: 'a class whose set-up fails has another name in the log',
       of: { 'setUpClass (test_sums.Broken)': undefined, 'test_sums.Broken.setUpClass': 'ERROR' },
     },
   ],
   'go-text': [
     { why: printed, of: { 'example.com/sums.TestPrinted': 'PASSED' } },
     {
-      why: 'its result stands behind output without a line end, where only a failure counts',
+      why: 'its result follows output without a line end, where only a failure counts',
       of: { 'example.com/sums.TestParallel': 'ERROR' },
     },
   ],
@@ -46,7 +46,7 @@ const differences: Partial<Record<LogParserName, readonly Difference[]>> = {
 
 describe('a recorded log', () => {
   for (const [runner, known] of Object.entries(recorded) as [LogParserName, Statuses][]) {
-    it(`of ${runner} says of each test what the runner itself reports`, () => {
+    it(`of ${runner} agrees with the runner's own report on each test`, () => {
       const expected = Object.assign({}, known, ...(differences[runner] ?? []).map(({ of }) => of));
       const found = testsIn(runner, readFileSync(join(directory, `${runner}.log`), 'utf8'));
       const ids = new Set([...Object.keys(expected), ...Object.keys(found)]);
