@@ -13,7 +13,7 @@ export interface DataSetAddress {
   readonly task: string | null;
 }
 
-const text = z.string().min(1, { error: 'expected a text' }).exactOptional();
+const text = z.string().min(1, { error: 'expected a text that is not empty' }).exactOptional();
 const optionShape = {
   image: text,
   repositories: text,
