@@ -33,7 +33,7 @@ export async function runGateway(config: Config, signal: AbortSignal, name: stri
     upstreams: createUpstreams(config.upstreams, config.env),
     modelDir: config.modelDir,
     stackKey: key,
-    holdMs: config.engine.graceSec * 1000,
+    engineGraceMs: config.engine.graceSec * 1000,
     seeds: config.engine.seeds,
     log: (event) => (event.kind === 'turn' ? log.debug(event) : log.warn(event)),
   });

@@ -1,20 +1,21 @@
 import { Pool } from 'undici';
+import { errorMessage } from '../../workflows/contracts/error-message.ts';
 import { isFailureType, TemperFailure } from '../../workflows/contracts/failures.ts';
 import type { TraceSummary } from '../../workflows/contracts/trace.ts';
 import type { Upstream } from '../../workflows/contracts/upstream.ts';
 import type { GatewayControl, Opened, Serving, SessionStatus } from './control.ts';
 import { orderFor } from './sockets.ts';
 
-/** Sealing waits for the store and for turns that are being written. */
+/** The limit of one call. Sealing waits for the store and for turns that are being written. */
 const timeoutMs = 60_000;
 
 export interface GatewayControlClient extends GatewayControl {
-  /** Whether any gateway is up. */
+  /** Whether any gateway answers. */
   health(signal?: AbortSignal): Promise<boolean>;
   end(): Promise<void>;
 }
 
-/** The control sides of the gateways on this machine. One that does not answer is passed over for the next. */
+/** Creates a client of the gateways on this machine. A gateway that does not answer is skipped for the next one. */
 export function createGatewayControl(controlSockets: readonly string[]): GatewayControlClient {
   const pools = controlSockets.map(poolTo);
 
@@ -54,7 +55,7 @@ export function createGatewayControl(controlSockets: readonly string[]): Gateway
       return { status: response.statusCode, reply: await response.body.json() };
     } catch (error) {
       signal?.throwIfAborted();
-      const reason = error instanceof Error ? error.message : String(error);
+      const reason = errorMessage(error);
       throw new TemperFailure(
         'GatewayUnavailable',
         `the gateway does not answer on ${socketPath}: ${reason}; is it running?`,
@@ -63,7 +64,7 @@ export function createGatewayControl(controlSockets: readonly string[]): Gateway
     }
   }
 
-  /** What is of no session may be asked of any. */
+  /** The session of calls that any gateway can answer. */
   const any = '';
   const address = (action: string, session: string): string => `/${action}/${encodeURIComponent(session)}`;
   return {
@@ -74,7 +75,8 @@ export function createGatewayControl(controlSockets: readonly string[]): Gateway
     close: async (session, signal) => void (await call(address('close', session), null, session, signal)),
     minVersions: async (groups, signal) => (await call('/min-versions', groups, any, signal)) as (number | null)[],
     serving: async (signal) => (await call('/serving', null, any, signal)) as Serving,
-    hold: async (version, signal) => (await call(address('hold', String(version)), null, any, signal)) as boolean,
+    pinVersion: async (version, signal) =>
+      (await call(address('pin-version', String(version)), null, any, signal)) as boolean,
     upstream: async (name, signal) => (await call(address('upstream', name), null, any, signal)) as Upstream,
     health: (signal) =>
       call('/health', null, any, signal).then(

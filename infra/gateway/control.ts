@@ -4,35 +4,42 @@ import type { TraceSummary } from '../../workflows/contracts/trace.ts';
 import { type Upstream, upstream } from '../../workflows/contracts/upstream.ts';
 
 /**
- * The gateway's control side, for our own workers only (not reachable from a sandbox).
- * All calls are create-or-get by session id. Throws TemperFailure GatewayUnavailable when it does not answer.
+ * The gateway's control side, for temper's own workers only (not reachable from a sandbox). Every call may be repeated.
+ * Throws TemperFailure GatewayUnavailable when no gateway answers.
  */
 export interface GatewayControl {
+  /** Opens a session, or returns the open one with the same id. */
   open(session: OpenSession, signal?: AbortSignal): Promise<Opened>;
-  /** Null when no such session was opened. */
+  /** Returns a session's status; null when no such session was opened. */
   status(session: string, signal?: AbortSignal): Promise<SessionStatus | null>;
-  /** Closes the session, freezes its journal, builds segments, writes the trace to the store: write-once, repeatable. */
+  /** Closes the session, builds its segments and writes the trace to the store, once. */
   seal(session: string, signal?: AbortSignal): Promise<TraceSummary>;
   /** Refuses further turns and cancels running ones, without sealing. */
   close(session: string, signal?: AbortSignal): Promise<void>;
-  /** Per group label, in the order asked: the smallest policy version over the tokens sampled so far, null when none was. */
+  /**
+   * Returns for each group label, in the same order, the smallest policy version over the tokens sampled so far; null when
+   * none was sampled.
+   */
   minVersions(groups: readonly string[], signal?: AbortSignal): Promise<readonly (number | null)[]>;
-  /** Which policy versions the engines serve now. Throws EngineUnavailable when none answers. */
+  /** Returns the policy versions that the engines serve. Throws EngineUnavailable when no engine answers. */
   serving(signal?: AbortSignal): Promise<Serving>;
-  /** Has the engines go on serving a version, for sessions that name it, when others are published; false where one of them can't. */
-  hold(version: number, signal?: AbortSignal): Promise<boolean>;
-  /** The upstream model that is configured under a name. Throws UnknownUpstream, and InvalidInput where its configuration is wrong. */
+  /**
+   * Keeps a version loaded for the sessions that name it, when others are published. Returns false where an engine cannot
+   * keep it.
+   */
+  pinVersion(version: number, signal?: AbortSignal): Promise<boolean>;
+  /** Returns the upstream model of a name. Throws UnknownUpstream, or InvalidInput where its configuration is wrong. */
   upstream(name: string, signal?: AbortSignal): Promise<Upstream>;
 }
 
 export interface Serving {
-  /** What is sampled by where nothing else is asked for; null when nothing was published. */
+  /** The version that samples by default; null when none was published. */
   readonly version: number | null;
-  /** All that can be sampled by. */
+  /** All versions that can sample. */
   readonly versions: readonly number[];
 }
 
-/** A session to open: the settings of its rollout, and what the gateway has to know beside them. */
+/** A session to open: the settings of its rollout, and its own fields. */
 export const openSession = sessionSettings.extend({
   session: z.string().describe('The id of the session.'),
   expiresAt: z.number().describe('The time at which the session is dropped, in milliseconds since the epoch.'),
@@ -46,7 +53,7 @@ export const openSession = sessionSettings.extend({
 export type OpenSession = Readonly<z.output<typeof openSession>>;
 
 export interface Opened {
-  /** Of the model, in tokens; null when its engine does not answer, or nobody says it of an upstream model. */
+  /** The model's context length in tokens; null when its engine does not answer, or none is configured for an upstream model. */
   readonly contextLength: number | null;
 }
 

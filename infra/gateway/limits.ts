@@ -1,42 +1,42 @@
-/** What the gateway bears and how long it waits, each with its reason. */
+/** The gateway's limits on sizes, counts and times, each with its reason. */
 export const limits = {
-  /** The largest conversation seen from a CLI agent is under 1 MB. */
+  /** Bytes of one body. The largest conversation seen from a CLI agent is under 1 MB. */
   bodyBytes: 16 * 1024 * 1024,
-  /** A session of a thousand turns has some ten thousand. */
+  /** JSON values in one body. A session of a thousand turns has some ten thousand. */
   bodyValues: 100_000,
-  /** Bodies of one session that are being read at once. */
-  roomBytes: 32 * 1024 * 1024,
-  /** What a client may send for nothing before its connection is cut. */
-  drainedBytes: 64 * 1024 * 1024,
-  /** An agent with sub-agents has a handful at once; more is an attack on the engine. */
+  /** Bytes of all bodies of one session that are being read at the same time. */
+  sessionBodyBytes: 32 * 1024 * 1024,
+  /** Bytes of a refused body that are read and discarded before the connection is cut. */
+  discardedBytes: 64 * 1024 * 1024,
+  /** Running turns of one session. An agent with sub-agents has a handful; more is an attack on the engine. */
   turnsAtOnce: 16,
-  /** Flagged requests per session; an agent that goes on past its limits must not fill the disk. */
-  flags: 100,
-  /** A stream that says nothing for over 3 s looks dead to some clients; timers are late. */
+  /** Recorded failed requests per session; an agent that ignores its limits must not fill the disk. */
+  requestFailures: 100,
+  /** A stream that sends nothing for over 3 s looks dead to some clients, and timers fire late. */
   keepAliveMs: 2_500,
   retryFirstMs: 100,
   retryMaxMs: 2_000,
-  /** A connected engine that samples nothing: a paused one may take minutes, a dead one is noticed at last. */
+  /** A connected engine that samples nothing: a paused one may take minutes, and a dead one must be noticed eventually. */
   engineSilenceMs: 600_000,
-  /** How often the engine may break off one turn: weight updates do so, and so does a request that kills it. */
-  interruptions: 50,
-  /** How long the engine's context length is taken for known. */
+  /** Times that the engine may fail during one turn: weight updates abort turns, and so does a request that crashes the engine. */
+  engineAborts: 50,
+  /** The time for which the engine's context length counts as current. */
   contextFreshMs: 60_000,
   retryAfterSec: 5,
-  /** A gateway that is asked to end gives running turns this long; what is cut then is sampled again by the next one. */
+  /** A closing gateway gives running turns this long; the next gateway samples the turns that are cut then again. */
   drainMs: 5_000,
-  /** Replies of drained turns have to reach their clients. */
+  /** The time in which replies of drained turns have to reach their clients. */
   flushMs: 500,
-  /** How often a gateway says that it is there: what an agent's relay takes for present, too. */
+  /** The interval at which a gateway confirms its presence, by which relays judge whether it is there. */
   presenceMs: 5_000,
-  sweepMs: 60_000,
-  /** A session that was not used for so long leaves the memory. More than `requestMs`: a request that is being read finds its session. */
-  restMs: 300_000,
+  cleanUpMs: 60_000,
+  /** An unused session is unloaded after this time. More than `requestMs`, so that a request being read finds its session. */
+  idleMs: 300_000,
   /** Sealed and abandoned sessions stay on disk this long. */
   retentionMs: 7 * 24 * 3_600_000,
   connections: 4_096,
   headersMs: 20_000,
   requestMs: 120_000,
-  /** Above the idle time of clients' pools, so that the gateway is not the one who closes. */
+  /** Longer than the idle time of clients' pools, so that clients and not the gateway close idle connections. */
   idleConnectionMs: 75_000,
 } as const;

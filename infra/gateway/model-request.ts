@@ -1,21 +1,21 @@
 import type { Sampling, TokenSampling } from '../../workflows/contracts/trace.ts';
 import type { Conversation } from '../kits/chat-tokens/index.ts';
 
-/** A request as a dialect has read it. What else the client asked for (stop words, seeds, ...) is the run's to say. */
+/** A request as a dialect has read it. Everything else that clients ask for (stop words, seeds, …) belongs to the run. */
 export interface ModelRequest {
   readonly conversation: Conversation;
   readonly delivery: 'stream' | 'whole';
-  /** The client may ask for less than the run allows; null: it did not. */
+  /** The client's limit on the reply, which may be below the run's; null when it sent none. */
   readonly maxTokens: number | null;
-  /** What the client asked for; whether it gets it is the run's to say. */
+  /** The sampling parameters that the client sent; the run decides whether they apply. */
   readonly sampling: Partial<TokenSampling>;
 }
 
-/** How many tokens a reply may have, as far as client and session have a say. */
+/** Returns how many tokens client and session allow for the reply. */
 export const askedTokens = ({ maxTokens }: ModelRequest, { maxTokensPerTurn }: Sampling): number =>
   Math.min(maxTokens ?? maxTokensPerTurn, maxTokensPerTurn);
 
-/** By what a request is sampled where its session lets the client decide and the client asked for something else; else null. */
+/** Returns the client's sampling parameters, where the session allows them and they differ from its own; else null. */
 export function overrideOf({ sampling: asked }: ModelRequest, sampling: Sampling): TokenSampling | null {
   if (sampling.overridable !== true) return null;
   const { temperature, topP, topK } = sampling;

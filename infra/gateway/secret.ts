@@ -1,17 +1,17 @@
 import { createHmac, type KeyObject, timingSafeEqual } from 'node:crypto';
 
-/** Whoever needs it often makes a KeyObject of it: its bytes are prepared anew with each use. */
+/** The stack's key. Frequent callers pass a KeyObject, since raw bytes are prepared again at each use. */
 type StackKey = Uint8Array | KeyObject;
 
 /**
- * The secret of one session. Host worker and gateway derive it alike from the stack's key, so that it never travels
- * through workflow history; it names its session, so that it opens no other.
+ * Derives the secret of one session from the stack's key. Host worker and gateway each derive it, so that it never travels
+ * through workflow history. It contains the session's id, so that it opens no other session.
  */
 export function secretOf(stackKey: Uint8Array, session: string): string {
   return `${session}~${macOf(stackKey, session).toString('base64url')}`;
 }
 
-/** The session that a secret opens; null for a forged one. Takes the same time wherever it differs. */
+/** Returns the session that a secret opens; null for a forged secret. The comparison takes constant time. */
 export function sessionOfSecret(stackKey: StackKey, secret: string): string | null {
   const end = secret.lastIndexOf('~');
   if (end <= 0) return null;

@@ -7,9 +7,9 @@ import type { Store } from '../store/store.ts';
 import { createAgentSide } from './http/agent-side.ts';
 import { createControlSide } from './http/control-side.ts';
 import { createForward } from './http/forward.ts';
-import { listenOnSocket } from './http/http.ts';
-import { createPeers } from './http/peers.ts';
+import { listenOnSocket } from './http/listener.ts';
 import { limits } from './limits.ts';
+import { createPeers } from './peers.ts';
 import { createPresence } from './sessions/presence.ts';
 import { createSessions } from './sessions/sessions.ts';
 import { type GatewaySockets, socketOf } from './sockets.ts';
@@ -17,7 +17,7 @@ import { createContextLength } from './turns/context-length.ts';
 import type { Upstreams } from './upstream/upstreams.ts';
 
 export interface GatewayOptions {
-  /** Of this process, among the gateways that share the directories. */
+  /** The name of this process, among the gateways that share the directories. */
   readonly name: string;
   readonly sockets: GatewaySockets;
   readonly journalDir: string;
@@ -27,16 +27,16 @@ export interface GatewayOptions {
   readonly modelDir: string;
   readonly stackKey: Uint8Array;
   readonly log: (event: GatewayEvent) => void;
-  /** How long a turn outlasts an engine that is away. */
-  readonly holdMs: number;
-  /** Whether requests to the engine carry a seed; default: they do. */
+  /** The time that a turn waits for an engine that is away. */
+  readonly engineGraceMs: number;
+  /** Whether requests to the engine carry a seed. Default: true. */
   readonly seeds?: boolean;
-  /** Instead of the usual ones, see limits.ts. */
-  readonly restMs?: number;
-  readonly sweepMs?: number;
+  /** Overrides the limits of the same names. */
+  readonly idleMs?: number;
+  readonly cleanUpMs?: number;
 }
 
-/** What happens in a gateway, for logs and metrics. */
+/** The events of a gateway, for logs and metrics. */
 export type GatewayEvent =
   | {
       readonly kind: 'turn';
@@ -47,9 +47,14 @@ export type GatewayEvent =
       readonly sampledTokens: number;
       readonly ms: number;
     }
-  | { readonly kind: 'refusal'; readonly session: string | null; readonly refusal: string; readonly cause: unknown }
-  | { readonly kind: 'sweep-failed' | 'presence-failed'; readonly cause: unknown }
-  /** Found at the start: the model's template does not keep what came before such a turn. */
+  | {
+      readonly kind: 'request-failed';
+      readonly session: string | null;
+      readonly error: string;
+      readonly cause: unknown;
+    }
+  | { readonly kind: 'clean-up-failed' | 'presence-failed'; readonly cause: unknown }
+  /** Logged at the start, when the model's template does not keep earlier text before such a turn. */
   | {
       readonly kind: 'template-forks';
       readonly template: string;
@@ -59,16 +64,16 @@ export type GatewayEvent =
     };
 
 export interface Gateway {
-  /** Lets running turns end for a few seconds, then cancels them: clients send those requests again. */
+  /** Lets running turns end for a few seconds, then cancels them; their clients retry. */
   close(): Promise<void>;
 }
 
 const costOfFork =
-  'each such turn is rendered as a whole and begins a segment of its own; use a variant of the chat template that keeps earlier turns as they were';
+  'each such turn is rendered as a whole and begins its own segment; use a variant of the chat template that keeps earlier turns as they were';
 
 /** Starts both sides of a gateway. A turn is logged after it is durable and before the agent gets the end of its reply. */
 export async function startGateway(options: GatewayOptions): Promise<Gateway> {
-  const { engine, upstreams, log, holdMs, name, sockets } = options;
+  const { engine, upstreams, log, engineGraceMs, name, sockets } = options;
   const peers = createPeers(name, sockets);
   const { forward, close: closeForward } = createForward(peers);
   const model = await openModel(options.modelDir);
@@ -84,12 +89,12 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     engine,
     upstreams,
     model,
-    holdMs,
+    engineGraceMs,
     ...(options.seeds !== undefined && { seeds: options.seeds }),
-    contextLength: createContextLength(engine, holdMs),
+    contextLength: createContextLength(engine, engineGraceMs),
     store: options.store,
     journalDir: options.journalDir,
-    restMs: options.restMs ?? limits.restMs,
+    idleMs: options.idleMs ?? limits.idleMs,
     onTurn: (session, turn) =>
       log({
         kind: 'turn',
@@ -107,19 +112,19 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     sessions,
     stackKey: options.stackKey,
     modelName: model.name,
-    onRefusal: (session, refusal) =>
-      log({ kind: 'refusal', session, refusal: `${refusal.kind}: ${refusal.message}`, cause: refusal.cause }),
+    onError: (session, { kind, message, cause }) =>
+      log({ kind: 'request-failed', session, error: `${kind}: ${message}`, cause }),
   });
   const controlSide = createControlSide(sessions, upstreams, engine);
   await mkdir(sockets.agents, { recursive: true, mode: 0o755 });
   await mkdir(sockets.control, { recursive: true, mode: 0o700 });
   await chmod(sockets.control, 0o700);
   const control = await listenOnSocket(socketOf(sockets.control, name), 'owner', controlSide);
-  const agents = await listenOnSocket(socketOf(sockets.agents, name), 'everybody', agentSide);
-  const every = (ms: number, failed: 'sweep-failed' | 'presence-failed', act: () => Promise<void>): NodeJS.Timeout =>
+  const agents = await listenOnSocket(socketOf(sockets.agents, name), 'everyone', agentSide);
+  const every = (ms: number, failed: 'clean-up-failed' | 'presence-failed', act: () => Promise<void>): NodeJS.Timeout =>
     setInterval(() => void act().catch((cause: unknown) => log({ kind: failed, cause })), ms).unref();
   const timers = [
-    every(options.sweepMs ?? limits.sweepMs, 'sweep-failed', () => sessions.sweep()),
+    every(options.cleanUpMs ?? limits.cleanUpMs, 'clean-up-failed', () => sessions.cleanUp()),
     every(limits.presenceMs, 'presence-failed', () => presence.confirm()),
   ];
 

@@ -5,13 +5,14 @@ import {
   type ToolCall,
 } from '../../kits/chat-tokens/index.ts';
 
-/** In what a client's echo of a reply differs from the reply. The ledger goes on from what was sampled. */
+/** A way in which a client's echo of a reply differs from it. The ledger always continues from the sampled tokens. */
 export type EchoDifference = 'text' | 'reasoning' | 'arguments' | 'call-ids';
 
 /**
- * Whether a message means the reply, given that it stands behind the very request which the reply answered. Text may differ
- * in blanks at the ends of lines and in empty lines, or be left out beside calls. Arguments may differ in form. Where a call
- * has the id that we gave it, members may be added (defaults) or left out, and what was no JSON object may be anything.
+ * Whether a message is an echo of the reply, given that it follows the same request that the reply answered. Text may differ
+ * in trailing blanks and in empty lines, or be left out beside calls. Arguments may differ in form. Where a call has the id
+ * that the gateway gave it, members may be added (defaults) or left out, and arguments that were not a JSON object may be
+ * anything.
  */
 export function isEchoOf(echo: AssistantMessage, reply: AssistantMessage): boolean {
   const count = reply.toolCalls.length;
@@ -24,9 +25,11 @@ function isSameCall(echo: ToolCall | undefined, call: ToolCall): boolean {
   if (echo?.name !== call.name) return false;
   if (canonicalArguments(echo.arguments) === canonicalArguments(call.arguments)) return true;
   if (echo.id !== call.id) return false;
-  const said = membersOf(call.arguments);
+  const sampled = membersOf(call.arguments);
   const echoed = membersOf(echo.arguments);
-  return said === null || (echoed !== null && [...said].every(([name, value]) => isSameValue(echoed, name, value)));
+  return (
+    sampled === null || (echoed !== null && [...sampled].every(([name, value]) => isSameValue(echoed, name, value)))
+  );
 }
 
 function isSameValue(echoed: ReadonlyMap<string, unknown>, name: string, value: unknown): boolean {
@@ -47,15 +50,15 @@ function membersOf(args: string): ReadonlyMap<string, unknown> | null {
 }
 
 /**
- * Without blanks at the ends of lines, empty lines, and what stands around the whole. Line by line, since a pattern that looks
- * for blanks before a line's end takes a time that grows with the square of a run of blanks, and clients write this text.
+ * Removes trailing blanks, empty lines, and whitespace around the whole text. It works line by line, since a pattern for
+ * trailing blanks takes time quadratic in the length of a run of blanks, and clients choose this text.
  */
 export function withoutBlanks(text: string): string {
   const lines = text.trim().split('\n');
   return lines.flatMap((line) => line.trimEnd() || []).join('\n');
 }
 
-/** What to count of an echo that was taken for the reply. */
+/** Returns the differences of an accepted echo, to be counted. */
 export function echoDifferences(echo: AssistantMessage, reply: AssistantMessage): EchoDifference[] {
   const differs = (of: (call: ToolCall) => string): boolean =>
     reply.toolCalls.some((call, at) => of(call) !== of(echo.toolCalls[at] ?? call));

@@ -7,23 +7,23 @@ import {
   sized,
 } from '../../kits/chat-tokens/index.ts';
 
-/** By which conversations are known again: equal for two whose messages mean the same, see canonical.ts. */
+/** Identifies a conversation; equal for two with equivalent messages, as `canonicalMessage` defines it. */
 export interface Fingerprint {
-  /** Of the tools and the system messages before anything else: who is talking. */
+  /** The fingerprint of the tools and the leading system messages, which identify the agent. */
   readonly context: string;
-  /** Of everything up to and including the last assistant message; null when there is none. */
+  /** The fingerprint up to and including the last assistant message; null when there is none. */
   readonly lastReply: string | null;
-  /** Of everything before the last assistant message: the request that it answered. */
+  /** The fingerprint before the last assistant message, so of the request that it answered; null when there is none. */
   readonly asked: string | null;
-  /** What comes behind it. */
+  /** The messages after the last assistant message. */
   readonly added: readonly Message[];
-  /** Of the whole conversation. */
+  /** The fingerprint of the whole conversation. */
   readonly request: string;
-  /** Of the whole conversation and a reply to it. */
+  /** Returns the fingerprint of the whole conversation with a reply to it. */
   withReply(reply: AssistantMessage): string;
 }
 
-/** An earlier conversation, with the state of its hash: whatever begins with it is hashed from there. */
+/** An earlier conversation with the state of its hash, from which any conversation that begins with it is hashed. */
 interface Known {
   readonly tools: string;
   readonly messages: readonly Message[];
@@ -32,12 +32,12 @@ interface Known {
   readonly hash: Hash;
 }
 
-/** An agent and the sub-agents that it runs at once. */
+/** Enough for an agent and the sub-agents that it runs at the same time. */
 const keptConversations = 4;
 
 /**
- * Fingerprints of a session's conversations. Clients send the whole history with every request: what an earlier one had is
- * compared with it, text by text, which costs a small part of hashing it.
+ * Creates the function that fingerprints a session's conversations. Clients send the whole history with every request: the
+ * part that an earlier conversation had is compared text by text, which costs a small part of hashing it.
  */
 export function createFingerprints(): (conversation: Conversation) => Fingerprint {
   let known: readonly Known[] = [];
@@ -46,7 +46,7 @@ export function createFingerprints(): (conversation: Conversation) => Fingerprin
     const { messages } = conversation;
     const tools = JSON.stringify(conversation.tools);
     const tail = messages.findLastIndex(({ role }) => role === 'assistant') + 1;
-    const earlier = known.find((one) => one.tools === tools && isBegunBy(messages, tail, one.messages));
+    const earlier = known.find((one) => one.tools === tools && beginsWith(messages, tail, one.messages));
     const begun = earlier ?? begin(tools, messages);
     const { context } = begun;
     const from = begun.messages.length;
@@ -57,18 +57,22 @@ export function createFingerprints(): (conversation: Conversation) => Fingerprin
     const lastReply = tail === 0 ? null : digestOf(hash);
     hash.update(write(messages.slice(Math.max(from, tail))));
     const request = digestOf(hash);
-    // Its own messages, not equal ones that came again: those would be held a second time.
-    const held = [...begun.messages, ...messages.slice(from)];
+    // Keeps the known messages, not their equal copies in this request, which would take memory a second time.
+    const kept = [...begun.messages, ...messages.slice(from)];
     const others = known.filter((one) => one !== earlier && one.request !== request);
-    known = [{ tools, messages: held, context, request, hash }, ...others].slice(0, keptConversations);
+    known = [{ tools, messages: kept, context, request, hash }, ...others].slice(0, keptConversations);
     return {
-      ...{ context, lastReply, asked, added: messages.slice(tail), request },
+      context,
+      lastReply,
+      asked,
+      added: messages.slice(tail),
+      request,
       withReply: (reply) => digestOf(hash.copy().update(write([reply]))),
     };
   };
 }
 
-/** Tools and system messages: what stands at the head of a conversation. */
+/** Hashes the head of a conversation: its tools and system messages. */
 function begin(tools: string, messages: readonly Message[]): Omit<Known, 'request'> {
   const firstOther = messages.findIndex(({ role }) => role !== 'system');
   const head = messages.slice(0, firstOther < 0 ? messages.length : firstOther);
@@ -76,18 +80,18 @@ function begin(tools: string, messages: readonly Message[]): Omit<Known, 'reques
   return { tools, messages: head, context: digestOf(hash), hash };
 }
 
-/** Joined, since a call of the hash for each message costs more than its hashing. */
+/** Joins the messages' texts, since one call of the hash per message costs more than the hashing itself. */
 const write = (some: readonly Message[]): string => some.map(canonicalMessage).join('');
 
 const digestOf = (hash: Hash): string => hash.copy().digest('hex').slice(0, 32);
 
-/** Does a conversation, whose last reply ends at `tail`, begin with an earlier one and go on behind the head? */
-function isBegunBy(messages: readonly Message[], tail: number, earlier: readonly Message[]): boolean {
+/** Whether a conversation, whose last reply ends at `tail`, begins with an earlier one that is more than a head. */
+function beginsWith(messages: readonly Message[], tail: number, earlier: readonly Message[]): boolean {
   if (earlier.length >= tail || earlier.every(({ role }) => role === 'system')) return false;
   return earlier.every((message, at) => isSame(message, messages[at]));
 }
 
-/** In the same words. One that means the same in others is hashed anew. */
+/** Whether two messages are literally equal. A merely equivalent message is hashed again. */
 function isSame(one: Message, other: Message | undefined): boolean {
   if (one.role !== other?.role || one.text !== other.text) return false;
   if (one.role !== 'assistant' || other.role !== 'assistant') return true;

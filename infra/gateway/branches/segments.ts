@@ -1,6 +1,6 @@
 import { pathTo } from '../../../workflows/algorithms/turns.ts';
 import { type Branch, type BranchRule, type Segment, trainAllBranches } from '../../../workflows/contracts/trace.ts';
-import { type Lines, linesOf } from './lines.ts';
+import { type BranchClassification, classifyBranches } from './classify-branches.ts';
 import { type CheckedTurns, checkTurns } from './token-check.ts';
 import type { TurnRecord } from './turn-record.ts';
 
@@ -9,85 +9,86 @@ type MaskedTurn = Segment['maskedTurns'][number];
 export interface Built {
   readonly segments: readonly Segment[];
   readonly branches: readonly Branch[];
-  readonly lines: Lines;
+  readonly classification: BranchClassification;
   readonly masked: ReadonlyMap<number, string>;
-  /** Sound sampled tokens that no segment trains. */
+  /** Sampled tokens that passed the check and that no segment trains. */
   readonly droppedTokens: number;
 }
 
 /**
- * One branch per leaf of the tree of turns, and one segment per branch that the rule trains. Each sampled token is trained
- * in one segment that holds it and is context in the others. A branch that has nothing of its own to train is no segment.
+ * Builds one branch per leaf of the tree of turns, and one segment per branch that the rule trains. Each sampled token is
+ * trained in one of the segments that contain it, and is context in the others. A branch without tokens of its own to train
+ * gets no segment.
  */
 export function buildSegments(turns: readonly TurnRecord[], rule: BranchRule = trainAllBranches): Built {
-  const lines = linesOf(turns);
+  const classification = classifyBranches(turns);
   const checked = checkTurns(turns);
   const parents = new Set(turns.map((turn) => turn.parent));
   const leaves = turns.filter(({ index }) => !parents.has(index));
-  const chosen = choose(turns, leaves, rule, lines, checked);
+  const chosen = choose(turns, leaves, rule, classification, checked);
   const segments: Segment[] = [];
   const branches = leaves.map((leaf, index): Branch => {
     const { path, dropped, trains } = chosen.get(leaf.index) ?? notTrained;
-    if (trains.size > 0) segments.push(buildSegment(segments.length, path, lines, checked, trains));
+    if (trains.size > 0) segments.push(buildSegment(segments.length, path, classification, checked, trains));
     const segment = trains.size > 0 ? segments.length - 1 : null;
-    return { ...branchOf(leaf, index, lines, checked), segment, dropped };
+    return { ...branchOf(leaf, index, classification, checked), segment, dropped };
   });
   const trained = new Set([...chosen.values()].flatMap(({ trains }) => [...trains]));
   const left = turns.filter(({ index }) => !checked.masked.has(index) && !trained.has(index));
   const droppedTokens = left.reduce((sum, { sampledIds }) => sum + sampledIds.length, 0);
-  return { segments, branches, lines, masked: checked.masked, droppedTokens };
+  return { segments, branches, classification, masked: checked.masked, droppedTokens };
 }
 
-interface Choice {
+interface TrainedPath {
   readonly path: readonly TurnRecord[];
-  /** The turns whose tokens this branch trains; none: it is no segment. */
+  /** The turns whose tokens this branch trains; empty when it gets no segment. */
   readonly trains: ReadonlySet<number>;
   readonly dropped: Branch['dropped'];
 }
 
-const notTrained: Choice = { path: [], trains: new Set(), dropped: 'rule' };
+const notTrained: TrainedPath = { path: [], trains: new Set(), dropped: 'rule' };
 
-/** By leaf. The branch on which the main line ended comes first, so that no limit drops it. */
+/** Chooses the trained path of each leaf. The branch on which the main conversation ended comes first, so that no limit drops it. */
 function choose(
   turns: readonly TurnRecord[],
   leaves: readonly TurnRecord[],
   rule: BranchRule,
-  lines: Lines,
+  classification: BranchClassification,
   { masked, ends }: CheckedTurns,
-): Map<number, Choice> {
-  const chosen = new Map<number, Choice>();
+): Map<number, TrainedPath> {
+  const chosen = new Map<number, TrainedPath>();
   const trained = new Set<number>();
   const maxTokens = rule.maxSegmentTokens ?? Number.POSITIVE_INFINITY;
-  const final = leaves.findLast(({ index }) => lines.isMain(index));
+  const final = leaves.findLast(({ index }) => classification.isMain(index));
   const others = rule.train === 'all' ? leaves.filter((leaf) => leaf !== final) : [];
-  let room = rule.maxSegments ?? Number.POSITIVE_INFINITY;
+  let segmentsLeft = rule.maxSegments ?? Number.POSITIVE_INFINITY;
   for (const leaf of final === undefined ? others : [final, ...others]) {
-    if (lines.kindOf(leaf.index) === 'side') continue;
+    if (classification.kindOf(leaf.index) === 'side') continue;
     const whole = pathTo(turns, leaf);
     const path = whole.filter(({ index }) => (ends[index]?.length ?? 0) <= maxTokens);
     const trains = new Set(path.map(({ index }) => index).filter((at) => !masked.has(at) && !trained.has(at)));
     const cut = path.length < whole.length ? 'token-limit' : null;
     if (trains.size === 0) chosen.set(leaf.index, { path, trains, dropped: cut ?? 'nothing-to-train' });
-    else if (room === 0) chosen.set(leaf.index, { ...notTrained, dropped: 'segment-limit' });
+    else if (segmentsLeft === 0) chosen.set(leaf.index, { ...notTrained, dropped: 'segment-limit' });
     else {
       for (const at of trains) trained.add(at);
       chosen.set(leaf.index, { path, trains, dropped: cut });
-      room -= 1;
+      segmentsLeft -= 1;
     }
   }
   return chosen;
 }
 
-function branchOf(leaf: TurnRecord, index: number, lines: Lines, { ends }: CheckedTurns) {
+function branchOf(leaf: TurnRecord, index: number, classification: BranchClassification, { ends }: CheckedTurns) {
   const { length = 0, turns = 0, aborts = 0 } = ends[leaf.index] ?? {};
   const { finishReason, index: lastTurn } = leaf;
-  const kind = lines.kindOf(lastTurn);
+  const kind = classification.kindOf(lastTurn);
   return {
     index,
     kind,
-    ...(!lines.isMain(lastTurn) && { aside: true as const }),
+    ...(!classification.isMain(lastTurn) && { aside: true as const }),
     ...(leaf.reply.toolCalls.length > 0 && { open: true as const }),
-    firstTurn: lines.rootOf(lastTurn),
+    firstTurn: classification.rootOf(lastTurn),
     lastTurn,
     turns,
     tokens: length,
@@ -99,7 +100,7 @@ function branchOf(leaf: TurnRecord, index: number, lines: Lines, { ends }: Check
 function buildSegment(
   index: number,
   path: readonly TurnRecord[],
-  lines: Lines,
+  classification: BranchClassification,
   { masked, ends }: CheckedTurns,
   trains: ReadonlySet<number>,
 ): Segment {
@@ -122,7 +123,7 @@ function buildSegment(
     }
   }
   const last = path.at(-1);
-  const kind = lines.kindOf(last?.index ?? 0);
+  const kind = classification.kindOf(last?.index ?? 0);
   const aborts = ends[last?.index ?? -1]?.aborts ?? 0;
   const finishReason = last?.finishReason ?? 'stop';
   return { index, kind, tokens, mask, logprobs, versions, finishReason, aborts, maskedTurns: reasons };

@@ -1,13 +1,13 @@
 import { crc32 } from 'node:zlib';
 import type { TurnRecord } from './turn-record.ts';
 
-/** Why a turn is not trained. */
+/** The reason why a turn is not trained. */
 export type MaskReason = 'prompt-mismatch' | 'incomplete-sampling' | 'aborted' | 'empty' | 'upstream';
 
 export interface CheckedTurns {
-  /** Turns that are not trained, with the reason. */
+  /** The turns that are not trained, with the reason. */
   readonly masked: ReadonlyMap<number, MaskReason>;
-  /** By turn: what its branch comes to up to and including what it sampled. */
+  /** The totals of each turn's branch, up to the turn's last sampled token. */
   readonly ends: readonly BranchEnd[];
 }
 
@@ -21,8 +21,8 @@ export interface BranchEnd {
 const start: BranchEnd = { turns: 0, length: 0, checksum: 0, aborts: 0 };
 
 /**
- * The token-in/token-out check: the prompt that the engine got has to be the branch's ids so far and the turn's own new
- * ones, and each sampled token has to have its logprob and its policy version. A turn that fails is masked alone.
+ * Checks that tokens went in and out unchanged: the prompt that the engine received must be the branch's ids so far plus the
+ * turn's new ones, and each sampled token must have its logprob and its policy version. A turn that fails is masked alone.
  */
 export function checkTurns(turns: readonly TurnRecord[]): CheckedTurns {
   const masked = new Map<number, MaskReason>();
@@ -36,21 +36,21 @@ export function checkTurns(turns: readonly TurnRecord[]): CheckedTurns {
       continue;
     }
     const length = before.length + turn.promptIds.length;
-    const checksum = goOn(before, turn.promptIds);
+    const checksum = extendChecksum(before, turn.promptIds);
     const reason = length !== turn.promptLength || checksum !== turn.promptChecksum ? 'prompt-mismatch' : faultOf(turn);
     if (reason !== null) masked.set(turn.index, reason);
     ends.push({
       turns: before.turns + 1,
       aborts: before.aborts + (turn.aborts ?? 0),
       length: length + turn.sampledIds.length,
-      checksum: goOn({ length, checksum }, turn.sampledIds),
+      checksum: extendChecksum({ length, checksum }, turn.sampledIds),
     });
   }
   return { masked, ends };
 }
 
-/** The checksum of the ids so far and more of them, as the text that the engine was sent; it costs the new ones only. */
-function goOn({ length, checksum }: Pick<BranchEnd, 'length' | 'checksum'>, ids: readonly number[]): number {
+/** Extends the checksum of the text that the engine was sent by more ids, at the cost of the new ids only. */
+function extendChecksum({ length, checksum }: Pick<BranchEnd, 'length' | 'checksum'>, ids: readonly number[]): number {
   if (ids.length === 0) return checksum;
   const text = ids.join(',');
   return crc32(length === 0 ? text : `,${text}`, checksum);

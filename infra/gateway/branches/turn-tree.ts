@@ -3,21 +3,21 @@ import { isEchoOf } from './echo.ts';
 import { createFingerprints, type Fingerprint } from './fingerprint.ts';
 import type { TurnRecord } from './turn-record.ts';
 
-/** The turns of a session, by what was said in them. */
+/** The tree of a session's turns, found by the contents of their conversations. */
 export interface TurnTree {
   readonly turns: readonly TurnRecord[];
-  /** Roots but the first. */
+  /** The number of roots after the first. */
   readonly forks: number;
-  /** Cheap: nothing is rendered. */
+  /** Returns a conversation's fingerprint. Cheap: nothing is rendered. */
   fingerprintOf(conversation: Conversation): Fingerprint;
-  /** The finished turn that answered the same conversation, if there is one. */
+  /** Returns the finished turn that answered the same conversation, or null. */
   answered(key: string): TurnRecord | null;
-  /** What a conversation goes on from; null: nothing of this session, as far as can be proved. */
+  /** Returns the turn that a conversation continues; null when it cannot be proved to continue one. */
   continued(conversation: Conversation, fingerprint: Fingerprint): Continued | null;
   add(turn: TurnRecord): void;
 }
 
-/** A turn, and its reply as the client gives it back. */
+/** A turn, and the client's echo of its reply. */
 export interface Continued {
   readonly parent: TurnRecord;
   readonly echo: AssistantMessage;
@@ -28,8 +28,8 @@ export function createTurnTree(): TurnTree {
   const byRequest = new Map<string, TurnRecord>();
   const byReply = new Map<string, TurnRecord>();
 
-  /** The turn whose reply the client gives back: in its own words, or in others behind the same request. */
-  function meantBy(echo: AssistantMessage, { lastReply, asked }: Fingerprint): TurnRecord | undefined {
+  /** Finds the turn whose reply is echoed: exactly, or as a variant after the same request. */
+  function echoedBy(echo: AssistantMessage, { lastReply, asked }: Fingerprint): TurnRecord | undefined {
     const exact = byReply.get(lastReply ?? '');
     if (exact !== undefined) return exact;
     const answered = byRequest.get(asked ?? '');
@@ -44,9 +44,9 @@ export function createTurnTree(): TurnTree {
     fingerprintOf: createFingerprints(),
     answered: (key) => byRequest.get(key) ?? null,
     continued({ messages }, fingerprint) {
-      // The last reply, with only other people's messages behind it.
+      // The last reply: only messages of other roles follow it.
       const echo = messages.at(-1 - fingerprint.added.length);
-      const parent = echo?.role === 'assistant' ? meantBy(echo, fingerprint) : undefined;
+      const parent = echo?.role === 'assistant' ? echoedBy(echo, fingerprint) : undefined;
       return echo?.role === 'assistant' && parent !== undefined ? { parent, echo } : null;
     },
     add(turn) {

@@ -1,21 +1,21 @@
 import type { FinishReason } from '../../../workflows/contracts/trace.ts';
 import type { AssistantMessage, Conversation } from '../../kits/chat-tokens/index.ts';
+import type { GatewayError } from '../gateway-error.ts';
 import type { ModelRequest } from '../model-request.ts';
-import type { Refusal } from '../refusal.ts';
 import type { Delta } from '../turns/reply-stream.ts';
 
 /** One wire format of model calls. What it gets from clients is hostile; what it writes must be what its SDKs read. */
 export interface Dialect {
   readonly name: string;
   readonly path: string;
-  /** Parses a body into the one conversation type. Throws a Refusal: `malformed` or `unsupported`. */
+  /** Parses a body into the one conversation type. Throws a GatewayError: `malformed` or `unsupported`. */
   read(body: unknown): DialectRequest;
   /** Null when the format has no call that counts tokens. */
   readonly counting: TokenCounting | null;
   /** A header that all its clients send: tells them apart at paths which several dialects share. */
   readonly clientHeader: string | null;
   readonly models: ModelList;
-  error(refusal: Refusal): ErrorBody;
+  error(refusal: GatewayError): ErrorBody;
 }
 
 /** A call that says how long a prompt would be. */
@@ -59,9 +59,9 @@ export interface StreamWriter {
   keepAlive(): string;
   /** Tool calls and all that ends the stream; called once the turn is durable. */
   finish(reply: FinishedReply): string;
-  fail(refusal: Refusal): string;
+  fail(refusal: GatewayError): string;
   /** Whether clients understand it only at the end of a stream, even when nothing was said: else it gets its own status. */
-  failsInStream(refusal: Refusal): boolean;
+  failsInStream(refusal: GatewayError): boolean;
 }
 
 export interface ErrorBody {

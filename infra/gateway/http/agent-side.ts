@@ -1,33 +1,33 @@
-import { createSecretKey } from 'node:crypto';
+import { createSecretKey, type KeyObject } from 'node:crypto';
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import { sampledTokensOf } from '../../../workflows/algorithms/turns.ts';
 import { gatewayNameHeader, retryHeader } from '../../agents/relay/protocol.ts';
 import type { TurnRecord } from '../branches/turn-record.ts';
 import type { Dialect, DialectRequest, FinishedReply } from '../dialects/dialect.ts';
 import { dialectOf } from '../dialects/index.ts';
+import { GatewayError, toGatewayError } from '../gateway-error.ts';
 import { limits } from '../limits.ts';
-import { Refusal, refusalOf } from '../refusal.ts';
 import { sessionOfSecret } from '../secret.ts';
 import type { Session } from '../sessions/session.ts';
-import type { Elsewhere } from '../sessions/session-files.ts';
+import type { RemoteSession } from '../sessions/session-files.ts';
 import type { Sessions } from '../sessions/sessions.ts';
 import type { Turn } from '../turns/turn.ts';
 import { createBodyReader } from './body.ts';
 import type { Forward } from './forward.ts';
-import { sendJson } from './http.ts';
+import { sendJson } from './listener.ts';
 
 export interface AgentSideDeps {
   readonly sessions: Sessions;
   readonly stackKey: Uint8Array;
   readonly modelName: string;
-  /** Of this gateway, among those that share the sessions. */
+  /** The name of this gateway, among those that share the sessions. */
   readonly name: string;
-  /** To the gateway that has the session. */
+  /** Forwards a request to the gateway that has its session. */
   readonly forward: Forward;
-  readonly onRefusal: (session: string | null, refusal: Refusal) => void;
+  readonly onError: (session: string | null, error: GatewayError) => void;
 }
 
-/** What agents reach: model calls of their own session and nothing else. Whoever it is, nothing is read before the secret. */
+/** Serves agents: the model calls of their own session and nothing else. The body is not read until the secret is verified. */
 export function createAgentSide(deps: AgentSideDeps): RequestListener {
   const readBody = createBodyReader<Session>();
   const stackKey = createSecretKey(deps.stackKey);
@@ -38,28 +38,17 @@ export function createAgentSide(deps: AgentSideDeps): RequestListener {
     let session: Session | null = null;
     try {
       if (path === '/') return void response.writeHead(200).end();
-      const found = await authenticate(request);
+      const found = await authenticate(request, deps.sessions, stackKey);
       if ('holder' in found) return await deps.forward(request, response, found.holder);
       session = found;
       response.setHeader(gatewayNameHeader, deps.name);
       await serve(dialect, path, request, response, session);
     } catch (error) {
       if (response.destroyed || response.writableEnded) return;
-      const refusal = refusalOf(error);
-      deps.onRefusal(session?.opened.session ?? null, refusal);
-      refuse(dialect, refusal, response);
+      const failure = toGatewayError(error);
+      deps.onError(session?.opened.session ?? null, failure);
+      sendError(dialect, failure, response);
     }
-  }
-
-  async function authenticate(request: IncomingMessage): Promise<Session | Elsewhere> {
-    const id = sessionOfSecret(stackKey, presentedSecret(request));
-    if (id === null) {
-      throw new Refusal('unauthorized', "expected the session's secret as a bearer token or x-api-key; got another");
-    }
-    const session = await deps.sessions.find(id);
-    if (session === null) throw new Refusal('unknown-session', 'this session was never opened');
-    if ('sealed' in session) throw new Refusal('session-closed', 'this session is sealed');
-    return session;
   }
 
   async function serve(
@@ -76,7 +65,7 @@ export function createAgentSide(deps: AgentSideDeps): RequestListener {
     }
     const { counting } = dialect;
     if (path !== dialect.path && path !== counting?.path) {
-      throw new Refusal('not-found', `there is nothing at ${path.slice(0, 200)}`);
+      throw new GatewayError('not-found', `there is nothing at ${path.slice(0, 200)}`);
     }
     expectMethod('POST', path, request);
     const body = await readBody(request, session);
@@ -91,16 +80,32 @@ export function createAgentSide(deps: AgentSideDeps): RequestListener {
     const leave = turn.follow();
     response.once('close', leave);
     if (asked.delivery === 'whole') return whole(asked, turn, response);
-    const refusal = await stream(asked, turn, response);
-    if (refusal !== null) deps.onRefusal(session.opened.session, refusal);
+    const failure = await stream(asked, turn, response);
+    if (failure !== null) deps.onError(session.opened.session, failure);
   }
 
   return (request, response) => {
     route(request, response).catch((error: unknown) => {
-      deps.onRefusal(null, refusalOf(error));
+      deps.onError(null, toGatewayError(error));
       response.destroy();
     });
   };
+}
+
+/** Returns the session of a request's secret. Throws a GatewayError when there is none that can be used. */
+async function authenticate(
+  request: IncomingMessage,
+  sessions: Sessions,
+  stackKey: KeyObject,
+): Promise<Session | RemoteSession> {
+  const id = sessionOfSecret(stackKey, presentedSecret(request));
+  if (id === null) {
+    throw new GatewayError('unauthorized', "expected the session's secret as a bearer token or x-api-key; got another");
+  }
+  const session = await sessions.find(id);
+  if (session === null) throw new GatewayError('unknown-session', 'this session was never opened');
+  if ('sealed' in session) throw new GatewayError('session-closed', 'this session is sealed');
+  return session;
 }
 
 async function whole(asked: DialectRequest, turn: Turn<TurnRecord>, response: ServerResponse): Promise<void> {
@@ -108,19 +113,19 @@ async function whole(asked: DialectRequest, turn: Turn<TurnRecord>, response: Se
 }
 
 /**
- * The head of the response waits for the first text, so that what fails before it gets a status of its own; keep-alives
- * begin when that takes long. Returns what ended the stream early.
+ * Streams a reply. The response's head waits for the first text, so that an earlier failure gets its own status; keep-alives
+ * start when that takes long. Returns the error that ended the stream early, or null.
  */
 async function stream(
   asked: DialectRequest,
   turn: Turn<TurnRecord>,
   response: ServerResponse,
-): Promise<Refusal | null> {
+): Promise<GatewayError | null> {
   const writer = asked.stream(turn);
   const write = (next: () => string): void => {
     const isFirst = !response.headersSent;
     if (isFirst) response.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-store' });
-    // In this order, since a writer may count its events.
+    // `begin` first, since a writer may number its events.
     response.write(isFirst ? writer.begin() + next() : next());
     keepAlive.refresh();
   };
@@ -131,13 +136,13 @@ async function stream(
     write(() => writer.finish(reply));
     return null;
   } catch (error) {
-    const refusal = refusalOf(error);
-    if (!response.headersSent && !writer.failsInStream(refusal)) throw refusal;
+    const failure = toGatewayError(error);
+    if (!response.headersSent && !writer.failsInStream(failure)) throw failure;
     if (response.destroyed) return null;
-    // As if the process had been killed: the relay asks again, and the agent notices neither.
-    if (refusal.kind === 'gateway-closing') response.destroy();
-    else write(() => writer.fail(refusal));
-    return refusal;
+    // Closed as if the process had been killed: the relay retries, and the agent notices nothing.
+    if (failure.kind === 'gateway-closing') response.destroy();
+    else write(() => writer.fail(failure));
+    return failure;
   } finally {
     clearInterval(keepAlive);
     if (response.headersSent && !response.destroyed) response.end();
@@ -157,14 +162,14 @@ function finishedReply({ key, createdAt }: Turn<TurnRecord>, turn: TurnRecord): 
 
 function expectMethod(method: 'GET' | 'POST', path: string, request: IncomingMessage): void {
   if (request.method !== method)
-    throw new Refusal('wrong-method', `${path}: expected ${method}, got ${request.method}`);
+    throw new GatewayError('wrong-method', `${path}: expected ${method}, got ${request.method}`);
 }
 
-function refuse(dialect: Dialect, refusal: Refusal, response: ServerResponse): void {
-  const { status, body } = dialect.error(refusal);
-  const headers: Record<string, string> = { 'x-should-retry': String(refusal.retryable) };
-  if (refusal.retryable) headers['retry-after'] = String(limits.retryAfterSec);
-  if (refusal.passes) headers[retryHeader] = '1';
+function sendError(dialect: Dialect, error: GatewayError, response: ServerResponse): void {
+  const { status, body } = dialect.error(error);
+  const headers: Record<string, string> = { 'x-should-retry': String(error.retryable) };
+  if (error.retryable) headers['retry-after'] = String(limits.retryAfterSec);
+  if (error.retriedByRelay) headers[retryHeader] = '1';
   sendJson(response, status, body, headers);
 }
 

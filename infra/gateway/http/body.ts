@@ -1,83 +1,88 @@
 import type { IncomingMessage } from 'node:http';
+import { errorMessage } from '../../../workflows/contracts/error-message.ts';
+import { GatewayError } from '../gateway-error.ts';
 import { limits } from '../limits.ts';
-import { Refusal } from '../refusal.ts';
 
-interface BodyRoom {
-  heldBytes: number;
+/** The bytes of all bodies that one owner is sending. */
+interface BodyBudget {
+  usedBytes: number;
 }
 
-/** Reads bodies of several owners; those of one share a room, so that no agent takes the memory of another. */
+/** Creates a reader of bodies. The bodies of one owner share a budget, so that no agent takes the memory of another. */
 export function createBodyReader<Owner extends object>() {
-  const rooms = new WeakMap<Owner, BodyRoom>();
+  const budgets = new WeakMap<Owner, BodyBudget>();
   return (request: IncomingMessage, owner: Owner): Promise<unknown> => {
-    const room = rooms.get(owner) ?? { heldBytes: 0 };
-    rooms.set(owner, room);
-    return readJsonBody(request, room);
+    const budget = budgets.get(owner) ?? { usedBytes: 0 };
+    budgets.set(owner, budget);
+    return readJsonBody(request, budget);
   };
 }
 
 /**
- * Reads a JSON body of bounded size, and of a bounded number of values: each costs far more memory and time than its bytes.
- * Throws a Refusal: `too-large`, `malformed`, or `too-many-turns` when the room is full.
+ * Reads a JSON body of limited size and with a limited number of values, each of which costs far more memory and time than
+ * its bytes. Throws a GatewayError: `too-large`, `malformed`, or `too-many-turns` when the budget is used up.
  */
-export async function readJsonBody(request: IncomingMessage, room: BodyRoom = { heldBytes: 0 }): Promise<unknown> {
-  const value = parsed(await readBody(request, room));
+export async function readJsonBody(request: IncomingMessage, budget: BodyBudget = { usedBytes: 0 }): Promise<unknown> {
+  const value = parsed(await readBody(request, budget));
   if (holdsAtMost(value, limits.bodyValues)) return value;
-  throw new Refusal('too-large', `expected a body of at most ${limits.bodyValues} JSON values, got more`);
+  throw new GatewayError('too-large', `expected a body of at most ${limits.bodyValues} JSON values, got more`);
 }
 
 function parsed(bytes: Buffer): unknown {
   try {
     return JSON.parse(bytes.toString('utf8'));
   } catch (error) {
-    throw new Refusal('malformed', `expected JSON: ${error instanceof Error ? error.message.slice(0, 200) : error}`);
+    throw new GatewayError('malformed', `expected JSON: ${errorMessage(error).slice(0, 200)}`);
   }
 }
 
-/** What is refused is read to its end but not kept: many clients hear no answer before they have sent everything. */
-function readBody(request: IncomingMessage, room: BodyRoom): Promise<Buffer> {
+/** A refused body is read to its end and discarded: many clients read no answer before they have sent everything. */
+function readBody(request: IncomingMessage, budget: BodyBudget): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     let chunks: Buffer[] = [];
     let size = 0;
-    let held = 0;
-    let refusal: Refusal | null = null;
-    const letGo = (): void => {
+    let kept = 0;
+    let refused: GatewayError | null = null;
+    const discard = (): void => {
       chunks = [];
-      room.heldBytes -= held;
-      held = 0;
+      budget.usedBytes -= kept;
+      kept = 0;
     };
-    const refuse = (because: Refusal): void => {
-      refusal = because;
-      letGo();
+    const refuse = (error: GatewayError): void => {
+      refused = error;
+      discard();
     };
     request.on('data', (chunk: Buffer) => {
       size += chunk.length;
-      if (size > limits.drainedBytes) request.destroy();
-      if (refusal !== null) return;
+      if (size > limits.discardedBytes) request.destroy();
+      if (refused !== null) return;
       chunks.push(chunk);
-      held += chunk.length;
-      room.heldBytes += chunk.length;
-      if (size > limits.bodyBytes)
-        refuse(new Refusal('too-large', `expected a body of at most ${limits.bodyBytes} bytes`));
-      else if (room.heldBytes > limits.roomBytes) refuse(fullRoom());
+      kept += chunk.length;
+      budget.usedBytes += chunk.length;
+      if (size > limits.bodyBytes) {
+        refuse(new GatewayError('too-large', `expected a body of at most ${limits.bodyBytes} bytes`));
+      } else if (budget.usedBytes > limits.sessionBodyBytes) refuse(budgetUsedUp());
     });
     request.once('end', () => {
-      if (refusal === null) resolve(Buffer.concat(chunks));
-      else reject(refusal);
-      letGo();
+      if (refused === null) resolve(Buffer.concat(chunks));
+      else reject(refused);
+      discard();
     });
     request.once('error', reject);
     request.once('close', () => {
-      letGo();
-      reject(new Refusal('malformed', 'the connection was closed before the body had ended'));
+      discard();
+      reject(new GatewayError('malformed', 'the connection was closed before the body had ended'));
     });
   });
 }
 
-const fullRoom = (): Refusal =>
-  new Refusal('too-many-turns', `this session sends more than ${limits.roomBytes} bytes at once; wait for a reply`);
+const budgetUsedUp = (): GatewayError =>
+  new GatewayError(
+    'too-many-turns',
+    `this session sends more than ${limits.sessionBodyBytes} bytes at once; wait for a reply`,
+  );
 
-/** Walks without recursion, and no further than it must. */
+/** Whether a JSON value consists of at most `most` values. Walks without recursion, and stops at the first one too many. */
 export function holdsAtMost(value: unknown, most: number): boolean {
   const left: object[] = isNested(value) ? [value] : [];
   let seen = 1;

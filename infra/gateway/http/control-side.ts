@@ -1,17 +1,18 @@
 import type { RequestListener } from 'node:http';
 import { z } from 'zod';
+import { errorMessage } from '../../../workflows/contracts/error-message.ts';
 import { failureKinds, isFailureType, TemperFailure } from '../../../workflows/contracts/failures.ts';
 import { type Engine, servedVersions } from '../../engine/engine.ts';
 import { openSession } from '../control.ts';
 import type { Sessions } from '../sessions/sessions.ts';
 import type { Upstreams } from '../upstream/upstreams.ts';
 import { readJsonBody } from './body.ts';
-import { sendJson } from './http.ts';
+import { sendJson } from './listener.ts';
 
 const groupList = z.array(z.string());
 const version = z.coerce.number().int().min(0);
 
-/** The control side over HTTP; see client.ts for the other end. Whoever reaches its socket may do anything. */
+/** Serves the control side over HTTP; client.ts is the other end. Any process that reaches its socket may do anything. */
 export function createControlSide(
   sessions: Sessions,
   upstreams: Upstreams,
@@ -21,7 +22,7 @@ export function createControlSide(
     status: (id) => sessions.status(id),
     seal: (id) => sessions.seal(id),
     close: async (id) => (await sessions.close(id)) ?? null,
-    hold: (id) => engine.pinVersion(version.parse(id)),
+    'pin-version': (id) => engine.pinVersion(version.parse(id)),
     async upstream(id) {
       const { name, model } = await upstreams.find(id);
       return { name, model };
@@ -37,7 +38,7 @@ export function createControlSide(
       return sessions.open(parsed.data);
     }
     if (path === '/min-versions') return sessions.minVersions(groupList.parse(await readBody()));
-    const [, action = '', id = ''] = path.match(/^\/(status|seal|close|hold|upstream)\/([^/]+)$/) ?? [];
+    const [, action = '', id = ''] = path.match(/^\/(status|seal|close|pin-version|upstream)\/([^/]+)$/) ?? [];
     const act = actions[action];
     if (act === undefined) throw new TemperFailure('InvalidInput', `the gateway's control side has nothing at ${path}`);
     return act(decodeURIComponent(id));
@@ -48,8 +49,7 @@ export function createControlSide(
       (body) => sendJson(response, 200, body),
       (error: unknown) => {
         const type = error instanceof TemperFailure && isFailureType(error.type) ? error.type : 'Internal';
-        const message = error instanceof Error ? error.message : String(error);
-        sendJson(response, failureKinds[type].retryable ? 503 : 422, { type, message });
+        sendJson(response, failureKinds[type].retryable ? 503 : 422, { type, message: errorMessage(error) });
       },
     );
   };

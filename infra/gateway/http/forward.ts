@@ -1,15 +1,15 @@
 import { Agent, type IncomingMessage, type ServerResponse, request as send } from 'node:http';
 import { pipeline } from 'node:stream/promises';
 import { endToEndHeaders } from '../../agents/relay/protocol.ts';
-import { Refusal } from '../refusal.ts';
-import type { Peers } from './peers.ts';
+import { GatewayError } from '../gateway-error.ts';
+import type { Peers } from '../peers.ts';
 
-/** On a request that another gateway passed on: it is not passed on once more. */
+/** The header of a request that another gateway has forwarded. Such a request is not forwarded again. */
 const forwardedHeader = 'x-temper-forwarded';
 
 /**
- * Passes an agent's request on to the process that has its session, and the reply back as it comes. Rejects with a Refusal
- * when the reply has not begun; one that breaks off later breaks off for the client too.
+ * Forwards an agent's request to the process that has its session, and streams the reply back. Rejects with a GatewayError
+ * while the reply has not begun; a reply that is interrupted later is interrupted for the client too.
  */
 export type Forward = (request: IncomingMessage, response: ServerResponse, holder: string | null) => Promise<void>;
 
@@ -40,7 +40,7 @@ export function createForward({ agentSocketOf }: Pick<Peers, 'agentSocketOf'>): 
   };
 }
 
-function moving(cause?: unknown): Refusal {
+function moving(cause?: unknown): GatewayError {
   const text = 'the session is moving from one gateway to another; send the request again';
-  return new Refusal('gateway-closing', text, { cause });
+  return new GatewayError('gateway-closing', text, { cause });
 }

@@ -3,7 +3,7 @@ import { appendFile, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
 
-/** Which sessions belong to a group: a small file per group, so that nobody has to look through all sessions for it. */
+/** The sessions of each group: one small file per group, so that finding them does not read all sessions. */
 export interface Groups {
   add(group: string, session: string): Promise<void>;
   sessionsOf(group: string): Promise<readonly string[]>;

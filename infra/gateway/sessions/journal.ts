@@ -1,57 +1,61 @@
 import type { FileHandle } from 'node:fs/promises';
 import { crc32 } from 'node:zlib';
+import { errorMessage } from '../../../workflows/contracts/error-message.ts';
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
 import type { TurnRecord } from '../branches/turn-record.ts';
 import type { OpenSession } from '../control.ts';
 import { openExclusive } from './exclusive-file.ts';
 
 /**
- * One append-only file per session, a record per line with its checksum. When `append` returns, the record is on disk: the
- * file is written through (O_DSYNC: a write and its fdatasync in one call), and records that come at once share a write. What
- * a crash cut short at the end is dropped on load: nobody was told of it.
+ * The append-only file of one session, with one record and its checksum per line. When `append` returns, the record is on
+ * disk: the file is opened with O_DSYNC (a write and its fdatasync in one call), and records that arrive together share a
+ * write. A record that a crash cut short is dropped on load, since it was never acknowledged.
  */
 export interface Journal {
   append(record: JournalRecord): Promise<void>;
   close(): Promise<void>;
 }
 
-/** What ended a request for good, unless the same request is answered later. */
-export type Flag = 'context-overflow' | 'turn-limit' | 'token-budget' | 'engine-failure' | 'gateway-failure';
+/** The reason why a request failed for good, unless the same request is answered later. */
+export type RequestFailure = 'context-overflow' | 'turn-limit' | 'token-budget' | 'engine-failure' | 'gateway-failure';
 
 export type JournalRecord =
   | { readonly kind: 'open'; readonly session: OpenSession; readonly at: number }
   | { readonly kind: 'turn'; readonly turn: TurnRecord }
-  | { readonly kind: 'flag'; readonly flag: Flag; readonly key: string; readonly at: number }
-  /** Written where the session leaves a process's memory. `retries`: since its beginning, as far as processes lived to say so. */
+  | { readonly kind: 'flag'; readonly flag: RequestFailure; readonly key: string; readonly at: number }
+  /** Written when a process unloads the session. `retries` counts from the session's start, without those of killed processes. */
   | { readonly kind: 'rest'; readonly at: number; readonly retries: number }
   | { readonly kind: 'close'; readonly at: number; readonly retries?: number };
 
 export interface LoadedJournal {
   readonly journal: Journal;
-  /** What the file held; empty for a new one. */
+  /** The records that the file held; empty for a new one. */
   readonly records: readonly JournalRecord[];
 }
 
-/** Null when there is no such file, or nothing in it that was ever acknowledged. 'held': another process writes it. */
-export function loadJournal(path: string): Promise<LoadedJournal | 'held' | null> {
+/**
+ * Opens a session's journal. Null when there is no such file, or no acknowledged record in it; `locked-elsewhere` when another
+ * process writes it.
+ */
+export function loadJournal(path: string): Promise<LoadedJournal | 'locked-elsewhere' | null> {
   return openJournal(path, false, (file, records, length) =>
     records.length === 0 ? null : { journal: createJournal(path, file, length), records },
   );
 }
 
-/** Begins a journal with that record, or goes on with the one that is there. */
-export async function newJournal(path: string, first: JournalRecord): Promise<LoadedJournal | 'held'> {
+/** Creates a journal with its first record, or opens the existing one. */
+export async function newJournal(path: string, first: JournalRecord): Promise<LoadedJournal | 'locked-elsewhere'> {
   const opened = await openJournal(path, true, async (file, records, length) => {
     const journal = createJournal(path, file, length);
     if (records.length > 0) return { journal, records };
     await journal.append(first);
     return { journal, records: [first] };
   });
-  if (opened === null) throw journalFailure(path, new Error('it was removed while it was made'));
+  if (opened === null) throw journalFailure(path, new Error('it was removed while it was created'));
   return opened;
 }
 
-/** For this process alone, until the journal is closed. */
+/** Opens the file for this process alone, until the journal is closed. */
 async function openJournal<Loaded extends LoadedJournal | null>(
   path: string,
   create: boolean,
@@ -60,7 +64,7 @@ async function openJournal<Loaded extends LoadedJournal | null>(
   const file = await openExclusive(path, { create }).catch((error: unknown) => {
     throw journalFailure(path, error);
   });
-  if (file === null || file === 'held') return file;
+  if (file === null || file === 'locked-elsewhere') return file;
   try {
     const bytes = (await file.stat()).size === 0 ? Buffer.alloc(0) : await file.readFile();
     const { records, length } = readRecords(path, bytes);
@@ -84,12 +88,12 @@ function createJournal(path: string, file: FileHandle, startLength: number): Jou
   let length = startLength;
   let waiting: Waiting[] = [];
   let flushing: Promise<void> | null = null;
-  let broken: unknown = null;
+  let unusable: unknown = null;
 
-  /** Half a batch must not stay in the file: later records would stand behind it. */
-  async function forgetBatch(batch: readonly Waiting[], cause: unknown): Promise<void> {
+  /** Removes a half-written batch, after which later records could not be read. */
+  async function dropBatch(batch: readonly Waiting[], cause: unknown): Promise<void> {
     await file.truncate(length).catch((error) => {
-      broken = error;
+      unusable = error;
     });
     for (const { reject } of batch) reject(journalFailure(path, cause));
   }
@@ -100,12 +104,12 @@ function createJournal(path: string, file: FileHandle, startLength: number): Jou
       waiting = [];
       const bytes = Buffer.concat(batch.map(({ line }) => line));
       try {
-        if (broken !== null) throw broken;
+        if (unusable !== null) throw unusable;
         await writeAll(file, bytes, length);
         length += bytes.length;
         for (const { resolve } of batch) resolve();
       } catch (error) {
-        await forgetBatch(batch, error);
+        await dropBatch(batch, error);
       }
     }
     flushing = null;
@@ -166,8 +170,7 @@ function decodeRecord(line: string): JournalRecord | null {
 
 function journalFailure(path: string, cause: unknown): TemperFailure {
   const code = cause instanceof Error && 'code' in cause ? cause.code : undefined;
-  const message = cause instanceof Error ? cause.message : String(cause);
   return code === 'ENOSPC' || code === 'EDQUOT'
-    ? new TemperFailure('DiskFull', `no space left to write ${path}; free some, then try again`, { cause })
-    : new TemperFailure('StoreUnavailable', `can't use ${path}: ${message}`, { cause });
+    ? new TemperFailure('DiskFull', `no space left to write ${path}; free some, then retry`, { cause })
+    : new TemperFailure('StoreUnavailable', `can't use ${path}: ${errorMessage(cause)}`, { cause });
 }

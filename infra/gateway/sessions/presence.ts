@@ -1,52 +1,52 @@
 import { type FileHandle, open } from 'node:fs/promises';
 import { join } from 'node:path';
+import { errorMessage } from '../../../workflows/contracts/error-message.ts';
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
 import { relayRetryMs } from '../../agents/relay/protocol.ts';
 
-/** A time without any gateway, longer than a request is held: what agents asked for then came to nothing, and no gateway saw it. */
+/** A time without any gateway that was longer than relays retry: requests failed during it, and no gateway saw them. */
 export interface Absence {
   readonly from: number;
   readonly to: number;
 }
 
 /**
- * When gateways of a journal directory were there, by what they saw themselves: what a sandbox says of them is no evidence.
- * One file: its time says when one was there last, its lines tell of absences.
+ * The times at which a journal directory had a gateway, as the gateways recorded them: reports from a sandbox are no evidence.
+ * One file holds it: its modification time is the last confirmation, its lines are the absences.
  */
 export interface Presence {
-  /** Called every few seconds. A gateway that dies soon after each start has not been there: one counts once it calls. */
+  /** Confirms every few seconds that this gateway runs. A gateway that dies before its first confirmation does not count. */
   confirm(): Promise<void>;
-  /** Also the one that this gateway's coming has ended, if it has not called yet. */
+  /** Returns all absences, including the one that this gateway's start ended, even before its first confirmation. */
   absences(): Promise<readonly Absence[]>;
 }
 
-/** No session's file begins with a dot. */
+/** The file's name begins with a dot, which no session's file does. */
 const fileName = '.presence';
 
-/** `came`: when this gateway came. All of it throws StoreUnavailable. */
-export async function createPresence(journalDir: string, came: number): Promise<Presence> {
+/** Creates the presence of a gateway that started at `startedAt`. All of it throws StoreUnavailable. */
+export async function createPresence(journalDir: string, startedAt: number): Promise<Presence> {
   const path = join(journalDir, fileName);
 
   async function read<T>(use: (file: FileHandle, open: Absence | null) => Promise<T>): Promise<T> {
     try {
       await using file = await open(path, 'a+', 0o600);
       const { mtimeMs: from } = await file.stat();
-      const to = from < came ? came : Date.now();
+      const to = from < startedAt ? startedAt : Date.now();
       return await use(file, to - from < relayRetryMs ? null : { from, to });
     } catch (error) {
-      const why = error instanceof Error ? error.message : error;
-      throw new TemperFailure('StoreUnavailable', `can't keep ${path}: ${why}`, { cause: error });
+      throw new TemperFailure('StoreUnavailable', `can't keep ${path}: ${errorMessage(error)}`, { cause: error });
     }
   }
 
-  // A new file begins with this gateway.
+  // Creates the file, if this is the first gateway.
   await read(async () => {});
   return {
     confirm: () =>
       read(async (file, ended) => {
         const now = new Date();
         if (ended === null) await file.utimes(now, now);
-        // The line and the file's new time are one write: no crash comes between them.
+        // One write changes both the lines and the modification time, so no crash can come between them.
         else await file.appendFile(`${JSON.stringify(ended)}\n`);
       }),
     absences: () =>

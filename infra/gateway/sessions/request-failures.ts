@@ -1,87 +1,90 @@
 import type { TurnRecord } from '../branches/turn-record.ts';
+import { toGatewayError } from '../gateway-error.ts';
 import { limits } from '../limits.ts';
-import { refusalOf } from '../refusal.ts';
 import type { RunningTurn } from '../turns/turn.ts';
-import type { Flag, Journal } from './journal.ts';
+import type { Journal, RequestFailure } from './journal.ts';
 
-/** What ended a request, when, and how many turns there were by then. */
-export interface Flagged {
-  readonly flag: Flag;
+/** A failed request: its key, the reason, the time, and the number of turns at that time. */
+export interface FailedRequest {
+  readonly failure: RequestFailure;
   readonly key: string;
   readonly at: number;
   readonly turns: number;
 }
 
-/** How a request stood when it came to nothing. */
-export type Ending = Pick<RunningTurn<unknown>, 'abandoned' | 'held'>;
+/** The state of a turn when it failed. */
+export type FailedTurn = Pick<RunningTurn<unknown>, 'abandoned' | 'waiting'>;
 
-/** What ended requests of a session, by the key of the request. */
-export interface Flags {
-  /** Of the journal. */
-  restore(flagged: Omit<Flagged, 'turns'>): void;
-  of(flag: Flag): readonly Flagged[];
-  /** Did a turn begin after it? One that was running at the time says nothing. */
-  wentOn(flagged: Flagged): boolean;
-  /** However often an agent knocks, a request is flagged once until it goes on; and there is room for few limits that were reached. */
-  add(flag: Flag, key: string): Promise<void>;
-  /** Tries again what could not be written. */
+/** The failed requests of a session, by their keys. */
+export interface RequestFailures {
+  /** Adds a failure that was read from the journal. */
+  restore(failed: Omit<FailedRequest, 'turns'>): void;
+  of(failure: RequestFailure): readonly FailedRequest[];
+  /** Whether a turn began after the failure. A turn that was running at that time does not count. */
+  wasFollowed(failed: FailedRequest): boolean;
+  /** Records a failure. A request fails once per outage, however often it is retried; and only a limited number is kept. */
+  add(failure: RequestFailure, key: string): Promise<void>;
+  /** Writes the failures that could not be written before. */
   write(): Promise<void>;
   readonly unwritten: boolean;
 }
 
 /**
- * A full disk can't take the flag that tells of it: that one counts from memory, and is written with the next flag or when the
- * session is closed. If the gateway dies before, it is lost, and its rollout scored by what the agent left, unless its
- * request is sent again and fails again.
+ * Creates the failures of a session. A full disk cannot take the record of a failure: it then counts from memory, and is
+ * written with the next failure or when the session is closed. If the gateway dies before that, the record is lost, and the
+ * rollout is scored by what the agent left, unless the request is sent again and fails again.
  */
-export function createFlags(journal: Journal, turns: () => readonly Pick<TurnRecord, 'startedAt'>[]): Flags {
-  const flags = new Map<string, Flagged>();
-  const waiting = new Map<string, Flagged>();
+export function createRequestFailures(
+  journal: Journal,
+  turns: () => readonly Pick<TurnRecord, 'startedAt'>[],
+): RequestFailures {
+  const failures = new Map<string, FailedRequest>();
+  const unwritten = new Map<string, FailedRequest>();
 
-  function note({ flag, key, at }: Omit<Flagged, 'turns'>): Flagged {
-    const flagged = { flag, key, at, turns: turns().length };
-    flags.set(key, flagged);
-    return flagged;
+  function note({ failure, key, at }: Omit<FailedRequest, 'turns'>): FailedRequest {
+    const failed = { failure, key, at, turns: turns().length };
+    failures.set(key, failed);
+    return failed;
   }
 
-  const wentOn = (flagged: Flagged): boolean =>
+  const wasFollowed = (failed: FailedRequest): boolean =>
     turns()
-      .slice(flagged.turns)
-      .some(({ startedAt }) => startedAt >= flagged.at);
+      .slice(failed.turns)
+      .some(({ startedAt }) => startedAt >= failed.at);
 
   async function write(): Promise<void> {
-    for (const [name, { flag, key, at }] of [...waiting]) {
-      await journal.append({ kind: 'flag', flag, key, at });
-      waiting.delete(name);
+    for (const [name, { failure, key, at }] of [...unwritten]) {
+      await journal.append({ kind: 'flag', flag: failure, key, at });
+      unwritten.delete(name);
     }
   }
 
   return {
-    restore: (flagged) => void note(flagged),
-    of: (flag) => [...flags.values()].filter((one) => one.flag === flag),
-    wentOn,
-    async add(flag, key) {
-      const known = flags.get(key);
-      if (known?.flag === flag && !wentOn(known)) return;
-      if (known === undefined && flags.size >= limits.flags) return;
-      waiting.set(key, note({ flag, key, at: Date.now() }));
+    restore: (failed) => void note(failed),
+    of: (failure) => [...failures.values()].filter((one) => one.failure === failure),
+    wasFollowed,
+    async add(failure, key) {
+      const known = failures.get(key);
+      if (known?.failure === failure && !wasFollowed(known)) return;
+      if (known === undefined && failures.size >= limits.requestFailures) return;
+      unwritten.set(key, note({ failure, key, at: Date.now() }));
       await write();
     },
     write,
     get unwritten() {
-      return waiting.size > 0;
+      return unwritten.size > 0;
     },
   };
 }
 
 /**
- * The flag of a turn that came to nothing by no doing of the agent's. One that was cancelled, by the end of the session or
- * because its client left, has one when the engine was away for it; it does not count where the request is answered after
- * all. A turn that a gateway cuts because it restarts is asked for again.
+ * Returns the kind of a failure that is not the agent's own doing, or null. A turn that was cancelled, because the session
+ * ended or its client left, counts only if it waited for an engine that was away; and not if its request is answered later. A
+ * turn that a restarting gateway cuts is retried.
  */
-export function failureFlag({ abandoned, held }: Ending, error: unknown): Flag | null {
-  const { kind } = refusalOf(error);
-  if (abandoned) return held && kind !== 'gateway-closing' ? 'engine-failure' : null;
+export function classifyFailure({ abandoned, waiting }: FailedTurn, error: unknown): RequestFailure | null {
+  const { kind } = toGatewayError(error);
+  if (abandoned) return waiting && kind !== 'gateway-closing' ? 'engine-failure' : null;
   if (kind === 'engine-unavailable' || kind === 'engine-invalid') return 'engine-failure';
   return kind === 'journal-unavailable' || kind === 'internal' ? 'gateway-failure' : null;
 }

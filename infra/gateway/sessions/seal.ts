@@ -3,15 +3,15 @@ import type { Trace, TraceCounts, TraceSummary, TranscriptEntry } from '../../..
 import type { Message } from '../../kits/chat-tokens/index.ts';
 import type { Store } from '../../store/store.ts';
 import { type Built, buildSegments } from '../branches/segments.ts';
-import type { TurnRecord } from '../branches/turn-record.ts';
+import { type TurnRecord, versionRange } from '../branches/turn-record.ts';
 import type { Absence } from './presence.ts';
 import type { Session } from './session.ts';
 
-/** Builds the trace of a closed session and puts it into the store. The same turns give the same bytes. */
+/** Builds the trace of a closed session and puts it into the store. The same turns always give the same bytes. */
 export async function sealTrace(session: Session, store: Store, absences: readonly Absence[]): Promise<TraceSummary> {
   const { turns } = session;
   const lost = absences.filter((absence) => mayHaveCut(session, absence)).length;
-  const gatewayFailures = session.flagged('gateway-failure') + lost;
+  const gatewayFailures = session.failed('gateway-failure') + lost;
   const built = buildSegments(turns, session.opened.branches);
   const { segments, branches, masked } = built;
   const counts = countsOf(session, built);
@@ -29,21 +29,19 @@ export async function sealTrace(session: Session, store: Store, absences: readon
       { ...transcriptEntry(reply), turn: index },
     ]),
   };
-  const versions = turns.flatMap((turn) => turn.versions.map(({ version }) => version));
-  const extreme = (pick: (left: number, right: number) => number): number | null =>
-    versions.length === 0 ? null : versions.reduce((left, right) => pick(left, right));
+  const versions = versionRange(turns);
   return {
     trace: await store.putJson(trace),
     turns: turns.length,
     segments: segments.length,
     sampledTokens: turns.reduce((sum, turn) => sum + sampledTokensOf(turn), 0),
     promptTokens: turns.reduce((sum, turn) => sum + turn.promptLength, 0),
-    minVersion: extreme(Math.min),
-    maxVersion: extreme(Math.max),
+    minVersion: versions.min,
+    maxVersion: versions.max,
     contextOverflow: session.overflowed,
-    turnLimit: session.flagged('turn-limit') > 0,
-    ...(session.flagged('token-budget') > 0 && { tokenBudget: true }),
-    engineFailures: session.flagged('engine-failure'),
+    turnLimit: session.failed('turn-limit') > 0,
+    ...(session.failed('token-budget') > 0 && { tokenBudget: true }),
+    engineFailures: session.failed('engine-failure'),
     ...(gatewayFailures === 0 ? {} : { gatewayFailures }),
     ...(session.cutOff || lost > 0 ? { cutOff: true } : {}),
     ...(session.opened.upstream === undefined ? {} : { upstream: session.opened.upstream }),
@@ -53,17 +51,17 @@ export async function sealTrace(session: Session, store: Store, absences: readon
 }
 
 /**
- * Whether the session was open while no gateway was there, and no turn began after that. Nobody knows whether its agent asked
- * for anything meanwhile, or had come to its end: a rollout that is run again costs less than one that is judged by an outage.
+ * Whether the session was open during the absence, and no turn began after it. It is unknown whether the agent sent a request
+ * meanwhile or had ended: repeating a rollout costs less than scoring one that an outage ended.
  */
 function mayHaveCut({ openedAt, opened, turns }: Session, { from, to }: Absence): boolean {
   return openedAt < to && from < opened.expiresAt && turns.every(({ startedAt }) => startedAt < to);
 }
 
-function countsOf({ turns, forks }: Session, { branches, lines, masked, droppedTokens }: Built): TraceCounts {
+function countsOf({ turns, forks }: Session, { branches, classification, masked, droppedTokens }: Built): TraceCounts {
   return {
     branches: countBy(branches.map(({ kind }) => kind)),
-    unclear: lines.unclear,
+    unclear: classification.unclear,
     dropped: branches.filter(({ segment, dropped }) => segment === null && dropped !== 'nothing-to-train').length,
     droppedTokens,
     maskedTurns: masked.size,
@@ -73,16 +71,25 @@ function countsOf({ turns, forks }: Session, { branches, lines, masked, droppedT
   };
 }
 
+/** The part of a record that the trace publishes. */
 function publicTurn(turn: TurnRecord): Trace['turns'][number] {
-  const { index, parent, requestKey, promptIds, promptLength, promptChecksum } = turn;
-  const { sampledIds, logprobs, versions, finishReason, aborts, upstream, sampling, startedAt, endedAt } = turn;
-  const prompt = { index, parent, requestKey, promptIds, promptLength, promptChecksum };
-  const more = {
-    ...(aborts === undefined ? {} : { aborts }),
-    ...(upstream && { upstream }),
-    ...(sampling && { sampling }),
+  return {
+    index: turn.index,
+    parent: turn.parent,
+    requestKey: turn.requestKey,
+    promptIds: turn.promptIds,
+    promptLength: turn.promptLength,
+    promptChecksum: turn.promptChecksum,
+    sampledIds: turn.sampledIds,
+    logprobs: turn.logprobs,
+    versions: turn.versions,
+    finishReason: turn.finishReason,
+    ...(turn.aborts === undefined ? {} : { aborts: turn.aborts }),
+    ...(turn.upstream && { upstream: turn.upstream }),
+    ...(turn.sampling && { sampling: turn.sampling }),
+    startedAt: turn.startedAt,
+    endedAt: turn.endedAt,
   };
-  return { ...prompt, sampledIds, logprobs, versions, finishReason, ...more, startedAt, endedAt };
 }
 
 function transcriptEntry(message: Message): TranscriptEntry {

@@ -7,28 +7,28 @@ import type { OpenSession } from '../control.ts';
 import { type LoadedJournal, loadJournal, newJournal } from './journal.ts';
 
 /**
- * What is on disk of sessions: `<session>.jsonl` until it is sealed, `<session>.sealed.json` from then on. The process that
- * has the journal open is the session's holder; `<session>.holder` says its name to the others.
+ * The files of sessions: `<session>.jsonl` until the session is sealed, `<session>.sealed.json` from then on. The process that
+ * has the journal open is the session's holder; `<session>.holder` names it to the others.
  */
 export interface SessionFiles {
-  /** Null when there is none. */
-  load(id: string): Promise<OpenedFile | Elsewhere | null>;
-  /** Or loads it, when it was there already. */
-  create(session: OpenSession): Promise<OpenedFile | Elsewhere>;
+  /** Opens a session's journal; null when there is none. */
+  load(id: string): Promise<OpenedFile | RemoteSession | null>;
+  /** Creates a session's journal, or opens the existing one. */
+  create(session: OpenSession): Promise<OpenedFile | RemoteSession>;
   findSealed(id: string): Promise<SealedSession | null>;
-  /** The journal is of no more use once the seal is written. */
+  /** Writes the summary of a sealed session and removes its journal. */
   seal(id: string, summary: TraceSummary): Promise<void>;
-  /** Removes what was last written before that time. */
-  sweep(before: number, keep: (id: string) => boolean): Promise<void>;
+  /** Removes the files that were last written before that time, except those to keep. */
+  cleanUp(before: number, keep: (id: string) => boolean): Promise<void>;
 }
 
 export interface OpenedFile extends LoadedJournal {
   readonly opened: OpenSession;
 }
 
-/** Another process has the session. */
-export interface Elsewhere {
-  /** Null in the moment between its taking the journal and its saying so. */
+/** A session that another process has. */
+export interface RemoteSession {
+  /** The name of that process; null for the moment between its opening the journal and its writing its name. */
   readonly holder: string | null;
 }
 
@@ -36,14 +36,14 @@ export interface SealedSession {
   readonly sealed: { readonly summary: TraceSummary; readonly at: number };
 }
 
-/** `name`: of this process. */
+/** Creates the files of a journal directory for the process `name`. */
 export function createSessionFiles(dir: string, name: string): SessionFiles {
   const journalPath = (id: string): string => join(dir, `${checkedId(id)}.jsonl`);
   const sealPath = (id: string): string => join(dir, `${checkedId(id)}.sealed.json`);
   const holderPath = (id: string): string => join(dir, `${checkedId(id)}.holder`);
 
-  async function take(id: string, loaded: LoadedJournal | 'held'): Promise<OpenedFile | Elsewhere> {
-    if (loaded === 'held') return { holder: await readIfThere(holderPath(id)) };
+  async function open(id: string, loaded: LoadedJournal | 'locked-elsewhere'): Promise<OpenedFile | RemoteSession> {
+    if (loaded === 'locked-elsewhere') return { holder: await readIfThere(holderPath(id)) };
     const first = loaded.records[0];
     try {
       if (first?.kind !== 'open') throw unreadable(journalPath(id), 'it does not begin with its session');
@@ -58,11 +58,11 @@ export function createSessionFiles(dir: string, name: string): SessionFiles {
   return {
     async load(id) {
       const loaded = await loadJournal(journalPath(id));
-      return loaded && take(id, loaded);
+      return loaded && open(id, loaded);
     },
     async create(session) {
       const id = session.session;
-      return take(id, await newJournal(journalPath(id), { kind: 'open', session, at: Date.now() }));
+      return open(id, await newJournal(journalPath(id), { kind: 'open', session, at: Date.now() }));
     },
     async findSealed(id) {
       const text = await readIfThere(sealPath(id));
@@ -73,11 +73,11 @@ export function createSessionFiles(dir: string, name: string): SessionFiles {
       await rm(journalPath(id), { force: true });
       await rm(holderPath(id), { force: true });
     },
-    async sweep(before, keep) {
+    async cleanUp(before, keep) {
       for (const file of await readdir(dir)) {
         const path = join(dir, file);
         if (keep(file.replace(/\.(jsonl|sealed\.json|holder|group)$/, ''))) continue;
-        // A file that is gone by now was swept or sealed by somebody else.
+        // A file that no longer exists was removed or sealed by another process.
         const changedAt = await stat(path).then(
           ({ mtimeMs }) => mtimeMs,
           () => before,
@@ -98,7 +98,7 @@ async function readIfThere(path: string): Promise<string | null> {
 const unreadable = (path: string, why: string, cause?: unknown): TemperFailure =>
   new TemperFailure('StoreUnavailable', `can't read ${path}: ${why}; restore the file`, { cause });
 
-/** Ids become file names; they come from our own workers, and from secrets with a right signature. */
+/** Ids become file names. They come from temper's own workers, and from secrets with a valid signature. */
 function checkedId(id: string): string {
   if (/^[A-Za-z0-9][A-Za-z0-9._-]{0,150}$/.test(id)) return id;
   throw new TemperFailure(

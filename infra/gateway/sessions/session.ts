@@ -1,61 +1,65 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { sampledTokensOf } from '../../../workflows/algorithms/turns.ts';
 import type { Conversation } from '../../kits/chat-tokens/index.ts';
-import type { TurnRecord } from '../branches/turn-record.ts';
+import { type TurnRecord, versionRange } from '../branches/turn-record.ts';
 import type { OpenSession, SessionStatus } from '../control.ts';
+import { GatewayError } from '../gateway-error.ts';
 import { limits } from '../limits.ts';
 import { askedTokens, type ModelRequest } from '../model-request.ts';
-import { Refusal } from '../refusal.ts';
-import type { PlannedTurn, Speaker } from '../turns/backend.ts';
-import { createPolicySpeaker, type PolicySpeakerDeps } from '../turns/policy-backend.ts';
+import type { ModelBackend, PlannedTurn } from '../turns/model-backend.ts';
+import { createPolicyBackend, type PolicyBackendDeps } from '../turns/policy-backend.ts';
 import type { RunningTurn, Turn } from '../turns/turn.ts';
-import { createUpstreamSpeaker, type UpstreamSpeakerDeps } from '../turns/upstream-backend.ts';
-import type { Flag, Journal, JournalRecord } from './journal.ts';
-import { createFlags, type Ending, type Flagged, type Flags, failureFlag } from './request-failures.ts';
+import { createUpstreamBackend, type UpstreamBackendDeps } from '../turns/upstream-backend.ts';
+import type { Journal, JournalRecord, RequestFailure } from './journal.ts';
+import {
+  classifyFailure,
+  createRequestFailures,
+  type FailedRequest,
+  type FailedTurn,
+  type RequestFailures,
+} from './request-failures.ts';
+import type { OpenedFile } from './session-files.ts';
 
-/** The model calls of one rollout. Turns are ordered by their journal records; a turn that has none never happened. */
+/** The model calls of one rollout. The journal orders its turns; a turn without a journal record never happened. */
 export interface Session {
   readonly opened: OpenSession;
   readonly turns: readonly TurnRecord[];
   readonly forks: number;
-  /** Requests that came again and got the turn that was there; what a killed process counted is lost. */
+  /** Retried requests that were answered from the journal, without those that a killed process counted. */
   readonly retries: number;
-  /** How many requests ended so; none that was answered in the end. */
-  flagged(flag: Flag): number;
-  /** Whether it ended at the context's length: a request was too long, and no turn began after it. One that was compacted did. */
+  /** Returns how many requests failed for this reason and were not answered later. */
+  failed(failure: RequestFailure): number;
+  /** Whether it ended at the context's length: a request was too long, and no turn followed, as one does after compaction. */
   readonly overflowed: boolean;
-  /** Whether the engine or the gateway failed a request at the end: none that it failed was answered, or followed by a turn. */
+  /** Whether a failure of the engine or the gateway ended it: a request failed, and was neither answered nor followed by a turn. */
   readonly cutOff: boolean;
   readonly openedAt: number;
   status(): SessionStatus;
-  /** Somebody is about to use it. */
+  /** Notes that the session is being used. */
   touch(): void;
-  /** Whether it does nothing, and nobody has used it since then. */
+  /** Whether it has no running turn and was not used since that time. */
   isIdle(since: number): boolean;
   /**
-   * The turn of a request. The same conversation is the same turn, whichever connection it comes on: a running one is
-   * joined, a finished one is given again, also by a gateway that has only the journal. Throws a Refusal.
+   * Returns the turn of a request. The same conversation is the same turn, whichever connection it arrives on: a running turn
+   * is joined, a finished one is replayed, also by a gateway that has only the journal. Throws a GatewayError or a
+   * TemplateRejection.
    */
   ask(request: ModelRequest): Promise<Turn<TurnRecord>>;
-  /** How many tokens the prompt of a conversation has; makes no turn. Throws a Refusal. */
+  /** Counts the tokens of a conversation's prompt, without a turn. Throws a GatewayError or a TemplateRejection. */
   countTokens(conversation: Conversation): number;
   /** Refuses further turns, cancels running ones and waits for them. */
-  close(reason: Refusal): Promise<void>;
-  /** Gives running turns that long to end, then lets go of the journal's file; the session can be loaded again from it. */
+  close(reason: GatewayError): Promise<void>;
+  /** Gives running turns that long to end, then closes the journal's file. The session can be loaded again from it. */
   release(drainMs: number): Promise<void>;
 }
 
-export interface SessionDeps extends PolicySpeakerDeps, UpstreamSpeakerDeps {
+export interface SessionDeps extends PolicyBackendDeps, UpstreamBackendDeps {
   readonly onTurn: (session: string, turn: TurnRecord) => void;
 }
 
-export function createSession(
-  deps: SessionDeps,
-  journal: Journal,
-  opened: OpenSession,
-  records: readonly JournalRecord[],
-): Session {
-  return new LiveSession(deps, journal, opened, records);
+/** Creates a session from its opened journal. */
+export function createSession(deps: SessionDeps, file: OpenedFile): Session {
+  return new LiveSession(deps, file);
 }
 
 class LiveSession implements Session {
@@ -63,67 +67,67 @@ class LiveSession implements Session {
   readonly openedAt: number;
   readonly #deps: SessionDeps;
   readonly #journal: Journal;
-  readonly #speaker: Speaker;
-  readonly #flags: Flags;
+  readonly #backend: ModelBackend;
+  readonly #failures: RequestFailures;
   readonly #running = new Map<string, RunningTurn<TurnRecord>>();
-  #closed: Refusal | null = null;
+  #closed: GatewayError | null = null;
   #retries = 0;
   #journaledRetries = 0;
   #lastActivityAt: number;
   #usedAt = Date.now();
   #committing: Promise<unknown> = Promise.resolve();
 
-  constructor(deps: SessionDeps, journal: Journal, opened: OpenSession, records: readonly JournalRecord[]) {
+  constructor(deps: SessionDeps, { journal, opened, records }: OpenedFile) {
     this.opened = opened;
     this.#deps = deps;
     this.#journal = journal;
-    this.#flags = createFlags(journal, () => this.turns);
+    this.#failures = createRequestFailures(journal, () => this.turns);
     const { upstream } = opened;
-    this.#speaker =
-      upstream === undefined ? createPolicySpeaker(deps, opened) : createUpstreamSpeaker(deps, opened, upstream);
+    this.#backend =
+      upstream === undefined ? createPolicyBackend(deps, opened) : createUpstreamBackend(deps, opened, upstream);
     for (const record of records) this.#restore(record);
     const first = records[0];
     this.openedAt = first?.kind === 'open' ? first.at : Date.now();
-    this.#lastActivityAt = this.#speaker.turns.at(-1)?.endedAt ?? this.openedAt;
+    this.#lastActivityAt = this.#backend.turns.at(-1)?.endedAt ?? this.openedAt;
   }
 
   #restore(record: JournalRecord): void {
-    if (record.kind === 'turn') this.#speaker.restore(record.turn);
-    else if (record.kind === 'flag') this.#flags.restore(record);
+    if (record.kind === 'turn') this.#backend.restore(record.turn);
+    else if (record.kind === 'flag') this.#failures.restore({ failure: record.flag, key: record.key, at: record.at });
     else if (record.kind === 'rest') this.#retries = this.#journaledRetries = record.retries;
     else if (record.kind === 'close') {
-      this.#closed = new Refusal('session-closed', 'this session is closed');
+      this.#closed = new GatewayError('session-closed', 'this session is closed');
       this.#retries = this.#journaledRetries = record.retries ?? 0;
     }
   }
 
   get turns(): readonly TurnRecord[] {
-    return this.#speaker.turns;
+    return this.#backend.turns;
   }
 
   get forks(): number {
-    return this.#speaker.forks;
+    return this.#backend.forks;
   }
 
   get retries(): number {
     return this.#retries;
   }
 
-  flagged(flag: Flag): number {
-    return this.#unanswered(flag).length;
+  failed(failure: RequestFailure): number {
+    return this.#unanswered(failure).length;
   }
 
   get overflowed(): boolean {
-    return this.#unanswered('context-overflow').some((overflow) => !this.#flags.wentOn(overflow));
+    return this.#unanswered('context-overflow').some((overflow) => !this.#failures.wasFollowed(overflow));
   }
 
   get cutOff(): boolean {
     const failed = [...this.#unanswered('engine-failure'), ...this.#unanswered('gateway-failure')];
-    return failed.some((failure) => !this.#flags.wentOn(failure));
+    return failed.some((failure) => !this.#failures.wasFollowed(failure));
   }
 
-  #unanswered(flag: Flag): readonly Flagged[] {
-    return this.#flags.of(flag).filter(({ key }) => this.#speaker.answered(key) === null);
+  #unanswered(failure: RequestFailure): readonly FailedRequest[] {
+    return this.#failures.of(failure).filter(({ key }) => this.#backend.answered(key) === null);
   }
 
   status(): SessionStatus {
@@ -131,7 +135,7 @@ class LiveSession implements Session {
       state: this.#closed === null ? 'open' : 'closed',
       turns: this.turns.length,
       inFlight: this.#running.size,
-      minVersion: smallestVersion(this.turns),
+      minVersion: versionRange(this.turns).min,
       lastActivityAt: this.#lastActivityAt,
     };
   }
@@ -141,26 +145,26 @@ class LiveSession implements Session {
   }
 
   isIdle(since: number): boolean {
-    // A flag that could not be written is in this memory alone.
-    return this.#usedAt < since && this.#running.size === 0 && !this.#flags.unwritten;
+    // A failure that could not be written exists in this memory alone.
+    return this.#usedAt < since && this.#running.size === 0 && !this.#failures.unwritten;
   }
 
   async ask(request: ModelRequest): Promise<Turn<TurnRecord>> {
     this.#checkOpen();
     this.#lastActivityAt = Date.now();
-    const planned = this.#speaker.plan(request);
+    const planned = this.#backend.plan(request);
     try {
       return await this.#answer(request, planned);
     } catch (error) {
-      // No turn runs yet that would tell of it.
-      await this.#noteFailure({ abandoned: false, held: false }, planned.key, error);
+      // The turn did not start, so the handler of its result cannot note the failure.
+      await this.#noteFailure({ abandoned: false, waiting: false }, planned.key, error);
       throw error;
     }
   }
 
   async #answer(request: ModelRequest, planned: PlannedTurn): Promise<Turn<TurnRecord>> {
-    // What is cheap goes first: only what is given again or begins is rendered.
-    const answered = this.#speaker.answered(planned.key);
+    // Cheap checks first; a prompt is rendered only when the turn is replayed or started.
+    const answered = this.#backend.answered(planned.key);
     if (answered !== null && !this.#wantsMore(request, answered)) {
       this.#retries += 1;
       return planned.replay(answered, this.openedAt);
@@ -171,14 +175,15 @@ class LiveSession implements Session {
       return joined;
     }
     const reached = this.#limitReached();
-    // Nothing is waited for between the look at what runs and the start: of two equal requests the second joins.
+    // No await between the lookup and the start, so the second of two equal requests joins the first.
     if (reached === null) return this.#start(planned);
-    if (reached.kind === 'turn-limit' || reached.kind === 'token-budget')
-      await this.#flags.add(reached.kind, planned.key);
+    if (reached.kind === 'turn-limit' || reached.kind === 'token-budget') {
+      await this.#failures.add(reached.kind, planned.key);
+    }
     throw reached;
   }
 
-  /** A reply was cut, and the client asks again with more room: that is another request. */
+  /** Whether the request asks for more tokens than a reply that was cut at its limit: then it is not a retry. */
   #wantsMore(request: ModelRequest, answered: TurnRecord): boolean {
     if (answered.finishReason !== 'length' || answered.cutShort === true) return false;
     return askedTokens(request, this.opened.sampling) > sampledTokensOf(answered);
@@ -186,26 +191,26 @@ class LiveSession implements Session {
 
   countTokens(conversation: Conversation): number {
     this.#checkOpen();
-    return this.#speaker.countTokens(conversation);
+    return this.#backend.countTokens(conversation);
   }
 
   #checkOpen(): void {
     if (this.#closed !== null) throw this.#closed;
-    if (Date.now() >= this.opened.expiresAt) throw new Refusal('session-closed', 'this session has expired');
+    if (Date.now() >= this.opened.expiresAt) throw new GatewayError('session-closed', 'this session has expired');
   }
 
-  #limitReached(): Refusal | null {
+  #limitReached(): GatewayError | null {
     const { maxTurns, maxSampledTokens = Number.POSITIVE_INFINITY } = this.opened;
     if (this.turns.length + this.#running.size >= maxTurns) {
-      return new Refusal('turn-limit', `the limit of ${maxTurns} model calls is reached; stop`);
+      return new GatewayError('turn-limit', `the limit of ${maxTurns} model calls is reached; stop`);
     }
     const sampled = this.turns.reduce((sum, turn) => sum + sampledTokensOf(turn), 0);
     if (sampled >= maxSampledTokens) {
-      return new Refusal('token-budget', `the budget of ${maxSampledTokens} sampled tokens is used up; stop`);
+      return new GatewayError('token-budget', `the budget of ${maxSampledTokens} sampled tokens is used up; stop`);
     }
     if (this.#running.size < limits.turnsAtOnce) return null;
     const running = `${this.#running.size} model calls are running at once`;
-    return new Refusal('too-many-turns', `${running}; wait for one to end`);
+    return new GatewayError('too-many-turns', `${running}; wait for one to end`);
   }
 
   #start(planned: PlannedTurn): Turn<TurnRecord> {
@@ -213,7 +218,7 @@ class LiveSession implements Session {
     const turn = planned.start({
       createdAt: this.openedAt,
       commit: (make, add, signal) => this.#commit(make, add, signal),
-      overflow: () => this.#flags.add('context-overflow', key),
+      noteOverflow: () => this.#failures.add('context-overflow', key),
     });
     this.#running.set(key, turn);
     const leave = (): void => {
@@ -226,12 +231,12 @@ class LiveSession implements Session {
     return turn;
   }
 
-  async #noteFailure(turn: Ending, key: string, error: unknown): Promise<void> {
-    const flag = failureFlag(turn, error);
-    if (flag !== null) await this.#flags.add(flag, key).catch(() => {});
+  async #noteFailure(turn: FailedTurn, key: string, error: unknown): Promise<void> {
+    const failure = classifyFailure(turn, error);
+    if (failure !== null) await this.#failures.add(failure, key).catch(() => {});
   }
 
-  /** One at a time: a turn's index is its place in the journal. */
+  /** Commits one turn at a time, since a turn's index is its position in the journal. */
   #commit(
     make: (index: number) => TurnRecord,
     add: (turn: TurnRecord) => void,
@@ -251,11 +256,11 @@ class LiveSession implements Session {
     return committed;
   }
 
-  async close(reason: Refusal): Promise<void> {
+  async close(reason: GatewayError): Promise<void> {
     const wasOpen = this.#closed === null;
     this.#closed ??= reason;
     await this.#cancelRunning(reason);
-    await this.#flags.write();
+    await this.#failures.write();
     if (!wasOpen) return;
     const retries = this.#retries === 0 ? {} : { retries: this.#retries };
     await this.#journal.append({ kind: 'close', at: Date.now(), ...retries });
@@ -263,13 +268,13 @@ class LiveSession implements Session {
   }
 
   async release(drainMs: number): Promise<void> {
-    const closing = new Refusal('gateway-closing', 'the gateway restarts; send the request again');
+    const closing = new GatewayError('gateway-closing', 'the gateway restarts; send the request again');
     this.#closed ??= closing;
     const drained = Promise.allSettled([...this.#running.values()].map(({ result }) => result));
-    await within(drainMs, drained);
+    await settleWithin(drainMs, drained);
     await this.#cancelRunning(closing);
     try {
-      await this.#flags.write();
+      await this.#failures.write();
       if (this.#retries === this.#journaledRetries) return;
       await this.#journal.append({ kind: 'rest', at: Date.now(), retries: this.#retries });
     } finally {
@@ -277,22 +282,17 @@ class LiveSession implements Session {
     }
   }
 
-  async #cancelRunning(reason: Refusal): Promise<void> {
+  async #cancelRunning(reason: GatewayError): Promise<void> {
     const turns = [...this.#running.values()];
     for (const turn of turns) turn.cancel(reason);
     await Promise.allSettled(turns.map(({ result }) => result));
   }
 }
 
-/** Waits for the work, but not longer. */
-async function within(ms: number, work: Promise<unknown>): Promise<void> {
+/** Waits until the work is done or the time is over. */
+async function settleWithin(ms: number, work: Promise<unknown>): Promise<void> {
   const timeout = new AbortController();
   const late = sleep(ms, undefined, { signal: timeout.signal }).catch(() => {});
   await Promise.race([work, late]);
   timeout.abort();
-}
-
-export function smallestVersion(turns: readonly TurnRecord[]): number | null {
-  const versions = turns.flatMap((turn) => turn.versions.map(({ version }) => version));
-  return versions.length === 0 ? null : versions.reduce((left, right) => Math.min(left, right));
 }

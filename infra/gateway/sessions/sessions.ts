@@ -3,50 +3,51 @@ import type { TraceSummary } from '../../../workflows/contracts/trace.ts';
 import { attemptAll, throwTogether } from '../../attempt-all.ts';
 import type { Store } from '../../store/store.ts';
 import type { GatewayControl, Opened, OpenSession, SessionStatus } from '../control.ts';
-import type { Peers } from '../http/peers.ts';
+import { GatewayError } from '../gateway-error.ts';
 import { limits } from '../limits.ts';
-import { Refusal } from '../refusal.ts';
+import type { Peers } from '../peers.ts';
 import { createGroups, type Groups } from './groups.ts';
 import type { Presence } from './presence.ts';
 import { sealTrace } from './seal.ts';
 import { createSession, type Session, type SessionDeps } from './session.ts';
 import {
   createSessionFiles,
-  type Elsewhere,
   type OpenedFile,
+  type RemoteSession,
   type SealedSession,
   type SessionFiles,
 } from './session-files.ts';
 
 /**
- * All sessions of a journal directory, which several gateways may share. A session is loaded when somebody asks for it, by
- * the gateway that is asked, unless another one has it: then that one is asked. So a gateway that starts has nothing to read,
- * and when one dies any other goes on with its sessions. One that nobody uses leaves the memory until it is asked for again.
+ * All sessions of a journal directory, which several gateways may share. A gateway loads a session at the first request for
+ * it, unless another gateway has it: then the request is passed to that one. So a gateway has nothing to read when it starts,
+ * and when one dies, any other takes over its sessions. An unused session is unloaded until the next request for it.
  */
 export interface Sessions {
   open(session: OpenSession): Promise<Opened>;
-  /** Null when it was never opened. */
+  /** Finds a session; null when it was never opened. */
   find(id: string): Promise<Found | null>;
   status(id: string): Promise<SessionStatus | null>;
   minVersions(groups: readonly string[]): Promise<readonly (number | null)[]>;
   seal(id: string): Promise<TraceSummary>;
   close(id: string): Promise<void>;
-  /** Forgets expired sessions and those at rest, and removes files that nobody has written in a long time. */
-  sweep(): Promise<void>;
+  /** Unloads expired and unused sessions, and removes files that have not been written for a long time. */
+  cleanUp(): Promise<void>;
+  /** Lets running turns end for a moment, then unloads all sessions. */
   release(): Promise<void>;
 }
 
-export type Found = Session | SealedSession | Elsewhere;
+export type Found = Session | SealedSession | RemoteSession;
 
 export interface SessionsDeps extends SessionDeps {
   readonly store: Store;
   readonly journalDir: string;
   readonly presence: Presence;
-  /** Of this gateway, among those on the same directory. */
+  /** The name of this gateway, among those on the same directory. */
   readonly name: string;
   readonly peers: Pick<Peers, 'controlOf'>;
-  /** A session that was not used for so long leaves the memory. */
-  readonly restMs: number;
+  /** The time after which an unused session is unloaded. */
+  readonly idleMs: number;
 }
 
 export function createSessions(deps: SessionsDeps): Sessions {
@@ -57,7 +58,7 @@ class SessionTable implements Sessions {
   readonly #deps: SessionsDeps;
   readonly #files: SessionFiles;
   readonly #groups: Groups;
-  readonly #live = new Map<string, Promise<Session | Elsewhere | null>>();
+  readonly #live = new Map<string, Promise<Session | RemoteSession | null>>();
   readonly #sealing = new Map<string, Promise<TraceSummary>>();
   #isClosing = false;
 
@@ -82,28 +83,28 @@ class SessionTable implements Sessions {
 
   async find(id: string): Promise<Found | null> {
     const loaded = (await this.#live.get(id)) ?? (await this.#files.findSealed(id)) ?? (await this.#load(id));
-    // It may have been sealed in between.
+    // Another call may have sealed it in between.
     const found = loaded ?? (await this.#files.findSealed(id));
     if (found !== null && 'touch' in found) found.touch();
     return found;
   }
 
-  async #load(id: string): Promise<Session | Elsewhere | null> {
+  async #load(id: string): Promise<Session | RemoteSession | null> {
     return this.#once(id, async () => {
       const loaded = await this.#files.load(id);
       return loaded && this.#sessionOf(loaded);
     });
   }
 
-  #sessionOf(file: OpenedFile | Elsewhere): Session | Elsewhere {
-    return 'holder' in file ? file : createSession(this.#deps, file.journal, file.opened, file.records);
+  #sessionOf(file: OpenedFile | RemoteSession): Session | RemoteSession {
+    return 'holder' in file ? file : createSession(this.#deps, file);
   }
 
-  /** One session object per id, whoever asks at the same time. */
-  #once(id: string, make: () => Promise<Session | Elsewhere | null>): Promise<Session | Elsewhere | null> {
+  /** Makes one session object per id, however many calls need it at the same time. */
+  #once(id: string, make: () => Promise<Session | RemoteSession | null>): Promise<Session | RemoteSession | null> {
     const known = this.#live.get(id);
     if (known !== undefined) return known;
-    if (this.#isClosing) throw new TemperFailure('GatewayUnavailable', 'the gateway restarts; ask again');
+    if (this.#isClosing) throw new TemperFailure('GatewayUnavailable', 'the gateway restarts; retry');
     const making = make();
     this.#live.set(id, making);
     const forget = (): void => {
@@ -118,10 +119,7 @@ class SessionTable implements Sessions {
   async #get(id: string): Promise<Found> {
     const found = await this.find(id);
     if (found !== null) return found;
-    throw new TemperFailure(
-      'BlobMissing',
-      `expected a journal of session ${id}, found none; was it opened by another stack?`,
-    );
+    throw new TemperFailure('BlobMissing', `session ${id} has no journal here; check whether another stack opened it`);
   }
 
   async status(id: string): Promise<SessionStatus | null> {
@@ -156,7 +154,7 @@ class SessionTable implements Sessions {
     const found = await this.#get(id);
     if ('sealed' in found) return found.sealed.summary;
     if ('holder' in found) return this.#peer(found).seal(id);
-    await found.close(new Refusal('session-closed', 'this session is sealed'));
+    await found.close(new GatewayError('session-closed', 'this session is sealed'));
     const summary = await sealTrace(found, this.#deps.store, await this.#deps.presence.absences());
     await this.#files.seal(id, summary);
     this.#live.delete(id);
@@ -167,31 +165,31 @@ class SessionTable implements Sessions {
   async close(id: string): Promise<void> {
     const found = await this.#get(id);
     if ('holder' in found) return this.#peer(found).close(id);
-    if (!('sealed' in found)) await found.close(new Refusal('session-closed', 'this session is closed'));
+    if (!('sealed' in found)) await found.close(new GatewayError('session-closed', 'this session is closed'));
   }
 
-  #peer({ holder }: Elsewhere): GatewayControl {
+  #peer({ holder }: RemoteSession): GatewayControl {
     return this.#deps.peers.controlOf(holder);
   }
 
-  async sweep(): Promise<void> {
+  async cleanUp(): Promise<void> {
     const now = Date.now();
     const keep = (id: string): boolean => this.#live.has(id) || this.#sealing.has(id);
-    const steps = [() => this.#letIdleGo(now), () => this.#files.sweep(now - limits.retentionMs, keep)];
-    await attemptAll(steps, 'a sweep of all sessions', (step) => step());
+    const steps = [() => this.#unloadIdle(now), () => this.#files.cleanUp(now - limits.retentionMs, keep)];
+    await attemptAll(steps, 'the clean-up of all sessions', (step) => step());
   }
 
-  /** Where the disk is full one may not be able to write what it has to; the others go, and so do old files. */
-  async #letIdleGo(now: number): Promise<void> {
-    await attemptAll(this.#live, 'sessions to be let go', async ([id, loading]) => {
+  /** A session that cannot write its last record to a full disk stays; the others are unloaded, and old files are removed. */
+  async #unloadIdle(now: number): Promise<void> {
+    await attemptAll(this.#live, 'sessions to unload', async ([id, loading]) => {
       const session = await loading.catch(() => null);
       if (session === null || 'holder' in session || this.#sealing.has(id)) return;
-      if (now >= session.opened.expiresAt || session.isIdle(now - this.#deps.restMs)) await this.#letGo(id, session);
+      if (now >= session.opened.expiresAt || session.isIdle(now - this.#deps.idleMs)) await this.#unload(id, session);
     });
   }
 
-  /** Whoever asks for it meanwhile waits until its file is free, and loads it again. */
-  async #letGo(id: string, session: Session): Promise<void> {
+  /** A request that arrives meanwhile waits until the session's file is free, and loads it again. */
+  async #unload(id: string, session: Session): Promise<void> {
     const gone = session.release(0).then(() => null);
     const forgotten = gone.finally(() => this.#live.delete(id));
     this.#live.set(id, forgotten);
@@ -208,9 +206,9 @@ class SessionTable implements Sessions {
         if (session !== null && !('holder' in session)) await session.release(limits.drainMs);
       }),
     );
-    // Not before: a session that is loaded again while its last turn is committed would have two writers of one journal.
+    // Only now: a session that is loaded again while it commits its last turn would give its journal two writers.
     this.#live.clear();
     const failures = released.flatMap((one) => (one.status === 'rejected' ? [one.reason] : []));
-    throwTogether('sessions to be let go', failures);
+    throwTogether('sessions to unload', failures);
   }
 }

@@ -1,17 +1,17 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
 import type { Engine } from '../../engine/engine.ts';
+import { GatewayError } from '../gateway-error.ts';
 import { limits } from '../limits.ts';
-import { Refusal } from '../refusal.ts';
 
 /**
- * The engine's context length in tokens; null where it says none: then no limit is known, and the engine itself refuses what is
- * too long. Asked again each minute, since an engine may have been restarted with another one.
+ * The engine's context length in tokens; null where the engine reports none: then no limit is known, and the engine itself
+ * refuses prompts that are too long. It is read again each minute, since an engine may be restarted with another one.
  */
 export interface ContextLength {
-  /** An engine that is away is waited for, and `onAway` called. */
+  /** Returns the context length. Waits for an engine that is away, and calls `onAway` each time it is. */
   wait(onAway: () => void, signal: AbortSignal): Promise<number | null>;
-  /** Null also when the engine does not answer at once. */
+  /** Returns the context length without waiting; null also when the engine does not answer at once. */
   look(): Promise<number | null>;
 }
 
@@ -19,7 +19,7 @@ const lookMs = 2_000;
 
 export function createContextLength(
   engine: Pick<Engine, 'health'>,
-  holdMs: number,
+  engineGraceMs: number,
   freshMs: number = limits.contextFreshMs,
 ): ContextLength {
   let known: { readonly length: number | null } | undefined;
@@ -31,7 +31,7 @@ export function createContextLength(
     askedAt = performance.now();
   };
 
-  /** Who only looks, or has an earlier answer, goes on without. */
+  /** Reads the length again when it is old. A failure keeps the earlier answer. */
   const refresh = async (): Promise<void> => {
     if (known !== undefined && performance.now() - askedAt < freshMs) return;
     looking ??= ask(AbortSignal.timeout(lookMs))
@@ -53,7 +53,9 @@ export function createContextLength(
         signal.throwIfAborted();
         if (!(error instanceof TemperFailure) || error.type !== 'EngineUnavailable') throw error;
         onAway();
-        if (Date.now() - startedAt >= holdMs) throw new Refusal('engine-unavailable', error.message, { cause: error });
+        if (Date.now() - startedAt >= engineGraceMs) {
+          throw new GatewayError('engine-unavailable', error.message, { cause: error });
+        }
         await sleep(limits.retryMaxMs / 4, undefined, { signal });
       }
     }

@@ -1,44 +1,46 @@
 import type { Model, ParsedCall, ReplyEvent, ReplyParser, Tool, ToolCall } from '../../kits/chat-tokens/index.ts';
-import type { Plan } from '../branches/ledger.ts';
+import type { Plan } from '../branches/token-ledger.ts';
 
-/** All that the meaning of sampled ids depends on. */
-export interface Listening {
+/** Everything on which the meaning of sampled ids depends. */
+export interface DecoderInput {
   readonly plan: Plan;
   readonly model: Model;
   readonly tools: readonly Tool[];
 }
 
-/** Reads sampled ids, one by one, so that what they say comes in the same pieces however the engine sent them. */
-export function createListener({ plan, model, tools }: Listening, onEvent: (event: ReplyEvent) => void) {
+/** Decodes sampled ids one by one, so that the events do not depend on how the engine grouped the ids. */
+export function createReplyDecoder({ plan, model, tools }: DecoderInput, onEvent: (event: ReplyEvent) => void) {
   const { tokens, family, stopTokenIds } = model;
   const stops = new Set(stopTokenIds);
   let parser: ReplyParser;
-  let said: ReplyEvent[];
+  let decoded: ReplyEvent[];
 
   function take(events: readonly ReplyEvent[]): void {
     for (const event of events) {
-      said.push(event);
+      decoded.push(event);
       onEvent(event);
     }
   }
-  function hear(ids: readonly number[]): void {
+  function push(ids: readonly number[]): void {
     for (const id of ids) if (!stops.has(id)) take(parser.push([id]));
   }
   function restart(ids: readonly number[]): void {
     parser = family.createParser({ tokens, tools, promptIds: plan.newIds });
-    said = [];
-    hear(ids);
+    decoded = [];
+    push(ids);
   }
   restart([]);
 
   return {
-    hear,
+    push,
+    /** Starts over with these ids. */
     restart,
+    /** Ends the reply and returns it as a whole. */
     finish() {
       take(parser.end());
       const textOf = (kind: 'text' | 'reasoning'): string =>
-        said.map((event) => (event.kind === kind ? event.text : '')).join('');
-      const calls = said.flatMap((event) => (event.kind === 'call' ? [event.call] : []));
+        decoded.map((event) => (event.kind === kind ? event.text : '')).join('');
+      const calls = decoded.flatMap((event) => (event.kind === 'call' ? [event.call] : []));
       return {
         text: textOf('text'),
         reasoning: textOf('reasoning'),
@@ -49,7 +51,7 @@ export function createListener({ plan, model, tools }: Listening, onEvent: (even
             arguments: call.arguments,
           }),
         ),
-        faultyCalls: said.flatMap((event) =>
+        faultyCalls: decoded.flatMap((event) =>
           'call' in event && event.call.status !== 'ok' ? [event.call.status] : [],
         ),
       };
@@ -57,7 +59,7 @@ export function createListener({ plan, model, tools }: Listening, onEvent: (even
   };
 }
 
-/** A model that names its calls has to find the same names at their results; not if it gave one name to two of them. */
+/** A model that numbers its calls must find the same ids at their results, unless it gave one id to two calls. */
 function sampledId(calls: readonly ParsedCall[], index: number): string | null {
   const id = calls[index]?.id ?? null;
   return calls.findIndex((call) => call.id === id) === index ? id : null;

@@ -1,54 +1,48 @@
+import { crc32 } from 'node:zlib';
+import type { TokenSampling } from '../../../workflows/contracts/trace.ts';
 import type { Engine } from '../../engine/engine.ts';
+import type { Prompt } from '../../engine/prompt.ts';
 import type { AssistantMessage, Model } from '../../kits/chat-tokens/index.ts';
-import { createLedger, type Plan } from '../branches/ledger.ts';
-import { recordOf } from '../branches/turn-record.ts';
+import { createTokenLedger, type Plan } from '../branches/token-ledger.ts';
+import { cutShort, type TurnRecord } from '../branches/turn-record.ts';
 import type { OpenSession } from '../control.ts';
+import { ContextOverflow } from '../gateway-error.ts';
 import { askedTokens, type ModelRequest, overrideOf } from '../model-request.ts';
-import { ContextOverflow } from '../refusal.ts';
-import type { PlannedTurn, Speaker, TurnBook } from './backend.ts';
 import type { ContextLength } from './context-length.ts';
-import { createListener, type Listening } from './decode-reply.ts';
-import { deriveSeed, type SamplingRequest, sampleTurn } from './sampling.ts';
-import { type Mouth, replayTurn, startTurn } from './turn.ts';
+import { createReplyDecoder, type DecoderInput } from './decode-reply.ts';
+import type { ModelBackend, PlannedTurn, TurnContext } from './model-backend.ts';
+import { deriveSeed, type SampledTurn, sampleTurn } from './sampling.ts';
+import { type ReplySink, replayTurn, startTurn } from './turn.ts';
 
-export interface PolicySpeakerDeps {
+export interface PolicyBackendDeps {
   readonly engine: Engine;
   readonly model: Model;
   readonly contextLength: ContextLength;
-  readonly holdMs: number;
-  /** Whether requests carry a seed; default: they do. */
+  /** The time that a turn waits for an engine that is away. */
+  readonly engineGraceMs: number;
+  /** Whether requests carry a seed. Default: true. */
   readonly seeds?: boolean;
 }
 
-/** The policy: by its exact token ids, which the ledger keeps. */
-export function createPolicySpeaker(deps: PolicySpeakerDeps, opened: OpenSession): Speaker {
-  const { model } = deps;
-  const ledger = createLedger(model);
+/** A request whose prompt has been rendered. */
+interface RenderedRequest extends DecoderInput {
+  readonly request: ModelRequest;
+}
 
-  async function speak(
-    plan: Plan,
-    listening: Listening,
-    request: ModelRequest,
-    book: TurnBook,
-    { say, rewind, hold }: Mouth,
-    signal: AbortSignal,
-  ) {
-    const listener = createListener(listening, say);
-    const sampling = await prepareSampling(deps, opened, plan, request, book, hold, signal);
-    const onRewind = (ids: readonly number[]): void => {
-      rewind();
-      listener.restart(ids);
-    };
-    const sampled = await sampleTurn(
-      { ...sampling, onIds: (ids) => listener.hear(ids), onRewind, onHold: hold },
-      signal,
-    );
-    const { text, reasoning, toolCalls, faultyCalls } = listener.finish();
-    const reply: AssistantMessage = { role: 'assistant', text, reasoning, toolCalls };
-    const asked = askedTokens(request, opened.sampling);
-    return { sampled, asked, override: overrideOf(request, opened.sampling), reply, faultyCalls };
-  }
+/** A turn that the policy has sampled, before it has an index. */
+export interface SampledReply {
+  readonly sampled: SampledTurn;
+  /** The number of tokens that client and run allow, whatever the context leaves. */
+  readonly asked: number;
+  /** The sampling parameters, where they are not the run's; else null. */
+  readonly override: TokenSampling | null;
+  readonly reply: AssistantMessage;
+  readonly faultyCalls: readonly string[];
+}
 
+/** Creates the backend of the policy, which works on the exact token ids that the ledger keeps. */
+export function createPolicyBackend(deps: PolicyBackendDeps, opened: OpenSession): ModelBackend {
+  const ledger = createTokenLedger(deps.model);
   return {
     get turns() {
       return ledger.turns;
@@ -63,31 +57,33 @@ export function createPolicySpeaker(deps: PolicySpeakerDeps, opened: OpenSession
       const { conversation } = request;
       const fingerprint = ledger.fingerprintOf(conversation);
       const { request: key } = fingerprint;
-      const render = () => {
-        const plan = ledger.plan(conversation, fingerprint);
-        const listening: Listening = { plan, model, tools: conversation.tools };
-        return { plan, listening, promptTokens: plan.prompt.length };
-      };
+      const render = (): RenderedRequest => ({
+        request,
+        plan: ledger.plan(conversation, fingerprint),
+        model: deps.model,
+        tools: conversation.tools,
+      });
       return {
         key,
         replay(answered, createdAt) {
-          const { listening, promptTokens } = render();
-          // Heard anew from its ids.
-          const retell = (say: Mouth['say']): void => {
-            const listener = createListener(listening, say);
-            listener.hear(answered.sampledIds);
-            listener.finish();
-          };
-          return replayTurn({ key, createdAt, promptTokens }, retell, answered);
+          const rendered = render();
+          return replayTurn(
+            { key, createdAt, promptTokens: rendered.plan.prompt.length },
+            (push) => decodeAgain(rendered, answered, push),
+            answered,
+          );
         },
-        start(book) {
-          const { plan, listening, promptTokens } = render();
-          return startTurn({
-            ...{ key, promptTokens, createdAt: book.createdAt },
-            speak: (mouth, signal) => speak(plan, listening, request, book, mouth, signal),
-            commit: (spoken, startedAt, signal) =>
-              book.commit(
-                (index) => recordOf(plan, spoken, startedAt, index),
+        start(context) {
+          const rendered = render();
+          const { plan } = rendered;
+          return startTurn<SampledReply, TurnRecord>({
+            key,
+            createdAt: context.createdAt,
+            promptTokens: plan.prompt.length,
+            sample: (sink, signal) => sampleReply(deps, opened, rendered, { sink, context }, signal),
+            commit: (sampled, startedAt, signal) =>
+              context.commit(
+                (index) => recordOf(plan, sampled, startedAt, index),
                 (turn) => ledger.add(turn, plan),
                 signal,
               ),
@@ -98,33 +94,86 @@ export function createPolicySpeaker(deps: PolicySpeakerDeps, opened: OpenSession
   };
 }
 
-/** Waits for the engine where it must. */
-async function prepareSampling(
-  { engine, model, holdMs, contextLength, seeds = true }: PolicySpeakerDeps,
-  { sampling, seed, session, policyVersion }: OpenSession,
-  plan: Plan,
-  request: ModelRequest,
-  book: TurnBook,
-  hold: Mouth['hold'],
-  signal: AbortSignal,
-) {
-  const length = plan.prompt.length;
-  const most = await contextLength.wait(() => hold(true), signal);
-  if (most !== null && length >= most) {
-    await book.overflow();
-    throw new ContextOverflow(length, most);
-  }
-  const asked = askedTokens(request, sampling);
-  return {
-    engine,
-    session,
-    name: `${session}-${plan.key.slice(0, 16)}`,
-    prompt: plan.prompt,
-    maxTokens: most === null ? asked : Math.min(most - length, asked),
-    sampling: overrideOf(request, sampling) ?? sampling,
-    seed: seeds ? deriveSeed(seed, plan.key) : null,
-    stopTokenIds: model.stopTokenIds,
-    holdMs,
-    policyVersion,
-  } satisfies Omit<SamplingRequest, 'onIds' | 'onRewind' | 'onHold'>;
+function decodeAgain(input: DecoderInput, { sampledIds }: TurnRecord, push: ReplySink['push']): void {
+  const decoder = createReplyDecoder(input, push);
+  decoder.push(sampledIds);
+  decoder.finish();
 }
+
+async function sampleReply(
+  { engine, model, engineGraceMs, contextLength, seeds = true }: PolicyBackendDeps,
+  { session, sampling, seed, policyVersion }: OpenSession,
+  rendered: RenderedRequest,
+  { sink, context }: { readonly sink: ReplySink; readonly context: TurnContext },
+  signal: AbortSignal,
+): Promise<SampledReply> {
+  const { request, plan } = rendered;
+  const decoder = createReplyDecoder(rendered, sink.push);
+  const asked = askedTokens(request, sampling);
+  const override = overrideOf(request, sampling);
+  const length = await contextLength.wait(() => sink.setWaiting(true), signal);
+  const left = length === null ? Number.POSITIVE_INFINITY : length - plan.prompt.length;
+  if (length !== null && left <= 0) {
+    await context.noteOverflow();
+    throw new ContextOverflow(plan.prompt.length, length);
+  }
+  const sampled = await sampleTurn(
+    {
+      engine,
+      session,
+      name: `${session}-${plan.key.slice(0, 16)}`,
+      prompt: plan.prompt,
+      maxTokens: Math.min(left, asked),
+      sampling: override ?? sampling,
+      seed: seeds ? deriveSeed(seed, plan.key) : null,
+      stopTokenIds: model.stopTokenIds,
+      engineGraceMs,
+      policyVersion,
+      onIds: decoder.push,
+      onRewind(ids) {
+        sink.rewind();
+        decoder.restart(ids);
+      },
+      onWaiting: sink.setWaiting,
+    },
+    signal,
+  );
+  const { text, reasoning, toolCalls, faultyCalls } = decoder.finish();
+  return { sampled, asked, override, reply: { role: 'assistant', text, reasoning, toolCalls }, faultyCalls };
+}
+
+/** Makes the record of a turn that the policy has sampled. */
+export function recordOf(
+  plan: Plan,
+  { sampled, asked, override, reply, faultyCalls }: SampledReply,
+  startedAt: number,
+  index: number,
+): TurnRecord {
+  return {
+    index,
+    parent: plan.parent,
+    requestKey: plan.key,
+    promptIds: plan.newIds,
+    promptLength: plan.prompt.length,
+    promptChecksum: checksumOf(plan.prompt),
+    sampledIds: sampled.ids,
+    logprobs: sampled.logprobs,
+    versions: sampled.versions,
+    finishReason: sampled.finishReason,
+    ...(sampled.aborts === 0 ? {} : { aborts: sampled.aborts }),
+    ...cutShort(sampled.finishReason, sampled.ids.length, asked),
+    ...(override !== null && { sampling: override }),
+    startedAt,
+    endedAt: Date.now(),
+    context: plan.fingerprint.context,
+    conversation: plan.fingerprint.withReply(reply),
+    messages: plan.newMessages,
+    reply,
+    faultyCalls,
+    offersTools: plan.offersTools,
+    ...(plan.echo.length === 0 ? {} : { echo: plan.echo }),
+  };
+}
+
+/** The CRC-32 of the bytes that the engine was sent. */
+const checksumOf = ({ chunks }: Prompt): number => chunks.reduce((sum, chunk) => crc32(chunk, sum), 0);

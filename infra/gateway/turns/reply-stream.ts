@@ -1,42 +1,45 @@
 import type { ReplyEvent } from '../../kits/chat-tokens/index.ts';
-import { Refusal } from '../refusal.ts';
+import { GatewayError } from '../gateway-error.ts';
 
-/** What may reach the agent while the model still samples; tool calls wait until the turn is journaled. */
+/** A part of the reply that may reach the agent while the model still samples; tool calls wait until the turn is journaled. */
 export interface Delta {
   readonly kind: 'text' | 'reasoning';
   readonly text: string;
 }
 
-/** What the model has said in this turn so far, as it may be sent on. */
-export interface Speech {
-  /** Grows; once observed, what is in it stays. */
+/** The reply of one turn so far, as deltas that can be sent on. */
+export interface ReplyStream {
+  /** The deltas in order. The list grows, and once it is observed its entries stay. */
   readonly deltas: readonly Delta[];
-  /** Deltas may have been sent from now on: they can't be taken back. */
+  /** Marks the deltas as sent: from now on they cannot be taken back. */
   observe(): void;
-  readonly say: (event: ReplyEvent) => void;
+  readonly push: (event: ReplyEvent) => void;
   /**
-   * The model begins again, since an engine died and its tokens with it. What it says now has to begin with what was
-   * sent already (the same weights and seed say the same); throws a Refusal when it does not, so that the client asks anew.
+   * Starts the reply over, because an engine died and its tokens were lost. The new reply has to begin with the deltas that
+   * were sent already (the same weights and seed sample the same); otherwise `push` throws a GatewayError that has the
+   * client retry.
    */
   rewind(): void;
-  /** The model has said all. Throws a Refusal when more than that was sent already. */
+  /** Ends the reply. Throws a GatewayError when more than the whole reply was sent already. */
   end(): void;
 }
 
-export function createSpeech(): Speech {
+export function createReplyStream(): ReplyStream {
   const deltas: Delta[] = [];
   let observed = false;
-  /** What was sent before the rewind, and how much of it was said again. */
+  /** The deltas that were sent before the rewind, and how much of them has been sampled again. */
   let sent: readonly Delta[] = [];
   let index = 0;
   let offset = 0;
 
-  /** Returns what of the text is new. */
+  /** Returns the part of a delta that was not sent before the rewind. */
   function matchSent({ kind, text }: Delta): string {
     let at = 0;
     for (let next = sent[index]; next !== undefined && at < text.length; next = sent[index]) {
       const length = Math.min(text.length - at, next.text.length - offset);
-      if (next.kind !== kind || next.text.slice(offset, offset + length) !== text.slice(at, at + length)) throw lost();
+      if (next.kind !== kind || next.text.slice(offset, offset + length) !== text.slice(at, at + length)) {
+        throw engineLost();
+      }
       at += length;
       offset += length;
       if (offset < next.text.length) break;
@@ -51,7 +54,7 @@ export function createSpeech(): Speech {
     observe() {
       observed = true;
     },
-    say(event) {
+    push(event) {
       if (event.kind !== 'text' && event.kind !== 'reasoning') return;
       const text = matchSent(event);
       if (text !== '') deltas.push({ kind: event.kind, text });
@@ -63,10 +66,10 @@ export function createSpeech(): Speech {
       offset = 0;
     },
     end() {
-      if (index < sent.length) throw lost();
+      if (index < sent.length) throw engineLost();
     },
   };
 }
 
-const lost = (): Refusal =>
-  new Refusal('engine-unavailable', 'the engine was lost while it replied; send the request again');
+const engineLost = (): GatewayError =>
+  new GatewayError('engine-unavailable', 'the engine was lost while it replied; send the request again');

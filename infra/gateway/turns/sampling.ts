@@ -1,14 +1,15 @@
 import { createHash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { errorMessage } from '../../../workflows/contracts/error-message.ts';
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
 import type { FinishReason, TokenSampling, VersionSpan } from '../../../workflows/contracts/trace.ts';
 import type { Engine, GenerateEvent } from '../../engine/engine.ts';
 import { extend, type Prompt } from '../../engine/prompt.ts';
 import type { OpenSession } from '../control.ts';
+import { GatewayError } from '../gateway-error.ts';
 import { limits } from '../limits.ts';
-import { Refusal } from '../refusal.ts';
 
-/** What the engine sampled, in one part of a turn or in all of them. */
+/** The tokens that the engine sampled, in one part of a turn or in the whole turn. */
 export interface Sampled {
   readonly ids: readonly number[];
   readonly logprobs: readonly number[];
@@ -16,48 +17,47 @@ export interface Sampled {
   readonly finishReason: FinishReason;
 }
 
-/** A turn, with how often the engine broke it off. */
+/** A sampled turn, with the number of times that the engine aborted it. */
 export interface SampledTurn extends Sampled {
   readonly aborts: number;
 }
 
-export interface SamplingRequest {
+export interface SamplingRequest extends Required<Pick<OpenSession, 'session' | 'policyVersion'>> {
   readonly engine: Engine;
-  readonly session: string;
   readonly name: string;
   readonly prompt: Prompt;
   readonly maxTokens: number;
   readonly sampling: TokenSampling;
-  /** Null: the engine draws its own. */
+  /** The seed of the whole turn; null lets the engine draw its own. */
   readonly seed: number | null;
   readonly stopTokenIds: readonly number[];
-  readonly holdMs: number;
-  readonly policyVersion: OpenSession['policyVersion'];
-  /** New ids, in order. */
+  readonly engineGraceMs: number;
+  /** Receives new ids, in order. */
   readonly onIds: (ids: readonly number[]) => void;
-  /** The ids since the last commit are void: the model goes on from `ids`. */
+  /** Called when sampled ids were lost: the reply so far is `ids`, whatever `onIds` received. */
   readonly onRewind: (ids: readonly number[]) => void;
-  /** The engine failed or samples nothing, and is waited for; or it samples again. */
-  readonly onHold: (isHeld: boolean) => void;
+  /** Called with true when the engine failed or samples nothing and is retried; with false when it samples again. */
+  readonly onWaiting: (isWaiting: boolean) => void;
 }
 
 /**
- * Samples one turn whatever happens to the engine. An `abort` (weight update) is gone on from with prompt + partial and
- * the remaining budget, each part with its own versions. An engine that is away is tried again until `holdMs` have passed
- * without a token; tokens of a connection that broke are void, since nobody can say which version sampled them.
+ * Samples one turn across engine failures. After an `abort` (weight update) sampling continues from prompt + partial output
+ * with the remaining budget; each part has its own versions. An engine that is away is retried until `engineGraceMs` have
+ * passed without a token. The tokens of a lost connection are dropped, since it is unknown which version sampled them.
+ * Throws a GatewayError `engine-unavailable`, or TemperFailure EngineInvalid.
  */
 export async function sampleTurn(request: SamplingRequest, signal: AbortSignal): Promise<SampledTurn> {
   const ids: number[] = [];
   const logprobs: number[] = [];
   const versions: VersionSpan[] = [];
   let aborts = 0;
-  const patience = createPatience(request);
+  const retries = createRetries(request);
   for (let attempt = 0; ; attempt += 1) {
     const part = await samplePart(request, ids, attempt, signal);
     if (part.kind === 'lost') {
       request.onRewind(ids);
-      request.onHold(true);
-      await patience.wait(part.failure, part.tokens, part.heardAt, signal);
+      request.onWaiting(true);
+      await retries.wait(part.failure, part.tokens, part.lastEventAt, signal);
       continue;
     }
     for (const span of part.versions) versions.push(shift(span, ids.length));
@@ -66,36 +66,39 @@ export async function sampleTurn(request: SamplingRequest, signal: AbortSignal):
     if (part.finishReason !== 'abort') return { ids, logprobs, versions, finishReason: part.finishReason, aborts };
     aborts += 1;
     if (ids.length >= request.maxTokens) return { ids, logprobs, versions, finishReason: 'length', aborts };
-    // An update in mid-turn is the engine's work; one that aborts what it has not begun is away, as the hold sees it.
-    if (part.ids.length === 0) request.onHold(true);
-    await patience.wait('it aborts every request', part.ids.length, part.heardAt, signal);
+    // An engine that aborts after some tokens is updating its weights; one that aborts before the first counts as away.
+    if (part.ids.length === 0) request.onWaiting(true);
+    await retries.wait('it aborts every request', part.ids.length, part.lastEventAt, signal);
   }
 }
 
-/** Decides how long to go on with an engine that is away, or that dies again and again over this request. */
-function createPatience({ engine, holdMs }: SamplingRequest) {
+/** Decides how long to retry an engine that is away, or that fails repeatedly while it samples this request. */
+function createRetries({ engine, engineGraceMs }: SamplingRequest) {
   let awaySince: number | null = null;
   let failures = 0;
   let delayMs: number = limits.retryFirstMs;
   return {
-    async wait(cause: unknown, tokens: number, heardAt: number, signal: AbortSignal): Promise<void> {
+    /** Waits before the next attempt. Throws a GatewayError once the time or the number of failures is used up. */
+    async wait(cause: unknown, tokens: number, lastEventAt: number, signal: AbortSignal): Promise<void> {
       if (tokens > 0) {
         awaySince = null;
         delayMs = limits.retryFirstMs;
         failures += 1;
       } else {
-        awaySince ??= heardAt;
+        awaySince ??= lastEventAt;
       }
       const awayMs = awaySince === null ? 0 : Date.now() - awaySince;
-      if (awayMs >= holdMs || failures > limits.interruptions) throw engineAway(engine.url, awayMs, failures, cause);
+      if (awayMs >= engineGraceMs || failures > limits.engineAborts) {
+        throw engineUnavailable(engine.url, awayMs, failures, cause);
+      }
       await sleep(delayMs, undefined, { signal });
       delayMs = Math.min(delayMs * 2, limits.retryMaxMs);
     },
   };
 }
 
-/** `heardAt`: when the engine last said something, or was asked. */
-type Part = { readonly heardAt: number } & (
+/** The result of one request to the engine. `lastEventAt`: the time of the engine's last event, or of the request. */
+type Part = { readonly lastEventAt: number } & (
   | ({ readonly kind: 'sampled' } & Sampled)
   | { readonly kind: 'lost'; readonly failure: unknown; readonly tokens: number }
 );
@@ -108,7 +111,7 @@ async function samplePart(
 ): Promise<Part> {
   const silence = new AbortController();
   const timer = setTimeout(() => silence.abort(), limits.engineSilenceMs);
-  let heardAt = Date.now();
+  let lastEventAt = Date.now();
   const ids: number[] = [];
   const logprobs: number[] = [];
   try {
@@ -116,18 +119,18 @@ async function samplePart(
     let last: GenerateEvent | null = null;
     for await (const event of request.engine.generate(generation, AbortSignal.any([signal, silence.signal]))) {
       timer.refresh();
-      heardAt = Date.now();
+      lastEventAt = Date.now();
       last = event;
       for (const id of event.tokenIds) ids.push(id);
       for (const logprob of event.logprobs) logprobs.push(logprob);
       if (event.tokenIds.length === 0) continue;
-      request.onHold(false);
+      request.onWaiting(false);
       request.onIds(event.tokenIds);
     }
-    return { kind: 'sampled', heardAt, ...checked(request.engine, ids, logprobs, last) };
+    return { kind: 'sampled', lastEventAt, ...checked(request.engine, ids, logprobs, last) };
   } catch (error) {
     if (signal.aborted) throw signal.reason;
-    const lost = { kind: 'lost', heardAt, tokens: ids.length } as const;
+    const lost = { kind: 'lost', lastEventAt, tokens: ids.length } as const;
     if (silence.signal.aborted) return { ...lost, failure: `no token in ${limits.engineSilenceMs} ms` };
     if (isAway(error)) return { ...lost, failure: error };
     throw error;
@@ -155,10 +158,10 @@ function generationOf(
   };
 }
 
-/** A part that begins elsewhere must not draw the same random numbers again. */
+/** A part that starts at another token must not draw the same random numbers again. */
 const seedOfPart = (seed: number, at: number): number => (at === 0 ? seed : deriveSeed(seed, String(at)));
 
-/** The adapter has checked each event; here, that the events are a whole. */
+/** Checks that the events form a whole; the engine's adapter has checked each one. */
 function checked(engine: Engine, ids: number[], logprobs: number[], last: GenerateEvent | null): Sampled {
   const { finishReason, versions } = last ?? {};
   if (finishReason === undefined) {
@@ -173,7 +176,7 @@ function checked(engine: Engine, ids: number[], logprobs: number[], last: Genera
   return { ids, logprobs, versions, finishReason };
 }
 
-/** Whatever passes: an engine that is down, or one that took half an update and waits for the next publication. */
+/** Whether a failure is temporary: the engine is down, or took half an update and waits for the next publication. */
 function isAway(error: unknown): boolean {
   return error instanceof TemperFailure && (error.type === 'EngineUnavailable' || error.type === 'EngineQuarantined');
 }
@@ -184,13 +187,12 @@ const shift = ({ version, start, end }: VersionSpan, by: number): VersionSpan =>
   end: end + by,
 });
 
-function engineAway(url: string, awayMs: number, failures: number, cause: unknown): Refusal {
-  const reason = cause instanceof Error ? cause.message : String(cause);
-  const what = `the engine ${url} stayed away for ${awayMs} ms and broke off ${failures} times: ${reason}`;
-  return new Refusal('engine-unavailable', what, { cause });
+function engineUnavailable(url: string, awayMs: number, failures: number, cause: unknown): GatewayError {
+  const what = `the engine ${url} was unavailable for ${awayMs} ms and failed ${failures} times during this turn`;
+  return new GatewayError('engine-unavailable', `${what}: ${errorMessage(cause)}`, { cause });
 }
 
-/** A seed of its own for each turn, by what is asked: the same after a restart and in whatever order requests come. */
+/** Derives a turn's seed from its conversation: the same after a restart, and in whatever order requests arrive. */
 export function deriveSeed(seed: number, key: string): number {
   return createHash('sha256').update(`${seed}:${key}`).digest().readUInt32LE() >>> 1;
 }

@@ -1,136 +1,142 @@
 import type { ReplyEvent } from '../../kits/chat-tokens/index.ts';
-import { Refusal } from '../refusal.ts';
-import { createSpeech, type Delta } from './reply-stream.ts';
+import { GatewayError } from '../gateway-error.ts';
+import { createReplyStream, type Delta } from './reply-stream.ts';
 
-/** A turn on its way, or a finished one that is given again: clients that ask the same thing follow the same turn. */
+/** A running turn, or the replay of a finished one. Clients that send the same request follow the same turn. */
 export interface Turn<Result> {
   readonly key: string;
-  /** Goes into the reply's head, which has to be the same whenever the turn is given again. */
+  /** The time in the reply's head, which is the same at every replay. */
   readonly createdAt: number;
-  /** As far as it is known before the model has answered; 0: it is not. */
+  /** The length of the prompt; 0 when it is unknown until the model has answered. */
   readonly promptTokens: number;
-  /** The first call after which deltas can't be taken back. Ends when the turn has ended, well or not. */
+  /** Yields the deltas until the turn has ended, successfully or not. From the first call on, deltas cannot be taken back. */
   deltas(): AsyncIterable<Delta>;
-  /** Rejects with a Refusal. */
   readonly result: Promise<Result>;
-  /** A client waits; the returned function says that it left. The turn is dropped when the last one leaves. */
+  /** Registers a client. The returned function says that it left; the turn is abandoned when the last client leaves. */
   follow(): () => void;
 }
 
 export interface RunningTurn<Result> extends Turn<Result> {
-  /** It will come to nothing: whoever asks now needs another. */
+  /** Whether the turn was cancelled; a new request needs a new turn. */
   readonly abandoned: boolean;
-  /** It is held: the engine failed, and has said nothing for it since. Tells an outage from a slow engine when the turn is cancelled. */
-  readonly held: boolean;
-  cancel(reason: Refusal): void;
+  /**
+   * Whether the turn waits for an engine that failed and has sent nothing for it since. Distinguishes an outage from a slow
+   * engine when the turn is cancelled.
+   */
+  readonly waiting: boolean;
+  cancel(reason: GatewayError): void;
 }
 
-/** Where what a model says goes to while it says it. */
-export interface Mouth {
-  readonly say: (event: ReplyEvent) => void;
-  /** The model begins again. */
+/** Receives the reply while it is being sampled. */
+export interface ReplySink {
+  readonly push: (event: ReplyEvent) => void;
+  /** Starts the reply over; all events are pushed again. */
   readonly rewind: () => void;
-  /** The engine failed, and is tried again until the hold is over; or it is back, and has said something. */
-  readonly hold: (isHeld: boolean) => void;
+  /** Notes that the engine failed and is retried, or that it has sent something again. */
+  readonly setWaiting: (isWaiting: boolean) => void;
 }
 
-export interface TurnInput<Said, Result> extends Pick<Turn<Result>, 'key' | 'createdAt' | 'promptTokens'> {
-  /** Lets the model say all that it has to say; throws a Refusal. */
-  readonly speak: (mouth: Mouth, signal: AbortSignal) => Promise<Said>;
-  /** Makes the turn durable; after it the turn has happened, whoever still listens. */
-  readonly commit: (said: Said, startedAt: number, signal: AbortSignal) => Promise<Result>;
+export interface TurnInput<Sampled, Result> extends Pick<Turn<Result>, 'key' | 'createdAt' | 'promptTokens'> {
+  /** Samples the whole reply. */
+  readonly sample: (sink: ReplySink, signal: AbortSignal) => Promise<Sampled>;
+  /** Makes the turn durable. Afterwards the turn has happened, even if no client is left. */
+  readonly commit: (sampled: Sampled, startedAt: number, signal: AbortSignal) => Promise<Result>;
 }
 
-export function startTurn<Said, Result>(input: TurnInput<Said, Result>): RunningTurn<Result> {
-  const { key, createdAt, promptTokens, speak, commit } = input;
+/** Starts a turn: samples its reply, then commits it. */
+export function startTurn<Sampled, Result>(input: TurnInput<Sampled, Result>): RunningTurn<Result> {
+  const { key, createdAt, promptTokens, sample, commit } = input;
   const startedAt = Date.now();
   const abort = new AbortController();
-  const speech = createSpeech();
-  const bell = createBell();
+  const reply = createReplyStream();
+  const grown = createSignal();
   let followers = 0;
   let committing = false;
-  let held = false;
+  let waiting = false;
 
   async function run(): Promise<Result> {
-    const mouth: Mouth = {
-      say: (event) => {
-        speech.say(event);
-        bell.ring();
+    const sink: ReplySink = {
+      push(event) {
+        reply.push(event);
+        grown.notify();
       },
-      rewind: () => speech.rewind(),
-      hold: (isHeld) => {
-        held = isHeld;
+      rewind: () => reply.rewind(),
+      setWaiting(isWaiting) {
+        waiting = isWaiting;
       },
     };
-    const said = await speak(mouth, abort.signal);
-    held = false;
-    speech.end();
+    const sampled = await sample(sink, abort.signal);
+    waiting = false;
+    reply.end();
     committing = true;
-    return commit(said, startedAt, abort.signal);
+    return commit(sampled, startedAt, abort.signal);
   }
 
   const result = run()
     .catch((error) => {
       throw abort.signal.aborted ? abort.signal.reason : error;
     })
-    .finally(() => bell.close());
-  // Whoever follows the turn hears of its failure; when nobody does any more, nobody has to.
+    .finally(() => grown.close());
+  // The followers handle the failure; without any, it must not count as an unhandled rejection.
   result.catch(() => {});
   return {
-    ...{ key, createdAt, promptTokens, result },
+    key,
+    createdAt,
+    promptTokens,
+    result,
     get abandoned() {
       return abort.signal.aborted;
     },
-    get held() {
-      return held;
+    get waiting() {
+      return waiting;
     },
     deltas() {
-      speech.observe();
-      return bell.each(speech.deltas);
+      reply.observe();
+      return grown.each(reply.deltas);
     },
     follow() {
       followers += 1;
       return () => {
         followers -= 1;
-        if (followers === 0 && !committing) abort.abort(new Refusal('internal', 'the client went away'));
+        if (followers === 0 && !committing) abort.abort(new GatewayError('internal', 'the client disconnected'));
       };
     },
     cancel: (reason) => abort.abort(reason),
   };
 }
 
-/** A finished turn, given again: `retell` says it in the very same pieces. */
+/** Replays a finished turn. `replay` pushes the events of the reply in the same pieces as before. */
 export function replayTurn<Result>(
   known: Pick<Turn<Result>, 'key' | 'createdAt' | 'promptTokens'>,
-  retell: (say: Mouth['say']) => void,
+  replay: (push: ReplySink['push']) => void,
   result: Result,
 ): Turn<Result> {
   return {
     ...known,
     result: Promise.resolve(result),
     async *deltas() {
-      const speech = createSpeech();
-      retell(speech.say);
-      yield* speech.deltas;
+      const reply = createReplyStream();
+      replay(reply.push);
+      yield* reply.deltas;
     },
     follow: () => () => {},
   };
 }
 
-/** Wakes whoever waits for a list to grow. */
-function createBell() {
+/** Wakes the readers of a growing list. */
+function createSignal() {
   let closed = false;
   let waiting: (() => void)[] = [];
-  const ring = (): void => {
+  const notify = (): void => {
     const woken = waiting;
     waiting = [];
     for (const wake of woken) wake();
   };
   return {
-    ring,
+    notify,
     close() {
       closed = true;
-      ring();
+      notify();
     },
     async *each<Item>(list: readonly Item[]): AsyncIterable<Item> {
       for (let at = 0; ; ) {

@@ -5,20 +5,21 @@ import type { Fingerprint } from '../branches/fingerprint.ts';
 import { cutShort, type TurnRecord } from '../branches/turn-record.ts';
 import { createTurnTree, type TurnTree } from '../branches/turn-tree.ts';
 import type { OpenSession } from '../control.ts';
+import { ContextOverflow, GatewayError } from '../gateway-error.ts';
 import { askedTokens, type ModelRequest, overrideOf } from '../model-request.ts';
-import { ContextOverflow, Refusal } from '../refusal.ts';
 import { askUpstream } from '../upstream/ask.ts';
 import type { UpstreamReply } from '../upstream/chat-wire.ts';
 import type { Upstreams } from '../upstream/upstreams.ts';
-import type { PlannedTurn, Speaker } from './backend.ts';
-import { type Mouth, replayTurn, startTurn } from './turn.ts';
+import type { ModelBackend, PlannedTurn } from './model-backend.ts';
+import { type ReplySink, replayTurn, startTurn } from './turn.ts';
 
-export interface UpstreamSpeakerDeps {
+export interface UpstreamBackendDeps {
   readonly upstreams: Upstreams;
-  readonly holdMs: number;
+  /** The time that a turn waits for a model that is away. */
+  readonly engineGraceMs: number;
 }
 
-/** Where a request stands among the turns, by what it says. */
+/** The position of a request in the tree of turns. */
 interface UpstreamPlan {
   readonly fingerprint: Fingerprint;
   readonly parent: number | null;
@@ -28,32 +29,15 @@ interface UpstreamPlan {
 }
 
 /**
- * A model of others, by the texts that it is sent and says. Its turns are journaled, counted and given again as the policy's
- * are, but have no token ids: they can be evaluated, and never trained.
+ * Creates the backend of an external model, text in and text out. Its turns are journaled, counted and replayed like the
+ * policy's, but have no token ids: they can be evaluated, never trained.
  */
-export function createUpstreamSpeaker(deps: UpstreamSpeakerDeps, opened: OpenSession, upstream: Upstream): Speaker {
+export function createUpstreamBackend(
+  deps: UpstreamBackendDeps,
+  opened: OpenSession,
+  upstream: Upstream,
+): ModelBackend {
   const tree = createTurnTree();
-
-  async function ask(
-    request: ModelRequest,
-    key: string,
-    hold: Mouth['hold'],
-    signal: AbortSignal,
-  ): Promise<UpstreamReply> {
-    const model = await deps.upstreams.find(upstream.name);
-    if (model.model !== upstream.model) {
-      const what = `upstream ${upstream.name}: expected ${upstream.model}, by which this session began, got ${model.model}`;
-      throw new Refusal('engine-invalid', what);
-    }
-    const { sampling } = opened;
-    const call = {
-      conversation: request.conversation,
-      sampling: overrideOf(request, sampling) ?? sampling,
-      maxTokens: askedTokens(request, sampling),
-    };
-    return askUpstream(model, call, key, deps.holdMs, () => hold(true), signal);
-  }
-
   return {
     turns: tree.turns,
     get forks() {
@@ -62,39 +46,38 @@ export function createUpstreamSpeaker(deps: UpstreamSpeakerDeps, opened: OpenSes
     restore: tree.add,
     answered: tree.answered,
     countTokens() {
-      throw new Refusal('unsupported', `the tokens of a prompt for ${upstream.model} can't be counted here`);
+      throw new GatewayError('unsupported', `the tokens of a prompt for ${upstream.model} can't be counted here`);
     },
     plan(request): PlannedTurn {
       const plan = planOf(tree, request.conversation);
       const { request: key } = plan.fingerprint;
-      const asked = askedTokens(request, opened.sampling);
-      const sampling = overrideOf(request, opened.sampling);
-      const override = sampling === null ? {} : { sampling };
       return {
         key,
         replay: (answered, createdAt) =>
           replayTurn(
-            // As unknown in its head as when it was first given.
+            // The first reply did not know the prompt's length in its head either.
             { key, createdAt, promptTokens: 0 },
-            (say) => tell(answered.reply, say),
+            (push) => pushReply(answered.reply, push),
             answered,
           ),
-        start: (book) =>
+        start: (context) =>
           startTurn<UpstreamReply, TurnRecord>({
-            ...{ key, createdAt: book.createdAt, promptTokens: 0 },
-            async speak({ say, hold }, signal) {
+            key,
+            createdAt: context.createdAt,
+            promptTokens: 0,
+            async sample(sink, signal) {
               try {
-                const said = await ask(request, key, hold, signal);
-                tell(said.reply, say);
-                return said;
+                const replied = await ask(deps, opened, upstream, { request, key, sink }, signal);
+                pushReply(replied.reply, sink.push);
+                return replied;
               } catch (error) {
-                if (error instanceof ContextOverflow) await book.overflow();
+                if (error instanceof ContextOverflow) await context.noteOverflow();
                 throw error;
               }
             },
-            commit: (said, startedAt, signal) =>
-              book.commit(
-                (index) => ({ ...recordOf(plan, said, asked, startedAt, index), ...override }),
+            commit: (replied, startedAt, signal) =>
+              context.commit(
+                (index) => recordOf(plan, replied, requestedSampling(request, opened), { index, startedAt }),
                 tree.add,
                 signal,
               ),
@@ -103,6 +86,38 @@ export function createUpstreamSpeaker(deps: UpstreamSpeakerDeps, opened: OpenSes
     },
   };
 }
+
+async function ask(
+  { upstreams, engineGraceMs }: UpstreamBackendDeps,
+  opened: OpenSession,
+  upstream: Upstream,
+  { request, key, sink }: { readonly request: ModelRequest; readonly key: string; readonly sink: ReplySink },
+  signal: AbortSignal,
+): Promise<UpstreamReply> {
+  const model = await upstreams.find(upstream.name);
+  if (model.model !== upstream.model) {
+    throw new GatewayError(
+      'engine-invalid',
+      `upstream ${upstream.name}: this session began with the model ${upstream.model}, but upstreams.json now names ${model.model}`,
+    );
+  }
+  const { asked, override } = requestedSampling(request, opened);
+  return askUpstream(
+    {
+      upstream: model,
+      call: { conversation: request.conversation, sampling: override ?? opened.sampling, maxTokens: asked },
+      key,
+      graceMs: engineGraceMs,
+      onAway: () => sink.setWaiting(true),
+    },
+    signal,
+  );
+}
+
+const requestedSampling = (request: ModelRequest, { sampling }: OpenSession) => ({
+  asked: askedTokens(request, sampling),
+  override: overrideOf(request, sampling),
+});
 
 function planOf(tree: TurnTree, conversation: Conversation): UpstreamPlan {
   const fingerprint = tree.fingerprintOf(conversation);
@@ -116,28 +131,31 @@ function planOf(tree: TurnTree, conversation: Conversation): UpstreamPlan {
   return { fingerprint, parent: parent.index, newMessages: fingerprint.added, offersTools, echo: differences };
 }
 
-function tell({ text, reasoning }: AssistantMessage, say: Mouth['say']): void {
-  if (reasoning !== '') say({ kind: 'reasoning', text: reasoning });
-  if (text !== '') say({ kind: 'text', text });
+function pushReply({ text, reasoning }: AssistantMessage, push: ReplySink['push']): void {
+  if (reasoning !== '') push({ kind: 'reasoning', text: reasoning });
+  if (text !== '') push({ kind: 'text', text });
 }
 
 function recordOf(
-  plan: UpstreamPlan,
-  said: UpstreamReply,
-  asked: number,
-  startedAt: number,
-  index: number,
+  { fingerprint, parent, newMessages, offersTools, echo }: UpstreamPlan,
+  { reply, finishReason, model, promptTokens, sampledTokens }: UpstreamReply,
+  { asked, override }: ReturnType<typeof requestedSampling>,
+  { index, startedAt }: { readonly index: number; readonly startedAt: number },
 ): TurnRecord {
-  const { fingerprint, parent, newMessages, offersTools, echo } = plan;
-  const { reply, finishReason, model, promptTokens, sampledTokens } = said;
   return {
     index,
     parent,
     requestKey: fingerprint.request,
-    ...{ promptIds: [], promptLength: promptTokens, promptChecksum: 0 },
-    ...{ sampledIds: [], logprobs: [], versions: [], finishReason },
+    promptIds: [],
+    promptLength: promptTokens,
+    promptChecksum: 0,
+    sampledIds: [],
+    logprobs: [],
+    versions: [],
+    finishReason,
     upstream: { model, sampledTokens },
     ...cutShort(finishReason, sampledTokens, asked),
+    ...(override !== null && { sampling: override }),
     startedAt,
     endedAt: Date.now(),
     context: fingerprint.context,

@@ -1,26 +1,31 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
 import { explanationOf, type HttpReply, HttpUnreachable, httpCall, isRecord, jsonOf } from '../../http/client.ts';
-import { ContextOverflow } from '../refusal.ts';
+import { ContextOverflow } from '../gateway-error.ts';
 import { readReply, requestBody, type UpstreamCall, type UpstreamReply } from './chat-wire.ts';
 import type { UpstreamModel } from './upstreams.ts';
 
-/** The reply comes as a whole: a long one of a model that thinks takes minutes. */
+/** The reply arrives as a whole; a long one of a reasoning model takes minutes. */
 const answerMs = 900_000;
 const firstWaitMs = 500;
 const longestWaitMs = 30_000;
 
+export interface UpstreamRequest {
+  readonly upstream: UpstreamModel;
+  readonly call: UpstreamCall;
+  /** The turn's key, which names calls that have no id. */
+  readonly key: string;
+  readonly graceMs: number;
+  /** Called each time the model is away. */
+  readonly onAway: () => void;
+}
+
 /**
- * Asks an upstream model once for a reply, as a whole. One that is away, busy or over its rate is asked again until
- * `holdMs` have passed since it last worked on the call. Throws TemperFailure EngineUnavailable or EngineInvalid, or a
- * ContextOverflow. `onAway` is called whenever the model was away.
+ * Requests one reply from an upstream model, as a whole. A model that is away, busy or over its rate limit is retried until
+ * `graceMs` have passed. Throws TemperFailure EngineUnavailable or EngineInvalid, or a ContextOverflow.
  */
 export async function askUpstream(
-  upstream: UpstreamModel,
-  call: UpstreamCall,
-  key: string,
-  holdMs: number,
-  onAway: () => void,
+  { upstream, call, key, graceMs, onAway }: UpstreamRequest,
   signal: AbortSignal,
 ): Promise<UpstreamReply> {
   const body = Buffer.from(JSON.stringify(requestBody(upstream, call)));
@@ -30,7 +35,7 @@ export async function askUpstream(
     if (!('away' in answer)) return readReply(upstream, read(upstream, answer), key);
     onAway();
     const waitMs = Math.min(firstWaitMs * 2 ** attempt, longestWaitMs);
-    if (Date.now() - startedAt + waitMs > holdMs) throw away(upstream, attempt + 1, answer.away);
+    if (Date.now() - startedAt + waitMs > graceMs) throw unavailable(upstream, attempt + 1, answer.away);
     await sleep(waitMs, undefined, { signal });
   }
 }
@@ -50,29 +55,29 @@ async function post({ url, apiKey }: UpstreamModel, body: Buffer, signal: AbortS
       },
       signal,
     );
-    return isAway(reply) ? { away: wordsOf(apiKey, reply) } : reply;
+    return isAway(reply) ? { away: explanationWithoutKey(apiKey, reply) } : reply;
   } catch (error) {
     if (error instanceof HttpUnreachable) return { away: error.message };
     throw error;
   }
 }
 
-/** Too many requests, and whatever a server or what stands before it says of itself: it passes. 408, 409, 425: ask again. */
+/** Whether a later retry may succeed: a failure of the server or a proxy, too many requests, or 408, 409 and 425. */
 function isAway({ status }: HttpReply): boolean {
   return status >= 500 || [408, 409, 425, 429].includes(status);
 }
 
 function read(upstream: UpstreamModel, reply: HttpReply): unknown {
   if (reply.status === 200) return jsonOf(reply);
-  const words = wordsOf(upstream.apiKey, reply);
+  const words = explanationWithoutKey(upstream.apiKey, reply);
   if (isOverflow(reply)) throw overflowOf(explanationOf(reply), upstream.contextLength ?? 0);
   throw new TemperFailure(
     'EngineInvalid',
-    `upstream ${upstream.name}: expected 200 from ${upstream.url}, got ${words}; look at its url, model and key in upstreams.json`,
+    `upstream ${upstream.name}: expected 200 from ${upstream.url}, got ${words}; check its url, model and key in upstreams.json`,
   );
 }
 
-/** By OpenAI's code, or by words that servers have for it. */
+/** Recognizes an overflow by OpenAI's error code, or by the phrases that other servers use. */
 function isOverflow(reply: HttpReply): boolean {
   if (reply.status !== 400 && reply.status !== 413 && reply.status !== 422) return false;
   const body = jsonOf(reply);
@@ -82,19 +87,19 @@ function isOverflow(reply: HttpReply): boolean {
   );
 }
 
-/** Servers name their limit first, then what came, if they name anything. */
+/** Servers name their limit first and the prompt's length second, if they name them at all. */
 function overflowOf(words: string, known: number): ContextOverflow {
   const [limit = known, asked] = (words.match(/\d{3,}/g) ?? []).map(Number);
   return new ContextOverflow(Math.max(asked ?? 0, limit + 1), limit);
 }
 
-/** What the server said, without the secret that some quote. */
-function wordsOf(apiKey: string | null, reply: HttpReply): string {
-  const said = `${reply.status}: ${explanationOf(reply)}`;
-  return apiKey === null ? said : said.replaceAll(apiKey, '…');
+/** The server's explanation, without the API key, which some servers quote. */
+function explanationWithoutKey(apiKey: string | null, reply: HttpReply): string {
+  const explanation = `${reply.status}: ${explanationOf(reply)}`;
+  return apiKey === null ? explanation : explanation.replaceAll(apiKey, '…');
 }
 
-function away({ name, url }: UpstreamModel, attempts: number, words: string): TemperFailure {
-  const what = `upstream ${name}: expected an answer from ${url}, got none in ${attempts} attempts, at last ${words}`;
-  return new TemperFailure('EngineUnavailable', `${what}; look at the server, or wait and resume`);
+function unavailable({ name, url }: UpstreamModel, attempts: number, words: string): TemperFailure {
+  const what = `upstream ${name}: no usable answer from ${url} in ${attempts} attempts, the last one: ${words}`;
+  return new TemperFailure('EngineUnavailable', `${what}; check the server, or wait and resume`);
 }

@@ -4,7 +4,7 @@ import type { FinishReason, TokenSampling } from '../../../workflows/contracts/t
 import type { AssistantMessage, Conversation, Message } from '../../kits/chat-tokens/index.ts';
 import type { UpstreamModel } from './upstreams.ts';
 
-/** One model call, whatever dialect the agent made it in. */
+/** One model call, independent of the agent's dialect. */
 export interface UpstreamCall {
   readonly conversation: Conversation;
   readonly sampling: TokenSampling;
@@ -14,13 +14,13 @@ export interface UpstreamCall {
 export interface UpstreamReply {
   readonly reply: AssistantMessage;
   readonly finishReason: FinishReason;
-  /** As the server calls it. */
+  /** The name that the server uses for the model. */
   readonly model: string;
   readonly promptTokens: number;
   readonly sampledTokens: number;
 }
 
-/** OpenAI chat completions: the request's body. What is left at its default is not said, since some models take nothing else. */
+/** Builds the body of an OpenAI chat completion. Parameters at their default are left out, since some models accept no others. */
 export function requestBody(upstream: UpstreamModel, { conversation, sampling, maxTokens }: UpstreamCall): object {
   const { messages, tools } = conversation;
   const { temperature, topP, topK } = sampling;
@@ -84,7 +84,7 @@ const completion = z.looseObject({
   usage: z.looseObject({ prompt_tokens: z.int().min(0), completion_tokens: z.int().min(0) }),
 });
 
-/** Of a 200. Throws EngineInvalid, which names what is missing. `key`: of the turn; a call without an id is named by it. */
+/** Reads the body of a 200. Throws EngineInvalid, which names what is missing. A call without an id is named by the turn's `key`. */
 export function readReply(upstream: UpstreamModel, body: unknown, key: string): UpstreamReply {
   const parsed = completion.safeParse(body);
   if (!parsed.success) {

@@ -3,40 +3,40 @@ import { z } from 'zod';
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
 
 const about = z.strictObject({
-  /** Where chat completions are, without that last part: `https://api.example.com/v1`. */
+  /** The API's base address, without `/chat/completions`: `https://api.example.com/v1`. */
   url: z
     .url({ protocol: /^https?$/, error: 'expected an address that begins with http:// or https://' })
     .refine(hasNoPassword, { error: 'expected an address without a password; apiKeyFrom names where the key is' }),
   model: z.string({ error: 'expected the name of the model at its server' }).min(1),
-  /** Variable in the environment of the stack that holds the key; the file itself never does. */
+  /** The variable in the stack's environment that holds the key; the file itself never holds it. */
   apiKeyFrom: z
     .string()
     .regex(/^[A-Za-z_][A-Za-z0-9_]*$/, { error: 'expected the name of a variable in the environment' })
     .optional(),
-  /** In tokens; agents compact their conversation by it. */
+  /** The context length in tokens, which tells agents when to compact their conversation. */
   contextLength: z.int().positive().optional(),
-  /** Newer models of OpenAI know only the one, some servers only the other. */
+  /** The field for the reply's length: newer OpenAI models accept only the second, some servers only the first. */
   maxTokensField: z.enum(['max_tokens', 'max_completion_tokens']).default('max_tokens'),
-  /** Gives the model's reasoning back to it with later requests: some want it, some refuse it. */
+  /** Whether later requests return the model's reasoning to it: some models need it, some reject it. */
   returnsReasoning: z.boolean().default(false),
 });
 const file = z.record(z.string(), about);
 
-/** A model of others behind an OpenAI-compatible endpoint, with what it takes to ask it. */
+/** An external model behind an OpenAI-compatible endpoint, with all that a request to it needs. */
 export interface UpstreamModel extends Omit<z.output<typeof about>, 'apiKeyFrom'> {
   readonly name: string;
-  /** A secret: goes into the one header, and nowhere else. */
+  /** A secret, which is sent in one header and used nowhere else. */
   readonly apiKey: string | null;
 }
 
 export interface Upstreams {
-  /** Throws TemperFailure: UnknownUpstream that lists those there are, InvalidInput that names file and field. */
+  /** Returns a model by its name. Throws TemperFailure UnknownUpstream, which lists the known names, or InvalidInput, which names file and field. */
   find(name: string): Promise<UpstreamModel>;
 }
 
 /**
- * The models that the operator's file names. It is read whenever somebody asks, so that a new one needs no restart.
- * `environment` holds the keys.
+ * Provides the models that the operator's file names. The file is read at each call, so that a new model needs no restart.
+ * `environment` holds the API keys.
  */
 export function createUpstreams(path: string, environment: Readonly<Record<string, string | undefined>>): Upstreams {
   return {
@@ -65,7 +65,7 @@ function keyOf(
   const key = environment[variable];
   if (key !== undefined && key.trim() !== '') return key.trim();
   throw invalid(
-    `${path}: ${name}.apiKeyFrom: expected ${variable} in the environment of the stack, got nothing; set it where \`temper up\` or the gateway starts, and start that again`,
+    `${path}: ${name}.apiKeyFrom: expected ${variable} in the environment of the stack, got nothing; set it where \`temper up\` or the gateway starts, and restart that`,
   );
 }
 
@@ -84,16 +84,16 @@ function jsonOf(path: string, text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    // The parser's own words quote the file.
+    // The parser's own message would quote the file, which may hold secrets by mistake.
     throw invalid(
-      `${path}: expected a JSON object of models by their names, got text that is no JSON; correct the file`,
+      `${path}: expected a JSON object of models by their names, got text that is not valid JSON; correct the file`,
     );
   }
 }
 
 /** Addresses are printed, secrets are not. */
 function hasNoPassword(url: string): boolean {
-  if (!URL.canParse(url)) return true; // said already
+  if (!URL.canParse(url)) return true; // z.url has reported it already
   const { username, password } = new URL(url);
   return username === '' && password === '';
 }

@@ -37,7 +37,7 @@ if (process.argv[1] === import.meta.filename) {
     delayMs: 10,
   });
   await startGateway({
-    holdMs: 60_000,
+    engineGraceMs: 60_000,
     ...settings,
     engine,
     upstreams: createUpstreams('/nonexistent/upstreams.json', {}),

@@ -60,7 +60,7 @@ export async function startTestGateway(engine: Engine, changes: Partial<GatewayO
     journalDir: join(dir, 'journals'),
     store,
     modelDir: tiny.dir,
-    holdMs: 60_000,
+    engineGraceMs: 60_000,
     upstreams: createUpstreams(join(dir, 'upstreams.json'), {}),
     stackKey: randomBytes(32),
     ...changes,

@@ -1,9 +1,15 @@
-import type { Ledger, Plan } from '../../../infra/gateway/branches/ledger.ts';
-import { recordOf, type TurnRecord } from '../../../infra/gateway/branches/turn-record.ts';
+import type { Plan, TokenLedger } from '../../../infra/gateway/branches/token-ledger.ts';
+import type { TurnRecord } from '../../../infra/gateway/branches/turn-record.ts';
+import { recordOf } from '../../../infra/gateway/turns/policy-backend.ts';
 import type { AssistantMessage, Conversation, Message, Tool, ToolCall } from '../../../infra/kits/chat-tokens/index.ts';
 
 /** Adds the turn that answers a plan, as a session does once the engine has sampled it. */
-export function finish(ledger: Ledger, plan: Plan, reply: AssistantMessage, sampledIds: readonly number[]): TurnRecord {
+export function finish(
+  ledger: TokenLedger,
+  plan: Plan,
+  reply: AssistantMessage,
+  sampledIds: readonly number[],
+): TurnRecord {
   const logprobs = sampledIds.map(() => -1);
   const versions = sampledIds.length === 0 ? [] : [{ version: 1, start: 0, end: sampledIds.length }];
   const sampled = { ids: sampledIds, logprobs, versions, finishReason: 'stop', aborts: 0 } as const;
@@ -27,7 +33,7 @@ export function call(id: string, name: string, args: object): ToolCall {
 }
 
 /** An agent's talk with a ledger: each request is answered as told, with ids that name the turn. */
-export function createTalk(ledger: Ledger) {
+export function createTalk(ledger: TokenLedger) {
   return (
     messages: readonly Message[],
     answer: AssistantMessage,

@@ -1,5 +1,5 @@
 import type { ToolCall } from '../../../kits/chat-tokens/index.ts';
-import { ContextOverflow, type Refusal, type RefusalKind } from '../../refusal.ts';
+import { ContextOverflow, type GatewayError, type GatewayErrorKind } from '../../gateway-error.ts';
 import type { Dialect, FinishedReply, ReplyHead, StreamWriter } from '../dialect.ts';
 import { jsonObject } from '../shared/json-object.ts';
 import { createPartStream, type Part, type PartFormat, partsOf } from '../shared/parts.ts';
@@ -148,7 +148,7 @@ function modelOf(name: string) {
 }
 
 /** Claude Code begins to compact when it reads that the prompt is too long, in just these words. */
-function errorOf(refusal: Refusal) {
+function errorOf(refusal: GatewayError) {
   const message =
     refusal instanceof ContextOverflow
       ? `prompt is too long: ${refusal.promptTokens} tokens > ${refusal.contextLength} maximum`
@@ -157,7 +157,7 @@ function errorOf(refusal: Refusal) {
 }
 
 /** In a stream the type alone says whether to try again: `overloaded_error` does. */
-const errorTypes: Record<RefusalKind, string> = {
+const errorTypes: Record<GatewayErrorKind, string> = {
   unauthorized: 'authentication_error',
   'unknown-session': 'authentication_error',
   'session-closed': 'invalid_request_error',

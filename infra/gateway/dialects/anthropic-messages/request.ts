@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { Conversation, Tool } from '../../../kits/chat-tokens/index.ts';
-import { Refusal } from '../../refusal.ts';
+import { GatewayError } from '../../gateway-error.ts';
 import {
   type Content,
   type ContentPart,
@@ -43,7 +43,7 @@ export const parseMessagesRequest = (body: unknown): MessagesRequest => parse(me
 /** In the words of the models that do not go on from a begun reply either. */
 export function refusePrefill({ messages }: MessagesRequest): void {
   if (messages.at(-1)?.role !== 'assistant') return;
-  throw new Refusal(
+  throw new GatewayError(
     'unsupported',
     'This model does not support assistant message prefill. The conversation must end with a user message.',
   );
@@ -58,7 +58,7 @@ export function conversationOf({ system, messages, tools }: MessagesRequest): Co
     if (role === 'user') readUser(transcript, said, `${at}.content`);
     else if (role === 'assistant') readAssistant(transcript, said, `${at}.content`);
     else if (role === 'system') transcript.add({ role, text: textOf(said, `${at}.content`, textBlocks) });
-    else throw new Refusal('unsupported', `${at}.role: expected user, assistant or system, got ${quoted(role)}`);
+    else throw new GatewayError('unsupported', `${at}.role: expected user, assistant or system, got ${quoted(role)}`);
   }
   return { messages: transcript.end(), tools: (tools ?? []).map(readTool) };
 }
@@ -122,7 +122,10 @@ function readAssistant(transcript: Transcript, said: Content, at: string): void 
     const read = assistantBlocks.get(block.type);
     if (read === undefined) {
       const types = [...assistantBlocks.keys()].join(', ');
-      throw new Refusal('unsupported', `${at}.${index}: expected a block of type ${types}, got ${quoted(block.type)}`);
+      throw new GatewayError(
+        'unsupported',
+        `${at}.${index}: expected a block of type ${types}, got ${quoted(block.type)}`,
+      );
     }
     read(transcript, block, `${at}.${index}`);
   }
@@ -136,7 +139,7 @@ function readTool({ type, name, description, input_schema: parameters }: z.outpu
   if (type === undefined || type === null || type === 'custom') {
     return toolOf({ name, description, parameters }, `tools.${index}.input_schema`);
   }
-  throw new Refusal(
+  throw new GatewayError(
     'unsupported',
     `tools.${index}.type: expected custom (a tool with an input_schema), got ${quoted(type)}; only Anthropic has this tool`,
   );

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { Conversation, Message, Tool, ToolCall } from '../../../kits/chat-tokens/index.ts';
-import { Refusal } from '../../refusal.ts';
+import { GatewayError } from '../../gateway-error.ts';
 import { content, jsonSchema, parse, quoted, type TextParts, textOf, toolOf } from '../shared/reading.ts';
 import { samplingFields } from '../shared/sampling-fields.ts';
 
@@ -49,7 +49,7 @@ export type ChatRequest = z.output<typeof chatRequest>;
 
 export function parseChatRequest(body: unknown): ChatRequest {
   const request = parse(chatRequest, body);
-  if ((request.n ?? 1) !== 1) throw new Refusal('unsupported', `n: expected 1, got ${request.n}`);
+  if ((request.n ?? 1) !== 1) throw new GatewayError('unsupported', `n: expected 1, got ${request.n}`);
   return request;
 }
 
@@ -73,7 +73,7 @@ function readMessage(wire: WireMessage, index: number): Message {
       return { role: 'assistant', text, reasoning, toolCalls: (wire.tool_calls ?? []).map(readCall(at)) };
     }
     default:
-      throw new Refusal(
+      throw new GatewayError(
         'unsupported',
         `${at}.role: expected system, developer, user, assistant or tool, got ${quoted(wire.role)}`,
       );
@@ -92,13 +92,14 @@ const readCall =
   (at: string) =>
   (wire: z.output<typeof toolCall>, index: number): ToolCall => {
     if (wire.function === undefined) {
-      throw new Refusal('unsupported', `${at}.tool_calls.${index}: expected a call of type function`);
+      throw new GatewayError('unsupported', `${at}.tool_calls.${index}: expected a call of type function`);
     }
     return { id: wire.id, name: wire.function.name, arguments: wire.function.arguments };
   };
 
 function readTool(wire: z.output<typeof tool>, index: number): Tool {
   const { function: described } = wire;
-  if (described === undefined) throw new Refusal('unsupported', `tools.${index}: expected a tool of type function`);
+  if (described === undefined)
+    throw new GatewayError('unsupported', `tools.${index}: expected a tool of type function`);
   return toolOf(described, `tools.${index}.function.parameters`);
 }

@@ -1,4 +1,4 @@
-import type { Refusal } from '../../refusal.ts';
+import type { GatewayError } from '../../gateway-error.ts';
 import type { FinishedReply, ReplyHead } from '../dialect.ts';
 import { openaiWords } from '../shared/openai.ts';
 import type { ResponsesRequest } from './request.ts';
@@ -17,7 +17,7 @@ export function finished(request: ResponsesRequest, reply: FinishedReply, output
   };
 }
 
-export function failed(request: ResponsesRequest, head: ReplyHead, refusal: Refusal, output: readonly object[]) {
+export function failed(request: ResponsesRequest, head: ReplyHead, refusal: GatewayError, output: readonly object[]) {
   const { type, code } = openaiWords[refusal.kind];
   return {
     ...responseOf(request, head, 'failed'),

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { Message } from '../../../kits/chat-tokens/index.ts';
-import { Refusal } from '../../refusal.ts';
+import { GatewayError } from '../../gateway-error.ts';
 import {
   content,
   createTranscript,
@@ -38,13 +38,13 @@ export function parseResponsesRequest(body: unknown): ResponsesRequest {
     if ((request[field] ?? null) !== null) throw stored(field);
   }
   if (request.background === true) {
-    throw new Refusal('unsupported', 'background: expected false, got true; wait for the reply or stream it');
+    throw new GatewayError('unsupported', 'background: expected false, got true; wait for the reply or stream it');
   }
   return request;
 }
 
-function stored(at: string): Refusal {
-  return new Refusal('unsupported', `${at}: nothing is stored here; send the whole conversation as input`);
+function stored(at: string): GatewayError {
+  return new GatewayError('unsupported', `${at}: nothing is stored here; send the whole conversation as input`);
 }
 
 export function messagesOf({ instructions, input }: ResponsesRequest): readonly Message[] {
@@ -62,7 +62,7 @@ function readItem(transcript: Transcript, entry: Item, at: string): void {
   const read = itemReaders.get(type);
   if (read === undefined) {
     const types = [...itemReaders.keys()].join(', ');
-    throw new Refusal('unsupported', `${at}.type: expected ${types}, got ${quoted(type)}`);
+    throw new GatewayError('unsupported', `${at}.type: expected ${types}, got ${quoted(type)}`);
   }
   read(transcript, entry, at);
 }
@@ -131,7 +131,10 @@ function readMessage(transcript: Transcript, entry: Item, at: string): void {
   else if (role === 'system' || role === 'developer') {
     transcript.add({ role: 'system', text: textOf(said, place, texts) });
   } else {
-    throw new Refusal('unsupported', `${at}.role: expected system, developer, user or assistant, got ${quoted(role)}`);
+    throw new GatewayError(
+      'unsupported',
+      `${at}.role: expected system, developer, user or assistant, got ${quoted(role)}`,
+    );
   }
 }
 

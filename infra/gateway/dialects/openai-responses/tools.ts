@@ -36,7 +36,7 @@ const namespaceTool = z.looseObject({
 export const wireTools = z.array(z.looseObject({ type: z.string() })).nullish();
 type WireTools = z.output<typeof wireTools>;
 
-/** Throws a Refusal. */
+/** Throws a GatewayError. */
 export function readTools(wire: WireTools): ClientTools {
   const offered = [...toolsWithin(wire, null, 'tools')];
   const addresses = new Map(offered.map(({ tool, address }) => [tool.name, address]));

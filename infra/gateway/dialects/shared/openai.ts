@@ -1,4 +1,4 @@
-import type { Refusal, RefusalKind } from '../../refusal.ts';
+import type { GatewayError, GatewayErrorKind } from '../../gateway-error.ts';
 import type { ErrorBody, ModelList } from '../dialect.ts';
 
 /** What the APIs of OpenAI have in common. */
@@ -12,13 +12,13 @@ function modelOf(name: string) {
   return { id: name, object: 'model', created: 0, owned_by: 'temper' };
 }
 
-export function openaiError({ kind, message, status }: Refusal): ErrorBody {
+export function openaiError({ kind, message, status }: GatewayError): ErrorBody {
   const { type, code } = openaiWords[kind];
   return { status, body: { error: { message, type, param: null, code } } };
 }
 
 /** What clients look for to tell errors apart, for example to compact their context. */
-export const openaiWords: Record<RefusalKind, { readonly type: string; readonly code: string | null }> = {
+export const openaiWords: Record<GatewayErrorKind, { readonly type: string; readonly code: string | null }> = {
   unauthorized: { type: 'authentication_error', code: 'invalid_api_key' },
   'unknown-session': { type: 'authentication_error', code: 'unknown_session' },
   'session-closed': { type: 'invalid_request_error', code: 'session_closed' },

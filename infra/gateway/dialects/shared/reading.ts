@@ -7,7 +7,7 @@ import {
   type Tool,
   type ToolCall,
 } from '../../../kits/chat-tokens/index.ts';
-import { Refusal } from '../../refusal.ts';
+import { GatewayError } from '../../gateway-error.ts';
 
 /** A piece of content of any kind. */
 export const contentPart = z.looseObject({ type: z.string() });
@@ -17,13 +17,13 @@ export type Content = z.output<typeof content>;
 
 export const jsonSchema = z.record(z.string(), z.unknown()).nullish();
 
-/** Throws a Refusal `malformed` that names the first thing that is wrong; `at` is the path to the value. */
+/** Throws a GatewayError `malformed` that names the first thing that is wrong; `at` is the path to the value. */
 export function parse<Schema extends z.ZodType>(schema: Schema, value: unknown, at = ''): z.output<Schema> {
   const parsed = schema.safeParse(value);
   if (parsed.success) return parsed.data;
   const issue = parsed.error.issues[0];
   const path = [...(at === '' ? [] : [at]), ...(issue?.path ?? [])].join('.');
-  throw new Refusal('malformed', `${path || 'body'}: ${issue?.message ?? 'not understood'}`);
+  throw new GatewayError('malformed', `${path || 'body'}: ${issue?.message ?? 'not understood'}`);
 }
 
 /** What clients sent, short enough for a message. */
@@ -35,7 +35,7 @@ export interface TextParts {
   readonly separator: string;
 }
 
-/** The text of a message's content. Throws a Refusal for what a model that reads text can't read. */
+/** The text of a message's content. Throws a GatewayError for what a model that reads text can't read. */
 export function textOf(value: Content, at: string, parts: TextParts): string {
   if (typeof value === 'string') return value;
   return (value ?? []).map((part, index) => partText(part, `${at}.${index}`, parts)).join(parts.separator);
@@ -46,16 +46,16 @@ export function partText(part: ContentPart, at: string, { fields }: TextParts): 
   const text = field === undefined ? undefined : part[field];
   if (typeof text === 'string') return text;
   const types = [...fields.keys()].join(', ');
-  throw new Refusal(
+  throw new GatewayError(
     'unsupported',
     `${at}: expected a part of type ${types}, got ${quoted(part.type)}; this model reads text only`,
   );
 }
 
-/** Throws a Refusal for a JSON value that is too deep to be walked. */
+/** Throws a GatewayError for a JSON value that is too deep to be walked. */
 export function checkNesting(value: unknown, at: string): void {
   if (nestsWithin(value)) return;
-  throw new Refusal('malformed', `${at}: nested more than ${maxNesting} deep`);
+  throw new GatewayError('malformed', `${at}: nested more than ${maxNesting} deep`);
 }
 
 export interface DescribedTool {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import fc from 'fast-check';
 import { type EchoDifference, isEchoOf, withoutBlanks } from '../../../../infra/gateway/branches/echo.ts';
-import { createLedger, type Plan } from '../../../../infra/gateway/branches/ledger.ts';
+import { createTokenLedger, type Plan } from '../../../../infra/gateway/branches/token-ledger.ts';
 import {
   type AssistantMessage,
   loadModel,
@@ -28,7 +28,7 @@ const exact = { ...said };
 
 /** What follows when a client gives the reply back in this form. */
 function follow(echo: AssistantMessage, sampled = said, before: readonly Message[] = [asked]): Plan {
-  const ledger = createLedger(model);
+  const ledger = createTokenLedger(model);
   finish(ledger, ledger.plan({ messages: [asked], tools }), sampled, [65, 258]);
   return ledger.plan({ messages: [...before, echo, result('call_1', 'ok')], tools });
 }
@@ -87,7 +87,7 @@ describe('an echo of a reply', () => {
   });
 
   it('in another form is gone on with in that form, and what was sampled stays', () => {
-    const ledger = createLedger(model);
+    const ledger = createTokenLedger(model);
     const talk = createTalk(ledger);
     const messages: Message[] = [asked];
     for (let turn = 0; turn < 5; turn += 1) {

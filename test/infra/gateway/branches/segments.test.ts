@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { createLedger, type Ledger } from '../../../../infra/gateway/branches/ledger.ts';
 import { type Built, buildSegments } from '../../../../infra/gateway/branches/segments.ts';
 import { checkTurns } from '../../../../infra/gateway/branches/token-check.ts';
+import { createTokenLedger, type TokenLedger } from '../../../../infra/gateway/branches/token-ledger.ts';
 import type { TurnRecord } from '../../../../infra/gateway/branches/turn-record.ts';
 import { loadModel, type Model } from '../../../../infra/kits/chat-tokens/index.ts';
 import { type BranchRule, trainAllBranches } from '../../../../workflows/contracts/trace.ts';
@@ -19,8 +19,8 @@ after(() => dir[Symbol.asyncDispose]());
 
 describe('segments', () => {
   /** Two turns of the main line, of which the second says nothing, a title, and the main line's end. */
-  const session = (): Ledger => {
-    const ledger = createLedger(model);
+  const session = (): TokenLedger => {
+    const ledger = createTokenLedger(model);
     const first = [user('x')];
     finish(ledger, ledger.plan({ messages: first, tools: [] }), reply('a'), [65, 258]);
     const second = [...first, reply('a'), user('y')];
@@ -84,7 +84,7 @@ describe('segments', () => {
 });
 
 it('a segment ends as its last turn did, whatever ended an earlier one', () => {
-  const ledger = createLedger(model);
+  const ledger = createTokenLedger(model);
   const talk = createTalk(ledger);
   const said = talk([user('x')], reply('a'));
   talk([...said, user('y')], reply('b'));
@@ -99,7 +99,7 @@ it('a segment ends as its last turn did, whatever ended an earlier one', () => {
 });
 
 it('lines that were at work when the session ended are closed as open ones', () => {
-  const ledger = createLedger(model);
+  const ledger = createTokenLedger(model);
   const talk = createTalk(ledger);
   const dispatched = talk(
     [system('You are an agent.'), user('Fix it.')],
@@ -122,7 +122,7 @@ it('lines that were at work when the session ended are closed as open ones', () 
 describe('the rule of an agent', () => {
   /** A main line that dispatches a sub-agent, is told anew, and ends; with a title call. Sampled: two tokens a turn. */
   const session = (): readonly TurnRecord[] => {
-    const ledger = createLedger(model);
+    const ledger = createTokenLedger(model);
     const talk = createTalk(ledger);
     const start = [system('You are an agent.'), user('Fix it.')];
     const dispatched = talk(start, reply('', call('d1', 'task', { prompt: 'Count.' })));

@@ -173,7 +173,7 @@ describe('messages', () => {
       script: (_, index) => ({ kind: 'fail', ids: index === 2 ? [65, 66, 67] : [], type: 'EngineUnavailable' }),
       chunk: 1,
     });
-    await using gateway = await startTestGateway(engine, { holdMs: 50 });
+    await using gateway = await startTestGateway(engine, { engineGraceMs: 50 });
     const secret = await gateway.open('s1.1', { maxTurns: 1 });
     const ask = (text: string) => ({ messages: [{ role: 'user', content: text }], stream: true });
     const before = await gateway.post(path, secret, ask('a'));

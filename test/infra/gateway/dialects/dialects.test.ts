@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { createFingerprints } from '../../../../infra/gateway/branches/fingerprint.ts';
 import type { DialectRequest, FinishedReply } from '../../../../infra/gateway/dialects/dialect.ts';
 import { dialects } from '../../../../infra/gateway/dialects/index.ts';
-import { Refusal, type RefusalKind, refusalStatus } from '../../../../infra/gateway/refusal.ts';
+import { errorStatus, GatewayError, type GatewayErrorKind } from '../../../../infra/gateway/gateway-error.ts';
 import type { Delta } from '../../../../infra/gateway/turns/reply-stream.ts';
 import type { AssistantMessage } from '../../../../infra/kits/chat-tokens/index.ts';
 import { assembleChat, assembleMessage, assembleResponse } from '../../../helpers/gateway/assemble.ts';
@@ -191,7 +191,7 @@ for (const dialect of dialects) {
               assert.equal(createFingerprints()(conversation).context.length, 32);
               read += 1;
             } catch (error) {
-              assert.ok(error instanceof Refusal, String(error));
+              assert.ok(error instanceof GatewayError, String(error));
               assert.match(error.kind, /^(malformed|unsupported)$/);
               assert.ok(error.message.length < 2_000);
             }
@@ -236,10 +236,10 @@ for (const dialect of dialects) {
     });
 
     it('has a word for every refusal', () => {
-      for (const kind of Object.keys(refusalStatus) as RefusalKind[]) {
-        const { status, body } = dialect.error(new Refusal(kind, 'why'));
+      for (const kind of Object.keys(errorStatus) as GatewayErrorKind[]) {
+        const { status, body } = dialect.error(new GatewayError(kind, 'why'));
         const { error } = JSON.parse(JSON.stringify(body));
-        assert.deepEqual([status, error.message, typeof error.type], [refusalStatus[kind], 'why', 'string']);
+        assert.deepEqual([status, error.message, typeof error.type], [errorStatus[kind], 'why', 'string']);
       }
     });
   });

@@ -188,7 +188,7 @@ describe('responses', () => {
     assert.match(error.message, /100 tokens/);
     const whole = await gateway.post(path, secret, { input: 'y'.repeat(100) });
     assert.deepEqual([whole.status, whole.json.error.code], [400, 'context_length_exceeded']);
-    const refusals = gateway.events.filter((event) => event.kind === 'refusal');
+    const refusals = gateway.events.filter((event) => event.kind === 'request-failed');
     assert.equal(refusals.length, 2, 'both are logged');
   });
 

@@ -37,18 +37,25 @@ describe('a request to a session', () => {
     };
     const session = createSession(
       {
-        ...{ engine: saying(), upstreams: gateway.options.upstreams, holdMs: 1_000, onTurn: () => {} },
+        engine: saying(),
+        upstreams: gateway.options.upstreams,
+        engineGraceMs: 1_000,
+        onTurn: () => {},
         model: { ...gateway.model, tokens: { ...tokens, encode } },
         contextLength: { wait: async () => 100_000, look: async () => 100_000 },
       },
-      { append: async () => {}, close: async () => {} },
-      { ...openSession('a.1'), maxTurns: 1 },
-      [],
+      {
+        journal: { append: async () => {}, close: async () => {} },
+        opened: { ...openSession('a.1'), maxTurns: 1 },
+        records: [],
+      },
     );
     const asked = (text: string) =>
       session.ask({
         conversation: { messages: [{ role: 'user', text }], tools: [] },
-        ...{ maxTokens: null, sampling: {}, delivery: 'whole' },
+        maxTokens: null,
+        sampling: {},
+        delivery: 'whole',
       });
     await (await asked('x')).result;
     const before = encoded;
@@ -60,25 +67,32 @@ describe('a request to a session', () => {
     await using gateway = await startTestGateway(saying());
     const { tokens } = gateway.model;
     const encode = (text: string): number[] =>
-      text.includes('bug') ? assert.fail('a bug of ours') : tokens.encode(text);
+      text.includes('bug') ? assert.fail('a bug in temper') : tokens.encode(text);
     const session = createSession(
       {
-        ...{ engine: saying(), upstreams: gateway.options.upstreams, holdMs: 1_000, onTurn: () => {} },
+        engine: saying(),
+        upstreams: gateway.options.upstreams,
+        engineGraceMs: 1_000,
+        onTurn: () => {},
         model: { ...gateway.model, tokens: { ...tokens, encode } },
         contextLength: { wait: async () => 100_000, look: async () => 100_000 },
       },
-      { append: async () => {}, close: async () => {} },
-      openSession('a.1'),
-      [],
+      {
+        journal: { append: async () => {}, close: async () => {} },
+        opened: openSession('a.1'),
+        records: [],
+      },
     );
     const asked = (text: string) =>
       session.ask({
         conversation: { messages: [{ role: 'user', text }], tools: [] },
-        ...{ maxTokens: null, sampling: {}, delivery: 'whole' },
+        maxTokens: null,
+        sampling: {},
+        delivery: 'whole',
       });
-    await assert.rejects(asked('bug'), /a bug of ours/);
-    assert.deepEqual([session.flagged('gateway-failure'), session.cutOff], [1, true]);
+    await assert.rejects(asked('bug'), /a bug in temper/);
+    assert.deepEqual([session.failed('gateway-failure'), session.cutOff], [1, true]);
     await (await asked('x')).result;
-    assert.deepEqual([session.flagged('gateway-failure'), session.cutOff], [1, false]);
+    assert.deepEqual([session.failed('gateway-failure'), session.cutOff], [1, false]);
   });
 });

@@ -104,12 +104,12 @@ interface Told {
 function sessionOf({ engine, journal }: Told, records: readonly JournalRecord[]): Session {
   const contextLength = { wait: async () => 100_000, look: async () => 100_000 };
   const upstreams = createUpstreams('/nonexistent/upstreams.json', {});
-  const deps = { engine, upstreams, model, contextLength, holdMs: 1_000, onTurn: () => {} };
+  const deps = { engine, upstreams, model, contextLength, engineGraceMs: 1_000, onTurn: () => {} };
   const append = async (record: JournalRecord): Promise<void> => {
     await tick();
     journal.push(record);
   };
-  return createSession(deps, { append, close: async () => {} }, openSession('a.1'), records);
+  return createSession(deps, { journal: { append, close: async () => {} }, opened: openSession('a.1'), records });
 }
 
 /** Each turn's branch has to be, to the last id, a prompt that the engine got with what it sampled for it. */

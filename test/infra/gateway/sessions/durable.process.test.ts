@@ -137,11 +137,11 @@ describe('a journal', () => {
     await assert.rejects(newJournal(path, opened), { type: 'DiskFull' });
     await rm(path);
     const made = await newJournal(path, opened);
-    assert.equal(await loadJournal(path), 'held');
-    assert.ok(made !== 'held');
+    assert.equal(await loadJournal(path), 'locked-elsewhere');
+    assert.ok(made !== 'locked-elsewhere');
     await made.journal.close();
     const loaded = await loadJournal(path);
-    assert.ok(loaded !== null && loaded !== 'held');
+    assert.ok(loaded !== null && loaded !== 'locked-elsewhere');
     assert.deepEqual(loaded.records, [opened]);
     await loaded.journal.close();
     await rm(dir, { recursive: true });
@@ -149,12 +149,12 @@ describe('a journal', () => {
 });
 
 describe('a session at rest', () => {
-  const resting = { restMs: 300, sweepMs: 20 };
+  const resting = { idleMs: 300, cleanUpMs: 20 };
   /** Its journal can be locked by others: the gateway has let go of it. */
   const untilAtRest = (gateway: TestGateway, id: string) =>
     until(async () => {
       const loaded = await loadJournal(join(gateway.options.journalDir, `${id}.jsonl`));
-      if (loaded === 'held' || loaded === null) return false;
+      if (loaded === 'locked-elsewhere' || loaded === null) return false;
       await loaded.journal.close();
       return true;
     });
@@ -213,7 +213,7 @@ it('files that nobody has written in a long time are swept, others stay', async 
   const names = ['old.1.jsonl', 'old.2.sealed.json', 'old.group', 'old.1.holder', 'kept.1.jsonl', 'new.1.jsonl'];
   for (const name of names) await appendFile(join(dir, name), 'x');
   for (const name of names.slice(0, 5)) await utimes(join(dir, name), 1_000, 1_000);
-  await createSessionFiles(dir, 'gateway').sweep(Date.now() - 60_000, (id) => id === 'kept.1');
+  await createSessionFiles(dir, 'gateway').cleanUp(Date.now() - 60_000, (id) => id === 'kept.1');
   assert.deepEqual((await readdir(dir)).toSorted(), ['kept.1.jsonl', 'new.1.jsonl']);
   await rm(dir, { recursive: true });
 });

@@ -4,9 +4,9 @@ import { mkdtemp, rm, statfs, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
-import { Refusal } from '../../../../infra/gateway/refusal.ts';
+import { GatewayError } from '../../../../infra/gateway/gateway-error.ts';
 import type { Journal, JournalRecord } from '../../../../infra/gateway/sessions/journal.ts';
-import { createFlags, failureFlag } from '../../../../infra/gateway/sessions/request-failures.ts';
+import { classifyFailure, createRequestFailures } from '../../../../infra/gateway/sessions/request-failures.ts';
 import type { Upstreams } from '../../../../infra/gateway/upstream/upstreams.ts';
 import { TemperFailure } from '../../../../workflows/contracts/failures.ts';
 import { createScriptedEngine, type Step } from '../../../helpers/engine/scripted-engine.ts';
@@ -115,13 +115,13 @@ it('a turn of an engine that is only slow, or that was away and samples again, i
 
 describe('a gateway that can not record a turn', () => {
   it('is flagged as such; an own restart and what the agent asked wrongly are not', () => {
-    const running = (abandoned: boolean, held: boolean) => ({ abandoned, held });
+    const running = (abandoned: boolean, waiting: boolean) => ({ abandoned, waiting });
     const full = new TemperFailure('DiskFull', 'no space left');
-    assert.equal(failureFlag(running(false, false), full), 'gateway-failure');
-    assert.equal(failureFlag(running(false, false), new TypeError('a bug')), 'gateway-failure');
-    assert.equal(failureFlag(running(false, false), new Refusal('turn-limit', 'stop')), null);
-    assert.equal(failureFlag(running(true, false), new Refusal('internal', 'the client went away')), null);
-    assert.equal(failureFlag(running(true, true), new Refusal('gateway-closing', 'restart')), null);
+    assert.equal(classifyFailure(running(false, false), full), 'gateway-failure');
+    assert.equal(classifyFailure(running(false, false), new TypeError('a bug')), 'gateway-failure');
+    assert.equal(classifyFailure(running(false, false), new GatewayError('turn-limit', 'stop')), null);
+    assert.equal(classifyFailure(running(true, false), new GatewayError('internal', 'the client went away')), null);
+    assert.equal(classifyFailure(running(true, true), new GatewayError('gateway-closing', 'restart')), null);
   });
 
   const skip = process.getuid?.() === 0 ? false : 'needs root, to mount a small disk';
@@ -162,7 +162,7 @@ describe('a gateway that can not record a turn', () => {
       },
       close: async () => {},
     };
-    const flags = createFlags(journal, () => []);
+    const flags = createRequestFailures(journal, () => []);
     await assert.rejects(flags.add('gateway-failure', 'k'), { type: 'DiskFull' });
     assert.deepEqual([flags.of('gateway-failure').map(({ key }) => key), flags.unwritten], [['k'], true]);
     isFull = false;

@@ -105,8 +105,8 @@ describe('a session whose gateways were all away for longer than a request is he
   });
 
   it('has none when it went on, or when they were away for less', async () => {
-    const wentOn = await sealedAfterAbsence(away, { after: ['y'] });
-    assert.deepEqual([wentOn.gatewayFailures, wentOn.cutOff, wentOn.turns], [undefined, undefined, 2]);
+    const wasFollowed = await sealedAfterAbsence(away, { after: ['y'] });
+    assert.deepEqual([wasFollowed.gatewayFailures, wasFollowed.cutOff, wasFollowed.turns], [undefined, undefined, 2]);
     assert.equal((await sealedAfterAbsence(relayRetryMs - 10_000, {})).gatewayFailures, undefined);
   });
 

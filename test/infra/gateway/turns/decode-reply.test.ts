@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { it } from 'node:test';
-import { createLedger } from '../../../../infra/gateway/branches/ledger.ts';
-import { createListener } from '../../../../infra/gateway/turns/decode-reply.ts';
+import { createTokenLedger } from '../../../../infra/gateway/branches/token-ledger.ts';
+import { createReplyDecoder } from '../../../../infra/gateway/turns/decode-reply.ts';
 import { bash } from '../../../helpers/models/read-reply.ts';
 import { tinyFamily } from '../../../helpers/models/tiny-families.ts';
 
@@ -11,13 +11,13 @@ it('a call goes by the id that was sampled, unless two of one reply have the sam
   const template = readFileSync(join(import.meta.dirname, '../../../fixtures/families/kimi.jinja'), 'utf8');
   await using tiny = await tinyFamily('kimi', template);
   const { model } = tiny;
-  const plan = createLedger(model).plan({ messages: [{ role: 'user', text: 'Go.' }], tools: [bash] });
+  const plan = createTokenLedger(model).plan({ messages: [{ role: 'user', text: 'Go.' }], tools: [bash] });
   const call = (id: string): string =>
     `<|tool_call_begin|>${id}<|tool_call_argument_begin|>{"command": "ls"}<|tool_call_end|>`;
   const idsOf = (said: string): readonly string[] => {
-    const listener = createListener({ plan, model, tools: [bash] }, () => {});
-    listener.hear(model.tokens.encode(`${said}<|im_end|>`));
-    return listener.finish().toolCalls.map(({ id }) => id);
+    const decoder = createReplyDecoder({ plan, model, tools: [bash] }, () => {});
+    decoder.push(model.tokens.encode(`${said}<|im_end|>`));
+    return decoder.finish().toolCalls.map(({ id }) => id);
   };
   assert.deepEqual(idsOf(call('functions.bash:3')), ['functions.bash:3']);
   const [first, second] = idsOf(call('functions.bash:0') + call('functions.bash:0'));

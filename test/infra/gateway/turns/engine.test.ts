@@ -95,7 +95,7 @@ describe('an engine that is away', () => {
   it('beyond the hold gives an error that may be tried again, counted unless a retry succeeds', async () => {
     const down = { kind: 'fail', type: 'EngineUnavailable' } as const;
     let step: Step = down;
-    await using gateway = await startTestGateway(createScriptedEngine({ script: () => step }), { holdMs: 50 });
+    await using gateway = await startTestGateway(createScriptedEngine({ script: () => step }), { engineGraceMs: 50 });
     const secret = await gateway.open('a.1');
     for (const text of ['x', 'y', 'x']) {
       const reply = await gateway.chat(secret, ask(text, { stream: text === 'y' }));

@@ -44,7 +44,7 @@ async function withUpstream(
   };
   const engine = createScriptedEngine({ script: () => assert.fail('the engine is not asked') });
   try {
-    await using gateway = await startTestGateway(engine, { upstreams, holdMs: 0 });
+    await using gateway = await startTestGateway(engine, { upstreams, engineGraceMs: 0 });
     await work({ gateway, server, asked: () => server.seen.map(({ body }) => body) });
   } finally {
     await server.close();
@@ -214,7 +214,7 @@ describe('a session of an upstream model', () => {
         const secret = await gateway.open('s.1', { upstream: { ...upstream, model: 'small' } });
         const reply = await gateway.chat(secret, { messages: [{ role: 'user', content: 'x' }] });
         assert.deepEqual([reply.status, reply.json.error.code], [502, 'engine_invalid']);
-        assert.match(reply.json.error.message, /expected small, by which this session began, got large/);
+        assert.match(reply.json.error.message, /began with the model small, but upstreams\.json now names large/);
       },
     );
   });

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { ContextOverflow } from '../../../../infra/gateway/refusal.ts';
+import { ContextOverflow } from '../../../../infra/gateway/gateway-error.ts';
 import { askUpstream } from '../../../../infra/gateway/upstream/ask.ts';
 import type { UpstreamModel } from '../../../../infra/gateway/upstream/upstreams.ts';
 import type { Conversation } from '../../../../infra/kits/chat-tokens/index.ts';
@@ -51,13 +51,15 @@ async function withServer<Result>(
   }
 }
 
-const ask = (upstream: UpstreamModel, changes: { sampling?: typeof sampling; holdMs?: number } = {}) =>
+const ask = (upstream: UpstreamModel, changes: { sampling?: typeof sampling; graceMs?: number } = {}) =>
   askUpstream(
-    upstream,
-    { conversation, maxTokens: 300, sampling: changes.sampling ?? sampling },
-    key,
-    changes.holdMs ?? 60_000,
-    () => {},
+    {
+      upstream,
+      call: { conversation, maxTokens: 300, sampling: changes.sampling ?? sampling },
+      key,
+      graceMs: changes.graceMs ?? 60_000,
+      onAway: () => {},
+    },
     new AbortController().signal,
   );
 
@@ -125,15 +127,15 @@ describe('an upstream model', () => {
       assert.equal(seen.length, 3);
     });
     await withServer([busy], async (upstream) => {
-      await assert.rejects(ask(upstream, { holdMs: 0 }), (error: Error & { type: string }) => {
+      await assert.rejects(ask(upstream, { graceMs: 0 }), (error: Error & { type: string }) => {
         assert.equal(error.type, 'EngineUnavailable');
-        assert.match(error.message, /upstream large: .* 1 attempts, at last 429: slow down, …/);
+        assert.match(error.message, /upstream large: .* 1 attempts, the last one: 429: slow down, …/);
         return true;
       });
     });
     const nowhere = { ...({} as UpstreamModel), name: 'gone', url: 'http://127.0.0.1:1/v1', apiKey: null };
     await assert.rejects(
-      ask({ ...nowhere, model: 'm', maxTokensField: 'max_tokens', returnsReasoning: false }, { holdMs: 0 }),
+      ask({ ...nowhere, model: 'm', maxTokensField: 'max_tokens', returnsReasoning: false }, { graceMs: 0 }),
       {
         type: 'EngineUnavailable',
       },
@@ -144,7 +146,7 @@ describe('an upstream model', () => {
     const cases: readonly (readonly [Answer, RegExp])[] = [
       [
         { status: 401, json: { error: { message: 'wrong key sk-secret' } } },
-        /got 401: wrong key …; look at its url, model and key/,
+        /got 401: wrong key …; check its url, model and key/,
       ],
       [{ status: 404, json: { error: { message: 'no model large' } } }, /got 404: no model large/],
       [{ status: 400, json: { error: { message: 'tools.0: bad schema' } } }, /got 400: tools\.0/],

@@ -1,11 +1,11 @@
-import { TemperFailure } from '../../../workflows/contracts/failures.ts';
-import { createGatewayControl, type GatewayControlClient } from '../client.ts';
-import type { GatewayControl } from '../control.ts';
-import { type GatewaySockets, socketOf } from '../sockets.ts';
+import { TemperFailure } from '../../workflows/contracts/failures.ts';
+import { createGatewayControl, type GatewayControlClient } from './client.ts';
+import type { GatewayControl } from './control.ts';
+import { type GatewaySockets, socketOf } from './sockets.ts';
 
 /**
- * The other gateway processes on the same sessions. Throws GatewayUnavailable when nobody else is named: a session is then on
- * its way from one process to another.
+ * The other gateway processes on the same sessions. Throws GatewayUnavailable when the holder is unknown or is this process:
+ * the session is then moving from one process to another.
  */
 export interface Peers {
   controlOf(holder: string | null): GatewayControl;

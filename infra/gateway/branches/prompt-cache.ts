@@ -2,17 +2,17 @@ import { pathTo } from '../../../workflows/algorithms/turns.ts';
 import { extend, type Prompt, promptOf } from '../../engine/prompt.ts';
 import type { TurnRecord } from './turn-record.ts';
 
-/** The prompts of the turns that branches go on from: the newest few are kept, any other is put together again. */
-export interface Prompts {
-  /** What the engine saw and sampled up to the end of a turn, and these new ids. */
+/** The prompts of the turns that branches continue from. The newest few are kept; any other is assembled again. */
+export interface PromptCache {
+  /** Returns everything that the engine received and sampled up to the end of a turn, and then the new ids. */
   after(turn: TurnRecord, newIds: readonly number[]): Prompt;
   keep(turn: TurnRecord, prompt: Prompt): void;
 }
 
-/** An agent and the sub-agents that it runs at once. */
+/** Enough for an agent and the sub-agents that it runs at the same time. */
 const keptBranches = 4;
 
-export function createPrompts(turns: readonly TurnRecord[]): Prompts {
+export function createPromptCache(turns: readonly TurnRecord[]): PromptCache {
   const kept = new Map<number, Prompt>();
   return {
     after(turn, newIds) {
@@ -22,7 +22,7 @@ export function createPrompts(turns: readonly TurnRecord[]): Prompts {
       return promptOf(...path.flatMap(({ promptIds, sampledIds }) => [promptIds, sampledIds]), newIds);
     },
     keep(turn, prompt) {
-      // Its branch goes on from the new turn.
+      // The parent's branch continues from the new turn.
       kept.delete(turn.parent ?? -1);
       kept.set(turn.index, prompt);
       const [oldest] = kept.keys();

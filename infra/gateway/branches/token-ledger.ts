@@ -10,22 +10,23 @@ import {
 } from '../../kits/chat-tokens/index.ts';
 import { type EchoDifference, echoDifferences } from './echo.ts';
 import type { Fingerprint } from './fingerprint.ts';
-import { createPrompts } from './prompt.ts';
+import { createPromptCache } from './prompt-cache.ts';
 import type { TurnRecord } from './turn-record.ts';
 import { createTurnTree, type TurnTree } from './turn-tree.ts';
 
 /**
- * The exact token ids of a session, as a tree of turns. A request that extends a turn's reply gets only its new messages
- * rendered and appended: what was sampled is never encoded again. What can't be proved an extension is rendered as a
- * whole and begins a branch of its own.
+ * The exact token ids of a session, as a tree of turns. When a request extends a turn's reply, only its new messages are
+ * rendered and appended: sampled tokens are never encoded again. A request that cannot be proved an extension is rendered as a
+ * whole and begins its own branch.
  */
-export interface Ledger extends Pick<TurnTree, 'turns' | 'forks' | 'fingerprintOf' | 'answered'> {
+export interface TokenLedger extends Pick<TurnTree, 'turns' | 'forks' | 'fingerprintOf' | 'answered'> {
+  /** Plans the prompt of a conversation. Throws a TemplateRejection. */
   plan(conversation: Conversation, fingerprint?: Fingerprint): Plan;
-  /** `plan`: of the turn, where this process made it. */
+  /** Adds a finished turn, with its plan if this process made it. */
   add(turn: TurnRecord, plan?: Plan): void;
 }
 
-/** What to send to the engine for a request. */
+/** The prompt that a request sends to the engine, and its position in the tree of turns. */
 export interface Plan {
   readonly key: string;
   readonly fingerprint: Fingerprint;
@@ -34,14 +35,14 @@ export interface Plan {
   readonly prompt: Prompt;
   readonly newMessages: readonly Message[];
   readonly offersTools: boolean;
-  /** How the client gave back the parent's reply, where not as it was said. */
+  /** The differences between the parent's reply and the client's echo of it. */
   readonly echo: readonly EchoDifference[];
 }
 
-export function createLedger(model: Model): Ledger {
+export function createTokenLedger(model: Model): TokenLedger {
   const tree = createTurnTree();
   const { turns } = tree;
-  const prompts = createPrompts(turns);
+  const prompts = createPromptCache(turns);
 
   function plan(conversation: Conversation, fingerprint = tree.fingerprintOf(conversation)): Plan {
     const { request: key, added } = fingerprint;
@@ -80,15 +81,15 @@ export function createLedger(model: Model): Ledger {
   };
 }
 
-/** In an earlier reply of the branch, or in one that the client brought along. */
+/** Whether an earlier reply of the branch has reasoning, or a reply that the client brought along. */
 function reasonedBefore(path: readonly TurnRecord[]): boolean {
-  const given = path.some(({ messages }) =>
+  const brought = path.some(({ messages }) =>
     messages.some((message) => message.role === 'assistant' && message.reasoning !== ''),
   );
-  return given || path.slice(0, -1).some(({ reply }) => reply.reasoning !== '');
+  return brought || path.slice(0, -1).some(({ reply }) => reply.reasoning !== '');
 }
 
-/** Clients name the call that a tool result answers, templates may want the tool. */
+/** Adds tools' names to their results: clients name only the call, but templates may print the tool. */
 function withToolNames(messages: readonly Message[], reply: AssistantMessage): Message[] {
   return messages.map((message) => {
     if (message.role !== 'tool' || message.name !== null) return message;

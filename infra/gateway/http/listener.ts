@@ -11,7 +11,7 @@ export function sendJson(
   body: unknown,
   headers: Readonly<Record<string, string>> = {},
 ): void {
-  // A string, since head and body then leave in one write.
+  // A string, so that head and body are sent in one write.
   const text = JSON.stringify(body);
   const length = Buffer.byteLength(text);
   response.writeHead(status, { 'content-type': 'application/json', 'content-length': length, ...headers });
@@ -19,16 +19,16 @@ export function sendJson(
 }
 
 export interface Listener {
-  /** No new connections from now on. */
+  /** Stops accepting connections. */
   stop(): void;
-  /** Gives replies in flight a moment, then ends every connection. */
+  /** Gives replies in flight a moment, then closes every connection. */
   close(): Promise<void>;
 }
 
-/** Listens on a unix socket. A socket that nobody listens on any more is taken over, a live one is not. */
+/** Listens on a unix socket. Replaces a socket that no process listens on any more; throws GatewayUnavailable for a live one. */
 export async function listenOnSocket(
   path: string,
-  access: 'everybody' | 'owner',
+  access: 'everyone' | 'owner',
   handler: RequestListener,
 ): Promise<Listener> {
   await removeStaleSocket(path);
@@ -55,11 +55,11 @@ export async function listenOnSocket(
   };
 }
 
-function listen(server: Server, path: string, access: 'everybody' | 'owner'): Promise<void> {
-  const everybody = access === 'everybody';
+function listen(server: Server, path: string, access: 'everyone' | 'owner'): Promise<void> {
+  const everyone = access === 'everyone';
   return new Promise((resolve, reject) => {
     server.once('error', reject);
-    server.listen({ path, readableAll: everybody, writableAll: everybody }, resolve);
+    server.listen({ path, readableAll: everyone, writableAll: everyone }, resolve);
   });
 }
 

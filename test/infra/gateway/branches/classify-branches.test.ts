@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { createLedger, type Ledger } from '../../../../infra/gateway/branches/ledger.ts';
-import { linesOf } from '../../../../infra/gateway/branches/lines.ts';
+import { classifyBranches } from '../../../../infra/gateway/branches/classify-branches.ts';
 import { buildSegments } from '../../../../infra/gateway/branches/segments.ts';
+import { createTokenLedger, type TokenLedger } from '../../../../infra/gateway/branches/token-ledger.ts';
 import { loadModel, type Message, type Model } from '../../../../infra/kits/chat-tokens/index.ts';
 import { call, createTalk, reply, result, system, tools, user } from '../../../helpers/gateway/talk.ts';
 import { type TinyModel, writeTinyModel } from '../../../helpers/models/tiny-model.ts';
@@ -19,14 +19,14 @@ const agent = system('You are an agent.');
 const helper = system('You help an agent.');
 const task = user('Fix the bug in parse.py.');
 const look = reply('', call('c1', 'bash', { command: 'cat parse.py' }));
-const start = (): [Ledger, ReturnType<typeof createTalk>] => {
-  const ledger = createLedger(model);
+const start = (): [TokenLedger, ReturnType<typeof createTalk>] => {
+  const ledger = createTokenLedger(model);
   return [ledger, createTalk(ledger)];
 };
 
 /** Kind and whether it is the agent's own line, per turn. */
-function kindsOf({ turns }: Ledger): string[] {
-  const lines = linesOf(turns);
+function kindsOf({ turns }: TokenLedger): string[] {
+  const lines = classifyBranches(turns);
   return turns.map(({ index }) => `${lines.kindOf(index)}${lines.isMain(index) ? ' of main' : ''}`);
 }
 
@@ -39,7 +39,7 @@ describe('branches are told apart by what they hold', () => {
     talk([system('Name the command.'), user('cat parse.py')], reply('cat'), []);
     talk([...messages, result('c1', 'pass')], reply('Done.'));
     assert.deepEqual(kindsOf(ledger), ['side', 'side', 'main of main', 'side', 'main of main']);
-    assert.equal(linesOf(ledger.turns).unclear, 0);
+    assert.equal(classifyBranches(ledger.turns).unclear, 0);
   });
 
   it('a sub-agent has the task that a call gave to it, also a nested one and one that is never heard of again', () => {
@@ -163,7 +163,7 @@ describe('branches are told apart by what they hold', () => {
     talk([agent, user('Something else.')], reply('Done too.'));
     talk([system('Who knows.'), user('Whatever.')], look);
     assert.deepEqual(kindsOf(ledger), ['main of main', 'main of main', 'main of main']);
-    assert.equal(linesOf(ledger.turns).unclear, 2);
+    assert.equal(classifyBranches(ledger.turns).unclear, 2);
   });
 
   it('turns of older journals, which do not say whether tools were offered, are told apart by their context', () => {
@@ -171,10 +171,10 @@ describe('branches are told apart by what they hold', () => {
     talk([agent, task], look);
     talk([helper, user('A title?')], reply('Title'));
     const turns = ledger.turns.map(({ offersTools: _, ...turn }) => turn);
-    assert.equal(linesOf(turns).kindOf(1), 'side');
+    assert.equal(classifyBranches(turns).kindOf(1), 'side');
   });
 
   it('a session without a turn has no line', () => {
-    assert.equal(linesOf([]).unclear, 0);
+    assert.equal(classifyBranches([]).unclear, 0);
   });
 });

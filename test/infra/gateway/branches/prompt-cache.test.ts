@@ -3,7 +3,7 @@ import { it } from 'node:test';
 import { crc32 } from 'node:zlib';
 import fc from 'fast-check';
 import { type Prompt, promptOf } from '../../../../infra/engine/prompt.ts';
-import { createPrompts } from '../../../../infra/gateway/branches/prompt.ts';
+import { createPromptCache } from '../../../../infra/gateway/branches/prompt-cache.ts';
 import { checkTurns } from '../../../../infra/gateway/branches/token-check.ts';
 import type { TurnRecord } from '../../../../infra/gateway/branches/turn-record.ts';
 
@@ -25,7 +25,7 @@ it('a prompt is its branch, as the engine is sent it, whichever prompts are stil
     fc.property(grown, (steps) => {
       const turns: TurnRecord[] = [];
       const whole: number[][] = [];
-      const prompts = createPrompts(turns);
+      const prompts = createPromptCache(turns);
       for (const { from, newIds, sampledIds } of steps) {
         const parent = turns[turns.length - 1 - from];
         const prompt = parent === undefined ? promptOf(newIds) : prompts.after(parent, newIds);

@@ -41,10 +41,10 @@ it('a session that can not be let go for want of room keeps no other in memory, 
     for (const id of ['full', 'other']) await ask(sessions, id);
     const { bavail, bsize } = await statfs(journalDir);
     await writeFile(join(journalDir, 'filler'), Buffer.alloc(bavail * bsize));
-    await assert.rejects(sessions.sweep(), /no space left to write/);
+    await assert.rejects(sessions.cleanUp(), /no space left to write/);
     for (const id of ['full', 'other']) {
       const loaded = await loadJournal(join(journalDir, `${id}.jsonl`));
-      assert.ok(loaded !== null && loaded !== 'held', `expected ${id} to be let go`);
+      assert.ok(loaded !== null && loaded !== 'locked-elsewhere', `expected ${id} to be let go`);
       const last = loaded.records.at(-1);
       assert.equal(last?.kind === 'rest' && last.retries, id === 'full' ? 0 : 1);
       await loaded.journal.close();
@@ -62,8 +62,8 @@ async function sessionsIn(home: string, journalDir: string): Promise<Sessions> {
   await using tiny = await writeTinyModel();
   const model = await loadModel(tiny.dir);
   return createSessions({
-    ...{ engine, model, holdMs: 1_000, contextLength: createContextLength(engine, 1_000) },
-    ...{ journalDir, name: 'gateway', restMs: -1, store: createFileStore(join(home, 'store')) },
+    ...{ engine, model, engineGraceMs: 1_000, contextLength: createContextLength(engine, 1_000) },
+    ...{ journalDir, name: 'gateway', idleMs: -1, store: createFileStore(join(home, 'store')) },
     presence: { confirm: async () => {}, absences: async () => [] },
     peers: { controlOf: () => assert.fail('expected no peer to be asked') },
     upstreams: createUpstreams('/nonexistent/upstreams.json', {}),
@@ -81,7 +81,7 @@ async function ask(sessions: Sessions, id: string): Promise<void> {
 /** Until the next record needs another page of the disk. */
 async function fillPage(path: string): Promise<void> {
   const loaded = await loadJournal(path);
-  assert.ok(loaded !== null && loaded !== 'held');
+  assert.ok(loaded !== null && loaded !== 'locked-elsewhere');
   for (let left = 4096; left > 60; left = 4096 - ((await stat(path)).size % 4096)) {
     await loaded.journal.append({ kind: 'rest', at: 0, retries: 0 });
   }

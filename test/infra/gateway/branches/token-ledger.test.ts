@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import fc from 'fast-check';
-import { createLedger } from '../../../../infra/gateway/branches/ledger.ts';
 import { buildSegments } from '../../../../infra/gateway/branches/segments.ts';
+import { createTokenLedger } from '../../../../infra/gateway/branches/token-ledger.ts';
 import type { TurnRecord } from '../../../../infra/gateway/branches/turn-record.ts';
 import {
   type AssistantMessage,
@@ -62,7 +62,7 @@ describe('the ledger', () => {
   it('continues any branch as the template would render it, and never changes what was sampled', () => {
     fc.assert(
       fc.property(fc.array(step, { minLength: 1, maxLength: 12 }), (steps) => {
-        const ledger = createLedger(model);
+        const ledger = createTokenLedger(model);
         const conversations: Conversation[] = [];
         for (const { from, added, reply, system } of steps) {
           const base = conversations[from < 0 || conversations.length === 0 ? -1 : from % conversations.length];
@@ -83,7 +83,7 @@ describe('the ledger', () => {
   });
 
   it('finds the branch again however clients echo a reply', () => {
-    const ledger = createLedger(model);
+    const ledger = createTokenLedger(model);
     const first: Message[] = [{ role: 'user', text: 'x' }];
     const reply: AssistantMessage = {
       role: 'assistant',
@@ -114,7 +114,7 @@ describe('the ledger', () => {
       encoded += text.length;
       return tokens.encode(text);
     };
-    const ledger = createLedger({ ...model, tokens: { ...tokens, encode } });
+    const ledger = createTokenLedger({ ...model, tokens: { ...tokens, encode } });
     const costs: number[] = [];
     const ask = (messages: readonly Message[], reply: AssistantMessage): void => {
       encoded = 0;
@@ -141,8 +141,8 @@ describe('the ledger', () => {
     assert.equal(new Set(costs.slice(1_001)).size, 1);
     const sizes = ledger.turns.map((turn) => JSON.stringify(turn).length);
     assert.ok(Math.max(...sizes.slice(1)) < 1_500, 'nor does the journal hold the history again');
-    const { segments, lines } = buildSegments(ledger.turns);
-    assert.deepEqual([segments.length, ledger.forks, lines.unclear], [501, 0, 0]);
+    const { segments, classification } = buildSegments(ledger.turns);
+    assert.deepEqual([segments.length, ledger.forks, classification.unclear], [501, 0, 0]);
     assertTrainedOnce(ledger.turns);
   });
 });
@@ -165,7 +165,7 @@ it('a template that drops earlier reasoning begins a branch of its own, whicheve
     {%- endfor %}
     {%- if add_generation_prompt %}{{- '<|im_start|>assistant\\n' }}{%- endif %}`;
   await using other = await writeTinyModel(template);
-  const ledger = createLedger(await loadModel(other.dir));
+  const ledger = createTokenLedger(await loadModel(other.dir));
   const end = [258];
   const toolCalls = [{ id: 'a', name: 'bash', arguments: '{}' }];
   const thinking: AssistantMessage = { role: 'assistant', text: '', reasoning: 'hm', toolCalls };
