@@ -152,6 +152,19 @@ describe('the generated reference', () => {
   });
 });
 
+it('docs/glossary.md defines every word that names a thing of temper', () => {
+  const words =
+    `run step group rollout epoch attempt turn trace segment branch session task sandbox workspace diff verdict
+    reward policy engine replica trainer store host slot flag sweep tally`.split(/\s+/);
+  const defined = new Set(
+    [...readSource('docs/glossary.md').matchAll(/\*\*([a-z -]+)\*\*/gi)].map(([, word = '']) => word.toLowerCase()),
+  );
+  assert.deepEqual(
+    words.filter((word) => !defined.has(word)),
+    [],
+  );
+});
+
 describe('docs/guides/grading.md', () => {
   const text = readSource('docs/guides/grading.md');
 
