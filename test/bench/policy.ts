@@ -10,8 +10,8 @@ import {
 import { createPolicyCore } from '../../infra/kits/embedded-policy/create-policy-core.ts';
 
 /**
- * `npm run bench:policy`: sampled tokens per second, and the time of a GRPO step (8 prompts x 8 samples x 40 new tokens, then one
- * gradient step), with both kernels side by side in one run. `--json` prints one line for machines.
+ * `npm run bench:policy` measures sampled tokens per second and the time of a GRPO step (8 prompts x 8 samples x 40 new tokens,
+ * then one gradient step) with both kernels in one run. `--json` prints one line for machines.
  */
 
 const modelConfig = {
@@ -121,7 +121,7 @@ function asDatum({ prompt, tokens, logprobs }: Sample, index: number): Datum {
   };
 }
 
-/** Forward, backward and AdamW over 64 sequences of 96 tokens. */
+/** Measures forward, backward and AdamW over 64 sequences of 96 tokens. */
 async function trainMs(core: PolicyCore): Promise<number> {
   const datums = Array.from({ length: 64 }, (_, i): Datum => {
     const tokens = makePrompt(i, shape.trainLength + 1);
@@ -143,8 +143,8 @@ function print(all: Readonly<Record<KernelName, Figures>>): void {
     ['sampleBatch1TokensPerS', 'sampled tokens/s, batch 1'],
     ['sampleBatch64TokensPerS', 'sampled tokens/s, batch 64'],
     ['grpoStepMs', 'GRPO step, ms (8 x 8 x 40 new tokens)'],
-    ['grpoSampleMs', '  of it sampling'],
-    ['grpoTrainMs', '  of it training, saving, loading'],
+    ['grpoSampleMs', '  sampling'],
+    ['grpoTrainMs', '  training, saving, loading'],
     ['train6144TokensMs', 'forward + backward + AdamW, 6144 tokens, ms'],
   ];
   const cell = (value: number): string => value.toFixed(0).padStart(9);

@@ -14,8 +14,8 @@ import { type SimulatedRollout, simulateRollout } from './rollout.ts';
 import { toWarmUpData } from './warm-up.ts';
 
 /**
- * A training run without sandboxes, gateway and workflows: the same tasks, ids, losses and updates. Each batch is sampled
- * one version behind, as in a pipelined run at `maxStaleness` 1.
+ * The result of a training run without sandboxes, gateway and workflows, with the same tasks, ids, losses and updates. Each
+ * batch is sampled one version behind, as in a pipelined run at `maxStaleness` 1.
  */
 export interface Experiment {
   readonly rewards: readonly number[];
@@ -33,7 +33,7 @@ export interface ExperimentOptions {
   readonly log: (line: string) => void;
 }
 
-interface Lab {
+interface Setup {
   readonly options: ExperimentOptions;
   readonly core: PolicyCore;
   readonly model: Model;
@@ -41,20 +41,20 @@ interface Lab {
 }
 
 const adam = { beta1: 0.9, beta2: 0.95, weightDecay: 0 } as const;
-/** Rollouts of an evaluation at once. */
+/** The number of rollouts that an evaluation runs at once. */
 const evaluationBatch = 64;
 
 export async function runExperiment(options: ExperimentOptions): Promise<Experiment> {
   const directory = await mkdtemp(join(tmpdir(), 'temper-recipe-'));
   const core = await createPolicyCore({ modelDir: options.modelDir, kernel: 'simd' });
   try {
-    const lab: Lab = { options, core, directory, model: await loadModel(options.modelDir) };
+    const setup: Setup = { options, core, directory, model: await loadModel(options.modelDir) };
     const startedAt = performance.now();
-    await warmUp(lab);
+    await warmUp(setup);
     const warmUpSeconds = (performance.now() - startedAt) / 1000;
-    const heldOutBefore = await evaluate(lab);
-    const rewards = await train(lab);
-    const heldOutAfter = await evaluate(lab);
+    const heldOutBefore = await evaluate(setup);
+    const rewards = await train(setup);
+    const heldOutAfter = await evaluate(setup);
     return { rewards, heldOutBefore, heldOutAfter, warmUpSeconds, seconds: (performance.now() - startedAt) / 1000 };
   } finally {
     await core.close();
@@ -62,7 +62,7 @@ export async function runExperiment(options: ExperimentOptions): Promise<Experim
   }
 }
 
-async function warmUp({ options, core, model, directory }: Lab): Promise<void> {
+async function warmUp({ options, core, model, directory }: Setup): Promise<void> {
   const { run, warmUp: settings, modelDir } = options;
   const { steps, examplesPerStep, rightShare } = settings;
   await core.trainer.createModel('warm-up', { baseDir: modelDir, seed: run.seed });
@@ -76,56 +76,59 @@ async function warmUp({ options, core, model, directory }: Lab): Promise<void> {
   }
   const path = join(directory, 'v0');
   await core.trainer.save('warm-up', path, { optimizer: false });
-  // As in a run: version 0 is loaded afresh, so that the warm-up's moments don't steer the first updates.
+  // As in a run, version 0 is loaded into new models, so that the warm-up's moments do not affect the first updates.
   for (const name of ['policy', 'reference']) await core.trainer.createModel(name, { baseDir: path });
   await core.trainer.unload('warm-up');
   await core.sampler.loadWeights(path, '0');
 }
 
-async function train(lab: Lab): Promise<readonly number[]> {
-  const { run, log } = lab.options;
+async function train(setup: Setup): Promise<readonly number[]> {
+  const { run, log } = setup.options;
   const rewards: number[] = [];
-  let ready = await sampleStep(lab, 0);
+  let ready = await sampleStep(setup, 0);
   for (let step = 1; step <= run.steps; step += 1) {
-    // The next batch is sampled while this one is trained on: it trails by one version.
-    const [next, path] = await Promise.all([step < run.steps ? sampleStep(lab, step) : [], update(lab, step, ready)]);
+    // The next batch is sampled while this one is trained on, so it is one version behind.
+    const [next, path] = await Promise.all([
+      step < run.steps ? sampleStep(setup, step) : [],
+      update(setup, step, ready),
+    ]);
     const all = ready.flat().map(({ reward }) => reward);
     rewards.push(meanOf(all));
     const equal = ready.filter((group) => group.every(({ reward }) => reward === group[0]?.reward)).length;
     log(`step ${step}: reward ${meanOf(all).toFixed(3)}, groups of equal rewards ${equal}`);
-    await lab.core.sampler.loadWeights(path, String(step));
+    await setup.core.sampler.loadWeights(path, String(step));
     ready = next;
   }
   return rewards;
 }
 
-function sampleStep(lab: Lab, step: number): Promise<readonly (readonly SimulatedRollout[])[]> {
-  const { groupsPerStep, rolloutsPerGroup, seed } = lab.options.run;
+function sampleStep(setup: Setup, step: number): Promise<readonly (readonly SimulatedRollout[])[]> {
+  const { groupsPerStep, rolloutsPerGroup, seed } = setup.options.run;
   const groups = Array.from({ length: groupsPerStep }, (_, index) => step * groupsPerStep + index);
   return Promise.all(
     groups.map((group) => {
       const bug = bugAt('train', seed, group);
       const numbers = Array.from({ length: rolloutsPerGroup }, (_, index) => index);
-      return Promise.all(numbers.map((index) => roll(lab, bug, `train/${group}/${index}`)));
+      return Promise.all(numbers.map((index) => simulate(setup, bug, `train/${group}/${index}`)));
     }),
   );
 }
 
-async function evaluate(lab: Lab, split: Split = 'test'): Promise<number> {
-  const { heldOutTasks, run } = lab.options;
+async function evaluate(setup: Setup, split: Split = 'test'): Promise<number> {
+  const { heldOutTasks, run } = setup.options;
   const rewards: number[] = [];
   for (let from = 0; from < heldOutTasks; from += evaluationBatch) {
     const numbers = Array.from({ length: Math.min(evaluationBatch, heldOutTasks - from) }, (_, index) => from + index);
-    const rollouts = numbers.map((index) => roll(lab, bugAt(split, run.seed, index), `${split}/${index}`));
+    const rollouts = numbers.map((index) => simulate(setup, bugAt(split, run.seed, index), `${split}/${index}`));
     rewards.push(...(await Promise.all(rollouts)).map(({ reward }) => reward));
   }
   return meanOf(rewards);
 }
 
-let rolled = 0;
-function roll({ core, model, options }: Lab, bug: Bug, id: string): Promise<SimulatedRollout> {
+let simulated = 0;
+function simulate({ core, model, options }: Setup, bug: Bug, id: string): Promise<SimulatedRollout> {
   const { maxTurns, sampling } = options.run.settings;
-  rolled += 16;
+  simulated += 16;
   return simulateRollout(
     {
       model,
@@ -136,14 +139,14 @@ function roll({ core, model, options }: Lab, bug: Bug, id: string): Promise<Simu
       topP: sampling.topP,
     },
     bug,
-    `${id}/${rolled}`,
-    options.run.seed * 1_000_003 + rolled,
+    `${id}/${simulated}`,
+    options.run.seed * 1_000_003 + simulated,
   );
 }
 
-/** Returns where the new weights are. */
-async function update(lab: Lab, step: number, groups: readonly (readonly SimulatedRollout[])[]): Promise<string> {
-  const { core, directory, options } = lab;
+/** Makes one update and returns the directory of the new weights. */
+async function update(setup: Setup, step: number, groups: readonly (readonly SimulatedRollout[])[]): Promise<string> {
+  const { core, directory, options } = setup;
   const { training } = options.run;
   const rollouts = groups.flat();
   const contexts = rollouts.map(toContext);

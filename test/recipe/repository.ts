@@ -2,13 +2,13 @@ import type { ToolCall } from '../../infra/kits/chat-tokens/index.ts';
 import { type Bug, sourceOf } from '../../infra/tasks/generated/bug.ts';
 
 /**
- * A generated task's repository in memory: answers mini's tool calls as a sandbox would, as far as a tiny policy can call
- * them. For the search of a recipe only; nothing of a run uses it.
+ * A generated task's repository in memory. Answers mini's tool calls as a sandbox would, as far as a tiny policy makes them.
+ * Only the search for a recipe uses it.
  */
 export interface Repository {
-  /** Null ends the rollout. */
+  /** Answers a call; null ends the rollout. */
   call(call: ToolCall): string | null;
-  /** Do the tests pass? */
+  /** Whether the tests pass. */
   solved(): boolean;
 }
 

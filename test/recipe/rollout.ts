@@ -4,7 +4,7 @@ import type { Bug } from '../../infra/tasks/generated/bug.ts';
 import { offeredTools, opening } from '../../infra/tasks/generated/demonstrations.ts';
 import { openRepository } from './repository.ts';
 
-/** A rollout without sandbox, gateway and workflow: the same ids and the same reward for far less CPU. */
+/** A rollout without sandbox, gateway and workflow, with the same ids and the same reward for far less CPU. */
 export interface SimulatedRollout {
   readonly tokens: readonly number[];
   readonly mask: readonly (0 | 1)[];
@@ -33,27 +33,27 @@ export async function simulateRollout(
   const logprobs: number[] = tokens.map(() => 0);
   let before = false;
   for (let turn = 0; turn < maxTurns; turn += 1) {
-    const room = Math.min(maxTokensPerTurn, contextLength - tokens.length);
-    if (room < 1) break;
+    const tokensLeft = Math.min(maxTokensPerTurn, contextLength - tokens.length);
+    if (tokensLeft < 1) break;
     const parser = model.family.createParser({ tokens: model.tokens, tools: offeredTools, promptIds: tokens });
     const request = {
       requestId: `${id}/${turn}`,
       tokenIds: [...tokens],
-      maxTokens: room,
+      maxTokens: tokensLeft,
       stopTokenIds: model.stopTokenIds,
     };
-    const said: number[] = [];
+    const sampledIds: number[] = [];
     for await (const event of sampler.generate({ ...request, topP, seed: seed + turn })) {
       if (event.type !== 'token') continue;
       tokens.push(event.tokenId);
       mask.push(1);
       logprobs.push(event.logprob);
-      if (!model.stopTokenIds.includes(event.tokenId)) said.push(event.tokenId);
+      if (!model.stopTokenIds.includes(event.tokenId)) sampledIds.push(event.tokenId);
     }
-    const events = [...parser.push(said), ...parser.end()];
+    const events = [...parser.push(sampledIds), ...parser.end()];
     const calls = events.flatMap((event) => (event.kind === 'call' ? [event.call] : []));
     const last = events.some(({ kind }) => kind === 'reasoning');
-    // Mini would remind the model once; a reply without a call is a failure all the same.
+    // Mini would remind the model once; here a reply without a call ends the rollout.
     if (calls.length === 0) break;
     const answers: Message[] = [];
     for (const call of calls) {
@@ -63,7 +63,7 @@ export async function simulateRollout(
     }
     const suffix = renderSuffix(model, answers, { lastSampledId: tokens.at(-1), reasoned: { last, before } });
     before ||= last;
-    if (suffix === null) throw new Error('expected a chat template whose prompts extend each other');
+    if (suffix === null) throw new Error('the prompts of this chat template do not extend each other');
     if (tokens.length + suffix.length >= contextLength) break;
     for (const token of suffix) {
       tokens.push(token);

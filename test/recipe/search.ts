@@ -4,8 +4,8 @@ import { runInput } from '../../workflows/contracts/run.ts';
 import { runExperiment } from './experiment.ts';
 
 /**
- * `node test/recipe/search.ts [seeds] [overrides]` repeats the search that led to workers/cli/commands/demo/recipe.ts:
- * the run of each seed without sandboxes, one line per seed. Overrides are JSON merged into the run, for example
+ * Repeats the search that led to workers/cli/commands/demo/recipe.ts: the run of each seed without sandboxes, one line per
+ * seed. Usage: `node test/recipe/search.ts [seeds] [overrides]`. Overrides are JSON merged into the run, for example
  *
  *     node test/recipe/search.ts 0-9
  *     node test/recipe/search.ts 3 '{"training":{"learningRate":0.002}}'
@@ -27,7 +27,7 @@ for (let seed = from; seed <= to; seed += 1) {
     warmUp: { ...base.warmUp, ...given.warmUp },
   });
   const { warmUp } = run;
-  if (warmUp === undefined) throw new Error('expected a run with a warm-up');
+  if (warmUp === undefined) throw new Error('the run has no warm-up; do not override it with null');
   const log = (line: string): unknown => process.stderr.write(`  ${line}\n`);
   const result = await runExperiment({ modelDir, run, warmUp, heldOutTasks: heldOut(seed).count, log });
   const fifth = Math.max(1, Math.round(run.steps / 5));

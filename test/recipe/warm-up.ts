@@ -1,7 +1,7 @@
 import type { Datum } from '../../infra/kits/embedded-policy/core.ts';
 import type { Demonstration } from '../../infra/tasks/generated/demonstrations.ts';
 
-/** Demonstrations as data for `cross_entropy`, whose weights sum to 1 over the batch. */
+/** Returns demonstrations as data for `cross_entropy`, with weights that sum to 1 over the batch. */
 export function toWarmUpData(demonstrations: readonly Demonstration[]): readonly Datum[] {
   const total = demonstrations.reduce((sum, { emphasis }) => sum + emphasis.reduce((all, one) => all + one, 0), 0);
   return demonstrations.map(({ tokens, emphasis }) => ({

@@ -6,17 +6,17 @@ import { promptOf } from '../../infra/engine/prompt.ts';
 import type { Datum, OptimStep, Trainer } from '../../infra/trainer/trainer.ts';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
 
-/** A running engine and trainer, whichever: the same suite proves the adapters on each. */
+/** A running engine and trainer of any kind, on which the same suite tests temper's clients. */
 export interface AdapterStack {
-  /** A new adapter, as another process would have it. */
+  /** Creates a new client, as another process would. */
   engine(): Engine;
   trainer(): Trainer;
   readonly method: 'reload' | 'lora';
-  /** Largest difference between a logprob of the engine and the trainer's; 0: bit-identical. */
+  /** The largest difference between a logprob of the engine and of the trainer; 0 for bit-identical. */
   readonly tolerance: number;
   /** Twelve ids of the vocabulary. */
   readonly tokens: readonly number[];
-  /** Smallest version that this engine has not seen. */
+  /** The smallest version that was never published to this engine. */
   readonly firstVersion: number;
   close(): Promise<void>;
 }
@@ -77,13 +77,13 @@ export function testAdapters(name: string, open: () => Promise<AdapterStack>): v
       assert.deepEqual(await logprobsOf(modelId, stack.tokens, next()), moved);
     });
 
-    it('a sequence id that comes back with another payload is refused', async () => {
+    it('a sequence id with another payload is refused', async () => {
       const used = step(0);
       await trainer.optimStep(used);
       await rejects(trainer.optimStep({ ...used, learningRate: 0.5 }), 'TrainerRefused', /reused/);
     });
 
-    it('callers mean a sum, whatever the server reduces by', async () => {
+    it('losses are summed, whatever the server’s reduction', async () => {
       const one = await policyDatum(1);
       const gradient = async (data: readonly Datum[]) => {
         await trainer.forwardBackward({ modelId, sequence: next(), data, loss: 'importance_sampling' });
@@ -133,7 +133,7 @@ export function testAdapters(name: string, open: () => Promise<AdapterStack>): v
       assert.equal(sample.versions.at(-1)?.version, publication.version);
     });
 
-    it('a version that is held is asked for by its number after another one is published', async () => {
+    it('a pinned version is sampled by under its number after another one is published', async () => {
       const earlier = stack.firstVersion + 1;
       assert.equal(await engine.pinVersion(earlier), true);
       await publish(earlier + 1);
@@ -142,7 +142,7 @@ export function testAdapters(name: string, open: () => Promise<AdapterStack>): v
       assert.deepEqual(new Set(versions.map(({ version }) => version)), new Set([earlier]));
     });
 
-    it('weights that do not exist are a typed failure, and the engine can be published to again', async () => {
+    it('missing weights are a typed failure, and the engine accepts the next publication', async () => {
       const missing = { version: stack.firstVersion + 3, name: 'none', path: '/nowhere/at/all', method: stack.method };
       await assert.rejects(engine.publish(missing), TemperFailure);
       await publish(stack.firstVersion + 3);
@@ -163,11 +163,11 @@ export function testAdapters(name: string, open: () => Promise<AdapterStack>): v
       await assert.rejects(read(), reason);
     });
 
-    it('a model that the trainer does not hold is a lost model', async () => {
+    it('a model that is not loaded is a lost model', async () => {
       await rejects(logprobsOf('model_00000000', stack.tokens, 1), 'TrainerLostModel', /model/i);
     });
 
-    it('a datum that its loss can’t use never leaves', async () => {
+    it('a datum that its loss cannot use is not sent', async () => {
       const datum = contextDatum(stack.tokens);
       const request = { modelId, sequence: next(), data: [datum], loss: 'ppo' } as const;
       await rejects(trainer.forwardBackward(request), 'TrainerRefused', /data\[0\]\.logprobs: expected 11 numbers/);

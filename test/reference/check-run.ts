@@ -8,18 +8,18 @@ import type { RunStatus, StepResult } from '../../workflows/contracts/run.ts';
 import { publishedDigest } from './published-weights.ts';
 
 const atMost = { firstReward: 0.6, behaviourGap: 1e-3, logprobGap: 1e-4 } as const;
-/** Over three steps in a row: a single one has few rollouts. */
+/** The mean over three steps in a row must reach this, since a single step has few rollouts. */
 const atLeast = { reward: 0.9 } as const;
 
 interface Expected {
-  /** Where the trainer's and the engine's weights lie. */
+  /** Directory of the trainer's and the engine's weights. */
   readonly checkpoints: string;
   readonly maxTokensPerTurn: number;
-  /** Must the rewards rise? */
+  /** Whether the rewards must rise. */
   readonly learns: boolean;
 }
 
-/** What is wrong with a finished run; empty: nothing. */
+/** Returns the problems of a finished run. */
 export async function checkRun(
   stack: StackClient,
   { runKey, steps }: RunStatus,
@@ -82,7 +82,7 @@ async function checkStep(
   return problems;
 }
 
-/** The policy's tokens are whole replies behind their headers, sampled by the version before the step; no others count. */
+/** Checks that the policy's tokens are whole replies after their headers, sampled by the version before the step. */
 function checkSegment(
   model: Model,
   segment: BatchSegment['segment'],
@@ -103,12 +103,12 @@ function checkSegment(
     ...trained
       .filter((at) => mask[at + 1] === 0 && !model.stopTokenIds.includes(tokens[at] ?? -1))
       .filter((at) => replyLength(mask, at) < maxTokensPerTurn)
-      .map(() => 'expected a reply that ends its turn or ran out of tokens'),
+      .map(() => 'expected a reply that ends its turn or has used up its tokens'),
   ];
   return [...new Set(trained.length === 0 ? ['expected tokens of the policy, got none'] : problems)];
 }
 
-/** Tokens of the reply that ends at a position. */
+/** Returns the number of tokens of the reply that ends at a position. */
 const replyLength = (mask: readonly number[], end: number): number => end - mask.lastIndexOf(0, end);
 
 const header = '<|im_start|>assistant\n';
@@ -117,10 +117,10 @@ function checkStart({ tokens }: Model, before: readonly number[]): readonly stri
   const expected = tokens.encode(header);
   const got = before.slice(-expected.length);
   if (got.join() === expected.join()) return [];
-  return [`expected a reply behind ${JSON.stringify(header)}, got ${JSON.stringify(tokens.decode(got))}`];
+  return [`expected a reply after ${JSON.stringify(header)}, got ${JSON.stringify(tokens.decode(got))}`];
 }
 
-/** One update for each step that had a batch, each on its own data, and each under ids of its own. */
+/** Checks that each step with a batch had one update on data of its own. */
 async function checkUpdates(
   { config }: StackClient,
   runKey: string,
@@ -137,7 +137,10 @@ async function checkUpdates(
   return problems;
 }
 
-/** Each step's version is on the engine, and it differs from the one before it if the step had anything to learn from. */
+/**
+ * Checks that each step's version is on the engine, and that it differs from the one before if the step had anything to learn
+ * from.
+ */
 async function checkWeights(
   stack: StackClient,
   checkpoints: string,
@@ -157,7 +160,10 @@ async function checkWeights(
   return problems;
 }
 
-/** A group whose rewards are equal has no advantages, and without a KL term nothing moves the weights. */
+/**
+ * Whether any group's rewards differ. Equal rewards give no advantages, and without a KL term nothing then changes the
+ * weights.
+ */
 function hasSpread({ rollouts }: Batch): boolean {
   const rewards = new Map<number, Set<number>>();
   for (const { group, reward } of rollouts) rewards.set(group, (rewards.get(group) ?? new Set()).add(reward));

@@ -12,6 +12,7 @@ import { onInterrupt } from '../../workers/cli/follow/interrupt.ts';
 import { startRun } from '../../workers/cli/follow/start-workflow.ts';
 import { onFreePorts, type StackSession, startSession } from '../../workers/cli/stack/stack-session.ts';
 import { print } from '../../workers/cli/text/output.ts';
+import { errorMessage } from '../../workflows/contracts/error-message.ts';
 import type { RunRequest } from '../../workflows/contracts/run.ts';
 import { checkRun } from './check-run.ts';
 import { recordAgent } from './record-agent.ts';
@@ -19,24 +20,27 @@ import { type ReferenceAgent, type ReferenceRun, referenceRuns } from './runs.ts
 import { openReferenceStack, type ReferenceStack } from './stack.ts';
 
 /**
- * `npm run demo:reference`: temper trains on a real vLLM and a real SkyRL. A stack as `temper up` starts it, with both as
- * engine and trainer; an agent in sandboxes; verdicts as rewards. Ends with status 1 unless the policy learnt and every
- * batch, mask, version and weight change is as it must be. `-- --agent pi` trains the unmodified Pi in sealed containers,
- * taught on its own recorded prompts; `-- --agent claude-code` does one step with Claude Code.
+ * `npm run demo:reference` trains on a real vLLM and a real SkyRL, in a stack as `temper up` starts it, with an agent in
+ * sandboxes and verdicts as rewards. Exits with status 1 unless the policy learnt and every batch, mask, version and weight
+ * change is correct. `-- --agent pi` trains the unmodified Pi in sealed containers, warmed up on its own recorded prompts;
+ * `-- --agent claude-code` makes one step with Claude Code.
  */
 
 const command = new Command('npm run demo:reference --')
   .description(
     'Trains the tiny Qwen3 of the reference stack through temper: a real vLLM as engine, a real SkyRL as trainer, an ' +
-      'agent in sandboxes, verdicts as rewards. Sets the stack up where that is not done yet, starts it, and stops what ' +
-      'it started. Takes about half an hour on two cores.',
+      'agent in sandboxes, verdicts as rewards. Sets up the stack if necessary, starts it, and stops what it started. ' +
+      'Takes about half an hour on two cores.',
   )
   .addOption(
-    new Option('--agent <name>', 'mini, or unmodified and in Docker: pi; claude-code, one step')
+    new Option(
+      '--agent <name>',
+      'agent to train: mini; pi, unmodified and in Docker; claude-code, likewise, for one step',
+    )
       .choices(Object.keys(referenceRuns))
       .default('mini'),
   )
-  .argument('[directory]', 'gets report.html and summary.json', 'temper-demo-reference')
+  .argument('[directory]', 'directory for report.html and summary.json', 'temper-demo-reference')
   .parse();
 const [directory = ''] = command.processedArgs;
 const { agent } = command.opts<{ agent: ReferenceAgent }>();
@@ -51,11 +55,11 @@ let stack: ReferenceStack | null = null;
 let session: StackSession | null = null;
 try {
   stack = await openReferenceStack();
-  const asked = recorded === null ? request : await taughtBy(recorded, stack);
+  const asked = recorded === null ? request : await withRecordedWarmUp(recorded, stack);
   session = await startSession(await onFreePorts(configOn(stack, home)), interrupt.signal);
   const startedAt = performance.now();
   const handle = await startRun(session.client, run, asked);
-  // Whatever ends the following, sandboxes go before the stack that would remove them.
+  // If this fails, the run's sandboxes must be removed before the stack that removes them is closed.
   const status = await followRun(session, run, { onPause: giveUp }, interrupt.signal).catch(async (error) => {
     await endRun(handle);
     throw error;
@@ -72,7 +76,7 @@ try {
   );
   process.exitCode = problems.length === 0 ? 0 : 1;
 } catch (error) {
-  print(interrupt.signal.aborted ? 'interrupted' : `FAILED: ${error instanceof Error ? error.message : String(error)}`);
+  print(interrupt.signal.aborted ? 'interrupted' : `FAILED: ${errorMessage(error)}`);
   process.exitCode = interrupt.signal.aborted ? 130 : 1;
 } finally {
   await session?.close();
@@ -81,7 +85,7 @@ try {
   await rm(home, { recursive: true, force: true });
 }
 
-async function taughtBy(
+async function withRecordedWarmUp(
   { calls, traces }: NonNullable<ReferenceRun['recorded']>,
   on: ReferenceStack,
 ): Promise<RunRequest> {
@@ -98,7 +102,7 @@ function configOn(
 ) {
   return readConfigWith({
     TEMPER_HOME,
-    // The engine is slow, but as slow for many at once.
+    // The engine is slow, but not slower for many requests at once.
     TEMPER_CAPACITY: '16',
     TEMPER_EVALUATIONS: '4',
     TEMPER_MODEL_DIR: where.modelDir,

@@ -3,7 +3,7 @@ import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { policyName } from '../../workflows/contracts/ids.ts';
 
-/** Digest of the adapter that the engine was given as this version of a run's policy; null where none lies in `checkpoints`. */
+/** Returns the digest of the adapter that was published as this version of a run's policy; null if `checkpoints` has none. */
 export async function publishedDigest(checkpoints: string, runKey: string, version: number): Promise<string | null> {
   const directory = join(checkpoints, 'unpacked');
   const ending = `-${policyName(runKey, version)}`;

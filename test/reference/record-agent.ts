@@ -7,16 +7,16 @@ import { controlQueue } from '../../workflows/contracts/ids.ts';
 import type { RolloutRequest, RolloutResult } from '../../workflows/contracts/rollout.ts';
 import { startScriptedVllm } from '../helpers/engine/scripted-vllm.ts';
 
-/** How a model calls the tools of an agent. */
+/** The tool calls of a model for one agent. */
 export interface ToolCalls {
   read(file: string): object;
   edit(file: string, before: string, after: string): object;
 }
 
 /**
- * What an agent itself asks and is told, with the replies that the model is to be taught: rollouts of the unmodified agent
- * through a whole stack, with a script in place of the policy, one for each operator. Returns the digests of their traces,
- * the right one first.
+ * Records an agent's own prompts, with the replies that the model is to learn: rollouts of the unmodified agent through a whole
+ * stack, with a script in place of the policy, one for each operator. Returns the digests of their traces, the right one
+ * first.
  */
 export async function recordAgent(
   calls: ToolCalls,
@@ -62,7 +62,7 @@ export async function recordAgent(
   }
 }
 
-/** The right operator, and the next one, which is wrong. */
+/** Returns the right operator, and a wrong one. */
 function choicesOf({ goal, wrong }: Bug): readonly string[] {
   const others = operators.filter((operator) => operator !== goal && operator !== wrong);
   return [goal.symbol, ...others.slice(0, 1).map((operator) => operator.symbol)];

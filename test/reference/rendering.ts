@@ -50,7 +50,10 @@ const conversations: readonly { readonly name: string; readonly body: { messages
     name: 'parallel calls and their results',
     body: {
       messages: [
-        ...[...asked, looked, answered, both],
+        ...asked,
+        looked,
+        answered,
+        both,
         { role: 'tool', tool_call_id: 'b', content: 'total 0' },
         { role: 'tool', tool_call_id: 'c', content: '' },
       ],
@@ -58,7 +61,7 @@ const conversations: readonly { readonly name: string; readonly body: { messages
     },
   },
   {
-    name: 'a question behind an answer',
+    name: 'a question after an answer',
     body: { messages: [...asked, { role: 'assistant', content: 'Done.' }, { role: 'user', content: 'Sure?' }], tools },
   },
   {
@@ -78,7 +81,7 @@ const conversations: readonly { readonly name: string; readonly body: { messages
 ];
 
 export const testRendering = (open: () => Promise<ReferenceStack>) =>
-  describe('what temper renders is what a real vLLM renders', () => {
+  describe('temper renders the same tokens as a real vLLM', () => {
     let stack: ReferenceStack;
     let model: Model;
 
@@ -87,12 +90,12 @@ export const testRendering = (open: () => Promise<ReferenceStack>) =>
       model = await loadModel(stack.modelDir);
     });
 
-    /** Token for token, by another implementation of the same template. */
+    /** Renders by another implementation of the same template. */
     async function renderedByVllm(body: object): Promise<readonly number[]> {
       const response = await fetch(`${stack.vllmUrl}/v1/chat/completions/render`, {
         method: 'POST',
         headers: { 'content-type': 'application/json' },
-        // The server was started without a parser of tool calls; the tools are in the prompt all the same.
+        // The server was started without a parser for tool calls, but still renders the tools.
         body: JSON.stringify({ model: stack.vllmModel, ...body, tool_choice: 'none' }),
       });
       const text = await response.text();
@@ -111,12 +114,12 @@ export const testRendering = (open: () => Promise<ReferenceStack>) =>
       });
     }
 
-    it('a branch that goes on by its new messages alone', async () => {
+    it('a branch that continues by its new messages alone', async () => {
       const opening = conversationOf({ messages: asked, tools });
       const whole = { messages: [...asked, looked, answered], tools };
       const promptIds = renderFull(model, opening);
       const theirs = await renderedByVllm(whole);
-      // What the policy would have sampled for that call, up to and with the end of its turn.
+      // The tokens that the policy would have sampled for that call, including the end of its turn.
       const end = theirs.findIndex((id, at) => at >= promptIds.length && model.stopTokenIds.includes(id));
       const sampledIds = theirs.slice(promptIds.length, end + 1);
       const added = conversationOf(whole).messages.slice(-1);

@@ -5,20 +5,20 @@ import type { ToolCalls } from './record-agent.ts';
 export interface ReferenceRun {
   readonly request: RunRequest & { readonly warmUp: NonNullable<RunRequest['warmUp']> };
   readonly maxTokensPerTurn: number;
-  /** Taught by what the agent itself asks and is told; null: by demonstrations of ours. */
+  /** Recordings of the agent's own prompts for the warm-up; null to use temper's demonstrations. */
   readonly recorded: { readonly calls: ToolCalls; traces(right: string, wrong: string): readonly string[] } | null;
-  /** Must the rewards rise? One step shows no more than that it can be done. */
+  /** Whether the rewards must rise. A run of one step only shows that training works. */
   readonly learns: boolean;
-  /** What else its stack is configured with. */
+  /** Further settings of its stack. */
   readonly settings: Readonly<Record<string, string>>;
 }
 
 export type ReferenceAgent = 'mini' | 'pi' | 'claude-code';
 
 /**
- * One task: the model has random weights under its adapter, and can learn no more than to recite. (Taught four tasks in as
- * many steps, it chose the same operator for all.) Taught is the whole conversation with mini, the operator right half
- * of the time and otherwise the mistake that goes with the word.
+ * A run on one task. The model has random weights under its adapter, and can only learn to recite: taught four tasks in the
+ * same number of steps, it chose the same operator for all. The warm-up teaches the whole conversation with mini, with the
+ * right operator in half of the cases and otherwise the typical mistake for the word.
  */
 function withMini(maxTokensPerTurn: number) {
   return {
@@ -27,18 +27,18 @@ function withMini(maxTokensPerTurn: number) {
     steps: 14,
     groupsPerStep: 2,
     rolloutsPerGroup: 8,
-    // Strictly on-policy: what the trainer recomputes must be what the engine sampled.
+    // Strictly on-policy: the trainer must recompute the engine's own logprobs.
     maxStaleness: 0,
     settings: {
       agent: 'mini',
       sandbox: 'local',
       agentTimeoutSec: 300,
-      // To read, to edit and to submit.
+      // One each to read, to edit and to submit.
       maxTurns: 3,
       sampling: { temperature: 1, maxTokensPerTurn },
     },
-    // What is random under the adapter loses its phrases to updates that have nothing left to teach: the rate falls to the
-    // end, and the penalty holds on to what was taught.
+    // A random model forgets its phrases in updates that have nothing left to teach, so the learning rate falls towards the
+    // end, and the KL penalty preserves the warm-up.
     training: {
       loss: 'importance_sampling',
       aggregation: 'token-mean',
@@ -57,7 +57,7 @@ function mini(): ReferenceRun {
   return { request: withMini(maxTokensPerTurn), maxTokensPerTurn, recorded: null, learns: true, settings: {} };
 }
 
-/** Unmodified Pi: reads, edits and says a last word; what it asks is its own, 2,000 tokens. */
+/** A run with the unmodified Pi, which reads, edits and ends with a message. Its own prompt has 2,000 tokens. */
 function pi(): ReferenceRun {
   const maxTokensPerTurn = 128;
   const base = withMini(maxTokensPerTurn);
@@ -65,7 +65,7 @@ function pi(): ReferenceRun {
     request: {
       ...base,
       steps: 9,
-      // Its calls are long: at a full nucleus one in six slipped in a word of theirs, however often the edit was right.
+      // Pi's calls are long: at topP 1, one in six had a wrong word, even when the edit was right.
       settings: {
         ...base.settings,
         agent: 'pi',
@@ -81,7 +81,7 @@ function pi(): ReferenceRun {
         read: (path) => ({ name: 'read', arguments: { path } }),
         edit: (path, oldText, newText) => ({ name: 'edit', arguments: { path, edits: [{ oldText, newText }] } }),
       },
-      // The wrong one twice as often: of as many, chance alone often has more than 0.6 right at first.
+      // The wrong one twice, because with equal numbers the first reward is often above 0.6 by chance.
       traces: (right, wrong) => [right, wrong, wrong],
     },
     learns: true,
@@ -90,8 +90,8 @@ function pi(): ReferenceRun {
 }
 
 /**
- * Unmodified Claude Code, whose prompts have 18,000 tokens: two steps of teaching by its own conversation and one step of
- * training by two rollouts.
+ * A run with the unmodified Claude Code, whose prompts have 18,000 tokens: two warm-up steps on its own conversation, and one
+ * training step on two rollouts.
  */
 function claudeCode(): ReferenceRun {
   const maxTokensPerTurn = 128;
@@ -120,15 +120,15 @@ function claudeCode(): ReferenceRun {
     },
     learns: false,
     settings: {
-      // vLLM's CPU build dies of a seed at a prompt that it takes in several parts.
+      // vLLM's CPU build crashes on a seed with a prompt that it processes in several parts.
       TEMPER_ENGINE_SEEDS: 'off',
-      // SkyRL gets one sequence at a time: it would take four at once, whose attention needs 15 GB each.
+      // SkyRL receives one sequence at a time; it would process four at once, whose attention needs 15 GB each.
       TEMPER_TRAINER_REQUEST_TOKENS: '20000',
     },
   };
 }
 
-/** Each with its reasons; made anew, since nobody shares them. */
+/** The reference runs, by agent. */
 export const referenceRuns: Readonly<Record<ReferenceAgent, () => ReferenceRun>> = {
   mini,
   pi,

@@ -24,11 +24,11 @@ export interface ReferenceStack {
   close(): Promise<void>;
 }
 
-/** Not the stack's own defaults: the embedded policy server of a `temper up` listens on one of these. */
+/** Ports other than the stack's own defaults, one of which the embedded policy server of `temper up` uses. */
 const ports = { VLLM_PORT: process.env.VLLM_PORT ?? '8610', SKYRL_PORT: process.env.SKYRL_PORT ?? '8510' };
 const vllmUrl = `http://127.0.0.1:${ports.VLLM_PORT}`;
 const skyrlUrl = `http://127.0.0.1:${ports.SKYRL_PORT}`;
-/** The first start reads everything from a cold disk. */
+/** Long, because the first start reads everything from a cold disk. */
 const startMs = 600_000;
 
 export async function openReferenceStack(): Promise<ReferenceStack> {
@@ -56,19 +56,17 @@ function stackCommand(): string {
   const command = named === undefined ? optionalData.referenceStack : join(named, 'stack');
   if (existsSync(command)) return command;
   throw new Error(
-    `expected the reference stack's command at ${command}, got nothing; set TEMPER_TEST_REFERENCE_STACK to a directory with it`,
+    `the reference stack's command ${command} does not exist; set TEMPER_TEST_REFERENCE_STACK to a directory with it`,
   );
 }
 
-/** The command itself waits for two minutes only; servers that are still on their way are waited for here. */
+/** Starts the servers and waits for them; the command itself waits for two minutes only. */
 async function start(command: string): Promise<void> {
   await run(command, 'up');
   for (const deadline = Date.now() + startMs; Date.now() < deadline; await sleep(1000)) {
     if (await answers()) return;
   }
-  throw new Error(
-    `expected ${vllmUrl} and ${skyrlUrl} to answer within ${startMs} ms; see the logs that ${command} names`,
-  );
+  throw new Error(`${vllmUrl} and ${skyrlUrl} do not answer after ${startMs} ms; see the logs that ${command} names`);
 }
 
 async function answers(): Promise<boolean> {

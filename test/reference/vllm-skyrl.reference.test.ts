@@ -6,7 +6,7 @@ import { testRendering } from './rendering.ts';
 import { openReferenceStack, type ReferenceStack } from './stack.ts';
 
 let opened: Promise<ReferenceStack> | null = null;
-/** One for all: a start takes minutes. */
+/** Opens the stack once for all suites, since a start takes minutes. */
 const open = (): Promise<ReferenceStack> => {
   opened ??= openReferenceStack();
   return opened;
