@@ -28,11 +28,17 @@ const localPath = `${runtimeTarget}/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin
 /** Slots beside those of the running agents, for the short stages. */
 const shortStageSlots = 100;
 const cleanUpSlots = 16;
-/** Most of these activities wait for an image that another one fetches; the provider limits how many are fetched at once. */
+/**
+ * Most of these activities wait for an image that another one fetches; the provider limits how many are fetched at
+ * once.
+ */
 const imageSlots = 64;
 const pollers = { type: 'simple-maximum', maximum: 2 } as const;
 
-/** Runs the host worker: five task queues, each with its own slots, so that agents cannot starve evaluations or clean-up. */
+/**
+ * Runs the host worker: five task queues, each with its own slots, so that agents cannot starve evaluations or
+ * clean-up.
+ */
 export async function runHost(config: Config, signal: AbortSignal): Promise<void> {
   const host = await openHost(config);
   try {

@@ -5,8 +5,8 @@ type Tuner = NonNullable<WorkerOptions['tuner']>;
 const unused = { type: 'fixed-size', numSlots: 2 } as const;
 
 /**
- * Makes a host poll for rollouts only while it has a free slot. The backlog stays on the server, where any host with free
- * slots takes from it.
+ * Makes a host poll for rollouts only while it has a free slot. The backlog stays on the server, where any host with
+ * free slots takes from it.
  */
 export function placementTuner(slots: Slots): Tuner {
   const supplier: CustomSlotSupplier<ActivitySlotInfo> = {

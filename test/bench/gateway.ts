@@ -1,6 +1,6 @@
 /**
- * Measures what the gateway adds to an engine's answer: the real gateway process on one core, over its socket, with an engine
- * that answers at once. Run it on an idle machine.
+ * Measures what the gateway adds to an engine's answer: the real gateway process on one core, over its socket, with an
+ * engine that answers at once. Run it on an idle machine.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

@@ -7,7 +7,9 @@ export interface Cost {
   readonly cpuMs: number;
 }
 
-/** Runs `work` a number of times. After a failure no more runs begin; the error is thrown once the others have ended. */
+/**
+ * Runs `work` a number of times. After a failure no more runs begin; the error is thrown once the others have ended.
+ */
 export async function each(times: number, concurrency: number, work: () => Promise<void>): Promise<void> {
   const limit = pLimit(concurrency);
   const failed = new AbortController();

@@ -1,9 +1,9 @@
 /**
  * Measures a regrade of many finished rollouts: `node test/scale/regrade.ts [cached rollouts] [uncached rollouts]`.
  *
- * A few rollouts are real; the others end at once with copies of their results, under their own ids. Nearly all diffs have
- * therefore been evaluated before. With cached verdicts the script measures listing, reading, tally, history and report;
- * without them, on fewer rollouts, it measures the evaluations.
+ * A few rollouts are real; the others end at once with copies of their results, under their own ids. Nearly all diffs
+ * have therefore been evaluated before. With cached verdicts the script measures listing, reading, tally, history and
+ * report; without them, on fewer rollouts, it measures the evaluations.
  */
 import assert from 'node:assert/strict';
 import { mkdir } from 'node:fs/promises';

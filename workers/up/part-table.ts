@@ -25,8 +25,8 @@ interface TimeLimits {
 
 /**
  * Time limits for a start and for a stop. A start is slow where a worker loads the workflow bundle (seconds on a busy
- * machine) or a policy its weights. A stop is quick for a worker, since agents run detached; a gateway finishes the turns
- * in flight.
+ * machine) or a policy its weights. A stop is quick for a worker, since agents run detached; a gateway finishes the
+ * turns in flight.
  */
 const timeLimits = {
   worker: { readyTimeoutMs: 90_000, drainTimeoutMs: 20_000 },
@@ -72,7 +72,10 @@ export const partTable: Readonly<Record<PartKind, (context: PartContext, name: P
 
 export const policyUrl = (config: Config): string => `http://127.0.0.1:${config.policyPort}`;
 
-/** The parts that this machine runs: no Temporal server when the environment names one, no policy server when engine and trainer are elsewhere. */
+/**
+ * The parts that this machine runs: no Temporal server when the environment names one, no policy server when engine and
+ * trainer are elsewhere.
+ */
 export function neededParts(config: Config): PartName[] {
   const ownServer = configuredTarget(config.env) === undefined;
   const ownPolicy = [...config.engine.urls, config.trainer.url].includes(policyUrl(config));

@@ -1,4 +1,6 @@
-/** A process of the stack, as its supervisor starts it: temper's own (spawned-part.ts) or Temporal's (temporal-part.ts). */
+/**
+ * A process of the stack, as its supervisor starts it: temper's own (spawned-part.ts) or Temporal's (temporal-part.ts).
+ */
 export interface Part {
   readonly name: PartName;
   readonly logFile: string;

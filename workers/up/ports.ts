@@ -22,7 +22,10 @@ export async function requireFreePorts(config: Config, parts: readonly PartName[
   }
 }
 
-/** Returns the config with free ports. Metrics keep their ports, where a scraper expects them, or are turned off if those are in use. */
+/**
+ * Returns the config with free ports. Metrics keep their ports, where a scraper expects them, or are turned off if
+ * those are in use.
+ */
 export async function withFreePorts(config: Config): Promise<Config> {
   const chosen: Record<string, string | undefined> = {};
   for (const { setting } of portsOf(config, ['temporal', 'policy'])) chosen[setting] = String(await freePort());

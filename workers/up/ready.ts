@@ -46,7 +46,10 @@ export async function socketAnswers(path: string): Promise<boolean> {
   });
 }
 
-/** Resolves once the worker with this pid polls a task queue. The worker's identity must contain its pid, as the SDK's default does. */
+/**
+ * Resolves once the worker with this pid polls a task queue. The worker's identity must contain its pid, as the SDK's
+ * default does.
+ */
 export async function untilPolled(
   {
     client,
@@ -66,8 +69,8 @@ export async function untilPolled(
 const pollerTtlMs = 75_000;
 
 /**
- * Lists the identities of the workers that poll a task queue. The server remembers a poller for minutes after its end, so
- * workers of this machine are listed only while their process runs.
+ * Lists the identities of the workers that poll a task queue. The server remembers a poller for minutes after its end,
+ * so workers of this machine are listed only while their process runs.
  */
 export async function pollers(client: Client, queue: string, kind: QueueKind): Promise<string[]> {
   const { namespace } = client.options;

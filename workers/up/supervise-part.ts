@@ -22,8 +22,8 @@ export interface SupervisedPart {
 /**
  * Starts a part and restarts it whenever its process ends.
  *
- * The first start must succeed, and its error is thrown: a part that cannot start at all has an invalid setting, which a
- * retry does not fix. Later failures to start are retried with backoff.
+ * The first start must succeed, and its error is thrown: a part that cannot start at all has an invalid setting, which
+ * a retry does not fix. Later failures to start are retried with backoff.
  */
 export async function supervisePart(
   part: Part,

@@ -5,7 +5,10 @@ import { type Executable, locateTemporal } from '../../infra/temporal/executable
 import { startDevServer } from '../../infra/temporal/server.ts';
 import type { Part } from './part.ts';
 
-/** Makes a part of Temporal's dev server on the home's SQLite file. `progress` receives lines about downloads and builds, which take minutes. */
+/**
+ * Makes a part of Temporal's dev server on the home's SQLite file. `progress` receives lines about downloads and
+ * builds, which take minutes.
+ */
 export function temporalPart(config: Config, progress: (line: string) => void): Part {
   const logFile = join(config.paths.logs, 'temporal.log');
   let executable: Executable | null = null;
@@ -40,8 +43,8 @@ export function temporalPart(config: Config, progress: (line: string) => void): 
 }
 
 /**
- * Ends a process, which can't notice it alone, when this process ends. A shell waits for the end of its stdin, which is a
- * pipe from this process and so closes even if this process is killed. Returns a function that ends the shell.
+ * Ends a process, which can't notice it alone, when this process ends. A shell waits for the end of its stdin, which is
+ * a pipe from this process and so closes even if this process is killed. Returns a function that ends the shell.
  */
 function tether(pid: number): () => void {
   const script = 'read -r _; kill -TERM "$1" && sleep 10 && kill -KILL "$1"';

@@ -71,7 +71,9 @@ export async function measureCell(
   }
 }
 
-/** Measures the same requests with the floor proxy. `promptBytes` is the size of the ids that the gateway would send. */
+/**
+ * Measures the same requests with the floor proxy. `promptBytes` is the size of the ids that the gateway would send.
+ */
 export async function measureFloor(
   floor: MeasuredProcess,
   cell: Cell,

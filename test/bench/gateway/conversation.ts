@@ -1,4 +1,6 @@
-/** The requests of one client: a history of a given size, which each turn extends by the last reply and a new message. */
+/**
+ * The requests of one client: a history of a given size, which each turn extends by the last reply and a new message.
+ */
 export interface Conversation {
   /** Body of the next request. */
   next(stream: boolean): string;

@@ -1,7 +1,7 @@
 /**
- * Does what any gateway with a journal has to do in Node, and nothing else: reads and parses a request, sends the engine a
- * prompt of the same size as the gateway would, writes a record to disk and passes the reply on. Arguments: its socket, the
- * engine's address, and a directory for its records. Prints a line when it listens.
+ * Does what any gateway with a journal has to do in Node, and nothing else: reads and parses a request, sends the
+ * engine a prompt of the same size as the gateway would, writes a record to disk and passes the reply on. Arguments:
+ * its socket, the engine's address, and a directory for its records. Prints a line when it listens.
  */
 import { constants } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';

@@ -1,6 +1,6 @@
 /**
- * Serves an engine without latency: vLLM's API with the same reply to every request. It is a process of its own, so that it
- * takes no time from the measured one. Argument: the token ids of the reply, as JSON. Prints its address.
+ * Serves an engine without latency: vLLM's API with the same reply to every request. It is a process of its own, so
+ * that it takes no time from the measured one. Argument: the token ids of the reply, as JSON. Prints its address.
  */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';

@@ -107,7 +107,7 @@ describe('temper eval', () => {
 
   it('refuses an invalid input before anything starts', async () => {
     const none = await temper.run('eval', '--count', '3');
-    assert.deepEqual([none.code, /expected --tasks <set>/.test(none.stderr)], [2, true], none.stderr);
+    assert.deepEqual([none.code, /--tasks <set> is missing/.test(none.stderr)], [2, true], none.stderr);
     const { code, stderr } = await temper.run('eval', '--tasks', 'set', '--attempts', '0');
     assert.deepEqual([code, /--attempts <k>.*whole number from 1 to 1000/.test(stderr)], [2, true], stderr);
   });

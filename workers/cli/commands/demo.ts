@@ -1,8 +1,8 @@
 import { join, resolve } from 'node:path';
-import { type Command, Option } from 'commander';
+import type { Command } from 'commander';
 import { type Config, readConfigWith } from '../../../infra/config.ts';
 import { onInterrupt } from '../follow/interrupt.ts';
-import { configOf, stackCommand, wholeNumber } from '../stack/command.ts';
+import { configOf, sandboxOption, stackCommand, wholeNumber } from '../stack/command.ts';
 import { note, print } from '../text/output.ts';
 import type { DemoOptions } from './demo/run-demo.ts';
 
@@ -14,11 +14,7 @@ export function demoCommand(): Command {
   )
     .option('--seed <n>', 'seed for tasks and weight initialisation', wholeNumber(0, 2 ** 31 - 1), 1)
     .option('--out <dir>', 'directory for report.html and summary.json (default: temper-demo-<seed>)')
-    .addOption(
-      new Option('--sandbox <kind>', 'kind of sandbox for agents and tests')
-        .choices(['auto', 'docker', 'local'])
-        .default('local'),
-    )
+    .addOption(sandboxOption().default('local'))
     .option('--steps <n>', 'number of training steps (default: 24)', wholeNumber(1, 10_000))
     .option('--keep-up', 'keep the stack running until Ctrl-C, to look around in the Temporal UI')
     .action(demo);

@@ -3,7 +3,7 @@ import type { AgentSpec } from '../../../infra/agents/agent.ts';
 import { rewardPolicies } from '../../../workflows/contracts/resolution.ts';
 import type { RolloutRequest } from '../../../workflows/contracts/rollout.ts';
 import { onInterrupt } from '../follow/interrupt.ts';
-import { type HomeOption, stackCommand, wholeNumber } from '../stack/command.ts';
+import { type HomeOption, sandboxOption, stackCommand, wholeNumber } from '../stack/command.ts';
 import type { StackSession } from '../stack/stack-session.ts';
 import { Interrupted, orUsageError, Unsuccessful, UsageError } from '../text/errors.ts';
 import { note, print, printJson } from '../text/output.ts';
@@ -37,11 +37,7 @@ export function rolloutCommand(): Command {
       'a task directory, a directory of task directories, or an address such as generated:test/1?count=8',
     )
     .option('--agent <name>', 'name of the agent, for example mini, oracle or nop', 'mini')
-    .addOption(
-      new Option('--sandbox <kind>', 'kind of sandbox for agent and tests')
-        .choices(['auto', 'docker', 'local'])
-        .default('auto'),
-    )
+    .addOption(sandboxOption().default('auto'))
     .option('--concurrency <n>', 'rollouts that run at once (default: the capacity of this host)', wholeNumber(1, 500))
     .option('--max-turns <n>', 'maximum number of model calls per rollout', wholeNumber(1, 100_000))
     .option(

@@ -1,8 +1,9 @@
-import { type Command, Option } from 'commander';
+import type { Command } from 'commander';
+import type { SandboxChoice } from '../../../workflows/contracts/rollout.ts';
 import { type RunRequest, runInput } from '../../../workflows/contracts/run.ts';
 import { onInterrupt } from '../follow/interrupt.ts';
 import { defined, readInput, requireValid } from '../follow/workflow-input.ts';
-import { type HomeOption, runningConfigOf, stackCommand, wholeNumber } from '../stack/command.ts';
+import { type HomeOption, runningConfigOf, sandboxOption, stackCommand, wholeNumber } from '../stack/command.ts';
 import { note, print, printJson } from '../text/output.ts';
 import { followRun, StoppedFollowing } from './train/follow-run.ts';
 
@@ -16,7 +17,7 @@ interface TrainOptions extends HomeOption {
   readonly maxStaleness?: number;
   readonly seed?: number;
   readonly agent?: string;
-  readonly sandbox?: 'auto' | 'docker' | 'local';
+  readonly sandbox?: SandboxChoice;
   readonly detach?: true;
   readonly json?: true;
 }
@@ -40,9 +41,7 @@ export function trainCommand(): Command {
     )
     .option('--seed <n>', 'seed for task order and weight initialisation', wholeNumber(0, 2 ** 31 - 1))
     .option('--agent <name>', 'name of the agent (default: mini)')
-    .addOption(
-      new Option('--sandbox <kind>', 'kind of sandbox for agent and tests').choices(['auto', 'docker', 'local']),
-    )
+    .addOption(sandboxOption())
     .option('--detach', 'print the id and exit instead of following the run')
     .option('--json', 'print one JSON object per step to stdout, then the final status')
     .action(train);

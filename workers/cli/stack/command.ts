@@ -1,4 +1,4 @@
-import { Command, InvalidArgumentError } from 'commander';
+import { Command, InvalidArgumentError, Option } from 'commander';
 import { type Config, readConfig, readConfigWith } from '../../../infra/config.ts';
 import { isUp, readUpFile } from '../../up/up-file.ts';
 import { orUsageError } from '../text/errors.ts';
@@ -39,6 +39,10 @@ export async function runningConfigOf(options: HomeOption): Promise<Config> {
     TEMPER_POLICY_PORT: String(up.ports.policy),
   });
 }
+
+/** Creates the `--sandbox` option that commands on rollouts share. */
+export const sandboxOption = (): Option =>
+  new Option('--sandbox <kind>', 'kind of sandbox for agent and tests').choices(['auto', 'docker', 'local']);
 
 /** Parses the value of a commander option as a whole number within bounds. */
 export function wholeNumber(min: number, max: number): (value: string) => number {

@@ -1,14 +1,17 @@
 import type { Config } from '../../../infra/config.ts';
 
-/** A process of the stack, as workers/{control,host,trainer,gateway,policy}.ts export it: it drains and resolves once the signal aborts. */
+/**
+ * A process of the stack, as workers/{control,host,trainer,gateway,policy}.ts export it: it drains and resolves once
+ * the signal aborts.
+ */
 export type RunPart = (config: Config, signal: AbortSignal) => Promise<void>;
 
 /** Longer than any part's own drain; by then the supervisor has exited or killed the part. */
 const lastResortMs = 30_000;
 
 /**
- * Runs one process of the stack until SIGTERM, Ctrl-C or, if it is tethered, the end of its stdin, by which it notices that
- * its supervisor was killed. A second request ends it at once.
+ * Runs one process of the stack until SIGTERM, Ctrl-C or, if it is tethered, the end of its stdin, by which it notices
+ * that its supervisor was killed. A second request ends it at once.
  */
 export async function runPart(run: RunPart, config: Config, tethered: boolean): Promise<void> {
   const ending = new AbortController();

@@ -17,7 +17,9 @@ export interface StackSession extends StackClient {
   readonly own: RunningStack | null;
 }
 
-/** Opens the stack that runs on the home or that the environment names; otherwise starts one for the caller, if it may. */
+/**
+ * Opens the stack that runs on the home or that the environment names; otherwise starts one for the caller, if it may.
+ */
 export async function openSession(options: HomeOption, mayStart: boolean, signal: AbortSignal): Promise<StackSession> {
   const running = await runningConfigOf(options);
   const up = await readUpFile(running.paths.up);

@@ -14,8 +14,8 @@ export interface TaskSource {
 }
 
 /**
- * Opens the tasks that a user names by an address or a directory. Paths may be relative to the current directory and lead
- * anywhere: unlike a workflow's input, they come from a user who may read this machine's files.
+ * Opens the tasks that a user names by an address or a directory. Paths may be relative to the current directory and
+ * lead anywhere: unlike a workflow's input, they come from a user who may read this machine's files.
  */
 export async function openTaskSource(
   named: string,
@@ -40,7 +40,10 @@ async function addressOf(named: string): Promise<string> {
   );
 }
 
-/** Lists the paths that the user named. An address of tasks in the stack's own roots adds none, so that it means the same as in a workflow's input. */
+/**
+ * Lists the paths that the user named. An address of tasks in the stack's own roots adds none, so that it means the
+ * same as in a workflow's input.
+ */
 function pathsNamed(address: string, named: string): readonly string[] {
   if (address.startsWith('harbor:')) return address === named ? [] : [address.slice('harbor:'.length)];
   const dataSet = orTaskUsage(() => parseDataSetAddress(address));

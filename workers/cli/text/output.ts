@@ -1,4 +1,6 @@
-/** Prints a result to stdout. Progress belongs on stderr, by `note` and `live`, so that a pipe receives results only. */
+/**
+ * Prints a result to stdout. Progress belongs on stderr, by `note` and `live`, so that a pipe receives results only.
+ */
 export function print(text: string): void {
   process.stdout.write(`${text}\n`);
 }
@@ -16,7 +18,9 @@ export function note(text: string): void {
 }
 
 let liveText = '';
-/** Interval at which a log, instead of a terminal, receives the live line. Most steps take less, so that it stays short. */
+/**
+ * Interval at which a log, instead of a terminal, receives the live line. Most steps take less, so that it stays short.
+ */
 const logEveryMs = 30_000;
 let loggedAt = Date.now();
 

@@ -3,8 +3,8 @@ import type { RunRequest } from '../../../../workflows/contracts/run.ts';
 /**
  * The run of `npm run demo`, found by the search in test/recipe. The following choices matter:
  *
- * - The warm-up makes mistakes that depend on the task's word, and its learning rate falls at its end: nearly all edits are
- *   then valid.
+ * - The warm-up makes mistakes that depend on the task's word, and its learning rate falls at its end: nearly all edits
+ *   are then valid.
  * - In the warm-up the choices take turns. A right operator that came out less likely than 0.2 would never be tried,
  *   and its word never learnt.
  * - Updates are small at first and where gradients are small, since Adam breaks valid edits otherwise.

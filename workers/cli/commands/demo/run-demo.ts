@@ -5,6 +5,7 @@ import type { WorkflowHandle } from '@temporalio/client';
 import { renderReport } from '../../../../infra/report/render-report.ts';
 import { type Summary, summarise } from '../../../../infra/report/summary.ts';
 import { pauseSignal, resumeSignal, runStatusQuery } from '../../../../workflows/contracts/messages.ts';
+import type { SandboxChoice } from '../../../../workflows/contracts/rollout.ts';
 import type { RunRequest } from '../../../../workflows/contracts/run.ts';
 import type { SweepCounts, SweepRequest } from '../../../../workflows/contracts/sweep.ts';
 import { startRun, startSweep } from '../../follow/start-workflow.ts';
@@ -18,7 +19,7 @@ import { demoRun, heldOut } from './recipe.ts';
 export interface DemoOptions extends HomeOption {
   readonly seed: number;
   readonly out?: string;
-  readonly sandbox: 'auto' | 'docker' | 'local';
+  readonly sandbox: SandboxChoice;
   readonly steps?: number;
   readonly keepUp?: true;
 }
@@ -26,7 +27,10 @@ export interface DemoOptions extends HomeOption {
 const pollMs = 250;
 const cleanUpMs = 60_000;
 
-/** Evaluates, trains, evaluates again, and writes the report. An abort cancels the run, waits for its clean-up, and throws. */
+/**
+ * Evaluates, trains, evaluates again, and writes the report. An abort cancels the run, waits for its clean-up, and
+ * throws.
+ */
 export async function runDemo(
   stack: StackClient,
   options: DemoOptions,
@@ -78,7 +82,10 @@ export function giveUp(reason: string): never {
   throw new Error(`the run paused: ${reason}`);
 }
 
-/** Cancels a run with its groups and sandboxes. The wait is limited, because the cause of the failure may block the clean-up too. */
+/**
+ * Cancels a run with its groups and sandboxes. The wait is limited, because the cause of the failure may block the
+ * clean-up too.
+ */
 export async function endRun(handle: WorkflowHandle): Promise<void> {
   const ended = handle
     .cancel()

@@ -1,24 +1,30 @@
-import { type Command, InvalidArgumentError, Option } from 'commander';
+import { type Command, InvalidArgumentError } from 'commander';
+import type { SandboxChoice } from '../../../../workflows/contracts/rollout.ts';
 import { type SweepRequest, sweepInput } from '../../../../workflows/contracts/sweep.ts';
 import { defined, readInput, requireValid } from '../../follow/workflow-input.ts';
-import { wholeNumber } from '../../stack/command.ts';
+import { sandboxOption, wholeNumber } from '../../stack/command.ts';
 import { UsageError } from '../../text/errors.ts';
 
-/** Options that set fields of a sweep's input. */
-export interface SweepOptions {
+/** Fields of a sweep's input that are options of the same name. */
+const inputFields = [
+  'tasks',
+  'count',
+  'attempts',
+  'concurrency',
+  'policyVersion',
+  'upstream',
+  'passAt',
+  'infraRetries',
+  'reuseVerdicts',
+] as const satisfies readonly (keyof SweepRequest)[];
+
+export interface SweepOptions extends Partial<Pick<SweepRequest, (typeof inputFields)[number]>> {
+  /** Path of a JSON file. */
   readonly input?: string;
-  readonly tasks?: string;
-  readonly count?: number;
+  /** Seed of the sample. */
   readonly sample?: number;
-  readonly attempts?: number;
-  readonly concurrency?: number;
   readonly agent?: string;
-  readonly sandbox?: 'auto' | 'docker' | 'local';
-  readonly policyVersion?: number;
-  readonly upstream?: string;
-  readonly passAt?: number;
-  readonly infraRetries?: number;
-  readonly reuseVerdicts?: true;
+  readonly sandbox?: SandboxChoice;
 }
 
 export function withSweepOptions(command: Command): Command {
@@ -34,9 +40,7 @@ export function withSweepOptions(command: Command): Command {
     .option('--attempts <k>', 'attempts per task (default: 1)', wholeNumber(1, 1000))
     .option('--concurrency <n>', 'rollouts that run at once (default: 16)', wholeNumber(1, 500))
     .option('--agent <name>', 'name of the agent (default: mini)')
-    .addOption(
-      new Option('--sandbox <kind>', 'kind of sandbox for agent and tests').choices(['auto', 'docker', 'local']),
-    )
+    .addOption(sandboxOption())
     .option(
       '--policy-version <n>',
       'policy version to evaluate (default: the one that the engine serves)',
@@ -51,29 +55,19 @@ export function withSweepOptions(command: Command): Command {
 /** Builds the sweep's input from the input file and the options, and checks it before anything starts. */
 export async function sweepRequestOf(options: SweepOptions): Promise<SweepRequest> {
   const input = options.input === undefined ? {} : await readInput(options.input);
-  const {
-    tasks,
-    count,
-    sample,
-    attempts,
-    concurrency,
-    agent,
-    sandbox,
-    policyVersion,
-    upstream,
-    passAt,
-    infraRetries,
-    reuseVerdicts,
-  } = options;
+  const { sample, agent, sandbox } = options;
   const settings = typeof input.settings === 'object' ? input.settings : {};
   const request = {
     ...input,
-    ...defined({ tasks, count, attempts, concurrency, policyVersion, upstream, passAt, infraRetries, reuseVerdicts }),
+    ...defined(Object.fromEntries(inputFields.map((field) => [field, options[field]]))),
     ...(sample !== undefined && { pick: 'sample', seed: sample }),
     settings: { ...settings, ...defined({ agent, sandbox }) },
   };
-  if (!('tasks' in request))
-    throw new UsageError('expected --tasks <set>, for example --tasks generated:test/1, or an --input with tasks');
+  if (!('tasks' in request)) {
+    throw new UsageError(
+      '--tasks <set> is missing, for example --tasks generated:test/1; or name an --input with tasks',
+    );
+  }
   requireValid('sweep', sweepInput, request);
   return request as SweepRequest;
 }

@@ -59,8 +59,8 @@ function requestOf(named: readonly string[], options: RegradeOptions): RegradeRe
 }
 
 /**
- * Packs the tasks that the user named into the store, so that later changes to their directory have no effect. Returns the
- * address of an index of the packed tasks by id.
+ * Packs the tasks that the user named into the store, so that later changes to their directory have no effect. Returns
+ * the address of an index of the packed tasks by id.
  */
 async function packTasks(named: string, { config, store }: StackClient): Promise<string> {
   const { tasks, address } = await openTaskSource(named, { config, store, offline: false });

@@ -12,7 +12,10 @@ import { overlaps, type ScheduleTimes, type ScheduleWhen, whenOf } from './sched
 
 export type CreateOptions = HomeOption & SweepOptions & ScheduleWhen;
 
-/** Creates a schedule after all checks: the sweep's input here, the times by the server, which parses the cron expression. */
+/**
+ * Creates a schedule after all checks: the sweep's input here, the times by the server, which parses the cron
+ * expression.
+ */
 export async function createSchedule(id: string, options: CreateOptions): Promise<void> {
   if (!/^[\w.-]{1,100}$/.test(id)) {
     throw new UsageError(`invalid id ${JSON.stringify(id)}; expected up to 100 letters, digits, '.', '_' or '-'`);

@@ -16,7 +16,9 @@ export interface ScheduleWhen {
   readonly paused?: true;
 }
 
-/** Policies for a sweep that is due while the previous one runs. Termination is not offered, since it runs no clean-up. */
+/**
+ * Policies for a sweep that is due while the previous one runs. Termination is not offered, since it runs no clean-up.
+ */
 export const overlaps = {
   skip: ScheduleOverlapPolicy.SKIP,
   'buffer-one': ScheduleOverlapPolicy.BUFFER_ONE,

@@ -1,8 +1,8 @@
 import PQueue from 'p-queue';
 
 /**
- * Works on items, a limited number at once, until there are no more or the signal aborts. The first error, of the work or of
- * the items, aborts the work on the other items; it is thrown once they have ended.
+ * Works on items, a limited number at once, until there are no more or the signal aborts. The first error, of the work
+ * or of the items, aborts the work on the other items; it is thrown once they have ended.
  */
 export async function forEachConcurrently<Item>(
   items: AsyncIterable<Item>,

@@ -10,7 +10,9 @@ import { forEachConcurrently } from './for-each-concurrently.ts';
 
 /** The result for one image, or for a task whose image is unknown because it could not be read. */
 export interface PrewarmedImage {
-  /** The image as the task names it, or named by the content that it is built from; null if the task could not be read. */
+  /**
+   * The image as the task names it, or named by the content that it is built from; null if the task could not be read.
+   */
   readonly image: string | null;
   /** The first task that needs the image. */
   readonly task: string;
@@ -32,7 +34,9 @@ export type FoundImage = Pick<Task, 'id' | 'image' | 'imageFrom' | 'workdir'>;
 /** Tasks that are processed at once. The provider limits how many images are pulled and built at once. */
 const tasksAtOnce = 64;
 
-/** Pulls or builds the images of tasks onto this host, each once. A failure does not stop the rest; an abort stops all. */
+/**
+ * Pulls or builds the images of tasks onto this host, each once. A failure does not stop the rest; an abort stops all.
+ */
 export async function prewarmImages(
   tasks: AsyncIterable<FoundTask>,
   options: PrewarmImages,

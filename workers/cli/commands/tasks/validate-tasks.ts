@@ -4,6 +4,7 @@ import { graderVersion } from '../../../../infra/grading/version.ts';
 import type { FoundTask } from '../../../../infra/tasks/find-task.ts';
 import { disagreeing, type FlakyEvidence } from '../../../../infra/tasks/quarantine.ts';
 import { TemperFailure } from '../../../../workflows/contracts/failures.ts';
+import type { SandboxChoice } from '../../../../workflows/contracts/rollout.ts';
 import type { Task } from '../../../../workflows/contracts/task.ts';
 import { trainAllBranches } from '../../../../workflows/contracts/trace.ts';
 import type { rollout } from '../../../../workflows/index.ts';
@@ -27,7 +28,7 @@ export interface Validation {
 }
 
 export interface ValidationOptions {
-  readonly sandbox: 'auto' | 'docker' | 'local';
+  readonly sandbox: SandboxChoice;
   /** Tasks that are validated at once. */
   readonly concurrency: number;
   /** Rollouts of each agent; repeated evaluations reveal flaky tests. */
@@ -38,9 +39,9 @@ export interface ValidationOptions {
 }
 
 /**
- * Validates each task of a set: rollouts of `oracle`, which applies the reference solution, must score 1, and rollouts of
- * `nop`, which does nothing, must score 0. Tasks are read one by one, so that a set may have any size. An abort cancels
- * the rollouts in flight.
+ * Validates each task of a set: rollouts of `oracle`, which applies the reference solution, must score 1, and rollouts
+ * of `nop`, which does nothing, must score 0. Tasks are read one by one, so that a set may have any size. An abort
+ * cancels the rollouts in flight.
  */
 export async function validateTasks(
   client: Client,

@@ -1,13 +1,14 @@
-import { type Command, Option } from 'commander';
+import type { Command } from 'commander';
+import type { SandboxChoice } from '../../../../workflows/contracts/rollout.ts';
 import { onInterrupt } from '../../follow/interrupt.ts';
-import { type HomeOption, stackCommand, wholeNumber } from '../../stack/command.ts';
+import { type HomeOption, sandboxOption, stackCommand, wholeNumber } from '../../stack/command.ts';
 import { Interrupted, Unsuccessful } from '../../text/errors.ts';
 import { counted, live, note, print, printJson, table } from '../../text/output.ts';
 import type { RolloutRow } from '../rollout/rollout-row.ts';
 import type { Validation } from './validate-tasks.ts';
 
 interface ValidateOptions extends HomeOption {
-  readonly sandbox: 'auto' | 'docker' | 'local';
+  readonly sandbox: SandboxChoice;
   readonly concurrency?: number;
   readonly repeat: number;
   readonly again?: true;
@@ -23,11 +24,7 @@ export function validateCommand(): Command {
     'temper tasks validate ./tasks --sandbox docker',
   )
     .argument('<set>', 'finite task set (generated:test/1?count=8), data set or directory')
-    .addOption(
-      new Option('--sandbox <kind>', 'kind of sandbox for agent and tests')
-        .choices(['auto', 'docker', 'local'])
-        .default('auto'),
-    )
+    .addOption(sandboxOption().default('auto'))
     .option('--concurrency <n>', 'tasks validated at once (default: the capacity of this host)', wholeNumber(1, 500))
     .option('--repeat <n>', 'rollouts of each agent, to reveal flaky tests', wholeNumber(1, 100), 1)
     .option('--again', 'repeat all rollouts instead of reusing the scores of an earlier validation')
