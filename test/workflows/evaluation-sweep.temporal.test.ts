@@ -219,7 +219,7 @@ describe('an evaluation sweep', () => {
 
   it('is the same when `temporal workflow start` starts it, and says what is wrong with an input', async () => {
     const temporal = (...words: string[]) =>
-      run(stack.server.cli, ['workflow', ...words, '--address', stack.server.address], {
+      run(stack.server.cli, ['workflow', ...words, ...stack.server.cliFlags], {
         env: { PATH: process.env.PATH, HOME: stack.home },
       });
     const common = ['--type', 'evaluationSweep', '--task-queue', controlQueue, '--workflow-id'];

@@ -208,15 +208,7 @@ describe('a regrade', () => {
     const [one = ''] = await idsOf(/rollout-9-/);
     await run(
       stack.server.cli,
-      [
-        'workflow',
-        'execute',
-        ...words,
-        '--input',
-        JSON.stringify({ rollouts: [one] }),
-        '--address',
-        stack.server.address,
-      ],
+      ['workflow', 'execute', ...words, '--input', JSON.stringify({ rollouts: [one] }), ...stack.server.cliFlags],
       { env: { PATH: process.env.PATH, HOME: stack.home } },
     );
     const handle = stack.server.client.workflow.getHandle('typed');

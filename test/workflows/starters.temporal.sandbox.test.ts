@@ -23,7 +23,7 @@ describe('a rollout, whoever starts it', () => {
   const shell = (program: string, ...words: string[]) =>
     run(program, words, { env: { PATH: process.env.PATH, HOME: rollouts.home } });
   const temporal = (...words: string[]) =>
-    shell(rollouts.server.cli, 'workflow', ...words, '--address', rollouts.server.address);
+    shell(rollouts.server.cli, 'workflow', ...words, ...rollouts.server.cliFlags);
 
   it('is scored and describes itself when the client SDK starts it', async () => {
     const workflowId = 'by-sdk';

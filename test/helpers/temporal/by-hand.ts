@@ -34,8 +34,12 @@ export async function answerTask(
 }
 
 /** Back to the first task of the execution, which must have been answered. */
-export async function resetToFirstTask({ cli, address }: TestServer, workflowId: string, runId: string): Promise<void> {
-  const which = ['--address', address, '--workflow-id', workflowId, '--run-id', runId];
+export async function resetToFirstTask(
+  { cli, cliFlags }: TestServer,
+  workflowId: string,
+  runId: string,
+): Promise<void> {
+  const which = [...cliFlags, '--workflow-id', workflowId, '--run-id', runId];
   const how = ['--type', 'FirstWorkflowTask', '--reason', 'by the test'];
   await promisify(execFile)(cli, ['workflow', 'reset', ...which, ...how]);
 }

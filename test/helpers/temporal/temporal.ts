@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { WorkflowNotFoundError } from '@temporalio/client';
+import { Connection, WorkflowNotFoundError } from '@temporalio/client';
 import { msToTs } from '@temporalio/common/lib/time.js';
 import {
   type ClientConnection,
@@ -25,6 +25,8 @@ export interface TestServer {
   readonly connection: ClientConnection['connection'];
   /** The `temporal` executable, for tests that use it as an operator would. */
   readonly cli: string;
+  /** The flags that lead the `temporal` executable to this namespace. */
+  readonly cliFlags: readonly string[];
   close(): Promise<void>;
 }
 
@@ -50,9 +52,8 @@ export async function startTestServer(): Promise<TestServer> {
   const { path: cli } = await locateTemporal({ env: process.env, progress: (line) => console.error(line) });
   const namespace = `test-${randomUUID()}`;
   const target = plainTarget(address, namespace);
+  await registerNamespace(address, namespace);
   const { client, connection, close } = await connectClient(target);
-  const { workflowService } = connection;
-  await workflowService.registerNamespace({ namespace, workflowExecutionRetentionPeriod: retention });
   await registerSearchAttributes(connection, namespace);
   return {
     address,
@@ -61,11 +62,25 @@ export async function startTestServer(): Promise<TestServer> {
     client,
     connection,
     cli,
+    cliFlags: cliFlags(address, namespace),
     async close() {
       await endEverything(client);
       await close();
     },
   };
+}
+
+function cliFlags(address: string, namespace: string): readonly string[] {
+  return ['--address', address, '--namespace', namespace];
+}
+
+async function registerNamespace(address: string, namespace: string): Promise<void> {
+  const connection = await Connection.connect({ address });
+  try {
+    await connection.workflowService.registerNamespace({ namespace, workflowExecutionRetentionPeriod: retention });
+  } finally {
+    await connection.close();
+  }
 }
 
 /** Ends what a suite left open, so that its timers and schedules cost the tests that follow nothing. */
@@ -110,6 +125,7 @@ export async function startOwnTestServer(
     client: client.client,
     connection: client.connection,
     cli: executable,
+    cliFlags: cliFlags(address, namespace),
     dbFile,
     server: () => server,
     async restart() {

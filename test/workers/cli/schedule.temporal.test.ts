@@ -46,13 +46,9 @@ describe('temper schedule', () => {
     const [first = ''] = await until(async () => some(await sweepsOf('nightly')));
     const result: SweepResult = await stack.server.client.workflow.getHandle(first).result();
     assert.equal(result.counted, 2);
-    await exec(
-      stack.server.cli,
-      ['schedule', 'trigger', '--schedule-id', 'nightly', '--address', stack.server.address],
-      {
-        env: { PATH: process.env.PATH, HOME: stack.home },
-      },
-    );
+    await exec(stack.server.cli, ['schedule', 'trigger', '--schedule-id', 'nightly', ...stack.server.cliFlags], {
+      env: { PATH: process.env.PATH, HOME: stack.home },
+    });
     await until(async () => (await sweepsOf('nightly')).length === 2);
     const [row] = await until(async () => some((await listed()).filter(({ last }) => last !== null)));
     assert.deepEqual(
