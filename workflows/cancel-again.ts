@@ -1,8 +1,5 @@
-import { CancellationScope, condition, getExternalWorkflowHandle, patched } from '@temporalio/workflow';
+import { CancellationScope, condition, getExternalWorkflowHandle } from '@temporalio/workflow';
 import { cancelAgainFirstMs, cancelAgainMostMs } from './activity-options.ts';
-
-/** Histories from before there was a second cancel replay without one. */
-export const cancelsAgain = (): boolean => patched('cancel-again');
 
 /** One that has ended meanwhile can't be cancelled, and need not be. */
 export async function cancelByName(workflowIds: Iterable<string>): Promise<void> {

@@ -5,7 +5,6 @@ import {
   condition,
   continueAsNew,
   log,
-  patched,
   setHandler,
   workflowInfo,
 } from '@temporalio/workflow';
@@ -14,7 +13,6 @@ import { adoptedFirstMs, adoptedMostMs } from './activity-options.ts';
 import { parseInput } from './contracts/input.ts';
 import { sweepStatusQuery } from './contracts/messages.ts';
 import {
-  type SweepCounts,
   type SweepInput,
   type SweepRequest,
   type SweepResult,
@@ -22,8 +20,6 @@ import {
   sweepInput,
 } from './contracts/sweep.ts';
 import { rootMessage } from './run/root-message.ts';
-import { firstTasks } from './sweep/first-tasks.ts';
-import { timeToContinueAsNew } from './sweep/history-limit.ts';
 import { handlePause } from './sweep/pause.ts';
 import { recordRows, recordWhole } from './sweep/record-rows.ts';
 import { createSweepRollouts, type SweepRollouts } from './sweep/rollouts.ts';
@@ -46,9 +42,8 @@ interface Sweep {
  * Evaluates one policy version: so many attempts at each task, a bounded number at once. It trains nothing. What of its
  * rollouts has ended is recorded as it goes; continue-as-new carries only where it stands, and leaves them running.
  */
-export async function evaluationSweep(request: SweepRequest, carried?: SweepState): Promise<SweepResult | SweepCounts> {
+export async function evaluationSweep(request: SweepRequest, carried?: SweepState): Promise<SweepResult> {
   const input = parseInput('evaluationSweep', sweepInput, request);
-  if (!patched('sweep-of-attempts')) return firstTasks(input);
   const books = new SweepBooks(input, carried ?? null, Date.now());
   const view = createSweepView(input, books);
   const sweep: Sweep = { input, books, view, rollouts: createSweepRollouts(input, books) };
@@ -79,13 +74,13 @@ function handleMessages({ books, view }: Sweep): void {
 }
 
 async function untilDone(sweep: Sweep): Promise<void> {
-  const { input, books, view, rollouts } = sweep;
+  const { books, view, rollouts } = sweep;
   const asking = createAsking(rollouts);
   for (;;) {
     const seen = books.changes;
     await record(sweep, books.done ? 1 : recordRows);
     if (books.done && books.unsaved.count === 0) return;
-    if (timeToContinueAsNew(input.historyEvents, books.ended)) await carryOn(sweep);
+    if (workflowInfo().continueAsNewSuggested) await carryOn(sweep);
     books.pausedBecause ??= books.watch.reasonToPause('rollouts');
     view.show();
     if (books.pausedBecause === null) await rollouts.start(books.take(startsAtOnce));

@@ -16,7 +16,7 @@ import {
 import { control } from './activities.ts';
 import { summariseGroup } from './algorithms/group-report.ts';
 import { outcomeWithoutResult, toRolloutReport } from './algorithms/rollout-end.ts';
-import { cancelsAgain, cancelUntilEnded } from './cancel-again.ts';
+import { cancelUntilEnded } from './cancel-again.ts';
 import {
   type GroupInput,
   type GroupReport,
@@ -83,7 +83,7 @@ export async function group(request: GroupRequest): Promise<GroupReport> {
 
 /** Beside the cancel that each rollout gets as a child. */
 function onCancel(atWork: () => readonly string[]): void {
-  CancellationScope.current().cancelRequested.catch(() => (cancelsAgain() ? cancelUntilEnded(atWork) : undefined));
+  CancellationScope.current().cancelRequested.catch(() => cancelUntilEnded(atWork));
 }
 
 function unfinished({ rolloutsPerGroup }: GroupInput, finished: readonly RolloutReport[]): readonly string[] {

@@ -23,7 +23,6 @@ import { gradeAgain } from './regrade/grade-again.ts';
 import { RegradeBooks } from './regrade/tally.ts';
 import { createRegradeView, type RegradeView } from './regrade/view.ts';
 import { rootMessage } from './run/root-message.ts';
-import { timeToContinueAsNew } from './sweep/history-limit.ts';
 import { handlePause } from './sweep/pause.ts';
 import { recordRows, recordWhole } from './sweep/record-rows.ts';
 
@@ -69,12 +68,12 @@ export async function regrade(request: RegradeRequest, carried?: RegradeCarried)
 }
 
 async function untilDone(all: Regrade): Promise<void> {
-  const { input, books, view } = all;
+  const { books, view } = all;
   for (;;) {
     const seen = books.changes;
     await record(all, books.done ? 1 : recordRows);
     if (books.done && books.unsaved.count === 0) return;
-    const full = timeToContinueAsNew(input.historyEvents, books.ended);
+    const full = workflowInfo().continueAsNewSuggested;
     if (full && books.inFlight.size === 0) await carryOn(all);
     books.pausedBecause ??= books.watch.reasonToPause('evaluations');
     view.show();

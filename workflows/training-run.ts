@@ -4,7 +4,6 @@ import {
   ContinueAsNew,
   condition,
   continueAsNew,
-  patched,
   setHandler,
   workflowInfo,
 } from '@temporalio/workflow';
@@ -75,10 +74,9 @@ async function prepare(input: RunInput, view: View): Promise<void> {
 
 async function trainUntilDone(input: RunInput, ledger: Ledger, stepper: Stepper, view: View): Promise<void> {
   view.phase = 'running';
-  const firstStep = ledger.step;
   while (ledger.step < input.steps) {
     // Before the next step starts: one that always follows at once would keep the run from ever carrying on.
-    if (!stepper.running && timeToContinueAsNew(input, ledger.step > firstStep)) await carryOn(input, ledger);
+    if (!stepper.running && workflowInfo().continueAsNewSuggested) await carryOn(input, ledger);
     ledger.pausedBecause ??= ledger.reasonToPause();
     view.show();
     // Before anything is decided: what comes while groups are started must not be waited for afterwards.
@@ -89,7 +87,7 @@ async function trainUntilDone(input: RunInput, ledger: Ledger, stepper: Stepper,
       if (plan !== null) stepper.start(plan);
       await admit(input, ledger);
     }
-    if (signature(ledger, stepper) !== seen || replacedAnother(ledger, groupsStarted)) continue;
+    if (signature(ledger, stepper) !== seen || admittedAny(ledger, groupsStarted)) continue;
     await change(input, ledger, stepper, view);
   }
 }
@@ -107,11 +105,10 @@ const signature = (ledger: Ledger, { running }: Stepper): string =>
   `${running} ${ledger.step} ${ledger.inFlight.size} ${ledger.ready.size} ${ledger.missing} ${ledger.pausedBecause}`;
 
 /**
- * Groups that ended untrainable while others were admitted leave the numbers as they were, and places that are free. Asked
- * for only where that happened: older executions waited there, and replay as they went.
+ * Whether groups were started. Those that end untrainable during admission free slots without changing the signature, so the
+ * loop runs once more.
  */
-const replacedAnother = (ledger: Ledger, groupsStarted: number): boolean =>
-  ledger.groupsStarted > groupsStarted && patched('places-freed-while-admitting');
+const admittedAny = (ledger: Ledger, groupsStarted: number): boolean => ledger.groupsStarted > groupsStarted;
 
 async function admit(input: RunInput, ledger: Ledger): Promise<void> {
   const count = admissible({
@@ -123,12 +120,6 @@ async function admit(input: RunInput, ledger: Ledger): Promise<void> {
     stepsLeft: input.steps - ledger.step - (ledger.inStep > 0 ? 1 : 0),
   });
   await Promise.all(Array.from({ length: count }, () => startGroup(input, ledger)));
-}
-
-/** `historyEvents` is heeded once a step is done here, so that a bound below what a start takes still lets the run go on. */
-function timeToContinueAsNew({ historyEvents }: RunInput, stepDone: boolean): boolean {
-  const { continueAsNewSuggested, historyLength } = workflowInfo();
-  return continueAsNewSuggested || (stepDone && historyEvents > 0 && historyLength >= historyEvents);
 }
 
 async function carryOn(input: RunInput, ledger: Ledger): Promise<never> {

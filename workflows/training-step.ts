@@ -2,7 +2,6 @@ import {
   ApplicationFailure,
   isCancellation,
   log,
-  patched,
   setCurrentDetails,
   upsertSearchAttributes,
   workflowInfo,
@@ -79,7 +78,7 @@ export async function trainingStep(input: TrainingStepInput): Promise<StepResult
     zeroVariance: gathered.zeroVarianceGroups,
     dropped: input.dropped,
   });
-  if (patched('step-schedules')) await triggerSchedules(run, runKey, step);
+  await triggerSchedules(run, runKey, step);
   show(step, `done: mean reward ${gathered.meanReward?.toFixed(3) ?? 'none'}`);
   return result;
 }

@@ -1,55 +1,120 @@
-/**
- * Records histories that every later change of a workflow has to replay: `node test/replay/record.ts <version>`. Add new ones beside
- * the old; an old one goes only when no such execution can exist any more.
+/*
+ * Records the histories that every later change of a workflow must replay: `node test/replay/record.ts <version>`. Add new
+ * histories beside the old ones. From 0.4.0 on, an old history goes only when no such execution can exist any more.
  */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { ApplicationFailure } from '@temporalio/activity';
 import { historyToJSON } from '@temporalio/common/lib/proto-utils.js';
 import { controlQueue, groupId, rolloutId, stepId } from '../../workflows/contracts/ids.ts';
+import { runStatusQuery } from '../../workflows/contracts/messages.ts';
 import type { RegradeRequest } from '../../workflows/contracts/regrade.ts';
 import type { RolloutRequest } from '../../workflows/contracts/rollout.ts';
 import type { RunRequest, RunStatus } from '../../workflows/contracts/run.ts';
 import type { SweepRequest } from '../../workflows/contracts/sweep.ts';
+import type { Script } from '../helpers/temporal/scripted-activities.ts';
 import { startScriptedStack } from '../helpers/temporal/scripted-stack.ts';
+import { until } from '../helpers/until.ts';
 
 const [, , version = ''] = process.argv;
 if (!/^\d+\.\d+\.\d+$/.test(version))
   throw new Error(`expected a version such as 1.2.3, got ${JSON.stringify(version)}`);
-const reward = (id: string): number => (id.endsWith('rollout-0') ? 0 : 1);
-const stack = await startScriptedStack({ reward });
+const script: Script = { reward: (id) => (id.endsWith('rollout-0') ? 0 : 1) };
+// A low limit, so that run, sweep and regrade continue as new.
+const stack = await startScriptedStack({ script, suggestContinueAsNewAt: 60 });
 const { workflow } = stack.server.client;
 try {
-  const request: RunRequest = { steps: 3, groupsPerStep: 2, rolloutsPerGroup: 2, historyEvents: 60 };
-  const start = { taskQueue: controlQueue, args: [request] };
-  const handle = await workflow.start('trainingRun', { ...start, workflowId: 'recorded' });
-  const { runKey }: RunStatus = await handle.result();
-  const sweep: SweepRequest = { tasks: 'generated:test/1', count: 3, attempts: 4, concurrency: 2, historyEvents: 60 };
-  const sweepHandle = await workflow.start('evaluationSweep', {
-    taskQueue: controlQueue,
-    workflowId: 'recorded-sweep',
-    args: [sweep],
-  });
-  await sweepHandle.result();
-  const regrade: RegradeRequest = { run: 'recorded-sweep', repeat: 2, concurrency: 2, historyEvents: 60 };
-  const again = { taskQueue: controlQueue, args: [regrade] };
-  const regradeHandle = await workflow.start('regrade', { ...again, workflowId: 'recorded-regrade' });
-  await regradeHandle.result();
-  stack.script = { reward, pulled: true };
-  const one: RolloutRequest = { task: 'generated:test/1/0' };
-  await workflow.execute('rollout', { taskQueue: controlQueue, args: [one], workflowId: 'recorded-pulled' });
+  await recordRun();
+  await recordSweepAndRegrade();
+  await recordRollouts();
+  await recordCancelledRun();
+  await recordReaper();
+} finally {
+  await stack.close();
+}
+
+async function recordRun(): Promise<void> {
+  const request: RunRequest = { steps: 3, groupsPerStep: 2, rolloutsPerGroup: 2 };
+  const { runKey }: RunStatus = await execute('trainingRun', 'recorded', request);
   const group = groupId('recorded', runKey, 0);
   await save('training-run-first', 'recorded', runKey);
   await save('training-run-last', 'recorded');
   await save('group', group);
   await save('rollout', rolloutId(group, 0));
   await save('training-step', stepId('recorded', runKey, 1));
+}
+
+async function recordSweepAndRegrade(): Promise<void> {
+  const sweep: SweepRequest = { tasks: 'generated:test/1', count: 3, attempts: 4, concurrency: 2 };
+  const sweepHandle = await start('evaluationSweep', 'recorded-sweep', sweep);
+  await sweepHandle.result();
+  const regrade: RegradeRequest = { run: 'recorded-sweep', repeat: 2, concurrency: 2 };
+  const regradeHandle = await start('regrade', 'recorded-regrade', regrade);
+  await regradeHandle.result();
   await save('evaluation-sweep-first', 'recorded-sweep', sweepHandle.firstExecutionRunId);
   await save('evaluation-sweep-last', 'recorded-sweep');
   await save('regrade-first', 'recorded-regrade', regradeHandle.firstExecutionRunId);
   await save('regrade-last', 'recorded-regrade');
+}
+
+async function recordRollouts(): Promise<void> {
+  const request: RolloutRequest = { task: 'generated:test/1/0' };
+  stack.script = { ...script, pulled: true };
+  await execute('rollout', 'recorded-pulled', request);
   await save('rollout-pulled', 'recorded-pulled');
-} finally {
-  await stack.close();
+  let lost = false;
+  const loseOnce = async (): Promise<void> => {
+    if (lost) return;
+    lost = true;
+    throw ApplicationFailure.nonRetryable('the sandbox is gone', 'SandboxLost');
+  };
+  stack.script = { ...script, agent: loseOnce };
+  await execute('rollout', 'recorded-lost-sandbox', request);
+  await save('rollout-lost-sandbox', 'recorded-lost-sandbox');
+  stack.script = script;
+}
+
+async function recordCancelledRun(): Promise<void> {
+  const end = Promise.withResolvers<void>();
+  stack.script = { ...script, agent: () => end.promise };
+  const request: RunRequest = { steps: 3, groupsPerStep: 2, rolloutsPerGroup: 2 };
+  const handle = await start('trainingRun', 'recorded-cancelled', request);
+  const { runKey } = await until(async () => {
+    const status = await handle.query(runStatusQuery);
+    return status.inFlight.length > 0 ? status : null;
+  });
+  const group = groupId('recorded-cancelled', runKey, 0);
+  const rollout = rolloutId(group, 0);
+  await until(async () => (await statusOf(rollout)) === 'RUNNING');
+  await handle.cancel();
+  await handle.result().catch(() => {});
+  await until(async () => (await statusOf(group)) !== 'RUNNING');
+  end.resolve();
+  stack.script = script;
+  await save('training-run-cancelled', 'recorded-cancelled');
+  await save('group-cancelled', group);
+  await save('rollout-cancelled', rollout);
+}
+
+async function recordReaper(): Promise<void> {
+  await execute('reaper', 'recorded-reaper', { host: 'scripted' });
+  await save('reaper', 'recorded-reaper');
+}
+
+async function statusOf(workflowId: string): Promise<string> {
+  const handle = workflow.getHandle(workflowId);
+  return handle.describe().then(
+    ({ status }) => status.name,
+    () => 'NOT_FOUND',
+  );
+}
+
+function start(type: string, workflowId: string, request: object) {
+  return workflow.start(type, { taskQueue: controlQueue, workflowId, args: [request] });
+}
+
+async function execute(type: string, workflowId: string, request: object) {
+  return (await start(type, workflowId, request)).result();
 }
 
 async function save(name: string, workflowId: string, runId?: string): Promise<void> {

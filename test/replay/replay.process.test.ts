@@ -5,17 +5,27 @@ import { describe, it } from 'node:test';
 import { Worker } from '@temporalio/worker';
 import { DeterminismViolationError } from '@temporalio/workflow';
 import { locateWorkflowBundle } from '../../infra/temporal/bundle.ts';
+import { readSource } from '../helpers/sources.ts';
 import { bundleChanged } from '../helpers/temporal/changed-workflows.ts';
 
 const directory = join(import.meta.dirname, 'histories');
 
-async function recorded(file: string): Promise<{ readonly workflowId: string; readonly history: object }> {
+/** The part of a recorded history that names the workflow type. */
+interface Recorded {
+  readonly workflowId: string;
+  readonly history: {
+    readonly events: readonly {
+      readonly workflowExecutionStartedEventAttributes?: { readonly workflowType: { readonly name: string } };
+    }[];
+  };
+}
+
+async function recorded(file: string): Promise<Recorded> {
   return JSON.parse(await readFile(join(directory, file), 'utf8'));
 }
 
-describe('recorded histories', async () => {
+describe('the recorded histories', async () => {
   const files = (await readdir(directory)).filter((file) => file.endsWith('.json'));
-  assert.ok(files.length >= 6, `expected recorded histories in ${directory}, got ${files.length}`);
 
   for (const file of files) {
     it(`${file} replays`, async () => {
@@ -24,7 +34,18 @@ describe('recorded histories', async () => {
     });
   }
 
-  it('a workflow with two activities swapped is refused as not deterministic', async () => {
+  it('cover every registered workflow', async () => {
+    const registered = [...readSource('workflows/index.ts').matchAll(/export \{ (\w+) \}/g)].map(([, name]) => name);
+    const types = await Promise.all(
+      files.map(async (file) => {
+        const { history } = await recorded(file);
+        return history.events[0]?.workflowExecutionStartedEventAttributes?.workflowType.name;
+      }),
+    );
+    assert.deepEqual([...new Set(types)].sort(), registered.sort());
+  });
+
+  it('do not replay when two activities of the workflow are swapped', async () => {
     const workflowBundle = await bundleChanged('rollout/attempt.ts', (source) =>
       source
         .replace("onPlace(host, 'startAgent'", "onPlace(host, 'captureDiff'")
@@ -33,7 +54,9 @@ describe('recorded histories', async () => {
           'onHost(host).captureDiff({ attempt, kind, task, baseCommit })',
         ),
     );
-    const { workflowId, history } = await recorded('rollout-0.1.0.json');
+    const file = files.find((name) => /^rollout-\d/.test(name));
+    assert.ok(file !== undefined, `expected a history rollout-<version>.json in ${directory}`);
+    const { workflowId, history } = await recorded(file);
     await assert.rejects(Worker.runReplayHistory({ workflowBundle }, history, workflowId), DeterminismViolationError);
   });
 });

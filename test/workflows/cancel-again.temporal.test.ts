@@ -75,7 +75,7 @@ describe('a cancel that gets lost on its way', () => {
   });
 
   async function stackWith(file: string, start: 'startChild' | 'executeChild') {
-    const stack = await startScriptedStack(undefined, await bundleChanged(file, losing(start)));
+    const stack = await startScriptedStack({ workflowBundle: await bundleChanged(file, losing(start)) });
     const { client } = stack.server;
     return Object.assign(stack, {
       start: (type: string, input: object) =>

@@ -18,7 +18,7 @@ describe('an evaluation sweep', () => {
   let stack: ScriptedStack;
 
   before(async () => {
-    stack = await startScriptedStack();
+    stack = await startScriptedStack({ suggestContinueAsNewAt: 120 });
   });
   beforeEach(() => {
     stack.script = { reward: () => 1 };
@@ -75,7 +75,7 @@ describe('an evaluation sweep', () => {
         inFlight -= 1;
       },
     };
-    const request = { tasks: 'set', count: 30, attempts: 2, concurrency: 6, historyEvents: 120 };
+    const request = { tasks: 'set', count: 30, attempts: 2, concurrency: 6 };
     const handle = await start('long', request);
     const result = await handle.result();
     assert.deepEqual([result.counted, result.cost.rollouts, result.retried], [60, 60, 0]);
@@ -179,14 +179,15 @@ describe('an evaluation sweep', () => {
       reward: () => 1,
       agent: () => {
         begun += 1;
-        return begun > 3 ? untilCancelled : Promise.resolve();
+        return begun > 20 ? untilCancelled : Promise.resolve();
       },
     };
-    const handle = await start('cancelled', { tasks: 'set', count: 20, concurrency: 3, historyEvents: 30 });
+    const handle = await start('cancelled', { tasks: 'set', count: 40, concurrency: 3 });
     const { sweepKey } = await until(async () => {
       const status = await statusOf(handle);
-      return status.ended === 3 && status.inFlight === 3 && begun === 6 ? status : null;
+      return status.ended === 20 && status.inFlight === 3 && begun === 23 ? status : null;
     });
+    await untilCount('WorkflowId="cancelled" AND ExecutionStatus="ContinuedAsNew"', (count) => count >= 1);
     await handle.cancel();
     await assert.rejects(handle.result(), /cancelled/i);
     letGo();
@@ -195,7 +196,7 @@ describe('an evaluation sweep', () => {
     const { result, leftOut } = (await createFileStore(`${stack.home}/store`).getJson(
       record.report.digest,
     )) as SweepReport;
-    assert.deepEqual([result.counted, result.leftOut.cancelled, result.endedEarly], [3, 3, 'cancelled']);
+    assert.deepEqual([result.counted, result.leftOut.cancelled, result.endedEarly], [20, 3, 'cancelled']);
     assert.equal(leftOut.length, 3);
   });
 

@@ -20,7 +20,7 @@ describe('a regrade', () => {
   let stack: ScriptedStack;
 
   before(async () => {
-    stack = await startScriptedStack();
+    stack = await startScriptedStack({ suggestContinueAsNewAt: 80 });
     // What is graded again: tasks 0 to 4 solved, one rollout that never came to a diff, the others not solved.
     stack.script = {
       reward: (id) => (/rollout-[0-4]-/.test(id) ? 1 : 0),
@@ -69,7 +69,7 @@ describe('a regrade', () => {
         inFlight -= 1;
       },
     };
-    const result = await regrade('all', { run: 'sweep', concurrency: 4, historyEvents: 80 });
+    const result = await regrade('all', { run: 'sweep', concurrency: 4 });
     assert.deepEqual(result.states, { same: 5, changed: 14, unstable: 0, failed: 0, 'left-out': 1 });
     assert.deepEqual([result.rollouts, result.meanAfter, result.endedEarly], [20, 1, null]);
     assert.equal(result.meanBefore?.toFixed(4), (5 / 19).toFixed(4));

@@ -12,20 +12,22 @@ import { type ScriptedStack, startScriptedStack } from '../helpers/temporal/scri
 
 const sum = (record: Readonly<Record<string, number>>): number => Object.values(record).reduce((a, b) => a + b, 0);
 
-describe('trainingRun', () => {
+const small: RunRequest = { tasks: 'generated:train/1', steps: 3, groupsPerStep: 2, rolloutsPerGroup: 2 };
+const halfOfEach = (workflowId: string): number => (workflowId.endsWith('rollout-0') ? 0 : 1);
+
+type MutableScript = { -readonly [Key in keyof Script]: Script[Key] };
+
+describe('a trainingRun', () => {
   let stack: ScriptedStack;
-  const script: { -readonly [Key in keyof Script]: Script[Key] } = {
-    reward: (id) => (id.endsWith('rollout-0') ? 0 : 1),
-  };
+  const script: MutableScript = { reward: halfOfEach };
 
   before(async () => {
-    stack = await startScriptedStack(script);
+    stack = await startScriptedStack({ script });
   });
   after(async () => {
     await stack?.close();
   });
 
-  const small: RunRequest = { tasks: 'generated:train/1', steps: 3, groupsPerStep: 2, rolloutsPerGroup: 2 };
   const start = (workflowId: string, request: RunRequest) =>
     stack.server.client.workflow.start('trainingRun', { taskQueue: controlQueue, workflowId, args: [request] });
 
@@ -41,39 +43,6 @@ describe('trainingRun', () => {
       stack.workers.updates.slice(before).map(({ step }) => step),
       [1, 2, 3],
     );
-  });
-
-  it('continues as new at every step and loses nothing', async () => {
-    const before = stack.workers.updates.length;
-    const handle = await start('carried', { ...small, steps: 5, historyEvents: 1 });
-    const status: RunStatus = await handle.result();
-    assert.equal(status.step, 5);
-    assert.equal(sum(status.groups), status.groupsStarted);
-    assert.equal(sum(status.rollouts), status.rolloutsStarted);
-    assert.deepEqual(
-      stack.workers.updates.slice(before).map(({ step }) => step),
-      [1, 2, 3, 4, 5],
-    );
-    // Visibility trails the history by a moment.
-    const executions = await until(
-      async () => (await stack.server.client.workflow.count('WorkflowId="carried"')).count,
-      (count) => count >= 5,
-    );
-    assert.equal(executions, 5, 'one execution for each step');
-  });
-
-  it('counts the rollouts that look like tricks, also across continue-as-new', async () => {
-    script.flags = (id) =>
-      id.endsWith('rollout-0') ? ['tests', 'exit'] : id.endsWith('group-1/rollout-1') ? ['exit'] : [];
-    const handle = await start('flagged', { ...small, maxStaleness: 0, historyEvents: 1 });
-    const status: RunStatus = await handle.result();
-    script.flags = () => [];
-    assert.equal(status.rolloutsStarted, 12);
-    assert.deepEqual(status.flags, { rollouts: 7, tricks: { tests: 6, exit: 7 } });
-    const { details } = await handle
-      .query('__temporal_workflow_metadata')
-      .then((found) => ({ details: JSON.stringify(found) }));
-    assert.match(details, /flagged: 7 rollouts: exit 7, tests 6/);
   });
 
   it('says how far its warm-up is, from the heartbeats of the stage that makes it', async () => {
@@ -100,7 +69,7 @@ describe('trainingRun', () => {
   it('gives a terminated group a fate, and goes on', async () => {
     const gate = Promise.withResolvers<void>();
     script.agent = () => gate.promise;
-    const handle = await start('terminated', { ...small, steps: 1, historyEvents: 0 });
+    const handle = await start('terminated', { ...small, steps: 1 });
     const status = await until(
       () => handle.query(runStatusQuery),
       ({ inFlight }) => inFlight.length === 2,
@@ -267,6 +236,51 @@ describe('trainingRun', () => {
       direct,
       (error) => error instanceof WorkflowFailedError && /started by a trainingRun/.test(String(error.cause)),
     );
+  });
+});
+
+describe('a trainingRun that continues as new often', () => {
+  let stack: ScriptedStack;
+
+  before(async () => {
+    stack = await startScriptedStack({ script: { reward: halfOfEach }, suggestContinueAsNewAt: 40 });
+  });
+  after(async () => {
+    await stack?.close();
+  });
+
+  const start = (workflowId: string, request: RunRequest) =>
+    stack.server.client.workflow.start('trainingRun', { taskQueue: controlQueue, workflowId, args: [request] });
+
+  it('loses nothing', async () => {
+    const before = stack.workers.updates.length;
+    const handle = await start('carried', { ...small, steps: 5 });
+    const status: RunStatus = await handle.result();
+    assert.equal(status.step, 5);
+    assert.equal(sum(status.groups), status.groupsStarted);
+    assert.equal(sum(status.rollouts), status.rolloutsStarted);
+    assert.deepEqual(
+      stack.workers.updates.slice(before).map(({ step }) => step),
+      [1, 2, 3, 4, 5],
+    );
+    // The list lags behind the history.
+    await until(
+      async () => (await stack.server.client.workflow.count('WorkflowId="carried"')).count,
+      (executions) => executions >= 3,
+    );
+  });
+
+  it('keeps the counts of flagged rollouts', async () => {
+    stack.script.flags = (id) =>
+      id.endsWith('rollout-0') ? ['tests', 'exit'] : id.endsWith('group-1/rollout-1') ? ['exit'] : [];
+    const handle = await start('flagged', { ...small, maxStaleness: 0 });
+    const status: RunStatus = await handle.result();
+    assert.equal(status.rolloutsStarted, 12);
+    assert.deepEqual(status.flags, { rollouts: 7, tricks: { tests: 6, exit: 7 } });
+    const { details } = await handle
+      .query('__temporal_workflow_metadata')
+      .then((found) => ({ details: JSON.stringify(found) }));
+    assert.match(details, /flagged: 7 rollouts: exit 7, tests 6/);
   });
 });
 

@@ -44,9 +44,6 @@ export const regradeInput = z
       .boolean({ error: 'expected true or false' })
       .default(false)
       .describe('Whether evaluations reuse cached verdicts and cache the new ones. Only with `repeat` 1.'),
-    historyEvents: integer(0, 50_000, 'events')
-      .default(0)
-      .describe('Continue as new after this many history events; 0: when the server suggests it.'),
   })
   .refine(({ run, rollouts, grader }) => run !== undefined || rollouts !== undefined || grader !== undefined, {
     error: 'expected run, rollouts or grader, to say which rollouts',

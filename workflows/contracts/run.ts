@@ -94,9 +94,6 @@ export const runInput = z.strictObject({
   pauseAtInfraShare: number(0.1, 1)
     .default(0.9)
     .describe('The run pauses itself when at least this share of its last 16 or more rollouts ended as `infra`.'),
-  historyEvents: integer(0, 50_000, 'events')
-    .default(0)
-    .describe('Continue as new after this many history events; 0: when the server suggests it.'),
 });
 export type RunInput = z.output<typeof runInput>;
 export type RunRequest = z.input<typeof runInput>;

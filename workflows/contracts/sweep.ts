@@ -47,9 +47,6 @@ export const sweepInput = z
       .boolean({ error: 'expected true or false' })
       .default(false)
       .describe('Whether evaluations reuse cached verdicts and cache the new ones.'),
-    historyEvents: integer(0, 50_000, 'events')
-      .default(0)
-      .describe('Continue as new after this many history events; 0: when the server suggests it.'),
   })
   .refine(({ policyVersion, upstream }) => upstream === undefined || policyVersion === undefined, {
     path: ['upstream'],
@@ -122,17 +119,13 @@ export interface SweepCost {
   readonly sandboxSeconds: number;
 }
 
-/** What also those sweeps answer that a worker of version 0.1.0 began. */
-export interface SweepCounts {
+/** The result of a sweep as history holds it. The tables are in the blob `report`. */
+export interface SweepResult {
   readonly tasks: number;
   /** The outcome of each attempt's last rollout. */
   readonly outcomes: Count<Outcome>;
   /** The mean over the counted attempts; null when there are none. */
   readonly meanReward: number | null;
-}
-
-/** The result of a sweep as history holds it. The tables are in the blob `report`. */
-export interface SweepResult extends SweepCounts {
   readonly attempts: number;
   readonly counted: number;
   readonly leftOut: Count<LeftOut>;

@@ -21,8 +21,6 @@ export class RegradeBooks {
   endedEarly: string | null = null;
   /** Rises with everything that may change what is to be done. */
   changes = 0;
-  /** Done in this execution. */
-  ended = 0;
   readonly #input: RegradeInput;
   #rollouts: number | null;
   readonly #again: number[];
@@ -81,7 +79,6 @@ export class RegradeBooks {
   settle(number: number, row: RegradeRow): void {
     this.inFlight.delete(number);
     this.changes += 1;
-    this.ended += 1;
     this.unsaved.add(row);
     const { state, before, after, failure } = row;
     if (state !== 'left-out') {

@@ -1,6 +1,6 @@
 import { CancellationScope, condition, executeChild, log, workflowInfo } from '@temporalio/workflow';
 import { restoring } from '../activities.ts';
-import { cancelsAgain, cancelUntilEnded } from '../cancel-again.ts';
+import { cancelUntilEnded } from '../cancel-again.ts';
 import { stepId } from '../contracts/ids.ts';
 import type { RunInput, StepPlan } from '../contracts/run.ts';
 import { searchAttributes } from '../contracts/search-attributes.ts';
@@ -78,7 +78,7 @@ export function createStepper(input: RunInput, ledger: Ledger): Stepper {
       void restore();
     },
     async untilCancelled() {
-      if (cancelsAgain()) await cancelUntilEnded(() => (stepAtWork === null ? [] : [stepAtWork]));
+      await cancelUntilEnded(() => (stepAtWork === null ? [] : [stepAtWork]));
       await condition(() => !running);
     },
   };

@@ -31,8 +31,6 @@ export class SweepBooks {
   cancelling = false;
   /** Rises with everything that may change what is to be done. */
   changes = 0;
-  /** Ended in this execution. */
-  ended = 0;
   readonly #input: SweepInput;
   readonly #again: Numbered[];
   #plan: SweepPlan | null;
@@ -136,7 +134,6 @@ export class SweepBooks {
     this.inFlight.delete(number);
     this.adopted.delete(number);
     this.changes += 1;
-    this.ended += 1;
     this.unsaved.add(row);
     this.watch.see(row.outcome);
     if (row.outcome === 'infra' && row.retry < this.#input.infraRetries && !this.cancelling) {

@@ -1,6 +1,6 @@
-import { condition, workflowInfo } from '@temporalio/workflow';
+import { workflowInfo } from '@temporalio/workflow';
 import { placeOf } from '../algorithms/sweep-row.ts';
-import { cancelByName, cancelsAgain, cancelUntilEnded } from '../cancel-again.ts';
+import { cancelByName, cancelUntilEnded } from '../cancel-again.ts';
 import { sweepRolloutId } from '../contracts/ids.ts';
 import type { SweepBooks } from './tally.ts';
 
@@ -16,14 +16,6 @@ export async function untilCancelled(books: SweepBooks, collectAdopted: () => Pr
       return sweepRolloutId(sweep, sweepKey, place);
     });
 
-  if (cancelsAgain()) {
-    await cancelByName(idsOf(books.adopted));
-    await cancelUntilEnded(() => idsOf(books.inFlight.keys()), collectAdopted);
-    return;
-  }
-  while (books.inFlight.size > 0) {
-    await cancelByName(idsOf(books.adopted));
-    const seen = books.changes;
-    if (!(await condition(() => books.changes !== seen, '5s'))) await collectAdopted();
-  }
+  await cancelByName(idsOf(books.adopted));
+  await cancelUntilEnded(() => idsOf(books.inFlight.keys()), collectAdopted);
 }

@@ -13,6 +13,7 @@ import type {
   HostActivities,
   ImageActivities,
   PlacementActivities,
+  ReaperActivities,
 } from '../../../activities/interfaces/host.ts';
 import type { TrainerActivities } from '../../../activities/interfaces/trainer.ts';
 import { createFileStore } from '../../../infra/store/files.ts';
@@ -194,11 +195,12 @@ export async function startScriptedWorkers(
       }),
     captureDiff: async () => ({ patch: blob, baseCommit: '0'.repeat(40), files: 1, dropped: 0, tooLarge: false }),
   };
-  const cleanUp: CleanUpActivities = {
+  const cleanUp: CleanUpActivities & ReaperActivities = {
     releaseSandbox: async ({ attempt }) => {
       released.push(attempt.rollout);
       return { removed: true };
     },
+    reapSandboxes: async () => ({ removed: [] }),
   };
   const evaluation: EvaluationActivities = {
     evaluate: async () => {

@@ -11,7 +11,7 @@ describe('temper regrade', () => {
   let temper: ReturnType<typeof cliOn>;
 
   before(async () => {
-    stack = await startScriptedStack({ reward: () => 0 });
+    stack = await startScriptedStack({ script: { reward: () => 0 } });
     temper = cliOn(stack.home, stack.server);
     const args = [{ tasks: 'set', count: 3, concurrency: 3 }];
     await stack.server.client.workflow.execute('evaluationSweep', {

@@ -21,7 +21,7 @@ describe('the commands on a run', () => {
   };
 
   before(async () => {
-    stack = await startScriptedStack({ reward: half });
+    stack = await startScriptedStack({ script: { reward: half } });
     temper = cliOn(stack.home, stack.server);
   });
   after(() => stack?.close());

@@ -17,7 +17,7 @@ describe('temper schedule', () => {
   let temper: ReturnType<typeof cliOn>;
 
   before(async () => {
-    stack = await startScriptedStack({ reward: (id) => (id.endsWith('rollout-0') ? 0 : 1) });
+    stack = await startScriptedStack({ script: { reward: (id) => (id.endsWith('rollout-0') ? 0 : 1) } });
     temper = cliOn(stack.home, stack.server);
   });
   after(async () => {

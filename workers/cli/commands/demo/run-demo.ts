@@ -7,7 +7,7 @@ import { type Summary, summarise } from '../../../../infra/report/summary.ts';
 import { pauseSignal, resumeSignal, runStatusQuery } from '../../../../workflows/contracts/messages.ts';
 import type { SandboxChoice } from '../../../../workflows/contracts/rollout.ts';
 import type { RunRequest } from '../../../../workflows/contracts/run.ts';
-import type { SweepCounts, SweepRequest } from '../../../../workflows/contracts/sweep.ts';
+import type { SweepResult, SweepRequest } from '../../../../workflows/contracts/sweep.ts';
 import { startRun, startSweep } from '../../follow/start-workflow.ts';
 import type { HomeOption } from '../../stack/command.ts';
 import type { StackClient } from '../../stack/stack-client.ts';
@@ -127,7 +127,7 @@ async function evaluate(
   id: string,
   request: SweepRequest,
   signal: AbortSignal,
-): Promise<SweepCounts> {
+): Promise<SweepResult> {
   const handle = await startSweep(client, id, request);
   const cancelled = whenAborted(signal, () => handle.cancel());
   try {
@@ -145,7 +145,7 @@ function whenAborted(signal: AbortSignal, work: () => Promise<unknown>) {
   return { release: () => signal.removeEventListener('abort', run) };
 }
 
-const reward = ({ meanReward, outcomes }: SweepCounts): string =>
+const reward = ({ meanReward, outcomes }: SweepResult): string =>
   `${meanReward?.toFixed(3) ?? 'none'} (${Object.entries(outcomes)
     .filter(([, count]) => count > 0)
     .map(([outcome, count]) => `${outcome} ${count}`)
