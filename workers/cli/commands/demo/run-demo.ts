@@ -7,7 +7,7 @@ import { type Summary, summarise } from '../../../../infra/report/summary.ts';
 import { pauseSignal, resumeSignal, runStatusQuery } from '../../../../workflows/contracts/messages.ts';
 import type { SandboxChoice } from '../../../../workflows/contracts/rollout.ts';
 import type { RunRequest } from '../../../../workflows/contracts/run.ts';
-import type { SweepResult, SweepRequest } from '../../../../workflows/contracts/sweep.ts';
+import type { SweepRequest, SweepResult } from '../../../../workflows/contracts/sweep.ts';
 import { startRun, startSweep } from '../../follow/start-workflow.ts';
 import type { HomeOption } from '../../stack/command.ts';
 import type { StackClient } from '../../stack/stack-client.ts';
