@@ -20,7 +20,7 @@ import { createQuarantine } from '../infra/tasks/quarantine.ts';
 import { createTasks } from '../infra/tasks/tasks.ts';
 import { locateWorkflowBundle } from '../infra/temporal/bundle.ts';
 import { missingSearchAttributes } from '../infra/temporal/search-attributes.ts';
-import { controlQueue } from '../workflows/contracts/ids.ts';
+import { controlQueue } from '../workflows/contracts/queues.ts';
 import { runWorkers } from './process.ts';
 
 /** Workflows kept in memory, of about 1 MB each: enough for the rollouts that one machine's runs have in flight. */

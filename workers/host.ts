@@ -19,7 +19,7 @@ import { createFileStore } from '../infra/store/files.ts';
 import { createRecords } from '../infra/store/records.ts';
 import { createTasks } from '../infra/tasks/tasks.ts';
 import { scheduleReaper } from '../infra/temporal/reaper-schedule.ts';
-import { cleanUpQueue, evaluationQueue, hostQueue, imageQueue, placementQueue } from '../workflows/contracts/ids.ts';
+import { cleanUpQueue, evaluationQueue, hostQueue, imageQueue, placementQueue } from '../workflows/contracts/queues.ts';
 import { placementTuner } from './placement-tuner.ts';
 import { runWorkers } from './process.ts';
 

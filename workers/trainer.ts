@@ -10,7 +10,7 @@ import { createEngines } from '../infra/engine/index.ts';
 import { createFileStore } from '../infra/store/files.ts';
 import { pinnedVersions } from '../infra/temporal/pinned-versions.ts';
 import { trainers } from '../infra/trainer/index.ts';
-import { trainerQueue } from '../workflows/contracts/ids.ts';
+import { trainerQueue } from '../workflows/contracts/queues.ts';
 import { runWorkers } from './process.ts';
 
 /** Runs the trainer worker: updates and weight syncs. */

@@ -16,10 +16,10 @@ import {
   evaluationQueue,
   hostQueue,
   imageQueue,
+  isOfSweep,
   placementQueue,
   trainerQueue,
-} from './contracts/ids.ts';
-import { isOfSweep } from './contracts/priority.ts';
+} from './contracts/queues.ts';
 import { evaluationGraceMs } from './contracts/stage-limits.ts';
 
 /** The activities as workflows call them: on which queue, with which limits. */

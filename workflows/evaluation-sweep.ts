@@ -10,6 +10,7 @@ import {
 } from '@temporalio/workflow';
 import { batches, control } from './activities.ts';
 import { adoptedFirstMs, adoptedMostMs } from './activity-options.ts';
+import { rootMessage } from './contracts/failures.ts';
 import { parseInput } from './contracts/input.ts';
 import { sweepStatusQuery } from './contracts/messages.ts';
 import {
@@ -19,39 +20,38 @@ import {
   type SweepState,
   sweepInput,
 } from './contracts/sweep.ts';
-import { rootMessage } from './run/root-message.ts';
-import { handlePause } from './sweep/pause.ts';
-import { recordRows, recordWhole } from './sweep/record-rows.ts';
+import { handlePause } from './shared/pause.ts';
+import { rowsPerRecord } from './shared/unsaved-rows.ts';
 import { createSweepRollouts, type SweepRollouts } from './sweep/rollouts.ts';
-import { SweepBooks } from './sweep/tally.ts';
-import { untilCancelled } from './sweep/until-cancelled.ts';
+import { createSweepTally, type SweepTally } from './sweep/tally.ts';
 import { createSweepView, type SweepView } from './sweep/view.ts';
 
-/** Starts of one workflow task: more of them would make it too large for the server. */
+/** The number of starts in one workflow task: more would make it too large for the server. */
 const startsAtOnce = 50;
 
-/** A sweep under its input, as its parts need it. */
+/** A sweep's input with the parts that work on it. */
 interface Sweep {
   readonly input: SweepInput;
-  readonly books: SweepBooks;
+  readonly tally: SweepTally;
   readonly view: SweepView;
   readonly rollouts: SweepRollouts;
 }
 
 /**
- * Evaluates one policy version: so many attempts at each task, a bounded number at once. It trains nothing. What of its
- * rollouts has ended is recorded as it goes; continue-as-new carries only where it stands, and leaves them running.
+ * Evaluates one policy version with a number of attempts at each task, of which a bounded number runs at once. It trains
+ * nothing. Rollouts are recorded as they end; continue-as-new carries only the sweep's state, and leaves rollouts running.
  */
 export async function evaluationSweep(request: SweepRequest, carried?: SweepState): Promise<SweepResult> {
   const input = parseInput('evaluationSweep', sweepInput, request);
-  const books = new SweepBooks(input, carried ?? null, Date.now());
-  const view = createSweepView(input, books);
-  const sweep: Sweep = { input, books, view, rollouts: createSweepRollouts(input, books) };
-  handleMessages(sweep);
+  const tally = createSweepTally(input, carried ?? null, Date.now());
+  const view = createSweepView(input, tally);
+  const sweep: Sweep = { input, tally, view, rollouts: createSweepRollouts(input, tally) };
+  setHandler(sweepStatusQuery, () => view.status(), { description: 'attempts ended, counted and left out' });
+  handlePause(tally, 'rollout');
   try {
     if (carried === undefined) {
       view.show();
-      books.begin(await batches.planSweep({ input }));
+      tally.begin(await batches.planSweep({ input }));
     }
     view.phase = 'running';
     await untilDone(sweep);
@@ -68,36 +68,31 @@ export async function evaluationSweep(request: SweepRequest, carried?: SweepStat
   return result;
 }
 
-function handleMessages({ books, view }: Sweep): void {
-  setHandler(sweepStatusQuery, () => view.status(), { description: 'attempts ended, counted and left out' });
-  handlePause(books, 'rollout');
-}
-
 async function untilDone(sweep: Sweep): Promise<void> {
-  const { books, view, rollouts } = sweep;
-  const asking = createAsking(rollouts);
+  const { tally, view, rollouts } = sweep;
+  const adopted = createAdoptedPolling(rollouts);
   for (;;) {
-    const seen = books.changes;
-    await record(sweep, books.done ? 1 : recordRows);
-    if (books.done && books.unsaved.count === 0) return;
+    const seen = tally.changes;
+    await record(sweep, tally.done ? 1 : rowsPerRecord);
+    if (tally.done && tally.unsaved.count === 0) return;
     if (workflowInfo().continueAsNewSuggested) await carryOn(sweep);
-    books.pausedBecause ??= books.watch.reasonToPause('rollouts');
+    tally.pausedBecause ??= tally.watch.reasonToPause('rollouts');
     view.show();
-    if (books.pausedBecause === null) await rollouts.start(books.take(startsAtOnce));
-    const changed = (): boolean => books.changes !== seen;
-    if (changed() || (books.pausedBecause === null && books.anyToStart)) continue;
-    if (books.adopted.size === 0) await condition(changed);
-    else if (!(await condition(changed, asking.inMs()))) await asking.ask();
+    if (tally.pausedBecause === null) await rollouts.start(tally.take(startsAtOnce));
+    const changed = (): boolean => tally.changes !== seen;
+    if (changed() || (tally.pausedBecause === null && tally.canStart)) continue;
+    if (tally.adopted.size === 0) await condition(changed);
+    else if (!(await condition(changed, adopted.dueInMs()))) await adopted.poll();
   }
 }
 
-/** Rollouts of an earlier execution report to nobody: they are asked for, at first soon, then more and more rarely. */
-function createAsking({ collectAdopted }: SweepRollouts) {
+/** Creates the polling for rollouts of an earlier execution, which don't report here: first soon, then at longer intervals. */
+function createAdoptedPolling({ collectAdopted }: SweepRollouts) {
   let waitMs = adoptedFirstMs;
   let dueAt = Date.now() + waitMs;
   return {
-    inMs: () => Math.max(1, dueAt - Date.now()),
-    async ask() {
+    dueInMs: () => Math.max(1, dueAt - Date.now()),
+    async poll() {
       await collectAdopted();
       waitMs = Math.min(waitMs * 2, adoptedMostMs);
       dueAt = Date.now() + waitMs;
@@ -105,41 +100,47 @@ function createAsking({ collectAdopted }: SweepRollouts) {
   };
 }
 
-/** What can't be recorded is kept, and pauses the sweep. */
-async function record({ books }: Sweep, atLeast: number): Promise<void> {
+/** Records rows. Those that can't be recorded are kept, and pause the sweep. */
+async function record({ tally }: Sweep, atLeast: number): Promise<void> {
   const { firstExecutionRunId: sweepKey } = workflowInfo();
-  const problem = await recordWhole(books.unsaved, atLeast, (chunk, rows) =>
+  const problem = await tally.unsaved.record(atLeast, (chunk, rows) =>
     control.recordSweepRows({ sweepKey, chunk, rows }),
   );
-  books.pausedBecause ??= problem;
+  tally.pausedBecause ??= problem;
 }
 
-/** With rows that can't be recorded it goes on here. */
+/** Continues as new, unless rows can't be recorded: then the sweep continues in this execution. */
 async function carryOn(sweep: Sweep): Promise<void> {
   await record(sweep, 1);
   await condition(allHandlersFinished);
-  if (sweep.books.unsaved.count > 0) return;
-  // One that ends in this very moment is still in flight for the next execution, which asks for it.
-  await continueAsNew<typeof evaluationSweep>(sweep.input, sweep.books.state());
+  if (sweep.tally.unsaved.count > 0) return;
+  // A rollout that ends at this moment is still in flight for the next execution, which asks for it.
+  await continueAsNew<typeof evaluationSweep>(sweep.input, sweep.tally.state());
 }
 
-async function summarise({ input, books }: Sweep): Promise<SweepResult> {
-  const { workflowId, firstExecutionRunId: sweepKey } = workflowInfo();
-  const { plan, startedAt, endedEarly } = books;
-  const { chunks } = books.unsaved;
-  const times = { startedAt, endedAt: Date.now() };
-  return batches.summariseSweep({ sweep: workflowId, sweepKey, input, plan, chunks, endedEarly, ...times });
+async function summarise({ input, tally }: Sweep): Promise<SweepResult> {
+  const { workflowId, firstExecutionRunId } = workflowInfo();
+  return batches.summariseSweep({
+    sweep: workflowId,
+    sweepKey: firstExecutionRunId,
+    input,
+    plan: tally.plan,
+    chunks: tally.unsaved.chunks,
+    endedEarly: tally.endedEarly,
+    startedAt: tally.startedAt,
+    endedAt: Date.now(),
+  });
 }
 
-/** Leaves nothing behind: every rollout in flight is cancelled and waited for; what had ended is summarised. */
+/** Cancels every rollout in flight, waits for their ends, and summarises those that had ended. */
 async function cancelEverything(sweep: Sweep): Promise<void> {
-  const { books, view, rollouts } = sweep;
+  const { tally, view, rollouts } = sweep;
   view.phase = 'cancelling';
-  books.cancelling = true;
-  books.endedEarly ??= 'cancelled';
+  tally.cancelling = true;
+  tally.endedEarly ??= 'cancelled';
   view.show();
-  await untilCancelled(books, rollouts.collectAdopted);
-  if (books.begun) {
+  await rollouts.untilCancelled();
+  if (tally.begun) {
     await record(sweep, 1);
     await summarise(sweep).catch((error) =>
       log.warn('the cancelled sweep has no report', { error: rootMessage(error) }),

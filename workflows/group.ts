@@ -16,7 +16,6 @@ import {
 import { control } from './activities.ts';
 import { summariseGroup } from './algorithms/group-report.ts';
 import { outcomeWithoutResult, toRolloutReport } from './algorithms/rollout-end.ts';
-import { cancelUntilEnded } from './cancel-again.ts';
 import {
   type GroupInput,
   type GroupReport,
@@ -30,12 +29,13 @@ import { groupDoneSignal, pauseSignal, resumeSignal, stopSignal } from './contra
 import type { RolloutRequest } from './contracts/rollout.ts';
 import { searchAttributes } from './contracts/search-attributes.ts';
 import type { rollout } from './rollout.ts';
+import { cancelUntilEnded } from './shared/cancel-again.ts';
 
 type Handle = ChildWorkflowHandle<typeof rollout>;
 
 /**
- * k rollouts of one task. Outlives its run's continue-as-new; a sibling that is terminated or fails never takes the others
- * with it. Ends when every rollout has an outcome, and tells its run.
+ * Runs k rollouts of one task. It outlives its run's continue-as-new, and a rollout that is terminated or fails does not
+ * affect the others. When every rollout has an outcome it reports to its run.
  */
 export async function group(request: GroupRequest): Promise<GroupReport> {
   const input = parseInput('group', groupInput, request);
@@ -44,7 +44,7 @@ export async function group(request: GroupRequest): Promise<GroupReport> {
   const early: ((handle: Handle) => Promise<void>)[] = [];
   const forward = async (deliver: (handle: Handle) => Promise<void>): Promise<void> => {
     if (handles.length === 0) early.push(deliver);
-    // A rollout that has ended meanwhile can't be signalled, and need not be.
+    // A rollout that has already ended can't be signalled, and need not be.
     await Promise.allSettled(handles.map(deliver));
   };
   setHandler(stopSignal, (outcome) => forward((handle) => handle.signal(stopSignal, outcome)), {
@@ -54,7 +54,7 @@ export async function group(request: GroupRequest): Promise<GroupReport> {
     description: 'pauses every rollout; takes a reason',
   });
   setHandler(resumeSignal, () => forward((handle) => handle.signal(resumeSignal)), {
-    description: 'lets every rollout go on',
+    description: 'resumes every rollout',
   });
   describe(input);
   onCancel(() => unfinished(input, finished));
@@ -62,7 +62,7 @@ export async function group(request: GroupRequest): Promise<GroupReport> {
   try {
     const starts = await startRollouts(input);
     handles.push(...starts);
-    // What was said before there was anybody to pass it on to.
+    // Delivers the signals that came before the rollouts were started.
     for (const deliver of early) await Promise.allSettled(handles.map(deliver));
     const rollouts = await Promise.all(
       handles.map(async (handle) => {
@@ -73,7 +73,7 @@ export async function group(request: GroupRequest): Promise<GroupReport> {
       }),
     );
     const report = toReport(input, rollouts);
-    await CancellationScope.nonCancellable(() => tellRun(input, report));
+    await CancellationScope.nonCancellable(() => reportToRun(input, report));
     return report;
   } catch (error) {
     if (isCancellation(error)) log.info('group cancelled before all of its rollouts were started');
@@ -81,9 +81,9 @@ export async function group(request: GroupRequest): Promise<GroupReport> {
   }
 }
 
-/** Beside the cancel that each rollout gets as a child. */
-function onCancel(atWork: () => readonly string[]): void {
-  CancellationScope.current().cancelRequested.catch(() => cancelUntilEnded(atWork));
+/** Repeats the cancel that each rollout gets as a child, until all have ended. */
+function onCancel(running: () => readonly string[]): void {
+  CancellationScope.current().cancelRequested.catch(() => cancelUntilEnded(running));
 }
 
 function unfinished({ rolloutsPerGroup }: GroupInput, finished: readonly RolloutReport[]): readonly string[] {
@@ -97,7 +97,7 @@ function unfinished({ rolloutsPerGroup }: GroupInput, finished: readonly Rollout
 async function startRollouts(input: GroupInput): Promise<Handle[]> {
   const { workflowId } = workflowInfo();
   const { task: address, settings, member } = input;
-  // Looked up once for all; if that fails, each rollout looks it up itself and ends with that failure as its outcome.
+  // The task is looked up once for all. If that fails, each rollout looks it up itself and ends with that failure.
   const resolved = await control.resolveTask({ address, agent: settings.agent }).catch((error) => {
     if (isCancellation(error)) throw error;
     return null;
@@ -125,7 +125,7 @@ async function startRollouts(input: GroupInput): Promise<Handle[]> {
   );
 }
 
-/** A rollout's result; one that was cancelled or terminated from outside has an outcome too. */
+/** Returns a rollout's report. One that was cancelled or terminated from outside has an outcome too. */
 async function outcomeOf(handle: Handle): Promise<RolloutReport> {
   const { workflowId, firstExecutionRunId } = handle;
   const none = { rollout: firstExecutionRunId, workflowId, reward: null, stop: null, trace: null, stageSeconds: {} };
@@ -153,13 +153,13 @@ function toReport(input: GroupInput, rollouts: readonly RolloutReport[]): GroupR
   };
 }
 
-/** The whole report is a record; the signal is small. A run that is closed needs no report. */
-async function tellRun({ member }: GroupInput, report: GroupReport): Promise<void> {
+/** Records the whole report and signals its summary to the run. A closed run needs neither. */
+async function reportToRun({ member }: GroupInput, report: GroupReport): Promise<void> {
   if (!member) return;
   await control.recordGroup(report);
   await getExternalWorkflowHandle(member.run)
     .signal(groupDoneSignal, summariseGroup(report, member.runKey))
-    .catch((error) => log.info('the run is closed; nobody waits for this group', { error: String(error) }));
+    .catch((error) => log.info('the run is closed and does not wait for this group', { error: String(error) }));
 }
 
 function describe({ member, task, settings }: GroupInput): void {

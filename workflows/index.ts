@@ -1,4 +1,4 @@
-/** Exactly the registered workflows. */
+/* Exports exactly the registered workflows. */
 export { evaluationSweep } from './evaluation-sweep.ts';
 export { group } from './group.ts';
 export { reaper } from './reaper.ts';

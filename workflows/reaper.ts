@@ -3,8 +3,8 @@ import { z } from 'zod';
 import type { ControlActivities } from '../activities/interfaces/control.ts';
 import type { ReaperActivities } from '../activities/interfaces/host.ts';
 import { timeouts } from './activity-options.ts';
-import { cleanUpQueue, controlQueue } from './contracts/ids.ts';
 import { parseInput, text } from './contracts/input.ts';
+import { cleanUpQueue, controlQueue } from './contracts/queues.ts';
 
 const control = proxyActivities<Pick<ControlActivities, 'cancelOrphans'>>({
   taskQueue: controlQueue,
@@ -20,7 +20,7 @@ export interface ReaperResult {
   readonly rollouts: readonly string[];
 }
 
-/** Removes sandboxes of rollouts that are over, and cancels groups and rollouts whose run or sweep is closed. Runs on a schedule, per host. */
+/** Removes sandboxes of rollouts that have ended, and cancels groups and rollouts whose run or sweep is closed. Each host's schedule starts it. */
 export async function reaper(request: { readonly host: string }): Promise<ReaperResult> {
   const { host } = parseInput('reaper', reaperInput, request);
   const onHost = proxyActivities<ReaperActivities>({ taskQueue: cleanUpQueue(host), ...timeouts.reap });

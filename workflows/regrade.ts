@@ -10,6 +10,7 @@ import {
   workflowInfo,
 } from '@temporalio/workflow';
 import { batches, control } from './activities.ts';
+import { rootMessage } from './contracts/failures.ts';
 import { parseInput } from './contracts/input.ts';
 import { regradeStatusQuery } from './contracts/messages.ts';
 import {
@@ -20,36 +21,34 @@ import {
   regradeInput,
 } from './contracts/regrade.ts';
 import { gradeAgain } from './regrade/grade-again.ts';
-import { RegradeBooks } from './regrade/tally.ts';
+import { createRegradeTally, type RegradeTally } from './regrade/tally.ts';
 import { createRegradeView, type RegradeView } from './regrade/view.ts';
-import { rootMessage } from './run/root-message.ts';
-import { handlePause } from './sweep/pause.ts';
-import { recordRows, recordWhole } from './sweep/record-rows.ts';
+import { handlePause } from './shared/pause.ts';
+import { rowsPerRecord } from './shared/unsaved-rows.ts';
 
-/** A regrade under its input, as its parts need it. */
+/** A regrade's input with the parts that work on it. */
 interface Regrade {
   readonly input: RegradeInput;
-  readonly books: RegradeBooks;
+  readonly tally: RegradeTally;
   readonly view: RegradeView;
 }
 
 /**
- * Grades rollouts again that have ended, by the diffs in the store: after a fix of the grader, or to find out which tests
- * are flaky. It changes no rollout; no agent runs. Continue-as-new carries only where it stands: evaluations in flight are
- * short beside the rest, so it waits for them.
+ * Grades rollouts again that have ended, by their stored diffs: after a fix of the grader, or to find flaky tests. It changes
+ * no rollout and runs no agent. Before it continues as new it waits for the evaluations in flight, which are short.
  */
 export async function regrade(request: RegradeRequest, carried?: RegradeCarried): Promise<RegradeResult> {
   const input = parseInput('regrade', regradeInput, request);
-  const books = new RegradeBooks(input, carried ?? null, Date.now());
-  const view = createRegradeView(input, books);
-  const all: Regrade = { input, books, view };
+  const tally = createRegradeTally(input, carried ?? null, Date.now());
+  const view = createRegradeView(input, tally);
+  const all: Regrade = { input, tally, view };
   setHandler(regradeStatusQuery, () => view.status(), { description: 'rollouts graded again, changed and left out' });
-  handlePause(books, 'evaluation');
+  handlePause(tally, 'evaluation');
   try {
     if (carried === undefined) {
       view.show();
       const { firstExecutionRunId: regradeKey } = workflowInfo();
-      books.begin((await batches.planRegrade({ regradeKey, input })).rollouts);
+      tally.begin((await batches.planRegrade({ regradeKey, input })).rollouts);
     }
     view.phase = 'running';
     await untilDone(all);
@@ -68,57 +67,57 @@ export async function regrade(request: RegradeRequest, carried?: RegradeCarried)
 }
 
 async function untilDone(all: Regrade): Promise<void> {
-  const { books, view } = all;
+  const { tally, view } = all;
   for (;;) {
-    const seen = books.changes;
-    await record(all, books.done ? 1 : recordRows);
-    if (books.done && books.unsaved.count === 0) return;
+    const seen = tally.changes;
+    await record(all, tally.done ? 1 : rowsPerRecord);
+    if (tally.done && tally.unsaved.count === 0) return;
     const full = workflowInfo().continueAsNewSuggested;
-    if (full && books.inFlight.size === 0) await carryOn(all);
-    books.pausedBecause ??= books.watch.reasonToPause('evaluations');
+    if (full && tally.inFlight.size === 0) await carryOn(all);
+    tally.pausedBecause ??= tally.watch.reasonToPause('evaluations');
     view.show();
-    if (!full && books.pausedBecause === null) for (const number of books.take()) void gradeOne(all, number);
-    await condition(() => books.changes !== seen);
+    if (!full && tally.pausedBecause === null) for (const number of tally.take()) void gradeOne(all, number);
+    await condition(() => tally.changes !== seen);
   }
 }
 
-/** What can't be looked up is kept for later, and pauses the regrade. */
-async function gradeOne({ input, books }: Regrade, number: number): Promise<void> {
+/** Grades one rollout. If it can't be looked up it is kept for later, and the regrade pauses. */
+async function gradeOne({ input, tally }: Regrade, number: number): Promise<void> {
   try {
-    books.settle(number, await gradeAgain(input, number));
+    tally.settle(number, await gradeAgain(input, number));
   } catch (error) {
     if (!isCancellation(error)) {
-      books.pausedBecause ??= `a rollout could not be looked up: ${rootMessage(error)}; mend the cause, then resume`;
+      tally.pausedBecause ??= `a rollout could not be looked up: ${rootMessage(error)}; fix the cause, then resume`;
     }
-    books.notGraded(number);
+    tally.notGraded(number);
   }
 }
 
-/** What can't be recorded is kept, and pauses the regrade. */
-async function record({ books }: Regrade, atLeast: number): Promise<void> {
+/** Records rows. Those that can't be recorded are kept, and pause the regrade. */
+async function record({ tally }: Regrade, atLeast: number): Promise<void> {
   const { firstExecutionRunId: regradeKey } = workflowInfo();
-  const problem = await recordWhole(books.unsaved, atLeast, (chunk, rows) =>
+  const problem = await tally.unsaved.record(atLeast, (chunk, rows) =>
     control.recordRegrades({ regradeKey, chunk, rows }),
   );
-  books.pausedBecause ??= problem;
+  tally.pausedBecause ??= problem;
 }
 
-/** With rows that can't be recorded it goes on here. */
+/** Continues as new, unless rows can't be recorded: then the regrade continues in this execution. */
 async function carryOn(all: Regrade): Promise<void> {
   await record(all, 1);
   await condition(allHandlersFinished);
-  if (all.books.unsaved.count > 0) return;
-  await continueAsNew<typeof regrade>(all.input, all.books.carried());
+  if (all.tally.unsaved.count > 0) return;
+  await continueAsNew<typeof regrade>(all.input, all.tally.carried());
 }
 
-/** The evaluations in flight are being cancelled, and remove their sandboxes; what had ended is summarised. */
+/** Waits until the cancelled evaluations have removed their sandboxes, and summarises those that had ended. */
 async function windUp(all: Regrade): Promise<void> {
-  const { books, view } = all;
+  const { tally, view } = all;
   view.phase = 'cancelling';
-  books.endedEarly = 'cancelled';
+  tally.endedEarly = 'cancelled';
   view.show();
-  await condition(() => books.inFlight.size === 0);
-  if (books.begun) {
+  await condition(() => tally.inFlight.size === 0);
+  if (tally.begun) {
     await record(all, 1);
     await summarise(all).catch((error) =>
       log.warn('the cancelled regrade has no report', { error: rootMessage(error) }),
@@ -128,10 +127,16 @@ async function windUp(all: Regrade): Promise<void> {
   view.show();
 }
 
-async function summarise({ input, books, view }: Regrade): Promise<RegradeResult> {
-  const { workflowId: regrade, firstExecutionRunId: regradeKey } = workflowInfo();
+async function summarise({ input, tally, view }: Regrade): Promise<RegradeResult> {
+  const { workflowId, firstExecutionRunId } = workflowInfo();
   const { rollouts, states, meanBefore, meanAfter, endedEarly } = view.status();
-  const result = { rollouts, states, meanBefore, meanAfter, endedEarly };
-  const times = { startedAt: books.startedAt, endedAt: Date.now() };
-  return batches.summariseRegrade({ regrade, regradeKey, input, chunks: books.unsaved.chunks, result, ...times });
+  return batches.summariseRegrade({
+    regrade: workflowId,
+    regradeKey: firstExecutionRunId,
+    input,
+    chunks: tally.unsaved.chunks,
+    result: { rollouts, states, meanBefore, meanAfter, endedEarly },
+    startedAt: tally.startedAt,
+    endedAt: Date.now(),
+  });
 }

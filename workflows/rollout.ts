@@ -9,14 +9,14 @@ import { pauseSignal, resumeSignal, rolloutStatusQuery, stopSignal } from './con
 import type { Outcome } from './contracts/outcome.ts';
 import { type RolloutInput, type RolloutRequest, type RolloutResult, rolloutInput } from './contracts/rollout.ts';
 import type { ResolvedTask } from './contracts/task.ts';
-import { evaluate, type Produced, produce } from './rollout/attempt.ts';
 import { countRollout } from './rollout/count.ts';
+import { type EpochContext, evaluate, type Produced, produce } from './rollout/epoch.ts';
 import { StageFailure } from './rollout/failure.ts';
-import { limitsOf } from './rollout/limits.ts';
 import { createProgress, type Progress } from './rollout/progress.ts';
+import { timeLimitsOf } from './rollout/time-limits.ts';
 import { unscored } from './rollout/unscored.ts';
 
-/** What a rollout knows when it ends; the result is built from it in one place. */
+/** Everything known when a rollout ends. The result is built from it in one place. */
 interface Ending {
   readonly outcome: Outcome;
   readonly failure?: FailureRecord;
@@ -27,8 +27,8 @@ interface Ending {
 }
 
 /**
- * One attempt of one agent at one task. It always ends with an outcome: a failed stage, a lost host and a stop are data in
- * its result. Only a bad input fails it, and only a cancel of the workflow itself ends it as cancelled.
+ * Lets one agent work at one task and grades the result. It always ends with an outcome: a failed stage, a lost host and a
+ * stop are data in its result. Only an invalid input fails it, and only a cancel of the workflow itself cancels it.
  */
 export async function rollout(request: RolloutRequest): Promise<RolloutResult> {
   const input = parseInput('rollout', rolloutInput, request);
@@ -36,11 +36,11 @@ export async function rollout(request: RolloutRequest): Promise<RolloutResult> {
   const progress = createProgress(taskName, input.agent, input.member?.run ?? null);
   const scope = new CancellationScope();
   let stopped: Extract<Outcome, 'stale' | 'cancelled'> | null = null;
-  setHandler(rolloutStatusQuery, () => progress.status(), { description: 'which stage, on which host, how it ended' });
-  setHandler(pauseSignal, (reason) => progress.pause.pause(reason ?? 'by hand'), {
-    description: 'lets the stage in progress end, starts no other; takes a reason',
+  setHandler(rolloutStatusQuery, () => progress.status(), { description: 'stage, host, epoch and outcome' });
+  setHandler(pauseSignal, (reason) => progress.pause(reason ?? 'by hand'), {
+    description: 'lets the stage in progress end and starts no other; takes a reason',
   });
-  setHandler(resumeSignal, () => progress.pause.resume(), { description: 'goes on after a pause' });
+  setHandler(resumeSignal, () => progress.resume(), { description: 'continues after a pause' });
   const stop = (outcome: Extract<Outcome, 'stale' | 'cancelled'>): void => {
     stopped ??= outcome;
     scope.cancel();
@@ -55,12 +55,17 @@ export async function rollout(request: RolloutRequest): Promise<RolloutResult> {
     ending = { outcome: stopped ?? 'cancelled' };
     if (stopped === null) {
       countRollout(input, ending);
-      progress.finish(ending.outcome, null, null, '');
+      progress.finish({ outcome: ending.outcome, reward: null, failure: null, account: '' });
       throw error;
     }
   }
   countRollout(input, ending);
-  progress.finish(ending.outcome, ending.reward ?? null, ending.failure ?? null, accountOf(ending));
+  progress.finish({
+    outcome: ending.outcome,
+    reward: ending.reward ?? null,
+    failure: ending.failure ?? null,
+    account: accountOf(ending),
+  });
   return toResult(input, taskName, progress, ending);
 }
 
@@ -69,12 +74,10 @@ async function perform(input: RolloutInput, progress: Progress): Promise<Ending>
   let produced: Produced | undefined;
   try {
     resolved = await resolve(input, progress);
-    const limits = limitsOf(input, resolved.task);
-    produced = await produceSomewhere(input, resolved, progress);
+    produced = await produceInEpochs(input, resolved, progress);
     const excused = unscored(input, produced);
     if (excused !== null) return { outcome: 'cancelled', failure: excused, resolved, produced };
-    const attempt = { rollout: workflowInfo().firstExecutionRunId, epoch: progress.epoch };
-    const { verdict, reward } = await evaluate(input, resolved, limits, attempt, produced.diff, progress);
+    const { verdict, reward } = await evaluate(currentEpoch(input, resolved, progress), produced.diff);
     return { outcome: 'scored', resolved, produced, verdict, reward };
   } catch (error) {
     if (!(error instanceof StageFailure)) throw error;
@@ -91,21 +94,30 @@ async function perform(input: RolloutInput, progress: Progress): Promise<Ending>
 async function resolve(input: RolloutInput, progress: Progress): Promise<ResolvedTask> {
   const { task, agent, upstream } = input;
   if (typeof task !== 'string') return task;
-  const pin = upstream === undefined ? {} : { upstream };
-  return progress.stage('resolveTask', () => control.resolveTask({ address: task, agent, ...pin }));
+  return progress.stage('resolveTask', () =>
+    control.resolveTask({ address: task, agent, ...(upstream !== undefined && { upstream }) }),
+  );
 }
 
-/** Moves to a fresh sandbox when the place was lost under the agent: raise the epoch first, so that a late return is fenced off. */
-async function produceSomewhere(input: RolloutInput, resolved: ResolvedTask, progress: Progress): Promise<Produced> {
+function currentEpoch(input: RolloutInput, resolved: ResolvedTask, progress: Progress): EpochContext {
   const { firstExecutionRunId } = workflowInfo();
-  const limits = limitsOf(input, resolved.task);
+  return {
+    input,
+    resolved,
+    limits: timeLimitsOf(input, resolved.task),
+    epoch: { rollout: firstExecutionRunId, epoch: progress.epoch },
+    progress,
+  };
+}
+
+/** Retries in a fresh sandbox when the current one is lost. The epoch is raised first to fence off late results. */
+async function produceInEpochs(input: RolloutInput, resolved: ResolvedTask, progress: Progress): Promise<Produced> {
   for (;;) {
-    const attempt = { rollout: firstExecutionRunId, epoch: progress.epoch };
     try {
-      return await produce(input, resolved, limits, attempt, progress);
+      return await produce(currentEpoch(input, resolved, progress));
     } catch (error) {
-      if (!(error instanceof StageFailure) || !isPlaceLost(error) || progress.epoch >= maxEpochs) throw error;
-      log.warn('the place was lost; the rollout starts again in a fresh sandbox', {
+      if (!(error instanceof StageFailure) || !isSandboxLost(error) || progress.epoch >= maxEpochs) throw error;
+      log.warn('the sandbox was lost; the rollout starts again in a fresh one', {
         ...error.record,
         epoch: progress.epoch,
       });
@@ -115,10 +127,10 @@ async function produceSomewhere(input: RolloutInput, resolved: ResolvedTask, pro
   }
 }
 
-const placeLost: readonly string[] = ['HostLost', 'SandboxLost', 'SandboxConflict', 'AgentStateUnknown'];
-const isPlaceLost = (error: StageFailure): boolean => placeLost.includes(error.record.type);
+const lossTypes: readonly string[] = ['HostLost', 'SandboxLost', 'SandboxConflict', 'AgentStateUnknown'];
+const isSandboxLost = (error: StageFailure): boolean => lossTypes.includes(error.record.type);
 
-/** For whoever wonders in the UI why a reward is what it is. */
+/** Explains in the UI why a reward is what it is. */
 function accountOf({ produced, verdict }: Ending): string {
   const agent = produced ? [`the agent ended by ${produced.end.stop}`] : [];
   const files = produced ? [`changed ${produced.diff.files} files`] : [];

@@ -16,53 +16,64 @@ import { groupDoneSignal, pauseSignal, resumeSignal, runStatusQuery } from './co
 import { type RunInput, type RunRequest, type RunState, type RunStatus, runInput } from './contracts/run.ts';
 import { cancelGroups, reconcile, startGroup } from './run/groups.ts';
 import { createStepper, type Stepper } from './run/stepper.ts';
-import { Ledger } from './run/tally.ts';
-import { createRunView, type RunView as View } from './run/view.ts';
+import { createRunTally, type RunTally } from './run/tally.ts';
+import { createRunView, type RunView } from './run/view.ts';
+
+/** A run's input with the parts that work on it. */
+interface Run {
+  readonly input: RunInput;
+  readonly tally: RunTally;
+  readonly stepper: Stepper;
+  readonly view: RunView;
+}
 
 /**
- * A training run: groups in flight within the admission bound, one step at a time, until the asked-for number of steps.
- * Survives anything by its state, which continue-as-new carries on.
+ * A training run: keeps groups in flight within the admission bound and makes one step at a time, until the requested number
+ * of steps is done. Its whole state is carried on by continue-as-new.
  */
 export async function trainingRun(request: RunRequest, carried?: RunState): Promise<RunStatus> {
   const input = parseInput('trainingRun', runInput, request);
-  const ledger = new Ledger(input, carried ?? null);
-  const stepper = createStepper(input, ledger);
-  const view = createRunView(input, ledger);
-  setHandler(runStatusQuery, () => view.status(), { description: 'steps, groups by fate, rollouts by outcome' });
-  const groupDone = (summary: GroupSummary): void => {
-    if (summary.runKey === workflowInfo().firstExecutionRunId) ledger.arrive(summary, view.cancelling);
-  };
-  setHandler(groupDoneSignal, groupDone, { description: 'sent by the groups of this run, not by hand' });
-  const pause = (reason?: string): void => {
-    ledger.pausedBecause = reason ?? 'paused by hand';
-    view.show();
-  };
-  setHandler(pauseSignal, pause, { description: 'starts no group and no step; what runs goes on; takes a reason' });
-  const resume = (): void => {
-    ledger.pausedBecause = null;
-    ledger.forgetOutcomes();
-    view.show();
-  };
-  setHandler(resumeSignal, resume, { description: 'goes on after a pause, also one of its own' });
-
+  const tally = createRunTally(input, carried ?? null);
+  const view = createRunView(input, tally);
+  const run: Run = { input, tally, stepper: createStepper(input, tally), view };
+  handleMessages(run);
   try {
-    if (carried === undefined) await prepare(input, view);
-    await trainUntilDone(input, ledger, stepper, view);
+    if (carried === undefined) await prepare(run);
+    await trainUntilDone(run);
   } catch (error) {
     if (!CancellationScope.current().consideredCancelled) {
       if (!(error instanceof ContinueAsNew)) view.failed(error);
       throw error;
     }
-    await CancellationScope.nonCancellable(() => cancelEverything(input, ledger, stepper, view));
+    await CancellationScope.nonCancellable(() => cancelEverything(run));
     throw error;
   }
-  ledger.dropReady('cancelled');
+  tally.dropReady('cancelled');
   view.phase = 'done';
   view.show();
   return view.status();
 }
 
-async function prepare(input: RunInput, view: View): Promise<void> {
+function handleMessages({ tally, view }: Run): void {
+  setHandler(runStatusQuery, () => view.status(), { description: 'steps, groups by fate, rollouts by outcome' });
+  const groupDone = (summary: GroupSummary): void => {
+    if (summary.runKey === workflowInfo().firstExecutionRunId) tally.arrive(summary, view.cancelling);
+  };
+  setHandler(groupDoneSignal, groupDone, { description: 'sent by the groups of this run, not by hand' });
+  const pause = (reason?: string): void => {
+    tally.pausedBecause = reason ?? 'paused by hand';
+    view.show();
+  };
+  setHandler(pauseSignal, pause, { description: 'starts no group and no step; what runs continues; takes a reason' });
+  const resume = (): void => {
+    tally.pausedBecause = null;
+    tally.watch.forget();
+    view.show();
+  };
+  setHandler(resumeSignal, resume, { description: 'continues after a pause, also after one of its own' });
+}
+
+async function prepare({ input, view }: Run): Promise<void> {
   const { workflowId: run, firstExecutionRunId: runKey } = workflowInfo();
   view.show();
   await control.checkRun({ input });
@@ -72,74 +83,71 @@ async function prepare(input: RunInput, view: View): Promise<void> {
   await trainer.syncWeights({ runKey, version: 0, training });
 }
 
-async function trainUntilDone(input: RunInput, ledger: Ledger, stepper: Stepper, view: View): Promise<void> {
+async function trainUntilDone(run: Run): Promise<void> {
+  const { input, tally, stepper, view } = run;
   view.phase = 'running';
-  while (ledger.step < input.steps) {
-    // Before the next step starts: one that always follows at once would keep the run from ever carrying on.
-    if (!stepper.running && workflowInfo().continueAsNewSuggested) await carryOn(input, ledger);
-    ledger.pausedBecause ??= ledger.reasonToPause();
+  while (tally.step < input.steps) {
+    // Checked before the next step starts. If a step always followed at once, the run could never continue as new.
+    if (!stepper.running && workflowInfo().continueAsNewSuggested) await carryOn(run);
+    tally.pausedBecause ??= tally.watch.reasonToPause('rollouts');
     view.show();
-    // Before anything is decided: what comes while groups are started must not be waited for afterwards.
-    const seen = signature(ledger, stepper);
-    const { groupsStarted } = ledger;
-    if (ledger.pausedBecause === null) {
-      const plan = stepper.running ? null : ledger.takeForStep();
+    // Read before any decision, so that nothing that arrives while groups are started is waited for afterwards.
+    const seen = signature(run);
+    const { groupsStarted } = tally;
+    if (tally.pausedBecause === null) {
+      const plan = stepper.running ? null : tally.takeForStep();
       if (plan !== null) stepper.start(plan);
-      await admit(input, ledger);
+      await admit(run);
     }
-    if (signature(ledger, stepper) !== seen || admittedAny(ledger, groupsStarted)) continue;
-    await change(input, ledger, stepper, view);
+    // Groups that end untrainable during admission free slots without changing the signature; the loop then runs once more.
+    if (signature(run) !== seen || tally.groupsStarted > groupsStarted) continue;
+    await untilChanged(run);
   }
 }
 
-/** Waits until something can be done; after a minute without, asks the server about silent groups and sees to the engines. */
-async function change(input: RunInput, ledger: Ledger, stepper: Stepper, view: View): Promise<void> {
-  const before = signature(ledger, stepper);
-  const due = ledger.missing > 0;
-  const changed = due || (await condition(() => signature(ledger, stepper) !== before, reconcileEvery));
-  if (!changed || ledger.missing > 0) await reconcile(input, ledger, view.cancelling);
+/** Waits until something changes. After an idle minute, reconciles silent groups with the server and restores engine weights. */
+async function untilChanged(run: Run): Promise<void> {
+  const { input, tally, stepper, view } = run;
+  const before = signature(run);
+  const due = tally.missing > 0;
+  const changed = due || (await condition(() => signature(run) !== before, reconcileEvery));
+  if (!changed || tally.missing > 0) await reconcile(input, tally, view.cancelling);
   if (!changed && !stepper.running) stepper.restoreWeights();
 }
 
-const signature = (ledger: Ledger, { running }: Stepper): string =>
-  `${running} ${ledger.step} ${ledger.inFlight.size} ${ledger.ready.size} ${ledger.missing} ${ledger.pausedBecause}`;
+const signature = ({ tally, stepper: { running } }: Run): string =>
+  `${running} ${tally.step} ${tally.inFlight.size} ${tally.ready.size} ${tally.missing} ${tally.pausedBecause}`;
 
-/**
- * Whether groups were started. Those that end untrainable during admission free slots without changing the signature, so the
- * loop runs once more.
- */
-const admittedAny = (ledger: Ledger, groupsStarted: number): boolean => ledger.groupsStarted > groupsStarted;
-
-async function admit(input: RunInput, ledger: Ledger): Promise<void> {
+async function admit({ input, tally }: Run): Promise<void> {
   const count = admissible({
-    inFlight: ledger.inFlight.size,
-    ready: ledger.ready.size,
-    inStep: ledger.inStep,
+    inFlight: tally.inFlight.size,
+    ready: tally.ready.size,
+    inStep: tally.inStep,
     groupsPerStep: input.groupsPerStep,
     maxStaleness: input.maxStaleness,
-    stepsLeft: input.steps - ledger.step - (ledger.inStep > 0 ? 1 : 0),
+    stepsLeft: input.steps - tally.step - (tally.inStep > 0 ? 1 : 0),
   });
-  await Promise.all(Array.from({ length: count }, () => startGroup(input, ledger)));
+  await Promise.all(Array.from({ length: count }, () => startGroup(input, tally)));
 }
 
-async function carryOn(input: RunInput, ledger: Ledger): Promise<never> {
+async function carryOn({ input, tally }: Run): Promise<never> {
   await condition(allHandlersFinished);
-  return continueAsNew<typeof trainingRun>(input, ledger.state());
+  return continueAsNew<typeof trainingRun>(input, tally.state());
 }
 
-/** Leaves nothing behind: every group in flight is cancelled by name, and waited for. */
-async function cancelEverything(input: RunInput, ledger: Ledger, stepper: Stepper, view: View): Promise<void> {
+/** Cancels every group in flight by name and the step in progress, and waits for their ends. */
+async function cancelEverything({ input, tally, stepper, view }: Run): Promise<void> {
   view.phase = 'cancelling';
   view.cancelling = true;
   view.show();
-  ledger.dropReady('cancelled');
-  while (ledger.inFlight.size > 0) {
-    await cancelGroups(ledger);
-    const gone = await condition(() => ledger.inFlight.size === 0 || ledger.missing > 0, '5s');
-    if (!gone || ledger.missing > 0) await reconcile(input, ledger, true);
+  tally.dropReady('cancelled');
+  while (tally.inFlight.size > 0) {
+    await cancelGroups(tally);
+    const gone = await condition(() => tally.inFlight.size === 0 || tally.missing > 0, '5s');
+    if (!gone || tally.missing > 0) await reconcile(input, tally, true);
   }
   await stepper.untilCancelled();
-  ledger.dropStep('cancelled');
+  tally.dropStep('cancelled');
   view.phase = 'cancelled';
   view.show();
 }

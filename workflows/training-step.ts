@@ -8,25 +8,25 @@ import {
 } from '@temporalio/workflow';
 import { batches, control, trainer, triggering } from './activities.ts';
 import { staleness } from './algorithms/staleness.ts';
+import { rootMessage } from './contracts/failures.ts';
 import { fates, zeroCount } from './contracts/outcome.ts';
 import type { StepResult, Training } from './contracts/run.ts';
 import { searchAttributes } from './contracts/search-attributes.ts';
-import { rootMessage } from './run/root-message.ts';
 
 export interface TrainingStepInput {
   readonly run: string;
   readonly runKey: string;
   readonly step: number;
-  /** Of the whole run. */
+  /** The number of steps of the whole run. */
   readonly steps: number;
-  /** Numbers of the ready groups. */
+  /** The numbers of the groups to train on. */
   readonly groups: readonly number[];
-  /** Groups that ended without a step since the last one, for the record. */
+  /** Pairs of group number and fate, of groups that ended without being trained since the last step; for the record. */
   readonly dropped: readonly (readonly [number, string])[];
   readonly training: Training;
 }
 
-/** One optimizer update: gather the batch and pin it → normalise → update → sync weights. */
+/** One optimizer update: gathers and pins the batch, normalises it, updates the policy, and syncs the weights. */
 export async function trainingStep(input: TrainingStepInput): Promise<StepResult> {
   if (workflowInfo().parent === undefined) {
     throw ApplicationFailure.nonRetryable(
@@ -45,15 +45,15 @@ export async function trainingStep(input: TrainingStepInput): Promise<StepResult
   let metrics: Readonly<Record<string, number>> = {};
   if (gathered.batch !== null) {
     show(step, 'normalise');
-    const { advantages, metrics: spread } = await batches.normalise({ batch: gathered.batch, training });
+    const { advantages, metrics: batchMetrics } = await batches.normalise({ batch: gathered.batch, training });
     show(step, 'update');
     const updated = await trainer.update({ runKey, step, steps, batch: gathered.batch, advantages, training });
-    metrics = { ...gathered.metrics, ...spread, ...updated.metrics };
+    metrics = { ...gathered.metrics, ...batchMetrics, ...updated.metrics };
     show(step, 'syncWeights');
     const { maxLogprobGap } = await trainer.syncWeights({ runKey, version: step, training });
     metrics = { ...metrics, maxLogprobGap };
   } else {
-    // Nothing to learn from: the version still advances, so that step and version stay the same number.
+    // There is nothing to learn from. The version still advances, so that step and version stay the same number.
     show(step, 'syncWeights');
     await trainer.syncWeights({ runKey, version: step, training });
   }
@@ -83,11 +83,11 @@ export async function trainingStep(input: TrainingStepInput): Promise<StepResult
   return result;
 }
 
-/** An evaluation that can't be started is no reason to stop training. */
+/** Triggers the sweeps that follow this run's steps. A sweep that can't be started does not stop training. */
 async function triggerSchedules(run: string, runKey: string, step: number): Promise<void> {
   await triggering.triggerSchedules({ run, runKey, step }).catch((error) => {
     if (isCancellation(error)) throw error;
-    log.warn('schedules of sweeps were not triggered', { step, error: rootMessage(error) });
+    log.warn('sweep schedules could not be triggered', { step, error: rootMessage(error) });
   });
 }
 

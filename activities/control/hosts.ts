@@ -1,5 +1,5 @@
 import type { Client } from '@temporalio/client';
-import { hostQueue } from '../../workflows/contracts/ids.ts';
+import { hostQueue } from '../../workflows/contracts/queues.ts';
 import { atBoundary } from '../boundary.ts';
 import type { ControlActivities } from '../interfaces/control.ts';
 

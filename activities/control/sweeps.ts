@@ -10,7 +10,7 @@ import type { Quarantine } from '../../infra/tasks/quarantine.ts';
 import type { Tasks } from '../../infra/tasks/tasks.ts';
 import { endOfStatus, outcomeWithoutResult } from '../../workflows/algorithms/rollout-end.ts';
 import { summariseSweep } from '../../workflows/algorithms/summarise-sweep.ts';
-import { placeOf, rowWithoutResult, toSweepRow } from '../../workflows/algorithms/sweep-row.ts';
+import { attemptOf, rowWithoutResult, type SweepAttempt, toSweepRow } from '../../workflows/algorithms/sweep-row.ts';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import { sweepRolloutId } from '../../workflows/contracts/ids.ts';
 import type { RolloutResult } from '../../workflows/contracts/rollout.ts';
@@ -148,8 +148,8 @@ async function endedRollouts(
     const asked = rollouts.slice(from, from + asksAtOnce);
     const found = await Promise.all(
       asked.map(([number, retry]) => {
-        const place = placeOf(number, retry, tasks);
-        return rowOf(client, place, sweepRolloutId(sweep, sweepKey, place), addresses[place.task] ?? '');
+        const attempt = attemptOf(number, retry, tasks);
+        return rowOf(client, attempt, sweepRolloutId(sweep, sweepKey, attempt), addresses[attempt.task] ?? '');
       }),
     );
     for (const row of found) {
@@ -165,7 +165,7 @@ async function endedRollouts(
 /** Null while it runs. */
 async function rowOf(
   client: Client,
-  place: Parameters<typeof toSweepRow>[0],
+  attempt: SweepAttempt,
   workflowId: string,
   address: string,
 ): Promise<SweepRow | null> {
@@ -178,8 +178,8 @@ async function rowOf(
     },
   );
   if (status === 'RUNNING') return null;
-  if (status === 'COMPLETED') return toSweepRow(place, (await handle.result()) as RolloutResult);
+  if (status === 'COMPLETED') return toSweepRow(attempt, (await handle.result()) as RolloutResult);
   const end = { taskId: address, workflowId, outcome: outcomeWithoutResult(endOfStatus(status)) };
   const message = status === 'CANCELLED' ? null : `the workflow ended as ${status} outside of its sweep`;
-  return rowWithoutResult(place, { ...end, message });
+  return rowWithoutResult(attempt, { ...end, message });
 }

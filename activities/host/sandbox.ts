@@ -6,7 +6,7 @@ import { removeEverywhere } from '../../infra/sandbox/remove-everywhere.ts';
 import { withTimeLimit } from '../../infra/time-limit.ts';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import { agentSandboxName, type RolloutEpoch } from '../../workflows/contracts/ids.ts';
-import { isOfSweep } from '../../workflows/contracts/priority.ts';
+import { isOfSweep } from '../../workflows/contracts/queues.ts';
 import { provisionMs } from '../../workflows/contracts/stage-limits.ts';
 import { atBoundary } from '../boundary.ts';
 import type { CleanUpActivities, HostActivities, PlacementActivities } from '../interfaces/host.ts';

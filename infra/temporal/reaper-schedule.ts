@@ -1,5 +1,5 @@
 import { type Client, ScheduleAlreadyRunning, ScheduleOverlapPolicy } from '@temporalio/client';
-import { controlQueue } from '../../workflows/contracts/ids.ts';
+import { controlQueue } from '../../workflows/contracts/queues.ts';
 
 /** How long a leaked sandbox may outlive its rollout. */
 const every = '1m';

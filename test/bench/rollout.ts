@@ -22,7 +22,7 @@ import { freePort } from '../../infra/temporal/ports.ts';
 import { temporalTarget } from '../../infra/temporal/temporal-target.ts';
 import { wholeNumber } from '../../workers/cli/stack/command.ts';
 import { type RunningStack, startStack } from '../../workers/up/start-stack.ts';
-import { controlQueue } from '../../workflows/contracts/ids.ts';
+import { controlQueue } from '../../workflows/contracts/queues.ts';
 import type { RolloutResult } from '../../workflows/contracts/rollout.ts';
 import type { Task } from '../../workflows/contracts/task.ts';
 import { type Cost, each, perRun } from './measure.ts';

@@ -21,7 +21,7 @@ import { createTinkerTrainer } from '../../infra/trainer/tinker.ts';
 import type { Datum } from '../../infra/trainer/trainer.ts';
 import type { PartKind } from '../../workers/up/part.ts';
 import { type RunningStack, startStack } from '../../workers/up/start-stack.ts';
-import { controlQueue } from '../../workflows/contracts/ids.ts';
+import { controlQueue } from '../../workflows/contracts/queues.ts';
 import type { RolloutResult } from '../../workflows/contracts/rollout.ts';
 import { type RunRequest, type RunStatus, training } from '../../workflows/contracts/run.ts';
 import { until } from '../helpers/until.ts';

@@ -11,7 +11,7 @@ import { connectClient } from '../../infra/temporal/connection.ts';
 import { freePort } from '../../infra/temporal/ports.ts';
 import { temporalTarget } from '../../infra/temporal/temporal-target.ts';
 import { type RunningStack, startStack } from '../../workers/up/start-stack.ts';
-import { controlQueue } from '../../workflows/contracts/ids.ts';
+import { controlQueue } from '../../workflows/contracts/queues.ts';
 import type { RolloutResult } from '../../workflows/contracts/rollout.ts';
 import { answerTest, writeHarborTask } from '../helpers/tasks/harbor-task.ts';
 import { until } from '../helpers/until.ts';

@@ -3,7 +3,7 @@ import { loadModel } from '../../infra/kits/chat-tokens/index.ts';
 import { type Bug, bugAt, operators, sourceOf } from '../../infra/tasks/generated/bug.ts';
 import { onFreePorts, startSession } from '../../workers/cli/stack/stack-session.ts';
 import { print } from '../../workers/cli/text/output.ts';
-import { controlQueue } from '../../workflows/contracts/ids.ts';
+import { controlQueue } from '../../workflows/contracts/queues.ts';
 import type { RolloutRequest, RolloutResult } from '../../workflows/contracts/rollout.ts';
 import { startScriptedVllm } from '../helpers/engine/scripted-vllm.ts';
 

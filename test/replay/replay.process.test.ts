@@ -46,12 +46,12 @@ describe('the recorded histories', async () => {
   });
 
   it('do not replay when two activities of the workflow are swapped', async () => {
-    const workflowBundle = await bundleChanged('rollout/attempt.ts', (source) =>
+    const workflowBundle = await bundleChanged('rollout/epoch.ts', (source) =>
       source
-        .replace("onPlace(host, 'startAgent'", "onPlace(host, 'captureDiff'")
+        .replace("hostStage('startAgent'", "hostStage('captureDiff'")
         .replace(
           /onHost\(host\)\.startAgent\(\{[^}]*\}\)/,
-          'onHost(host).captureDiff({ attempt, kind, task, baseCommit })',
+          'onHost(host).captureDiff({ attempt: epoch, kind, task, baseCommit })',
         ),
     );
     const file = files.find((name) => /^rollout-\d/.test(name));

@@ -10,7 +10,7 @@ import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { NativeConnection, Worker } from '@temporalio/worker';
 import { bundleCode } from '../../infra/temporal/bundle.ts';
-import { controlQueue } from '../../workflows/contracts/ids.ts';
+import { controlQueue } from '../../workflows/contracts/queues.ts';
 import type { RegradeRequest, RegradeResult } from '../../workflows/contracts/regrade.ts';
 import type { RolloutResult } from '../../workflows/contracts/rollout.ts';
 import { searchAttributes } from '../../workflows/contracts/search-attributes.ts';

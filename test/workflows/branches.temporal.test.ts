@@ -3,7 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { it } from 'node:test';
-import { controlQueue } from '../../workflows/contracts/ids.ts';
+import { controlQueue } from '../../workflows/contracts/queues.ts';
 import type { RolloutRequest } from '../../workflows/contracts/rollout.ts';
 import { trainAllBranches } from '../../workflows/contracts/trace.ts';
 import { startScriptedWorkers } from '../helpers/temporal/scripted-activities.ts';

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { it } from 'node:test';
 import type { Client } from '@temporalio/client';
 import { createLocalProvider } from '../../infra/sandbox/local/provider.ts';
-import { controlQueue } from '../../workflows/contracts/ids.ts';
+import { controlQueue } from '../../workflows/contracts/queues.ts';
 import type { RolloutRequest, RolloutResult } from '../../workflows/contracts/rollout.ts';
 import { startTestServer } from '../helpers/temporal/temporal.ts';
 import { startTestWorkers } from '../helpers/temporal/workers.ts';

@@ -5,8 +5,9 @@ import { promisify } from 'node:util';
 import { ApplicationFailure } from '@temporalio/activity';
 import type { WorkflowHandle } from '@temporalio/client';
 import { createFileStore } from '../../infra/store/files.ts';
-import { controlQueue, sweepRolloutId } from '../../workflows/contracts/ids.ts';
+import { sweepRolloutId } from '../../workflows/contracts/ids.ts';
 import { pauseSignal, resumeSignal, sweepStatusQuery } from '../../workflows/contracts/messages.ts';
+import { controlQueue } from '../../workflows/contracts/queues.ts';
 import { searchAttributes } from '../../workflows/contracts/search-attributes.ts';
 import type { SweepReport, SweepRequest, SweepResult, SweepStatus } from '../../workflows/contracts/sweep.ts';
 import { type ScriptedStack, startScriptedStack } from '../helpers/temporal/scripted-stack.ts';
@@ -125,7 +126,7 @@ describe('an evaluation sweep', () => {
     };
     const result = await sweep('moved', { tasks: 'set', count: 20, concurrency: 1 });
     assert.deepEqual([result.policyVersion, result.counted, result.leftOut['other-version']], [5, 2, 1]);
-    assert.match(result.endedEarly ?? '', /version 5 is evaluated, and moved\/.*rollout-2-0 was sampled by 6/);
+    assert.match(result.endedEarly ?? '', /the sweep evaluates version 5, and version 6 sampled moved\/.*rollout-2-0/);
   });
 
   it('of a version that is not served is refused before it starts a rollout', async () => {

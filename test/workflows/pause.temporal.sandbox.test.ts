@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { controlQueue } from '../../workflows/contracts/ids.ts';
 import {
   pauseSignal,
   type RolloutStatus,
@@ -8,6 +7,7 @@ import {
   rolloutStatusQuery,
   stopSignal,
 } from '../../workflows/contracts/messages.ts';
+import { controlQueue } from '../../workflows/contracts/queues.ts';
 import { type Rollouts, startRollouts } from '../helpers/rollouts/rollouts.ts';
 import { until } from '../helpers/until.ts';
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import { controlQueue } from '../../workflows/contracts/ids.ts';
+import { controlQueue } from '../../workflows/contracts/queues.ts';
 import type { RegradeReport, RegradeRequest, RegradeResult, RegradeRow } from '../../workflows/contracts/regrade.ts';
 import { cliOn } from '../helpers/cli.ts';
 import { type Rollouts, startRollouts } from '../helpers/rollouts/rollouts.ts';

@@ -5,11 +5,11 @@ import { admissible, staleness } from '../../workflows/algorithms/staleness.ts';
 import type { GroupSummary } from '../../workflows/contracts/group.ts';
 import { fates, outcomes, zeroCount } from '../../workflows/contracts/outcome.ts';
 import { type RunInput, runInput, type StepResult } from '../../workflows/contracts/run.ts';
-import { Ledger } from '../../workflows/run/tally.ts';
+import { createRunTally } from '../../workflows/run/tally.ts';
 
 const sum = (record: Readonly<Record<string, number>>): number => Object.values(record).reduce((a, b) => a + b, 0);
 
-/** What can happen to a run, in any order. `pick` chooses among the groups in flight. */
+/** The events of a run, in any order. `pick` chooses among the groups in flight. */
 const event = fc.oneof(
   fc.record({ kind: fc.constant('arrive' as const), pick: fc.nat(), scored: fc.nat({ max: 2 }) }),
   fc.record({ kind: fc.constantFrom('step' as const, 'fail' as const, 'carry' as const) }),
@@ -20,50 +20,53 @@ const shape = fc.record({
   onStale: fc.constantFrom('cancel' as const, 'withhold' as const, 'keep' as const),
 });
 
-/** A run in miniature: admits, and does what the events say. */
+/** A run in miniature, driven by events. */
 function createRun(input: RunInput) {
-  let ledger = new Ledger(input, null);
+  let tally = createRunTally(input, null);
   let inStep: readonly number[] = [];
   const trained: { readonly step: number; readonly index: number; readonly admitted: number }[] = [];
   const admittedAt = new Map<number, number>();
   const admit = (): void => {
-    const room = admissible({
-      ...{ inFlight: ledger.inFlight.size, ready: ledger.ready.size, inStep: ledger.inStep },
-      ...{ groupsPerStep: input.groupsPerStep, maxStaleness: input.maxStaleness },
-      stepsLeft: input.steps - ledger.step - (ledger.inStep > 0 ? 1 : 0),
+    const free = admissible({
+      inFlight: tally.inFlight.size,
+      ready: tally.ready.size,
+      inStep: tally.inStep,
+      groupsPerStep: input.groupsPerStep,
+      maxStaleness: input.maxStaleness,
+      stepsLeft: input.steps - tally.step - (tally.inStep > 0 ? 1 : 0),
     });
-    for (let i = 0; i < room; i += 1) admittedAt.set(ledger.admit(), ledger.policyVersion);
+    for (let i = 0; i < free; i += 1) admittedAt.set(tally.admit(), tally.policyVersion);
   };
   const arrive = (index: number, scored: number): void => {
     const counts = { ...zeroCount(outcomes), scored, infra: input.rolloutsPerGroup - scored };
-    const minVersion = ledger.inFlight.get(index) ?? 0;
+    const minVersion = tally.inFlight.get(index) ?? 0;
     const summary: GroupSummary = { runKey: '', index, minVersion, outcomes: counts, meanReward: null };
-    ledger.arrive(summary, false);
-    ledger.arrive(summary, false);
+    tally.arrive(summary, false);
+    tally.arrive(summary, false);
   };
   const finish = (): void => {
     if (inStep.length === 0) return;
-    const step = ledger.step + 1;
+    const step = tally.step + 1;
     const groups = { ...zeroCount(fates), trained: inStep.length };
     const rest = { batch: null, rollouts: 0, tokens: 0, meanReward: null, staleness: 0, metrics: {} };
     trained.push(...inStep.map((index) => ({ step, index, admitted: admittedAt.get(index) ?? 0 })));
-    ledger.finishStep({ step, groups, ...rest } satisfies StepResult);
+    tally.finishStep({ step, groups, ...rest } satisfies StepResult);
     inStep = [];
   };
   const next = (): void => {
-    if (inStep.length === 0 && ledger.step < input.steps) inStep = ledger.takeForStep()?.groups ?? [];
+    if (inStep.length === 0 && tally.step < input.steps) inStep = tally.takeForStep()?.groups ?? [];
     admit();
   };
   admit();
   return {
-    get ledger() {
-      return ledger;
+    get tally() {
+      return tally;
     },
     trained,
-    inStep: () => ledger.inStep,
+    inStep: () => tally.inStep,
     arrive(pick: number, scored: number): void {
-      const flying = [...ledger.inFlight.keys()];
-      if (flying.length > 0) arrive(flying[pick % flying.length] ?? 0, scored);
+      const inFlight = [...tally.inFlight.keys()];
+      if (inFlight.length > 0) arrive(inFlight[pick % inFlight.length] ?? 0, scored);
       next();
     },
     step(): void {
@@ -71,36 +74,36 @@ function createRun(input: RunInput) {
       next();
     },
     fail(): void {
-      // A step that fails is done again with what it had, and with nothing else.
+      // A step that fails is repeated with the same groups.
       const before = inStep;
       inStep = [];
       next();
       if (before.length > 0) assert.deepEqual(inStep, before);
     },
     carry(): void {
-      ledger = new Ledger(input, JSON.parse(JSON.stringify(ledger.state())));
+      tally = createRunTally(input, JSON.parse(JSON.stringify(tally.state())));
     },
   };
 }
 
-describe('the books of a run', () => {
-  it('give every group one place and every rollout one outcome, whatever happens in whatever order', () => {
+describe('the tally of a run', () => {
+  it('accounts for every group and every rollout exactly once, in any order of events', () => {
     fc.assert(
       fc.property(shape, fc.array(event, { maxLength: 120 }), (given, events) => {
         const run = createRun(runInput.parse({ ...given, steps: 6, rolloutsPerGroup: 2 }));
         return events.every((one) => {
           if (one.kind === 'arrive') run.arrive(one.pick, one.scored);
           else run[one.kind]();
-          const { ledger } = run;
-          const places = ledger.inFlight.size + ledger.ready.size + run.inStep() + sum(ledger.groups);
-          const rollouts = sum(ledger.rollouts) + 2 * ledger.inFlight.size;
-          return places === ledger.groupsStarted && rollouts === 2 * ledger.groupsStarted;
+          const { tally } = run;
+          const accounted = tally.inFlight.size + tally.ready.size + run.inStep() + sum(tally.groups);
+          const rollouts = sum(tally.rollouts) + 2 * tally.inFlight.size;
+          return accounted === tally.groupsStarted && rollouts === 2 * tally.groupsStarted;
         });
       }),
     );
   });
 
-  it('never train on a group that trails too far, unless the run wants to keep those', () => {
+  it('never trains on a stale group, unless the run keeps stale groups', () => {
     fc.assert(
       fc.property(shape, fc.array(event, { maxLength: 200 }), (given, events) => {
         const run = createRun(runInput.parse({ ...given, steps: 6, rolloutsPerGroup: 2 }));
@@ -115,7 +118,7 @@ describe('the books of a run', () => {
     );
   });
 
-  it('waste no group where groups end in their turn', () => {
+  it('wastes no group if groups end in order', () => {
     fc.assert(
       fc.property(shape, fc.array(fc.constantFrom('arrive', 'step', 'carry'), { maxLength: 200 }), (given, events) => {
         const run = createRun(runInput.parse({ ...given, steps: 6, rolloutsPerGroup: 2 }));
@@ -123,7 +126,7 @@ describe('the books of a run', () => {
           if (one === 'arrive') run.arrive(0, 2);
           else run[one as 'step' | 'carry']();
         }
-        return run.ledger.groups.stale === 0 && run.ledger.groups.withheld === 0;
+        return run.tally.groups.stale === 0 && run.tally.groups.withheld === 0;
       }),
     );
   });

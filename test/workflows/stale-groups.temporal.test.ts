@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { controlQueue } from '../../workflows/contracts/ids.ts';
 import { runStatusQuery } from '../../workflows/contracts/messages.ts';
+import { controlQueue } from '../../workflows/contracts/queues.ts';
 import type { RunRequest, RunStatus } from '../../workflows/contracts/run.ts';
 import type { Script } from '../helpers/temporal/scripted-activities.ts';
 import { type ScriptedStack, startScriptedStack } from '../helpers/temporal/scripted-stack.ts';

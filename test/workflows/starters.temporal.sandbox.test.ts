@@ -3,7 +3,7 @@ import { execFile } from 'node:child_process';
 import { after, before, describe, it } from 'node:test';
 import { promisify } from 'node:util';
 import { buildTctl } from '../../infra/temporal/executable.ts';
-import { controlQueue } from '../../workflows/contracts/ids.ts';
+import { controlQueue } from '../../workflows/contracts/queues.ts';
 import { searchAttributes } from '../../workflows/contracts/search-attributes.ts';
 import { type Rollouts, startRollouts } from '../helpers/rollouts/rollouts.ts';
 

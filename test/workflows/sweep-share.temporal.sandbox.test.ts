@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import type { WorkflowHandle } from '@temporalio/client';
 import { createLocalProvider } from '../../infra/sandbox/local/provider.ts';
-import { controlQueue } from '../../workflows/contracts/ids.ts';
+import { controlQueue } from '../../workflows/contracts/queues.ts';
 import { writeHarborTask } from '../helpers/tasks/harbor-task.ts';
 import { startTestServer, type TestServer } from '../helpers/temporal/temporal.ts';
 import { startTestWorkers, type TestWorkers } from '../helpers/temporal/workers.ts';

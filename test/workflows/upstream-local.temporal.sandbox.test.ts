@@ -6,7 +6,7 @@ import { createTraceActivities } from '../../activities/control/traces.ts';
 import { secretOf } from '../../infra/gateway/secret.ts';
 import type { Upstreams } from '../../infra/gateway/upstream/upstreams.ts';
 import { cacheDirectory } from '../../infra/process/cache.mjs';
-import { controlQueue } from '../../workflows/contracts/ids.ts';
+import { controlQueue } from '../../workflows/contracts/queues.ts';
 import type { SweepReport, SweepRequest, SweepResult } from '../../workflows/contracts/sweep.ts';
 import { createScriptedEngine } from '../helpers/engine/scripted-engine.ts';
 import { type ScriptedServer, startScriptedServer } from '../helpers/engine/scripted-server.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, it } from 'node:test';
 import { createFileStore } from '../../infra/store/files.ts';
-import { controlQueue } from '../../workflows/contracts/ids.ts';
+import { controlQueue } from '../../workflows/contracts/queues.ts';
 import type { SweepReport, SweepRequest, SweepResult } from '../../workflows/contracts/sweep.ts';
 import { type ScriptedStack, startScriptedStack } from '../helpers/temporal/scripted-stack.ts';
 import { until } from '../helpers/until.ts';
@@ -55,7 +55,7 @@ describe('an evaluation sweep', () => {
     };
     const result = await sweep('other-model', { tasks: 'set', count: 20, concurrency: 1, upstream: 'others' });
     assert.deepEqual([result.upstream?.model, result.counted, result.leftOut['other-version']], ['large', 1, 1]);
-    assert.match(result.endedEarly ?? '', /others is another model now: large is evaluated, and .* sampled by small/);
+    assert.match(result.endedEarly ?? '', /others is another model now: the sweep evaluates large, and small sampled /);
   });
 
   it('of an upstream model that nobody configured, or of two things at once, is refused before it starts a rollout', async () => {
@@ -73,7 +73,7 @@ describe('an evaluation sweep', () => {
       ...{ taskQueue: controlQueue, workflowId: 'training', args: [{ task: 'set#0', upstream: 'others' }] },
     });
     await assert.rejects(training, (error: Error) => {
-      assert.match(causeOf(error), /upstream: expected it with purpose "evaluation" alone/);
+      assert.match(causeOf(error), /upstream: expected it only with purpose "evaluation"/);
       return true;
     });
   });

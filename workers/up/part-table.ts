@@ -3,7 +3,7 @@ import type { Client } from '@temporalio/client';
 import type { Config } from '../../infra/config.ts';
 import { gatewayNames, socketOf } from '../../infra/gateway/sockets.ts';
 import { configuredTarget } from '../../infra/temporal/connection.ts';
-import { controlQueue, hostQueue, trainerQueue } from '../../workflows/contracts/ids.ts';
+import { controlQueue, hostQueue, trainerQueue } from '../../workflows/contracts/queues.ts';
 import type { Part, PartKind, PartName } from './part.ts';
 import { type QueueKind, untilHttpAnswers, untilPolled, untilSocketAnswers } from './ready.ts';
 import { type SpawnedPart, spawnedPart } from './spawned-part.ts';

@@ -2,8 +2,8 @@ import type { RolloutResult, Stage } from '../contracts/rollout.ts';
 import type { SweepRow } from '../contracts/sweep.ts';
 import { tricksOfRollout } from './flags.ts';
 
-/** Stages in which a rollout holds a sandbox: the agent's from its start to its end, then the evaluation's. */
-const withSandbox: readonly Stage[] = [
+/** The stages in which a rollout uses a sandbox: the agent's from its start to its end, then the evaluation's. */
+const sandboxStages: readonly Stage[] = [
   'provisionSandbox',
   'startAgent',
   'awaitAgent',
@@ -12,19 +12,24 @@ const withSandbox: readonly Stage[] = [
   'evaluate',
 ];
 
-/** A record holds many rows, and passes through history: the whole message is in the rollout's own result. */
+/** A record holds many rows and is a value of history, so it shortens messages; the rollout's own result has them whole. */
 const messageLength = 200;
 
-/** Which attempt a row is of. */
-export type SweepPlace = Pick<SweepRow, 'task' | 'attempt' | 'retry'>;
+/** An attempt of a sweep: its task, its number at that task, and its retry. */
+export type SweepAttempt = Pick<SweepRow, 'task' | 'attempt' | 'retry'>;
 
-/** A rollout as its sweep keeps it. */
-export function toSweepRow(place: SweepPlace, result: RolloutResult): SweepRow {
+/** Returns the attempt of a number. All tasks come once, then all again, so that what has ended always covers the whole set. */
+export function attemptOf(number: number, retry: number, tasks: number): SweepAttempt {
+  return { task: number % tasks, attempt: Math.floor(number / tasks), retry };
+}
+
+/** Turns a rollout's result into its row in the sweep. */
+export function toSweepRow(attempt: SweepAttempt, result: RolloutResult): SweepRow {
   const { workflowId, outcome, reward, stop, failure, trace, stageSeconds } = result;
   const seconds = (of: readonly Stage[]): number => of.reduce((sum, stage) => sum + (stageSeconds[stage] ?? 0), 0);
   const { minVersion = null, maxVersion = null } = trace ?? {};
   return {
-    ...place,
+    ...attempt,
     taskId: result.task,
     workflowId,
     outcome,
@@ -37,23 +42,28 @@ export function toSweepRow(place: SweepPlace, result: RolloutResult): SweepRow {
     sampledTokens: trace?.sampledTokens ?? 0,
     promptTokens: trace?.promptTokens ?? 0,
     seconds: seconds(Object.keys(stageSeconds) as Stage[]),
-    sandboxSeconds: seconds(withSandbox),
+    sandboxSeconds: seconds(sandboxStages),
     ...tricksOfRollout(result),
   };
 }
 
-/** A rollout that ended without a result of its own. */
+/** Creates the row of a rollout that ended without a result of its own. */
 export function rowWithoutResult(
-  place: SweepPlace,
+  attempt: SweepAttempt,
   end: Pick<SweepRow, 'taskId' | 'workflowId' | 'outcome'> & { readonly message: string | null },
 ): SweepRow {
   const { message, ...known } = end;
-  const failure = message === null ? null : { type: 'Internal' as const, message: message.slice(0, messageLength) };
-  const nothing = { turns: 0, sampledTokens: 0, promptTokens: 0, seconds: 0, sandboxSeconds: 0 };
-  return { ...place, ...known, reward: null, stop: null, failure, versions: null, ...nothing };
-}
-
-/** Attempts are numbered through: all tasks once, then all again, so that what has ended is always about all of the set. */
-export function placeOf(number: number, retry: number, tasks: number): SweepPlace {
-  return { task: number % tasks, attempt: Math.floor(number / tasks), retry };
+  return {
+    ...attempt,
+    ...known,
+    reward: null,
+    stop: null,
+    failure: message === null ? null : { type: 'Internal', message: message.slice(0, messageLength) },
+    versions: null,
+    turns: 0,
+    sampledTokens: 0,
+    promptTokens: 0,
+    seconds: 0,
+    sandboxSeconds: 0,
+  };
 }

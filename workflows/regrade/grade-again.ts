@@ -3,29 +3,32 @@ import { control, evaluation } from '../activities.ts';
 import { rewardOf } from '../algorithms/reward.ts';
 import type { FailureRecord } from '../contracts/failures.ts';
 import type { RolloutEpoch } from '../contracts/ids.ts';
-import { sweepPriority } from '../contracts/priority.ts';
+import { sweepPriority } from '../contracts/queues.ts';
 import type { FinishedEvaluation, FinishedRollout, Regraded, RegradeInput, RegradeRow } from '../contracts/regrade.ts';
 import { attributed, StageFailure } from '../rollout/failure.ts';
-import { limitsOf } from '../rollout/limits.ts';
+import { timeLimitsOf } from '../rollout/time-limits.ts';
 
-/** A record holds many rows, and passes through history. */
+/** A record holds many rows and is a value of history, so it shortens messages. */
 const messageLength = 200;
 
 /**
- * Evaluates the diff of a rollout that has ended as the rollout did, `repeat` times; no agent runs. What fails at the
- * evaluation is the row's; what fails before (the server does not answer) is thrown.
+ * Evaluates the diff of a rollout that has ended, as the rollout did, `repeat` times; no agent runs. A failure of the
+ * evaluation becomes part of the row. A failure before it (the server does not answer) is thrown.
  */
 export async function gradeAgain(input: RegradeInput, number: number): Promise<RegradeRow> {
   const { firstExecutionRunId: regradeKey } = workflowInfo();
   const found = await control.readFinished({
-    ...{ regradeKey, number, grader: input.grader ?? null },
-    ...(input.tasks !== undefined && { repaired: true as const }),
+    regradeKey,
+    number,
+    grader: input.grader ?? null,
+    ...(input.tasks !== undefined && { repaired: true }),
   });
   if (found.leftOut !== null) return rowOf(found, [], { state: 'left-out', why: found.leftOut });
   const evaluations: Regraded[] = [];
   try {
     for (let round = 0; round < input.repeat; round += 1) {
-      // Unique among all evaluations of this regrade; the label of no rollout, which is over and would have it reaped.
+      // Unique among all evaluations of this regrade. The rollout's own key would not do: it is over, and the reaper would
+      // remove the sandbox.
       const epoch = number * input.repeat + round;
       evaluations.push(await evaluateOnce(found.evaluation, { rollout: regradeKey, epoch }, input.reuseVerdicts));
     }
@@ -44,21 +47,28 @@ export async function gradeAgain(input: RegradeInput, number: number): Promise<R
 
 async function evaluateOnce(
   { task, sandbox, diff, evaluationTimeoutSec, rewardPolicy }: FinishedEvaluation,
-  attempt: RolloutEpoch,
+  epoch: RolloutEpoch,
   reuseVerdicts: boolean,
 ): Promise<Regraded> {
   const { workflowId: run } = workflowInfo();
-  const { evaluationMs: timeoutMs } = limitsOf({ evaluationTimeoutSec: evaluationTimeoutSec ?? undefined }, task);
-  const reuse = reuseVerdicts ? { reuseVerdict: true as const } : {};
+  const { evaluationMs: timeoutMs } = timeLimitsOf({ evaluationTimeoutSec: evaluationTimeoutSec ?? undefined }, task);
   const { evaluate } = evaluation(timeoutMs, { priorityKey: sweepPriority });
-  const verdict = await evaluate({ attempt, run, task, sandbox, diff, timeoutMs, ...reuse });
+  const verdict = await evaluate({
+    attempt: epoch,
+    run,
+    task,
+    sandbox,
+    diff,
+    timeoutMs,
+    ...(reuseVerdicts && { reuseVerdict: true }),
+  });
   const { kind, log, cached } = verdict;
   return { reward: rewardOf(verdict, rewardPolicy), kind, log: log.digest, ...(cached === true && { cached }) };
 }
 
 function stateOf(before: number | null, evaluations: readonly Regraded[]): 'same' | 'changed' | 'unstable' {
-  const [first, ...others] = evaluations;
-  if (others.some(({ reward, kind }) => reward !== first?.reward || kind !== first.kind)) return 'unstable';
+  const [first, ...repeated] = evaluations;
+  if (repeated.some(({ reward, kind }) => reward !== first?.reward || kind !== first.kind)) return 'unstable';
   return first?.reward === before ? 'same' : 'changed';
 }
 
@@ -70,10 +80,17 @@ function rowOf(
   const { state, why = null, failure = null, flaky } = end;
   const known = state === 'same' || state === 'changed';
   return {
-    ...{ rollout, task, state, before, kindBefore, graderBefore, evaluations, why },
+    rollout,
+    task,
+    state,
+    before,
     after: known ? (evaluations[0]?.reward ?? null) : null,
+    kindBefore,
+    graderBefore,
     ...(bundles !== undefined && { bundles }),
-    ...(flaky !== undefined && { flaky }),
+    evaluations,
+    why,
     failure: failure && { ...failure, message: failure.message.slice(0, messageLength) },
+    ...(flaky !== undefined && { flaky }),
   };
 }

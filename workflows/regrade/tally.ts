@@ -7,19 +7,45 @@ import {
   type RegradeSums,
   regradeStates,
 } from '../contracts/regrade.ts';
-import { InfraWatch } from '../sweep/infra-watch.ts';
-import { UnsavedRows } from '../sweep/unsaved-rows.ts';
+import { createOutcomeWatch } from '../shared/outcome-watch.ts';
+import type { Pausable } from '../shared/pause.ts';
+import { createUnsavedRows, type UnsavedRows } from '../shared/unsaved-rows.ts';
 
-/** The books of a regrade: each rollout of its list is still to come, in flight, or done. Plain data, no Temporal in here. */
-export class RegradeBooks {
+/**
+ * The bookkeeping of a regrade. Each rollout of its list is waiting, in flight, or done. It is plain data and rules, without
+ * Temporal.
+ */
+export interface RegradeTally extends Pausable {
   readonly startedAt: number;
-  /** Of the list, by their numbers. */
+  /** The rollouts in flight, by their numbers in the list. */
+  readonly inFlight: ReadonlySet<number>;
+  readonly unsaved: UnsavedRows<RegradeRow>;
+  endedEarly: string | null;
+  readonly begun: boolean;
+  /** The number of rollouts in the list; 0 before `begin`. */
+  readonly rollouts: number;
+  readonly sums: RegradeSums;
+  /** Whether nothing is in flight and nothing is left to grade. */
+  readonly done: boolean;
+  begin(rollouts: number): void;
+  /** Takes the rollouts to grade now. Those that could not be graded before come first. */
+  take(): number[];
+  /** Returns a rollout that was taken and could not be graded. */
+  notGraded(number: number): void;
+  settle(number: number, row: RegradeRow): void;
+  carried(): RegradeCarried;
+}
+
+export const createRegradeTally = (input: RegradeInput, carried: RegradeCarried | null, now: number): RegradeTally =>
+  new Tally(input, carried, now);
+
+class Tally implements RegradeTally {
+  readonly startedAt: number;
   readonly inFlight = new Set<number>();
   readonly unsaved: UnsavedRows<RegradeRow>;
-  readonly watch: InfraWatch;
+  readonly watch;
   pausedBecause: string | null;
   endedEarly: string | null = null;
-  /** Rises with everything that may change what is to be done. */
   changes = 0;
   readonly #input: RegradeInput;
   #rollouts: number | null;
@@ -33,8 +59,8 @@ export class RegradeBooks {
     this.#rollouts = carried?.rollouts ?? null;
     this.#again = [...(carried?.again ?? [])];
     this.#next = carried?.next ?? 0;
-    this.unsaved = new UnsavedRows(carried?.chunks ?? 0);
-    this.watch = new InfraWatch(input.pauseAtInfraShare, carried?.recentOutcomes ?? []);
+    this.unsaved = createUnsavedRows(carried?.chunks ?? 0);
+    this.watch = createOutcomeWatch({ infra: input.pauseAtInfraShare }, carried?.recentOutcomes ?? []);
     this.pausedBecause = carried?.pausedBecause ?? null;
     this.#sums = carried?.sums ?? { states: zeroCount(regradeStates), compared: 0, before: 0, after: 0 };
   }
@@ -56,17 +82,16 @@ export class RegradeBooks {
   }
 
   get done(): boolean {
-    return this.begun && this.inFlight.size === 0 && !this.#anyLeft;
+    return this.begun && this.inFlight.size === 0 && !this.#anyWaiting;
   }
 
-  get #anyLeft(): boolean {
+  get #anyWaiting(): boolean {
     return this.#again.length > 0 || this.#next < this.rollouts;
   }
 
-  /** What there is room for now: first what has to be graded after all. */
   take(): number[] {
     const taken: number[] = [];
-    while (this.#anyLeft && this.inFlight.size < this.#input.concurrency) {
+    while (this.#anyWaiting && this.inFlight.size < this.#input.concurrency) {
       const again = this.#again.shift();
       const number = again ?? this.#next;
       if (again === undefined) this.#next += 1;
@@ -76,6 +101,12 @@ export class RegradeBooks {
     return taken;
   }
 
+  notGraded(number: number): void {
+    this.inFlight.delete(number);
+    this.#again.push(number);
+    this.changes += 1;
+  }
+
   settle(number: number, row: RegradeRow): void {
     this.inFlight.delete(number);
     this.changes += 1;
@@ -83,7 +114,7 @@ export class RegradeBooks {
     const { state, before, after, failure } = row;
     if (state !== 'left-out') {
       const infra = failure !== null && failureKinds[failure.type].outcome === 'infra';
-      this.watch.see(infra ? 'infra' : 'scored');
+      this.watch.add(infra ? 'infra' : 'scored');
     }
     const states = { ...this.#sums.states, [state]: this.#sums.states[state] + 1 };
     this.#sums =
@@ -95,13 +126,6 @@ export class RegradeBooks {
             before: this.#sums.before + before,
             after: this.#sums.after + after,
           };
-  }
-
-  /** It was taken, and nothing came of it: it is still to be graded. */
-  notGraded(number: number): void {
-    this.inFlight.delete(number);
-    this.#again.push(number);
-    this.changes += 1;
   }
 
   carried(): RegradeCarried {

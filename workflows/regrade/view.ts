@@ -1,19 +1,19 @@
 import { setCurrentDetails, upsertMemo, upsertSearchAttributes, workflowInfo } from '@temporalio/workflow';
+import { rootMessage } from '../contracts/failures.ts';
 import { type RegradeInput, type RegradeStatus, regradeStates } from '../contracts/regrade.ts';
 import { searchAttributes } from '../contracts/search-attributes.ts';
-import { rootMessage } from '../run/root-message.ts';
-import type { RegradeBooks } from './tally.ts';
+import type { RegradeTally } from './tally.ts';
 
 export interface RegradeView {
   phase: RegradeStatus['phase'];
-  /** Brings details, search attributes and memo up to date; the costly ones (a history event each) once per phase. */
+  /** Updates details, search attributes and memo. The last two cost a history event each, so they change once per phase. */
   show(): void;
-  /** It ends by this error: the details must not go on saying that it runs. */
+  /** Shows in the details that the regrade ends with this error. */
   failed(error: unknown): void;
   status(): RegradeStatus;
 }
 
-export function createRegradeView({ run }: RegradeInput, books: RegradeBooks): RegradeView {
+export function createRegradeView({ run }: RegradeInput, tally: RegradeTally): RegradeView {
   let shown = '';
   const view: RegradeView = {
     phase: 'preparing',
@@ -30,15 +30,19 @@ export function createRegradeView({ run }: RegradeInput, books: RegradeBooks): R
     },
     status() {
       const { workflowId: regrade, firstExecutionRunId: regradeKey } = workflowInfo();
-      const { states, compared, before, after } = books.sums;
+      const { states, compared, before, after } = tally.sums;
       return {
-        ...{ regrade, regradeKey, states, rollouts: books.rollouts, inFlight: books.inFlight.size },
-        phase: view.phase === 'running' && books.pausedBecause !== null ? 'paused' : view.phase,
-        pausedBecause: books.pausedBecause,
+        regrade,
+        regradeKey,
+        states,
+        rollouts: tally.rollouts,
+        inFlight: tally.inFlight.size,
+        phase: view.phase === 'running' && tally.pausedBecause !== null ? 'paused' : view.phase,
+        pausedBecause: tally.pausedBecause,
         ended: Object.values(states).reduce((sum, count) => sum + count, 0),
         meanBefore: compared === 0 ? null : before / compared,
         meanAfter: compared === 0 ? null : after / compared,
-        endedEarly: books.endedEarly,
+        endedEarly: tally.endedEarly,
       };
     },
   };

@@ -8,25 +8,25 @@ export interface Position {
   readonly host: string | null;
   readonly epoch: number;
   readonly seconds: Readonly<Partial<Record<Stage, number>>>;
-  /** Stages in progress: now and then two at a time. */
+  /** The stages in progress; sometimes two at a time. */
   readonly running: ReadonlySet<Stage>;
-  /** Stages that have not begun, because the rollout is paused. */
+  /** The stages that wait because the rollout is paused. */
   readonly waiting: ReadonlySet<Stage>;
-  /** The one that was called last. */
+  /** The stage that was called last. */
   readonly latest: Stage;
-  /** Why it is paused, or will be; null when it isn't. */
+  /** The reason for the pause, also before it takes effect; null without a pause. */
   readonly pausedBecause: string | null;
 }
 
-interface Ending {
+export interface RolloutEnd {
   readonly outcome: Outcome;
   readonly reward: number | null;
   readonly failure: FailureRecord | null;
-  /** How it came to that, in a few words; may be empty. */
+  /** The reasons for the reward in a few words; may be empty. */
   readonly account: string;
 }
 
-/** What the UI shows of a rollout that runs: one line that says where it is, then all stages. */
+/** Formats a running rollout for the UI: a headline, then all stages. */
 export function positionText(position: Position): string {
   const { running, waiting, latest, seconds } = position;
   const reached = Math.max(...[latest, ...running, ...waiting].map((name) => stages.indexOf(name)));
@@ -49,8 +49,8 @@ function headline(position: Position): string {
   return `**${names(running.size > 0 ? running : [latest])}**${place(position)}${soon}`;
 }
 
-/** What the UI shows of a rollout that has ended: how, why, and where its time went. */
-export function endingText(position: Position, { outcome, reward, failure, account }: Ending): string {
+/** Formats a rollout that has ended for the UI: its end, the reason, and the time of each stage. */
+export function endingText(position: Position, { outcome, reward, failure, account }: RolloutEnd): string {
   const score = reward === null ? '' : `, reward ${reward}`;
   const why = [
     ...(account === '' ? [] : ['', account]),
@@ -65,6 +65,6 @@ export function endingText(position: Position, { outcome, reward, failure, accou
 
 function place({ host, epoch, agent, task }: Position): string {
   const where = host === null ? '' : ` on ${host}`;
-  const again = epoch === 1 ? '' : `, attempt ${epoch}`;
+  const again = epoch === 1 ? '' : `, epoch ${epoch}`;
   return `${where}${again}: ${agent} at ${task}`;
 }

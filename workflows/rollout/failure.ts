@@ -2,10 +2,10 @@ import { ActivityFailure, ApplicationFailure, isCancellation, TimeoutFailure } f
 import { type FailureRecord, type FailureType, isFailureType } from '../contracts/failures.ts';
 import type { Stage } from '../contracts/rollout.ts';
 
-/** A stage that failed for good, attributed; carries no stack, because it becomes data. */
+/** A stage that failed for good, attributed to a failure type. It carries no stack, because it becomes data. */
 export class StageFailure extends Error {
   readonly record: FailureRecord;
-  /** The stage never began: no worker took it in time. */
+  /** Whether the stage never began, because no worker took it in time. */
   readonly neverStarted: boolean;
 
   constructor(record: FailureRecord, neverStarted: boolean) {
@@ -15,12 +15,12 @@ export class StageFailure extends Error {
   }
 }
 
-/** In the rollout's own sandbox: when nobody answers for one of them, the sandbox and what ran in it are lost. */
-const inTheSandbox: readonly Stage[] = ['provisionSandbox', 'startAgent', 'awaitAgent', 'captureDiff'];
+/** Stages in the rollout's own sandbox. If their worker stops answering, the sandbox and what ran in it are lost. */
+const stagesInSandbox: readonly Stage[] = ['provisionSandbox', 'startAgent', 'awaitAgent', 'captureDiff'];
 
 /**
- * Reads what Temporal says of a stage. Cancellation and what is no activity's failure (a bug in a workflow) is thrown on
- * as it is: the first ends the rollout, the second must fail the workflow task and wait for a fixed worker.
+ * Turns Temporal's failure of a stage into a `StageFailure`. Returns every other error unchanged: a cancellation ends the
+ * rollout, and a bug in a workflow must fail the workflow task and wait for a fixed worker.
  */
 export function attributed(stage: Stage, error: unknown): unknown {
   if (isCancellation(error) || !(error instanceof ActivityFailure)) return error;
@@ -30,7 +30,7 @@ export function attributed(stage: Stage, error: unknown): unknown {
     const message = neverStarted
       ? 'no host worker took the stage in time'
       : `the stage's worker stopped answering (${cause.timeoutType})`;
-    const type = inTheSandbox.includes(stage) ? 'HostLost' : 'WorkerLost';
+    const type = stagesInSandbox.includes(stage) ? 'HostLost' : 'WorkerLost';
     return new StageFailure({ type, message, stage }, neverStarted);
   }
   const known = cause instanceof ApplicationFailure && isFailureType(cause.type);
@@ -38,7 +38,7 @@ export function attributed(stage: Stage, error: unknown): unknown {
   return new StageFailure({ type, message: shorten(cause?.message ?? error.message), stage }, false);
 }
 
-/** A message stays small enough for history, memo and UI. */
+/** Shortens a message so that it fits into history, memo and UI. */
 function shorten(message: string): string {
   return message.length <= 500 ? message : `${message.slice(0, 500)}…`;
 }

@@ -1,50 +1,59 @@
-import { log, setCurrentDetails, upsertMemo, upsertSearchAttributes, workflowInfo } from '@temporalio/workflow';
-import type { FailureRecord } from '../contracts/failures.ts';
+import {
+  condition,
+  log,
+  setCurrentDetails,
+  upsertMemo,
+  upsertSearchAttributes,
+  workflowInfo,
+} from '@temporalio/workflow';
 import type { RolloutStatus } from '../contracts/messages.ts';
-import type { Outcome } from '../contracts/outcome.ts';
 import { type Stage, stages } from '../contracts/rollout.ts';
 import { searchAttributes, shownReward } from '../contracts/search-attributes.ts';
-import { endingText, type Position, positionText } from './details.ts';
+import { endingText, type Position, positionText, type RolloutEnd } from './details.ts';
 import { attributed } from './failure.ts';
-import { createPause, type Pause } from './pause.ts';
 
-/** Where a rollout is: what its status query, its current details and its search attributes say. */
+/** The progress of a rollout, as its status query, its current details and its search attributes show it. */
 export interface Progress {
   epoch: number;
   host: string | null;
-  readonly pause: Pause;
   readonly seconds: Partial<Record<Stage, number>>;
-  /** Runs one stage: waits while paused (clean-up does not), times it, attributes its failure. */
-  stage<Result>(stage: Stage, work: () => Promise<Result>, whenPaused?: 'wait' | 'go on'): Promise<Result>;
-  /** `account`: how it came to that, in a few words. */
-  finish(outcome: Outcome, reward: number | null, failure: FailureRecord | null, account: string): void;
+  /** Runs one stage: waits while the rollout is paused (clean-up does not), times it, and attributes its failure. */
+  stage<Result>(stage: Stage, work: () => Promise<Result>, whenPaused?: 'wait' | 'continue'): Promise<Result>;
+  /** Pauses before the next stage, never within one. */
+  pause(reason: string): void;
+  resume(): void;
+  finish(end: RolloutEnd): void;
   status(): RolloutStatus;
 }
 
 export function createProgress(task: string, agent: string, run: string | null): Progress {
   let latest: Stage = stages[0];
   let end: Pick<RolloutStatus, 'outcome' | 'reward'> = { outcome: null, reward: null };
+  let pausedBecause: string | null = null;
   const running = new Set<Stage>();
   const waiting = new Set<Stage>();
   const position = (): Position => {
-    const { host, epoch, seconds, pause } = progress;
-    return { task, agent, host, epoch, seconds, running, waiting, latest, pausedBecause: pause.because };
+    const { host, epoch, seconds } = progress;
+    return { task, agent, host, epoch, seconds, running, waiting, latest, pausedBecause };
   };
   const show = (): void => {
     if (end.outcome === null) setCurrentDetails(positionText(position()));
   };
+  const setPause = (reason: string | null): void => {
+    pausedBecause = reason;
+    show();
+  };
   const untilResumed = async (stage: Stage): Promise<void> => {
-    if (progress.pause.because === null) return;
+    if (pausedBecause === null) return;
     waiting.add(stage);
     show();
-    await progress.pause.untilResumed().finally(() => waiting.delete(stage));
+    await condition(() => pausedBecause === null).finally(() => waiting.delete(stage));
   };
 
-  describeOnce(task, agent, run);
+  setSearchAttributes(task, agent, run);
   const progress: Progress = {
     epoch: 1,
     host: null,
-    pause: createPause(show),
     seconds: {},
     async stage(stage, work, whenPaused = 'wait') {
       latest = stage;
@@ -62,14 +71,16 @@ export function createProgress(task: string, agent: string, run: string | null):
         show();
       }
     },
-    finish(outcome, reward, failure, account) {
-      end = { outcome, reward };
-      setCurrentDetails(endingText(position(), { ...end, outcome, failure, account }));
-      describeEnd(outcome, reward, failure);
+    pause: setPause,
+    resume: () => setPause(null),
+    finish(ended) {
+      end = { outcome: ended.outcome, reward: ended.reward };
+      setCurrentDetails(endingText(position(), ended));
+      showEnd(ended);
     },
     status: () => ({
       stage: end.outcome === null ? ([...running].at(-1) ?? latest) : 'done',
-      paused: progress.pause.because !== null,
+      paused: pausedBecause !== null,
       epoch: progress.epoch,
       host: progress.host,
       ...end,
@@ -78,7 +89,7 @@ export function createProgress(task: string, agent: string, run: string | null):
   return progress;
 }
 
-function describeEnd(outcome: Outcome, reward: number | null, failure: FailureRecord | null): void {
+function showEnd({ outcome, reward, failure }: RolloutEnd): void {
   upsertSearchAttributes([
     { key: searchAttributes.outcome, value: outcome },
     ...(reward === null ? [] : [shownReward(reward)]),
@@ -88,8 +99,8 @@ function describeEnd(outcome: Outcome, reward: number | null, failure: FailureRe
   log.warn('rollout ended without a score', { outcome, ...failure });
 }
 
-/** `tctl` and the UI set no search attributes: a rollout that was started by them sets its own. */
-function describeOnce(task: string, agent: string, run: string | null): void {
+/** Sets the search attributes of a rollout that was started by `tctl` or the UI, which set none. */
+function setSearchAttributes(task: string, agent: string, run: string | null): void {
   const present = new Set(
     workflowInfo()
       .typedSearchAttributes.getAll()

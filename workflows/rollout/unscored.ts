@@ -1,15 +1,18 @@
 import type { FailureRecord } from '../contracts/failures.ts';
 import type { RolloutInput } from '../contracts/rollout.ts';
 import type { TraceSummary } from '../contracts/trace.ts';
-import type { Produced } from './attempt.ts';
+import type { Produced } from './epoch.ts';
 import { StageFailure } from './failure.ts';
 
-/** Evidence from outside (the engine or the gateway failed at a turn, or was away) makes it `infra`; an end that the run does not score is counted apart. */
+/**
+ * Decides whether an agent's work is not scored. Throws a `StageFailure` if the engine or the gateway failed at a turn, which
+ * makes the rollout `infra`. Returns a failure if the run does not score this end of an agent, else null.
+ */
 export function unscored(
   { unscored: excluded }: Pick<RolloutInput, 'unscored'>,
   { end, trace }: Pick<Produced, 'end' | 'trace'>,
 ): FailureRecord | null {
-  // Some agents end well when they lose their model: what they leave then is no answer.
+  // Some agents end without an error when they lose their model; what they leave then is not an answer.
   const failed = trace !== null && (end.stop !== 'submitted' || trace.cutOff === true) ? failureIn(trace) : null;
   if (failed !== null) throw new StageFailure({ ...failed, stage: 'awaitAgent' }, false);
   const stop = trace?.contextOverflow && end.stop !== 'submitted' ? 'context-overflow' : end.stop;
@@ -26,12 +29,12 @@ function failureIn({
   if (engineFailures > 0) {
     const message =
       upstream === undefined
-        ? 'the engine stayed away during a turn, beyond the hold or until the turn was cancelled'
-        : `the upstream model ${upstream.name} failed during a turn; the gateway's log says how`;
+        ? 'the engine stayed away during a turn, longer than the gateway waits or until the turn was cancelled'
+        : `the upstream model ${upstream.name} failed during a turn; see the gateway's log`;
     return { type: 'EngineUnavailable', message };
   }
   if (gatewayFailures === 0) return null;
   const message =
-    'the gateway could not record a turn, failed at it, or was away for a minute; look at its log and disk';
+    'the gateway could not record a turn, failed at it, or was away for a minute; check its log and its disk';
   return { type: 'GatewayUnavailable', message };
 }

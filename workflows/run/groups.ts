@@ -9,22 +9,22 @@ import {
 } from '@temporalio/workflow';
 import { control } from '../activities.ts';
 import { staleness } from '../algorithms/staleness.ts';
+import { rootMessage } from '../contracts/failures.ts';
 import type { GroupRequest } from '../contracts/group.ts';
 import { groupId } from '../contracts/ids.ts';
 import { stopSignal } from '../contracts/messages.ts';
 import type { RunInput } from '../contracts/run.ts';
 import { searchAttributes } from '../contracts/search-attributes.ts';
 import type { group } from '../group.ts';
-import { rootMessage } from './root-message.ts';
-import type { Ledger } from './tally.ts';
+import type { RunTally } from './tally.ts';
 
-/** Starts one group. ABANDON: it must outlive the run's continue-as-new, which closes this execution. */
-export async function startGroup(input: RunInput, ledger: Ledger): Promise<void> {
+/** Starts one group. It is abandoned when this execution closes, because it must outlive the run's continue-as-new. */
+export async function startGroup(input: RunInput, tally: RunTally): Promise<void> {
   const { workflowId, firstExecutionRunId: runKey } = workflowInfo();
-  const index = ledger.admit();
-  const { policyVersion } = ledger;
+  const index = tally.admit();
+  const { policyVersion } = tally;
   const id = groupId(workflowId, runKey, index);
-  const address = await taskOf(input, ledger, index);
+  const address = await taskOf(input, tally, index);
   if (address === null) return;
   const request: GroupRequest = {
     task: address,
@@ -40,69 +40,67 @@ export async function startGroup(input: RunInput, ledger: Ledger): Promise<void>
     typedSearchAttributes: [
       { key: searchAttributes.run, value: workflowId },
       { key: searchAttributes.policyVersion, value: policyVersion },
-      { key: searchAttributes.step, value: ledger.step + 1 },
+      { key: searchAttributes.step, value: tally.step + 1 },
     ],
     staticSummary: `group ${index}: ${input.rolloutsPerGroup} × ${address}`,
   });
-  // As long as this execution is its parent, the end of a group that can't report is seen at once.
+  // While this execution is its parent, it notices at once when a group ends without a report.
   handle.result().catch(() => {
-    ledger.missing += 1;
+    tally.missing += 1;
   });
 }
 
-/** Null when nobody can say which task it is: that pauses the run, and does not end it. */
-async function taskOf({ tasks, seed }: RunInput, ledger: Ledger, index: number): Promise<string | null> {
+/** Returns the group's task, or null if it can't be determined, which pauses the run and does not end it. */
+async function taskOf({ tasks, seed }: RunInput, tally: RunTally, index: number): Promise<string | null> {
   try {
     return (await control.chooseTask({ tasks, seed, index })).address;
   } catch (error) {
     if (isCancellation(error)) throw error;
-    ledger.neverStarted(index, rootMessage(error));
+    tally.neverStarted(index, rootMessage(error));
     return null;
   }
 }
 
-/** Stops the groups in flight that trail too far already: what they would bring could not be trained on. */
-export async function stopStaleGroups(input: RunInput, ledger: Ledger): Promise<void> {
+/** Stops the groups in flight that are already too stale to be trained on. */
+export async function stopStaleGroups(input: RunInput, tally: RunTally): Promise<void> {
   if (input.onStale !== 'cancel') return;
   const { workflowId, firstExecutionRunId: runKey } = workflowInfo();
-  const tooOld = (version: number): boolean => staleness(ledger.step + 1, version) > input.maxStaleness;
+  const tooOld = (version: number): boolean => staleness(tally.step + 1, version) > input.maxStaleness;
   // The version at admission is a lower bound; only the gateway knows whether a token was sampled by it.
-  const suspects = [...ledger.inFlight].filter(([, admitted]) => tooOld(admitted)).map(([index]) => index);
+  const suspects = [...tally.inFlight].filter(([, admitted]) => tooOld(admitted)).map(([index]) => index);
   if (suspects.length === 0) return;
   const versions = await control.readVersions({ runKey, groups: suspects });
   for (const [position, index] of suspects.entries()) {
-    const version = versions[position] ?? ledger.policyVersion;
+    const version = versions[position] ?? tally.policyVersion;
     if (!tooOld(version)) continue;
     await getExternalWorkflowHandle(groupId(workflowId, runKey, index))
       .signal(stopSignal, 'stale')
-      .catch((error) => log.info('the stale group has ended by itself', { index, error: String(error) }));
+      .catch((error) => log.info('the stale group has already ended', { index, error: String(error) }));
   }
 }
 
-/** Asks the server for every group in flight: one that was terminated never reports. */
-export async function reconcile(input: RunInput, ledger: Ledger, cancelling: boolean): Promise<void> {
-  ledger.missing = 0;
-  if (ledger.inFlight.size === 0) return;
+/** Asks the server about every group in flight, because a group that was terminated never reports. */
+export async function reconcile(input: RunInput, tally: RunTally, cancelling: boolean): Promise<void> {
+  tally.missing = 0;
+  if (tally.inFlight.size === 0) return;
   const { workflowId: run, firstExecutionRunId: runKey } = workflowInfo();
-  const groups = [...ledger.inFlight].map(([index, admittedVersion]) => ({ index, admittedVersion }));
+  const groups = [...tally.inFlight].map(([index, admittedVersion]) => ({ index, admittedVersion }));
   const states = await control
     .reconcileGroups({ run, runKey, rolloutsPerGroup: input.rolloutsPerGroup, groups })
     .catch((error) => {
       if (isCancellation(error)) throw error;
-      log.warn('the groups in flight are asked for again in a while', { error: rootMessage(error) });
+      log.warn('the groups in flight could not be checked; the run tries again later', { error: rootMessage(error) });
       return [];
     });
-  for (const state of states) if (state.state === 'ended') ledger.arrive(state.summary, cancelling);
+  for (const state of states) if (state.state === 'ended') tally.arrive(state.summary, cancelling);
 }
 
-/** A cancel of the run reaches each group by name, because they are not its children any more after continue-as-new. */
-export async function cancelGroups(ledger: Ledger): Promise<void> {
+/** Cancels each group by name, because after continue-as-new the groups are no longer children of the run. */
+export async function cancelGroups(tally: RunTally): Promise<void> {
   const { workflowId, firstExecutionRunId: runKey } = workflowInfo();
   await CancellationScope.nonCancellable(() =>
     Promise.allSettled(
-      [...ledger.inFlight.keys()].map((index) =>
-        getExternalWorkflowHandle(groupId(workflowId, runKey, index)).cancel(),
-      ),
+      [...tally.inFlight.keys()].map((index) => getExternalWorkflowHandle(groupId(workflowId, runKey, index)).cancel()),
     ),
   );
 }

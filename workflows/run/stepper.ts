@@ -1,37 +1,37 @@
 import { CancellationScope, condition, executeChild, log, workflowInfo } from '@temporalio/workflow';
 import { restoring } from '../activities.ts';
-import { cancelUntilEnded } from '../cancel-again.ts';
+import { rootMessage } from '../contracts/failures.ts';
 import { stepId } from '../contracts/ids.ts';
 import type { RunInput, StepPlan } from '../contracts/run.ts';
 import { searchAttributes } from '../contracts/search-attributes.ts';
+import { cancelUntilEnded } from '../shared/cancel-again.ts';
 import type { trainingStep } from '../training-step.ts';
 import { stopStaleGroups } from './groups.ts';
-import { rootMessage } from './root-message.ts';
-import type { Ledger } from './tally.ts';
+import type { RunTally } from './tally.ts';
 
 /**
- * What the trainer does for a run, one thing at a time, beside the admission of groups. A step that fails pauses the run, and
- * is done again as it was.
+ * The trainer's work for a run, one thing at a time, beside the admission of groups. A step that fails pauses the run, and is
+ * repeated with the same groups after the resume.
  */
 export interface Stepper {
   readonly running: boolean;
   start(plan: StepPlan): void;
-  /** An engine that restarted serves its first weights, so that its rollouts wait: gives it those of the last step again. */
+  /** Publishes the last step's weights to engines that restarted with their first weights, so that rollouts need not wait. */
   restoreWeights(): void;
-  /** What it does was cancelled with the run. */
+  /** Waits until the work that was cancelled with the run has ended. */
   untilCancelled(): Promise<void>;
 }
 
-export function createStepper(input: RunInput, ledger: Ledger): Stepper {
+export function createStepper(input: RunInput, tally: RunTally): Stepper {
   let running = false;
-  let stepAtWork: string | null = null;
+  let currentStep: string | null = null;
 
   async function run(plan: StepPlan): Promise<void> {
     try {
       if (!(await isDone(plan))) return;
-      // Saves work and no more: a stale group that goes on is dropped when it ends.
-      await stopStaleGroups(input, ledger).catch((error) =>
-        log.warn('stale groups are left to end by themselves', { error: rootMessage(error) }),
+      // This only saves work: a stale group that continues is dropped when it ends.
+      await stopStaleGroups(input, tally).catch((error) =>
+        log.warn('stale groups could not be stopped and run to their end', { error: rootMessage(error) }),
       );
     } finally {
       running = false;
@@ -40,26 +40,26 @@ export function createStepper(input: RunInput, ledger: Ledger): Stepper {
 
   async function isDone(plan: StepPlan): Promise<boolean> {
     const { workflowId, firstExecutionRunId } = workflowInfo();
-    const step = ledger.step + 1;
-    stepAtWork = stepId(workflowId, firstExecutionRunId, step);
+    const step = tally.step + 1;
+    currentStep = stepId(workflowId, firstExecutionRunId, step);
     const result = await executeStep(input, step, plan).catch((error) => {
-      // A cancel is for the run to deal with.
+      // The run itself handles a cancel.
       if (!CancellationScope.current().consideredCancelled)
-        ledger.pausedBecause = `step ${step} failed: ${rootMessage(error)}; mend the cause, then resume`;
+        tally.pausedBecause = `step ${step} failed: ${rootMessage(error)}; fix the cause, then resume`;
       return null;
     });
-    stepAtWork = null;
-    if (result !== null) ledger.finishStep(result);
+    currentStep = null;
+    if (result !== null) tally.finishStep(result);
     return result !== null;
   }
 
   async function restore(): Promise<void> {
     const { firstExecutionRunId: runKey } = workflowInfo();
     try {
-      await restoring.restoreWeights({ runKey, version: ledger.policyVersion, training: input.training });
+      await restoring.restoreWeights({ runKey, version: tally.policyVersion, training: input.training });
     } catch (error) {
-      // The next step publishes to every engine, and says what is wrong with one.
-      log.warn('engines are left as they are until the next step', { error: rootMessage(error) });
+      // The next step publishes to every engine, and reports what is wrong with one.
+      log.warn('weights could not be restored before the next step', { error: rootMessage(error) });
     } finally {
       running = false;
     }
@@ -78,7 +78,7 @@ export function createStepper(input: RunInput, ledger: Ledger): Stepper {
       void restore();
     },
     async untilCancelled() {
-      await cancelUntilEnded(() => (stepAtWork === null ? [] : [stepAtWork]));
+      await cancelUntilEnded(() => (currentStep === null ? [] : [currentStep]));
       await condition(() => !running);
     },
   };
@@ -90,7 +90,7 @@ async function executeStep(input: RunInput, step: number, { groups, dropped }: S
   return executeChild<typeof trainingStep>('trainingStep', {
     workflowId: stepId(run, runKey, step),
     args: [{ run, runKey, step, steps: input.steps, groups, dropped, training }],
-    // A step that failed may be done again under its name; one that succeeded never.
+    // A step that failed may be repeated under its name; one that succeeded never.
     workflowIdReusePolicy: 'ALLOW_DUPLICATE_FAILED_ONLY',
     cancellationType: 'WAIT_CANCELLATION_COMPLETED',
     typedSearchAttributes: [

@@ -1,22 +1,22 @@
 import { setCurrentDetails, upsertMemo, upsertSearchAttributes, workflowInfo } from '@temporalio/workflow';
 import { flagsText } from '../algorithms/flags.ts';
+import { rootMessage } from '../contracts/failures.ts';
 import { fates } from '../contracts/outcome.ts';
 import type { RunInput, RunStatus } from '../contracts/run.ts';
 import { searchAttributes, shownReward } from '../contracts/search-attributes.ts';
-import { rootMessage } from './root-message.ts';
-import type { Ledger } from './tally.ts';
+import type { RunTally } from './tally.ts';
 
 export interface RunView {
   phase: RunStatus['phase'];
   cancelling: boolean;
-  /** Brings details, search attributes and memo up to date; the costly ones (a history event each) once per step or phase. */
+  /** Updates details, search attributes and memo. The last two cost a history event each, so they change once per step or phase. */
   show(): void;
-  /** The run ends by this error: the details must not go on saying that it runs. */
+  /** Shows in the details that the run ends with this error. */
   failed(error: unknown): void;
   status(): RunStatus;
 }
 
-export function createRunView(input: RunInput, ledger: Ledger): RunView {
+export function createRunView(input: RunInput, tally: RunTally): RunView {
   let shown = '';
   const view: RunView = {
     phase: 'preparing',
@@ -41,22 +41,22 @@ export function createRunView(input: RunInput, ledger: Ledger): RunView {
     },
     status() {
       const { workflowId: run, firstExecutionRunId: runKey } = workflowInfo();
-      const settled = fates.reduce((sum, fate) => sum + (fate === 'in-flight' ? 0 : ledger.groups[fate]), 0);
+      const settled = fates.reduce((sum, fate) => sum + (fate === 'in-flight' ? 0 : tally.groups[fate]), 0);
       return {
         run,
         runKey,
-        phase: view.phase === 'running' && ledger.pausedBecause !== null ? 'paused' : view.phase,
-        pausedBecause: ledger.pausedBecause,
-        step: ledger.step,
+        phase: view.phase === 'running' && tally.pausedBecause !== null ? 'paused' : view.phase,
+        pausedBecause: tally.pausedBecause,
+        step: tally.step,
         steps: input.steps,
-        policyVersion: ledger.policyVersion,
-        groups: { ...ledger.groups, 'in-flight': ledger.groupsStarted - settled },
-        rollouts: ledger.rollouts,
-        flags: ledger.flags,
-        groupsStarted: ledger.groupsStarted,
-        rolloutsStarted: ledger.groupsStarted * input.rolloutsPerGroup,
-        inFlight: [...ledger.inFlight.keys()],
-        recentRewards: ledger.recentRewards,
+        policyVersion: tally.policyVersion,
+        groups: { ...tally.groups, 'in-flight': tally.groupsStarted - settled },
+        rollouts: tally.rollouts,
+        flags: tally.flags,
+        groupsStarted: tally.groupsStarted,
+        rolloutsStarted: tally.groupsStarted * input.rolloutsPerGroup,
+        inFlight: [...tally.inFlight.keys()],
+        recentRewards: tally.recentRewards,
       };
     },
   };
@@ -83,7 +83,7 @@ function details(status: RunStatus): string {
 
 const bars = '▁▂▃▄▅▆▇█';
 
-/** From the first to the last of the steps that are kept, with a small chart between 0 and 1. */
+/** Formats the first and the last mean reward, with a small chart from 0 to 1 between them. */
 function rewardText(rewards: readonly number[]): string {
   const [first] = rewards;
   const last = rewards.at(-1);

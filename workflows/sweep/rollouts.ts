@@ -11,100 +11,133 @@ import {
 } from '@temporalio/workflow';
 import { control } from '../activities.ts';
 import { outcomeWithoutResult } from '../algorithms/rollout-end.ts';
-import { placeOf, rowWithoutResult, type SweepPlace, toSweepRow } from '../algorithms/sweep-row.ts';
+import { attemptOf, rowWithoutResult, type SweepAttempt, toSweepRow } from '../algorithms/sweep-row.ts';
+import { rootMessage } from '../contracts/failures.ts';
 import { sweepRolloutId } from '../contracts/ids.ts';
-import { sweepPriority } from '../contracts/priority.ts';
+import { sweepPriority } from '../contracts/queues.ts';
 import { searchAttributes } from '../contracts/search-attributes.ts';
 import type { SweepInput, SweepRow } from '../contracts/sweep.ts';
 import type { rollout } from '../rollout.ts';
-import { rootMessage } from '../run/root-message.ts';
-import type { Numbered, SweepBooks } from './tally.ts';
+import { cancelByName, cancelUntilEnded } from '../shared/cancel-again.ts';
+import type { NumberedAttempt, SweepTally } from './tally.ts';
 
-/** As many as fit into one value of history, whatever their length. */
+/** The number of addresses that fit into one value of history, whatever their length. */
 const addressesPerPage = 16;
-/** Enough for all that can be in flight. */
+/** The number of pages that are kept, enough for all attempts in flight. */
 const pagesKept = 64;
 
-/** The rollouts of a sweep: starts them, and hears of their ends. */
+/** The rollouts of a sweep. */
 export interface SweepRollouts {
-  /** What can't be started is taken again later, and pauses the sweep. */
-  start(numbers: readonly Numbered[]): Promise<void>;
-  /** Asks for the ends of those that an earlier execution started. */
+  /** Starts attempts. Those that can't be started are taken again later, and pause the sweep. */
+  start(attempts: readonly NumberedAttempt[]): Promise<void>;
+  /** Asks for the ends of rollouts that an earlier execution started. */
   collectAdopted(): Promise<void>;
+  /**
+   * Waits for the rollouts in flight, which were cancelled with the sweep. Those of an earlier execution are no longer its
+   * children: they are cancelled by name, and asked for.
+   */
+  untilCancelled(): Promise<void>;
 }
 
-export function createSweepRollouts(input: SweepInput, books: SweepBooks): SweepRollouts {
+export function createSweepRollouts(input: SweepInput, tally: SweepTally): SweepRollouts {
   const { workflowId: sweep, firstExecutionRunId: sweepKey } = workflowInfo();
-  const addressOf = createAddresses(books);
-  const idOf = (place: SweepPlace): string => sweepRolloutId(sweep, sweepKey, place);
+  const addressOf = createAddresses(tally);
+  const idOf = (attempt: SweepAttempt): string => sweepRolloutId(sweep, sweepKey, attempt);
+  const idsOf = (numbers: Iterable<number>): string[] =>
+    Array.from(numbers, (number) => idOf(attemptOf(number, tally.inFlight.get(number) ?? 0, tally.tasks)));
 
-  async function startOne([number, retry]: Numbered): Promise<void> {
-    const place = placeOf(number, retry, books.tasks);
-    const workflowId = idOf(place);
-    const address = await addressOf(place.task);
-    const { settings, upstream } = input;
-    const { policyVersion } = books;
-    const pin = { ...(policyVersion !== null && { policyVersion }), ...(upstream !== undefined && { upstream }) };
-    const reuse = input.reuseVerdicts ? { reuseVerdicts: true as const } : {};
-    const handle = await startChild<typeof rollout>('rollout', {
-      workflowId,
-      args: [{ task: address, ...settings, purpose: 'evaluation', ...pin, ...reuse }],
-      // It outlives the sweep's continue-as-new, which closes this execution; if the sweep is terminated, the reaper cancels it.
-      parentClosePolicy: ParentClosePolicy.ABANDON,
-      cancellationType: 'WAIT_CANCELLATION_COMPLETED',
-      workflowIdReusePolicy: 'REJECT_DUPLICATE',
-      priority: { priorityKey: sweepPriority },
-      typedSearchAttributes: [
-        { key: searchAttributes.run, value: sweep },
-        { key: searchAttributes.task, value: address },
-        { key: searchAttributes.agent, value: settings.agent },
-        ...(policyVersion === null ? [] : [{ key: searchAttributes.policyVersion, value: policyVersion }]),
-      ],
-      staticSummary: `${settings.agent} at ${address}, attempt ${place.attempt + 1}${retry === 0 ? '' : `, retry ${retry}`}`,
-    });
+  async function startOne([number, retry]: NumberedAttempt): Promise<void> {
+    const attempt = attemptOf(number, retry, tally.tasks);
+    const workflowId = idOf(attempt);
+    const address = await addressOf(attempt.task);
+    const handle = await startRollout({ input, policyVersion: tally.pin.policyVersion, attempt, workflowId, address });
     void handle.result().then(
-      (result) => books.settle(number, toSweepRow(place, result)),
+      (result) => tally.settle(number, toSweepRow(attempt, result)),
       (error: unknown) =>
-        books.settle(number, rowWithoutResult(place, { taskId: address, workflowId, ...endOf(error) })),
+        tally.settle(number, rowWithoutResult(attempt, { taskId: address, workflowId, ...endOf(error) })),
     );
   }
 
   async function collectAdopted(): Promise<void> {
-    for (let more = books.adopted.size > 0; more; ) {
-      const rollouts = [...books.adopted].map((number) => [number, books.inFlight.get(number) ?? 0] as const);
-      const asked = { sweep, sweepKey, tasks: books.tasks, list: books.plan.list.digest, rollouts };
+    for (let more = tally.adopted.size > 0; more; ) {
+      const rollouts = [...tally.adopted].map((number) => [number, tally.inFlight.get(number) ?? 0] as const);
+      const asked = { sweep, sweepKey, tasks: tally.tasks, list: tally.plan.list.digest, rollouts };
       const ended = await control.endedRollouts(asked).catch((error) => {
         if (isCancellation(error)) throw error;
-        log.warn('the rollouts in flight are asked for again in a while', { error: rootMessage(error) });
+        log.warn('the rollouts in flight could not be checked; the sweep tries again later', {
+          error: rootMessage(error),
+        });
         return { rows: [], more: false };
       });
-      for (const row of ended.rows) books.settle(row.attempt * books.tasks + row.task, row);
+      for (const row of ended.rows) tally.settle(row.attempt * tally.tasks + row.task, row);
       more = ended.more;
     }
   }
 
   return {
-    async start(numbers) {
-      const starts = await Promise.allSettled(numbers.map(startOne));
+    async start(attempts) {
+      const starts = await Promise.allSettled(attempts.map(startOne));
       for (const [position, start] of starts.entries()) {
-        const numbered = numbers[position];
-        if (start.status === 'fulfilled' || numbered === undefined) continue;
-        books.notStarted(numbered);
-        if (isCancellation(start.reason)) continue; // of the sweep: below
-        books.pausedBecause ??= `a rollout could not be started: ${rootMessage(start.reason)}; mend the cause, then resume`;
+        const attempt = attempts[position];
+        if (start.status === 'fulfilled' || attempt === undefined) continue;
+        tally.notStarted(attempt);
+        if (isCancellation(start.reason)) continue; // The sweep is cancelled, which is handled below.
+        tally.pausedBecause ??= `a rollout could not be started: ${rootMessage(start.reason)}; fix the cause, then resume`;
       }
       if (CancellationScope.current().consideredCancelled) throw new CancelledFailure('the sweep is cancelled');
     },
     collectAdopted,
+    async untilCancelled() {
+      await cancelByName(idsOf(tally.adopted));
+      await cancelUntilEnded(() => idsOf(tally.inFlight.keys()), collectAdopted);
+    },
   };
 }
 
-/** The addresses of the tasks, read a page at a time: history holds no long lists. */
-function createAddresses(books: SweepBooks): (task: number) => Promise<string> {
+interface RolloutToStart {
+  readonly input: SweepInput;
+  readonly policyVersion: number | null;
+  readonly attempt: SweepAttempt;
+  readonly workflowId: string;
+  readonly address: string;
+}
+
+function startRollout({ input, policyVersion, attempt, workflowId, address }: RolloutToStart) {
+  const { settings, upstream, reuseVerdicts } = input;
+  const retry = attempt.retry === 0 ? '' : `, retry ${attempt.retry}`;
+  return startChild<typeof rollout>('rollout', {
+    workflowId,
+    args: [
+      {
+        task: address,
+        ...settings,
+        purpose: 'evaluation',
+        ...(policyVersion !== null && { policyVersion }),
+        ...(upstream !== undefined && { upstream }),
+        ...(reuseVerdicts && { reuseVerdicts }),
+      },
+    ],
+    // It outlives the sweep's continue-as-new, which closes this execution; if the sweep is terminated, the reaper cancels it.
+    parentClosePolicy: ParentClosePolicy.ABANDON,
+    cancellationType: 'WAIT_CANCELLATION_COMPLETED',
+    workflowIdReusePolicy: 'REJECT_DUPLICATE',
+    priority: { priorityKey: sweepPriority },
+    typedSearchAttributes: [
+      { key: searchAttributes.run, value: workflowInfo().workflowId },
+      { key: searchAttributes.task, value: address },
+      { key: searchAttributes.agent, value: settings.agent },
+      ...(policyVersion === null ? [] : [{ key: searchAttributes.policyVersion, value: policyVersion }]),
+    ],
+    staticSummary: `${settings.agent} at ${address}, attempt ${attempt.attempt + 1}${retry}`,
+  });
+}
+
+/** Reads the addresses of the tasks page by page, because history can't hold long lists. */
+function createAddresses(tally: SweepTally): (task: number) => Promise<string> {
   const pages = new Map<number, ReturnType<typeof control.readAddresses>>();
   return async (task) => {
     const from = Math.floor(task / addressesPerPage) * addressesPerPage;
-    const { digest } = books.plan.list;
+    const { digest } = tally.plan.list;
     const page = pages.get(from) ?? control.readAddresses({ list: digest, from, count: addressesPerPage });
     pages.set(from, page);
     if (pages.size > pagesKept) pages.delete(Math.min(...pages.keys()));
@@ -114,12 +147,12 @@ function createAddresses(books: SweepBooks): (task: number) => Promise<string> {
     });
     const address = addresses[task - from];
     if (address === undefined)
-      throw new Error(`expected the address of task ${task}, got ${addresses.length} from ${from} on`);
+      throw new Error(`expected the address of task ${task}, got ${addresses.length} addresses from ${from}`);
     return address;
   };
 }
 
-/** How a rollout ended that has no result: it was cancelled or terminated from outside, or failed. */
+/** Returns the outcome of a rollout without a result: it was cancelled or terminated from outside, or failed. */
 function endOf(error: unknown): Pick<SweepRow, 'outcome'> & { readonly message: string | null } {
   if (isCancellation(error)) return { outcome: outcomeWithoutResult('cancelled'), message: null };
   const terminated = error instanceof ChildWorkflowFailure && error.cause instanceof TerminatedFailure;

@@ -9,30 +9,65 @@ import {
   type SweepState,
   type SweepSums,
 } from '../contracts/sweep.ts';
-import { InfraWatch } from './infra-watch.ts';
-import { UnsavedRows } from './unsaved-rows.ts';
+import { createOutcomeWatch } from '../shared/outcome-watch.ts';
+import type { Pausable } from '../shared/pause.ts';
+import { createUnsavedRows, type UnsavedRows } from '../shared/unsaved-rows.ts';
 
-/** An attempt by its number, and how often it was made before. */
-export type Numbered = readonly [number: number, retry: number];
+/** An attempt by its number, with the number of its earlier rollouts that ended as `infra`. */
+export type NumberedAttempt = readonly [number: number, retry: number];
 
 /**
- * The books of a sweep: every attempt is still to come, in flight, to be made again, or ended for good. Plain data and
- * rules, no Temporal in here.
+ * The bookkeeping of a sweep. Every attempt is waiting to start, in flight, waiting for its retry, or has ended. It is plain
+ * data and rules, without Temporal.
  */
-export class SweepBooks {
+export interface SweepTally extends Pausable {
+  readonly startedAt: number;
+  /** The attempts in flight, by number, with their retry. */
+  readonly inFlight: ReadonlyMap<number, number>;
+  /** Attempts that an earlier execution started. This one must ask for their ends, because they don't report to it. */
+  readonly adopted: ReadonlySet<number>;
+  endedEarly: string | null;
+  cancelling: boolean;
+  readonly unsaved: UnsavedRows<SweepRow>;
+  readonly begun: boolean;
+  /** The plan; throws before `begin`. */
+  readonly plan: SweepPlan;
+  /** The evaluated version or model, as far as it is known. */
+  readonly pin: Pin;
+  /** The number of tasks; 0 before `begin`. */
+  readonly tasks: number;
+  /** The number of attempts in all. */
+  readonly planned: number;
+  readonly sums: SweepSums;
+  /** Whether nothing is in flight and nothing is left to start. */
+  readonly done: boolean;
+  /** Whether an attempt waits to start and a slot is free for it. */
+  readonly canStart: boolean;
+  begin(plan: SweepPlan): void;
+  /** Takes the attempts to start now, at most `atMost`; retries come first. */
+  take(atMost: number): NumberedAttempt[];
+  /** Returns an attempt that was taken and could not be started. */
+  notStarted(attempt: NumberedAttempt): void;
+  /** Counts a rollout that has ended. A second report of the same one changes nothing. */
+  settle(number: number, row: SweepRow): void;
+  state(): SweepState;
+}
+
+export const createSweepTally = (input: SweepInput, state: SweepState | null, now: number): SweepTally =>
+  new Tally(input, state, now);
+
+class Tally implements SweepTally {
   readonly startedAt: number;
   readonly inFlight: Map<number, number>;
-  /** Started by an earlier execution: their ends are asked for, nobody reports them. */
   readonly adopted: Set<number>;
   pausedBecause: string | null;
   endedEarly: string | null;
-  readonly unsaved: UnsavedRows<SweepRow>;
-  readonly watch: InfraWatch;
   cancelling = false;
-  /** Rises with everything that may change what is to be done. */
   changes = 0;
+  readonly unsaved: UnsavedRows<SweepRow>;
+  readonly watch;
   readonly #input: SweepInput;
-  readonly #again: Numbered[];
+  readonly #again: NumberedAttempt[];
   #plan: SweepPlan | null;
   #sums: SweepSums;
   #next: number;
@@ -45,13 +80,17 @@ export class SweepBooks {
     this.inFlight = new Map(state?.inFlight);
     this.adopted = new Set(this.inFlight.keys());
     this.#again = [...(state?.again ?? [])];
-    this.unsaved = new UnsavedRows(state?.chunks ?? 0);
+    this.unsaved = createUnsavedRows(state?.chunks ?? 0);
     this.pausedBecause = state?.pausedBecause ?? null;
     this.endedEarly = state?.endedEarly ?? null;
-    this.watch = new InfraWatch(input.pauseAtInfraShare, state?.recentOutcomes ?? []);
+    this.watch = createOutcomeWatch({ infra: input.pauseAtInfraShare }, state?.recentOutcomes ?? []);
     this.#sums = state?.sums ?? {
-      ...{ outcomes: zeroCount(outcomes), leftOut: zeroCount(leftOutKinds) },
-      ...{ retried: 0, counted: 0, passed: 0, rewards: 0 },
+      outcomes: zeroCount(outcomes),
+      leftOut: zeroCount(leftOutKinds),
+      retried: 0,
+      counted: 0,
+      passed: 0,
+      rewards: 0,
     };
   }
 
@@ -63,17 +102,11 @@ export class SweepBooks {
     return this.#plan !== null;
   }
 
-  /** Of a sweep that has begun. */
   get plan(): SweepPlan {
     if (this.#plan === null) throw new Error('expected a plan, got none; begin first');
     return this.#plan;
   }
 
-  get policyVersion(): number | null {
-    return this.#plan?.policyVersion ?? null;
-  }
-
-  /** What is evaluated, as far as it is known. */
   get pin(): Pin {
     const { policyVersion = null, upstream } = this.#plan ?? {};
     return { policyVersion, ...(upstream !== undefined && { upstream }) };
@@ -83,10 +116,14 @@ export class SweepBooks {
     return this.#plan?.tasks ?? 0;
   }
 
+  get planned(): number {
+    return this.tasks * this.#input.attempts;
+  }
+
   get sums(): SweepSums {
     const sums = this.#sums;
     if (this.endedEarly === null && !this.cancelling) return sums;
-    // Nothing is made again any more: what was to be has ended as what it was.
+    // Nothing is retried any more, so the attempts that waited for a retry have ended as infra.
     const infra = this.#again.filter(([, retry]) => retry > 0).length;
     return {
       ...sums,
@@ -96,46 +133,44 @@ export class SweepBooks {
     };
   }
 
-  get planned(): number {
-    return this.tasks * this.#input.attempts;
-  }
-
-  /** Nothing is in flight, and nothing is left to be started. */
   get done(): boolean {
-    return this.inFlight.size === 0 && !this.#anyLeft;
+    return this.inFlight.size === 0 && !this.#anyWaiting;
   }
 
-  get #anyLeft(): boolean {
+  get canStart(): boolean {
+    return this.#anyWaiting && this.inFlight.size < this.#input.concurrency;
+  }
+
+  get #anyWaiting(): boolean {
     return this.endedEarly === null && (this.#again.length > 0 || this.#next < this.planned);
   }
 
-  /** There is something to be started, and room for it. */
-  get anyToStart(): boolean {
-    return this.#anyLeft && this.inFlight.size < this.#input.concurrency;
-  }
-
-  /** What is to be started now, at most `atMost`: first what has to be made again. */
-  take(atMost: number): Numbered[] {
-    const taken: Numbered[] = [];
-    const room = Math.min(atMost, this.#input.concurrency - this.inFlight.size);
-    while (taken.length < room && this.#anyLeft) {
+  take(atMost: number): NumberedAttempt[] {
+    const taken: NumberedAttempt[] = [];
+    const free = Math.min(atMost, this.#input.concurrency - this.inFlight.size);
+    while (taken.length < free && this.#anyWaiting) {
       const again = this.#again.shift();
-      const numbered = again ?? ([this.#next, 0] as const);
+      const attempt = again ?? ([this.#next, 0] as const);
       if (again === undefined) this.#next += 1;
-      this.inFlight.set(...numbered);
-      taken.push(numbered);
+      this.inFlight.set(...attempt);
+      taken.push(attempt);
     }
     return taken;
   }
 
-  /** A rollout has ended. A second report of the same one changes nothing. */
+  notStarted(attempt: NumberedAttempt): void {
+    this.inFlight.delete(attempt[0]);
+    this.#again.push(attempt);
+    this.changes += 1;
+  }
+
   settle(number: number, row: SweepRow): void {
     if (this.inFlight.get(number) !== row.retry) return;
     this.inFlight.delete(number);
     this.adopted.delete(number);
     this.changes += 1;
     this.unsaved.add(row);
-    this.watch.see(row.outcome);
+    this.watch.add(row.outcome);
     if (row.outcome === 'infra' && row.retry < this.#input.infraRetries && !this.cancelling) {
       this.#again.push([number, row.retry + 1]);
       this.#sums = { ...this.#sums, retried: this.#sums.retried + 1 };
@@ -144,16 +179,9 @@ export class SweepBooks {
     }
   }
 
-  /** It was taken and can't be started now. */
-  notStarted(numbered: Numbered): void {
-    this.inFlight.delete(numbered[0]);
-    this.#again.push(numbered);
-    this.changes += 1;
-  }
-
   #count(row: SweepRow): void {
-    // Where the server could not say what is in service, the first rollout does.
-    if (this.policyVersion === null && row.versions !== null) {
+    // If the server could not say which version is in service, the first rollout decides.
+    if (this.plan.policyVersion === null && row.versions !== null) {
       this.#plan = { ...this.plan, policyVersion: row.versions[0] };
     }
     const flags = addFlags(this.#sums.flags ?? noFlags, countFlags([row.flags]));
@@ -162,24 +190,25 @@ export class SweepBooks {
     const why = whyLeftOut(row, this.pin);
     if (why !== null) {
       this.#sums = { ...sums, outcomes: ended, leftOut: { ...sums.leftOut, [why]: sums.leftOut[why] + 1 } };
-      if (why === 'other-version') this.endedEarly ??= this.#moved(row);
+      if (why === 'other-version') this.endedEarly ??= this.#otherVersionText(row);
       return;
     }
     const reward = row.reward ?? 0;
     this.#sums = {
-      ...{ outcomes: ended, leftOut: sums.leftOut, retried: sums.retried, flags },
+      ...sums,
+      outcomes: ended,
       counted: sums.counted + 1,
       passed: sums.passed + (reward >= this.#input.passAt ? 1 : 0),
       rewards: sums.rewards + reward,
     };
   }
 
-  #moved({ versions, workflowId, model }: SweepRow): string {
-    const { upstream } = this.pin;
+  #otherVersionText({ versions, workflowId, model }: SweepRow): string {
+    const { policyVersion, upstream } = this.pin;
     if (upstream !== undefined)
-      return `${upstream.name} is another model now: ${upstream.model} is evaluated, and ${workflowId} was sampled by ${model}`;
+      return `${upstream.name} is another model now: the sweep evaluates ${upstream.model}, and ${model} sampled ${workflowId}`;
     const range = [...new Set(versions)].join(' to ');
-    return `the engine moved on: version ${this.policyVersion} is evaluated, and ${workflowId} was sampled by ${range}`;
+    return `the engine now serves another version: the sweep evaluates version ${policyVersion}, and version ${range} sampled ${workflowId}`;
   }
 
   state(): SweepState {

@@ -1,21 +1,21 @@
 import { setCurrentDetails, upsertMemo, upsertSearchAttributes, workflowInfo } from '@temporalio/workflow';
 import { flagsText, noFlags } from '../algorithms/flags.ts';
+import { rootMessage } from '../contracts/failures.ts';
 import { searchAttributes, shownReward } from '../contracts/search-attributes.ts';
 import type { SweepInput, SweepResult, SweepStatus } from '../contracts/sweep.ts';
-import { rootMessage } from '../run/root-message.ts';
-import type { SweepBooks } from './tally.ts';
+import type { SweepTally } from './tally.ts';
 
 export interface SweepView {
   phase: SweepStatus['phase'];
-  /** Brings details, search attributes and memo up to date; the costly ones (a history event each) once per phase. */
+  /** Updates details, search attributes and memo. The last two cost a history event each, so they change once per phase. */
   show(): void;
   finished(result: SweepResult): void;
-  /** The sweep ends by this error: the details must not go on saying that it runs. */
+  /** Shows in the details that the sweep ends with this error. */
   failed(error: unknown): void;
   status(): SweepStatus;
 }
 
-export function createSweepView(input: SweepInput, books: SweepBooks): SweepView {
+export function createSweepView(input: SweepInput, tally: SweepTally): SweepView {
   let shown = '';
   const view: SweepView = {
     phase: 'preparing',
@@ -45,17 +45,17 @@ export function createSweepView(input: SweepInput, books: SweepBooks): SweepView
     },
     status() {
       const { workflowId: sweep, firstExecutionRunId: sweepKey } = workflowInfo();
-      const { outcomes, leftOut, retried, counted, passed, rewards, flags = noFlags } = books.sums;
+      const { outcomes, leftOut, retried, counted, passed, rewards, flags = noFlags } = tally.sums;
       return {
         sweep,
         sweepKey,
-        phase: view.phase === 'running' && books.pausedBecause !== null ? 'paused' : view.phase,
-        pausedBecause: books.pausedBecause,
-        ...books.pin,
-        tasks: books.tasks,
-        planned: books.planned,
+        phase: view.phase === 'running' && tally.pausedBecause !== null ? 'paused' : view.phase,
+        pausedBecause: tally.pausedBecause,
+        ...tally.pin,
+        tasks: tally.tasks,
+        planned: tally.planned,
         ended: Object.values(outcomes).reduce((sum, count) => sum + count, 0),
-        inFlight: books.inFlight.size,
+        inFlight: tally.inFlight.size,
         outcomes,
         leftOut,
         retried,
@@ -63,7 +63,7 @@ export function createSweepView(input: SweepInput, books: SweepBooks): SweepView
         passed,
         meanReward: counted === 0 ? null : rewards / counted,
         flags,
-        endedEarly: books.endedEarly,
+        endedEarly: tally.endedEarly,
       };
     },
   };
@@ -86,7 +86,7 @@ function details(status: SweepStatus): string {
     ...(status.endedEarly === null ? [] : ['', `Ends early: ${status.endedEarly}`]),
     '',
     `- passed: ${passed} of ${counted}; mean reward ${meanReward?.toFixed(3) ?? 'none yet'}`,
-    `- left out: ${some(status.leftOut)}; made again: ${retried}`,
+    `- left out: ${some(status.leftOut)}; retried: ${retried}`,
     ...(flagged === null ? [] : [`- flagged: ${flagged}`]),
   ].join('\n');
 }

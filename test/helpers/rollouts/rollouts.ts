@@ -5,7 +5,7 @@ import type { Client, WorkflowHandle } from '@temporalio/client';
 import { createLocalProvider } from '../../../infra/sandbox/local/provider.ts';
 import type { SandboxInfo, SandboxProvider } from '../../../infra/sandbox/sandbox.ts';
 import type { Store } from '../../../infra/store/store.ts';
-import { controlQueue } from '../../../workflows/contracts/ids.ts';
+import { controlQueue } from '../../../workflows/contracts/queues.ts';
 import type { RolloutRequest, RolloutResult } from '../../../workflows/contracts/rollout.ts';
 import { startTestServer, type TestServer } from '../temporal/temporal.ts';
 import { startTestWorkers, type TestWorkersOptions } from '../temporal/workers.ts';

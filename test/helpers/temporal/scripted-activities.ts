@@ -31,7 +31,7 @@ import {
   imageQueue,
   placementQueue,
   trainerQueue,
-} from '../../../workflows/contracts/ids.ts';
+} from '../../../workflows/contracts/queues.ts';
 import type { BranchRule, Segment, TraceSummary } from '../../../workflows/contracts/trace.ts';
 import type { Upstream } from '../../../workflows/contracts/upstream.ts';
 import type { TestServer } from './temporal.ts';

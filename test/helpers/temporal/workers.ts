@@ -37,7 +37,7 @@ import {
   hostQueue,
   imageQueue,
   placementQueue,
-} from '../../../workflows/contracts/ids.ts';
+} from '../../../workflows/contracts/queues.ts';
 import type { TestServer } from './temporal.ts';
 
 export interface TestWorkers {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { controlQueue } from '../../../workflows/contracts/ids.ts';
 import { regradeStatusQuery } from '../../../workflows/contracts/messages.ts';
+import { controlQueue } from '../../../workflows/contracts/queues.ts';
 import { cliOn } from '../../helpers/cli.ts';
 import { type ScriptedStack, startScriptedStack } from '../../helpers/temporal/scripted-stack.ts';
 import { until } from '../../helpers/until.ts';

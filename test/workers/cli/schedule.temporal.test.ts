@@ -3,7 +3,7 @@ import { execFile } from 'node:child_process';
 import { after, before, describe, it } from 'node:test';
 import { promisify } from 'node:util';
 import { triggerStepSchedules } from '../../../infra/temporal/step-schedules.ts';
-import { controlQueue } from '../../../workflows/contracts/ids.ts';
+import { controlQueue } from '../../../workflows/contracts/queues.ts';
 import type { RunRequest } from '../../../workflows/contracts/run.ts';
 import type { SweepResult } from '../../../workflows/contracts/sweep.ts';
 import { cliOn } from '../../helpers/cli.ts';

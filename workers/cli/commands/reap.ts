@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { controlQueue } from '../../../workflows/contracts/ids.ts';
+import { controlQueue } from '../../../workflows/contracts/queues.ts';
 import type { reaper } from '../../../workflows/index.ts';
 import type { ReaperResult } from '../../../workflows/reaper.ts';
 import { type HomeOption, runningConfigOf, stackCommand } from '../stack/command.ts';

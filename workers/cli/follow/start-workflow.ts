@@ -4,8 +4,7 @@ import {
   type WorkflowHandleWithFirstExecutionRunId,
 } from '@temporalio/client';
 import type { Workflow } from '@temporalio/common';
-import { controlQueue } from '../../../workflows/contracts/ids.ts';
-import { sweepPriority } from '../../../workflows/contracts/priority.ts';
+import { controlQueue, sweepPriority } from '../../../workflows/contracts/queues.ts';
 import type { RegradeRequest } from '../../../workflows/contracts/regrade.ts';
 import type { RunRequest } from '../../../workflows/contracts/run.ts';
 import { searchAttributes } from '../../../workflows/contracts/search-attributes.ts';

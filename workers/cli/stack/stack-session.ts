@@ -1,7 +1,7 @@
 import type { Config } from '../../../infra/config.ts';
 import { configuredTarget } from '../../../infra/temporal/connection.ts';
 import { isPortFree } from '../../../infra/temporal/ports.ts';
-import { controlQueue } from '../../../workflows/contracts/ids.ts';
+import { controlQueue } from '../../../workflows/contracts/queues.ts';
 import { neededParts } from '../../up/part-table.ts';
 import { portsOf, withFreePorts } from '../../up/ports.ts';
 import { pollers } from '../../up/ready.ts';

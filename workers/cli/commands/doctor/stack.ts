@@ -11,7 +11,7 @@ import {
   hostQueue,
   placementQueue,
   trainerQueue,
-} from '../../../../workflows/contracts/ids.ts';
+} from '../../../../workflows/contracts/queues.ts';
 import { pollers, type QueueKind, socketAnswers } from '../../../up/ready.ts';
 import { isUp, readUpFile, type UpFile } from '../../../up/up-file.ts';
 import { type Check, missing, ok, type RunChecks, warn } from './checks.ts';

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Client, WorkflowHandle } from '@temporalio/client';
 import pLimit from 'p-limit';
-import { controlQueue } from '../../../../workflows/contracts/ids.ts';
+import { controlQueue } from '../../../../workflows/contracts/queues.ts';
 import type { RolloutRequest } from '../../../../workflows/contracts/rollout.ts';
 import { searchAttributes } from '../../../../workflows/contracts/search-attributes.ts';
 import type { ResolvedTask } from '../../../../workflows/contracts/task.ts';

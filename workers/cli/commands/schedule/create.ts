@@ -1,5 +1,5 @@
 import { type Client, ScheduleAlreadyRunning } from '@temporalio/client';
-import { controlQueue } from '../../../../workflows/contracts/ids.ts';
+import { controlQueue } from '../../../../workflows/contracts/queues.ts';
 import type { ScheduleMemo } from '../../../../workflows/contracts/schedule.ts';
 import { searchAttributes } from '../../../../workflows/contracts/search-attributes.ts';
 import type { SweepRequest } from '../../../../workflows/contracts/sweep.ts';

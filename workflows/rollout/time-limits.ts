@@ -4,22 +4,22 @@ import type { Task } from '../contracts/task.ts';
 
 const defaultAgentSec = 1800;
 const defaultEvaluationSec = 600;
-/** Room for provisioning, diff and release on top of the agent's and the evaluation's own time. */
+/** The time for provisioning, diff and release, on top of the agent's and the evaluation's own time. */
 const marginSec = 900;
 
-export interface Limits {
+export interface TimeLimits {
   readonly agentMs: number;
   readonly evaluationMs: number;
-  /** When the reaper may take a sandbox of this rollout; always above agent and evaluation together. */
+  /** The age at which the reaper may remove a sandbox of this rollout; always above agent and evaluation together. */
   readonly lifetimeMs: number;
-  /** How long the agent's secret is good: the session is opened beside the provisioning, which may take hours before the agent starts. */
+  /** The lifetime of the agent's secret. It is longer, because the session opens before provisioning, which may take hours. */
   readonly sessionMs: number;
 }
 
-type AskedLimits = Pick<RolloutInput, 'agentTimeoutSec' | 'evaluationTimeoutSec' | 'sandboxLifetimeSec'>;
+type RequestedLimits = Pick<RolloutInput, 'agentTimeoutSec' | 'evaluationTimeoutSec' | 'sandboxLifetimeSec'>;
 
-/** The input's limit, else the task's, else the default. */
-export function limitsOf(input: AskedLimits, task: Task): Limits {
+/** Returns the limits of the input, else those of the task, else the defaults. */
+export function timeLimitsOf(input: RequestedLimits, task: Task): TimeLimits {
   const agentSec = input.agentTimeoutSec ?? task.agentTimeoutSec ?? defaultAgentSec;
   const evaluationSec = input.evaluationTimeoutSec ?? task.evaluationTimeoutSec ?? defaultEvaluationSec;
   const least = agentSec + evaluationSec + marginSec;

@@ -1,0 +1,187 @@
+import { CancellationScope, log, workflowInfo } from '@temporalio/workflow';
+import type { AgentEnd, Provisioned } from '../../activities/interfaces/host.ts';
+import {
+  agentOn,
+  cleanUpOn,
+  control,
+  evaluation,
+  images,
+  onHost,
+  placement,
+  provisioningOn,
+  sealing,
+} from '../activities.ts';
+import type { Diff } from '../contracts/diff.ts';
+import type { RolloutEpoch } from '../contracts/ids.ts';
+import type { RolloutInput, Stage } from '../contracts/rollout.ts';
+import type { ResolvedTask } from '../contracts/task.ts';
+import { type TraceSummary, trainAllBranches } from '../contracts/trace.ts';
+import type { Verdict } from '../contracts/verdict.ts';
+import { StageFailure } from './failure.ts';
+import type { Progress } from './progress.ts';
+import type { TimeLimits } from './time-limits.ts';
+
+/** The work of an agent: enough to evaluate it anywhere. */
+export interface Produced {
+  readonly end: AgentEnd;
+  readonly diff: Diff;
+  readonly trace: TraceSummary | null;
+}
+
+/** One epoch of a rollout with all that its stages need. */
+export interface EpochContext {
+  readonly input: RolloutInput;
+  readonly resolved: ResolvedTask;
+  readonly limits: TimeLimits;
+  readonly epoch: RolloutEpoch;
+  readonly progress: Progress;
+}
+
+/**
+ * Runs one epoch of a rollout in one sandbox: image, slot, provisioning, agent, diff and trace. The sandbox is released
+ * whatever happens; if even that fails, the reaper removes it when its lifetime is over.
+ */
+export async function produce(context: EpochContext): Promise<Produced> {
+  const { input, resolved, limits, epoch, progress } = context;
+  const { task, usesModel } = resolved;
+  const { agent, sandbox, maxTurns } = input;
+  if (task.imageFrom !== undefined && sandbox !== 'local') {
+    await progress.stage('prepareImage', () => images.prepareImage({ task, agent, sandbox }));
+  }
+  const { host } = await progress.stage('placeRollout', () =>
+    placement(workflowInfo().priority).placeRollout({ attempt: epoch, lifetimeMs: limits.lifetimeMs }),
+  );
+  progress.host = host;
+  let open = usesModel;
+  let released = false;
+  const releaseOnce = async (): Promise<void> => {
+    if (released) return;
+    released = true;
+    await CancellationScope.nonCancellable(() => release(host, epoch, progress));
+  };
+  const hostStage = <Result>(stage: Stage, work: () => Promise<Result>): Promise<Result> =>
+    stageOnHost(host, progress, stage, work);
+  try {
+    const { kind, baseCommit, contextLength, diskBeforeMb } = await prepare(context, host, hostStage);
+    await hostStage('startAgent', () =>
+      onHost(host).startAgent({ attempt: epoch, task, agent, kind, maxTurns, contextLength }),
+    );
+    const end = await hostStage('awaitAgent', () =>
+      agentOn(host, limits.agentMs).awaitAgent({
+        attempt: epoch,
+        agent,
+        kind,
+        timeoutMs: limits.agentMs,
+        ...(diskBeforeMb !== undefined && { diskBeforeMb }),
+      }),
+    );
+    const diff = await hostStage('captureDiff', () =>
+      onHost(host).captureDiff({ attempt: epoch, kind, task, baseCommit }),
+    );
+    const seal = () => progress.stage('sealTrace', () => sealing.sealTrace({ attempt: epoch }));
+    const [trace] = await both(usesModel ? seal() : Promise.resolve(null), releaseOnce());
+    open = false;
+    return { end, diff, trace };
+  } finally {
+    await releaseOnce();
+    if (open) await CancellationScope.nonCancellable(() => closeTrace(epoch));
+  }
+}
+
+type HostStage = <Result>(stage: Stage, work: () => Promise<Result>) => Promise<Result>;
+
+/** Opens the trace and creates the sandbox at the same time, so that a rollout waits only for the slower of the two. */
+async function prepare(
+  { input, resolved, limits, epoch, progress }: EpochContext,
+  host: string,
+  hostStage: HostStage,
+): Promise<Provisioned & { readonly contextLength: number | null }> {
+  const { task, usesModel } = resolved;
+  const { member, agent, sandbox, sampling, maxTurns, maxSampledTokens, policyVersion, upstream } = input;
+  const openTrace = () =>
+    progress.stage('openTrace', () =>
+      control.openTrace({
+        attempt: epoch,
+        sampling,
+        maxTurns,
+        maxSampledTokens,
+        lifetimeMs: limits.sessionMs,
+        runKey: member?.runKey ?? null,
+        group: member?.index ?? null,
+        branches: input.branches ?? resolved.branches ?? trainAllBranches,
+        policyVersion,
+        upstream,
+      }),
+    );
+  const run = member?.run ?? '';
+  const { lifetimeMs } = limits;
+  const [opened, provisioned] = await both(
+    usesModel ? openTrace() : Promise.resolve(null),
+    hostStage('provisionSandbox', () =>
+      provisioningOn(host).provisionSandbox({ attempt: epoch, run, task, agent, sandbox, lifetimeMs }),
+    ),
+  );
+  return { ...provisioned, contextLength: opened?.contextLength ?? null };
+}
+
+/** Waits for both even if one fails, so that nothing is created after the clean-up. */
+async function both<First, Second>(first: Promise<First>, second: Promise<Second>): Promise<[First, Second]> {
+  await Promise.allSettled([first, second]);
+  return [await first, await second];
+}
+
+/**
+ * Runs a stage on the rollout's own host. If no worker took it in time, asks whether the host is alive: the rollout waits
+ * for a busy host, and gives up a lost one.
+ */
+async function stageOnHost<Result>(
+  host: string,
+  progress: Progress,
+  stage: Stage,
+  work: () => Promise<Result>,
+): Promise<Result> {
+  for (;;) {
+    try {
+      return await progress.stage(stage, work);
+    } catch (error) {
+      if (!(error instanceof StageFailure) || !error.neverStarted) throw error;
+      const { alive } = await control.inspectHost({ host });
+      if (!alive) throw error;
+    }
+  }
+}
+
+/** Releases the sandbox. A failure never replaces the rollout's outcome: it is logged, and left to the reaper. */
+async function release(host: string, epoch: RolloutEpoch, progress: Progress): Promise<void> {
+  await progress
+    .stage('releaseSandbox', () => cleanUpOn(host).releaseSandbox({ attempt: epoch }), 'continue')
+    .catch((error) => log.warn('the sandbox is left to the reaper', { error: String(error) }));
+}
+
+/** Closes a session that was not sealed, so that it takes no more turns. If even that fails, it expires. */
+async function closeTrace(epoch: RolloutEpoch): Promise<void> {
+  await control
+    .closeTrace({ attempt: epoch })
+    .catch((error) => log.warn('the session is left to expire', { error: String(error) }));
+}
+
+/** Evaluates a diff in a fresh sandbox, and computes its reward. */
+export async function evaluate(
+  { input, resolved, limits, epoch, progress }: EpochContext,
+  diff: Diff,
+): Promise<{ readonly verdict: Verdict; readonly reward: number }> {
+  const { sandbox, rewardPolicy, reuseVerdicts } = input;
+  const verdict = await progress.stage('evaluate', () =>
+    evaluation(limits.evaluationMs).evaluate({
+      attempt: epoch,
+      run: input.member?.run ?? '',
+      task: resolved.task,
+      sandbox,
+      diff,
+      timeoutMs: limits.evaluationMs,
+      ...(reuseVerdicts === true && { reuseVerdict: reuseVerdicts }),
+    }),
+  );
+  const reward = await progress.stage('reward', () => control.reward({ verdict, policy: rewardPolicy }));
+  return { verdict, reward };
+}

@@ -1,0 +1,25 @@
+import { setHandler } from '@temporalio/workflow';
+import { pauseSignal, resumeSignal } from '../contracts/messages.ts';
+import type { OutcomeWatch } from './outcome-watch.ts';
+
+/** The part of a tally that a pause and a resume change. */
+export interface Pausable {
+  pausedBecause: string | null;
+  changes: number;
+  readonly watch: OutcomeWatch;
+}
+
+/** Handles the signals `pause` and `resume`. `what` names the work that is not started during a pause, for the UI. */
+export function handlePause(tally: Pausable, what: string): void {
+  const pause = (reason?: string): void => {
+    tally.pausedBecause = reason ?? 'paused by hand';
+    tally.changes += 1;
+  };
+  setHandler(pauseSignal, pause, { description: `starts no ${what}; those in flight continue; takes a reason` });
+  const resume = (): void => {
+    tally.pausedBecause = null;
+    tally.watch.forget();
+    tally.changes += 1;
+  };
+  setHandler(resumeSignal, resume, { description: 'continues after a pause, also after one of its own' });
+}
