@@ -5,14 +5,14 @@ import type { Outcome } from '../contracts/outcome.ts';
 import type { RolloutInput } from '../contracts/rollout.ts';
 import type { TraceSummary } from '../contracts/trace.ts';
 
-/** What a rollout came to, as far as it got. */
+/** The part of a rollout's end that is counted. */
 export interface Counted {
   readonly outcome: Outcome;
   readonly failure?: FailureRecord;
   readonly produced?: { readonly trace: TraceSummary | null };
 }
 
-/** Adds an ended rollout to the worker's counters. The SDK counts nothing while it replays. */
+/** Adds an ended rollout to the worker's counters. The SDK does not count during a replay. */
 export function countRollout(
   { agent, purpose }: Pick<RolloutInput, 'agent' | 'purpose'>,
   { outcome, failure, produced }: Counted,
