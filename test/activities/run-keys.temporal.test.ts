@@ -11,19 +11,21 @@ import { answerTask, resetToFirstTask } from '../helpers/temporal/by-hand.ts';
 import { startTestServer, type TestServer } from '../helpers/temporal/temporal.ts';
 import { until } from '../helpers/until.ts';
 
-/** No worker polls here: a workflow runs for as long as the test lets it. */
-describe('what belongs to whom, by the key that a run keeps through continue-as-new and resets', () => {
+/* No worker polls here, so a workflow runs until the test ends it. */
+describe('the key that a run keeps through continue-as-new and resets', () => {
   let server: TestServer;
   const handle = (workflowId: string) => server.client.workflow.getHandle(workflowId);
   const end = (workflowId: string) => handle(workflowId).terminate('by the test');
   const start = async (type: string, workflowId: string, run?: string): Promise<string> => {
     const typedSearchAttributes = run === undefined ? [] : [{ key: searchAttributes.run, value: run }];
     const started = await server.client.workflow.start(type, {
-      ...{ taskQueue: workflowId, workflowId, typedSearchAttributes },
+      taskQueue: workflowId,
+      workflowId,
+      typedSearchAttributes,
     });
     return started.firstExecutionRunId;
   };
-  /** The list is a little behind. */
+  /** Waits for the list of workflows, which lags a little behind. */
   const untilListed = (query: string, expected: number) =>
     until(async () => (await server.client.workflow.count(query)).count === expected);
   const listed = 'ExecutionStatus="Running" AND TemperRun IS NOT NULL';
@@ -33,7 +35,7 @@ describe('what belongs to whom, by the key that a run keeps through continue-as-
   });
   after(() => server?.close());
 
-  it('cancels what a closed run and a closed sweep have left, though others run under their names, and nothing of those', async () => {
+  it('cancels what a closed run and a closed sweep left, and nothing of their namesakes that still run', async () => {
     const left: string[] = [];
     const kept: string[] = [];
     for (const mine of [left, kept]) {
@@ -62,7 +64,7 @@ describe('what belongs to whom, by the key that a run keeps through continue-as-
     for (const workflowId of [...left, ...kept, 'my-run', 'my-sweep']) await end(workflowId);
   });
 
-  it('a run is the younger of two however often the older one has continued as new', async () => {
+  it('refuses the younger of two runs, however often the older one has continued as new', async () => {
     await start('trainingRun', 'older');
     await answerTask(server, 'older', 'nothing');
     await start('trainingRun', 'younger');
@@ -77,7 +79,7 @@ describe('what belongs to whom, by the key that a run keeps through continue-as-
     await end('younger');
   });
 
-  it('the sandbox of a rollout that was reset stays for as long as the rollout goes on', async () => {
+  it('keeps the sandbox of a rollout that was reset while the rollout continues', async () => {
     const rollout = await start('rollout', 'reset');
     await answerTask(server, 'reset', 'nothing');
     await resetToFirstTask(server, 'reset', rollout);
@@ -101,7 +103,7 @@ describe('what belongs to whom, by the key that a run keeps through continue-as-
     assert.deepEqual((await reaper.reap(AbortSignal.timeout(30_000))).removed, ['sandbox']);
   });
 
-  it('the sandbox of a rollout whose name another one has taken is removed', async () => {
+  it('removes the sandbox of a rollout whose name another one has taken', async () => {
     const rollout = await start('rollout', 'taken');
     await end('taken');
     await start('rollout', 'taken');
@@ -119,7 +121,7 @@ describe('what belongs to whom, by the key that a run keeps through continue-as-
   });
 });
 
-/** Older than the reaper lets be, and far from the end of its time to live. */
+/** A sandbox old enough for the reaper, and far from its expiry. */
 const sandboxOf = (rollout: string): SandboxInfo => ({
   ...{ name: 'sandbox', kind: 'local', running: true, createdAtMs: 0 },
   labels: {

@@ -1,5 +1,5 @@
-/**
- * What grading costs: evaluations of reference solutions by the code of the activity, a sandbox's cycle beside bare calls of
+/*
+ * The cost of grading: evaluations of reference solutions by the activity's code, the cycle of a sandbox beside bare calls of
  * the Docker daemon, and the parsers of logs. Run it on an idle machine.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -32,16 +32,18 @@ interface Options {
   readonly json?: true;
 }
 
-/** Everything together; more was asked for than a benchmark should take. */
+/** Limit of the whole benchmark. */
 const mostMs = 1_800_000;
 
 await new Command('npm run bench:grading --')
-  .description('What an evaluation costs beside its tests, and how fast logs are read. Run it on an idle machine.')
-  .addOption(new Option('--sandbox <kind>', 'where it runs').choices(['docker', 'local']).default('docker'))
-  .option('--tasks <n>', 'how many of the pack, spread over it', wholeNumber(1, 1000), 24)
-  .option('--evaluations <n>', 'how many are measured', wholeNumber(1, 10_000), 72)
-  .option('--concurrency <n>', 'how many at once', wholeNumber(1, 64), 2)
-  .option('--cycles <n>', "how many of a sandbox's cycles", wholeNumber(1, 1000), 20)
+  .description(
+    'Measures the cost of an evaluation beside its tests, and the speed of the log parsers. Run it on an idle machine.',
+  )
+  .addOption(new Option('--sandbox <kind>', 'kind of sandbox').choices(['docker', 'local']).default('docker'))
+  .option('--tasks <n>', 'number of tasks, evenly spread over the pack', wholeNumber(1, 1000), 24)
+  .option('--evaluations <n>', 'number of measured evaluations', wholeNumber(1, 10_000), 72)
+  .option('--concurrency <n>', 'number of simultaneous evaluations', wholeNumber(1, 64), 2)
+  .option('--cycles <n>', 'number of measured cycles of a sandbox', wholeNumber(1, 1000), 20)
   .option('--json', 'one JSON object on stdout')
   .action(main)
   .parseAsync();
@@ -97,7 +99,7 @@ async function measure(home: string, options: Options, signal: AbortSignal): Pro
   }
 }
 
-/** In sandboxes as that task has them. */
+/** Measures the cycle of sandboxes like those of a task. */
 async function cycleOf(host: Host, address: string, { cycles }: Options, signal: AbortSignal): Promise<CycleFigures> {
   const provider = host.providers.all.get('docker');
   if (provider === undefined) throw new Error('expected docker sandboxes to be ready here');

@@ -13,7 +13,7 @@ import { startTestWorkers } from '../helpers/temporal/workers.ts';
 
 const skip = process.getuid?.() === 0 ? false : 'needs root, to mount a small disk';
 
-it('a rollout that finds the disk of the store full waits for room, and loses nothing', { skip }, async () => {
+it('lets a rollout wait while the disk of the store is full, and loses nothing', { skip }, async () => {
   const home = await mkdtemp(join(tmpdir(), 'temper-full-'));
   const store = join(home, 'store');
   await mkdir(store);
@@ -26,7 +26,7 @@ it('a rollout that finds the disk of the store full waits for room, and loses no
     return server.client.workflow.start('rollout', { taskQueue: controlQueue, workflowId, args: [request] });
   };
   try {
-    // Puts the task into the store, so that it is the agent's results that find no room.
+    // Stores the task first, so that only the agent's results meet the full disk.
     await (await start('before', 'nop')).result();
     const filler = join(store, 'filler');
     const { bavail, bsize } = await statfs(store);
@@ -48,11 +48,11 @@ it('a rollout that finds the disk of the store full waits for room, and loses no
   }
 });
 
-/** What the pending activity's last attempt failed with. */
+/** Returns the failure of the pending activity's last attempt. */
 async function untilRetried(client: Client, workflowId: string): Promise<string> {
   for (;;) {
     const { raw } = await client.workflow.getHandle(workflowId).describe();
-    assert.equal(raw.workflowExecutionInfo?.closeTime ?? null, null, 'expected it to wait, but it ended');
+    assert.equal(raw.workflowExecutionInfo?.closeTime ?? null, null, 'expected the rollout to wait, but it ended');
     const failure = raw.pendingActivities?.find(({ lastFailure }) => lastFailure)?.lastFailure;
     if (failure?.message) return failure.message;
   }

@@ -10,7 +10,7 @@ import { answerTest, writeHarborTask } from '../helpers/tasks/harbor-task.ts';
 
 const docker = new Docker();
 const stack = 'test-stack';
-/** Its builds share nothing with those of other tests. */
+/** The mark that keeps these builds apart from those of other tests. */
 const mark = `built-${process.pid}`;
 const toml = 'version = "1.0"\n[environment]\nmemory_mb = 512\nstorage_mb = 256\n';
 
@@ -30,7 +30,7 @@ describe('a task whose image is a Dockerfile', () => {
     await docker.pruneImages({ filters: { dangling: ['true'], label: [`temper.built-by=${stack}`] } });
   });
 
-  it('is built before its rollouts begin, and both of their sandboxes are made of it', async () => {
+  it('is built before its rollouts begin, and both of their sandboxes are made from it', async () => {
     const dockerfile = `FROM temper-tasks:bookworm
 ENV TEST=${mark} ANSWER_FROM=image
 WORKDIR /workspace
@@ -52,7 +52,7 @@ HEALTHCHECK --interval=1s CMD touch /tmp/checked
     assert.equal((await builtTags()).length, 1);
   });
 
-  it('is built from the directory of a task of terminal-bench, whose tests and solution it does not hold', async () => {
+  it('is built from the directory of a terminal-bench task, without its tests and solution', async () => {
     const files = {
       'task.yaml': 'instruction: Sort the names into sorted.txt.\n',
       Dockerfile: `FROM temper-tasks:bookworm\nENV TEST=${mark}\nWORKDIR /app\nCOPY . .\nRUN sort --reverse names >backwards && chmod -R a+rwX .\n`,
@@ -78,7 +78,7 @@ def test_environment(): assert os.environ["LC_ALL"] == "C"
     assert.deepEqual([nop.outcome, nop.reward], ['scored', 0], JSON.stringify(nop));
   });
 
-  it('ends its rollout with what the builder said, where it can not be built', async () => {
+  it('ends its rollout with the output of the builder if it cannot be built', async () => {
     const dockerfile = `FROM temper-tasks:bookworm\nENV TEST=${mark}\nRUN echo this is why >&2; exit 7\n`;
     const task = await writeHarborTask(root, 'broken', { toml, workspace: { '../Dockerfile': dockerfile } });
     const { outcome, failure } = await rollouts.run('broken', { task, agent: 'oracle', sandbox: 'docker' });
@@ -88,7 +88,7 @@ def test_environment(): assert os.environ["LC_ALL"] == "C"
   });
 });
 
-it("an image that its registry does not have ends the rollout as the task's fault, by name, before anything starts", async () => {
+it('ends a rollout as an invalid task, naming the image, if the registry does not have it', async () => {
   const rollouts = await startRollouts((home) => ({ taskRoots: [home], provider: createDockerProvider({ stack }) }));
   const registry = await startRegistry();
   try {

@@ -13,7 +13,7 @@ const toml = (image: string): string =>
 
 describe('the image of a rollout', () => {
   let rollouts: Rollouts;
-  /** What fetching an image does, by its name; local sandboxes need none. */
+  /** Replacements for the fetching of an image, by its name. Local sandboxes need no image. */
   const fetching = new Map<string, SandboxProvider['prepare']>();
   const addressOf = (image: string): Promise<string> =>
     writeHarborTask(join(rollouts.home, 'tasks'), image.replaceAll(/\W/g, '-'), { toml: toml(image) });
@@ -30,7 +30,7 @@ describe('the image of a rollout', () => {
   });
   after(() => rollouts?.close());
 
-  it('is no stage where nobody has it but the host, and one of its own where a registry does', async () => {
+  it('is fetched in a separate stage, but only if a registry may have it', async () => {
     const shipped = await run('temper-tasks:bookworm');
     assert.deepEqual([shipped.outcome, shipped.stageSeconds.prepareImage], ['scored', undefined]);
     const fetched = await run('registry.example/some:1');
@@ -38,7 +38,7 @@ describe('the image of a rollout', () => {
     assert.equal(typeof fetched.stageSeconds.prepareImage, 'number');
   });
 
-  it('is asked for again when the registry is away, and takes no place meanwhile', async () => {
+  it('is requested again after the registry was unavailable, without a slot meanwhile', async () => {
     const image = 'registry.example/slow:1';
     const arrived = Promise.withResolvers<void>();
     let tries = 0;
@@ -56,14 +56,14 @@ describe('the image of a rollout', () => {
       return beat?.data ? [JSON.parse(Buffer.from(beat.data).toString())] : null;
     });
     assert.deepEqual(progress, { image, doing: 'pulling', layers: '1/3', megabytes: '10.0/99.0' });
-    // The host has room for one: another rollout has it.
+    // The host has one slot, which another rollout takes meanwhile.
     assert.equal((await run('registry.example/there:1')).outcome, 'scored');
     arrived.resolve();
     assert.equal((await handle.result()).outcome, 'scored');
     assert.ok(tries >= 2);
   });
 
-  it('that can not be built ends the rollout by name, before it has a place, and its log is kept', async () => {
+  it('ends the rollout by name, before it has a slot, if it cannot be built, and the build log is stored', async () => {
     const image = 'registry.example/broken:1';
     fetching.set(image, async () => {
       throw new BuildFailure('environment/Dockerfile of task x: expected an image', Buffer.from('Step 1/2\nbad\n'));
@@ -75,14 +75,14 @@ describe('the image of a rollout', () => {
     assert.equal(String(await rollouts.store.get(digest)), 'Step 1/2\nbad\n');
   });
 
-  it('that went away behind its stage is fetched again by those that need it', async () => {
+  it('is fetched again by later stages after it was evicted', async () => {
     const image = 'registry.example/evicted:1';
-    const askers: string[] = [];
+    const requesters: string[] = [];
     fetching.set(image, async ({ task }) => {
-      askers.push(task);
+      requesters.push(task);
       return image;
     });
     assert.equal((await run(image)).outcome, 'scored');
-    assert.equal(askers.length, 3);
+    assert.equal(requesters.length, 3);
   });
 });

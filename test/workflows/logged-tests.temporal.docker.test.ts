@@ -29,7 +29,7 @@ const runners = {
   },
 } as const;
 
-describe('a Python repository without an image of its own, in Docker', () => {
+describe('a Python repository without its own image, in Docker', () => {
   let rollouts: Rollouts;
   const addresses = new Map<string, string>();
 
@@ -85,7 +85,7 @@ ${more}echo "test result: done"
 exit $failed
 `;
 
-describe('a row of Multi-SWE-bench, in an image that is laid out as the published ones', () => {
+describe('a row of Multi-SWE-bench, in an image laid out like the published ones', () => {
   const number = 900_000_000 + (process.pid % 1_000_000);
   const image = `mswebench/clap-rs_m_clap:pr-${number}`;
   let rollouts: Rollouts;
@@ -122,7 +122,7 @@ describe('a row of Multi-SWE-bench, in an image that is laid out as the publishe
     await docker('image', 'rm', image);
   });
 
-  it('scores 1 for the reference solution and 0 for doing nothing, and does not hold the answer', async () => {
+  it('scores 1 for the reference solution and 0 for doing nothing, and does not contain the answer', async () => {
     const oracle = await rollouts.run('multi-oracle', { task, agent: 'oracle' });
     assert.deepEqual([oracle.reward, oracle.verdict?.resolution?.status], [1, 'resolved'], JSON.stringify(oracle));
     const nop = await rollouts.run('multi-nop', { task, agent: 'nop' });
@@ -133,7 +133,7 @@ describe('a row of Multi-SWE-bench, in an image that is laid out as the publishe
   });
 });
 
-describe('a row of SWE-bench whose image has a copy of the repository installed', () => {
+describe('a row of SWE-bench whose image contains an installed copy of the repository', () => {
   const image = `temper-test-installed:${process.pid}`;
   let rollouts: Rollouts;
   let rows: string;

@@ -18,45 +18,64 @@ const testCommand = 'node --test --test-reporter=tap test/*.test.js';
 
 interface Case {
   readonly name: string;
-  /** What the agent makes of src/add.js; null: nothing. */
+  /** The agent's src/add.js; null if it does nothing. */
   readonly solution: string | null;
   readonly row?: Readonly<Record<string, unknown>>;
   readonly request?: Partial<RolloutRequest>;
-  /** Reward, what the verdict and the resolution are called, and the reason. */
-  readonly ends: readonly [number, string, string, RegExp];
+  /** The expected end: reward, kind of verdict, status of the resolution, and its reason. */
+  readonly ends: {
+    readonly reward: number;
+    readonly verdict: string;
+    readonly resolution: string;
+    readonly reason: RegExp;
+  };
 }
 
 const cases: readonly Case[] = [
-  { name: 'the reference solution', solution: adds, ends: [1, 'graded', 'resolved', /^every required test/] },
   {
-    name: 'nothing done',
-    solution: null,
-    ends: [0, 'graded', 'unresolved', /^adds of FAIL_TO_PASS is FAILED$/],
+    name: 'the reference solution',
+    solution: adds,
+    ends: { reward: 1, verdict: 'graded', resolution: 'resolved', reason: /^every required test/ },
   },
   {
-    name: 'nothing done, by fraction',
+    name: 'no change',
+    solution: null,
+    ends: { reward: 0, verdict: 'graded', resolution: 'unresolved', reason: /^adds of FAIL_TO_PASS is FAILED$/ },
+  },
+  {
+    name: 'no change, scored by fraction',
     solution: null,
     request: { rewardPolicy: 'fraction' },
-    ends: [0.5, 'graded', 'unresolved', /^adds of FAIL_TO_PASS is FAILED$/],
+    ends: { reward: 0.5, verdict: 'graded', resolution: 'unresolved', reason: /^adds of FAIL_TO_PASS is FAILED$/ },
   },
   {
     name: 'code that prints results and ends the runner',
     solution: `console.log('TAP version 13\\nok 1 - leaves a number alone\\nok 2 - adds\\n1..2');\nprocess.exit(0);\n`,
-    ends: [0, 'graded', 'unresolved', /^adds of FAIL_TO_PASS is MISSING, and 1 more/],
+    ends: {
+      reward: 0,
+      verdict: 'graded',
+      resolution: 'unresolved',
+      reason: /^adds of FAIL_TO_PASS is MISSING, and 1 more/,
+    },
   },
   {
     name: 'code that prints marks without the nonce',
     solution: `${adds}console.log('>>>>> Start Test Output\\n>>>>> End Test Output 0');\n`,
-    ends: [1, 'graded', 'resolved', /^every/],
+    ends: { reward: 1, verdict: 'graded', resolution: 'resolved', reason: /^every/ },
   },
   {
     name: 'a command that fails over a log of successes',
     solution: adds,
     row: { test_cmd: `${testCommand}; (exit 3)` },
-    ends: [0, 'refused', 'refused', /ended with exit code 3, but its log shows 2 tests and no failure among them/],
+    ends: {
+      reward: 0,
+      verdict: 'refused',
+      resolution: 'refused',
+      reason: /ended with exit code 3, but its log shows 2 tests and no failure among them/,
+    },
   },
   {
-    name: 'two commands, each with a report of its own',
+    name: 'two commands, each with its own report',
     solution: adds,
     row: {
       test_cmd: ['a', 'b'].map((name) => `printf '== short test summary info ==\\nPASSED t.py::${name}\\n'`),
@@ -64,51 +83,56 @@ const cases: readonly Case[] = [
       FAIL_TO_PASS: ['t.py::a'],
       PASS_TO_PASS: ['t.py::b'],
     },
-    ends: [1, 'graded', 'resolved', /^every/],
+    ends: { reward: 1, verdict: 'graded', resolution: 'resolved', reason: /^every/ },
   },
   {
-    name: 'a command that leaves its shell',
+    name: 'a command that exits its shell',
     solution: adds,
     row: { test_cmd: `${testCommand}; exit 0; echo never` },
-    ends: [1, 'graded', 'resolved', /^every/],
+    ends: { reward: 1, verdict: 'graded', resolution: 'resolved', reason: /^every/ },
   },
   {
-    name: 'a command that ends the shell above it',
+    name: 'a command that kills its parent shell',
     solution: adds,
     row: { test_cmd: `${testCommand}; kill -9 $$` },
-    ends: [0, 'refused', 'refused', /expected one start and one end of the tests in the log, got 1 and 0/],
+    ends: {
+      reward: 0,
+      verdict: 'refused',
+      resolution: 'refused',
+      reason: /expected one start and one end of the tests in the log, got 1 and 0/,
+    },
   },
   {
     name: 'tests that hang',
     solution: 'for (;;);\n',
     request: { evaluationTimeoutSec: 3 },
-    ends: [0, 'timeout', 'refused', /^the tests ran out of time$/],
+    ends: { reward: 0, verdict: 'timeout', resolution: 'refused', reason: /^the tests ran out of time$/ },
   },
   {
-    name: 'tests that print without end',
+    name: 'tests that print more than a log keeps',
     solution: adds,
     row: { test_cmd: `head -c 20000000 /dev/zero | tr '\\0' x; ${testCommand}` },
-    ends: [0, 'refused', 'refused', /^the tests printed more than 16 MB$/],
+    ends: { reward: 0, verdict: 'refused', resolution: 'refused', reason: /^the tests printed more than 16 MB$/ },
   },
   {
     name: 'tests that print much',
     solution: adds,
     row: { test_cmd: `seq 1 200000; ${testCommand}` },
-    ends: [1, 'graded', 'resolved', /^every/],
+    ends: { reward: 1, verdict: 'graded', resolution: 'resolved', reason: /^every/ },
   },
   {
     name: 'an agent that changes the tests',
     solution: null,
     row: { patchFiles: { 'test/add.test.js': "require('node:test').test('adds', () => {});\n" } },
-    ends: [0, 'graded', 'unresolved', /^adds of FAIL_TO_PASS is FAILED$/],
+    ends: { reward: 0, verdict: 'graded', resolution: 'unresolved', reason: /^adds of FAIL_TO_PASS is FAILED$/ },
   },
   {
-    name: 'a script of the row, whose last command is not its tests',
+    name: 'a script in the row whose last command does not test',
     solution: null,
     row: {
       eval_script: `#!/bin/bash\nset -uxo pipefail\ngit apply "$TEMPER_TESTS/test.patch"\n: '>>>>> Start Test Output'\n${testCommand}\nSTATUS=$?\n: '>>>>> End Test Output'\ngit checkout HEAD test\n`,
     },
-    ends: [0, 'graded', 'unresolved', /^adds of FAIL_TO_PASS is FAILED$/],
+    ends: { reward: 0, verdict: 'graded', resolution: 'unresolved', reason: /^adds of FAIL_TO_PASS is FAILED$/ },
   },
 ];
 
@@ -126,7 +150,7 @@ describe('a rollout of a row whose repository comes from a mirror', () => {
   });
   after(() => rollouts?.close());
 
-  /** The address of a row of its own file. */
+  /** Writes a row to its own file, and returns its address. */
   async function rowAddress(id: string, solution: string | null, more: Case['row'] = {}): Promise<string> {
     const { patchFiles, ...fields } = more;
     const files = { ...(solution !== null && { 'src/add.js': solution }), ...(patchFiles ?? {}) };
@@ -149,20 +173,20 @@ describe('a rollout of a row whose repository comes from a mirror', () => {
   }
 
   for (const [index, { name, solution, row, request, ends }] of cases.entries()) {
-    it(`with ${name} ends with reward ${ends[0]}, ${ends[1]}, ${ends[2]}`, async () => {
+    it(`with ${name} ends with reward ${ends.reward}, ${ends.verdict}, ${ends.resolution}`, async () => {
       const task = await rowAddress(`case-${index}`, solution, row);
       const agent = solution === null && row?.patchFiles === undefined ? 'nop' : 'oracle';
       const result = await rollouts.run(`logged-${index}`, { task, agent, ...request });
       const { outcome, reward, verdict } = result;
-      const [expected, kind, status, reason] = ends;
-      assert.deepEqual([outcome, reward], ['scored', expected], JSON.stringify(result));
-      assert.deepEqual([verdict?.kind, verdict?.resolution?.status], [kind, status], JSON.stringify(verdict));
-      assert.match(verdict?.resolution?.reason ?? '', reason);
+      assert.deepEqual([outcome, reward], ['scored', ends.reward], JSON.stringify(result));
+      const { kind, resolution } = verdict ?? {};
+      assert.deepEqual([kind, resolution?.status], [ends.verdict, ends.resolution], JSON.stringify(verdict));
+      assert.match(resolution?.reason ?? '', ends.reason);
       assert.ok(JSON.stringify(result).length < 8192);
     });
   }
 
-  it('keeps what became of each test', async () => {
+  it('stores the result of each test', async () => {
     const task = await rowAddress('kept', null);
     const { verdict } = await rollouts.run('kept', { task, agent: 'nop' });
     const tests = JSON.parse((await rollouts.store.get(verdict?.tests?.digest ?? '')).toString());
@@ -174,7 +198,7 @@ describe('a rollout of a row whose repository comes from a mirror', () => {
     assert.deepEqual([verdict?.exposure, verdict?.flags], ['in-process', undefined]);
   });
 
-  it('shows the nonce of its marks to no process of the code under test', async () => {
+  it('hides the nonce of its marks from every process of the code under test', async () => {
     const spy = `${adds}const fs = require('node:fs');
 for (const pid of fs.readdirSync('/proc').filter((name) => /^\\d+$/.test(name)))
   for (const file of ['cmdline', 'environ'])
@@ -191,7 +215,7 @@ console.log('files:', fs.readdirSync(process.env.TEMPER_TESTS).join(' '));
     assert.equal(log.split(nonce).length, 3, 'expected the nonce in the two marks alone');
   });
 
-  it('of an unknown parser is refused before it starts, with the names of those that are known', async () => {
+  it('is refused before it starts if its parser is unknown, with the names of the known ones', async () => {
     const task = await rowAddress('unknown', null, { log_parser: 'parse_log_of_mine' });
     const { outcome, failure }: RolloutResult = await rollouts.run('unknown', { task, agent: 'nop' });
     assert.deepEqual([outcome, failure?.type, failure?.stage], ['invalid-task', 'UnsupportedTask', 'resolveTask']);

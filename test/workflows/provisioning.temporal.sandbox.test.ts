@@ -7,19 +7,19 @@ import { type Rollouts, startRollouts } from '../helpers/rollouts/rollouts.ts';
 import { writeHarborTask } from '../helpers/tasks/harbor-task.ts';
 
 let rollouts: Rollouts;
-let brokenOff = 0;
+let interruptions = 0;
 
-/** The first agent's sandbox answers no more once its set-up has run. */
-function breakingOff(real: SandboxProvider): SandboxProvider {
+/** Returns a provider whose first agent's sandbox fails during its set-up. */
+function interrupting(real: SandboxProvider): SandboxProvider {
   return {
     ...real,
     ensure: async (spec, signal) => {
       const sandbox = await real.ensure(spec, signal);
-      if (spec.labels.purpose !== 'agent' || brokenOff > 0) return sandbox;
+      if (spec.labels.purpose !== 'agent' || interruptions > 0) return sandbox;
       const exec: typeof sandbox.exec = async (request, at) => {
         const result = await sandbox.exec(request, at);
         if (request.argv[0] !== 'bash') return result;
-        brokenOff += 1;
+        interruptions += 1;
         throw new SandboxFailure('SandboxUnavailable', 'the engine was restarted');
       };
       return new Proxy(sandbox, {
@@ -36,20 +36,20 @@ function breakingOff(real: SandboxProvider): SandboxProvider {
 before(async () => {
   rollouts = await startRollouts((home) => ({
     taskRoots: [home],
-    provider: breakingOff(createLocalProvider({ root: `${home}/sandboxes`, stack: 'test-stack' })),
+    provider: interrupting(createLocalProvider({ root: `${home}/sandboxes`, stack: 'test-stack' })),
   }));
 });
 after(() => rollouts.close());
 
-it('a set-up that was broken off begins anew in a fresh sandbox: it need not bear to run twice', async () => {
+it('starts an interrupted set-up again in a fresh sandbox, since it may not be repeatable', async () => {
   const task = await writeHarborTask(rollouts.home, 'once', { setup: ['mkdir made && echo x >> made/lines'] });
   const result = await rollouts.run('once', { task, agent: 'oracle' });
-  assert.deepEqual([brokenOff, result.outcome, result.reward], [1, 'scored', 1], result.failure?.message);
+  assert.deepEqual([interruptions, result.outcome, result.reward], [1, 'scored', 1], result.failure?.message);
 });
 
-it('the reference solution has the variables that its task gives it', async () => {
+it('gives the reference solution the variables that its task defines', async () => {
   const toml = '[environment]\ndocker_image = "temper-tasks:bookworm"\n[solution.env]\nTHE_ANSWER = "right"\n';
-  const task = await writeHarborTask(rollouts.home, 'told', { toml, solve: 'echo "$THE_ANSWER" > answer.txt' });
-  const result = await rollouts.run('told', { task, agent: 'oracle' });
+  const task = await writeHarborTask(rollouts.home, 'variables', { toml, solve: 'echo "$THE_ANSWER" > answer.txt' });
+  const result = await rollouts.run('variables', { task, agent: 'oracle' });
   assert.deepEqual([result.outcome, result.reward], ['scored', 1], result.failure?.message);
 });

@@ -1,4 +1,4 @@
-/** How long each kind of call took, all together, by name. */
+/** Adds up the time that each kind of call takes, by name. */
 export interface Clock {
   readonly spentMs: ReadonlyMap<string, number>;
   time<Result>(name: string, call: () => Promise<Result>): Promise<Result>;

@@ -1,4 +1,4 @@
-/** A sandbox from its making to its end, beside bare calls of the daemon that come to the same, by turns in one run. */
+/* The cycle of a sandbox, from creation to removal, beside the equivalent bare calls of the daemon, in alternation. */
 import { randomUUID } from 'node:crypto';
 import Docker from 'dockerode';
 import { collect, type FileTree, packTree } from '../../../infra/sandbox/files.ts';
@@ -13,7 +13,7 @@ export interface CycleFigures {
   /** Medians, in ms. */
   readonly sandbox: Readonly<Record<Phase, number>>;
   readonly bare: Readonly<Record<Phase, number>>;
-  /** The median of each pair's own: what else the machine did meanwhile bears on both. */
+  /** The median of each pair's ratio, since other load on the machine affects both. */
   readonly ratio: number;
 }
 
@@ -38,8 +38,8 @@ export async function measureCycle(bench: CycleBench, cycles: number, signal: Ab
   // The first pair warms up.
   for (let round = 0; round <= cycles; round += 1) {
     const pair = { sandbox: createClock(), bare: createClock() };
-    await ours(bench, pair.sandbox, signal);
-    await bare(docker, bench.specOf(nameOf('bare')), pair.bare, signal);
+    await sandboxCycle(bench, pair.sandbox, signal);
+    await bareCycle(docker, bench.specOf(nameOf('bare')), pair.bare, signal);
     if (round > 0) measured.push(pair);
     bench.progress(`${round} of ${cycles} cycles`);
   }
@@ -54,8 +54,8 @@ export async function measureCycle(bench: CycleBench, cycles: number, signal: Ab
 
 const nameOf = (which: string): string => `temper-bench-${which}-${randomUUID()}`;
 
-async function ours({ provider, specOf }: CycleBench, clock: Clock, signal: AbortSignal): Promise<void> {
-  const name = nameOf('ours');
+async function sandboxCycle({ provider, specOf }: CycleBench, clock: Clock, signal: AbortSignal): Promise<void> {
+  const name = nameOf('sandbox');
   await clock.time('all', async () => {
     try {
       const sandbox = await clock.time('create', () => provider.ensure(specOf(name), signal));
@@ -71,8 +71,8 @@ async function ours({ provider, specOf }: CycleBench, clock: Clock, signal: Abor
   });
 }
 
-/** A container with the same limits, and the daemon's own calls for the rest. */
-async function bare(docker: Docker, spec: SandboxSpec, clock: Clock, signal: AbortSignal): Promise<void> {
+/** Runs the same cycle in a container with the same limits, by the daemon's own calls. */
+async function bareCycle(docker: Docker, spec: SandboxSpec, clock: Clock, signal: AbortSignal): Promise<void> {
   signal.throwIfAborted();
   await clock.time('all', async () => {
     const container = await clock.time('create', async () => {
@@ -107,13 +107,19 @@ function bareOptions({
   return {
     name,
     Image: image,
-    // Known as ours to whoever looks for what was left behind.
+    // Marks the container as temper's for clean-up.
     Labels: { 'temper.bench': labels.stack },
     Cmd: ['sleep', '2147483647'],
     WorkingDir: workdir,
     HostConfig: {
-      ...{ Init: true, NetworkMode: 'none', CapDrop: ['ALL'], SecurityOpt: ['no-new-privileges'], PidsLimit: pids },
-      ...{ Memory: memoryMb * 2 ** 20, MemorySwap: memoryMb * 2 ** 20, NanoCpus: Math.round(cpus * 1e9) },
+      Init: true,
+      NetworkMode: 'none',
+      CapDrop: ['ALL'],
+      SecurityOpt: ['no-new-privileges'],
+      PidsLimit: pids,
+      Memory: memoryMb * 2 ** 20,
+      MemorySwap: memoryMb * 2 ** 20,
+      NanoCpus: Math.round(cpus * 1e9),
       LogConfig: { Type: 'none', Config: {} },
     },
   };

@@ -17,15 +17,16 @@ export interface EvaluationFigures {
   readonly evaluations: number;
   readonly concurrency: number;
   readonly perMinute: number;
-  /** Of one: from its beginning to its end, and of all cores. */
+  /** The duration of one evaluation. */
   readonly wallMs: number;
+  /** The CPU time of one evaluation, on all cores. */
   readonly cpuMs: number;
-  /** Of one, by what the time was spent on. What is left is our own process and its store. */
+  /** The time of one evaluation by activity. The rest is temper's own process and its store. */
   readonly spentMs: Readonly<Record<string, number>>;
   readonly shareInTests: number;
 }
 
-/** A task with what its reference solution changes. */
+/** A task with the diff of its reference solution. */
 interface Solved {
   readonly task: Task;
   readonly diff: Diff;
@@ -43,7 +44,7 @@ export interface Bench {
 const lifetimeMs = 900_000;
 const report = (): void => undefined;
 
-/** Diffs of the reference solutions first, once for each task; then evaluations of them, one task after the other. */
+/** Captures the diff of each reference solution once, then measures evaluations of them, one task after the other. */
 export async function measureEvaluations(
   bench: Bench,
   addresses: readonly string[],
@@ -84,7 +85,7 @@ export async function measureEvaluations(
   };
 }
 
-/** As a rollout of the oracle does it. */
+/** Captures the diff of a reference solution, as a rollout of the oracle does. */
 async function solve({ host, provider }: Bench, address: string, signal: AbortSignal): Promise<Solved> {
   const task = await host.tasks.resolve(address);
   const files = await host.tasks.open(task);
@@ -120,7 +121,7 @@ async function solve({ host, provider }: Bench, address: string, signal: AbortSi
   }
 }
 
-/** What the activity does. A figure over evaluations that say something else would be none. */
+/** Evaluates one diff as the activity does. Throws if it does not pass, since the figure would then be meaningless. */
 async function judge({ host, kind }: Bench, solved: readonly Solved[], index: number, signal: AbortSignal) {
   const one = solved[index % solved.length];
   if (one === undefined) throw new Error('expected a task to evaluate, got none');

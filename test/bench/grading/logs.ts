@@ -1,6 +1,6 @@
 import type { LogParserName } from '../../../infra/kits/test-logs/index.ts';
 
-/** How a runner's log of passing tests is made: what comes first, each test, what comes last. */
+/** The parts of a runner's log of passing tests. */
 interface LogForm {
   head(tests: number): string;
   test(index: number): string;
@@ -14,12 +14,12 @@ export interface SampleLog {
 
 const nothing = (): string => '';
 const printed = (index: number): string => `collecting item ${index} of the fixture at /srv/data/items/${index}.json\n`;
-/** Each fourth test prints a line: most of a real log's lines name no test. */
+/** Adds a printed line to every fourth test, since many lines of a real log name no test. */
 const noisy = (index: number, line: string): string => (index % 4 === 0 ? `${printed(index)}${line}` : line);
 const name = (index: number): string => `handles_case_${index}_of_the_table`;
 const group = (index: number): string => `group_${Math.floor(index / 20)}`;
 
-/** A line for a group before its first test. */
+/** Adds a heading before the first test of each group. */
 const grouped = (index: number, heading: string, line: string): string =>
   `${index % 20 === 0 ? heading : ''}${noisy(index, line)}`;
 
@@ -55,14 +55,14 @@ const goJson = lines((index) =>
     })
     .join(''),
 );
-/** What a test prints stands before the tree of its file. */
+/** A log of jest, in which printed text stands before the tree of a file. */
 const jest = lines((index) => {
   const tree = `${[1, 2, 3, 4, 5].map(printed).join('')}\nPASS src/${group(index)}.test.js\n  ${group(index)}\n`;
   return `${index % 20 === 0 ? tree : ''}    ✓ ${name(index)} (3 ms)\n`;
 });
 const unittest = lines((index) => {
-  const place = `tests.test_${group(index)}.Table.test_${name(index)}`;
-  return noisy(index, `test_${name(index)} (${place}) ... ok\n`);
+  const path = `tests.test_${group(index)}.Table.test_${name(index)}`;
+  return noisy(index, `test_${name(index)} (${path}) ... ok\n`);
 });
 
 const forms: Readonly<Record<LogParserName, LogForm>> = {
@@ -97,7 +97,7 @@ const forms: Readonly<Record<LogParserName, LogForm>> = {
   vitest: lines((index) => noisy(index, ` ✓ src/${group(index)}.test.ts > ${group(index)} > ${name(index)} 2ms\n`)),
 };
 
-/** A log of about so many bytes, in which every test passed. */
+/** Returns a log of about this size in which every test passed. */
 export function sampleLog(parser: LogParserName, bytes: number): SampleLog {
   const { head, test, tail } = forms[parser];
   const some = Array.from({ length: 400 }, (_, index) => test(index)).join('');

@@ -6,11 +6,14 @@ export interface ParserSpeed {
   readonly mbPerSecond: number;
 }
 
-/** As long as the longest that a sandbox keeps, about. */
+/** The approximate size of the longest log that a sandbox keeps. */
 const logBytes = 16 * 1024 * 1024;
 const rounds = 3;
 
-/** Each parser over a log of its own form, the best of some rounds. Throws where one does not find the tests: it would measure nothing. */
+/**
+ * Measures each parser on a log of its runner, in the best of several rounds. Throws if a parser does not find the tests,
+ * since the figure would then be meaningless.
+ */
 export function measureParsers(progress: (parser: string) => void): readonly ParserSpeed[] {
   const names = Object.keys(logParsers) as LogParserName[];
   return names.map((parser) => {

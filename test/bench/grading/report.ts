@@ -8,7 +8,7 @@ export interface GradingFigures {
   readonly sandbox: string;
   readonly tasks: string;
   readonly evaluations: EvaluationFigures;
-  /** Null where there is nothing bare to set beside it. */
+  /** Null if there are no bare calls to compare with. */
   readonly cycle: CycleFigures | null;
   readonly parsers: readonly ParserSpeed[];
 }
@@ -45,13 +45,13 @@ export function aimsOf({ evaluations, cycle }: Pick<GradingFigures, 'evaluations
   ];
 }
 
-/** The tables, the aims last. */
+/** Formats the tables, with the aims last. */
 export function reportText(figures: GradingFigures): string {
   const { cores, sandbox, tasks, evaluations, cycle, parsers } = figures;
   const { perMinute, concurrency, cpuMs } = evaluations;
   const per = `${perMinute.toFixed(0)} evaluations per minute`;
   return [
-    `${per} of ${tasks}, in ${sandbox} sandboxes, ${concurrency} at once on ${cores} cores; ${cpuMs.toFixed(0)} ms CPU each, of all of the machine`,
+    `${per} of ${tasks}, in ${sandbox} sandboxes, ${concurrency} at once on ${cores} cores; ${cpuMs.toFixed(0)} ms CPU each, on the whole machine`,
     spentTable(evaluations),
     ...(cycle === null ? [] : [cycleTable(cycle)]),
     table(
@@ -71,7 +71,7 @@ function spentTable({ spentMs, wallMs }: EvaluationFigures): string {
   const rows = Object.entries(spentMs).sort(([, one], [, other]) => other - one);
   return table(
     ['of one evaluation', 'ms', '%'],
-    [...rows.map(([name, ms]) => row(name, ms)), row('our own process', others), row('all', wallMs)],
+    [...rows.map(([name, ms]) => row(name, ms)), row("temper's own process", others), row('all', wallMs)],
   );
 }
 

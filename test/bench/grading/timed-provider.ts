@@ -1,10 +1,10 @@
 import type { Sandbox, SandboxProvider } from '../../../infra/sandbox/sandbox.ts';
 import type { Clock } from './clock.ts';
 
-/** Under which the wait for the tests is counted. */
+/** The name under which the wait for the tests is counted. */
 export const testsTime = 'in the tests';
 
-/** A provider whose calls, and those of its sandboxes, are timed under the names of what they are for. */
+/** Returns a provider whose calls, and those of its sandboxes, are timed by their purpose. */
 export function timedProvider(provider: SandboxProvider, clock: Clock): SandboxProvider {
   return {
     ...provider,
@@ -17,7 +17,10 @@ export function timedProvider(provider: SandboxProvider, clock: Clock): SandboxP
 function timedSandbox(sandbox: Sandbox, clock: Clock): Sandbox {
   const { name, kind, labels, twoUids } = sandbox;
   return {
-    ...{ name, kind, labels, twoUids },
+    name,
+    kind,
+    labels,
+    twoUids,
     putFiles: (files, signal) => clock.time('copy in', () => sandbox.putFiles(files, signal)),
     readFile: (path, maxBytes, signal) => clock.time('copy out', () => sandbox.readFile(path, maxBytes, signal)),
     exec: (request, signal) => clock.time('git and set-up', () => sandbox.exec(request, signal)),
