@@ -1,4 +1,5 @@
 import { Agent, type Dispatcher, request } from 'undici';
+import { isRecord } from '../is-record.ts';
 import { bodyOfParts } from './body-parts.ts';
 
 /**
@@ -115,10 +116,6 @@ function detailText(said: unknown): string {
       isRecord(issue) && Array.isArray(issue.loc) ? `${issue.loc.join('.')}: ${issue.msg}` : JSON.stringify(issue),
     )
     .join('; ');
-}
-
-export function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 function errorText(error: unknown): unknown {

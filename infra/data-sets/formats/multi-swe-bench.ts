@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { integer } from '../../../workflows/contracts/input.ts';
-import { isRecord } from '../../http/client.ts';
+import { isRecord } from '../../is-record.ts';
 import { maybeJson, optional, parseRow, required, rowFailure } from '../rows/row.ts';
 import { rowFormat } from '../rows/row-format.ts';
 import { sweFiles } from '../swe/swe-task.ts';

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { isRecord } from '../../http/client.ts';
+import { isRecord } from '../../is-record.ts';
 import { optional, required, textList, textsOrText } from '../rows/row.ts';
 
 /** The fields that rows of SWE-bench and of its successors share. */

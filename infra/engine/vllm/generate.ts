@@ -1,5 +1,5 @@
 import type { VersionSpan } from '../../../workflows/contracts/trace.ts';
-import { isRecord } from '../../http/client.ts';
+import { isRecord } from '../../is-record.ts';
 import { checkedSpans, invalid, unavailable } from '../checks.ts';
 import { type EngineConnection, failureOf, lacksRoute } from '../connection.ts';
 import type { GenerateEvent, GenerateRequest } from '../engine.ts';

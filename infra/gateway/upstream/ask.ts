@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
-import { explanationOf, type HttpReply, HttpUnreachable, httpCall, isRecord, jsonOf } from '../../http/client.ts';
+import { explanationOf, type HttpReply, HttpUnreachable, httpCall, jsonOf } from '../../http/client.ts';
+import { isRecord } from '../../is-record.ts';
 import { ContextOverflow } from '../gateway-error.ts';
 import { readReply, requestBody, type UpstreamCall, type UpstreamReply } from './chat-wire.ts';
 import type { UpstreamModel } from './upstreams.ts';

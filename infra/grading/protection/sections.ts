@@ -1,5 +1,5 @@
 import { parse, stringify } from 'smol-toml';
-import { isRecord } from '../../http/client.ts';
+import { isRecord } from '../../is-record.ts';
 
 /** Merges a file: its text after the diff, with the parts about tests from the base commit. Null stands for no file. */
 export type Merge = (base: string | null, now: string | null) => string | null;

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { weightedReward } from '../../../workflows/algorithms/weighted-reward.ts';
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
-import { isRecord } from '../../http/client.ts';
+import { isRecord } from '../../is-record.ts';
 import { FileRefused } from '../../sandbox/failure.ts';
 import type { Sandbox } from '../../sandbox/sandbox.ts';
 

@@ -1,15 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { z } from 'zod';
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
-import {
-  explanationOf,
-  type HttpReply,
-  HttpTimeout,
-  HttpUnreachable,
-  httpCall,
-  isRecord,
-  jsonOf,
-} from '../../http/client.ts';
+import { explanationOf, type HttpReply, HttpTimeout, HttpUnreachable, httpCall, jsonOf } from '../../http/client.ts';
+import { isRecord } from '../../is-record.ts';
 import { failedFuture, futureResponse, protobufType, tryAgain } from '../../kits/tinker-wire/index.ts';
 
 export const trainerTimeouts = {

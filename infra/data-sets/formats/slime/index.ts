@@ -2,7 +2,7 @@ import { readFile, realpath } from 'node:fs/promises';
 import { dirname, resolve, sep } from 'node:path';
 import { z } from 'zod';
 import { harborFiles, script, text } from '../../../harbor/harbor-files.ts';
-import { isRecord } from '../../../http/client.ts';
+import { isRecord } from '../../../is-record.ts';
 import type { FileTree } from '../../../sandbox/files.ts';
 import {
   maybeJson,

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { isRecord } from '../../../http/client.ts';
+import { isRecord } from '../../../is-record.ts';
 import { optional, parseRow, type Row, rowFailure } from '../../rows/row.ts';
 import { rowFormat } from '../../rows/row-format.ts';
 import { quote, runAll } from '../../shell.ts';
