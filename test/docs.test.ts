@@ -14,6 +14,12 @@ const docs = readdirSync(join(ROOT, 'docs'), { recursive: true, encoding: 'utf8'
   .filter((name) => name.endsWith('.md') && !name.includes('.vitepress'))
   .map((name) => `docs/${name}`);
 const texts = ['README.md', 'AGENTS.md', 'CHANGELOG.md', 'CONTRIBUTING.md', 'SECURITY.md', ...docs];
+/** The READMEs of the folders, which say in two or three lines what a folder holds. */
+const readmes = ['activities', 'infra', 'test', 'workers', 'workflows'].flatMap((folder) =>
+  readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' })
+    .filter((name) => /(^|\/)README\.md$/.test(name) && !name.includes('fixtures/') && !name.includes('node_modules'))
+    .map((name) => `${folder}/${name}`),
+);
 const written = texts.filter((page) => !page.startsWith('docs/reference/') && page !== 'docs/glossary.md');
 /** A path of this repository, as prose names it in backticks; without `<placeholders>` and globs. */
 const repositoryPath = /`((?:\.ci|\.github|activities|docs|infra|test|workers|workflows)\/[\w./-]*)`/g;
@@ -78,7 +84,7 @@ describe('the documents', () => {
   });
 
   it('link to pages and headings that exist', () => {
-    const dead = texts.flatMap((page) =>
+    const dead = [...texts, ...readmes].flatMap((page) =>
       [...readSource(page).matchAll(/\]\(([^):]+)\)/g)].flatMap(([, target = '']) => {
         const [path = '', anchor] = target.split('#');
         const file = path === '' ? page : normalize(join(dirname(page), path));
@@ -90,7 +96,7 @@ describe('the documents', () => {
   });
 
   it('name only paths of the repository that exist', () => {
-    const missing = texts
+    const missing = [...texts, ...readmes]
       .filter((page) => page !== 'CHANGELOG.md')
       .flatMap((page) =>
         [...readSource(page).matchAll(repositoryPath)]
