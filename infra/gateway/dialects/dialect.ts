@@ -1,44 +1,43 @@
 import type { FinishReason } from '../../../workflows/contracts/trace.ts';
 import type { AssistantMessage, Conversation } from '../../kits/chat-tokens/index.ts';
 import type { GatewayError } from '../gateway-error.ts';
-import type { ModelRequest } from '../model-request.ts';
-import type { Delta } from '../turns/reply-stream.ts';
+import type { Delta, ModelRequest } from '../model-call.ts';
 
-/** One wire format of model calls. What it gets from clients is hostile; what it writes must be what its SDKs read. */
+/** One wire format of model calls. Its input from clients is untrusted; its output must be what the format's SDKs read. */
 export interface Dialect {
   readonly name: string;
   readonly path: string;
-  /** Parses a body into the one conversation type. Throws a GatewayError: `malformed` or `unsupported`. */
+  /** Parses a body into a conversation. Throws a GatewayError: `malformed` or `unsupported`. */
   read(body: unknown): DialectRequest;
   /** Null when the format has no call that counts tokens. */
   readonly counting: TokenCounting | null;
-  /** A header that all its clients send: tells them apart at paths which several dialects share. */
+  /** A header that all its clients send, which identifies them at paths that dialects share; null when there is none. */
   readonly clientHeader: string | null;
   readonly models: ModelList;
-  error(refusal: GatewayError): ErrorBody;
+  error(error: GatewayError): ErrorBody;
 }
 
-/** A call that says how long a prompt would be. */
+/** The call that counts a prompt's tokens. */
 export interface TokenCounting {
   readonly path: string;
-  /** As `read` of the dialect. */
+  /** Parses a body, as the dialect's `read` does. */
   read(body: unknown): Conversation;
   reply(tokens: number): unknown;
 }
 
-/** How `GET /v1/models` is answered. */
+/** The replies to `GET /v1/models`. */
 export interface ModelList {
   all(name: string): unknown;
   one(name: string): unknown;
 }
 
 export interface DialectRequest extends ModelRequest {
-  /** The body of a reply that is sent as a whole. */
+  /** Returns the body of a reply that is sent as a whole. */
   whole(reply: FinishedReply): unknown;
   stream(head: ReplyHead): StreamWriter;
 }
 
-/** What is known before the model says anything. The same for every client that follows a turn. */
+/** The part of a reply that is known before the model samples. It is the same for every client that follows a turn. */
 export interface ReplyHead {
   readonly key: string;
   readonly createdAt: number;
@@ -51,17 +50,17 @@ export interface FinishedReply extends ReplyHead {
   readonly sampledTokens: number;
 }
 
-/** Text of server-sent events, in the order begin, delta*, finish | fail. */
+/** Writes the text of server-sent events, in the order begin, delta*, finish | fail. */
 export interface StreamWriter {
   begin(): string;
   delta(delta: Delta): string;
-  /** Says between any two others that the reply is still on its way; one that the relay knows for it. Changes no other text. */
+  /** Returns a keep-alive, which may stand between any two other texts, and which the relay recognizes. Changes no other text. */
   keepAlive(): string;
-  /** Tool calls and all that ends the stream; called once the turn is durable. */
+  /** Returns the tool calls and the end of the stream; called once the turn is durable. */
   finish(reply: FinishedReply): string;
-  fail(refusal: GatewayError): string;
-  /** Whether clients understand it only at the end of a stream, even when nothing was said: else it gets its own status. */
-  failsInStream(refusal: GatewayError): boolean;
+  fail(error: GatewayError): string;
+  /** Whether clients understand the error only inside a stream, even before any delta. Otherwise it gets an HTTP status. */
+  failsInStream(error: GatewayError): boolean;
 }
 
 export interface ErrorBody {

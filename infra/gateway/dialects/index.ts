@@ -4,10 +4,10 @@ import type { Dialect } from './dialect.ts';
 import { openaiChat } from './openai-chat/index.ts';
 import { openaiResponses } from './openai-responses/index.ts';
 
-/** Every wire format that agents may speak; adding one is one file and one line. */
+/** All wire formats that agents may use. Adding one takes a folder here and one line in this list. */
 export const dialects: readonly Dialect[] = [openaiChat, openaiResponses, anthropicMessages];
 
-/** The dialect of a request; where the path doesn't tell, for example at `GET /v1/models`, that of the client. */
+/** Returns the dialect of a request's path or, for a path that dialects share (`GET /v1/models`), that of its client. */
 export function dialectOf(path: string, headers: IncomingHttpHeaders): Dialect {
   return (
     dialects.find((dialect) => dialect.path === path || dialect.counting?.path === path) ??

@@ -5,7 +5,7 @@ import { type TurnRecord, versionRange } from '../branches/turn-record.ts';
 import type { OpenSession, SessionStatus } from '../control.ts';
 import { GatewayError } from '../gateway-error.ts';
 import { limits } from '../limits.ts';
-import { askedTokens, type ModelRequest } from '../model-request.ts';
+import { askedTokens, type ModelRequest } from '../model-call.ts';
 import type { ModelBackend, PlannedTurn } from '../turns/model-backend.ts';
 import { createPolicyBackend, type PolicyBackendDeps } from '../turns/policy-backend.ts';
 import type { RunningTurn, Turn } from '../turns/turn.ts';

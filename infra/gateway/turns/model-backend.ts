@@ -1,6 +1,6 @@
 import type { Conversation } from '../../kits/chat-tokens/index.ts';
 import type { TurnRecord } from '../branches/turn-record.ts';
-import type { ModelRequest } from '../model-request.ts';
+import type { ModelRequest } from '../model-call.ts';
 import type { RunningTurn, Turn } from './turn.ts';
 
 /** The model that answers a session's requests: the policy or an upstream model. It keeps the tree of the session's turns. */

@@ -7,7 +7,7 @@ import { createTokenLedger, type Plan } from '../branches/token-ledger.ts';
 import { cutShort, type TurnRecord } from '../branches/turn-record.ts';
 import type { OpenSession } from '../control.ts';
 import { ContextOverflow } from '../gateway-error.ts';
-import { askedTokens, type ModelRequest, overrideOf } from '../model-request.ts';
+import { askedTokens, type ModelRequest, overrideOf } from '../model-call.ts';
 import type { ContextLength } from './context-length.ts';
 import { createReplyDecoder, type DecoderInput } from './decode-reply.ts';
 import type { ModelBackend, PlannedTurn, TurnContext } from './model-backend.ts';

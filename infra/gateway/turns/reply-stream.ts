@@ -1,11 +1,6 @@
 import type { ReplyEvent } from '../../kits/chat-tokens/index.ts';
 import { GatewayError } from '../gateway-error.ts';
-
-/** A part of the reply that may reach the agent while the model still samples; tool calls wait until the turn is journaled. */
-export interface Delta {
-  readonly kind: 'text' | 'reasoning';
-  readonly text: string;
-}
+import type { Delta } from '../model-call.ts';
 
 /** The reply of one turn so far, as deltas that can be sent on. */
 export interface ReplyStream {

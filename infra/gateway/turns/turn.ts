@@ -1,6 +1,7 @@
 import type { ReplyEvent } from '../../kits/chat-tokens/index.ts';
 import { GatewayError } from '../gateway-error.ts';
-import { createReplyStream, type Delta } from './reply-stream.ts';
+import type { Delta } from '../model-call.ts';
+import { createReplyStream } from './reply-stream.ts';
 
 /** A running turn, or the replay of a finished one. Clients that send the same request follow the same turn. */
 export interface Turn<Result> {

@@ -6,7 +6,7 @@ import { cutShort, type TurnRecord } from '../branches/turn-record.ts';
 import { createTurnTree, type TurnTree } from '../branches/turn-tree.ts';
 import type { OpenSession } from '../control.ts';
 import { ContextOverflow, GatewayError } from '../gateway-error.ts';
-import { askedTokens, type ModelRequest, overrideOf } from '../model-request.ts';
+import { askedTokens, type ModelRequest, overrideOf } from '../model-call.ts';
 import { askUpstream } from '../upstream/ask.ts';
 import type { UpstreamReply } from '../upstream/chat-wire.ts';
 import type { Upstreams } from '../upstream/upstreams.ts';

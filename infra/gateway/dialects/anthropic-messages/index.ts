@@ -38,7 +38,7 @@ export const anthropicMessages: Dialect = {
     all: (name) => ({ data: [modelOf(name)], has_more: false, first_id: name, last_id: name }),
     one: modelOf,
   },
-  error: (refusal) => ({ status: refusal.status, body: errorOf(refusal) }),
+  error: (error) => ({ status: error.status, body: errorBodyOf(error) }),
 };
 
 function createWriter(request: MessagesRequest, head: ReplyHead): StreamWriter {
@@ -55,7 +55,7 @@ function createWriter(request: MessagesRequest, head: ReplyHead): StreamWriter {
         usage: usageOf(reply, reply.sampledTokens),
       }) +
       typedEvent({ type: 'message_stop' }),
-    fail: (refusal) => typedEvent(errorOf(refusal)),
+    fail: (error) => typedEvent(errorBodyOf(error)),
     failsInStream: () => false,
   };
 }
@@ -106,14 +106,14 @@ function growth(part: Part, text: string) {
   }
 }
 
-/** The API gives an object; its documentation has a key for what is none. */
+/** The API returns an object; its documentation defines a key for arguments that are not one. */
 const inputOf = ({ arguments: text }: ToolCall) => jsonObject(text) ?? { INVALID_JSON: text };
 
-/** Numbers stay as they were sampled. */
+/** The input's text as it was sampled, so that its numbers keep their digits. */
 const inputText = (call: ToolCall): string =>
   jsonObject(call.arguments) === null ? JSON.stringify(inputOf(call)) : call.arguments;
 
-/** Clients send back only thinking that is signed; it proves nothing here. */
+/** Clients return only signed thinking blocks; the signature proves nothing here. */
 const signatureOf = ({ key }: ReplyHead): string => Buffer.from(key).toString('base64');
 
 function messageOf(request: MessagesRequest, head: ReplyHead) {
@@ -147,16 +147,16 @@ function modelOf(name: string) {
   return { type: 'model', id: name, display_name: name, created_at: '1970-01-01T00:00:00Z' };
 }
 
-/** Claude Code begins to compact when it reads that the prompt is too long, in just these words. */
-function errorOf(refusal: GatewayError) {
+/** Claude Code starts to compact when it reads exactly this text about a prompt that is too long. */
+function errorBodyOf(error: GatewayError) {
   const message =
-    refusal instanceof ContextOverflow
-      ? `prompt is too long: ${refusal.promptTokens} tokens > ${refusal.contextLength} maximum`
-      : refusal.message;
-  return { type: 'error', error: { type: errorTypes[refusal.kind], message } };
+    error instanceof ContextOverflow
+      ? `prompt is too long: ${error.promptTokens} tokens > ${error.contextLength} maximum`
+      : error.message;
+  return { type: 'error', error: { type: errorTypes[error.kind], message } };
 }
 
-/** In a stream the type alone says whether to try again: `overloaded_error` does. */
+/** The error types. In a stream, clients decide by the type alone whether to retry: they retry `overloaded_error`. */
 const errorTypes: Record<GatewayErrorKind, string> = {
   unauthorized: 'authentication_error',
   'unknown-session': 'authentication_error',

@@ -26,7 +26,7 @@ const tool = z.looseObject({
   input_schema: jsonSchema,
 });
 
-/** Fields that temper reads; all others are tolerated. */
+/** The fields that temper reads; all others are tolerated. */
 const messagesRequest = z.looseObject({
   model: z.string().default('policy'),
   system: content,
@@ -40,7 +40,7 @@ export type MessagesRequest = z.output<typeof messagesRequest>;
 
 export const parseMessagesRequest = (body: unknown): MessagesRequest => parse(messagesRequest, body);
 
-/** In the words of the models that do not go on from a begun reply either. */
+/** Refuses a begun reply, with the message of the models that do not support one either. */
 export function refusePrefill({ messages }: MessagesRequest): void {
   if (messages.at(-1)?.role !== 'assistant') return;
   throw new GatewayError(
@@ -53,30 +53,30 @@ export function conversationOf({ system, messages, tools }: MessagesRequest): Co
   const transcript = createTranscript();
   const prompt = textOf(system, 'system', textBlocks);
   if (prompt !== '') transcript.add({ role: 'system', text: prompt });
-  for (const [index, { role, content: said }] of messages.entries()) {
+  for (const [index, { role, content: value }] of messages.entries()) {
     const at = `messages.${index}`;
-    if (role === 'user') readUser(transcript, said, `${at}.content`);
-    else if (role === 'assistant') readAssistant(transcript, said, `${at}.content`);
-    else if (role === 'system') transcript.add({ role, text: textOf(said, `${at}.content`, textBlocks) });
+    if (role === 'user') readUser(transcript, value, `${at}.content`);
+    else if (role === 'assistant') readAssistant(transcript, value, `${at}.content`);
+    else if (role === 'system') transcript.add({ role, text: textOf(value, `${at}.content`, textBlocks) });
     else throw new GatewayError('unsupported', `${at}.role: expected user, assistant or system, got ${quoted(role)}`);
   }
   return { messages: transcript.end(), tools: (tools ?? []).map(readTool) };
 }
 
-/** A string is short for one block of text. */
-const blocksOf = (said: Content): readonly ContentPart[] =>
-  typeof said === 'string' ? [{ type: 'text', text: said }] : (said ?? []);
+/** Reads a plain string as one block of text. */
+const blocksOf = (value: Content): readonly ContentPart[] =>
+  typeof value === 'string' ? [{ type: 'text', text: value }] : (value ?? []);
 
 const textBlocks: TextParts = { fields: new Map([['text', 'text']]), separator: '\n' };
 
 const toolResult = z.looseObject({ tool_use_id: z.string(), content });
 
 /**
- * Texts that stand together are one message; results of tools are messages of their own. `is_error` doesn't count: chat
- * templates have no place for it, and what clients write into such a result says that it is one.
+ * Adds adjacent texts as one message, and each tool result as its own message. `is_error` is ignored: chat templates have no
+ * field for it, and the text that clients put into such a result shows that it is an error.
  */
-function readUser(transcript: Transcript, said: Content, at: string): void {
-  const blocks = blocksOf(said);
+function readUser(transcript: Transcript, value: Content, at: string): void {
+  const blocks = blocksOf(value);
   let texts: string[] = [];
   const endText = (): void => {
     transcript.add({ role: 'user', text: texts.join(textBlocks.separator) });
@@ -102,10 +102,10 @@ const toolUse = z.looseObject({ id: z.string(), name: z.string(), input: z.recor
 type BlockReader = (transcript: Transcript, block: ContentPart, at: string) => void;
 
 const assistantBlocks: ReadonlyMap<string, BlockReader> = new Map<string, BlockReader>([
-  ['text', (transcript, block, at) => transcript.say('text', parse(text, block, at).text)],
-  ['thinking', (transcript, block, at) => transcript.say('reasoning', parse(thinking, block, at).thinking)],
-  // Of another model: temper hides no reasoning.
-  ['redacted_thinking', (transcript) => transcript.say('reasoning', '')],
+  ['text', (transcript, block, at) => transcript.append('text', parse(text, block, at).text)],
+  ['thinking', (transcript, block, at) => transcript.append('reasoning', parse(thinking, block, at).thinking)],
+  // It comes from another model, since temper hides no reasoning.
+  ['redacted_thinking', (transcript) => transcript.append('reasoning', '')],
   [
     'tool_use',
     (transcript, block, at) => {
@@ -116,9 +116,9 @@ const assistantBlocks: ReadonlyMap<string, BlockReader> = new Map<string, BlockR
   ],
 ]);
 
-function readAssistant(transcript: Transcript, said: Content, at: string): void {
-  transcript.say('text', '');
-  for (const [index, block] of blocksOf(said).entries()) {
+function readAssistant(transcript: Transcript, value: Content, at: string): void {
+  transcript.append('text', '');
+  for (const [index, block] of blocksOf(value).entries()) {
     const read = assistantBlocks.get(block.type);
     if (read === undefined) {
       const types = [...assistantBlocks.keys()].join(', ');
@@ -132,8 +132,8 @@ function readAssistant(transcript: Transcript, said: Content, at: string): void 
 }
 
 /**
- * Tools of Anthropic's own come without a schema, and some run on its servers. A request names one only when it is about
- * it, so a client learns more from an error than from a model that never calls it.
+ * Reads a tool with a schema. Anthropic's own tools have no schema, and some run on its servers. A client that offers one
+ * means to use it, so an error tells it more than a model that never calls the tool.
  */
 function readTool({ type, name, description, input_schema: parameters }: z.output<typeof tool>, index: number): Tool {
   if (type === undefined || type === null || type === 'custom') {

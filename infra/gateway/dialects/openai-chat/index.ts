@@ -47,7 +47,7 @@ function createWriter(request: ChatRequest, head: ReplyHead): StreamWriter {
       return `${calls.join('')}${chunk({}, finishReasonOf(reply))}${usage}data: [DONE]\n\n`;
     },
     keepAlive: () => comment('keep-alive'),
-    fail: (refusal) => dataEvent(openaiError(refusal).body),
+    fail: (error) => dataEvent(openaiError(error).body),
     failsInStream: () => false,
   };
 }

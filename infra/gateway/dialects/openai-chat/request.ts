@@ -33,7 +33,7 @@ const tool = z.looseObject({
 
 const tokens = z.int().positive().nullish();
 
-/** Fields that temper reads; all others are tolerated. */
+/** The fields that temper reads; all others are tolerated. */
 export const chatRequest = z.looseObject({
   model: z.string().default('policy'),
   messages: z.array(message).min(1),

@@ -8,7 +8,7 @@ import { messagesOf, parseResponsesRequest } from './request.ts';
 import { createResponsesWriter } from './stream.ts';
 import { type ClientTools, readTools } from './tools.ts';
 
-/** OpenAI responses without anything stored, as the SDKs and Codex read them. */
+/** OpenAI responses without stored state, as the SDKs and Codex read them. */
 export const openaiResponses: Dialect = {
   name: 'openai-responses',
   path: '/v1/responses',

@@ -1,38 +1,38 @@
 import type { ToolCall } from '../../../kits/chat-tokens/index.ts';
 import type { ReplyHead } from '../dialect.ts';
-import type { Part, SpokenPart } from '../shared/parts.ts';
+import type { Part, TextPart } from '../shared/parts.ts';
 import { type ClientTools, freeTextOf, type ToolAddress } from './tools.ts';
 
-/** One entry of a response's `output`, and the events by which a stream tells of it. */
+/** One entry of a response's `output`, and the events by which a stream sends it. */
 export interface OutputItem {
-  /** `isCut`: the model was stopped while it said this. */
+  /** Returns the finished item. `isCut`: the reply's limit was reached inside this item. */
   finished(isCut: boolean): object;
   opening(): readonly StreamEvent[];
   growth(text: string): readonly StreamEvent[];
   closing(isCut: boolean): readonly StreamEvent[];
 }
 
-/** Without its sequence number. */
+/** An event that has no sequence number yet. */
 export type StreamEvent = Readonly<Record<string, unknown>> & { readonly type: string };
 
 export function itemOf(part: Part, index: number, head: ReplyHead, tools: ClientTools): OutputItem {
-  return part.kind === 'call' ? callItem(part.call, index, head, tools) : spokenItem(part, index, head);
+  return part.kind === 'call' ? callItem(part.call, index, head, tools) : textItem(part, index, head);
 }
 
 const added = (index: number, item: object) => ({ type: 'response.output_item.added', output_index: index, item });
 const done = (index: number, item: object) => ({ type: 'response.output_item.done', output_index: index, item });
 
-interface SpokenKind {
+interface TextKind {
   readonly idPrefix: string;
-  /** Of the events that carry the text. */
+  /** The prefix of the types of the events that carry the text. */
   readonly event: string;
-  /** Further members of these events. */
+  /** Further fields of these events. */
   readonly more: object;
   contentPart(text: string): object;
   item(content: readonly object[]): object;
 }
 
-const spokenKinds: Record<SpokenPart['kind'], SpokenKind> = {
+const textKinds: Record<TextPart['kind'], TextKind> = {
   text: {
     idPrefix: 'msg',
     event: 'response.output_text',
@@ -49,10 +49,10 @@ const spokenKinds: Record<SpokenPart['kind'], SpokenKind> = {
   },
 };
 
-function spokenItem({ kind, text }: SpokenPart, index: number, { key }: ReplyHead): OutputItem {
-  const { idPrefix, event, more, contentPart, item } = spokenKinds[kind];
+function textItem({ kind, text }: TextPart, index: number, { key }: ReplyHead): OutputItem {
+  const { idPrefix, event, more, contentPart, item } = textKinds[kind];
   const id = `${idPrefix}_${key}_${index}`;
-  const place = { item_id: id, output_index: index, content_index: 0 };
+  const position = { item_id: id, output_index: index, content_index: 0 };
   const finished = (isCut: boolean) => ({
     id,
     status: isCut ? 'incomplete' : 'completed',
@@ -62,12 +62,12 @@ function spokenItem({ kind, text }: SpokenPart, index: number, { key }: ReplyHea
     finished,
     opening: () => [
       added(index, { id, status: 'in_progress', ...item([]) }),
-      { type: 'response.content_part.added', ...place, part: contentPart('') },
+      { type: 'response.content_part.added', ...position, part: contentPart('') },
     ],
-    growth: (delta) => [{ type: `${event}.delta`, ...place, delta, ...more }],
+    growth: (delta) => [{ type: `${event}.delta`, ...position, delta, ...more }],
     closing: (isCut) => [
-      { type: `${event}.done`, ...place, text, ...more },
-      { type: 'response.content_part.done', ...place, part: contentPart(text) },
+      { type: `${event}.done`, ...position, text, ...more },
+      { type: 'response.content_part.done', ...position, part: contentPart(text) },
       done(index, finished(isCut)),
     ],
   };
@@ -77,7 +77,7 @@ interface CallKind {
   readonly idPrefix: string;
   readonly type: string;
   readonly event: string;
-  /** The member that holds what the tool gets. */
+  /** The field that holds the tool's input. */
   readonly field: string;
   textOf(call: ToolCall): string;
 }
@@ -99,26 +99,29 @@ const callKinds: Record<ToolAddress['type'], CallKind> = {
   },
 };
 
-/** Never cut: a call that the model did not end is text. */
+/** Makes the item of a call. It is never cut: a call that the model did not end is text. */
 function callItem(call: ToolCall, index: number, { key }: ReplyHead, tools: ClientTools): OutputItem {
   const { type: kind, namespace, name } = tools.addressOf(call.name);
   const { idPrefix, type, event, field, textOf } = callKinds[kind];
   const id = `${idPrefix}_${key}_${index}`;
-  const place = { item_id: id, output_index: index };
+  const position = { item_id: id, output_index: index };
   const text = textOf(call);
-  const itemWith = (status: string, said: string) => ({
+  const itemWith = (status: string, input: string) => ({
     id,
     type,
     status,
     call_id: call.id,
     name,
     ...(namespace === null ? {} : { namespace }),
-    [field]: said,
+    [field]: input,
   });
   return {
     finished: () => itemWith('completed', text),
     opening: () => [added(index, itemWith('in_progress', ''))],
-    growth: () => [{ type: `${event}.delta`, ...place, delta: text }],
-    closing: () => [{ type: `${event}.done`, ...place, name, [field]: text }, done(index, itemWith('completed', text))],
+    growth: () => [{ type: `${event}.delta`, ...position, delta: text }],
+    closing: () => [
+      { type: `${event}.done`, ...position, name, [field]: text },
+      done(index, itemWith('completed', text)),
+    ],
   };
 }

@@ -1,10 +1,9 @@
 import type { GatewayError } from '../../gateway-error.ts';
 import type { FinishedReply, ReplyHead } from '../dialect.ts';
-import { openaiWords } from '../shared/openai.ts';
+import { openaiErrorTypes } from '../shared/openai.ts';
 import type { ResponsesRequest } from './request.ts';
 
-/** The response as a whole, in each of its states. */
-
+/** The response while it is being sampled. */
 export const inProgress = (request: ResponsesRequest, head: ReplyHead) => responseOf(request, head, 'in_progress');
 
 export function finished(request: ResponsesRequest, reply: FinishedReply, output: readonly object[]) {
@@ -17,16 +16,16 @@ export function finished(request: ResponsesRequest, reply: FinishedReply, output
   };
 }
 
-export function failed(request: ResponsesRequest, head: ReplyHead, refusal: GatewayError, output: readonly object[]) {
-  const { type, code } = openaiWords[refusal.kind];
+export function failed(request: ResponsesRequest, head: ReplyHead, error: GatewayError, output: readonly object[]) {
+  const { type, code } = openaiErrorTypes[error.kind];
   return {
     ...responseOf(request, head, 'failed'),
-    error: { code: code ?? type, message: refusal.message },
+    error: { code: code ?? type, message: error.message },
     output,
   };
 }
 
-/** What the client sent is not told again: tens of kilobytes in each of three events that nobody reads. */
+/** The client's own fields are not repeated: they would add tens of kilobytes to three events, and no client reads them there. */
 function responseOf({ model }: ResponsesRequest, { key, createdAt }: ReplyHead, status: string) {
   return {
     id: `resp_${key}`,

@@ -16,7 +16,7 @@ import { argumentsOf, modelNameOf, wireTools } from './tools.ts';
 const item = z.looseObject({ type: z.string().nullish() });
 type Item = z.output<typeof item>;
 
-/** Fields that temper reads; all others are tolerated. */
+/** The fields that temper reads; all others are tolerated. */
 const responsesRequest = z.looseObject({
   model: z.string().default('policy'),
   instructions: z.string().nullish(),
@@ -35,7 +35,7 @@ export type ResponsesRequest = z.output<typeof responsesRequest>;
 export function parseResponsesRequest(body: unknown): ResponsesRequest {
   const request = parse(responsesRequest, body);
   for (const field of ['previous_response_id', 'conversation', 'prompt'] as const) {
-    if ((request[field] ?? null) !== null) throw stored(field);
+    if ((request[field] ?? null) !== null) throw nothingStored(field);
   }
   if (request.background === true) {
     throw new GatewayError('unsupported', 'background: expected false, got true; wait for the reply or stream it');
@@ -43,7 +43,7 @@ export function parseResponsesRequest(body: unknown): ResponsesRequest {
   return request;
 }
 
-function stored(at: string): GatewayError {
+function nothingStored(at: string): GatewayError {
   return new GatewayError('unsupported', `${at}: nothing is stored here; send the whole conversation as input`);
 }
 
@@ -56,9 +56,9 @@ export function messagesOf({ instructions, input }: ResponsesRequest): readonly 
 }
 
 function readItem(transcript: Transcript, entry: Item, at: string): void {
-  // The short form of a message has no type, that of a reference neither, but no role.
+  // The short forms of a message and of a reference both have no type; only the message has a role.
   const type = entry.type ?? (entry.role === undefined && entry.id !== undefined ? 'item_reference' : 'message');
-  if (type === 'item_reference') throw stored(at);
+  if (type === 'item_reference') throw nothingStored(at);
   const read = itemReaders.get(type);
   if (read === undefined) {
     const types = [...itemReaders.keys()].join(', ');
@@ -81,10 +81,10 @@ const itemReaders: ReadonlyMap<string, ItemReader> = new Map<string, ItemReader>
   [
     'reasoning',
     (transcript, entry, at) => {
-      const { content: thought, summary } = parse(reasoning, entry, at);
-      transcript.say(
+      const { content: thinking, summary } = parse(reasoning, entry, at);
+      transcript.append(
         'reasoning',
-        textOf(thought, `${at}.content`, thoughts) || textOf(summary, `${at}.summary`, thoughts),
+        textOf(thinking, `${at}.content`, thoughts) || textOf(summary, `${at}.summary`, thoughts),
       );
     },
   ],
@@ -124,12 +124,12 @@ const thoughts: TextParts = {
 };
 
 function readMessage(transcript: Transcript, entry: Item, at: string): void {
-  const { role, content: said } = parse(message, entry, at);
-  const place = `${at}.content`;
-  if (role === 'assistant') transcript.say('text', textOf(said, place, replyTexts));
-  else if (role === 'user') transcript.add({ role, text: textOf(said, place, texts) });
+  const { role, content: parts } = parse(message, entry, at);
+  const contentAt = `${at}.content`;
+  if (role === 'assistant') transcript.append('text', textOf(parts, contentAt, replyTexts));
+  else if (role === 'user') transcript.add({ role, text: textOf(parts, contentAt, texts) });
   else if (role === 'system' || role === 'developer') {
-    transcript.add({ role: 'system', text: textOf(said, place, texts) });
+    transcript.add({ role: 'system', text: textOf(parts, contentAt, texts) });
   } else {
     throw new GatewayError(
       'unsupported',
@@ -139,6 +139,6 @@ function readMessage(transcript: Transcript, entry: Item, at: string): void {
 }
 
 function readOutput(transcript: Transcript, entry: Item, at: string): void {
-  const { call_id: callId, name, output: said } = parse(output, entry, at);
-  transcript.add({ role: 'tool', callId, name: name ?? null, text: textOf(said, `${at}.output`, texts) });
+  const { call_id: callId, name, output: parts } = parse(output, entry, at);
+  transcript.add({ role: 'tool', callId, name: name ?? null, text: textOf(parts, `${at}.output`, texts) });
 }

@@ -39,12 +39,12 @@ export function createResponsesWriter(request: ResponsesRequest, tools: ClientTo
       ]);
     },
     delta: (delta) => parts.delta(delta),
-    // An event, since Codex counts no comments when it looks whether a stream is alive; the SDKs know it. It has the number of
-    // the event before it: a reply that is given again has its keep-alives elsewhere, and must number all else alike.
+    // An event that the SDKs know, since Codex ignores comments when it checks whether a stream is alive. It repeats the number
+    // of the event before it: a replayed reply has its keep-alives elsewhere, and must number all other events the same.
     keepAlive: () => typedEvent({ type: 'keepalive', sequence_number: sequence - 1 }),
     finish,
-    fail: (refusal) => write([{ type: 'response.failed', response: failed(request, head, refusal, output) }]),
-    // With a status of its own Codex takes it for a bad request and gives up; in a stream it compacts.
+    fail: (error) => write([{ type: 'response.failed', response: failed(request, head, error, output) }]),
+    // As an HTTP status, Codex would take it for a bad request and give up; inside a stream, it compacts.
     failsInStream: ({ kind }) => kind === 'context-overflow',
   };
 }

@@ -4,8 +4,8 @@ import { jsonObject } from '../shared/json-object.ts';
 import { jsonSchema, parse, toolOf } from '../shared/reading.ts';
 
 /**
- * The model knows functions by a name each. Clients also have custom tools, which take free text: a function with the one
- * string parameter `input`; and namespaces of tools: their names go before the functions'.
+ * The client's address of a tool. The model knows only functions with plain names. A custom tool, which takes free text,
+ * becomes a function with one string parameter `input`; a namespace becomes a prefix of its functions' names.
  */
 export interface ToolAddress {
   readonly type: 'function' | 'custom';
@@ -15,7 +15,7 @@ export interface ToolAddress {
 
 export interface ClientTools {
   readonly tools: readonly Tool[];
-  /** Of a name that the model has called; what nobody offered is a function. */
+  /** Returns the address of a name that the model has called. A name that was not offered counts as a function. */
   addressOf(modelName: string): ToolAddress;
 }
 
@@ -36,7 +36,7 @@ const namespaceTool = z.looseObject({
 export const wireTools = z.array(z.looseObject({ type: z.string() })).nullish();
 type WireTools = z.output<typeof wireTools>;
 
-/** Throws a GatewayError. */
+/** Reads the tools that a request offers. Throws a GatewayError. */
 export function readTools(wire: WireTools): ClientTools {
   const offered = [...toolsWithin(wire, null, 'tools')];
   const addresses = new Map(offered.map(({ tool, address }) => [tool.name, address]));
@@ -52,8 +52,8 @@ interface Offered {
 }
 
 /**
- * What only OpenAI can run (web search, image generation, ...) is left out, not refused: Codex offers it in every request,
- * and a model that isn't told of a tool never calls it.
+ * Yields the tools of a list and its namespaces. Tools that only OpenAI can run (web search, image generation, …) are left
+ * out, not refused: Codex offers them in every request, and a model never calls a tool that it does not see.
  */
 function* toolsWithin(wire: WireTools, namespace: string | null, path: string): Iterable<Offered> {
   for (const [index, tool] of (wire ?? []).entries()) {
@@ -80,7 +80,7 @@ function offer(
   return { address, tool: toolOf({ name: modelNameOf(address), description, parameters }, `${at}.parameters`) };
 }
 
-/** The name that the model knows. */
+/** Returns the name by which the model knows a tool. */
 export function modelNameOf({ namespace, name }: Pick<ToolAddress, 'namespace' | 'name'>): string {
   if (namespace === null) return name;
   return namespace.endsWith('__') ? namespace + name : `${namespace}__${name}`;
@@ -93,12 +93,12 @@ function freeText(format: z.output<typeof customTool>['format']) {
   return { type: 'object', properties: { input: { type: 'string', description } }, required: ['input'] };
 }
 
-/** What the model has written for a custom tool. Arguments of another shape go to the client as they are, to be told off. */
+/** Returns the free text of a custom tool's call. Arguments of another shape reach the client unchanged, which rejects them. */
 export function freeTextOf({ arguments: text }: ToolCall): string {
   return inputOf(jsonObject(text)) ?? text;
 }
 
-/** The other way round, so that an echo is known again. A free text that is itself a JSON object is taken for arguments. */
+/** Converts a free text back to arguments, so that an echo is recognized. A text that is a JSON object counts as arguments. */
 export function argumentsOf(freeText: string): string {
   const value = jsonObject(freeText);
   return value === null || inputOf(value) !== null ? JSON.stringify({ input: freeText }) : freeText;

@@ -1,6 +1,6 @@
 import { nestsWithin } from '../../../kits/chat-tokens/index.ts';
 
-/** The object that a JSON text says, such as the arguments of a call; null for any other text, and for one too deep to be walked. */
+/** Parses the JSON text of an object, such as a call's arguments; null for any other text, and for one that is nested too deep. */
 export function jsonObject(text: string): Readonly<Record<string, unknown>> | null {
   try {
     const value: unknown = JSON.parse(text);

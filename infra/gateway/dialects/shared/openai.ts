@@ -1,8 +1,7 @@
 import type { GatewayError, GatewayErrorKind } from '../../gateway-error.ts';
 import type { ErrorBody, ModelList } from '../dialect.ts';
 
-/** What the APIs of OpenAI have in common. */
-
+/** The model list of both OpenAI APIs. */
 export const openaiModels: ModelList = {
   all: (name) => ({ object: 'list', data: [modelOf(name)] }),
   one: modelOf,
@@ -13,12 +12,12 @@ function modelOf(name: string) {
 }
 
 export function openaiError({ kind, message, status }: GatewayError): ErrorBody {
-  const { type, code } = openaiWords[kind];
+  const { type, code } = openaiErrorTypes[kind];
   return { status, body: { error: { message, type, param: null, code } } };
 }
 
-/** What clients look for to tell errors apart, for example to compact their context. */
-export const openaiWords: Record<GatewayErrorKind, { readonly type: string; readonly code: string | null }> = {
+/** The types and codes by which clients distinguish errors, for example to compact their context. */
+export const openaiErrorTypes: Record<GatewayErrorKind, { readonly type: string; readonly code: string | null }> = {
   unauthorized: { type: 'authentication_error', code: 'invalid_api_key' },
   'unknown-session': { type: 'authentication_error', code: 'unknown_session' },
   'session-closed': { type: 'invalid_request_error', code: 'session_closed' },

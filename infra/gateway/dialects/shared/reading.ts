@@ -9,7 +9,7 @@ import {
 } from '../../../kits/chat-tokens/index.ts';
 import { GatewayError } from '../../gateway-error.ts';
 
-/** A piece of content of any kind. */
+/** A content part of any type. */
 export const contentPart = z.looseObject({ type: z.string() });
 export type ContentPart = z.output<typeof contentPart>;
 export const content = z.union([z.string(), z.null(), z.array(contentPart)]).optional();
@@ -17,7 +17,7 @@ export type Content = z.output<typeof content>;
 
 export const jsonSchema = z.record(z.string(), z.unknown()).nullish();
 
-/** Throws a GatewayError `malformed` that names the first thing that is wrong; `at` is the path to the value. */
+/** Parses a value. Throws a GatewayError `malformed` that names the first problem; `at` is the path to the value. */
 export function parse<Schema extends z.ZodType>(schema: Schema, value: unknown, at = ''): z.output<Schema> {
   const parsed = schema.safeParse(value);
   if (parsed.success) return parsed.data;
@@ -26,16 +26,16 @@ export function parse<Schema extends z.ZodType>(schema: Schema, value: unknown, 
   throw new GatewayError('malformed', `${path || 'body'}: ${issue?.message ?? 'not understood'}`);
 }
 
-/** What clients sent, short enough for a message. */
+/** Quotes a text of a client, short enough for a message. */
 export const quoted = (text: string): string => JSON.stringify(text.slice(0, 80));
 
 export interface TextParts {
-  /** The types of parts that are text, each with the field that holds it. */
+  /** The part types that are text, each with the field that holds it. */
   readonly fields: ReadonlyMap<string, string>;
   readonly separator: string;
 }
 
-/** The text of a message's content. Throws a GatewayError for what a model that reads text can't read. */
+/** Returns the text of a message's content. Throws a GatewayError for a part that is not text. */
 export function textOf(value: Content, at: string, parts: TextParts): string {
   if (typeof value === 'string') return value;
   return (value ?? []).map((part, index) => partText(part, `${at}.${index}`, parts)).join(parts.separator);
@@ -52,7 +52,7 @@ export function partText(part: ContentPart, at: string, { fields }: TextParts): 
   );
 }
 
-/** Throws a GatewayError for a JSON value that is too deep to be walked. */
+/** Throws a GatewayError for a JSON value that is nested too deep. */
 export function checkNesting(value: unknown, at: string): void {
   if (nestsWithin(value)) return;
   throw new GatewayError('malformed', `${at}: nested more than ${maxNesting} deep`);
@@ -69,10 +69,10 @@ export function toolOf({ name, description, parameters }: DescribedTool, at: str
   return { name, description: description ?? null, parameters: parameters ?? null };
 }
 
-/** Collects messages. What the assistant says may come in pieces: a reply that was given in pieces is echoed in pieces. */
+/** Collects messages. Adjacent pieces of an assistant's reply become one message: a reply sent in pieces is echoed in pieces. */
 export interface Transcript {
   add(message: Exclude<Message, AssistantMessage>): void;
-  say(kind: 'text' | 'reasoning', text: string): void;
+  append(kind: 'text' | 'reasoning', text: string): void;
   call(call: ToolCall): void;
   end(): readonly Message[];
 }
@@ -96,7 +96,7 @@ export function createTranscript(): Transcript {
       endReply();
       messages.push(message);
     },
-    say(kind, text) {
+    append(kind, text) {
       begun()[kind] += text;
     },
     call(call) {

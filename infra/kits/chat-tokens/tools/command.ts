@@ -55,10 +55,10 @@ function createBlockParser(input: ParserInput, { name, argument }: Shell): Reply
   }
 
   function read(piece: Piece): ReplyEvent[] {
-    const [first = '', ...others] = sourceOf(piece).split('\n');
+    const [first = '', ...rest] = sourceOf(piece).split('\n');
     line += first;
     const events = say(first);
-    for (const next of others) {
+    for (const next of rest) {
       events.push(...endLine(), ...say(`\n${next}`));
       line = next;
     }

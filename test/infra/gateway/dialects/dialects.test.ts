@@ -5,7 +5,7 @@ import { createFingerprints } from '../../../../infra/gateway/branches/fingerpri
 import type { DialectRequest, FinishedReply } from '../../../../infra/gateway/dialects/dialect.ts';
 import { dialects } from '../../../../infra/gateway/dialects/index.ts';
 import { errorStatus, GatewayError, type GatewayErrorKind } from '../../../../infra/gateway/gateway-error.ts';
-import type { Delta } from '../../../../infra/gateway/turns/reply-stream.ts';
+import type { Delta } from '../../../../infra/gateway/model-call.ts';
 import type { AssistantMessage } from '../../../../infra/kits/chat-tokens/index.ts';
 import { assembleChat, assembleMessage, assembleResponse } from '../../../helpers/gateway/assemble.ts';
 

@@ -11,6 +11,12 @@ export interface ModelRequest {
   readonly sampling: Partial<TokenSampling>;
 }
 
+/** A part of the reply that may reach the agent while the model still samples; tool calls wait until the turn is journaled. */
+export interface Delta {
+  readonly kind: 'text' | 'reasoning';
+  readonly text: string;
+}
+
 /** Returns how many tokens client and session allow for the reply. */
 export const askedTokens = ({ maxTokens }: ModelRequest, { maxTokensPerTurn }: Sampling): number =>
   Math.min(maxTokens ?? maxTokensPerTurn, maxTokensPerTurn);
