@@ -58,7 +58,7 @@ async function status(options: StatusOptions): Promise<void> {
     const rollouts = await list(client, 'WorkflowType = "rollout"', options.limit, rolloutRow);
     const counts = await countRollouts(client);
     if (options.json) return printJson({ stack, runs, rollouts, counts });
-    if (stack !== null) print(`${parts(stack)}\n`);
+    if (stack !== null) print(`${processTable(stack)}\n`);
     print(runs.length === 0 ? 'no runs yet' : runTable(runs));
     const totals = Object.entries(counts).filter(([, count]) => count > 0);
     print(`\nrollouts: ${totals.map(([kind, count]) => `${kind} ${count}`).join(', ') || 'none yet'}`);
@@ -128,15 +128,17 @@ function rolloutRow({
   };
 }
 
-function parts({ parts: all, addresses }: UpFile): string {
-  const rows = all.map(({ name, state, process, restarts, lastExit }) => [
+function processTable({ parts, addresses }: UpFile): string {
+  const rows = parts.map(({ name, state, process, restarts, lastExit }) => [
     name,
     state,
     process === null ? '-' : String(process.pid),
     String(restarts),
     lastExit ?? '-',
   ]);
-  return `${table(['process', 'state', 'pid', 'restarts', 'last exit'], rows)}\nUI: ${addresses.ui ?? addresses.temporal}`;
+  const { ui, temporal } = addresses;
+  const address = ui === null ? `Temporal: ${temporal}` : `UI: ${ui}`;
+  return `${table(['process', 'state', 'pid', 'restarts', 'last exit'], rows)}\n${address}`;
 }
 
 function runTable(rows: readonly RunRow[]): string {

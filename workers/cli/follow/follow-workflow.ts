@@ -34,7 +34,7 @@ export async function followUntilEnded(handle: WorkflowHandle, progress: () => P
     if (seen === null) continue;
     live(seen.line);
     if (seen.pausedBecause !== null && seen.pausedBecause !== reason) {
-      note(`paused: ${seen.pausedBecause}; resume with \`temper resume ${id}\``);
+      note(`paused: ${seen.pausedBecause} (\`temper resume ${id}\`)`);
     }
     reason = seen.pausedBecause;
   }

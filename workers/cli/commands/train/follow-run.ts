@@ -37,7 +37,7 @@ export interface FollowHooks {
 export async function followRun(
   stack: StackClient,
   run: string,
-  { onStep, onPause = (reason) => note(`paused: ${reason}`) }: FollowHooks,
+  { onStep, onPause = (reason) => note(`paused: ${reason} (\`temper resume ${run}\`)`) }: FollowHooks,
   signal: AbortSignal,
 ): Promise<RunStatus> {
   const handle = stack.client.workflow.getHandle<typeof trainingRun>(run);

@@ -18,7 +18,7 @@ export function stepText(
     `step ${String(result.step).padStart(String(steps).length)}/${steps}`,
     `reward ${result.meanReward === null ? '  – ' : result.meanReward.toFixed(2)} ${bar(result.meanReward ?? 0)}`,
     `groups: ${groups.join(', ')}`,
-    `stale ${result.staleness}`,
+    `staleness ${result.staleness}`,
     `${tookSeconds.toFixed(1)} s`,
   ].join('  ');
 }
