@@ -91,7 +91,7 @@ async function install(directory: string, agent: PackagedAgent, files: readonly 
   try {
     await mkdir(temporary, { recursive: true });
     for (const [index, name] of manifests.entries()) await writeFile(join(temporary, name), files[index] ?? '');
-    await runNpm(npmArguments, temporary, `bring the agent ${agent}`, { quiet: true }).catch((cause: unknown) => {
+    await runNpm(npmArguments, temporary, `install the agent ${agent}`, { quiet: true }).catch((cause: unknown) => {
       throw new TemperFailure('AgentInstallFailed', errorMessage(cause), { cause });
     });
     // The agent's account in a sandbox is another one than the host's.

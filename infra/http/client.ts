@@ -3,16 +3,16 @@ import { isRecord } from '../is-record.ts';
 import { bodyOfParts } from './body-parts.ts';
 
 /**
- * One HTTP call with its own time limit: undici's 300 s for headers and for silence are switched off, since generations,
- * weight updates and long polls last longer. A call never gets a status turned into an exception; what can't be reached is
- * an `HttpUnreachable`, what took too long an `HttpTimeout`, and an aborted signal rejects with its own reason.
+ * One HTTP call with its own time limit. undici's limits of 300 s for headers and for silence are off, since generations, weight
+ * updates and long polls last longer. No status throws. An unreachable server throws `HttpUnreachable`, an exceeded limit
+ * `HttpTimeout`, and an aborted signal its own reason.
  */
 export interface HttpCall {
   readonly method: 'GET' | 'POST' | 'DELETE';
   readonly url: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly json?: unknown;
-  /** JSON that was written already, maybe in parts that are long and shared: they are sent as they are. */
+  /** JSON that is already encoded, in parts that may be long and shared; they are sent without a copy. */
   readonly jsonParts?: readonly Buffer[];
   readonly bytes?: Uint8Array;
   readonly timeoutMs: number;
@@ -55,11 +55,14 @@ export async function httpCall(call: HttpCall, signal?: AbortSignal): Promise<Ht
 export interface HttpStream {
   readonly status: number;
   readonly contentType: string;
-  /** Ends with the response. Who leaves early leaves the connection to others, if the response ends soon; else it is closed. */
+  /**
+   * The body as it arrives. If the reader stops early, the connection is reused if the response ends soon, and closed
+   * otherwise.
+   */
   readonly chunks: AsyncIterable<Buffer>;
 }
 
-/** As `httpCall`, but hands on the body as it comes; `timeoutMs` limits each silence, not the whole. */
+/** Makes a call and returns the body as it arrives. `timeoutMs` limits each silence, not the whole call. */
 export async function httpStream(call: HttpCall, signal?: AbortSignal): Promise<HttpStream> {
   const options = { ...requestOptions(call), headersTimeout: call.timeoutMs, bodyTimeout: call.timeoutMs };
   const never = new AbortController().signal;
@@ -83,14 +86,14 @@ export async function httpStream(call: HttpCall, signal?: AbortSignal): Promise<
   }
 }
 
-/** A connection is used again only when its response was read to the end, which may come in a packet of its own. */
+/** Time to read the rest of a response, whose end may be a packet of its own. Only then can its connection be reused. */
 const restMs = 1_000;
 
 function readRest(body: Dispatcher.ResponseData['body']): void {
   body.dump({ limit: Number.MAX_SAFE_INTEGER, signal: AbortSignal.timeout(restMs) }).catch(() => {});
 }
 
-/** The reply's body as JSON, or null where it is none. */
+/** The reply's body as JSON; null if it is not valid JSON. */
 export function jsonOf(reply: Pick<HttpReply, 'bytes'>): unknown {
   try {
     return JSON.parse(reply.bytes.toString('utf8'));
@@ -99,7 +102,7 @@ export function jsonOf(reply: Pick<HttpReply, 'bytes'>): unknown {
   }
 }
 
-/** What a server said went wrong, short enough for a message: FastAPI's `detail`, OpenAI's `error.message`, or the text. */
+/** The server's explanation of an error, short enough for a message: FastAPI's `detail`, OpenAI's `error.message`, or the text. */
 export function explanationOf(reply: Pick<HttpReply, 'bytes'>): string {
   const body = jsonOf(reply);
   const said = isRecord(body) ? (body.detail ?? errorText(body.error) ?? body.message) : undefined;
@@ -107,7 +110,7 @@ export function explanationOf(reply: Pick<HttpReply, 'bytes'>): string {
   return text.length > 600 ? `${text.slice(0, 600)}…` : text;
 }
 
-/** FastAPI lists what it did not like with the whole input; place and message are enough. */
+/** Shortens FastAPI's list of problems, which repeats the whole input, to their locations and messages. */
 function detailText(said: unknown): string {
   if (typeof said === 'string') return said;
   if (!Array.isArray(said)) return JSON.stringify(said);
@@ -122,7 +125,7 @@ function errorText(error: unknown): unknown {
   return isRecord(error) ? error.message : error;
 }
 
-/** Not the global one: that is Node's own, of another version, wherever `node:http` was loaded before undici. */
+/** The agent of this undici. The global one may be Node's own, of another version, if `node:http` was loaded first. */
 const agent = new Agent();
 
 function requestOptions(call: HttpCall) {

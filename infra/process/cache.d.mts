@@ -1,2 +1,2 @@
-/** Where temper keeps what it fetched or built; outside of the checkout, so that every clone shares it. */
+/** The directory of everything that temper downloads or builds. It is outside the checkout, so that all clones share it. */
 export function cacheDirectory(env: Readonly<Record<string, string | undefined>>): string;

@@ -1,7 +1,7 @@
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 
-/** Where temper keeps what it fetched or built; outside of the checkout, so that every clone shares it. */
+/** The directory of everything that temper downloads or builds. It is outside the checkout, so that all clones share it. */
 export function cacheDirectory(env) {
   return join(env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'temper');
 }

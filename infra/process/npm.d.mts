@@ -1,4 +1,4 @@
-/** Runs npm with its output on stderr, or kept for the error; fails with what was expected, what came and what to do. */
+/** Runs npm with its output on stderr, or `quiet` with its output in the error. Throws an error that says what to do. */
 export function runNpm(
   args: readonly string[],
   directory: string,

@@ -1,18 +1,18 @@
 import { spawn } from 'node:child_process';
 
-/** What npm tells its scripts about the package that runs them; another npm below must not take it for its own. */
-const OF_THE_OUTER_SCRIPT = /^(npm_package_|npm_lifecycle_|npm_config_local_prefix$|npm_config_global|INIT_CWD$)/;
-const LAST_WORDS = 600;
+/** Variables that npm sets for the scripts of one package; a nested npm must not inherit them. */
+const outerScriptVariables = /^(npm_package_|npm_lifecycle_|npm_config_local_prefix$|npm_config_global|INIT_CWD$)/;
+const quotedCharacters = 600;
 
-/** Runs npm with its output on stderr, or kept for the error; fails with what was expected, what came and what to do. */
+/** Runs npm with its output on stderr, or `quiet` with its output in the error. Throws an error that says what to do. */
 export async function runNpm(args, directory, purpose, { quiet = false } = {}) {
-  const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !OF_THE_OUTER_SCRIPT.test(name)));
+  const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !outerScriptVariables.test(name)));
   const output = quiet ? 'pipe' : process.stderr;
   const child = spawn('npm', args, { cwd: directory, env, stdio: ['ignore', output, output] });
-  let said = '';
+  let tail = '';
   for (const stream of [child.stdout, child.stderr]) {
     stream?.setEncoding('utf8').on('data', (text) => {
-      said = (said + text).slice(-LAST_WORDS);
+      tail = (tail + text).slice(-quotedCharacters);
     });
   }
   const ended = await new Promise((resolve) => {
@@ -20,9 +20,9 @@ export async function runNpm(args, directory, purpose, { quiet = false } = {}) {
     child.once('close', (code, signal) => resolve(code === 0 ? undefined : `exit ${code ?? signal}, see above`));
   });
   if (ended === undefined) return;
-  const got = quiet && said !== '' ? ended.replace('see above', `its last words:\n${said.trim()}\n`) : ended;
+  const got = quiet && tail !== '' ? ended.replace('see above', `last output:\n${tail.trim()}\n`) : ended;
   throw new Error(
-    `expected \`npm ${args[0]}\` to ${purpose}, got: ${got}. ` +
+    `\`npm ${args[0]}\` could not ${purpose}: ${got}. ` +
       'Check the network, the registry (`npm config get registry`) and the free disk space, then run the same command again.',
   );
 }

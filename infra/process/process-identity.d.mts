@@ -1,11 +1,11 @@
 export interface ProcessIdentity {
   readonly pid: number;
-  /** Opaque; undefined when the process had ended before it was asked. */
+  /** An opaque start time; undefined if the process had already ended. */
   readonly startedAt: string | undefined;
 }
 
-/** A pid alone is reused sooner or later; with its start time it names one process. */
+/** Identifies a process by its pid and start time, since pids are reused. */
 export function processIdentity(pid: number): ProcessIdentity;
 
-/** True while exactly this process runs. A zombie has ended. */
+/** Whether exactly this process still runs. A zombie does not. */
 export function isRunning(identity: ProcessIdentity): boolean;

@@ -1,12 +1,12 @@
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 
-/** A pid alone is reused sooner or later; with its start time it names one process. */
+/** Identifies a process by its pid and start time, since pids are reused. */
 export function processIdentity(pid) {
   return { pid, startedAt: startTime(pid) };
 }
 
-/** True while exactly this process runs. A zombie has ended. */
+/** Whether exactly this process still runs. A zombie does not. */
 export function isRunning({ pid, startedAt }) {
   return startedAt !== undefined && startTime(pid) === startedAt;
 }

@@ -1,2 +1,2 @@
-/** One line of progress or of an error, apart from the command's own output. */
+/** Prints a line of progress or an error to stderr, apart from the command's own output. */
 export function say(line: string): void;

@@ -1,4 +1,4 @@
-/** One line of progress or of an error, apart from the command's own output. */
+/** Prints a line of progress or an error to stderr, apart from the command's own output. */
 export function say(line) {
   process.stderr.write(`temper: ${line}\n`);
 }

@@ -5,34 +5,33 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { writeBundle } from '../temporal/bundle.ts';
 
-/**
- * Makes `dist/`, the installable package: JavaScript of everything but the tests and this set-up, the files that the code
- * reads beside itself, and the workflow bundle.
- */
-const ROOT = fileURLToPath(new URL('../..', import.meta.url));
-const DIST = join(ROOT, 'dist');
-const SOURCES = ['workflows', 'activities', 'workers', 'infra'];
+// Builds `dist/`, the installable package: JavaScript of everything but the tests and this set-up, the files that the code reads
+// from its own folders, and the workflow bundle.
 
-await rm(DIST, { recursive: true, force: true });
+const root = fileURLToPath(new URL('../..', import.meta.url));
+const dist = join(root, 'dist');
+const sources = ['workflows', 'activities', 'workers', 'infra'];
+
+await rm(dist, { recursive: true, force: true });
 await compile();
 await copyAssets();
-await writeBundle(join(DIST, 'workflow-bundle.js'));
+await writeBundle(join(dist, 'workflow-bundle.js'));
 
 async function compile(): Promise<void> {
-  const tsc = join(ROOT, 'node_modules/.bin/tsc');
-  const child = spawn(tsc, ['-p', join(ROOT, 'tsconfig.build.json')], { cwd: ROOT, stdio: 'inherit' });
+  const tsc = join(root, 'node_modules/.bin/tsc');
+  const child = spawn(tsc, ['-p', join(root, 'tsconfig.build.json')], { cwd: root, stdio: 'inherit' });
   const [code] = await once(child, 'exit');
-  if (code !== 0) throw new Error(`expected tsc to compile the package, it ended with ${code}`);
+  if (code !== 0) throw new Error(`tsc could not compile the package: it ended with ${code}`);
 }
 
-/** Whatever is no TypeScript goes along as it is: the code finds it by its place beside itself. */
+/** Copies every file that is not TypeScript, since the code finds such files relative to itself. */
 async function copyAssets(): Promise<void> {
-  for (const source of SOURCES) {
-    const entries = await readdir(join(ROOT, source), { recursive: true, withFileTypes: true });
+  for (const source of sources) {
+    const entries = await readdir(join(root, source), { recursive: true, withFileTypes: true });
     for (const entry of entries) {
       if (!entry.isFile() || /\.m?ts$/.test(entry.name)) continue;
       const from = join(entry.parentPath, entry.name);
-      const to = join(DIST, from.slice(ROOT.length));
+      const to = join(dist, from.slice(root.length));
       await mkdir(dirname(to), { recursive: true });
       await copyFile(from, to);
     }

@@ -1,5 +1,5 @@
-/** Installs the checkout's npm packages when node_modules is missing or not what package-lock.json says. */
+/** Installs the checkout's npm packages unless node_modules matches package-lock.json. */
 export function ensureDependencies(root: string): Promise<void>;
 
-/** npm notes in node_modules what it put there, after everything else; a broken-off install has no such note. */
+/** Whether the npm packages are installed. npm records them in node_modules last, so an interrupted install has no record. */
 export function isInstalled(root: string): boolean;

@@ -6,7 +6,7 @@ import { runNpm } from '../process/npm.mjs';
 import { say } from '../process/report.mjs';
 import { withLock } from './lock.mjs';
 
-/** Installs the checkout's npm packages when node_modules is missing or not what package-lock.json says. */
+/** Installs the checkout's npm packages unless node_modules matches package-lock.json. */
 export async function ensureDependencies(root) {
   if (isInstalled(root)) return;
   const name = createHash('sha256').update(root).digest('hex').slice(0, 16);
@@ -17,23 +17,26 @@ export async function ensureDependencies(root) {
     async () => {
       if (isInstalled(root)) return;
       say('installing the npm packages');
-      await runNpm(['ci', '--no-audit', '--no-fund', '--loglevel=error'], root, 'install what package-lock.json names');
+      await runNpm(
+        ['ci', '--no-audit', '--no-fund', '--loglevel=error'],
+        root,
+        'install the packages of package-lock.json',
+      );
     },
     { onWait },
   );
 }
 
-/** npm notes in node_modules what it put there, after everything else; a broken-off install has no such note. */
+/** Whether the npm packages are installed. npm records them in node_modules last, so an interrupted install has no record. */
 export function isInstalled(root) {
   const wanted = readPackages(join(root, 'package-lock.json'));
-  if (wanted === undefined)
-    throw new Error(`expected ${root} to hold a package-lock.json; is it a checkout of temper?`);
+  if (wanted === undefined) throw new Error(`${root} has no package-lock.json; run this in a checkout of temper`);
   const installed = readPackages(join(root, 'node_modules', '.package-lock.json'));
   if (installed === undefined) return false;
   return Object.entries(wanted).every(([path, entry]) => {
     if (path === '') return true;
     const found = installed[path];
-    // Packages for other platforms are optional and stay away.
+    // Packages for other platforms are optional and not installed.
     return found === undefined ? entry.optional === true : found.version === entry.version;
   });
 }

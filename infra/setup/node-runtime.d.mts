@@ -1,6 +1,6 @@
-export const MINIMUM_NODE: string;
+export const minimumNode: string;
 
 export function isCurrentNode(version?: string): boolean;
 
-/** Path of a Node that is new enough: the one that runs, else one from the cache, brought by npm when it is not there. */
+/** Returns the path of a Node that is new enough: this one, or one in the cache, which is installed through npm if missing. */
 export function ensureNode(): Promise<string>;

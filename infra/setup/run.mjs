@@ -7,19 +7,19 @@ import { say } from '../process/report.mjs';
 import { ensureDependencies } from './dependencies.mjs';
 import { ensureNode } from './node-runtime.mjs';
 
-const ROOT = fileURLToPath(new URL('../..', import.meta.url));
-const FORWARDED = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'];
+const root = fileURLToPath(new URL('../..', import.meta.url));
+const forwarded = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'];
 
-/** What each command runs, with the arguments that come before the user's. */
-const COMMANDS = {
+/** The script of each command, with the arguments that precede the user's. */
+const commands = {
   demo: ['workers/cli.ts', 'demo'],
   temper: ['workers/cli.ts'],
   test: ['test/runner/test.ts'],
 };
 
 /**
- * Prepares the checkout and runs a command in it: a current Node, the npm packages, then the command. Silent and quick
- * when there is nothing to prepare. A path to a script stands for itself. Must run on old versions of Node.
+ * Prepares a current Node and the npm packages, then runs a command of the checkout, or a script by its path. Silent and quick if
+ * there is nothing to prepare. Must run on old versions of Node.
  */
 export async function runInCheckout(words) {
   const prepared = await prepare(words).catch(failPlainly);
@@ -31,24 +31,24 @@ export async function runInCheckout(words) {
 }
 
 async function prepare([command, ...rest]) {
-  const known = command !== undefined && Object.hasOwn(COMMANDS, command) ? COMMANDS[command] : undefined;
+  const known = command !== undefined && Object.hasOwn(commands, command) ? commands[command] : undefined;
   const [script, ...before] = known ?? (command?.endsWith('.ts') ? [command] : []);
   if (script === undefined) {
-    throw new Error(`expected ${Object.keys(COMMANDS).join(', ')} or a script, got ${command ?? 'nothing'}`);
+    throw new Error(`expected ${Object.keys(commands).join(', ')} or a script, got ${command ?? 'nothing'}`);
   }
   const node = await ensureNode();
-  await ensureDependencies(ROOT);
-  return { node, args: [join(ROOT, script), ...before, ...rest] };
+  await ensureDependencies(root);
+  return { node, args: [join(root, script), ...before, ...rest] };
 }
 
 /**
- * Continues under another Node. The child has a process group of its own: a Ctrl-C comes to us alone, and it gets each
- * signal once.
+ * Continues under another Node. The child has its own process group, so that a Ctrl-C reaches only this process and the child
+ * receives each signal once.
  */
 async function runUnder(node, args) {
   const env = { ...process.env, PATH: `${dirname(node)}${delimiter}${process.env.PATH ?? ''}` };
   const child = spawn(node, args, { stdio: 'inherit', detached: true, env });
-  const handlers = FORWARDED.map((name) => [name, () => child.kill(name)]);
+  const handlers = forwarded.map((name) => [name, () => child.kill(name)]);
   for (const [name, handler] of handlers) process.on(name, handler);
   process.exitCode = await new Promise((resolve, reject) => {
     child.once('error', reject);
@@ -57,7 +57,7 @@ async function runUnder(node, args) {
   for (const [name, handler] of handlers) process.off(name, handler);
 }
 
-/** Ends with the error's text alone: it says what to do, and a stack trace would hide that. */
+/** Prints only the error's message, which says what to do; a stack trace would hide that. */
 function failPlainly(error) {
   say(error instanceof Error ? error.message : String(error));
   process.exitCode = 1;

@@ -4,7 +4,7 @@ import type { Records } from './records.ts';
 const chunkName = (name: string, chunk: number): string => `${name}-${chunk}`;
 const items = z.array(z.unknown());
 
-/** A long list as numbered records `<name>-0`, `<name>-1`, …: nobody has to hold all of it to write it. */
+/** Writes one part of a long list. The parts are numbered records `<name>-0`, `<name>-1`, …, so the list never has to be in memory. */
 export function writeChunk(
   records: Records,
   key: string,
@@ -15,7 +15,7 @@ export function writeChunk(
   return records.write(key, chunkName(name, chunk), values);
 }
 
-/** One of its records. */
+/** Reads one part of a list. */
 export async function readChunk(
   records: Records,
   key: string,
@@ -25,7 +25,7 @@ export async function readChunk(
   return items.parse(await records.read(key, chunkName(name, chunk)));
 }
 
-/** All of them, in order. */
+/** Reads all parts of a list, in order. */
 export async function readChunks(
   records: Records,
   key: string,

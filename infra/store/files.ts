@@ -5,7 +5,7 @@ import type { BlobRef } from '../../workflows/contracts/blob.ts';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import type { Store } from './store.ts';
 
-/** A store in a directory: `<root>/<first two hex digits>/<sha256>`, each file written once and synced before it is named. */
+/** Creates a store in a directory: `<root>/<first two hex digits>/<sha256>`. Each file is synced before it gets its name. */
 export function createFileStore(root: string): Store {
   const pathOf = (digest: string): string => {
     if (!/^[0-9a-f]{64}$/.test(digest)) {
@@ -28,13 +28,16 @@ export function createFileStore(root: string): Store {
   async function get(digest: string): Promise<Uint8Array> {
     const bytes = await readFile(pathOf(digest)).catch((error: NodeJS.ErrnoException) => {
       throw error.code === 'ENOENT'
-        ? new TemperFailure('BlobMissing', `the store ${root} has no blob ${digest}; was it made by another stack?`)
+        ? new TemperFailure(
+            'BlobMissing',
+            `the store ${root} has no blob ${digest}; it may be in another stack's store`,
+          )
         : storeFailure(root, error);
     });
     if (sha256(bytes) !== digest) {
       throw new TemperFailure(
         'BlobMissing',
-        `the store's file of ${digest} holds other bytes; remove it: ${pathOf(digest)}`,
+        `the store's file of ${digest} has other content; remove it: ${pathOf(digest)}`,
       );
     }
     return bytes;
@@ -58,7 +61,7 @@ export function sha256(bytes: Uint8Array | string): string {
   return createHash('sha256').update(bytes).digest('hex');
 }
 
-/** Writes a file so that after a crash it is there whole or not at all. Throws TemperFailure DiskFull or StoreUnavailable. */
+/** Writes a file so that after a crash it exists completely or not at all. Throws TemperFailure DiskFull or StoreUnavailable. */
 export async function writeOnce(path: string, bytes: Uint8Array | string, mode = 0o644): Promise<void> {
   const temporary = `${path}.${randomBytes(6).toString('hex')}.tmp`;
   try {
@@ -80,7 +83,7 @@ export async function writeOnce(path: string, bytes: Uint8Array | string, mode =
 function storeFailure(path: string, cause: NodeJS.ErrnoException): TemperFailure {
   const full = cause.code === 'ENOSPC' || cause.code === 'EDQUOT';
   return full
-    ? new TemperFailure('DiskFull', `no space left to write ${path}; free some, then the stage is tried again`, {
+    ? new TemperFailure('DiskFull', `no space left to write ${path}; free some, and the stage is retried`, {
         cause,
       })
     : new TemperFailure('StoreUnavailable', `can't use ${path}: ${cause.message}`, { cause });

@@ -3,12 +3,12 @@ import { join } from 'node:path';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import { writeOnce } from './files.ts';
 
-/** Named JSON documents of a run (`group-12`, `step-3`): what reports and later stages read, and history only names. */
+/** Named JSON documents of a run, such as `group-12` and `step-3`. Workflow history only has their names. */
 export interface Records {
-  /** Repeatable: a second write of the same name replaces it whole. */
+  /** Writes a record, replacing one of the same name as a whole. */
   write(runKey: string, name: string, value: unknown): Promise<void>;
   read(runKey: string, name: string): Promise<unknown>;
-  /** Null when there is none. */
+  /** Reads a record; null if it does not exist. */
   find(runKey: string, name: string): Promise<unknown>;
   names(runKey: string): Promise<readonly string[]>;
 }

@@ -7,25 +7,28 @@ import { cacheDirectory } from '../process/cache.mjs';
 import { withLock } from '../process/file-lock.ts';
 
 /** The checkout, or `dist/` of the installed package. */
-const ROOT = fileURLToPath(new URL('../..', import.meta.url));
-const PREBUILT = join(ROOT, 'workflow-bundle.js');
-const ENTRY = join(ROOT, 'workflows/index.ts');
-/** Loaded once for all workflows, and frozen. Our own schemas can't be among these: zod completes a schema at its first use. */
-const SHARED = ['zod'];
+const root = fileURLToPath(new URL('../..', import.meta.url));
+const prebuilt = join(root, 'workflow-bundle.js');
+const entry = join(root, 'workflows/index.ts');
+/**
+ * Modules that are loaded once for all workflows, and frozen. temper's own schemas can't be shared, because zod completes a schema
+ * at its first use.
+ */
+const shared = ['zod'];
 
 export interface WorkflowBundle {
   readonly codePath: string;
 }
 
 /**
- * The workflows' code as a worker loads it: prebuilt in the installed package; in a checkout built once per state of the
- * sources and kept in the cache, so that a second start is instant.
+ * Returns the workflows' code for a worker. It is prebuilt in the installed package; in a checkout it is built once per state of
+ * the sources and cached, so that a second start is instant.
  */
 export async function locateWorkflowBundle(
   env: Readonly<Record<string, string | undefined>>,
   progress: (line: string) => void = () => {},
 ): Promise<WorkflowBundle> {
-  if (await exists(PREBUILT)) return { codePath: PREBUILT };
+  if (await exists(prebuilt)) return { codePath: prebuilt };
   const directory = join(cacheDirectory(env), 'bundles');
   const codePath = join(directory, `${await sourcesDigest()}.js`);
   if (await exists(codePath)) return { codePath };
@@ -38,34 +41,36 @@ export async function locateWorkflowBundle(
   return { codePath };
 }
 
-/** Bundles the checkout's workflows into a file; whole or not at all. */
+/** Bundles the checkout's workflows into a file, which is never visible half written. */
 export async function writeBundle(target: string): Promise<void> {
-  const code = await bundleCode(ENTRY);
+  const code = await bundleCode(entry);
   const draft = `${target}.${process.pid}`;
   await writeFile(draft, code);
   await rename(draft, target);
 }
 
-/** Fails with what the bundler says, such as a Node module in a workflow's import chain. */
+/** Bundles workflow code. Throws with the bundler's message, such as a Node module in a workflow's import chain. */
 export async function bundleCode(workflowsPath: string): Promise<string> {
-  const said: string[] = [];
-  const logger = new DefaultLogger('ERROR', ({ message }) => said.push(message));
+  const messages: string[] = [];
+  const logger = new DefaultLogger('ERROR', ({ message }) => messages.push(message));
   try {
-    return (await bundleWorkflowCode({ workflowsPath, logger, preloadModules: SHARED })).code;
+    return (await bundleWorkflowCode({ workflowsPath, logger, preloadModules: shared })).code;
   } catch (error) {
-    throw new Error(`expected ${workflowsPath} to bundle as workflow code, got: ${said.join('\n')}`, { cause: error });
+    throw new Error(`expected ${workflowsPath} to bundle as workflow code, got: ${messages.join('\n')}`, {
+      cause: error,
+    });
   }
 }
 
-/** Everything that the bundle is made of: our sources, and the packages as the lockfile pins them. */
+/** Digest of everything in the bundle: the sources, and the packages as the lockfile pins them. */
 async function sourcesDigest(): Promise<string> {
   const hash = createHash('sha256');
-  const workflows = await readdir(join(ROOT, 'workflows'), { recursive: true });
+  const workflows = await readdir(join(root, 'workflows'), { recursive: true });
   const sources = workflows.filter((path) => path.endsWith('.ts')).map((path) => join('workflows', path));
   for (const path of [...sources.sort(), 'infra/temporal/bundle.ts', 'package-lock.json']) {
     hash.update(`${path}\0`).update(
       createHash('sha256')
-        .update(await readFile(join(ROOT, path)))
+        .update(await readFile(join(root, path)))
         .digest(),
     );
   }

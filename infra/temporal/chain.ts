@@ -1,13 +1,13 @@
 import { type Client, WorkflowNotFoundError } from '@temporalio/client';
 
-/** The executions that a workflow goes through under its id. Continue-as-new and a reset start others, of the same key. */
+/** The successive executions of one workflow under its id. Continue-as-new and a reset start another one of the same chain. */
 export interface Chain {
-  /** Run id of the first execution: what a workflow knows as its `firstExecutionRunId`. */
+  /** Run id of the first execution, which a workflow knows as its `firstExecutionRunId`. */
   readonly key: string;
   readonly running: boolean;
 }
 
-/** The newest chain under this id; null where the server knows none. An unreachable server is no answer, and throws. */
+/** Returns the newest chain of this id; null if the server has none. Throws if the server is unreachable. */
 export async function newestChain(client: Pick<Client, 'workflow'>, workflowId: string): Promise<Chain | null> {
   try {
     const { raw, runId, status } = await client.workflow.getHandle(workflowId).describe();
@@ -18,7 +18,7 @@ export async function newestChain(client: Pick<Client, 'workflow'>, workflowId: 
   }
 }
 
-/** When the first execution of a chain started: the same in all that follow. Null where retention has taken it. */
+/** The start of a chain's first execution, which stays the same for the whole chain. Null if retention has deleted it. */
 export async function chainStart(
   client: Pick<Client, 'workflow'>,
   workflowId: string,

@@ -3,11 +3,11 @@ import { loadClientConnectConfig } from '@temporalio/envconfig';
 import { NativeConnection, type NativeConnectionOptions } from '@temporalio/worker';
 import { errorMessage } from '../../workflows/contracts/error-message.ts';
 
-const DEFAULT_ADDRESS = '127.0.0.1:7233';
-const DEFAULT_NAMESPACE = 'default';
-const CONNECT_TIMEOUT_MS = 10_000;
+const defaultAddress = '127.0.0.1:7233';
+const defaultNamespace = 'default';
+const connectTimeoutMs = 10_000;
 
-/** Where the Temporal server is and how to talk to it; TLS and API key included. */
+/** The address of a Temporal server and the settings of a connection to it, including TLS and API key. */
 export interface TemporalTarget {
   readonly address: string;
   readonly namespace: string;
@@ -17,8 +17,8 @@ export interface TemporalTarget {
 }
 
 /**
- * Reads the target as every Temporal tool does: `TEMPORAL_ADDRESS`, `TEMPORAL_NAMESPACE`, `TEMPORAL_API_KEY`,
- * `TEMPORAL_TLS_*`, over the profile (`TEMPORAL_PROFILE`) of `temporal.toml`. Undefined when none of them names an address.
+ * Reads the target as every Temporal tool does: `TEMPORAL_ADDRESS`, `TEMPORAL_NAMESPACE`, `TEMPORAL_API_KEY` and `TEMPORAL_TLS_*`
+ * override the profile (`TEMPORAL_PROFILE`) of `temporal.toml`. Undefined if none of them gives an address.
  */
 export function configuredTarget(
   env: Readonly<Record<string, string | undefined>>,
@@ -30,15 +30,15 @@ export function configuredTarget(
   if (apiKey !== undefined && typeof apiKey !== 'string') throw new Error('expected an API key as a string');
   return {
     address,
-    namespace: namespace ?? DEFAULT_NAMESPACE,
+    namespace: namespace ?? defaultNamespace,
     tls: tls ?? false,
     apiKey,
     metadata: plainMetadata(metadata),
   };
 }
 
-/** A server without TLS, such as our own dev server. */
-export function plainTarget(address: string = DEFAULT_ADDRESS, namespace: string = DEFAULT_NAMESPACE): TemporalTarget {
+/** A server without TLS, such as temper's own dev server. */
+export function plainTarget(address: string = defaultAddress, namespace: string = defaultNamespace): TemporalTarget {
   return { address, namespace, tls: false, apiKey: undefined, metadata: {} };
 }
 
@@ -48,9 +48,9 @@ export interface ClientConnection {
   close(): Promise<void>;
 }
 
-/** For whoever only starts, signals and queries. */
+/** Connects a client that starts, signals and queries workflows. */
 export async function connectClient(target: TemporalTarget): Promise<ClientConnection> {
-  const options: ConnectionOptions = { ...connectionOptions(target), connectTimeout: CONNECT_TIMEOUT_MS };
+  const options: ConnectionOptions = { ...connectionOptions(target), connectTimeout: connectTimeoutMs };
   const connection = await Connection.connect(options).catch((error: unknown) => {
     throw unreachable(target, error);
   });
@@ -70,7 +70,7 @@ export interface WorkerConnection {
   close(): Promise<void>;
 }
 
-/** For workers: their client shares the native connection. */
+/** Connects a worker and a client that share one native connection. */
 export async function connectWorker(target: TemporalTarget): Promise<WorkerConnection> {
   const connection = await NativeConnection.connect(connectionOptions(target)).catch((error: unknown) => {
     throw unreachable(target, error);
@@ -101,7 +101,7 @@ function loadProfile(env: Readonly<Record<string, string | undefined>>, profile:
 
 async function requireNamespace(connection: Connection | NativeConnection, target: TemporalTarget): Promise<void> {
   try {
-    await connection.withDeadline(Date.now() + CONNECT_TIMEOUT_MS, () =>
+    await connection.withDeadline(Date.now() + connectTimeoutMs, () =>
       connection.workflowService.describeNamespace({ namespace: target.namespace }),
     );
   } catch (error) {
@@ -112,7 +112,7 @@ async function requireNamespace(connection: Connection | NativeConnection, targe
 function unreachable(target: TemporalTarget, cause: unknown): Error {
   const how = `${target.tls === false ? 'without TLS' : 'with TLS'}, ${target.apiKey === undefined ? 'no API key' : 'an API key'}`;
   return new Error(
-    `expected a Temporal server at ${target.address} with the namespace ${target.namespace} (${how}), got: ${errorMessage(cause)}; ` +
+    `no Temporal server at ${target.address} with the namespace ${target.namespace} (${how}): ${errorMessage(cause)}; ` +
       'check TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE and the profile, or start one with `temper up`',
     { cause },
   );

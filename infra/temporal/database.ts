@@ -3,11 +3,11 @@ import { basename, dirname, join, resolve } from 'node:path';
 import { type FileLock, tryLock } from '../process/file-lock.ts';
 import { badDatabase, databaseLocked } from './server-error.ts';
 
-const SQLITE_MAGIC = 'SQLite format 3\0';
+const sqliteMagic = 'SQLite format 3\0';
 
 /**
- * Claims a dev server's database file. The dev server itself lets two processes open one file, and they then overwrite
- * each other's shard; the lock beside the file stands between them.
+ * Claims a dev server's database file by a lock beside it. The dev server itself allows two processes to open one file, and they
+ * then overwrite each other's shard.
  */
 export async function claimDatabase(dbFile: string): Promise<{ readonly path: string; readonly lock: FileLock }> {
   const path = await canonicalPath(dbFile);
@@ -25,7 +25,7 @@ export async function claimDatabase(dbFile: string): Promise<{ readonly path: st
   return { path, lock };
 }
 
-/** One file, one name: two links to it must meet at the same lock. */
+/** The canonical path of the file, so that two links to it lead to the same lock. */
 async function canonicalPath(dbFile: string): Promise<string> {
   const directory = dirname(resolve(dbFile));
   await mkdir(directory, { recursive: true });
@@ -43,9 +43,9 @@ async function checkHeader(path: string): Promise<void> {
   });
   if (file === undefined) return;
   try {
-    const { bytesRead, buffer } = await file.read(Buffer.alloc(SQLITE_MAGIC.length), 0, SQLITE_MAGIC.length, 0);
+    const { bytesRead, buffer } = await file.read(Buffer.alloc(sqliteMagic.length), 0, sqliteMagic.length, 0);
     const head = buffer.subarray(0, bytesRead).toString('latin1');
-    if (head !== '' && head !== SQLITE_MAGIC) throw badDatabase(path, 'a file of another kind');
+    if (head !== '' && head !== sqliteMagic) throw badDatabase(path, 'a file of another kind');
   } finally {
     await file.close();
   }

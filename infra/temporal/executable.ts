@@ -4,21 +4,21 @@ import { fileURLToPath } from 'node:url';
 import { cacheDirectory } from '../process/cache.mjs';
 import { withLock } from '../process/file-lock.ts';
 import { buildGoTool, type GoTool } from './go-tool.ts';
-import { downloadTemporal, officialRelease, type ReleaseSource, TEMPORAL_CLI_VERSION } from './release.ts';
+import { downloadTemporal, officialRelease, type ReleaseSource, temporalCliVersion } from './release.ts';
 import { cliVersion, isAtLeast } from './version.ts';
 
-/** The oldest whose dev server has every flag that we pass and every call that we make. */
-const OLDEST_CLI = '1.5.0';
+/** The oldest version whose dev server has every flag and every call that temper uses. */
+const oldestCli = '1.5.0';
 
 const temporalTool: GoTool = {
   name: 'temporal',
   module: fileURLToPath(new URL('./cli', import.meta.url)),
   mainPackage: 'github.com/temporalio/cli/cmd/temporal',
-  linkerFlags: `-s -w -X github.com/temporalio/cli/internal/temporalcli.Version=${TEMPORAL_CLI_VERSION}`,
+  linkerFlags: `-s -w -X github.com/temporalio/cli/internal/temporalcli.Version=${temporalCliVersion}`,
   minutes: 3,
 };
 
-const TCTL_VERSION = '1.18.0';
+const tctlVersion = '1.18.0';
 const tctlTool: GoTool = {
   name: 'tctl',
   module: fileURLToPath(new URL('./tctl', import.meta.url)),
@@ -29,9 +29,9 @@ const tctlTool: GoTool = {
 
 export interface LocateOptions {
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** Told what takes time; not called when nothing does. */
+  /** Receives a line for each operation that takes time. */
   readonly progress: (line: string) => void;
-  /** Another place than the official one, for a mirror. */
+  /** A mirror to download from instead of the official release. */
   readonly release?: ReleaseSource;
 }
 
@@ -40,53 +40,53 @@ export interface Executable {
   readonly source: 'PATH' | 'cache' | 'download' | 'build';
 }
 
-/** Finds the `temporal` executable: on PATH, in our cache, by the official download, or built with `go`. */
+/** Finds the `temporal` executable on PATH or in the cache, downloads the official release, or builds it with `go`. */
 export async function locateTemporal(options: LocateOptions, signal?: AbortSignal): Promise<Executable> {
-  const refused: string[] = [];
+  const failures: string[] = [];
   const onPath = await findOnPath('temporal', options.env);
   if (onPath !== undefined) {
     const version = await cliVersion(onPath);
-    if (version !== undefined && isAtLeast(version, OLDEST_CLI)) return { path: onPath, source: 'PATH' };
-    refused.push(`${onPath}: expected version ${OLDEST_CLI} or newer, got ${version ?? 'no answer'}`);
+    if (version !== undefined && isAtLeast(version, oldestCli)) return { path: onPath, source: 'PATH' };
+    failures.push(`${onPath}: expected version ${oldestCli} or newer, got ${version ?? 'no answer'}`);
   }
-  const target = cachedAt('temporal', TEMPORAL_CLI_VERSION, options.env);
+  const target = cachedAt('temporal', temporalCliVersion, options.env);
   return await makeOnce(target, options, async () => {
-    const attempt = `downloading Temporal CLI ${TEMPORAL_CLI_VERSION}`;
+    const attempt = `downloading Temporal CLI ${temporalCliVersion}`;
     options.progress(attempt);
     try {
       await downloadTemporal(options.release ?? officialRelease(options.env), target, signal);
       return 'download';
     } catch (error) {
       signal?.throwIfAborted();
-      refused.push(`${attempt}: ${reason(error)}`);
+      failures.push(`${attempt}: ${reason(error)}`);
       options.progress(`${attempt} failed: ${reason(error)}`);
     }
-    await buildOrExplain(temporalTool, target, options, refused, signal);
+    await buildOrExplain(temporalTool, target, options, failures, signal);
     return 'build';
   });
 }
 
-/** The `temporal` executable that is there already, without fetching or making one; undefined when there is none. */
+/** Finds an existing `temporal` executable, without downloading or building one. */
 export async function findTemporal(env: LocateOptions['env']): Promise<Executable | undefined> {
   const onPath = await findOnPath('temporal', env);
   const version = onPath === undefined ? undefined : await cliVersion(onPath);
-  if (onPath !== undefined && version !== undefined && isAtLeast(version, OLDEST_CLI)) {
+  if (onPath !== undefined && version !== undefined && isAtLeast(version, oldestCli)) {
     return { path: onPath, source: 'PATH' };
   }
-  const target = cachedAt('temporal', TEMPORAL_CLI_VERSION, env);
+  const target = cachedAt('temporal', temporalCliVersion, env);
   return (await isExecutable(target)) ? { path: target, source: 'cache' } : undefined;
 }
 
-/** The older command-line client, which only the tests need. */
+/** Builds tctl, the older command-line client, which only the tests need. */
 export async function buildTctl(options: LocateOptions, signal?: AbortSignal): Promise<Executable> {
-  const target = cachedAt('tctl', TCTL_VERSION, options.env);
+  const target = cachedAt('tctl', tctlVersion, options.env);
   return await makeOnce(target, options, async () => {
     await buildOrExplain(tctlTool, target, options, [], signal);
     return 'build';
   });
 }
 
-/** One process makes it, the others wait for it. */
+/** Makes the executable in one process, while the others wait for it. */
 async function makeOnce(
   target: string,
   options: LocateOptions,
@@ -112,12 +112,12 @@ async function buildOrExplain(
   tool: GoTool,
   target: string,
   options: LocateOptions,
-  refused: readonly string[],
+  failures: readonly string[],
   signal?: AbortSignal,
 ): Promise<void> {
-  const reasons = [...refused];
+  const reasons = [...failures];
   if ((await findOnPath('go', options.env)) === undefined) {
-    reasons.push('building it: no go on PATH');
+    reasons.push('building it: `go` is not on PATH');
   } else {
     try {
       return await buildGoTool(tool, target, options, signal);
@@ -131,7 +131,7 @@ async function buildOrExplain(
       ? 'Install the Temporal CLI (https://docs.temporal.io/cli) or Go 1.21 or newer, or set TEMPORAL_ADDRESS to a running server.'
       : 'Install Go 1.21 or newer.';
   throw new Error(
-    `expected to find or make ${tool.name}; tried:\n${reasons.map((line) => `  - ${line}`).join('\n')}\n${remedy}`,
+    `could not find or build ${tool.name}; tried:\n${reasons.map((line) => `  - ${line}`).join('\n')}\n${remedy}`,
   );
 }
 

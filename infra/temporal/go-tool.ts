@@ -4,17 +4,20 @@ import { mkdtemp, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 
-const REPORT_INTERVAL_MS = 10_000;
-const KEPT_LINES = 20;
+const reportIntervalMs = 10_000;
+const keptLines = 20;
 
-/** A Go tool module of ours: `go.mod` and `go.sum` pin every source that goes into the executable. */
+/**
+ * A Go module of this folder that builds one tool; `go.mod` and `go.sum` pin every source of the executable. It is built from
+ * source because closed networks often have a Go module proxy but can't download prebuilt binaries.
+ */
 export interface GoTool {
   readonly name: string;
-  /** Where its go.mod lies. */
+  /** The directory of its go.mod. */
   readonly module: string;
   readonly mainPackage: string;
   readonly linkerFlags: string;
-  /** Roughly, on two cores with nothing cached. */
+  /** Approximate build time on two cores without a cache. */
   readonly minutes: number;
 }
 
@@ -23,7 +26,7 @@ export interface BuildContext {
   readonly progress: (line: string) => void;
 }
 
-/** Builds the tool with the machine's `go` and puts it at `target`; all of it or nothing. */
+/** Builds the tool with the machine's `go` and renames it to `target`, so that a partial executable is never visible. */
 export async function buildGoTool(
   tool: GoTool,
   target: string,
@@ -59,7 +62,7 @@ async function runGo(
   const report = setInterval(() => {
     const seconds = Math.round((Date.now() - startedAt) / 1000);
     progress(`building ${tool.name}: ${seconds} s, ${lines.length} modules and packages so far`);
-  }, REPORT_INTERVAL_MS);
+  }, reportIntervalMs);
   const read = (async () => {
     for await (const line of createInterface({ input: child.stderr })) lines.push(line);
   })();
@@ -67,9 +70,7 @@ async function runGo(
     const [code] = await once(child, 'close');
     await read;
     if (code !== 0) {
-      throw new Error(
-        `expected go build of ${tool.name} to succeed, it ended with ${code}: ${lines.slice(-KEPT_LINES).join('\n')}`,
-      );
+      throw new Error(`go build of ${tool.name} ended with ${code}: ${lines.slice(-keptLines).join('\n')}`);
     }
   } finally {
     clearInterval(report);

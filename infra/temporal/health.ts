@@ -2,19 +2,19 @@ import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Connection } from '@temporalio/client';
 
-const POLL_MS = 50;
-const CALL_TIMEOUT_MS = 5_000;
+const pollMs = 50;
+const callTimeoutMs = 5_000;
 
-/** Resolves once the server answers for the namespace; a dev server opens its port a while before. */
+/** Resolves once the server answers for the namespace, which is a while after a dev server opens its port. */
 export async function untilHealthy(
   server: { readonly host: string; readonly port: number; readonly namespace: string },
   signal: AbortSignal,
 ): Promise<void> {
-  // A gRPC channel backs off for a second after a refused connection: it is opened when there is something to talk to.
-  while (!(await accepts(server.host, server.port))) await sleep(POLL_MS, undefined, { signal });
+  // A gRPC channel backs off for a second after a refused connection, so wait for the port before opening one.
+  while (!(await accepts(server.host, server.port))) await sleep(pollMs, undefined, { signal });
   const connection = Connection.lazy({ address: `${server.host}:${server.port}` });
   try {
-    while (!(await answers(connection, server.namespace, signal))) await sleep(POLL_MS, undefined, { signal });
+    while (!(await answers(connection, server.namespace, signal))) await sleep(pollMs, undefined, { signal });
   } finally {
     await connection.close();
   }
@@ -35,7 +35,7 @@ async function accepts(host: string, port: number): Promise<boolean> {
 async function answers(connection: Connection, namespace: string, signal: AbortSignal): Promise<boolean> {
   try {
     await connection.withAbortSignal(signal, () =>
-      connection.withDeadline(Date.now() + CALL_TIMEOUT_MS, () =>
+      connection.withDeadline(Date.now() + callTimeoutMs, () =>
         connection.workflowService.describeNamespace({ namespace }),
       ),
     );

@@ -1,7 +1,7 @@
 import type { Client } from '@temporalio/client';
 import { searchAttributes } from '../../workflows/contracts/search-attributes.ts';
 
-/** The policy versions that sweeps in progress evaluate. */
+/** The policy versions that running evaluation sweeps evaluate. */
 export async function pinnedVersions(client: Client): Promise<readonly number[]> {
   const versions = new Set<number>();
   for await (const { typedSearchAttributes } of client.workflow.list({

@@ -1,19 +1,22 @@
 import { randomInt } from 'node:crypto';
 import { createServer } from 'node:net';
 
-const LOOPBACK = '127.0.0.1';
-/** Below the ports that the kernel gives to connections and to whoever asks for any (from 32,768 on Linux). */
-const RANGE = { from: 15_000, to: 32_000 } as const;
-const ATTEMPTS = 100;
+const loopback = '127.0.0.1';
+/** A range below the kernel's ephemeral ports, which start at 32,768 on Linux. */
+const range = { from: 15_000, to: 32_000 } as const;
+const attempts = 100;
 
-/** A free TCP port of the loopback address, of those that no connection gets by chance; another chooser still may before it is used. */
+/**
+ * Returns a free TCP port of the loopback address outside the ephemeral range, so that no outgoing connection takes it. Another
+ * process that chooses a port may still take it before it is used.
+ */
 export async function freePort(): Promise<number> {
-  for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
-    const port = randomInt(RANGE.from, RANGE.to);
+  for (let attempt = 0; attempt < attempts; attempt += 1) {
+    const port = randomInt(range.from, range.to);
     if (await isPortFree(port)) return port;
   }
   throw new Error(
-    `expected a free port from ${RANGE.from} to ${RANGE.to} on ${LOOPBACK}, got none of ${ATTEMPTS} tried`,
+    `found no free port from ${range.from} to ${range.to} on ${loopback} in ${attempts} attempts; stop processes that listen there`,
   );
 }
 
@@ -31,7 +34,7 @@ async function bind(port: number): Promise<void> {
   const server = createServer();
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
-    server.listen({ port, host: LOOPBACK, exclusive: true }, resolve);
+    server.listen({ port, host: loopback, exclusive: true }, resolve);
   });
   await new Promise<void>((resolve) => server.close(() => resolve()));
 }

@@ -1,10 +1,10 @@
 import { type Client, ScheduleAlreadyRunning, ScheduleOverlapPolicy } from '@temporalio/client';
 import { controlQueue } from '../../workflows/contracts/queues.ts';
 
-/** How long a leaked sandbox may outlive its rollout. */
+/** The longest time that a leaked sandbox outlives its rollout. */
 const every = '1m';
 
-/** One schedule per host; repeatable. */
+/** Creates the schedule of a host's reaper; repeatable. */
 export async function scheduleReaper(client: Client, host: string): Promise<void> {
   try {
     await client.schedule.create({

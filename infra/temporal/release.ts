@@ -7,22 +7,22 @@ import { createGunzip } from 'node:zlib';
 import { extract } from 'tar-stream';
 import { EnvHttpProxyAgent, request } from 'undici';
 
-export const TEMPORAL_CLI_VERSION = '1.8.2';
+export const temporalCliVersion = '1.8.2';
 
-const RELEASE_BASE = `https://github.com/temporalio/cli/releases/download/v${TEMPORAL_CLI_VERSION}`;
-const CONNECT_TIMEOUT_MS = 10_000;
-const IDLE_TIMEOUT_MS = 30_000;
-const MAX_REDIRECTS = 5;
+const releaseBase = `https://github.com/temporalio/cli/releases/download/v${temporalCliVersion}`;
+const connectTimeoutMs = 10_000;
+const idleTimeoutMs = 30_000;
+const maxRedirects = 5;
 
-/** SHA-256 of the release's archives, as its checksums.txt publishes them. */
-const CHECKSUMS: Readonly<Record<string, string>> = {
+/** SHA-256 digests of the release's archives, from its checksums.txt. */
+const checksums: Readonly<Record<string, string>> = {
   linux_amd64: 'd8421bda989e6514b4bdb4d63a9012a8a05a806892e881a5aad8510496349a94',
   linux_arm64: '83600a8fac6e3da54093e5da6918d399f501532b9f1172235603f9606f4ac6e4',
   darwin_amd64: '489d7f5420cae02b559774ac23df035141954c33a51dba96f5759a0ddccdf1b6',
   darwin_arm64: 'dacdc3587682c04cf27e67c8878ca2d755230b6ad63c0c6ebddd7348ae90ed94',
 };
 
-const PLATFORMS: Readonly<Record<string, string>> = {
+const platforms: Readonly<Record<string, string>> = {
   'linux-x64': 'linux_amd64',
   'linux-arm64': 'linux_arm64',
   'darwin-x64': 'darwin_amd64',
@@ -31,24 +31,24 @@ const PLATFORMS: Readonly<Record<string, string>> = {
 
 export interface ReleaseSource {
   readonly baseUrl: string;
-  /** By platform, as in the archive's name. */
+  /** SHA-256 digests by platform, as it appears in the archive's name. */
   readonly checksums: Readonly<Record<string, string>>;
-  /** `HTTPS_PROXY` and its siblings are honoured. */
+  /** Environment with the proxy settings: `HTTPS_PROXY` and its siblings. */
   readonly env: Readonly<Record<string, string | undefined>>;
 }
 
 export function officialRelease(env: ReleaseSource['env']): ReleaseSource {
-  return { baseUrl: RELEASE_BASE, checksums: CHECKSUMS, env };
+  return { baseUrl: releaseBase, checksums, env };
 }
 
-/** Downloads the CLI of this platform, checks its digest and puts the executable at `target`; all of it or nothing. */
+/** Downloads the CLI of this platform, checks its digest, and renames the executable to `target`. */
 export async function downloadTemporal(source: ReleaseSource, target: string, signal?: AbortSignal): Promise<void> {
-  const platform = PLATFORMS[`${process.platform}-${process.arch}`];
+  const platform = platforms[`${process.platform}-${process.arch}`];
   const expected = platform === undefined ? undefined : source.checksums[platform];
   if (platform === undefined || expected === undefined) {
-    throw new Error(`expected a platform with an official build, got ${process.platform}-${process.arch}`);
+    throw new Error(`there is no official build for ${process.platform}-${process.arch}`);
   }
-  const url = `${source.baseUrl}/temporal_cli_${TEMPORAL_CLI_VERSION}_${platform}.tar.gz`;
+  const url = `${source.baseUrl}/temporal_cli_${temporalCliVersion}_${platform}.tar.gz`;
   const scratch = await mkdtemp(`${target}.download-`);
   try {
     const archive = join(scratch, 'archive.tar.gz');
@@ -66,13 +66,13 @@ export async function downloadTemporal(source: ReleaseSource, target: string, si
 async function fetchTo(url: string, file: string, env: ReleaseSource['env'], signal?: AbortSignal): Promise<void> {
   const dispatcher = new EnvHttpProxyAgent({
     ...proxies(env),
-    connect: { timeout: CONNECT_TIMEOUT_MS },
-    headersTimeout: IDLE_TIMEOUT_MS,
-    bodyTimeout: IDLE_TIMEOUT_MS,
+    connect: { timeout: connectTimeoutMs },
+    headersTimeout: idleTimeoutMs,
+    bodyTimeout: idleTimeoutMs,
   });
   try {
     let location = url;
-    for (let redirects = 0; redirects <= MAX_REDIRECTS; redirects += 1) {
+    for (let redirects = 0; redirects <= maxRedirects; redirects += 1) {
       const answer = await request(location, { dispatcher, ...(signal === undefined ? {} : { signal }) });
       if (answer.statusCode === 200) return await pipeline(answer.body, createWriteStream(file));
       await answer.body.dump();
@@ -82,7 +82,7 @@ async function fetchTo(url: string, file: string, env: ReleaseSource['env'], sig
       }
       location = new URL(next, location).href;
     }
-    throw new Error(`expected ${url} to be at most ${MAX_REDIRECTS} redirects away`);
+    throw new Error(`expected ${url} to be at most ${maxRedirects} redirects away`);
   } finally {
     await dispatcher.close();
   }
@@ -104,7 +104,7 @@ async function verify(archive: string, expected: string, url: string): Promise<v
   await pipeline(createReadStream(archive), hash);
   const got = hash.digest('hex');
   if (got !== expected)
-    throw new Error(`expected ${url} to have the sha256 ${expected}, got ${got}; it was thrown away`);
+    throw new Error(`expected ${url} to have the sha256 ${expected}, got ${got}; the download was discarded`);
 }
 
 async function unpack(archive: string, executable: string): Promise<void> {

@@ -5,11 +5,11 @@ import type { NativeConnection } from '@temporalio/worker';
 import { errorMessage } from '../../workflows/contracts/error-message.ts';
 import { searchAttributes } from '../../workflows/contracts/search-attributes.ts';
 
-const POLL_MS = 100;
-const VISIBLE_TIMEOUT_MS = 30_000;
+const pollMs = 100;
+const visibleTimeoutMs = 30_000;
 
-/** Numbers of the wire's IndexedValueType. */
-const KINDS: Readonly<Record<SearchAttributeType, number>> = {
+/** Numbers of the API's IndexedValueType. */
+const wireKinds: Readonly<Record<SearchAttributeType, number>> = {
   TEXT: 1,
   KEYWORD: 2,
   INT: 3,
@@ -22,8 +22,8 @@ const KINDS: Readonly<Record<SearchAttributeType, number>> = {
 type AnyConnection = Connection | NativeConnection;
 
 /**
- * Makes the namespace know our search attributes; repeatable. The operator API is the one way that works on an existing
- * database too, and a workflow that upserts an unknown attribute hangs with failing tasks.
+ * Registers temper's search attributes in the namespace; repeatable. Only the operator API also works on an existing database,
+ * and a workflow that upserts an unknown attribute hangs with failing tasks.
  */
 export async function registerSearchAttributes(
   connection: AnyConnection,
@@ -35,40 +35,41 @@ export async function registerSearchAttributes(
   const kinds = Object.fromEntries(
     Object.values(searchAttributes)
       .filter(({ name }) => missing.includes(name))
-      .map(({ name, type }) => [name, KINDS[type]]),
+      .map(({ name, type }) => [name, wireKinds[type]]),
   );
   try {
     await connection.operatorService.addSearchAttributes({ namespace, searchAttributes: kinds });
   } catch (error) {
-    // Another process may have registered them at the same moment; the check below decides.
-    if ((await missingSearchAttributes(connection, namespace)).length > 0) throw refused(missing, namespace, error);
+    // Another process may have registered them at the same time; the check decides.
+    if ((await missingSearchAttributes(connection, namespace)).length > 0)
+      throw notRegistered(missing, namespace, error);
   }
   await untilVisible(connection, namespace, signal);
 }
 
-/** Names of ours that the namespace lacks. Throws when one exists there as another kind. */
+/** Names of temper's search attributes that the namespace lacks. Throws if one exists there with another kind. */
 export async function missingSearchAttributes(connection: AnyConnection, namespace: string): Promise<string[]> {
   const { customAttributes } = await connection.operatorService.listSearchAttributes({ namespace });
   const missing: string[] = [];
   for (const { name, type } of Object.values(searchAttributes)) {
     const found = customAttributes[name];
     if (found === undefined || found === null) missing.push(name);
-    else if (found !== KINDS[type]) throw otherKind(name, type, found, namespace);
+    else if (found !== wireKinds[type]) throw otherKind(name, type, found, namespace);
   }
   return missing;
 }
 
 async function untilVisible(connection: AnyConnection, namespace: string, signal?: AbortSignal): Promise<void> {
-  const limit = AbortSignal.any([AbortSignal.timeout(VISIBLE_TIMEOUT_MS), ...(signal === undefined ? [] : [signal])]);
+  const limit = AbortSignal.any([AbortSignal.timeout(visibleTimeoutMs), ...(signal === undefined ? [] : [signal])]);
   while ((await missingSearchAttributes(connection, namespace)).length > 0) {
-    await sleep(POLL_MS, undefined, { signal: limit });
+    await sleep(pollMs, undefined, { signal: limit });
   }
 }
 
-function refused(names: readonly string[], namespace: string, cause: unknown): Error {
+function notRegistered(names: readonly string[], namespace: string, cause: unknown): Error {
   return new Error(
-    `expected to register the search attributes ${names.join(', ')} in the namespace ${namespace}, got: ${errorMessage(cause)}; ` +
-      'Temporal Cloud wants them created in its own UI or with tcld, elsewhere an operator may do it',
+    `could not register the search attributes ${names.join(', ')} in the namespace ${namespace}: ${errorMessage(cause)}; ` +
+      'in Temporal Cloud create them in its UI or with tcld, elsewhere ask an operator to create them',
     { cause },
   );
 }

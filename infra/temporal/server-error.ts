@@ -1,4 +1,4 @@
-/** Why a dev server did not start; each kind has one remedy, which the message names. */
+/** The reason why a dev server did not start. Each kind has one remedy, which the message gives. */
 export type DevServerErrorKind = 'port-in-use' | 'database-locked' | 'bad-database' | 'start-failed';
 
 export class DevServerError extends Error {
@@ -14,7 +14,7 @@ export class DevServerError extends Error {
 export function portInUse(port: number, purpose: string): DevServerError {
   return new DevServerError(
     'port-in-use',
-    `expected port ${port} of 127.0.0.1 to be free for the Temporal ${purpose}, but another process listens on it; ` +
+    `port ${port} of 127.0.0.1, for the Temporal ${purpose}, is in use by another process; ` +
       'stop that process or choose another port',
   );
 }
@@ -22,14 +22,13 @@ export function portInUse(port: number, purpose: string): DevServerError {
 export function databaseLocked(dbFile: string, holder: string): DevServerError {
   return new DevServerError(
     'database-locked',
-    `expected to be the only Temporal server on ${dbFile}, but ${holder} has it open; ` +
-      'stop that one, connect to it, or name another file',
+    `${dbFile} is open in ${holder}; stop that server, connect to it, or name another file`,
   );
 }
 
 export function badDatabase(dbFile: string, got: string): DevServerError {
   return new DevServerError(
     'bad-database',
-    `expected ${dbFile} to be absent or a Temporal SQLite file, got ${got}; move it away or name another file`,
+    `${dbFile} is not a Temporal SQLite file: it is ${got}; move it away or name another file`,
   );
 }

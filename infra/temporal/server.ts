@@ -7,31 +7,31 @@ import { claimDatabase } from './database.ts';
 import { untilHealthy } from './health.ts';
 import { freePort, isPortFree } from './ports.ts';
 import { DevServerError, portInUse } from './server-error.ts';
-import { readLogFrom, startFailure, tookAnInnerPort } from './server-log.ts';
+import { isInnerPortTaken, readLogFrom, startFailure } from './server-log.ts';
 
-const LOOPBACK = '127.0.0.1';
-const NAMESPACE = 'default';
-const HEALTHY_TIMEOUT_MS = 60_000;
-const STOP_TIMEOUT_MS = 10_000;
-/** The server picks ports for its inner services itself; another process may be quicker. */
-const START_ATTEMPTS = 3;
+const loopback = '127.0.0.1';
+const namespace = 'default';
+const healthyTimeoutMs = 60_000;
+const stopTimeoutMs = 10_000;
+/** The server chooses the ports of its inner services itself, and another process may take them first. */
+const startAttempts = 3;
 
 export interface DevServerOptions {
   /** The `temporal` executable; see `locateTemporal`. */
   readonly executable: string;
   /** The server's environment. */
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** SQLite file that survives restarts. */
+  /** The SQLite file, which survives restarts. */
   readonly dbFile: string;
-  /** Receives the server's output, appended. */
+  /** The file to which the server's output is appended. */
   readonly logFile: string;
-  /** 0 takes a free one. */
+  /** The port; 0 takes a free one. */
   readonly port: number;
-  /** 0 takes a free one; null runs without the UI. */
+  /** The UI's port; 0 takes a free one, null runs no UI. */
   readonly uiPort: number | null;
-  /** `key=<json>`, beside those that temper needs. */
+  /** Dynamic configuration as `key=<json>`, in addition to temper's own. */
   readonly dynamicConfig?: readonly string[];
-  /** Told the process id at once, long before the server answers, so that a supervisor can bind its life to its own. */
+  /** Receives the process id as soon as the server runs, long before it answers, so that a supervisor can end it with itself. */
   readonly onSpawn?: (pid: number) => void;
 }
 
@@ -41,19 +41,19 @@ export interface DevServer {
   readonly uiUrl: string | undefined;
   readonly pid: number;
   readonly logFile: string;
-  /** Settles when the process has ended, for whatever reason. */
+  /** Resolves when the process has ended, for whatever reason. */
   readonly exited: Promise<void>;
-  /** Lets the server end by itself, and kills it when it takes longer than ten seconds. */
+  /** Asks the server to end, and kills it if that takes longer than ten seconds. */
   stop(): Promise<void>;
-  /** SIGKILL: what a crash looks like. */
+  /** Kills the server with SIGKILL, as a crash would. */
   kill(): Promise<void>;
 }
 
 /**
  * Starts Temporal's dev server on a SQLite file and resolves once it answers.
  *
- * - One server per file: a second one is refused with `database-locked`, and a crashed one's claim is void.
- * - The server has its own process group: a Ctrl-C reaches the caller, who stops it after its workers.
+ * - One server per file: a second one fails with `database-locked`. A crashed server's claim is void.
+ * - The server has its own process group, so that a Ctrl-C reaches only the caller, which stops it after its workers.
  * - A killed server loses nothing (write-ahead log); a power cut may lose the last moments.
  */
 export async function startDevServer(options: DevServerOptions, signal?: AbortSignal): Promise<DevServer> {
@@ -71,7 +71,7 @@ export async function startDevServer(options: DevServerOptions, signal?: AbortSi
           kill: () => started.kill().then(() => released),
         };
       }
-      if (attempt === START_ATTEMPTS || !tookAnInnerPort(started)) throw started;
+      if (attempt === startAttempts || !isInnerPortTaken(started)) throw started;
     }
   } catch (error) {
     await lock.release();
@@ -79,7 +79,7 @@ export async function startDevServer(options: DevServerOptions, signal?: AbortSi
   }
 }
 
-/** The command line of a dev server, with what temper depends on: see the reasons beside each value. */
+/** The command line of a dev server, with the options that temper depends on. */
 export function devServerArguments(options: {
   readonly dbFile: string;
   readonly port: number;
@@ -87,18 +87,18 @@ export function devServerArguments(options: {
   readonly dynamicConfig?: readonly string[];
 }): string[] {
   return [
-    ...['server', 'start-dev', '--ip', LOOPBACK, '--port', String(options.port)],
+    ...['server', 'start-dev', '--ip', loopback, '--port', String(options.port)],
     ...(options.uiPort === null ? ['--headless'] : ['--ui-port', String(options.uiPort), '--ui-disable-news-fetch']),
     ...['--db-filename', options.dbFile],
     // Four times the throughput of the default journal, and a killed process still loses nothing.
     ...['--sqlite-pragma', 'journal_mode=wal', '--sqlite-pragma', 'synchronous=normal'],
-    // A shard fetches new tasks so often a second at most, and this server has one shard. By its default of 20, one stage after
-    // the other waits 50 ms for its turn, twice; with more than 100, a busy server fetches them one by one.
+    // A shard fetches new tasks at most this many times a second, and this server has one shard. With the default of 20 each stage
+    // waits 50 ms, twice; with more than 100, a busy server fetches tasks one at a time.
     ...['--dynamic-config-value', 'history.transferProcessorMaxPollRPS=100'],
     // Off by default in this server version; `temporal workflow pause` needs it.
     ...['--dynamic-config-value', 'frontend.WorkflowPauseEnabled=true'],
     ...(options.dynamicConfig ?? []).flatMap((entry) => ['--dynamic-config-value', entry]),
-    // A user's profile is about where their clients connect to; it must not change this server.
+    // A user's profile configures clients and must not change this server.
     ...['--log-level', 'warn', '--disable-config-env', '--disable-config-file'],
   ];
 }
@@ -112,12 +112,12 @@ async function tryStart(
   const uiPort = options.uiPort === null ? null : await claimPort(options.uiPort, 'UI');
   const { child, logOffset } = await spawnServer(options, lock, { port, uiPort });
   const exited = once(child, 'exit').then(() => undefined);
-  const address = `${LOOPBACK}:${port}`;
+  const address = `${loopback}:${port}`;
   const stopped = new AbortController();
   void exited.then(() => stopped.abort());
-  const limits = [stopped.signal, AbortSignal.timeout(HEALTHY_TIMEOUT_MS), ...(signal === undefined ? [] : [signal])];
+  const limits = [stopped.signal, AbortSignal.timeout(healthyTimeoutMs), ...(signal === undefined ? [] : [signal])];
   try {
-    await untilHealthy({ host: LOOPBACK, port, namespace: NAMESPACE }, AbortSignal.any(limits));
+    await untilHealthy({ host: loopback, port, namespace: namespace }, AbortSignal.any(limits));
   } catch (error) {
     await end(child, exited, 'SIGKILL');
     signal?.throwIfAborted();
@@ -125,8 +125,8 @@ async function tryStart(
   }
   return {
     address,
-    namespace: NAMESPACE,
-    uiUrl: uiPort === null ? undefined : `http://${LOOPBACK}:${uiPort}`,
+    namespace: namespace,
+    uiUrl: uiPort === null ? undefined : `http://${loopback}:${uiPort}`,
     pid: pidOf(child),
     logFile: options.logFile,
     exited,
@@ -154,7 +154,7 @@ async function spawnServer(
       // The server inherits the lock of its database, so that the file stays locked if this process dies before the server.
       stdio: ['ignore', log.fd, log.fd, lock.fd],
       detached: true,
-      // Go's default is for large heaps: what this one keeps is small, and its collections took a seventh of its CPU.
+      // Go's default suits large heaps. This heap is small, and its collections took a seventh of the CPU time.
       env: { GOGC: '400', ...options.env },
     });
     await once(child, 'spawn').catch((error: NodeJS.ErrnoException) => {
@@ -171,7 +171,7 @@ async function spawnServer(
 
 async function end(child: ChildProcess, exited: Promise<void>, how: 'SIGTERM' | 'SIGKILL'): Promise<void> {
   child.kill(how);
-  const late = setTimeout(() => child.kill('SIGKILL'), STOP_TIMEOUT_MS);
+  const late = setTimeout(() => child.kill('SIGKILL'), stopTimeoutMs);
   await exited;
   clearTimeout(late);
 }

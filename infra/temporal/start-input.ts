@@ -1,13 +1,14 @@
 import type { Client } from '@temporalio/client';
 import { defaultPayloadConverter } from '@temporalio/common';
 
-/** What a workflow was started with, as it was given: a result does not repeat it. Undefined when it was given nothing. */
+/** Reads the input that a workflow was started with, unparsed. Undefined if it had none. */
 export async function readStartInput(
   { connection, options: { namespace } }: Client,
   execution: { readonly workflowId: string; readonly runId: string },
 ): Promise<unknown> {
   const { history } = await connection.workflowService.getWorkflowExecutionHistory({
-    ...{ namespace, execution },
+    namespace,
+    execution,
     maximumPageSize: 1,
   });
   const payload = history?.events?.[0]?.workflowExecutionStartedEventAttributes?.input?.payloads?.[0];

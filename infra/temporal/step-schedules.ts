@@ -9,8 +9,8 @@ export interface FinishedStep {
 }
 
 /**
- * Triggers the schedules that go by a run's steps instead of by a clock, where they are due after this one and not paused;
- * says which. Each once per run and step, however often it is tried: the server drops a request whose id it has seen.
+ * Triggers the unpaused schedules that are due after this step of a run, and returns their ids. Each is triggered once per run and
+ * step, however often this is repeated, since the server drops a request whose id it has seen.
  */
 export async function triggerStepSchedules(
   client: Client,
@@ -24,7 +24,10 @@ export async function triggerStepSchedules(
     const every = parsed.success && parsed.data.run === run ? parsed.data.everySteps : null;
     if (every === null || step % every !== 0 || state.paused) continue;
     await client.workflowService.patchSchedule({
-      ...{ namespace, identity, scheduleId, requestId: `${runKey}/${step}/${scheduleId}` },
+      namespace,
+      identity,
+      scheduleId,
+      requestId: `${runKey}/${step}/${scheduleId}`,
       patch: { triggerImmediately: {} },
     });
     triggered.push(scheduleId);

@@ -2,15 +2,15 @@ import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 
 const run = promisify(execFile);
-const VERSION_TIMEOUT_MS = 10_000;
+const versionTimeoutMs = 10_000;
 
-/** What `temporal --version` says of itself; undefined when it is no Temporal CLI or can't run here. */
+/** The version that `temporal --version` prints; undefined if the file is not a Temporal CLI or can't run here. */
 export async function cliVersion(executable: string): Promise<string | undefined> {
-  const answer = await run(executable, ['--version'], { timeout: VERSION_TIMEOUT_MS }).catch(() => undefined);
+  const answer = await run(executable, ['--version'], { timeout: versionTimeoutMs }).catch(() => undefined);
   return /^temporal version (\d+\.\d+\.\d+)/.exec(answer?.stdout ?? '')?.[1];
 }
 
-/** Compares the dotted numbers; anything after them, as in `1.9.0-rc.1`, does not count. */
+/** Whether a version is at least `minimum` by its dotted numbers; a suffix, as in `1.9.0-rc.1`, does not count. */
 export function isAtLeast(version: string, minimum: string): boolean {
   const numbers = version.split('.').map((part) => Number.parseInt(part, 10));
   const wanted = minimum.split('.').map((part) => Number.parseInt(part, 10));

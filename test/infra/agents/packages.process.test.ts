@@ -43,7 +43,7 @@ it('a failed installation is an infra failure with the last output of npm, and l
     const failed = (error: unknown) =>
       error instanceof TemperFailure &&
       error.type === 'AgentInstallFailed' &&
-      /bring the agent codex[\s\S]*ECONNREFUSED[\s\S]*npm config get registry/.test(error.message);
+      /install the agent codex[\s\S]*ECONNREFUSED[\s\S]*npm config get registry/.test(error.message);
     await assert.rejects(Promise.all([packages.prepare('codex'), packages.prepare('codex')]), failed);
     assert.deepEqual(await readdir(join(cacheDir, 'agents')), []);
     await assert.rejects(packages.prepare('codex'), failed);

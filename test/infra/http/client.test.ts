@@ -6,8 +6,8 @@ import { it, type TestContext } from 'node:test';
 import { httpStream } from '../../../infra/http/client.ts';
 import { until } from '../../helpers/until.ts';
 
-/** A server that says a word at once, and counts its connections. */
-async function serving(t: TestContext) {
+/** Starts a server that sends one word at once, and counts its connections. */
+async function startServer(t: TestContext) {
   const responses: ServerResponse[] = [];
   let connections = 0;
   const server = createServer((_, response) => {
@@ -35,23 +35,23 @@ async function serving(t: TestContext) {
   return { firstWord, connections: () => connections };
 }
 
-it('a response that is left at its last word gives its connection to later calls', async (t) => {
-  const { firstWord, connections } = await serving(t);
+it('reuses the connection of a response that is left just before its end', async (t) => {
+  const { firstWord, connections } = await startServer(t);
   const calls = 20;
   for (let call = 0; call < calls; call += 1) {
     const response = await firstWord();
     response.end('[DONE]');
     await until(() => response.writableFinished);
   }
-  // The next call may come before the client has read the end of the last one.
+  // The next call may start before the client has read the end of the previous response.
   assert.ok(connections() <= calls / 2, `${connections()} connections`);
 });
 
-it('a response that goes on and on is closed when it is left', async (t) => {
-  const { firstWord } = await serving(t);
+it('closes the connection of an endless response that is left', async (t) => {
+  const { firstWord } = await startServer(t);
   const response = await firstWord();
-  const talking = setInterval(() => response.write('more'), 20);
+  const writing = setInterval(() => response.write('more'), 20);
   await once(response, 'close');
-  clearInterval(talking);
+  clearInterval(writing);
   assert.equal(response.writableFinished, false);
 });

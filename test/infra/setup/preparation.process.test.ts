@@ -11,7 +11,7 @@ import { ROOT } from '../../helpers/sources.ts';
 
 const run = promisify(execFile);
 
-it('Node is new enough from 22.19 on', () => {
+it('accepts Node 22.19 and newer', () => {
   assert.deepEqual(['18.19.0', '20.20.2', '22.18.0', '22.19.0', '24.0.0'].map(isCurrentNode), [
     false,
     false,
@@ -37,7 +37,7 @@ describe('the npm packages', () => {
   const writeLock = (path: string, packages: object): Promise<void> =>
     writeFile(join(root, path), JSON.stringify({ packages }));
 
-  it('are installed when npm noted each at its version; those of other platforms may be away', async () => {
+  it('are installed if npm recorded each in its version, except those for other platforms', async () => {
     await writeLock('package-lock.json', wanted);
     assert.equal(isInstalled(root), false);
     await writeLock('node_modules/.package-lock.json', { 'node_modules/a': { version: '1.0.0' } });
@@ -49,7 +49,7 @@ describe('the npm packages', () => {
     assert.equal(isInstalled(root), false);
   });
 
-  it('that can not be fetched are an error that says what to do', async () => {
+  it('cause an error that says what to do if they can not be fetched', async () => {
     const dependencies = { a: '1.0.0' };
     await writeFile(join(root, 'package.json'), JSON.stringify({ name: 'temper', dependencies }));
     const packages = { '': { dependencies }, 'node_modules/a': { version: '1.0.0' } };
@@ -57,7 +57,7 @@ describe('the npm packages', () => {
     const offline = { npm_config_registry: 'http://127.0.0.1:1/', npm_config_fetch_retries: '0' };
     Object.assign(process.env, offline);
     try {
-      await assert.rejects(ensureDependencies(root), /expected `npm ci` .*see above.*run the same command again/);
+      await assert.rejects(ensureDependencies(root), /`npm ci` could not .*see above.*run the same command again/);
     } finally {
       for (const name of Object.keys(offline)) delete process.env[name];
     }
@@ -74,15 +74,15 @@ describe('the linter', () => {
   });
   after(() => rm(root, { recursive: true, force: true }));
 
-  it('finds a promise that nobody awaits, also of an imported function, and a function that is too long', async () => {
+  it('finds an unawaited promise, even of an imported function, and a function that is too long', async () => {
     await writeFile(join(root, 'fetch.ts'), 'export async function fetchIt(): Promise<number> {\n  return 1;\n}\n');
     await writeFile(join(root, 'use.ts'), "import { fetchIt } from './fetch.ts';\n\nfetchIt();\n");
     await writeFile(join(root, 'long.ts'), `export function long(): void {\n${'  console.log(1);\n'.repeat(61)}}\n`);
     const error: unknown = await run(join(ROOT, 'node_modules/.bin/biome'), ['check', root], { cwd: root }).catch(
       (reason) => reason,
     );
-    const said = error instanceof Error && 'stderr' in error ? String(error.stderr) : String(error);
-    assert.match(said, /use\.ts:3:1 lint\/nursery\/noFloatingPromises/);
-    assert.match(said, /long\.ts.*noExcessiveLinesPerFunction/);
+    const output = error instanceof Error && 'stderr' in error ? String(error.stderr) : String(error);
+    assert.match(output, /use\.ts:3:1 lint\/nursery\/noFloatingPromises/);
+    assert.match(output, /long\.ts.*noExcessiveLinesPerFunction/);
   });
 });

@@ -14,7 +14,7 @@ describe('the workflow bundle', () => {
     await rm(directory, { recursive: true, force: true });
   });
 
-  it('is built once for a state of the sources, also when two ask at once', async () => {
+  it('is built once per state of the sources, even for concurrent requests', async () => {
     const env = { XDG_CACHE_HOME: directory };
     const said: string[] = [];
     const [first, second] = await Promise.all([
@@ -30,7 +30,7 @@ describe('the workflow bundle', () => {
   });
 
   for (const module of ['node:fs', 'undici', 'dockerode']) {
-    it(`refuses workflow code that imports ${module}, and names it`, async () => {
+    it(`rejects workflow code that imports ${module}, and names it`, async () => {
       // Inside the checkout, so that the package itself is found.
       const scratch = await mkdtemp(join(import.meta.dirname, 'fixture-'));
       const workflows = join(scratch, 'index.ts');

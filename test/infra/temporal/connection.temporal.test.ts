@@ -37,12 +37,12 @@ describe('the configured Temporal server', () => {
     assert.equal(configuredTarget(env({})), undefined);
   });
 
-  it('is what the environment says, without TLS by default', () => {
+  it('is the one in the environment, without TLS by default', () => {
     const target = configuredTarget(env({ TEMPORAL_ADDRESS: 'here:1', TEMPORAL_NAMESPACE: 'n' }));
     assert.deepEqual(target, { address: 'here:1', namespace: 'n', tls: false, apiKey: undefined, metadata: {} });
   });
 
-  it('is what the profile says: an API key turns TLS on, and the environment overrides single values', () => {
+  it('is the one in the profile, where an API key turns TLS on and the environment overrides single values', () => {
     const target = configuredTarget(env({ TEMPORAL_PROFILE: 'cloud', TEMPORAL_API_KEY: 'from-the-environment' }));
     assert.deepEqual(
       [target?.address, target?.namespace, target?.tls, target?.apiKey],
@@ -57,7 +57,7 @@ describe('the configured Temporal server', () => {
     assert.equal(Buffer.from(tls.clientCertPair?.key ?? []).toString(), 'a key');
   });
 
-  it('is an error when the profile is absent or the file is no TOML', () => {
+  it('is an error if the profile is missing or the file is not valid TOML', () => {
     assert.throws(
       () => configuredTarget(env({ TEMPORAL_PROFILE: 'absent' })),
       /expected a readable Temporal profile.*absent/,
@@ -82,7 +82,7 @@ describe('connecting', () => {
     }
   });
 
-  it('to an unknown namespace fails with its name and what to do', async () => {
+  it('fails with the name of an unknown namespace and what to do', async () => {
     for (const connect of [connectClient, connectWorker]) {
       await assert.rejects(
         connect(plainTarget(server.address, 'nowhere')),
@@ -91,8 +91,8 @@ describe('connecting', () => {
     }
   });
 
-  it('to a port where nobody listens fails with the address', async () => {
+  it('fails with the address if no server listens on the port', async () => {
     const address = `127.0.0.1:${await freePort()}`;
-    await assert.rejects(connectWorker(plainTarget(address)), new RegExp(`expected a Temporal server at ${address}`));
+    await assert.rejects(connectWorker(plainTarget(address)), new RegExp(`no Temporal server at ${address}`));
   });
 });

@@ -67,7 +67,7 @@ describe('locating the temporal executable', () => {
     await chmod(join(scratch, 'bin', name), 0o755);
   }
 
-  it('takes the one on PATH and asks nobody', async () => {
+  it('takes the one on PATH without a download', async () => {
     await install('temporal', CURRENT);
     const { path, source, said } = await locate(release('', digest()), `${join(scratch, 'bin')}:/usr/bin:/bin`);
     assert.deepEqual([path, source, said, requests], [join(scratch, 'bin/temporal'), 'PATH', [], []]);
@@ -86,7 +86,7 @@ describe('locating the temporal executable', () => {
     assert.deepEqual([found.map(({ source }) => source).sort(), requests.length], [['cache', 'download'], 1]);
   });
 
-  it('throws a download with another digest away, and names both', async () => {
+  it('discards a download with another digest, and names both digests', async () => {
     await assert.rejects(locate(release('', 'f'.repeat(64))), (error: Error) => {
       assert.match(error.message, new RegExp(`sha256 f{64}, got ${digest()}`));
       return true;
@@ -95,13 +95,13 @@ describe('locating the temporal executable', () => {
     assert.deepEqual(await readdir(join(scratch, 'cache/temper/temporal', kept ?? '')), []);
   });
 
-  it('says everything that it tried and what to install, when nothing helps', async () => {
+  it('reports every attempt and what to install when all fail', async () => {
     await install('temporal', OLD);
     await assert.rejects(locate(release('/gone', digest()), `${join(scratch, 'bin')}:/bin`), (error: Error) => {
       for (const part of [
         /1\.5\.0 or newer, got 1\.2\.0/,
         /answer 200, got 404/,
-        /no go on PATH/,
+        /`go` is not on PATH/,
         /Install the Temporal CLI/,
       ]) {
         assert.match(error.message, part);
@@ -110,7 +110,7 @@ describe('locating the temporal executable', () => {
     });
   });
 
-  it('builds it with go when the download fails, and passes on what go says when that fails too', async () => {
+  it("builds it with go when the download fails, and passes go's error on when that fails too", async () => {
     await install(
       'go',
       '#!/bin/sh\necho "some/package" >&2\nwhile [ "$1" != "-o" ]; do shift; done\nprintf built > "$2"\nchmod +x "$2"\n',

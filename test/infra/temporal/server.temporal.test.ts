@@ -36,7 +36,7 @@ describe('the dev server', () => {
   });
   const portOf = (server: DevServer): number => Number(server.address.split(':')[1]);
 
-  it('keeps workflows and search attributes over a kill, on the same port and file', async () => {
+  it('keeps workflows and search attributes after a kill, on the same port and file', async () => {
     const first = await startDevServer(options({ uiPort: 0 }));
     running = first;
     const ui = await fetch(first.uiUrl ?? '');
@@ -44,7 +44,7 @@ describe('the dev server', () => {
     const connected = await connectClient(plainTarget(first.address));
     await registerSearchAttributes(connected.connection, first.namespace);
     await registerSearchAttributes(connected.connection, first.namespace);
-    await connected.client.workflow.start('nobody', { workflowId: 'kept', taskQueue: 'none' });
+    await connected.client.workflow.start('unregistered', { workflowId: 'kept', taskQueue: 'none' });
     await first.kill();
 
     const second = await startDevServer(options({ port: portOf(first) }));
@@ -55,14 +55,14 @@ describe('the dev server', () => {
     await connected.close();
   });
 
-  it('refuses a second server on its file, by any name of it, and says which process has it', async () => {
+  it('rejects a second server on its file, even through a symlink, and names the process that has it', async () => {
     assert.ok(running !== undefined);
     await symlink(join(directory, 'one.db'), join(directory, 'other-name.db'));
     const error = await failure(options({ dbFile: join(directory, 'other-name.db') }), 'database-locked');
     assert.match(error.message, new RegExp(`process id ${running.pid}`));
   });
 
-  it('refuses a port in use and names it', async () => {
+  it('rejects a port in use and names it', async () => {
     assert.ok(running !== undefined);
     const port = portOf(running);
     const error = await failure(options({ dbFile: join(directory, 'two.db'), port }), 'port-in-use');
@@ -83,7 +83,7 @@ describe('the dev server', () => {
     await running.stop();
   });
 
-  it('refuses files that are no Temporal database', async () => {
+  it('rejects files that are not a Temporal database', async () => {
     const text = join(directory, 'text.db');
     await writeFile(text, 'not a database at all');
     await failure(options({ dbFile: text }), 'bad-database');
@@ -93,7 +93,7 @@ describe('the dev server', () => {
     await failure(options({ dbFile: directory }), 'bad-database');
   });
 
-  it('refuses an executable that does not run', async () => {
+  it('rejects an executable that does not run', async () => {
     const error = await failure(options({ executable: join(directory, 'absent') }), 'start-failed');
     assert.match(error.message, /absent.*ENOENT/);
   });
@@ -102,7 +102,7 @@ describe('the dev server', () => {
     await assert.rejects(startDevServer(options(), AbortSignal.timeout(50)), { name: 'TimeoutError' });
   });
 
-  it('is startable again after its starter was killed with it', async () => {
+  it('stays locked after its starter was killed, until it is killed itself', async () => {
     const dbFile = join(directory, 'orphan.db');
     const script = join(import.meta.dirname, '../../helpers/temporal/start-dev-server.ts');
     const starter = spawn(process.execPath, [script, JSON.stringify(options({ dbFile, env: {} }))], {
@@ -131,7 +131,7 @@ describe('the dev server', () => {
     return error;
   }
 
-  /** A killed process is gone a moment after the signal. */
+  /** Retries, since a killed process ends a moment after the signal. */
   async function startAfterDeath(wanted: DevServerOptions): Promise<DevServer> {
     for (;;) {
       try {
