@@ -2,28 +2,28 @@ import { ApplicationFailure, CancelledFailure, Context } from '@temporalio/activ
 import { failureKinds, TemperFailure } from '../workflows/contracts/failures.ts';
 
 /**
- * Runs an effect on behalf of a workflow: heartbeats from a timer for as long as it takes, hands it the signal that ends
- * it, and attributes its failure, once. Nothing else in activities/ catches to classify. What it reports is what its
- * heartbeats say, for whoever looks at the pending activity.
+ * Runs an effect on behalf of a workflow: heartbeats from a timer while it runs, passes it the signal that ends it, and
+ * attributes its failure, once. Nothing else in activities/ classifies errors. The details that the effect reports are sent
+ * with the heartbeats, and are visible at the pending activity.
  */
 export async function atBoundary<Result>(
   effect: (signal: AbortSignal, report: (details: unknown) => void) => Promise<Result>,
 ): Promise<Result> {
   const context = Context.current();
-  const heart = beat(context);
+  const heartbeat = startHeartbeat(context);
   try {
-    return await effect(context.cancellationSignal, heart.report);
+    return await effect(context.cancellationSignal, heartbeat.report);
   } catch (error) {
     throw attribute(error, context.cancellationSignal);
   } finally {
-    heart.stop();
+    heartbeat.stop();
   }
 }
 
-/** A heartbeat is a write at the server: work of under a second sends none, and needs none to be cancelled. */
+/** The delay of the first heartbeat. A heartbeat is a write at the server, and work of less than a second needs none. */
 const firstBeatMs = 1000;
 
-function beat(context: Context) {
+function startHeartbeat(context: Context) {
   const { heartbeatTimeoutMs } = context.info;
   let latest: unknown;
   const send = () => context.heartbeat(latest);
@@ -40,8 +40,8 @@ function beat(context: Context) {
 }
 
 /**
- * True only when somebody asked for an end. Every other reason to stop (shutdown, a lost heartbeat, a reset) means: detach,
- * leave what runs alone, and let the next attempt pick it up.
+ * Whether a cancel was requested. For every other reason to stop (shutdown, a lost heartbeat, a reset) an activity detaches:
+ * it leaves running what runs, and the next activity attempt resumes it.
  */
 export function cancelRequested(): boolean {
   return Context.current().cancellationDetails?.cancelRequested ?? false;

@@ -64,7 +64,7 @@ export function runControl(config: Config, signal: AbortSignal): Promise<void> {
         records,
         agent: agents.get,
         serving: gateway.serving,
-        hold: gateway.pinVersion,
+        pinVersion: gateway.pinVersion,
         upstream: gateway.upstream,
       }),
     };

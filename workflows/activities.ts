@@ -22,7 +22,7 @@ import {
 } from './contracts/queues.ts';
 import { evaluationGraceMs } from './contracts/stage-limits.ts';
 
-/** The activities as workflows call them: on which queue, with which limits. */
+/* The activities as workflows call them: on which queue, and with which limits. */
 export const control = proxyActivities<ControlActivities>({ taskQueue: controlQueue, ...timeouts.light });
 export const sealing = proxyActivities<Pick<ControlActivities, 'sealTrace'>>({
   taskQueue: controlQueue,
@@ -67,7 +67,7 @@ export const evaluation = (timeoutMs: number, priority?: Priority): Proxied<Eval
   proxyActivities<EvaluationActivities>({
     taskQueue: evaluationQueue,
     ...timeouts.evaluate,
-    // Twice: over the untouched workspace too, where the tests wrote what is no reward.
+    // Twice, because tests that wrote an invalid reward also run over the untouched workspace.
     startToCloseTimeout: imageMs + 2 * (timeoutMs + evaluationGraceMs),
     ...(priority !== undefined && { priority }),
   });

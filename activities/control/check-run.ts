@@ -14,17 +14,17 @@ export interface RunCheckDependencies {
   agent(name: string): AgentSpec;
 }
 
-/** What would go wrong later is refused before a run starts anything. */
+/** Refuses a run that would fail later, before it starts anything. */
 export function createRunCheck({ client, tasks, agent }: RunCheckDependencies): Pick<ControlActivities, 'checkRun'> {
   return {
     checkRun: ({ input }) =>
       atBoundary(async () => {
         checkSettings(input, agent(input.settings.agent));
         await checkAlone(client, callingRun());
-        // The first task must be readable; a single broken one among many ends its own group only.
+        // The first task must be readable. A single broken task among many ends only its own group.
         const first = await tasks.choose({ set: input.tasks, seed: input.seed, index: 0, leftOut: new Set() });
         if (first === null) {
-          throw new TemperFailure('UnknownTask', `${input.tasks}: expected tasks, got none; name a set that has some`);
+          throw new TemperFailure('UnknownTask', `${input.tasks}: expected tasks, got none; name a set that has tasks`);
         }
         await tasks.resolve(first.address);
       }),
@@ -42,13 +42,13 @@ function checkSettings({ settings }: RunInput, { name, usesModel }: AgentSpec): 
   if (temperature !== 1) {
     throw new TemperFailure(
       'InvalidInput',
-      `settings.sampling.temperature: expected 1, got ${temperature}; a trainer's logprobs are those of temperature 1, so what is sampled at another can't be trained on`,
+      `settings.sampling.temperature: expected 1, got ${temperature}; a trainer's logprobs are those of temperature 1, so tokens sampled at another temperature can't be trained on`,
     );
   }
   if (overridable === true) {
     throw new TemperFailure(
       'InvalidInput',
-      "settings.sampling.overridable: expected false in a run, got true; what an agent's own temperature samples can't be trained on",
+      "settings.sampling.overridable: expected false in a run, got true; tokens sampled at an agent's own temperature can't be trained on",
     );
   }
 }
@@ -59,25 +59,25 @@ function callingRun(): string {
   return workflowExecution.workflowId;
 }
 
-/** Runs of one stack publish to the same engines: each would train on tokens of the other's policy. The older one stays. */
+/** Refuses a second run on a stack. Both would publish to the same engines, and train on tokens of the other's policy. */
 export async function checkAlone(client: Client, workflowId: string): Promise<void> {
   const startedAt = await startOf(client, workflowId);
-  // It has been ended meanwhile: there is nothing to start.
+  // This run has ended meanwhile, so there is nothing to start.
   if (startedAt === null) return;
   const running = client.workflow.list({ query: 'WorkflowType="trainingRun" AND ExecutionStatus="Running"' });
   for await (const other of running) {
     if (other.workflowId === workflowId) continue;
-    // The list trails by a moment.
+    // The list lags behind, so each run is looked up.
     const otherStartedAt = await startOf(client, other.workflowId);
     if (otherStartedAt === null || otherStartedAt > startedAt) continue;
     throw new TemperFailure(
       'InvalidInput',
-      `expected no other run on this stack, got ${other.workflowId}, which publishes to the same engines; wait for it, cancel it, or start this one on another stack`,
+      `expected no other run on this stack, got ${other.workflowId}, which publishes to the same engines; wait for it, cancel it, or start this run on another stack`,
     );
   }
 }
 
-/** When a run started, in ms: what it continues as later is no younger. Null: it has ended. 0: so long ago that retention has taken it. */
+/** Returns the start time of a run's first execution in ms; null if the run has ended, 0 if retention has removed that execution. */
 async function startOf(client: Client, run: string): Promise<number | null> {
   const chain = await newestChain(client, run);
   if (chain === null || !chain.running) return null;

@@ -2,13 +2,13 @@ import type { Quarantined } from '../../infra/tasks/quarantine.ts';
 import type { Tasks } from '../../infra/tasks/tasks.ts';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
 
-/** The answer goes into workflow history. */
+/** The number of skipped tasks in the answer, which is stored in workflow history. */
 const namedPassedOver = 8;
 
 /**
- * The task of a run's index-th group. Quarantined tasks take no turn, and those before this one are named. A pure function of
- * the set, the seed, the index and the quarantine, so that a retry on another worker, or after a continue-as-new, chooses the
- * same; what was chosen stays as it is when the quarantine changes.
+ * Chooses the task of a run's index-th group. Quarantined tasks are skipped, and those before the chosen one are named. It is
+ * a pure function of set, seed, index and quarantine, so that a retry on another worker or after a continue-as-new chooses
+ * the same task. A task that was chosen stays chosen when the quarantine changes.
  */
 export async function chooseTask(
   tasks: Pick<Tasks, 'choose'>,

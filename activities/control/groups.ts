@@ -13,7 +13,7 @@ export interface GroupDependencies {
   readonly records: Records;
 }
 
-/** Groups report by themselves; these activities keep their reports and find out about those that did not. */
+/** Creates the activities that record the reports of groups, and reconcile groups that did not report. */
 export function createGroupActivities(
   deps: GroupDependencies,
 ): Pick<ControlActivities, 'recordGroup' | 'reconcileGroups' | 'recordStep'> {
@@ -29,7 +29,7 @@ export function createGroupActivities(
   };
 }
 
-/** What became of each of these groups. */
+/** Returns the state of each of these groups, and records the reports of those that ended without one. */
 export function reconcile(
   { client, records }: GroupDependencies,
   input: ReconcileGroups,
@@ -38,13 +38,13 @@ export function reconcile(
     const id = groupId(input.run, input.runKey, index);
     const status = await statusOf(id);
     if (status === 'RUNNING') return { index, state: 'running' };
-    // Its record is there when it ended by itself and only its signal was lost.
+    // The record exists if the group ended normally and only its signal was lost.
     const known = (await records.find(input.runKey, `group-${index}`)) as GroupReport | null;
     if (known !== null) return { index, state: 'ended', summary: summariseGroup(known, input.runKey) };
     const rollouts = await Promise.all(
       Array.from({ length: input.rolloutsPerGroup }, (_, position) => rolloutReport(rolloutId(id, position))),
     );
-    // A rollout whose group was terminated is being cancelled; wait for its outcome, it is asked for again.
+    // A rollout whose group was terminated is being cancelled. Its outcome is requested again later.
     if (rollouts.some((report) => report === 'running')) return { index, state: 'running' };
     const ended = rollouts.filter((report) => report !== 'running');
     const report: GroupReport = { group: id, index, runKey: input.runKey, task: '', admittedVersion, rollouts: ended };

@@ -3,10 +3,12 @@ import { hostQueue } from '../../workflows/contracts/queues.ts';
 import { atBoundary } from '../boundary.ts';
 import type { ControlActivities } from '../interfaces/control.ts';
 
+/** The value of `temporal.api.enums.v1.TaskQueueType` for activities. */
 const activityQueue = 2;
-/** The server forgets a poller after five minutes; a worker polls at least once a minute. */
+/** The time since the last poll within which a host counts as alive. A worker polls at least once a minute; the server lists a poller for five minutes. */
 const aliveWithinMs = 90_000;
 
+/** Creates the activity that reports whether a worker polls a host's queue. */
 export function createHostActivities(client: Client): Pick<ControlActivities, 'inspectHost'> {
   return {
     inspectHost: ({ host }) =>

@@ -5,19 +5,22 @@ import { searchAttributes } from '../../workflows/contracts/search-attributes.ts
 import { atBoundary } from '../boundary.ts';
 import type { ControlActivities } from '../interfaces/control.ts';
 
-/** Groups outlive their run's executions by design, and rollouts those of their sweep; where that is closed, nobody waits for them. */
+/** Creates the control worker's part of the reaper. */
 export function createReapActivities(client: Client): Pick<ControlActivities, 'cancelOrphans'> {
   return { cancelOrphans: () => atBoundary(() => cancelOrphans(client)) };
 }
 
-/** A run that has taken the name of a closed one since does not wait for its groups either. */
+/**
+ * Cancels groups and rollouts whose run or sweep is closed. They outlive the executions of a run or sweep by design, and a new
+ * one of the same name does not wait for them.
+ */
 export async function cancelOrphans(
   client: Client,
 ): Promise<{ readonly groups: readonly string[]; readonly rollouts: readonly string[] }> {
-  /** Run or sweep → its key; null where none runs under the name. Asked once each. */
+  /** The key of each run or sweep that is running, by name; null if none is. Each is looked up once. */
   const keys = new Map<string, Promise<string | null>>();
   async function runningKey(name: string): Promise<string | null> {
-    // Retention may have taken it; an unreachable server is no answer and throws on.
+    // Retention may have removed it. An unreachable server proves nothing, so its error is thrown.
     const chain = await newestChain(client, name);
     return chain?.running ? chain.key : null;
   }

@@ -19,17 +19,17 @@ export interface RegradeDependencies {
   readonly quarantine: Pick<Quarantine, 'add'>;
 }
 
-/** Rollouts of the list that one record holds: whoever reads one reads so many. */
+/** The number of rollouts in one record of the list, all of which are read to get one. */
 const pageSize = 100;
 const pageNames = 'plan';
 const chunkNames = 'rows';
 
-/** What a regrade needs of the outside: the rollouts that have ended, its records, and a report. */
+/** Creates the activities of a regrade: they list and read rollouts that have ended, and write records and the report. */
 export function createRegradeActivities(deps: RegradeDependencies): RegradeActivities {
   const { client, store, records } = deps;
   const repairedTasks = createRepairedTasks(deps);
 
-  /** Written as it is read: the list may be of any length. */
+  /** Writes the list page by page while it is read, because it may have any length. */
   async function plan(regradeKey: string, found: AsyncIterable<FinishedRef>): Promise<number> {
     let page: FinishedRef[] = [];
     let pages = 0;

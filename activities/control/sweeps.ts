@@ -26,34 +26,34 @@ export interface SweepDependencies {
   readonly store: Store;
   readonly records: Records;
   agent(name: string): Pick<AgentSpec, 'usesModel'>;
-  /** What the engines serve, as the gateway knows it. */
+  /** Returns the versions that the engines serve, as the gateway knows them. */
   serving(signal: AbortSignal): Promise<Serving>;
-  /** Has them go on serving a version when others are published. False: they can't, or serve it no more. */
-  hold(version: number, signal: AbortSignal): Promise<boolean>;
-  /** Refuses a name that nobody configured. */
+  /** Pins a version, so that the engines keep serving it. Returns false if they can't, or no longer serve it. */
+  pinVersion(version: number, signal: AbortSignal): Promise<boolean>;
+  /** Looks an upstream model up; refuses a name that is not configured. */
   upstream(name: string, signal: AbortSignal): Promise<Upstream>;
 }
 
-/** Rows that one answer holds, in bytes: one value of history. */
+/** The largest size of the rows in one answer in bytes, which is one value of history. */
 const answerBytes = 6_000;
-/** Rollouts whose state is asked for at the same time. */
+/** The number of rollouts whose state is requested at the same time. */
 const asksAtOnce = 16;
 
 const addressList = z.array(z.string()).min(1);
 const chunkNames = 'rollouts';
 
-/** What a sweep needs of the outside: its tasks and policy version, ends of rollouts, records and a report. */
+/** Creates the activities of a sweep: they plan it, read the ends of rollouts, and write records and the report. */
 export function createSweepActivities(deps: SweepDependencies): SweepActivities {
   const { store, records } = deps;
   const readList = async (digest: string): Promise<readonly string[]> => addressList.parse(await store.getJson(digest));
   return {
     planSweep: ({ input }) =>
       atBoundary(async (signal) => {
-        const evaluated = await whatIsEvaluated(deps, input, signal);
+        const evaluated = await chooseEvaluated(deps, input, signal);
         const chosen = await chooseTasks(deps, input);
-        const inside = await deps.quarantine.byAddress();
-        const addresses = chosen.filter((address) => !inside.has(address));
-        const leftOut = chosen.filter((address) => inside.has(address));
+        const quarantine = await deps.quarantine.byAddress();
+        const addresses = chosen.filter((address) => !quarantine.has(address));
+        const leftOut = chosen.filter((address) => quarantine.has(address));
         if (addresses.length === 0) {
           const but = leftOut.length === 0 ? '' : ` but ${leftOut.length} that are quarantined`;
           throw new TemperFailure('UnknownTask', `${input.tasks}: expected tasks, got none${but}`);
@@ -81,8 +81,8 @@ export function createSweepActivities(deps: SweepDependencies): SweepActivities 
   };
 }
 
-/** The policy version, or the upstream model; neither where the agent calls no model. */
-async function whatIsEvaluated(
+/** Decides on the policy version or the upstream model to evaluate; neither if the agent calls no model. */
+async function chooseEvaluated(
   deps: SweepDependencies,
   input: SweepInput,
   signal: AbortSignal,
@@ -93,23 +93,23 @@ async function whatIsEvaluated(
     if (usesModel) return { policyVersion: null, run: null, upstream };
     throw new TemperFailure(
       'InvalidInput',
-      `settings.agent: expected an agent that calls a model, got ${input.settings.agent}; it would not ask ${input.upstream}`,
+      `settings.agent: expected an agent that calls a model, got ${input.settings.agent}; it would not call ${input.upstream}`,
     );
   }
   if (!usesModel) return { policyVersion: null, run: null };
   return { policyVersion: await pinned(deps, input, signal), run: await newestRun(deps.client) };
 }
 
-/** Another version may be published between the answer and the hold: then that one is held. */
+/** Pins the version to evaluate. If another one was published before it could be pinned, pins that one. */
 async function pinned(
-  { serving, hold }: SweepDependencies,
+  { serving, pinVersion }: SweepDependencies,
   input: SweepInput,
   signal: AbortSignal,
 ): Promise<number | null> {
   const version = versionToPin(input, await serving(signal));
-  if (version === null || (await hold(version, signal))) return version;
+  if (version === null || (await pinVersion(version, signal))) return version;
   const later = versionToPin(input, await serving(signal));
-  if (later !== null && later !== version) await hold(later, signal);
+  if (later !== null && later !== version) await pinVersion(later, signal);
   return later;
 }
 
@@ -130,7 +130,7 @@ function versionToPin({ policyVersion }: SweepInput, { version, versions }: Serv
   );
 }
 
-/** Runs of a stack follow one another: the one that is open, else the one that ended last, has published what is served. */
+/** Returns the run that published the version in service: the open one, else the one that ended last. A stack has one run at a time. */
 async function newestRun(client: Client): Promise<string | null> {
   const query = 'WorkflowType="trainingRun" AND ExecutionStatus != "ContinuedAsNew"';
   for await (const { workflowId } of client.workflow.list({ query, pageSize: 1 })) return workflowId;
@@ -162,7 +162,7 @@ async function endedRollouts(
   return { rows, more: false };
 }
 
-/** Null while it runs. */
+/** Returns the row of a rollout that has ended, or null while it runs. */
 async function rowOf(
   client: Client,
   attempt: SweepAttempt,

@@ -15,6 +15,7 @@ export interface TaskDependencies {
   upstream(name: string, signal: AbortSignal): Promise<Upstream>;
 }
 
+/** Creates the activities that look up and choose tasks. */
 export function createTaskActivities({
   tasks,
   quarantine,

@@ -5,7 +5,7 @@ import { trainAllBranches } from '../../workflows/contracts/trace.ts';
 import { atBoundary } from '../boundary.ts';
 import type { ControlActivities } from '../interfaces/control.ts';
 
-/** Sessions at the gateway. Only ids travel: host worker and gateway derive the secret, each for itself. */
+/** Creates the activities that open and close sessions at the gateway. Host worker and gateway each derive a session's secret from its id. */
 export function createTraceActivities(
   gateway: GatewayControl,
 ): Pick<ControlActivities, 'openTrace' | 'sealTrace' | 'closeTrace' | 'readVersions'> {

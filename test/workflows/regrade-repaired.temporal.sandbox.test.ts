@@ -69,7 +69,7 @@ describe('a regrade by repaired tests', () => {
     const { rowOf } = await regrade('not-fitting', { rollouts: all.slice(3), tasks: `harbor:${mended}` });
     const moved = rowOf('elsewhere');
     assert.deepEqual([moved?.state, moved?.after, moved?.failure?.type], ['failed', null, 'SetupFailed']);
-    assert.equal(rowOf('of-other')?.why, 'the tasks to grade by have none with the id other');
+    assert.equal(rowOf('of-other')?.why, 'the task set has no task with the id other');
   });
 
   it('takes the tasks that the rollouts had where none are named', async () => {

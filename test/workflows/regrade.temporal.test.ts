@@ -190,8 +190,8 @@ describe('a regrade', () => {
   it('refuses ids that are no rollouts, a run without any, and an input that names none', async () => {
     const refusals: readonly (readonly [RegradeRequest, RegExp])[] = [
       [{ rollouts: ['sweep'] }, /rollouts: expected workflow ids of rollouts, got sweep, which is a evaluationSweep/],
-      [{ rollouts: ['nobody'] }, /got nobody, which this server does not know/],
-      [{ run: 'nobody' }, /run: expected one with rollouts that have ended, got nobody/],
+      [{ rollouts: ['unknown'] }, /got unknown, which this server does not know/],
+      [{ run: 'unknown' }, /run: expected a run with rollouts that have ended, got unknown/],
       [{}, /regrade: input: expected run, rollouts or grader, to say which rollouts/],
       [{ run: 'sweep', rollouts: ['x'] }, /expected run or rollouts, not both/],
     ];

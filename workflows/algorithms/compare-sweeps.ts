@@ -10,9 +10,9 @@ type Scored = Pick<TaskScore, 'task' | 'counted' | 'passed'>;
  * Compares two sweeps over the tasks that both have counted attempts at. With aᵢ and bᵢ the shares of passed attempts at
  * task i, the difference is the mean of dᵢ = bᵢ − aᵢ; its p-value is that of the sign-flip test over the dᵢ, its 95 % interval
  * the paired one, d̄ ± t √(Σ (dᵢ − d̄)² / (n (n − 1))) with n − 1 degrees of freedom (Miller 2024, arXiv:2411.00640, §4.2: pairing
- * takes the tasks' own difficulty out of the comparison). Where all dᵢ are alike the interval is Wilson's for n
- * observations, on the scale from −1 to 1. A task has flipped when it passed in at least half of its attempts on one side and
- * in fewer on the other.
+ * takes the tasks' own difficulty out of the comparison). If all dᵢ are equal the interval is Wilson's for n
+ * observations, on the scale from −1 to 1. A task has flipped if at least half of its attempts passed on one side
+ * and fewer on the other.
  */
 export function compareSweeps(before: readonly Scored[], after: readonly Scored[]): SweepComparison | null {
   const known = new Map(before.filter(({ counted }) => counted > 0).map((score) => [score.task, score]));

@@ -1,4 +1,4 @@
-/** Lengths in steps; 0 leaves a flank out. */
+/** The peak learning rate, and the lengths of its rise and fall in steps; 0 leaves one out. */
 export interface LearningRateSchedule {
   readonly learningRate: number;
   readonly learningRateRise: number;
@@ -6,8 +6,8 @@ export interface LearningRateSchedule {
 }
 
 /**
- * Learning rate of step s of n (from 1): peak × min(1, s / rise, (n − s + 1) / fall). The rise spares the weights the first
- * updates, for which Adam has no moments yet; the fall lets a run end on weights that no longer jump.
+ * Learning rate of step s of n (from 1): peak × min(1, s / rise, (n − s + 1) / fall). The rise keeps the
+ * first updates small, for which Adam has no moments yet; the fall lets the weights settle at the end of the run.
  * Source: the trapezoidal ("warm-up, stable, decay") schedule, Hu et al. 2024, arXiv 2404.06395, §4.
  */
 export function learningRateAt(schedule: LearningRateSchedule, step: number, steps: number): number {

@@ -1,10 +1,10 @@
-/** Differences are looked at as multiples of one over this at the most: the least common multiple of 1 … 12. */
+/** The finest common share: differences are treated as multiples of at most 1 over this, the least common multiple of 1 … 12. */
 const finestShare = 27_720;
-/** Additions that the exact test may take: well under a second. */
+/** The largest number of additions of the exact test, which takes well under a second. */
 const mostWork = 50_000_000;
-/** Random flips where the exact test would take too long. */
+/** The number of random flips, if the exact test would take too long. */
 const draws = 20_000;
-/** Differences are shares with rounding errors: sums closer than this are equal. */
+/** The largest difference of equal sums: differences are shares with rounding errors. */
 const epsilon = 1e-9;
 
 export interface SignFlipTest {
@@ -13,13 +13,13 @@ export interface SignFlipTest {
 }
 
 /**
- * Fisher's paired randomisation test: were there no difference between two sides, the sign of each pair's difference would
- * be a coin's throw. p is the probability that coins alone give a sum at least as far from 0 as the one that was seen (two
- * sides). It assumes nothing of the distribution; for differences of −1, 0 and 1 (one attempt each, passed or not) it is
+ * Fisher's paired randomisation test. If there were no difference between two sides, the sign of each pair's difference
+ * would be a coin toss. p is the probability that coin tosses give a sum at least as far from 0 as the observed one
+ * (two-sided). It makes no assumption about the distribution; for differences of −1, 0 and 1 (one attempt each, passed or not) it is
  * McNemar's exact test. Fisher 1935, The Design of Experiments, §21; McNemar 1947, Psychometrika 12.
  *
- * Exact where the differences are multiples of a common share, as means of a few attempts are: the distribution of the sum
- * is built pair by pair. Else by random flips, with p = (b + 1) / (draws + 1): Phipson & Smyth 2010, SAGMB 9(1). The flips
+ * It is exact if the differences are multiples of a common share, as means of a few attempts are: the distribution of the
+ * sum is built pair by pair. Otherwise it uses random flips, with p = (b + 1) / (draws + 1): Phipson & Smyth 2010, SAGMB 9(1). The flips
  * come from a fixed seed, so that a comparison always gives the same answer.
  */
 export function signFlipTest(differences: readonly number[]): SignFlipTest {
@@ -56,7 +56,7 @@ function exactly(differences: readonly number[]): number | null {
   return Math.min(1, far);
 }
 
-/** The smallest q for which all differences are multiples of 1/q; null when none is small enough. */
+/** Returns the smallest q for which all differences are multiples of 1/q; null if no such q is small enough. */
 function commonShare(differences: readonly number[]): number | null {
   let share = 1;
   for (const difference of differences) {
@@ -86,7 +86,7 @@ function byDraws(differences: readonly number[]): number {
   return (far + 1) / (draws + 1);
 }
 
-/** Fair coins, always the same ones: the high bit of mulberry32. */
+/** Creates a source of fair coin tosses, always in the same order: the high bit of mulberry32. */
 function randomBits(): () => boolean {
   let state = 0x9e3779b9;
   return () => {

@@ -5,9 +5,9 @@
 export const staleness = (step: number, minVersion: number): number => step - 1 - minVersion;
 
 /**
- * How many groups may be started: those that are not trained on yet (in flight, ready, or in the step that is being done)
- * stay within (maxStaleness + 1) × groupsPerStep, and no more are started than the remaining steps need. So a group that is
- * trained on in its turn trails by at most maxStaleness. Admission by capacity: AReaL, arXiv 2505.24298, §4.
+ * The number of groups that may be started. The groups that are not trained yet (in flight, ready, or in the step in
+ * progress) stay within (maxStaleness + 1) × groupsPerStep, and no more are started than the remaining steps need. So a group
+ * that is trained in order has at most the staleness maxStaleness. Admission by capacity: AReaL, arXiv 2505.24298, §4.
  */
 export function admissible(options: {
   readonly inFlight: number;
@@ -15,11 +15,11 @@ export function admissible(options: {
   readonly inStep: number;
   readonly groupsPerStep: number;
   readonly maxStaleness: number;
-  /** Without the step that is being done. */
+  /** The number of remaining steps, without the one in progress. */
   readonly stepsLeft: number;
 }): number {
   const { inFlight, ready, inStep, groupsPerStep, maxStaleness, stepsLeft } = options;
-  const room = (maxStaleness + 1) * groupsPerStep - inFlight - ready - inStep;
+  const free = (maxStaleness + 1) * groupsPerStep - inFlight - ready - inStep;
   const needed = stepsLeft * groupsPerStep - inFlight - ready;
-  return Math.max(0, Math.min(room, needed));
+  return Math.max(0, Math.min(free, needed));
 }

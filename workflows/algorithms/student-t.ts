@@ -1,6 +1,6 @@
-/** Beyond so many degrees of freedom the expansion is exact to nine digits, and the sum would be long. */
+/** The degrees of freedom from which on the expansion is exact to nine digits, and the sum would be long. */
 const expandedFrom = 400;
-/** Halvings of an interval: what doubles can tell apart. */
+/** The number of halvings of an interval, down to the precision of a double. */
 const halvings = 100;
 
 /**

@@ -18,16 +18,16 @@ export interface SweepToSummarise extends Omit<SweepReport, 'result' | 'taskScor
   readonly pin: Pin;
   readonly endedEarly: string | null;
   readonly endedAt: number;
-  /** Addresses of its tasks, in order. */
+  /** The addresses of the tasks, in order. */
   readonly tasks: readonly string[];
-  /** Of all its rollouts, in any order. */
+  /** The rows of all rollouts, in any order. */
   readonly rows: readonly SweepRow[];
 }
 
-/** What a sweep evaluates, and counts alone. */
+/** The version or model that a sweep evaluates. Only its rollouts are counted. */
 export type Pin = Pick<SweepPlan, 'policyVersion' | 'upstream'>;
 
-/** A task with what is known of it: its attempts' last rollouts, and those of them that are counted. */
+/** A task with the last rollouts of its attempts, and those of them that are counted. */
 interface Tried {
   readonly address: string;
   readonly last: readonly SweepRow[];
@@ -36,8 +36,8 @@ interface Tried {
 }
 
 /**
- * What a sweep found. The last rollout of each attempt decides; it is counted when it was scored, and sampled by no other
- * version than the pinned one. What is not counted is out of every denominator, and listed with its reason.
+ * Summarises a sweep. The last rollout of each attempt decides: it is counted if it was scored and sampled only by the pinned
+ * version or model. Attempts that are not counted are in no denominator, and are listed with the reason.
  */
 export function summariseSweep(options: SweepToSummarise): SweepReport {
   const { sweep, sweepKey, input, run, startedAt, pin, endedEarly, tasks, rows } = options;
@@ -75,7 +75,7 @@ export function summariseSweep(options: SweepToSummarise): SweepReport {
   return { sweep, sweepKey, input, run, startedAt, result, taskScores: tried.map(scoreOf), leftOut, flagged };
 }
 
-/** Null when it is counted. */
+/** Returns why a rollout is not counted, or null if it is. */
 export function whyLeftOut(row: SweepRow, pin: Pin): LeftOut | null {
   if (row.outcome !== 'scored') return row.outcome;
   return isOutsidePin(row, pin) ? 'other-version' : null;
@@ -87,7 +87,7 @@ function isOutsidePin({ versions, model }: SweepRow, { policyVersion, upstream }
   return versions.some((version) => version !== policyVersion);
 }
 
-/** Of each attempt the rollout that came last. */
+/** Returns the last rollout of each attempt. */
 function lastRows(rows: readonly SweepRow[]): SweepRow[] {
   const last = new Map<string, SweepRow>();
   for (const row of rows) {
@@ -97,7 +97,7 @@ function lastRows(rows: readonly SweepRow[]): SweepRow[] {
   return [...last.values()].sort((a, b) => a.task - b.task || a.attempt - b.attempt);
 }
 
-/** For k = 1, 2, 4, … and the number of attempts itself, over the tasks that have so many. */
+/** Computes pass@k for k = 1, 2, 4, … and the number of attempts, each over the tasks with at least k counted attempts. */
 function passTable(tried: readonly Tried[], attempts: number): PassAtK[] {
   const ks = new Set([attempts]);
   for (let k = 1; k < attempts; k *= 2) ks.add(k);
@@ -112,7 +112,7 @@ function passTable(tried: readonly Tried[], attempts: number): PassAtK[] {
 
 function scoreOf({ address, last, counted, passed }: Tried): TaskScore {
   return {
-    // An attempt that could not look its task up knows no id.
+    // An attempt whose task could not be looked up has only its address.
     task: last.find(({ taskId }) => taskId !== address)?.taskId ?? address,
     address,
     counted: counted.length,

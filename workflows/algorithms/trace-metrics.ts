@@ -2,7 +2,7 @@ import type { TraceCounts, TraceSummary } from '../contracts/trace.ts';
 
 const summed = ['forks', 'maskedTurns', 'aborts', 'unclear', 'dropped', 'droppedTokens'] as const;
 
-/** What of the traces of a batch deviates from one clean line each, summed over them. */
+/** Sums over the traces of a batch, for everything in which a trace deviates from one clean conversation. */
 export function traceMetrics(
   counts: readonly TraceCounts[],
   summaries: readonly Pick<TraceSummary, 'retries'>[],

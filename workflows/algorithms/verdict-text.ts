@@ -1,11 +1,11 @@
 import type { Verdict } from '../contracts/verdict.ts';
 
-/** A verdict in a line: what the tests said, and, where they are judged by their log, which of them decided. */
+/** Formats a verdict in one line: the results of the tests and, for tests that are judged by their log, which of them decided. */
 export function verdictText(verdict: Verdict): string {
-  return `${said(verdict)}${verdict.cached === true ? ' (cached)' : ''}`;
+  return `${resultText(verdict)}${verdict.cached === true ? ' (cached)' : ''}`;
 }
 
-function said({ kind, value, passed, failed, resolution }: Verdict): string {
+function resultText({ kind, value, passed, failed, resolution }: Verdict): string {
   const counts = passed + failed === 0 ? '' : `, ${passed} passed, ${failed} failed`;
   if (resolution === undefined) return `${kind}${value === null ? '' : `, the tests wrote ${value}`}${counts}`;
   const { status, failToPass, passToPass, reason } = resolution;

@@ -2,10 +2,10 @@ import { TemperFailure } from '../contracts/failures.ts';
 
 /**
  * The reward of tests that score several things by name (a `reward.json`): Σ weightᵢ × scoreᵢ / Σ weightᵢ over the names
- * that have a weight; scores without one are for people to read. In [0, 1], as every score is.
+ * that have a weight; scores without a weight are for people to read. The reward is in [0, 1], as every score is.
  *
- * Throws InvalidReward where a weighted score is missing or outside [0, 1], and InvalidInput where the weights are no
- * weights: neither is the policy's doing, so neither may become a 0.
+ * Throws InvalidReward if a weighted score is missing or outside [0, 1], and InvalidInput if the weights are invalid.
+ * Neither is caused by the policy, so neither may become a 0.
  */
 export function weightedReward(
   scores: Readonly<Record<string, number>>,

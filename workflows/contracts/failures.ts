@@ -8,7 +8,7 @@
  * 4. The `type` strings are API: retry policies, the UI and the docs use them.
  */
 export interface FailureKind {
-  /** What a rollout becomes when its stage ends with this failure. `refused`: nothing was started. */
+  /** The outcome of a rollout whose stage ends with this failure. `refused`: nothing was started. */
   readonly outcome: 'infra' | 'invalid-task' | 'cancelled' | 'refused';
   /** Whether the same stage may be retried as it is. */
   readonly retryable: boolean;

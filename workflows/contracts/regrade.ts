@@ -114,7 +114,7 @@ export type FinishedRollout = Pick<
 > &
   ({ readonly leftOut: string } | { readonly leftOut: null; readonly evaluation: FinishedEvaluation });
 
-/** How a rollout was evaluated. */
+/** The inputs of a rollout's evaluation. */
 export interface FinishedEvaluation extends Pick<RolloutSettings, 'sandbox'> {
   readonly task: Task;
   readonly diff: Diff;

@@ -43,7 +43,7 @@ export const stageDescriptions: Readonly<Record<Stage, string>> = {
   reward: 'Computes the reward from the verdict.',
 };
 
-/** How each rollout is done; the same for a rollout started by hand, by a group, by a run. */
+/** The settings of a rollout; the same for one that is started by hand, by a group or by a run. */
 export const rolloutSettings = z.strictObject({
   agent: text('the name of an agent, for example mini').default('mini').describe('The name of the agent.'),
   sandbox: oneOf(['auto', 'docker', 'local'])

@@ -8,7 +8,7 @@ import { rolloutSettings } from './rollout.ts';
 const learningRateRise = integer(0, 1_000_000, 'steps').default(0);
 const learningRateFall = integer(0, 1_000_000, 'steps').default(0);
 
-/** How the policy is updated. */
+/** The settings of the policy's updates. */
 export const training = z.strictObject({
   advantage: oneOf(['grpo', 'dr-grpo', 'rloo'])
     .default('grpo')

@@ -4,7 +4,7 @@ import { number, oneOf, text } from './input.ts';
 import { branchRule } from './trace.ts';
 
 /**
- * What to solve. The files of a task (instruction, workspace, hidden tests, reference solution) are one blob in the store,
+ * The problem to solve. The files of a task (instruction, workspace, hidden tests, reference solution) are one blob in the store,
  * so that every host sees the same bytes and a verdict can be bound to them. Only this description is in workflow history.
  */
 export const task = z.strictObject({
@@ -44,7 +44,7 @@ export const resolvedTask = z.strictObject({
 export type ResolvedTask = Readonly<z.output<typeof resolvedTask>>;
 
 /**
- * How people name a task in an input. It is one string, so that it can be typed into a form:
+ * The address by which people name a task in an input. It is one string, so that it can be typed into a form:
  *
  * - `generated:train/7/12`: task 12 of seed 7 of the built-in generator, split `train` or `test`
  * - `harbor:/tasks/foo`: a directory in Harbor layout below one of the stack's task roots

@@ -4,11 +4,11 @@ import { TemperFailure } from '../../../workflows/contracts/failures.ts';
 import type { RegradeInput } from '../../../workflows/contracts/regrade.ts';
 import { searchAttributes } from '../../../workflows/contracts/search-attributes.ts';
 
-/** A rollout's one execution: its workflow id may be used again. */
+/** One execution of a rollout's workflow; the workflow id alone may be used again. */
 export const finishedRef = z.object({ workflowId: z.string(), runId: z.string() });
 export type FinishedRef = z.output<typeof finishedRef>;
 
-/** The rollouts that an input names and that have ended by a result; the server lists them, the newest first. */
+/** Lists the rollouts that an input names and that have a result, as the server lists them: the newest first. */
 export async function* listFinished(client: Client, { run, rollouts }: RegradeInput): AsyncIterable<FinishedRef> {
   if (rollouts !== undefined) {
     for (const id of rollouts) yield await finishedNamed(client, id);
@@ -23,7 +23,7 @@ export async function* listFinished(client: Client, { run, rollouts }: RegradeIn
   }
   if (found === 0) {
     throw refused(
-      `run: expected one with rollouts that have ended, got ${run ?? 'none'}; \`temper status\` lists them`,
+      `run: expected a run with rollouts that have ended, got ${run ?? 'none'}; \`temper status\` lists the runs`,
     );
   }
 }

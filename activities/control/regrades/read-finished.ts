@@ -8,7 +8,7 @@ import { type RolloutResult, rolloutSettings } from '../../../workflows/contract
 import type { Task } from '../../../workflows/contracts/task.ts';
 import type { FinishedRef } from './list-finished.ts';
 
-/** What a rollout's input says of its evaluation; everything else of it is left alone. */
+/** The fields of a rollout's input that concern its evaluation. The other fields are not checked. */
 const evaluationInput = z
   .object(rolloutSettings.shape)
   .pick({ sandbox: true, evaluationTimeoutSec: true, rewardPolicy: true })
@@ -20,8 +20,8 @@ export interface FinishedDependencies {
 }
 
 /**
- * A rollout that has ended, with what its evaluation needs: its result and its input have it. `addressNow` finds the task by
- * which it is graded instead of its own, by its id.
+ * Reads a rollout that has ended, with the inputs of its evaluation, from the result and the input of its workflow.
+ * `addressNow` finds the task, by its id, that replaces the rollout's own.
  */
 export async function readFinished(
   { client, tasks }: FinishedDependencies,
@@ -40,16 +40,19 @@ export async function readFinished(
   };
   const why = whyLeftOut(result, grader);
   if (why !== null) return { ...known, leftOut: why };
-  if (diff === null || bundle === null) return { ...known, leftOut: 'it came to no diff' };
+  if (diff === null || bundle === null) return { ...known, leftOut: 'it has no diff' };
   const input = evaluationInput.parse(await readStartInput(client, ref));
   const had = `blob:${bundle.digest}`;
   const now = addressNow === null ? had : await addressNow(result.task);
-  if (now === null) return { ...known, leftOut: `the tasks to grade by have none with the id ${result.task}` };
+  if (now === null) return { ...known, leftOut: `the task set has no task with the id ${result.task}` };
   const task = await resolve(tasks, now);
   if (task instanceof TemperFailure) return { ...known, leftOut: `${task.type}: ${task.message}`.slice(0, 300) };
   const { sandbox, rewardPolicy, evaluationTimeoutSec = null } = input;
   const evaluation: FinishedEvaluation = {
-    ...{ diff, sandbox, rewardPolicy, evaluationTimeoutSec },
+    diff,
+    sandbox,
+    rewardPolicy,
+    evaluationTimeoutSec,
     addresses: addressesOf(addressNow === null ? input.task : now, task),
     task: { ...task, id: result.task },
   };
@@ -57,15 +60,15 @@ export async function readFinished(
   return { ...known, ...(addressNow !== null && { bundles }), leftOut: null, evaluation };
 }
 
-/** As it was asked for, where that is known, and as it is packed. */
+/** Returns the addresses of a task: as it was requested, if known, and as it is packed. */
 function addressesOf(asked: unknown, { bundle }: Task): readonly string[] {
   const packed = `blob:${bundle.digest}`;
   return typeof asked === 'string' && asked !== packed ? [asked, packed] : [packed];
 }
 
 /**
- * What its agent did must count: that is so when it was scored, and when only its evaluation kept it from that. Null: it is
- * graded again.
+ * Returns why a rollout is not graded again, or null if it is. The agent's work must count, which is so if the rollout was
+ * scored, or if only its evaluation failed.
  */
 function whyLeftOut({ outcome, failure, verdict }: RolloutResult, grader: string | null): string | null {
   const evaluated = outcome === 'scored' || failure?.stage === 'evaluate' || failure?.stage === 'reward';
@@ -74,7 +77,7 @@ function whyLeftOut({ outcome, failure, verdict }: RolloutResult, grader: string
   return grader === null || version === grader ? null : `its grader was ${version}`;
 }
 
-/** The files of a task as the rollout had them. One that is gone for good is the rollout's end, not that of the regrade. */
+/** Resolves the task as the rollout had it. A task that is gone for good ends the row of this rollout, not the regrade. */
 async function resolve(tasks: Pick<Tasks, 'resolve'>, address: string): Promise<Task | TemperFailure> {
   try {
     return await tasks.resolve(address);

@@ -4,14 +4,14 @@ import type { Store } from '../../../infra/store/store.ts';
 import { indexById } from '../../../infra/tasks/find-task.ts';
 import type { Tasks } from '../../../infra/tasks/tasks.ts';
 
-/** Addresses of tasks by their ids; also what `blob:<sha256>` holds where the tasks were packed for a regrade. */
+/** Addresses of tasks by their ids; also the content of `blob:<sha256>` if the tasks were packed for a regrade. */
 const taskIndex = z.record(z.string(), z.string());
 const recordName = 'tasks';
 
 export interface RepairedTasks {
-  /** Keeps which tasks a set has, before anything is graded by them. */
+  /** Records the tasks of a set before anything is graded by them. */
   plan(regradeKey: string, set: string): Promise<void>;
-  /** The address of the task of that id; null: the set has none. */
+  /** Returns the address of the task of that id, or null if the set has no such task. */
   addressOf(regradeKey: string, id: string): Promise<string | null>;
 }
 
@@ -21,9 +21,9 @@ export interface RepairedTasksDependencies {
   readonly records: Records;
 }
 
-/** The tasks that a regrade takes in place of those that its rollouts had: a rollout's result names its task by the id. */
+/** Creates the tasks that a regrade uses instead of those that its rollouts had. They are found by id, which a rollout's result names. */
 export function createRepairedTasks({ tasks, store, records }: RepairedTasksDependencies): RepairedTasks {
-  // A regrade asks once for each rollout; its list may be long.
+  // A regrade asks once for each rollout, and the index may be long, so the last one is kept.
   let last: { readonly key: string; readonly addresses: Promise<ReadonlyMap<string, string>> } | null = null;
 
   async function read(regradeKey: string): Promise<ReadonlyMap<string, string>> {

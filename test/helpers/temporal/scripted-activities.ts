@@ -119,7 +119,7 @@ export async function startScriptedWorkers(
       quarantine: createQuarantine(createRecords(home)),
       tasks: { first: async (set, count) => addresses(set, count), list: async (set) => addresses(set, 8) },
       serving: async () => serving(script.version?.(caller()) ?? published.at(-1) ?? 0),
-      hold: async () => true,
+      pinVersion: async () => true,
       upstream: async (name) => findUpstream(script, name),
     }),
     resolveTask: async ({ address, upstream }) => {

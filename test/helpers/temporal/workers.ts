@@ -104,7 +104,7 @@ export async function startTestWorkers(options: TestWorkersOptions): Promise<Tes
         agent: agents.get,
       },
       serving: async () => ({ version: null, versions: [] }),
-      hold: async () => false,
+      pinVersion: async () => false,
       upstream,
     }),
     ...options.control,
