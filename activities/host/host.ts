@@ -33,10 +33,10 @@ export interface Host {
 /** Returns the agent's sandbox as an earlier stage left it. Throws SandboxLost rather than making an empty one. */
 export async function attachAgentSandbox(
   host: Pick<Host, 'name' | 'providers'>,
-  attempt: RolloutEpoch,
+  epoch: RolloutEpoch,
   kind: SandboxKind,
 ): Promise<Sandbox> {
-  const name = agentSandboxName(attempt);
+  const name = agentSandboxName(epoch);
   const sandbox = await host.providers.all.get(kind)?.attach(name);
   if (sandbox !== undefined) return sandbox;
   throw new TemperFailure(

@@ -3,6 +3,7 @@ import { createLoaderCheck } from '../../infra/agents/loader-check.ts';
 import { provisionAgent } from '../../infra/agents/provision.ts';
 import { prepareImage } from '../../infra/sandbox/prepare-image.ts';
 import { removeEverywhere } from '../../infra/sandbox/remove-everywhere.ts';
+import type { SandboxRequest } from '../../infra/sandbox/sandbox-request.ts';
 import { withTimeLimit } from '../../infra/time-limit.ts';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import { agentSandboxName, type RolloutEpoch } from '../../workflows/contracts/ids.ts';
@@ -17,11 +18,11 @@ import type { SweepShare } from './sweep-share.ts';
 /** Takes slots for rollouts on this host. The slot supplier of the placement worker runs it only while a slot is free. */
 export function createPlacement(host: Pick<Host, 'name' | 'slots'>, share: SweepShare): PlacementActivities {
   return {
-    placeRollout: ({ attempt, lifetimeMs }) =>
+    placeRollout: ({ attempt: epoch, lifetimeMs }) =>
       atBoundary(async () => {
         const expiresAtMs = Date.now() + lifetimeMs;
-        if (isOfSweep(Context.current().info.priority)) await share.take(attempt, expiresAtMs);
-        else host.slots.take(attempt, { expiresAtMs, sweep: false });
+        if (isOfSweep(Context.current().info.priority)) await share.take(epoch, expiresAtMs);
+        else host.slots.take(epoch, { expiresAtMs, sweep: false });
         return { host: host.name };
       }),
   };
@@ -30,31 +31,40 @@ export function createPlacement(host: Pick<Host, 'name' | 'slots'>, share: Sweep
 export function createProvisioning(host: Host): Pick<HostActivities, 'provisionSandbox'> {
   const requireLoader = createLoaderCheck();
   return {
-    provisionSandbox: ({ attempt, run, task, agent, sandbox, lifetimeMs }) =>
+    provisionSandbox: ({ attempt: epoch, run, task, agent, sandbox, lifetimeMs }) =>
       atBoundary(async (signal, report) => {
         const { info } = Context.current();
         const spec = host.agent(agent);
         const files = await host.tasks.open(task);
         const choice = sandboxChoice(spec, sandbox);
         const provider = await host.choose(choice, task, { filesInImage: files.workspace.size === 0 });
-        const images = { store: host.store, provider };
-        const image = await prepareImage(images, { task, files }, report, signal);
-        const name = agentSandboxName(attempt);
+        const image = await prepareImage({ store: host.store, provider }, { task, files }, report, signal);
+        const name = agentSandboxName(epoch);
+
+        const provision = async (ending: AbortSignal) => {
+          const runtimes = await spec.runtimes();
+          const expiresAtMs = Date.now() + lifetimeMs;
+          const sweep = isOfSweep(info.priority);
+          host.slots.take(epoch, { expiresAtMs, sweep });
+          const request: SandboxRequest = {
+            name,
+            epoch,
+            run,
+            task,
+            image,
+            purpose: 'agent',
+            sweep,
+            expiresAtMs,
+            mounts: runtimes.map((runtime) => ({ ...runtime, readOnly: true })),
+            gatewayDir: spec.usesModel ? host.gatewayDir : null,
+          };
+          const retried = info.attempt > 1;
+          return provisionAgent({ stack: host.stack, provider, spec, request, files, retried, requireLoader }, ending);
+        };
         const late = new TemperFailure(
           'SandboxUnavailable',
           `sandbox ${name} was not set up within ${provisionMs / 1000} s; it is set up again from the start`,
         );
-        const provision = async (ending: AbortSignal) => {
-          const mounts = (await spec.runtimes()).map((runtime) => ({ ...runtime, readOnly: true as const }));
-          const expiresAtMs = Date.now() + lifetimeMs;
-          const sweep = isOfSweep(info.priority);
-          host.slots.take(attempt, { expiresAtMs, sweep });
-          const gatewayDir = spec.usesModel ? host.gatewayDir : null;
-          const purpose = 'agent' as const;
-          const request = { name, attempt, run, task, image, purpose, sweep, expiresAtMs, mounts, gatewayDir };
-          const retried = info.attempt > 1;
-          return provisionAgent({ stack: host.stack, provider, spec, request, files, retried, requireLoader }, ending);
-        };
         return withTimeLimit({ limitMs: provisionMs, late }, provision, signal);
       }),
   };
@@ -62,19 +72,20 @@ export function createProvisioning(host: Host): Pick<HostActivities, 'provisionS
 
 export function createCleanUp(host: Pick<Host, 'providers' | 'slots'>): CleanUpActivities {
   return {
-    releaseSandbox: ({ attempt }) => atBoundary(async () => ({ removed: await releaseAgentSandbox(host, attempt) })),
+    releaseSandbox: ({ attempt: epoch }) =>
+      atBoundary(async () => ({ removed: await releaseAgentSandbox(host, epoch) })),
   };
 }
 
 /** Removes the agent's sandbox and releases its slot. Returns whether there was a sandbox. */
 export async function releaseAgentSandbox(
   host: Pick<Host, 'providers' | 'slots'>,
-  attempt: RolloutEpoch,
+  epoch: RolloutEpoch,
 ): Promise<boolean> {
   try {
-    return await removeEverywhere(host.providers, agentSandboxName(attempt));
+    return await removeEverywhere(host.providers, agentSandboxName(epoch));
   } finally {
     // Also when an engine is unreachable: the reaper finds what it still runs, and counts it until it is removed.
-    host.slots.release(attempt);
+    host.slots.release(epoch);
   }
 }

@@ -14,10 +14,10 @@ export interface Slots {
   readonly capacity: number;
   readonly taken: number;
   readonly takenBySweeps: number;
-  /** Takes a slot for an attempt. Repeatable: an attempt has one slot. */
-  take(attempt: RolloutEpoch, holder: SlotHolder): void;
-  isTakenBy(attempt: RolloutEpoch): boolean;
-  release(attempt: RolloutEpoch): void;
+  /** Takes a slot for an epoch of a rollout. Repeatable: an epoch has one slot. */
+  take(epoch: RolloutEpoch, holder: SlotHolder): void;
+  isTakenBy(epoch: RolloutEpoch): boolean;
+  release(epoch: RolloutEpoch): void;
   /**
    * Takes a slot for each agent's sandbox that `list` finds, except those released since the listing began: the listing may
    * be older than their removal, and nothing would release their slots again.
@@ -34,7 +34,7 @@ export interface Slots {
 export function createSlots(capacity: number): Slots {
   const holders = new Map<string, SlotHolder>();
   const waiting = new Set<() => void>();
-  /** The attempts that were released during each listing in progress. */
+  /** The sessions of the epochs that were released during each listing in progress. */
   const listings = new Set<Set<string>>();
   let reserved = 0;
 
@@ -55,13 +55,13 @@ export function createSlots(capacity: number): Slots {
     get takenBySweeps() {
       return [...holders.values()].filter(({ sweep }) => sweep).length;
     },
-    take: (attempt, holder) => {
-      holders.set(sessionId(attempt), holder);
+    take: (epoch, holder) => {
+      holders.set(sessionId(epoch), holder);
     },
-    isTakenBy: (attempt) => holders.has(sessionId(attempt)),
-    release: (attempt) => {
-      holders.delete(sessionId(attempt));
-      for (const released of listings) released.add(sessionId(attempt));
+    isTakenBy: (epoch) => holders.has(sessionId(epoch)),
+    release: (epoch) => {
+      holders.delete(sessionId(epoch));
+      for (const released of listings) released.add(sessionId(epoch));
       wake();
     },
     takeListed: async (list) => {
@@ -70,9 +70,9 @@ export function createSlots(capacity: number): Slots {
       try {
         const found = await list();
         for (const { labels } of found) {
-          const attempt = sessionId(labels);
+          const session = sessionId(labels);
           const { purpose, expiresAtMs, sweep = false } = labels;
-          if (purpose === 'agent' && !released.has(attempt)) holders.set(attempt, { expiresAtMs, sweep });
+          if (purpose === 'agent' && !released.has(session)) holders.set(session, { expiresAtMs, sweep });
         }
         return found;
       } finally {

@@ -15,7 +15,7 @@ const answerKeptMs = 5_000;
  */
 export interface SweepShare {
   /** Takes a slot for a rollout of a sweep. Throws a retryable failure with its delay when the share is used up. */
-  take(attempt: RolloutEpoch, expiresAtMs: number): Promise<void>;
+  take(epoch: RolloutEpoch, expiresAtMs: number): Promise<void>;
 }
 
 /** Creates the share that sweeps have of the slots while training runs: a fraction from 0 to 1, but at least one slot. */
@@ -29,27 +29,27 @@ export function createSweepShare(
   /** The time by which each waiting rollout should have been retried. */
   const waiting = new Map<string, number>();
 
-  function retryDelay(attempt: string, nowMs: number): number {
+  function retryDelay(session: string, nowMs: number): number {
     for (const [one, dueAtMs] of waiting) if (dueAtMs < nowMs) waiting.delete(one);
-    waiting.delete(attempt);
+    waiting.delete(session);
     const delayMs = Math.max(shortestDelayMs, (waiting.size + 1) * retryIntervalMs);
-    waiting.set(attempt, nowMs + 2 * delayMs);
+    waiting.set(session, nowMs + 2 * delayMs);
     return delayMs;
   }
 
   return {
-    take: async (attempt, expiresAtMs) => {
+    take: async (epoch, expiresAtMs) => {
       // Nothing is awaited between the count and the taking, so only one of two rollouts gets the share's last slot.
-      if (slots.isTakenBy(attempt) || slots.takenBySweeps < most || !(await trainingRuns())) {
-        waiting.delete(sessionId(attempt));
-        return slots.take(attempt, { expiresAtMs, sweep: true });
+      if (slots.isTakenBy(epoch) || slots.takenBySweeps < most || !(await trainingRuns())) {
+        waiting.delete(sessionId(epoch));
+        return slots.take(epoch, { expiresAtMs, sweep: true });
       }
       const { takenBySweeps, capacity } = slots;
       throw ApplicationFailure.create({
         type: 'SweepShareTaken',
         message: `sweeps have ${takenBySweeps} of the ${capacity} slots of host ${name}, and their share is ${most} while training runs; the rollout waits for one of these (TEMPER_SWEEP_SHARE)`,
         category: ApplicationFailureCategory.BENIGN,
-        nextRetryDelay: retryDelay(sessionId(attempt), Date.now()),
+        nextRetryDelay: retryDelay(sessionId(epoch), Date.now()),
       });
     },
   };

@@ -48,25 +48,25 @@ export interface EvaluationRequest {
   readonly reuseVerdict?: true;
 }
 
-/** One activity attempt at an evaluation. */
-export interface EvaluationAttempt {
+/** One activity attempt of an evaluation. */
+export interface EvaluationTry {
   /** Counted from 1. */
   readonly number: number;
   readonly report: ReportImage;
 }
 
-/** Judges a diff in a fresh sandbox. The verdict depends on diff, task and image alone, so any attempt may compute it. */
+/** Judges a diff in a fresh sandbox. The verdict depends on diff, task and image alone, so an evaluation may be repeated. */
 export async function evaluate(
   host: EvaluationHost,
   input: EvaluationRequest,
-  attempt: EvaluationAttempt,
+  { number, report }: EvaluationTry,
   signal: AbortSignal,
 ): Promise<Verdict> {
   const { task } = input;
   const files = await host.tasks.open(task);
   const provider = await host.choose(input.sandbox, task, { filesInImage: files.workspace.size === 0 });
-  const image = await prepareImage({ store: host.store, provider }, { task, files }, attempt.report, signal);
-  const evaluation = { ...input, number: attempt.number, provider, files, image };
+  const image = await prepareImage({ store: host.store, provider }, { task, files }, report, signal);
+  const evaluation = { ...input, number, provider, files, image };
   if (input.reuseVerdict !== true) return evaluateUncached(host, evaluation, signal);
   const key = verdictKey({ ...input, imageId: await provider.imageId(image), kind: provider.kind });
   const known = key === null ? null : await host.verdicts.find(key);
@@ -100,8 +100,8 @@ async function evaluateUncached(host: EvaluationHost, input: Evaluation, signal:
 /** Judges the diff in a sandbox that is removed afterwards. */
 async function judgeInFreshSandbox(host: EvaluationHost, input: Evaluation, signal: AbortSignal): Promise<Judged> {
   const { provider, timeoutMs, number } = input;
-  const nameOf = (attempt: number): string => evaluationSandboxName(input.attempt, attempt);
-  // Earlier attempts may have left half-made sandboxes: each attempt starts with none.
+  const nameOf = (activityAttempt: number): string => evaluationSandboxName(input.attempt, activityAttempt);
+  // Earlier activity attempts may have left half-made sandboxes.
   for (let earlier = 1; earlier < number; earlier += 1) await provider.remove(nameOf(earlier));
   const name = nameOf(number);
   const limitMs = timeoutMs + preparationMs;
@@ -132,7 +132,7 @@ async function judge(host: EvaluationHost, input: Evaluation, name: string, sign
   const { workdir, diskMb } = task;
   const spec = sandboxSpec(host.stack, {
     name,
-    attempt,
+    epoch: attempt,
     run,
     task,
     image,

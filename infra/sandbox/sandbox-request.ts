@@ -5,7 +5,7 @@ import type { SandboxMount, SandboxPurpose, SandboxSpec } from './sandbox.ts';
 /** The sandbox that a stage of a rollout asks for. */
 export interface SandboxRequest {
   readonly name: string;
-  readonly attempt: RolloutEpoch;
+  readonly epoch: RolloutEpoch;
   readonly run: string;
   readonly task: Pick<Task, 'id' | 'cpus' | 'memoryMb' | 'diskMb' | 'workdir'>;
   /** The prepared image; see `prepareImage`. */
@@ -23,15 +23,15 @@ const pids = 512;
 
 /** Returns the spec of a requested sandbox, which belongs to this stack. */
 export function sandboxSpec(stack: string, request: SandboxRequest): SandboxSpec {
-  const { name, attempt, run, task, image, purpose, sweep, expiresAtMs, mounts, gatewayDir } = request;
+  const { name, epoch, run, task, image, purpose, sweep, expiresAtMs, mounts, gatewayDir } = request;
   return {
     name,
     image,
     labels: {
       stack,
       run,
-      rollout: attempt.rollout,
-      epoch: attempt.epoch,
+      rollout: epoch.rollout,
+      epoch: epoch.epoch,
       purpose,
       expiresAtMs,
       ...(sweep && { sweep }),

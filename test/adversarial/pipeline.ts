@@ -36,7 +36,7 @@ export interface Evaluated {
 }
 
 export interface Pipeline extends AsyncDisposable {
-  attempt(task: HarborTask, agent: ScriptedAgent): Promise<Evaluated>;
+  run(task: HarborTask, agent: ScriptedAgent): Promise<Evaluated>;
   /** Evaluates a patch that no capture wrote. */
   judge(task: HarborTask, patch: string): Promise<Evaluated>;
 }
@@ -102,7 +102,7 @@ export async function createPipeline(kind: SandboxKind): Promise<Pipeline> {
   };
 
   return {
-    attempt: async (task, agent) => judge(task, await produce(task, agent)),
+    run: async (task, agent) => judge(task, await produce(task, agent)),
     async judge(task, text) {
       const patch = await store.put(Buffer.from(text), 'text/x-diff');
       return judge(task, { patch, baseCommit: 'none', files: 1, dropped: 0, tooLarge: false });

@@ -25,7 +25,7 @@ export function testAgents(kind: SandboxKind, { cheats, winning, honest }: Table
 
     for (const { name, task, flags, patchLacks, ...agent } of cheats) {
       it(`earns nothing for an agent that ${name}`, async () => {
-        const evaluated = await pipeline.attempt(task, agent);
+        const evaluated = await pipeline.run(task, agent);
         assert.equal(evaluated.reward, 0, describeEvaluation(evaluated));
         assert.deepEqual(evaluated.flags, flags, describeEvaluation(evaluated));
         if (patchLacks !== undefined) assert.doesNotMatch(evaluated.patch, patchLacks);
@@ -34,7 +34,7 @@ export function testAgents(kind: SandboxKind, { cheats, winning, honest }: Table
 
     for (const { name, task, flags, ...agent } of winning) {
       it(`still earns the reward by a known trick: ${name}`, async () => {
-        const evaluated = await pipeline.attempt(task, agent);
+        const evaluated = await pipeline.run(task, agent);
         assert.equal(evaluated.reward, 1, describeEvaluation(evaluated));
         assert.deepEqual(evaluated.flags, flags, describeEvaluation(evaluated));
         const exposure = name.startsWith('a reward file') || name.startsWith('bats') ? 'same-account' : 'in-process';
@@ -44,7 +44,7 @@ export function testAgents(kind: SandboxKind, { cheats, winning, honest }: Table
 
     for (const { name, task, ...agent } of honest) {
       it(`rewards honest work without a flag, and nothing for doing nothing: ${name}`, async () => {
-        const [work, none] = [await pipeline.attempt(task, agent), await pipeline.attempt(task, nothing)];
+        const [work, none] = [await pipeline.run(task, agent), await pipeline.run(task, nothing)];
         assert.deepEqual([work.reward, work.flags], [1, []], describeEvaluation(work));
         const apart = task.codeAsAgent && (kind === 'docker' || process.getuid?.() === 0);
         assert.equal(work.verdict.exposure === 'other-account', apart, describeEvaluation(work));

@@ -105,8 +105,8 @@ async function cycleOf(host: Host, address: string, { cycles }: Options, signal:
   if (provider === undefined) throw new Error('expected docker sandboxes to be ready here');
   note(`${cycles} cycles of a sandbox and of bare calls, by turns`);
   const task = await host.tasks.resolve(address);
-  const attempt = { rollout: 'bench', epoch: 1 };
-  const request = { attempt, run: '', task, image: task.image, purpose: 'evaluation', sweep: false } as const;
+  const epoch = { rollout: 'bench', epoch: 1 };
+  const request = { epoch, run: '', task, image: task.image, purpose: 'evaluation', sweep: false } as const;
   const bench = {
     provider,
     specOf: (name: string) =>

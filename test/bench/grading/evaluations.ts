@@ -90,10 +90,10 @@ async function solve({ host, provider }: Bench, address: string, signal: AbortSi
   const task = await host.tasks.resolve(address);
   const files = await host.tasks.open(task);
   const image = await prepareImage({ store: host.store, provider }, { task, files }, report, signal);
-  const attempt = { rollout: randomUUID(), epoch: 1 };
+  const epoch = { rollout: randomUUID(), epoch: 1 };
   const spec = sandboxSpec(host.stack, {
-    name: `temper-${attempt.rollout}`,
-    attempt,
+    name: `temper-${epoch.rollout}`,
+    epoch,
     run: '',
     task,
     image,
