@@ -213,7 +213,7 @@ const refused: readonly (readonly [string, Readonly<Record<string, string>>, str
     'a Dockerfile that makes the daemon download a file',
     { Dockerfile: 'FROM debian\nADD https://example.com/x /x\n' },
     'UnsupportedTask',
-    /expected ADD of plain paths in the context.*or as \?image= of a data set/,
+    /expected ADD of plain paths in the context.*or \?image= of a data set/,
   ],
 ];
 for (const [what, files, type, message] of refused) {
