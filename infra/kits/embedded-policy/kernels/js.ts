@@ -1,4 +1,4 @@
-import { type Gemm, type Kernels, type RmsNormBackward, rmsEpsilon, type Softmax } from './kernels.ts';
+import { type Gemm, type Kernels, type RmsNorm, type RmsNormBackward, rmsEpsilon, type Softmax } from './kernels.ts';
 
 /**
  * The kernels in plain TypeScript: sums run in float64, in index order, and are rounded once.
@@ -11,12 +11,12 @@ export function createJsKernels(floats: number): Kernels {
     name: 'js',
     f32,
     gemm: (p) => gemm(f32, p),
-    transpose(target, targetRow, source, sourceRow, rows, columns) {
+    transpose({ target, targetRow, source, sourceRow, rows, columns }) {
       for (let r = 0; r < rows; r++) {
         for (let c = 0; c < columns; c++) f32[target + c * targetRow + r] = at(f32, source + r * sourceRow + c);
       }
     },
-    rmsNorm: (y, inverseRms, x, gain, rows, width) => rmsNorm(f32, y, inverseRms, x, gain, rows, width),
+    rmsNorm: (p) => rmsNorm(f32, p),
     rmsNormBackward: (p) => rmsNormBackward(f32, p),
     silu(y, x, count) {
       for (let i = 0; i < count; i++) f32[y + i] = at(f32, x + i) / (1 + Math.exp(-at(f32, x + i)));
@@ -29,7 +29,7 @@ export function createJsKernels(floats: number): Kernels {
       }
     },
     softmax: (p) => softmax(f32, p),
-    softmaxBackward(y, dy, row, rows, width, scale) {
+    softmaxBackward({ y, dy, row, rows, width, scale }) {
       for (let start = 0; start < rows * row; start += row) {
         let sum = 0;
         for (let i = start; i < start + width; i++) sum += at(f32, y + i) * at(f32, dy + i);
@@ -48,14 +48,15 @@ function at(f32: Float32Array, index: number): number {
 function gemm(f32: Float32Array, p: Gemm): void {
   const pairs = p.m & ~1;
   for (let i = 0; i < pairs; i += 2) {
-    for (let j = 0; j < p.n; j += 4) tile2(f32, p, p.a + i * p.aRow, p.b + j, p.c + i * p.cRow + j);
+    for (let j = 0; j < p.n; j += 4) tile2(f32, p, i, j);
   }
   for (let i = pairs; i < p.m; i++) {
-    for (let j = 0; j < p.n; j += 4) tile1(f32, p, p.a + i * p.aRow, p.b + j, p.c + i * p.cRow + j);
+    for (let j = 0; j < p.n; j += 4) tile1(f32, p, i, j);
   }
 }
 
-function tile2(f32: Float32Array, p: Gemm, aStart: number, bStart: number, c: number): void {
+/** Computes the elements of C at rows i and i + 1, columns j to j + 3. */
+function tile2(f32: Float32Array, p: Gemm, i: number, j: number): void {
   const { aRow, aColumn, bRow, k } = p;
   let s00 = 0;
   let s01 = 0;
@@ -65,8 +66,8 @@ function tile2(f32: Float32Array, p: Gemm, aStart: number, bStart: number, c: nu
   let s11 = 0;
   let s12 = 0;
   let s13 = 0;
-  let a = aStart;
-  let b = bStart;
+  let a = p.a + i * p.aRow;
+  let b = p.b + j;
   for (let l = 0; l < k; l++) {
     const a0 = at(f32, a);
     const a1 = at(f32, a + aRow);
@@ -85,18 +86,20 @@ function tile2(f32: Float32Array, p: Gemm, aStart: number, bStart: number, c: nu
     a += aColumn;
     b += bRow;
   }
-  store4(f32, c, p.accumulate, s00, s01, s02, s03);
-  store4(f32, c + p.cRow, p.accumulate, s10, s11, s12, s13);
+  const c = p.c + i * p.cRow + j;
+  store4(f32, c, p.accumulate, [s00, s01, s02, s03]);
+  store4(f32, c + p.cRow, p.accumulate, [s10, s11, s12, s13]);
 }
 
-function tile1(f32: Float32Array, p: Gemm, aStart: number, bStart: number, c: number): void {
+/** Computes the elements of C at row i, columns j to j + 3. */
+function tile1(f32: Float32Array, p: Gemm, i: number, j: number): void {
   const { aColumn, bRow, k } = p;
   let s0 = 0;
   let s1 = 0;
   let s2 = 0;
   let s3 = 0;
-  let a = aStart;
-  let b = bStart;
+  let a = p.a + i * p.aRow;
+  let b = p.b + j;
   for (let l = 0; l < k; l++) {
     const a0 = at(f32, a);
     s0 += a0 * at(f32, b);
@@ -106,33 +109,19 @@ function tile1(f32: Float32Array, p: Gemm, aStart: number, bStart: number, c: nu
     a += aColumn;
     b += bRow;
   }
-  store4(f32, c, p.accumulate, s0, s1, s2, s3);
+  store4(f32, p.c + i * p.cRow + j, p.accumulate, [s0, s1, s2, s3]);
 }
 
-function store4(
-  f32: Float32Array,
-  c: number,
-  accumulate: boolean,
-  s0: number,
-  s1: number,
-  s2: number,
-  s3: number,
-): void {
+type FourSums = readonly [number, number, number, number];
+
+function store4(f32: Float32Array, c: number, accumulate: boolean, [s0, s1, s2, s3]: FourSums): void {
   f32[c] = accumulate ? at(f32, c) + s0 : s0;
   f32[c + 1] = accumulate ? at(f32, c + 1) + s1 : s1;
   f32[c + 2] = accumulate ? at(f32, c + 2) + s2 : s2;
   f32[c + 3] = accumulate ? at(f32, c + 3) + s3 : s3;
 }
 
-function rmsNorm(
-  f32: Float32Array,
-  y: number,
-  inverseRms: number,
-  x: number,
-  gain: number,
-  rows: number,
-  width: number,
-): void {
+function rmsNorm(f32: Float32Array, { y, inverseRms, x, gain, rows, width }: RmsNorm): void {
   for (let r = 0; r < rows; r++) {
     const start = r * width;
     let squares = 0;

@@ -20,9 +20,9 @@ export interface Kernels {
    */
   gemm(p: Gemm): void;
   /** target[c,r] = source[r,c] */
-  transpose(target: number, targetRow: number, source: number, sourceRow: number, rows: number, columns: number): void;
+  transpose(p: Transpose): void;
   /** y = x / rms(x) * gain, rows of `width` (x4); writes 1 / rms of each row to inverseRms */
-  rmsNorm(y: number, inverseRms: number, x: number, gain: number, rows: number, width: number): void;
+  rmsNorm(p: RmsNorm): void;
   /** dx += and dGain += the gradient of rmsNorm */
   rmsNormBackward(p: RmsNormBackward): void;
   /** y = x * sigmoid(x); count: x4 */
@@ -32,7 +32,7 @@ export interface Kernels {
   /** row r = softmax(scale * x) over its first valid columns, in place; zero in the rest of `width` (x4) */
   softmax(p: Softmax): void;
   /** dy = y * (dy - sum(y * dy)) * scale per row of `width` (x4), in place */
-  softmaxBackward(y: number, dy: number, row: number, rows: number, width: number, scale: number): void;
+  softmaxBackward(p: SoftmaxBackward): void;
 }
 
 export interface Gemm {
@@ -47,6 +47,25 @@ export interface Gemm {
   readonly n: number;
   readonly k: number;
   readonly accumulate: boolean;
+}
+
+export interface Transpose {
+  readonly target: number;
+  readonly targetRow: number;
+  readonly source: number;
+  readonly sourceRow: number;
+  /** Rows and columns of the source. */
+  readonly rows: number;
+  readonly columns: number;
+}
+
+export interface RmsNorm {
+  readonly y: number;
+  readonly inverseRms: number;
+  readonly x: number;
+  readonly gain: number;
+  readonly rows: number;
+  readonly width: number;
 }
 
 export interface RmsNormBackward {
@@ -71,6 +90,15 @@ export interface Softmax {
   readonly scale: number;
   /** Receives, per row, the maximum of scale * x and the sum of exp(scale * x - maximum). */
   readonly stats: number;
+}
+
+export interface SoftmaxBackward {
+  readonly y: number;
+  readonly dy: number;
+  readonly row: number;
+  readonly rows: number;
+  readonly width: number;
+  readonly scale: number;
 }
 
 export const rmsEpsilon = 1e-5;

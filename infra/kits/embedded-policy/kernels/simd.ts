@@ -40,14 +40,13 @@ function bind(call: (name: string) => (...values: number[]) => void): Omit<Kerne
       const [c, cRow, a, aRow] = [p.c * 4, p.cRow * 4, p.a * 4, p.aRow * 4];
       runGemm(c, cRow, a, aRow, p.aColumn * 4, p.b * 4, p.bRow * 4, m, n, k, p.accumulate ? 1 : 0);
     },
-    transpose: (target, targetRow, source, sourceRow, rows, columns) =>
-      runTranspose(target * 4, targetRow * 4, source * 4, sourceRow * 4, rows, columns),
-    rmsNorm: (y, inverseRms, x, gain, rows, width) => runNorm(y * 4, inverseRms * 4, x * 4, gain * 4, rows, width),
+    transpose: (p) => runTranspose(p.target * 4, p.targetRow * 4, p.source * 4, p.sourceRow * 4, p.rows, p.columns),
+    rmsNorm: (p) => runNorm(p.y * 4, p.inverseRms * 4, p.x * 4, p.gain * 4, p.rows, p.width),
     rmsNormBackward: (p) =>
       runNormBackward(p.dx * 4, p.dGain * 4, p.dy * 4, p.x * 4, p.inverseRms * 4, p.gain * 4, p.rows, p.width),
     silu: (y, x, count) => runSilu(y * 4, x * 4, count),
     siluBackward: (dx, x, count) => runSiluBackward(dx * 4, x * 4, count),
     softmax: (p) => runSoftmax(p.x * 4, p.row * 4, p.rows, p.width, p.firstValid, p.validStep, p.scale, p.stats * 4),
-    softmaxBackward: (y, dy, row, rows, width, scale) => runSoftmaxBackward(y * 4, dy * 4, row * 4, rows, width, scale),
+    softmaxBackward: (p) => runSoftmaxBackward(p.y * 4, p.dy * 4, p.row * 4, p.rows, p.width, p.scale),
   };
 }

@@ -113,8 +113,8 @@ export interface FunctionBuilder {
   storeV128(address: Code, value: Code, offset?: number): void;
   /** Runs the body while the condition holds. */
   while(condition: Code, body: () => void): void;
-  /** Runs the body with counter = from, from + step, ... while counter < to; the counter keeps its last value. */
-  for(counter: Local, from: Code, to: Code, step: Code, body: () => void): void;
+  /** Runs the body with counter = 0, step, 2 step, ... while counter < end; the counter keeps its last value. */
+  for(counter: Local, end: Code, step: Code, body: () => void): void;
   if(condition: Code, body: () => void): void;
 }
 
@@ -152,9 +152,9 @@ export function emitFunction<const Names extends Readonly<Record<string, ValueTy
       inner();
       push(0x0c, 0, 0x0b, 0x0b);
     },
-    for(counter, from, to, step, inner) {
-      counter.set(from);
-      this.while(i32.lt(counter.get, to), () => {
+    for(counter, end, step, inner) {
+      counter.set(i32.const(0));
+      this.while(i32.lt(counter.get, end), () => {
         inner();
         counter.set(i32.add(counter.get, step));
       });

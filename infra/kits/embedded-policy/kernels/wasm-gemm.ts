@@ -93,7 +93,7 @@ function tile(f: FunctionBuilder, p: Parameters, scratch: TileScratch, shape: Ti
   for (const sum of sums) sum.set(f32x4.const(0));
   for (const [r, pointer] of aPointers.entries()) pointer.set(i32.add(shape.a, i32.mul(p.aRow.get, i32.const(r))));
   scratch.bPointer.set(i32.add(p.b.get, columnBytes));
-  f.for(scratch.count, i32.const(0), p.k.get, i32.const(1), () => {
+  f.for(scratch.count, p.k.get, i32.const(1), () => {
     for (const [v, vector] of bVectors.entries()) vector.set(v128.load(scratch.bPointer.get, v * vectorBytes));
     for (const [r, pointer] of aPointers.entries()) {
       scratch.splat.set(v128.loadSplat(pointer.get));
@@ -105,26 +105,27 @@ function tile(f: FunctionBuilder, p: Parameters, scratch: TileScratch, shape: Ti
     }
     scratch.bPointer.set(i32.add(scratch.bPointer.get, p.bRow.get));
   });
-  storeTile(f, p, scratch.cPointer, sums, shape, columnBytes);
+  storeTile(f, p, sums, { pointer: scratch.cPointer, address: i32.add(shape.c, columnBytes), vectors: shape.vectors });
 }
 
-function storeTile(
-  f: FunctionBuilder,
-  p: Parameters,
-  pointer: Local,
-  sums: readonly Local[],
-  shape: Tile,
-  columnBytes: Code,
-): void {
+interface TileTarget {
+  readonly pointer: Local;
+  /** Address of the tile's first element of C. */
+  readonly address: Code;
+  readonly vectors: number;
+}
+
+function storeTile(f: FunctionBuilder, p: Parameters, sums: readonly Local[], target: TileTarget): void {
+  const { pointer, vectors } = target;
   f.if(p.accumulate.get, () =>
     eachSum((address, offset, sum) => sum.set(f32x4.add(v128.load(address, offset), sum.get))),
   );
   eachSum((address, offset, sum) => f.storeV128(address, sum.get, offset));
 
   function eachSum(visit: (address: Code, offset: number, sum: Local) => void): void {
-    pointer.set(i32.add(shape.c, columnBytes));
+    pointer.set(target.address);
     for (const [index, sum] of sums.entries()) {
-      const v = index % shape.vectors;
+      const v = index % vectors;
       if (v === 0 && index > 0) pointer.set(i32.add(pointer.get, p.cRow.get));
       visit(pointer.get, v * vectorBytes, sum);
     }

@@ -12,10 +12,10 @@ export const transpose = emitFunction(
   { target: 'i32', targetRow: 'i32', source: 'i32', sourceRow: 'i32', rows: 'i32', columns: 'i32' },
   (f, p) => {
     const [row, column, from, to] = [f.local('i32'), f.local('i32'), f.local('i32'), f.local('i32')];
-    f.for(row, i32.const(0), p.rows.get, i32.const(1), () => {
+    f.for(row, p.rows.get, i32.const(1), () => {
       from.set(p.source.get);
       to.set(p.target.get);
-      f.for(column, i32.const(0), p.columns.get, i32.const(1), () => {
+      f.for(column, p.columns.get, i32.const(1), () => {
         f.storeF32(to.get, f32.load(from.get));
         from.set(i32.add(from.get, i32.const(4)));
         to.set(i32.add(to.get, p.targetRow.get));
@@ -32,16 +32,16 @@ export const rmsNorm = emitFunction(
   (f, p) => {
     const [row, i, sum, value] = [f.local('i32'), f.local('i32'), f.local('v128'), f.local('v128')];
     const [inverse, rowBytes] = [f.local('f32'), f.local('i32', bytes(p.width))];
-    f.for(row, i32.const(0), p.rows.get, i32.const(1), () => {
+    f.for(row, p.rows.get, i32.const(1), () => {
       sum.set(zeros);
-      f.for(i, i32.const(0), rowBytes.get, fourFloats, () => {
+      f.for(i, rowBytes.get, fourFloats, () => {
         value.set(v128.load(i32.add(p.x.get, i.get)));
         sum.set(f32x4.add(sum.get, f32x4.mul(value.get, value.get)));
       });
       const mean = f32.div(sumLanes(sum), f32.fromI32(p.width.get));
       inverse.set(f32.div(f32.const(1), f32.sqrt(f32.add(mean, f32.const(rmsEpsilon)))));
       f.storeF32(p.inverseRms.get, inverse.get);
-      f.for(i, i32.const(0), rowBytes.get, fourFloats, () => {
+      f.for(i, rowBytes.get, fourFloats, () => {
         const scaled = f32x4.mul(v128.load(i32.add(p.x.get, i.get)), f32x4.splat(inverse.get));
         f.storeV128(i32.add(p.y.get, i.get), f32x4.mul(scaled, v128.load(i32.add(p.gain.get, i.get))));
       });
@@ -59,16 +59,16 @@ export const rmsNormBackward = emitFunction(
     const [row, i, rowBytes] = [f.local('i32'), f.local('i32'), f.local('i32', bytes(p.width))];
     const [dot, slope, inverse, pull] = [f.local('v128'), f.local('v128'), f.local('f32'), f.local('f32')];
     const at = (pointer: Local) => i32.add(pointer.get, i.get);
-    f.for(row, i32.const(0), p.rows.get, i32.const(1), () => {
+    f.for(row, p.rows.get, i32.const(1), () => {
       inverse.set(f32.load(p.inverseRms.get));
       dot.set(zeros);
-      f.for(i, i32.const(0), rowBytes.get, fourFloats, () => {
+      f.for(i, rowBytes.get, fourFloats, () => {
         const product = f32x4.mul(f32x4.mul(v128.load(at(p.dy)), v128.load(at(p.gain))), v128.load(at(p.x)));
         dot.set(f32x4.add(dot.get, product));
       });
       const cube = f32.mul(f32.mul(inverse.get, inverse.get), inverse.get);
       pull.set(f32.div(f32.mul(sumLanes(dot), cube), f32.fromI32(p.width.get)));
-      f.for(i, i32.const(0), rowBytes.get, fourFloats, () => {
+      f.for(i, rowBytes.get, fourFloats, () => {
         slope.set(f32x4.mul(v128.load(at(p.dy)), f32x4.splat(inverse.get)));
         const direct = f32x4.mul(slope.get, v128.load(at(p.gain)));
         const change = f32x4.sub(direct, f32x4.mul(f32x4.splat(pull.get), v128.load(at(p.x))));
@@ -84,7 +84,7 @@ export const rmsNormBackward = emitFunction(
 export const silu = emitFunction('silu', { y: 'i32', x: 'i32', count: 'i32' }, (f, p) => {
   const [i, end, value] = [f.local('i32'), f.local('i32', bytes(p.count)), f.local('v128')];
   const exp4 = createExp4(f);
-  f.for(i, i32.const(0), end.get, fourFloats, () => {
+  f.for(i, end.get, fourFloats, () => {
     value.set(v128.load(i32.add(p.x.get, i.get)));
     const exp = exp4(f32x4.sub(zeros, value.get));
     f.storeV128(i32.add(p.y.get, i.get), f32x4.div(value.get, f32x4.add(ones, exp)));
@@ -94,7 +94,7 @@ export const silu = emitFunction('silu', { y: 'i32', x: 'i32', count: 'i32' }, (
 export const siluBackward = emitFunction('siluBackward', { dx: 'i32', x: 'i32', count: 'i32' }, (f, p) => {
   const [i, end, value, sigmoid] = [f.local('i32'), f.local('i32', bytes(p.count)), f.local('v128'), f.local('v128')];
   const exp4 = createExp4(f);
-  f.for(i, i32.const(0), end.get, fourFloats, () => {
+  f.for(i, end.get, fourFloats, () => {
     value.set(v128.load(i32.add(p.x.get, i.get)));
     sigmoid.set(f32x4.div(ones, f32x4.add(ones, exp4(f32x4.sub(zeros, value.get)))));
     const bend = f32x4.add(ones, f32x4.mul(value.get, f32x4.sub(ones, sigmoid.get)));
@@ -121,11 +121,11 @@ export const softmax = emitFunction(
     const [maximum, total, exp4] = [f.local('f32'), f.local('f32'), createExp4(f)];
     const address = i32.add(p.x.get, i32.shl(j.get, i32.const(2)));
     const four = i32.const(4);
-    f.for(r, i32.const(0), p.rows.get, i32.const(1), () => {
+    f.for(r, p.rows.get, i32.const(1), () => {
       valid.set(p.firstValid.get);
       f.if(i32.lt(p.width.get, p.firstValid.get), () => valid.set(p.width.get));
       top.set(f32x4.const(-3e38));
-      f.for(j, i32.const(0), valid.get, four, () => {
+      f.for(j, valid.get, four, () => {
         const scaled = f32x4.mul(v128.load(address), f32x4.splat(p.scale.get));
         value.set(v128.select(scaled, f32x4.const(-3e38), lanesBelow(j.get, valid.get)));
         f.storeV128(address, value.get);
@@ -133,7 +133,7 @@ export const softmax = emitFunction(
       });
       maximum.set(maxLanes(top));
       sum.set(zeros);
-      f.for(j, i32.const(0), valid.get, four, () => {
+      f.for(j, valid.get, four, () => {
         const exp = exp4(f32x4.sub(v128.load(address), f32x4.splat(maximum.get)));
         value.set(keep(exp, lanesBelow(j.get, valid.get)));
         f.storeV128(address, value.get);
@@ -145,7 +145,7 @@ export const softmax = emitFunction(
       });
       total.set(sumLanes(sum));
       value.set(f32x4.splat(f32.div(f32.const(1), total.get)));
-      f.for(j, i32.const(0), valid.get, four, () => {
+      f.for(j, valid.get, four, () => {
         f.storeV128(address, f32x4.mul(v128.load(address), value.get));
       });
       f.storeF32(p.stats.get, maximum.get);
@@ -164,13 +164,13 @@ export const softmaxBackward = emitFunction(
     const [r, i, end] = [f.local('i32'), f.local('i32'), f.local('i32', bytes(p.width))];
     const [dot, factor] = [f.local('v128'), f.local('v128', f32x4.splat(p.scale.get))];
     const [y, dy] = [i32.add(p.y.get, i.get), i32.add(p.dy.get, i.get)];
-    f.for(r, i32.const(0), p.rows.get, i32.const(1), () => {
+    f.for(r, p.rows.get, i32.const(1), () => {
       dot.set(zeros);
-      f.for(i, i32.const(0), end.get, fourFloats, () => {
+      f.for(i, end.get, fourFloats, () => {
         dot.set(f32x4.add(dot.get, f32x4.mul(v128.load(y), v128.load(dy))));
       });
       dot.set(f32x4.splat(sumLanes(dot)));
-      f.for(i, i32.const(0), end.get, fourFloats, () => {
+      f.for(i, end.get, fourFloats, () => {
         const centred = f32x4.sub(v128.load(dy), dot.get);
         f.storeV128(dy, f32x4.mul(f32x4.mul(v128.load(y), centred), factor.get));
       });

@@ -27,7 +27,9 @@ export function planActivations(plan: ArenaPlan, config: ModelConfig, rows: numb
   const residuals = Array.from({ length: config.layers + 1 }, () => plan.take(rows * d));
   const x = (index: number): number => residuals[index] ?? 0;
   return {
-    layers: Array.from({ length: config.layers }, (_, l) => planLayer(plan, config, rows, x(l), x(l + 1))),
+    layers: Array.from({ length: config.layers }, (_, l) =>
+      planLayer(plan, config, rows, { input: x(l), output: x(l + 1) }),
+    ),
     probabilities: Array.from({ length: config.layers }, () => plan.take(heads * rows * positions)),
     attention: {
       keysTransposed: plan.take(d * positions),

@@ -93,7 +93,14 @@ export function attendBlockBackward(kernels: Kernels, p: HeadBlockBackward): voi
     accumulate: false,
   });
   kernels.gemm({ c: p.dValues, ...gradient, a: p.probabilities, b: p.dOutput, ...transposed });
-  kernels.softmaxBackward(p.probabilities, p.dScores, row, rows, padded, 1 / Math.sqrt(width));
+  kernels.softmaxBackward({
+    y: p.probabilities,
+    dy: p.dScores,
+    row,
+    rows,
+    width: padded,
+    scale: 1 / Math.sqrt(width),
+  });
   kernels.gemm({
     c: p.dQuery,
     cRow: p.dRow,

@@ -51,7 +51,14 @@ export function prepareBackward(network: Network, buffers: BackwardBuffers): voi
     for (const matrix of [qkv, output, up, down]) {
       const [rows = 0, columns = 0] = matrix.shape;
       const target = buffers.transposed + matrix.offset;
-      network.kernels.transpose(target, rows, at(network, matrix), columns, rows, columns);
+      network.kernels.transpose({
+        target,
+        targetRow: rows,
+        source: at(network, matrix),
+        sourceRow: columns,
+        rows,
+        columns,
+      });
     }
   }
 }
@@ -60,10 +67,10 @@ export function backward(activations: Activations, buffers: BackwardBuffers, inp
   const rows = input.inputs.length;
   backwardLogits(activations, buffers, input);
   for (let layer = activations.layers.length - 1; layer >= 0; layer--) {
-    const layerBuffers = activations.layers[layer];
-    if (layerBuffers === undefined) continue;
-    backwardMlp(activations.network, buffers, layer, layerBuffers, rows);
-    backwardAttention(activations, buffers, layer, layerBuffers, rows);
+    const saved = activations.layers[layer];
+    if (saved === undefined) continue;
+    backwardMlp(activations.network, buffers, { layer, saved, rows });
+    backwardAttention(activations, buffers, { layer, saved, rows });
   }
   backwardEmbedding(activations.network, buffers, input.inputs);
 }
@@ -82,58 +89,56 @@ function backwardLogits(activations: Activations, buffers: BackwardBuffers, inpu
     f32[target] = (f32[target] as number) + coefficient;
   }
   const gradient = buffers.gradients + layout.embedding.offset;
-  addOuterProduct(kernels, gradient, final.logits, final.normed, rows, v, d);
-  multiply(kernels, buffers.dRows, final.logits, at(network, layout.embedding), rows, d, v, false);
+  addOuterProduct(kernels, { gradient, a: final.logits, b: final.normed, rows, m: v, n: d });
+  multiply(kernels, { c: buffers.dRows, a: final.logits, b: at(network, layout.embedding), m: rows, n: d, k: v });
   f32.fill(0, buffers.dx, buffers.dx + rows * d);
-  backwardNorm(network, buffers, layout.finalNorm, final.x, final.inverseRms, rows);
+  const { x, inverseRms } = final;
+  backwardNorm(network, buffers, { gain: layout.finalNorm, x, inverseRms, rows });
 }
 
-function backwardMlp(
-  network: Network,
-  buffers: BackwardBuffers,
-  layer: number,
-  saved: LayerBuffers,
-  rows: number,
-): void {
+/** One layer of the backward pass, with what the forward pass saved of it. */
+interface SavedLayer {
+  readonly layer: number;
+  readonly saved: LayerBuffers;
+  readonly rows: number;
+}
+
+function backwardMlp(network: Network, buffers: BackwardBuffers, { layer, saved, rows }: SavedLayer): void {
   const { kernels, config } = network;
   const { hiddenSize: d, intermediateSize: f } = config;
   const { up, down, mlpNorm } = layerParameters(network, layer);
   const { gradients, transposed, dx, dWide, dRows } = buffers;
-  addOuterProduct(kernels, gradients + down.offset, saved.activated, dx, rows, f, d);
-  multiply(kernels, dWide, dx, transposed + down.offset, rows, f, d, false);
+  addOuterProduct(kernels, { gradient: gradients + down.offset, a: saved.activated, b: dx, rows, m: f, n: d });
+  multiply(kernels, { c: dWide, a: dx, b: transposed + down.offset, m: rows, n: f, k: d });
   kernels.siluBackward(dWide, saved.up, rows * f);
-  addOuterProduct(kernels, gradients + up.offset, saved.middleNormed, dWide, rows, d, f);
-  multiply(kernels, dRows, dWide, transposed + up.offset, rows, d, f, false);
-  backwardNorm(network, buffers, mlpNorm, saved.middle, saved.middleInverseRms, rows);
+  addOuterProduct(kernels, { gradient: gradients + up.offset, a: saved.middleNormed, b: dWide, rows, m: d, n: f });
+  multiply(kernels, { c: dRows, a: dWide, b: transposed + up.offset, m: rows, n: d, k: f });
+  backwardNorm(network, buffers, { gain: mlpNorm, x: saved.middle, inverseRms: saved.middleInverseRms, rows });
 }
 
 function backwardAttention(
   activations: Activations,
   buffers: BackwardBuffers,
-  layer: number,
-  saved: LayerBuffers,
-  rows: number,
+  { layer, saved, rows }: SavedLayer,
 ): void {
   const { network } = activations;
   const { kernels, config } = network;
   const d = config.hiddenSize;
   const { qkv, output, attentionNorm } = layerParameters(network, layer);
   const { gradients, transposed, dx, dRows, dQkv } = buffers;
-  addOuterProduct(kernels, gradients + output.offset, saved.attended, dx, rows, d, d);
-  multiply(kernels, dRows, dx, transposed + output.offset, rows, d, d, false);
-  backwardHeads(activations, buffers, layer, saved.qkv, rows);
-  addOuterProduct(kernels, gradients + qkv.offset, saved.inputNormed, dQkv, rows, d, 3 * d);
-  multiply(kernels, dRows, dQkv, transposed + qkv.offset, rows, d, 3 * d, false);
-  backwardNorm(network, buffers, attentionNorm, saved.input, saved.inputInverseRms, rows);
+  addOuterProduct(kernels, { gradient: gradients + output.offset, a: saved.attended, b: dx, rows, m: d, n: d });
+  multiply(kernels, { c: dRows, a: dx, b: transposed + output.offset, m: rows, n: d, k: d });
+  backwardHeads(activations, buffers, { layer, saved, rows });
+  addOuterProduct(kernels, { gradient: gradients + qkv.offset, a: saved.inputNormed, b: dQkv, rows, m: d, n: 3 * d });
+  multiply(kernels, { c: dRows, a: dQkv, b: transposed + qkv.offset, m: rows, n: d, k: 3 * d });
+  backwardNorm(network, buffers, { gain: attentionNorm, x: saved.input, inverseRms: saved.inputInverseRms, rows });
 }
 
 /** Computes the gradient of queries, keys and values (dQkv) from that of the attended rows (dRows). */
 function backwardHeads(
   activations: Activations,
   buffers: BackwardBuffers,
-  layer: number,
-  qkv: number,
-  rows: number,
+  { layer, saved: { qkv }, rows }: SavedLayer,
 ): void {
   const { kernels, config } = activations.network;
   const { f32 } = kernels;
@@ -141,9 +146,16 @@ function backwardHeads(
   const positions = roundUp4(rows);
   const { valuesTransposed } = activations.attention;
   const { dQkv, dRows, dScores } = buffers;
-  // padding columns are multiplied by zero probabilities: they must be finite
+  // Padding columns are multiplied by zero probabilities, so they must be finite.
   f32.fill(0, valuesTransposed, valuesTransposed + d * positions);
-  kernels.transpose(valuesTransposed, positions, qkv + 2 * d, 3 * d, rows, d);
+  kernels.transpose({
+    target: valuesTransposed,
+    targetRow: positions,
+    source: qkv + 2 * d,
+    sourceRow: 3 * d,
+    rows,
+    columns: d,
+  });
   f32.fill(0, dQkv, dQkv + rows * 3 * d);
   for (const block of headBlocks(activations, layer, rows)) {
     const column = block.head * block.width;
@@ -162,15 +174,15 @@ function backwardHeads(
   }
 }
 
+interface SavedNorm {
+  readonly gain: Parameter;
+  readonly x: number;
+  readonly inverseRms: number;
+  readonly rows: number;
+}
+
 /** dx += the gradient of dRows through the norm. */
-function backwardNorm(
-  network: Network,
-  buffers: BackwardBuffers,
-  gain: Parameter,
-  x: number,
-  inverseRms: number,
-  rows: number,
-): void {
+function backwardNorm(network: Network, buffers: BackwardBuffers, { gain, x, inverseRms, rows }: SavedNorm): void {
   network.kernels.rmsNormBackward({
     dx: buffers.dx,
     dGain: buffers.gradients + gain.offset,
@@ -197,15 +209,16 @@ function backwardEmbedding(network: Network, buffers: BackwardBuffers, inputs: I
   }
 }
 
+interface OuterProduct {
+  readonly gradient: number;
+  readonly a: number;
+  readonly b: number;
+  readonly rows: number;
+  readonly m: number;
+  readonly n: number;
+}
+
 /** gradient[m,n] += A^T B of the dense A[rows,m] and B[rows,n]. */
-function addOuterProduct(
-  kernels: Kernels,
-  gradient: number,
-  a: number,
-  b: number,
-  rows: number,
-  m: number,
-  n: number,
-): void {
+function addOuterProduct(kernels: Kernels, { gradient, a, b, rows, m, n }: OuterProduct): void {
   kernels.gemm({ c: gradient, cRow: n, a, aRow: 1, aColumn: m, b, bRow: n, m, n, k: rows, accumulate: true });
 }

@@ -102,7 +102,7 @@ function createDecoder(
   const positions = roundUp4(limits.contextLength);
   const planned = {
     limits,
-    layer: planLayer(plan, config, limits.rows, x, x),
+    layer: planLayer(plan, config, limits.rows, { input: x, output: x }),
     caches: Array.from({ length: config.layers }, () => ({
       keysTransposed: plan.take(limits.slots * d * positions),
       values: plan.take(limits.slots * d * positions),
@@ -125,7 +125,8 @@ function run(decoder: Decoder, groups: readonly RowGroup[]): readonly number[] {
   if (rows > limits.rows) throw new RangeError(`decoding pass: expected at most ${limits.rows} rows, got ${rows}`);
   let row = 0;
   for (const { tokens, firstPosition } of groups) {
-    for (const [i, token] of tokens.entries()) embedRow(network, layer.input, row++, token, firstPosition + i);
+    for (const [i, token] of tokens.entries())
+      embedRow(network, layer.input, row++, { token, position: firstPosition + i });
   }
   for (let l = 0; l < network.config.layers; l++) {
     beforeAttention(network, l, layer, rows);
@@ -150,7 +151,14 @@ function attendGroup(decoder: Decoder, layer: number, group: RowGroup, row: numb
   const cached = values + group.slot * d * positions;
   const qkv = buffers.qkv + row * 3 * d;
   const rows = group.tokens.length;
-  kernels.transpose(keys + group.firstPosition, positions, qkv + d, 3 * d, rows, d);
+  kernels.transpose({
+    target: keys + group.firstPosition,
+    targetRow: positions,
+    source: qkv + d,
+    sourceRow: 3 * d,
+    rows,
+    columns: d,
+  });
   for (let i = 0; i < rows; i++) {
     const source = qkv + i * 3 * d + 2 * d;
     kernels.f32.copyWithin(cached + (group.firstPosition + i) * d, source, source + d);

@@ -1,5 +1,5 @@
 import type { ArenaPlan } from '../kernels/arena.ts';
-import type { Kernels } from '../kernels/kernels.ts';
+import type { Gemm, Kernels } from '../kernels/kernels.ts';
 import type { ModelConfig } from '../model/config.ts';
 import type { Parameter, ParameterLayout } from '../model/parameters.ts';
 
@@ -53,8 +53,7 @@ export function planLayer(
   plan: ArenaPlan,
   config: ModelConfig,
   rows: number,
-  input: number,
-  output: number,
+  { input, output }: Pick<LayerBuffers, 'input' | 'output'>,
 ): LayerBuffers {
   const { hiddenSize: d, intermediateSize: f } = config;
   return {
@@ -84,7 +83,14 @@ export function loadNetworkWeights(network: Network, weights: Float32Array): voi
   const { kernels, config, layout } = network;
   kernels.f32.set(weights, network.weights);
   const { vocabSize: v, hiddenSize: d } = config;
-  kernels.transpose(network.embeddingTransposed, v, network.weights + layout.embedding.offset, d, v, d);
+  kernels.transpose({
+    target: network.embeddingTransposed,
+    targetRow: v,
+    source: network.weights + layout.embedding.offset,
+    sourceRow: d,
+    rows: v,
+    columns: d,
+  });
 }
 
 export function at(network: NetworkPlan, parameter: Parameter): number {
@@ -92,7 +98,12 @@ export function at(network: NetworkPlan, parameter: Parameter): number {
 }
 
 /** Writes row `row` of x: the token's embedding plus its position's. */
-export function embedRow(network: Network, x: number, row: number, token: number, position: number): void {
+export function embedRow(
+  network: Network,
+  x: number,
+  row: number,
+  { token, position }: { readonly token: number; readonly position: number },
+): void {
   const { f32 } = network.kernels;
   const d = network.config.hiddenSize;
   const embedding = at(network, network.layout.embedding) + token * d;
@@ -105,8 +116,15 @@ export function beforeAttention(network: Network, layer: number, buffers: LayerB
   const { kernels, config } = network;
   const d = config.hiddenSize;
   const { attentionNorm, qkv } = layerParameters(network, layer);
-  kernels.rmsNorm(buffers.inputNormed, buffers.inputInverseRms, buffers.input, at(network, attentionNorm), rows, d);
-  multiply(kernels, buffers.qkv, buffers.inputNormed, at(network, qkv), rows, 3 * d, d, false);
+  kernels.rmsNorm({
+    y: buffers.inputNormed,
+    inverseRms: buffers.inputInverseRms,
+    x: buffers.input,
+    gain: at(network, attentionNorm),
+    rows,
+    width: d,
+  });
+  multiply(kernels, { c: buffers.qkv, a: buffers.inputNormed, b: at(network, qkv), m: rows, n: 3 * d, k: d });
 }
 
 export function afterAttention(network: Network, layer: number, buffers: LayerBuffers, rows: number): void {
@@ -114,19 +132,27 @@ export function afterAttention(network: Network, layer: number, buffers: LayerBu
   const { hiddenSize: d, intermediateSize: f } = config;
   const { output, mlpNorm, up, down } = layerParameters(network, layer);
   copyRows(kernels, buffers.middle, buffers.input, rows * d);
-  multiply(kernels, buffers.middle, buffers.attended, at(network, output), rows, d, d, true);
-  kernels.rmsNorm(buffers.middleNormed, buffers.middleInverseRms, buffers.middle, at(network, mlpNorm), rows, d);
-  multiply(kernels, buffers.up, buffers.middleNormed, at(network, up), rows, f, d, false);
+  addProduct(kernels, { c: buffers.middle, a: buffers.attended, b: at(network, output), m: rows, n: d, k: d });
+  kernels.rmsNorm({
+    y: buffers.middleNormed,
+    inverseRms: buffers.middleInverseRms,
+    x: buffers.middle,
+    gain: at(network, mlpNorm),
+    rows,
+    width: d,
+  });
+  multiply(kernels, { c: buffers.up, a: buffers.middleNormed, b: at(network, up), m: rows, n: f, k: d });
   kernels.silu(buffers.activated, buffers.up, rows * f);
   copyRows(kernels, buffers.output, buffers.middle, rows * d);
-  multiply(kernels, buffers.output, buffers.activated, at(network, down), rows, d, f, true);
+  addProduct(kernels, { c: buffers.output, a: buffers.activated, b: at(network, down), m: rows, n: d, k: f });
 }
 
 export function computeLogits(network: Network, buffers: LogitBuffers, x: number, rows: number): void {
   const { kernels, config, layout } = network;
   const { hiddenSize: d, vocabSize: v } = config;
-  kernels.rmsNorm(buffers.normed, buffers.inverseRms, x, at(network, layout.finalNorm), rows, d);
-  multiply(kernels, buffers.logits, buffers.normed, network.embeddingTransposed, rows, v, d, false);
+  const { inverseRms, normed, logits } = buffers;
+  kernels.rmsNorm({ y: normed, inverseRms, x, gain: at(network, layout.finalNorm), rows, width: d });
+  multiply(kernels, { c: logits, a: normed, b: network.embeddingTransposed, m: rows, n: v, k: d });
 }
 
 /** Returns the log softmax of one logit from the statistics of its row. Every logprob is computed here. */
@@ -134,18 +160,17 @@ export function logprobOf(logit: number, maximum: number, sumOfExponentials: num
   return Math.fround(logit - maximum - Math.log(sumOfExponentials));
 }
 
-/** C[m,n] (+)= A[m,k] B[k,n], all dense and row by row. */
-export function multiply(
-  kernels: Kernels,
-  c: number,
-  a: number,
-  b: number,
-  m: number,
-  n: number,
-  k: number,
-  accumulate: boolean,
-): void {
-  kernels.gemm({ c, cRow: n, a, aRow: k, aColumn: 1, b, bRow: n, m, n, k, accumulate });
+/** A product of dense matrices that are stored row by row: A[m,k] B[k,n]. */
+export type DenseProduct = Pick<Gemm, 'c' | 'a' | 'b' | 'm' | 'n' | 'k'>;
+
+/** C = A B */
+export function multiply(kernels: Kernels, { c, a, b, m, n, k }: DenseProduct): void {
+  kernels.gemm({ c, cRow: n, a, aRow: k, aColumn: 1, b, bRow: n, m, n, k, accumulate: false });
+}
+
+/** C += A B */
+function addProduct(kernels: Kernels, { c, a, b, m, n, k }: DenseProduct): void {
+  kernels.gemm({ c, cRow: n, a, aRow: k, aColumn: 1, b, bRow: n, m, n, k, accumulate: true });
 }
 
 export function layerParameters(network: NetworkPlan, layer: number) {

@@ -68,7 +68,7 @@ function forward(activations: Activations, inputs: Int32Array, targets: Int32Arr
   const { kernels, config } = network;
   const rows = inputs.length;
   const first = layers[0]?.input ?? 0;
-  for (const [t, token] of inputs.entries()) embedRow(network, first, t, token, t);
+  for (const [t, token] of inputs.entries()) embedRow(network, first, t, { token, position: t });
   for (const [l, buffers] of layers.entries()) {
     beforeAttention(network, l, buffers, rows);
     attend(activations, l, rows);
@@ -88,6 +88,13 @@ function attend(activations: Activations, layer: number, rows: number): void {
   const { kernels, config } = activations.network;
   const d = config.hiddenSize;
   const qkv = activations.layers[layer]?.qkv ?? 0;
-  kernels.transpose(activations.attention.keysTransposed, roundUp4(rows), qkv + d, 3 * d, rows, d);
+  kernels.transpose({
+    target: activations.attention.keysTransposed,
+    targetRow: roundUp4(rows),
+    source: qkv + d,
+    sourceRow: 3 * d,
+    rows,
+    columns: d,
+  });
   for (const block of headBlocks(activations, layer, rows)) attendBlock(kernels, block);
 }

@@ -57,7 +57,8 @@ export function createSampler(options: SamplerOptions): Sampler {
       for (const resolve of state.drained.splice(0)) resolve();
       return status(state);
     },
-    loadWeights: (path, version, { cache = 'keep' } = {}) => loadWeights(state, options.config, path, version, cache),
+    loadWeights: (path, version, { cache = 'keep' } = {}) =>
+      loadWeights(state, options.config, { path, version, cache }),
     setVersion(version) {
       state.version = version;
       return status(state);
@@ -118,9 +119,7 @@ async function pause(state: SamplerState, mode: PauseMode): Promise<SamplerStatu
 function loadWeights(
   state: SamplerState,
   config: ModelConfig,
-  path: string,
-  version: string,
-  cache: 'keep' | 'recompute',
+  { path, version, cache }: { readonly path: string; readonly version: string; readonly cache: 'keep' | 'recompute' },
 ): LoadWeightsResult {
   const weights = readWeights(createParameterLayout(config), path);
   state.pass.setWeights(weights);

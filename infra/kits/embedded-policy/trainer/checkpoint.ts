@@ -42,10 +42,9 @@ const metadataSchema = z.object({
 
 export function writeCheckpoint(
   dir: string,
-  baseDir: string,
   layout: ParameterLayout,
   state: TrainingState,
-  options: { readonly optimizer: boolean },
+  { baseDir, optimizer }: { readonly baseDir: string; readonly optimizer: boolean },
 ): { readonly bytes: number; readonly checksum: string } {
   const checksum = checksumOf(state.weights);
   const files = new Map<string, Uint8Array>();
@@ -54,7 +53,7 @@ export function writeCheckpoint(
     if (isCompanion) files.set(entry.name, readFileSync(join(baseDir, entry.name)));
   }
   files.set(weightsFile, encodeWeights(layout, state.weights, { step: String(state.step), sha256: checksum }));
-  if (options.optimizer) files.set(optimizerFile, encodeOptimizer(layout, state, checksum));
+  if (optimizer) files.set(optimizerFile, encodeOptimizer(layout, state, checksum));
   return { bytes: writeDirectoryAtomically(dir, files), checksum };
 }
 

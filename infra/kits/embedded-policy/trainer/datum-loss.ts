@@ -1,7 +1,7 @@
 import type { DatumOutput, LossConfig, Metrics } from '../core.ts';
 import { PolicyError } from '../errors.ts';
 import { klPenalty } from '../losses/kl-penalty.ts';
-import type { Loss } from '../losses/loss.ts';
+import type { Loss, TokenInput } from '../losses/loss.ts';
 import type { CheckedDatum } from './datums.ts';
 
 export interface DatumLoss extends DatumOutput {
@@ -42,8 +42,7 @@ export function createTally(): LossTally {
 export function applyLoss(
   loss: Loss,
   settings: Required<LossConfig>,
-  datum: CheckedDatum,
-  logprobs: Float32Array,
+  { datum, logprobs }: { readonly datum: CheckedDatum; readonly logprobs: Float32Array },
   tally: LossTally,
 ): DatumLoss {
   const elementwiseLoss = new Float32Array(logprobs.length);
@@ -51,7 +50,8 @@ export function applyLoss(
   for (const [t, logprob] of logprobs.entries()) {
     const weight = datum.weights[t] ?? 0;
     const samplerLogprob = datum.logprobs?.[t] ?? logprob;
-    if (!Number.isFinite(logprob)) throw nonFinite(loss.name, tally.datums, t, logprob, samplerLogprob);
+    if (!Number.isFinite(logprob))
+      throw nonFinite(loss.name, `datums[${tally.datums}]`, t, { logprob, samplerLogprob });
     if (weight === 0) continue;
     const token = loss.token({ logprob, weight, samplerLogprob, advantage: datum.advantages?.[t] ?? 0 }, settings);
     const reference = datum.referenceLogprobs?.[t] ?? logprob;
@@ -59,7 +59,7 @@ export function applyLoss(
     elementwiseLoss[t] = token.loss + kl.loss;
     slopes[t] = token.slope + kl.slope;
     if (!Number.isFinite(elementwiseLoss[t]) || !Number.isFinite(slopes[t])) {
-      throw nonFinite(loss.name, tally.datums, t, logprob, samplerLogprob);
+      throw nonFinite(loss.name, `datums[${tally.datums}]`, t, { logprob, samplerLogprob });
     }
     tally.weightedTokens += 1;
     tally.loss += token.loss + kl.loss;
@@ -80,10 +80,15 @@ function countRatio(tally: LossTally, difference: number): void {
   tally.differenceMax = Math.max(tally.differenceMax, Math.abs(difference));
 }
 
-function nonFinite(loss: string, datum: number, t: number, logprob: number, sampler: number): PolicyError {
-  const got = `logprob ${logprob} now and ${sampler} from the sampler`;
-  const message = `${loss}: expected a finite loss at datums[${datum}] token ${t}, got ${got}; the call had no effect`;
-  return new PolicyError('non-finite', message, { field: `datums[${datum}].logprobs[${t}]`, got });
+function nonFinite(
+  loss: string,
+  datum: string,
+  t: number,
+  { logprob, samplerLogprob }: Pick<TokenInput, 'logprob' | 'samplerLogprob'>,
+): PolicyError {
+  const got = `logprob ${logprob} now and ${samplerLogprob} from the sampler`;
+  const message = `${loss}: expected a finite loss at ${datum} token ${t}, got ${got}; the call had no effect`;
+  return new PolicyError('non-finite', message, { field: `${datum}.logprobs[${t}]`, got });
 }
 
 export function metricsOf(loss: Loss, settings: Required<LossConfig>, tally: LossTally): Metrics {

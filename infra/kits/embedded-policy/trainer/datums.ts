@@ -25,16 +25,16 @@ export function checkDatums(
   limits: DatumLimits,
 ): CheckedDatum[] {
   if (datums.length === 0) throw refuse('invalid-datum', 'datums', 'at least one datum', 'none');
-  return datums.map((datum, index) => checkDatum(datum, `datums[${index}]`, loss, settings, limits));
+  return datums.map((datum, index) => checkDatum(datum, `datums[${index}]`, { loss, settings, limits }));
 }
 
-function checkDatum(
-  datum: Datum,
-  field: string,
-  loss: Loss,
-  settings: Required<LossConfig>,
-  limits: DatumLimits,
-): CheckedDatum {
+interface DatumRequirements {
+  readonly loss: Loss;
+  readonly settings: Required<LossConfig>;
+  readonly limits: DatumLimits;
+}
+
+function checkDatum(datum: Datum, field: string, { loss, settings, limits }: DatumRequirements): CheckedDatum {
   const length = datum.inputTokens.length;
   if (length < 1 || length > limits.contextLength) {
     throw refuse('invalid-datum', `${field}.inputTokens.length`, `1 to ${limits.contextLength} (the context)`, length);

@@ -62,7 +62,7 @@ export function createTrainer(options: TrainerOptions): TrainerCore {
     optimStep: async (modelId, adamParams) => optimStep(find(modelId), adamParams),
     async save(modelId, dir, { optimizer }) {
       const { baseDir, state } = find(modelId);
-      return { path: dir, step: state.step, ...writeCheckpoint(dir, baseDir, layout, state, { optimizer }) };
+      return { path: dir, step: state.step, ...writeCheckpoint(dir, layout, state, { baseDir, optimizer }) };
     },
     async load(modelId, dir, { optimizer }) {
       const model = find(modelId);
@@ -139,7 +139,7 @@ function forwardBackward(
   pass.gradients.set(model.gradient);
   const outputs = datums.map((datum) => {
     const logprobs = pass.forward(datum.inputTokens, datum.targetTokens);
-    const { slopes, ...output } = applyLoss(loss, settings, datum, logprobs, tally);
+    const { slopes, ...output } = applyLoss(loss, settings, { datum, logprobs }, tally);
     if (!call.forwardOnly && slopes.some((slope) => slope !== 0)) pass.backward(slopes);
     return output;
   });

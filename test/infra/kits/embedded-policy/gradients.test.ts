@@ -32,7 +32,7 @@ for (const kernel of ['js', 'simd'] satisfies KernelName[]) {
     const pass = createTrainingPass(kernel, config, layout, config.maxPositions);
     pass.setWeights(weights);
     const logprobs = pass.forward(Int32Array.from(inputs), Int32Array.from(targets));
-    const expected = referenceLogprobs(config, layout, weights, inputs, targets);
+    const expected = referenceLogprobs(config, layout, weights, { inputs, targets });
     for (const [t, logprob] of logprobs.entries()) {
       assert.ok(Math.abs(logprob - Number(expected[t])) < 2e-6, `position ${t}: ${logprob} and ${expected[t]}`);
     }
@@ -44,7 +44,7 @@ for (const kernel of ['js', 'simd'] satisfies KernelName[]) {
     pass.forward(Int32Array.from(inputs), Int32Array.from(targets));
     pass.backward(coefficients);
     const sum = (point: Float64Array): number =>
-      referenceLogprobs(config, layout, point, inputs, targets).reduce(
+      referenceLogprobs(config, layout, point, { inputs, targets }).reduce(
         (total, logprob, t) => total + logprob * Number(coefficients[t]),
         0,
       );

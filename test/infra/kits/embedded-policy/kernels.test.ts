@@ -7,16 +7,21 @@ import { emitKernelModule } from '../../../../infra/kits/embedded-policy/kernels
 import { createRandom } from '../../../../infra/kits/embedded-policy/model/random.ts';
 
 const floats = 120_000;
-const [A, B, C, STATS] = [0, 30_000, 60_000, 100_000];
+const [aOffset, bOffset, cOffset, statsOffset] = [0, 30_000, 60_000, 100_000];
 
 function filled(name: 'js' | 'simd', seed: number): Kernels {
   const kernels = createKernels(name, floats);
   const random = createRandom(seed);
-  for (let i = 0; i < C; i++) kernels.f32[i] = random.normal();
+  for (let i = 0; i < cOffset; i++) kernels.f32[i] = random.normal();
   return kernels;
 }
 
-function assertClose(js: Kernels, simd: Kernels, from: number, count: number, tolerance = 2e-5): void {
+interface Span {
+  readonly from: number;
+  readonly count: number;
+}
+
+function assertClose(js: Kernels, simd: Kernels, { from, count }: Span, tolerance = 2e-5): void {
   for (let i = from; i < from + count; i++) {
     const [a, b] = [Number(js.f32[i]), Number(simd.f32[i])];
     assert.ok(Math.abs(a - b) <= tolerance * (1 + Math.abs(a)), `at ${i - from}: js ${a}, simd ${b}`);
@@ -38,10 +43,10 @@ it('both kernels return the same products for any shape, transposed or not, addi
       const [js, simd] = [filled('js', s), filled('simd', s)];
       const strides = transposed ? { aRow: 1, aColumn: m } : { aRow: k, aColumn: 1 };
       for (const kernels of [js, simd]) {
-        kernels.gemm({ c: C, cRow: n, a: A, ...strides, b: B, bRow: n, m, n, k, accumulate });
-        kernels.gemm({ c: C, cRow: n, a: A, ...strides, b: B, bRow: n, m, n, k, accumulate });
+        kernels.gemm({ c: cOffset, cRow: n, a: aOffset, ...strides, b: bOffset, bRow: n, m, n, k, accumulate });
+        kernels.gemm({ c: cOffset, cRow: n, a: aOffset, ...strides, b: bOffset, bRow: n, m, n, k, accumulate });
       }
-      assertClose(js, simd, C, m * n);
+      assertClose(js, simd, { from: cOffset, count: m * n });
     }),
     { numRuns: 60 },
   );
@@ -52,10 +57,10 @@ for (const name of ['js', 'simd'] as const) {
     fc.assert(
       fc.property(shape, seed, ({ m, n, k, accumulate }, s) => {
         const [together, apart] = [filled(name, s), filled(name, s)];
-        const common = { aRow: k, aColumn: 1, b: B, bRow: n, cRow: n, n, k, accumulate };
-        together.gemm({ ...common, c: C, a: A, m });
-        for (let r = 0; r < m; r++) apart.gemm({ ...common, c: C + r * n, a: A + r * k, m: 1 });
-        assert.deepEqual(together.f32.subarray(C, C + m * n), apart.f32.subarray(C, C + m * n));
+        const common = { aRow: k, aColumn: 1, b: bOffset, bRow: n, cRow: n, n, k, accumulate };
+        together.gemm({ ...common, c: cOffset, a: aOffset, m });
+        for (let r = 0; r < m; r++) apart.gemm({ ...common, c: cOffset + r * n, a: aOffset + r * k, m: 1 });
+        assert.deepEqual(together.f32.subarray(cOffset, cOffset + m * n), apart.f32.subarray(cOffset, cOffset + m * n));
       }),
       { numRuns: 60 },
     );
@@ -68,16 +73,16 @@ for (const name of ['js', 'simd'] as const) {
         const run = (columns: number): Float32Array => {
           const kernels = filled(name, s);
           kernels.softmax({
-            x: A,
+            x: aOffset,
             row: width,
             rows: 1,
             width: columns,
             firstValid: valid,
             validStep: 1,
             scale: 3,
-            stats: STATS,
+            stats: statsOffset,
           });
-          return kernels.f32.slice(A, A + columns);
+          return kernels.f32.slice(aOffset, aOffset + columns);
         };
         const [wide, narrow] = [run(width), run(4 * Math.ceil(valid / 4))];
         assert.deepEqual(wide.subarray(0, valid), narrow.subarray(0, valid));
@@ -93,20 +98,45 @@ it('both kernels agree on norms, activations, softmax and their gradients', () =
   const [js, simd] = [filled('js', 1), filled('simd', 1)];
   const [rows, width] = [13, 36];
   for (const kernels of [js, simd]) {
-    kernels.rmsNorm(C, STATS, A, B, rows, width);
-    const normed = { dx: C, dGain: C + 2000, dy: B, x: A, inverseRms: STATS, gain: B, rows, width };
+    kernels.rmsNorm({ y: cOffset, inverseRms: statsOffset, x: aOffset, gain: bOffset, rows, width });
+    const normed = {
+      dx: cOffset,
+      dGain: cOffset + 2000,
+      dy: bOffset,
+      x: aOffset,
+      inverseRms: statsOffset,
+      gain: bOffset,
+      rows,
+      width,
+    };
     kernels.rmsNormBackward(normed);
-    kernels.silu(C + 4000, A, 480);
-    kernels.siluBackward(A + 2000, B, 480);
-    const softmax = { x: A + 4000, row: 40, rows, width, firstValid: 3, validStep: 2, scale: 0.5, stats: STATS + 100 };
+    kernels.silu(cOffset + 4000, aOffset, 480);
+    kernels.siluBackward(aOffset + 2000, bOffset, 480);
+    const softmax = {
+      x: aOffset + 4000,
+      row: 40,
+      rows,
+      width,
+      firstValid: 3,
+      validStep: 2,
+      scale: 0.5,
+      stats: statsOffset + 100,
+    };
     kernels.softmax(softmax);
-    kernels.softmaxBackward(A + 4000, B, 40, rows, width, 0.5);
-    kernels.transpose(C + 8000, rows, A, width, rows, width);
+    kernels.softmaxBackward({ y: aOffset + 4000, dy: bOffset, row: 40, rows, width, scale: 0.5 });
+    kernels.transpose({
+      target: cOffset + 8000,
+      targetRow: rows,
+      source: aOffset,
+      sourceRow: width,
+      rows,
+      columns: width,
+    });
   }
-  assertClose(js, simd, A, B - A);
-  assertClose(js, simd, B, C - B);
-  assertClose(js, simd, C, 20_000);
-  assertClose(js, simd, STATS, 200);
+  assertClose(js, simd, { from: aOffset, count: bOffset - aOffset });
+  assertClose(js, simd, { from: bOffset, count: cOffset - bOffset });
+  assertClose(js, simd, { from: cOffset, count: 20_000 });
+  assertClose(js, simd, { from: statsOffset, count: 200 });
 });
 
 it('the emitted module is small and always the same bytes', () => {

@@ -18,7 +18,7 @@ export function addCheckpointRoutes(app: Hono, state: TinkerState): void {
     const address = { modelId: body.model_id, kind: 'weights', name: body.path } as const;
     const key = { scope: body.model_id, sequence: body.seq_id, kind: 'save_weights', payload: body.path };
     const path = `tinker://${address.modelId}/weights/${address.name}`;
-    return saveOnce(c, state, key, address, { type: 'save_weights', path });
+    return saveOnce(c, state, { key, address, reply: { type: 'save_weights', path } });
   });
   app.post('/save_weights_for_sampler', async (c) => {
     const body = await readBody(c, saveForSamplerRequest);
@@ -29,7 +29,8 @@ export function addCheckpointRoutes(app: Hono, state: TinkerState): void {
     const path = given === null || given === undefined ? null : `tinker://${model_id}/sampler_weights/${name}`;
     const session = path === null ? `sampling_${randomUUID().slice(0, 8)}` : null;
     if (session !== null) samplingSessions.set(session, directories.checkpoint(address));
-    return saveOnce(c, state, key, address, { type: 'save_weights_for_sampler', path, sampling_session_id: session });
+    const reply = { type: 'save_weights_for_sampler', path, sampling_session_id: session };
+    return saveOnce(c, state, { key, address, reply });
   });
   app.post('/load_weights', async (c) => {
     const body = await readBody(c, loadWeightsRequest);
@@ -52,8 +53,15 @@ export function addCheckpointRoutes(app: Hono, state: TinkerState): void {
   });
 }
 
+interface SaveRequest {
+  readonly key: FutureKey;
+  readonly address: CheckpointAddress;
+  /** The result of the request's future. */
+  readonly reply: unknown;
+}
+
 /** Saves under a name that is not in use. A repeated request gets the same future. */
-function saveOnce(c: Context, state: TinkerState, key: FutureKey, address: CheckpointAddress, body: unknown) {
+function saveOnce(c: Context, state: TinkerState, { key, address, reply }: SaveRequest) {
   const { directories, saving, training, futures } = state;
   const path = directories.checkpoint(address);
   if (futures.earlier(key) === undefined && (existsSync(path) || saving.has(path))) {
@@ -62,7 +70,7 @@ function saveOnce(c: Context, state: TinkerState, key: FutureKey, address: Check
   return submitForModel(c, state, key, async () => {
     saving.add(path);
     try {
-      return await training.save(address, key.sequence ?? null, body);
+      return await training.save(address, key.sequence ?? null, reply);
     } finally {
       saving.delete(path);
     }

@@ -59,7 +59,11 @@ describe('tinker requests', () => {
   });
   const wire = (change: Partial<WireForwardBackward> = {}): Uint8Array =>
     encodeRequest({
-      ...{ modelId, sequence: 1, loss: 'cross_entropy', lossConfig: {}, forwardOnly: false },
+      modelId,
+      sequence: 1,
+      loss: 'cross_entropy',
+      lossConfig: {},
+      forwardOnly: false,
       data: [{ tokens: datum.tokens, inputs: { target_tokens: { dtype: 'int64', data: datum.targets } } }],
       ...change,
     });

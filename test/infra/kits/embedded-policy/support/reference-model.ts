@@ -14,8 +14,7 @@ export function referenceLogprobs(
   config: ModelConfig,
   layout: ParameterLayout,
   weights: ArrayLike<number>,
-  inputs: readonly number[],
-  targets: readonly number[],
+  { inputs, targets }: { readonly inputs: readonly number[]; readonly targets: readonly number[] },
 ): number[] {
   const tensor = (name: string): Matrix => {
     const found = layout.all.find((parameter) => parameter.name === name);
