@@ -12,11 +12,11 @@ interface Case {
   readonly name: string;
   readonly files: HarborTaskFiles;
   readonly request?: Partial<RolloutRequest>;
-  /** Outcome, reward, and what the failure or verdict is called. */
+  /** Outcome, reward, and the type of the failure or kind of the verdict. */
   readonly ends: readonly [RolloutResult['outcome'], number | null, string];
-  /** Paths that the verdict says were put back. */
+  /** Paths that the verdict reports as restored. */
   readonly restored?: readonly string[];
-  /** What its result says looks like a trick. */
+  /** Tricks that its result is flagged with. */
   readonly flags?: readonly Trick[];
 }
 
@@ -60,12 +60,12 @@ const cases: readonly Case[] = [
     ends: ['invalid-task', null, 'InvalidReward'],
   },
   {
-    name: 'tests that write several scores which nobody weighs',
+    name: 'tests that write several scores without weights',
     files: { test: `echo '{"a": 1, "b": 1}' > /logs/verifier/reward.json` },
     ends: ['invalid-task', null, 'InvalidReward'],
   },
   {
-    name: 'tests that write several scores which the task weighs',
+    name: 'tests that write several scores which the task weights',
     files: {
       toml: weighing,
       test: `echo 0 > /logs/verifier/reward.txt; echo '{"a": 1, "b": 0.5, "c": 0}' > /logs/verifier/reward.json`,
@@ -73,12 +73,12 @@ const cases: readonly Case[] = [
     ends: ['scored', 0.875, 'graded'],
   },
   {
-    name: 'tests that write no score which the task weighs',
+    name: 'tests that write no score which the task weights',
     files: { toml: weighing, test: `echo '{"b": 1}' > /logs/verifier/reward.json` },
     ends: ['invalid-task', null, 'InvalidReward'],
   },
   {
-    name: 'a solution that makes the tests write nan, which they do not by themselves',
+    name: 'a solution that makes the tests write nan',
     files: {
       workspace: { 'answer.txt': '0\n' },
       test: 'cat /workspace/answer.txt > /logs/verifier/reward.txt',
@@ -88,7 +88,7 @@ const cases: readonly Case[] = [
     flags: ['reward-file'],
   },
   {
-    name: 'a solution that makes the tests write no score which the task weighs',
+    name: 'a solution that makes the tests write no score which the task weights',
     files: {
       toml: weighing,
       workspace: { 'answer.txt': '{"a": 0, "b": 0}\n' },
@@ -105,17 +105,17 @@ const cases: readonly Case[] = [
     ends: ['invalid-task', null, 'InvalidReward'],
   },
   {
-    name: 'a set-up that writes other files each time',
+    name: 'a set-up that writes different files each time',
     files: { setup: ['date +%s%N > stamp'] },
     ends: ['invalid-task', null, 'SetupFailed'],
   },
   {
-    name: 'a solution that puts a directory where its reward belongs',
+    name: 'a solution that puts a directory in the place of its reward',
     files: { test: 'mkdir /logs/verifier/reward.txt; echo 1 > /logs/verifier/reward.txt' },
     ends: ['scored', 0, 'no-reward'],
   },
   {
-    name: 'a solution that puts a pipe where its reward belongs',
+    name: 'a solution that puts a pipe in the place of its reward',
     files: { test: 'mkfifo /logs/verifier/reward.txt; echo 1 > /logs/verifier/reward.json' },
     ends: ['scored', 0, 'no-reward'],
   },
@@ -137,12 +137,12 @@ const cases: readonly Case[] = [
     ends: ['scored', 1, 'graded'],
   },
   {
-    name: 'an agent that shuts its workspace',
+    name: 'an agent that makes its workspace private',
     files: { solve: `${right}; chmod 700 .` },
     ends: ['scored', 1, 'graded'],
   },
   {
-    name: 'an agent that kills all it can reach',
+    name: 'an agent that kills every process it can reach',
     files: { solve: `${right}; kill -9 -1` },
     ends: ['scored', 1, 'graded'],
   },
@@ -212,7 +212,7 @@ describe('a rollout with', () => {
     });
   }
 
-  it('an evaluation whose sandbox somebody removes is evaluated again, and loses nothing', async () => {
+  it('whose evaluation loses its sandbox is evaluated again', async () => {
     const files = { solve: right, test: `sleep 5\n${answerTest}` };
     const task = await writeHarborTask(join(rollouts.home, 'tasks'), 'removed', files);
     const handle = await rollouts.start('removed-evaluation', { task, agent: 'oracle' });

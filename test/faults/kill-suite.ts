@@ -28,7 +28,7 @@ import { until } from '../helpers/until.ts';
 import { type Pending, pendingOf, turn, workflowTask } from './pending.ts';
 import { digestsOf, lastChecksum, receivedBy, receivedFrom } from './received.ts';
 
-/** What must be at work when a part is killed: the moment at which it is busy. */
+/** The work of which some must be pending when a part is killed, so that the kill interrupts it. */
 const busyWith: Readonly<Record<PartKind, readonly string[]>> = {
   control: [workflowTask, 'openTrace', 'sealTrace', 'chooseTask'],
   host: ['awaitAgent', 'provisionSandbox', 'captureDiff'],
@@ -40,7 +40,7 @@ const busyWith: Readonly<Record<PartKind, readonly string[]>> = {
 const order: readonly PartKind[] = ['host', 'gateway', 'control', 'policy', 'temporal', 'trainer'];
 
 const checkpointEvery = 3;
-/** An update that no checkpoint will hold, nor the one before it: who loses the weights now has to make both again. */
+/** Whether an update and the one before it are in no checkpoint, so that losing the weights now means repeating both. */
 const isBetweenCheckpoints = ({ workflow, what }: Pending): boolean =>
   what === 'update' && stepOf(workflow) % checkpointEvery === 2;
 const stepOf = (workflow: string): number => Number(workflow.split('step-')[1]);
@@ -60,9 +60,9 @@ const requestIn = (sandbox: SandboxKind, steps: number): RunRequest => ({
 
 const sum = (record: Readonly<Record<string, number>>): number => Object.values(record).reduce((a, b) => a + b, 0);
 
-/** A training run of which every process is killed while it is busy, the policy server twice. */
+/** Describes a training run in which every process is killed while it is busy, the policy server twice. */
 export const describeKills = (sandbox: SandboxKind, steps: number): void => {
-  describe(`a training run in ${sandbox} sandboxes of which every process is killed`, () => suite(sandbox, steps));
+  describe(`a training run in ${sandbox} sandboxes with every process killed once`, () => suite(sandbox, steps));
 };
 
 function suite(sandbox: SandboxKind, steps: number): void {
@@ -83,7 +83,7 @@ function suite(sandbox: SandboxKind, steps: number): void {
       TEMPORAL_ADDRESS: undefined,
       TEMPER_HOME: home,
       TEMPER_SANDBOX: sandbox,
-      // Each update takes several requests, between which a kill may come.
+      // Each update takes several requests, so that a kill can come between them.
       TEMPER_TRAINER_REQUEST_TOKENS: '300',
       TEMPER_HOST: `kills-${sandbox}`,
       TEMPER_TEMPORAL_PORT: String(ports.temporal),
@@ -109,31 +109,31 @@ function suite(sandbox: SandboxKind, steps: number): void {
   const pidOf = (part: PartKind): number | null => stack.parts().find(({ name }) => name === part)?.pid ?? null;
 
   /**
-   * Holds the policy server while agents work and lets it go on when none does: a turn takes milliseconds, and on a
-   * slow machine a whole run could pass between two looks; one that is held is seen.
+   * Stops the policy server while agents work, and resumes it while none does. A turn takes milliseconds, so on a slow machine a
+   * whole run could pass between two checks; a stopped turn is certain to be seen.
    */
-  function holdTurns(held: boolean): void {
+  function stopTurns(stop: boolean): void {
     const pid = pidOf('policy');
-    if (pid !== null) process.kill(pid, held ? 'SIGSTOP' : 'SIGCONT');
+    if (pid !== null) process.kill(pid, stop ? 'SIGSTOP' : 'SIGCONT');
   }
 
-  /** Reads what is pending, prints it, and kills the part at that moment. */
+  /** Waits until the part is busy, prints with what, and kills it at that moment. */
   async function killWhenBusy(client: Client, part: PartKind, isBusy: (one: Pending) => boolean): Promise<Pending> {
-    const seeksTurn = isBusy({ workflow: '', what: turn });
+    const waitsForTurn = isBusy({ workflow: '', what: turn });
     for (;;) {
       const pending = await pendingOf(client, config, runId);
       const busy = pending.find(isBusy);
       const pid = pidOf(part);
       if (busy === undefined || pid === null) {
-        if (seeksTurn) holdTurns(pending.some(({ what }) => what === 'awaitAgent'));
+        if (waitsForTurn) stopTurns(pending.some(({ what }) => what === 'awaitAgent'));
         const { status: now } = await client.workflow.getHandle(runId).describe();
         assert.equal(now.name, 'RUNNING', `the run ended before ${part} could be killed`);
         await pause(20);
         continue;
       }
-      console.log(`kill -9 ${part} (pid ${pid}) while ${busy.what} of ${busy.workflow} is at work`);
+      console.log(`kill -9 ${part} (pid ${pid}) during ${busy.what} of ${busy.workflow}`);
       process.kill(pid, 'SIGKILL');
-      if (part !== 'policy') holdTurns(false);
+      if (part !== 'policy') stopTurns(false);
       await until(() => {
         const now = stack.parts().find(({ name }) => name === part);
         return now?.state === 'running' && now.pid !== pid;
@@ -152,7 +152,7 @@ function suite(sandbox: SandboxKind, steps: number): void {
     for (const rollout of rollouts) assert.equal(rollout.outcome, 'scored', JSON.stringify(rollout.failure));
   });
 
-  it('scores by what the tests wrote, never by a kill', () => {
+  it('scores what the tests wrote, never a kill', () => {
     for (const { reward, verdict, stop, trace, workflowId } of rollouts) {
       assert.equal(verdict?.kind, 'graded', workflowId);
       assert.equal(reward, verdict.value, workflowId);
@@ -166,14 +166,14 @@ function suite(sandbox: SandboxKind, steps: number): void {
     const store = createFileStore(config.paths.store);
     for (const { agentLog, workflowId, epochs } of rollouts) {
       assert.ok(agentLog);
-      // A kill in the moment of a start leaves nobody who knows whether it was one: then there is another sandbox.
+      // After a kill during the start it is unknown whether the agent ran, and the rollout continues in another sandbox.
       assert.ok(epochs <= 2, `${workflowId} had ${epochs} sandboxes`);
       const log = new TextDecoder().decode(await store.get(agentLog.digest));
       assert.equal(log.match(/^relay: starts /gm)?.length, 1, `${workflowId}: ${log}`);
     }
   });
 
-  it('makes each optimizer step once, as the trainer itself counted', async () => {
+  it('makes each optimizer step once, by the count of the trainer itself', async () => {
     const { state } = await openJournal(config.paths.trainer, status.runKey);
     const received = await receivedBy(config);
     const updates = Object.values(state.updates);
@@ -186,11 +186,11 @@ function suite(sandbox: SandboxKind, steps: number): void {
     }
     const model = updates.at(-1)?.modelId;
     const onModel = received.filter(({ kind, modelId }) => kind === 'optim_step' && modelId === model);
-    // Of the checkpoint before the lost update, on which the last model was loaded: what was made since, and no other.
+    // The last model was loaded from the checkpoint before the lost update, and made every update since then.
     assert.equal(onModel.length, updates.length - (lost - 1));
   });
 
-  it('makes an update again that no checkpoint held when the policy server died', async () => {
+  it('repeats an update that was in no checkpoint when the policy server died', async () => {
     const { state } = await openJournal(config.paths.trainer, status.runKey);
     const received = await receivedBy(config);
     const update = state.updates[lost] ?? assert.fail();
@@ -252,7 +252,7 @@ function suite(sandbox: SandboxKind, steps: number): void {
         : createLocalProvider({ root: config.paths.sandboxes, stack: id });
     assert.deepEqual(await provider.list(id), []);
     await provider.close();
-    // By identity: the number of one that ended may be another's by now.
+    // Processes are compared by identity, since another process may have the same pid by now.
     const processes = stack.parts().flatMap(({ pid }) => (pid === null ? [] : [processIdentity(pid)]));
     await stack.close();
     assert.deepEqual(processes.filter(isRunning), []);
@@ -268,7 +268,7 @@ async function resultsOf(client: Client): Promise<RolloutResult[]> {
   return results;
 }
 
-/** `tinker://<model>/weights/<name>` of one server, made known to another. */
+/** Copies the checkpoint `tinker://<model>/weights/<name>` of one server to another. */
 async function copyCheckpoint(config: Config, root: string, address: string | undefined): Promise<string> {
   const model = /^tinker:\/\/([^/]+)\//.exec(address ?? '')?.[1];
   assert.ok(model && address);

@@ -6,15 +6,18 @@ import type { RolloutResult } from '../../workflows/contracts/rollout.ts';
 import { type Rollouts, startRollouts } from '../helpers/rollouts/rollouts.ts';
 import { answerTest, writeHarborTask } from '../helpers/tasks/harbor-task.ts';
 
-/** Of a sandbox: 512 MB of memory, 256 MB of disk. What the agent does when it has solved the task, and how it ends by that. */
 const bomb = 'bomb() { bomb | bomb & }; bomb; while :; do :; done';
+/**
+ * The last command of an agent that has solved its task, and the reason why that stops it. A sandbox has 512 MB of memory and
+ * 256 MB of disk.
+ */
 const cases: readonly { name: string; last: string; timeoutSec?: number; stop: RolloutResult['stop'] }[] = [
-  { name: 'eats its memory', last: 'dd if=/dev/zero of=/dev/null bs=1G count=1', stop: 'memory-limit' },
+  { name: 'exceeds its memory', last: 'dd if=/dev/zero of=/dev/null bs=1G count=1', stop: 'memory-limit' },
   { name: 'fills its disk', last: 'head -c 1G /dev/zero > /tmp/big; sleep 60', stop: 'disk-limit' },
-  { name: 'forks bombs', last: bomb, timeoutSec: 5, stop: 'deadline' },
+  { name: 'starts a fork bomb', last: bomb, timeoutSec: 5, stop: 'deadline' },
 ];
 
-describe('an agent that solves its task in a container, then', () => {
+describe('an agent that solves its task in a container and then', () => {
   let rollouts: Rollouts;
   const provider = createDockerProvider({ stack: 'test-stack' });
 
@@ -24,7 +27,7 @@ describe('an agent that solves its task in a container, then', () => {
   after(() => rollouts?.close());
 
   for (const [index, { name, last, timeoutSec = 60, stop }] of cases.entries()) {
-    it(`${name} ends by ${stop}, is scored by what it left, and leaves nothing behind`, async () => {
+    it(`${name} stops with ${stop}, is scored by its work, and leaves no sandbox behind`, async () => {
       const task = await writeHarborTask(join(rollouts.home, 'tasks'), `limit-${index}`, {
         solve: `echo right > answer.txt; ${last}`,
         test: 'mkdir -p /logs/verifier; grep -c right /workspace/answer.txt > /logs/verifier/reward.txt',
@@ -40,7 +43,7 @@ describe('an agent that solves its task in a container, then', () => {
     });
   }
 
-  it('leaves a bomb to the tests, which run out of time by it', async () => {
+  it('leaves a fork bomb to its tests makes them run out of time', async () => {
     const test = `sh /workspace/bomb.sh; ${answerTest}`;
     const solve = `echo right > answer.txt; echo '${bomb}' > bomb.sh`;
     const task = await writeHarborTask(join(rollouts.home, 'tasks'), 'left-bomb', { solve, test });

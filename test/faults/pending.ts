@@ -4,7 +4,7 @@ import { createGatewayControl } from '../../infra/gateway/client.ts';
 import { controlSockets } from '../../infra/gateway/sockets.ts';
 import { sessionId } from '../../workflows/contracts/ids.ts';
 
-/** What is at work: an activity, a workflow task or a turn of an agent. */
+/** Work in progress: an activity, a workflow task or a turn of an agent. */
 export interface Pending {
   readonly workflow: string;
   readonly what: string;
@@ -12,10 +12,10 @@ export interface Pending {
 
 export const turn = 'a turn';
 export const workflowTask = 'a workflow task';
-/** Of an activity or a workflow task, in the server's description. */
+/** The state of a started activity or workflow task in the server's description. */
 const started = 2;
 
-/** What of a run is at work now; nothing, while the server can't be asked. */
+/** Lists the work in progress of a run; empty while the server is unreachable. */
 export async function pendingOf(client: Client, config: Config, runId: string): Promise<readonly Pending[]> {
   const gateway = createGatewayControl(controlSockets(config.paths.gatewaySockets, config.gateways));
   const found: Pending[] = [];
@@ -33,7 +33,7 @@ export async function pendingOf(client: Client, config: Config, runId: string): 
       for (const what of names) found.push({ workflow: workflowId, what });
     }
   } catch {
-    // The server may be on its way back up; what is pending is read again.
+    // The server may be restarting; the caller asks again.
   } finally {
     await gateway.end();
   }

@@ -1,10 +1,10 @@
-/** What the embedded policy server says that it received, in the order of its coming. */
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Config } from '../../infra/config.ts';
 import type { JournaledUpdate } from '../../infra/trainer/journal.ts';
 
+/** A request in the embedded policy server's own record of what it received. */
 export interface Received {
   readonly kind: string;
   readonly modelId: string;
@@ -16,6 +16,7 @@ export interface Received {
 export const receivedBy = (config: Config): Promise<Received[]> =>
   receivedFrom(join(config.paths.policy, 'received.jsonl'));
 
+/** Reads the record of a policy server, in the order of arrival. */
 export async function receivedFrom(path: string): Promise<Received[]> {
   const lines = (await readFile(path, 'utf8')).split('\n').filter((line) => line !== '');
   return lines.map((line) => JSON.parse(line));

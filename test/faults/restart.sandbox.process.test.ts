@@ -17,7 +17,7 @@ import { answerTest, writeHarborTask } from '../helpers/tasks/harbor-task.ts';
 import { until } from '../helpers/until.ts';
 
 const signal = AbortSignal.timeout(300_000);
-/** Does its work once it is told to, and says how often it was started. */
+/** The agent: waits for the file `go`, then writes the number of its starts as its answer. */
 const solve = 'echo started >>starts; while [ ! -e go ]; do sleep 0.05; done; cat starts >answer.txt; rm starts go';
 const test = answerTest.replace('= right', '= started');
 
@@ -36,7 +36,7 @@ describe('a stack that is stopped and started again while agents work', () => {
     await rm(home, { recursive: true, force: true });
   });
 
-  it('leaves them at work, goes on with them, and starts none twice', async () => {
+  it('leaves the agents running, resumes their rollouts, and starts no agent twice', async () => {
     const config = readConfig({
       ...process.env,
       TEMPORAL_ADDRESS: undefined,
@@ -62,7 +62,7 @@ describe('a stack that is stopped and started again while agents work', () => {
     await until(async () => (await started()) === ids.length);
     await first.close();
     await stack.close();
-    assert.equal(await started(), ids.length, 'expected the agents to work on');
+    assert.equal(await started(), ids.length, 'expected the agents to continue');
 
     stack = await up();
     const second = await connectClient(temporalTarget(config));
@@ -76,7 +76,7 @@ describe('a stack that is stopped and started again while agents work', () => {
     assert.deepEqual(await provider.list(stackId), []);
   });
 
-  /** How many agents have begun and not ended. */
+  /** The number of agents that have started and not ended. */
   async function started(): Promise<number> {
     const sandboxes = await provider.list(stackId);
     const codes = await Promise.all(sandboxes.map(({ name }) => run(name, 'test', '-e', 'starts')));
