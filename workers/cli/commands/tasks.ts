@@ -78,7 +78,7 @@ async function showTask(named: string, options: TasksOptions): Promise<void> {
   if (options.json) {
     return printJson({ id, address, ...description, instruction, setup, files: count, grading, quarantined: flaky });
   }
-  const limits = `${description.cpus} CPUs, ${description.memoryMb} MB memory, ${description.diskMb} MB disk`;
+  const limits = `${counted(description.cpus, 'CPU')}, ${description.memoryMb} MB memory, ${description.diskMb} MB disk`;
   const graded =
     grading === null
       ? 'by the reward that its tests write'
@@ -89,7 +89,7 @@ async function showTask(named: string, options: TasksOptions): Promise<void> {
     ['workdir', description.workdir],
     ['limits', limits],
     ['files', `${count.workspace} in the workspace, ${count.tests} hidden tests, ${count.solution} in the solution`],
-    ['set-up', `${setup.length} commands`],
+    ['set-up', counted(setup.length, 'command')],
     ['graded', graded],
     ...(flaky === null ? [] : [['quarantined', `since ${sinceOf(flaky)}: ${flakyText(flaky)}`]]),
   ];
