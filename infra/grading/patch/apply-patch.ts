@@ -2,7 +2,7 @@ import { TemperFailure } from '../../../workflows/contracts/failures.ts';
 import { type FileEntry, packTree } from '../../sandbox/files.ts';
 import type { Sandbox } from '../../sandbox/sandbox.ts';
 import { gitPrelude, octalName, plainRepository } from '../plain-git.ts';
-import { joinParts, type PatchPart, patchParts } from './patch-parts.ts';
+import { directoriesAbove, joinParts, type PatchPart, patchParts } from './patch-parts.ts';
 
 /** Limit of all ways together. */
 const timeoutMs = 120_000;
@@ -135,7 +135,3 @@ function filesOf(patch: Uint8Array): ReadonlyMap<string, FileEntry> {
   };
   return new Map(Object.entries(files).map(([name, bytes]) => [name, { mode: 0o644, bytes }]));
 }
-
-/** Returns the directories that a file lies in, outermost first. */
-const directoriesAbove = (name: string): readonly string[] =>
-  [...name.matchAll(/\//g)].map(({ index }) => name.slice(0, index));

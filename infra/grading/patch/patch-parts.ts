@@ -34,6 +34,10 @@ export function patchParts(patch: Uint8Array): readonly PatchPart[] {
 export const joinParts = (parts: readonly PatchPart[]): Buffer =>
   Buffer.from(parts.map(({ text }) => text).join(''), 'latin1');
 
+/** Returns the directories that a file lies in, outermost first. */
+export const directoriesAbove = (name: string): readonly string[] =>
+  [...name.matchAll(/\//g)].map(({ index }) => name.slice(0, index));
+
 function readPart(text: string): PatchPart {
   const [first = '', ...lines] = headerOf(text);
   const has = (beginning: string): boolean => lines.some((line) => line.startsWith(beginning));

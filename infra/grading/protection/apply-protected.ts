@@ -1,8 +1,8 @@
 import type { Sandbox } from '../../sandbox/sandbox.ts';
 import { type Application, applyPatch } from '../patch/apply-patch.ts';
 import { requireSuccess } from '../workspace/require-success.ts';
+import { filterPatch } from './filter-patch.ts';
 import { escapePattern } from './patterns.ts';
-import { withoutProtected } from './protect.ts';
 import { readText } from './read-text.ts';
 import { type Protection, protectedPatterns } from './rules.ts';
 import { sectionedFiles } from './sections.ts';
@@ -27,7 +27,7 @@ export async function applyProtected(
   signal: AbortSignal,
 ): Promise<Application & { readonly restored: Restored | null }> {
   const patterns = protectedPatterns(protection);
-  const first = withoutProtected(patch, patterns, protection.testsInRepository);
+  const first = filterPatch(patch, patterns, { mergeSections: protection.testsInRepository });
   const found = await Promise.all(
     first.sectioned.map(async (bytes) => {
       const path = Buffer.from(bytes, 'latin1').toString('utf8');
@@ -35,8 +35,9 @@ export async function applyProtected(
     }),
   );
   // A file that cannot be read at the base commit cannot be merged either: restore it as a whole.
-  const closed = found.filter(({ base }) => base === undefined).map(({ path }) => escapePattern(path));
-  const kept = closed.length === 0 ? first : withoutProtected(patch, [...patterns, ...closed], true);
+  const unreadable = found.filter(({ base }) => base === undefined).map(({ path }) => escapePattern(path));
+  const kept =
+    unreadable.length === 0 ? first : filterPatch(patch, [...patterns, ...unreadable], { mergeSections: true });
   const application = await applyPatch(sandbox, workdir, kept.patch, signal);
   if (application.applied === null) return { ...application, restored: null };
   const merged: string[] = [];

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { parse } from 'smol-toml';
+import { filterPatch } from '../../../../infra/grading/protection/filter-patch.ts';
 import { escapePattern, matcher } from '../../../../infra/grading/protection/patterns.ts';
-import { withoutProtected } from '../../../../infra/grading/protection/protect.ts';
 import { protectedPatterns } from '../../../../infra/grading/protection/rules.ts';
 import { sectionedFiles } from '../../../../infra/grading/protection/sections.ts';
 
@@ -65,7 +65,9 @@ const changed = 'index 1..2 100644\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-x\n+y\n';
 describe('a patch without changes to protected files', () => {
   const inRepository = protectedPatterns({ testsInRepository: true, paths: ['/golden.txt'] });
   const left = (parts: readonly string[], patterns = inRepository) => {
-    const { patch, restored, sectioned } = withoutProtected(Buffer.from(parts.join(''), 'latin1'), patterns, true);
+    const { patch, restored, sectioned } = filterPatch(Buffer.from(parts.join(''), 'latin1'), patterns, {
+      mergeSections: true,
+    });
     const names = [...String(patch).matchAll(/^diff --git a\/(.*) b\//gm)].map(([, name]) => name);
     return { names, restored, sectioned };
   };
