@@ -2,9 +2,9 @@ import type { FileHandle } from 'node:fs/promises';
 import { crc32 } from 'node:zlib';
 import { errorMessage } from '../../../workflows/contracts/error-message.ts';
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
+import { openExclusive } from '../../process/file-lock.ts';
 import type { TurnRecord } from '../branches/turn-record.ts';
 import type { OpenSession } from '../control.ts';
-import { openExclusive } from './exclusive-file.ts';
 
 /**
  * The append-only file of one session, with one record and its checksum per line. When `append` returns, the record is on
