@@ -1,4 +1,5 @@
-/** A gateway in a process of its own, to be killed; started with its settings as JSON in the first argument. */
+// Runs a gateway in its own process, so that tests can kill it; its settings are JSON in the first argument.
+
 import { createHash } from 'node:crypto';
 import { startGateway } from '../../../infra/gateway/server.ts';
 import type { GatewaySockets } from '../../../infra/gateway/sockets.ts';
@@ -19,8 +20,8 @@ export interface GatewayProcessSettings {
   readonly dieInGeneration: number | null;
 }
 
-/** What it says depends on the prompt and the seed alone, as with a real engine. */
-export function sayByPrompt({ tokenIds, seed }: ScriptedRequest): Step {
+/** Samples a reply that depends on the prompt and the seed alone, as a real engine does. */
+export function sampleByPrompt({ tokenIds, seed }: ScriptedRequest): Step {
   const digest = createHash('sha256').update(`${seed}:${tokenIds.join()}`).digest();
   const ids = [...digest.subarray(0, 12)].map((byte) => 97 + (byte % 26));
   return { kind: 'say', ids: [...ids, 258], version: tokenIds.length };
@@ -32,7 +33,7 @@ if (process.argv[1] === import.meta.filename) {
   const engine = createScriptedEngine({
     script: async (request, index) => {
       if (index === settings.dieInGeneration) setTimeout(die, 20);
-      return sayByPrompt(request);
+      return sampleByPrompt(request);
     },
     delayMs: 10,
   });

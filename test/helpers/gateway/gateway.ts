@@ -17,7 +17,7 @@ import type { Store } from '../../../infra/store/store.ts';
 import type { Trace, TraceSummary } from '../../../workflows/contracts/trace.ts';
 import { writeTinyModel } from '../models/tiny-model.ts';
 
-/** A gateway in directories of its own, over real sockets, with what a test needs around it. */
+/** A gateway in its own directories, over real sockets, with its clients and its store. */
 export interface TestGateway extends AsyncDisposable {
   readonly options: Omit<GatewayOptions, 'engine' | 'log'>;
   readonly model: Model;
@@ -127,9 +127,9 @@ export function sendTo(socketPath: string, call: Call): Promise<Reply> {
     const sent = request(
       { socketPath, method, path, headers, ...(signal === undefined ? {} : { signal }) },
       (reply) => {
-        text(reply).then((said) => {
-          const json = said.startsWith('{') ? JSON.parse(said) : undefined;
-          resolve({ status: reply.statusCode ?? 0, headers: reply.headers, text: said, json });
+        text(reply).then((body) => {
+          const json = body.startsWith('{') ? JSON.parse(body) : undefined;
+          resolve({ status: reply.statusCode ?? 0, headers: reply.headers, text: body, json });
         }, reject);
       },
     );
@@ -138,7 +138,7 @@ export function sendTo(socketPath: string, call: Call): Promise<Reply> {
   });
 }
 
-/** The chunks of a stream of server-sent events. */
+/** Returns the JSON chunks of a stream of server-sent events. */
 // biome-ignore lint/suspicious/noExplicitAny: tests read replies as clients do
 export function chunksOf(reply: Reply): any[] {
   return reply.text

@@ -3,12 +3,12 @@ import type { Model, ReplyEvent, Tool } from '../../../infra/kits/chat-tokens/in
 export interface ReadOptions {
   readonly prompt?: string;
   readonly tools?: readonly Tool[];
-  /** How many ids the parser gets at once. */
+  /** The number of ids that the parser gets at once. */
   readonly chunk?: number;
 }
 
 export interface Reply {
-  /** What is said in one go is one event, in however many pieces it came. */
+  /** The events, with adjacent pieces of the same kind joined. */
   readonly events: readonly ReplyEvent[];
   readonly text: string;
   readonly reasoning: string;
@@ -22,20 +22,20 @@ export const bash: Tool = {
   parameters: { type: 'object', properties: { command: { type: 'string' } }, required: ['command'] },
 };
 
-/** What a model's parser makes of sampled ids. */
+/** Reads sampled ids with a model's parser. */
 export function readReply(model: Model, ids: readonly number[], options: ReadOptions = {}): Reply {
   const { prompt = '', tools = [bash], chunk = 1 } = options;
   const parser = model.family.createParser({ tokens: model.tokens, tools, promptIds: model.tokens.encode(prompt) });
-  const heard: ReplyEvent[] = [];
-  for (let at = 0; at < ids.length; at += chunk) heard.push(...parser.push(ids.slice(at, at + chunk)));
-  heard.push(...parser.end());
-  const events = heard.reduce(join, []);
-  const said = (kind: 'text' | 'reasoning'): string =>
+  const pieces: ReplyEvent[] = [];
+  for (let at = 0; at < ids.length; at += chunk) pieces.push(...parser.push(ids.slice(at, at + chunk)));
+  pieces.push(...parser.end());
+  const events = pieces.reduce(join, []);
+  const textOf = (kind: 'text' | 'reasoning'): string =>
     events.map((event) => (event.kind === kind ? event.text : '')).join('');
   return {
     events,
-    text: said('text'),
-    reasoning: said('reasoning'),
+    text: textOf('text'),
+    reasoning: textOf('reasoning'),
     calls: events.flatMap((event) =>
       event.kind === 'call' ? [{ name: event.call.name, arguments: event.call.arguments }] : [],
     ),

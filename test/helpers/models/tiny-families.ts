@@ -1,9 +1,9 @@
 import { existsSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { loadModel, type Model } from '../../../infra/kits/chat-tokens/index.ts';
+import { optionalData } from '../optional-data.ts';
 import { syntax, type TinyModel, writeTinyModel } from './tiny-model.ts';
 
-/** The tokens of each family's vocabulary that its syntax is made of: those that are text, and the special ones. */
+/** The tokens of each family's syntax: those that are text, and the special ones. */
 const vocabularies = {
   qwen: { added: syntax, control: [] },
   glm: {
@@ -61,7 +61,7 @@ export interface TinyFamily extends AsyncDisposable {
   readonly model: Model;
 }
 
-/** Without `tokens`, the vocabulary has no token for any delimiter but the one that ends a turn. */
+/** Creates a tiny model of a family. Unless `tokens`, its vocabulary has a token for the delimiter that ends a turn only. */
 export async function tinyFamily(vocabulary: Vocabulary, template: string, tokens = true): Promise<TinyFamily> {
   const { added, control } = vocabularies[vocabulary];
   const dir: TinyModel = await (tokens
@@ -70,11 +70,9 @@ export async function tinyFamily(vocabulary: Vocabulary, template: string, token
   return { model: await loadModel(dir.dir), [Symbol.asyncDispose]: () => dir[Symbol.asyncDispose]() };
 }
 
-/** Published templates, where somebody has put them beside the checkout. */
-const path = join(import.meta.dirname, '../../../../shared/data/chat-templates.json');
-
-export const publishedTemplates: Readonly<Record<string, string>> | null = existsSync(path)
-  ? JSON.parse(readFileSync(path, 'utf8')).templates
+/** The published chat templates by name; null where the optional data is missing. */
+export const publishedTemplates: Readonly<Record<string, string>> | null = existsSync(optionalData.chatTemplates)
+  ? JSON.parse(readFileSync(optionalData.chatTemplates, 'utf8')).templates
   : null;
 
 export function vocabularyOf(template: string): Vocabulary {

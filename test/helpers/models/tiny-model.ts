@@ -2,7 +2,7 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-/** Added tokens of the tiny models: as in Qwen3, the turn's delimiters are special, the syntax of calls is not. */
+/** The added tokens of the tiny models. As in Qwen3, the turn's delimiters are special, the syntax of calls is not. */
 export const special = ['<|endoftext|>', '<|im_start|>', '<|im_end|>'] as const;
 export const syntax = [
   '<tool_call>',

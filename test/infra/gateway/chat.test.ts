@@ -6,8 +6,8 @@ import { chunksOf, startTestGateway } from '../../helpers/gateway/gateway.ts';
 const tools = [{ type: 'function', function: { name: 'bash', description: 'Runs.', parameters: { type: 'object' } } }];
 const callText = '<tool_call>\n{"name": "bash", "arguments": {"command": "ls"}}\n</tool_call>';
 
-describe('chat completions', () => {
-  it('a tool-using conversation is one branch, token for token', async () => {
+describe('the chat completions dialect', () => {
+  it('makes one branch of a tool-using conversation, token for token', async () => {
     const said = [`<think>\nhm\n</think>\n\nI look.\n${callText}\n${callText}<|im_end|>`, 'Done.<|im_end|>'];
     const engine = createScriptedEngine({ script: (_, index) => ({ kind: 'say', ids: encode(said[index] ?? '') }) });
     await using gateway = await startTestGateway(engine);
@@ -94,7 +94,7 @@ describe('chat completions', () => {
     assert.deepEqual(await gateway.control.seal('s1.1'), summary);
   });
 
-  it('a stream says text as it comes, calls with their index, usage when asked for, and ends once', async () => {
+  it('streams text as it is sampled, calls with their index and usage on request, and ends once', async () => {
     const engine = createScriptedEngine({
       script: () => ({ kind: 'say', ids: gateway.model.tokens.encode(`Héllo\n${callText}${callText}<|im_end|>`) }),
     });
@@ -127,7 +127,7 @@ describe('chat completions', () => {
     assert.equal(engine.requests.length, 1, 'the same request is the same turn');
   });
 
-  it('a tool call that is none reaches the agent as text and is counted', async () => {
+  it('passes an invalid tool call to the agent as text and counts it', async () => {
     const broken = '<tool_call>\n{"name": "bash", "arguments": {\n</tool_call>';
     const engine = createScriptedEngine({
       script: () => ({ kind: 'say', ids: gateway.model.tokens.encode(`${broken}${callText.replace('bash', 'fly')}`) }),
@@ -145,7 +145,7 @@ describe('chat completions', () => {
     assert.deepEqual(trace.faultyCalls, { 'invalid-json': 1, 'unknown-tool': 1 });
   });
 
-  it('a reply that is cut ends by length, and max_tokens of the client can only lower the limit', async () => {
+  it("ends a reply at its limit with length, and the client's max_tokens can only lower the limit", async () => {
     const engine = createScriptedEngine({ script: () => ({ kind: 'say', ids: [65, 66], cut: 'length' }) });
     await using gateway = await startTestGateway(engine);
     const secret = await gateway.open('s1.1');
@@ -161,7 +161,7 @@ describe('chat completions', () => {
     );
   });
 
-  it('what the client gets wrong is said in the shape of the API', async () => {
+  it('reports invalid requests in the shape of the API', async () => {
     const engine = createScriptedEngine({ script: () => ({ kind: 'say', ids: [65] }) });
     await using gateway = await startTestGateway(engine);
     const secret = await gateway.open('s1.1');
@@ -192,10 +192,10 @@ describe('chat completions', () => {
     const call = { id: 'a', type: 'function', function: { name: 'f', arguments: args } };
     const nested = await gateway.chat(secret, { messages: [user, { role: 'assistant', tool_calls: [call] }, user] });
     assert.equal(nested.status, 200, nested.text);
-    assert.equal((await gateway.chat(secret, { messages: [user] })).status, 200, 'and the gateway goes on');
+    assert.equal((await gateway.chat(secret, { messages: [user] })).status, 200, 'and the gateway still answers');
   });
 
-  it('tools that are left out, null or an empty list are the same request', async () => {
+  it('treats missing tools, null and an empty list as the same request', async () => {
     const engine = createScriptedEngine({ script: () => ({ kind: 'say', ids: [65] }) });
     await using gateway = await startTestGateway(engine);
     const secret = await gateway.open('s1.1');
@@ -206,7 +206,7 @@ describe('chat completions', () => {
     assert.equal(engine.requests.length, 1);
   });
 
-  it('a body that is too large is refused without being kept', async () => {
+  it('rejects a body that is too large without keeping it', async () => {
     const engine = createScriptedEngine({ script: () => ({ kind: 'say', ids: [65] }) });
     await using gateway = await startTestGateway(engine);
     const secret = await gateway.open('s1.1');
@@ -221,7 +221,7 @@ describe('chat completions', () => {
     assert.equal((await gateway.chat(secret, { messages: [{ role: 'user', content: 'x' }] })).status, 200);
   });
 
-  it('models are listed, and HEAD / says that somebody is there', async () => {
+  it('lists models, and answers HEAD / to show that it is there', async () => {
     await using gateway = await startTestGateway(createScriptedEngine({ script: () => ({ kind: 'say', ids: [65] }) }));
     const secret = await gateway.open('s1.1');
     const headers = { 'x-api-key': secret };

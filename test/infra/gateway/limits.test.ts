@@ -5,7 +5,7 @@ import { createScriptedEngine } from '../../helpers/engine/scripted-engine.ts';
 import { startTestGateway } from '../../helpers/gateway/gateway.ts';
 import { until } from '../../helpers/until.ts';
 
-it('more model calls at once than a session may have are refused for a while, and cost no other one', async () => {
+it('a session rejects model calls beyond its limit of running ones, and other sessions are not affected', async () => {
   const engine = createScriptedEngine({
     script: ({ session }) => (session === 'busy.1' ? { kind: 'hang' } : { kind: 'say', ids: [65] }),
   });

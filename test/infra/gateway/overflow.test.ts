@@ -18,24 +18,24 @@ async function endedTooLong(...texts: readonly string[]): Promise<boolean> {
   return (await gateway.control.seal('a.1')).contextOverflow;
 }
 
-describe('a conversation that became too long', () => {
-  it('ended the session when nothing came after it', async () => {
+describe('a conversation that became too long for the context', () => {
+  it('counts as the end of the session when no turn follows', async () => {
     assert.equal(await endedTooLong('1', long), true);
     assert.equal(await endedTooLong('1', long, long, '/'), true);
   });
 
-  it('did not when the agent compacted it and went on', async () => {
+  it('does not count when the agent compacts it and continues', async () => {
     assert.equal(await endedTooLong('1', long, '2'), false);
     assert.equal(await endedTooLong('1', long, '/', '2', '/'), false);
   });
 
-  it('did so in the end when it came again, or another one did', async () => {
+  it('counts when it, or another one, fails again later', async () => {
     assert.equal(await endedTooLong('1', long, '2', long), true);
     assert.equal(await endedTooLong('1', long, '2', '/', long, '/'), true);
     assert.equal(await endedTooLong('1', long, '2', `${long}y`), true);
   });
 
-  it('did so although a side call was still answered that had begun before', async () => {
+  it('counts although a side call that began earlier is answered afterwards', async () => {
     const answer = Promise.withResolvers<void>();
     const asked = Promise.withResolvers<void>();
     const engine = createScriptedEngine({
@@ -50,7 +50,7 @@ describe('a conversation that became too long', () => {
     const secret = await gateway.open('a.1');
     const side = gateway.chat(secret, ask('1'));
     await asked.promise;
-    // The clock has to have gone on: what begins in the millisecond of the overflow counts as begun after it.
+    // Waits for the clock: a turn that begins in the millisecond of the overflow counts as begun after it.
     for (const at = Date.now(); Date.now() === at; ) await new Promise(setImmediate);
     assert.equal((await gateway.chat(secret, ask(long))).status, 400);
     answer.resolve();

@@ -24,9 +24,9 @@ async function post(gateway: TestGateway, secret: string, path: string, body: ob
   assert.equal(reply.status, 200, reply.text);
 }
 
-describe("an agent's own sampling", () => {
+describe("an agent's own sampling parameters", () => {
   for (const [path, body] of asks) {
-    it(`${path}: is left alone, unless the session says that it goes first; then the turn tells of it`, async () => {
+    it(`are ignored at ${path} unless the session allows them; then the turn records them`, async () => {
       const engine = sayGood();
       await using gateway = await startTestGateway(engine);
       await post(gateway, await gateway.open('a.1'), path, { ...body, ...own });
@@ -44,7 +44,7 @@ describe("an agent's own sampling", () => {
     });
   }
 
-  it('is taken field by field, and a top-k of 0 is off', async () => {
+  it('override the session field by field, and a top-k of 0 turns it off', async () => {
     const engine = sayGood();
     await using gateway = await startTestGateway(engine);
     const secret = await gateway.open('a.1', overridable);
@@ -54,7 +54,7 @@ describe("an agent's own sampling", () => {
     assert.deepEqual({ temperature, topP, topK }, { temperature: 0, topP: 1, topK: -1 });
   });
 
-  it('outside of what engines take is refused, and no turn', async () => {
+  it('are rejected outside the bounds of engines, without a turn', async () => {
     const engine = sayGood();
     await using gateway = await startTestGateway(engine);
     const secret = await gateway.open('a.1', overridable);
@@ -68,14 +68,19 @@ describe("an agent's own sampling", () => {
     assert.equal(engine.requests.length, 0);
   });
 
-  it('reaches an upstream model', async () => {
+  it('reach an upstream model', async () => {
     const choices = [{ message: { content: 'Hi.' }, finish_reason: 'stop' }];
     const json = { model: 'large-1', choices, usage: { prompt_tokens: 4, completion_tokens: 2 } };
     const server = await startScriptedServer({ 'POST /v1/chat/completions': () => ({ status: 200, json }) });
     const upstreams: Upstreams = {
       find: async (name) => ({
-        ...{ name, url: `${server.url}/v1`, model: 'large', apiKey: null, contextLength: 9000 },
-        ...{ maxTokensField: 'max_tokens', returnsReasoning: false },
+        name,
+        url: `${server.url}/v1`,
+        model: 'large',
+        apiKey: null,
+        contextLength: 9000,
+        maxTokensField: 'max_tokens',
+        returnsReasoning: false,
       }),
     };
     try {

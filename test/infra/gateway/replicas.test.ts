@@ -30,7 +30,7 @@ function watched(url: string, onFirst: () => Promise<void>) {
   return { engine, seen };
 }
 
-it('a turn whose replica is closed in mid-generation is completed by the other, in the same stream', async () => {
+it('a turn whose replica is closed in mid-generation is completed by the other one, in the same stream', async () => {
   const policies = [await startTestPolicy(), await startTestPolicy()];
   const closed: string[] = [];
   const replicas = policies.map((policy) =>

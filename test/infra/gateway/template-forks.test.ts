@@ -9,7 +9,7 @@ const template = (before: string) => `{%- for message in messages -%}
 {%- endfor -%}
 {%- if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif -%}`;
 
-/** What a gateway says at its start of a model with this template. */
+/** Returns the events that a gateway logs at its start for a model with this template. */
 async function startOf(text: string) {
   await using tiny = await writeTinyModel(text);
   const engine = createScriptedEngine({ script: () => ({ kind: 'say', ids: [65] }) });
@@ -17,7 +17,7 @@ async function startOf(text: string) {
   return { dir: tiny.dir, events: gateway.events.filter(({ kind }) => kind === 'template-forks') };
 }
 
-it('a gateway warns at its start of a template that rewrites earlier turns, by name and with what it costs', async () => {
+it('a gateway logs at its start that a template rewrites earlier turns, with its name and the cost', async () => {
   const { dir, events } = await startOf(template('earlier: '));
   const [first] = events;
   assert.ok(first?.kind === 'template-forks');

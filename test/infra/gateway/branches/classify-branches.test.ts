@@ -4,7 +4,7 @@ import { classifyBranches } from '../../../../infra/gateway/branches/classify-br
 import { buildSegments } from '../../../../infra/gateway/branches/segments.ts';
 import { createTokenLedger, type TokenLedger } from '../../../../infra/gateway/branches/token-ledger.ts';
 import { loadModel, type Message, type Model } from '../../../../infra/kits/chat-tokens/index.ts';
-import { call, createTalk, reply, result, system, tools, user } from '../../../helpers/gateway/talk.ts';
+import { call, createConversation, reply, result, system, tools, user } from '../../../helpers/gateway/conversation.ts';
 import { type TinyModel, writeTinyModel } from '../../../helpers/models/tiny-model.ts';
 
 let dir: TinyModel;
@@ -19,9 +19,9 @@ const agent = system('You are an agent.');
 const helper = system('You help an agent.');
 const task = user('Fix the bug in parse.py.');
 const look = reply('', call('c1', 'bash', { command: 'cat parse.py' }));
-const start = (): [TokenLedger, ReturnType<typeof createTalk>] => {
+const start = (): [TokenLedger, ReturnType<typeof createConversation>] => {
   const ledger = createTokenLedger(model);
-  return [ledger, createTalk(ledger)];
+  return [ledger, createConversation(ledger)];
 };
 
 /** Kind and whether it is the agent's own line, per turn. */
@@ -30,29 +30,29 @@ function kindsOf({ turns }: TokenLedger): string[] {
   return turns.map(({ index }) => `${lines.kindOf(index)}${lines.isMain(index) ? ' of main' : ''}`);
 }
 
-describe('branches are told apart by what they hold', () => {
-  it('titles and quota probes are side calls, also those that come first or carry the task', () => {
-    const [ledger, talk] = start();
-    talk([user('quota')], reply('ok'), []);
-    talk([system('Write a title.'), task], reply('Fix parse.py'), []);
-    const messages = talk([agent, task], look);
-    talk([system('Name the command.'), user('cat parse.py')], reply('cat'), []);
-    talk([...messages, result('c1', 'pass')], reply('Done.'));
+describe('the classification of branches', () => {
+  it('takes titles and quota probes for side calls, also those that come first or quote the task', () => {
+    const [ledger, send] = start();
+    send([user('quota')], reply('ok'), []);
+    send([system('Write a title.'), task], reply('Fix parse.py'), []);
+    const messages = send([agent, task], look);
+    send([system('Name the command.'), user('cat parse.py')], reply('cat'), []);
+    send([...messages, result('c1', 'pass')], reply('Done.'));
     assert.deepEqual(kindsOf(ledger), ['side', 'side', 'main of main', 'side', 'main of main']);
     assert.equal(classifyBranches(ledger.turns).unclear, 0);
   });
 
-  it('a sub-agent has the task that a call gave to it, also a nested one and one that is never heard of again', () => {
-    const [ledger, talk] = start();
+  it('recognizes a sub-agent by its delegated task, also a nested one and one that never returns', () => {
+    const [ledger, send] = start();
     const search = 'Search for every caller of parse() and list them.';
     const dispatch = reply('', call('d1', 'task', { prompt: search }), call('d2', 'task', { prompt: 'Read README.' }));
-    const messages = talk([agent, task], dispatch);
+    const messages = send([agent, task], dispatch);
     const nested = reply('', call('n1', 'task', { prompt: 'Look into tests/.' }));
-    const sub = talk([helper, user(`<reminder>Be quick.</reminder>\n${search}`)], nested);
-    talk([helper, user('Read README.')], look);
-    talk([system('You help a helper.'), user('Look into tests/.')], reply('Nothing.'));
-    talk([...sub, result('n1', 'Nothing.')], reply('No caller.'));
-    talk([...messages, result('d1', 'No caller.'), result('d2', 'gone')], reply('Done.'));
+    const sub = send([helper, user(`<reminder>Be quick.</reminder>\n${search}`)], nested);
+    send([helper, user('Read README.')], look);
+    send([system('You help a helper.'), user('Look into tests/.')], reply('Nothing.'));
+    send([...sub, result('n1', 'Nothing.')], reply('No caller.'));
+    send([...messages, result('d1', 'No caller.'), result('d2', 'gone')], reply('Done.'));
     assert.deepEqual(kindsOf(ledger), [
       'main of main',
       'sub-agent',
@@ -63,27 +63,27 @@ describe('branches are told apart by what they hold', () => {
     ]);
   });
 
-  it('a sub-agent with the system message and tools of its dispatcher is one by its task', () => {
-    const [ledger, talk] = start();
-    talk([agent, task], reply('', call('d1', 'task', { prompt: 'Count the tests.' })));
-    talk([agent, user('Count the tests.')], reply('Three.'));
+  it('recognizes a sub-agent with the context of its parent by its task', () => {
+    const [ledger, send] = start();
+    send([agent, task], reply('', call('d1', 'task', { prompt: 'Count the tests.' })));
+    send([agent, user('Count the tests.')], reply('Three.'));
     assert.deepEqual(kindsOf(ledger), ['main of main', 'sub-agent']);
   });
 
   const summary = 'The bug is in line 3 of parse.py, which drops the last field.';
   const compactions: readonly (readonly [string, readonly Message[]])[] = [
-    ['in a new first message', [agent, user(`This goes on from before.\n${summary}\nGo on.`)]],
-    ['behind the first message', [agent, task, user(summary)]],
-    ['as a reply', [agent, user('What did we do so far?'), reply(summary), user('Go on.')]],
+    ['in a new first message', [agent, user(`This continues from before.\n${summary}\nContinue.`)]],
+    ['after the first message', [agent, task, user(summary)]],
+    ['as a reply', [agent, user('What did we do so far?'), reply(summary), user('Continue.')]],
   ];
   for (const [where, compacted] of compactions) {
-    it(`the line goes on behind a summary that comes ${where}, whoever wrote it`, () => {
-      const [ledger, talk] = start();
-      const messages = talk([agent, task], look);
+    it(`continues the main conversation after a summary ${where}, whichever branch wrote it`, () => {
+      const [ledger, send] = start();
+      const messages = send([agent, task], look);
       const request = [...messages, result('c1', 'pass'), user('Sum up.')];
-      talk(request, reply(`<analysis>hm</analysis>\n${summary}`.replace(where === 'as a reply' ? /^.*\n/ : '', '')));
-      const later = talk(compacted, look);
-      talk([...later, result('c1', 'pass')], reply('Done.'));
+      send(request, reply(`<analysis>hm</analysis>\n${summary}`.replace(where === 'as a reply' ? /^.*\n/ : '', '')));
+      const later = send(compacted, look);
+      send([...later, result('c1', 'pass')], reply('Done.'));
       const expected = ['main of main', 'compaction of main', 'compaction of main', 'compaction of main'];
       assert.deepEqual(kindsOf(ledger), expected);
 
@@ -95,45 +95,45 @@ describe('branches are told apart by what they hold', () => {
     });
   }
 
-  it('a summary that quotes a call is no task of a sub-agent', () => {
-    const [ledger, talk] = start();
+  it('does not take a summary that quotes a call for the task of a sub-agent', () => {
+    const [ledger, send] = start();
     const command = 'node --test test/parse.test.ts --verbose';
-    const messages = talk([agent, task], reply('', call('c1', 'bash', { command })));
-    talk([...messages, result('c1', 'pass'), user('Sum up.')], reply(`${summary}\nIt ran:\n${command}`));
-    talk([agent, user(`Before:\n${summary}\nIt ran:\n${command}\nGo on.`)], look);
+    const messages = send([agent, task], reply('', call('c1', 'bash', { command })));
+    send([...messages, result('c1', 'pass'), user('Sum up.')], reply(`${summary}\nIt ran:\n${command}`));
+    send([agent, user(`Before:\n${summary}\nIt ran:\n${command}\nContinue.`)], look);
     assert.deepEqual(kindsOf(ledger), ['main of main', 'compaction of main', 'compaction of main']);
   });
 
-  it('a line that is told anew under other tools is a fork of it, although its task names what was called', () => {
-    const [ledger, talk] = start();
+  it('takes a rewritten history with other tools for a fork, although its task names what was called', () => {
+    const [ledger, send] = start();
     const path = '/workspace/src/parsers/delimited/parse.py';
     const named = user(`Fix the bug in ${path} at once.`);
-    const messages = talk([agent, named], reply('', call('c1', 'read', { path })));
-    talk([...messages, result('c1', 'pass')], look, [...tools, ...tools]);
+    const messages = send([agent, named], reply('', call('c1', 'read', { path })));
+    send([...messages, result('c1', 'pass')], look, [...tools, ...tools]);
     assert.deepEqual(kindsOf(ledger), ['main of main', 'fork of main']);
   });
 
-  it("a short task is known between an agent's notes", () => {
-    const [ledger, talk] = start();
-    talk([agent, task], reply('', call('d1', 'task', { prompt: 'Count.' }), call('d2', 'task', { prompt: 'Look.' })));
-    talk([helper, user('<note>x</note>\nCount.')], look);
-    talk([helper, user('Look.\n<note>y</note>')], look);
+  it("finds a short task between an agent's notes", () => {
+    const [ledger, send] = start();
+    send([agent, task], reply('', call('d1', 'task', { prompt: 'Count.' }), call('d2', 'task', { prompt: 'Look.' })));
+    send([helper, user('<note>x</note>\nCount.')], look);
+    send([helper, user('Look.\n<note>y</note>')], look);
     assert.deepEqual(kindsOf(ledger), ['main of main', 'sub-agent', 'sub-agent']);
   });
 
-  it('a line that is told anew is a fork of it, also with other tools', () => {
-    const [ledger, talk] = start();
-    const messages = talk([agent, task], look);
-    talk([agent, task, reply('I look.', ...look.toolCalls), result('c1', 'x')], reply('Well.'));
-    talk([...messages, result('c1', 'y')], reply('So.'), [...tools, ...tools]);
+  it('takes a rewritten history for a fork, also with other tools', () => {
+    const [ledger, send] = start();
+    const messages = send([agent, task], look);
+    send([agent, task, reply('I look.', ...look.toolCalls), result('c1', 'x')], reply('Well.'));
+    send([...messages, result('c1', 'y')], reply('So.'), [...tools, ...tools]);
     assert.deepEqual(kindsOf(ledger), ['main of main', 'fork of main', 'fork of main']);
   });
 
-  it('a fork of a sub-agent is not the main line', () => {
-    const [ledger, talk] = start();
-    talk([agent, task], reply('', call('d1', 'task', { prompt: 'Count the tests.' })));
-    talk([helper, user('Count the tests.')], look);
-    talk([helper, user('Count the tests.'), reply('Changed.'), user('And?')], reply('Three.'));
+  it('does not take a fork of a sub-agent for the main conversation', () => {
+    const [ledger, send] = start();
+    send([agent, task], reply('', call('d1', 'task', { prompt: 'Count the tests.' })));
+    send([helper, user('Count the tests.')], look);
+    send([helper, user('Count the tests.'), reply('Changed.'), user('And?')], reply('Three.'));
     assert.deepEqual(kindsOf(ledger), ['main of main', 'sub-agent', 'fork']);
     const { branches } = buildSegments(ledger.turns);
     assert.deepEqual(
@@ -142,39 +142,39 @@ describe('branches are told apart by what they hold', () => {
     );
   });
 
-  it('the main line is the one that began, whichever of its branches goes on', () => {
-    const [ledger, talk] = start();
-    talk([agent, task], reply('', call('d1', 'task', { prompt: 'Count the tests.' })));
-    const sub = talk([helper, user('Count the tests.')], look);
-    talk([...sub, result('c1', 'x')], look);
+  it('takes the conversation that began first for the main one, whichever of its branches continues', () => {
+    const [ledger, send] = start();
+    send([agent, task], reply('', call('d1', 'task', { prompt: 'Count the tests.' })));
+    const sub = send([helper, user('Count the tests.')], look);
+    send([...sub, result('c1', 'x')], look);
     assert.deepEqual(kindsOf(ledger), ['main of main', 'sub-agent', 'sub-agent']);
 
     const [toolless, say] = start();
     say([user('A title?')], reply('T'), []);
     say([agent, task], reply('Hm.'), []);
-    const told = say([agent, task, reply('Told anew.'), user('Go on.')], reply('So.'), []);
-    say([...told, user('More.')], reply('Done.'), []);
+    const rewritten = say([agent, task, reply('Rewritten.'), user('Continue.')], reply('So.'), []);
+    say([...rewritten, user('More.')], reply('Done.'), []);
     assert.deepEqual(kindsOf(toolless), ['side', 'main of main', 'fork of main', 'fork of main']);
   });
 
-  it('what nothing is known of stays on the main line, and is counted', () => {
-    const [ledger, talk] = start();
-    talk([agent, task], reply('Done.'));
-    talk([agent, user('Something else.')], reply('Done too.'));
-    talk([system('Who knows.'), user('Whatever.')], look);
+  it('leaves an unrecognized branch on the main conversation, and counts it', () => {
+    const [ledger, send] = start();
+    send([agent, task], reply('Done.'));
+    send([agent, user('Something else.')], reply('Done too.'));
+    send([system('Who knows.'), user('Whatever.')], look);
     assert.deepEqual(kindsOf(ledger), ['main of main', 'main of main', 'main of main']);
     assert.equal(classifyBranches(ledger.turns).unclear, 2);
   });
 
-  it('turns of older journals, which do not say whether tools were offered, are told apart by their context', () => {
-    const [ledger, talk] = start();
-    talk([agent, task], look);
-    talk([helper, user('A title?')], reply('Title'));
+  it('classifies turns of older journals, which do not record offered tools, by their context', () => {
+    const [ledger, send] = start();
+    send([agent, task], look);
+    send([helper, user('A title?')], reply('Title'));
     const turns = ledger.turns.map(({ offersTools: _, ...turn }) => turn);
     assert.equal(classifyBranches(turns).kindOf(1), 'side');
   });
 
-  it('a session without a turn has no line', () => {
+  it('accepts a session without a turn', () => {
     assert.equal(classifyBranches([]).unclear, 0);
   });
 });

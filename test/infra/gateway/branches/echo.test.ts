@@ -10,7 +10,15 @@ import {
   type Model,
 } from '../../../../infra/kits/chat-tokens/index.ts';
 import { idsOf } from '../../../helpers/engine/prompt-ids.ts';
-import { call, createTalk, finish, reply, result, tools, user } from '../../../helpers/gateway/talk.ts';
+import {
+  call,
+  createConversation,
+  finishTurn,
+  reply,
+  result,
+  tools,
+  user,
+} from '../../../helpers/gateway/conversation.ts';
 import { type TinyModel, writeTinyModel } from '../../../helpers/models/tiny-model.ts';
 
 let dir: TinyModel;
@@ -26,10 +34,10 @@ const edit = call('call_1', 'bash', { path: 'a.py', text: 'x = 1  \ny = 2\n', co
 const said: AssistantMessage = { ...reply('I edit.\n\n  Now.  \n', edit), reasoning: 'hm' };
 const exact = { ...said };
 
-/** What follows when a client gives the reply back in this form. */
+/** Plans the request that follows when a client echoes the reply in this form. */
 function follow(echo: AssistantMessage, sampled = said, before: readonly Message[] = [asked]): Plan {
   const ledger = createTokenLedger(model);
-  finish(ledger, ledger.plan({ messages: [asked], tools }), sampled, [65, 258]);
+  finishTurn(ledger, ledger.plan({ messages: [asked], tools }), sampled, [65, 258]);
   return ledger.plan({ messages: [...before, echo, result('call_1', 'ok')], tools });
 }
 
@@ -41,32 +49,32 @@ const withArguments = (args: string, id = 'call_1'): AssistantMessage => ({
 describe('an echo of a reply', () => {
   const members = { count: 1, text: 'x = 1  \ny = 2\n', path: 'a.py' };
   const tolerated: readonly (readonly [string, AssistantMessage, readonly EchoDifference[]])[] = [
-    ['as it was said', exact, []],
+    ['that is exact', exact, []],
     ['without reasoning', { ...said, reasoning: '' }, ['reasoning']],
     ['trimmed', { ...said, text: 'I edit.\n\n  Now.' }, ['text']],
     ['without blanks at the ends of lines', { ...said, text: 'I edit.\n  Now.' }, ['text']],
     ['without the text beside a call', { ...said, text: '' }, ['text']],
-    ['with arguments written anew', withArguments(JSON.stringify(members, null, 1)), ['arguments']],
+    ['with reformatted arguments', withArguments(JSON.stringify(members, null, 1)), ['arguments']],
     ['with a call id of its own', withArguments(edit.arguments, 'toolu_1'), ['call-ids']],
     ['with a default filled in', withArguments(JSON.stringify({ ...members, all: false })), ['arguments']],
     ['with an unknown argument left out', withArguments('{"path":"a.py","count":1}'), ['arguments']],
     ['with trimmed lines', withArguments(JSON.stringify({ ...members, text: 'x = 1\ny = 2' })), ['arguments']],
   ];
   for (const [how, echo, differences] of tolerated) {
-    it(`${how} is the same turn, and counted`, () => {
+    it(`${how} continues the same turn, and its differences are counted`, () => {
       const { parent, echo: counted } = follow(echo);
       assert.deepEqual([parent, counted], [0, differences]);
     });
   }
 
-  it('whose arguments were no JSON is the same turn by the id of its call', () => {
+  it('continues the same turn by its call id when the arguments were not JSON', () => {
     const broken = withArguments('{"path": ');
     assert.equal(follow(withArguments('{}'), broken).parent, 0);
     assert.equal(follow(withArguments('{}', 'other'), broken).parent, null);
   });
 
-  const others: readonly (readonly [string, AssistantMessage])[] = [
-    ['with other words', { ...said, text: 'I edited. Now.' }],
+  const unrelated: readonly (readonly [string, AssistantMessage])[] = [
+    ['with other text', { ...said, text: 'I edited. Now.' }],
     ['with another value', withArguments(JSON.stringify({ ...members, count: 2 }))],
     ['with indented lines', withArguments(JSON.stringify({ ...members, text: 'x = 1\n  y = 2' }))],
     ['with a default, under another id', withArguments(JSON.stringify({ ...members, all: false }), 'toolu_1')],
@@ -74,25 +82,25 @@ describe('an echo of a reply', () => {
     ['without its call', { ...said, toolCalls: [] }],
     ['with one call more', { ...said, toolCalls: [edit, edit] }],
   ];
-  for (const [how, echo] of others) {
-    it(`${how} is another turn`, () => {
+  for (const [how, echo] of unrelated) {
+    it(`${how} continues no turn`, () => {
       const { parent, echo: counted } = follow(echo);
       assert.deepEqual([parent, counted], [null, []]);
     });
   }
 
-  it('behind another request is another turn, whatever its ids say', () => {
+  it('after another request continues no turn, whatever its ids are', () => {
     const filled = withArguments(JSON.stringify({ ...members, all: false }));
-    assert.equal(follow(filled, said, [user('Go on.')]).parent, null);
+    assert.equal(follow(filled, said, [user('Continue.')]).parent, null);
   });
 
-  it('in another form is gone on with in that form, and what was sampled stays', () => {
+  it('in another form continues the branch, and the sampled tokens stay', () => {
     const ledger = createTokenLedger(model);
-    const talk = createTalk(ledger);
+    const send = createConversation(ledger);
     const messages: Message[] = [asked];
     for (let turn = 0; turn < 5; turn += 1) {
       const id = `call_${turn}`;
-      talk(messages, reply('', call(id, 'bash', { x: turn })));
+      send(messages, reply('', call(id, 'bash', { x: turn })));
       messages.push(reply('', call(id, 'bash', { x: turn, all: false })), result(id, 'ok'));
     }
     assert.equal(ledger.forks, 0);
@@ -108,8 +116,8 @@ describe('an echo of a reply', () => {
   });
 });
 
-describe('the blanks of an echo', () => {
-  it('are left out as a pattern for blanks before the end of a line would', () => {
+describe('withoutBlanks', () => {
+  it('removes what a pattern for blanks before the end of a line would remove', () => {
     const unit = fc.constantFrom('a', ' ', '\n', '\t', '\r', '\u2028', '\u00a0');
     fc.assert(
       fc.property(fc.string({ unit, maxLength: 30 }), (text) => {
@@ -118,8 +126,8 @@ describe('the blanks of an echo', () => {
     );
   });
 
-  // The square of this length is minutes, and a gateway that hangs serves nobody.
-  it('cost as much as the text is long, in a text and in an argument', () => {
+  // Quadratic time would be minutes at this length, during which the gateway would serve no request.
+  it('takes linear time, in a text and in an argument', () => {
     const hostile = `a${' '.repeat(1_000_000)}b`;
     const startedAt = performance.now();
     assert.equal(isEchoOf(reply(hostile), reply(`${hostile}\n\nc`)), false);

@@ -19,7 +19,7 @@ const message: fc.Arbitrary<Message> = fc.oneof(
   fc.record({ role: fc.constant('tool' as const), callId: text, name: fc.constant(null), text }),
 );
 const tools = fc.constantFrom<readonly Tool[]>([], [{ name: 'bash', description: null, parameters: null }]);
-/** How many messages of an earlier conversation it begins with, and what stands behind them. */
+/** A conversation that begins with some messages of an earlier one and then has others. */
 const step = fc.record({
   from: fc.nat(30),
   kept: fc.nat(12),
@@ -33,7 +33,7 @@ const plain = ({ withReply, ...digests }: Fingerprint) => ({
   replied: withReply({ role: 'assistant', text: 'Done.', reasoning: 'hm', toolCalls: [] }),
 });
 
-it('what a conversation goes by does not depend on those that came before', () => {
+it('a fingerprint does not depend on the conversations fingerprinted before', () => {
   fc.assert(
     fc.property(fc.array(step, { minLength: 1, maxLength: 20 }), (steps) => {
       const fingerprintOf = createFingerprints();

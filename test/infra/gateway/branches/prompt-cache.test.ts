@@ -12,15 +12,22 @@ const ids = fc.array(fc.nat(200_000), { maxLength: 4 });
 const grown = fc.array(fc.record({ from: fc.nat(8), newIds: ids, sampledIds: ids }), { maxLength: 30 });
 
 const blank: Omit<TurnRecord, 'index' | 'parent' | 'promptIds' | 'promptLength' | 'promptChecksum' | 'sampledIds'> = {
-  ...{ requestKey: '', logprobs: [], versions: [], startedAt: 0, endedAt: 0 },
-  ...{ context: '', conversation: '', messages: [], faultyCalls: [] },
+  requestKey: '',
+  logprobs: [],
+  versions: [],
+  startedAt: 0,
+  endedAt: 0,
+  context: '',
+  conversation: '',
+  messages: [],
+  faultyCalls: [],
   finishReason: 'stop',
   reply: { role: 'assistant', text: '', reasoning: '', toolCalls: [] },
 };
 
 const textOf = ({ chunks }: Prompt): string => Buffer.concat(chunks).toString();
 
-it('a prompt is its branch, as the engine is sent it, whichever prompts are still kept', () => {
+it('a prompt equals its branch as the engine receives it, whichever prompts are still cached', () => {
   fc.assert(
     fc.property(grown, (steps) => {
       const turns: TurnRecord[] = [];
@@ -33,8 +40,12 @@ it('a prompt is its branch, as the engine is sent it, whichever prompts are stil
         assert.deepEqual([prompt.length, textOf(prompt)], [expected.length, expected.join(',')]);
         const turn: TurnRecord = {
           ...blank,
-          ...{ index: turns.length, parent: parent?.index ?? null, promptIds: newIds, sampledIds },
-          ...{ promptLength: expected.length, promptChecksum: crc32(textOf(prompt)) },
+          index: turns.length,
+          parent: parent?.index ?? null,
+          promptIds: newIds,
+          sampledIds,
+          promptLength: expected.length,
+          promptChecksum: crc32(textOf(prompt)),
         };
         turns.push(turn);
         whole.push([...expected, ...sampledIds]);

@@ -6,7 +6,15 @@ import { createTokenLedger, type TokenLedger } from '../../../../infra/gateway/b
 import type { TurnRecord } from '../../../../infra/gateway/branches/turn-record.ts';
 import { loadModel, type Model } from '../../../../infra/kits/chat-tokens/index.ts';
 import { type BranchRule, trainAllBranches } from '../../../../workflows/contracts/trace.ts';
-import { call, createTalk, finish, reply, result, system, user } from '../../../helpers/gateway/talk.ts';
+import {
+  call,
+  createConversation,
+  finishTurn,
+  reply,
+  result,
+  system,
+  user,
+} from '../../../helpers/gateway/conversation.ts';
 import { type TinyModel, writeTinyModel } from '../../../helpers/models/tiny-model.ts';
 
 let dir: TinyModel;
@@ -22,13 +30,13 @@ describe('segments', () => {
   const session = (): TokenLedger => {
     const ledger = createTokenLedger(model);
     const first = [user('x')];
-    finish(ledger, ledger.plan({ messages: first, tools: [] }), reply('a'), [65, 258]);
+    finishTurn(ledger, ledger.plan({ messages: first, tools: [] }), reply('a'), [65, 258]);
     const second = [...first, reply('a'), user('y')];
-    finish(ledger, ledger.plan({ messages: second, tools: [] }), reply(''), []);
+    finishTurn(ledger, ledger.plan({ messages: second, tools: [] }), reply(''), []);
     const title = [system('Title.'), user('x')];
-    finish(ledger, ledger.plan({ messages: title, tools: [] }), reply('t'), [66, 258]);
+    finishTurn(ledger, ledger.plan({ messages: title, tools: [] }), reply('t'), [66, 258]);
     const third = [...second, reply(''), user('z')];
-    finish(ledger, ledger.plan({ messages: third, tools: [] }), reply('c'), [67]);
+    finishTurn(ledger, ledger.plan({ messages: third, tools: [] }), reply('c'), [67]);
     return ledger;
   };
 
@@ -52,15 +60,15 @@ describe('segments', () => {
   });
 
   const broken: readonly (readonly [string, string, Partial<TurnRecord>])[] = [
-    ['whose prompt had another id', 'prompt-mismatch', { promptChecksum: 1 }],
-    ['whose prompt had another length', 'prompt-mismatch', { promptLength: 1 }],
-    ['that was broken off', 'aborted', { finishReason: 'abort' }],
+    ['whose prompt has another id', 'prompt-mismatch', { promptChecksum: 1 }],
+    ['whose prompt has another length', 'prompt-mismatch', { promptLength: 1 }],
+    ['that was aborted', 'aborted', { finishReason: 'abort' }],
     ['that lacks a logprob', 'incomplete-sampling', { logprobs: [] }],
-    ['with a logprob that is no number', 'incomplete-sampling', { logprobs: [Number.NaN] }],
-    ['with tokens of no known version', 'incomplete-sampling', { versions: [] }],
+    ['with a logprob that is not a number', 'incomplete-sampling', { logprobs: [Number.NaN] }],
+    ['with tokens of an unknown version', 'incomplete-sampling', { versions: [] }],
   ];
   for (const [what, reason, change] of broken) {
-    it(`mask the one turn ${what}, and train the others`, () => {
+    it(`mask only the turn ${what}, and train the others`, () => {
       const turns = session().turns.map((turn) => (turn.index === 3 ? { ...turn, ...change } : turn));
       const masked = [
         { turn: 1, reason: 'empty' },
@@ -83,11 +91,11 @@ describe('segments', () => {
   }
 });
 
-it('a segment ends as its last turn did, whatever ended an earlier one', () => {
+it('a segment has the finish reason of its last turn', () => {
   const ledger = createTokenLedger(model);
-  const talk = createTalk(ledger);
-  const said = talk([user('x')], reply('a'));
-  talk([...said, user('y')], reply('b'));
+  const send = createConversation(ledger);
+  const said = send([user('x')], reply('a'));
+  send([...said, user('y')], reply('b'));
   const endOf = (cut: number) => {
     const change: Partial<TurnRecord> = { finishReason: 'length' };
     const turns = ledger.turns.map((turn) => (turn.index === cut ? { ...turn, ...change } : turn));
@@ -98,38 +106,38 @@ it('a segment ends as its last turn did, whatever ended an earlier one', () => {
   assert.deepEqual(endOf(1), ['length', 'length']);
 });
 
-it('lines that were at work when the session ended are closed as open ones', () => {
+it('branches that waited for tool results when the session ended are marked open', () => {
   const ledger = createTokenLedger(model);
-  const talk = createTalk(ledger);
-  const dispatched = talk(
+  const send = createConversation(ledger);
+  const dispatched = send(
     [system('You are an agent.'), user('Fix it.')],
     reply('', call('d1', 'task', { prompt: 'Count.' })),
   );
-  const counting = talk([system('You help.'), user('Count.')], reply('', call('b1', 'bash', {})));
+  const counting = send([system('You help.'), user('Count.')], reply('', call('b1', 'bash', {})));
   const ends = () => buildSegments(ledger.turns).branches.map(({ kind, open = false }) => [kind, open]);
   assert.deepEqual(ends(), [
     ['main', true],
     ['sub-agent', true],
   ]);
-  talk([...counting, result('b1', '3')], reply('Three.'));
-  talk([...dispatched, result('d1', 'Three.')], reply('Done.'));
+  send([...counting, result('b1', '3')], reply('Three.'));
+  send([...dispatched, result('d1', 'Three.')], reply('Done.'));
   assert.deepEqual(ends(), [
     ['sub-agent', false],
     ['main', false],
   ]);
 });
 
-describe('the rule of an agent', () => {
-  /** A main line that dispatches a sub-agent, is told anew, and ends; with a title call. Sampled: two tokens a turn. */
+describe('the branch rule', () => {
+  /** A main conversation that delegates to a sub-agent, is rewritten and ends, with a title call. Each turn samples two tokens. */
   const session = (): readonly TurnRecord[] => {
     const ledger = createTokenLedger(model);
-    const talk = createTalk(ledger);
+    const send = createConversation(ledger);
     const start = [system('You are an agent.'), user('Fix it.')];
-    const dispatched = talk(start, reply('', call('d1', 'task', { prompt: 'Count.' })));
-    talk([system('You help.'), user('Count.')], reply('Three.'));
-    talk([system('Title.'), user('Fix it.')], reply('Fix'), []);
-    talk([...dispatched, result('d1', 'Three.')], reply('Hm.'));
-    talk([...start, reply('Told anew.'), user('Go on.')], reply('Done.'));
+    const dispatched = send(start, reply('', call('d1', 'task', { prompt: 'Count.' })));
+    send([system('You help.'), user('Count.')], reply('Three.'));
+    send([system('Title.'), user('Fix it.')], reply('Fix'), []);
+    send([...dispatched, result('d1', 'Three.')], reply('Hm.'));
+    send([...start, reply('Rewritten.'), user('Continue.')], reply('Done.'));
     return ledger.turns;
   };
   const built = (rule: Partial<BranchRule>): Built => buildSegments(session(), { ...trainAllBranches, ...rule });
@@ -138,7 +146,7 @@ describe('the rule of an agent', () => {
   const trainedIds = ({ segments }: Built): (readonly number[])[] =>
     segments.map(({ tokens, mask }) => tokens.filter((_, at) => mask[at] === 1));
 
-  it('all: trains each branch but side calls', () => {
+  it('trains every branch except side calls (all)', () => {
     const all = built({});
     assert.deepEqual(fates(all), ['sub-agent 0', 'side - rule', 'main 1', 'fork 2']);
     assert.deepEqual(trainedIds(all), [
@@ -149,19 +157,19 @@ describe('the rule of an agent', () => {
     assert.equal(all.droppedTokens, 2);
   });
 
-  it('final: trains the branch on which the line ended', () => {
+  it('trains the branch on which the main conversation ended (final)', () => {
     const final = built({ train: 'final' });
     assert.deepEqual(fates(final), ['sub-agent - rule', 'side - rule', 'main - rule', 'fork 0']);
     assert.deepEqual([trainedIds(final), final.droppedTokens], [[[4, 258]], 8]);
   });
 
-  it('a limit of segments keeps the last branch of the line first', () => {
+  it('keeps the last branch of the main conversation first when segments are limited', () => {
     const two = built({ maxSegments: 2 });
     assert.deepEqual(fates(two), ['sub-agent 0', 'side - rule', 'main - segment-limit', 'fork 1']);
     assert.equal(two.droppedTokens, 6);
   });
 
-  it('a branch that is too long is cut behind its last turn that fits', () => {
+  it('cuts a branch that is too long after its last turn that fits', () => {
     const whole = built({}).segments[1];
     const length = whole?.tokens.length ?? 0;
     const cut = built({ maxSegmentTokens: length - 1 });

@@ -14,7 +14,7 @@ import {
   renderText,
 } from '../../../../infra/kits/chat-tokens/index.ts';
 import { idsOf } from '../../../helpers/engine/prompt-ids.ts';
-import { finish } from '../../../helpers/gateway/talk.ts';
+import { finishTurn } from '../../../helpers/gateway/conversation.ts';
 import { type TinyModel, writeTinyModel } from '../../../helpers/models/tiny-model.ts';
 
 let dir: TinyModel;
@@ -27,7 +27,7 @@ after(() => dir[Symbol.asyncDispose]());
 
 const tools = [{ name: 'bash', description: null, parameters: { type: 'object' } }];
 
-/** What a model would have sampled to say this. */
+/** Returns the ids that a model would have sampled for this text. */
 function sampledFor(conversation: Conversation, reply: AssistantMessage): number[] {
   const text = renderText(model, [...conversation.messages, reply], conversation.tools, 'last-message');
   const prompt = renderText(model, conversation.messages, conversation.tools, 'reply');
@@ -50,7 +50,7 @@ const asked = fc.oneof(
   fc.record({ role: fc.constant('user' as const), text: word }),
   fc.record({ role: fc.constant('tool' as const), callId: word, name: fc.constant(null), text: word }),
 );
-/** From which turn a request goes on (by its index, modulo the number so far; -1: from nothing), what it adds, the reply. */
+/** A request: the turn that it continues (its index, modulo the number so far; -1: none), what it adds, and the reply. */
 const step = fc.record({
   from: fc.integer({ min: -1, max: 30 }),
   added: fc.array(asked, { minLength: 1, maxLength: 3 }),
@@ -59,7 +59,7 @@ const step = fc.record({
 });
 
 describe('the ledger', () => {
-  it('continues any branch as the template would render it, and never changes what was sampled', () => {
+  it('continues any branch as the template would render it, and never changes sampled tokens', () => {
     fc.assert(
       fc.property(fc.array(step, { minLength: 1, maxLength: 12 }), (steps) => {
         const ledger = createTokenLedger(model);
@@ -73,7 +73,7 @@ describe('the ledger', () => {
           if (ledger.answered(plan.key) !== null) continue;
           assert.deepEqual(idsOf(plan.prompt), renderFull(model, conversation));
           if (base !== undefined) assert.notEqual(plan.parent, null, 'a provable extension is no fork');
-          finish(ledger, plan, reply, sampledFor(conversation, reply));
+          finishTurn(ledger, plan, reply, sampledFor(conversation, reply));
           conversations.push({ messages: [...messages, reply], tools });
         }
         assertTrainedOnce(ledger.turns);
@@ -82,7 +82,7 @@ describe('the ledger', () => {
     );
   });
 
-  it('finds the branch again however clients echo a reply', () => {
+  it('finds the branch again, however clients echo a reply', () => {
     const ledger = createTokenLedger(model);
     const first: Message[] = [{ role: 'user', text: 'x' }];
     const reply: AssistantMessage = {
@@ -91,7 +91,7 @@ describe('the ledger', () => {
       reasoning: 'hm',
       toolCalls: [{ id: 'a', name: 'bash', arguments: '{"b": 1.0, "a": "x"}' }],
     };
-    finish(ledger, ledger.plan({ messages: first, tools }), reply, [65]);
+    finishTurn(ledger, ledger.plan({ messages: first, tools }), reply, [65]);
     const echo: AssistantMessage = {
       role: 'assistant',
       text: ' Look.',
@@ -107,7 +107,7 @@ describe('the ledger', () => {
     assert.equal(ledger.plan({ messages: [...first, echo, next], tools: [] }).parent, null, 'other tools are a fork');
   });
 
-  it('costs by the new part: a session of 1,000 turns, and a tree of 500 branches', () => {
+  it('costs only what is new, in a session of 1,000 turns and a tree of 500 branches', () => {
     const { tokens } = model;
     let encoded = 0;
     const encode = (text: string): number[] => {
@@ -120,7 +120,7 @@ describe('the ledger', () => {
       encoded = 0;
       const plan = ledger.plan({ messages, tools });
       costs.push(encoded);
-      finish(ledger, plan, reply, [65, 258]);
+      finishTurn(ledger, plan, reply, [65, 258]);
     };
     const messages: Message[] = [{ role: 'user', text: 'Begin.' }];
     for (let turn = 0; turn < 1_000; turn += 1) {
@@ -153,7 +153,7 @@ function assertTrainedOnce(turns: readonly TurnRecord[]): void {
   assert.deepEqual(trained.toSorted(), sampled.toSorted());
 }
 
-it('a template that drops earlier reasoning begins a branch of its own, whichever reply had it', async () => {
+it('a template that drops earlier reasoning begins a new branch, whichever reply had the reasoning', async () => {
   const template = `{%- set ns = namespace(user=-1) %}
     {%- for m in messages %}{%- if m.role == 'user' %}{%- set ns.user = loop.index0 %}{%- endif %}{%- endfor %}
     {%- for m in messages %}
@@ -177,10 +177,10 @@ it('a template that drops earlier reasoning begins a branch of its own, whicheve
     { ...thinking, reasoning: '' },
     { role: 'tool', callId: 'a', name: null, text: '' },
   ];
-  finish(ledger, ledger.plan({ messages: asked, tools }), thinking, end);
+  finishTurn(ledger, ledger.plan({ messages: asked, tools }), thinking, end);
   const second = ledger.plan({ messages: called, tools });
   assert.equal(second.parent, 0, 'a tool result keeps it');
-  finish(ledger, second, silent, end);
+  finishTurn(ledger, second, silent, end);
   const third = ledger.plan({ messages: [...called, silent, { role: 'user', text: 'More.' }], tools });
   assert.equal(third.parent, null, 'a user turn does not');
 });

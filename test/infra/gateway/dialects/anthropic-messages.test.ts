@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { createScriptedEngine } from '../../../helpers/engine/scripted-engine.ts';
-import { assembleMessage, eventsOf } from '../../../helpers/gateway/assemble.ts';
+import { assembleMessage, eventsOf } from '../../../helpers/gateway/assemble-streams.ts';
 import { startTestGateway } from '../../../helpers/gateway/gateway.ts';
 
 const path = '/v1/messages';
 const ephemeral = { cache_control: { type: 'ephemeral' } };
 const block = (text: string) => ({ type: 'text', text });
 const tools = [{ name: 'Bash', description: 'Runs.', input_schema: { type: 'object' } }];
-/** As Claude Code sends it. */
+/** A request in the form that Claude Code sends. */
 const claude = {
   model: 'policy',
   system: [block('You are an agent.'), { ...block('Be brief.'), ...ephemeral }],
@@ -21,8 +21,8 @@ const claude = {
 };
 const callText = '<tool_call>\n{"name": "Bash", "arguments": {"command": "ls", "n": 1.0}}\n</tool_call>';
 
-describe('messages', () => {
-  it('a tool-using conversation is one branch, token for token', async () => {
+describe('the messages dialect', () => {
+  it('makes one branch of a tool-using conversation, token for token', async () => {
     const said = [`<think>\nhm\n</think>\n\nI look.\n${callText}\n${callText}<|im_end|>`, 'Done.<|im_end|>'];
     const engine = createScriptedEngine({ script: (_, index) => ({ kind: 'say', ids: encode(said[index] ?? '') }) });
     await using gateway = await startTestGateway(engine);
@@ -83,7 +83,7 @@ describe('messages', () => {
     assert.equal((await gateway.traceOf(summary)).forks, 0);
   });
 
-  it('a branch goes on when a client drops the thinking or keeps none of its own', async () => {
+  it('continues a branch when a client drops the thinking or sends its own', async () => {
     const said = ['<think>\nhm\n</think>\n\nOne.<|im_end|>', 'Two.<|im_end|>'];
     const engine = createScriptedEngine({
       script: (_, index) => ({ kind: 'say', ids: gateway.model.tokens.encode(said[index] ?? '') }),
@@ -97,7 +97,7 @@ describe('messages', () => {
     assert.equal((await gateway.control.seal('s1.1')).segments, 1);
   });
 
-  it('the same request is the same message, whole and streamed', async () => {
+  it('sends the same message whole and streamed', async () => {
     const engine = createScriptedEngine({
       script: () => ({ kind: 'say', ids: gateway.model.tokens.encode(`<think>\nhm\n</think>\n\nHéllo ${callText}`) }),
     });
@@ -110,7 +110,7 @@ describe('messages', () => {
     assert.equal(engine.requests.length, 1);
   });
 
-  it('a reply that is cut ends by max_tokens, and an empty one has one empty block', async () => {
+  it('ends a reply at its limit with max_tokens, and gives an empty one an empty block', async () => {
     const engine = createScriptedEngine({
       script: (_, index) => (index === 0 ? { kind: 'say', ids: [65], cut: 'length' } : { kind: 'say', ids: [] }),
     });
@@ -123,7 +123,7 @@ describe('messages', () => {
     assert.deepEqual([empty.stop_reason, empty.content], ['end_turn', [block('')]]);
   });
 
-  it('tokens are counted as the engine would get them, without a turn', async () => {
+  it('counts tokens as the engine would receive them, without a turn', async () => {
     const engine = createScriptedEngine({ script: () => ({ kind: 'say', ids: [65, 66] }) });
     await using gateway = await startTestGateway(engine);
     const secret = await gateway.open('s1.1');
@@ -150,7 +150,7 @@ describe('messages', () => {
     assert.deepEqual([late.status, late.json.error.type], [410, 'invalid_request_error']);
   });
 
-  it('a conversation that is too long is refused in the words that make Claude Code compact', async () => {
+  it('reports a context overflow with the text that makes Claude Code compact', async () => {
     const engine = createScriptedEngine({ script: () => ({ kind: 'say', ids: [65] }), contextLength: 100 });
     await using gateway = await startTestGateway(engine);
     const secret = await gateway.open('s1.1');
@@ -167,7 +167,7 @@ describe('messages', () => {
     });
   });
 
-  it('limits, and an engine that dies before or in mid-stream, have the types that clients know', async () => {
+  it('reports limits, and an engine that dies before or in mid-stream, with the types that clients know', async () => {
     const engine = createScriptedEngine({
       // The first request is tried twice; the second begins well.
       script: (_, index) => ({ kind: 'fail', ids: index === 2 ? [65, 66, 67] : [], type: 'EngineUnavailable' }),
@@ -193,7 +193,7 @@ describe('messages', () => {
     assert.deepEqual([broken.status, broken.json.error.type], [400, 'invalid_request_error']);
   });
 
-  it('what is no text, or what only Anthropic has, is refused in the shape of the API', async () => {
+  it("rejects content that is not text and Anthropic's own tools, in the shape of the API", async () => {
     await using gateway = await startTestGateway(createScriptedEngine({ script: () => ({ kind: 'say', ids: [65] }) }));
     const secret = await gateway.open('s1.1');
     const image = { type: 'image', source: { type: 'base64', media_type: 'image/png', data: '' } };
@@ -227,7 +227,7 @@ describe('messages', () => {
     }
   });
 
-  it('models and unknown paths are told to its clients in its own shape', async () => {
+  it('answers model lists and unknown paths in its own shape', async () => {
     await using gateway = await startTestGateway(createScriptedEngine({ script: () => ({ kind: 'say', ids: [65] }) }));
     const headers = { 'x-api-key': await gateway.open('s1.1'), 'anthropic-version': '2023-06-01' };
     const { name } = gateway.model;

@@ -7,7 +7,7 @@ import { dialects } from '../../../../infra/gateway/dialects/index.ts';
 import { errorStatus, GatewayError, type GatewayErrorKind } from '../../../../infra/gateway/gateway-error.ts';
 import type { Delta } from '../../../../infra/gateway/model-call.ts';
 import type { AssistantMessage } from '../../../../infra/kits/chat-tokens/index.ts';
-import { assembleChat, assembleMessage, assembleResponse } from '../../../helpers/gateway/assemble.ts';
+import { assembleChat, assembleMessage, assembleResponse } from '../../../helpers/gateway/assemble-streams.ts';
 
 interface Subject {
   /** Uses as much of the format as there is. */
@@ -48,7 +48,7 @@ const subjects: Readonly<Record<string, Subject>> = {
       model: 'm',
       instructions: 'Be brief.',
       input: [
-        { role: 'developer', content: 'Ask nobody.' },
+        { role: 'developer', content: 'Ask no questions.' },
         { type: 'message', role: 'user', content: [{ type: 'input_text', text: 'x' }] },
         { type: 'reasoning', id: 'r', summary: [], content: [{ type: 'reasoning_text', text: 'hm' }] },
         { type: 'message', role: 'assistant', content: [{ type: 'output_text', text: 'I look.' }] },
@@ -176,7 +176,7 @@ for (const dialect of dialects) {
   const subject = subjects[dialect.name] ?? assert.fail(`no subject for ${dialect.name}`);
 
   describe(dialect.name, () => {
-    it('reads whatever is sent, or refuses it', () => {
+    it('reads any body or throws a GatewayError', () => {
       const paths = pathsOf(subject.body);
       assert.doesNotThrow(() => dialect.read(subject.body));
       const change = fc.record({ path: fc.constantFrom(...paths), by: hostile });
@@ -202,7 +202,7 @@ for (const dialect of dialects) {
       assert.ok(read > 100, `only ${read} bodies were read`);
     });
 
-    it('says the same in a stream and as a whole', () => {
+    it('sends the same reply in a stream and as a whole', () => {
       const request = dialect.read(subject.body);
       fc.assert(
         fc.property(spoken, (said) => {
@@ -213,7 +213,7 @@ for (const dialect of dialects) {
       );
     });
 
-    it('knows again what it has streamed, in whatever order the model thought and spoke', () => {
+    it('recognizes a streamed reply when a client echoes it, in any order of reasoning and text', () => {
       const request = dialect.read(subject.body);
       fc.assert(
         fc.property(spoken, (said) => {
@@ -228,14 +228,14 @@ for (const dialect of dialects) {
       );
     });
 
-    it('keeps a stream alive by what its clients take note of', () => {
+    it('keeps a stream alive with an event that its clients notice', () => {
       const reply = finishedOf({ deltas: [], calls: [], finishReason: 'stop' });
       const writer = dialect.read(subject.body).stream(reply);
       writer.begin();
       assert.match(writer.keepAlive(), subject.keepAlive);
     });
 
-    it('has a word for every refusal', () => {
+    it('has an error body for every kind of error', () => {
       for (const kind of Object.keys(errorStatus) as GatewayErrorKind[]) {
         const { status, body } = dialect.error(new GatewayError(kind, 'why'));
         const { error } = JSON.parse(JSON.stringify(body));
@@ -251,7 +251,7 @@ const called = ({ toolCalls }: AssistantMessage) =>
 /** The next request of a client that got the reply. */
 // biome-ignore lint/suspicious/noExplicitAny: tests read replies as clients do
 function continued(name: string, body: any, whole: any): object {
-  const next = { role: 'user', content: 'Go on.' };
+  const next = { role: 'user', content: 'Continue.' };
   if (name === 'openai-responses') return { ...body, input: [...body.input, ...whole.output, next] };
   const said = name === 'openai-chat' ? whole.choices[0].message : { role: 'assistant', content: whole.content };
   return { ...body, messages: [...body.messages, said, next] };

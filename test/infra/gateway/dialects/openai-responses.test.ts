@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { createScriptedEngine } from '../../../helpers/engine/scripted-engine.ts';
-import { assembleResponse, eventsOf } from '../../../helpers/gateway/assemble.ts';
+import { assembleResponse, eventsOf } from '../../../helpers/gateway/assemble-streams.ts';
 import { startTestGateway } from '../../../helpers/gateway/gateway.ts';
 
 const path = '/v1/responses';
@@ -22,7 +22,7 @@ const tools = [
   },
   { type: 'web_search', external_web_access: false },
 ];
-/** As Codex sends it. */
+/** A request in the form that Codex sends. */
 const codex = {
   model: 'policy',
   instructions: 'Be brief.',
@@ -39,8 +39,8 @@ const user = (text: string) => ({ type: 'message', role: 'user', content: [{ typ
 const callOf = (name: string, args: object) =>
   `<tool_call>\n${JSON.stringify({ name, arguments: args })}\n</tool_call>`;
 
-describe('responses', () => {
-  it('a tool-using conversation is one branch, token for token', async () => {
+describe('the responses dialect', () => {
+  it('makes one branch of a tool-using conversation, token for token', async () => {
     const said = [
       `<think>\nhm\n</think>\n\nI look.\n${callOf('shell', { command: ['ls'] })}\n${callOf('apply_patch', { input: patch })}\n${callOf('agents__spawn', {})}<|im_end|>`,
       'Done.<|im_end|>',
@@ -49,7 +49,7 @@ describe('responses', () => {
     await using gateway = await startTestGateway(engine);
     const encode = (text: string): number[] => gateway.model.tokens.encode(text);
     const secret = await gateway.open('s1.1');
-    const input: object[] = [{ type: 'message', role: 'developer', content: 'Ask nobody.' }, user('Fix it.')];
+    const input: object[] = [{ type: 'message', role: 'developer', content: 'Ask no questions.' }, user('Fix it.')];
     const first = await gateway.post(path, secret, { ...codex, input });
     assert.match(String(first.headers['content-type']), /^text\/event-stream/);
     const response = assembleResponse(first.text);
@@ -71,7 +71,7 @@ describe('responses', () => {
     );
     const [one] = engine.requests;
     const promptText = gateway.model.tokens.decode(one?.tokenIds ?? []);
-    assert.match(promptText, /Be brief\..*"agents__spawn".*Ask nobody\./s);
+    assert.match(promptText, /Be brief\..*"agents__spawn".*Ask no questions\./s);
     assert.match(promptText, /Free text by this lark grammar:\\nstart: /);
     assert.ok(!promptText.includes('web_search'));
     assert.deepEqual(
@@ -103,7 +103,7 @@ describe('responses', () => {
     assert.equal((await gateway.traceOf(summary)).forks, 0);
   });
 
-  it('the same request is the same response, whole and streamed, and a string is a user message', async () => {
+  it('sends the same response whole and streamed, and reads a string as a user message', async () => {
     const engine = createScriptedEngine({
       script: () => ({ kind: 'say', ids: gateway.model.tokens.encode(`<think>\nhm\n</think>\n\nHéllo<|im_end|>`) }),
     });
@@ -135,7 +135,7 @@ describe('responses', () => {
     );
   });
 
-  it('arguments that are no free text reach a custom tool as they are, and the branch goes on', async () => {
+  it('passes arguments that are not free text to a custom tool unchanged, and continues the branch', async () => {
     const engine = createScriptedEngine({
       script: () => ({ kind: 'say', ids: gateway.model.tokens.encode(callOf('apply_patch', { patch: 'x' })) }),
     });
@@ -149,7 +149,7 @@ describe('responses', () => {
     assert.equal((await gateway.control.seal('s1.1')).segments, 1);
   });
 
-  it('a reply is known again when a client joins its pieces or splits it', async () => {
+  it('recognizes a reply whose pieces a client joins or splits', async () => {
     const said = ['One.Two.<|im_end|>', 'Three.<|im_end|>', 'Four.<|im_end|>'];
     const engine = createScriptedEngine({
       script: (_, index) => ({ kind: 'say', ids: gateway.model.tokens.encode(said[index] ?? '') }),
@@ -166,7 +166,7 @@ describe('responses', () => {
     assert.equal((await gateway.control.seal('s1.1')).segments, 1);
   });
 
-  it('a reply that is cut is incomplete', async () => {
+  it('marks a reply that reached its limit as incomplete', async () => {
     const engine = createScriptedEngine({ script: () => ({ kind: 'say', ids: [65, 66], cut: 'length' }) });
     await using gateway = await startTestGateway(engine);
     const secret = await gateway.open('s1.1');
@@ -177,7 +177,7 @@ describe('responses', () => {
     assert.equal(engine.requests[0]?.maxTokens, 2);
   });
 
-  it('a conversation that is too long fails in a stream, where Codex looks for it, or else by its status', async () => {
+  it('reports a context overflow inside a stream, where Codex looks for it, and otherwise as a status', async () => {
     const engine = createScriptedEngine({ script: () => ({ kind: 'say', ids: [65] }), contextLength: 100 });
     await using gateway = await startTestGateway(engine);
     const secret = await gateway.open('s1.1');
@@ -192,7 +192,7 @@ describe('responses', () => {
     assert.equal(refusals.length, 2, 'both are logged');
   });
 
-  it('an engine that dies in mid-stream fails the response by a code that is tried again', async () => {
+  it('fails a response whose engine dies in mid-stream with a code that clients retry', async () => {
     const engine = createScriptedEngine({
       // Tried again, it says something else, which the stream can't take back.
       script: (_, index) =>
@@ -208,7 +208,7 @@ describe('responses', () => {
     assert.equal(events.find(({ type }) => type === 'response.output_text.delta').delta, 'A');
   });
 
-  it('what is stored elsewhere and what is no text is refused in the shape of the API', async () => {
+  it('rejects stored state and content that is not text, in the shape of the API', async () => {
     await using gateway = await startTestGateway(createScriptedEngine({ script: () => ({ kind: 'say', ids: [65] }) }));
     const secret = await gateway.open('s1.1');
     const image = { type: 'input_image', image_url: 'data:' };
@@ -236,7 +236,7 @@ describe('responses', () => {
     assert.equal((await gateway.post(path, 'wrong', {})).json.error.code, 'invalid_api_key');
   });
 
-  it('tokens are counted without a turn', async () => {
+  it('counts tokens without a turn', async () => {
     const engine = createScriptedEngine({ script: () => ({ kind: 'say', ids: [65] }) });
     await using gateway = await startTestGateway(engine);
     const secret = await gateway.open('s1.1');

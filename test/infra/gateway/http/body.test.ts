@@ -5,7 +5,7 @@ import { describe, it } from 'node:test';
 import { createBodyReader, holdsAtMost } from '../../../../infra/gateway/http/body.ts';
 
 const megabytes = (count: number): Buffer => Buffer.alloc(count * 1024 * 1024, ' ');
-/** What the reader needs of a request is that it streams. */
+/** Makes a request of chunks, since the reader only needs a stream. */
 const asRequest = (stream: PassThrough): IncomingMessage => stream as unknown as IncomingMessage;
 const opened = (bytes: Buffer): PassThrough => {
   const stream = new PassThrough({ highWaterMark: 64 * 1024 * 1024 });
@@ -13,8 +13,8 @@ const opened = (bytes: Buffer): PassThrough => {
   return stream;
 };
 
-describe('bodies', () => {
-  it('of one owner share a room while they are read; another has its own', async () => {
+describe('the reader of bodies', () => {
+  it('gives the bodies of one owner a common budget, and each owner its own', async () => {
     const read = createBodyReader<object>();
     const [one, other] = [{}, {}];
     const streams = [1, 2, 3].map(() => opened(megabytes(15)));
@@ -29,14 +29,14 @@ describe('bodies', () => {
     assert.deepEqual(await read(asRequest(later), one), {}, 'there is room again');
   });
 
-  it('of too many values are refused before anybody looks at each', async () => {
+  it('rejects a body of too many values without visiting all of them', async () => {
     const stream = opened(Buffer.from(`{"messages":[${'1,'.repeat(1_000_000)}1]}`));
     stream.end();
     const read = createBodyReader<object>();
     await assert.rejects(read(asRequest(stream), {}), { kind: 'too-large', message: /at most 100000 JSON values/ });
   });
 
-  it('count every array, object and scalar', () => {
+  it('counts every array, object and scalar', () => {
     const value = { a: [1, 2, { b: null }], c: 'text' };
     assert.equal(holdsAtMost(value, 7), true);
     assert.equal(holdsAtMost(value, 6), false);

@@ -8,7 +8,7 @@ const saying = () => createScriptedEngine({ script: () => ({ kind: 'say', ids: [
 const ask = (text: string) => ({ messages: [{ role: 'user', content: text }] });
 
 describe('a request to a session', () => {
-  it('gives a reply again that the context cut, also at the turn limit', async () => {
+  it('replays a reply that the context cut short, also at the turn limit', async () => {
     const engine = createScriptedEngine({
       script: ({ maxTokens }) => ({ kind: 'say', ids: Array(maxTokens).fill(65), cut: 'length' }),
       contextLength: 200,
@@ -27,7 +27,7 @@ describe('a request to a session', () => {
     assert.ok((engine.requests[0]?.maxTokens ?? 200) < 40);
   });
 
-  it('renders nothing for a request that its turn limit refuses', async () => {
+  it('renders nothing for a request that the turn limit refuses', async () => {
     let encoded = 0;
     await using gateway = await startTestGateway(saying());
     const { tokens } = gateway.model;
@@ -63,7 +63,7 @@ describe('a request to a session', () => {
     assert.deepEqual([before > 0, encoded - before], [true, 0]);
   });
 
-  it("that the gateway fails to render is the gateway's failure, and ends the session unless it goes on", async () => {
+  it('counts as a gateway failure when rendering fails, and cuts the session off unless a turn follows', async () => {
     await using gateway = await startTestGateway(saying());
     const { tokens } = gateway.model;
     const encode = (text: string): number[] =>

@@ -17,7 +17,7 @@ import { writeTinyModel } from '../../../helpers/models/tiny-model.ts';
 
 const skip = process.getuid?.() === 0 ? false : 'needs root, to mount a small disk';
 
-it('a session that can not be let go for want of room keeps no other in memory, and no old file', {
+it('a session that cannot be unloaded for lack of space blocks neither the other sessions nor the removal of old files', {
   skip,
 }, async () => {
   const home = await mkdtemp(join(tmpdir(), 'temper-sweep-'));
@@ -37,14 +37,14 @@ it('a session that can not be let go for want of room keeps no other in memory, 
     await fillPage(join(journalDir, 'full.jsonl'));
 
     const sessions = await sessionsIn(home, journalDir);
-    // The request comes again, which a session writes down when it is let go.
+    // A retry, whose count is written when the session is unloaded.
     for (const id of ['full', 'other']) await ask(sessions, id);
     const { bavail, bsize } = await statfs(journalDir);
     await writeFile(join(journalDir, 'filler'), Buffer.alloc(bavail * bsize));
     await assert.rejects(sessions.cleanUp(), /no space left to write/);
     for (const id of ['full', 'other']) {
       const loaded = await loadJournal(join(journalDir, `${id}.jsonl`));
-      assert.ok(loaded !== null && loaded !== 'locked-elsewhere', `expected ${id} to be let go`);
+      assert.ok(loaded !== null && loaded !== 'locked-elsewhere', `expected ${id} to be unloaded`);
       const last = loaded.records.at(-1);
       assert.equal(last?.kind === 'rest' && last.retries, id === 'full' ? 0 : 1);
       await loaded.journal.close();
@@ -62,8 +62,14 @@ async function sessionsIn(home: string, journalDir: string): Promise<Sessions> {
   await using tiny = await writeTinyModel();
   const model = await loadModel(tiny.dir);
   return createSessions({
-    ...{ engine, model, engineGraceMs: 1_000, contextLength: createContextLength(engine, 1_000) },
-    ...{ journalDir, name: 'gateway', idleMs: -1, store: createFileStore(join(home, 'store')) },
+    engine,
+    model,
+    engineGraceMs: 1_000,
+    contextLength: createContextLength(engine, 1_000),
+    journalDir,
+    name: 'gateway',
+    idleMs: -1,
+    store: createFileStore(join(home, 'store')),
     presence: { confirm: async () => {}, absences: async () => [] },
     peers: { controlOf: () => assert.fail('expected no peer to be asked') },
     upstreams: createUpstreams('/nonexistent/upstreams.json', {}),
@@ -78,7 +84,7 @@ async function ask(sessions: Sessions, id: string): Promise<void> {
   await (await session.ask({ conversation, delivery: 'whole', maxTokens: null, sampling: {} })).result;
 }
 
-/** Until the next record needs another page of the disk. */
+/** Fills the journal until the next record needs another page of the disk. */
 async function fillPage(path: string): Promise<void> {
   const loaded = await loadJournal(path);
   assert.ok(loaded !== null && loaded !== 'locked-elsewhere');

@@ -14,8 +14,8 @@ import {
 } from '../../../../infra/kits/chat-tokens/index.ts';
 import { type BranchRule, trainAllBranches } from '../../../../workflows/contracts/trace.ts';
 import { createScriptedEngine, type ScriptedEngine } from '../../../helpers/engine/scripted-engine.ts';
+import { system, tools, user } from '../../../helpers/gateway/conversation.ts';
 import { openSession } from '../../../helpers/gateway/gateway.ts';
-import { system, tools, user } from '../../../helpers/gateway/talk.ts';
 import { type TinyModel, writeTinyModel } from '../../../helpers/models/tiny-model.ts';
 
 let dir: TinyModel;
@@ -34,7 +34,7 @@ const said = fc.constantFrom(
   '<tool_call>\n{"name": "bash", "arguments": {"a": \n</tool_call><|im_end|>',
 );
 
-/** How a client gives a reply back: some of these prove the turn, some don't. */
+/** The ways in which a client echoes a reply. Some of them prove the turn, some do not. */
 const echoes = {
   exact: (reply: AssistantMessage) => reply,
   trimmed: (reply: AssistantMessage) => ({ ...reply, text: reply.text.trim(), reasoning: '' }),
@@ -50,10 +50,10 @@ const echoes = {
 } as const;
 
 const turn = fc.record({
-  /** How many replies the client forgets before it goes on. */
+  /** The number of replies that the client drops before it continues. */
   back: fc.constantFrom(0, 0, 0, 1, 2),
   echo: fc.constantFrom(...(['exact', 'trimmed', 'completed', 'renamed', 'rewritten'] as const)),
-  asks: fc.constantFrom('Go on.', 'And?', 'é 🦊'),
+  asks: fc.constantFrom('Continue.', 'And?', 'é 🦊'),
   /** A client that asks twice at once, as after a lost connection. */
   twice: fc.boolean(),
 });
@@ -96,7 +96,7 @@ async function converse(session: Session, { start, offered, turns }: Line): Prom
 
 interface Told {
   readonly engine: ScriptedEngine;
-  /** By the engine's call: what it sampled. */
+  /** The tokens that the engine sampled in each call. */
   readonly sampled: (readonly number[])[];
   readonly journal: JournalRecord[];
 }
@@ -140,7 +140,7 @@ function assertExact(session: Session, { engine, sampled }: Told): void {
   }
 }
 
-/** Whatever the rule: each sampled token is trained once, or left out and counted, or masked. */
+/** Asserts that each sampled token is trained once, or left out and counted, or masked, whatever the rule. */
 function assertCounted({ turns }: Session, rule: BranchRule): void {
   const { segments, branches, masked, droppedTokens } = buildSegments(turns, rule);
   const sum = (counts: readonly number[]): number => counts.reduce((total, count) => total + count, 0);
@@ -158,7 +158,7 @@ function assertCounted({ turns }: Session, rule: BranchRule): void {
   assert.ok(branches.every(({ segment, dropped }) => segment !== null || dropped !== null));
 }
 
-it('random trees of conversations, held at once, come to segments of what the engine saw and sampled', async () => {
+it('random trees of simultaneous conversations become segments of exactly what the engine received and sampled', async () => {
   await fc.assert(
     fc.asyncProperty(world, rule, async ({ lines, replies, ticks }, trains) => {
       const sampled: (readonly number[])[] = [];

@@ -9,8 +9,8 @@ import { loadJournal, newJournal } from '../../../../infra/gateway/sessions/jour
 import { createSessionFiles } from '../../../../infra/gateway/sessions/session-files.ts';
 import { createScriptedEngine } from '../../../helpers/engine/scripted-engine.ts';
 import { chunksOf, sendTo, startTestGateway, type TestGateway } from '../../../helpers/gateway/gateway.ts';
-import { type GatewayProcessSettings, sayByPrompt } from '../../../helpers/gateway/gateway-process.ts';
-import { converse, startProcess, undisturbed, user, withoutTimes } from '../../../helpers/gateway/undisturbed.ts';
+import { type GatewayProcessSettings, sampleByPrompt } from '../../../helpers/gateway/gateway-process.ts';
+import { converse, referenceRun, startProcess, user, withoutTimes } from '../../../helpers/gateway/reference-run.ts';
 import { until } from '../../../helpers/until.ts';
 
 describe('a gateway that is killed', () => {
@@ -19,11 +19,11 @@ describe('a gateway that is killed', () => {
     ['in the middle of a generation', { dieInGeneration: 2 }],
   ];
   for (const [moment, changes] of cases) {
-    it(`${moment} costs nothing: the client's retry gives the trace of an undisturbed run`, async () => {
-      const expected = await undisturbed('a.1');
-      await using gateway: TestGateway = await startTestGateway(createScriptedEngine({ script: sayByPrompt }));
+    it(`${moment} loses nothing: the client's retry leads to the trace of an undisturbed run`, async () => {
+      const expected = await referenceRun('a.1');
+      await using gateway: TestGateway = await startTestGateway(createScriptedEngine({ script: sampleByPrompt }));
       await gateway.stop();
-      const options = { ...gateway.options, engine: createScriptedEngine({ script: sayByPrompt }), log: () => {} };
+      const options = { ...gateway.options, engine: createScriptedEngine({ script: sampleByPrompt }), log: () => {} };
       let child = await startProcess(options, changes);
       let kills = 0;
       try {
@@ -39,7 +39,7 @@ describe('a gateway that is killed', () => {
           }
         });
         assert.equal(kills, 1);
-        assert.deepEqual(said, expected.said);
+        assert.deepEqual(said, expected.replies);
         const summary = await gateway.control.seal('a.1');
         assert.deepEqual(withoutTimes(await gateway.traceOf(summary)), expected.trace);
         assert.deepEqual(await gateway.control.seal('a.1'), summary);
@@ -54,10 +54,10 @@ describe('a gateway that is killed', () => {
 describe('behind the relay of a sandbox', () => {
   for (const delivery of ['whole', 'stream'] as const) {
     it(`an agent that reads replies as a ${delivery} does not notice that the gateway was killed twice`, async () => {
-      const expected = await undisturbed('a.1');
-      await using gateway = await startTestGateway(createScriptedEngine({ script: sayByPrompt }));
+      const expected = await referenceRun('a.1');
+      await using gateway = await startTestGateway(createScriptedEngine({ script: sampleByPrompt }));
       await gateway.stop();
-      const options = { ...gateway.options, engine: createScriptedEngine({ script: sayByPrompt }), log: () => {} };
+      const options = { ...gateway.options, engine: createScriptedEngine({ script: sampleByPrompt }), log: () => {} };
       const relay = createProxy({ directory: options.sockets.agents, retryMs: 60_000 });
       const relaySocket = join(dirname(options.journalDir), 'relay.sock');
       await new Promise<void>((resolve) => relay.listen(relaySocket, resolve));
@@ -82,7 +82,7 @@ describe('behind the relay of a sandbox', () => {
           return { ...reply, json: { choices: [{ message: { content: content.join('') } }] } };
         });
         await reviving;
-        assert.deepEqual([deaths, said], [2, expected.said]);
+        assert.deepEqual([deaths, said], [2, expected.replies]);
         const summary = await gateway.control.seal('a.1');
         assert.deepEqual(withoutTimes(await gateway.traceOf(summary)), expected.trace);
       } finally {
@@ -96,8 +96,8 @@ describe('behind the relay of a sandbox', () => {
 });
 
 describe('a journal', () => {
-  it('whose last line was cut short loses that line only', async () => {
-    await using gateway = await startTestGateway(createScriptedEngine({ script: sayByPrompt }));
+  it('loses only its last line when that was cut short', async () => {
+    await using gateway = await startTestGateway(createScriptedEngine({ script: sampleByPrompt }));
     const secret = await gateway.open('a.1');
     await gateway.chat(secret, { messages: [user('x')] });
     await gateway.stop();
@@ -108,8 +108,8 @@ describe('a journal', () => {
     assert.equal((await gateway.control.status('a.1'))?.turns, 2);
   });
 
-  it('that is damaged in the middle is not gone on with', async () => {
-    await using gateway = await startTestGateway(createScriptedEngine({ script: sayByPrompt }));
+  it('is not continued when it is damaged in the middle', async () => {
+    await using gateway = await startTestGateway(createScriptedEngine({ script: sampleByPrompt }));
     await gateway.open('a.1');
     await gateway.stop();
     await appendFile(join(gateway.options.journalDir, 'a.1.jsonl'), 'garbage\n{"sum":"00000000"}\n');
@@ -117,8 +117,8 @@ describe('a journal', () => {
     await assert.rejects(gateway.control.seal('a.1'), { type: 'StoreUnavailable', message: /damaged/ });
   });
 
-  it('is gone once its session is sealed', async () => {
-    await using gateway = await startTestGateway(createScriptedEngine({ script: sayByPrompt }));
+  it('is removed once its session is sealed', async () => {
+    await using gateway = await startTestGateway(createScriptedEngine({ script: sampleByPrompt }));
     const secret = await gateway.open('a.1', { group: 'run/1' });
     await gateway.chat(secret, { messages: [user('x')] });
     await gateway.control.seal('a.1');
@@ -129,7 +129,7 @@ describe('a journal', () => {
     );
   });
 
-  it('that finds no room is a DiskFull', async () => {
+  it('fails with DiskFull when there is no space', async () => {
     const dir = await mkdtemp(join(tmpdir(), 'temper-journal-'));
     const path = join(dir, 'a.jsonl');
     await symlink('/dev/full', path);
@@ -148,9 +148,9 @@ describe('a journal', () => {
   });
 });
 
-describe('a session at rest', () => {
+describe('an unloaded session', () => {
   const resting = { idleMs: 300, cleanUpMs: 20 };
-  /** Its journal can be locked by others: the gateway has let go of it. */
+  /** Waits until the gateway has unloaded the session, so that its journal can be locked. */
   const untilAtRest = (gateway: TestGateway, id: string) =>
     until(async () => {
       const loaded = await loadJournal(join(gateway.options.journalDir, `${id}.jsonl`));
@@ -159,21 +159,21 @@ describe('a session at rest', () => {
       return true;
     });
 
-  it('is loaded when its agent goes on, and its trace is that of one which never rested', async () => {
-    const expected = await undisturbed('a.1');
-    await using gateway = await startTestGateway(createScriptedEngine({ script: sayByPrompt }), resting);
+  it('is loaded when its agent continues, and its trace equals that of a session that stayed loaded', async () => {
+    const expected = await referenceRun('a.1');
+    await using gateway = await startTestGateway(createScriptedEngine({ script: sampleByPrompt }), resting);
     const secret = await gateway.open('a.1');
     const said = await converse(async (body) => {
       await untilAtRest(gateway, 'a.1');
       return gateway.chat(secret, body);
     });
-    assert.deepEqual(said, expected.said);
+    assert.deepEqual(said, expected.replies);
     await untilAtRest(gateway, 'a.1');
     assert.deepEqual(withoutTimes(await gateway.traceOf(await gateway.control.seal('a.1'))), expected.trace);
   });
 
-  it('answers a request that comes again with the turn that was there, and keeps count of those', async () => {
-    const engine = createScriptedEngine({ script: sayByPrompt });
+  it('answers a retried request from the journal, and counts it', async () => {
+    const engine = createScriptedEngine({ script: sampleByPrompt });
     await using gateway = await startTestGateway(engine, resting);
     const secret = await gateway.open('a.1');
     const first = await gateway.chat(secret, { messages: [user('Begin.')] });
@@ -186,21 +186,21 @@ describe('a session at rest', () => {
     assert.deepEqual([turns, retries], [1, 2]);
   });
 
-  it('does not rest while a turn of it is running', async () => {
+  it('is not unloaded while a turn is running', async () => {
     const asked = Promise.withResolvers<void>();
     const answer = Promise.withResolvers<void>();
     const engine = createScriptedEngine({
       async script(request) {
         asked.resolve();
         await answer.promise;
-        return sayByPrompt(request);
+        return sampleByPrompt(request);
       },
     });
     await using gateway = await startTestGateway(engine, resting);
     const secret = await gateway.open('a.1');
     const reply = gateway.chat(secret, { messages: [user('Begin.')] });
     await asked.promise;
-    // Opened later, so that whoever lets go of it has passed over the other one.
+    // Opened later, so that once it is unloaded, the other one has been skipped.
     await gateway.open('b.1');
     await untilAtRest(gateway, 'b.1');
     answer.resolve();
@@ -208,7 +208,7 @@ describe('a session at rest', () => {
   });
 });
 
-it('files that nobody has written in a long time are swept, others stay', async () => {
+it('the clean-up removes files that were not written for a long time, and keeps the others', async () => {
   const dir = await mkdtemp(join(tmpdir(), 'temper-journals-'));
   const names = ['old.1.jsonl', 'old.2.sealed.json', 'old.group', 'old.1.holder', 'kept.1.jsonl', 'new.1.jsonl'];
   for (const name of names) await appendFile(join(dir, name), 'x');

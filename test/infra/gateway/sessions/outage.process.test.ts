@@ -18,7 +18,7 @@ const ask = (text: string) => ({ messages: [{ role: 'user', content: text }] });
 const bytes = (text: string): number[] => [...Buffer.from(text)];
 const down: Step = { kind: 'fail', type: 'EngineUnavailable' };
 
-/** How often a turn is counted as an engine failure whose session is sealed when the engine was asked `calls` times. */
+/** Returns the engine failures of a session that is sealed once the engine was asked `calls` times. */
 async function sealedAfter(calls: number, script: (index: number) => Step): Promise<number> {
   const engine = createScriptedEngine({ script: (_, index) => script(index) });
   await using gateway = await startTestGateway(engine);
@@ -31,11 +31,11 @@ async function sealedAfter(calls: number, script: (index: number) => Step): Prom
 }
 
 describe('a turn that is cancelled while the engine is away', () => {
-  it('is an engine failure, when its session ends within the hold', async () => {
+  it('is an engine failure when its session ends within the grace period', async () => {
     assert.equal(await sealedAfter(2, () => down), 1);
   });
 
-  it('is an engine failure when the engine could not even be asked for its length of context', async () => {
+  it('is an engine failure when the engine did not even report its context length', async () => {
     const engine = createScriptedEngine({ script: () => assert.fail('the engine is away') });
     let asked = 0;
     const health = async (): Promise<never> => {
@@ -55,8 +55,13 @@ describe('a turn that is cancelled while the engine is away', () => {
     const server = await startScriptedServer({ 'POST /v1/chat/completions': () => ({ status: 503, json: {} }) });
     const upstreams: Upstreams = {
       find: async (name) => ({
-        ...{ name, url: `${server.url}/v1`, model: 'large', apiKey: null, contextLength: 9000 },
-        ...{ maxTokensField: 'max_tokens', returnsReasoning: false },
+        name,
+        url: `${server.url}/v1`,
+        model: 'large',
+        apiKey: null,
+        contextLength: 9000,
+        maxTokensField: 'max_tokens',
+        returnsReasoning: false,
       }),
     };
     try {
@@ -72,12 +77,12 @@ describe('a turn that is cancelled while the engine is away', () => {
     }
   });
 
-  it('is an engine failure, also when what it sampled was lost and it samples nothing since', async () => {
+  it('is an engine failure when its tokens were lost and the engine has sampled nothing since', async () => {
     const lost: Step = { ...down, ids: bytes('Hel') };
     assert.equal(await sealedAfter(2, (index) => (index === 0 ? lost : { kind: 'hang' })), 1);
   });
 
-  it('is an engine failure when its client left, also after a restart, unless the request is answered later', async () => {
+  it('is an engine failure when its client disconnected, also after a restart, unless the request is answered later', async () => {
     let step: Step = down;
     const engine = createScriptedEngine({ script: () => step });
     await using gateway = await startTestGateway(engine);
@@ -95,11 +100,11 @@ describe('a turn that is cancelled while the engine is away', () => {
     assert.equal((await gateway.chat(secret, ask('x'))).status, 200);
     await gateway.restart();
     const { engineFailures, cutOff } = await gateway.control.seal('a.1');
-    assert.deepEqual([engineFailures, cutOff], [1, undefined], 'the session went on after both');
+    assert.deepEqual([engineFailures, cutOff], [1, undefined], 'a turn followed both');
   });
 });
 
-it('a turn of an engine that is only slow, or that was away and samples again, is none when it is cancelled', async () => {
+it('a cancelled turn is no engine failure when the engine is only slow, or was away and samples again', async () => {
   assert.equal(await sealedAfter(1, () => ({ kind: 'hang' })), 0);
   const engine = createScriptedEngine({
     script: (_, index) => (index === 0 ? down : { kind: 'hang', ids: bytes('Hel') }),
@@ -113,19 +118,19 @@ it('a turn of an engine that is only slow, or that was away and samples again, i
   await asked;
 });
 
-describe('a gateway that can not record a turn', () => {
-  it('is flagged as such; an own restart and what the agent asked wrongly are not', () => {
+describe('a gateway that cannot record a turn', () => {
+  it('has a gateway failure; its own restart and invalid requests are not failures', () => {
     const running = (abandoned: boolean, waiting: boolean) => ({ abandoned, waiting });
     const full = new TemperFailure('DiskFull', 'no space left');
     assert.equal(classifyFailure(running(false, false), full), 'gateway-failure');
     assert.equal(classifyFailure(running(false, false), new TypeError('a bug')), 'gateway-failure');
     assert.equal(classifyFailure(running(false, false), new GatewayError('turn-limit', 'stop')), null);
-    assert.equal(classifyFailure(running(true, false), new GatewayError('internal', 'the client went away')), null);
+    assert.equal(classifyFailure(running(true, false), new GatewayError('internal', 'the client disconnected')), null);
     assert.equal(classifyFailure(running(true, true), new GatewayError('gateway-closing', 'restart')), null);
   });
 
   const skip = process.getuid?.() === 0 ? false : 'needs root, to mount a small disk';
-  it('for want of room counts it apart, unless the request is answered when there is room', { skip }, async () => {
+  it('counts the failure on a full disk, unless the request is answered once there is space', { skip }, async () => {
     const journalDir = await mkdtemp(join(tmpdir(), 'temper-outage-'));
     execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=1m', 'temper-test', journalDir]);
     try {
@@ -152,7 +157,7 @@ describe('a gateway that can not record a turn', () => {
     }
   });
 
-  it('keeps the flag in memory, and writes it when there is room', async () => {
+  it('keeps the failure in memory, and writes it once there is space', async () => {
     const records: JournalRecord[] = [];
     let isFull = true;
     const journal: Journal = {
@@ -162,11 +167,11 @@ describe('a gateway that can not record a turn', () => {
       },
       close: async () => {},
     };
-    const flags = createRequestFailures(journal, () => []);
-    await assert.rejects(flags.add('gateway-failure', 'k'), { type: 'DiskFull' });
-    assert.deepEqual([flags.of('gateway-failure').map(({ key }) => key), flags.unwritten], [['k'], true]);
+    const failures = createRequestFailures(journal, () => []);
+    await assert.rejects(failures.add('gateway-failure', 'k'), { type: 'DiskFull' });
+    assert.deepEqual([failures.of('gateway-failure').map(({ key }) => key), failures.unwritten], [['k'], true]);
     isFull = false;
-    await flags.write();
-    assert.deepEqual([records.map(({ kind }) => kind), flags.unwritten], [['flag'], false]);
+    await failures.write();
+    assert.deepEqual([records.map(({ kind }) => kind), failures.unwritten], [['flag'], false]);
   });
 });

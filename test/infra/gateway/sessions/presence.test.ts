@@ -12,7 +12,7 @@ import { startTestGateway, type TestGateway } from '../../../helpers/gateway/gat
 const ask = (text: string) => ({ messages: [{ role: 'user', content: text }] });
 const fileOf = (dir: string): string => join(dir, '.presence');
 
-/** As if the last gateway had been there that long ago. */
+/** Sets the last confirmation to that long ago. */
 async function age(dir: string, ms: number): Promise<number> {
   const then = new Date(Date.now() - ms);
   await utimes(fileOf(dir), then, then);
@@ -29,7 +29,7 @@ async function withDirectory(use: (dir: string) => Promise<void>): Promise<void>
 }
 
 describe('the presence of gateways', () => {
-  it('begins with the first one, and a restart within the hold is no absence', () =>
+  it('begins with the first gateway, and a quick restart is no absence', () =>
     withDirectory(async (dir) => {
       await createPresence(dir, Date.now());
       await age(dir, relayRetryMs - 5_000);
@@ -39,7 +39,7 @@ describe('the presence of gateways', () => {
       assert.deepEqual(await next.absences(), []);
     }));
 
-  it('has an absence from the last confirmation to the coming of the next gateway, known at once and for good', () =>
+  it('has an absence from the last confirmation to the start of the next gateway, known at once and for good', () =>
     withDirectory(async (dir) => {
       await createPresence(dir, Date.now());
       const from = await age(dir, relayRetryMs + 10_000);
@@ -52,7 +52,7 @@ describe('the presence of gateways', () => {
       assert.deepEqual(await (await createPresence(dir, Date.now())).absences(), expected, 'also for the one after it');
     }));
 
-  it('goes on through gateways that come and do not confirm', () =>
+  it('extends an absence over gateways that start but never confirm', () =>
     withDirectory(async (dir) => {
       await createPresence(dir, Date.now());
       const from = await age(dir, relayRetryMs + 10_000);
@@ -61,7 +61,7 @@ describe('the presence of gateways', () => {
       assert.deepEqual(await (await createPresence(dir, to)).absences(), [{ from, to }]);
     }));
 
-  it('has an absence where a gateway that was there stood still', () =>
+  it('has an absence when a running gateway stood still', () =>
     withDirectory(async (dir) => {
       const gateway = await createPresence(dir, Date.now() - 10 * relayRetryMs);
       const from = await age(dir, relayRetryMs + 10_000);
@@ -71,7 +71,7 @@ describe('the presence of gateways', () => {
       assert.ok(absence.to >= from + relayRetryMs);
     }));
 
-  it('that can not be kept says so', () =>
+  it('fails with StoreUnavailable when its file cannot be kept', () =>
     withDirectory(async (dir) => {
       await assert.rejects(createPresence(join(dir, 'gone'), Date.now()), { type: 'StoreUnavailable' });
     }));
@@ -94,7 +94,7 @@ async function say(gateway: TestGateway, secret: string, texts: readonly string[
   for (const text of texts) assert.equal((await gateway.chat(secret, ask(text))).status, 200);
 }
 
-describe('a session whose gateways were all away for longer than a request is held', () => {
+describe('a session whose gateways were all away for longer than relays retry', () => {
   const away = relayRetryMs + 10_000;
 
   it('has a gateway failure that cut it off', async () => {
@@ -104,14 +104,14 @@ describe('a session whose gateways were all away for longer than a request is he
     assert.deepEqual([silent.gatewayFailures, silent.cutOff], [1, true]);
   });
 
-  it('has none when it went on, or when they were away for less', async () => {
+  it('has none when a turn followed, or when they were away for less', async () => {
     const wasFollowed = await sealedAfterAbsence(away, { after: ['y'] });
     assert.deepEqual([wasFollowed.gatewayFailures, wasFollowed.cutOff, wasFollowed.turns], [undefined, undefined, 2]);
     assert.equal((await sealedAfterAbsence(relayRetryMs - 10_000, {})).gatewayFailures, undefined);
   });
 
   it('has none when it was opened later', async () => {
-    const engine = createScriptedEngine({ script: () => assert.fail('nobody asks') });
+    const engine = createScriptedEngine({ script: () => assert.fail('no request is expected') });
     await using gateway = await startTestGateway(engine);
     await gateway.stop();
     await age(gateway.options.journalDir, away);

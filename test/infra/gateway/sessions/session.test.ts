@@ -47,7 +47,7 @@ describe('a secret', () => {
     assert.equal(long.status, 401);
   });
 
-  it('is worth nothing once its session is closed, sealed or expired', async () => {
+  it('is refused once its session is closed, sealed or expired', async () => {
     await using gateway = await startTestGateway(saying());
     const closed = await gateway.open('closed.1');
     const sealed = await gateway.open('sealed.1');
@@ -68,7 +68,7 @@ describe('a secret', () => {
 });
 
 describe('the control side', () => {
-  it('is out of the agents’ reach: another socket, in a directory of its owner alone', async () => {
+  it('is out of reach of agents: it has its own socket, in a directory that only its user can enter', async () => {
     await using gateway = await startTestGateway(saying());
     const secret = await gateway.open('a.1');
     const { agents, control } = gateway.options.sockets;
@@ -86,7 +86,7 @@ describe('the control side', () => {
     assert.equal((await gateway.control.status('a.1'))?.state, 'open');
   });
 
-  it('opens a session once, and names what it does not know or can not read', async () => {
+  it('opens a session once, and reports unknown sessions and invalid input', async () => {
     await using gateway = await startTestGateway(saying());
     const secret = await gateway.open('a.1');
     await gateway.chat(secret, ask('x'));
@@ -105,7 +105,7 @@ describe('the control side', () => {
     });
   });
 
-  it('says that it is away as GatewayUnavailable', async () => {
+  it('fails with GatewayUnavailable when it is away', async () => {
     const control = createGatewayControl(['/nowhere/gateway.sock']);
     await assert.rejects(control.status('a.1'), { type: 'GatewayUnavailable', message: /nowhere/ });
     assert.equal(await control.health(), false);
@@ -113,7 +113,7 @@ describe('the control side', () => {
     await control.end();
   });
 
-  it('refuses a second gateway on its sockets and takes over those of a dead one', async () => {
+  it('refuses a second gateway on its sockets, and replaces the sockets of a dead one', async () => {
     const engine = saying();
     await using gateway = await startTestGateway(engine);
     const again = { ...gateway.options, engine, log: () => {} };
@@ -122,7 +122,7 @@ describe('the control side', () => {
     assert.equal(await gateway.control.health(), true);
   });
 
-  it('knows the smallest version of each group, of sealed sessions and after a restart too', async () => {
+  it('knows the smallest version of each group, also of sealed sessions and after a restart', async () => {
     let version = 5;
     const engine = createScriptedEngine({ script: () => ({ kind: 'say', ids: [65], version: version++ }) });
     await using gateway = await startTestGateway(engine);
@@ -140,7 +140,7 @@ describe('the control side', () => {
 });
 
 describe('a session', () => {
-  it('ends at its turn limit and at the context length, each with the code that clients look for', async () => {
+  it('ends at its turn limit and at the context length, each with the code that clients expect', async () => {
     await using gateway = await startTestGateway(
       createScriptedEngine({ script: () => ({ kind: 'say', ids: [65] }), contextLength: 200 }),
     );
@@ -165,7 +165,7 @@ describe('a session', () => {
     assert.deepEqual([summary.turns, summary.turnLimit, summary.contextOverflow], [2, true, false]);
   });
 
-  it('ends when it has sampled all that it may, and gives what was answered again', async () => {
+  it('ends when its token budget is used up, and still replays answered requests', async () => {
     await using gateway = await startTestGateway(
       createScriptedEngine({ script: () => ({ kind: 'say', ids: [65, 66] }) }),
     );
@@ -179,7 +179,7 @@ describe('a session', () => {
     assert.deepEqual([turns, turnLimit, tokenBudget], [2, false, true]);
   });
 
-  it('answers equal requests that come at once with one turn, right after a restart too', async () => {
+  it('answers simultaneous equal requests with one turn, also right after a restart', async () => {
     const engine = createScriptedEngine({ script: () => ({ kind: 'say', ids: [65, 66] }), delayMs: 2 });
     await using gateway = await startTestGateway(engine);
     const sessions = Array.from({ length: 8 }, (_, index) => `s${index}.1`);
@@ -190,7 +190,7 @@ describe('a session', () => {
     for (const session of sessions) assert.equal((await gateway.control.seal(session)).turns, 1);
   });
 
-  it('samples anew when a client wants more of a reply that was cut', async () => {
+  it('samples again when a client asks for more tokens than a reply that reached its limit', async () => {
     const engine = createScriptedEngine({
       script: ({ maxTokens }) =>
         maxTokens < 3 ? { kind: 'say', ids: [65, 66], cut: 'length' } : { kind: 'say', ids: [65, 66, 67] },
@@ -206,7 +206,7 @@ describe('a session', () => {
     assert.equal((await gateway.control.seal('a.1')).turns, 2);
   });
 
-  it('samples as it was opened to, whatever a client asks for in any dialect', async () => {
+  it('samples with its own parameters, whatever a client asks for in any dialect', async () => {
     const engine = saying();
     await using gateway = await startTestGateway(engine);
     const sampling = { temperature: 0.7, topP: 0.9, topK: 5, maxTokensPerTurn: 8 };
@@ -223,7 +223,7 @@ describe('a session', () => {
     }
   });
 
-  it('that is closed before it is sealed loses nothing, and another attempt has one of its own', async () => {
+  it('loses nothing when it is closed before it is sealed, and another epoch has its own session', async () => {
     await using gateway = await startTestGateway(saying());
     const first = await gateway.open('a.1');
     assert.equal((await gateway.chat(first, ask('x'))).status, 200);
@@ -234,7 +234,7 @@ describe('a session', () => {
     for (const session of ['a.1', 'a.2']) assert.equal((await gateway.control.seal(session)).turns, 1);
   });
 
-  it('ends its turns before a gateway that closes lets it go', async () => {
+  it('ends its turns before a closing gateway releases it', async () => {
     const engine = createScriptedEngine({
       script: ({ tokenIds }) => ({ kind: 'say', ids: tokenIds.includes(57) ? Array(40).fill(65) : [66] }),
       chunk: 1,
@@ -250,7 +250,7 @@ describe('a session', () => {
     assert.equal((await gateway.control.seal('a.1')).turns, 2);
   });
 
-  it('is sealed by the rule it was opened with, also after a restart', async () => {
+  it('is sealed with the branch rule that it was opened with, also after a restart', async () => {
     const engine = createScriptedEngine({ script: () => ({ kind: 'say', ids: [65] }) });
     await using gateway = await startTestGateway(engine);
     const secret = await gateway.open('a.1', {
@@ -265,7 +265,7 @@ describe('a session', () => {
     });
   });
 
-  it('answers requests that come at once, each with its own branch', async () => {
+  it('answers simultaneous requests, each on its own branch', async () => {
     const engine = createScriptedEngine({
       script: ({ tokenIds }) => ({ kind: 'say', ids: [...tokenIds.slice(6, 8), 66] }),
       delayMs: 2,

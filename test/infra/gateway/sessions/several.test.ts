@@ -9,11 +9,11 @@ import { createGatewayControl } from '../../../../infra/gateway/client.ts';
 import { gatewayNames, orderFor, socketOf } from '../../../../infra/gateway/sockets.ts';
 import { createScriptedEngine, type ScriptedEngine } from '../../../helpers/engine/scripted-engine.ts';
 import { chunksOf, sendTo, startTestGateway, type TestGateway } from '../../../helpers/gateway/gateway.ts';
-import { sayByPrompt } from '../../../helpers/gateway/gateway-process.ts';
-import { converse, startProcess, undisturbed, withoutTimes } from '../../../helpers/gateway/undisturbed.ts';
+import { sampleByPrompt } from '../../../helpers/gateway/gateway-process.ts';
+import { converse, referenceRun, startProcess, withoutTimes } from '../../../helpers/gateway/reference-run.ts';
 import { until } from '../../../helpers/until.ts';
 
-const scripted = (): ScriptedEngine => createScriptedEngine({ script: sayByPrompt });
+const scripted = (): ScriptedEngine => createScriptedEngine({ script: sampleByPrompt });
 const ask = (content: string) => ({ messages: [{ role: 'user', content }] });
 
 /** Another gateway on the same sessions. */
@@ -21,7 +21,7 @@ const beside = (gateway: TestGateway, engine: Engine): Promise<TestGateway> =>
   startTestGateway(engine, { ...gateway.options, name: 'gateway-1' });
 
 describe('two gateways on the same sessions', () => {
-  it('answer alike: who does not have a session asks the one that has it', async () => {
+  it('answer alike: a gateway without the session asks the one that has it', async () => {
     const [engine, otherEngine] = [scripted(), scripted()];
     await using gateway = await startTestGateway(engine);
     await using other = await beside(gateway, otherEngine);
@@ -40,9 +40,9 @@ describe('two gateways on the same sessions', () => {
     assert.equal((await gateway.chat(secret, ask('Begin.'))).status, 410);
   });
 
-  it('stream alike, and an agent that leaves ends the generation at the other one', async () => {
+  it('stream alike, and an agent that disconnects ends the generation at the other gateway', async () => {
     const engine = createScriptedEngine({
-      script: (request, index) => (index === 0 ? sayByPrompt(request) : { kind: 'hang', ids: [97, 98] }),
+      script: (request, index) => (index === 0 ? sampleByPrompt(request) : { kind: 'hang', ids: [97, 98] }),
     });
     await using gateway = await startTestGateway(engine);
     await using other = await beside(gateway, scripted());
@@ -50,15 +50,15 @@ describe('two gateways on the same sessions', () => {
     const whole = await other.chat(secret, { ...ask('Begin.'), stream: true });
     assert.ok(chunksOf(whole).length > 3 && whole.text.endsWith('data: [DONE]\n\n'), whole.text);
     const leaving = new AbortController();
-    const left = assert.rejects(other.chat(secret, ask('Go on.'), leaving.signal));
+    const left = assert.rejects(other.chat(secret, ask('Continue.'), leaving.signal));
     await until(async () => engine.running === 1);
     leaving.abort();
     await left;
     await until(async () => engine.running === 0);
   });
 
-  it('make one turn of the same request, though it comes to both at once', async () => {
-    const engine = createScriptedEngine({ script: sayByPrompt, delayMs: 10 });
+  it('make one turn of the same request when it reaches both at once', async () => {
+    const engine = createScriptedEngine({ script: sampleByPrompt, delayMs: 10 });
     await using gateway = await startTestGateway(engine);
     await using other = await beside(gateway, engine);
     const secret = await gateway.open('a.1');
@@ -72,7 +72,7 @@ describe('two gateways on the same sessions', () => {
     assert.equal((await other.control.seal('a.1')).turns, 1);
   });
 
-  it('hand a session over when the one that has it is closed, and take it from nobody else', async () => {
+  it('hand a session over when its gateway closes, and never take it from a running one', async () => {
     await using gateway = await startTestGateway(scripted());
     await using other = await beside(gateway, scripted());
     const secret = await gateway.open('a.1');
@@ -85,7 +85,7 @@ describe('two gateways on the same sessions', () => {
     assert.deepEqual([back.headers['x-temper-gateway'], back.text], ['gateway-1', said]);
   });
 
-  it('pass a request on once: one that is not at home there is sent again', async () => {
+  it('forward a request only once; when the session is not there, the client retries', async () => {
     await using gateway = await startTestGateway(scripted());
     await using other = await beside(gateway, scripted());
     const secret = await gateway.open('a.1');
@@ -97,8 +97,8 @@ describe('two gateways on the same sessions', () => {
 });
 
 describe('a gateway that has a session', () => {
-  it('is killed in the middle of a turn: the other goes on, and the trace is that of an undisturbed run', async () => {
-    const expected = await undisturbed('a.1');
+  it('can be killed in the middle of a turn: the other one continues, and the trace equals that of an undisturbed run', async () => {
+    const expected = await referenceRun('a.1');
     await using gateway = await startTestGateway(scripted());
     await gateway.stop();
     const options = { ...gateway.options, engine: scripted(), log: () => {} };
@@ -114,7 +114,7 @@ describe('a gateway that has a session', () => {
         sendTo(relaySocket, { method: 'POST', path: '/v1/chat/completions', headers, body: JSON.stringify(body) }),
       );
       assert.deepEqual(await exited, [null, 'SIGKILL']);
-      assert.deepEqual(said, expected.said);
+      assert.deepEqual(said, expected.replies);
       const summary = await other.control.seal('a.1');
       assert.deepEqual(withoutTimes(await gateway.traceOf(summary)), expected.trace);
     } finally {
@@ -124,7 +124,7 @@ describe('a gateway that has a session', () => {
     }
   });
 
-  it('is stopped and goes on: nobody has taken its session meanwhile', async () => {
+  it('keeps its session while it is stopped (SIGSTOP) and continued', async () => {
     await using gateway = await startTestGateway(scripted());
     await gateway.stop();
     const child = await startProcess({ ...gateway.options, engine: scripted(), log: () => {} }, {});
@@ -147,7 +147,7 @@ describe('a gateway that has a session', () => {
 });
 
 describe('the control side of several gateways', () => {
-  it('is spread over them by session', () => {
+  it('is chosen by the session', () => {
     const names = gatewayNames(4);
     const firsts = Array.from({ length: 400 }, (_, index) => orderFor(`rollout-${index}.1`, names)[0]);
     for (const name of names) {
@@ -157,7 +157,7 @@ describe('the control side of several gateways', () => {
     assert.deepEqual([...orderFor('a.1', names)].sort(), [...names].sort());
   });
 
-  it('passes over one that is away, and says so when all are', async () => {
+  it('skips a gateway that is away, and fails when all are', async () => {
     await using gateway = await startTestGateway(scripted());
     const sockets = ['gateway-1', 'gateway', 'gateway-2'].map((name) =>
       socketOf(gateway.options.sockets.control, name),

@@ -21,7 +21,7 @@ function engineOf(lengths: (number | null | 'away')[]) {
 }
 
 describe('the context length', () => {
-  it('is asked once while it is fresh', async () => {
+  it('is read once while it is fresh', async () => {
     const length = createContextLength(engineOf([100]), 1_000, 60_000);
     assert.deepEqual(
       [await length.wait(() => {}, signal), await length.look(), await length.wait(() => {}, signal)],
@@ -29,7 +29,7 @@ describe('the context length', () => {
     );
   });
 
-  it('is asked again later; an engine that is away then has its old one', async () => {
+  it('is read again later, and keeps its old value when the engine is away then', async () => {
     const length = createContextLength(engineOf([100, 'away', 200]), 1_000, 0);
     assert.deepEqual(
       [await length.wait(() => {}, signal), await length.wait(() => {}, signal), await length.wait(() => {}, signal)],
@@ -37,7 +37,7 @@ describe('the context length', () => {
     );
   });
 
-  it('of an engine that does not say it is no limit, and agents are told none', async () => {
+  it('is no limit for an engine that does not report it, and agents receive none', async () => {
     const engine = createScriptedEngine({ script: () => ({ kind: 'say', ids: [65] }), contextLength: null });
     await using gateway = await startTestGateway(engine);
     const secret = await gateway.open('a.1');

@@ -7,7 +7,7 @@ import { createReplyDecoder } from '../../../../infra/gateway/turns/decode-reply
 import { bash } from '../../../helpers/models/read-reply.ts';
 import { tinyFamily } from '../../../helpers/models/tiny-families.ts';
 
-it('a call goes by the id that was sampled, unless two of one reply have the same', async () => {
+it('a call keeps its sampled id, unless two calls of one reply have the same id', async () => {
   const template = readFileSync(join(import.meta.dirname, '../../../fixtures/families/kimi.jinja'), 'utf8');
   await using tiny = await tinyFamily('kimi', template);
   const { model } = tiny;

@@ -12,7 +12,7 @@ const bytes = (text: string): number[] => [...Buffer.from(text)];
 const playing = (steps: readonly Step[]) =>
   createScriptedEngine({ script: (_, index) => steps[index] ?? { kind: 'fail', type: 'EngineUnavailable' } });
 
-it('a session asks the engine for the version that it was opened for; the control side tells what is served', async () => {
+it('a session requests the version that it was opened for, and the control side reports the served ones', async () => {
   const engine = playing([{ kind: 'say', ids: [...bytes('Hi'), 258] }]);
   await using gateway = await startTestGateway({
     ...engine,
@@ -30,7 +30,7 @@ it('a session asks the engine for the version that it was opened for; the contro
 
 /** Waits for what the other side does next; fails by the test's own time limit. */
 describe('an engine that aborts for a weight update', () => {
-  it('goes on inside the turn: one reply, each part with its version, budget and seed of its own', async () => {
+  it('is resumed inside the turn: one reply, each part with its own version, budget and seed', async () => {
     const engine = playing([
       { kind: 'say', ids: bytes('Hel'), version: 3, cut: 'abort' },
       { kind: 'say', ids: [], version: 4, cut: 'abort' },
@@ -58,7 +58,7 @@ describe('an engine that aborts for a weight update', () => {
     assert.deepEqual(segment?.logprobs.slice(-6), [-0.001, -0.002, -0.003, -0.001, -0.002, -0.003]);
   });
 
-  it('has another seed for its next part, and none where seeds are off', async () => {
+  it('gets another seed for its next part, and none where seeds are off', async () => {
     for (const seeds of [true, false]) {
       const engine = playing([
         { kind: 'say', ids: bytes('Hel'), cut: 'abort' },
@@ -71,7 +71,7 @@ describe('an engine that aborts for a weight update', () => {
     }
   });
 
-  it('ends by length when the budget is used up', async () => {
+  it('ends the reply with length when the budget is used up', async () => {
     const engine = playing([{ kind: 'say', ids: bytes('Hel'), cut: 'abort' }]);
     await using gateway = await startTestGateway(engine);
     const reply = await gateway.chat(await gateway.open('a.1'), ask('x', { max_tokens: 3 }));
@@ -80,7 +80,7 @@ describe('an engine that aborts for a weight update', () => {
 });
 
 describe('an engine that is away', () => {
-  it('is waited for, and tokens of a broken connection are sampled again', async () => {
+  it('is retried, and the tokens of a lost connection are sampled again', async () => {
     const engine = playing([
       { kind: 'fail', type: 'EngineUnavailable' },
       { kind: 'fail', ids: bytes('Bad'), type: 'EngineUnavailable' },
@@ -92,7 +92,7 @@ describe('an engine that is away', () => {
     assert.equal((await gateway.control.seal('a.1')).engineFailures, 0);
   });
 
-  it('beyond the hold gives an error that may be tried again, counted unless a retry succeeds', async () => {
+  it('fails the turn after the grace period with a retryable error, counted unless a retry succeeds', async () => {
     const down = { kind: 'fail', type: 'EngineUnavailable' } as const;
     let step: Step = down;
     await using gateway = await startTestGateway(createScriptedEngine({ script: () => step }), { engineGraceMs: 50 });
@@ -109,7 +109,7 @@ describe('an engine that is away', () => {
     assert.equal((await gateway.control.seal('a.1')).engineFailures, 1);
   });
 
-  it('that breaks off a stream goes on with it when it says the same again, else ends it with an error', async () => {
+  it('resumes an interrupted stream when it samples the same again, and otherwise fails it', async () => {
     const cases = [
       ['Hello', true],
       ['Howdy', false],
@@ -134,7 +134,7 @@ describe('an engine that is away', () => {
     }
   });
 
-  it('that answers what can not be trained on ends the turn, and nothing of it is recorded', async () => {
+  it('fails the turn when its answer cannot be trained on, and nothing is recorded', async () => {
     const engine = playing([{ kind: 'fail', type: 'EngineInvalid' }]);
     await using gateway = await startTestGateway(engine);
     const relay = createProxy({ directory: gateway.options.sockets.agents, retryMs: 60_000 });
@@ -152,8 +152,8 @@ describe('an engine that is away', () => {
   });
 });
 
-describe('a client that leaves', () => {
-  it('takes its generation with it, and nothing of it is recorded', async () => {
+describe('a client that disconnects', () => {
+  it('cancels its generation, and nothing is recorded', async () => {
     const engine = playing([{ kind: 'hang', ids: bytes('Hel') }]);
     await using gateway = await startTestGateway(engine);
     const secret = await gateway.open('a.1');
@@ -168,7 +168,7 @@ describe('a client that leaves', () => {
     assert.deepEqual([status?.inFlight, status?.turns], [0, 0]);
   });
 
-  it('does not end the turn for another that asks the same: one turn, one generation', async () => {
+  it('does not end the turn for another client with the same request: one turn, one generation', async () => {
     let answer: (step: Step) => void = () => {};
     const engine = createScriptedEngine({
       script: () =>
@@ -197,7 +197,7 @@ describe('a client that leaves', () => {
 });
 
 describe('sealing and closing', () => {
-  it('cancel what runs', async () => {
+  it('cancel running turns', async () => {
     const engine = playing([{ kind: 'hang' }]);
     await using gateway = await startTestGateway(engine);
     const secret = await gateway.open('a.1');
@@ -210,7 +210,7 @@ describe('sealing and closing', () => {
 });
 
 describe('a stream', () => {
-  it('is kept alive while the engine says nothing', async () => {
+  it('is kept alive while the engine sends nothing', async () => {
     let answer: (step: Step) => void = () => {};
     const engine = createScriptedEngine({
       script: () =>

@@ -9,7 +9,7 @@ const tools = ['bash', 'edit', 'submit'].map((name) => ({
   function: { name, description: 'A tool.', parameters: { type: 'object', properties: {} } },
 }));
 
-it('a session on the embedded policy holds exactly what its engine scores, over an engine restart too', async () => {
+it('a session on the embedded policy records exactly what its engine scores, across an engine restart', async () => {
   const policy = await startTestPolicy();
   try {
     const engine = createVllmEngine({ url: policy.url, model: 'policy', method: 'reload', baseVersion: 0 });
@@ -25,7 +25,7 @@ it('a session on the embedded policy holds exactly what its engine scores, over 
       messages.push(message);
       for (const call of message.tool_calls ?? [])
         messages.push({ role: 'tool', tool_call_id: call.id, content: 'ok' });
-      messages.push({ role: 'user', content: 'Go on.' });
+      messages.push({ role: 'user', content: 'Continue.' });
     }
     const summary = await gateway.control.seal('a.1');
     assert.deepEqual([summary.turns, summary.segments, summary.minVersion, summary.maxVersion], [3, 1, 0, 0]);

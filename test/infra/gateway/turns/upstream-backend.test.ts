@@ -38,8 +38,13 @@ async function withUpstream(
   const server = await startScriptedServer({ 'POST /v1/chat/completions': () => answer(next++) });
   const upstreams: Upstreams = {
     find: async (name) => ({
-      ...{ name, url: `${server.url}/v1`, model: 'large', apiKey: 'sk-secret', contextLength: 9000 },
-      ...{ maxTokensField: 'max_tokens', returnsReasoning: false },
+      name,
+      url: `${server.url}/v1`,
+      model: 'large',
+      apiKey: 'sk-secret',
+      contextLength: 9000,
+      maxTokensField: 'max_tokens',
+      returnsReasoning: false,
     }),
   };
   const engine = createScriptedEngine({ script: () => assert.fail('the engine is not asked') });
@@ -52,7 +57,7 @@ async function withUpstream(
 }
 
 describe('a session of an upstream model', () => {
-  it('is answered by it, and sealed without a token to train on', async () => {
+  it('is answered by the model, and sealed without a token to train on', async () => {
     const answers = [said({ content: 'I look.', tool_calls: [callLs] }, 'tool_calls'), said({ content: 'Done.' })];
     await withUpstream(
       (index) => answers[index] ?? assert.fail(),
@@ -80,25 +85,32 @@ describe('a session of an upstream model', () => {
     );
   });
 
-  it('is asked in any dialect that an agent speaks', async () => {
+  it('accepts any dialect', async () => {
     await withUpstream(
       () => said({ content: 'I look.', reasoning_content: 'hm', tool_calls: [callLs] }, 'tool_calls'),
       async ({ gateway, asked }) => {
         const secret = await gateway.open('s.1', { upstream });
         const anthropic = await gateway.post('/v1/messages', secret, {
-          ...{ model: 'm', max_tokens: 100, system: 'Be brief.', messages: [{ role: 'user', content: 'Fix it.' }] },
+          model: 'm',
+          max_tokens: 100,
+          system: 'Be brief.',
+          messages: [{ role: 'user', content: 'Fix it.' }],
           tools: [{ name: 'bash', input_schema: { type: 'object' } }],
         });
         const parts = anthropic.json.content.map(({ type }: { type: string }) => type);
         assert.deepEqual([anthropic.status, parts.at(-1)], [200, 'tool_use']);
         assert.deepEqual([anthropic.json.usage.input_tokens, anthropic.json.usage.output_tokens], [40, 7]);
         const responses = await gateway.post('/v1/responses', secret, {
-          ...{ model: 'm', input: 'Mend it.', instructions: 'Be brief.' },
+          model: 'm',
+          input: 'Fix that.',
+          instructions: 'Be brief.',
           tools: [{ type: 'function', name: 'bash', parameters: { type: 'object' } }],
         });
         assert.deepEqual([responses.status, responses.json.output.at(-1).name], [200, 'bash']);
         const streamed = await gateway.chat(secret, {
-          ...{ messages: [{ role: 'user', content: 'Say it.' }], tools, stream: true },
+          messages: [{ role: 'user', content: 'Say it.' }],
+          tools,
+          stream: true,
           stream_options: { include_usage: true },
         });
         const chunks = chunksOf(streamed);
@@ -108,14 +120,15 @@ describe('a session of an upstream model', () => {
           assert.deepEqual([messages.at(-1).role, offered[0].function.name, stream], ['user', 'bash', undefined]);
         }
         const counted = await gateway.post('/v1/messages/count_tokens', secret, {
-          ...{ model: 'm', messages: [{ role: 'user', content: 'x' }] },
+          model: 'm',
+          messages: [{ role: 'user', content: 'x' }],
         });
         assert.deepEqual([counted.status, asked().length], [400, 3]);
       },
     );
   });
 
-  it('gives a request that comes again the same turn, also after a restart, and asks no second time', async () => {
+  it('answers a retried request from the journal, also after a restart, without a second call', async () => {
     await withUpstream(
       (index) => said({ content: `answer ${index}` }),
       async ({ gateway, asked }) => {
@@ -131,7 +144,7 @@ describe('a session of an upstream model', () => {
     );
   });
 
-  it('keeps to the limit of turns', async () => {
+  it('enforces the turn limit', async () => {
     await withUpstream(
       () => said({ content: 'y' }),
       async ({ gateway, asked }) => {
@@ -144,7 +157,7 @@ describe('a session of an upstream model', () => {
     );
   });
 
-  it('tells a context that is full from a model that fails, in the words that agents know', async () => {
+  it('distinguishes a context overflow from a failing model, with the codes that agents know', async () => {
     const refusals: readonly Answer[] = [
       { status: 400, json: { error: { code: 'context_length_exceeded', message: 'maximum 4096, got 5000' } } },
       { status: 401, json: { error: { message: 'wrong key sk-secret' } } },
@@ -171,7 +184,7 @@ describe('a session of an upstream model', () => {
     );
   });
 
-  it('writes its key into no journal, no trace and no event', async () => {
+  it('writes the API key into no journal, no trace and no event', async () => {
     await withUpstream(
       () => said({ content: 'y' }),
       async ({ gateway, server }) => {
@@ -188,7 +201,7 @@ describe('a session of an upstream model', () => {
     );
   });
 
-  it('says what is behind a name, and how long its context is', async () => {
+  it('reports the model behind a name and its context length', async () => {
     await withUpstream(
       () => assert.fail(),
       async ({ gateway }) => {
@@ -207,7 +220,7 @@ describe('a session of an upstream model', () => {
     assert.equal(await gateway.control.status('s.2'), null);
   });
 
-  it('does not go on by another model', async () => {
+  it('does not continue with another model', async () => {
     await withUpstream(
       () => assert.fail('it is not asked'),
       async ({ gateway }) => {

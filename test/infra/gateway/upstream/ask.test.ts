@@ -13,7 +13,9 @@ const conversation: Conversation = {
     { role: 'system', text: 'Be brief.' },
     { role: 'user', text: 'Fix it.' },
     {
-      ...{ role: 'assistant', text: '', reasoning: 'hm' },
+      role: 'assistant',
+      text: '',
+      reasoning: 'hm',
       toolCalls: [{ id: 'call-1', name: 'bash', arguments: '{"command":"ls"}' }],
     },
     { role: 'tool', callId: 'call-1', name: null, text: 'a.js' },
@@ -41,8 +43,12 @@ async function withServer<Result>(
   const answer = (): Answer => answers[next++] ?? { status: 500, json: { error: { message: 'no more answers' } } };
   const server = await startScriptedServer({ 'POST /v1/chat/completions': answer });
   const upstream: UpstreamModel = {
-    ...{ name: 'large', url: `${server.url}/v1/`, model: 'large', apiKey: 'sk-secret' },
-    ...{ maxTokensField: 'max_tokens', returnsReasoning: false },
+    name: 'large',
+    url: `${server.url}/v1/`,
+    model: 'large',
+    apiKey: 'sk-secret',
+    maxTokensField: 'max_tokens',
+    returnsReasoning: false,
   };
   try {
     return await work(upstream, server.seen);
@@ -64,7 +70,7 @@ const ask = (upstream: UpstreamModel, changes: { sampling?: typeof sampling; gra
   );
 
 describe('an upstream model', () => {
-  it('is sent the conversation, the limit of tokens and its key, and nothing that is left at its default', async () => {
+  it('receives the conversation, the token limit and its key, and no parameter at its default', async () => {
     await withServer([said({ content: 'Done.' })], async (upstream, seen) => {
       await ask(upstream);
       assert.equal(seen[0]?.authorization, 'Bearer sk-secret');
@@ -86,7 +92,7 @@ describe('an upstream model', () => {
     });
   });
 
-  it('is sent what its configuration and the sampling ask for', async () => {
+  it('receives the fields that its configuration and the sampling parameters require', async () => {
     await withServer([said({ content: 'Done.' })], async (upstream, seen) => {
       const asked = { ...upstream, maxTokensField: 'max_completion_tokens', returnsReasoning: true } as const;
       await ask(asked, { sampling: { ...sampling, temperature: 0.5, topP: 0.9, topK: 20 } });
@@ -99,7 +105,7 @@ describe('an upstream model', () => {
     });
   });
 
-  it('answers with texts, calls, the name it gives itself, and what it counted', async () => {
+  it('returns texts, calls, its own name and its token counts', async () => {
     const calls = [
       { id: 'c1', function: { name: 'bash', arguments: '{"command":"ls"}' } },
       { function: { name: 'submit', arguments: '' } },
@@ -108,19 +114,24 @@ describe('an upstream model', () => {
     const reply = await withServer([answer], (upstream) => ask(upstream));
     assert.deepEqual(reply, {
       reply: {
-        ...{ role: 'assistant', text: 'I look.', reasoning: 'hm' },
+        role: 'assistant',
+        text: 'I look.',
+        reasoning: 'hm',
         toolCalls: [
           { id: 'c1', name: 'bash', arguments: '{"command":"ls"}' },
           { id: 'call_0123456789abcdef1', name: 'submit', arguments: '{}' },
         ],
       },
-      ...{ finishReason: 'stop', model: 'large-2026-11-01', promptTokens: 40, sampledTokens: 7 },
+      finishReason: 'stop',
+      model: 'large-2026-11-01',
+      promptTokens: 40,
+      sampledTokens: 7,
     });
     const cut = { choices: [{ message: { content: 'I' }, finish_reason: 'length' }] };
     assert.equal((await withServer([said({}, cut)], (upstream) => ask(upstream))).finishReason, 'length');
   });
 
-  it('that is busy or fails is asked again, as long as an engine may be away', async () => {
+  it('is retried within the grace period when it is busy or fails', async () => {
     const busy: Answer = { status: 429, json: { error: { message: 'slow down, sk-secret' } } };
     await withServer([busy, { status: 502, json: {} }, said({ content: 'Done.' })], async (upstream, seen) => {
       assert.equal((await ask(upstream)).reply.text, 'Done.');
@@ -142,7 +153,7 @@ describe('an upstream model', () => {
     );
   });
 
-  it('that refuses the request, or answers what is no reply, is not asked again', async () => {
+  it('is not retried when it rejects the request or returns an invalid reply', async () => {
     const cases: readonly (readonly [Answer, RegExp])[] = [
       [
         { status: 401, json: { error: { message: 'wrong key sk-secret' } } },
@@ -162,7 +173,7 @@ describe('an upstream model', () => {
     }
   });
 
-  it('whose context is too short says so with its numbers', async () => {
+  it('reports a context overflow with its numbers', async () => {
     const openai = {
       code: 'context_length_exceeded',
       message: "This model's maximum context length is 4096 tokens. However, your messages resulted in 5000 tokens.",

@@ -21,16 +21,20 @@ describe('the file of upstream models', () => {
   };
   const large = { url: 'https://api.example.com/v1', model: 'large-1', apiKeyFrom: 'LARGE_KEY' };
 
-  it('names a model, and the variable that holds its key', async () => {
+  it('names a model and the variable that holds its key', async () => {
     assert.deepEqual(await find('large', { large }, { LARGE_KEY: 'secret ' }), {
-      ...{ name: 'large', url: 'https://api.example.com/v1', model: 'large-1', apiKey: 'secret' },
-      ...{ maxTokensField: 'max_tokens', returnsReasoning: false },
+      name: 'large',
+      url: 'https://api.example.com/v1',
+      model: 'large-1',
+      apiKey: 'secret',
+      maxTokensField: 'max_tokens',
+      returnsReasoning: false,
     });
     const open = await find('open', { open: { url: 'http://127.0.0.1:8000/v1', model: 'm', contextLength: 4096 } });
     assert.deepEqual([open.apiKey, open.contextLength], [null, 4096]);
   });
 
-  it('is read anew whenever somebody asks', async () => {
+  it('is read again at each call', async () => {
     const upstreams = createUpstreams(path, {});
     await writeFile(path, '{}');
     await assert.rejects(upstreams.find('later'), { type: 'UnknownUpstream' });
@@ -38,7 +42,7 @@ describe('the file of upstream models', () => {
     assert.equal((await upstreams.find('later')).model, 'm');
   });
 
-  it('lacks a name: the refusal lists those there are, and says what to do', async () => {
+  it('reports an unknown name with the known ones and what to do', async () => {
     await assert.rejects(find('other', { large }), {
       type: 'UnknownUpstream',
       message: `upstream: expected one that ${path} names (large), got other; add it to that file`,
@@ -50,7 +54,7 @@ describe('the file of upstream models', () => {
     });
   });
 
-  it('that is wrong is refused with file and field, and never with what stands there', async () => {
+  it('reports an invalid entry with file and field, and never quotes its value', async () => {
     const wrong: readonly (readonly [unknown, RegExp])[] = [
       ['{"large": "hidden', /upstreams\.json: expected a JSON object/],
       [{ large: { ...large, url: 'api.example.com' } }, /large\.url: expected an address that begins with http/],
@@ -70,7 +74,7 @@ describe('the file of upstream models', () => {
     }
   });
 
-  it('whose variable is not set is refused by that name', async () => {
+  it('reports a variable that is not set by its name', async () => {
     await assert.rejects(find('large', { large }, { LARGE_KEY: ' ' }), {
       type: 'InvalidInput',
       message: /large\.apiKeyFrom: expected LARGE_KEY in the environment of the stack, got nothing/,

@@ -133,7 +133,7 @@ for (const { family, vocabulary, template, textBeside, parallel, fragments } of 
       await textual[Symbol.asyncDispose]();
     });
 
-    /** What the model would have sampled for a reply that renders like this. */
+    /** Returns the ids that the model would have sampled for a reply that renders like this. */
     function sampled(reply: Message, { model }: TinyFamily): { ids: number[]; prompt: string } {
       const head: readonly Message[] = [{ role: 'user', text: 'Go.' }];
       const prompt = renderText(model, head, [], 'reply');
@@ -143,7 +143,7 @@ for (const { family, vocabulary, template, textBeside, parallel, fragments } of 
       return { ids: ids.filter((id) => !model.stopTokenIds.includes(id)), prompt };
     }
 
-    it('is told by the structure of the template', () => {
+    it('is recognized by the structure of the template', () => {
       assert.equal(tiny.model.family.name, family);
     });
 
@@ -178,7 +178,7 @@ for (const { family, vocabulary, template, textBeside, parallel, fragments } of 
       fc.integer({ min: 0, max: 300 }),
     );
 
-    it('reads the same in any chunks, whatever comes, and special tokens never become text by themselves', () => {
+    it('reads any ids the same in any chunks, and special tokens alone never become text', () => {
       fc.assert(
         fc.property(fc.array(piece, { maxLength: 30 }), fc.integer({ min: 2, max: 9 }), (pieces, chunk) => {
           for (const { model } of [tiny, textual]) {
@@ -192,15 +192,15 @@ for (const { family, vocabulary, template, textBeside, parallel, fragments } of 
       );
     });
 
-    it('loses nothing that is said', () => {
+    it('loses no text', () => {
       // In a harmony header words are no speech: they say who speaks, and how.
       const spoken = family === 'harmony' ? fragments : [...delimitersOf(vocabulary), ...fragments];
       fc.assert(
         fc.property(fc.array(fc.constantFrom(...spoken), { maxLength: 20 }), (pieces) => {
           const words = pieces.map((_, index) => `word${index}.`);
           const ids = tiny.model.tokens.encode(pieces.map((each, index) => `${words[index]}${each}`).join(''));
-          const heard = everything(readReply(tiny.model, ids));
-          for (const word of words) assert.ok(heard.includes(word), `${word} in ${heard}`);
+          const decoded = everything(readReply(tiny.model, ids));
+          for (const word of words) assert.ok(decoded.includes(word), `${word} in ${decoded}`);
         }),
         { numRuns: 200 },
       );

@@ -20,7 +20,7 @@ const count: Tool = {
 };
 const tools = [bash, count];
 
-/** What is sampled, the status of each call, and the calls that the agent gets. */
+/** A sampled text, the status of each call, and the calls that the agent gets. */
 type Row = readonly [said: string, statuses: readonly string[], calls?: readonly (readonly [string, string])[]];
 
 function assertReads({ model }: TinyFamily, rows: readonly Row[]): void {
@@ -31,11 +31,11 @@ function assertReads({ model }: TinyFamily, rows: readonly Row[]): void {
   }
 }
 
-describe('a function in XML', () => {
+describe('the XML function syntax', () => {
   const call = (name: string, ...parameters: readonly (readonly [string, string])[]): string =>
     `<tool_call>\n<function=${name}>\n${parameters.map(([key, value]) => `<parameter=${key}>\n${value}\n</parameter>\n`).join('')}</function>\n</tool_call>`;
 
-  it('has values of the types that the schema names, as they were sampled', async () => {
+  it('converts values to the types of the schema, with the digits that were sampled', async () => {
     await using tiny = await family('qwen', 'function-xml');
     assertReads(tiny, [
       [
@@ -52,7 +52,7 @@ describe('a function in XML', () => {
     ]);
   });
 
-  it('is read where the model forgot a delimiter', async () => {
+  it('reads calls whose delimiters the model forgot', async () => {
     await using tiny = await family('qwen', 'function-xml');
     const ls = [['bash', '{"command": "ls"}']] as const;
     assertReads(tiny, [
@@ -68,7 +68,7 @@ describe('a function in XML', () => {
     ]);
   });
 
-  it('keeps code that looks like its own syntax', async () => {
+  it('keeps code that looks like the syntax itself', async () => {
     await using tiny = await family('qwen', 'function-xml');
     const code = 'echo "</parameter>" "<parameter=x>" </function>\n\n';
     assertReads(tiny, [
@@ -76,7 +76,7 @@ describe('a function in XML', () => {
     ]);
   });
 
-  it('is text where it is broken', async () => {
+  it('leaves malformed calls as text', async () => {
     await using tiny = await family('qwen', 'function-xml');
     assertReads(tiny, [
       ['<tool_call><function=bash><parameter=command>ls', ['unclosed']],
@@ -91,7 +91,7 @@ describe('a function in XML', () => {
   });
 });
 
-it('GLM: types, missing pieces and calls without arguments', async () => {
+it('the GLM parser reads typed values and calls without arguments, and reports missing pieces', async () => {
   await using tiny = await family('glm', 'glm');
   assertReads(tiny, [
     [
@@ -119,7 +119,7 @@ it('GLM: types, missing pieces and calls without arguments', async () => {
   ]);
 });
 
-it('DeepSeek: calls of V3 and of V3.1, and reasoning that a call ends', async () => {
+it('the DeepSeek parser reads calls of V3 and V3.1, and reasoning that a call ends', async () => {
   await using tiny = await family('deepseek', 'deepseek');
   const all = (body: string): string =>
     `<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>${body}<｜tool▁call▁end｜><｜tool▁calls▁end｜>`;
@@ -139,7 +139,7 @@ it('DeepSeek: calls of V3 and of V3.1, and reasoning that a call ends', async ()
   assert.deepEqual([got.reasoning, got.statuses, got.text], ['hm', ['ok'], '']);
 });
 
-it('Kimi: the call keeps the id that was sampled', async () => {
+it('the Kimi parser keeps the sampled call id', async () => {
   await using tiny = await family('kimi', 'kimi');
   const all = (id: string, args: string): string =>
     `<|tool_calls_section_begin|><|tool_call_begin|>${id}<|tool_call_argument_begin|>${args}<|tool_call_end|><|tool_calls_section_end|>`;
@@ -162,11 +162,11 @@ it('Kimi: the call keeps the id that was sampled', async () => {
   assert.deepEqual(broken?.kind === 'faulty-call' && broken.call.status, 'malformed');
 });
 
-describe('gpt-oss', () => {
+describe('the gpt-oss parser', () => {
   const read = ({ model }: TinyFamily, said: string) =>
     readReply(model, model.tokens.encode(said), { tools, prompt: '<|start|>assistant' });
 
-  it('has channels: analysis, commentary to a tool or to the user, final', async () => {
+  it('reads the channels: analysis, commentary to a tool or to the user, final', async () => {
     await using tiny = await family('gptoss', 'harmony');
     const got = read(
       tiny,
@@ -182,7 +182,7 @@ describe('gpt-oss', () => {
     assert.deepEqual([final.text, final.reasoning], ['Done.', '']);
   });
 
-  it('may name the tool before the channel, and another one than was offered', async () => {
+  it('reads a tool name before the channel, and reports one that was not offered', async () => {
     await using tiny = await family('gptoss', 'harmony');
     const before = read(tiny, ' to=functions.count<|channel|>commentary json<|message|>{}');
     assert.deepEqual(before.calls, [{ name: 'count', arguments: '{}' }]);
@@ -190,7 +190,7 @@ describe('gpt-oss', () => {
     assert.deepEqual([other.statuses, other.calls], [['unknown-tool'], [{ name: 'browser.open', arguments: '{}' }]]);
   });
 
-  it('says what is wrong with a call, and shows a header that no message follows', async () => {
+  it('reports the problem of a call, and shows a header without a message', async () => {
     await using tiny = await family('gptoss', 'harmony');
     const call = (body: string): string => `<|channel|>commentary to=functions.count<|message|>${body}`;
     for (const [said, status] of [
@@ -202,12 +202,12 @@ describe('gpt-oss', () => {
       const got = read(tiny, said);
       assert.deepEqual([got.statuses, got.text], [[status], `<|start|>assistant${said}`.trimEnd()]);
     }
-    assert.equal(read(tiny, ' I just talk').text, '<|start|>assistant I just talk');
+    assert.equal(read(tiny, ' I just reply').text, '<|start|>assistant I just reply');
   });
 });
 
-describe('Llama', () => {
-  it('calls with JSON, behind a tag or without one, and more than once', async () => {
+describe('the Llama parser', () => {
+  it('reads calls in JSON, with or without a tag, and several of them', async () => {
     await using tiny = await family('llama', 'llama');
     assertReads(tiny, [
       ['{"name": "count", "parameters": {"to": 1.0}}', ['ok'], [['count', '{"to": 1.0}']]],
@@ -224,7 +224,7 @@ describe('Llama', () => {
     ]);
   });
 
-  it('answers in JSON too', async () => {
+  it('leaves an answer in JSON as text', async () => {
     await using tiny = await family('llama', 'llama');
     assertReads(tiny, [
       ['{"answer": 42}', []],
@@ -235,7 +235,7 @@ describe('Llama', () => {
     ]);
   });
 
-  it('says what is wrong with a call', async () => {
+  it('reports the problem of a call', async () => {
     await using tiny = await family('llama', 'llama');
     assertReads(tiny, [
       ['{"name": "count", "parameters": {"to"', ['unclosed']],
@@ -251,7 +251,7 @@ describe('a model without a tool-call syntax', () => {
   const template = "{% for m in messages %}{{ m.role + m.content + '<|im_end|>' }}{% endfor %}";
   const said = 'I look.\n```bash\nls -la\ncat a\n```\nThen:\n```python\n1\n```\n';
 
-  it('commands the one tool that takes a command, in a fenced block that stays text', async () => {
+  it('calls the one tool that takes a command with a fenced block, which stays text', async () => {
     await using tiny = await tinyFamily('qwen', template);
     const got = readReply(tiny.model, tiny.model.tokens.encode(said), { tools });
     assert.deepEqual(got.calls, [{ name: 'bash', arguments: '{"command":"ls -la\\ncat a"}' }]);
@@ -260,7 +260,7 @@ describe('a model without a tool-call syntax', () => {
     assert.deepEqual([unclosed.statuses, unclosed.text], [['unclosed'], '```sh\nls']);
   });
 
-  it('only talks where no tool takes a command, or two do', async () => {
+  it('replies with text only where no tool takes a command, or two do', async () => {
     await using tiny = await tinyFamily('qwen', template);
     for (const offered of [[count], [bash, { ...bash, name: 'shell' }], []]) {
       const got = readReply(tiny.model, tiny.model.tokens.encode(said), { tools: offered });
@@ -269,7 +269,7 @@ describe('a model without a tool-call syntax', () => {
   });
 });
 
-it('a template that knows no reasoning gets `<think>` as text, so that nothing is lost when it is rendered again', async () => {
+it('`<think>` stays text for a template without reasoning, so that nothing is lost when it is rendered again', async () => {
   const template = "{{ '<tool_call>' if tools }}{% for m in messages %}{{ m.content }}{{ m.arguments }}{% endfor %}";
   await using tiny = await tinyFamily('qwen', template);
   const got = readReply(tiny.model, tiny.model.tokens.encode('<think>why</think>so'));

@@ -70,7 +70,7 @@ describe('the Hermes parser', () => {
     }
   });
 
-  it('goes on with the reasoning that the prompt has opened', () => {
+  it('continues the reasoning that the prompt has opened', () => {
     const ids = model.tokens.encode('hm\n</think>\n\ndone<|im_end|>');
     assert.deepEqual(read(model, ids, 1, '<|im_start|>assistant\n<think>\n'), {
       text: 'done',
@@ -80,7 +80,7 @@ describe('the Hermes parser', () => {
     });
   });
 
-  it('names what is wrong with a call and gives its text to the agent', () => {
+  it('reports the problem of a call and passes its text to the agent', () => {
     const cases: readonly (readonly [string, string])[] = [
       ['<tool_call>\n{"name": "bash", "arguments": {}}', 'unclosed'],
       [call('{"name": "bash", "arguments": {'), 'invalid-json'],
@@ -94,17 +94,17 @@ describe('the Hermes parser', () => {
     }
   });
 
-  it('hands on a call of an unknown tool, so that the agent can answer it', () => {
+  it('passes on a call of an unknown tool, so that the agent can answer it', () => {
     const got = read(model, model.tokens.encode(call('{"name": "fly", "arguments": {}}')));
     assert.deepEqual([got.statuses, got.calls.length], [['unknown-tool'], 1]);
   });
 
-  it('a second call that opens inside the first leaves the first unclosed', () => {
+  it('reports a call as unclosed when a second one opens inside it', () => {
     const got = read(model, model.tokens.encode(`<tool_call>{"na${call('{"name": "bash"}')}`));
     assert.deepEqual(got.statuses, ['unclosed', 'ok']);
   });
 
-  it('text that only looks like a marker is no call where the marker is a token', () => {
+  it('does not take text for a marker where the marker is a token', () => {
     const spelled = '<tool_call>'.split('').flatMap((letter) => model.tokens.encode(letter));
     const got = read(model, [...spelled, ...model.tokens.encode('{"name": "bash", "arguments": {}}')]);
     assert.deepEqual([got.calls.length, got.text.startsWith('<tool_call>')], [0, true]);
@@ -118,7 +118,7 @@ describe('the Hermes parser', () => {
     }
   });
 
-  it('no input breaks it, chunks make no difference, special tokens never become text', () => {
+  it('accepts any ids in any chunks, and special tokens never become text', () => {
     const token = fc.oneof(
       fc.constantFrom(...syntax, '<|im_end|>', '<|im_start|>').map((text) => model.tokens.encode(text)),
       fc.constantFrom('{"name": "bash", "arguments": {}}', ' \n', 'word', '"', 'é').map((t) => model.tokens.encode(t)),

@@ -46,23 +46,23 @@ function assertExtends(model: Model, messages: readonly Message[]): void {
 }
 
 describe('rendering', () => {
-  it('a suffix continues a branch as the full render would', async () => {
+  it('continues a branch with a suffix as the full render would', async () => {
     await using dir = await writeTinyModel();
     const model = await loadModel(dir.dir);
     for (const messages of extensions) assertExtends(model, messages);
   });
 
-  it('a reply that was cut short is closed first', async () => {
+  it('closes a reply that was cut short first', async () => {
     await using dir = await writeTinyModel();
     const model = await loadModel(dir.dir);
-    const suffix = renderSuffix(model, [{ role: 'user', text: 'Go on.' }], branchAt(65));
+    const suffix = renderSuffix(model, [{ role: 'user', text: 'Continue.' }], branchAt(65));
     assert.deepEqual(
       suffix,
-      model.tokens.encode('<|im_end|>\n<|im_start|>user\nGo on.<|im_end|>\n<|im_start|>assistant\n'),
+      model.tokens.encode('<|im_end|>\n<|im_start|>user\nContinue.<|im_end|>\n<|im_start|>assistant\n'),
     );
   });
 
-  it('no tools are not an empty list of tools to the template', async () => {
+  it('passes no tools, rather than an empty list, to the template', async () => {
     const asking =
       "{%- if tools is defined %}{{- 'Tools. ' }}{% endif %}{% for m in messages %}{{- m.content }}{% endfor %}{# <tool_call> arguments #}";
     await using dir = await writeTinyModel(asking);
@@ -71,7 +71,7 @@ describe('rendering', () => {
     assert.deepEqual([render([]), render(tools)], ['x', 'Tools. x']);
   });
 
-  it('a template that rewrites what came before gives no suffix', async () => {
+  it('makes no suffix for a template that rewrites earlier text', async () => {
     const counting =
       "{%- for m in messages %}{{- m.role + m.content + (messages | length | string) + '\\n' }}{% endfor %}";
     await using dir = await writeTinyModel(counting);
@@ -80,7 +80,7 @@ describe('rendering', () => {
     assert.equal(renderSuffix(model, [{ role: 'user', text: 'b' }], branchAt(0)), null);
   });
 
-  it('a template that refuses a conversation says so, and one that refuses a stand-in gives no suffix', async () => {
+  it('throws when the template refuses a conversation, and makes no suffix when it refuses a stand-in', async () => {
     const strict =
       "{%- if messages[0].content != 'good' %}{{ raise_exception('be good') }}{% endif %}{{ messages[0].content }}";
     await using dir = await writeTinyModel(strict);
@@ -93,7 +93,7 @@ describe('rendering', () => {
 });
 
 describe('a model directory', () => {
-  it('names the file that is missing or wrong', async () => {
+  it('is rejected with the file that is missing or invalid', async () => {
     const dir = await mkdtemp(join(tmpdir(), 'temper-model-'));
     await assert.rejects(loadModel(dir), /tokenizer\.json is missing/);
     await writeFile(join(dir, 'tokenizer.json'), '{');
@@ -101,12 +101,12 @@ describe('a model directory', () => {
     await rm(dir, { recursive: true });
   });
 
-  it('with an unknown tool-call syntax is refused', async () => {
+  it('is rejected when its tool-call syntax is unknown', async () => {
     await using dir = await writeTinyModel('{{ tools }}<tool_call><function=f>');
     await assert.rejects(loadModel(dir.dir), /does not parse/);
   });
 
-  it('ends turns at its configured and at its family tokens', async () => {
+  it("ends turns at its configured tokens and at its family's", async () => {
     await using dir = await writeTinyModel();
     await writeFile(join(dir.dir, 'generation_config.json'), '{"eos_token_id": [256]}');
     const model = await loadModel(dir.dir);

@@ -23,7 +23,7 @@ type Verdicts = readonly [
   resultAfterThought: boolean,
 ];
 
-/** What each published template is, and what it keeps: the first letter after a user turn, the second after a tool result. */
+/** The family of each published template, and whether it keeps earlier text: first letter after a user turn, second after a tool result. */
 const expected: Readonly<Record<string, readonly [family: string, plain: string, reasoned: string]>> = {
   deepseekv3: ['deepseek', '--', '--'],
   deepseekv3_training: ['deepseek', '--', '--'],
@@ -96,8 +96,8 @@ const branches = (reasoning: string): readonly (readonly [head: readonly Message
 ];
 
 /**
- * Where a suffix is given, the full render has to begin with the prompt, hold the reply, and end in the suffix right behind
- * a token that the model ends a turn with. Returns whether one was given.
+ * Asserts that the full render begins with the prompt, contains the reply, and ends with the suffix right after a stop token
+ * of the model. Returns whether there is a suffix.
  */
 function assertSuffixIsFullRender(model: Model, head: readonly Message[], reply: AssistantMessage): boolean {
   const next = reply.toolCalls.length === 0 ? user : result;
@@ -137,7 +137,7 @@ function assertContinues(model: Model, plain: string, reasoned: string): void {
   }
 }
 
-it('a branch of each family is continued as a full render would, or not at all', async () => {
+it('a branch of each family is continued as a full render would continue it, or not at all', async () => {
   for (const [name, vocabulary, plain, reasoned] of own) {
     const path = join(import.meta.dirname, `../../../fixtures/families/${name}.jinja`);
     await using tiny = await tinyFamily(vocabulary, readFileSync(path, 'utf8'));
@@ -145,7 +145,7 @@ it('a branch of each family is continued as a full render would, or not at all',
   }
 });
 
-it('a reply that ended with another token than the template writes there is not continued', async () => {
+it('a reply that ended with a token other than the one the template writes is not continued', async () => {
   const path = join(import.meta.dirname, '../../../fixtures/families/glm.jinja');
   await using tiny = await tinyFamily('glm', readFileSync(path, 'utf8'));
   const behind = (token: string) => {
@@ -156,7 +156,7 @@ it('a reply that ended with another token than the template writes there is not 
   assert.notEqual(behind('<|observation|>'), null);
 });
 
-it('a model that numbers its calls gets its own ids where the client made up others', async () => {
+it('a model that numbers its calls gets its own ids where the client used others', async () => {
   const path = join(import.meta.dirname, '../../../fixtures/families/kimi.jinja');
   await using tiny = await tinyFamily('kimi', readFileSync(path, 'utf8'));
   const round = (id: string): readonly Message[] => [
@@ -176,7 +176,7 @@ it('a model that numbers its calls gets its own ids where the client made up oth
   );
 });
 
-it('the published templates are all known', { skip: publishedTemplates === null }, () => {
+it('every published template is known', { skip: publishedTemplates === null }, () => {
   assert.deepEqual(Object.keys(publishedTemplates ?? {}).sort(), Object.keys(expected).sort());
 });
 
@@ -188,14 +188,14 @@ for (const [name, template] of Object.entries(publishedTemplates ?? {})) {
     });
     after(() => tiny[Symbol.asyncDispose]());
 
-    it('is of the family that its structure tells, and keeps what it is known to keep', () => {
+    it('belongs to the expected family, and keeps the expected earlier text', () => {
       const [family, plain, reasoned] = expected[name] ?? assert.fail(`no expectation for ${name}`);
       assert.equal(tiny.model.family.name, family);
       const verdicts = checkPrefix(tiny.model).map(({ kept }) => kept);
       assert.deepEqual(verdicts, verdictsOf(plain, reasoned));
     });
 
-    it('continues a branch as a full render would, or not at all', () => {
+    it('continues a branch as a full render would continue it, or not at all', () => {
       const [, plain = '', reasoned = ''] = expected[name] ?? [];
       assertContinues(tiny.model, plain, reasoned);
     });

@@ -6,22 +6,22 @@ import type { GatewayOptions } from '../../../infra/gateway/server.ts';
 import type { Trace } from '../../../workflows/contracts/trace.ts';
 import { createScriptedEngine } from '../engine/scripted-engine.ts';
 import { type Reply, startTestGateway } from './gateway.ts';
-import { type GatewayProcessSettings, sayByPrompt } from './gateway-process.ts';
+import { type GatewayProcessSettings, sampleByPrompt } from './gateway-process.ts';
 
 export const user = (content: string) => ({ role: 'user', content });
 
-/** Four turns of one conversation, each request sent again until it is answered. */
+/** Runs four turns of one conversation, and returns the replies. */
 export async function converse(send: (body: object) => Promise<Reply>): Promise<string[]> {
   const messages: object[] = [user('Begin.')];
-  const said: string[] = [];
+  const replies: string[] = [];
   for (let turn = 0; turn < 4; turn += 1) {
     const reply = await send({ messages });
     assert.equal(reply.status, 200, reply.text);
     const { content } = reply.json.choices[0].message;
-    said.push(content);
-    messages.push({ role: 'assistant', content }, user(`Go on ${turn}.`));
+    replies.push(content);
+    messages.push({ role: 'assistant', content }, user(`Continue ${turn}.`));
   }
-  return said;
+  return replies;
 }
 
 export const withoutTimes = (trace: Trace): object => ({
@@ -29,6 +29,7 @@ export const withoutTimes = (trace: Trace): object => ({
   turns: trace.turns.map((turn) => ({ ...turn, startedAt: 0, endedAt: 0 })),
 });
 
+/** Starts a gateway in its own process, on the directories of another gateway's options. */
 export async function startProcess(
   options: GatewayOptions,
   changes: Partial<GatewayProcessSettings>,
@@ -52,9 +53,10 @@ export async function startProcess(
   return child;
 }
 
-export async function undisturbed(session: string): Promise<{ said: string[]; trace: object }> {
-  await using gateway = await startTestGateway(createScriptedEngine({ script: sayByPrompt }));
+/** Runs the same conversation without any disturbance, for comparison. */
+export async function referenceRun(session: string): Promise<{ replies: string[]; trace: object }> {
+  await using gateway = await startTestGateway(createScriptedEngine({ script: sampleByPrompt }));
   const secret = await gateway.open(session);
-  const said = await converse((body) => gateway.chat(secret, body));
-  return { said, trace: withoutTimes(await gateway.traceOf(await gateway.control.seal(session))) };
+  const replies = await converse((body) => gateway.chat(secret, body));
+  return { replies, trace: withoutTimes(await gateway.traceOf(await gateway.control.seal(session))) };
 }

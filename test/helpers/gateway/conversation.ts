@@ -4,7 +4,7 @@ import { recordOf } from '../../../infra/gateway/turns/policy-backend.ts';
 import type { AssistantMessage, Conversation, Message, Tool, ToolCall } from '../../../infra/kits/chat-tokens/index.ts';
 
 /** Adds the turn that answers a plan, as a session does once the engine has sampled it. */
-export function finish(
+export function finishTurn(
   ledger: TokenLedger,
   plan: Plan,
   reply: AssistantMessage,
@@ -32,15 +32,15 @@ export function call(id: string, name: string, args: object): ToolCall {
   return { id, name, arguments: JSON.stringify(args) };
 }
 
-/** An agent's talk with a ledger: each request is answered as told, with ids that name the turn. */
-export function createTalk(ledger: TokenLedger) {
+/** Creates the requests of an agent to a ledger. Each is answered with the given reply, whose ids name the turn. */
+export function createConversation(ledger: TokenLedger) {
   return (
     messages: readonly Message[],
     answer: AssistantMessage,
     offered: Conversation['tools'] = tools,
   ): Message[] => {
     const plan = ledger.plan({ messages, tools: offered });
-    finish(ledger, plan, answer, [ledger.turns.length % 200, 258]);
+    finishTurn(ledger, plan, answer, [ledger.turns.length % 200, 258]);
     return [...messages, answer];
   };
 }

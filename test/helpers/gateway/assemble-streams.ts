@@ -1,24 +1,24 @@
 import assert from 'node:assert/strict';
 
-/** What the SDKs of each API make of a stream, by the documented meaning of its events. */
+// These functions assemble streams as the SDKs of each API do, by the documented meaning of the events.
 
 // biome-ignore lint/suspicious/noExplicitAny: tests read replies as clients do
 type Json = any;
 
-/** The data of each event; its name, where it has one, must be the data's type. */
+/** Returns the data of each event. An event's name, if it has one, must be the data's type. */
 export function eventsOf(stream: string): Json[] {
   return stream
     .split('\n\n')
     .filter((event) => event !== '' && !event.startsWith(':') && event !== 'data: [DONE]')
     .map((event) => {
-      const [, name, data] = /^(?:event: (.+)\n)?data: (.+)$/.exec(event) ?? assert.fail(`no event: ${event}`);
+      const [, name, data] = /^(?:event: (.+)\n)?data: (.+)$/.exec(event) ?? assert.fail(`not an event: ${event}`);
       const parsed = JSON.parse(data ?? '');
       if (name !== undefined) assert.equal(name, parsed.type);
       return parsed;
     });
 }
 
-/** A chat completion from its chunks. */
+/** Assembles a chat completion from its chunks. */
 export function assembleChat(stream: string): Json {
   const message: Json = { role: 'assistant', content: null, refusal: null };
   let last: Json = null;
@@ -42,7 +42,7 @@ export function assembleChat(stream: string): Json {
   return last;
 }
 
-/** A response from its events. Checks that what came in pieces is what the closing events say. */
+/** Assembles a response from its events, and checks that the pieces equal what the closing events repeat. */
 export function assembleResponse(stream: string): Json {
   const output: Json[] = [];
   let last: Json = null;
@@ -101,7 +101,7 @@ export function assembleResponse(stream: string): Json {
   return last.response;
 }
 
-/** A message from its events. */
+/** Assembles a message from its events. */
 export function assembleMessage(stream: string): Json {
   const [start, ...events] = eventsOf(stream);
   assert.equal(start.type, 'message_start');
