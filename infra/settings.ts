@@ -23,7 +23,10 @@ export const environment = z.object({
     z.enum(['auto', 'docker', 'local']).default('auto'),
     'sandbox kind that `auto` in a workflow input resolves to on this host: `docker`, `local`, or `auto` to use Docker where it answers',
   ),
-  TEMPER_CAPACITY: setting(count(4), 'agents that run at once on this host, each in its own sandbox'),
+  TEMPER_CAPACITY: setting(
+    wholeNumber(1, 65_535).default(4),
+    'agents that run at once on this host, each in its own sandbox',
+  ),
   TEMPER_SWEEP_SHARE: setting(
     z.coerce
       .number({ error: 'expected a number above 0 and at most 1' })
@@ -33,7 +36,7 @@ export const environment = z.object({
     'share of the capacity that evaluation sweeps may use while a training run is active; at least one sandbox',
   ),
   TEMPER_EVALUATIONS: setting(
-    count(2),
+    wholeNumber(1, 65_535).default(2),
     'evaluations that run at once; they have their own slots, so that agents cannot starve them',
   ),
   TEMPER_PULLS: setting(wholeNumber(0, 100).default(3), 'images pulled at once; `0` disables pulling'),
@@ -56,9 +59,9 @@ export const environment = z.object({
       .default('none'),
     "Docker network for the commands of an image build, for example `bridge`; `host` is refused because builds would reach the stack's own services",
   ),
-  TEMPER_TEMPORAL_PORT: setting(count(7233), "port of the stack's own Temporal server"),
-  TEMPER_UI_PORT: setting(count(8233), "port of the stack's own Temporal UI"),
-  TEMPER_POLICY_PORT: setting(count(8600), 'port of the embedded policy server'),
+  TEMPER_TEMPORAL_PORT: setting(port(7233), "port of the stack's own Temporal server"),
+  TEMPER_UI_PORT: setting(port(8233), "port of the stack's own Temporal UI"),
+  TEMPER_POLICY_PORT: setting(port(8600), 'port of the embedded policy server'),
   TEMPER_METRICS_PORT: setting(
     wholeNumber(1, 65_533).optional(),
     'port where the control worker serves Prometheus metrics; the host and trainer workers use the next two',
@@ -85,7 +88,7 @@ export const environment = z.object({
     'derived from the KV cache that the engine reports',
   ),
   TEMPER_ENGINE_HOLD: setting(
-    count(240),
+    wholeNumber(1, 65_535).default(240),
     'seconds that a turn waits for an unreachable engine; an engine that restarts needs time to load its weights, and many clients give up after 300',
   ),
   TEMPER_ENGINE_SEEDS: setting(
@@ -175,7 +178,7 @@ function wholeNumber(min: number, max: number) {
   return z.coerce.number({ error }).int({ error }).min(min, { error }).max(max, { error });
 }
 
-function count(fallback: number) {
+function port(fallback: number) {
   return wholeNumber(1, 65_535).default(fallback);
 }
 

@@ -42,7 +42,7 @@ describe('temper up', { timeout: 3 * timeoutMs }, () => {
     assert.ok(again.parts.every(({ process: part }) => !before.includes(part?.pid)));
   });
 
-  it('then runs rollouts, printing one line of JSON each, with exit code 0', async () => {
+  it('runs rollouts after the restarts, printing one line of JSON each, with exit code 0', async () => {
     const tasks = 'generated:test/1?count=2';
     const rollouts = temper(
       'rollout',
