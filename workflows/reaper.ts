@@ -24,7 +24,7 @@ export interface ReaperResult {
 export async function reaper(request: { readonly host: string }): Promise<ReaperResult> {
   const { host } = parseInput('reaper', reaperInput, request);
   const onHost = proxyActivities<ReaperActivities>({ taskQueue: cleanUpQueue(host), ...timeouts.reap });
-  const { groups, rollouts = [] } = await control.cancelOrphans();
-  const { removed, images = [] } = await onHost.reapSandboxes();
+  const { groups, rollouts } = await control.cancelOrphans();
+  const { removed, images } = await onHost.reapSandboxes();
   return { sandboxes: removed, images, groups, rollouts };
 }

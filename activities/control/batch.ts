@@ -54,7 +54,7 @@ export async function gather({ store, records }: BatchDependencies, input: Gathe
       summaries.push(trace);
       if (trace.minVersion !== null) minVersion = Math.min(minVersion ?? trace.minVersion, trace.minVersion);
       const { segments: all, counts: counted } = (await store.getJson(trace.trace.digest)) as Trace;
-      if (counted !== undefined) counts.push(counted);
+      counts.push(counted);
       for (const segment of all)
         if (isTrained(segment)) segments.push({ rollout: rollouts.length, segment: slim(segment) });
       rollouts.push({ rollout, group: index, reward });

@@ -73,7 +73,7 @@ export function createSweepActivities(deps: SweepDependencies): SweepActivities 
         const pin = { policyVersion, ...(upstream !== undefined && { upstream }) };
         const tasks = await readList(plan.list.digest);
         const quarantined = plan.quarantined === undefined ? [] : await readList(plan.quarantined.digest);
-        const report = { ...summariseSweep({ ...sweep, pin, run, tasks, rows }), quarantined };
+        const report = summariseSweep({ ...sweep, pin, run, tasks, rows, quarantined });
         const blob = await store.putJson(report);
         await records.write(sweep.sweepKey, 'sweep', { report: blob });
         return { ...report.result, report: blob };

@@ -1,7 +1,6 @@
 import type { GatewayControl } from '../../infra/gateway/control.ts';
 import { hashText } from '../../infra/hash.ts';
 import { sessionId } from '../../workflows/contracts/ids.ts';
-import { trainAllBranches } from '../../workflows/contracts/trace.ts';
 import { atBoundary } from '../boundary.ts';
 import type { ControlActivities } from '../interfaces/control.ts';
 
@@ -10,13 +9,12 @@ export function createTraceActivities(
   gateway: GatewayControl,
 ): Pick<ControlActivities, 'openTrace' | 'sealTrace' | 'closeTrace' | 'readVersions'> {
   return {
-    openTrace: ({ attempt, lifetimeMs, runKey, group, branches = trainAllBranches, upstream, ...settings }) =>
+    openTrace: ({ attempt, lifetimeMs, runKey, group, upstream, ...settings }) =>
       atBoundary(async (signal) => {
         const session = sessionId(attempt);
         const opened = await gateway.open(
           {
             ...settings,
-            branches,
             session,
             expiresAt: Date.now() + lifetimeMs,
             seed: seedOf(session),

@@ -33,7 +33,7 @@ async function startAgent(host: Host, input: StartAgent, signal: AbortSignal) {
     baseUrl: spec.usesModel ? gatewayUrl : null,
     secret: spec.usesModel ? host.secretOf(sessionId(attempt)) : null,
     maxTurns,
-    contextLength: input.contextLength ?? null,
+    contextLength: input.contextLength,
   });
   const [program, ...args] = command.argv;
   if (program === undefined) throw new TemperFailure('UnknownAgent', `agent ${spec.name} has an empty command`);
@@ -62,7 +62,7 @@ async function awaitAgent(host: Host, input: AwaitAgent, signal: AbortSignal): P
   const deadline = Context.current().info.scheduledTimestampMs + input.timeoutMs;
   let status: ProcessStatus;
   try {
-    const { diskBeforeMb = 0 } = input;
+    const { diskBeforeMb } = input;
     status = await sandbox.wait(agentKey, { timeoutMs: Math.max(0, deadline - Date.now()), diskBeforeMb }, signal);
     signal.throwIfAborted();
   } catch (error) {

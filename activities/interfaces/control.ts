@@ -13,7 +13,7 @@ import type { SessionSettings } from '../../workflows/contracts/rollout.ts';
 import type { RunInput, StepResult, Training } from '../../workflows/contracts/run.ts';
 import type { SweepInput, SweepPlan, SweepResult, SweepRow } from '../../workflows/contracts/sweep.ts';
 import type { ResolvedTask } from '../../workflows/contracts/task.ts';
-import type { TraceSummary } from '../../workflows/contracts/trace.ts';
+import type { BranchRule, TraceSummary } from '../../workflows/contracts/trace.ts';
 import type { Verdict } from '../../workflows/contracts/verdict.ts';
 
 /** The activities of the control worker. */
@@ -23,7 +23,7 @@ export interface ControlActivities extends RolloutActivities, RunActivities, Swe
     readonly host: string;
   }): Promise<{ readonly alive: boolean; readonly lastSeenMs: number | null }>;
   /** Cancels groups whose run is closed, and rollouts whose sweep is; returns their workflow ids. */
-  cancelOrphans(): Promise<{ readonly groups: readonly string[]; readonly rollouts?: readonly string[] }>;
+  cancelOrphans(): Promise<{ readonly groups: readonly string[]; readonly rollouts: readonly string[] }>;
 }
 
 /** The activities that a rollout asks of the control worker. */
@@ -37,12 +37,12 @@ export interface RolloutActivities {
   openTrace(input: OpenTrace): Promise<OpenedTrace>;
   sealTrace(input: { readonly attempt: RolloutEpoch }): Promise<TraceSummary>;
   closeTrace(input: { readonly attempt: RolloutEpoch }): Promise<void>;
-  /** `policy` is absent from older workflows. */
-  reward(input: { readonly verdict: Verdict; readonly policy?: RewardPolicy }): Promise<number>;
+  reward(input: { readonly verdict: Verdict; readonly policy: RewardPolicy }): Promise<number>;
 }
 
-/** The settings of the session to open. `branches` is absent when an older workflow asks: then all are trained. */
+/** The settings of the session to open. */
 export interface OpenTrace extends SessionSettings {
+  readonly branches: BranchRule;
   readonly attempt: RolloutEpoch;
   /** Milliseconds from now after which the session is dropped. */
   readonly lifetimeMs: number;
@@ -54,8 +54,8 @@ export interface OpenTrace extends SessionSettings {
 
 export interface OpenedTrace {
   readonly session: string;
-  /** The context length of the engine in tokens; null when it does not answer; absent from older workers. */
-  readonly contextLength?: number | null;
+  /** The context length of the engine in tokens; null when it does not answer. */
+  readonly contextLength: number | null;
 }
 
 /** The activities that a run, its groups and its steps ask of the control worker. */
@@ -122,8 +122,8 @@ export interface GatheredBatch {
   readonly tokens: number;
   readonly meanReward: number | null;
   readonly minVersion: number | null;
-  /** Sums over the traces of the batch (forks, masked turns, …); absent from older workers. */
-  readonly metrics?: Readonly<Record<string, number>>;
+  /** Sums over the traces of the batch (forks, masked turns, …). */
+  readonly metrics: Readonly<Record<string, number>>;
 }
 
 export interface Normalise {

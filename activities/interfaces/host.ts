@@ -43,8 +43,8 @@ export interface Provisioned {
   readonly sandbox: string;
   readonly kind: SandboxKind;
   readonly baseCommit: string;
-  /** The MB in use before the agent starts; absent from older workers. */
-  readonly diskBeforeMb?: number;
+  /** The disk space in MB that is in use before the agent starts. */
+  readonly diskBeforeMb: number;
 }
 
 export interface StartAgent extends Pick<Provisioned, 'kind'> {
@@ -52,8 +52,8 @@ export interface StartAgent extends Pick<Provisioned, 'kind'> {
   readonly task: Task;
   readonly agent: string;
   readonly maxTurns: number;
-  /** The context length of the model in tokens; null or absent when it is unknown. */
-  readonly contextLength?: number | null;
+  /** The context length of the model in tokens; null when it is unknown. */
+  readonly contextLength: number | null;
 }
 
 export interface AwaitAgent extends Pick<Provisioned, 'kind' | 'diskBeforeMb'> {
@@ -84,7 +84,7 @@ export interface CleanUpActivities {
 /** The reaper's part on a host. */
 export interface ReaperActivities {
   /** Removes this stack's sandboxes on this host that are orphaned or too old, and images beyond their budget. */
-  reapSandboxes(): Promise<{ readonly removed: readonly string[]; readonly images?: readonly string[] }>;
+  reapSandboxes(): Promise<{ readonly removed: readonly string[]; readonly images: readonly string[] }>;
 }
 
 /** Activities that any host may run, because their sandbox is a fresh one. */

@@ -1,5 +1,5 @@
 import { compareSweeps } from '../../workflows/algorithms/compare-sweeps.ts';
-import { flagsText, noFlags } from '../../workflows/algorithms/flags.ts';
+import { flagsText } from '../../workflows/algorithms/flags.ts';
 import type { SweepReport, TaskScore } from '../../workflows/contracts/sweep.ts';
 import { intervalMark } from './charts/interval.ts';
 import { short } from './charts/step-bars.ts';
@@ -22,7 +22,7 @@ export function sweepSection(sweeps: readonly SweepReport[]): Markup | null {
 
 function row({ sweep, input, result }: SweepReport): Markup {
   const { passAt1, passAtK, policyVersion, upstream, counted, leftOut, cost, endedEarly, flags } = result;
-  const flagged = flagsText(flags ?? noFlags);
+  const flagged = flagsText(flags);
   const left = Object.entries(leftOut).flatMap(([why, count]) => (count === 0 ? [] : [`${why} ${count}`]));
   return html`<tr><td><code>${sweep}</code><br><small>${result.tasks} tasks of ${input.tasks}, ${result.attempts} attempts, ${input.settings.agent}${upstream === undefined ? null : `, upstream ${upstream.name}`}${endedEarly === null ? null : `; ended early: ${endedEarly}`}</small></td>
     <td class="n">${upstream?.model ?? policyVersion ?? '–'}</td>

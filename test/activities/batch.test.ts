@@ -10,8 +10,18 @@ import { normalise } from '../../workflows/algorithms/normalise.ts';
 import type { Batch } from '../../workflows/contracts/batch.ts';
 import type { GroupReport, RolloutReport } from '../../workflows/contracts/group.ts';
 import { training } from '../../workflows/contracts/run.ts';
-import type { Segment, Trace, TraceSummary } from '../../workflows/contracts/trace.ts';
+import type { Segment, Trace, TraceCounts, TraceSummary } from '../../workflows/contracts/trace.ts';
 
+const noTraceCounts: TraceCounts = {
+  branches: {},
+  unclear: 0,
+  dropped: 0,
+  droppedTokens: 0,
+  maskedTurns: 0,
+  forks: 0,
+  aborts: 0,
+  echoes: {},
+};
 const tokens = { tokens: [1, 2, 3], mask: [0, 1, 1], logprobs: [0, -1, -1], versions: [-1, 0, 0] } as const;
 
 it("counts a rollout of many branches once, in its group's baseline and in the weights", () => {
@@ -67,9 +77,18 @@ const groupOf = (index: number, rollouts: readonly RolloutReport[]): GroupReport
 });
 
 function traceOf(sampled: Pick<Segment, 'tokens' | 'mask' | 'logprobs' | 'versions'>): Trace {
-  const segment: Segment = { ...sampled, index: 0, kind: 'main', finishReason: 'stop', maskedTurns: [] };
-  const empty = { forks: 0, maskedTurns: [], faultyCalls: {}, transcript: [] } as const;
-  return { session: 'rollout.1', turns: [], segments: [segment], ...empty };
+  const segment: Segment = { ...sampled, index: 0, kind: 'main', finishReason: 'stop', aborts: 0, maskedTurns: [] };
+  return {
+    session: 'rollout.1',
+    turns: [],
+    segments: [segment],
+    branches: [],
+    counts: noTraceCounts,
+    forks: 0,
+    maskedTurns: [],
+    faultyCalls: {},
+    transcript: [],
+  };
 }
 
 const summaryOf = (trace: TraceSummary['trace']): TraceSummary => ({
@@ -77,6 +96,7 @@ const summaryOf = (trace: TraceSummary['trace']): TraceSummary => ({
   turns: 1,
   segments: 1,
   sampledTokens: 2,
+  promptTokens: 4,
   minVersion: 0,
   maxVersion: 0,
   contextOverflow: false,

@@ -13,7 +13,7 @@ import type { RegradeRequest } from '../../workflows/contracts/regrade.ts';
 import type { RolloutRequest } from '../../workflows/contracts/rollout.ts';
 import type { RunRequest, RunStatus } from '../../workflows/contracts/run.ts';
 import type { SweepRequest } from '../../workflows/contracts/sweep.ts';
-import type { Script } from '../helpers/temporal/scripted-activities.ts';
+import type { Script } from '../helpers/temporal/script.ts';
 import { startScriptedStack } from '../helpers/temporal/scripted-stack.ts';
 import { until } from '../helpers/until.ts';
 

@@ -198,7 +198,7 @@ describe('the summary of a group', () => {
 
 describe('the reward of a verdict', () => {
   const log = { digest: '0', size: 0, mediaType: 'text/plain' };
-  const verdict = { exitCode: 0, passed: 0, failed: 0, log, subject: '' };
+  const verdict = { exitCode: 0, passed: 0, failed: 0, log, subject: '', grader: 'v1' };
 
   it('is what the tests wrote, and 0 for what the policy did', () => {
     fc.assert(fc.property(reward, (value) => rewardOf({ ...verdict, kind: 'graded', value }, 'fraction') === value));
@@ -225,6 +225,7 @@ describe('a report of a group', () => {
       turns: 1_000,
       segments: 500,
       sampledTokens: 1_000_000,
+      promptTokens: 1_000_000_000,
       minVersion: 1_000,
       maxVersion: 1_000,
       contextOverflow: false,

@@ -3,7 +3,7 @@ import { after, before, describe, it } from 'node:test';
 import { runStatusQuery } from '../../workflows/contracts/messages.ts';
 import { controlQueue } from '../../workflows/contracts/queues.ts';
 import type { RunRequest, RunStatus } from '../../workflows/contracts/run.ts';
-import type { Script } from '../helpers/temporal/scripted-activities.ts';
+import type { Script } from '../helpers/temporal/script.ts';
 import { type ScriptedStack, startScriptedStack } from '../helpers/temporal/scripted-stack.ts';
 import { until } from '../helpers/until.ts';
 

@@ -8,17 +8,38 @@ const input = sweepInput.parse({ tasks: 'set', attempts: 2 });
 
 function row(task: number, attempt: number, fields: Partial<SweepRow> = {}): SweepRow {
   return {
-    ...{ task, attempt, retry: 0, taskId: `task-${task}`, workflowId: `sweep/rollout-${task}-${attempt}-0` },
-    ...{ outcome: 'scored', reward: 1, stop: 'submitted', failure: null, versions: [3, 3] },
-    ...{ turns: 2, sampledTokens: 10, promptTokens: 100, seconds: 4, sandboxSeconds: 3 },
+    task,
+    attempt,
+    retry: 0,
+    taskId: `task-${task}`,
+    workflowId: `sweep/rollout-${task}-${attempt}-0`,
+    outcome: 'scored',
+    reward: 1,
+    stop: 'submitted',
+    failure: null,
+    versions: [3, 3],
+    turns: 2,
+    sampledTokens: 10,
+    promptTokens: 100,
+    seconds: 4,
+    sandboxSeconds: 3,
     ...fields,
   };
 }
 
 const summarise = (rows: readonly SweepRow[]) =>
   summariseSweep({
-    ...{ sweep: 'sweep', sweepKey: 'key', input, run: null, pin: { policyVersion: 3 }, endedEarly: null, tasks, rows },
-    ...{ startedAt: 1_000, endedAt: 61_000 },
+    sweep: 'sweep',
+    sweepKey: 'key',
+    input,
+    run: null,
+    pin: { policyVersion: 3 },
+    endedEarly: null,
+    tasks,
+    rows,
+    quarantined: [],
+    startedAt: 1_000,
+    endedAt: 61_000,
   });
 
 it('what is not counted is out of the denominator and listed with its reason', () => {

@@ -8,7 +8,7 @@ import { groupId } from '../../workflows/contracts/ids.ts';
 import { pauseSignal, resumeSignal, runStatusQuery } from '../../workflows/contracts/messages.ts';
 import { controlQueue } from '../../workflows/contracts/queues.ts';
 import type { RunRequest, RunStatus } from '../../workflows/contracts/run.ts';
-import type { Script } from '../helpers/temporal/scripted-activities.ts';
+import type { Script } from '../helpers/temporal/script.ts';
 import { type ScriptedStack, startScriptedStack } from '../helpers/temporal/scripted-stack.ts';
 
 const sum = (record: Readonly<Record<string, number>>): number => Object.values(record).reduce((a, b) => a + b, 0);

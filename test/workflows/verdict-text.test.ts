@@ -4,7 +4,16 @@ import { verdictText } from '../../workflows/algorithms/verdict-text.ts';
 import type { Verdict } from '../../workflows/contracts/verdict.ts';
 
 const log = { digest: 'a'.repeat(64), size: 1, mediaType: 'text/plain' };
-const verdict: Verdict = { kind: 'graded', value: 0.5, exitCode: 0, passed: 0, failed: 0, log, subject: '' };
+const verdict: Verdict = {
+  kind: 'graded',
+  value: 0.5,
+  exitCode: 0,
+  passed: 0,
+  failed: 0,
+  log,
+  subject: '',
+  grader: 'v1',
+};
 const resolution = {
   status: 'partial',
   failToPass: { good: 1, total: 2 },

@@ -40,7 +40,7 @@ interface Tried {
  * version or model. Attempts that are not counted are in no denominator, and are listed with the reason.
  */
 export function summariseSweep(options: SweepToSummarise): SweepReport {
-  const { sweep, sweepKey, input, run, startedAt, pin, endedEarly, tasks, rows } = options;
+  const { sweep, sweepKey, input, run, startedAt, pin, endedEarly, tasks, rows, quarantined } = options;
   const last = lastRows(rows);
   const leftOut = last.flatMap((row) => {
     const why = whyLeftOut(row, pin);
@@ -72,7 +72,18 @@ export function summariseSweep(options: SweepToSummarise): SweepReport {
   const flagged = last.flatMap(({ taskId, workflowId, reward, flags }) =>
     flags === undefined ? [] : [{ taskId, workflowId, reward, flags }],
   );
-  return { sweep, sweepKey, input, run, startedAt, result, taskScores: tried.map(scoreOf), leftOut, flagged };
+  return {
+    sweep,
+    sweepKey,
+    input,
+    run,
+    startedAt,
+    result,
+    taskScores: tried.map(scoreOf),
+    leftOut,
+    flagged,
+    quarantined,
+  };
 }
 
 /** Returns why a rollout is not counted, or null if it is. */

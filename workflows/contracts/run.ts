@@ -158,8 +158,7 @@ export interface RunState {
   readonly ready: readonly (readonly [number, number])[];
   readonly groups: Count<Fate>;
   readonly rollouts: Count<Outcome>;
-  /** Absent in the state of an older worker. */
-  readonly flags?: FlagCounts;
+  readonly flags: FlagCounts;
   readonly pausedBecause: string | null;
   /** The outcomes of the last rollouts, newest last. */
   readonly recentOutcomes: readonly Outcome[];

@@ -142,8 +142,8 @@ export interface SweepResult {
   readonly reward: Estimate | null;
   readonly passAtK: readonly PassAtK[];
   readonly cost: SweepCost;
-  /** Suspected tricks in each attempt's last rollout; absent from older results. */
-  readonly flags?: FlagCounts;
+  /** Suspected tricks in each attempt's last rollout. */
+  readonly flags: FlagCounts;
   /** A SweepReport. */
   readonly report: BlobRef;
 }
@@ -176,10 +176,10 @@ export interface SweepReport {
   readonly taskScores: readonly TaskScore[];
   /** The attempts that are not counted. */
   readonly leftOut: readonly (SweepRow & { readonly why: LeftOut })[];
-  /** The flagged rollouts; absent from older reports. */
-  readonly flagged?: readonly FlaggedRollout[];
-  /** Addresses of chosen tasks that are quarantined and were not attempted; absent from older reports. */
-  readonly quarantined?: readonly string[];
+  /** The flagged rollouts. */
+  readonly flagged: readonly FlaggedRollout[];
+  /** Addresses of chosen tasks that are quarantined and were not attempted. */
+  readonly quarantined: readonly string[];
 }
 
 /** Two sweeps compared over the tasks that both counted; see algorithms/compare-sweeps.ts. */
@@ -245,8 +245,7 @@ export interface SweepSums {
   readonly counted: number;
   readonly passed: number;
   readonly rewards: number;
-  /** Absent in the state of an older worker. */
-  readonly flags?: FlagCounts;
+  readonly flags: FlagCounts;
 }
 
 /** The state that continue-as-new carries from one execution of a sweep to the next. */

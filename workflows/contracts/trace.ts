@@ -116,7 +116,7 @@ export interface Segment {
   readonly versions: readonly number[];
   readonly finishReason: FinishReason;
   /** Times the engine aborted a turn of this segment. */
-  readonly aborts?: number;
+  readonly aborts: number;
   /** Turns on this segment whose tokens are not trained, with the reason. */
   readonly maskedTurns: readonly { readonly turn: number; readonly reason: string }[];
 }
@@ -127,8 +127,8 @@ export interface Trace {
   readonly turns: readonly Turn[];
   readonly segments: readonly Segment[];
   /** All leaves, trained or not. */
-  readonly branches?: readonly Branch[];
-  readonly counts?: TraceCounts;
+  readonly branches: readonly Branch[];
+  readonly counts: TraceCounts;
   /** Requests that did not provably extend a branch. */
   readonly forks: number;
   /** Turns that no segment trains, with the reason. */
@@ -182,7 +182,7 @@ export interface TraceSummary {
   readonly segments: number;
   readonly sampledTokens: number;
   /** The sum over all turns of the tokens that each sent to the engine. */
-  readonly promptTokens?: number;
+  readonly promptTokens: number;
   /** Smallest and largest policy version over the sampled tokens; null when none was sampled. */
   readonly minVersion: number | null;
   readonly maxVersion: number | null;

@@ -32,19 +32,19 @@ export interface Verdict {
   readonly log: BlobRef;
   /** The sha256 over diff, task bundle and image, which binds the verdict to what it judged. */
   readonly subject: string;
-  /** The version of the grader; absent from older workers. */
-  readonly grader?: string;
+  /** The version of the grader. */
+  readonly grader: string;
   /** The judgement on the log, for tests that are judged by it. */
   readonly resolution?: Resolution;
   /** Set when the verdict is that of an earlier evaluation of the same diff, task and image by the same grader. */
   readonly cached?: true;
   /** The results test by test: `{ required: [{list, id, status}], others: {id: status}, problems: [{kind, detail}] }`. */
   readonly tests?: BlobRef;
-  /** The way in which the diff was applied; what a rollout captured applies exactly. Absent where no diff was applied, and from older workers. */
+  /** The way in which the diff was applied; what a rollout captured applies exactly. Absent if no diff was applied. */
   readonly applied?: 'exact' | 'three-way' | 'fuzzy';
   /** Protected paths that the diff changed and that were restored: their number, and the first few. Null when there are none. */
   readonly restored?: { readonly count: number; readonly paths: readonly string[] } | null;
-  /** Absent where no tests ran, and from older workers. */
+  /** Absent if no tests ran. */
   readonly exposure?: Exposure;
   /** Suspected tricks in the diff and in the run of the tests; no reward depends on them. Omitted when there are none. */
   readonly flags?: readonly Flag[];

@@ -24,7 +24,7 @@ export function countRollout(
   const { counts, retries = 0 } = trace;
   add('turns', trace.turns, of);
   add('sampled_tokens', trace.sampledTokens, of);
-  add('prompt_tokens', trace.promptTokens ?? 0, of);
+  add('prompt_tokens', trace.promptTokens, of);
   add('retried_requests', retries, of);
   add('engine_failures', trace.engineFailures, of);
   add('gateway_failures', trace.gatewayFailures ?? 0, of);

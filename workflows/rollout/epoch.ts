@@ -72,7 +72,7 @@ export async function produce(context: EpochContext): Promise<Produced> {
         agent,
         kind,
         timeoutMs: limits.agentMs,
-        ...(diskBeforeMb !== undefined && { diskBeforeMb }),
+        diskBeforeMb,
       }),
     );
     const diff = await hostStage('captureDiff', () =>

@@ -91,6 +91,7 @@ class Tally implements SweepTally {
       counted: 0,
       passed: 0,
       rewards: 0,
+      flags: noFlags,
     };
   }
 
@@ -184,7 +185,7 @@ class Tally implements SweepTally {
     if (this.plan.policyVersion === null && row.versions !== null) {
       this.#plan = { ...this.plan, policyVersion: row.versions[0] };
     }
-    const flags = addFlags(this.#sums.flags ?? noFlags, countFlags([row.flags]));
+    const flags = addFlags(this.#sums.flags, countFlags([row.flags]));
     const sums = { ...this.#sums, flags };
     const ended = { ...sums.outcomes, [row.outcome]: sums.outcomes[row.outcome] + 1 };
     const why = whyLeftOut(row, this.pin);

@@ -1,5 +1,5 @@
 import { setCurrentDetails, upsertMemo, upsertSearchAttributes, workflowInfo } from '@temporalio/workflow';
-import { flagsText, noFlags } from '../algorithms/flags.ts';
+import { flagsText } from '../algorithms/flags.ts';
 import { rootMessage } from '../contracts/failures.ts';
 import { searchAttributes, shownReward } from '../contracts/search-attributes.ts';
 import type { SweepInput, SweepResult, SweepStatus } from '../contracts/sweep.ts';
@@ -45,7 +45,7 @@ export function createSweepView(input: SweepInput, tally: SweepTally): SweepView
     },
     status() {
       const { workflowId: sweep, firstExecutionRunId: sweepKey } = workflowInfo();
-      const { outcomes, leftOut, retried, counted, passed, rewards, flags = noFlags } = tally.sums;
+      const { outcomes, leftOut, retried, counted, passed, rewards, flags } = tally.sums;
       return {
         sweep,
         sweepKey,

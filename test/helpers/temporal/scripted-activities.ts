@@ -21,8 +21,6 @@ import { createRecords, type Records } from '../../../infra/store/records.ts';
 import { createQuarantine } from '../../../infra/tasks/quarantine.ts';
 import { locateWorkflowBundle } from '../../../infra/temporal/bundle.ts';
 import type { BlobRef } from '../../../workflows/contracts/blob.ts';
-import { TemperFailure } from '../../../workflows/contracts/failures.ts';
-import type { Trick } from '../../../workflows/contracts/flags.ts';
 import {
   cleanUpQueue,
   controlQueue,
@@ -32,43 +30,10 @@ import {
   placementQueue,
   trainerQueue,
 } from '../../../workflows/contracts/queues.ts';
-import type { BranchRule, Segment, TraceSummary } from '../../../workflows/contracts/trace.ts';
-import type { Upstream } from '../../../workflows/contracts/upstream.ts';
+import { findUpstream, type Script, summaryOf, traceOf, upstreamSummaryOf } from './script.ts';
 import type { TestServer } from './temporal.ts';
 
 Runtime.install({ logger: { log() {}, trace() {}, debug() {}, info() {}, warn() {}, error() {} } });
-
-/** What a scripted rollout does: its reward, or how long its agent takes. */
-export interface Script {
-  /** Reward of a rollout, by its workflow id. */
-  reward(workflowId: string): number;
-  /** Resolves when the run's model is ready. */
-  prepare?(): Promise<void>;
-  /** Rejects when nobody can say which task comes next. */
-  choose?(): Promise<void>;
-  /** Rejects when the update can't be made. */
-  update?(): Promise<void>;
-  /** Rejects when the sandbox can't be had. */
-  provision?(workflowId: string): Promise<void>;
-  /** Resolves when the agent of this rollout has ended. */
-  agent?(workflowId: string): Promise<void>;
-  /** Resolves when the tests of this workflow's rollout have ended. */
-  evaluate?(workflowId: string): Promise<void>;
-  /** The engines are given this version again. */
-  restore?(version: number): Promise<void>;
-  /** Images come from a registry. */
-  pulled?: boolean;
-  /** The rule that the agent declares; default: none, as before there was one. */
-  branches?: BranchRule;
-  /** Version that the engine samples by, for this workflow; default: the one that was published last. */
-  version?(workflowId: string): number;
-  /** Smallest version that each of these groups has sampled by so far; default: none has sampled yet. */
-  versions?(groups: readonly number[]): readonly (number | null)[];
-  /** What the verdict of a rollout is flagged for. */
-  flags?(workflowId: string): readonly Trick[];
-  /** The model behind the upstream `others`, the only one there is. */
-  upstreamModel?(): string;
-}
 
 export interface ScriptedWorkers {
   readonly records: Records;
@@ -79,7 +44,7 @@ export interface ScriptedWorkers {
   close(): Promise<void>;
 }
 
-/** Every activity as a typed sibling without a sandbox, an engine or a trainer: the workflows, server, store and records are real. */
+/** Starts workers whose activities follow a script, without sandbox, engine and trainer. Workflows, server, store and records are real. */
 export async function startScriptedWorkers(
   server: TestServer,
   home: string,
@@ -111,11 +76,17 @@ export async function startScriptedWorkers(
     ...createBatchActivities({ store, records }),
     ...createScheduleActivities(server.client),
     ...createRegradeActivities({
-      ...{ client: server.client, store, records, quarantine: createQuarantine(createRecords(home)) },
+      client: server.client,
+      store,
+      records,
+      quarantine: createQuarantine(createRecords(home)),
       tasks: { resolve: async (address) => ({ ...task, id: address }), async *scan() {} },
     }),
     ...createSweepActivities({
-      ...{ client: server.client, store, records, agent: () => ({ usesModel: true }) },
+      client: server.client,
+      store,
+      records,
+      agent: () => ({ usesModel: true }),
       quarantine: createQuarantine(createRecords(home)),
       tasks: { first: async (set, count) => addresses(set, count), list: async (set) => addresses(set, 8) },
       serving: async () => serving(script.version?.(caller()) ?? published.at(-1) ?? 0),
@@ -132,40 +103,13 @@ export async function startScriptedWorkers(
     },
     openTrace: async (input) => {
       opened.push(input);
-      return { session: input.attempt.rollout };
+      return { session: input.attempt.rollout, contextLength: null };
     },
     sealTrace: async ({ attempt }) => {
-      const asked = opened.find((one) => one.attempt.rollout === attempt.rollout)?.upstream;
-      if (asked !== undefined) return upstreamSummary(blob, findUpstream(script, asked));
+      const upstream = opened.find((one) => one.attempt.rollout === attempt.rollout)?.upstream;
+      if (upstream !== undefined) return upstreamSummaryOf(blob, findUpstream(script, upstream));
       const version = script.version?.(caller()) ?? published.at(-1) ?? 0;
-      const segment: Segment = {
-        index: 0,
-        kind: 'main',
-        tokens: [1, 2, 3],
-        mask: [0, 1, 1],
-        logprobs: [0, -1, -1],
-        versions: [-1, version, version],
-        finishReason: 'stop',
-        maskedTurns: [],
-      };
-      const trace = await store.putJson({
-        session: attempt.rollout,
-        turns: [],
-        segments: [segment],
-        forks: 0,
-        transcript: [],
-      });
-      return {
-        trace,
-        turns: 1,
-        segments: 1,
-        sampledTokens: 2,
-        minVersion: version,
-        maxVersion: version,
-        contextOverflow: false,
-        turnLimit: false,
-        engineFailures: 0,
-      };
+      return summaryOf(await store.putJson(traceOf(attempt.rollout, version)), version);
     },
     closeTrace: async () => {},
     reward: async ({ verdict }) => verdict.value ?? 0,
@@ -176,14 +120,14 @@ export async function startScriptedWorkers(
       return { address: `scripted:${index}` };
     },
     readVersions: async ({ groups }) => script.versions?.(groups) ?? groups.map(() => null),
-    cancelOrphans: async () => ({ groups: [] }),
+    cancelOrphans: async () => ({ groups: [], rollouts: [] }),
   };
   const images: ImageActivities = { prepareImage: async ({ task }) => ({ image: task.image }) };
   const placement: PlacementActivities = { placeRollout: async () => ({ host: 'scripted' }) };
   const host: HostActivities = {
     provisionSandbox: async ({ attempt }) => {
       await script.provision?.(caller());
-      return { sandbox: attempt.rollout, kind: 'local', baseCommit: '0'.repeat(40) };
+      return { sandbox: attempt.rollout, kind: 'local', baseCommit: '0'.repeat(40), diskBeforeMb: 0 };
     },
     startAgent: async () => ({ started: 'started' }),
     awaitAgent: () =>
@@ -200,14 +144,24 @@ export async function startScriptedWorkers(
       released.push(attempt.rollout);
       return { removed: true };
     },
-    reapSandboxes: async () => ({ removed: [] }),
+    reapSandboxes: async () => ({ removed: [], images: [] }),
   };
   const evaluation: EvaluationActivities = {
     evaluate: async () => {
       await script.evaluate?.(caller());
       const value = script.reward(caller());
       const flags = (script.flags?.(caller()) ?? []).map((trick) => ({ trick, evidence: 'scripted' }));
-      return { kind: 'graded', value, exitCode: 0, passed: 0, failed: 0, log: blob, subject: '', flags };
+      return {
+        kind: 'graded',
+        value,
+        exitCode: 0,
+        passed: 0,
+        failed: 0,
+        log: blob,
+        subject: '',
+        grader: 'scripted',
+        flags,
+      };
     },
   };
   const trainer: TrainerActivities = {
@@ -243,7 +197,7 @@ export async function startScriptedWorkers(
     { taskQueue: trainerQueue, activities: trainer },
   ];
   const workers = await Promise.all(
-    // A test that failed may leave an activity that nobody lets go of any more.
+    // A test that failed may leave an activity waiting forever.
     queues.map((one) => Worker.create({ connection, namespace: server.namespace, shutdownForceTime: '20s', ...one })),
   );
   const running = workers.map((worker) => worker.run());
@@ -256,7 +210,7 @@ export async function startScriptedWorkers(
     async close() {
       for (const worker of workers) worker.shutdown();
       const ended = await Promise.allSettled(running);
-      // An open connection would keep the process, and with it the file of tests, for ever.
+      // An open connection would keep the process of the test file alive.
       await connection.close();
       for (const one of ended) if (one.status === 'rejected') throw one.reason;
     },
@@ -265,16 +219,5 @@ export async function startScriptedWorkers(
 
 const addresses = (set: string, count: number): readonly string[] =>
   Array.from({ length: count }, (_, index) => `${set}#${index}`);
-
-/** Throws as the gateway does where nobody configured the name. */
-function findUpstream({ upstreamModel }: Script, name: string): Upstream {
-  if (name === 'others') return { name, model: upstreamModel?.() ?? 'large' };
-  throw new TemperFailure('UnknownUpstream', `upstream: expected one that upstreams.json names (others), got ${name}`);
-}
-
-const upstreamSummary = (trace: BlobRef, upstream: Upstream): TraceSummary => ({
-  ...{ trace, upstream, turns: 3, segments: 0, sampledTokens: 70, promptTokens: 900, minVersion: null },
-  ...{ maxVersion: null, contextOverflow: false, turnLimit: false, engineFailures: 0 },
-});
 
 const serving = (version: number) => ({ version, versions: [version] });

@@ -2,7 +2,8 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { WorkflowBundleOption as WorkflowBundle } from '@temporalio/worker';
-import { type Script, type ScriptedWorkers, startScriptedWorkers } from './scripted-activities.ts';
+import type { Script } from './script.ts';
+import { type ScriptedWorkers, startScriptedWorkers } from './scripted-activities.ts';
 import { startOwnTestServer, startTestServer, type TestServer } from './temporal.ts';
 
 /** Scripted workers with their own home directory and Temporal server, for the tests of one `describe`. */

@@ -63,7 +63,7 @@ describe('the cache of verdicts', () => {
     const store = createFileStore(join(home, 'store'));
     cache = createVerdictCache({ records: createRecords(join(home, 'verdicts')), store });
     const log = await store.put(Buffer.from('ok 1'), 'text/plain');
-    verdict = { kind: 'graded', value: 1, exitCode: 0, passed: 1, failed: 0, log, subject: '' };
+    verdict = { kind: 'graded', value: 1, exitCode: 0, passed: 1, failed: 0, log, subject: '', grader: 'v1' };
   });
   after(() => rm(home, { recursive: true, force: true }));
 

@@ -81,7 +81,16 @@ describe('branchingText', () => {
 
 const blob = { digest: 'a'.repeat(64), size: 1, mediaType: 'text/plain' };
 const diff: Diff = { patch: blob, baseCommit: 'b', files: 1, dropped: 1, tooLarge: false };
-const verdict: Verdict = { kind: 'graded', value: 1, exitCode: 0, passed: 0, failed: 0, log: blob, subject: '' };
+const verdict: Verdict = {
+  kind: 'graded',
+  value: 1,
+  exitCode: 0,
+  passed: 0,
+  failed: 0,
+  log: blob,
+  subject: '',
+  grader: 'v1',
+};
 
 describe('doubtLines', () => {
   it('names each flag of the diff and the verdict once, and how close the code could get to its grader', () => {

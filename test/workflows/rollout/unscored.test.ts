@@ -6,8 +6,16 @@ import { unscored } from '../../../workflows/rollout/unscored.ts';
 
 const blob = { digest: '0'.repeat(64), size: 1, mediaType: 'text/plain' };
 const clean: TraceSummary = {
-  ...{ trace: blob, turns: 1, segments: 1, sampledTokens: 2, minVersion: 1, maxVersion: 1 },
-  ...{ contextOverflow: false, turnLimit: false, engineFailures: 0 },
+  trace: blob,
+  turns: 1,
+  segments: 1,
+  sampledTokens: 2,
+  promptTokens: 4,
+  minVersion: 1,
+  maxVersion: 1,
+  contextOverflow: false,
+  turnLimit: false,
+  engineFailures: 0,
 };
 const failureOf = (stop: StopReason, changes: Partial<TraceSummary>): string | null => {
   try {

@@ -1,4 +1,4 @@
-import { flagsText, noFlags } from '../../../../workflows/algorithms/flags.ts';
+import { flagsText } from '../../../../workflows/algorithms/flags.ts';
 import type {
   Estimate,
   FlaggedRollout,
@@ -13,12 +13,12 @@ const mostRows = 200;
 
 /** Formats the report of a sweep. */
 export function sweepText(report: SweepReport): string {
-  const { sweep, input, run, result, taskScores, leftOut, flagged = [], quarantined = [] } = report;
+  const { sweep, input, run, result, taskScores, leftOut, flagged, quarantined } = report;
   const { passAt1, reward, passAtK, endedEarly, cost } = result;
   const evaluated = evaluatedText({ run, result });
   const by = evaluated === null ? '' : `, ${evaluated}`;
   const left = Object.entries(result.leftOut).flatMap(([why, count]) => (count === 0 ? [] : [`${why} ${count}`]));
-  const flags = flagsText(result.flags ?? noFlags);
+  const flags = flagsText(result.flags);
   const planned = result.tasks * result.attempts;
   const facts = [
     ['pass@1', estimateText(passAt1)],

@@ -1,0 +1,107 @@
+import type { BlobRef } from '../../../workflows/contracts/blob.ts';
+import { TemperFailure } from '../../../workflows/contracts/failures.ts';
+import type { Trick } from '../../../workflows/contracts/flags.ts';
+import type { BranchRule, Segment, Trace, TraceSummary } from '../../../workflows/contracts/trace.ts';
+import type { Upstream } from '../../../workflows/contracts/upstream.ts';
+
+/** The behaviour of scripted activities. A function that rejects makes the activity fail; one that waits makes it wait. */
+export interface Script {
+  /** Returns the reward of a rollout, by its workflow id. */
+  reward(workflowId: string): number;
+  /** Resolves when the run's model is ready. */
+  prepare?(): Promise<void>;
+  /** Rejects when the next task can't be determined. */
+  choose?(): Promise<void>;
+  /** Rejects when the update can't be made. */
+  update?(): Promise<void>;
+  /** Rejects when the sandbox can't be created. */
+  provision?(workflowId: string): Promise<void>;
+  /** Resolves when the agent of this rollout has ended. */
+  agent?(workflowId: string): Promise<void>;
+  /** Resolves when the tests of this workflow's rollout have ended. */
+  evaluate?(workflowId: string): Promise<void>;
+  /** Called when the engines get this version again. */
+  restore?(version: number): Promise<void>;
+  /** Whether images come from a registry. */
+  pulled?: boolean;
+  /** The rule that the agent declares. Default: none. */
+  branches?: BranchRule;
+  /** Returns the version that samples for this workflow. Default: the last published one. */
+  version?(workflowId: string): number;
+  /** Returns the smallest version that each of these groups has sampled by so far. Default: none has sampled yet. */
+  versions?(groups: readonly number[]): readonly (number | null)[];
+  /** Returns the tricks for which the verdict of a rollout is flagged. */
+  flags?(workflowId: string): readonly Trick[];
+  /** Returns the model of the upstream `others`, the only one that is configured. */
+  upstreamModel?(): string;
+}
+
+/** Looks an upstream model up, and throws as the gateway does if the name is not configured. */
+export function findUpstream({ upstreamModel }: Script, name: string): Upstream {
+  if (name === 'others') return { name, model: upstreamModel?.() ?? 'large' };
+  throw new TemperFailure('UnknownUpstream', `upstream: expected one that upstreams.json names (others), got ${name}`);
+}
+
+/** The trace of a session with one turn of two tokens, sampled by one policy version. */
+export function traceOf(session: string, version: number): Trace {
+  const segment: Segment = {
+    index: 0,
+    kind: 'main',
+    tokens: [1, 2, 3],
+    mask: [0, 1, 1],
+    logprobs: [0, -1, -1],
+    versions: [-1, version, version],
+    finishReason: 'stop',
+    aborts: 0,
+    maskedTurns: [],
+  };
+  return {
+    session,
+    turns: [],
+    segments: [segment],
+    branches: [],
+    counts: {
+      branches: {},
+      unclear: 0,
+      dropped: 0,
+      droppedTokens: 0,
+      maskedTurns: 0,
+      forks: 0,
+      aborts: 0,
+      echoes: {},
+    },
+    forks: 0,
+    maskedTurns: [],
+    faultyCalls: {},
+    transcript: [],
+  };
+}
+
+/** The summary of such a trace. */
+export const summaryOf = (trace: BlobRef, version: number): TraceSummary => ({
+  trace,
+  turns: 1,
+  segments: 1,
+  sampledTokens: 2,
+  promptTokens: 4,
+  minVersion: version,
+  maxVersion: version,
+  contextOverflow: false,
+  turnLimit: false,
+  engineFailures: 0,
+});
+
+/** The summary of a trace that an upstream model sampled. */
+export const upstreamSummaryOf = (trace: BlobRef, upstream: Upstream): TraceSummary => ({
+  trace,
+  upstream,
+  turns: 3,
+  segments: 0,
+  sampledTokens: 70,
+  promptTokens: 900,
+  minVersion: null,
+  maxVersion: null,
+  contextOverflow: false,
+  turnLimit: false,
+  engineFailures: 0,
+});
