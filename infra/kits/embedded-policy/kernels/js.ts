@@ -87,8 +87,15 @@ function tile2(f32: Float32Array, p: Gemm, i: number, j: number): void {
     b += bRow;
   }
   const c = p.c + i * p.cRow + j;
-  store4(f32, c, p.accumulate, [s00, s01, s02, s03]);
-  store4(f32, c + p.cRow, p.accumulate, [s10, s11, s12, s13]);
+  const below = c + p.cRow;
+  store(f32, c, s00, p.accumulate);
+  store(f32, c + 1, s01, p.accumulate);
+  store(f32, c + 2, s02, p.accumulate);
+  store(f32, c + 3, s03, p.accumulate);
+  store(f32, below, s10, p.accumulate);
+  store(f32, below + 1, s11, p.accumulate);
+  store(f32, below + 2, s12, p.accumulate);
+  store(f32, below + 3, s13, p.accumulate);
 }
 
 /** Computes the elements of C at row i, columns j to j + 3. */
@@ -109,16 +116,15 @@ function tile1(f32: Float32Array, p: Gemm, i: number, j: number): void {
     a += aColumn;
     b += bRow;
   }
-  store4(f32, p.c + i * p.cRow + j, p.accumulate, [s0, s1, s2, s3]);
+  const c = p.c + i * p.cRow + j;
+  store(f32, c, s0, p.accumulate);
+  store(f32, c + 1, s1, p.accumulate);
+  store(f32, c + 2, s2, p.accumulate);
+  store(f32, c + 3, s3, p.accumulate);
 }
 
-type FourSums = readonly [number, number, number, number];
-
-function store4(f32: Float32Array, c: number, accumulate: boolean, [s0, s1, s2, s3]: FourSums): void {
-  f32[c] = accumulate ? at(f32, c) + s0 : s0;
-  f32[c + 1] = accumulate ? at(f32, c + 1) + s1 : s1;
-  f32[c + 2] = accumulate ? at(f32, c + 2) + s2 : s2;
-  f32[c + 3] = accumulate ? at(f32, c + 3) + s3 : s3;
+function store(f32: Float32Array, index: number, value: number, accumulate: boolean): void {
+  f32[index] = accumulate ? at(f32, index) + value : value;
 }
 
 function rmsNorm(f32: Float32Array, { y, inverseRms, x, gain, rows, width }: RmsNorm): void {
