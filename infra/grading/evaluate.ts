@@ -94,7 +94,10 @@ async function evaluateUncached(host: EvaluationHost, input: Evaluation, signal:
       ? invalidReward
       : (await judgeInFreshSandbox(host, { ...input, diff }, signal)).invalidReward;
   if (untouched === null) return verdict;
-  throw new TemperFailure('InvalidReward', `${untouched}; so also over the untouched workspace`);
+  throw new TemperFailure(
+    'InvalidReward',
+    `${untouched}; they also write it over the untouched workspace, so correct the task's tests/test.sh`,
+  );
 }
 
 /** Judges the diff in a sandbox that is removed afterwards. */
@@ -107,7 +110,7 @@ async function judgeInFreshSandbox(host: EvaluationHost, input: Evaluation, sign
   const limitMs = timeoutMs + preparationMs;
   const late = new TemperFailure(
     'EvaluationTimedOut',
-    `evaluation ${name} took longer than ${limitMs / 1000} s: the host is overloaded; the evaluation is retried`,
+    `evaluation ${name} took longer than ${limitMs / 1000} s, so the host may be overloaded; the evaluation is retried`,
   );
   try {
     return await withTimeLimit({ limitMs, late }, (ending) => judge(host, input, name, ending), signal);
@@ -150,7 +153,10 @@ async function judge(host: EvaluationHost, input: Evaluation, name: string, sign
   return judgeDiff(sandbox, host.store, { task: files, diff, workdir, diskMb, timeoutMs, path, subject }, signal);
 }
 
-/** Throws SetupFailed if the base commit differs. The agent controls neither: one precedes it, the other is made in a fresh sandbox. */
+/**
+ * Throws SetupFailed if the base commit differs from the agent's. The agent cannot cause that: its own base commit was made
+ * before it started, and this one in a fresh sandbox.
+ */
 function requireSameBase({ diff, task }: Pick<EvaluationRequest, 'diff' | 'task'>, baseCommit: string): void {
   if (diff.baseCommit === baseCommit) return;
   throw new TemperFailure(

@@ -45,7 +45,7 @@ const stored = z.looseObject({
   tests: z.looseObject({ digest: z.string() }).optional(),
 });
 
-/** Creates a cache with one record a verdict, in folders by the first two digits of the key. */
+/** Creates a cache with one record per verdict, in folders by the first two digits of the key. */
 export function createVerdictCache({
   records,
   store,

@@ -48,7 +48,7 @@ while IFS= read -r line; do
 done
 `;
 
-/** Prints those of the names on stdin that the base's rules ignore. Each name begins with `./`, lest git takes it for an option. */
+/** Prints those of the names on stdin that the base's rules ignore. Each begins with `./`, so that git takes none for a pattern. */
 const ignoredScript = `
 ${gitPrelude}
 cd ${keptRules} && GIT_DIR=${keptBase} GIT_WORK_TREE=${keptRules} git check-ignore -z --no-index --stdin
@@ -140,7 +140,7 @@ function directoriesOf(names: readonly string[]): ReadonlySet<string> {
   return all;
 }
 
-/** Whether a file or link exists where this name has a directory. Adding that file replaces the directory in the index. */
+/** Whether a file or link exists where this name has a directory. Adding it to the index removes all files below. */
 function isBelowAny(name: string, files: ReadonlySet<string>): boolean {
   for (let end = name.lastIndexOf('/'); end > 0; end = name.lastIndexOf('/', end - 1)) {
     if (files.has(name.slice(0, end))) return true;

@@ -44,5 +44,5 @@ const isOutOfMemory = (error: unknown): boolean =>
 const timedOut = (): TemperFailure =>
   new TemperFailure(
     'EvaluationTimedOut',
-    `the log of the tests was not read within ${timeoutMs / 1000} s: the host is overloaded; the evaluation is retried`,
+    `the log of the tests was not read within ${timeoutMs / 1000} s, so the host may be overloaded; the evaluation is retried`,
   );

@@ -84,7 +84,7 @@ export function refused({ failToPass, passToPass }: RequiredTests, reason: strin
 }
 
 function refusalOf({ rule }: RequiredTests, { tests, problems }: ParsedTests, exitCode: number | null): string | null {
-  if (exitCode === null) return 'the command that runs the tests did not end by itself';
+  if (exitCode === null) return 'the command that runs the tests had to be killed';
   // XPASS explains no exit code: most runners exit with 0 despite one.
   const failed = [...tests.values()].some((status) => status === 'FAILED' || status === 'ERROR');
   const unloaded = problems.some(({ kind }) => kind === 'collection-error');

@@ -4,8 +4,8 @@ import { gitPrelude } from '../plain-git.ts';
  * The shell function `strip`: reduces the repository in the working directory, which an image brought, to its commit, that
  * commit's history and its settings. Everything else may hold the answer: later commits, tags, stashes, notes, reflogs,
  * worktrees, borrowed objects, unfinished merges. So nothing is deleted from the old repository; a new one is made of what
- * may stay, and replaces it. Inner repositories come first, because a submodule's lies in its parent's. Can be repeated
- * after an interruption at any point.
+ * may stay, and replaces it. Inner repositories come first, because a submodule's lies in its parent's. The
+ * function can be repeated after an interruption at any point.
  */
 export const stripHistory = `
 # Lists the repositories inside this one: submodules, and untracked directories that are repositories.

@@ -14,8 +14,8 @@ const limits = { account: 'agent', maxOutputBytes: 64 * 1024 } as const;
 const placeTimeoutMs = 60_000;
 
 /**
- * Copies the hidden tests out of the image's history. For evaluations only, before the history is stripped to what the agent
- * may see. The workspace does not change, so its base commit is the agent's.
+ * Copies the hidden tests out of the image's history, before that is stripped to what an agent may see. Only evaluations do
+ * this. The workspace does not change, so it has the same base commit as the agent's.
  */
 export async function gatherHiddenTests(
   sandbox: Sandbox,

@@ -23,7 +23,7 @@ export interface WorkspaceOptions {
   readonly keep: boolean;
   /** Whether to gather the hidden tests: in evaluations only, since no agent's sandbox may contain them. */
   readonly hiddenTests?: boolean;
-  /** Limit of all of the task's own commands together, for tests; default: 300 s. */
+  /** Limit of all of the task's own commands together. Only tests set it; default: 300 s. */
   readonly setupMs?: number;
 }
 
