@@ -29,8 +29,8 @@ const localPath = `${runtimeTarget}/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin
 const shortStageSlots = 100;
 const cleanUpSlots = 16;
 /**
- * Most of these activities wait for an image that another one fetches; the provider limits how many are fetched at
- * once.
+ * Slots for preparing images. Most of these activities wait for an image that another one fetches; the provider limits
+ * how many are fetched at once.
  */
 const imageSlots = 64;
 const pollers = { type: 'simple-maximum', maximum: 2 } as const;

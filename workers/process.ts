@@ -13,9 +13,11 @@ export interface WorkerProcess {
   readonly log: Logger;
 }
 
-/** A cancellation reaches an activity with its next heartbeat, so within seconds. */
+/** Interval of heartbeats, which is short because a cancellation reaches an activity with its next heartbeat. */
 const heartbeatInterval = '3s';
-/** An activity that has not ended by then is abandoned: it is idempotent, and its next activity attempt continues. */
+/**
+ * Time that an activity gets to end at a shutdown. Activities are idempotent, and the next activity attempt continues.
+ */
 const forceTime = '10s';
 
 /** Creates the log of a process: JSON lines on stdout. */

@@ -34,7 +34,7 @@ const timeLimits = {
   policy: { readyTimeoutMs: 60_000, drainTimeoutMs: 10_000 },
 } as const satisfies Record<string, TimeLimits>;
 
-/** The maker of each kind of part. */
+/** The factory of each kind of part. */
 export const partTable: Readonly<Record<PartKind, (context: PartContext, name: PartName) => Part>> = {
   temporal: ({ config, progress }) => temporalPart(config, progress),
   policy: (context, name) =>

@@ -43,8 +43,8 @@ export function temporalPart(config: Config, progress: (line: string) => void): 
 }
 
 /**
- * Ends a process, which can't notice it alone, when this process ends. A shell waits for the end of its stdin, which is
- * a pipe from this process and so closes even if this process is killed. Returns a function that ends the shell.
+ * Ends another process when this one ends, which the other cannot detect. A shell waits for the end of its stdin, which
+ * is a pipe from this process and so closes even if this process is killed. Returns a function that ends the shell.
  */
 function tether(pid: number): () => void {
   const script = 'read -r _; kill -TERM "$1" && sleep 10 && kill -KILL "$1"';

@@ -6,7 +6,7 @@ import type { Config } from '../../../infra/config.ts';
  */
 export type RunPart = (config: Config, signal: AbortSignal) => Promise<void>;
 
-/** Longer than any part's own drain; by then the supervisor has exited or killed the part. */
+/** Time after which a part that drains exits anyway; by then the supervisor has exited or killed the part. */
 const lastResortMs = 30_000;
 
 /**
