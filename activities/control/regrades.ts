@@ -34,7 +34,7 @@ export function createRegradeActivities(deps: RegradeDependencies): RegradeActiv
     let page: FinishedRef[] = [];
     let pages = 0;
     const flush = async (): Promise<void> => {
-      await writeChunk(records, regradeKey, pageNames, pages, page);
+      await writeChunk(records, { runKey: regradeKey, name: pageNames }, pages, page);
       pages += 1;
       page = [];
     };
@@ -48,7 +48,7 @@ export function createRegradeActivities(deps: RegradeDependencies): RegradeActiv
   }
 
   async function refOf(regradeKey: string, number: number): Promise<FinishedRef> {
-    const page = await readChunk(records, regradeKey, pageNames, Math.floor(number / pageSize));
+    const page = await readChunk(records, { runKey: regradeKey, name: pageNames }, Math.floor(number / pageSize));
     return finishedRef.parse(page[number % pageSize]);
   }
 
@@ -64,11 +64,12 @@ export function createRegradeActivities(deps: RegradeDependencies): RegradeActiv
         return readFinished(deps, await refOf(regradeKey, number), grader, addressNow);
       }),
     recordRegrades: ({ regradeKey, chunk, rows }) =>
-      atBoundary(() => writeChunk(records, regradeKey, chunkNames, chunk, rows)),
+      atBoundary(() => writeChunk(records, { runKey: regradeKey, name: chunkNames }, chunk, rows)),
     summariseRegrade: ({ chunks, ...regrade }) =>
       atBoundary(async () => {
         const { regradeKey, result } = regrade;
-        const rows = (await readChunks(records, regradeKey, chunkNames, chunks)) as readonly RegradeRow[];
+        const list = { runKey: regradeKey, name: chunkNames };
+        const rows = (await readChunks(records, list, chunks)) as readonly RegradeRow[];
         for (const row of rows) await quarantineFlaky(deps.quarantine, regradeKey, row);
         const report: RegradeReport = { ...regrade, rows };
         const blob = await store.putJson(report);

@@ -65,10 +65,11 @@ export function createSweepActivities(deps: SweepDependencies): SweepActivities 
       atBoundary(async () => ({ addresses: (await readList(list)).slice(from, from + count) })),
     endedRollouts: (input) => atBoundary(async () => endedRollouts(deps.client, input, await readList(input.list))),
     recordSweepRows: ({ sweepKey, chunk, rows }) =>
-      atBoundary(() => writeChunk(records, sweepKey, chunkNames, chunk, rows)),
+      atBoundary(() => writeChunk(records, { runKey: sweepKey, name: chunkNames }, chunk, rows)),
     summariseSweep: ({ chunks, plan, ...sweep }) =>
       atBoundary(async () => {
-        const rows = (await readChunks(records, sweep.sweepKey, chunkNames, chunks)) as readonly SweepRow[];
+        const list = { runKey: sweep.sweepKey, name: chunkNames };
+        const rows = (await readChunks(records, list, chunks)) as readonly SweepRow[];
         const { policyVersion, run, upstream } = plan;
         const pin = { policyVersion, ...(upstream !== undefined && { upstream }) };
         const tasks = await readList(plan.list.digest);

@@ -61,7 +61,7 @@ export async function locateTemporal(options: LocateOptions, signal?: AbortSigna
       failures.push(`${attempt}: ${reason(error)}`);
       options.progress(`${attempt} failed: ${reason(error)}`);
     }
-    await buildOrExplain(temporalTool, target, options, failures, signal);
+    await buildOrExplain({ tool: temporalTool, target, failures }, options, signal);
     return 'build';
   });
 }
@@ -81,7 +81,7 @@ export async function findTemporal(env: LocateOptions['env']): Promise<Executabl
 export async function buildTctl(options: LocateOptions, signal?: AbortSignal): Promise<Executable> {
   const target = cachedAt('tctl', tctlVersion, options.env);
   return await makeOnce(target, options, async () => {
-    await buildOrExplain(tctlTool, target, options, [], signal);
+    await buildOrExplain({ tool: tctlTool, target, failures: [] }, options, signal);
     return 'build';
   });
 }
@@ -108,11 +108,10 @@ async function makeOnce(
   );
 }
 
+/** Builds the tool, or throws an error with every failure so far. */
 async function buildOrExplain(
-  tool: GoTool,
-  target: string,
+  { tool, target, failures }: { readonly tool: GoTool; readonly target: string; readonly failures: readonly string[] },
   options: LocateOptions,
-  failures: readonly string[],
   signal?: AbortSignal,
 ): Promise<void> {
   const reasons = [...failures];

@@ -87,19 +87,25 @@ export function devServerArguments(options: {
   readonly dynamicConfig?: readonly string[];
 }): string[] {
   return [
-    ...['server', 'start-dev', '--ip', loopback, '--port', String(options.port)],
-    ...(options.uiPort === null ? ['--headless'] : ['--ui-port', String(options.uiPort), '--ui-disable-news-fetch']),
-    ...['--db-filename', options.dbFile],
+    'server',
+    'start-dev',
+    `--ip=${loopback}`,
+    `--port=${options.port}`,
+    ...(options.uiPort === null ? ['--headless'] : [`--ui-port=${options.uiPort}`, '--ui-disable-news-fetch']),
+    `--db-filename=${options.dbFile}`,
     // Four times the throughput of the default journal, and a killed process still loses nothing.
-    ...['--sqlite-pragma', 'journal_mode=wal', '--sqlite-pragma', 'synchronous=normal'],
+    '--sqlite-pragma=journal_mode=wal',
+    '--sqlite-pragma=synchronous=normal',
     // A shard fetches new tasks at most this many times a second, and this server has one shard. With the default of 20 each stage
     // waits 50 ms, twice; with more than 100, a busy server fetches tasks one at a time.
-    ...['--dynamic-config-value', 'history.transferProcessorMaxPollRPS=100'],
+    '--dynamic-config-value=history.transferProcessorMaxPollRPS=100',
     // Off by default in this server version; `temporal workflow pause` needs it.
-    ...['--dynamic-config-value', 'frontend.WorkflowPauseEnabled=true'],
-    ...(options.dynamicConfig ?? []).flatMap((entry) => ['--dynamic-config-value', entry]),
+    '--dynamic-config-value=frontend.WorkflowPauseEnabled=true',
+    ...(options.dynamicConfig ?? []).map((entry) => `--dynamic-config-value=${entry}`),
     // A user's profile configures clients and must not change this server.
-    ...['--log-level', 'warn', '--disable-config-env', '--disable-config-file'],
+    '--disable-config-env',
+    '--disable-config-file',
+    '--log-level=warn',
   ];
 }
 

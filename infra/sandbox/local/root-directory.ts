@@ -8,9 +8,10 @@ export const oldRoot = '/mnt';
 export const rootDevices = ['null', 'zero', 'full', 'random', 'urandom', 'tty'].map((name) => `/dev/${name}`);
 
 const ownDirectories = ['/etc', '/logs', '/run', '/var', '/proc', '/dev', '/dev/shm', oldRoot];
+const standardStreams = ['stdin', 'stdout', 'stderr'];
 const deviceLinks = [
   { target: '/proc/self/fd', path: '/dev/fd' },
-  ...['stdin', 'stdout', 'stderr'].map((name, fd) => ({ target: `/proc/self/fd/${fd}`, path: `/dev/${name}` })),
+  ...standardStreams.map((name, fd) => ({ target: `/proc/self/fd/${fd}`, path: `/dev/${name}` })),
 ];
 
 /**

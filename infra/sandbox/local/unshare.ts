@@ -53,14 +53,16 @@ export function createUnshare(root: string): Confinement {
       const shown = [...views, ...sandboxViews(command)];
       const at = join(path, 'root');
       const table = tableOf(prepareRoot(root, links, directoriesOf(shown)), shown, at);
+      const fork = ['/bin/sh', '-c', forkInit, 'temper-unshare'];
+      const setUp = ['/bin/sh', '-c', script, 'temper-unshare', at, prepareTable(path, table)];
       return [
         ...(command.detached ? [] : [requireProgram('setpriv'), '--pdeathsig=KILL', '--']),
         requireProgram('unshare'),
         ...namespaces,
         ...(runsAsRoot() ? [] : ['--user', '--map-root-user']),
         '--',
-        ...['/bin/sh', '-c', forkInit, 'temper-unshare'],
-        ...['/bin/sh', '-c', script, 'temper-unshare', at, prepareTable(path, table)],
+        ...fork,
+        ...setUp,
         ...limitedCommand(command, true),
       ];
     },
