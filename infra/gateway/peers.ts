@@ -17,7 +17,7 @@ export function createPeers(name: string, sockets: GatewaySockets): Peers {
   const clients = new Map<string, GatewayControlClient>();
   const other = (holder: string | null): string => {
     if (holder !== null && holder !== name) return holder;
-    throw new TemperFailure('GatewayUnavailable', 'the session is moving from one gateway to another; ask again');
+    throw new TemperFailure('GatewayUnavailable', 'the session is moving from one gateway to another; retry');
   };
   return {
     controlOf(holder) {

@@ -14,7 +14,7 @@ export interface Fingerprint {
   /** The fingerprint up to and including the last assistant message; null when there is none. */
   readonly lastReply: string | null;
   /** The fingerprint before the last assistant message, so of the request that it answered; null when there is none. */
-  readonly asked: string | null;
+  readonly lastRequest: string | null;
   /** The messages after the last assistant message. */
   readonly added: readonly Message[];
   /** The fingerprint of the whole conversation. */
@@ -52,7 +52,7 @@ export function createFingerprints(): (conversation: Conversation) => Fingerprin
     const from = begun.messages.length;
     const hash = begun.hash.copy();
     hash.update(write(messages.slice(from, Math.max(from, tail - 1))));
-    const asked = tail === 0 ? null : digestOf(hash);
+    const lastRequest = tail === 0 ? null : digestOf(hash);
     hash.update(write(messages.slice(Math.max(from, tail - 1), tail)));
     const lastReply = tail === 0 ? null : digestOf(hash);
     hash.update(write(messages.slice(Math.max(from, tail))));
@@ -64,7 +64,7 @@ export function createFingerprints(): (conversation: Conversation) => Fingerprin
     return {
       context,
       lastReply,
-      asked,
+      lastRequest,
       added: messages.slice(tail),
       request,
       withReply: (reply) => digestOf(hash.copy().update(write([reply]))),

@@ -6,6 +6,14 @@ import type { TurnRecord } from './turn-record.ts';
 
 type MaskedTurn = Segment['maskedTurns'][number];
 
+/** The turns of a session with everything that the rule decides by. */
+interface SessionTree {
+  readonly turns: readonly TurnRecord[];
+  readonly leaves: readonly TurnRecord[];
+  readonly classification: BranchClassification;
+  readonly checked: CheckedTurns;
+}
+
 export interface Built {
   readonly segments: readonly Segment[];
   readonly branches: readonly Branch[];
@@ -25,13 +33,14 @@ export function buildSegments(turns: readonly TurnRecord[], rule: BranchRule = t
   const checked = checkTurns(turns);
   const parents = new Set(turns.map((turn) => turn.parent));
   const leaves = turns.filter(({ index }) => !parents.has(index));
-  const chosen = choose(turns, leaves, rule, classification, checked);
+  const tree: SessionTree = { turns, leaves, classification, checked };
+  const chosen = choose(tree, rule);
   const segments: Segment[] = [];
   const branches = leaves.map((leaf, index): Branch => {
     const { path, dropped, trains } = chosen.get(leaf.index) ?? notTrained;
-    if (trains.size > 0) segments.push(buildSegment(segments.length, path, classification, checked, trains));
+    if (trains.size > 0) segments.push(buildSegment(tree, segments.length, path, trains));
     const segment = trains.size > 0 ? segments.length - 1 : null;
-    return { ...branchOf(leaf, index, classification, checked), segment, dropped };
+    return { ...branchOf(tree, leaf, index), segment, dropped };
   });
   const trained = new Set([...chosen.values()].flatMap(({ trains }) => [...trains]));
   const left = turns.filter(({ index }) => !checked.masked.has(index) && !trained.has(index));
@@ -49,13 +58,8 @@ interface TrainedPath {
 const notTrained: TrainedPath = { path: [], trains: new Set(), dropped: 'rule' };
 
 /** Chooses the trained path of each leaf. The branch on which the main conversation ended comes first, so that no limit drops it. */
-function choose(
-  turns: readonly TurnRecord[],
-  leaves: readonly TurnRecord[],
-  rule: BranchRule,
-  classification: BranchClassification,
-  { masked, ends }: CheckedTurns,
-): Map<number, TrainedPath> {
+function choose({ turns, leaves, classification, checked }: SessionTree, rule: BranchRule): Map<number, TrainedPath> {
+  const { masked, ends } = checked;
   const chosen = new Map<number, TrainedPath>();
   const trained = new Set<number>();
   const maxTokens = rule.maxSegmentTokens ?? Number.POSITIVE_INFINITY;
@@ -79,8 +83,8 @@ function choose(
   return chosen;
 }
 
-function branchOf(leaf: TurnRecord, index: number, classification: BranchClassification, { ends }: CheckedTurns) {
-  const { length = 0, turns = 0, aborts = 0 } = ends[leaf.index] ?? {};
+function branchOf({ classification, checked }: SessionTree, leaf: TurnRecord, index: number) {
+  const { length = 0, turns = 0, aborts = 0 } = checked.ends[leaf.index] ?? {};
   const { finishReason, index: lastTurn } = leaf;
   const kind = classification.kindOf(lastTurn);
   return {
@@ -98,10 +102,9 @@ function branchOf(leaf: TurnRecord, index: number, classification: BranchClassif
 }
 
 function buildSegment(
+  { classification, checked: { masked, ends } }: SessionTree,
   index: number,
   path: readonly TurnRecord[],
-  classification: BranchClassification,
-  { masked, ends }: CheckedTurns,
   trains: ReadonlySet<number>,
 ): Segment {
   const tokens: number[] = [];

@@ -29,10 +29,10 @@ export function createTurnTree(): TurnTree {
   const byReply = new Map<string, TurnRecord>();
 
   /** Finds the turn whose reply is echoed: exactly, or as a variant after the same request. */
-  function echoedBy(echo: AssistantMessage, { lastReply, asked }: Fingerprint): TurnRecord | undefined {
+  function echoedBy(echo: AssistantMessage, { lastReply, lastRequest }: Fingerprint): TurnRecord | undefined {
     const exact = byReply.get(lastReply ?? '');
     if (exact !== undefined) return exact;
-    const answered = byRequest.get(asked ?? '');
+    const answered = byRequest.get(lastRequest ?? '');
     return answered !== undefined && isEchoOf(echo, answered.reply) ? answered : undefined;
   }
 

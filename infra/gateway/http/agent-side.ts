@@ -27,6 +27,13 @@ export interface AgentSideDeps {
   readonly onError: (session: string | null, error: GatewayError) => void;
 }
 
+interface AgentCall {
+  readonly dialect: Dialect;
+  readonly path: string;
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+}
+
 /** Serves agents: the model calls of their own session and nothing else. The body is not read until the secret is verified. */
 export function createAgentSide(deps: AgentSideDeps): RequestListener {
   const readBody = createBodyReader<Session>();
@@ -42,7 +49,7 @@ export function createAgentSide(deps: AgentSideDeps): RequestListener {
       if ('holder' in found) return await deps.forward(request, response, found.holder);
       session = found;
       response.setHeader(gatewayNameHeader, deps.name);
-      await serve(dialect, path, request, response, session);
+      await serve({ dialect, path, request, response }, session);
     } catch (error) {
       if (response.destroyed || response.writableEnded) return;
       const failure = toGatewayError(error);
@@ -51,13 +58,7 @@ export function createAgentSide(deps: AgentSideDeps): RequestListener {
     }
   }
 
-  async function serve(
-    dialect: Dialect,
-    path: string,
-    request: IncomingMessage,
-    response: ServerResponse,
-    session: Session,
-  ): Promise<void> {
+  async function serve({ dialect, path, request, response }: AgentCall, session: Session): Promise<void> {
     if (path === '/v1/models' || path.startsWith('/v1/models/')) {
       expectMethod('GET', path, request);
       const { all, one } = dialect.models;
@@ -75,12 +76,12 @@ export function createAgentSide(deps: AgentSideDeps): RequestListener {
     await answer(dialect.read(body), response, session);
   }
 
-  async function answer(asked: DialectRequest, response: ServerResponse, session: Session): Promise<void> {
-    const turn = await session.ask(asked);
+  async function answer(modelRequest: DialectRequest, response: ServerResponse, session: Session): Promise<void> {
+    const turn = await session.ask(modelRequest);
     const leave = turn.follow();
     response.once('close', leave);
-    if (asked.delivery === 'whole') return whole(asked, turn, response);
-    const failure = await stream(asked, turn, response);
+    if (modelRequest.delivery === 'whole') return whole(modelRequest, turn, response);
+    const failure = await stream(modelRequest, turn, response);
     if (failure !== null) deps.onError(session.opened.session, failure);
   }
 
@@ -108,8 +109,8 @@ async function authenticate(
   return session;
 }
 
-async function whole(asked: DialectRequest, turn: Turn<TurnRecord>, response: ServerResponse): Promise<void> {
-  sendJson(response, 200, asked.whole(finishedReply(turn, await turn.result)));
+async function whole(modelRequest: DialectRequest, turn: Turn<TurnRecord>, response: ServerResponse): Promise<void> {
+  sendJson(response, 200, modelRequest.whole(finishedReply(turn, await turn.result)));
 }
 
 /**
@@ -117,11 +118,11 @@ async function whole(asked: DialectRequest, turn: Turn<TurnRecord>, response: Se
  * start when that takes long. Returns the error that ended the stream early, or null.
  */
 async function stream(
-  asked: DialectRequest,
+  modelRequest: DialectRequest,
   turn: Turn<TurnRecord>,
   response: ServerResponse,
 ): Promise<GatewayError | null> {
-  const writer = asked.stream(turn);
+  const writer = modelRequest.stream(turn);
   const write = (next: () => string): void => {
     const isFirst = !response.headersSent;
     if (isFirst) response.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-store' });

@@ -29,6 +29,12 @@ interface RenderedRequest extends DecoderInput {
   readonly request: ModelRequest;
 }
 
+interface SampleInput {
+  readonly rendered: RenderedRequest;
+  readonly sink: ReplySink;
+  readonly context: TurnContext;
+}
+
 /** A turn that the policy has sampled, before it has an index. */
 export interface SampledReply {
   readonly sampled: SampledTurn;
@@ -80,7 +86,7 @@ export function createPolicyBackend(deps: PolicyBackendDeps, opened: OpenSession
             key,
             createdAt: context.createdAt,
             promptTokens: plan.prompt.length,
-            sample: (sink, signal) => sampleReply(deps, opened, rendered, { sink, context }, signal),
+            sample: (sink, signal) => sampleReply(deps, opened, { rendered, sink, context }, signal),
             commit: (sampled, startedAt, signal) =>
               context.commit(
                 (index) => recordOf(plan, sampled, startedAt, index),
@@ -103,8 +109,7 @@ function decodeAgain(input: DecoderInput, { sampledIds }: TurnRecord, push: Repl
 async function sampleReply(
   { engine, model, engineGraceMs, contextLength, seeds = true }: PolicyBackendDeps,
   { session, sampling, seed, policyVersion }: OpenSession,
-  rendered: RenderedRequest,
-  { sink, context }: { readonly sink: ReplySink; readonly context: TurnContext },
+  { rendered, sink, context }: SampleInput,
   signal: AbortSignal,
 ): Promise<SampledReply> {
   const { request, plan } = rendered;

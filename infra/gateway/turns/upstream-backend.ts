@@ -67,7 +67,7 @@ export function createUpstreamBackend(
             promptTokens: 0,
             async sample(sink, signal) {
               try {
-                const replied = await ask(deps, opened, upstream, { request, key, sink }, signal);
+                const replied = await askModel(deps, { opened, upstream, request, key, sink }, signal);
                 pushReply(replied.reply, sink.push);
                 return replied;
               } catch (error) {
@@ -87,11 +87,17 @@ export function createUpstreamBackend(
   };
 }
 
-async function ask(
+interface ModelCall {
+  readonly opened: OpenSession;
+  readonly upstream: Upstream;
+  readonly request: ModelRequest;
+  readonly key: string;
+  readonly sink: ReplySink;
+}
+
+async function askModel(
   { upstreams, engineGraceMs }: UpstreamBackendDeps,
-  opened: OpenSession,
-  upstream: Upstream,
-  { request, key, sink }: { readonly request: ModelRequest; readonly key: string; readonly sink: ReplySink },
+  { opened, upstream, request, key, sink }: ModelCall,
   signal: AbortSignal,
 ): Promise<UpstreamReply> {
   const model = await upstreams.find(upstream.name);

@@ -49,7 +49,7 @@ function createBlockParser(input: ParserInput, { name, argument }: Shell): Reply
     return [{ kind: 'faulty-call', call: { status: 'unclosed', id: null, name: '', arguments: '', raw } }];
   }
 
-  function say(text: string): ReplyEvent[] {
+  function showText(text: string): ReplyEvent[] {
     const shown = prose.push(text);
     return shown === '' ? [] : [{ kind: 'text', text: shown }];
   }
@@ -57,9 +57,9 @@ function createBlockParser(input: ParserInput, { name, argument }: Shell): Reply
   function read(piece: Piece): ReplyEvent[] {
     const [first = '', ...rest] = sourceOf(piece).split('\n');
     line += first;
-    const events = say(first);
+    const events = showText(first);
     for (const next of rest) {
-      events.push(...endLine(), ...say(`\n${next}`));
+      events.push(...endLine(), ...showText(`\n${next}`));
       line = next;
     }
     return events;

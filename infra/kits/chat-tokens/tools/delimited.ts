@@ -69,7 +69,7 @@ class DelimitedParser implements ReplyParser {
 
   #read(piece: Piece): ReplyEvent[] {
     if ('marker' in piece) return this.#mark(piece.marker);
-    if (this.#state === 'text' || this.#state === 'reasoning') return this.#say(piece.text);
+    if (this.#state === 'text' || this.#state === 'reasoning') return this.#addReplyText(piece.text);
     this.#body.push(piece);
     return [];
   }
@@ -97,13 +97,14 @@ class DelimitedParser implements ReplyParser {
     if (marker === this.#syntax.open) return this.#enter('call');
     if (marker === openThink) return this.#enter('reasoning');
     if (this.#around.has(marker)) return [];
-    if (marker !== this.#syntax.bare?.open) return this.#say(marker);
+    if (marker !== this.#syntax.bare?.open) return this.#addReplyText(marker);
     this.#enter('bare-call');
     return this.#keep(marker);
   }
 
   #markInReasoning(marker: string): ReplyEvent[] {
-    if (marker !== closeThink && this.#syntax.endsReasoning?.includes(marker) !== true) return this.#say(marker);
+    if (marker !== closeThink && this.#syntax.endsReasoning?.includes(marker) !== true)
+      return this.#addReplyText(marker);
     this.#prose.reset();
     return this.#enter('text');
   }
@@ -120,7 +121,7 @@ class DelimitedParser implements ReplyParser {
     return [];
   }
 
-  #say(text: string): ReplyEvent[] {
+  #addReplyText(text: string): ReplyEvent[] {
     const shown = this.#prose.push(text);
     return shown === '' ? [] : [{ kind: this.#state === 'reasoning' ? 'reasoning' : 'text', text: shown }];
   }
@@ -130,7 +131,7 @@ class DelimitedParser implements ReplyParser {
     const raw = open + textOf(this.#body) + (closed ? close : '');
     const { given, event } = settle(read(this.#body, closed, this.#tools), raw, this.#tools);
     this.#enter('text');
-    return given ? [event] : [event, ...this.#say(raw)];
+    return given ? [event] : [event, ...this.#addReplyText(raw)];
   }
 
   #finishBareCall(closed: boolean): ReplyEvent[] {
@@ -138,9 +139,9 @@ class DelimitedParser implements ReplyParser {
     const found = closed ? this.#syntax.read(this.#body, true, this.#tools) : null;
     this.#enter('text');
     if (!closed && this.#tools.has(this.#syntax.bare?.begun.exec(raw)?.[1]?.trim() ?? '')) {
-      return [settle(broken('unclosed'), raw, this.#tools).event, ...this.#say(raw)];
+      return [settle(broken('unclosed'), raw, this.#tools).event, ...this.#addReplyText(raw)];
     }
-    if (found === null || !this.#tools.has(found.name)) return this.#say(raw);
+    if (found === null || !this.#tools.has(found.name)) return this.#addReplyText(raw);
     this.#prose.reset();
     return [settle(found, raw, this.#tools).event];
   }

@@ -67,7 +67,7 @@ class HarmonyParser implements ReplyParser {
   }
 
   #addText(text: string): ReplyEvent[] {
-    if (this.#head !== null && this.#head.recipient === null) return this.#say(this.#head.kind, text);
+    if (this.#head !== null && this.#head.recipient === null) return this.#addReplyText(this.#head.kind, text);
     this.#buffer += text;
     return [];
   }
@@ -77,7 +77,7 @@ class HarmonyParser implements ReplyParser {
     this.#begins = true;
   }
 
-  #say(kind: Head['kind'], text: string): ReplyEvent[] {
+  #addReplyText(kind: Head['kind'], text: string): ReplyEvent[] {
     const shown = this.#prose.push(text);
     if (shown === '') return [];
     const gap = this.#begins && this.#shown.has(kind) ? '\n\n' : '';
@@ -97,7 +97,7 @@ class HarmonyParser implements ReplyParser {
   #leftOver(): ReplyEvent[] {
     if (/^(?:<\|start\|>)?(?:assistant)?$/.test(this.#buffer.trim())) return [];
     this.#begin();
-    return this.#say('text', this.#buffer);
+    return this.#addReplyText('text', this.#buffer);
   }
 
   #finishMessage({ raw, recipient }: Head, marker: string): ReplyEvent[] {
@@ -105,7 +105,7 @@ class HarmonyParser implements ReplyParser {
     const whole = raw + message + this.#buffer + marker;
     const { given, event } = settle(readCall(recipient, this.#buffer, marker === call), whole, this.#tools);
     this.#begin();
-    return given ? [event] : [event, ...this.#say('text', whole)];
+    return given ? [event] : [event, ...this.#addReplyText('text', whole)];
   }
 }
 

@@ -47,12 +47,12 @@ class LlamaParser implements ReplyParser {
   }
 
   #addText(text: string): ReplyEvent[] {
-    if (this.#state === 'text') return this.#say(text);
+    if (this.#state === 'text') return this.#addReplyText(text);
     if (this.#state === 'json') return this.#scan(text);
     this.#buffer += text;
     const begin = this.#buffer.search(/[^\s;,]/);
     if (begin < 0) return [];
-    if (this.#buffer[begin] !== '{') return this.#tagged ? [] : this.#sayAsText(this.#buffer);
+    if (this.#buffer[begin] !== '{') return this.#tagged ? [] : this.#endAsText(this.#buffer);
     this.#state = 'json';
     this.#scanner = createJsonScanner();
     const json = this.#buffer.slice(begin);
@@ -69,11 +69,11 @@ class LlamaParser implements ReplyParser {
 
   /** Settles the buffered text, which is complete or will never be. Null means that it is not a call, unless it follows the tag. */
   #finish(found: Reading | null): ReplyEvent[] {
-    if (!this.#tagged && (found === null || this.#tools.size === 0)) return this.#sayAsText(this.#buffer);
+    if (!this.#tagged && (found === null || this.#tools.size === 0)) return this.#endAsText(this.#buffer);
     const raw = (this.#tagged ? tag : '') + this.#buffer;
     const { given, event } = settle(found ?? broken('malformed'), raw, this.#tools);
     this.#tagged = false;
-    if (!given) return [event, ...this.#sayAsText(raw)];
+    if (!given) return [event, ...this.#endAsText(raw)];
     this.#state = 'open';
     this.#buffer = '';
     this.#prose.reset();
@@ -83,16 +83,16 @@ class LlamaParser implements ReplyParser {
   #close(): ReplyEvent[] {
     if (this.#state === 'json') return this.#finish(beginsCall.test(this.#buffer) ? broken('unclosed') : null);
     if (this.#state === 'text') return [];
-    return this.#tagged && this.#buffer.trim() !== '' ? this.#finish(null) : this.#sayAsText(this.#buffer);
+    return this.#tagged && this.#buffer.trim() !== '' ? this.#finish(null) : this.#endAsText(this.#buffer);
   }
 
-  #sayAsText(text: string): ReplyEvent[] {
+  #endAsText(text: string): ReplyEvent[] {
     this.#state = 'text';
     this.#buffer = '';
-    return this.#say(text);
+    return this.#addReplyText(text);
   }
 
-  #say(text: string): ReplyEvent[] {
+  #addReplyText(text: string): ReplyEvent[] {
     const shown = this.#prose.push(text);
     return shown === '' ? [] : [{ kind: 'text', text: shown }];
   }
