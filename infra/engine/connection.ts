@@ -60,7 +60,7 @@ export function createEngineConnection(url: string, apiKey?: string): EngineConn
   };
 }
 
-/** Returns the JSON body of a 200; throws `failureOf` any other status. */
+/** Returns the JSON body of a 200; throws the failure of any other status. */
 export function bodyOf(reply: HttpReply, what: string): unknown {
   if (reply.status === 200) return jsonOf(reply);
   throw failureOf(reply, what);

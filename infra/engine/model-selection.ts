@@ -3,7 +3,7 @@ import { adaptersOf } from './adapters.ts';
 import type { EngineConnection } from './connection.ts';
 import { requireBaseVersion } from './labels.ts';
 
-/** Time after which the list of adapters is read again: the process that publishes is another than the one that samples. */
+/** Time after which the list of adapters is read again, since another process publishes them. */
 const adapterMaxAgeMs = 500;
 
 /** The model name to send, and the policy version if the name determines it. */

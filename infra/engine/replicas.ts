@@ -114,7 +114,7 @@ function healthOf(pool: Pool): EngineHealth {
   const known = pool.replicas.flatMap(({ health }) => health ?? []);
   if (known.length === 0) {
     const reasons = pool.replicas.map(({ url, reason }) => `${url}: ${reason}`).join('; ');
-    throw unavailable(`expected the health of an engine, got none so far; ${reasons}`);
+    throw unavailable(`no engine has reported its health yet: ${reasons}`);
   }
   const lengths = known.flatMap(({ contextLength }) => contextLength ?? []);
   return {

@@ -10,8 +10,8 @@
 // 6. A server that restarts loses the model. The journal then forgets it, and the next try loads the last checkpoint into a
 //    new model and replays the recorded data: a step counts once it is in a checkpoint or can be replayed from one.
 //
-// The limit: link 5 belongs to the server. A third-party trainer that does not de-duplicate by sequence id makes a second
-// step if temper dies after the server's first one and before the metrics are recorded.
+// The limit: link 5 belongs to the server. A third-party trainer that does not de-duplicate by sequence id adds a gradient or
+// makes a step twice if temper dies after the server's first one and before the metrics are recorded.
 
 /**
  * A Tinker-API trainer. Every call that changes the model carries a sequence id: the same id with the same payload is done

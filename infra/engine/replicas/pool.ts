@@ -138,7 +138,7 @@ class ProbedPool implements Pool {
     const reasons = this.replicas.map(({ url, inService, version, reason }) =>
       inService ? `${url} serves version ${version}, expected ${newest}` : `${url} is out of service: ${reason}`,
     );
-    return unavailable(`expected an engine in service, got none; ${reasons.join('; ')}`);
+    return unavailable(`no engine is in service: ${reasons.join('; ')}`);
   }
 
   async close(): Promise<void> {

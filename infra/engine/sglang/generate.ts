@@ -93,7 +93,7 @@ function newLogprobs(meta: MetaInfo, seen: number, where: string): readonly unkn
 function finishOf({ finish_reason: reason }: MetaInfo, where: string): string | null {
   if (reason === null || reason === undefined) return null;
   const { type, matched, message, status_code: status } = reason;
-  if (matched === 'NaN happened') throw invalid(`${where}: expected finite logits, got NaN; look at the weights`);
+  if (matched === 'NaN happened') throw invalid(`${where}: expected finite logits, got NaN; check the weights`);
   if (type !== 'abort' || status === null || status === undefined) return type;
   const failure = `${where}: the engine aborted with status ${status}: ${message ?? 'no reason given'}`;
   throw status < 500 ? invalid(failure) : unavailable(failure);
