@@ -8,7 +8,7 @@ import type { RunRequest } from '../../workflows/contracts/run.ts';
 import { type Rollouts, startRollouts } from '../helpers/rollouts/rollouts.ts';
 import { until } from '../helpers/until.ts';
 
-describe('a run is refused before it starts anything', () => {
+describe("a run that can't work is refused", () => {
   let rollouts: Rollouts;
   const start = (workflowId: string, request: RunRequest) =>
     rollouts.client.workflow.start('trainingRun', { taskQueue: controlQueue, workflowId, args: [request] });
@@ -27,25 +27,25 @@ describe('a run is refused before it starts anything', () => {
   });
   after(() => rollouts?.close());
 
-  it('when its agent calls no model', async () => {
+  it('if its agent calls no model', async () => {
     assert.match(await refusal('no-model', { settings: { agent: 'nop' } }), /expected an agent that calls the model/);
   });
 
-  it('when it would sample at another temperature than the trainer computes at', async () => {
+  it('if it samples at another temperature than the trainer computes with', async () => {
     const request = { settings: { sampling: { temperature: 0.7 } } };
     assert.match(await refusal('warm', request), /settings\.sampling\.temperature: expected 1, got 0\.7/);
     const overridable = { settings: { sampling: { overridable: true } } };
     assert.match(await refusal('any', overridable), /settings\.sampling\.overridable: expected false in a run/);
   });
 
-  it('when its set has no task', async () => {
+  it('if its set has no task', async () => {
     const rows = join(rollouts.home, 'rows.jsonl');
     await writeFile(rows, '');
     const refused = await refusal('no-tasks', { tasks: `slime:${rows}` });
     assert.match(refused, /slime:\S+rows\.jsonl: expected tasks, got none/);
   });
 
-  it('while another run has the engines, and not after that', async () => {
+  it('while another run uses the engines, but not afterwards', async () => {
     const first = await start('first', {});
     // No trainer works here: the run stays where it prepares its model.
     await until(async () => ((await first.describe()).raw.pendingActivities ?? []).length > 0);

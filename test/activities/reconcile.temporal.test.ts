@@ -7,10 +7,10 @@ import { reconcile } from '../../activities/control/groups.ts';
 import { createRecords } from '../../infra/store/records.ts';
 import { groupId, rolloutId } from '../../workflows/contracts/ids.ts';
 import { outcomes, zeroCount } from '../../workflows/contracts/outcome.ts';
-import { answerTask } from '../helpers/temporal/by-hand.ts';
+import { answerTask } from '../helpers/temporal/manual-worker.ts';
 import { startTestServer } from '../helpers/temporal/temporal.ts';
 
-it('a rollout whose workflow failed is infra, as its group would have it; one that was ended, or never started, is cancelled', async () => {
+it('counts a failed rollout as infra, as its group does, and a terminated or missing one as cancelled', async () => {
   const home = await mkdtemp(join(tmpdir(), 'temper-reconcile-'));
   const server = await startTestServer();
   try {

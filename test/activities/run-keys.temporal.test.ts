@@ -7,7 +7,7 @@ import { createSlots } from '../../activities/host/slots.ts';
 import type { SandboxInfo } from '../../infra/sandbox/sandbox.ts';
 import { groupId, rolloutId, sweepRolloutId } from '../../workflows/contracts/ids.ts';
 import { searchAttributes } from '../../workflows/contracts/search-attributes.ts';
-import { answerTask, resetToFirstTask } from '../helpers/temporal/by-hand.ts';
+import { answerTask, resetToFirstTask } from '../helpers/temporal/manual-worker.ts';
 import { startTestServer, type TestServer } from '../helpers/temporal/temporal.ts';
 import { until } from '../helpers/until.ts';
 
@@ -35,7 +35,7 @@ describe('the key that a run keeps through continue-as-new and resets', () => {
   });
   after(() => server?.close());
 
-  it('cancels what a closed run and a closed sweep left, and nothing of their namesakes that still run', async () => {
+  it('cancels what a closed run and a closed sweep left, but nothing of a running one with the same name', async () => {
     const left: string[] = [];
     const kept: string[] = [];
     for (const mine of [left, kept]) {
@@ -64,7 +64,7 @@ describe('the key that a run keeps through continue-as-new and resets', () => {
     for (const workflowId of [...left, ...kept, 'my-run', 'my-sweep']) await end(workflowId);
   });
 
-  it('refuses the younger of two runs, however often the older one has continued as new', async () => {
+  it('refuses the younger of two runs, even if the older one has continued as new', async () => {
     await start('trainingRun', 'older');
     await answerTask(server, 'older', 'nothing');
     await start('trainingRun', 'younger');
@@ -103,7 +103,7 @@ describe('the key that a run keeps through continue-as-new and resets', () => {
     assert.deepEqual((await reaper.reap(AbortSignal.timeout(30_000))).removed, ['sandbox']);
   });
 
-  it('removes the sandbox of a rollout whose name another one has taken', async () => {
+  it('removes the sandbox of a rollout whose name is used by another one', async () => {
     const rollout = await start('rollout', 'taken');
     await end('taken');
     await start('rollout', 'taken');
@@ -123,9 +123,16 @@ describe('the key that a run keeps through continue-as-new and resets', () => {
 
 /** A sandbox old enough for the reaper, and far from its expiry. */
 const sandboxOf = (rollout: string): SandboxInfo => ({
-  ...{ name: 'sandbox', kind: 'local', running: true, createdAtMs: 0 },
+  name: 'sandbox',
+  kind: 'local',
+  running: true,
+  createdAtMs: 0,
   labels: {
-    ...{ stack: 'keyed', run: 'run', rollout, epoch: 1, purpose: 'agent' },
+    stack: 'keyed',
+    run: 'run',
+    rollout,
+    epoch: 1,
+    purpose: 'agent',
     expiresAtMs: Number.MAX_SAFE_INTEGER,
   },
 });

@@ -15,7 +15,7 @@ import { startTestPolicy } from '../infra/kits/embedded-policy/server/policy-ser
 const never = new AbortController().signal;
 const datum = { tokens: [5, 6, 7], targets: [6, 7, 8], weights: [1, 1, 1] };
 
-describe('unused models are unloaded from the trainer', () => {
+describe('the trainer', () => {
   let policy: Awaited<ReturnType<typeof startTestPolicy>>;
   let trainer: Trainer;
   let root: string;

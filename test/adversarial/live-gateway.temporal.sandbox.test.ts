@@ -72,9 +72,9 @@ it('lets an agent open its own session only, and shows its code no gateway in th
   const theirs = await gateway.open(neighbour);
   const test = 'python3 /workspace/probe.py 2>&1\nls /gw 2>&1\necho 0 >/logs/verifier/reward.txt\n';
   const task = await writeHarborTask(join(home, 'tasks'), 'probe', { test: `mkdir -p /logs/verifier\n${test}` });
-  const { result, told } = await rollouts.roll({ task, agent: 'mini', sandbox: 'local' });
-  assert.deepEqual([result.outcome, result.reward, result.stop], ['scored', 0, 'submitted'], told);
-  assert.ok(result.diff !== null && result.verdict !== null, told);
+  const { result, evidence } = await rollouts.roll({ task, agent: 'mini', sandbox: 'local' });
+  assert.deepEqual([result.outcome, result.reward, result.stop], ['scored', 0, 'submitted'], evidence);
+  assert.ok(result.diff !== null && result.verdict !== null, evidence);
   const own = secretOf(gateway.options.stackKey, sessionId({ rollout: result.rollout, epoch: result.epochs }));
 
   const patch = String(await store.get(result.diff.patch.digest));

@@ -19,7 +19,7 @@ const count = fc.nat({ max: 40 });
 
 describe('advantages', () => {
   for (const [name, rule] of Object.entries(advantageRules)) {
-    it(`of ${name} sum to 0, have the order of the rewards, and ignore what all rewards share`, () => {
+    it(`by ${name} sum to 0, keep the order of the rewards, and ignore a common offset`, () => {
       fc.assert(
         fc.property(rewards, reward, (given, shift) => {
           const values = rule(given);
@@ -35,7 +35,7 @@ describe('advantages', () => {
       );
     });
 
-    it(`of ${name} are 0 where all rewards are equal`, () => {
+    it(`by ${name} are 0 if all rewards are equal`, () => {
       fc.assert(
         fc.property(fc.constantFrom(0, 0.5, 1), fc.integer({ min: 1, max: 32 }), (value, k) =>
           rule(Array.from({ length: k }, () => value)).every((one) => one === 0),
@@ -44,7 +44,7 @@ describe('advantages', () => {
     });
   }
 
-  it('of grpo have a standard deviation of 1 and do not depend on the scale of rewards', () => {
+  it('by grpo have a standard deviation of 1 and do not depend on the scale of rewards', () => {
     fc.assert(
       fc.property(rewards, fc.double({ min: 0.5, max: 100, noNaN: true }), (given, scale) => {
         if (Math.max(...given) - Math.min(...given) < 1e-3) return true;
@@ -56,7 +56,7 @@ describe('advantages', () => {
     );
   });
 
-  it('of rloo are those of dr-grpo times k / (k − 1)', () => {
+  it('by rloo are those by dr-grpo times k / (k − 1)', () => {
     fc.assert(
       fc.property(fc.array(reward, { minLength: 2, maxLength: 32 }), (given) => {
         const plain = advantageRules['dr-grpo'](given);
@@ -82,7 +82,7 @@ describe('token weights', () => {
     );
   });
 
-  it('count each rollout alike by rollout-mean, each token alike by token-mean', () => {
+  it('weigh rollouts equally by rollout-mean, and tokens equally by token-mean', () => {
     fc.assert(
       fc.property(rollouts, (tokens) => {
         const byRollout = weigh('rollout-mean', tokens).map((weight, i) => weight * (tokens[i] ?? 0));
@@ -94,7 +94,7 @@ describe('token weights', () => {
     );
   });
 
-  it('are 0 where nothing is trained, never infinite', () => {
+  it('are 0 if nothing is trained, never infinite', () => {
     for (const aggregation of ['rollout-mean', 'token-mean'] as const) {
       assert.equal(tokenWeight(aggregation, { rollouts: 3, batchTokens: 0, rolloutTokens: 0 }), 0);
     }
@@ -103,12 +103,15 @@ describe('token weights', () => {
 
 describe('admission', () => {
   const options = fc.record({
-    ...{ inFlight: count, ready: count, inStep: count, stepsLeft: count },
+    inFlight: count,
+    ready: count,
+    inStep: count,
+    stepsLeft: count,
     groupsPerStep: fc.integer({ min: 1, max: 8 }),
     maxStaleness: fc.nat({ max: 4 }),
   });
 
-  it('fills the room that staleness leaves, and no more than the steps left need', () => {
+  it('admits as many groups as staleness allows and the remaining steps need', () => {
     fc.assert(
       fc.property(options, (state) => {
         const more = admissible(state);
@@ -121,7 +124,7 @@ describe('admission', () => {
     );
   });
 
-  it('always admits something to a run that would otherwise wait for ever', () => {
+  it('always admits a group to a run that would otherwise wait forever', () => {
     fc.assert(
       fc.property(options, ({ stepsLeft, ready, ...rest }) => {
         const waiting = ready % rest.groupsPerStep;
@@ -131,7 +134,7 @@ describe('admission', () => {
     );
   });
 
-  it('calls a group of the newest version fresh', () => {
+  it('gives a group of the newest version staleness 0', () => {
     fc.assert(fc.property(count, (version) => staleness(version + 1, version) === 0));
   });
 });
@@ -141,11 +144,14 @@ describe('the fate of a group', () => {
     Object.fromEntries(outcomes.map((outcome) => [outcome, count])) as Record<Outcome, typeof count>,
   );
   const summary = (given: Record<Outcome, number>) => ({
-    ...{ runKey: 'run', index: 0, minVersion: 0, meanReward: null },
+    runKey: 'run',
+    index: 0,
+    minVersion: 0,
+    meanReward: null,
     outcomes: { ...zeroCount(outcomes), ...given },
   });
 
-  it('is open when rewards can be compared, else named by the most frequent cause', () => {
+  it('is undecided if rewards can be compared, and otherwise names the most frequent cause', () => {
     fc.assert(
       fc.property(counts, fc.integer({ min: 1, max: 32 }), (given, k) => {
         const fate = fateOnArrival(summary(given), k);
@@ -173,12 +179,17 @@ describe('the summary of a group', () => {
     version: number | null;
   }) =>
     ({
-      ...{ rollout: 'r', workflowId: 'w', outcome, stop: null, failure: null, stageSeconds: {} },
+      rollout: 'r',
+      workflowId: 'w',
+      outcome,
+      stop: null,
+      failure: null,
+      stageSeconds: {},
       reward: outcome === 'scored' ? value : null,
       trace: version === null ? null : { minVersion: version },
     }) as RolloutReport;
 
-  it('counts each rollout once, means over scored rewards alone, and dates from the oldest token', () => {
+  it('counts each rollout once, averages only scored rewards, and has the version of the oldest token', () => {
     fc.assert(
       fc.property(fc.array(report, { maxLength: 16 }), fc.nat({ max: 20 }), (given, admittedVersion) => {
         const rollouts = given.map(asRollout);
@@ -200,7 +211,7 @@ describe('the reward of a verdict', () => {
   const log = { digest: '0', size: 0, mediaType: 'text/plain' };
   const verdict = { exitCode: 0, passed: 0, failed: 0, log, subject: '', grader: 'v1' };
 
-  it('is what the tests wrote, and 0 for what the policy did', () => {
+  it('is the number that the tests wrote, and 0 for failures of the solution', () => {
     fc.assert(fc.property(reward, (value) => rewardOf({ ...verdict, kind: 'graded', value }, 'fraction') === value));
     for (const kind of ['timeout', 'no-reward', 'refused', 'patch-failed'] as const) {
       assert.equal(rewardOf({ ...verdict, kind, value: null }, 'fraction'), 0);
@@ -250,7 +261,7 @@ describe('a report of a group', () => {
     stageSeconds: Object.fromEntries(stages.map((stage) => [stage, 1_234.567])),
   };
 
-  it('fits into history with the usual eight rollouts, whatever came to their branches', () => {
+  it('fits into history with the usual eight rollouts, whatever their traces hold', () => {
     const reports = Array.from({ length: 8 }, () => toRolloutReport(result));
     assert.ok(JSON.stringify(reports).length < 8_000, `${JSON.stringify(reports).length} bytes`);
     assert.equal(reports[0]?.trace?.segments, 500);

@@ -9,7 +9,7 @@ import { trainAllBranches } from '../../workflows/contracts/trace.ts';
 import { startScriptedWorkers } from '../helpers/temporal/scripted-activities.ts';
 import { startTestServer } from '../helpers/temporal/temporal.ts';
 
-it("a rollout opens its trace with the input's rule of branches, else the agent's", async () => {
+it('opens the trace of a rollout with the branch rule of the input, else of the agent', async () => {
   const home = await mkdtemp(join(tmpdir(), 'temper-branches-'));
   const server = await startTestServer();
   const declared = { train: 'final', maxSegments: 4, maxSegmentTokens: null } as const;

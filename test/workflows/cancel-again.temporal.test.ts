@@ -13,12 +13,12 @@ import { until } from '../helpers/until.ts';
  * start their children where no cancel of their own reaches them, which comes to the same.
  */
 const losing = (start: 'startChild' | 'executeChild') => (source: string) =>
-  `${source.replace(`${start},`, `${start} as heard,`)}
-   const ${start} = (...words) => CancellationScope.nonCancellable(() => heard(...words));`;
+  `${source.replace(`${start},`, `${start} as startChildOrStep,`)}
+   const ${start} = (...words) => CancellationScope.nonCancellable(() => startChildOrStep(...words));`;
 
 const limits = { timeout: 120_000 };
 
-describe('a cancel that gets lost on its way', () => {
+describe('a cancel that is lost', () => {
   /** Agents that work until they are cancelled; says how many have begun. */
   function neverEnding(stack: ScriptedStack): () => number {
     let begun = 0;
@@ -37,7 +37,7 @@ describe('a cancel that gets lost on its way', () => {
     await until(async () => (await stack.server.client.workflow.count('ExecutionStatus="Running"')).count === 0);
   }
 
-  it('to the rollouts of a sweep is sent again', limits, async () => {
+  it('is repeated for the rollouts of a sweep', limits, async () => {
     await using stack = await stackWith('sweep/rollouts.ts', 'startChild');
     const begun = neverEnding(stack);
     const handle = await stack.start('evaluationSweep', { tasks: 'set', count: 3, concurrency: 3 });
@@ -45,7 +45,7 @@ describe('a cancel that gets lost on its way', () => {
     assert.equal((await handle.query(sweepStatusQuery)).outcomes.cancelled, 3);
   });
 
-  it('to the rollouts of a group is sent again', limits, async () => {
+  it('is repeated for the rollouts of a group', limits, async () => {
     await using stack = await stackWith('group.ts', 'startChild');
     const begun = neverEnding(stack);
     const handle = await stack.start('group', { task: 'scripted:0', rolloutsPerGroup: 2 });
@@ -57,10 +57,10 @@ describe('a cancel that gets lost on its way', () => {
     );
   });
 
-  it('to the step of a run is sent again', limits, async () => {
+  it('is repeated for the step of a run', limits, async () => {
     await using stack = await stackWith('run/stepper.ts', 'executeChild');
     let updating = false;
-    // The scripted update does not hear of its cancel.
+    // The scripted update does not observe its cancel.
     const { promise: untilCancelled, resolve: letGo } = Promise.withResolvers<void>();
     stack.script = {
       reward: (id) => (id.endsWith('0') ? 1 : 0),

@@ -13,7 +13,7 @@ import { startTestWorkers } from '../helpers/temporal/workers.ts';
 
 const skip = process.getuid?.() === 0 ? false : 'needs root, to mount a small disk';
 
-it('lets a rollout wait while the disk of the store is full, and loses nothing', { skip }, async () => {
+it("lets a rollout wait while the store's disk is full, and loses nothing", { skip }, async () => {
   const home = await mkdtemp(join(tmpdir(), 'temper-full-'));
   const store = join(home, 'store');
   await mkdir(store);

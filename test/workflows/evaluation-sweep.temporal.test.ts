@@ -37,7 +37,7 @@ describe('an evaluation sweep', () => {
     (await createFileStore(`${stack.home}/store`).getJson(report.digest)) as SweepReport;
   const statusOf = (handle: Sweep): Promise<SweepStatus> => handle.query(sweepStatusQuery);
 
-  it('makes so many attempts at each task, and says what passed with its interval', async () => {
+  it('makes the requested attempts at each task, and reports the pass rate with its interval', async () => {
     stack.script = { reward: (id) => (/rollout-0-/.test(id) || /rollout-1-0/.test(id) ? 1 : 0) };
     const result = await sweep('rates', { tasks: 'set', count: 4, attempts: 2, concurrency: 3 });
     const { tasks, attempts, counted, outcomes, passAt1, passAtK, meanReward, policyVersion } = result;
@@ -64,7 +64,7 @@ describe('an evaluation sweep', () => {
     assert.deepEqual([memo?.phase, memo?.ended], ['done', 8]);
   });
 
-  it('keeps to its width, goes on by continue-as-new with rollouts in flight, and loses or doubles none', async () => {
+  it('respects its concurrency, continues as new with rollouts in flight, and loses or repeats none', async () => {
     let inFlight = 0;
     let most = 0;
     stack.script = {
@@ -95,7 +95,7 @@ describe('an evaluation sweep', () => {
     assert.ok(sizes.length > 60 && Math.max(...sizes) < 8_192, `largest of ${sizes.length}: ${Math.max(...sizes)}`);
   });
 
-  it('makes an attempt again that ended as infra, as another rollout, and lists it when it stays infra', async () => {
+  it('retries an attempt that ended as infra as a new rollout, and lists it if it stays infra', async () => {
     stack.script = {
       reward: () => 1,
       provision: async (id) => {
@@ -113,7 +113,7 @@ describe('an evaluation sweep', () => {
     );
   });
 
-  it('ends early when the engine moves to another version, and counts no rollout of that one', async () => {
+  it('ends early when the engine serves another version, and counts no rollout of that version', async () => {
     let version = 5;
     let ended = 0;
     stack.script = {
@@ -129,7 +129,7 @@ describe('an evaluation sweep', () => {
     assert.match(result.endedEarly ?? '', /the sweep evaluates version 5, and version 6 sampled moved\/.*rollout-2-0/);
   });
 
-  it('of a version that is not served is refused before it starts a rollout', async () => {
+  it('is refused before it starts a rollout if its version is not served', async () => {
     const refused = sweep('not-served', { tasks: 'set', policyVersion: 7 });
     await assert.rejects(refused, ({ cause }: Error) => {
       assert.match(String((cause as Error).cause), /policyVersion: expected a version that the engines serve, got 7/);
@@ -138,7 +138,7 @@ describe('an evaluation sweep', () => {
     await untilCount('TemperRun="not-served" AND WorkflowType="rollout"', (count) => count === 0);
   });
 
-  it('that is paused starts no rollout until it is resumed', async () => {
+  it('starts no rollout while it is paused', async () => {
     const { promise, resolve } = Promise.withResolvers<void>();
     stack.script = { reward: () => 1, agent: () => promise };
     const handle = await start('paused', { tasks: 'set', count: 4, concurrency: 2 });
@@ -173,7 +173,7 @@ describe('an evaluation sweep', () => {
     assert.equal((await handle.result()).counted, 17);
   });
 
-  it('that is cancelled cancels its rollouts, also those of an earlier execution, and keeps what had ended', async () => {
+  it('cancels its rollouts when it is cancelled, also those of an earlier execution, and reports what had ended', async () => {
     let begun = 0;
     const { promise: untilCancelled, resolve: letGo } = Promise.withResolvers<void>();
     stack.script = {
@@ -201,7 +201,7 @@ describe('an evaluation sweep', () => {
     assert.equal(leftOut.length, 3);
   });
 
-  it('that is cancelled while it starts its rollouts cancels those that it started', async () => {
+  it('cancels the rollouts that it has started when it is cancelled during the start', async () => {
     const { promise: untilCancelled, resolve: letGo } = Promise.withResolvers<void>();
     stack.script = { reward: () => 1, agent: () => untilCancelled };
     const handle = await start('hasty', { tasks: 'set', count: 90, concurrency: 90 });
@@ -219,7 +219,7 @@ describe('an evaluation sweep', () => {
     assert.equal(events?.[0]?.workflowExecutionStartedEventAttributes?.priority?.priorityKey, 4);
   });
 
-  it('is the same when `temporal workflow start` starts it, and says what is wrong with an input', async () => {
+  it('works the same when `temporal workflow start` starts it, and explains an invalid input', async () => {
     const temporal = (...words: string[]) =>
       run(stack.server.cli, ['workflow', ...words, ...stack.server.cliFlags], {
         env: { PATH: process.env.PATH, HOME: stack.home },

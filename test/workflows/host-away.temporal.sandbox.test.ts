@@ -3,7 +3,7 @@ import { it } from 'node:test';
 import { startRollouts } from '../helpers/rollouts/rollouts.ts';
 import { bundleChanged } from '../helpers/temporal/changed-workflows.ts';
 
-it('a rollout whose host stays away moves to another, as its second attempt', async () => {
+it('moves a rollout whose host stays away to another host in its second epoch', async () => {
   // As in production but for the wait before a stage that nobody takes is looked into: minutes there.
   const workflowBundle = await bundleChanged('activity-options.ts', (source) =>
     source.replaceAll(/scheduleToStartTimeout: '\dm'/g, "scheduleToStartTimeout: '2s'"),

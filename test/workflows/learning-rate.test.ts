@@ -13,11 +13,11 @@ describe('the learning rate', () => {
     assert.deepEqual(rates(2, 4, 8), [0.5, 1, 1, 1, 1, 0.75, 0.5, 0.25]);
   });
 
-  it('stays where no flank is asked for', () => {
+  it('is constant without rise and fall', () => {
     assert.deepEqual(rates(0, 0, 3), [1, 1, 1]);
   });
 
-  it('is above 0 and at most its peak at every step, however the flanks meet', () => {
+  it('is above 0 and at most its peak at every step, also if rise and fall overlap', () => {
     const size = fc.nat({ max: 50 });
     fc.assert(
       fc.property(size, size, fc.integer({ min: 1, max: 50 }), (rise, fall, steps) =>

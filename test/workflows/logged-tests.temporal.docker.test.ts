@@ -110,9 +110,15 @@ describe('a row of Multi-SWE-bench, in an image laid out like the published ones
     for (const [name, text] of Object.entries(beside)) await writeFile(join(context, name), text);
     await docker('build', '--quiet', '--tag', image, context);
     const row = {
-      ...{ org: 'clap-rs', repo: 'clap', number, base: { sha: repository.commit } },
+      org: 'clap-rs',
+      repo: 'clap',
+      number,
+      base: { sha: repository.commit },
       resolved_issues: [{ title: 'It does not add.' }],
-      ...{ fix_patch, test_patch, f2p_tests: { adds: {} }, p2p_tests: { keeps_zero: {} } },
+      fix_patch,
+      test_patch,
+      f2p_tests: { adds: {} },
+      p2p_tests: { keeps_zero: {} },
     };
     await writeFile(join(rollouts.home, 'rows.jsonl'), `${JSON.stringify(row)}\n`);
     task = `multi-swe-bench:${rollouts.home}/rows.jsonl#clap-rs__clap-${number}`;

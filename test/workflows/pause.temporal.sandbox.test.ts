@@ -39,7 +39,7 @@ describe('a paused rollout', () => {
     assert.ok(stageSeconds.resolveTask > 0);
   });
 
-  it('that is stopped cleans up although it is paused', async () => {
+  it('cleans up when it is stopped during the pause', async () => {
     const handle = await startPaused('stopped');
     await handle.signal(resumeSignal);
     await until(async () => (await handle.query<RolloutStatus>('rolloutStatus')).host !== null);

@@ -16,7 +16,10 @@ import { until } from '../helpers/until.ts';
 
 const settings = { agent: 'mini', sandbox: 'local', maxTurns: 3, sampling: { maxTokensPerTurn: 24 } } as const;
 const training: RunRequest = {
-  ...{ tasks: 'generated:train/4', steps: 200, groupsPerStep: 1, rolloutsPerGroup: 2 },
+  tasks: 'generated:train/4',
+  steps: 200,
+  groupsPerStep: 1,
+  rolloutsPerGroup: 2,
   training: { zeroVariance: 'keep' },
   warmUp: { steps: 5, examplesPerStep: 4, learningRate: 1e-3 },
   settings,
@@ -48,7 +51,7 @@ describe('a sweep beside a training run, with the embedded policy', () => {
     await rm(home, { recursive: true, force: true });
   });
 
-  it('evaluates one version to its end, although training goes on to others', async () => {
+  it('evaluates one version to its end while training publishes others', async () => {
     const start = (type: string, workflowId: string, input: object) =>
       client.workflow.start(type, { taskQueue: controlQueue, workflowId, args: [input] });
     const run = await start('trainingRun', 'run', training);

@@ -27,7 +27,7 @@ describe('a sweep over a set with a quarantined task', () => {
     return (await createFileStore(`${stack.home}/store`).getJson(report.digest)) as SweepReport;
   };
 
-  it('does not attempt that task but lists it, until it is released', async () => {
+  it('skips and lists that task until it is released', async () => {
     const report = await sweep('without');
     assert.deepEqual(
       report.taskScores.map(({ address }) => address),

@@ -55,7 +55,7 @@ describe('a regrade in local sandboxes', () => {
     await rm(grader, { recursive: true, force: true });
   });
 
-  /** The evaluations' sandboxes see a grader of the test, anew each time. */
+  /** Mounts the test's own grader, as it is now, into each sandbox of an evaluation. */
   function gradedBy(provider: SandboxProvider): SandboxProvider {
     const ensure = async (spec: SandboxSpec, signal: AbortSignal) => {
       if (spec.labels.purpose !== 'evaluation') return provider.ensure(spec, signal);
@@ -74,13 +74,15 @@ describe('a regrade in local sandboxes', () => {
 
   const start = (workflowId: string, request: RegradeRequest) =>
     rollouts.client.workflow.start<(request: RegradeRequest) => Promise<RegradeResult>>('regrade', {
-      ...{ taskQueue: controlQueue, workflowId, args: [request] },
+      taskQueue: controlQueue,
+      workflowId,
+      args: [request],
     });
   const reportOf = async ({ report }: RegradeResult): Promise<RegradeReport> =>
     (await rollouts.store.getJson(report.digest)) as RegradeReport;
   const all = ['solved-first', 'solved-second', 'nothing'];
 
-  it('gives rollouts the reward that the fixed grader would have given, and no agent runs', async () => {
+  it('gives rollouts the reward of the fixed grader, and runs no agent', async () => {
     worth = ['1'];
     const result = await (await start('fixed', { rollouts: all, grader: graderVersion })).result();
     assert.deepEqual(result.states, { same: 1, changed: 2, unstable: 0, failed: 0, 'left-out': 0 });
@@ -96,7 +98,7 @@ describe('a regrade in local sandboxes', () => {
     assert.deepEqual(await rollouts.sandboxes(), []);
   });
 
-  it('names the logs of evaluations of one diff that disagree', async () => {
+  it('names the logs of evaluations that disagree on a diff', async () => {
     worth = ['1', '0', '1'];
     const result = await (await start('flaky', { rollouts: ['solved-first'], repeat: 3 })).result();
     assert.equal(result.states.unstable, 1);
@@ -117,7 +119,7 @@ describe('a regrade in local sandboxes', () => {
     assert.equal(await createQuarantine(createRecords(rollouts.home)).release('first'), 1);
   });
 
-  it('takes the verdicts of an earlier one where it may reuse them, and says so', async () => {
+  it('reuses the verdicts of an earlier regrade if it may, and marks them as cached', async () => {
     const request = { rollouts: all, reuseVerdicts: true };
     worth = ['1'];
     const first = await reportOf(await (await start('kept', request)).result());
@@ -129,7 +131,7 @@ describe('a regrade in local sandboxes', () => {
       again.rows.map(({ evaluations }) => evaluations[0]?.cached),
       [true, true, true],
     );
-    assert.equal(again.result.states.changed, 2, 'the grader is another by now, and nobody asked it');
+    assert.equal(again.result.states.changed, 2, 'the cached verdicts are those of the earlier grader');
     const fresh = await (await start('fresh', { rollouts: all })).result();
     assert.equal(fresh.states.same, 3);
   });
@@ -137,7 +139,9 @@ describe('a regrade in local sandboxes', () => {
   it('shares its verdicts with a sweep that may reuse them', async () => {
     worth = ['0'];
     const request: SweepRequest = {
-      ...{ tasks: `harbor:${join(rollouts.home, 'tasks')}`, count: 1, reuseVerdicts: true },
+      tasks: `harbor:${join(rollouts.home, 'tasks')}`,
+      count: 1,
+      reuseVerdicts: true,
       settings: { agent: 'oracle', sandbox: 'local' },
     };
     const args = [request];
@@ -146,7 +150,7 @@ describe('a regrade in local sandboxes', () => {
     assert.equal(meanReward, 1, 'the grader of today would say 0');
   });
 
-  it('that is cancelled removes the sandboxes of its evaluations', async () => {
+  it('removes the sandboxes of its evaluations when it is cancelled', async () => {
     worth = ['hang'];
     const handle = await start('cancelled', { rollouts: all, concurrency: 2 });
     await until(async () => (await rollouts.sandboxes()).length === 2);

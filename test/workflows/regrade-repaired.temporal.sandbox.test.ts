@@ -14,12 +14,12 @@ const noReward = 'mkdir -p /logs/verifier\necho passed > /logs/verifier/reward.t
 describe('a regrade by repaired tests', () => {
   let rollouts: Rollouts;
   let root: string;
-  let mended: string;
+  let repaired: string;
 
   before(async () => {
-    rollouts = await startRollouts((home) => ({ taskRoots: [join(home, 'tasks'), join(home, 'mended')] }));
+    rollouts = await startRollouts((home) => ({ taskRoots: [join(home, 'tasks'), join(home, 'repaired')] }));
     root = join(rollouts.home, 'tasks');
-    mended = join(rollouts.home, 'mended');
+    repaired = join(rollouts.home, 'repaired');
     await mkdir(root);
     const ended = [
       ['strict', 'solved', 'oracle', alwaysZero, 'scored'],
@@ -33,8 +33,8 @@ describe('a regrade by repaired tests', () => {
       const result = await rollouts.run(id, { task, agent, sandbox: 'local' });
       assert.equal(result.outcome, outcome, JSON.stringify(result));
     }
-    for (const name of ['strict', 'odd']) await writeHarborTask(mended, name, { test: answerTest });
-    await writeHarborTask(mended, 'moved', { test: answerTest, workspace: { 'answer.txt': 'another\n' } });
+    for (const name of ['strict', 'odd']) await writeHarborTask(repaired, name, { test: answerTest });
+    await writeHarborTask(repaired, 'moved', { test: answerTest, workspace: { 'answer.txt': 'another\n' } });
   });
   after(async () => {
     await rollouts?.close();
@@ -43,14 +43,16 @@ describe('a regrade by repaired tests', () => {
   const all = ['solved', 'nothing', 'unjudged', 'elsewhere', 'of-other'];
   const regrade = async (workflowId: string, request: RegradeRequest) => {
     const result: RegradeResult = await rollouts.client.workflow.execute('regrade', {
-      ...{ taskQueue: controlQueue, workflowId, args: [request] },
+      taskQueue: controlQueue,
+      workflowId,
+      args: [request],
     });
     const { rows } = (await rollouts.store.getJson(result.report.digest)) as RegradeReport;
     return { result, rowOf: (id: string): RegradeRow | undefined => rows.find(({ rollout }) => rollout === id) };
   };
 
-  it('judges each diff by its task as it is now, and says by which files before and after', async () => {
-    const { result, rowOf } = await regrade('by-mended', { rollouts: all, tasks: `harbor:${mended}` });
+  it('judges each diff by the current task, and names the files before and after', async () => {
+    const { result, rowOf } = await regrade('by-repaired', { rollouts: all, tasks: `harbor:${repaired}` });
     assert.deepEqual(result.states, { same: 1, changed: 2, unstable: 0, failed: 1, 'left-out': 1 });
     const rewards = ['solved', 'nothing', 'unjudged'].map((id) => [rowOf(id)?.before, rowOf(id)?.after]);
     assert.deepEqual(rewards, [
@@ -65,20 +67,20 @@ describe('a regrade by repaired tests', () => {
     assert.deepEqual(rowOf('nothing')?.bundles, solved, 'both had the same task');
   });
 
-  it('fails a diff whose task has other files now, and leaves out one whose task is not named', async () => {
-    const { rowOf } = await regrade('not-fitting', { rollouts: all.slice(3), tasks: `harbor:${mended}` });
+  it('fails a diff whose task has other files now, and leaves out a rollout whose task is not in the set', async () => {
+    const { rowOf } = await regrade('not-fitting', { rollouts: all.slice(3), tasks: `harbor:${repaired}` });
     const moved = rowOf('elsewhere');
     assert.deepEqual([moved?.state, moved?.after, moved?.failure?.type], ['failed', null, 'SetupFailed']);
     assert.equal(rowOf('of-other')?.why, 'the task set has no task with the id other');
   });
 
-  it('takes the tasks that the rollouts had where none are named', async () => {
+  it('uses the tasks that the rollouts had if no task set is given', async () => {
     await writeHarborTask(root, 'strict', { test: answerTest });
     const { result, rowOf } = await regrade('as-they-were', { rollouts: ['solved'] });
     assert.deepEqual([result.states.same, rowOf('solved')?.bundles], [1, undefined]);
   });
 
-  it('is refused before anything is graded where the set can not be read', async () => {
+  it('is refused before anything is graded if the task set can not be read', async () => {
     const refused = regrade('unreadable', { rollouts: all, tasks: `harbor:${join(root, 'none')}` });
     await assert.rejects(refused, (error: Error) => {
       assert.match(String((error.cause as Error).cause), /none: no such directory; next to it are moved, odd/);
@@ -86,7 +88,7 @@ describe('a regrade by repaired tests', () => {
     });
   });
 
-  it('by the command line takes a directory of anywhere', async () => {
+  it('accepts any directory on the command line', async () => {
     const elsewhere = join(rollouts.home, 'elsewhere');
     await writeHarborTask(elsewhere, 'strict', { test: answerTest });
     const temper = cliOn(rollouts.home, rollouts.server);

@@ -30,7 +30,9 @@ describe('a regrade', () => {
     };
     const request: SweepRequest = { tasks: 'set', count: rolloutsOfSweep, concurrency: 4, infraRetries: 0 };
     await stack.server.client.workflow.execute('evaluationSweep', {
-      ...{ taskQueue: controlQueue, workflowId: 'sweep', args: [request] },
+      taskQueue: controlQueue,
+      workflowId: 'sweep',
+      args: [request],
     });
   });
   beforeEach(() => {
@@ -57,7 +59,7 @@ describe('a regrade', () => {
     return ids;
   };
 
-  it('grades each rollout of a sweep again, keeps to its width, and goes on by continue-as-new', async () => {
+  it('grades each rollout of a sweep again, respects its concurrency, and continues as new', async () => {
     let inFlight = 0;
     let most = 0;
     stack.script = {
@@ -86,14 +88,14 @@ describe('a regrade', () => {
     assert.deepEqual([found.get(searchAttributes.run), memo?.phase, memo?.ended], ['sweep', 'done', 20]);
   });
 
-  it('starts no rollout, and changes none', async () => {
+  it('starts no rollout and changes none', async () => {
     const rollouts = await stack.server.client.workflow.count('WorkflowType="rollout"');
     assert.equal(rollouts.count, rolloutsOfSweep);
     const [unsolved = ''] = await idsOf(/rollout-7-/);
     assert.equal((await stack.server.client.workflow.getHandle(unsolved).result()).reward, 0);
   });
 
-  it('keeps every value of its history under 8 KB, and no more events than its bound and one wave', async () => {
+  it('keeps every value of its history under 8 KB, and few events beyond the limit', async () => {
     const sizes: number[] = [];
     const lengths: number[] = [];
     for await (const { runId } of stack.server.client.workflow.list({ query: 'WorkflowId="all"' })) {
@@ -105,7 +107,7 @@ describe('a regrade', () => {
     assert.ok(Math.max(...lengths) < 80 + 4 * 20, `${lengths}`);
   });
 
-  it('evaluates each diff as often as it is asked, and finds those whose evaluations disagree', async () => {
+  it('repeats the evaluations of each diff as requested, and finds those that disagree', async () => {
     let flips = 0;
     stack.script = { reward: () => flips++ % 2 };
     const rollouts = await idsOf(/rollout-[56]-/);
@@ -122,16 +124,16 @@ describe('a regrade', () => {
     for (const { evaluations } of rows) assert.match(evaluations[0]?.log ?? '', /^[0-9a-f]{64}$/);
   });
 
-  it('takes only those that a version of the grader judged, and says of the others who did', async () => {
+  it('grades only rollouts of one grader version, and names the version of the rest', async () => {
     stack.script = { reward: () => 0 };
     const rollouts = await idsOf(/rollout-[58]-/);
     assert.equal((await regrade('of-none', { rollouts, grader: 'none' })).states.same, 2);
     const other = await regrade('of-other', { rollouts, grader: '0123456789ab' });
     assert.equal(other.states['left-out'], 2);
-    assert.equal((await reportOf(other)).rows[0]?.why, 'its grader was none');
+    assert.equal((await reportOf(other)).rows[0]?.why, 'its grader was none'); // prose-ok: `none` is the name of a version
   });
 
-  it('counts what could not be graded as failed and never as 0, and pauses when that is nearly all', async () => {
+  it('counts a rollout that could not be graded as failed and never as 0, and pauses if nearly all fail', async () => {
     let broken = true;
     stack.script = {
       reward: () => {
@@ -155,7 +157,7 @@ describe('a regrade', () => {
     assert.deepEqual([failed?.after, failed?.failure?.type], [null, 'BlobMissing']);
   });
 
-  it('that is paused evaluates nothing until it is resumed', async () => {
+  it('evaluates nothing while it is paused', async () => {
     const { promise, resolve } = Promise.withResolvers<void>();
     stack.script = { reward: () => 0, evaluate: () => promise };
     const handle = await start('paused', { rollouts: await idsOf(/rollout-1[0-3]-/), concurrency: 2 });
@@ -171,7 +173,7 @@ describe('a regrade', () => {
     assert.equal((await handle.result()).states.same, 4);
   });
 
-  it('that is cancelled waits for what is in flight, and keeps what had ended', async () => {
+  it('waits for evaluations in flight when it is cancelled, and reports what had ended', async () => {
     let begun = 0;
     const { promise, resolve } = Promise.withResolvers<void>();
     stack.script = { reward: () => 0, evaluate: () => (++begun > 3 ? promise : Promise.resolve()) };
@@ -187,7 +189,7 @@ describe('a regrade', () => {
     assert.ok(rows.length >= 3 && rows.length <= 6, `${rows.length} rows`);
   });
 
-  it('refuses ids that are no rollouts, a run without any, and an input that names none', async () => {
+  it('refuses ids that are not rollouts, a run without rollouts, and an input without a selection', async () => {
     const refusals: readonly (readonly [RegradeRequest, RegExp])[] = [
       [{ rollouts: ['sweep'] }, /rollouts: expected workflow ids of rollouts, got sweep, which is a evaluationSweep/],
       [{ rollouts: ['unknown'] }, /got unknown, which this server does not know/],
@@ -203,7 +205,7 @@ describe('a regrade', () => {
     }
   });
 
-  it('is the same when `temporal workflow start` starts it, below the priority of training', async () => {
+  it('works the same when `temporal workflow start` starts it, below the priority of training', async () => {
     const words = ['--type', 'regrade', '--task-queue', controlQueue, '--workflow-id', 'typed'];
     const [one = ''] = await idsOf(/rollout-9-/);
     await run(

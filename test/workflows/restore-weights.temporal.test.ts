@@ -9,7 +9,7 @@ import { startScriptedWorkers } from '../helpers/temporal/scripted-activities.ts
 import { startTestServer } from '../helpers/temporal/temporal.ts';
 
 /** Takes the minute after which a run that stands still sees to its engines. */
-it('a run whose rollouts wait for an engine without weights gives it those of the last step', async (context) => {
+it('restores the weights of the last step on an engine without weights while rollouts wait for it', async (context) => {
   const home = await mkdtemp(join(tmpdir(), 'temper-restore-'));
   context.after(() => rm(home, { recursive: true, force: true }));
   const server = await startTestServer();

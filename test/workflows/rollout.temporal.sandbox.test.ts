@@ -23,7 +23,7 @@ describe('rollout', () => {
     assert.deepEqual(await rollouts.sandboxes(), []);
   });
 
-  it('refuses a bad input at once, naming field, expected and got', async () => {
+  it('refuses an invalid input at once, naming the field, what was expected and the value', async () => {
     const bad = rollouts.run('bad', { task: 'generated:train/1/0', maxTurns: 'many' } as never);
     await assert.rejects(bad, (error) => {
       assert.ok(error instanceof WorkflowFailedError);

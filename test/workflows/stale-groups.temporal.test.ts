@@ -7,13 +7,16 @@ import type { Script } from '../helpers/temporal/script.ts';
 import { type ScriptedStack, startScriptedStack } from '../helpers/temporal/scripted-stack.ts';
 import { until } from '../helpers/until.ts';
 
-/** The rollouts of group 1 last for as long as the test lets them, while the others go on. */
-describe('a group that trails too far', () => {
+/** The rollouts of group 1 run until the test ends them, while those of the other groups continue. */
+describe('a stale group', () => {
   let stack: ScriptedStack;
   let gate = Promise.withResolvers<void>();
   const late = (workflowId: string): boolean => workflowId.includes('/group-1/');
   const request: RunRequest = {
-    ...{ tasks: 'generated:train/1', groupsPerStep: 1, rolloutsPerGroup: 2, maxStaleness: 1 },
+    tasks: 'generated:train/1',
+    groupsPerStep: 1,
+    rolloutsPerGroup: 2,
+    maxStaleness: 1,
   };
   const play = (rest: Partial<Script>): void => {
     gate.resolve();
@@ -26,7 +29,9 @@ describe('a group that trails too far', () => {
   };
   const start = (workflowId: string, own: RunRequest) =>
     stack.server.client.workflow.start('trainingRun', {
-      ...{ taskQueue: controlQueue, workflowId, args: [{ ...request, ...own }] },
+      taskQueue: controlQueue,
+      workflowId,
+      args: [{ ...request, ...own }],
     });
 
   before(async () => {
@@ -37,7 +42,7 @@ describe('a group that trails too far', () => {
     await stack?.close();
   });
 
-  it('is stopped while its rollouts run, as soon as one of its tokens is too old: all of them end as stale', async () => {
+  it('is stopped as soon as one of its tokens is too old, and all its rollouts end as stale', async () => {
     const asked: (readonly number[])[] = [];
     const versions = (groups: readonly number[]): readonly (number | null)[] => {
       asked.push(groups);
@@ -62,8 +67,8 @@ describe('a group that trails too far', () => {
     for (const { rollout } of report.rollouts) assert.ok(stack.workers.released.includes(rollout), rollout);
   });
 
-  it('goes on to its end with withhold, is scored, and is trained on by no step', async () => {
-    const versions = (): never => assert.fail('expected nobody to ask');
+  it('runs to its end with withhold, is scored, and is not trained', async () => {
+    const versions = (): never => assert.fail('expected no request');
     play({ versions, version: (workflowId) => (late(workflowId) ? 0 : (stack.workers.published.at(-1) ?? 0)) });
     const handle = await start('withheld', { steps: 3, onStale: 'withhold' });
     await until(async () => ((await handle.query(runStatusQuery)) as RunStatus).step === 2);

@@ -11,7 +11,7 @@ const run = promisify(execFile);
 const task = 'generated:train/1/0';
 const input = JSON.stringify({ task, agent: 'oracle' });
 
-describe('a rollout, whoever starts it', () => {
+describe('a rollout started in different ways', () => {
   let rollouts: Rollouts;
 
   before(async () => {
@@ -19,7 +19,7 @@ describe('a rollout, whoever starts it', () => {
   });
   after(() => rollouts?.close());
 
-  /** As an operator types it: nothing of the tester's own Temporal settings. */
+  /** Runs a command as an operator types it, without the tester's own Temporal settings. */
   const shell = (program: string, ...words: string[]) =>
     run(program, words, { env: { PATH: process.env.PATH, HOME: rollouts.home } });
   const temporal = (...words: string[]) =>
@@ -46,7 +46,7 @@ describe('a rollout, whoever starts it', () => {
     await assertScored('by-tctl');
   });
 
-  it('fails at once for a bad input, with a message that names field, expected and got', async () => {
+  it('fails at once for an invalid input, naming the field, what was expected and the value', async () => {
     const words = ['--type', 'rollout', '--task-queue', controlQueue, '--workflow-id', 'bad'];
     const bad = temporal('execute', ...words, '--input', JSON.stringify({ task, maxTurns: 'many' }));
     await assert.rejects(bad, ({ stdout }: { stdout: string }) => {
@@ -78,6 +78,6 @@ async function findTctl(): Promise<{ readonly path: string } | { readonly missin
       () => false,
     );
     if (hasGo) throw error;
-    return { missing: 'no go on PATH to build tctl with' };
+    return { missing: 'no `go` on PATH to build tctl with' };
   }
 }

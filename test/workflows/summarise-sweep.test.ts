@@ -42,10 +42,12 @@ const summarise = (rows: readonly SweepRow[]) =>
     endedAt: 61_000,
   });
 
-it('what is not counted is out of the denominator and listed with its reason', () => {
+it('leaves attempts that are not counted out of the denominator, and lists them with the reason', () => {
   const { result, leftOut, taskScores } = summarise([
-    ...[row(0, 0), row(0, 1, { reward: 0.5 })],
-    ...[row(1, 0, { outcome: 'infra', reward: null }), row(1, 1, { versions: [3, 4] })],
+    row(0, 0),
+    row(0, 1, { reward: 0.5 }),
+    row(1, 0, { outcome: 'infra', reward: null }),
+    row(1, 1, { versions: [3, 4] }),
     row(2, 0, { outcome: 'invalid-task', reward: null, taskId: 'set/2', versions: null }),
   ]);
   assert.deepEqual([result.counted, result.meanReward, result.passAt1?.mean], [2, 0.75, 0.5]);
@@ -69,17 +71,19 @@ it('what is not counted is out of the denominator and listed with its reason', (
   assert.equal(result.outcomes.scored, 3, 'an outcome is final, whatever sampled it');
 });
 
-it('an attempt that was made again counts once, by its last rollout, and all of its cost', () => {
+it('counts a retried attempt once, by its last rollout, and its whole cost', () => {
   const lost = { outcome: 'infra', reward: null } as const;
   const { result, leftOut } = summarise([row(0, 0, { retry: 2 }), row(0, 0, lost), row(0, 0, { ...lost, retry: 1 })]);
   assert.deepEqual([result.counted, result.retried, leftOut.length], [1, 2, 0]);
   assert.deepEqual([result.cost.rollouts, result.cost.promptTokens, result.cost.wallSeconds], [3, 300, 60]);
 });
 
-it('pass@k is over the tasks that have k counted attempts', () => {
+it('computes pass@k over the tasks with at least k counted attempts', () => {
   const { result } = summarise([
-    ...[row(0, 0, { reward: 0 }), row(0, 1)],
-    ...[row(1, 0, { reward: 0 }), row(1, 1, { outcome: 'cancelled', reward: null })],
+    row(0, 0, { reward: 0 }),
+    row(0, 1),
+    row(1, 0, { reward: 0 }),
+    row(1, 1, { outcome: 'cancelled', reward: null }),
   ]);
   assert.deepEqual(result.passAtK, [
     { k: 1, mean: 0.25, tasks: 2 },
@@ -87,7 +91,7 @@ it('pass@k is over the tasks that have k counted attempts', () => {
   ]);
 });
 
-it('a sweep of which nothing is counted has no rate, rather than 0', () => {
+it('has no rate instead of 0 if nothing is counted', () => {
   const { result } = summarise([row(0, 0, { outcome: 'infra', reward: null })]);
   assert.deepEqual([result.passAt1, result.reward, result.meanReward, result.passAtK], [null, null, null, []]);
 });

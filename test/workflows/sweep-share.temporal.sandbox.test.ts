@@ -11,7 +11,7 @@ import { startTestServer, type TestServer } from '../helpers/temporal/temporal.t
 import { startTestWorkers, type TestWorkers } from '../helpers/temporal/workers.ts';
 import { until } from '../helpers/until.ts';
 
-describe('the slots of a host with four', () => {
+describe('the four slots of a host', () => {
   let home: string;
   let server: TestServer;
   let workers: TestWorkers;
@@ -49,7 +49,7 @@ describe('the slots of a host with four', () => {
     await handle.result().catch(() => undefined);
   }
 
-  /** Why rollouts of a sweep wait for a place. */
+  /** The reason why rollouts of a sweep wait for a slot. */
   async function waits(id: string): Promise<string[]> {
     const reasons: string[] = [];
     const query = `TemperRun="${id}" AND WorkflowType="rollout" AND ExecutionStatus="Running"`;
@@ -61,7 +61,7 @@ describe('the slots of a host with four', () => {
     return reasons;
   }
 
-  it("are half a sweep's at most while training runs, and training has the others at once", async () => {
+  it('go to a sweep up to one half while training runs, and to training at once otherwise', async () => {
     const { slots } = workers.host;
     const first = await train('first');
     await until(() => Promise.resolve(slots.taken === 1));
@@ -80,7 +80,7 @@ describe('the slots of a host with four', () => {
     await until(() => Promise.resolve(slots.taken === 0));
   });
 
-  it("are all a sweep's while none does; as training begins, what its rollouts leave is training's", async () => {
+  it('may all go to a sweep without training, and are freed for training when it begins', async () => {
     const { slots } = workers.host;
     const swept = await sweep('alone');
     await until(() => Promise.resolve(slots.takenBySweeps === 4));

@@ -15,7 +15,7 @@ const close = (actual: number | null | undefined, expected: number, within = 1e-
 };
 
 describe('pass@k', () => {
-  it('is the share of all choices of k attempts that hold one that passed', () => {
+  it('is the share of all choices of k attempts that contain a passed one', () => {
     const attempts = fc.array(fc.boolean(), { minLength: 1, maxLength: 9 });
     fc.assert(
       fc.property(attempts, fc.integer({ min: 1, max: 9 }), (passed, k) => {
@@ -27,7 +27,7 @@ describe('pass@k', () => {
     );
   });
 
-  it('keeps its digits where binomials overflow', () => {
+  it('stays exact where binomials overflow', () => {
     // 1 − Π (1 − 100/i) over i = 9,901 … 10,000: by logarithms of whole numbers.
     let log = 0;
     for (let i = 9_901; i <= 10_000; i += 1) log += Math.log1p(-100 / i);
@@ -37,7 +37,7 @@ describe('pass@k', () => {
 });
 
 describe("Student's t", () => {
-  it('has the tabled two-sided 5 % points', () => {
+  it('matches the tabulated two-sided 5 % points', () => {
     const table = [
       [1, 12.7062],
       [2, 4.3027],
@@ -49,7 +49,7 @@ describe("Student's t", () => {
     for (const [degrees, expected] of table) close(tFactor(degrees), expected, 5e-5);
   });
 
-  it('is the same sum and expansion where one takes over from the other, and falls to the normal point', () => {
+  it('has no jump between sum and expansion, and approaches the normal point', () => {
     close(tFactor(399), tFactor(400), 2e-5);
     assert.ok(tFactor(399) > tFactor(400));
     close(tFactor(1e9), 1.959964, 1e-6);
@@ -57,7 +57,7 @@ describe("Student's t", () => {
 });
 
 describe('the mean of clusters', () => {
-  it('has the cluster-robust standard error where clusters are of one size', () => {
+  it('has the cluster-robust standard error if all clusters have the same size', () => {
     const value = fc.double({ min: 0, max: 1, noNaN: true });
     const sweeps = fc
       .tuple(fc.integer({ min: 2, max: 12 }), fc.integer({ min: 1, max: 5 }))
@@ -78,7 +78,7 @@ describe('the mean of clusters', () => {
     );
   });
 
-  it('lies in its interval, which lies in [0, 1] and narrows with more tasks of the same kind', () => {
+  it('lies in its interval, which lies in [0, 1] and narrows with more similar tasks', () => {
     const cluster = fc.array(fc.constantFrom(0, 1), { minLength: 1, maxLength: 4 });
     fc.assert(
       fc.property(fc.array(cluster, { minLength: 1, maxLength: 20 }), (clusters) => {
@@ -91,7 +91,7 @@ describe('the mean of clusters', () => {
     );
   });
 
-  it('stays wide where all tasks are alike, and with one task', () => {
+  it('has a wide interval if all tasks have the same mean, and with one task', () => {
     const all = clusteredMean(Array.from({ length: 10 }, () => [1, 1]));
     assert.equal(all?.standardError, null);
     // Wilson 1927: the lower bound is n / (n + z²).
@@ -103,7 +103,7 @@ describe('the mean of clusters', () => {
     assert.equal(clusteredMean([[], []]), null);
   });
 
-  it('covers the truth about as often as it says, with attempts at one task alike', () => {
+  it('has an interval with its nominal coverage, also if the attempts at a task are equal', () => {
     let state = 7;
     const random = (): number => {
       state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
@@ -123,7 +123,7 @@ describe('the mean of clusters', () => {
 });
 
 describe('the sign-flip test', () => {
-  it('is the share of sign patterns that go as far', () => {
+  it('is the share of sign patterns with an equal or larger sum', () => {
     const share = fc.constantFrom(-1, -0.75, -1 / 3, 0, 0.25, 0.5, 1);
     fc.assert(
       fc.property(fc.array(share, { maxLength: 8 }), (differences) => {
@@ -140,7 +140,7 @@ describe('the sign-flip test', () => {
     close(signFlipTest(differences).pValue, (2 * (1 + 10 + 45)) / 1024, 1e-12);
   });
 
-  it('draws where the differences have no common share, and says so, always with the same answer', () => {
+  it('draws random flips if the differences have no common share, always with the same result', () => {
     const differences = Array.from({ length: 12 }, (_, i) => Math.sqrt(i + 2) / 4 - 0.4);
     const found = signFlipTest(differences);
     assert.equal(found.method, 'random');
@@ -148,7 +148,7 @@ describe('the sign-flip test', () => {
     assert.deepEqual(signFlipTest(differences), found);
   });
 
-  it('takes thousands of tasks', () => {
+  it('handles thousands of tasks', () => {
     const differences = Array.from({ length: 5_000 }, (_, i) => (i % 2 === 0 ? 1 : -1));
     assert.deepEqual(signFlipTest(differences), { pValue: 1, method: 'exact' });
   });
@@ -157,7 +157,7 @@ describe('the sign-flip test', () => {
 describe('two sweeps', () => {
   const score = (task: string, passed: number, counted = 4) => ({ task, passed, counted });
 
-  it('are compared over the tasks that both counted, and the tasks that changed sides are named', () => {
+  it('are compared over the tasks that both counted, with the tasks that flipped', () => {
     const before = [
       score('a', 4),
       score('b', 0),
@@ -179,11 +179,11 @@ describe('two sweeps', () => {
     assert.equal(found?.pValue, 1);
   });
 
-  it('without a common task are not compared', () => {
+  it('are not compared without a common task', () => {
     assert.equal(compareSweeps([score('a', 1)], [score('b', 1)]), null);
   });
 
-  it('have the opposite difference the other way round, and the same p-value', () => {
+  it('have the opposite difference and the same p-value when swapped', () => {
     const scores = fc.array(fc.integer({ min: 0, max: 4 }), { minLength: 1, maxLength: 15 });
     fc.assert(
       fc.property(scores, scores, (left, right) => {
@@ -198,7 +198,7 @@ describe('two sweeps', () => {
     );
   });
 
-  it('that agree on every task leave the difference open as widely as their number of tasks does', () => {
+  it('have an interval as wide as their number of tasks allows if they agree on every task', () => {
     const same = Array.from({ length: 6 }, (_, index) => score(`t${index}`, 4));
     const found = compareSweeps(same, same);
     assert.deepEqual([found?.difference, found?.pValue, found?.flipped], [0, 1, []]);

@@ -5,11 +5,16 @@ import type { TraceCounts } from '../../workflows/contracts/trace.ts';
 
 const clean: TraceCounts = {
   branches: { main: 1 },
-  ...{ unclear: 0, dropped: 0, droppedTokens: 0, maskedTurns: 0, forks: 0, aborts: 0 },
+  unclear: 0,
+  dropped: 0,
+  droppedTokens: 0,
+  maskedTurns: 0,
+  forks: 0,
+  aborts: 0,
   echoes: {},
 };
 
-it('the deviations of a batch are summed over its traces', () => {
+it('sums the deviations of a batch over its traces', () => {
   const forked = { ...clean, forks: 2, maskedTurns: 1, droppedTokens: 40, echoes: { text: 3, arguments: 1 } };
   const metrics = traceMetrics([clean, forked, { ...clean, forks: 1 }], [{}, { retries: 2 }, {}]);
   const nonZero = Object.fromEntries(Object.entries(metrics).filter(([, value]) => value !== 0));

@@ -32,7 +32,7 @@ describe('a trainingRun', () => {
   const start = (workflowId: string, request: RunRequest) =>
     stack.server.client.workflow.start('trainingRun', { taskQueue: controlQueue, workflowId, args: [request] });
 
-  it('does its steps, one update each, and its sums match', async () => {
+  it('makes its steps with one update each, and its sums match', async () => {
     const before = stack.workers.updates.length;
     const status: RunStatus = await (await start('plain', small)).result();
     assert.equal(status.phase, 'done');
@@ -46,7 +46,7 @@ describe('a trainingRun', () => {
     );
   });
 
-  it('says how far its warm-up is, from the heartbeats of the stage that makes it', async () => {
+  it('shows the progress of its warm-up from the heartbeats of the activity', async () => {
     const gate = Promise.withResolvers<void>();
     script.prepare = async () => {
       Context.current().heartbeat({ warmUpStep: 3, of: 9 });
@@ -61,13 +61,13 @@ describe('a trainingRun', () => {
     assert.equal(await warmUpProgress(handle), null);
   });
 
-  it('starts no group in vain where it is strictly on-policy', async () => {
+  it('starts no superfluous group if it is strictly on-policy', async () => {
     const status: RunStatus = await (await start('on-policy', { ...small, maxStaleness: 0 })).result();
     assert.equal(status.groupsStarted, 6, 'three steps of two groups');
     assert.equal(status.groups.stale, 0);
   });
 
-  it('gives a terminated group a fate, and goes on', async () => {
+  it('gives a terminated group a fate, and continues', async () => {
     const gate = Promise.withResolvers<void>();
     script.agent = () => gate.promise;
     const handle = await start('terminated', { ...small, steps: 1 });
@@ -87,7 +87,7 @@ describe('a trainingRun', () => {
     assert.equal(end.groupsStarted, 3);
   });
 
-  it('admits at once to the place of a group that ended while another was admitted', async () => {
+  it('replaces a group at once that ended while another was admitted', async () => {
     const choosing = Promise.withResolvers<void>();
     const ends = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
     let chosen = 0;
@@ -145,7 +145,7 @@ describe('a trainingRun', () => {
     assert.equal(((await handle.result()) as RunStatus).step, 2);
   });
 
-  it('pauses itself when nearly all rollouts end as infra, and goes on when that is mended', async () => {
+  it('pauses itself when nearly all rollouts end as infra, and continues when that is fixed', async () => {
     script.provision = async () => {
       throw ApplicationFailure.nonRetryable('the daemon is gone', 'SandboxUnavailable');
     };
@@ -165,7 +165,7 @@ describe('a trainingRun', () => {
     assert.ok(end.groups.infra > 0);
   });
 
-  it('pauses when nobody can say which task comes next, and goes on when that is mended', async () => {
+  it("pauses when the next task can't be determined, and continues when that is fixed", async () => {
     script.choose = async () => {
       throw ApplicationFailure.nonRetryable('the directory is gone', 'UnknownTask');
     };
@@ -183,7 +183,7 @@ describe('a trainingRun', () => {
     assert.equal(sum(end.rollouts), end.rolloutsStarted);
   });
 
-  it('pauses when a step fails, and does it again on the same batch, whatever has come meanwhile', async () => {
+  it('pauses when a step fails, and repeats it on the same batch', async () => {
     script.update = async () => {
       throw ApplicationFailure.nonRetryable('out of memory', 'TrainerRefused');
     };

@@ -43,8 +43,13 @@ describe('a sweep of an upstream model, with mini in local sandboxes', () => {
     });
     const upstreams: Upstreams = {
       find: async (name) => ({
-        ...{ name, url: `${model.url}/v1`, model: 'large', apiKey: 'sk-secret', contextLength: 100_000 },
-        ...{ maxTokensField: 'max_tokens', returnsReasoning: false },
+        name,
+        url: `${model.url}/v1`,
+        model: 'large',
+        apiKey: 'sk-secret',
+        contextLength: 100_000,
+        maxTokensField: 'max_tokens',
+        returnsReasoning: false,
       }),
     };
     gateway = await startTestGateway(createScriptedEngine({ script: () => assert.fail('the engine is not asked') }), {
@@ -75,14 +80,16 @@ describe('a sweep of an upstream model, with mini in local sandboxes', () => {
     return call('submit', {});
   }
 
-  it('is scored as the policy is, says which model it was, and counts its tokens', async () => {
+  it('is scored like the policy, names the model, and counts its tokens', async () => {
     const request: SweepRequest = {
       tasks: `harbor:${join(rollouts.home, 'tasks')}`,
       settings: { agent: 'mini', sandbox: 'local' },
       upstream: 'others',
     };
     const result: SweepResult = await rollouts.client.workflow.execute('evaluationSweep', {
-      ...{ taskQueue: controlQueue, workflowId: 'of-others', args: [request] },
+      taskQueue: controlQueue,
+      workflowId: 'of-others',
+      args: [request],
     });
     const report = (await rollouts.store.getJson(result.report.digest)) as SweepReport;
     assert.deepEqual(result.upstream, { name: 'others', model: 'large' }, JSON.stringify(report));

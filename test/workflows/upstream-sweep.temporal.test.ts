@@ -21,7 +21,9 @@ describe('an evaluation sweep', () => {
 
   const sweep = (workflowId: string, request: SweepRequest): Promise<SweepResult> =>
     stack.server.client.workflow.execute('evaluationSweep', {
-      ...{ taskQueue: controlQueue, workflowId, args: [request] },
+      taskQueue: controlQueue,
+      workflowId,
+      args: [request],
     });
   const reportOf = async ({ report }: SweepResult): Promise<SweepReport> =>
     (await createFileStore(`${stack.home}/store`).getJson(report.digest)) as SweepReport;
@@ -29,7 +31,7 @@ describe('an evaluation sweep', () => {
   const untilCount = (query: string, isRight: (count: number) => boolean): Promise<boolean> =>
     until(async () => isRight((await stack.server.client.workflow.count(query)).count));
 
-  it('of an upstream model says which one it was, and pins no policy version', async () => {
+  it('names the upstream model that it evaluates, and pins no policy version', async () => {
     stack.script = { reward: (id) => (/rollout-0-/.test(id) ? 1 : 0) };
     const result = await sweep('of-others', { tasks: 'set', count: 2, upstream: 'others' });
     assert.deepEqual(result.upstream, { name: 'others', model: 'large' });
@@ -44,7 +46,7 @@ describe('an evaluation sweep', () => {
     ]);
   });
 
-  it('of an upstream model ends early when another one is behind its name', async () => {
+  it('ends early when the name of the upstream model means another model', async () => {
     let ended = 0;
     stack.script = {
       reward: () => 1,
@@ -58,10 +60,10 @@ describe('an evaluation sweep', () => {
     assert.match(result.endedEarly ?? '', /others is another model now: the sweep evaluates large, and small sampled /);
   });
 
-  it('of an upstream model that nobody configured, or of two things at once, is refused before it starts a rollout', async () => {
+  it('is refused before it starts a rollout if its upstream model is not configured, or if it names a version too', async () => {
     const causeOf = (error: Error): string => String((error.cause as Error).cause ?? error.cause);
-    await assert.rejects(sweep('unknown-upstream', { tasks: 'set', upstream: 'nobody' }), (error: Error) => {
-      assert.match(causeOf(error), /upstream: expected one that upstreams\.json names \(others\), got nobody/);
+    await assert.rejects(sweep('unknown-upstream', { tasks: 'set', upstream: 'unknown' }), (error: Error) => {
+      assert.match(causeOf(error), /upstream: expected one that upstreams\.json names \(others\), got unknown/);
       return true;
     });
     await assert.rejects(sweep('both', { tasks: 'set', upstream: 'others', policyVersion: 0 }), (error: Error) => {
@@ -70,7 +72,9 @@ describe('an evaluation sweep', () => {
     });
     await untilCount('TemperRun IN ("unknown-upstream", "both") AND WorkflowType="rollout"', (count) => count === 0);
     const training = stack.server.client.workflow.execute('rollout', {
-      ...{ taskQueue: controlQueue, workflowId: 'training', args: [{ task: 'set#0', upstream: 'others' }] },
+      taskQueue: controlQueue,
+      workflowId: 'training',
+      args: [{ task: 'set#0', upstream: 'others' }],
     });
     await assert.rejects(training, (error: Error) => {
       assert.match(causeOf(error), /upstream: expected it only with purpose "evaluation"/);

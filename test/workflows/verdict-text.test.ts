@@ -22,13 +22,13 @@ const resolution = {
   reason: 'a of FAIL_TO_PASS is FAILED',
 } as const;
 
-describe('a verdict in a line', () => {
-  it('says what the tests wrote, and how many were seen', () => {
+describe('a verdict in one line', () => {
+  it('names the reward that the tests wrote, and how many tests ran', () => {
     assert.equal(verdictText(verdict), 'graded, the tests wrote 0.5');
     assert.equal(verdictText({ ...verdict, kind: 'timeout', value: null, failed: 2 }), 'timeout, 0 passed, 2 failed');
   });
 
-  it('says which test decided, where the log was judged', () => {
+  it('names the test that decided if the log was judged', () => {
     const logged = { ...verdict, value: null, passed: 4, failed: 1, resolution };
     assert.equal(
       verdictText(logged),
@@ -36,7 +36,7 @@ describe('a verdict in a line', () => {
     );
   });
 
-  it('says why a log was refused, without shares that mean nothing', () => {
+  it('gives the reason why a log was refused, without shares', () => {
     const refused = { ...resolution, status: 'refused', reason: 'it lies' } as const;
     assert.equal(verdictText({ ...verdict, kind: 'refused', value: null, resolution: refused }), 'refused: it lies');
     assert.equal(verdictText({ ...verdict, kind: 'timeout', value: null, resolution: refused }), 'timeout: it lies');

@@ -1,11 +1,11 @@
-/** A call of each agent's own tools: one that looks at the file with the bug, one that mends it. */
+/** Calls of an agent's own tools: some look at the file with the bug, one fixes it. */
 export interface AgentCase {
   readonly agent: string;
   readonly calls: readonly { readonly name: string; readonly arguments: object }[];
-  /** Calls of the model beside the conversation, such as for a title. */
+  /** The number of model calls beside the conversation, for example for a title. */
   readonly sideTurns: number;
-  /** Do its commands inherit the key of its session? It has no setting against it that works in a sealed container. */
-  readonly handsOnKey: boolean;
+  /** Whether its commands inherit the key of its session, because it has no setting against it that works in a sealed container. */
+  readonly passesKeyOn: boolean;
 }
 
 const [wrong, right] = ['quotient **= right;', 'quotient /= right;'];
@@ -16,9 +16,9 @@ const patch = `*** Begin Patch
 +  ${right}
 *** End Patch
 `;
-/** Whose bug these calls mend. */
-export const mendedTask = 'generated:train/1/0';
-/** What an agent's commands can see is the policy's. */
+/** The task whose bug these calls fix. */
+export const taskToFix = 'generated:train/1/0';
+/** A command that shows the policy everything that the agent's commands can see. */
 const look = 'cat stock.js; env';
 
 export const agentCases: readonly AgentCase[] = [
@@ -30,7 +30,7 @@ export const agentCases: readonly AgentCase[] = [
       { name: 'submit', arguments: {} },
     ],
     sideTurns: 0,
-    handsOnKey: false,
+    passesKeyOn: false,
   },
   {
     agent: 'pi',
@@ -40,18 +40,18 @@ export const agentCases: readonly AgentCase[] = [
       { name: 'bash', arguments: { command: look } },
     ],
     sideTurns: 0,
-    handsOnKey: true,
+    passesKeyOn: true,
   },
   {
     agent: 'claude-code',
     calls: [
       { name: 'Read', arguments: { file_path: '/workspace/stock.js' } },
-      // It gives the call back with a default filled in (replace_all): that is the same turn.
+      // The agent returns the call with a default filled in (replace_all), which is still the same turn.
       { name: 'Edit', arguments: { file_path: '/workspace/stock.js', old_string: wrong, new_string: right } },
       { name: 'Bash', arguments: { command: look, description: 'Look' } },
     ],
     sideTurns: 0,
-    handsOnKey: true,
+    passesKeyOn: true,
   },
   {
     agent: 'codex',
@@ -61,7 +61,7 @@ export const agentCases: readonly AgentCase[] = [
       { name: 'exec_command', arguments: { cmd: look } },
     ],
     sideTurns: 0,
-    handsOnKey: false,
+    passesKeyOn: false,
   },
   {
     agent: 'opencode',
@@ -71,6 +71,6 @@ export const agentCases: readonly AgentCase[] = [
       { name: 'bash', arguments: { command: look, description: 'Look' } },
     ],
     sideTurns: 1,
-    handsOnKey: true,
+    passesKeyOn: true,
   },
 ];

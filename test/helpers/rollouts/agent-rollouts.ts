@@ -18,13 +18,13 @@ import { startTestGateway, type TestGateway } from '../gateway/gateway.ts';
 import { startTestServer } from '../temporal/temporal.ts';
 import { startTestWorkers } from '../temporal/workers.ts';
 
-/** Whole rollouts of real agents in sandboxes: real server, real gateway, and a function in place of the policy. */
+/** Whole rollouts of real agents in sandboxes, with a real server and gateway, and a function instead of the policy. */
 export interface AgentRollouts {
   readonly home: string;
   readonly store: Store;
   readonly gateway: TestGateway;
   readonly provider: SandboxProvider;
-  /** An agent that takes more than a minute ends by its deadline. */
+  /** Runs a rollout and waits for its end. */
   roll(request: RolloutRequest): Promise<AgentRollout>;
   close(): Promise<void>;
 }
@@ -34,16 +34,16 @@ export interface AgentRollout {
   readonly log: string;
   /** The name of the sandbox that the agent had. */
   readonly sandbox: string;
-  /** For a test that fails: all that is known. */
-  readonly told: string;
+  /** Result, agent log and gateway events, for the message of a failed assertion. */
+  readonly evidence: string;
 }
 
 export interface AgentRolloutsOptions {
-  /** Default: of Docker. */
+  /** Default: Docker. */
   readonly providerIn?: (home: string) => SandboxProvider;
-  /** Below the home, where tasks may be read. */
+  /** The directory below the home from which tasks may be read. */
   readonly taskRoot?: string;
-  /** For rollouts with an upstream model in place of that function. */
+  /** Upstream models that answer instead of the function. */
   readonly upstreams?: Upstreams;
 }
 
@@ -60,7 +60,10 @@ export async function startAgentRollouts(
   const gateway = await startTestGateway(engine, upstreams === undefined ? {} : { upstreams });
   const { stackKey, sockets } = gateway.options;
   const workers = await startTestWorkers({
-    ...{ server, home, provider, cacheDir: cacheDirectory(process.env) },
+    server,
+    home,
+    provider,
+    cacheDir: cacheDirectory(process.env),
     ...(taskRoot !== undefined && { taskRoots: [join(home, taskRoot)] }),
     gateway: { gatewayDir: sockets.agents, secretOf: (session) => secretOf(stackKey, session) },
     control: createTraceActivities(gateway.control),
@@ -81,7 +84,7 @@ export async function startAgentRollouts(
       const result: RolloutResult = await handle.result();
       const log = result.agentLog === null ? '' : String(await workers.store.get(result.agentLog.digest));
       const events = gateway.events.filter((event) => JSON.stringify(event).includes(result.rollout));
-      return { result, log, sandbox, told: `${JSON.stringify(result)}\n${log}\n${JSON.stringify(events)}` };
+      return { result, log, sandbox, evidence: `${JSON.stringify(result)}\n${log}\n${JSON.stringify(events)}` };
     },
     async close() {
       await workers.close();

@@ -10,22 +10,22 @@ import type { RolloutRequest, RolloutResult } from '../../../workflows/contracts
 import { startTestServer, type TestServer } from '../temporal/temporal.ts';
 import { startTestWorkers, type TestWorkersOptions } from '../temporal/workers.ts';
 
-/** A real server with workers for rollouts in local sandboxes, in a temporary home of their own. */
+/** A real server with workers for rollouts in local sandboxes, in a temporary home directory. */
 export interface Rollouts {
   readonly home: string;
   readonly server: TestServer;
   readonly client: Client;
   start(workflowId: string, request: RolloutRequest): Promise<WorkflowHandle<() => Promise<RolloutResult>>>;
-  /** Starts it and waits for its end. */
+  /** Starts a rollout and waits for its end. */
   run(workflowId: string, request: RolloutRequest): Promise<RolloutResult>;
   readonly provider: SandboxProvider;
   readonly store: Store;
-  /** The sandboxes that are there now. */
+  /** Lists the sandboxes that exist now. */
   sandboxes(): Promise<readonly SandboxInfo[]>;
   close(): Promise<void>;
 }
 
-/** What differs from the defaults may depend on the home. */
+/** Starts server and workers. The options that differ from the defaults may depend on the home. */
 export async function startRollouts(
   optionsIn: (home: string) => Partial<TestWorkersOptions> = () => ({}),
 ): Promise<Rollouts> {

@@ -6,7 +6,7 @@ import { bundleCode } from '../../../infra/temporal/bundle.ts';
 
 const root = join(import.meta.dirname, '../../..');
 
-/** The workflows as a worker loads them, with one file (a path below `workflows/`) changed in a copy. */
+/** Bundles the workflows as a worker loads them, with one file (a path below `workflows/`) changed in a copy. */
 export async function bundleChanged(
   file: string,
   change: (source: string) => string,

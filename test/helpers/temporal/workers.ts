@@ -48,28 +48,28 @@ export interface TestWorkers {
 
 export interface TestWorkersOptions {
   readonly server: TestServer;
-  /** A temporary directory of the test. */
+  /** The temporary directory of the test. */
   readonly home: string;
   readonly provider: SandboxProvider;
   readonly taskRoots?: readonly string[];
   readonly capacity?: number;
-  /** Activities in place of, or beside, the real ones of the control worker. */
+  /** Activities that replace or extend the real ones of the control worker. */
   readonly control?: object;
-  /** In place of the real placement, which it is given. */
+  /** Wraps the real placement. */
   readonly placement?: (real: PlacementActivities) => PlacementActivities;
-  /** For agents that call the model; the activities that open and seal its sessions come by `control`. */
+  /** The gateway for agents that call the model. The activities that open and seal its sessions are part of `control`. */
   readonly gateway?: Pick<Host, 'gatewayDir' | 'secretOf'>;
-  /** Finds upstream models; default: there are none. */
+  /** Finds upstream models. Default: none are configured. */
   readonly upstream?: GatewayControl['upstream'];
-  /** Default: one of the test's own, in its home. */
+  /** Default: a directory in the home. */
   readonly cacheDir?: string;
-  /** Default: the workflows as they are. */
+  /** Default: the real workflows. */
   readonly workflowBundle?: WorkerOptions['workflowBundle'];
 }
 
 Runtime.install({ logger: { log() {}, trace() {}, debug() {}, info() {}, warn() {}, error() {} } });
 
-/** Control and host workers in this process: real server, real sandboxes; a gateway is the test's own. */
+/** Starts control and host workers in this process, with a real server and real sandboxes. A gateway is up to the test. */
 export async function startTestWorkers(options: TestWorkersOptions): Promise<TestWorkers> {
   const { server, home, provider, upstream = noUpstream } = options;
   const store = createFileStore(join(home, 'store'));
@@ -95,14 +95,12 @@ export async function startTestWorkers(options: TestWorkersOptions): Promise<Tes
       records: createRecords(join(home, 'runs')),
     }),
     ...createSweepActivities({
-      ...{
-        client,
-        store,
-        quarantine,
-        tasks: host.tasks,
-        records: createRecords(join(home, 'runs')),
-        agent: agents.get,
-      },
+      client,
+      store,
+      quarantine,
+      tasks: host.tasks,
+      records: createRecords(join(home, 'runs')),
+      agent: agents.get,
       serving: async () => ({ version: null, versions: [] }),
       pinVersion: async () => false,
       upstream,

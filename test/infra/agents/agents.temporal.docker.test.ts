@@ -6,7 +6,7 @@ import { secretOf } from '../../../infra/gateway/secret.ts';
 import { sessionId } from '../../../workflows/contracts/ids.ts';
 import type { RolloutRequest } from '../../../workflows/contracts/rollout.ts';
 import type { TestGateway } from '../../helpers/gateway/gateway.ts';
-import { type AgentCase, agentCases, mendedTask } from '../../helpers/rollouts/agent-cases.ts';
+import { type AgentCase, agentCases, taskToFix } from '../../helpers/rollouts/agent-cases.ts';
 import { type AgentRollouts, startAgentRollouts } from '../../helpers/rollouts/agent-rollouts.ts';
 
 const run = promisify(execFile);
@@ -40,20 +40,20 @@ describe('an unmodified agent in a sealed container', () => {
 
   const roll = (one: AgentCase, request: Partial<RolloutRequest>) => {
     current = one;
-    return rollouts.roll({ task: mendedTask, agent: one.agent, ...request });
+    return rollouts.roll({ task: taskToFix, agent: one.agent, ...request });
   };
 
   for (const one of agentCases) {
     it(`${one.agent} solves a task`, { timeout: 300_000 }, async () => {
       seen = '';
-      const { result, log, told, sandbox } = await roll(one, {});
+      const { result, log, evidence, sandbox } = await roll(one, {});
       const { gateway, provider } = rollouts;
-      assert.deepEqual([result.outcome, result.reward, result.stop], ['scored', 1, 'submitted'], told);
-      assert.ok(result.trace !== null, told);
+      assert.deepEqual([result.outcome, result.reward, result.stop], ['scored', 1, 'submitted'], evidence);
+      assert.ok(result.trace !== null, evidence);
       const trace = await gateway.traceOf(result.trace);
       const ends = one.agent === 'mini' ? 0 : 1;
       const main = trace.segments.filter(({ kind }) => kind === 'main');
-      assert.deepEqual([trace.turns.length, main.length], [one.calls.length + ends + one.sideTurns, 1], told);
+      assert.deepEqual([trace.turns.length, main.length], [one.calls.length + ends + one.sideTurns, 1], evidence);
       assert.deepEqual([trace.maskedTurns, trace.faultyCalls], [[], {}]);
 
       const secret = secretOf(gateway.options.stackKey, sessionId({ rollout: result.rollout, epoch: result.epochs }));
@@ -63,7 +63,7 @@ describe('an unmodified agent in a sealed container', () => {
       assert.match(transcript, /HOME=/, 'expected the agent to print its environment');
       assert.equal(
         transcript.includes(secret),
-        one.handsOnKey,
+        one.passesKeyOn,
         "the secret in the environment of the agent's commands",
       );
       assert.ok(!log.includes(secret), "expected no secret in the agent's log");
@@ -74,19 +74,19 @@ describe('an unmodified agent in a sealed container', () => {
 
   for (const one of agentCases) {
     it(`${one.agent} ends without a submission at a limit of one turn`, { timeout: 300_000 }, async () => {
-      const { result, told } = await roll(one, { maxTurns: 1 });
+      const { result, evidence } = await roll(one, { maxTurns: 1 });
       // The other agents learn their limit from the gateway.
       const knowsIt = one.agent === 'mini';
       const stop = knowsIt ? 'turn-limit' : 'crashed';
-      assert.deepEqual([result.outcome, result.reward, result.stop], ['scored', 0, stop], told);
-      assert.deepEqual([result.trace?.turnLimit, result.trace?.engineFailures], [!knowsIt, 0], told);
+      assert.deepEqual([result.outcome, result.reward, result.stop], ['scored', 0, stop], evidence);
+      assert.deepEqual([result.trace?.turnLimit, result.trace?.engineFailures], [!knowsIt, 0], evidence);
     });
   }
 
   for (const one of agentCases.filter(({ agent }) => agent === 'claude-code' || agent === 'opencode')) {
     it(`${one.agent} is rejected in a local sandbox, where it could not start`, async () => {
-      const { result, told } = await roll(one, { sandbox: 'local' });
-      assert.deepEqual([result.outcome, result.failure?.type], ['invalid-task', 'UnsupportedTask'], told);
+      const { result, evidence } = await roll(one, { sandbox: 'local' });
+      assert.deepEqual([result.outcome, result.failure?.type], ['invalid-task', 'UnsupportedTask'], evidence);
       assert.match(result.failure?.message ?? '', /the only kind that agent .* runs in, got local/);
     });
   }

@@ -91,9 +91,9 @@ describe('Claude Code, branch by branch', () => {
     it(`has the expected branches: ${scenario.name}`, { timeout: 300_000 }, async () => {
       current = scenario;
       Object.assign(said, { main: 0, 'sub-agent': 0, compaction: 0 });
-      const { result, told } = await rollouts.roll({ task: 'generated:train/1/0', agent: scenario.agent });
-      assert.deepEqual([result.outcome, result.reward, result.stop], ['scored', 1, 'submitted'], told);
-      assert.ok(result.trace !== null, told);
+      const { result, evidence } = await rollouts.roll({ task: 'generated:train/1/0', agent: scenario.agent });
+      assert.deepEqual([result.outcome, result.reward, result.stop], ['scored', 1, 'submitted'], evidence);
+      assert.ok(result.trace !== null, evidence);
       const trace = await rollouts.gateway.traceOf(result.trace);
       assert.deepEqual(kindsOf(trace), scenario.branches, JSON.stringify([trace.branches, trace.counts]));
       assert.deepEqual([trace.maskedTurns, trace.faultyCalls, trace.counts?.unclear], [[], {}, 0]);

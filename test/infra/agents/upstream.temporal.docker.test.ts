@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { type ScriptedServer, startScriptedServer } from '../../helpers/engine/scripted-server.ts';
-import { type AgentCase, agentCases, mendedTask } from '../../helpers/rollouts/agent-cases.ts';
+import { type AgentCase, agentCases, taskToFix } from '../../helpers/rollouts/agent-cases.ts';
 import { type AgentRollouts, startAgentRollouts } from '../../helpers/rollouts/agent-rollouts.ts';
 
 interface Asked {
@@ -59,14 +59,14 @@ describe('an unmodified agent with an upstream model', () => {
   for (const one of agentCases) {
     it(`${one.agent} solves a task`, { timeout: 300_000 }, async () => {
       current = one;
-      const request = { task: mendedTask, agent: one.agent, purpose: 'evaluation', upstream: 'others' } as const;
-      const { result, log, told } = await rollouts.roll(request);
-      assert.deepEqual([result.outcome, result.reward, result.stop], ['scored', 1, 'submitted'], told);
+      const request = { task: taskToFix, agent: one.agent, purpose: 'evaluation', upstream: 'others' } as const;
+      const { result, log, evidence } = await rollouts.roll(request);
+      assert.deepEqual([result.outcome, result.reward, result.stop], ['scored', 1, 'submitted'], evidence);
       const { trace } = result;
       const turns = one.calls.length + (one.agent === 'mini' ? 0 : 1) + one.sideTurns;
-      assert.deepEqual([trace?.turns, trace?.segments, trace?.sampledTokens], [turns, 0, turns * 10], told);
+      assert.deepEqual([trace?.turns, trace?.segments, trace?.sampledTokens], [turns, 0, turns * 10], evidence);
       assert.deepEqual(trace?.upstream, { name: 'others', model: 'large' });
-      assert.deepEqual([trace?.counts?.forks, trace?.counts?.branches.main], [one.sideTurns, 1], told);
+      assert.deepEqual([trace?.counts?.forks, trace?.counts?.branches.main], [one.sideTurns, 1], evidence);
       assert.doesNotMatch(JSON.stringify([result, log, rollouts.gateway.events]), /sk-secret/);
     });
   }

@@ -18,7 +18,7 @@ const position: Position = {
 const headline = (text: string): string | undefined => text.split('\n')[0];
 
 describe('the details of a rollout in the UI', () => {
-  it('say first which stage runs where, then what every stage took', () => {
+  it('start with the running stage and its host, then list the time of every stage', () => {
     assert.equal(headline(positionText(position)), '**provisionSandbox** on one: nop at generated:train/1/0');
     assert.deepEqual(positionText(position).split('\n').slice(2, 8), [
       '- resolveTask ✓ 0.10 s',
@@ -30,13 +30,13 @@ describe('the details of a rollout in the UI', () => {
     ]);
   });
 
-  it('name both of two stages that run at the same time', () => {
+  it('name both stages that run at the same time', () => {
     const both = { ...position, running: new Set(['openTrace', 'provisionSandbox'] as const) };
     assert.equal(headline(positionText(both)), '**openTrace and provisionSandbox** on one: nop at generated:train/1/0');
     assert.match(positionText(both), /- \*\*openTrace\*\* ← now\n- \*\*provisionSandbox\*\* ← now\n- startAgent\n/);
   });
 
-  it('say before which stage it is paused, or that it will be, and why', () => {
+  it('name the stage before which it is or will be paused, and the reason', () => {
     const paused = { ...position, pausedBecause: 'lunch' };
     assert.match(
       positionText({ ...paused, running: new Set<Stage>(), waiting: paused.running }),
@@ -45,7 +45,7 @@ describe('the details of a rollout in the UI', () => {
     assert.match(positionText(paused), /^\*\*provisionSandbox\*\* on one.*; pauses after this stage \(lunch\)\n/);
   });
 
-  it('say how it ended, why, and at which stage', () => {
+  it('give the outcome, the reason and the stage', () => {
     const failure = { type: 'MissingImage', message: 'there is none', stage: 'placeRollout' } as const;
     const text = endingText(position, { outcome: 'invalid-task', reward: null, failure, account: '' });
     assert.equal(headline(text), '**invalid-task** on one: nop at generated:train/1/0');

@@ -11,7 +11,7 @@ const timedOut = (stage: Stage, type: TimeoutType): StageFailure => {
   return failure;
 };
 
-it('nobody who answers for a stage in the sandbox means a lost host, which a fresh sandbox makes good', () => {
+it('attributes a timeout of a stage in the sandbox to a lost host, so that a fresh sandbox is used', () => {
   for (const stage of ['provisionSandbox', 'startAgent', 'awaitAgent', 'captureDiff'] as const) {
     assert.equal(timedOut(stage, 'HEARTBEAT').record.type, 'HostLost');
   }
@@ -19,7 +19,7 @@ it('nobody who answers for a stage in the sandbox means a lost host, which a fre
   assert.equal(timedOut('startAgent', 'HEARTBEAT').neverStarted, false);
 });
 
-it('nobody who answers for another stage is no reason to run the agent again', () => {
+it('attributes a timeout of another stage to a lost worker, so that the agent does not run again', () => {
   for (const stage of ['openTrace', 'sealTrace', 'evaluate', 'reward'] as const) {
     assert.equal(timedOut(stage, 'START_TO_CLOSE').record.type, 'WorkerLost');
   }

@@ -27,7 +27,7 @@ const failureOf = (stop: StopReason, changes: Partial<TraceSummary>): string | n
   }
 };
 
-it('an agent that crashed or ran out of time over a turn which others failed is not scored; one that submitted is', () => {
+it('does not score an agent that crashed or timed out after a failure of engine or gateway, but scores one that submitted', () => {
   for (const stop of ['deadline', 'crashed'] as const) {
     assert.equal(failureOf(stop, {}), null);
     assert.equal(failureOf(stop, { engineFailures: 1 }), 'EngineUnavailable');
@@ -36,7 +36,7 @@ it('an agent that crashed or ran out of time over a turn which others failed is 
   assert.equal(failureOf('submitted', { engineFailures: 1, gatewayFailures: 1 }), null);
 });
 
-it('an agent that ended well is not scored when such a failure was the end of its session', () => {
+it('does not score an agent that submitted if such a failure ended its session', () => {
   assert.equal(failureOf('submitted', { engineFailures: 1, cutOff: true }), 'EngineUnavailable');
   assert.equal(failureOf('submitted', { gatewayFailures: 1, cutOff: true }), 'GatewayUnavailable');
 });

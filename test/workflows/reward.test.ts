@@ -26,7 +26,7 @@ const isOf = (type: string) => (error: unknown) => error instanceof TemperFailur
 
 describe('the reward of a resolution', () => {
   for (const [name, policy] of Object.entries(resolutionRewards)) {
-    it(`by ${name} is a number from 0 to 1, and 0 where it was refused`, () => {
+    it(`by ${name} is a number from 0 to 1, and 0 if the log was refused`, () => {
       fc.assert(
         fc.property(resolution, (one) => {
           const reward = policy(one.status === 'partial' ? { ...one, failToPass: { good: 1, total: 3 } } : one);
@@ -36,7 +36,7 @@ describe('the reward of a resolution', () => {
     });
   }
 
-  it('pays whole solutions, tests, or tests to fix while none broke', () => {
+  it('rewards whole solutions, all tests, or tests to fix while no other test broke', () => {
     const partial: Resolution = { ...unresolved, status: 'partial', passToPass: { good: 8, total: 8 } };
     const pay = (one: Resolution) => Object.values(resolutionRewards).map((policy) => policy(one));
     assert.deepEqual(pay(unresolved), [0, 0.8, 0]);
@@ -49,7 +49,7 @@ describe('the reward of named scores', () => {
   const weight = fc.record({ style: fc.nat(9), tests: fc.nat(9).map((one) => one + 1) });
   const score = fc.double({ min: 0, max: 1, noNaN: true });
 
-  it('is their weighted mean: between the lowest and the highest, and the same for weights of another scale', () => {
+  it('is their weighted mean, and does not depend on the scale of the weights', () => {
     fc.assert(
       fc.property(weight, score, score, (weights, style, tests) => {
         const reward = weightedReward({ style, tests }, weights);
@@ -61,7 +61,7 @@ describe('the reward of named scores', () => {
     assert.equal(weightedReward({ style: 1, tests: 0.5, note: 0 }, { style: 1, tests: 3 }), 0.625);
   });
 
-  it('is none where a score is missing or out of range, or the weights are no weights', () => {
+  it('fails if a score is missing or out of range, or if the weights are invalid', () => {
     for (const scores of [
       {},
       { tests: Number.NaN },
@@ -77,7 +77,7 @@ describe('the reward of named scores', () => {
     assert.throws(() => weightedReward({}, { toString: 1 }), isOf('InvalidReward'));
   });
 
-  it('are read from a file of numbers from 0 to 1 and nothing else', () => {
+  it('accepts only files with numbers from 0 to 1', () => {
     assert.deepEqual(parseScores('{"tests": 1, "style": 0.25}\n'), { tests: 1, style: 0.25 });
     for (const bad of [
       '',

@@ -3,14 +3,14 @@ import { promisify } from 'node:util';
 import { until } from '../until.ts';
 import type { TestServer } from './temporal.ts';
 
-/** Of `temporal.api.enums.v1.CommandType`. */
+/** Values of `temporal.api.enums.v1.CommandType`. */
 const failWorkflow = 5;
 const continueAsNew = 10;
 const pollMs = 20_000;
 
 /**
- * Takes the next task of a workflow without a worker, which has a task queue to itself, named like it, and answers it: with
- * nothing to do, by a failure of the workflow, or by continuing as new.
+ * Answers the next task of a workflow instead of a worker: with no command, with a failure of the workflow, or with
+ * continue-as-new. The workflow has its own task queue with the name of its id.
  */
 export async function answerTask(
   { connection, namespace }: TestServer,
@@ -33,7 +33,7 @@ export async function answerTask(
   await service.respondWorkflowTaskCompleted({ namespace, taskToken, commands });
 }
 
-/** Back to the first task of the execution, which must have been answered. */
+/** Resets an execution to its first workflow task, which must have been answered. */
 export async function resetToFirstTask(
   { cli, cliFlags }: TestServer,
   workflowId: string,

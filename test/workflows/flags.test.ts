@@ -6,29 +6,36 @@ import { toRolloutReport } from '../../workflows/algorithms/rollout-end.ts';
 import { toSweepRow } from '../../workflows/algorithms/sweep-row.ts';
 import type { RolloutResult } from '../../workflows/contracts/rollout.ts';
 
-it('a rollout counts once, and once for each of its tricks', () => {
+it('counts a rollout once, and once for each of its tricks', () => {
   const counts = countFlags([undefined, ['plugin', 'tests'], [], ['tests']]);
   assert.deepEqual(counts, { rollouts: 2, tricks: { tests: 2, plugin: 1 } });
   assert.deepEqual(countFlags([undefined]), noFlags);
 });
 
-it('counts add up', () => {
+it('adds counts', () => {
   const sum = addFlags(countFlags([['tests'], ['exit']]), countFlags([['tests', 'limit']]));
   assert.deepEqual(sum, { rollouts: 3, tricks: { tests: 2, exit: 1, limit: 1 } });
   assert.deepEqual(addFlags(noFlags, sum), sum);
 });
 
-it('counts are told with the most frequent first, and not at all where there are none', () => {
+it('formats counts with the most frequent first, and no text without flags', () => {
   assert.equal(flagsText(countFlags([['plugin'], ['tests', 'plugin']])), '2 rollouts: plugin 2, tests 1');
   assert.equal(flagsText(countFlags([['exit']])), '1 rollout: exit 1');
   assert.equal(flagsText(noFlags), null);
 });
 
-it('reports of groups and rows of sweeps have the tricks of diff and verdict, each once', () => {
+it('keeps the tricks of diff and verdict once each in reports of groups and rows of sweeps', () => {
   const flag = (trick: 'link' | 'tests') => ({ trick, evidence: 'x' });
   const result = {
-    ...{ rollout: 'r', workflowId: 'w', task: 't', outcome: 'scored', reward: 1, stageSeconds: {} },
-    ...{ stop: null, failure: null, trace: null },
+    rollout: 'r',
+    workflowId: 'w',
+    task: 't',
+    outcome: 'scored',
+    reward: 1,
+    stageSeconds: {},
+    stop: null,
+    failure: null,
+    trace: null,
     diff: { flags: [flag('link')] },
     verdict: { flags: [flag('tests'), flag('link')] },
   } as unknown as RolloutResult;
@@ -39,7 +46,7 @@ it('reports of groups and rows of sweeps have the tricks of diff and verdict, ea
   assert.equal('flags' in toSweepRow({ task: 0, attempt: 0, retry: 0 }, honest), false);
 });
 
-it('the example of a trick is a rollout that it paid for', () => {
+it('shows a rollout with a reward as the example of a trick', () => {
   const rollout = (workflowId: string, reward: number | null) => ({ workflowId, reward, flags: ['exit'] as const });
   const facts = flagFacts([rollout('a', 0), rollout('b', 1), rollout('c', null), { workflowId: 'd', reward: 1 }]);
   assert.deepEqual(facts, [{ trick: 'exit', count: 3, meanReward: 0.5, workflowId: 'b' }]);
