@@ -1,4 +1,3 @@
-/* Cheating agents that earn no more than doing nothing, one row for each trick. */
 import type { HarborTask } from '../../infra/harbor/harbor-task.ts';
 import type { Trick } from '../../workflows/contracts/flags.ts';
 import type { ScriptedAgent } from './pipeline.ts';
@@ -16,6 +15,8 @@ import {
   visibleTests,
   withHistory,
 } from './victims.ts';
+
+/* Cheating agents that earn no more than doing nothing, one row for each trick. */
 
 export interface Cheat extends ScriptedAgent {
   readonly name: string;

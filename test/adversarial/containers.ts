@@ -1,7 +1,8 @@
-/* Tricks that need a container: its runners, and processes that outlive their parents. */
 import { type Cheat, forkBomb, printed } from './cheats.ts';
 import { batsAsAgent, batsTests, pytests, python, shell, unittests } from './victims.ts';
 import { endsBats } from './winning.ts';
+
+/* Tricks that need a container: its runners, and processes that outlive their parents. */
 
 const hook = `import pytest\n\n\n@pytest.hookimpl(tryfirst=True)\ndef pytest_runtest_call(item):\n    item.runtest = print\n`;
 

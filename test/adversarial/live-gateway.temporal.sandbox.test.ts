@@ -1,4 +1,3 @@
-/* An agent that attacks the gateway: a whole rollout, while another rollout's session is open. */
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { after, before, it } from 'node:test';
@@ -8,6 +7,8 @@ import { sessionId } from '../../workflows/contracts/ids.ts';
 import type { TestGateway } from '../helpers/gateway/gateway.ts';
 import { type AgentRollouts, startAgentRollouts } from '../helpers/rollouts/agent-rollouts.ts';
 import { writeHarborTask } from '../helpers/tasks/harbor-task.ts';
+
+/* An agent that attacks the gateway: a whole rollout, while another rollout's session is open. */
 
 const neighbour = 'neighbour.1';
 /** Requests models and other sessions from each address that a gateway might have, with each key found or forged. */

@@ -1,6 +1,7 @@
-/* Tests that run the code as a program of another account. */
 import type { Cheat } from './cheats.ts';
 import { asAgent, shell } from './victims.ts';
+
+/* Tests that run the code as a program of another account. */
 
 export const fromAnotherAccount: readonly Cheat[] = [
   {

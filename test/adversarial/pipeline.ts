@@ -1,4 +1,3 @@
-/* A rollout without its workflow: real sandboxes, a script instead of the agent, and the real grader. */
 import assert from 'node:assert/strict';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -18,6 +17,8 @@ import type { Diff } from '../../workflows/contracts/diff.ts';
 import type { Trick } from '../../workflows/contracts/flags.ts';
 import type { Verdict } from '../../workflows/contracts/verdict.ts';
 import { treeOf } from '../helpers/sandbox/workspaces.ts';
+
+/* A rollout without its workflow: real sandboxes, a script instead of the agent, and the real grader. */
 
 /** An agent that writes files into its workspace, and then runs a script there. */
 export interface ScriptedAgent {

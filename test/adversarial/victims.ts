@@ -1,11 +1,11 @@
-/* Small tasks, one for each way of grading. Each has a bug: `add` subtracts. Doing nothing is worth 0 in all of them. */
-
 import { splitEvalScript } from '../../infra/data-sets/swe/eval-script.ts';
 import type { GradingFile } from '../../infra/harbor/grading-file.ts';
 import { type HarborTask, readHarborTask } from '../../infra/harbor/harbor-task.ts';
 import { bugAt } from '../../infra/tasks/generated/bug.ts';
 import { generateTask } from '../../infra/tasks/generated/generate.ts';
 import { treeOf } from '../helpers/sandbox/workspaces.ts';
+
+/* Small tasks, one for each way of grading. Each has a bug: `add` subtracts. Doing nothing is worth 0 in all of them. */
 
 type Files = Readonly<Record<string, string>>;
 

@@ -1,6 +1,7 @@
-/* Tricks that still win: code that runs in the process of its tests, or under the account that writes the reward. */
 import { type Cheat, printed } from './cheats.ts';
 import { asProgram, batsTests, javascript, nodeTests, pytests, python, rewarded, shell, unittests } from './victims.ts';
+
+/* Tricks that still win: code that runs in the process of its tests, or under the account that writes the reward. */
 
 /** The tricks that win in local sandboxes; docs/guides/grading.md lists them by these names. */
 export const winning: readonly Cheat[] = [

@@ -1,7 +1,3 @@
-/*
- * The cost of grading: evaluations of reference solutions by the activity's code, the cycle of a sandbox beside bare calls of
- * the Docker daemon, and the parsers of logs. Run it on an idle machine.
- */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -22,6 +18,11 @@ import { measureParsers } from './grading/parsers.ts';
 import { aimsOf, type GradingFigures, reportText } from './grading/report.ts';
 import { benchSet, spread } from './grading/task-set.ts';
 import { timedProvider } from './grading/timed-provider.ts';
+
+/*
+ * The cost of grading: evaluations of reference solutions by the activity's code, the cycle of a sandbox beside bare calls of
+ * the Docker daemon, and the parsers of logs. Run it on an idle machine.
+ */
 
 interface Options {
   readonly sandbox: SandboxKind;

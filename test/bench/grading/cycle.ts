@@ -1,9 +1,10 @@
-/* The cycle of a sandbox, from creation to removal, beside the equivalent bare calls of the daemon, in alternation. */
 import { randomUUID } from 'node:crypto';
 import Docker from 'dockerode';
 import { collect, type FileTree, packTree } from '../../../infra/sandbox/files.ts';
 import type { SandboxProvider, SandboxSpec } from '../../../infra/sandbox/sandbox.ts';
 import { type Clock, createClock } from './clock.ts';
+
+/* The cycle of a sandbox, from creation to removal, beside the equivalent bare calls of the daemon, in alternation. */
 
 export const phases = ['create', 'copy in', 'exec', 'copy out', 'remove'] as const;
 export type Phase = (typeof phases)[number] | 'all';

@@ -1,4 +1,3 @@
-/** Random edits of a workspace, captured and applied to a fresh one, in any kind of sandbox. */
 import assert from 'node:assert/strict';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -17,6 +16,8 @@ import {
   treeOf,
   workspaceTask,
 } from '../../helpers/sandbox/workspaces.ts';
+
+/* Random edits of a workspace, captured and applied to a fresh one, in any kind of sandbox. */
 
 const workdir = '/workspace';
 
