@@ -1,13 +1,16 @@
 import { Pool } from 'undici';
+import { z } from 'zod';
 import { errorMessage } from '../../workflows/contracts/error-message.ts';
 import { isFailureType, TemperFailure } from '../../workflows/contracts/failures.ts';
 import type { TraceSummary } from '../../workflows/contracts/trace.ts';
-import type { Upstream } from '../../workflows/contracts/upstream.ts';
-import type { GatewayControl, Opened, Serving, SessionStatus } from './control.ts';
+import { upstream } from '../../workflows/contracts/upstream.ts';
+import { type GatewayControl, opened, serving, sessionStatus } from './control.ts';
 import { orderFor } from './sockets.ts';
 
 /** The limit of one call. Sealing waits for the store and for turns that are being written. */
 const timeoutMs = 60_000;
+
+const versions = z.array(z.int().nullable());
 
 export interface GatewayControlClient extends GatewayControl {
   /** Whether any gateway answers. */
@@ -68,16 +71,16 @@ export function createGatewayControl(controlSockets: readonly string[]): Gateway
   const any = '';
   const address = (action: string, session: string): string => `/${action}/${encodeURIComponent(session)}`;
   return {
-    open: async (session, signal) => (await call('/open', session, session.session, signal)) as Opened,
+    open: async (session, signal) => opened.parse(await call('/open', session, session.session, signal)),
     status: async (session, signal) =>
-      (await call(address('status', session), null, session, signal)) as SessionStatus | null,
+      sessionStatus.nullable().parse(await call(address('status', session), null, session, signal)),
     seal: async (session, signal) => (await call(address('seal', session), null, session, signal)) as TraceSummary,
     close: async (session, signal) => void (await call(address('close', session), null, session, signal)),
-    minVersions: async (groups, signal) => (await call('/min-versions', groups, any, signal)) as (number | null)[],
-    serving: async (signal) => (await call('/serving', null, any, signal)) as Serving,
+    minVersions: async (groups, signal) => versions.parse(await call('/min-versions', groups, any, signal)),
+    serving: async (signal) => serving.parse(await call('/serving', null, any, signal)),
     pinVersion: async (version, signal) =>
-      (await call(address('pin-version', String(version)), null, any, signal)) as boolean,
-    upstream: async (name, signal) => (await call(address('upstream', name), null, any, signal)) as Upstream,
+      z.boolean().parse(await call(address('pin-version', String(version)), null, any, signal)),
+    upstream: async (name, signal) => upstream.parse(await call(address('upstream', name), null, any, signal)),
     health: (signal) =>
       call('/health', null, any, signal).then(
         () => true,

@@ -32,12 +32,11 @@ export interface GatewayControl {
   upstream(name: string, signal?: AbortSignal): Promise<Upstream>;
 }
 
-export interface Serving {
-  /** The version that samples by default; null when none was published. */
-  readonly version: number | null;
-  /** All versions that can sample. */
-  readonly versions: readonly number[];
-}
+export const serving = z.object({
+  version: z.int().nullable().describe('The version that samples by default; null when none was published.'),
+  versions: z.array(z.int()).readonly().describe('All versions that can sample.'),
+});
+export type Serving = Readonly<z.output<typeof serving>>;
 
 /** A session to open: the settings of its rollout, and its own fields. */
 export const openSession = sessionSettings.extend({
@@ -52,15 +51,21 @@ export const openSession = sessionSettings.extend({
 });
 export type OpenSession = Readonly<z.output<typeof openSession>>;
 
-export interface Opened {
-  /** The model's context length in tokens; null when its engine does not answer, or none is configured for an upstream model. */
-  readonly contextLength: number | null;
-}
+export const opened = z.object({
+  contextLength: z
+    .int()
+    .nullable()
+    .describe(
+      "The model's context length in tokens; null when its engine does not answer, or none is configured for an upstream model.",
+    ),
+});
+export type Opened = Readonly<z.output<typeof opened>>;
 
-export interface SessionStatus {
-  readonly state: 'open' | 'closed' | 'sealed';
-  readonly turns: number;
-  readonly inFlight: number;
-  readonly minVersion: number | null;
-  readonly lastActivityAt: number;
-}
+export const sessionStatus = z.object({
+  state: z.enum(['open', 'closed', 'sealed']),
+  turns: z.int(),
+  inFlight: z.int(),
+  minVersion: z.int().nullable(),
+  lastActivityAt: z.number(),
+});
+export type SessionStatus = Readonly<z.output<typeof sessionStatus>>;
