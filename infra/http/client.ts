@@ -105,16 +105,16 @@ export function jsonOf(reply: Pick<HttpReply, 'bytes'>): unknown {
 /** The server's explanation of an error, short enough for a message: FastAPI's `detail`, OpenAI's `error.message`, or the text. */
 export function explanationOf(reply: Pick<HttpReply, 'bytes'>): string {
   const body = jsonOf(reply);
-  const said = isRecord(body) ? (body.detail ?? errorText(body.error) ?? body.message) : undefined;
-  const text = said === undefined ? reply.bytes.toString('utf8') : detailText(said);
+  const detail = isRecord(body) ? (body.detail ?? errorText(body.error) ?? body.message) : undefined;
+  const text = detail === undefined ? reply.bytes.toString('utf8') : detailText(detail);
   return text.length > 600 ? `${text.slice(0, 600)}…` : text;
 }
 
 /** Shortens FastAPI's list of problems, which repeats the whole input, to their locations and messages. */
-function detailText(said: unknown): string {
-  if (typeof said === 'string') return said;
-  if (!Array.isArray(said)) return JSON.stringify(said);
-  return said
+function detailText(detail: unknown): string {
+  if (typeof detail === 'string') return detail;
+  if (!Array.isArray(detail)) return JSON.stringify(detail);
+  return detail
     .map((issue) =>
       isRecord(issue) && Array.isArray(issue.loc) ? `${issue.loc.join('.')}: ${issue.msg}` : JSON.stringify(issue),
     )

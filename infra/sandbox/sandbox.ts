@@ -11,6 +11,7 @@ import type { ImageName, ImageRequest, ReportImage } from './image.ts';
  * - There is no network. The only way out is the gateway's unix socket under `/gw`.
  * - A failure outside the sandbox throws a `SandboxFailure`; the doing of the code inside is data or a `FileRefused`.
  */
+
 export type { SandboxKind };
 
 /** `agent`: an unprivileged uid under which the policy's processes run. `grader`: owns `/tests` and `/logs/verifier`. */

@@ -1,11 +1,15 @@
+import { execFile } from 'node:child_process';
 import { access, constants, mkdir } from 'node:fs/promises';
 import { delimiter, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
 import { cacheDirectory } from '../process/cache.mjs';
 import { withLock } from '../process/file-lock.ts';
 import { buildGoTool, type GoTool } from './go-tool.ts';
 import { downloadTemporal, officialRelease, type ReleaseSource, temporalCliVersion } from './release.ts';
-import { cliVersion, isAtLeast } from './version.ts';
+
+const run = promisify(execFile);
+const versionTimeoutMs = 10_000;
 
 /** The oldest version whose dev server has every flag and every call that temper uses. */
 const oldestCli = '1.5.0';
@@ -156,4 +160,21 @@ async function isExecutable(path: string): Promise<boolean> {
 function reason(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   return error.cause instanceof Error ? `${error.message}: ${error.cause.message}` : error.message;
+}
+
+/** The version that `temporal --version` prints; undefined if the file is not a Temporal CLI or can't run here. */
+async function cliVersion(executable: string): Promise<string | undefined> {
+  const answer = await run(executable, ['--version'], { timeout: versionTimeoutMs }).catch(() => undefined);
+  return /^temporal version (\d+\.\d+\.\d+)/.exec(answer?.stdout ?? '')?.[1];
+}
+
+/** Whether a version is at least `minimum` by its dotted numbers; a suffix, as in `1.9.0-rc.1`, does not count. */
+export function isAtLeast(version: string, minimum: string): boolean {
+  const numbers = version.split('.').map((part) => Number.parseInt(part, 10));
+  const wanted = minimum.split('.').map((part) => Number.parseInt(part, 10));
+  for (const [index, want] of wanted.entries()) {
+    const have = numbers[index] ?? 0;
+    if (have !== want) return have > want;
+  }
+  return true;
 }

@@ -118,5 +118,5 @@ async function unpack(archive: string, executable: string): Promise<void> {
     found ||= wanted;
   }
   await reading;
-  if (!found) throw new Error(`expected the archive to hold a file named temporal`);
+  if (!found) throw new Error('the archive has no file named temporal');
 }

@@ -4,7 +4,7 @@ import type Docker from 'dockerode';
 import { pack } from 'tar-stream';
 import { SandboxFailure } from '../failure.ts';
 import { collect } from '../files.ts';
-import { requireSameAttempt } from '../labels.ts';
+import { requireSameEpoch } from '../labels.ts';
 import { requireName } from '../names.ts';
 import type { SandboxSpec } from '../sandbox.ts';
 import { callDaemon, daemonStatus, explainLoss } from './daemon.ts';
@@ -39,7 +39,7 @@ export async function ensureContainer(
   const info = await inspectCreated(container);
   const labels = labelsOf(info.Config.Labels);
   if (labels === undefined) throw foreignContainer(spec);
-  requireSameAttempt(spec.name, spec.labels, labels);
+  requireSameEpoch(spec.name, spec.labels, labels);
   if (info.State.Status !== 'created') {
     const loss = await explainLoss(docker, spec.name, info.Id);
     if (loss) throw loss;

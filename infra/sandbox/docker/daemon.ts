@@ -70,7 +70,7 @@ function lossCause(exists: boolean, events: readonly string[]): LossCause {
   return events.some((event) => event.startsWith('die')) ? 'ended-inside' : 'unknown';
 }
 
-/** The daemon's recent events about a container. They tell a kill from outside from an end inside. */
+/** The daemon's recent events about a container. They distinguish a kill from outside from an end inside. */
 async function containerEvents(docker: Docker, id: string): Promise<readonly string[]> {
   // The daemon counts whole seconds: rounding up includes what has just happened, and the answer ends then.
   const until = Math.ceil(Date.now() / 1_000);

@@ -8,12 +8,17 @@ import { keepLog } from '../keep-log.ts';
 /** The directory of the keeper's files: a tmpfs, since not even the image's root can move a mount point. */
 export const keeperDirectory = '/.temper';
 
-/** Sets the limits of one command: $1 processes of its uid, $2 largest file in blocks of 512 bytes. Shells differ in -u and -p. */
+/**
+ * Sets the limits of one command: $1 processes of its uid, $2 largest file in blocks of 512 bytes. Shells differ in -u and -p.
+ */
 const limit = `
 limit() { ulimit -u "$1" 2>/dev/null || ulimit -p "$1" 2>/dev/null; ulimit -f "$2"; ulimit -c 0; }
 `;
 
-/** The recorder. $1 key, $2 token, $3 log cap in blocks, $4 process limit. Prints `claimed` or `already-started`, `live`, the result. */
+/**
+ * The recorder of a detached process. Prints `claimed` or `already-started`, then `live`, then the result. $1 key, $2 token, $3 log
+ * cap in blocks, $4 process limit.
+ */
 export const recorder = `
 trap '' PIPE HUP
 d=${keeperDirectory}/$1 token=$2 blocks=$3 most=$4
@@ -49,7 +54,10 @@ limit "$3" "$4"; cd "$5" || { echo 126 >&3; exit; }; shift 5
 echo $? >&3
 `;
 
-/** A foreground command. $1 $2 limits, $3 seconds until it ends even if its caller is dead, $4 working directory, the rest: the command. */
+/**
+ * A foreground command. $1 $2 limits, $3 seconds until it ends even if its caller is dead, $4 working directory, the rest: the
+ * command.
+ */
 export const foreground = `${limit}
 limit "$1" "$2"; seconds=$3; cd "$4" || exit 126; shift 4
 if command -v timeout >/dev/null; then exec timeout -s KILL "$seconds" "$@"; fi

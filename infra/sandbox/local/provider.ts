@@ -2,7 +2,7 @@ import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { attemptAll } from '../../attempt-all.ts';
 import { SandboxFailure } from '../failure.ts';
-import { requireSameAttempt } from '../labels.ts';
+import { requireSameEpoch } from '../labels.ts';
 import { requireName } from '../names.ts';
 import type { SandboxDescription, SandboxInfo, SandboxNeeds, SandboxProvider, SandboxRefusal } from '../sandbox.ts';
 import { chooseConfinement, type NoConfinement } from './choose-confinement.ts';
@@ -46,7 +46,7 @@ export function createLocalProvider(options: LocalProviderOptions): SandboxProvi
       signal.throwIfAborted();
       usable();
       const directory = find(spec.name) ?? (await createDirectory(home, spec));
-      requireSameAttempt(spec.name, spec.labels, directory.spec.labels);
+      requireSameEpoch(spec.name, spec.labels, directory.spec.labels);
       return createLocalSandbox(directory, usable());
     },
     attach: async (name) => {

@@ -8,9 +8,8 @@ import { buffer } from 'node:stream/consumers';
 import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
 import { createGzip } from 'node:zlib';
 import { pack } from 'tar-stream';
-import { locateTemporal } from '../../../infra/temporal/executable.ts';
+import { isAtLeast, locateTemporal } from '../../../infra/temporal/executable.ts';
 import type { ReleaseSource } from '../../../infra/temporal/release.ts';
-import { isAtLeast } from '../../../infra/temporal/version.ts';
 
 const CURRENT = '#!/bin/sh\necho "temporal version 1.8.2 (Server 1.31.2, UI 2.50.1)"\n';
 const OLD = '#!/bin/sh\necho "temporal version 1.2.0 (Server 1.26.2, UI 2.34.0)"\n';
