@@ -47,7 +47,7 @@ describe("a run that can't work is refused", () => {
 
   it('while another run uses the engines, but not afterwards', async () => {
     const first = await start('first', {});
-    // No trainer works here: the run stays where it prepares its model.
+    // There is no trainer, so the run stays in its preparation.
     await until(async () => ((await first.describe()).raw.pendingActivities ?? []).length > 0);
     assert.match(await refusal('second', {}), /expected no other run on this stack, got first/);
     await first.cancel();

@@ -51,7 +51,7 @@ describe('the key that a run keeps through continue-as-new and resets', () => {
       await end('my-run');
       await end('my-sweep');
     }
-    // What runs on as another execution is the same run.
+    // A run that continues as another execution is still the same run.
     await answerTask(server, 'my-run', 'continue as new');
     await untilListed(listed, 6);
     const { groups, rollouts } = await cancelOrphans(server.client);

@@ -27,7 +27,7 @@ describe('advantages', () => {
           const ordered = given.every((a, i) =>
             given.every((b, j) => a <= b + 1e-6 || (values[i] ?? 0) >= (values[j] ?? 0)),
           );
-          // Rewards that differ by rounding alone have a spread of noise, which grpo would blow up.
+          // The differences of rewards that differ only by rounding are noise, which grpo would amplify.
           const spread = Math.max(...given) - Math.min(...given) > 1e-4;
           const same = !spread || values.every((value, i) => near(value, shifted[i] ?? Number.NaN, 1e-6));
           return near(sum(values), 0, 1e-6) && ordered && same;

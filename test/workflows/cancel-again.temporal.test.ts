@@ -9,8 +9,8 @@ import { type ScriptedStack, startScriptedStack } from '../helpers/temporal/scri
 import { until } from '../helpers/until.ts';
 
 /**
- * The server drops a cancel that overtakes the start of the child it is for. That can't be had at will, so these workflows
- * start their children where no cancel of their own reaches them, which comes to the same.
+ * The server drops a cancel that overtakes the start of its child. A test can't force this, so these changed workflows start
+ * their children in a scope that no cancel reaches, which has the same effect.
  */
 const losing = (start: 'startChild' | 'executeChild') => (source: string) =>
   `${source.replace(`${start},`, `${start} as startChildOrStep,`)}
@@ -19,7 +19,7 @@ const losing = (start: 'startChild' | 'executeChild') => (source: string) =>
 const limits = { timeout: 120_000 };
 
 describe('a cancel that is lost', () => {
-  /** Agents that work until they are cancelled; says how many have begun. */
+  /** Lets agents work until they are cancelled; returns a function that counts those that have begun. */
   function neverEnding(stack: ScriptedStack): () => number {
     let begun = 0;
     const agent = (): Promise<void> => {

@@ -87,7 +87,7 @@ describe('an evaluation sweep', () => {
 
   it('keeps every value of its history under 8 KB', async () => {
     const sizes: number[] = [];
-    // Each of its executions: how many events the last one has, is chance.
+    // All executions are checked, because the length of the last one varies.
     for await (const { runId } of stack.server.client.workflow.list({ query: `WorkflowId="long"` })) {
       const { events } = await stack.server.client.workflow.getHandle('long', runId).fetchHistory();
       sizes.push(...payloadSizes(events));
@@ -235,7 +235,7 @@ describe('an evaluation sweep', () => {
     });
   });
 
-  /** The list trails the histories by a moment. */
+  /** Waits for the workflow list, which lags behind the histories. */
   const untilCount = (query: string, isRight: (count: number) => boolean): Promise<boolean> =>
     until(async () => isRight((await stack.server.client.workflow.count(query)).count));
 });

@@ -4,7 +4,7 @@ import { startRollouts } from '../helpers/rollouts/rollouts.ts';
 import { bundleChanged } from '../helpers/temporal/changed-workflows.ts';
 
 it('moves a rollout whose host stays away to another host in its second epoch', async () => {
-  // As in production but for the wait before a stage that nobody takes is looked into: minutes there.
+  // As in production, except that a stage waits seconds instead of minutes for a worker.
   const workflowBundle = await bundleChanged('activity-options.ts', (source) =>
     source.replaceAll(/scheduleToStartTimeout: '\dm'/g, "scheduleToStartTimeout: '2s'"),
   );

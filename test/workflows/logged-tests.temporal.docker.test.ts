@@ -41,7 +41,7 @@ describe('a Python repository without its own image, in Docker', () => {
     const root = join(rollouts.home, 'tasks');
     await mkdir(root);
     const files = { 'lib/sums.py': subtracts, 'tests/__init__.py': '', 'tests/test_sums.py': unittests() };
-    // The module is reached through a link of the repository's.
+    // The module is imported through a symlink of the repository.
     const links = { 'sums.py': 'lib/sums.py' };
     const repository = await createSweRepository(join(root, 'mirrors'), 'pallets/flask', files, links);
     const test_patch = await repository.patchTo({ 'tests/test_sums.py': unittests(newTest) });

@@ -21,7 +21,7 @@ describe('a paused rollout', () => {
   });
   after(() => rollouts?.close());
 
-  /** Paused before its first stage: the signal comes with the start. */
+  /** Starts a rollout that is paused before its first stage, because the signal comes with the start. */
   async function startPaused(workflowId: string) {
     const options = { taskQueue: controlQueue, workflowId, args: [request] };
     const signal = { signal: pauseSignal, signalArgs: ['lunch'] as [string] };

@@ -17,7 +17,7 @@ import { writeHarborTask } from '../helpers/tasks/harbor-task.ts';
 import { until } from '../helpers/until.ts';
 
 const where = '/grader-of-the-test';
-/** Pays for a right answer, as far as the grader beside it lets it: what a test mends stands for a fixed grader. */
+/** Rewards a correct answer with what the grader beside it says. A test that changes that grader simulates a fix. */
 const graded = `mkdir -p /logs/verifier
 . ${where}/grader.sh
 [ "$(cat /workspace/answer.txt)" = right ] && echo "$RIGHT" > /logs/verifier/reward.txt || echo 0 > /logs/verifier/reward.txt
@@ -26,7 +26,7 @@ const graded = `mkdir -p /logs/verifier
 describe('a regrade in local sandboxes', () => {
   let rollouts: Rollouts;
   let grader: string;
-  /** The right answer's worth at each evaluation: the last one stays. */
+  /** The reward of a correct answer in each evaluation; the last one is repeated. */
   let worth: string[];
 
   before(async () => {
@@ -60,7 +60,7 @@ describe('a regrade in local sandboxes', () => {
     const ensure = async (spec: SandboxSpec, signal: AbortSignal) => {
       if (spec.labels.purpose !== 'evaluation') return provider.ensure(spec, signal);
       const next = worth.length > 1 ? worth.shift() : worth[0];
-      // Renamed into its place: other evaluations may be reading it.
+      // The file is renamed into place, because other evaluations may be reading it.
       const written = join(grader, randomUUID());
       await writeFile(written, next === 'hang' ? 'sleep 600' : `RIGHT=${next}\n`);
       await rename(written, join(grader, 'grader.sh'));
@@ -115,7 +115,7 @@ describe('a regrade in local sandboxes', () => {
     const inside = await createQuarantine(createRecords(rollouts.home)).byAddress();
     const known = inside.get(`harbor:${join(rollouts.home, 'tasks', 'first')}`);
     assert.deepEqual([known?.task, known?.evidence.map(({ reward }) => reward)], ['first', [1, 0, 1]]);
-    // The tasks are alike, so that all of them are this one, packed.
+    // The tasks are identical, so all of them are packed into the same blob.
     assert.equal(await createQuarantine(createRecords(rollouts.home)).release('first'), 1);
   });
 
@@ -123,7 +123,7 @@ describe('a regrade in local sandboxes', () => {
     const request = { rollouts: all, reuseVerdicts: true };
     worth = ['1'];
     const first = await reportOf(await (await start('kept', request)).result());
-    // The three tasks are alike, and so are two of the diffs: what is evaluated once may be taken for the other.
+    // The three tasks are identical, and so are two of the diffs, so one verdict may serve both.
     assert.equal(first.rows.find(({ rollout }) => rollout === 'nothing')?.evaluations[0]?.cached, undefined);
     worth = ['0'];
     const again = await reportOf(await (await start('reused', request)).result());

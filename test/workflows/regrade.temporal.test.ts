@@ -21,7 +21,7 @@ describe('a regrade', () => {
 
   before(async () => {
     stack = await startScriptedStack({ suggestContinueAsNewAt: 80 });
-    // What is graded again: tasks 0 to 4 solved, one rollout that never came to a diff, the others not solved.
+    // The rollouts to grade again: tasks 0 to 4 are solved, one rollout has no diff, the rest are not solved.
     stack.script = {
       reward: (id) => (/rollout-[0-4]-/.test(id) ? 1 : 0),
       provision: async (id) => {
@@ -50,7 +50,7 @@ describe('a regrade', () => {
   const reportOf = async ({ report }: Pick<RegradeResult, 'report'>): Promise<RegradeReport> =>
     (await createFileStore(`${stack.home}/store`).getJson(report.digest)) as RegradeReport;
   const statusOf = (handle: Regrade): Promise<RegradeStatus> => handle.query(regradeStatusQuery);
-  /** Workflow ids of some of the sweep's rollouts. */
+  /** Returns the workflow ids of the sweep's rollouts that match. */
   const idsOf = async (tasks: RegExp): Promise<string[]> => {
     const ids: string[] = [];
     for await (const { workflowId } of stack.server.client.workflow.list({ query: 'WorkflowType="rollout"' })) {
@@ -81,7 +81,7 @@ describe('a regrade', () => {
     const [out] = rows.filter(({ state }) => state === 'left-out');
     assert.deepEqual([out?.why, out?.before, out?.after], ['it ended as infra, BlobMissing', null, null]);
     assert.equal(input.run, 'sweep');
-    // How many it is, is chance; the list trails by a moment.
+    // The number of executions varies, and the list lags behind.
     const continued = 'WorkflowId="all" AND ExecutionStatus="ContinuedAsNew"';
     await until(async () => (await stack.server.client.workflow.count(continued)).count >= 1);
     const { typedSearchAttributes: found, memo } = await stack.server.client.workflow.getHandle('all').describe();

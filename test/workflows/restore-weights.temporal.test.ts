@@ -8,7 +8,7 @@ import type { RunStatus } from '../../workflows/contracts/run.ts';
 import { startScriptedWorkers } from '../helpers/temporal/scripted-activities.ts';
 import { startTestServer } from '../helpers/temporal/temporal.ts';
 
-/** Takes the minute after which a run that stands still sees to its engines. */
+/** The test waits for the idle minute after which a run restores engine weights. */
 it('restores the weights of the last step on an engine without weights while rollouts wait for it', async (context) => {
   const home = await mkdtemp(join(tmpdir(), 'temper-restore-'));
   context.after(() => rm(home, { recursive: true, force: true }));
@@ -18,7 +18,7 @@ it('restores the weights of the last step on an engine without weights while rol
   const restored = Promise.withResolvers<number>();
   const workers = await startScriptedWorkers(server, home, {
     reward: (id) => (id.endsWith('rollout-0') ? 0 : 1),
-    // The second step's rollouts get no token before the engine has its weights back.
+    // The rollouts of the second step get no token before the engine has its weights again.
     agent: async () => {
       if (workers.published.at(-1) === 1) await restored.promise;
     },

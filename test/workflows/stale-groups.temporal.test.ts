@@ -46,7 +46,7 @@ describe('a stale group', () => {
     const asked: (readonly number[])[] = [];
     const versions = (groups: readonly number[]): readonly (number | null)[] => {
       asked.push(groups);
-      // Asked for the first time it has not sampled: it may still come in time.
+      // At the first request it has not sampled yet, so it may still be in time.
       return groups.map(() => (asked.length === 1 ? null : 0));
     };
     play({ versions });

@@ -68,7 +68,7 @@ describe('a rollout started in different ways', () => {
   }
 });
 
-/** Only a machine without Go may lack it. */
+/** Builds tctl. Only a machine without Go may lack it. */
 async function findTctl(): Promise<{ readonly path: string } | { readonly missing: string }> {
   try {
     return await buildTctl({ env: process.env, progress: (line) => console.error(line) });

@@ -23,7 +23,7 @@ describe('the four slots of a host', () => {
     server = await startTestServer();
     const provider = createLocalProvider({ root: join(home, 'sandboxes'), stack: 'test-stack' });
     const tasks = join(home, 'tasks');
-    // Its agent stays until it is cancelled.
+    // Its agent runs until it is cancelled.
     task = await writeHarborTask(tasks, 'stays', { solve: 'while true; do sleep 1; done' });
     workers = await startTestWorkers({ server, home, provider, taskRoots: [tasks], capacity: 4 });
   });

@@ -135,7 +135,7 @@ describe('the sign-flip test', () => {
   });
 
   it("is McNemar's exact test for one attempt each", () => {
-    // 8 tasks gained, 2 lost: 2 · P(X ≤ 2), X binomial of 10 throws.
+    // 8 tasks gained, 2 lost: 2 · P(X ≤ 2), X binomial with 10 tosses.
     const differences = [...Array(8).fill(1), ...Array(2).fill(-1), ...Array(40).fill(0)];
     close(signFlipTest(differences).pValue, (2 * (1 + 10 + 45)) / 1024, 1e-12);
   });

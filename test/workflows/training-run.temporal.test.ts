@@ -93,7 +93,7 @@ describe('a trainingRun', () => {
     let chosen = 0;
     script.choose = async () => {
       chosen += 1;
-      // For group 2.
+      // The third choice is for group 2.
       if (chosen === 3) await choosing.promise;
     };
     script.provision = async (id) => {
@@ -121,7 +121,7 @@ describe('a trainingRun', () => {
     script.choose = async () => {};
     script.provision = async () => {};
     assert.equal(end.groups.infra, 2);
-    // No timer: a run that waits for news sets one.
+    // A run that waits for a change sets a timer, so there must be none.
     const events = (await handle.fetchHistory()).events ?? [];
     const choices = events.flatMap(({ activityTaskScheduledEventAttributes: scheduled }, position) =>
       scheduled?.activityType?.name === 'chooseTask' ? [position] : [],
@@ -217,7 +217,7 @@ describe('a trainingRun', () => {
     assert.equal((await handle.describe()).status.name, 'CANCELLED');
     const end = await handle.query(runStatusQuery);
     assert.equal(end.groups.cancelled, end.groupsStarted);
-    // Groups report before they end, and the list is a little behind.
+    // Groups report before they end, and the list lags behind.
     const query = `TemperRun="cancelled" AND ExecutionStatus="Running"`;
     const deadline = Date.now() + 60_000;
     const { count: left } = await until(

@@ -25,7 +25,7 @@ describe('a sweep of an upstream model, with mini in local sandboxes', () => {
   let rollouts: Rollouts;
 
   before(async () => {
-    // It solves the task `easy` alone, whose instruction it knows by its file.
+    // The model solves only the task `easy`, which it recognises by the file in its instruction.
     model = await startScriptedServer({
       'POST /v1/chat/completions': (body) => {
         const { messages } = body as { messages: readonly { role: string; content: string }[] };

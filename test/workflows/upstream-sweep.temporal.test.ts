@@ -27,7 +27,7 @@ describe('an evaluation sweep', () => {
     });
   const reportOf = async ({ report }: SweepResult): Promise<SweepReport> =>
     (await createFileStore(`${stack.home}/store`).getJson(report.digest)) as SweepReport;
-  /** The list trails the histories by a moment. */
+  /** Waits for the workflow list, which lags behind the histories. */
   const untilCount = (query: string, isRight: (count: number) => boolean): Promise<boolean> =>
     until(async () => isRight((await stack.server.client.workflow.count(query)).count));
 
