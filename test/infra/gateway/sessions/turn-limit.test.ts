@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
-import { limits } from '../../../infra/gateway/limits.ts';
-import { createScriptedEngine } from '../../helpers/engine/scripted-engine.ts';
-import { startTestGateway } from '../../helpers/gateway/gateway.ts';
-import { until } from '../../helpers/until.ts';
+import { limits } from '../../../../infra/gateway/limits.ts';
+import { createScriptedEngine } from '../../../helpers/engine/scripted-engine.ts';
+import { startTestGateway } from '../../../helpers/gateway/gateway.ts';
+import { until } from '../../../helpers/until.ts';
 
 it('a session rejects model calls beyond its limit of running ones, and other sessions are not affected', async () => {
   const engine = createScriptedEngine({

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { createScriptedEngine } from '../../helpers/engine/scripted-engine.ts';
-import { chunksOf, startTestGateway } from '../../helpers/gateway/gateway.ts';
+import { createScriptedEngine } from '../../../helpers/engine/scripted-engine.ts';
+import { chunksOf, startTestGateway } from '../../../helpers/gateway/gateway.ts';
 
 const tools = [{ type: 'function', function: { name: 'bash', description: 'Runs.', parameters: { type: 'object' } } }];
 const callText = '<tool_call>\n{"name": "bash", "arguments": {"command": "ls"}}\n</tool_call>';

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { Upstreams } from '../../../infra/gateway/upstream/upstreams.ts';
-import { createScriptedEngine } from '../../helpers/engine/scripted-engine.ts';
-import { startScriptedServer } from '../../helpers/engine/scripted-server.ts';
-import { openSession, startTestGateway, type TestGateway } from '../../helpers/gateway/gateway.ts';
+import type { Upstreams } from '../../../../infra/gateway/upstream/upstreams.ts';
+import { createScriptedEngine } from '../../../helpers/engine/scripted-engine.ts';
+import { startScriptedServer } from '../../../helpers/engine/scripted-server.ts';
+import { openSession, startTestGateway, type TestGateway } from '../../../helpers/gateway/gateway.ts';
 
 const own = { temperature: 0.2, top_p: 0.5, top_k: 7 };
 const theRuns = { temperature: 1, topP: 1, topK: -1 };

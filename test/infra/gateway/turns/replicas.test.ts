@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
-import type { Engine } from '../../../infra/engine/engine.ts';
-import { createReplicas } from '../../../infra/engine/replicas.ts';
-import { createVllmEngine } from '../../../infra/engine/vllm.ts';
-import { chunksOf, startTestGateway } from '../../helpers/gateway/gateway.ts';
-import { modelDir, startTestPolicy } from '../kits/embedded-policy/server/policy-server.ts';
+import type { Engine } from '../../../../infra/engine/engine.ts';
+import { createReplicas } from '../../../../infra/engine/replicas.ts';
+import { createVllmEngine } from '../../../../infra/engine/vllm.ts';
+import { chunksOf, startTestGateway } from '../../../helpers/gateway/gateway.ts';
+import { modelDir, startTestPolicy } from '../../kits/embedded-policy/server/policy-server.ts';
 
 const maxTokensPerTurn = 480;
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { createScriptedEngine } from '../../helpers/engine/scripted-engine.ts';
-import { startTestGateway, type TestGateway } from '../../helpers/gateway/gateway.ts';
+import { createScriptedEngine } from '../../../helpers/engine/scripted-engine.ts';
+import { startTestGateway, type TestGateway } from '../../../helpers/gateway/gateway.ts';
 
 const ask = (text: string) => ({ messages: [{ role: 'user', content: text }] });
 const long = 'x'.repeat(300);
