@@ -3,10 +3,10 @@ import { existsSync, readdirSync } from 'node:fs';
 import { builtinModules, createRequire } from 'node:module';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
-import { importsOf, productSources, ROOT, readSource, sourcesBelow } from './helpers/sources.ts';
+import { importsOf, productSources, readSource, repositoryRoot, sourcesBelow } from './helpers/sources.ts';
 
 /** What each folder may import of ours; `type:` where only types may cross. */
-const ALLOWED: Readonly<Record<string, readonly string[]>> = {
+const allowedImports: Readonly<Record<string, readonly string[]>> = {
   workflows: ['workflows/', 'type:activities/'],
   activities: ['activities/', 'infra/', 'workflows/contracts/', 'workflows/algorithms/'],
   infra: ['infra/', 'workflows/contracts/', 'workflows/algorithms/'],
@@ -14,13 +14,13 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
 };
 
 /** Pure, and deterministic in the workflow sandbox. */
-const WORKFLOW_PACKAGES = ['@temporalio/workflow', '@temporalio/common', 'zod'];
+const workflowPackages = ['@temporalio/workflow', '@temporalio/common', 'zod'];
 
 /** Programs of their own inside a sandbox: their environment is not the stack's. */
-const SANDBOX_PROGRAM = /^infra\/agents\/[a-z-]+\/main\.ts$/;
+const sandboxProgram = /^infra\/agents\/[a-z-]+\/main\.ts$/;
 
 /** Libraries of their own, entered through their index.ts alone. */
-const kits = readdirSync(join(ROOT, 'infra/kits'), { withFileTypes: true })
+const kits = readdirSync(join(repositoryRoot, 'infra/kits'), { withFileTypes: true })
   .filter((entry) => entry.isDirectory())
   .map(({ name }) => `infra/kits/${name}`);
 
@@ -41,14 +41,14 @@ const selfContainedKits: Readonly<Record<string, readonly string[]>> = {
   'infra/kits/embedded-policy': ['infra/kits/tinker-wire/index.ts'],
 };
 
-const STARTED_EVENT = {
+const startedEvent = {
   eventId: '1',
   eventType: 'EVENT_TYPE_WORKFLOW_EXECUTION_STARTED',
   workflowExecutionStartedEventAttributes: { workflowType: { name: 'rollout' } },
 };
 
 describe('imports', () => {
-  for (const [folder, allowed] of Object.entries(ALLOWED)) {
+  for (const [folder, allowed] of Object.entries(allowedImports)) {
     it(`of ${folder} stay within ${allowed.join(', ')}`, () => {
       const strays = sourcesBelow(folder).flatMap((path) =>
         importsOf(path)
@@ -78,7 +78,7 @@ describe('imports', () => {
     assert.deepEqual(strays, []);
   });
 
-  for (const kit of kits.filter((name) => existsSync(join(ROOT, name, 'index.ts')))) {
+  for (const kit of kits.filter((name) => existsSync(join(repositoryRoot, name, 'index.ts')))) {
     it(`of ${kit} from outside go through its index.ts`, () => {
       const strays = productSources().flatMap((path) =>
         importsOf(path)
@@ -148,10 +148,46 @@ it('workflows/index.ts exports functions from workflow files alone, each of its 
 it('of a stack, only infra/config.ts reads the environment', () => {
   const readers = productSources()
     .filter(
-      (path) => !/^infra\/(setup|process)\//.test(path) && path !== 'infra/config.ts' && !SANDBOX_PROGRAM.test(path),
+      (path) => !/^infra\/(setup|process)\//.test(path) && path !== 'infra/config.ts' && !sandboxProgram.test(path),
     )
     .filter((path) => /\bprocess\.env\b/.test(readSource(path)));
   assert.deepEqual(readers, []);
+});
+
+describe('the house style', () => {
+  const sources = [...productSources(), ...sourcesBelow('test')].filter((path) => !path.includes('/fixtures/'));
+  const linesThat = (matches: (line: string) => boolean, paths: readonly string[]): string[] =>
+    paths.flatMap((path) =>
+      readSource(path)
+        .split('\n')
+        .filter(matches)
+        .map((line) => `${path}: ${line.trim()}`),
+    );
+
+  it('names constants in camelCase', () => {
+    assert.deepEqual(
+      linesThat((line) => /^(?:export )?const [A-Z][A-Z0-9_]+\b/.test(line), sources),
+      [],
+    );
+  });
+
+  it('exports no class but errors: callers see a factory and an interface', () => {
+    const isClass = (line: string): boolean => /^export (?:abstract )?class /.test(line);
+    assert.deepEqual(
+      linesThat(
+        (line) => isClass(line) && !/^export class \w+ extends \w*(?:Error|Failure|Unreachable)\b/.test(line),
+        productSources(),
+      ),
+      [],
+    );
+  });
+
+  it('spreads no literal into a literal', () => {
+    assert.deepEqual(
+      linesThat((line) => /^\s*\.\.\.(?:\{.*\}|\[[^\]]*\]),?$/.test(line), sources),
+      [],
+    );
+  });
 });
 
 it('a file has at most 300 lines, unless it is generated', () => {
@@ -165,7 +201,7 @@ it('a file has at most 300 lines, unless it is generated', () => {
 it('the history converters of the SDK work, which need one protobufjs 8 for all its packages', () => {
   const require = createRequire(import.meta.url);
   const { historyFromJSON } = require('@temporalio/common/lib/proto-utils');
-  const history = historyFromJSON({ events: [STARTED_EVENT] });
+  const history = historyFromJSON({ events: [startedEvent] });
   assert.equal(history.events.length, 1);
 });
 
@@ -191,7 +227,7 @@ function isAllowed(target: string, typeOnly: boolean, allowed: readonly string[]
 }
 
 function isPure(specifier: string): boolean {
-  return WORKFLOW_PACKAGES.some((name) => specifier === name || specifier.startsWith(`${name}/`));
+  return workflowPackages.some((name) => specifier === name || specifier.startsWith(`${name}/`));
 }
 
 function importsOfEachFile(): ReadonlyMap<string, readonly string[]> {

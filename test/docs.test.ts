@@ -8,15 +8,15 @@ import { createAgents } from '../infra/agents/index.ts';
 import { commandNames, loadAllCommands } from '../workers/cli/program.ts';
 import { tricks } from '../workflows/contracts/flags.ts';
 import { winning, winningInContainers } from './adversarial/winning.ts';
-import { ROOT, readSource } from './helpers/sources.ts';
+import { readSource, repositoryRoot } from './helpers/sources.ts';
 
-const docs = readdirSync(join(ROOT, 'docs'), { recursive: true, encoding: 'utf8' })
+const docs = readdirSync(join(repositoryRoot, 'docs'), { recursive: true, encoding: 'utf8' })
   .filter((name) => name.endsWith('.md') && !name.includes('.vitepress'))
   .map((name) => `docs/${name}`);
 const texts = ['README.md', 'AGENTS.md', 'CHANGELOG.md', 'CONTRIBUTING.md', 'SECURITY.md', ...docs];
 /** The READMEs of the folders, which say in two or three lines what a folder holds. */
 const readmes = ['activities', 'infra', 'test', 'workers', 'workflows'].flatMap((folder) =>
-  readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' })
+  readdirSync(join(repositoryRoot, folder), { recursive: true, encoding: 'utf8' })
     .filter((name) => /(^|\/)README\.md$/.test(name) && !name.includes('fixtures/') && !name.includes('node_modules'))
     .map((name) => `${folder}/${name}`),
 );
@@ -88,7 +88,7 @@ describe('the documents', () => {
       [...readSource(page).matchAll(/\]\(([^):]+)\)/g)].flatMap(([, target = '']) => {
         const [path = '', anchor] = target.split('#');
         const file = path === '' ? page : normalize(join(dirname(page), path));
-        const found = existsSync(join(ROOT, file)) && (anchor === undefined || anchorsOf(file).has(anchor));
+        const found = existsSync(join(repositoryRoot, file)) && (anchor === undefined || anchorsOf(file).has(anchor));
         return found ? [] : [`${page} links to ${target}`];
       }),
     );
@@ -100,7 +100,7 @@ describe('the documents', () => {
       .filter((page) => page !== 'CHANGELOG.md')
       .flatMap((page) =>
         [...readSource(page).matchAll(repositoryPath)]
-          .filter(([, path = '']) => !existsSync(join(ROOT, path)))
+          .filter(([, path = '']) => !existsSync(join(repositoryRoot, path)))
           .map(([, path]) => `${page} names ${path}`),
       );
     assert.deepEqual(missing, []);
@@ -200,7 +200,7 @@ describe('docs/guides/agents.md', () => {
     assert.deepEqual([...rows.keys()].sort(), [...agents.names].sort());
     for (const [name, [, version, , sandbox = '']] of rows) {
       const manifest = `infra/agents/${name}/package.json`;
-      const pinned = existsSync(join(ROOT, manifest))
+      const pinned = existsSync(join(repositoryRoot, manifest))
         ? Object.values(JSON.parse(readSource(manifest)).dependencies)
         : ['–'];
       assert.deepEqual([version], pinned, name);
@@ -240,7 +240,7 @@ describe('docs/design/gateway-cases.md', () => {
       path.startsWith('test/') ? path : `test/infra/gateway/${path}`,
     );
     assert.deepEqual(
-      cited.filter((path) => !existsSync(join(ROOT, path))),
+      cited.filter((path) => !existsSync(join(repositoryRoot, path))),
       [],
     );
   });

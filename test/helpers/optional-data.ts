@@ -1,9 +1,9 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { ROOT } from './sources.ts';
+import { repositoryRoot } from './sources.ts';
 
 /** The folder beside the checkout that may hold data and programs which are too large, or not temper's, to be committed. */
-const folder = join(ROOT, '../shared');
+const folder = join(repositoryRoot, '../shared');
 
 /** The optional data that tests and benchmarks know. Tests of `*.data.test.ts` are left out where it is missing. */
 export const optionalData = {

@@ -2,7 +2,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, normalize } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-export const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+export const repositoryRoot = fileURLToPath(new URL('../..', import.meta.url));
 
 export interface ImportOf {
   /** A path from the root for ours (`infra/config.ts`), else the specifier as written. */
@@ -18,7 +18,7 @@ export function productSources(): string[] {
 }
 
 export function sourcesBelow(folder: string): string[] {
-  const directory = join(ROOT, folder);
+  const directory = join(repositoryRoot, folder);
   if (!existsSync(directory)) return [];
   return readdirSync(directory, { recursive: true, encoding: 'utf8' })
     .filter((name) => name.endsWith('.ts') && !name.endsWith('.d.ts') && !name.includes('node_modules'))
@@ -27,7 +27,7 @@ export function sourcesBelow(folder: string): string[] {
 }
 
 export function readSource(path: string): string {
-  return readFileSync(join(ROOT, path), 'utf8');
+  return readFileSync(join(repositoryRoot, path), 'utf8');
 }
 
 /** Static, re-exporting and dynamic imports. The formatter keeps them in the shapes that these expressions expect. */

@@ -8,7 +8,7 @@ import { text } from 'node:stream/consumers';
 import { after, before, describe, it } from 'node:test';
 import Docker from 'dockerode';
 import { isRunning, processIdentity } from '../../infra/process/process-identity.mjs';
-import { ROOT } from '../helpers/sources.ts';
+import { repositoryRoot } from '../helpers/sources.ts';
 import { probeDocker } from './docker.ts';
 import { type Need, needsOf, needWords } from './need.ts';
 import { selectFastTests, selectTests } from './select.ts';
@@ -59,10 +59,10 @@ describe('npm test', () => {
   });
 
   it('leaves out the tests that need what is missing, and only those', async () => {
-    const everything = (await selectTests(ROOT, [])).files;
+    const everything = (await selectTests(repositoryRoot, [])).files;
     for (const name of ['Docker', 'bubblewrap', 'data']) {
       const need = missing(name);
-      const { files, leftOut } = await selectTests(ROOT, [need]);
+      const { files, leftOut } = await selectTests(repositoryRoot, [need]);
       const [left = assert.fail(), ...others] = leftOut;
       assert.deepEqual([left.need, left.reason, others], [need, `no ${name} here`, []]);
       assert.deepEqual([...files, ...left.files].sort(), everything);
@@ -73,7 +73,7 @@ describe('npm test', () => {
   });
 
   it('knows every need that a file name states', async () => {
-    const stated = (await selectTests(ROOT, [])).files.flatMap(needsOf);
+    const stated = (await selectTests(repositoryRoot, [])).files.flatMap(needsOf);
     assert.deepEqual(
       stated.filter((word) => !needWords.some((known) => known === word)),
       [],
@@ -81,7 +81,7 @@ describe('npm test', () => {
   });
 
   it('runs the tests without a need as the fast ones', async () => {
-    const { files } = await selectFastTests(ROOT);
+    const { files } = await selectFastTests(repositoryRoot);
     assert.ok(files.length > 100 && files.every((file) => needsOf(file).length === 0));
   });
 
@@ -97,7 +97,7 @@ describe('npm test', () => {
       `import { spawn } from 'node:child_process';\nimport { test } from 'node:test';\nvoid spawn;\n${body}\n`,
     );
     const { NODE_TEST_CONTEXT: _, CI: __, ...outer } = process.env; // else node takes it for a test of ours
-    const child = spawn(process.execPath, [join(ROOT, 'infra/setup/run.mjs'), 'test', file], {
+    const child = spawn(process.execPath, [join(repositoryRoot, 'infra/setup/run.mjs'), 'test', file], {
       env: { ...outer, ...env },
       stdio: ['ignore', 'pipe', 'ignore'],
     });

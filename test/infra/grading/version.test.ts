@@ -4,13 +4,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { digestOf, graderVersion } from '../../../infra/grading/version.ts';
-import { ROOT } from '../../helpers/sources.ts';
+import { repositoryRoot } from '../../helpers/sources.ts';
 
 describe('the version of the grader', () => {
   let copy: string;
   before(async () => {
     copy = await mkdtemp(join(tmpdir(), 'temper-grader-version-'));
-    await cp(join(ROOT, 'infra/grading'), join(copy, 'grading'), { recursive: true });
+    await cp(join(repositoryRoot, 'infra/grading'), join(copy, 'grading'), { recursive: true });
     await mkdir(join(copy, 'sandbox'));
     await writeFile(join(copy, 'sandbox/limits.ts'), 'export {};\n');
     await writeFile(join(copy, 'other.ts'), 'export {};\n');
@@ -19,7 +19,10 @@ describe('the version of the grader', () => {
 
   it('depends on the sources, not on their directory', () => {
     assert.match(graderVersion, /^[0-9a-f]{12}$/);
-    assert.equal(digestOf(join(copy, 'grading'), ['.'], []), digestOf(join(ROOT, 'infra/grading'), ['.'], []));
+    assert.equal(
+      digestOf(join(copy, 'grading'), ['.'], []),
+      digestOf(join(repositoryRoot, 'infra/grading'), ['.'], []),
+    );
   });
 
   it('changes with any file of the grader or the sandbox, and with the other files', async () => {

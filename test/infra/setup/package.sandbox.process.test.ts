@@ -7,7 +7,7 @@ import { delimiter, dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { after, before, describe, it } from 'node:test';
 import { promisify } from 'node:util';
-import { ROOT } from '../../helpers/sources.ts';
+import { repositoryRoot } from '../../helpers/sources.ts';
 
 const run = promisify(execFile);
 
@@ -41,7 +41,7 @@ describe('the packed package, installed in an empty folder', { timeout: 2 * star
   before(async () => {
     directory = await mkdtemp(join(tmpdir(), 'temper-package-'));
     await mkdir(inFolder());
-    await run('npm', ['pack', '--pack-destination', directory, '--loglevel=error'], { cwd: ROOT });
+    await run('npm', ['pack', '--pack-destination', directory, '--loglevel=error'], { cwd: repositoryRoot });
     const archive = (await readdir(directory)).find((name) => name.endsWith('.tgz')) ?? assert.fail('no archive');
     await writeFile(join(inFolder(), 'package.json'), '{ "private": true }');
     const install = [

@@ -7,7 +7,7 @@ import { after, before, describe, it } from 'node:test';
 import { promisify } from 'node:util';
 import { ensureDependencies, isInstalled } from '../../../infra/setup/dependencies.mjs';
 import { isCurrentNode } from '../../../infra/setup/node-runtime.mjs';
-import { ROOT } from '../../helpers/sources.ts';
+import { repositoryRoot } from '../../helpers/sources.ts';
 
 const run = promisify(execFile);
 
@@ -68,7 +68,7 @@ describe('the linter', () => {
   let root = '';
   before(async () => {
     root = await mkdtemp(join(tmpdir(), 'temper-lint-'));
-    await cp(join(ROOT, 'biome.json'), join(root, 'biome.json'));
+    await cp(join(repositoryRoot, 'biome.json'), join(root, 'biome.json'));
     await run('git', ['init', '-q', root]);
     await writeFile(join(root, '.gitignore'), '');
   });
@@ -78,9 +78,9 @@ describe('the linter', () => {
     await writeFile(join(root, 'fetch.ts'), 'export async function fetchIt(): Promise<number> {\n  return 1;\n}\n');
     await writeFile(join(root, 'use.ts'), "import { fetchIt } from './fetch.ts';\n\nfetchIt();\n");
     await writeFile(join(root, 'long.ts'), `export function long(): void {\n${'  console.log(1);\n'.repeat(61)}}\n`);
-    const error: unknown = await run(join(ROOT, 'node_modules/.bin/biome'), ['check', root], { cwd: root }).catch(
-      (reason) => reason,
-    );
+    const error: unknown = await run(join(repositoryRoot, 'node_modules/.bin/biome'), ['check', root], {
+      cwd: root,
+    }).catch((reason) => reason);
     const output = error instanceof Error && 'stderr' in error ? String(error.stderr) : String(error);
     assert.match(output, /use\.ts:3:1 lint\/nursery\/noFloatingPromises/);
     assert.match(output, /long\.ts.*noExcessiveLinesPerFunction/);

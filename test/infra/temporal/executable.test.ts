@@ -11,8 +11,8 @@ import { pack } from 'tar-stream';
 import { isAtLeast, locateTemporal } from '../../../infra/temporal/executable.ts';
 import type { ReleaseSource } from '../../../infra/temporal/release.ts';
 
-const CURRENT = '#!/bin/sh\necho "temporal version 1.8.2 (Server 1.31.2, UI 2.50.1)"\n';
-const OLD = '#!/bin/sh\necho "temporal version 1.2.0 (Server 1.26.2, UI 2.34.0)"\n';
+const current = '#!/bin/sh\necho "temporal version 1.8.2 (Server 1.31.2, UI 2.50.1)"\n';
+const old = '#!/bin/sh\necho "temporal version 1.2.0 (Server 1.26.2, UI 2.34.0)"\n';
 
 describe('locating the temporal executable', () => {
   let scratch = '';
@@ -23,7 +23,7 @@ describe('locating the temporal executable', () => {
   before(async () => {
     const tar = pack();
     tar.entry({ name: 'LICENSE' }, 'a licence');
-    tar.entry({ name: 'temporal', mode: 0o755 }, CURRENT);
+    tar.entry({ name: 'temporal', mode: 0o755 }, current);
     tar.finalize();
     archive = await buffer(tar.pipe(createGzip()));
     server = createServer((request, response) => {
@@ -67,7 +67,7 @@ describe('locating the temporal executable', () => {
   }
 
   it('takes the one on PATH without a download', async () => {
-    await install('temporal', CURRENT);
+    await install('temporal', current);
     const { path, source, said } = await locate(release('', digest()), `${join(scratch, 'bin')}:/usr/bin:/bin`);
     assert.deepEqual([path, source, said, requests], [join(scratch, 'bin/temporal'), 'PATH', [], []]);
   });
@@ -95,7 +95,7 @@ describe('locating the temporal executable', () => {
   });
 
   it('reports every attempt and what to install when all fail', async () => {
-    await install('temporal', OLD);
+    await install('temporal', old);
     await assert.rejects(locate(release('/gone', digest()), `${join(scratch, 'bin')}:/bin`), (error: Error) => {
       for (const part of [
         /1\.5\.0 or newer, got 1\.2\.0/,

@@ -7,7 +7,7 @@ import { describe, it } from 'node:test';
 import type { Confinement } from '../../../../infra/sandbox/local/confinement.ts';
 import { createLocalProvider } from '../../../../infra/sandbox/local/provider.ts';
 import type { ExecResult } from '../../../../infra/sandbox/sandbox.ts';
-import { ROOT } from '../../../helpers/sources.ts';
+import { repositoryRoot } from '../../../helpers/sources.ts';
 import { foreground, sandboxContract, sh } from '../contract.ts';
 import { localSubject } from './subject.ts';
 
@@ -64,7 +64,7 @@ function rerunUnprivileged(file: string): void {
     chmodSync(directory, 0o755);
     for (const name of ['checkout', 'noexec']) mkdirSync(join(directory, name));
     writeFileSync(join(directory, 'node'), '');
-    const command = ['sh', '-c', runUnprivileged, 'sh', ROOT, process.execPath, directory, file];
+    const command = ['sh', '-c', runUnprivileged, 'sh', repositoryRoot, process.execPath, directory, file];
     const run = spawnSync('unshare', ['--mount', '--propagation', 'private', ...command], {
       cwd: '/',
       env: { PATH: `${process.env.PATH}`, HOME: '/tmp' },
