@@ -15,8 +15,12 @@ export interface CliRun {
 /** `temper` as somebody types it, on the home of a test and its Temporal server. */
 export function cliOn(home: string, server: Pick<TestServer, 'address' | 'namespace'>) {
   const env = {
-    ...{ PATH: process.env.PATH, HOME: home, TEMPER_HOME: home, TEMPORAL_CONFIG_FILE: '/nonexistent/temporal.toml' },
-    ...{ TEMPORAL_ADDRESS: server.address, TEMPORAL_NAMESPACE: server.namespace },
+    PATH: process.env.PATH,
+    HOME: home,
+    TEMPER_HOME: home,
+    TEMPORAL_CONFIG_FILE: '/nonexistent/temporal.toml',
+    TEMPORAL_ADDRESS: server.address,
+    TEMPORAL_NAMESPACE: server.namespace,
   };
   const start = (...args: readonly string[]): { readonly process: ChildProcess; readonly ended: Promise<CliRun> } => {
     const child = spawn(process.execPath, [program, ...args], { env, stdio: ['ignore', 'pipe', 'pipe'] });

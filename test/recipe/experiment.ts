@@ -150,7 +150,7 @@ async function update(setup: Setup, step: number, groups: readonly (readonly Sim
   const { training } = options.run;
   const rollouts = groups.flat();
   const contexts = rollouts.map(toContext);
-  const reference = await core.trainer.forwardBackward('reference', contexts, 'cross_entropy', {}, true);
+  const reference = await core.trainer.forwardBackward('reference', contexts, 'cross_entropy', { forwardOnly: true });
   const data = withAdvantages(
     groups,
     contexts,
@@ -160,7 +160,7 @@ async function update(setup: Setup, step: number, groups: readonly (readonly Sim
   const { loss, clipLow, clipHigh, gradClipNorm, adamEps: eps } = training;
   const learningRate = learningRateAt(training, step, options.run.steps);
   const clip = loss === 'importance_sampling' ? {} : { clip_low_threshold: clipLow, clip_high_threshold: clipHigh };
-  await core.trainer.forwardBackward('policy', data, loss, clip);
+  await core.trainer.forwardBackward('policy', data, loss, { lossConfig: clip });
   await core.trainer.optimStep('policy', { ...adam, eps, learningRate, gradClipNorm });
   const path = join(directory, `v${step}`);
   await core.trainer.save('policy', path, { optimizer: false });

@@ -271,8 +271,7 @@ export interface TrainerCore {
     modelId: string,
     datums: readonly Datum[],
     lossName: string,
-    lossConfig?: LossConfig,
-    forwardOnly?: boolean,
+    options?: { readonly lossConfig?: LossConfig; readonly forwardOnly?: boolean },
   ): Promise<ForwardBackwardResult>;
   /** Makes one AdamW step on the accumulated gradient (zero if there is none), and clears it. */
   optimStep(modelId: string, adamParams: AdamParams): Promise<OptimStepResult>;

@@ -158,6 +158,7 @@ const substitute = (
 ): string =>
   text.replaceAll(
     /\$(?:(\$)|(\w+)|\{(\w+)(?::?-([^}]*))?\})/g,
+    // biome-ignore lint/complexity/useMaxParams: the signature of a replacer, one parameter for each group
     (_, dollar?: string, plain?: string, braced?: string, fallback?: string) => {
       if (dollar !== undefined) return dollar;
       const variable = plain ?? braced ?? '';

@@ -177,8 +177,9 @@ export function emitModule(functions: readonly EmittedFunction[]): Uint8Array<Ar
   const section = (id: number, content: Code): number[] => [id, ...sized(content)];
   const text = (value: string): number[] => sized([...new TextEncoder().encode(value)]);
   const byteOf = (type: ValueType): number => typeBytes[type];
+  const magicAndVersion = [0x00, 0x61, 0x73, 0x6d, 0x01, 0x00, 0x00, 0x00];
   return new Uint8Array([
-    ...[0x00, 0x61, 0x73, 0x6d, 0x01, 0x00, 0x00, 0x00],
+    ...magicAndVersion,
     ...section(1, vector(functions.map((f) => [0x60, ...vector(f.parameters.map((type) => [byteOf(type)])), 0]))),
     ...section(2, vector([[...text('env'), ...text('memory'), 0x02, 0x00, 1]])),
     ...section(3, vector(functions.map((_, index) => unsignedLeb(index)))),

@@ -57,7 +57,7 @@ export function createTrainer(options: TrainerOptions): TrainerCore {
       models.set(modelId, createModel(options.config, layout, baseDir, seed));
       return status(modelId);
     },
-    forwardBackward: async (modelId, datums, lossName, lossConfig = {}, forwardOnly = false) =>
+    forwardBackward: async (modelId, datums, lossName, { lossConfig = {}, forwardOnly = false } = {}) =>
       forwardBackward(options, pass, find(modelId), { datums, lossName, lossConfig, forwardOnly }),
     optimStep: async (modelId, adamParams) => optimStep(find(modelId), adamParams),
     async save(modelId, dir, { optimizer }) {

@@ -41,7 +41,9 @@ for (const kernel of ['js', 'simd'] satisfies KernelName[]) {
     context.after(() => core.close());
     await core.trainer.createModel('m', { baseDir: base });
     const sampled = await sampleAll(core, raggedRequests(120));
-    const { outputs } = await core.trainer.forwardBackward('m', sampled.map(asDatum), 'cross_entropy', {}, true);
+    const { outputs } = await core.trainer.forwardBackward('m', sampled.map(asDatum), 'cross_entropy', {
+      forwardOnly: true,
+    });
     for (const [i, sample] of sampled.entries()) {
       const trained = Array.from(outputs[i]?.logprobs ?? []);
       const start = sample.request.tokenIds.length - 1;

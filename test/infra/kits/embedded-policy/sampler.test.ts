@@ -75,7 +75,7 @@ const refusal = (code: PolicyErrorCode, text: RegExp) => (error: unknown) => {
 
 async function trainerLogprobs({ trainer }: Fixture, { request, tokens }: Sampled): Promise<number[]> {
   const datum = sequenceOf([...Array.from(request.tokenIds), ...tokens], 0);
-  const { outputs } = await trainer.forwardBackward('m', [datum], 'cross_entropy', {}, true);
+  const { outputs } = await trainer.forwardBackward('m', [datum], 'cross_entropy', { forwardOnly: true });
   return Array.from(outputs[0]?.logprobs ?? []).slice(request.tokenIds.length - 1);
 }
 

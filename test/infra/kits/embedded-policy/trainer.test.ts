@@ -42,7 +42,7 @@ const klConfig = { kl_coef: 0.05 };
 
 async function trainSteps(t: TrainerCore, modelId: string, from: number, to: number): Promise<void> {
   for (let step = from; step < to; step++) {
-    await t.forwardBackward(modelId, makeDatums(step, 5), 'ppo', klConfig);
+    await t.forwardBackward(modelId, makeDatums(step, 5), 'ppo', { lossConfig: klConfig });
     await t.optimStep(modelId, adamParams);
   }
 }
@@ -63,7 +63,7 @@ for (const kernel of ['js', 'simd'] satisfies KernelName[]) {
         await t.createModel('m', { baseDir: base });
         for (let step = 0; step < 3; step++) {
           const datums = makeDatums(step, 6);
-          for (const cut of cuts) await t.forwardBackward('m', datums.splice(0, cut), 'ppo', klConfig);
+          for (const cut of cuts) await t.forwardBackward('m', datums.splice(0, cut), 'ppo', { lossConfig: klConfig });
           await t.optimStep('m', adamParams);
         }
         return (await t.status('m')).checksum;
@@ -78,11 +78,11 @@ it('a datum gives the same logprobs and losses alone and beside any others', asy
   const t = trainer();
   await t.createModel('m', { baseDir: base });
   const datums = makeDatums(1, 8);
-  const together = await t.forwardBackward('m', datums, 'cispo', {}, true);
-  const reversed = await t.forwardBackward('m', datums.toReversed(), 'cispo', {}, true);
+  const together = await t.forwardBackward('m', datums, 'cispo', { forwardOnly: true });
+  const reversed = await t.forwardBackward('m', datums.toReversed(), 'cispo', { forwardOnly: true });
   assert.deepEqual(together.outputs, reversed.outputs.toReversed());
   for (const [i, datum] of datums.entries()) {
-    const alone = await t.forwardBackward('m', [datum], 'cispo', {}, true);
+    const alone = await t.forwardBackward('m', [datum], 'cispo', { forwardOnly: true });
     assert.deepEqual(alone.outputs[0], together.outputs[i]);
   }
 });
@@ -95,7 +95,7 @@ it('saving, loading and continuing equals no interruption, byte for byte, even i
   const first = trainer();
   await first.createModel('m', { baseDir: base });
   await trainSteps(first, 'm', 0, 2);
-  await first.forwardBackward('m', makeDatums(2, 5), 'ppo', klConfig); // accumulated, not saved: it comes again
+  await first.forwardBackward('m', makeDatums(2, 5), 'ppo', { lossConfig: klConfig }); // accumulated, not saved: it comes again
   const saved = await first.save('m', join(root, 'two'), { optimizer: true });
   const second = trainer();
   await second.createModel('other', { baseDir: base, seed: 99 });
@@ -198,7 +198,10 @@ it('every malformed datum is refused by field, expected and got, and leaves the 
   ];
   for (const [change, text] of broken) {
     const datum = { ...good, ...change } as Datum;
-    await assert.rejects(t.forwardBackward('m', [good, datum], 'ppo', klConfig), refusal('invalid-datum', text));
+    await assert.rejects(
+      t.forwardBackward('m', [good, datum], 'ppo', { lossConfig: klConfig }),
+      refusal('invalid-datum', text),
+    );
   }
   await assert.rejects(t.forwardBackward('m', [], 'ppo'), refusal('invalid-datum', /at least one datum/));
   await assert.rejects(t.forwardBackward('unknown', [good], 'ppo'), refusal('unknown-model', /m/));
@@ -215,7 +218,7 @@ it('a loss, gradient or update that is not finite is refused and leaves weights 
   const [good, bad] = makeDatums(2, 2);
   assert.ok(good !== undefined && bad !== undefined);
   const fill = (value: number): number[] => Array.from(bad.inputTokens, () => value);
-  await t.forwardBackward('m', [good], 'ppo', klConfig);
+  await t.forwardBackward('m', [good], 'ppo', { lossConfig: klConfig });
   const before = await t.status('m');
   const explosive: readonly Datum[] = [
     { ...bad, logprobs: fill(-1e30) },
@@ -232,10 +235,10 @@ it('a loss, gradient or update that is not finite is refused and leaves weights 
     await assert.rejects(t.optimStep('m', { ...adamParams, ...change }), refusal('invalid-adam-params', /expected/));
   }
   assert.deepEqual(await t.status('m'), before);
-  await reference.forwardBackward('m', [good], 'ppo', klConfig);
+  await reference.forwardBackward('m', [good], 'ppo', { lossConfig: klConfig });
   assert.equal((await t.optimStep('m', adamParams)).checksum, (await reference.optimStep('m', adamParams)).checksum);
   const unharmed = await t.status('m');
-  await t.forwardBackward('m', [good], 'ppo', klConfig);
+  await t.forwardBackward('m', [good], 'ppo', { lossConfig: klConfig });
   await assert.rejects(
     t.optimStep('m', { ...adamParams, learningRate: 1e300 }),
     refusal('non-finite', /weights are unchanged/),
@@ -262,7 +265,7 @@ it('for any numbers, results are finite or refused by type', async (context) => 
       await t.optimStep('m', { ...adamParams, learningRate: rate }).catch(typed);
       // A huge learning rate makes the weights huge, though finite; they may overflow before they become a logprob.
       const plain = { ...datum, logprobs: [0, 0, 0], advantages: [0, 0, 0] };
-      const result = await t.forwardBackward('m', [plain], 'ppo', {}, true).catch(typed);
+      const result = await t.forwardBackward('m', [plain], 'ppo', { forwardOnly: true }).catch(typed);
       assert.ok(result === undefined || result.outputs[0]?.logprobs.every(Number.isFinite));
     }),
     { numRuns: 60 },

@@ -73,7 +73,7 @@ async function forwardBackward(
   { modelId, sequence, data, loss, lossConfig, forwardOnly }: WireForwardBackward,
 ): Promise<FutureResult> {
   const { step } = await trainer.status(modelId);
-  const result = await trainer.forwardBackward(modelId, data.map(datumOf), loss, lossConfig, forwardOnly);
+  const result = await trainer.forwardBackward(modelId, data.map(datumOf), loss, { lossConfig, forwardOnly });
   if (!forwardOnly) {
     await received.append(entryOf('forward_backward', modelId, step, { sequence, digest: result.digest }));
   }
