@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import * as scripts from '../../../../infra/sandbox/docker/scripts.ts';
-import { ROOT } from '../../../helpers/sources.ts';
+import { repositoryRoot } from '../../../helpers/sources.ts';
 
 const { keeperDirectory: _, ...texts } = scripts;
 
@@ -16,7 +16,7 @@ describe('a shell script', () => {
   }
 
   it('that builds the image of the tasks is valid POSIX sh', () => {
-    const { status, stderr } = spawnSync('sh', ['-n', join(ROOT, 'infra/images/build.sh')], { encoding: 'utf8' });
+    const { status, stderr } = spawnSync('sh', ['-n', join(repositoryRoot, 'infra/images/build.sh')], { encoding: 'utf8' });
     assert.equal(status, 0, stderr);
   });
 });
