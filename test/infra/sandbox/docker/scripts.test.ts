@@ -16,7 +16,9 @@ describe('a shell script', () => {
   }
 
   it('that builds the image of the tasks is valid POSIX sh', () => {
-    const { status, stderr } = spawnSync('sh', ['-n', join(repositoryRoot, 'infra/images/build.sh')], { encoding: 'utf8' });
+    const { status, stderr } = spawnSync('sh', ['-n', join(repositoryRoot, 'infra/images/build.sh')], {
+      encoding: 'utf8',
+    });
     assert.equal(status, 0, stderr);
   });
 });
