@@ -35,7 +35,7 @@ export const mocha: LogParser = {
   },
 };
 
-/** Reads a repeated failure: `  1) suite`, then one title per line, each indented by two more; the test's ends in a colon. */
+/** Returns a reader of repeated failures: `  1) suite`, then one title per line, each indented by two more, up to a colon. */
 function createFailureReader(collector: ResultCollector): (line: string) => void {
   let titles: readonly string[] = [];
   return (line) => {
