@@ -22,6 +22,7 @@ export type RequestFailure = 'context-overflow' | 'turn-limit' | 'token-budget' 
 export type JournalRecord =
   | { readonly kind: 'open'; readonly session: OpenSession; readonly at: number }
   | { readonly kind: 'turn'; readonly turn: TurnRecord }
+  /** A failed request; `flag` is the stored name of its reason. */
   | { readonly kind: 'flag'; readonly flag: RequestFailure; readonly key: string; readonly at: number }
   /** Written when a process unloads the session. `retries` counts from the session's start, without those of killed processes. */
   | { readonly kind: 'rest'; readonly at: number; readonly retries: number }
