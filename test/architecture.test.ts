@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { importsOf, productSources, readSource, repositoryRoot, sourcesBelow } from './helpers/sources.ts';
 
-/** What each folder may import of ours; `type:` where only types may cross. */
+/** The paths of temper that each folder may import; `type:` marks those of which it may import types only. */
 const allowedImports: Readonly<Record<string, readonly string[]>> = {
   workflows: ['workflows/', 'type:activities/'],
   activities: ['activities/', 'infra/', 'workflows/contracts/', 'workflows/algorithms/'],

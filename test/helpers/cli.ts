@@ -12,7 +12,7 @@ export interface CliRun {
   readonly stderr: string;
 }
 
-/** `temper` as somebody types it, on the home of a test and its Temporal server. */
+/** Runs `temper` as a user types it, on the home of a test and its Temporal server. */
 export function cliOn(home: string, server: Pick<TestServer, 'address' | 'namespace'>) {
   const env = {
     PATH: process.env.PATH,

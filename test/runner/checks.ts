@@ -1,11 +1,11 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { join } from 'node:path';
 
-/** The checks that run no test. */
+/** The checks that run no test; `npm run check` runs the same. */
 const checks = [
-  { title: 'types', command: 'tsc', args: ['--noEmit'] },
-  { title: 'lint and format', command: 'biome', args: ['check', '--error-on-warnings'] },
+  { title: 'types', command: 'node_modules/.bin/tsc', args: ['--noEmit'] },
+  { title: 'lint and format', command: 'node_modules/.bin/biome', args: ['check', '--error-on-warnings'] },
+  { title: 'prose', command: process.execPath, args: ['test/runner/prose.ts'] },
 ] as const;
 
 export interface CheckCounts {
@@ -18,7 +18,7 @@ export interface CheckCounts {
 export async function runChecks(root: string): Promise<CheckCounts> {
   const failed: string[] = [];
   for (const { title, command, args } of checks) {
-    const child = spawn(join(root, 'node_modules/.bin', command), args, { cwd: root, stdio: 'inherit' });
+    const child = spawn(command, args, { cwd: root, stdio: 'inherit' });
     const [code] = await once(child, 'exit');
     console.log(`${code === 0 ? '✔' : '✖'} ${title}`);
     if (code !== 0) failed.push(title);

@@ -96,7 +96,7 @@ describe('npm test', () => {
       file,
       `import { spawn } from 'node:child_process';\nimport { test } from 'node:test';\nvoid spawn;\n${body}\n`,
     );
-    const { NODE_TEST_CONTEXT: _, CI: __, ...outer } = process.env; // else node takes it for a test of ours
+    const { NODE_TEST_CONTEXT: _, CI: __, ...outer } = process.env; // otherwise node takes it for a part of this test
     const child = spawn(process.execPath, [join(repositoryRoot, 'infra/setup/run.mjs'), 'test', file], {
       env: { ...outer, ...env },
       stdio: ['ignore', 'pipe', 'ignore'],

@@ -1,6 +1,4 @@
-import { existsSync, readFileSync } from 'node:fs';
 import { loadModel, type Model } from '../../../infra/kits/chat-tokens/index.ts';
-import { optionalData } from '../optional-data.ts';
 import { syntax, type TinyModel, writeTinyModel } from './tiny-model.ts';
 
 /** The tokens of each family's syntax: those that are text, and the special ones. */
@@ -68,14 +66,4 @@ export async function tinyFamily(vocabulary: Vocabulary, template: string, token
     ? writeTinyModel(template, added, control)
     : writeTinyModel(template, [], control.slice(0, 1)));
   return { model: await loadModel(dir.dir), [Symbol.asyncDispose]: () => dir[Symbol.asyncDispose]() };
-}
-
-/** The published chat templates by name; null where the optional data is missing. */
-export const publishedTemplates: Readonly<Record<string, string>> | null = existsSync(optionalData.chatTemplates)
-  ? JSON.parse(readFileSync(optionalData.chatTemplates, 'utf8')).templates
-  : null;
-
-export function vocabularyOf(template: string): Vocabulary {
-  const known = (['glm', 'deepseek', 'gptoss', 'llama'] as const).find((name) => template.startsWith(name));
-  return known ?? 'qwen';
 }
