@@ -34,7 +34,7 @@ export const timeouts = {
     heartbeatTimeout: '30s',
     retry: retry(20, '200ms', '30s'),
   },
-  /** Done once per step, which waits for it. An evaluation that can't be started must not stop training. */
+  /** Triggering schedules, which each step does once and waits for. An evaluation that can't be started must not stop training. */
   trigger: {
     scheduleToCloseTimeout: '1m',
     startToCloseTimeout: '20s',
@@ -102,7 +102,7 @@ export const timeouts = {
     heartbeatTimeout: '30s',
     retry: retry(200, '1s', '30s'),
   },
-  /** Repeated while the run is idle, and every step publishes anyway, so it must not delay a step. */
+  /** Restoring weights is repeated while the run is idle, and every step publishes anyway, so it must not delay a step. */
   restore: {
     startToCloseTimeout: '30m',
     heartbeatTimeout: '30s',

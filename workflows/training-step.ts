@@ -26,7 +26,7 @@ export interface TrainingStepInput {
   readonly training: Training;
 }
 
-/** One optimizer update: gathers and pins the batch, normalises it, updates the policy, and syncs the weights. */
+/** Makes one optimizer update: gathers and pins the batch, normalises it, updates the policy, and syncs the weights. */
 export async function trainingStep(input: TrainingStepInput): Promise<StepResult> {
   if (workflowInfo().parent === undefined) {
     throw ApplicationFailure.nonRetryable(

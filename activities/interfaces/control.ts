@@ -194,7 +194,7 @@ export interface RegradeActivities {
     readonly regradeKey: string;
     readonly number: number;
     readonly grader: string | null;
-    /** Set to take the task from the input's task set instead of the one that the rollout had. */
+    /** Whether to take the task from the input's task set instead of the one that the rollout had. */
     readonly repaired?: true;
   }): Promise<FinishedRollout>;
   recordRegrades(input: {

@@ -99,6 +99,6 @@ export interface Evaluate {
   readonly sandbox: SandboxChoice;
   readonly diff: Diff;
   readonly timeoutMs: number;
-  /** Set to reuse a cached verdict where there is one, and to cache the new one. */
+  /** Whether to reuse a cached verdict where there is one, and to cache the new one. */
   readonly reuseVerdict?: true;
 }

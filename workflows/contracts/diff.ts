@@ -8,7 +8,7 @@ export interface Diff {
   readonly files: number;
   /** The number of paths left out: symlinks that point out of the workspace, and names that git does not accept in a tree. */
   readonly dropped: number;
-  /** Set when the diff exceeds a limit of size, number of files or time. It is then stored empty, and its evaluation fails. */
+  /** Whether the diff exceeds a limit of size, number of files or time. It is then stored empty, and its evaluation fails. */
   readonly tooLarge: boolean;
   /** Suspected tricks in the paths that were left out. Omitted when there are none. */
   readonly flags?: readonly Flag[];

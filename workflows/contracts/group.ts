@@ -50,6 +50,6 @@ export interface GroupSummary {
   readonly outcomes: Count<Outcome>;
   /** The mean over the scored rollouts; null when there are none. */
   readonly meanReward: number | null;
-  /** Omitted when no rollout is flagged. */
+  /** Suspected tricks in the group's rollouts. Omitted when there are none. */
   readonly flags?: FlagCounts;
 }

@@ -75,7 +75,7 @@ export interface Regraded {
   readonly kind: Verdict['kind'];
   /** The digest of the log. */
   readonly log: string;
-  /** Set when the verdict came from the cache. */
+  /** Whether the verdict came from the cache. */
   readonly cached?: true;
 }
 

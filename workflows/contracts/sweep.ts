@@ -94,7 +94,7 @@ export interface Estimate {
   readonly mean: number;
   readonly low: number;
   readonly high: number;
-  /** Null when all tasks have the same mean, where it would be 0 and carry no information. */
+  /** The standard error; null when all tasks have the same mean, where it would be 0 and carry no information. */
   readonly standardError: number | null;
   readonly tasks: number;
 }
@@ -228,9 +228,9 @@ export interface SweepPlan {
   readonly tasks: number;
   /** A JSON list of the tasks' addresses. */
   readonly list: BlobRef;
-  /** Null when it is not known yet, or the agent calls no model. */
+  /** The policy version to evaluate; null when it is not known yet, or the agent calls no model. */
   readonly policyVersion: number | null;
-  /** Set when an upstream model is evaluated instead of the policy. */
+  /** The upstream model to evaluate instead of the policy. */
   readonly upstream?: Upstream;
   readonly run: string | null;
   /** A JSON list of the quarantined addresses, which are skipped. Omitted when there are none. */

@@ -31,7 +31,7 @@ export interface Turn {
   readonly finishReason: FinishReason;
   /** Times the engine aborted this turn and sampling resumed. Omitted when zero. */
   readonly aborts?: number;
-  /** Set when an upstream model answered: there are no ids, logprobs and versions, and the turn can't be trained. */
+  /** The report of the upstream model that answered. The turn then has no ids, logprobs and versions, and can't be trained. */
   readonly upstream?: UpstreamTurn;
   /** The sampling parameters, where the agent asked for others than the run's. Omitted when they are the run's. */
   readonly sampling?: TokenSampling;
@@ -87,9 +87,9 @@ export const trainAllBranches: BranchRule = { train: 'all', maxSegments: null, m
 export interface Branch {
   readonly index: number;
   readonly kind: BranchKind;
-  /** Set on every branch that is not the main conversation: a side call, a sub-agent, and what continues from one. */
+  /** Whether the branch is not part of the main conversation: a side call, a sub-agent, or what continues from one. */
   readonly aside?: true;
-  /** Set when the last reply called tools whose results never came: the agent was at work when the session ended. */
+  /** Whether the last reply called tools whose results never came, because the agent was at work when the session ended. */
   readonly open?: true;
   readonly firstTurn: number;
   readonly lastTurn: number;
@@ -188,19 +188,19 @@ export interface TraceSummary {
   readonly maxVersion: number | null;
   readonly contextOverflow: boolean;
   readonly turnLimit: boolean;
-  /** Set when a call was refused because the rollout had used up `maxSampledTokens`. */
+  /** Whether a call was refused because the rollout had used up `maxSampledTokens`. */
   readonly tokenBudget?: boolean;
   /** Turns that ended because the engine stayed away too long, or that were cancelled while it was away. */
   readonly engineFailures: number;
   /** Turns that the gateway failed to record or to answer, and its outages that no turn followed. Omitted when zero. */
   readonly gatewayFailures?: number;
-  /** Set when the last of those failures ended the session: no turn began after it. */
+  /** Whether the last of those failures ended the session: no turn began after it. */
   readonly cutOff?: boolean;
   /** The upstream model that sampled the turns; absent when the policy did. */
   readonly upstream?: Upstream;
   /** Retried requests that were answered from the journal. Omitted when zero. */
   readonly retries?: number;
-  /** Absent in a group's report, which leaves the counts out. */
+  /** Counts of the trace; a group's report leaves them out. */
   readonly counts?: TraceCounts;
 }
 

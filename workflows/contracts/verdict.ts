@@ -36,7 +36,7 @@ export interface Verdict {
   readonly grader: string;
   /** The judgement on the log, for tests that are judged by it. */
   readonly resolution?: Resolution;
-  /** Set when the verdict is that of an earlier evaluation of the same diff, task and image by the same grader. */
+  /** Whether this is the verdict of an earlier evaluation of the same diff, task and image by the same grader. */
   readonly cached?: true;
   /** The results test by test: `{ required: [{list, id, status}], others: {id: status}, problems: [{kind, detail}] }`. */
   readonly tests?: BlobRef;
@@ -44,7 +44,7 @@ export interface Verdict {
   readonly applied?: 'exact' | 'three-way' | 'fuzzy';
   /** Protected paths that the diff changed and that were restored: their number, and the first few. Null when there are none. */
   readonly restored?: { readonly count: number; readonly paths: readonly string[] } | null;
-  /** Absent if no tests ran. */
+  /** The exposure of the tests to the code under test; absent if no tests ran. */
   readonly exposure?: Exposure;
   /** Suspected tricks in the diff and in the run of the tests; no reward depends on them. Omitted when there are none. */
   readonly flags?: readonly Flag[];

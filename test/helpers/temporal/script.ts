@@ -20,7 +20,7 @@ export interface Script {
   agent?(workflowId: string): Promise<void>;
   /** Resolves when the tests of this workflow's rollout have ended. */
   evaluate?(workflowId: string): Promise<void>;
-  /** Called when the engines get this version again. */
+  /** Resolves when the engines have this version again. */
   restore?(version: number): Promise<void>;
   /** Whether images come from a registry. */
   pulled?: boolean;
