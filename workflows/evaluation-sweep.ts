@@ -10,7 +10,7 @@ import {
 } from '@temporalio/workflow';
 import { batches, control } from './activities.ts';
 import { adoptedFirstMs, adoptedMostMs } from './activity-options.ts';
-import { rootMessage } from './contracts/failures.ts';
+import { rootMessage } from './contracts/error-message.ts';
 import { parseInput } from './contracts/input.ts';
 import { sweepStatusQuery } from './contracts/messages.ts';
 import {

@@ -10,7 +10,7 @@ import {
   workflowInfo,
 } from '@temporalio/workflow';
 import { batches, control } from './activities.ts';
-import { rootMessage } from './contracts/failures.ts';
+import { rootMessage } from './contracts/error-message.ts';
 import { parseInput } from './contracts/input.ts';
 import { regradeStatusQuery } from './contracts/messages.ts';
 import {

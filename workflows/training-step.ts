@@ -8,7 +8,7 @@ import {
 } from '@temporalio/workflow';
 import { batches, control, trainer, triggering } from './activities.ts';
 import { staleness } from './algorithms/staleness.ts';
-import { rootMessage } from './contracts/failures.ts';
+import { rootMessage } from './contracts/error-message.ts';
 import { fates, zeroCount } from './contracts/outcome.ts';
 import type { StepResult, Training } from './contracts/run.ts';
 import { searchAttributes } from './contracts/search-attributes.ts';

@@ -251,13 +251,3 @@ export function isFailureType(type: string | null | undefined): type is FailureT
 export const nonRetryableTypes: string[] = Object.entries(failureKinds)
   .filter(([, kind]) => !kind.retryable)
   .map(([type]) => type);
-
-/**
- * Returns the message of the innermost cause, short enough for history, memo and UI. The outer errors only say "activity
- * failed".
- */
-export function rootMessage(error: unknown): string {
-  let root = error;
-  while (root instanceof Error && root.cause instanceof Error) root = root.cause;
-  return (root instanceof Error ? root.message : String(root)).slice(0, 500);
-}

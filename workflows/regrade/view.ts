@@ -1,5 +1,5 @@
 import { setCurrentDetails, upsertMemo, upsertSearchAttributes, workflowInfo } from '@temporalio/workflow';
-import { rootMessage } from '../contracts/failures.ts';
+import { rootMessage } from '../contracts/error-message.ts';
 import { type RegradeInput, type RegradeStatus, regradeStates } from '../contracts/regrade.ts';
 import { searchAttributes } from '../contracts/search-attributes.ts';
 import type { RegradeTally } from './tally.ts';

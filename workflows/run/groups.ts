@@ -9,7 +9,7 @@ import {
 } from '@temporalio/workflow';
 import { control } from '../activities.ts';
 import { staleness } from '../algorithms/staleness.ts';
-import { rootMessage } from '../contracts/failures.ts';
+import { rootMessage } from '../contracts/error-message.ts';
 import type { GroupRequest } from '../contracts/group.ts';
 import { groupId } from '../contracts/ids.ts';
 import { stopSignal } from '../contracts/messages.ts';

@@ -1,6 +1,6 @@
 import { CancellationScope, condition, executeChild, log, workflowInfo } from '@temporalio/workflow';
 import { restoring } from '../activities.ts';
-import { rootMessage } from '../contracts/failures.ts';
+import { rootMessage } from '../contracts/error-message.ts';
 import { stepId } from '../contracts/ids.ts';
 import type { RunInput, StepPlan } from '../contracts/run.ts';
 import { searchAttributes } from '../contracts/search-attributes.ts';

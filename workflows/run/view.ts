@@ -1,6 +1,6 @@
 import { setCurrentDetails, upsertMemo, upsertSearchAttributes, workflowInfo } from '@temporalio/workflow';
 import { flagsText } from '../algorithms/flags.ts';
-import { rootMessage } from '../contracts/failures.ts';
+import { rootMessage } from '../contracts/error-message.ts';
 import { fates } from '../contracts/outcome.ts';
 import type { RunInput, RunStatus } from '../contracts/run.ts';
 import { searchAttributes, shownReward } from '../contracts/search-attributes.ts';

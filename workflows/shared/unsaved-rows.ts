@@ -1,5 +1,5 @@
 import { isCancellation } from '@temporalio/workflow';
-import { rootMessage } from '../contracts/failures.ts';
+import { rootMessage } from '../contracts/error-message.ts';
 
 /** The largest size of a record in bytes, which is one value of history. */
 const recordBytes = 6_000;

@@ -12,7 +12,7 @@ import {
 import { control } from '../activities.ts';
 import { outcomeWithoutResult } from '../algorithms/rollout-end.ts';
 import { attemptOf, rowWithoutResult, type SweepAttempt, toSweepRow } from '../algorithms/sweep-row.ts';
-import { rootMessage } from '../contracts/failures.ts';
+import { rootMessage } from '../contracts/error-message.ts';
 import { sweepRolloutId } from '../contracts/ids.ts';
 import { sweepPriority } from '../contracts/queues.ts';
 import { searchAttributes } from '../contracts/search-attributes.ts';
