@@ -127,10 +127,10 @@ describe('a regrade', () => {
   it('grades only rollouts of one grader version, and names the version of the rest', async () => {
     stack.script = { reward: () => 0 };
     const rollouts = await idsOf(/rollout-[58]-/);
-    assert.equal((await regrade('of-none', { rollouts, grader: 'none' })).states.same, 2);
+    assert.equal((await regrade('of-scripted', { rollouts, grader: 'scripted' })).states.same, 2);
     const other = await regrade('of-other', { rollouts, grader: '0123456789ab' });
     assert.equal(other.states['left-out'], 2);
-    assert.equal((await reportOf(other)).rows[0]?.why, 'its grader was none'); // prose-ok: `none` is the name of a version
+    assert.equal((await reportOf(other)).rows[0]?.why, 'its grader was scripted');
   });
 
   it('counts a rollout that could not be graded as failed and never as 0, and pauses if nearly all fail', async () => {

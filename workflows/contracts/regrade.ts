@@ -24,7 +24,7 @@ export const regradeInput = z
       .describe('The workflow ids of the rollouts to grade again, at most 50. Not together with `run`.'),
     grader: text('a version of the grader, as verdicts name it')
       .optional()
-      .describe('Only rollouts whose verdict names this grader version; `none`: verdicts that name no version.'),
+      .describe('Only rollouts whose verdict names this grader version; `none`: rollouts without a verdict.'),
     tasks: text('a task set, for example harbor:/tasks')
       .optional()
       .describe(

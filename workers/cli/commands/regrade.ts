@@ -10,7 +10,7 @@ export function regradeCommand(): Command {
   )
     .argument('[rollout...]', 'workflow ids of rollouts')
     .option('--run <id>', 'all rollouts of this run or sweep')
-    .option('--grader <version>', 'only rollouts judged by this grader version; "none" = unversioned verdicts')
+    .option('--grader <version>', 'only rollouts judged by this grader version; "none" = rollouts without a verdict')
     .option(
       '--tasks <dir|address>',
       'grade by these tasks, matched by id, instead of by the versions that the rollouts had',
