@@ -1,6 +1,6 @@
 import type { SandboxChoice } from '../../workflows/contracts/rollout.ts';
 import type { Task } from '../../workflows/contracts/task.ts';
-import { type AccountsOptions, createAccounts } from './docker/images/accounts.ts';
+import { createRegistryAccounts, type RegistryAccountsOptions } from './docker/images/registry-accounts.ts';
 import { createImageUses } from './docker/images/uses.ts';
 import { createDockerProvider } from './docker/provider.ts';
 import type { DockerSettings } from './docker/settings.ts';
@@ -14,7 +14,7 @@ export interface ProviderOptions {
   /** Directory that records the images temper pulled or built. Default: they are not recorded, and no image is removed. */
   readonly images?: string;
   /** Source of this user's accounts at registries. Default: images are pulled without an account. */
-  readonly accounts?: AccountsOptions;
+  readonly accounts?: RegistryAccountsOptions;
   /** Directory of local sandboxes. */
   readonly root: string;
 }
@@ -25,7 +25,7 @@ const factories: Readonly<Record<SandboxKind, (options: ProviderOptions) => Sand
       stack,
       ...docker,
       ...(images !== undefined && { uses: createImageUses(images) }),
-      ...(accounts !== undefined && { accounts: createAccounts(accounts) }),
+      ...(accounts !== undefined && { accounts: createRegistryAccounts(accounts) }),
     }),
   local: ({ stack, root }) => createLocalProvider({ stack, root }),
 };

@@ -13,8 +13,8 @@ import type {
 import { adoptWorkdir, ensureContainer, missingImage } from './container.ts';
 import { callDaemon, daemonStatus } from './daemon.ts';
 import { createImageReader } from './image-facts.ts';
-import { type Accounts, noAccounts } from './images/accounts.ts';
 import { createImages, imageId } from './images/images.ts';
+import { noRegistryAccounts, type RegistryAccounts } from './images/registry-accounts.ts';
 import { type ImageUses, noUses } from './images/uses.ts';
 import { labelsOf, stackLabel, storedSpecOf } from './labels.ts';
 import { createLimiter } from './limiter.ts';
@@ -28,7 +28,7 @@ export interface DockerProviderOptions extends Partial<DockerSettings> {
   /** Records the images that temper pulled or built. Default: they are not recorded, and no image is removed. */
   readonly uses?: ImageUses;
   /** Accounts at private registries. Default: images are pulled without an account. */
-  readonly accounts?: Accounts;
+  readonly accounts?: RegistryAccounts;
   /** Client of the daemon. Default: the daemon that DOCKER_HOST or the standard socket names. */
   readonly docker?: Docker;
 }
@@ -41,14 +41,14 @@ export function createDockerProvider({
   stack,
   docker = new Docker(),
   uses = noUses,
-  accounts = noAccounts,
-  ...settings
+  accounts = noRegistryAccounts,
+  ...given
 }: DockerProviderOptions): SandboxProvider {
   const recorders: Recorders = new Map();
   const reader = createImageReader();
-  const limits = { ...defaultDockerSettings, ...settings };
-  const images = createImages({ docker, stack, limits, uses, accounts });
-  const creations = createLimiter(limits.creates);
+  const settings = { ...defaultDockerSettings, ...given };
+  const images = createImages({ docker, stack, settings, uses, accounts });
+  const creations = createLimiter(settings.creates);
 
   const ensure = async (spec: SandboxSpec, signal: AbortSignal): Promise<Sandbox> => {
     signal.throwIfAborted();
@@ -77,7 +77,7 @@ export function createDockerProvider({
     list: (ofStack) => listContainers(docker, ofStack),
     // The daemon itself finishes a removal that it has accepted.
     clearLeftovers: async () => undefined,
-    supports: (needs) => refusal(docker, limits, needs),
+    supports: (needs) => refusal(docker, settings, needs),
     describe: () => describe(docker),
     close: async () => undefined,
   };

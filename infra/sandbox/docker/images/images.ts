@@ -6,19 +6,19 @@ import { missingImage } from '../container.ts';
 import { callDaemon, daemonStatus } from '../daemon.ts';
 import { createLimiter } from '../limiter.ts';
 import type { DockerSettings } from '../settings.ts';
-import type { Accounts } from './accounts.ts';
 import { buildImage } from './build.ts';
 import { evictImages } from './evict.ts';
 import { createInFlight } from './in-flight.ts';
 import { pullImage } from './pull.ts';
+import type { RegistryAccounts } from './registry-accounts.ts';
 import type { ImageUses } from './uses.ts';
 
 export interface ImagesOptions {
   readonly docker: Docker;
   readonly stack: string;
-  readonly limits: DockerSettings;
+  readonly settings: DockerSettings;
   readonly uses: ImageUses;
-  readonly accounts: Accounts;
+  readonly accounts: RegistryAccounts;
 }
 
 /** The images of a Docker host. */
@@ -29,10 +29,10 @@ export interface Images {
   evict(signal: AbortSignal): Promise<readonly string[]>;
 }
 
-export function createImages({ docker, stack, limits, uses, accounts }: ImagesOptions): Images {
+export function createImages({ docker, stack, settings, uses, accounts }: ImagesOptions): Images {
   const inFlight = createInFlight<ImageProgress, void>();
-  const builds = createLimiter(limits.builds);
-  const pulls = createLimiter(limits.pulls);
+  const builds = createLimiter(settings.builds);
+  const pulls = createLimiter(settings.pulls);
 
   let running = 0;
   async function fetch(image: string, work: () => Promise<void>): Promise<void> {
@@ -54,7 +54,7 @@ export function createImages({ docker, stack, limits, uses, accounts }: ImagesOp
   async function named({ image, from }: ImageName, report: ReportImage, signal: AbortSignal): Promise<string> {
     await uses.use(image);
     if (await inspect(docker, image)) return image;
-    if (from === 'host' || limits.pulls === 0) throw missingImage(image);
+    if (from === 'host' || settings.pulls === 0) throw missingImage(image);
     const work = (progress: ReportImage, ending: AbortSignal): Promise<void> => {
       progress({ image, doing: 'waiting for others' });
       const pull = async (): Promise<void> =>
@@ -79,7 +79,7 @@ export function createImages({ docker, stack, limits, uses, accounts }: ImagesOp
     const tag = `${image}-${digest(bases)}`;
     await uses.use(tag);
     if (await inspect(docker, tag)) return tag;
-    const build = { task, tag, context, stack, network: limits.buildNetwork };
+    const build = { task, tag, context, stack, network: settings.buildNetwork };
     const work = (progress: ReportImage, ending: AbortSignal): Promise<void> => {
       progress({ image: tag, doing: 'waiting for others' });
       return builds.run(() => fetch(tag, () => buildImage(docker, build, progress, ending)), ending);
@@ -95,7 +95,7 @@ export function createImages({ docker, stack, limits, uses, accounts }: ImagesOp
         ? named({ image: request.image, from: request.source }, report, signal)
         : built(request, request.source, report, signal),
     evict: async (signal) => {
-      const budgetBytes = limits.imageDiskGb === 0 ? Number.POSITIVE_INFINITY : limits.imageDiskGb * 1e9;
+      const budgetBytes = settings.imageDiskGb === 0 ? Number.POSITIVE_INFINITY : settings.imageDiskGb * 1e9;
       return evictImages({ docker, uses, stack, budgetBytes, busy: running > 0 }, Date.now(), signal);
     },
   };

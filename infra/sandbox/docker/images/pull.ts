@@ -3,8 +3,8 @@ import { SandboxFailure } from '../../failure.ts';
 import type { ReportImage } from '../../image.ts';
 import { missingImage } from '../container.ts';
 import { callDaemon, daemonStatus, fullDisk } from '../daemon.ts';
-import type { Account } from './accounts.ts';
 import { type DaemonEvent, daemonEvents } from './daemon-events.ts';
+import type { RegistryAccount } from './registry-accounts.ts';
 
 /** The daemon itself retries a layer after up to 25 seconds. Unpacking a large layer takes minutes, but reports progress. */
 const stallMs = 300_000;
@@ -18,7 +18,7 @@ const notThere =
  */
 export async function pullImage(
   docker: Docker,
-  { image, account }: { readonly image: string; readonly account: Account },
+  { image, account }: { readonly image: string; readonly account: RegistryAccount },
   report: ReportImage,
   signal: AbortSignal,
 ): Promise<void> {

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import Docker from 'dockerode';
 import { builtImageName, readBuildContext } from '../../../../../infra/harbor/build-context.ts';
-import type { Accounts } from '../../../../../infra/sandbox/docker/images/accounts.ts';
+import type { RegistryAccounts } from '../../../../../infra/sandbox/docker/images/registry-accounts.ts';
 import { createImageUses } from '../../../../../infra/sandbox/docker/images/uses.ts';
 import { createDockerProvider } from '../../../../../infra/sandbox/docker/provider.ts';
 import type { DockerSettings } from '../../../../../infra/sandbox/docker/settings.ts';
@@ -240,10 +240,10 @@ describe('an image from a registry', () => {
     const closed = await startRegistry(`user:${secret}`);
     try {
       const image = await closed.add('private:1', [1_000]);
-      const as = (username: string, password: string): Accounts => {
+      const as = (username: string, password: string): RegistryAccounts => {
         return async () => ({ auth: { username, password, serveraddress: closed.address } });
       };
-      const pullAs = (accounts: Accounts) => prepare(named(image), createDockerProvider({ stack, accounts }));
+      const pullAs = (accounts: RegistryAccounts) => prepare(named(image), createDockerProvider({ stack, accounts }));
       await assert.rejects(prepare(named(image)), {
         type: 'MissingImage',
         message: /its registry answered: .*basic auth/,
@@ -253,7 +253,7 @@ describe('an image from a registry', () => {
         assert.doesNotMatch(error.message, new RegExp(secret));
         return true;
       });
-      const unread: Accounts = async () => ({ problem: 'it is not readable' });
+      const unread: RegistryAccounts = async () => ({ problem: 'it is not readable' });
       await assert.rejects(pullAs(unread), /pulled without an account: it is not readable/);
       await pullAs(as('user', secret));
       await docker.getImage(image).inspect();

@@ -3,7 +3,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import { createAccounts, registryOf } from '../../../../../infra/sandbox/docker/images/accounts.ts';
+import { createRegistryAccounts, registryOf } from '../../../../../infra/sandbox/docker/images/registry-accounts.ts';
 
 const signal = AbortSignal.timeout(60_000);
 const basic = (name: string, password: string): string => Buffer.from(`${name}:${password}`).toString('base64');
@@ -18,7 +18,7 @@ describe('the account for a pull', () => {
   async function accountFor(image: string, config: unknown) {
     const text = typeof config === 'string' ? config : JSON.stringify(config);
     await writeFile(join(directory, 'config.json'), text);
-    return createAccounts({ directory, env: { PATH: `${directory}:${process.env.PATH}` } })(image, signal);
+    return createRegistryAccounts({ directory, env: { PATH: `${directory}:${process.env.PATH}` } })(image, signal);
   }
 
   it("is that of the image's registry alone, in every spelling", async () => {
@@ -83,6 +83,6 @@ describe('the account for a pull', () => {
       assert.doesNotMatch(account.problem ?? '', /S3CRET/);
     }
     await rm(join(directory, 'config.json'));
-    assert.deepEqual(await createAccounts({ directory, env: {} })('r.example/a', signal), {});
+    assert.deepEqual(await createRegistryAccounts({ directory, env: {} })('r.example/a', signal), {});
   });
 });

@@ -6,7 +6,7 @@ import { z } from 'zod';
 import { errorCode } from '../../failure.ts';
 
 /** The account that an image is pulled with; empty if there is no account for its registry. */
-export interface Account {
+export interface RegistryAccount {
   /** A secret, which is passed to the daemon and nowhere else. */
   readonly auth?: AuthConfig;
   /** The reason why no account could be read. Most images need no account; if this one does, the reason explains the failed pull. */
@@ -14,13 +14,13 @@ export interface Account {
 }
 
 /** Finds the account to pull an image with. */
-export type Accounts = (image: string, signal: AbortSignal) => Promise<Account>;
+export type RegistryAccounts = (image: string, signal: AbortSignal) => Promise<RegistryAccount>;
 
-const noAccount: Account = {};
+const noAccount: RegistryAccount = {};
 /** Pulls every image without an account. */
-export const noAccounts: Accounts = async () => noAccount;
+export const noRegistryAccounts: RegistryAccounts = async () => noAccount;
 
-export interface AccountsOptions {
+export interface RegistryAccountsOptions {
   /** The directory of config.json; it need not exist. */
   readonly directory: string;
   /** Environment of the credential helpers, with PATH. */
@@ -44,7 +44,7 @@ const helperAnswer = z.looseObject({ Username: z.string(), Secret: z.string() })
  * Reads accounts as `docker login` stored them: in Docker's own config.json, or through its credential helpers. They are read at
  * each pull, since accounts are added and tokens expire.
  */
-export function createAccounts({ directory, env }: AccountsOptions): Accounts {
+export function createRegistryAccounts({ directory, env }: RegistryAccountsOptions): RegistryAccounts {
   const path = join(directory, 'config.json');
   return async (image, signal) => {
     const registry = registryOf(image);
@@ -79,7 +79,7 @@ async function readConfigFile(path: string): Promise<z.infer<typeof configFile> 
   }
 }
 
-function accountOf({ auth, identitytoken }: z.infer<typeof entry>, registry: string, path: string): Account {
+function accountOf({ auth, identitytoken }: z.infer<typeof entry>, registry: string, path: string): RegistryAccount {
   const text = Buffer.from(auth ?? '', 'base64')
     .toString('utf8')
     .replace(/\0+$/, '');
@@ -93,9 +93,9 @@ function accountOf({ auth, identitytoken }: z.infer<typeof entry>, registry: str
 async function askHelper(
   name: string,
   registry: string,
-  env: AccountsOptions['env'],
+  env: RegistryAccountsOptions['env'],
   signal: AbortSignal,
-): Promise<Account> {
+): Promise<RegistryAccount> {
   const program = `docker-credential-${name}`;
   const { code, stdout } = await runHelper(program, registry, env, signal);
   if (code !== 0 && notFound.test(stdout)) return noAccount;
@@ -112,7 +112,7 @@ async function askHelper(
 function runHelper(
   program: string,
   registry: string,
-  env: AccountsOptions['env'],
+  env: RegistryAccountsOptions['env'],
   signal: AbortSignal,
 ): Promise<{ readonly code: number | string; readonly stdout: string }> {
   return new Promise((resolve) => {
@@ -134,7 +134,7 @@ function parseJson(text: string): unknown {
   }
 }
 
-const asAccount = (username: string, password: string, registry: string, identitytoken?: string): Account => ({
+const asAccount = (username: string, password: string, registry: string, identitytoken?: string): RegistryAccount => ({
   auth: {
     username,
     password,
