@@ -34,7 +34,7 @@ export interface DockerProviderOptions extends Partial<DockerSettings> {
 }
 
 /**
- * Creates sandboxes as Docker containers: an own uid for the agent, no capabilities, no network, and limits enforced by
+ * Creates sandboxes as Docker containers: a separate uid for the agent, no capabilities, no network, and limits enforced by
  * cgroup.
  */
 export function createDockerProvider({

@@ -39,7 +39,7 @@ function collect(command: ForegroundCommand, pidFile: number, signal: AbortSigna
     cwd: '/',
     env: command.env,
     stdio: ['pipe', 'pipe', 'pipe', 'ignore', 'ignore', pidFile],
-    // An own group also ends bubblewrap's second process before it is bound to die with the first.
+    // In a separate process group, bubblewrap's second process can be ended even before it is bound to die with the first.
     detached: true,
   });
   const stdout = createHeadBuffer(command.maxOutputBytes);
