@@ -40,11 +40,11 @@ describe('a regrade in local sandboxes', () => {
     await mkdir(root);
     worth = ['0'];
     const ended = [
-      ['first', 'solved-first', 'oracle'],
-      ['second', 'solved-second', 'oracle'],
-      ['third', 'nothing', 'nop'],
-    ] as const;
-    for (const [name, id, agent] of ended) {
+      { name: 'first', id: 'solved-first', agent: 'oracle' },
+      { name: 'second', id: 'solved-second', agent: 'oracle' },
+      { name: 'third', id: 'nothing', agent: 'nop' },
+    ];
+    for (const { name, id, agent } of ended) {
       const task = await writeHarborTask(root, name, { test: graded });
       const result = await rollouts.run(id, { task, agent, sandbox: 'local' });
       assert.equal(result.outcome, 'scored', JSON.stringify(result));

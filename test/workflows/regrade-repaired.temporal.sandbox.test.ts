@@ -22,14 +22,14 @@ describe('a regrade by repaired tests', () => {
     repaired = join(rollouts.home, 'repaired');
     await mkdir(root);
     const ended = [
-      ['strict', 'solved', 'oracle', alwaysZero, 'scored'],
-      ['strict', 'nothing', 'nop', alwaysZero, 'scored'],
-      ['odd', 'unjudged', 'oracle', noReward, 'invalid-task'],
-      ['moved', 'elsewhere', 'oracle', alwaysZero, 'scored'],
-      ['other', 'of-other', 'oracle', answerTest, 'scored'],
+      { task: 'strict', id: 'solved', agent: 'oracle', test: alwaysZero, outcome: 'scored' },
+      { task: 'strict', id: 'nothing', agent: 'nop', test: alwaysZero, outcome: 'scored' },
+      { task: 'odd', id: 'unjudged', agent: 'oracle', test: noReward, outcome: 'invalid-task' },
+      { task: 'moved', id: 'elsewhere', agent: 'oracle', test: alwaysZero, outcome: 'scored' },
+      { task: 'other', id: 'of-other', agent: 'oracle', test: answerTest, outcome: 'scored' },
     ] as const;
-    for (const [name, id, agent, tests, outcome] of ended) {
-      const task = await writeHarborTask(root, name, { test: tests });
+    for (const { task: name, id, agent, test, outcome } of ended) {
+      const task = await writeHarborTask(root, name, { test });
       const result = await rollouts.run(id, { task, agent, sandbox: 'local' });
       assert.equal(result.outcome, outcome, JSON.stringify(result));
     }

@@ -190,14 +190,17 @@ describe('a regrade', () => {
   });
 
   it('refuses ids that are not rollouts, a run without rollouts, and an input without a selection', async () => {
-    const refusals: readonly (readonly [RegradeRequest, RegExp])[] = [
-      [{ rollouts: ['sweep'] }, /rollouts: expected workflow ids of rollouts, got sweep, which is a evaluationSweep/],
-      [{ rollouts: ['unknown'] }, /got unknown, which this server does not know/],
-      [{ run: 'unknown' }, /run: expected a run with rollouts that have ended, got unknown/],
-      [{}, /regrade: input: expected run, rollouts or grader, to say which rollouts/],
-      [{ run: 'sweep', rollouts: ['x'] }, /expected run or rollouts, not both/],
+    const refusals: readonly { readonly request: RegradeRequest; readonly message: RegExp }[] = [
+      {
+        request: { rollouts: ['sweep'] },
+        message: /rollouts: expected workflow ids of rollouts, got sweep, which is a evaluationSweep/,
+      },
+      { request: { rollouts: ['unknown'] }, message: /got unknown, which this server does not know/ },
+      { request: { run: 'unknown' }, message: /run: expected a run with rollouts that have ended, got unknown/ },
+      { request: {}, message: /regrade: input: expected run, rollouts or grader, to say which rollouts/ },
+      { request: { run: 'sweep', rollouts: ['x'] }, message: /expected run or rollouts, not both/ },
     ];
-    for (const [number, [request, message]] of refusals.entries()) {
+    for (const [number, { request, message }] of refusals.entries()) {
       await assert.rejects(regrade(`refused-${number}`, request), (error: Error) => {
         assert.match(rootOf(error), message);
         return true;
