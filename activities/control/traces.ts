@@ -9,9 +9,9 @@ export function createTraceActivities(
   gateway: GatewayControl,
 ): Pick<ControlActivities, 'openTrace' | 'sealTrace' | 'closeTrace' | 'readVersions'> {
   return {
-    openTrace: ({ attempt, lifetimeMs, runKey, group, upstream, ...settings }) =>
+    openTrace: ({ epoch, lifetimeMs, runKey, group, upstream, ...settings }) =>
       atBoundary(async (signal) => {
-        const session = sessionId(attempt);
+        const session = sessionId(epoch);
         const opened = await gateway.open(
           {
             ...settings,
@@ -25,8 +25,8 @@ export function createTraceActivities(
         );
         return { session, contextLength: opened.contextLength };
       }),
-    sealTrace: ({ attempt }) => atBoundary((signal) => gateway.seal(sessionId(attempt), signal)),
-    closeTrace: ({ attempt }) => atBoundary((signal) => gateway.close(sessionId(attempt), signal)),
+    sealTrace: ({ epoch }) => atBoundary((signal) => gateway.seal(sessionId(epoch), signal)),
+    closeTrace: ({ epoch }) => atBoundary((signal) => gateway.close(sessionId(epoch), signal)),
     readVersions: ({ runKey, groups }) =>
       atBoundary((signal) =>
         gateway.minVersions(

@@ -23,15 +23,15 @@ export function createAgentActivities(host: Host): Pick<HostActivities, 'startAg
 }
 
 async function startAgent(host: Host, input: StartAgent, signal: AbortSignal) {
-  const { attempt, task, kind, maxTurns } = input;
+  const { epoch, task, kind, maxTurns } = input;
   const spec = host.agent(input.agent);
-  const sandbox = await attachAgentSandbox(host, attempt, kind);
+  const sandbox = await attachAgentSandbox(host, epoch, kind);
   const { instruction, env, solutionEnv } = await host.tasks.open(task);
   const command = spec.command({
     instruction,
     workdir: task.workdir,
     baseUrl: spec.usesModel ? gatewayUrl : null,
-    secret: spec.usesModel ? host.secretOf(sessionId(attempt)) : null,
+    secret: spec.usesModel ? host.secretOf(sessionId(epoch)) : null,
     maxTurns,
     contextLength: input.contextLength,
   });
@@ -58,7 +58,7 @@ async function startAgent(host: Host, input: StartAgent, signal: AbortSignal) {
  * attempt after a worker's death continues with what is left. Only a real cancel ends the agent; a shutdown leaves it alone.
  */
 async function awaitAgent(host: Host, input: AwaitAgent, signal: AbortSignal): Promise<AgentEnd> {
-  const sandbox = await attachAgentSandbox(host, input.attempt, input.kind);
+  const sandbox = await attachAgentSandbox(host, input.epoch, input.kind);
   const deadline = Context.current().info.scheduledTimestampMs + input.timeoutMs;
   let status: ProcessStatus;
   try {
@@ -75,7 +75,7 @@ async function awaitAgent(host: Host, input: AwaitAgent, signal: AbortSignal): P
     throw new TemperFailure('AgentStateUnknown', `whether the agent ran in ${sandbox.name} is unknown: ${evidence}`);
   }
   await endAgent(sandbox);
-  const said = withoutSecret(await readLog(sandbox, agentKey), host.secretOf(sessionId(input.attempt)));
+  const said = withoutSecret(await readLog(sandbox, agentKey), host.secretOf(sessionId(input.epoch)));
   const log = await host.store.put(said, 'text/plain');
   if (status.state === 'running') return { stop: 'deadline', exitCode: null, log };
   return { stop: stopOf(host, input.agent, status), exitCode: status.exitCode, log };
@@ -106,10 +106,10 @@ async function endedItself(host: Host): Promise<AgentEnd> {
 }
 
 async function capture(host: Host, input: CaptureDiff, signal: AbortSignal) {
-  const { attempt, kind, task, baseCommit } = input;
+  const { epoch, kind, task, baseCommit } = input;
   const retried = Context.current().info.attempt > 1;
   try {
-    const sandbox = await attachAgentSandbox(host, attempt, kind);
+    const sandbox = await attachAgentSandbox(host, epoch, kind);
     await sandbox.killProcesses('agent');
     return await captureDiff(sandbox, host.store, { workdir: task.workdir, baseCommit, retried }, signal);
   } catch (error) {

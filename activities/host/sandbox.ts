@@ -18,7 +18,7 @@ import type { SweepShare } from './sweep-share.ts';
 /** Takes slots for rollouts on this host. The slot supplier of the placement worker runs it only while a slot is free. */
 export function createPlacement(host: Pick<Host, 'name' | 'slots'>, share: SweepShare): PlacementActivities {
   return {
-    placeRollout: ({ attempt: epoch, lifetimeMs }) =>
+    placeRollout: ({ epoch, lifetimeMs }) =>
       atBoundary(async () => {
         const expiresAtMs = Date.now() + lifetimeMs;
         if (isOfSweep(Context.current().info.priority)) await share.take(epoch, expiresAtMs);
@@ -31,7 +31,7 @@ export function createPlacement(host: Pick<Host, 'name' | 'slots'>, share: Sweep
 export function createProvisioning(host: Host): Pick<HostActivities, 'provisionSandbox'> {
   const requireLoader = createLoaderCheck();
   return {
-    provisionSandbox: ({ attempt: epoch, run, task, agent, sandbox, lifetimeMs }) =>
+    provisionSandbox: ({ epoch, run, task, agent, sandbox, lifetimeMs }) =>
       atBoundary(async (signal, report) => {
         const { info } = Context.current();
         const spec = host.agent(agent);
@@ -72,8 +72,7 @@ export function createProvisioning(host: Host): Pick<HostActivities, 'provisionS
 
 export function createCleanUp(host: Pick<Host, 'providers' | 'slots'>): CleanUpActivities {
   return {
-    releaseSandbox: ({ attempt: epoch }) =>
-      atBoundary(async () => ({ removed: await releaseAgentSandbox(host, epoch) })),
+    releaseSandbox: ({ epoch }) => atBoundary(async () => ({ removed: await releaseAgentSandbox(host, epoch) })),
   };
 }
 

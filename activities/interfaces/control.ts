@@ -35,15 +35,15 @@ export interface RolloutActivities {
     readonly upstream?: string;
   }): Promise<ResolvedTask>;
   openTrace(input: OpenTrace): Promise<OpenedTrace>;
-  sealTrace(input: { readonly attempt: RolloutEpoch }): Promise<TraceSummary>;
-  closeTrace(input: { readonly attempt: RolloutEpoch }): Promise<void>;
+  sealTrace(input: { readonly epoch: RolloutEpoch }): Promise<TraceSummary>;
+  closeTrace(input: { readonly epoch: RolloutEpoch }): Promise<void>;
   reward(input: { readonly verdict: Verdict; readonly policy: RewardPolicy }): Promise<number>;
 }
 
 /** The settings of the session to open. */
 export interface OpenTrace extends SessionSettings {
   readonly branches: BranchRule;
-  readonly attempt: RolloutEpoch;
+  readonly epoch: RolloutEpoch;
   /** Milliseconds from now after which the session is dropped. */
   readonly lifetimeMs: number;
   readonly runKey: string | null;

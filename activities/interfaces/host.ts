@@ -14,7 +14,7 @@ export interface ImageActivities {
 
 /** Activities that any host with a free slot may run. */
 export interface PlacementActivities {
-  placeRollout(input: { readonly attempt: RolloutEpoch; readonly lifetimeMs: number }): Promise<Placement>;
+  placeRollout(input: { readonly epoch: RolloutEpoch; readonly lifetimeMs: number }): Promise<Placement>;
 }
 
 export interface Placement {
@@ -31,7 +31,7 @@ export interface HostActivities {
 }
 
 export interface ProvisionSandbox {
-  readonly attempt: RolloutEpoch;
+  readonly epoch: RolloutEpoch;
   readonly run: string;
   readonly task: Task;
   readonly agent: string;
@@ -48,7 +48,7 @@ export interface Provisioned {
 }
 
 export interface StartAgent extends Pick<Provisioned, 'kind'> {
-  readonly attempt: RolloutEpoch;
+  readonly epoch: RolloutEpoch;
   readonly task: Task;
   readonly agent: string;
   readonly maxTurns: number;
@@ -57,7 +57,7 @@ export interface StartAgent extends Pick<Provisioned, 'kind'> {
 }
 
 export interface AwaitAgent extends Pick<Provisioned, 'kind' | 'diskBeforeMb'> {
-  readonly attempt: RolloutEpoch;
+  readonly epoch: RolloutEpoch;
   readonly agent: string;
   readonly timeoutMs: number;
 }
@@ -69,7 +69,7 @@ export interface AgentEnd {
 }
 
 export interface CaptureDiff {
-  readonly attempt: RolloutEpoch;
+  readonly epoch: RolloutEpoch;
   readonly kind: Provisioned['kind'];
   readonly task: Task;
   readonly baseCommit: string;
@@ -78,7 +78,7 @@ export interface CaptureDiff {
 /** Clean-up on a host, on a queue of its own. */
 export interface CleanUpActivities {
   /** Kills what runs, removes the sandbox and frees its slot. Repeatable. */
-  releaseSandbox(input: { readonly attempt: RolloutEpoch }): Promise<{ readonly removed: boolean }>;
+  releaseSandbox(input: { readonly epoch: RolloutEpoch }): Promise<{ readonly removed: boolean }>;
 }
 
 /** The reaper's part on a host. */
@@ -93,7 +93,7 @@ export interface EvaluationActivities {
 }
 
 export interface Evaluate {
-  readonly attempt: RolloutEpoch;
+  readonly epoch: RolloutEpoch;
   readonly run: string;
   readonly task: Task;
   readonly sandbox: SandboxChoice;

@@ -37,7 +37,7 @@ export interface EvaluationHost {
 }
 
 export interface EvaluationRequest {
-  readonly attempt: RolloutEpoch;
+  readonly epoch: RolloutEpoch;
   readonly run: string;
   readonly task: Task;
   readonly sandbox: SandboxChoice;
@@ -103,7 +103,7 @@ async function evaluateUncached(host: EvaluationHost, input: Evaluation, signal:
 /** Judges the diff in a sandbox that is removed afterwards. */
 async function judgeInFreshSandbox(host: EvaluationHost, input: Evaluation, signal: AbortSignal): Promise<Judged> {
   const { provider, timeoutMs, number } = input;
-  const nameOf = (activityAttempt: number): string => evaluationSandboxName(input.attempt, activityAttempt);
+  const nameOf = (activityAttempt: number): string => evaluationSandboxName(input.epoch, activityAttempt);
   // Earlier activity attempts may have left half-made sandboxes.
   for (let earlier = 1; earlier < number; earlier += 1) await provider.remove(nameOf(earlier));
   const name = nameOf(number);
@@ -131,11 +131,11 @@ function retryable(error: SandboxFailure): Error {
 }
 
 async function judge(host: EvaluationHost, input: Evaluation, name: string, signal: AbortSignal): Promise<Judged> {
-  const { attempt, run, task, diff, timeoutMs, provider, files, image } = input;
+  const { epoch, run, task, diff, timeoutMs, provider, files, image } = input;
   const { workdir, diskMb } = task;
   const spec = sandboxSpec(host.stack, {
     name,
-    epoch: attempt,
+    epoch,
     run,
     task,
     image,

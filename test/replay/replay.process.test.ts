@@ -51,7 +51,7 @@ describe('the recorded histories', async () => {
         .replace("hostStage('startAgent'", "hostStage('captureDiff'")
         .replace(
           /onHost\(host\)\.startAgent\(\{[^}]*\}\)/,
-          'onHost(host).captureDiff({ attempt: epoch, kind, task, baseCommit })',
+          'onHost(host).captureDiff({ epoch, kind, task, baseCommit })',
         ),
     );
     const file = files.find((name) => /^rollout-\d/.test(name));

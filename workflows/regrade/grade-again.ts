@@ -54,7 +54,7 @@ async function evaluateOnce(
   const { evaluationMs: timeoutMs } = timeLimitsOf({ evaluationTimeoutSec: evaluationTimeoutSec ?? undefined }, task);
   const { evaluate } = evaluation(timeoutMs, { priorityKey: sweepPriority });
   const verdict = await evaluate({
-    attempt: epoch,
+    epoch,
     run,
     task,
     sandbox,

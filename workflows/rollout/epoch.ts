@@ -49,7 +49,7 @@ export async function produce(context: EpochContext): Promise<Produced> {
     await progress.stage('prepareImage', () => images.prepareImage({ task, agent, sandbox }));
   }
   const { host } = await progress.stage('placeRollout', () =>
-    placement(workflowInfo().priority).placeRollout({ attempt: epoch, lifetimeMs: limits.lifetimeMs }),
+    placement(workflowInfo().priority).placeRollout({ epoch, lifetimeMs: limits.lifetimeMs }),
   );
   progress.host = host;
   let open = usesModel;
@@ -63,22 +63,18 @@ export async function produce(context: EpochContext): Promise<Produced> {
     stageOnHost(host, progress, stage, work);
   try {
     const { kind, baseCommit, contextLength, diskBeforeMb } = await prepare(context, host, hostStage);
-    await hostStage('startAgent', () =>
-      onHost(host).startAgent({ attempt: epoch, task, agent, kind, maxTurns, contextLength }),
-    );
+    await hostStage('startAgent', () => onHost(host).startAgent({ epoch, task, agent, kind, maxTurns, contextLength }));
     const end = await hostStage('awaitAgent', () =>
       agentOn(host, limits.agentMs).awaitAgent({
-        attempt: epoch,
+        epoch,
         agent,
         kind,
         timeoutMs: limits.agentMs,
         diskBeforeMb,
       }),
     );
-    const diff = await hostStage('captureDiff', () =>
-      onHost(host).captureDiff({ attempt: epoch, kind, task, baseCommit }),
-    );
-    const seal = () => progress.stage('sealTrace', () => sealing.sealTrace({ attempt: epoch }));
+    const diff = await hostStage('captureDiff', () => onHost(host).captureDiff({ epoch, kind, task, baseCommit }));
+    const seal = () => progress.stage('sealTrace', () => sealing.sealTrace({ epoch }));
     const [trace] = await both(usesModel ? seal() : Promise.resolve(null), releaseOnce());
     open = false;
     return { end, diff, trace };
@@ -101,7 +97,7 @@ async function prepare(
   const openTrace = () =>
     progress.stage('openTrace', () =>
       control.openTrace({
-        attempt: epoch,
+        epoch,
         sampling,
         maxTurns,
         maxSampledTokens,
@@ -118,7 +114,7 @@ async function prepare(
   const [opened, provisioned] = await both(
     usesModel ? openTrace() : Promise.resolve(null),
     hostStage('provisionSandbox', () =>
-      provisioningOn(host).provisionSandbox({ attempt: epoch, run, task, agent, sandbox, lifetimeMs }),
+      provisioningOn(host).provisionSandbox({ epoch, run, task, agent, sandbox, lifetimeMs }),
     ),
   );
   return { ...provisioned, contextLength: opened?.contextLength ?? null };
@@ -154,14 +150,14 @@ async function stageOnHost<Result>(
 /** Releases the sandbox. A failure never replaces the rollout's outcome: it is logged, and left to the reaper. */
 async function release(host: string, epoch: RolloutEpoch, progress: Progress): Promise<void> {
   await progress
-    .stage('releaseSandbox', () => cleanUpOn(host).releaseSandbox({ attempt: epoch }), 'continue')
+    .stage('releaseSandbox', () => cleanUpOn(host).releaseSandbox({ epoch }), 'continue')
     .catch((error) => log.warn('the sandbox is left to the reaper', { error: String(error) }));
 }
 
 /** Closes a session that was not sealed, so that it takes no more turns. If even that fails, it expires. */
 async function closeTrace(epoch: RolloutEpoch): Promise<void> {
   await control
-    .closeTrace({ attempt: epoch })
+    .closeTrace({ epoch })
     .catch((error) => log.warn('the session is left to expire', { error: String(error) }));
 }
 
@@ -173,7 +169,7 @@ export async function evaluate(
   const { sandbox, rewardPolicy, reuseVerdicts } = input;
   const verdict = await progress.stage('evaluate', () =>
     evaluation(limits.evaluationMs).evaluate({
-      attempt: epoch,
+      epoch,
       run: input.member?.run ?? '',
       task: resolved.task,
       sandbox,

@@ -127,7 +127,7 @@ async function judge({ host, kind }: Bench, solved: readonly Solved[], index: nu
   if (one === undefined) throw new Error('expected a task to evaluate, got none');
   const { task, diff } = one;
   const timeoutMs = (task.evaluationTimeoutSec ?? 120) * 1000;
-  const input = { attempt: { rollout: randomUUID(), epoch: 1 }, run: '', task, sandbox: kind, diff, timeoutMs };
+  const input = { epoch: { rollout: randomUUID(), epoch: 1 }, run: '', task, sandbox: kind, diff, timeoutMs };
   const verdict = await evaluate(host, input, { number: 1, report }, signal);
   if (verdict.value === 1) return;
   const log = Buffer.from(await host.store.get(verdict.log.digest))

@@ -103,13 +103,13 @@ export async function startScriptedWorkers(
     },
     openTrace: async (input) => {
       opened.push(input);
-      return { session: input.attempt.rollout, contextLength: null };
+      return { session: input.epoch.rollout, contextLength: null };
     },
-    sealTrace: async ({ attempt }) => {
-      const upstream = opened.find((one) => one.attempt.rollout === attempt.rollout)?.upstream;
+    sealTrace: async ({ epoch }) => {
+      const upstream = opened.find((one) => one.epoch.rollout === epoch.rollout)?.upstream;
       if (upstream !== undefined) return upstreamSummaryOf(blob, findUpstream(script, upstream));
       const version = script.version?.(caller()) ?? published.at(-1) ?? 0;
-      return summaryOf(await store.putJson(traceOf(attempt.rollout, version)), version);
+      return summaryOf(await store.putJson(traceOf(epoch.rollout, version)), version);
     },
     closeTrace: async () => {},
     reward: async ({ verdict }) => verdict.value ?? 0,
@@ -125,9 +125,9 @@ export async function startScriptedWorkers(
   const images: ImageActivities = { prepareImage: async ({ task }) => ({ image: task.image }) };
   const placement: PlacementActivities = { placeRollout: async () => ({ host: 'scripted' }) };
   const host: HostActivities = {
-    provisionSandbox: async ({ attempt }) => {
+    provisionSandbox: async ({ epoch }) => {
       await script.provision?.(caller());
-      return { sandbox: attempt.rollout, kind: 'local', baseCommit: '0'.repeat(40), diskBeforeMb: 0 };
+      return { sandbox: epoch.rollout, kind: 'local', baseCommit: '0'.repeat(40), diskBeforeMb: 0 };
     },
     startAgent: async () => ({ started: 'started' }),
     awaitAgent: () =>
@@ -140,8 +140,8 @@ export async function startScriptedWorkers(
     captureDiff: async () => ({ patch: blob, baseCommit: '0'.repeat(40), files: 1, dropped: 0, tooLarge: false }),
   };
   const cleanUp: CleanUpActivities & ReaperActivities = {
-    releaseSandbox: async ({ attempt }) => {
-      released.push(attempt.rollout);
+    releaseSandbox: async ({ epoch }) => {
+      released.push(epoch.rollout);
       return { removed: true };
     },
     reapSandboxes: async () => ({ removed: [], images: [] }),
