@@ -1,5 +1,5 @@
 import type { BranchKind } from '../../../workflows/contracts/trace.ts';
-import { canonicalMessage } from '../../kits/chat-tokens/index.ts';
+import { canonicalMessage } from './canonical.ts';
 import { carriesSummaryOf, isTaskOf, openingOf, quotesTaskOf } from './opening.ts';
 import type { TurnRecord } from './turn-record.ts';
 

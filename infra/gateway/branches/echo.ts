@@ -1,9 +1,6 @@
-import {
-  type AssistantMessage,
-  canonicalArguments,
-  canonicalJson,
-  type ToolCall,
-} from '../../kits/chat-tokens/index.ts';
+import { isRecord } from '../../is-record.ts';
+import type { AssistantMessage, ToolCall } from '../../kits/chat-tokens/index.ts';
+import { canonicalArguments, canonicalJson } from './canonical.ts';
 
 /** A way in which a client's echo of a reply differs from it. The ledger always continues from the sampled tokens. */
 export type EchoDifference = 'text' | 'reasoning' | 'arguments' | 'call-ids';
@@ -42,8 +39,7 @@ function isSameValue(echoed: ReadonlyMap<string, unknown>, name: string, value: 
 function membersOf(args: string): ReadonlyMap<string, unknown> | null {
   try {
     const value: unknown = JSON.parse(args);
-    const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
-    return isObject ? new Map(Object.entries(value)) : null;
+    return isRecord(value) ? new Map(Object.entries(value)) : null;
   } catch {
     return null;
   }

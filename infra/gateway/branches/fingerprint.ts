@@ -1,11 +1,6 @@
 import { createHash, type Hash } from 'node:crypto';
-import {
-  type AssistantMessage,
-  type Conversation,
-  canonicalMessage,
-  type Message,
-  sized,
-} from '../../kits/chat-tokens/index.ts';
+import type { AssistantMessage, Conversation, Message } from '../../kits/chat-tokens/index.ts';
+import { canonicalMessage, sized } from './canonical.ts';
 
 /** Identifies a conversation; equal for two with equivalent messages, as `canonicalMessage` defines it. */
 export interface Fingerprint {

@@ -1,4 +1,3 @@
-export { canonicalArguments, canonicalJson, canonicalMessage, sized } from './canonical.ts';
 export { checkPrefix } from './check-prefix.ts';
 export type {
   AssistantMessage,

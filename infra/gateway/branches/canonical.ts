@@ -1,5 +1,4 @@
-import type { Message } from './conversation.ts';
-import { nestsWithin } from './nesting.ts';
+import { type Message, nestsWithin } from '../../kits/chat-tokens/index.ts';
 
 /** Prefixes a text with its length, so that no two sequences of texts feed the same bytes to a hash. */
 export const sized = (text: string): string => `${text.length}:${text}`;
