@@ -1,4 +1,5 @@
-import { readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { createHash } from 'node:crypto';
+import { appendFile, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
 import type { TraceSummary } from '../../../workflows/contracts/trace.ts';
@@ -8,7 +9,8 @@ import { type LoadedJournal, loadJournal, newJournal } from './journal.ts';
 
 /**
  * The files of sessions: `<session>.jsonl` until the session is sealed, `<session>.sealed.json` from then on. The process that
- * has the journal open is the session's holder; `<session>.holder` names it to the others.
+ * has the journal open is the session's holder; `<session>.holder` names it to the others. A `.group` file lists the sessions
+ * of a group, so that finding them does not read all sessions.
  */
 export interface SessionFiles {
   /** Opens a session's journal; null when there is none. */
@@ -18,6 +20,8 @@ export interface SessionFiles {
   findSealed(id: string): Promise<SealedSession | null>;
   /** Writes the summary of a sealed session and removes its journal. */
   seal(id: string, summary: TraceSummary): Promise<void>;
+  addToGroup(group: string, id: string): Promise<void>;
+  sessionsOf(group: string): Promise<readonly string[]>;
   /** Removes the files that were last written before that time, except those to keep. */
   cleanUp(before: number, keep: (id: string) => boolean): Promise<void>;
 }
@@ -40,6 +44,8 @@ export interface SealedSession {
 export function createSessionFiles(dir: string, name: string): SessionFiles {
   const journalPath = (id: string): string => join(dir, `${checkedId(id)}.jsonl`);
   const sealPath = (id: string): string => join(dir, `${checkedId(id)}.sealed.json`);
+  const groupPath = (group: string): string =>
+    join(dir, `${createHash('sha256').update(group).digest('hex').slice(0, 32)}.group`);
   const holderPath = (id: string): string => join(dir, `${checkedId(id)}.holder`);
 
   async function open(id: string, loaded: LoadedJournal | 'locked-elsewhere'): Promise<OpenedFile | RemoteSession> {
@@ -72,6 +78,11 @@ export function createSessionFiles(dir: string, name: string): SessionFiles {
       await writeOnce(sealPath(id), JSON.stringify({ summary, at: Date.now() }), 0o600);
       await rm(journalPath(id), { force: true });
       await rm(holderPath(id), { force: true });
+    },
+    addToGroup: (group, id) => appendFile(groupPath(group), `${id}\n`),
+    async sessionsOf(group) {
+      const text = (await readIfThere(groupPath(group))) ?? '';
+      return [...new Set(text.split('\n').filter((line) => line !== ''))];
     },
     async cleanUp(before, keep) {
       for (const file of await readdir(dir)) {

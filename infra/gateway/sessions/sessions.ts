@@ -6,7 +6,6 @@ import type { GatewayControl, Opened, OpenSession, SessionStatus } from '../cont
 import { GatewayError } from '../gateway-error.ts';
 import { limits } from '../limits.ts';
 import type { Peers } from '../peers.ts';
-import { createGroups, type Groups } from './groups.ts';
 import type { Presence } from './presence.ts';
 import { sealTrace } from './seal.ts';
 import { createSession, type Session, type SessionDeps } from './session.ts';
@@ -57,7 +56,6 @@ export function createSessions(deps: SessionsDeps): Sessions {
 class SessionTable implements Sessions {
   readonly #deps: SessionsDeps;
   readonly #files: SessionFiles;
-  readonly #groups: Groups;
   readonly #live = new Map<string, Promise<Session | RemoteSession | null>>();
   readonly #sealing = new Map<string, Promise<TraceSummary>>();
   #isClosing = false;
@@ -65,7 +63,6 @@ class SessionTable implements Sessions {
   constructor(deps: SessionsDeps) {
     this.#deps = deps;
     this.#files = createSessionFiles(deps.journalDir, deps.name);
-    this.#groups = createGroups(deps.journalDir);
   }
 
   async open(session: OpenSession): Promise<Opened> {
@@ -77,7 +74,7 @@ class SessionTable implements Sessions {
 
   async #create(session: OpenSession): Promise<void> {
     const id = session.session;
-    if (session.group !== null) await this.#groups.add(session.group, id);
+    if (session.group !== null) await this.#files.addToGroup(session.group, id);
     await this.#once(id, async () => this.#sessionOf(await this.#files.create(session)));
   }
 
@@ -134,7 +131,7 @@ class SessionTable implements Sessions {
   async minVersions(groups: readonly string[]): Promise<(number | null)[]> {
     return Promise.all(
       groups.map(async (group) => {
-        const sessions = await this.#groups.sessionsOf(group);
+        const sessions = await this.#files.sessionsOf(group);
         const states = await Promise.all(sessions.map((id) => this.status(id)));
         const versions = states.flatMap((state) => state?.minVersion ?? []);
         return versions.length === 0 ? null : Math.min(...versions);
