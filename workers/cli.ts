@@ -1,5 +1,9 @@
 #!/usr/bin/env node
-import { runCli } from './cli/run-cli.ts';
+import { CommanderError } from 'commander';
+import { readConfig } from '../infra/config.ts';
+import { buildProgram } from './cli/program.ts';
+import { describeError, exitCodeOf, exitCodes } from './cli/text/errors.ts';
+import { note } from './cli/text/output.ts';
 
 /** Time for pending output. After it the program exits, even if a library has left a handle open. */
 const flushMs = 2_000;
@@ -11,3 +15,35 @@ for (const stream of [process.stdout, process.stderr]) {
 
 process.exitCode = await runCli(process.argv.slice(2));
 setTimeout(() => process.exit(), flushMs).unref();
+
+/** Runs one command line. Returns the exit code: 0 done, 1 failed, 2 wrong usage, 130 interrupted. */
+async function runCli(args: readonly string[]): Promise<number> {
+  try {
+    const called = args.find((argument) => !argument.startsWith('-'));
+    const program = await buildProgram(called === 'help' ? args[1] : called);
+    await program.parseAsync(args, { from: 'user' });
+    return 0;
+  } catch (error) {
+    if (error instanceof CommanderError) return reportCommanderError(error, args);
+    note(`temper: ${describeError(error, showsStackTraces())}`);
+    return exitCodeOf(error);
+  }
+}
+
+/** Reports an error of commander, which ends help and version as errors too, and returns the exit code. */
+function reportCommanderError(error: CommanderError, args: readonly string[]): number {
+  if (error.exitCode === 0 || error.code === 'commander.help') return error.exitCode === 0 ? 0 : exitCodes.usage;
+  const [name = '-'] = args;
+  const isKnown = !name.startsWith('-') && !error.message.startsWith(`error: unknown command '${name}'`);
+  const command = isKnown ? `temper ${name}` : 'temper';
+  note(`temper: ${error.message.replace(/^error: /, '').replace(/\.$/, '')}; see ${command} --help`);
+  return exitCodes.usage;
+}
+
+function showsStackTraces(): boolean {
+  try {
+    return readConfig().logLevel === 'debug';
+  } catch {
+    return false; // the settings are invalid, as the message says
+  }
+}

@@ -1,3 +1,4 @@
+import { type Client, ScheduleAlreadyRunning, ScheduleOverlapPolicy } from '@temporalio/client';
 import type { WorkerOptions } from '@temporalio/worker';
 import type { Logger } from 'pino';
 import { createAgentActivities } from '../activities/host/agent.ts';
@@ -18,8 +19,14 @@ import { openStack } from '../infra/stack.ts';
 import { createFileStore } from '../infra/store/files.ts';
 import { createRecords } from '../infra/store/records.ts';
 import { createTasks } from '../infra/tasks/tasks.ts';
-import { scheduleReaper } from '../infra/temporal/reaper-schedule.ts';
-import { cleanUpQueue, evaluationQueue, hostQueue, imageQueue, placementQueue } from '../workflows/contracts/queues.ts';
+import {
+  cleanUpQueue,
+  controlQueue,
+  evaluationQueue,
+  hostQueue,
+  imageQueue,
+  placementQueue,
+} from '../workflows/contracts/queues.ts';
 import { placementTuner } from './placement-tuner.ts';
 import { runWorkers } from './process.ts';
 
@@ -33,6 +40,8 @@ const cleanUpSlots = 16;
  * how many are fetched at once.
  */
 const imageSlots = 64;
+/** The longest time that a leaked sandbox outlives its rollout. */
+const reapEvery = '1m';
 const pollers = { type: 'simple-maximum', maximum: 2 } as const;
 
 /**
@@ -158,4 +167,25 @@ export async function openHost(config: Config): Promise<Host> {
     pathOf: (kind) => (kind === 'local' ? localPath : null),
     evaluationMounts: async (kind) => (kind === 'local' ? [{ ...(await runtime.prepare()), readOnly: true }] : []),
   };
+}
+
+/** Creates the schedule of a host's reaper; repeatable. */
+async function scheduleReaper(client: Client, host: string): Promise<void> {
+  try {
+    await client.schedule.create({
+      scheduleId: `temper-reaper-${host}`,
+      spec: { intervals: [{ every: reapEvery }] },
+      policies: { overlap: ScheduleOverlapPolicy.SKIP, catchupWindow: reapEvery },
+      action: {
+        type: 'startWorkflow',
+        workflowType: 'reaper',
+        workflowId: `temper-reaper-${host}`,
+        taskQueue: controlQueue,
+        args: [{ host }],
+        staticSummary: `removes what dead rollouts left on ${host}`,
+      },
+    });
+  } catch (error) {
+    if (!(error instanceof ScheduleAlreadyRunning)) throw error;
+  }
 }

@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import type { Client } from '@temporalio/client';
 import type { TrainerActivities } from '../activities/interfaces/trainer.ts';
 import type { TrainerDependencies } from '../activities/trainer/dependencies.ts';
 import { createPreparation } from '../activities/trainer/prepare.ts';
@@ -8,9 +9,9 @@ import { createWarmUpData } from '../activities/trainer/warm-up-data.ts';
 import type { Config } from '../infra/config.ts';
 import { createEngines } from '../infra/engine/index.ts';
 import { createFileStore } from '../infra/store/files.ts';
-import { pinnedVersions } from '../infra/temporal/pinned-versions.ts';
 import { trainers } from '../infra/trainer/index.ts';
 import { trainerQueue } from '../workflows/contracts/queues.ts';
+import { searchAttributes } from '../workflows/contracts/search-attributes.ts';
 import { runWorkers } from './process.ts';
 
 /** Runs the trainer worker: updates and weight syncs. */
@@ -42,4 +43,16 @@ export function runTrainer(config: Config, signal: AbortSignal): Promise<void> {
     };
     return [{ taskQueue: trainerQueue, activities, maxConcurrentActivityTaskExecutions: 4 }];
   });
+}
+
+/** The policy versions that running evaluation sweeps evaluate. */
+async function pinnedVersions(client: Client): Promise<readonly number[]> {
+  const versions = new Set<number>();
+  for await (const { typedSearchAttributes } of client.workflow.list({
+    query: 'WorkflowType="evaluationSweep" AND ExecutionStatus="Running"',
+  })) {
+    const version = typedSearchAttributes.get(searchAttributes.policyVersion);
+    if (version !== undefined) versions.add(version);
+  }
+  return [...versions];
 }

@@ -1,8 +1,8 @@
 import { Context } from '@temporalio/activity';
 import { createLoaderCheck } from '../../infra/agents/loader-check.ts';
 import { provisionAgent } from '../../infra/agents/provision.ts';
+import { removeEverywhere } from '../../infra/sandbox/index.ts';
 import { prepareImage } from '../../infra/sandbox/prepare-image.ts';
-import { removeEverywhere } from '../../infra/sandbox/remove-everywhere.ts';
 import type { SandboxRequest } from '../../infra/sandbox/sandbox-request.ts';
 import { withTimeLimit } from '../../infra/time-limit.ts';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';

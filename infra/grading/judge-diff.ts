@@ -4,10 +4,11 @@ import type { Verdict } from '../../workflows/contracts/verdict.ts';
 import type { Sandbox } from '../sandbox/sandbox.ts';
 import type { Store } from '../store/store.ts';
 import { flagEvaluation } from './flags/evaluation.ts';
-import { applyProtected } from './protection/apply-protected.ts';
-import { protectionInWorkspace } from './protection/own-modules.ts';
+import { applyProtected, protectionInWorkspace } from './protection/apply-protected.ts';
 import type { GradedTask } from './task.ts';
-import { runTests } from './tests/run-tests.ts';
+import { runLoggedTests } from './tests/run-logged-tests.ts';
+import { runRewardedTests } from './tests/run-rewarded-tests.ts';
+import type { TestRun, TestsToRun } from './tests/test-run.ts';
 import { toVerdict } from './verdict.ts';
 import { placeHiddenTests } from './workspace/hidden-tests.ts';
 import { initialDiskMb } from './workspace/prepare-workspace.ts';
@@ -74,4 +75,27 @@ export async function verdictOfEnded(
   const ended = { trick: 'limit', evidence: `the evaluation's sandbox was brought down: ${evidence}` } as const;
   const flags = firstOfEach([...flagEvaluation(patch, task.protection, null), ended]);
   return toVerdict(store, { kind: 'no-reward', value: null, exitCode: null, log }, { subject, flags });
+}
+
+interface TestOptions extends Omit<TestsToRun, 'task' | 'env' | 'codeEnv'> {
+  /** PATH of the tests; null keeps the sandbox's own. */
+  readonly path: string | null;
+}
+
+/**
+ * Runs the hidden tests in a sandbox whose workspace holds the patch. They are copied in only now. A timeout, a missing or
+ * invalid reward and an implausible log are data, not failures.
+ */
+export async function runTests(
+  sandbox: Sandbox,
+  task: GradedTask,
+  { path, ...options }: TestOptions,
+  signal: AbortSignal,
+): Promise<TestRun> {
+  const pathEnv = path === null ? {} : { PATH: path };
+  const codeEnv = { ...task.env, ...pathEnv };
+  const tests = { ...options, task, env: { ...task.env, ...task.testEnv, ...pathEnv }, codeEnv };
+  return task.grading === null
+    ? runRewardedTests(sandbox, tests, signal)
+    : runLoggedTests(sandbox, tests, task.grading, signal);
 }

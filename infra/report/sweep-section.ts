@@ -1,12 +1,14 @@
 import { compareSweeps } from '../../workflows/algorithms/compare-sweeps.ts';
 import { flagsText } from '../../workflows/algorithms/flags.ts';
-import type { SweepReport, TaskScore } from '../../workflows/contracts/sweep.ts';
-import { intervalMark } from './charts/interval.ts';
+import type { Estimate, SweepReport, TaskScore } from '../../workflows/contracts/sweep.ts';
+import { type Frame, px, xScale } from './charts/scale.ts';
 import { short } from './charts/step-bars.ts';
 import { html, type Markup } from './markup.ts';
 
 /** The maximum number of rows per task table, to keep the page readable. The JSON contains all. */
 const maxRows = 200;
+
+const intervalFrame: Frame = { width: 180, height: 16, left: 4, right: 4, top: 2, bottom: 2 };
 
 /** Renders the evaluation sweeps, the difference between the first and the last, and the tasks of the last. */
 export function sweepSection(sweeps: readonly SweepReport[]): Markup | null {
@@ -53,3 +55,11 @@ function tasks(scores: readonly TaskScore[]): Markup {
 }
 
 const signed = (value: number): string => `${value < 0 ? '−' : '+'}${Math.abs(value).toFixed(3)}`;
+
+/** Draws a mean with its interval on a line from 0 to 1, so that the rows of a table can be compared at a glance. */
+function intervalMark({ mean, low, high }: Estimate): Markup {
+  const x = xScale(intervalFrame, [0, 1]);
+  return html`<svg viewBox="0 0 ${intervalFrame.width} ${intervalFrame.height}" role="img" class="interval" aria-label="${mean.toFixed(3)}, from ${low.toFixed(3)} to ${high.toFixed(3)}">
+    <g class="axis"><line class="grid" x1="${px(x(0))}" x2="${px(x(1))}" y1="8" y2="8"/></g>
+    <line class="whisker" x1="${px(x(low))}" x2="${px(x(high))}" y1="8" y2="8"/><circle class="point" cx="${px(x(mean))}" cy="8" r="4"/></svg>`;
+}

@@ -1,5 +1,6 @@
 import type { SandboxChoice } from '../../workflows/contracts/rollout.ts';
 import type { Task } from '../../workflows/contracts/task.ts';
+import { attemptAll } from '../attempt-all.ts';
 import { createRegistryAccounts, type RegistryAccountsOptions } from './docker/images/registry-accounts.ts';
 import { createImageUses } from './docker/images/uses.ts';
 import { createDockerProvider } from './docker/provider.ts';
@@ -129,4 +130,17 @@ const unready = (kind: SandboxKind, reason: string) => ({
 function notReady(kind: SandboxKind, reason: string): SandboxFailure {
   const { type, message } = unready(kind, reason);
   return new SandboxFailure(type, message);
+}
+
+/**
+ * Removes the sandbox of a name from every kind that this host offers, and returns whether there was one. An unreachable
+ * engine does not block the other kinds; its failure is thrown at the end.
+ */
+export async function removeEverywhere(providers: Pick<Providers, 'seen'>, name: string): Promise<boolean> {
+  let removed = false;
+  const kinds = await providers.seen();
+  await attemptAll(kinds.values(), `sandbox ${name} to be removed, of whatever kind it is`, async (provider) => {
+    removed = (await provider.remove(name)) || removed;
+  });
+  return removed;
 }

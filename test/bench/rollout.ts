@@ -11,7 +11,7 @@ import { Command, Option } from 'commander';
 import { createRuntime, runtimeTarget } from '../../infra/agents/runtime.ts';
 import { type Config, readConfigWith } from '../../infra/config.ts';
 import { captureDiff } from '../../infra/grading/capture/capture-diff.ts';
-import { runTests } from '../../infra/grading/tests/run-tests.ts';
+import { runTests } from '../../infra/grading/judge-diff.ts';
 import { prepareWorkspace } from '../../infra/grading/workspace/prepare-workspace.ts';
 import { openProviders } from '../../infra/sandbox/index.ts';
 import type { Sandbox, SandboxKind, SandboxProvider, SandboxSpec } from '../../infra/sandbox/sandbox.ts';

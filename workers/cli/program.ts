@@ -1,5 +1,6 @@
+import { readFileSync } from 'node:fs';
 import { Command, type CommanderError } from 'commander';
-import { packageVersion } from './version.ts';
+import { z } from 'zod';
 
 interface CommandEntry {
   /** One line for `temper --help`; the command's own help says more. */
@@ -93,6 +94,8 @@ const about = [
   'The settings of a stack are TEMPER_* environment variables. temper uses the Temporal server that TEMPORAL_ADDRESS or a profile in temporal.toml names; without one, it starts a dev server of its own.',
 ].join('\n\n');
 
+const manifest = z.object({ name: z.literal('temper'), version: z.string() });
+
 export const commandNames: readonly string[] = Object.keys(commands);
 
 /** Builds the program with the called command in full and the other commands as names with descriptions. */
@@ -131,4 +134,21 @@ function strict(command: Command): Command {
       throw error;
     })
     .configureOutput({ outputError: () => undefined });
+}
+
+/** Reads the package's version. Its manifest is two levels up in a checkout and three in the compiled package. */
+function packageVersion(): string {
+  for (const path of ['../../package.json', '../../../package.json']) {
+    const found = manifest.safeParse(readJson(new URL(path, import.meta.url)));
+    if (found.success) return found.data.version;
+  }
+  throw new Error('cannot find the package.json of temper above its program; install temper again');
+}
+
+function readJson(url: URL): unknown {
+  try {
+    return JSON.parse(readFileSync(url, 'utf8'));
+  } catch {
+    return null; // the manifest is at the other level
+  }
 }

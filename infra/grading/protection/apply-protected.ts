@@ -1,10 +1,11 @@
 import type { Sandbox } from '../../sandbox/sandbox.ts';
 import { type Application, applyPatch } from '../patch/apply-patch.ts';
+import { patchParts } from '../patch/patch-parts.ts';
 import { requireSuccess } from '../workspace/require-success.ts';
 import { filterPatch } from './filter-patch.ts';
-import { escapePattern } from './patterns.ts';
+import { escapePattern, matcher } from './patterns.ts';
 import { readText } from './read-text.ts';
-import { type Protection, protectedPatterns } from './rules.ts';
+import { modulePaths, type Protection, protectedPatterns, runnerModules } from './rules.ts';
 import { sectionedFiles } from './sections.ts';
 
 /** The protected paths that a diff changed and that were restored: their number, and the first few for readers. */
@@ -13,17 +14,20 @@ export interface Restored {
   readonly paths: readonly string[];
 }
 
+/** A patch of a workspace, and what it must not change there. */
+interface ProtectedPatch {
+  readonly workdir: string;
+  readonly patch: Uint8Array;
+  readonly protection: Protection;
+}
+
 const namedPaths = 5;
 const pathLength = 120;
 
 /** Applies a patch to a fresh workspace, except its changes to protected files. */
 export async function applyProtected(
   sandbox: Sandbox,
-  {
-    workdir,
-    patch,
-    protection,
-  }: { readonly workdir: string; readonly patch: Uint8Array; readonly protection: Protection },
+  { workdir, patch, protection }: ProtectedPatch,
   signal: AbortSignal,
 ): Promise<Application & { readonly restored: Restored | null }> {
   const patterns = protectedPatterns(protection);
@@ -71,4 +75,25 @@ async function writeText(
     await sandbox.exec({ account: 'agent', cwd: '/', argv: [...argv], env: {}, ...limits }, signal),
     `removing ${path}`,
   );
+}
+
+/**
+ * Returns the protection of a task in a workspace at its base commit. A repository with a module of a runner's name is that
+ * runner, or shadows it anyway: there the module is code like any other, which a solution may change, move or turn into a
+ * package.
+ */
+export async function protectionInWorkspace(
+  sandbox: Sandbox,
+  { workdir, patch, protection }: ProtectedPatch,
+  signal: AbortSignal,
+): Promise<Protection> {
+  const changed = patchParts(patch).flatMap(({ names }) => names);
+  const touched = runnerModules.filter((name) => changed.some(matcher(modulePaths(name))));
+  const ownModules: string[] = [];
+  for (const name of touched) {
+    const paths = [`${workdir}/${name}.py`, `${workdir}/${name}/__init__.py`];
+    const found = await Promise.all(paths.map((path) => readText(sandbox, path, signal)));
+    if (found.some((content) => typeof content === 'string')) ownModules.push(name);
+  }
+  return ownModules.length === 0 ? protection : { ...protection, ownModules };
 }

@@ -87,7 +87,7 @@ export interface Protection {
   readonly testsInRepository: boolean;
   /** More patterns of paths that belong to the task, and with a `!` of those that do not; see patterns.ts. */
   readonly paths: readonly string[];
-  /** Modules with a runner's name that the repository has at its base commit (own-modules.ts). */
+  /** Modules with a runner's name that the repository has at its base commit (protectionInWorkspace). */
   readonly ownModules?: readonly string[];
 }
 

@@ -2,10 +2,10 @@ import { readFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { Template } from '@huggingface/jinja';
 import { z } from 'zod';
-import { argumentsFormOf } from './arguments-form.ts';
-import { InvalidModelDirectory } from './errors.ts';
+import { InvalidModelDirectory, TemplateRejection } from './errors.ts';
 import { familyNames, familyOf } from './families.ts';
-import type { Model } from './model.ts';
+import type { ArgumentsForm, Model } from './model.ts';
+import { type Renderer, renderText } from './render.ts';
 import { createTokenTable, type TokenTable } from './token-table.ts';
 
 const tokenText = z.union([z.string(), z.object({ content: z.string() }).transform(({ content }) => content)]);
@@ -18,6 +18,8 @@ const tokenizerConfig = z.looseObject({
 });
 type TokenizerConfig = z.output<typeof tokenizerConfig>;
 const ends = z.looseObject({ eos_token_id: z.union([z.number(), z.array(z.number())]).nullish() });
+
+const argumentProbe = 'temper-argument';
 
 /**
  * Loads a model directory: `tokenizer.json`, `tokenizer_config.json`, the chat template (a file of its own or in the config)
@@ -111,5 +113,30 @@ function wrapErrors<Value>(what: string, read: () => Value): Value {
     throw new InvalidModelDirectory(`can't use ${what}: ${error instanceof Error ? error.message : error}`, {
       cause: error,
     });
+  }
+}
+
+/** Finds out by rendering a call in each form, since templates do not declare theirs. */
+function argumentsFormOf(renderer: Omit<Renderer, 'argumentsForm'>): ArgumentsForm {
+  const forms = ['object', 'text'] as const;
+  return forms.find((argumentsForm) => printsArguments({ ...renderer, argumentsForm })) ?? 'none';
+}
+
+function printsArguments(renderer: Renderer): boolean {
+  const call = { id: 'call', name: 'tool', arguments: JSON.stringify({ x: argumentProbe }) };
+  try {
+    const text = renderText(
+      renderer,
+      [
+        { role: 'user', text: 'x' },
+        { role: 'assistant', text: '', reasoning: '', toolCalls: [call] },
+      ],
+      [],
+      'last-message',
+    );
+    return text.includes(argumentProbe);
+  } catch (error) {
+    if (error instanceof TemplateRejection) return false;
+    throw error;
   }
 }

@@ -1,11 +1,11 @@
-import type { ModelDescription, PolicyCore, PolicyCoreOptions } from './core.ts';
+import type { ModelDescription, PolicyCore, PolicyCoreOptions, TrainerCore } from './core.ts';
 import { refuse } from './errors.ts';
 import { type ModelConfig, readModelConfig } from './model/config.ts';
 import { createParameterLayout } from './model/parameters.ts';
 import { readOrInitializeWeights } from './model/weights-file.ts';
 import { createEventRouter, createSamplerClient } from './worker/sampler-client.ts';
+import type { Thread } from './worker/thread.ts';
 import { startThread } from './worker/thread.ts';
-import { createTrainerClient } from './worker/trainer-client.ts';
 
 const defaultSlots = 64;
 const maxSlots = 1024;
@@ -49,4 +49,21 @@ function checkLimit(field: string, value: number, from: number, to: number): voi
 function describeModel(config: ModelConfig, contextLength: number, parameterCount: number): ModelDescription {
   const { vocabSize, hiddenSize, layers, heads, intermediateSize } = config;
   return { vocabSize, hiddenSize, layers, heads, intermediateSize, contextLength, parameterCount };
+}
+
+type Result<Name extends keyof TrainerCore> = Awaited<ReturnType<TrainerCore[Name]>>;
+
+/** Creates the trainer as the main thread sees it. */
+function createTrainerClient({ call }: Thread): TrainerCore {
+  // trainer-thread.ts replies with the results of TrainerCore's methods of the same names.
+  return {
+    createModel: async (...args) => (await call('createModel', ...args)) as Result<'createModel'>,
+    forwardBackward: async (...args) => (await call('forwardBackward', ...args)) as Result<'forwardBackward'>,
+    optimStep: async (...args) => (await call('optimStep', ...args)) as Result<'optimStep'>,
+    save: async (...args) => (await call('save', ...args)) as Result<'save'>,
+    load: async (...args) => (await call('load', ...args)) as Result<'load'>,
+    unload: async (...args) => (await call('unload', ...args)) as Result<'unload'>,
+    status: async (...args) => (await call('status', ...args)) as Result<'status'>,
+    models: async () => (await call('models')) as Result<'models'>,
+  };
 }

@@ -12,5 +12,4 @@ export {
   type WireOutput,
   type WireTensor,
 } from './forward-backward.ts';
-export { protobufType } from './messages.ts';
-export { encodeSample } from './sample.ts';
+export { encodeSample, protobufType } from './messages.ts';

@@ -1,4 +1,4 @@
-import { statSync, writeFileSync } from 'node:fs';
+import { mkdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { runsAsRoot } from './accounts.ts';
 import type { Confinement } from './confinement.ts';
@@ -6,9 +6,19 @@ import { describeConfinement } from './description.ts';
 import { bindDevice, bindTree, hostMounts, mountTable } from './mount-table.ts';
 import { requireProgram } from './programs.ts';
 import { limitedCommand } from './resource-limits.ts';
-import { oldRoot, prepareRoot, rootDevices } from './root-directory.ts';
 import { prepareDirectory } from './shared-directory.ts';
-import { sandboxViews, systemViews, type View } from './views.ts';
+import { type SystemViews, sandboxViews, systemViews, type View } from './views.ts';
+
+/** The mount point of the host's root while the new root replaces it; empty afterwards, as on a host. */
+const oldRoot = '/mnt';
+const rootDevices = ['null', 'zero', 'full', 'random', 'urandom', 'tty'].map((name) => `/dev/${name}`);
+
+const ownDirectories = ['/etc', '/logs', '/run', '/var', '/proc', '/dev', '/dev/shm', oldRoot];
+const standardStreams = ['stdin', 'stdout', 'stderr'];
+const deviceLinks = [
+  { target: '/proc/self/fd', path: '/dev/fd' },
+  ...standardStreams.map((name, fd) => ({ target: `/proc/self/fd/${fd}`, path: `/dev/${name}` })),
+];
 
 /**
  * Runs as the namespace's pid 1: reports its pid, builds its root, moves into it and becomes the command's init. $1 mount point
@@ -94,4 +104,18 @@ function tableOf(first: string, views: readonly View[], at: string): string {
 function prepareTable(directory: string, table: string): string {
   const fill = (staging: string): void => writeFileSync(join(staging, 'table'), table);
   return join(prepareDirectory(directory, { name: 'mounts', state: table, fill }), 'table');
+}
+
+/**
+ * Returns the root directory of local commands before anything is mounted in it, a directory below `root`: the links, files for
+ * the devices, and directories to mount at. It is mounted read-only, so that all commands can share it.
+ */
+function prepareRoot(root: string, links: SystemViews['links'], directories: readonly string[]): string {
+  const all = { links: [...links, ...deviceLinks], directories: [...ownDirectories, ...directories] };
+  const fill = (staging: string): void => {
+    for (const path of all.directories) mkdirSync(join(staging, path), { recursive: true });
+    for (const path of rootDevices) writeFileSync(join(staging, path), '');
+    for (const { target, path } of all.links) symlinkSync(target, join(staging, path));
+  };
+  return prepareDirectory(root, { name: 'root', state: JSON.stringify(all), fill });
 }

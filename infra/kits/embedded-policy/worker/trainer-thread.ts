@@ -8,7 +8,7 @@ const trainer: TrainerCore = createTrainer(workerData as TrainerThreadData); // 
 
 type Arguments<Name extends keyof TrainerCore> = Parameters<TrainerCore[Name]>;
 
-// trainer-client.ts, the other end, is typed by the same interface.
+// createTrainerClient, the other end, is typed by the same interface.
 serveCalls({
   createModel: (args) => trainer.createModel(...(args as Arguments<'createModel'>)),
   forwardBackward: (args) => trainer.forwardBackward(...(args as Arguments<'forwardBackward'>)),
