@@ -36,7 +36,11 @@ function reportCommanderError(error: CommanderError, args: readonly string[]): n
   const [name = '-'] = args;
   const isKnown = !name.startsWith('-') && !error.message.startsWith(`error: unknown command '${name}'`);
   const command = isKnown ? `temper ${name}` : 'temper';
-  note(`temper: ${error.message.replace(/^error: /, '').replace(/\.$/, '')}; see ${command} --help`);
+  const message = error.message
+    .replace(/^error: /, '')
+    .replace(/\n\(Did you mean (.+)\?\)$/, ', did you mean $1?')
+    .replace(/\.$/, '');
+  note(`temper: ${message}; see ${command} --help`);
   return exitCodes.usage;
 }
 

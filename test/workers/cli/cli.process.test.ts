@@ -29,7 +29,7 @@ it('the help of every command ends with an example', async () => {
 });
 
 const wrong: readonly (readonly [string, readonly string[], RegExp])[] = [
-  ['an unknown command', ['trian'], /unknown command 'trian'\n\(Did you mean train\?\); see temper --help/],
+  ['an unknown command', ['trian'], /unknown command 'trian', did you mean train\?; see temper --help/],
   ['an unknown command of a command', ['tasks', 'lst'], /unknown command 'lst'[\s\S]*; see temper tasks --help/],
   ['an unknown option', ['up', '--prot', 'auto'], /unknown option '--prot'/],
   ['an invalid number', ['train', '--steps', 'many'], /--steps <n>' argument 'many'.*whole number from 1 to 1000000/],
