@@ -42,37 +42,32 @@ export function plainTarget(address: string = defaultAddress, namespace: string 
   return { address, namespace, tls: false, apiKey: undefined, metadata: {} };
 }
 
-export interface ClientConnection {
-  readonly connection: Connection;
+/** A client and the connection that it uses. */
+interface TemporalConnection<Transport extends Connection | NativeConnection> {
+  readonly connection: Transport;
   readonly client: Client;
   close(): Promise<void>;
 }
+
+export type ClientConnection = TemporalConnection<Connection>;
+export type WorkerConnection = TemporalConnection<NativeConnection>;
 
 /** Connects a client that starts, signals and queries workflows. */
-export async function connectClient(target: TemporalTarget): Promise<ClientConnection> {
+export function connectClient(target: TemporalTarget): Promise<ClientConnection> {
   const options: ConnectionOptions = { ...connectionOptions(target), connectTimeout: connectTimeoutMs };
-  const connection = await Connection.connect(options).catch((error: unknown) => {
-    throw unreachable(target, error);
-  });
-  try {
-    await requireNamespace(connection, target);
-  } catch (error) {
-    await connection.close();
-    throw error;
-  }
-  const client = new Client({ connection, namespace: target.namespace });
-  return { connection, client, close: () => connection.close() };
-}
-
-export interface WorkerConnection {
-  readonly connection: NativeConnection;
-  readonly client: Client;
-  close(): Promise<void>;
+  return openClient(target, () => Connection.connect(options));
 }
 
 /** Connects a worker and a client that share one native connection. */
-export async function connectWorker(target: TemporalTarget): Promise<WorkerConnection> {
-  const connection = await NativeConnection.connect(connectionOptions(target)).catch((error: unknown) => {
+export function connectWorker(target: TemporalTarget): Promise<WorkerConnection> {
+  return openClient(target, () => NativeConnection.connect(connectionOptions(target)));
+}
+
+async function openClient<Transport extends Connection | NativeConnection>(
+  target: TemporalTarget,
+  connect: () => Promise<Transport>,
+): Promise<TemporalConnection<Transport>> {
+  const connection = await connect().catch((error: unknown) => {
     throw unreachable(target, error);
   });
   try {
