@@ -1,6 +1,5 @@
-import type { KernelName, SampleEvent } from '../core.ts';
+import type { SampleEvent } from '../core.ts';
 import { PolicyError, type PolicyErrorCode, type PolicyErrorDetails } from '../errors.ts';
-import type { ModelConfig } from '../model/config.ts';
 
 // Messages between the core and its threads.
 
@@ -29,21 +28,6 @@ export interface EventsMessage {
 export interface TicketEvent {
   readonly ticket: number;
   readonly event: SampleEvent;
-}
-
-export interface SamplerThreadData {
-  readonly kernel: KernelName;
-  readonly config: ModelConfig;
-  readonly contextLength: number;
-  readonly slots: number;
-  readonly weights: Float32Array;
-  readonly version: string;
-}
-
-export interface TrainerThreadData {
-  readonly kernel: KernelName;
-  readonly config: ModelConfig;
-  readonly contextLength: number;
 }
 
 /** An error as data: a PolicyError with its code, or any other error, which is a bug, with its stack for the log. */

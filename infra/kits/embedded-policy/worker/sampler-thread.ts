@@ -1,13 +1,12 @@
 import { workerData } from 'node:worker_threads';
 import type { LoadWeightsOptions, PauseMode, SampleRequest } from '../core.ts';
-import { createSampler } from '../sampler/sampler.ts';
+import { createSampler, type SamplerOptions } from '../sampler/sampler.ts';
 import { createEventBatcher } from './event-batcher.ts';
-import type { SamplerThreadData } from './messages.ts';
 import { serveCalls } from './serve.ts';
 
 // The sampler's thread: runs decode steps while there is work, and answers calls between two steps.
 
-const sampler = createSampler(workerData as SamplerThreadData); // startThread passes exactly this
+const sampler = createSampler(workerData as SamplerOptions); // startThread passes exactly this
 let stepScheduled = false;
 
 // sampler-client.ts, the other end, passes these arguments.

@@ -1,10 +1,9 @@
 import { workerData } from 'node:worker_threads';
 import type { TrainerCore } from '../core.ts';
-import { createTrainer } from '../trainer/trainer.ts';
-import type { TrainerThreadData } from './messages.ts';
+import { createTrainer, type TrainerOptions } from '../trainer/trainer.ts';
 import { serveCalls } from './serve.ts';
 
-const trainer: TrainerCore = createTrainer(workerData as TrainerThreadData); // startThread passes exactly this
+const trainer: TrainerCore = createTrainer(workerData as TrainerOptions); // startThread passes exactly this
 
 type Arguments<Name extends keyof TrainerCore> = Parameters<TrainerCore[Name]>;
 
