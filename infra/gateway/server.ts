@@ -90,7 +90,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     upstreams,
     model,
     engineGraceMs,
-    ...(options.seeds !== undefined && { seeds: options.seeds }),
+    seeds: options.seeds,
     contextLength: createContextLength(engine, engineGraceMs),
     store: options.store,
     journalDir: options.journalDir,

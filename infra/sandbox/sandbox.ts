@@ -81,7 +81,7 @@ export interface Command {
 export interface ExecRequest extends Command {
   readonly timeoutMs: number;
   readonly maxOutputBytes: number;
-  readonly stdin?: Uint8Array;
+  readonly stdin?: Uint8Array | undefined;
 }
 
 export interface ExecResult {

@@ -21,7 +21,7 @@ export interface PolicyBackendDeps {
   /** The time that a turn waits for an engine that is away. */
   readonly engineGraceMs: number;
   /** Whether requests carry a seed. Default: true. */
-  readonly seeds?: boolean;
+  readonly seeds?: boolean | undefined;
 }
 
 /** A request whose prompt has been rendered. */

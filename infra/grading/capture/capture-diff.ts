@@ -107,7 +107,7 @@ export async function captureDiff(
         argv: ['sh', '-c', script, 'sh', ...args],
         timeoutMs: timeLeftMs(),
         maxOutputBytes: maxListBytes,
-        ...(stdin !== undefined && { stdin }),
+        stdin,
       },
       signal,
     );

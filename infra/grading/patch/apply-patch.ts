@@ -87,7 +87,7 @@ export async function applyPatch(
         env: {},
         timeoutMs: Math.max(1, deadlineMs - Date.now()),
         maxOutputBytes: outputBytes,
-        ...(stdin !== undefined && { stdin }),
+        stdin,
       },
       signal,
     );

@@ -20,9 +20,9 @@ export interface PolicyCoreOptions {
   /** Arithmetic in WebAssembly (`simd`, the default) or in plain JavaScript. */
   readonly kernel?: KernelName;
   /** Maximum and default: the config's max_position_embeddings. */
-  readonly contextLength?: number;
+  readonly contextLength?: number | undefined;
   /** Sequences decoded at the same time; further requests wait. */
-  readonly slots?: number;
+  readonly slots?: number | undefined;
   /** Label of the weights in modelDir; "0" by default. */
   readonly version?: string;
 }
@@ -261,7 +261,7 @@ export interface TrainerCore {
    */
   createModel(
     modelId: string,
-    options: { readonly baseDir: string; readonly seed?: number },
+    options: { readonly baseDir: string; readonly seed?: number | undefined },
   ): Promise<TrainedModelStatus>;
   /**
    * Adds the gradient of the SUM of token losses to what has been accumulated since the last `optimStep`.

@@ -6,7 +6,7 @@ export interface ExecOptions {
   readonly uid: number;
   readonly argv: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
-  readonly stdin?: Uint8Array;
+  readonly stdin?: Uint8Array | undefined;
   readonly onStdout: (chunk: Buffer) => void;
   readonly onStderr: (chunk: Buffer) => void;
 }

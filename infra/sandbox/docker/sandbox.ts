@@ -90,7 +90,7 @@ class DockerSandbox implements Sandbox {
       args: [String(pids), blocks, seconds, request.cwd ?? workdir, ...argv],
       env: { HOME: homeOf(account), LANG: 'C.UTF-8', ...env, TEMPER_PROCESS: key },
       maxOutputBytes,
-      ...(stdin ? { stdin } : {}),
+      stdin,
     };
     const over = new AbortController();
     let timedOut = false;

@@ -15,7 +15,7 @@ export interface Script {
   readonly text: string;
   readonly args: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
-  readonly stdin?: Uint8Array;
+  readonly stdin?: Uint8Array | undefined;
   readonly maxOutputBytes?: number;
 }
 
@@ -110,7 +110,7 @@ class ExecShell implements ContainerShell {
 
   #optionsFor({ role, text, args, env = {}, stdin }: Script): Omit<ExecOptions, 'onStdout' | 'onStderr'> {
     const argv = ['sh', '-c', text, 'temper', ...args];
-    return { uid: uidOf(this.#name, role), argv, env, ...(stdin ? { stdin } : {}) };
+    return { uid: uidOf(this.#name, role), argv, env, stdin };
   }
 
   #exec(options: ExecOptions, signal: AbortSignal): Promise<number> {

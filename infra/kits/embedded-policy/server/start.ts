@@ -107,11 +107,7 @@ export async function startPolicyServer(options: PolicyServerOptions): Promise<P
 
 function openPolicyCore(options: PolicyServerOptions, slots: number | undefined): Promise<PolicyCore> {
   const { modelDir, contextLength } = options;
-  return createPolicyCore({
-    modelDir,
-    ...(contextLength === undefined ? {} : { contextLength }),
-    ...(slots === undefined ? {} : { slots }),
-  });
+  return createPolicyCore({ modelDir, contextLength, slots });
 }
 
 /** Loads the published weights. If they are gone, serves the base model under the label of unpublished weights. */

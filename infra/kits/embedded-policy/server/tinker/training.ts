@@ -61,7 +61,7 @@ async function create(
   body: CreateModelBody,
 ): Promise<FutureResult> {
   const seed = body.lora_config?.seed ?? undefined;
-  const made = await trainer.createModel(modelId, { baseDir: modelDir, ...(seed === undefined ? {} : { seed }) });
+  const made = await trainer.createModel(modelId, { baseDir: modelDir, seed });
   const info = { model_id: modelId, base_model: body.base_model, lora_config: body.lora_config ?? { rank: 0 } };
   await writeAtomically(directories.modelFile(modelId), JSON.stringify(info));
   await received.append(entryOf('create_model', modelId, 0, { checksum: made.checksum }));
