@@ -24,8 +24,8 @@ const kits = readdirSync(join(repositoryRoot, 'infra/kits'), { withFileTypes: tr
   .filter((entry) => entry.isDirectory())
   .map(({ name }) => `infra/kits/${name}`);
 
-/** The rooms of the gateway, each with the rooms that it may import besides the files at the gateway's root. */
-const gatewayRooms: Readonly<Record<string, readonly string[]>> = {
+/** The layers of the gateway, each with the layers that it may import besides the files at the gateway's root. */
+const gatewayLayers: Readonly<Record<string, readonly string[]>> = {
   http: ['sessions', 'turns', 'branches', 'dialects', 'upstream'],
   sessions: ['turns', 'branches'],
   turns: ['branches', 'upstream'],
@@ -104,26 +104,26 @@ describe('imports', () => {
     assert.deepEqual(findCycle(importsOfEachFile()), []);
   });
 
-  for (const [room, allowed] of Object.entries(gatewayRooms)) {
-    it(`of infra/gateway/${room} within the gateway reach only ${['its root', ...allowed].join(', ')}`, () => {
-      const strays = sourcesBelow(`infra/gateway/${room}`).flatMap((path) =>
+  for (const [layer, allowed] of Object.entries(gatewayLayers)) {
+    it(`of infra/gateway/${layer} within the gateway reach only ${['its root', ...allowed].join(', ')}`, () => {
+      const strays = sourcesBelow(`infra/gateway/${layer}`).flatMap((path) =>
         importsOf(path)
-          .map(({ target }) => ({ target, other: /^infra\/gateway\/([^/]+)\//.exec(target)?.[1] ?? room }))
-          .filter(({ other }) => other !== room && !allowed.includes(other))
+          .map(({ target }) => ({ target, other: /^infra\/gateway\/([^/]+)\//.exec(target)?.[1] ?? layer }))
+          .filter(({ other }) => other !== layer && !allowed.includes(other))
           .map(({ target }) => `${path} imports ${target}`),
       );
       assert.deepEqual(strays, []);
     });
   }
 
-  it('form no cycle of rooms, so that none leads from a lower room to a higher one', () => {
-    const rooms = new Map<string, string[]>();
+  it('form no cycle of layers, so that none leads from a lower layer to a higher one', () => {
+    const layers = new Map<string, string[]>();
     for (const [path, targets] of importsOfEachFile()) {
-      const from = roomOf(path);
-      const others = targets.map(roomOf).filter((room) => room !== from);
-      rooms.set(from, [...(rooms.get(from) ?? []), ...others]);
+      const from = layerOf(path);
+      const others = targets.map(layerOf).filter((layer) => layer !== from);
+      layers.set(from, [...(layers.get(from) ?? []), ...others]);
     }
-    assert.deepEqual(findCycle(rooms), []);
+    assert.deepEqual(findCycle(layers), []);
   });
 
   it('reach the whole configuration from workers alone: they hand each part what it needs', () => {
@@ -239,10 +239,10 @@ function importsOfEachFile(): ReadonlyMap<string, readonly string[]> {
 }
 
 /**
- * Returns the room of a file: its folder below `infra/`, or its file there; a kit; a top-level folder. Workflows see the
- * activities' interfaces as types, so these count as a room of their own.
+ * Returns the layer of a file: its folder below `infra/`, or its file there; a kit; a top-level folder. Workflows see the
+ * activities' interfaces as types, so these count as a layer of their own.
  */
-function roomOf(path: string): string {
+function layerOf(path: string): string {
   const [top = '', second = '', third = ''] = path.split('/');
   if (top === 'workflows') return ['contracts', 'algorithms'].includes(second) ? `${top}/${second}` : top;
   if (top === 'activities') return second === 'interfaces' ? `${top}/${second}` : top;

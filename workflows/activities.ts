@@ -16,7 +16,7 @@ import {
   evaluationQueue,
   hostQueue,
   imageQueue,
-  isOfSweep,
+  isSweepPriority,
   placementQueue,
   trainerQueue,
 } from './contracts/queues.ts';
@@ -37,7 +37,7 @@ export const images = proxyActivities<ImageActivities>({ taskQueue: imageQueue, 
 export const placement = (priority: Priority | undefined): Proxied<PlacementActivities> =>
   proxyActivities<PlacementActivities>({
     taskQueue: placementQueue,
-    ...(isOfSweep(priority) ? timeouts.placeOfSweep : timeouts.place),
+    ...(isSweepPriority(priority) ? timeouts.placeForSweep : timeouts.place),
   });
 export const trainer = proxyActivities<TrainerActivities>({ taskQueue: trainerQueue, ...timeouts.train });
 export const restoring = proxyActivities<Pick<TrainerActivities, 'restoreWeights'>>({

@@ -46,7 +46,7 @@ export const timeouts = {
     retry: retry(1000, '200ms', '5s'),
   },
   /** A host on which sweeps have used up their share rejects the task. Each rejection is an activity attempt, seconds apart, possibly for days. */
-  placeOfSweep: {
+  placeForSweep: {
     startToCloseTimeout: '30s',
     retry: retry(1_000_000, '200ms', '5s'),
   },

@@ -42,13 +42,13 @@ function checkSettings({ settings }: RunInput, { name, usesModel }: AgentSpec): 
   if (temperature !== 1) {
     throw new TemperFailure(
       'InvalidInput',
-      `settings.sampling.temperature: expected 1, got ${temperature}; a trainer's logprobs are those of temperature 1, so tokens sampled at another temperature can't be trained on`,
+      `settings.sampling.temperature: expected 1, got ${temperature}; a trainer's logprobs are those of temperature 1, so tokens sampled at another temperature cannot be trained on`,
     );
   }
   if (overridable === true) {
     throw new TemperFailure(
       'InvalidInput',
-      "settings.sampling.overridable: expected false in a run, got true; tokens sampled at an agent's own temperature can't be trained on",
+      "settings.sampling.overridable: expected false in a run, got true; tokens sampled at an agent's own temperature cannot be trained on",
     );
   }
 }

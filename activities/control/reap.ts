@@ -1,6 +1,6 @@
 import type { Client } from '@temporalio/client';
 import { newestChain } from '../../infra/temporal/chain.ts';
-import { isOfNamesake } from '../../workflows/contracts/ids.ts';
+import { belongsToNamesake } from '../../workflows/contracts/ids.ts';
 import { searchAttributes } from '../../workflows/contracts/search-attributes.ts';
 import { atBoundary } from '../boundary.ts';
 import type { ControlActivities } from '../interfaces/control.ts';
@@ -34,7 +34,7 @@ export async function cancelOrphans(
       const asked = keys.get(run) ?? runningKey(run);
       keys.set(run, asked);
       const key = await asked;
-      if (key !== null && !isOfNamesake(workflowId, run, key)) continue;
+      if (key !== null && !belongsToNamesake(workflowId, run, key)) continue;
       await client.workflow.getHandle(workflowId, runId).cancel();
       cancelled.push(workflowId);
     }

@@ -7,7 +7,7 @@ import type { SandboxRequest } from '../../infra/sandbox/sandbox-request.ts';
 import { withTimeLimit } from '../../infra/time-limit.ts';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import { agentSandboxName, type RolloutEpoch } from '../../workflows/contracts/ids.ts';
-import { isOfSweep } from '../../workflows/contracts/queues.ts';
+import { isSweepPriority } from '../../workflows/contracts/queues.ts';
 import { provisionMs } from '../../workflows/contracts/stage-limits.ts';
 import { atBoundary } from '../boundary.ts';
 import type { CleanUpActivities, HostActivities, PlacementActivities } from '../interfaces/host.ts';
@@ -21,7 +21,7 @@ export function createPlacement(host: Pick<Host, 'name' | 'slots'>, share: Sweep
     placeRollout: ({ epoch, lifetimeMs }) =>
       atBoundary(async () => {
         const expiresAtMs = Date.now() + lifetimeMs;
-        if (isOfSweep(Context.current().info.priority)) await share.take(epoch, expiresAtMs);
+        if (isSweepPriority(Context.current().info.priority)) await share.take(epoch, expiresAtMs);
         else host.slots.take(epoch, { expiresAtMs, sweep: false });
         return { host: host.name };
       }),
@@ -44,7 +44,7 @@ export function createProvisioning(host: Host): Pick<HostActivities, 'provisionS
         const provision = async (ending: AbortSignal) => {
           const runtimes = await spec.runtimes();
           const expiresAtMs = Date.now() + lifetimeMs;
-          const sweep = isOfSweep(info.priority);
+          const sweep = isSweepPriority(info.priority);
           host.slots.take(epoch, { expiresAtMs, sweep });
           const request: SandboxRequest = {
             name,
@@ -84,7 +84,7 @@ export async function releaseAgentSandbox(
   try {
     return await removeEverywhere(host.providers, agentSandboxName(epoch));
   } finally {
-    // Also when an engine is unreachable: the reaper finds what it still runs, and counts it until it is removed.
+    // The slot is released even if an engine is unreachable: the reaper finds what it still runs, and counts it until then.
     host.slots.release(epoch);
   }
 }

@@ -19,7 +19,9 @@ export async function onLiveModel<Result>(journal: TrainerJournal, work: () => P
     return await work();
   } catch (error) {
     if (error instanceof TemperFailure && error.type === 'TrainerLostModel') {
-      log.warn('the trainer lost the model; the next attempt loads the last checkpoint', { error: error.message });
+      log.warn('the trainer lost the model; the next activity attempt loads the last checkpoint', {
+        error: error.message,
+      });
       await journal.write({ modelId: null, referenceId: null });
     }
     throw error;

@@ -26,18 +26,18 @@ export function createSync(
       })),
     restoreWeights: (input) =>
       atBoundary(async (signal) => {
-        const lacking = await enginesWithout(input.version, engines, logAway, signal);
+        const lacking = await enginesWithout(input.version, engines, logUnavailable, signal);
         if (lacking.length > 0) await sync(lacking, input, signal);
         return { restored: lacking.map(({ url }) => url) };
       }),
   };
 }
 
-/** Returns the engines that answer and serve another version. An engine that does not answer is reported to `onAway` only. */
+/** Returns the engines that answer and serve another version. An engine that does not answer is reported to `onUnavailable` only. */
 export async function enginesWithout(
   version: number,
   engines: readonly Engine[],
-  onAway: (engine: Engine, reason: unknown) => void,
+  onUnavailable: (engine: Engine, reason: unknown) => void,
   signal: AbortSignal,
 ): Promise<readonly Engine[]> {
   const healths = await Promise.allSettled(engines.map((engine) => engine.health(signal)));
@@ -45,12 +45,12 @@ export async function enginesWithout(
   return engines.filter((engine, index) => {
     const health = healths[index];
     if (health?.status === 'fulfilled') return health.value.ready && health.value.version !== version;
-    onAway(engine, health?.reason);
+    onUnavailable(engine, health?.reason);
     return false;
   });
 }
 
-const logAway = ({ url }: Engine, reason: unknown): void =>
+const logUnavailable = ({ url }: Engine, reason: unknown): void =>
   log.warn('an engine does not answer and cannot get its weights yet', { engine: url, error: String(reason) });
 
 async function publishAndProve(context: TrainerContext, { runKey, version, training }: SyncWeights): Promise<number> {

@@ -7,7 +7,7 @@ import type { SandboxKind } from '../sandbox/sandbox.ts';
 export interface AgentSpec {
   readonly name: string;
   readonly description: string;
-  /** Whether it calls the model. If not, no trace is opened. */
+  /** Whether the agent calls the model. If not, no trace is opened. */
   readonly usesModel: boolean;
   /** Selects the branches of its conversations that are trained; default: all but side calls. */
   readonly branches?: BranchRule;

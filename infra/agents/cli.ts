@@ -27,12 +27,12 @@ export const replyReserve = (contextLength: number): number => Math.min(16_384, 
 const instructionFile = '.temper-instruction.md';
 
 /** Returns the gateway's address and the session's secret. Throws if either is missing. */
-export function requireGateway(agent: string, { baseUrl, secret }: AgentContext): Gateway {
+export function requireGateway(agent: string, { baseUrl, secret }: AgentContext): GatewayAccess {
   if (baseUrl === null || secret === null) throw new Error(`${agent}: expected the address and secret of a gateway`);
   return { baseUrl, secret };
 }
 
-export interface Gateway {
+export interface GatewayAccess {
   readonly baseUrl: string;
   readonly secret: string;
 }

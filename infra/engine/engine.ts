@@ -15,7 +15,7 @@ export interface Engine {
    */
   generate(request: GenerateRequest, signal: AbortSignal): AsyncIterable<GenerateEvent>;
   health(signal?: AbortSignal): Promise<EngineHealth>;
-  /** Puts a policy version into service; safe to repeat. Later requests sample by it. */
+  /** Puts a policy version into service; safe to repeat. Later requests sample with it. */
   publish(publication: Publication, signal?: AbortSignal): Promise<void>;
   /**
    * Keeps a version that is in service loaded for requests that name it, whatever is published later, until a publication
@@ -37,8 +37,8 @@ export interface GenerateRequest {
   readonly stopTokenIds: readonly number[];
   readonly seed?: number;
   /**
-   * The version to sample by; the newest by default. An engine that loads versions as adapters throws VersionNotServed when
-   * this one is not loaded. An engine that serves whole weights and has not pinned the version samples by the weights in
+   * The version to sample with; the newest by default. An engine that loads versions as adapters throws VersionNotServed when
+   * this one is not loaded. An engine that serves whole weights and has not pinned the version samples with the weights in
    * service; the spans of the reply name them.
    */
   readonly policyVersion?: SessionSettings['policyVersion'];
@@ -59,7 +59,7 @@ export interface EngineHealth {
   readonly paused: boolean;
   /** The last published policy version; null before the first. */
   readonly version: number | null;
-  /** Every version that can be sampled by; omitted when that is only the last one. */
+  /** Every version that requests can name; omitted when that is only the latest one. */
   readonly versions?: readonly number[];
   /** Null when the engine does not report it. */
   readonly contextLength: number | null;
@@ -81,7 +81,7 @@ export interface Publication {
   /** Path at which the engine finds them: a directory of weights, or a LoRA adapter. */
   readonly path: string;
   readonly method: 'reload' | 'lora';
-  /** Versions that are still being sampled by: they stay loaded, if the engine can load several. */
+  /** Versions that running requests still use: they stay loaded, if the engine can load several. */
   readonly keep?: readonly number[];
 }
 
@@ -99,7 +99,7 @@ export interface EngineOptions {
   readonly keepAdapters?: number;
 }
 
-/** Reports the version that requests are sampled by unless they name another, and all versions that they can name. */
+/** Reports the version that samples requests unless they name another, and all versions that they can name. */
 export async function servedVersions(engine: Pick<Engine, 'health'>): Promise<{
   readonly version: number | null;
   readonly versions: readonly number[];

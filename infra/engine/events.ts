@@ -44,7 +44,7 @@ function checkedIds({ ids, logprobs }: Chunk, where: string): readonly number[] 
   if (ids === null || ids === undefined) {
     if (logprobs == null || logprobs.length === 0) return [];
     throw invalid(
-      `${where}: expected the ids of ${logprobs.length} tokens, got their logprobs alone; does it return token ids?`,
+      `${where}: expected the ids of ${logprobs.length} tokens, got only their logprobs; check that the engine returns token ids`,
     );
   }
   return ids;

@@ -5,7 +5,7 @@ import { invalid, unavailable } from './checks.ts';
 // The labels under which an engine knows policy versions.
 //
 // Weights: `<version>@<name>`, so that a repeated publication differs from another run's publication of the same number.
-// LoRA adapters: `<model>-v<version>`; their path tells the rest. `default` is the engine's own label of weights that were
+// LoRA adapters: `<model>-v<version>`; their path shows the rest. `default` is the engine's own label of weights that were
 // never published.
 
 export const unpublishedLabel = 'default';

@@ -39,7 +39,7 @@ export function createModelSelector(connection: EngineConnection, options: Model
       const version = wanted ?? Math.max(...versions);
       const adapter = loaded.adapters.find((one) => one.version === version);
       if (adapter !== undefined) return { name: adapter.name, version };
-      // Whole weights: the reply itself names the version that it was sampled by.
+      // Whole weights: the reply itself names the version that sampled it.
       if (method === 'reload') return { name: model, version: null };
       if (wanted === undefined || (versions.length === 0 && wanted === baseVersion)) {
         return { name: model, version: requireBaseVersion(baseVersion, connection.url) };

@@ -121,7 +121,7 @@ function healthOf(pool: Pool): EngineHealth {
     ready: eligible.length > 0,
     paused: eligible.length > 0 && eligible.every(({ health }) => health?.paused === true),
     version: pool.newestVersion(),
-    // A request may be sent to any of them, so only versions that all of them have can be sampled by.
+    // A request may be sent to any of them, so a request can name only the versions that all of them have.
     versions: common(eligible.map(({ health, version }) => health?.versions ?? (version === null ? [] : [version]))),
     // A conversation must fit on whichever replica receives it.
     contextLength: lengths.length === 0 ? null : Math.min(...lengths),

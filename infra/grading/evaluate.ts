@@ -161,7 +161,7 @@ function requireSameBase({ diff, task }: Pick<EvaluationRequest, 'diff' | 'task'
   if (diff.baseCommit === baseCommit) return;
   throw new TemperFailure(
     'SetupFailed',
-    `the set-up of task ${task.id} gave other files than before: base commit ${diff.baseCommit} for the agent, ${baseCommit} for its evaluation; make it write nothing that changes, such as the time; a regrade with repaired tasks needs their workspace and set-up unchanged`,
+    `the set-up of task ${task.id} produced different files than before: base commit ${diff.baseCommit} for the agent, ${baseCommit} for its evaluation; make it write nothing that changes, such as the time; a regrade with repaired tasks needs their workspace and set-up unchanged`,
   );
 }
 

@@ -32,7 +32,7 @@ export interface ImageRequest {
 /** Progress of a pull or a build, as the activity's heartbeat reports it. */
 export interface ImageProgress {
   readonly image: string;
-  readonly doing: 'waiting for others' | 'pulling' | 'building';
+  readonly doing: 'waiting for a free slot' | 'pulling' | 'building';
   /** The current step of a build: `2/5 RUN make`. */
   readonly step?: string;
   /** Completed and total layers of a pull: `3/7`. */

@@ -9,7 +9,7 @@ import type { ImageName, ImageRequest, ReportImage } from './image.ts';
  * - A detached process survives the death of the process that started it; any provider instance on the host can resume it.
  * - Claims, results and logs are out of reach of what runs inside.
  * - There is no network. The only way out is the gateway's unix socket under `/gw`.
- * - A failure outside the sandbox throws a `SandboxFailure`; the doing of the code inside is data or a `FileRefused`.
+ * - A failure outside the sandbox throws a `SandboxFailure`; what the code inside causes is data or a `FileRefused`.
  */
 
 export type { SandboxKind };
@@ -25,7 +25,7 @@ export interface SandboxLabels {
   readonly rollout: string;
   readonly epoch: number;
   readonly purpose: SandboxPurpose;
-  /** Whether it counts against the capacity share of sweeps. */
+  /** Whether the sandbox counts against the capacity share of sweeps. */
   readonly sweep?: true;
   readonly expiresAtMs: number;
 }

@@ -83,8 +83,8 @@ export async function writeOnce(path: string, bytes: Uint8Array | string, mode =
 function storeFailure(path: string, cause: NodeJS.ErrnoException): TemperFailure {
   const full = cause.code === 'ENOSPC' || cause.code === 'EDQUOT';
   return full
-    ? new TemperFailure('DiskFull', `no space left to write ${path}; free some, and the stage is retried`, {
+    ? new TemperFailure('DiskFull', `no space left to write ${path}; free some space; the stage is retried`, {
         cause,
       })
-    : new TemperFailure('StoreUnavailable', `can't use ${path}: ${cause.message}`, { cause });
+    : new TemperFailure('StoreUnavailable', `cannot use ${path}: ${cause.message}`, { cause });
 }

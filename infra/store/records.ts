@@ -29,7 +29,7 @@ export function createRecords(root: string): Records {
   const find = async (runKey: string, name: string): Promise<unknown> => {
     const bytes = await readFile(pathOf(runKey, name), 'utf8').catch((error: NodeJS.ErrnoException) => {
       if (error.code === 'ENOENT') return null;
-      throw new TemperFailure('StoreUnavailable', `can't read record ${name} of ${runKey}: ${error.message}`, {
+      throw new TemperFailure('StoreUnavailable', `cannot read record ${name} of ${runKey}: ${error.message}`, {
         cause: error,
       });
     });

@@ -39,7 +39,7 @@ async function canonicalPath(dbFile: string): Promise<string> {
 async function checkHeader(path: string): Promise<void> {
   const file = await open(path, 'r+').catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return undefined;
-    throw badDatabase(path, `a path that can't be opened for writing (${error.code})`);
+    throw badDatabase(path, `a path that cannot be opened for writing (${error.code})`);
   });
   if (file === undefined) return;
   try {

@@ -21,7 +21,7 @@ export interface GoTool {
   readonly minutes: number;
 }
 
-export interface BuildContext {
+export interface GoBuildOptions {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly progress: (line: string) => void;
 }
@@ -30,7 +30,7 @@ export interface BuildContext {
 export async function buildGoTool(
   tool: GoTool,
   target: string,
-  context: BuildContext,
+  context: GoBuildOptions,
   signal?: AbortSignal,
 ): Promise<void> {
   const scratch = await mkdtemp(`${target}.build-`);
@@ -47,7 +47,7 @@ export async function buildGoTool(
 async function runGo(
   tool: GoTool,
   executable: string,
-  { env, progress }: BuildContext,
+  { env, progress }: GoBuildOptions,
   signal?: AbortSignal,
 ): Promise<void> {
   const flags = ['-v', '-trimpath', '-mod=readonly', '-ldflags', tool.linkerFlags];

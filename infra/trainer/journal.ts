@@ -96,7 +96,7 @@ export async function openJournal(root: string, runKey: string): Promise<Trainer
 export async function journaledRuns(root: string): Promise<readonly string[]> {
   const names = await readdir(root).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return [];
-    throw new TemperFailure('StoreUnavailable', `can't list the trainer's journals in ${root}: ${error.message}`, {
+    throw new TemperFailure('StoreUnavailable', `cannot list the trainer's journals in ${root}: ${error.message}`, {
       cause: error,
     });
   });
@@ -106,7 +106,7 @@ export async function journaledRuns(root: string): Promise<readonly string[]> {
 async function readState(path: string): Promise<TrainerState> {
   const text = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return null;
-    throw new TemperFailure('StoreUnavailable', `can't read the trainer's journal ${path}: ${error.message}`, {
+    throw new TemperFailure('StoreUnavailable', `cannot read the trainer's journal ${path}: ${error.message}`, {
       cause: error,
     });
   });

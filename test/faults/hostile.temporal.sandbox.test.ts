@@ -110,12 +110,12 @@ const cases: readonly Case[] = [
     ends: ['invalid-task', null, 'SetupFailed'],
   },
   {
-    name: 'a solution that puts a directory in the place of its reward',
+    name: 'a solution that puts a directory in place of its reward',
     files: { test: 'mkdir /logs/verifier/reward.txt; echo 1 > /logs/verifier/reward.txt' },
     ends: ['scored', 0, 'no-reward'],
   },
   {
-    name: 'a solution that puts a pipe in the place of its reward',
+    name: 'a solution that puts a pipe in place of its reward',
     files: { test: 'mkfifo /logs/verifier/reward.txt; echo 1 > /logs/verifier/reward.json' },
     ends: ['scored', 0, 'no-reward'],
   },

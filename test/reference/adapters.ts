@@ -133,7 +133,7 @@ export function testAdapters(name: string, open: () => Promise<AdapterStack>): v
       assert.equal(sample.versions.at(-1)?.version, publication.version);
     });
 
-    it('a pinned version is sampled by under its number after another one is published', async () => {
+    it('a pinned version samples under its number after another one is published', async () => {
       const earlier = stack.firstVersion + 1;
       assert.equal(await engine.pinVersion(earlier), true);
       await publish(earlier + 1);

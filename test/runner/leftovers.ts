@@ -9,15 +9,15 @@ const pollMs = 100;
 
 /** Kills the processes that the test run `id` left behind and returns their command lines. Finds them on Linux only. */
 export async function killLeftovers(id: string): Promise<string[]> {
-  await untilNone(id);
+  await waitUntilEnded(id);
   const left = await processesOf(id);
   for (const { pid } of left) kill(pid);
-  await untilNone(id);
+  await waitUntilEnded(id);
   return left.map(({ pid, command }) => `${pid} ${command}`);
 }
 
 /** Waits until processes that were asked to end have ended. */
-async function untilNone(id: string): Promise<void> {
+async function waitUntilEnded(id: string): Promise<void> {
   const deadline = Date.now() + graceMs;
   while ((await processesOf(id)).length > 0 && Date.now() < deadline) await sleep(pollMs);
 }

@@ -5,10 +5,10 @@ import { type Need, needsOf } from './need.ts';
 export interface Selection {
   readonly files: readonly string[];
   /** The files that this machine cannot run, by what it lacks; without the reference suite, which has its own command. */
-  readonly leftOut: readonly LeftOut[];
+  readonly leftOut: readonly SkippedTests[];
 }
 
-export interface LeftOut {
+export interface SkippedTests {
   readonly need: Need;
   /** The reason why the need is not met. */
   readonly reason: string;
@@ -18,7 +18,7 @@ export interface LeftOut {
 /** Selects the files of `npm test`: all below test/ whose needs this machine meets. */
 export async function selectTests(root: string, needs: readonly Need[]): Promise<Selection> {
   const all = (await testFiles(root)).filter((file) => !needsOf(file).includes('reference'));
-  const leftOut = needs.flatMap((need): LeftOut[] => {
+  const leftOut = needs.flatMap((need): SkippedTests[] => {
     if (need.availability.usable) return [];
     const files = all.filter((file) => needsOf(file).includes(need.word));
     return files.length === 0 ? [] : [{ need, reason: need.availability.reason, files }];

@@ -38,5 +38,5 @@ export const sweepRolloutId = (
 ): string => `${sweep}/${shortKey(sweepKey)}/rollout-${task}-${attempt}${retry === 0 ? '' : `-retry-${retry}`}`;
 
 /** Whether a workflow belongs to another run or sweep of the same name. */
-export const isOfNamesake = (workflowId: string, run: string, runKey: string): boolean =>
+export const belongsToNamesake = (workflowId: string, run: string, runKey: string): boolean =>
   workflowId.startsWith(`${run}/`) && !workflowId.startsWith(`${run}/${shortKey(runKey)}/`);

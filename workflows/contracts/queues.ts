@@ -24,5 +24,5 @@ export const cleanUpQueue = (host: string): string => `temper-host-${host}-clean
 export const sweepPriority = 4;
 
 /** Whether work has the priority of a sweep or regrade. */
-export const isOfSweep = (priority: { readonly priorityKey?: number } | undefined): boolean =>
+export const isSweepPriority = (priority: { readonly priorityKey?: number } | undefined): boolean =>
   (priority?.priorityKey ?? 0) >= sweepPriority;

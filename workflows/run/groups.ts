@@ -66,7 +66,7 @@ export async function stopStaleGroups(input: RunInput, tally: RunTally): Promise
   if (input.onStale !== 'cancel') return;
   const { workflowId, firstExecutionRunId: runKey } = workflowInfo();
   const tooOld = (version: number): boolean => staleness(tally.step + 1, version) > input.maxStaleness;
-  // The version at admission is a lower bound; only the gateway knows whether a token was sampled by it.
+  // The version at admission is a lower bound; only the gateway knows whether this version sampled a token.
   const suspects = [...tally.inFlight].filter(([, admitted]) => tooOld(admitted)).map(([index]) => index);
   if (suspects.length === 0) return;
   const versions = await control.readVersions({ runKey, groups: suspects });

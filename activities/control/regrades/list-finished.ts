@@ -15,9 +15,9 @@ export async function* listFinished(client: Client, { run, rollouts }: RegradeIn
     return;
   }
   const ended = 'WorkflowType="rollout" AND ExecutionStatus="Completed"';
-  const ofRun = run === undefined ? '' : ` AND ${searchAttributes.run.name}="${run.replaceAll('"', '\\"')}"`;
+  const runFilter = run === undefined ? '' : ` AND ${searchAttributes.run.name}="${run.replaceAll('"', '\\"')}"`;
   let found = 0;
-  for await (const { workflowId, runId } of client.workflow.list({ query: `${ended}${ofRun}` })) {
+  for await (const { workflowId, runId } of client.workflow.list({ query: `${ended}${runFilter}` })) {
     found += 1;
     yield { workflowId, runId };
   }

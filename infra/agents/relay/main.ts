@@ -27,7 +27,7 @@ async function relay(args: readonly string[]): Promise<number> {
       server.listen(Number(port), host, resolve);
     });
   } catch (error) {
-    return fail(exits.listen, `can't listen on ${address}: ${error instanceof Error ? error.message : error}`);
+    return fail(exits.listen, `cannot listen on ${address}: ${error instanceof Error ? error.message : error}`);
   }
   // One line per start in an append-only log: a second start would show.
   process.stdout.write(`relay: starts ${target}\n`);
@@ -38,7 +38,7 @@ function execute(program: string, args: readonly string[]): Promise<number> {
   return new Promise((resolve) => {
     const child = spawn(program, args, { stdio: ['ignore', 'inherit', 'inherit'] });
     for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, () => child.kill(signal));
-    child.once('error', (error) => resolve(fail(exits.spawn, `can't start ${program}: ${error.message}`)));
+    child.once('error', (error) => resolve(fail(exits.spawn, `cannot start ${program}: ${error.message}`)));
     child.once('exit', (code, signal) => resolve(code ?? 128 + (signal === null ? 0 : constants.signals[signal])));
   });
 }

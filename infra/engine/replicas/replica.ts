@@ -10,13 +10,13 @@ export interface Replica {
   readonly slots: RequestSlots;
   /** Whether the last probe found it ready and no generation has failed there since. */
   readonly inService: boolean;
-  /** Whether it has answered every probe since its last good one. */
+  /** Whether the replica has answered every probe since its last good one. */
   readonly answers: boolean;
   /** The reason why it is out of service. */
   readonly reason: string;
-  /** The result of its last good probe; null before the first. */
+  /** The result of the last good probe; null before the first. */
   readonly health: EngineHealth | null;
-  /** The version that it was last known to serve; kept while it is out of service. */
+  /** The version that the replica was last known to serve; kept while it is out of service. */
   readonly version: number | null;
   /** Reads its health, once for all callers at the same time. Never rejects. */
   probe(): Promise<void>;

@@ -19,7 +19,7 @@ export interface GenerationTarget {
   readonly baseVersion: number | null;
 }
 
-/** The new tokens of one chunk, and the weights that they were sampled by. */
+/** The new tokens of one chunk, and the weights that sampled them. */
 interface SglangChunk extends Chunk {
   readonly spans: LabelledSpans | null | undefined;
   /** The labels of the weights at the first token and at this chunk. */

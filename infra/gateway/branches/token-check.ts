@@ -49,7 +49,7 @@ export function checkTurns(turns: readonly TurnRecord[]): CheckedTurns {
   return { masked, ends };
 }
 
-/** Extends the checksum of the text that the engine was sent by more ids, at the cost of the new ids only. */
+/** Adds ids to the checksum of the text that was sent to the engine. The time depends on the new ids only. */
 function extendChecksum({ length, checksum }: Pick<BranchEnd, 'length' | 'checksum'>, ids: readonly number[]): number {
   if (ids.length === 0) return checksum;
   const text = ids.join(',');

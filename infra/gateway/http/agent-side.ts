@@ -11,7 +11,7 @@ import { sessionOfSecret } from '../secret.ts';
 import type { Session } from '../sessions/session.ts';
 import type { RemoteSession } from '../sessions/session-files.ts';
 import type { Sessions } from '../sessions/sessions.ts';
-import type { Turn } from '../turns/turn.ts';
+import type { ReplyingTurn } from '../turns/turn.ts';
 import { createBodyReader } from './body.ts';
 import type { Forward } from './forward.ts';
 import { sendJson } from './listener.ts';
@@ -109,7 +109,11 @@ async function authenticate(
   return session;
 }
 
-async function whole(modelRequest: DialectRequest, turn: Turn<TurnRecord>, response: ServerResponse): Promise<void> {
+async function whole(
+  modelRequest: DialectRequest,
+  turn: ReplyingTurn<TurnRecord>,
+  response: ServerResponse,
+): Promise<void> {
   sendJson(response, 200, modelRequest.whole(finishedReply(turn, await turn.result)));
 }
 
@@ -119,7 +123,7 @@ async function whole(modelRequest: DialectRequest, turn: Turn<TurnRecord>, respo
  */
 async function stream(
   modelRequest: DialectRequest,
-  turn: Turn<TurnRecord>,
+  turn: ReplyingTurn<TurnRecord>,
   response: ServerResponse,
 ): Promise<GatewayError | null> {
   const writer = modelRequest.stream(turn);
@@ -150,7 +154,7 @@ async function stream(
   }
 }
 
-function finishedReply({ key, createdAt }: Turn<TurnRecord>, turn: TurnRecord): FinishedReply {
+function finishedReply({ key, createdAt }: ReplyingTurn<TurnRecord>, turn: TurnRecord): FinishedReply {
   return {
     key,
     createdAt,

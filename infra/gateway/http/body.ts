@@ -24,7 +24,7 @@ export function createBodyReader<Owner extends object>() {
  */
 export async function readJsonBody(request: IncomingMessage, budget: BodyBudget = { usedBytes: 0 }): Promise<unknown> {
   const value = parsed(await readBody(request, budget));
-  if (holdsAtMost(value, limits.bodyValues)) return value;
+  if (hasAtMost(value, limits.bodyValues)) return value;
   throw new GatewayError('too-large', `expected a body of at most ${limits.bodyValues} JSON values, got more`);
 }
 
@@ -83,7 +83,7 @@ const budgetUsedUp = (): GatewayError =>
   );
 
 /** Whether a JSON value consists of at most `most` values. Walks without recursion, and stops at the first one too many. */
-export function holdsAtMost(value: unknown, most: number): boolean {
+export function hasAtMost(value: unknown, most: number): boolean {
   const left: object[] = isNested(value) ? [value] : [];
   let seen = 1;
   for (let item = left.pop(); item !== undefined; item = left.pop()) {

@@ -172,6 +172,6 @@ function decodeRecord(line: string): JournalRecord | null {
 function journalFailure(path: string, cause: unknown): TemperFailure {
   const code = cause instanceof Error && 'code' in cause ? cause.code : undefined;
   return code === 'ENOSPC' || code === 'EDQUOT'
-    ? new TemperFailure('DiskFull', `no space left to write ${path}; free some, then retry`, { cause })
-    : new TemperFailure('StoreUnavailable', `can't use ${path}: ${errorMessage(cause)}`, { cause });
+    ? new TemperFailure('DiskFull', `no space left to write ${path}; free some space, then retry`, { cause })
+    : new TemperFailure('StoreUnavailable', `cannot use ${path}: ${errorMessage(cause)}`, { cause });
 }

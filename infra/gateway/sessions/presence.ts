@@ -35,7 +35,7 @@ export async function createPresence(journalDir: string, startedAt: number): Pro
       const to = from < startedAt ? startedAt : Date.now();
       return await use(file, to - from < relayRetryMs ? null : { from, to });
     } catch (error) {
-      throw new TemperFailure('StoreUnavailable', `can't keep ${path}: ${errorMessage(error)}`, { cause: error });
+      throw new TemperFailure('StoreUnavailable', `cannot write ${path}: ${errorMessage(error)}`, { cause: error });
     }
   }
 

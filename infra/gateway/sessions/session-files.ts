@@ -107,7 +107,7 @@ async function readIfThere(path: string): Promise<string | null> {
 }
 
 const unreadable = (path: string, why: string, cause?: unknown): TemperFailure =>
-  new TemperFailure('StoreUnavailable', `can't read ${path}: ${why}; restore the file`, { cause });
+  new TemperFailure('StoreUnavailable', `cannot read ${path}: ${why}; restore the file`, { cause });
 
 /** Ids become file names. They come from temper's own workers, and from secrets with a valid signature. */
 function checkedId(id: string): string {

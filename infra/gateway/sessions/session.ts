@@ -8,7 +8,7 @@ import { limits } from '../limits.ts';
 import { askedTokens, type ModelRequest } from '../model-call.ts';
 import type { ModelBackend, PlannedTurn } from '../turns/model-backend.ts';
 import { createPolicyBackend, type PolicyBackendDeps } from '../turns/policy-backend.ts';
-import type { RunningTurn, Turn } from '../turns/turn.ts';
+import type { ReplyingTurn, RunningTurn } from '../turns/turn.ts';
 import { createUpstreamBackend, type UpstreamBackendDeps } from '../turns/upstream-backend.ts';
 import type { Journal, JournalRecord, RequestFailure } from './journal.ts';
 import {
@@ -29,7 +29,7 @@ export interface Session {
   readonly retries: number;
   /** Returns how many requests failed for this reason and were not answered later. */
   failed(failure: RequestFailure): number;
-  /** Whether it ended at the context's length: a request was too long, and no turn followed, as one does after compaction. */
+  /** Whether the session ended at the context's length: a request was too long, and no turn followed, as one does after compaction. */
   readonly overflowed: boolean;
   /** Whether a failure of the engine or the gateway ended it: a request failed, and was neither answered nor followed by a turn. */
   readonly cutOff: boolean;
@@ -37,19 +37,19 @@ export interface Session {
   status(): SessionStatus;
   /** Notes that the session is being used. */
   touch(): void;
-  /** Whether it has no running turn and was not used since that time. */
+  /** Whether the session has no running turn and was not used since that time. */
   isIdle(since: number): boolean;
   /**
    * Returns the turn of a request. The same conversation is the same turn, whichever connection it arrives on: a running turn
    * is joined, a finished one is replayed, also by a gateway that has only the journal. Throws a GatewayError or a
    * TemplateRejection.
    */
-  ask(request: ModelRequest): Promise<Turn<TurnRecord>>;
+  ask(request: ModelRequest): Promise<ReplyingTurn<TurnRecord>>;
   /** Counts the tokens of a conversation's prompt, without a turn. Throws a GatewayError or a TemplateRejection. */
   countTokens(conversation: Conversation): number;
   /** Refuses further turns, cancels running ones and waits for them. */
   close(reason: GatewayError): Promise<void>;
-  /** Gives running turns that long to end, then closes the journal's file. The session can be loaded again from it. */
+  /** Waits up to `drainMs` for running turns to end, then closes the journal's file. The session can be loaded again from it. */
   release(drainMs: number): Promise<void>;
 }
 
@@ -149,7 +149,7 @@ class LiveSession implements Session {
     return this.#usedAt < since && this.#running.size === 0 && !this.#failures.unwritten;
   }
 
-  async ask(request: ModelRequest): Promise<Turn<TurnRecord>> {
+  async ask(request: ModelRequest): Promise<ReplyingTurn<TurnRecord>> {
     this.#checkOpen();
     this.#lastActivityAt = Date.now();
     const planned = this.#backend.plan(request);
@@ -162,7 +162,7 @@ class LiveSession implements Session {
     }
   }
 
-  async #answer(request: ModelRequest, planned: PlannedTurn): Promise<Turn<TurnRecord>> {
+  async #answer(request: ModelRequest, planned: PlannedTurn): Promise<ReplyingTurn<TurnRecord>> {
     // Cheap checks first; a prompt is rendered only when the turn is replayed or started.
     const answered = this.#backend.answered(planned.key);
     if (answered !== null && !this.#wantsMore(request, answered)) {
@@ -213,7 +213,7 @@ class LiveSession implements Session {
     return new GatewayError('too-many-turns', `${running}; wait for one to end`);
   }
 
-  #start(planned: PlannedTurn): Turn<TurnRecord> {
+  #start(planned: PlannedTurn): ReplyingTurn<TurnRecord> {
     const { key } = planned;
     const turn = planned.start({
       createdAt: this.openedAt,

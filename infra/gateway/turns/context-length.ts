@@ -9,8 +9,8 @@ import { limits } from '../limits.ts';
  * refuses prompts that are too long. It is read again each minute, since an engine may be restarted with another one.
  */
 export interface ContextLength {
-  /** Returns the context length. Waits for an engine that is away, and calls `onAway` each time it is. */
-  wait(onAway: () => void, signal: AbortSignal): Promise<number | null>;
+  /** Returns the context length. Waits for an engine that is away, and calls `onUnavailable` each time it is. */
+  wait(onUnavailable: () => void, signal: AbortSignal): Promise<number | null>;
   /** Returns the context length without waiting; null also when the engine does not answer at once. */
   look(): Promise<number | null>;
 }
@@ -44,7 +44,7 @@ export function createContextLength(
     await looking;
   };
 
-  async function wait(onAway: () => void, signal: AbortSignal): Promise<number | null> {
+  async function wait(onUnavailable: () => void, signal: AbortSignal): Promise<number | null> {
     if (known !== undefined) await refresh();
     for (const startedAt = Date.now(); known === undefined; ) {
       try {
@@ -52,7 +52,7 @@ export function createContextLength(
       } catch (error) {
         signal.throwIfAborted();
         if (!(error instanceof TemperFailure) || error.type !== 'EngineUnavailable') throw error;
-        onAway();
+        onUnavailable();
         if (Date.now() - startedAt >= engineGraceMs) {
           throw new GatewayError('engine-unavailable', error.message, { cause: error });
         }

@@ -1,7 +1,7 @@
 import type { Conversation } from '../../kits/chat-tokens/index.ts';
 import type { TurnRecord } from '../branches/turn-record.ts';
 import type { ModelRequest } from '../model-call.ts';
-import type { RunningTurn, Turn } from './turn.ts';
+import type { ReplyingTurn, RunningTurn } from './turn.ts';
 
 /** The model that answers a session's requests: the policy or an upstream model. It keeps the tree of the session's turns. */
 export interface ModelBackend {
@@ -21,7 +21,7 @@ export interface ModelBackend {
 export interface PlannedTurn {
   /** Identifies the conversation; equal for equivalent ones. */
   readonly key: string;
-  replay(answered: TurnRecord, createdAt: number): Turn<TurnRecord>;
+  replay(answered: TurnRecord, createdAt: number): ReplyingTurn<TurnRecord>;
   start(context: TurnContext): RunningTurn<TurnRecord>;
 }
 

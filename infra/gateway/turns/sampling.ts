@@ -132,7 +132,7 @@ async function samplePart(
     if (signal.aborted) throw signal.reason;
     const lost = { kind: 'lost', lastEventAt, tokens: ids.length } as const;
     if (silence.signal.aborted) return { ...lost, failure: `no token in ${limits.engineSilenceMs} ms` };
-    if (isAway(error)) return { ...lost, failure: error };
+    if (isTemporary(error)) return { ...lost, failure: error };
     throw error;
   } finally {
     clearTimeout(timer);
@@ -177,7 +177,7 @@ function checked(engine: Engine, ids: number[], logprobs: number[], last: Genera
 }
 
 /** Whether a failure is temporary: the engine is down, or took half an update and waits for the next publication. */
-function isAway(error: unknown): boolean {
+function isTemporary(error: unknown): boolean {
   return error instanceof TemperFailure && (error.type === 'EngineUnavailable' || error.type === 'EngineQuarantined');
 }
 
@@ -192,7 +192,7 @@ function engineUnavailable(url: string, awayMs: number, failures: number, cause:
   return new GatewayError('engine-unavailable', `${what}: ${errorMessage(cause)}`, { cause });
 }
 
-/** Derives a turn's seed from its conversation: the same after a restart, and in whatever order requests arrive. */
+/** Derives a turn's seed from its conversation: the same after a restart, and whatever the order of requests. */
 export function deriveSeed(seed: number, key: string): number {
   return createHash('sha256').update(`${seed}:${key}`).digest().readUInt32LE() >>> 1;
 }

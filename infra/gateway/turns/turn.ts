@@ -4,7 +4,7 @@ import type { Delta } from '../model-call.ts';
 import { createReplyStream } from './reply-stream.ts';
 
 /** A running turn, or the replay of a finished one. Clients that send the same request follow the same turn. */
-export interface Turn<Result> {
+export interface ReplyingTurn<Result> {
   readonly key: string;
   /** The time in the reply's head, which is the same at every replay. */
   readonly createdAt: number;
@@ -17,7 +17,7 @@ export interface Turn<Result> {
   follow(): () => void;
 }
 
-export interface RunningTurn<Result> extends Turn<Result> {
+export interface RunningTurn<Result> extends ReplyingTurn<Result> {
   /** Whether the turn was cancelled; a new request needs a new turn. */
   readonly abandoned: boolean;
   /**
@@ -37,7 +37,7 @@ export interface ReplySink {
   readonly setWaiting: (isWaiting: boolean) => void;
 }
 
-export interface TurnInput<Sampled, Result> extends Pick<Turn<Result>, 'key' | 'createdAt' | 'promptTokens'> {
+export interface TurnInput<Sampled, Result> extends Pick<ReplyingTurn<Result>, 'key' | 'createdAt' | 'promptTokens'> {
   /** Samples the whole reply. */
   readonly sample: (sink: ReplySink, signal: AbortSignal) => Promise<Sampled>;
   /** Makes the turn durable. Afterwards the turn has happened, even if no client is left. */
@@ -108,10 +108,10 @@ export function startTurn<Sampled, Result>(input: TurnInput<Sampled, Result>): R
 
 /** Replays a finished turn. `replay` pushes the events of the reply in the same pieces as before. */
 export function replayTurn<Result>(
-  known: Pick<Turn<Result>, 'key' | 'createdAt' | 'promptTokens'>,
+  known: Pick<ReplyingTurn<Result>, 'key' | 'createdAt' | 'promptTokens'>,
   replay: (push: ReplySink['push']) => void,
   result: Result,
-): Turn<Result> {
+): ReplyingTurn<Result> {
   return {
     ...known,
     result: Promise.resolve(result),

@@ -46,7 +46,7 @@ export function createUpstreamBackend(
     restore: tree.add,
     answered: tree.answered,
     countTokens() {
-      throw new GatewayError('unsupported', `the tokens of a prompt for ${upstream.model} can't be counted here`);
+      throw new GatewayError('unsupported', `the tokens of a prompt for ${upstream.model} cannot be counted here`);
     },
     plan(request): PlannedTurn {
       const plan = planOf(tree, request.conversation);
@@ -55,7 +55,7 @@ export function createUpstreamBackend(
         key,
         replay: (answered, createdAt) =>
           replayTurn(
-            // The first reply did not know the prompt's length in its head either.
+            // The head of the first reply was sent before the prompt's length was known, so this one has none either.
             { key, createdAt, promptTokens: 0 },
             (push) => pushReply(answered.reply, push),
             answered,
@@ -114,7 +114,7 @@ async function askModel(
       call: { conversation: request.conversation, sampling: override ?? opened.sampling, maxTokens: asked },
       key,
       graceMs: engineGraceMs,
-      onAway: () => sink.setWaiting(true),
+      onUnavailable: () => sink.setWaiting(true),
     },
     signal,
   );

@@ -18,7 +18,7 @@ export interface UpstreamRequest {
   readonly key: string;
   readonly graceMs: number;
   /** Called each time the model is away. */
-  readonly onAway: () => void;
+  readonly onUnavailable: () => void;
 }
 
 /**
@@ -26,7 +26,7 @@ export interface UpstreamRequest {
  * `graceMs` have passed. Throws TemperFailure EngineUnavailable or EngineInvalid, or a ContextOverflow.
  */
 export async function askUpstream(
-  { upstream, call, key, graceMs, onAway }: UpstreamRequest,
+  { upstream, call, key, graceMs, onUnavailable }: UpstreamRequest,
   signal: AbortSignal,
 ): Promise<UpstreamReply> {
   const body = Buffer.from(JSON.stringify(requestBody(upstream, call)));
@@ -34,7 +34,7 @@ export async function askUpstream(
   for (let attempt = 0; ; attempt += 1) {
     const answer = await post(upstream, body, signal);
     if (!('away' in answer)) return readReply(upstream, read(upstream, answer), key);
-    onAway();
+    onUnavailable();
     const waitMs = Math.min(firstWaitMs * 2 ** attempt, longestWaitMs);
     if (Date.now() - startedAt + waitMs > graceMs) throw unavailable(upstream, attempt + 1, answer.away);
     await sleep(waitMs, undefined, { signal });
@@ -56,7 +56,7 @@ async function post({ url, apiKey }: UpstreamModel, body: Buffer, signal: AbortS
       },
       signal,
     );
-    return isAway(reply) ? { away: explanationWithoutKey(apiKey, reply) } : reply;
+    return isUnavailable(reply) ? { away: explanationWithoutKey(apiKey, reply) } : reply;
   } catch (error) {
     if (error instanceof HttpUnreachable) return { away: error.message };
     throw error;
@@ -64,7 +64,7 @@ async function post({ url, apiKey }: UpstreamModel, body: Buffer, signal: AbortS
 }
 
 /** Whether a later retry may succeed: a failure of the server or a proxy, too many requests, or 408, 409 and 425. */
-function isAway({ status }: HttpReply): boolean {
+function isUnavailable({ status }: HttpReply): boolean {
   return status >= 500 || [408, 409, 425, 429].includes(status);
 }
 

@@ -2,7 +2,7 @@ import { firstOfEach } from '../../../workflows/algorithms/flags.ts';
 import type { Flag } from '../../../workflows/contracts/flags.ts';
 
 /** The changes that a capture left out, and that its patch does not show. Strings are latin-1. */
-export interface LeftOut {
+export interface OmittedFiles {
   readonly links: readonly { readonly path: string; readonly target: string | null }[];
   /** Names that git stores in no tree. */
   readonly names: readonly string[];
@@ -13,7 +13,7 @@ export const tooLargeFlags: readonly Flag[] = [
 ];
 
 /** Flags what a capture left out. */
-export function flagCapture({ links, names }: LeftOut): readonly Flag[] {
+export function flagCapture({ links, names }: OmittedFiles): readonly Flag[] {
   const utf8 = (text: string): string => Buffer.from(text, 'latin1').toString('utf8');
   return firstOfEach([
     ...links.map(

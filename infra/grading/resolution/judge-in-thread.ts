@@ -9,10 +9,10 @@ const smallLogBytes = 512 * 1024;
  * limit the host is overloaded.
  */
 const timeoutMs = 60_000;
-/** No honest log takes more memory. */
+/** The memory limit of the thread. No honest log needs as much. */
 const heapMb = 1024;
 
-/** Judges a log of any length, a long one in a thread, so that the process can send its heartbeats meanwhile. */
+/** Judges a log of any length. A long log is judged in a thread, so that the process can send its heartbeats meanwhile. */
 export async function judgeInThread(log: Buffer, by: LogCase): Promise<Judgement> {
   if (log.byteLength <= smallLogBytes) return judgeLog(log.toString('utf8'), by);
   // The thread's file lies beside this one, as source or compiled.
@@ -28,7 +28,7 @@ export async function judgeInThread(log: Buffer, by: LogCase): Promise<Judgement
       timer = setTimeout(() => reject(timedOut()), timeoutMs);
       thread.once('message', resolve);
       thread.once('error', (error) => {
-        if (isOutOfMemory(error)) resolve(unreadable(by, `the log can't be read within ${heapMb} MB of memory`));
+        if (isOutOfMemory(error)) resolve(unreadable(by, `the log cannot be read within ${heapMb} MB of memory`));
         else reject(error);
       });
     });

@@ -75,8 +75,8 @@ const copies = 3;
 const negligible = 1 / 20;
 
 /**
- * Returns the MB on a sandbox's disk before the policy's work begins: the task's files and the copies of them, for which
- * neither an agent nor its tests may be ended. 0 if that is negligible.
+ * Returns the MB on a sandbox's disk before the agent starts: the task's files and their copies, which do not count
+ * against the disk limit of the agent or its tests. Returns 0 if that is negligible.
  */
 export async function initialDiskMb(
   sandbox: Pick<Sandbox, 'diskUsage'>,

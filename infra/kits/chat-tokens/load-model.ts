@@ -96,7 +96,7 @@ async function readJsonIfThere(path: string): Promise<object | null> {
 async function readIfThere(path: string): Promise<string | null> {
   return readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return null;
-    throw new InvalidModelDirectory(`can't read ${path}: ${error.message}`, { cause: error });
+    throw new InvalidModelDirectory(`cannot read ${path}: ${error.message}`, { cause: error });
   });
 }
 
@@ -110,7 +110,7 @@ function wrapErrors<Value>(what: string, read: () => Value): Value {
   try {
     return read();
   } catch (error) {
-    throw new InvalidModelDirectory(`can't use ${what}: ${error instanceof Error ? error.message : error}`, {
+    throw new InvalidModelDirectory(`cannot use ${what}: ${error instanceof Error ? error.message : error}`, {
       cause: error,
     });
   }

@@ -11,7 +11,7 @@ export interface PieceReader {
 }
 
 /** A character has at most four bytes, so few ids are held back for an unfinished one; more cannot be valid UTF-8. */
-const maxHeldIds = 16;
+const maxPendingIds = 16;
 
 /**
  * Splits sampled ids at the markers. A marker that is a single token is recognized by its id alone, so that text which merely
@@ -26,17 +26,17 @@ export function createPieceReader(tokens: TokenTable, markers: readonly string[]
     else byId.set(id, marker);
   }
   let decoded: number[] = [];
-  let held: number[] = [];
+  let pending: number[] = [];
   let tail = '';
 
   /** Decodes with the preceding ids as context: some decoders treat a leading space by its position. */
-  function decodeHeld(final: boolean): string {
-    if (held.length === 0) return '';
+  function decodePending(final: boolean): string {
+    if (pending.length === 0) return '';
     const before = decoded.length === 0 ? '' : tokens.decode(decoded);
-    const text = tokens.decode([...decoded, ...held]);
-    if (!final && held.length < maxHeldIds && text.endsWith('\uFFFD')) return '';
-    decoded = held;
-    held = [];
+    const text = tokens.decode([...decoded, ...pending]);
+    if (!final && pending.length < maxPendingIds && text.endsWith('\uFFFD')) return '';
+    decoded = pending;
+    pending = [];
     return text.slice(before.length);
   }
 
@@ -60,18 +60,18 @@ export function createPieceReader(tokens: TokenTable, markers: readonly string[]
       for (const id of ids) {
         const marker = byId.get(id);
         if (marker === undefined) {
-          const text = held.length === 0 ? tokens.textOf(id) : null;
-          if (text === null) held.push(id);
+          const text = pending.length === 0 ? tokens.textOf(id) : null;
+          if (text === null) pending.push(id);
           // Text is read id by id, so that the pieces do not depend on how many ids come at once.
-          pieces.push(...readText(text ?? decodeHeld(false), false));
+          pieces.push(...readText(text ?? decodePending(false), false));
           continue;
         }
-        pieces.push(...readText(decodeHeld(true), true), { marker });
+        pieces.push(...readText(decodePending(true), true), { marker });
         decoded = [];
       }
       return pieces;
     },
-    end: () => readText(decodeHeld(true), true),
+    end: () => readText(decodePending(true), true),
   };
 }
 

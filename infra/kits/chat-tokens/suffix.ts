@@ -4,7 +4,7 @@ import type { Model } from './model.ts';
 import { renderText } from './render.ts';
 
 /** The facts about a branch that decide what may follow its last reply. */
-export interface Branch {
+export interface RenderedBranch {
   readonly lastSampledId: number | undefined;
   /** Whether its last reply, and any earlier one, has reasoning. Templates may drop reasoning once something follows. */
   readonly reasoned: { readonly last: boolean; readonly before: boolean };
@@ -19,7 +19,7 @@ export type Continuation = { readonly ids: readonly number[] } | { readonly fork
  * the cost depends on the new messages only. Where the template would now write earlier text differently, it returns the
  * reason instead, and only a full render is correct.
  */
-export function continueBranch(model: Model, messages: readonly Message[], branch: Branch): Continuation {
+export function continueBranch(model: Model, messages: readonly Message[], branch: RenderedBranch): Continuation {
   const { last, before } = branch.reasoned;
   // The template must keep the reasoning of earlier replies as well as the form of the last one.
   const earlier = before && !last ? suffixAfter(model, messages, true) : null;
@@ -30,11 +30,15 @@ export function continueBranch(model: Model, messages: readonly Message[], branc
   const sampled = branch.lastSampledId;
   if (sampled === undefined || !model.stopTokenIds.includes(sampled)) return { ids: ids.slice(closing.length - 1) };
   if (sampled === closing.at(-1)) return { ids: ids.slice(closing.length) };
-  return { fork: 'the reply ended with another token than the template writes there' };
+  return { fork: 'the reply ended with a different token than the template writes there' };
 }
 
 /** The ids that `continueBranch` returns; null where only a full render is correct. */
-export function renderSuffix(model: Model, messages: readonly Message[], branch: Branch): readonly number[] | null {
+export function renderSuffix(
+  model: Model,
+  messages: readonly Message[],
+  branch: RenderedBranch,
+): readonly number[] | null {
   const continuation = continueBranch(model, messages, branch);
   return 'ids' in continuation ? continuation.ids : null;
 }
@@ -52,7 +56,7 @@ function suffixAfter(model: Model, messages: readonly Message[], reasoned: boole
   const role = messages[0]?.role;
   if (role === undefined || role === 'assistant') return { fork: 'nothing that could follow a reply was added' };
   if (messages.some((message) => message.role === 'tool' && model.family.callIds?.isValid(message.callId) === false)) {
-    return { fork: 'the result names its call by another id than the model does' };
+    return { fork: 'the result names its call by a different id than the model' };
   }
   const boundary = knownBoundary(model, role, reasoned);
   if ('fork' in boundary) return boundary;
@@ -91,7 +95,7 @@ function findBoundary(model: Model, role: Follower['role'], reasoned: boolean): 
   // Only up to the follower's text: a stop token after it would end the follower, not the reply.
   const ids = model.tokens.encode(first.split(followerText)[0] ?? '');
   const stop = ids.findIndex((id) => model.stopTokenIds.includes(id));
-  if (stop < 0) return { fork: 'the template ends an earlier reply with no token that the model ends a turn with' };
+  if (stop < 0) return { fork: 'the template ends an earlier reply without a stop token of the model' };
   return { closing: ids.slice(0, stop + 1) };
 }
 

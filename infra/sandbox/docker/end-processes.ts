@@ -27,7 +27,7 @@ async function endFrozen(shell: ContainerShell, uid: number): Promise<void> {
   try {
     for (const pid of await hostPids(shell, uid)) killPid(pid);
   } catch (cause) {
-    const text = `can't end the processes of uid ${uid} from the host: no permission; run the host worker as root`;
+    const text = `cannot end the processes of uid ${uid} from the host: no permission; run the host worker as root`;
     throw new SandboxFailure('Internal', text, { cause });
   } finally {
     await callDaemon(() => container.unpause());

@@ -89,5 +89,5 @@ function entries(home: string, keep: (name: string) => boolean): readonly string
 
 function hostFailure(cause: unknown, path: string): unknown {
   if (errorCode(cause) !== 'ENOSPC' && errorCode(cause) !== 'EDQUOT') return cause;
-  return new SandboxFailure('DiskFull', `no space left for a sandbox at ${path}; free some`, { cause });
+  return new SandboxFailure('DiskFull', `no space left for a sandbox at ${path}; free some space`, { cause });
 }

@@ -32,7 +32,7 @@ export function createLocalProvider(options: LocalProviderOptions): SandboxProvi
   const { root, stack, confinement = chooseConfinement(root) } = options;
   const usable = (): Confinement => {
     if ('commandLine' in confinement) return confinement;
-    throw new SandboxFailure('UnsupportedTask', `local sandboxes don't work on this host: ${explain(confinement)}`);
+    throw new SandboxFailure('UnsupportedTask', `local sandboxes do not work on this host: ${explain(confinement)}`);
   };
   const home = join(root, requireName(stack));
   const find = (name: string): SandboxDirectory | undefined => findDirectory(join(home, requireName(name)));

@@ -13,14 +13,14 @@ const sessionRecord = z.object({ url: z.string(), sessionId: z.string() });
  * The session that keeps this client's models loaded. With a file it survives the process: a restarted trainer worker
  * continues with the models of the last one.
  */
-export interface Session {
+export interface TrainerSession {
   id(signal?: AbortSignal): Promise<string>;
   /** Sends heartbeats for a session that another process opened. */
   resume(signal?: AbortSignal): Promise<void>;
   close(): void;
 }
 
-export function createSession(connection: TrainerConnection, file?: string): Session {
+export function createSession(connection: TrainerConnection, file?: string): TrainerSession {
   let current: Promise<string> | null = null;
   let timer: NodeJS.Timeout | null = null;
 

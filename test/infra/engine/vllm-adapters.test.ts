@@ -44,7 +44,7 @@ describe('publication as an adapter', () => {
     assert.deepEqual(changes(server), expected);
   });
 
-  it('keeps those that are still being sampled by', async (t) => {
+  it('keeps those that running requests still use', async (t) => {
     const models = listed(['base', '/m'], ['base-v1', '/1'], ['base-v4', '/4'], ['base-v5', '/5'], ['base-v6', '/6']);
     const { engine, server } = await engineOn(t, models);
     await engine.publish({ ...publication, keep: [1] });

@@ -169,7 +169,7 @@ describe('generation', () => {
       'GET /weight_info': () => ({ status: 200, json: { weight_version: '4@a' } }),
     });
     const asked = collect(engine.generate(request, never));
-    await assert.rejects(asked, failsWith('EngineInvalid', /expected the ids of 1 tokens, got their logprobs alone/));
+    await assert.rejects(asked, failsWith('EngineInvalid', /expected the ids of 1 tokens, got only their logprobs/));
   });
 
   it('sends its key, if it has one', async (t) => {
@@ -179,7 +179,7 @@ describe('generation', () => {
     assert.equal(server.seen[0]?.authorization, 'Bearer k');
   });
 
-  it('samples by the newest adapter, whose version is attributed', async (t) => {
+  it('samples with the newest adapter, whose version is attributed', async (t) => {
     const models = ['base', 'base-v3', 'base-v12', 'other-v99'].map((id) => ({ id }));
     const routes = streaming(chunk([5], [-1]), last([{ version: 'default', start: 0, end: 1 }], 'length'));
     const { engine, server } = await engineOn(

@@ -4,7 +4,7 @@ import { live, note } from '../text/output.ts';
 import { workflowEnd } from './workflow-end.ts';
 
 /** The progress of a workflow, for display. */
-export interface Progress {
+export interface FollowedProgress {
   /** One line, which replaces the previous one on a terminal. */
   readonly line: string;
   readonly pausedBecause: string | null;
@@ -13,7 +13,10 @@ export interface Progress {
 const pollMs = 500;
 
 /** Shows a workflow's progress until it ends. Throws if it ends without a result, unless it was cancelled. */
-export async function followUntilEnded(handle: WorkflowHandle, progress: () => Promise<Progress>): Promise<void> {
+export async function followUntilEnded(
+  handle: WorkflowHandle,
+  progress: () => Promise<FollowedProgress>,
+): Promise<void> {
   const { workflowId: id } = handle;
   const end = handle.result().then(
     () => ({ error: null }),

@@ -3,7 +3,7 @@ import { type HomeOption, runningConfigOf } from '../stack/command.ts';
 import type { StackClient } from '../stack/stack-client.ts';
 import { Interrupted } from '../text/errors.ts';
 import { note, print, printJson } from '../text/output.ts';
-import { followUntilEnded, type Progress } from './follow-workflow.ts';
+import { type FollowedProgress, followUntilEnded } from './follow-workflow.ts';
 import { onInterrupt } from './interrupt.ts';
 import { timestampedId } from './start-workflow.ts';
 
@@ -24,7 +24,7 @@ export interface FollowedWorkflow<Handle extends WorkflowHandleWithFirstExecutio
   /** Clause that is true after the clean-up: "all of its rollouts have ended". */
   readonly cleanedUp: string;
   start(stack: StackClient, id: string): Promise<Handle>;
-  progress(handle: Handle): Promise<Progress>;
+  progress(handle: Handle): Promise<FollowedProgress>;
   /** Prints the results, after a cancellation too. */
   report(stack: StackClient, id: string): Promise<void>;
 }

@@ -36,7 +36,7 @@ async function addressOf(named: string): Promise<string> {
   const found = await stat(directory).catch(() => null);
   if (found?.isDirectory()) return `harbor:${directory}`;
   throw new UsageError(
-    `${JSON.stringify(named)} is no directory and no address; expected a directory, an address such as generated:test/1?count=8, or a data set such as swe-gym:./rows.jsonl`,
+    `${JSON.stringify(named)} is neither a directory nor an address; expected a directory, an address such as generated:test/1?count=8, or a data set such as swe-gym:./rows.jsonl`,
   );
 }
 

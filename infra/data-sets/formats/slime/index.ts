@@ -146,7 +146,7 @@ named = lambda *statuses: {test["name"] for test in result["tests"] if test["sta
 failed = named("FAILED", "ERROR")
 passed = named("PASSED") - failed
 if sys.argv[3] != "0" and not failed:
-    sys.exit(f"not believed: the run ended with exit code {sys.argv[3]}, but its report names no failure")
+    sys.exit(f"the report is not trusted: the run ended with exit code {sys.argv[3]}, but its report names no failure")
 missing = [name for name in required if name not in passed]
 print("\\n".join(f"not passed: {name}" for name in missing))
 sys.exit(1 if missing else 0)

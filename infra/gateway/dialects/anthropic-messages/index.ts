@@ -2,7 +2,7 @@ import type { ToolCall } from '../../../kits/chat-tokens/index.ts';
 import { ContextOverflow, type GatewayError, type GatewayErrorKind } from '../../gateway-error.ts';
 import type { Dialect, FinishedReply, ReplyHead, StreamWriter } from '../dialect.ts';
 import { jsonObject } from '../shared/json-object.ts';
-import { createPartStream, type Part, type PartFormat, partsOf } from '../shared/parts.ts';
+import { createPartStream, type PartFormat, partsOf, type ReplyPart } from '../shared/parts.ts';
 import { samplingOf } from '../shared/sampling-fields.ts';
 import { typedEvent } from '../shared/sse.ts';
 import { conversationOf, type MessagesRequest, parseMessagesRequest, refusePrefill } from './request.ts';
@@ -73,7 +73,7 @@ function formatOf(head: ReplyHead): PartFormat {
   };
 }
 
-function blockOf(part: Part, head: ReplyHead) {
+function blockOf(part: ReplyPart, head: ReplyHead) {
   switch (part.kind) {
     case 'text':
       return { type: 'text', text: part.text };
@@ -84,7 +84,7 @@ function blockOf(part: Part, head: ReplyHead) {
   }
 }
 
-function emptyBlock(part: Part) {
+function emptyBlock(part: ReplyPart) {
   switch (part.kind) {
     case 'text':
       return { type: 'text', text: '' };
@@ -95,7 +95,7 @@ function emptyBlock(part: Part) {
   }
 }
 
-function growth(part: Part, text: string) {
+function growth(part: ReplyPart, text: string) {
   switch (part.kind) {
     case 'text':
       return { type: 'text_delta', text };

@@ -1,6 +1,6 @@
 import type { ToolCall } from '../../../kits/chat-tokens/index.ts';
 import type { ReplyHead } from '../dialect.ts';
-import type { Part, TextPart } from '../shared/parts.ts';
+import type { ReplyPart, TextPart } from '../shared/parts.ts';
 import { type ClientTools, freeTextOf, type ToolAddress } from './tools.ts';
 
 /** One entry of a response's `output`, and the events by which a stream sends it. */
@@ -15,7 +15,7 @@ export interface OutputItem {
 /** An event that has no sequence number yet. */
 export type StreamEvent = Readonly<Record<string, unknown>> & { readonly type: string };
 
-export function itemOf(part: Part, index: number, head: ReplyHead, tools: ClientTools): OutputItem {
+export function itemOf(part: ReplyPart, index: number, head: ReplyHead, tools: ClientTools): OutputItem {
   return part.kind === 'call' ? callItem(part.call, index, head, tools) : textItem(part, index, head);
 }
 

@@ -2,26 +2,26 @@ import type { AssistantMessage, ToolCall } from '../../../kits/chat-tokens/index
 import type { Delta } from '../../model-call.ts';
 
 /** A part of a reply. APIs list the reasoning first, then the text, then the calls. */
-export type Part = TextPart | { readonly kind: 'call'; readonly call: ToolCall };
+export type ReplyPart = TextPart | { readonly kind: 'call'; readonly call: ToolCall };
 export interface TextPart {
   readonly kind: Delta['kind'];
   readonly text: string;
 }
 
 /** Splits a reply into parts, at least one: clients reject a reply without any part. */
-export function partsOf({ reasoning, text, toolCalls }: AssistantMessage): Part[] {
-  const parts: Part[] = [];
+export function partsOf({ reasoning, text, toolCalls }: AssistantMessage): ReplyPart[] {
+  const parts: ReplyPart[] = [];
   if (reasoning !== '') parts.push({ kind: 'reasoning', text: reasoning });
   if (text !== '' || toolCalls.length === 0) parts.push({ kind: 'text', text });
-  return [...parts, ...toolCalls.map((call): Part => ({ kind: 'call', call }))];
+  return [...parts, ...toolCalls.map((call): ReplyPart => ({ kind: 'call', call }))];
 }
 
 /** Writes one part of a stream: it opens empty, grows and closes. */
 export interface PartFormat {
-  open(part: Part, index: number): string;
-  grow(part: Part, index: number, text: string): string;
+  open(part: ReplyPart, index: number): string;
+  grow(part: ReplyPart, index: number, text: string): string;
   /** Closes the whole part. `isLast` can be true only once the reply is finished. */
-  close(part: Part, index: number, isLast: boolean): string;
+  close(part: ReplyPart, index: number, isLast: boolean): string;
 }
 
 /** Streams a reply part by part. Reasoning, text and reasoning again are more parts here than in `partsOf`. */
@@ -50,7 +50,7 @@ export function createPartStream(format: PartFormat) {
   }
 
   function writeCall(call: ToolCall, isLast: boolean): string {
-    const part: Part = { kind: 'call', call };
+    const part: ReplyPart = { kind: 'call', call };
     index += 1;
     return format.open(part, index) + format.grow(part, index, call.arguments) + format.close(part, index, isLast);
   }

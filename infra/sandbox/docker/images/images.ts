@@ -56,7 +56,7 @@ export function createImages({ docker, stack, settings, uses, accounts }: Images
     if (await inspect(docker, image)) return image;
     if (from === 'host' || settings.pulls === 0) throw missingImage(image);
     const work = (progress: ReportImage, ending: AbortSignal): Promise<void> => {
-      progress({ image, doing: 'waiting for others' });
+      progress({ image, doing: 'waiting for a free slot' });
       const pull = async (): Promise<void> =>
         pullImage(docker, { image, account: await accounts(image, ending) }, progress, ending);
       return pulls.run(() => fetch(image, pull), ending);
@@ -81,7 +81,7 @@ export function createImages({ docker, stack, settings, uses, accounts }: Images
     if (await inspect(docker, tag)) return tag;
     const build = { task, tag, context, stack, network: settings.buildNetwork };
     const work = (progress: ReportImage, ending: AbortSignal): Promise<void> => {
-      progress({ image: tag, doing: 'waiting for others' });
+      progress({ image: tag, doing: 'waiting for a free slot' });
       return builds.run(() => fetch(tag, () => buildImage(docker, build, progress, ending)), ending);
     };
     await inFlight.join(tag, work, report, signal);
@@ -114,7 +114,7 @@ async function requireBase(docker: Docker, task: string, base: string): Promise<
   if (found === undefined) throw missingImage(base);
   const triggers = found.Config.OnBuild?.length ?? 0;
   if (triggers === 0) return found.Id;
-  const text = `environment/Dockerfile of task ${task}: its base image ${base} has ${triggers} unchecked ONBUILD triggers; use another one`;
+  const text = `environment/Dockerfile of task ${task}: its base image ${base} has ${triggers} unchecked ONBUILD triggers; use another base image`;
   throw new SandboxFailure('UnsupportedTask', text);
 }
 

@@ -79,7 +79,7 @@ describe('the responses dialect', () => {
       [one?.tokenIds.length, encode(said[0] ?? '').length],
     );
 
-    // As Codex echoes it: without ids and statuses, and the items apart.
+    // Codex echoes the items one by one, without ids and statuses.
     const echo = response.output.map(({ id, status, ...item }: Record<string, unknown>) => item);
     const [shell, apply, spawn] = calls;
     input.push(
@@ -194,7 +194,7 @@ describe('the responses dialect', () => {
 
   it('fails a response whose engine dies in mid-stream with a code that clients retry', async () => {
     const engine = createScriptedEngine({
-      // Tried again, it says something else, which the stream can't take back.
+      // The retry samples a different reply, and what the stream has sent cannot be taken back.
       script: (_, index) =>
         index === 0 ? { kind: 'fail', ids: [65, 66, 67], type: 'EngineUnavailable' } : { kind: 'say', ids: [66] },
       chunk: 1,

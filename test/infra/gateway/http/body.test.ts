@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import type { IncomingMessage } from 'node:http';
 import { PassThrough } from 'node:stream';
 import { describe, it } from 'node:test';
-import { createBodyReader, holdsAtMost } from '../../../../infra/gateway/http/body.ts';
+import { createBodyReader, hasAtMost } from '../../../../infra/gateway/http/body.ts';
 
 const megabytes = (count: number): Buffer => Buffer.alloc(count * 1024 * 1024, ' ');
 /** Makes a request of chunks, since the reader only needs a stream. */
@@ -38,8 +38,8 @@ describe('the reader of bodies', () => {
 
   it('counts every array, object and scalar', () => {
     const value = { a: [1, 2, { b: null }], c: 'text' };
-    assert.equal(holdsAtMost(value, 7), true);
-    assert.equal(holdsAtMost(value, 6), false);
-    assert.equal(holdsAtMost('text', 1), true);
+    assert.equal(hasAtMost(value, 7), true);
+    assert.equal(hasAtMost(value, 6), false);
+    assert.equal(hasAtMost('text', 1), true);
   });
 });

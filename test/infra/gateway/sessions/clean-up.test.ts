@@ -51,7 +51,7 @@ it('a session that cannot be unloaded for lack of space blocks neither the other
     }
     assert.equal(existsSync(old), false);
   } finally {
-    // Lazily: where the test fails, a session may still have its journal open.
+    // The unmount is lazy: when the test fails, a session may still have its journal open.
     execFileSync('umount', ['-l', journalDir]);
     await rm(home, { recursive: true, force: true });
   }

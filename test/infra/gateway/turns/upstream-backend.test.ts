@@ -210,7 +210,7 @@ describe('a session of an upstream model', () => {
         assert.equal(opened.contextLength, 9000);
       },
     );
-    // Without a file there is none.
+    // Without the file no upstream model is configured.
     await using gateway = await startTestGateway(createScriptedEngine({ script: () => assert.fail() }));
     await assert.rejects(gateway.control.upstream('others'), {
       type: 'UnknownUpstream',

@@ -64,7 +64,7 @@ const ask = (upstream: UpstreamModel, changes: { sampling?: typeof sampling; gra
       call: { conversation, maxTokens: 300, sampling: changes.sampling ?? sampling },
       key,
       graceMs: changes.graceMs ?? 60_000,
-      onAway: () => {},
+      onUnavailable: () => {},
     },
     new AbortController().signal,
   );

@@ -193,7 +193,7 @@ for (const { family, vocabulary, template, textBeside, parallel, fragments } of 
     });
 
     it('loses no text', () => {
-      // In a harmony header words are no speech: they say who speaks, and how.
+      // The words of a harmony header are not part of the reply's text: they name its role and channel.
       const spoken = family === 'harmony' ? fragments : [...delimitersOf(vocabulary), ...fragments];
       fc.assert(
         fc.property(fc.array(fc.constantFrom(...spoken), { maxLength: 20 }), (pieces) => {

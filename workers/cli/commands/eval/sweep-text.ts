@@ -41,7 +41,7 @@ export function sweepText(report: SweepReport): string {
     ...(endedEarly === null ? [] : [`ended early: ${endedEarly}`]),
     facts.map(([name = '', text = '']) => `${name.padEnd(width)}  ${text}`).join('\n'),
     taskTable(taskScores),
-    ...(flagged.length === 0 ? [] : [`flagged as suspected tricks, to be looked at:\n${flaggedTable(flagged)}`]),
+    ...(flagged.length === 0 ? [] : [`flagged as suspected tricks; review them:\n${flaggedTable(flagged)}`]),
     ...(leftOut.length === 0 ? [] : [`left out of all rates:\n${leftOutTable(leftOut)}`]),
     ...(quarantined.length === 0
       ? []

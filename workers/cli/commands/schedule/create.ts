@@ -8,7 +8,7 @@ import { type HomeOption, runningConfigOf } from '../../stack/command.ts';
 import { UsageError } from '../../text/errors.ts';
 import { print } from '../../text/output.ts';
 import { type SweepOptions, sweepRequestOf } from '../eval/sweep-options.ts';
-import { overlaps, type ScheduleTimes, type ScheduleWhen, whenOf } from './schedule-options.ts';
+import { overlaps, parseScheduleTimes, type ScheduleTimes, type ScheduleWhen } from './schedule-options.ts';
 
 export type CreateOptions = HomeOption & SweepOptions & ScheduleWhen;
 
@@ -21,7 +21,7 @@ export async function createSchedule(id: string, options: CreateOptions): Promis
     throw new UsageError(`invalid id ${JSON.stringify(id)}; expected up to 100 letters, digits, '.', '_' or '-'`);
   }
   const request = await sweepRequestOf(options);
-  const when = whenOf(options);
+  const when = parseScheduleTimes(options);
   const { openStackClient } = await import('../../stack/stack-client.ts');
   const stack = await openStackClient(await runningConfigOf(options));
   try {

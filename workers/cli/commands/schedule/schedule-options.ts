@@ -62,7 +62,7 @@ export interface ScheduleTimes {
 }
 
 /** Reads the times from the options. Throws a UsageError unless they name exactly one kind. */
-export function whenOf(when: ScheduleWhen): ScheduleTimes {
+export function parseScheduleTimes(when: ScheduleWhen): ScheduleTimes {
   const { cron, every, everySteps, run, jitter, timezone } = when;
   const given = [cron, every, everySteps].filter((one) => one !== undefined).length;
   if (given !== 1) throw new UsageError(`expected exactly one of --cron, --every and --every-steps, got ${given}`);

@@ -97,7 +97,7 @@ function createBoard(json: boolean) {
   const all: PrewarmedImage[] = [];
   const inProgress = new Map<string, ImageProgress>();
   const redraw = (): void => {
-    const doing = [...inProgress.values()].filter(({ doing }) => doing !== 'waiting for others');
+    const doing = [...inProgress.values()].filter(({ doing }) => doing !== 'waiting for a free slot');
     const [first] = doing;
     const detail =
       first === undefined ? '' : ` · ${progressText(first)}${doing.length > 1 ? `, ${doing.length - 1} more` : ''}`;

@@ -12,7 +12,7 @@ export interface PinnedVersion {
 }
 
 /**
- * Checkpoints that can be sampled by beside the version in service. Each has a sampler of its own while it receives requests,
+ * Checkpoints that requests can name beside the version in service. Each has a sampler of its own while it receives requests,
  * and otherwise takes only a line in a file. A restarted server has the same pinned versions.
  */
 export interface PinnedVersions {

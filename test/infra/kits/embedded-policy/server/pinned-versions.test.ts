@@ -88,7 +88,7 @@ describe('a pinned policy version', () => {
     assert.deepEqual((await sampled(1)).versions, [3]);
   });
 
-  it('is sampled by under its name, and unknown names are refused', async () => {
+  it('samples under its name, and unknown names are refused', async () => {
     const post = async (path: string, body: unknown) => {
       const headers = { 'content-type': 'application/json' };
       const reply = await fetch(`${policy.url}${path}`, { method: 'POST', headers, body: JSON.stringify(body) });
