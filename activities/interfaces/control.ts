@@ -18,7 +18,7 @@ import type { Verdict } from '../../workflows/contracts/verdict.ts';
 
 /** The activities of the control worker. */
 export interface ControlActivities extends RolloutActivities, RunActivities, SweepActivities, RegradeActivities {
-  /** Reports whether a worker polls the host's queue, which tells a busy host from a lost one. */
+  /** Reports whether a worker polls the host's queue, which distinguishes a busy host from a lost one. */
   inspectHost(input: {
     readonly host: string;
   }): Promise<{ readonly alive: boolean; readonly lastSeenMs: number | null }>;

@@ -66,7 +66,7 @@ async function warmUp(
   const examplesOf = (step: number) => demonstrations({ tasks, agent, seed, step, count, rightShare, traces });
   let data = await examplesOf(journal.state.warmUpSteps);
   for (let step = journal.state.warmUpSteps; step < settings.steps; step += 1) {
-    // Ids follow from the step alone, so a retry after a crash repeats the step that was under way, and no other.
+    // Ids follow from the step alone, so a retry after a crash repeats exactly the step that was under way.
     const sequence = 2 * step + 1;
     const forward = trainer.forwardBackward({ modelId, sequence, data, loss: 'cross_entropy' }, signal);
     // The next examples are rendered while the trainer works on these.

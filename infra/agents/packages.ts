@@ -94,7 +94,7 @@ async function install(directory: string, agent: PackagedAgent, files: readonly 
     await runNpm(npmArguments, temporary, `install the agent ${agent}`, { quiet: true }).catch((cause: unknown) => {
       throw new TemperFailure('AgentInstallFailed', errorMessage(cause), { cause });
     });
-    // The agent's account in a sandbox is another one than the host's.
+    // The agent's account in a sandbox differs from the host's account.
     await chmod(temporary, 0o755);
     await rename(temporary, directory);
   } finally {

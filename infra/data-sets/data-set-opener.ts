@@ -90,7 +90,7 @@ export function createDataSetOpener({ cache, resolvePath }: DataSetOpenerDepende
 const isInSplit = (path: string, split: string | undefined): boolean =>
   split === undefined || path.split(/[^A-Za-z0-9]+/).includes(split);
 
-/** The wanted files of a directory, or the directory when it contains none. A path of a file is returned as it is. */
+/** The wanted files of a directory, or the directory when it contains none. A path of a file is returned unchanged. */
 async function wantedFiles(path: string, wants: (path: string) => boolean): Promise<readonly string[]> {
   if ((await stat(path)).isFile()) return [path];
   const entries = await readdir(path, { withFileTypes: true });

@@ -21,7 +21,7 @@ export function createEngines({ kind, urls, ...options }: EnginesOptions): reado
 }
 
 export interface ReplicatedEngineOptions extends EnginesOptions {
-  /** Requests that a replica works on at once; null: derived from what it reports of its KV cache. */
+  /** The number of requests that a replica works on at once; null: derived from what it reports of its KV cache. */
   readonly capacity: number | null;
   /** Gateways that send requests to the same replicas; each takes an equal share of their capacity. */
   readonly gateways: number;

@@ -3,7 +3,7 @@ import { type LogParserName, runnerOf } from '../kits/test-logs/index.ts';
 
 /**
  * The exposure of each runner. All but bats load the code under test into the process that reports the results; node's
- * runner has a process for each file of tests, and believes it.
+ * runner has a process for each file of tests, and trusts that process's report.
  */
 const exposures: Readonly<Record<LogParserName, Exposure>> = {
   bats: 'same-account',

@@ -27,7 +27,7 @@ export interface GradedTask {
   readonly rewardWeights: Readonly<Record<string, number>> | null;
   /** Whether the tests run the code as programs of the agent's account, and run under another account themselves. */
   readonly codeAsAgent: boolean;
-  /** Paths that the diff of an agent may not change in its evaluation. */
+  /** Paths that the diff of an agent must not change in its evaluation. */
   readonly protection: Protection;
 }
 

@@ -36,7 +36,7 @@ export function verdictKey(
   return sha256(parts.join('\n'));
 }
 
-/** The kinds that do not depend on limits, which another evaluation may not run into. */
+/** The kinds that do not depend on limits, which another evaluation need not reach. */
 const kept: readonly Verdict['kind'][] = ['graded', 'patch-failed'];
 
 const stored = z.looseObject({

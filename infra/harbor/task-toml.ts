@@ -94,7 +94,7 @@ const taskToml = z.looseObject({
       hidden_tests: z.array(z.string({ error: 'expected a shell command' })).default([]),
     })
     .prefault({}),
-  /** A table of temper's own: how the tests run, and which files an agent's diff may not change. */
+  /** A table of temper's own: how the tests run, and which files an agent's diff must not change. */
   grading: z
     .looseObject({
       tests_in_repository: z.boolean({ error: 'expected true or false' }).default(false),

@@ -7,7 +7,7 @@ import { readTrace } from './read-trace.ts';
 import type { Branching, Message, RolloutDetails, TurnFacts } from './report-data.ts';
 import { type TokenName, tokenViews } from './token-views.ts';
 
-/** Reads the blobs of a rollout. Stages that it never reached give null. Tokens are included when `nameOf` is given. */
+/** Reads the blobs of a rollout. Fields of stages that it never reached are null. Tokens are included when `nameOf` is given. */
 export async function readRollout(
   store: Store,
   result: RolloutResult,

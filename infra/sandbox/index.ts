@@ -139,7 +139,7 @@ function notReady(kind: SandboxKind, reason: string): SandboxFailure {
 export async function removeEverywhere(providers: Pick<Providers, 'seen'>, name: string): Promise<boolean> {
   let removed = false;
   const kinds = await providers.seen();
-  await attemptAll(kinds.values(), `sandbox ${name} to be removed, of whatever kind it is`, async (provider) => {
+  await attemptAll(kinds.values(), `sandbox ${name} to be removed`, async (provider) => {
     removed = (await provider.remove(name)) || removed;
   });
   return removed;

@@ -17,7 +17,7 @@ export async function resolveBelowRoots(roots: readonly string[], path: string):
   throw new TemperFailure('UnknownTask', text);
 }
 
-/** Describes a missing path. Tasks next to it are only listed if they are below a root: others are not to be revealed. */
+/** Describes a missing path. Lists tasks next to it only if they are below a root, so that no other directory is revealed. */
 async function describeMissing(roots: readonly (string | null)[], path: string): Promise<string> {
   const parent = await realpath(join(path, '..')).catch(() => null);
   const isVisible = parent !== null && roots.some((root) => root !== null && `${parent}${sep}`.startsWith(root + sep));

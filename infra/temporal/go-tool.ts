@@ -13,7 +13,7 @@ const keptLines = 20;
  */
 export interface GoTool {
   readonly name: string;
-  /** The directory of its go.mod. */
+  /** The directory of the tool's go.mod. */
   readonly module: string;
   readonly mainPackage: string;
   readonly linkerFlags: string;

@@ -3,7 +3,7 @@ import type { Verdict } from '../contracts/verdict.ts';
 
 /**
  * The reward of a verdict: the number that the tests wrote, or what the policy makes of a resolution. Time used up, a patch
- * that does not apply, and tests that the solution brought down before they could write a reward are the agent's doing: 0.
+ * that does not apply, and tests that the solution brought down before they could write a reward are caused by the agent: 0.
  */
 export function rewardOf(verdict: Verdict, policy: RewardPolicy): number {
   const { kind, value, resolution } = verdict;

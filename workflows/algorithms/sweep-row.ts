@@ -12,7 +12,7 @@ const sandboxStages: readonly Stage[] = [
   'evaluate',
 ];
 
-/** A record holds many rows and is a value of history, so it shortens messages; the rollout's own result has them whole. */
+/** The length to which a row shortens messages, since a record with many rows is a value of history; the rollout's result has them whole. */
 const messageLength = 200;
 
 /** An attempt of a sweep: its task, its number at that task, and its retry. */

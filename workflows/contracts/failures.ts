@@ -10,7 +10,7 @@
 export interface FailureKind {
   /** The outcome of a rollout whose stage ends with this failure. `refused`: nothing was started. */
   readonly outcome: 'infra' | 'invalid-task' | 'cancelled' | 'refused';
-  /** Whether the same stage may be retried as it is. */
+  /** Whether the same stage may be retried without a change. */
   readonly retryable: boolean;
   /** One sentence on what happened. */
   readonly description: string;

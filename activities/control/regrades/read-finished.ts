@@ -77,7 +77,7 @@ function whyLeftOut({ outcome, failure, verdict }: RolloutResult, grader: string
   return grader === null || version === grader ? null : `its grader was ${version}`;
 }
 
-/** Resolves the task as the rollout had it. A task that is gone for good ends the row of this rollout, not the regrade. */
+/** Resolves the task as the rollout had it. A task that no longer exists fails the row of this rollout, not the regrade. */
 async function resolve(tasks: Pick<Tasks, 'resolve'>, address: string): Promise<Task | TemperFailure> {
   try {
     return await tasks.resolve(address);

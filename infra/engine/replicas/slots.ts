@@ -11,7 +11,7 @@ export interface RequestSlots {
  * itself.
  */
 const reservedTokens = 4_096;
-/** Requests at once for an engine that reports no limit: vLLM's own default. */
+/** The number of concurrent requests for an engine that reports no limit: vLLM's own default. */
 const defaultRequests = 256;
 
 export interface SlotOptions {

@@ -15,7 +15,7 @@ export interface ReplyStream {
    * client retry.
    */
   rewind(): void;
-  /** Ends the reply. Throws a GatewayError when more than the whole reply was sent already. */
+  /** Ends the reply. Throws a GatewayError when more was already sent than the whole reply contains. */
   end(): void;
 }
 

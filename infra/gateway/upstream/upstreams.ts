@@ -17,7 +17,7 @@ const about = z.strictObject({
   contextLength: z.int().positive().optional(),
   /** The field for the reply's length: newer OpenAI models accept only the second, some servers only the first. */
   maxTokensField: z.enum(['max_tokens', 'max_completion_tokens']).default('max_tokens'),
-  /** Whether later requests return the model's reasoning to it: some models need it, some reject it. */
+  /** Whether later requests send the model's reasoning back: some models need it, some reject it. */
   returnsReasoning: z.boolean().default(false),
 });
 const file = z.record(z.string(), about);

@@ -21,7 +21,7 @@ const maxNewFiles = 20_000;
 const maxRepositories = 500;
 const maxDepth = 20;
 
-/** The exit code of a script that may not read a directory. */
+/** The exit code of a script that has no permission to read a directory. */
 export const unreadable = 77;
 
 /** The end of each printed list. No name begins with it. */

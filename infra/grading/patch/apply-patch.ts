@@ -24,7 +24,7 @@ const reset = `git reset -q --hard && git clean -fdq`;
 /**
  * Shell functions of the exact way.
  *
- * A directory of the base that the patch replaces by a file may still hold what no diff has: ignored files, or the `.git`
+ * A directory of the base that the patch replaces by a file may still hold files that no diff contains: ignored files, or the `.git`
  * of a repository. `clear` removes such a directory, unless tracked files are left in it: then the patch was made against
  * another tree.
  */
@@ -94,7 +94,7 @@ export async function applyPatch(
   };
   const outputs: string[] = [];
   for (const way of ways) {
-    // The files come with the first script: a command of their own would cost as much as applying them.
+    // The first script also unpacks the files: a separate command would cost as much as applying them.
     const first = way === ways[0];
     const script = `${first ? unpack : ''}( ${scripts[way]} ) && exec rm -rf ${directory}\n${giveUp}`;
     const { exitCode, timedOut, stdout, stderr } = await run(script, first ? tar : undefined);

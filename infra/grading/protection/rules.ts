@@ -81,7 +81,7 @@ export const testConfiguration = [
   '.cargo/config.toml',
 ];
 
-/** The files of a task that the diff of an agent may not change. */
+/** The files of a task that the diff of an agent must not change. */
 export interface Protection {
   /** Whether the tests are part of the repository that the agent works in. If not, they come from `/tests` alone. */
   readonly testsInRepository: boolean;

@@ -26,7 +26,7 @@ const idCharacters = 160;
 
 /**
  * Judges a patch as SWE-bench does (swebench/harness/grading.py): a test is good if it is PASSED or XFAIL; one of
- * PASS_TO_PASS may also be skipped, one of FAIL_TO_PASS may not; a missing test is not good. This is stricter in two points:
+ * PASS_TO_PASS may also be skipped, one of FAIL_TO_PASS must not; a missing test is not good. This is stricter in two points:
  * skips count only if some required test passed, so that skipping everything solves nothing; and XPASS, which the harness
  * does not know, is not a pass.
  *

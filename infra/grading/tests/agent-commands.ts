@@ -7,7 +7,7 @@ import type { Account, Sandbox } from '../../sandbox/sandbox.ts';
  *
  * The tests run as the grader. `/as-agent/run COMMAND...` runs a command as the agent, and returns its output and its exit
  * status. Neither account may become the other, so a server under the agent's account executes the calls. Everything that
- * comes from it is the word of the code under test, which may kill the server or answer in its place: only pipes and files
+ * comes from it is a claim of the code under test, which may kill the server or answer in its place: only pipes and files
  * that the grader owns lie between the two.
  *
  * A call is a directory `/as-agent/call.XXXXXX` of the grader with the command as a script, and four pipes: `in`, `out`,

@@ -55,7 +55,7 @@ export function bindTree(
   ];
 }
 
-/** Flags of a bind. A user namespace may not clear a flag either, so `noexec` is kept; `nosuid` and `nodev` are always set. */
+/** Flags of a bind. A user namespace cannot clear a flag either, so `noexec` is kept; `nosuid` and `nodev` are always set. */
 function restrictions(path: string, host: readonly HostMount[]): readonly string[] {
   const above = host.filter((mount) => mount.path === path || isBelow(path, mount.path));
   const [nearest] = above.sort((one, other) => other.path.length - one.path.length);

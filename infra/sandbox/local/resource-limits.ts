@@ -22,7 +22,7 @@ cd "$5" || exit 126; shift 5
 `;
 
 /**
- * Wraps a command in its init, its kernel-enforced limits and the drop to its uid. `capable` tells whether the surrounding command
+ * Wraps a command in its init, its kernel-enforced limits and the drop to its uid. `capable` says whether the surrounding command
  * line still has capabilities to drop.
  */
 export function limitedCommand(confined: ConfinedCommand, capable: boolean): readonly string[] {

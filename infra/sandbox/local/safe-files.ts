@@ -122,7 +122,7 @@ function attempt<T>(path: string, effect: () => T): T {
   }
 }
 
-/** Turns an error that the tree's content caused into a `FileRefused`; an error of the host stays as it is. */
+/** Turns an error that the tree's content caused into a `FileRefused`; an error of the host is returned unchanged. */
 function refusal(path: string, error: unknown): unknown {
   const cause = { cause: error };
   switch (errorCode(error)) {

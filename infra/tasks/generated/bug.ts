@@ -20,7 +20,7 @@ export type Split = (typeof splits)[number];
 
 export interface Operator {
   readonly symbol: string;
-  /** The word for the result that the instruction uses instead of the symbol. */
+  /** The word for the operator's result, which the instruction uses instead of the symbol. */
   readonly word: string;
   apply(a: number, b: number): number;
 }

@@ -8,7 +8,7 @@ export interface CheckedRequest {
   readonly maxTokens: number;
   readonly temperature: number;
   readonly topP: number;
-  /** 0 switches it off. */
+  /** The number of likeliest tokens to choose from; 0 turns the limit off. */
   readonly topK: number;
   readonly stopTokenIds: ReadonlySet<number>;
   readonly seed: number;

@@ -20,7 +20,7 @@ async function release(named: string, options: HomeOption): Promise<void> {
   const config = await runningConfigOf(options);
   const released = await createQuarantine(createRecords(config.home)).release(named);
   if (released === 0) {
-    throw new Unsuccessful(`${named} is not in quarantine; \`temper tasks list SET\` shows which tasks are`);
+    throw new Unsuccessful(`${named} is not in quarantine; \`temper tasks ls SET\` shows which tasks are`);
   }
   print(`released ${named}`);
 }
