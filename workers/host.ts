@@ -65,7 +65,7 @@ export async function runHost(config: Config, signal: AbortSignal): Promise<void
   }
 }
 
-/** A provider that is not ready must not block the worker: only rollouts that need it wait. */
+/** Logs the providers that are not ready. They must not block the worker: only rollouts that need them wait. */
 async function logUnavailableProviders(
   { providers }: Pick<Host, 'providers'>,
   preferred: Config['sandbox'],
@@ -80,7 +80,7 @@ async function logUnavailableProviders(
   }
 }
 
-/** A sandbox that cannot be removed must not block the worker: log it and let the reaper retry. */
+/** Removes what earlier rollouts left behind. A sandbox that cannot be removed is logged and left to the reaper. */
 async function reapAtStart(
   reaper: Pick<Reaper, 'reap'>,
   log: Pick<Logger, 'info' | 'warn'>,

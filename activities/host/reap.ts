@@ -7,7 +7,7 @@ import { atBoundary } from '../boundary.ts';
 import type { ReaperActivities } from '../interfaces/host.ts';
 import type { Host } from './host.ts';
 
-/** A rollout that has just started may not be visible yet. */
+/** The minimum age of an orphan, since a rollout that has just started may not be visible yet. */
 const minAgeMs = 60_000;
 
 export interface Reaped {

@@ -6,7 +6,10 @@ import { TemperFailure } from '../../workflows/contracts/failures.ts';
 
 /** Token ids that exist in every vocabulary. */
 const prompt: readonly number[] = [5, 6, 7, 8, 9, 10, 11, 12];
-/** Two bfloat16 implementations differ by less. An engine with part of the weights, or with other weights, differs by far more. */
+/**
+ * The largest accepted gap. Two bfloat16 implementations differ by less; an engine with part of the weights, or with other
+ * weights, differs by far more.
+ */
 const largestGap = 0.1;
 
 /** The tokens that an engine sampled after the prompt, and the logprobs that it returned. */

@@ -15,10 +15,10 @@ export const secretVariable = 'TEMPER_SESSION_SECRET';
 /** The model's name in agent configurations. The gateway serves one model and accepts any name. */
 export const modelName = 'policy';
 
-/** Bun reserves more memory than a local sandbox allows a process, and crashes at its start. */
+/** The kind of sandbox for Bun programs. Bun reserves more memory than a local sandbox allows, and crashes at its start. */
 export const bunSandbox = 'docker';
 
-/** A Bun program locates itself by its start path, so the runtime's own loader can't start it: the image must have glibc. */
+/** The loader of Bun programs, from the image: such a program locates itself by its start path, so temper's loader can't start it. */
 export const bunLoader = process.arch === 'arm64' ? '/lib/ld-linux-aarch64.so.1' : '/lib64/ld-linux-x86-64.so.2';
 
 /** Tokens of the context reserved for the reply. Agents' own defaults assume windows that small models don't have. */

@@ -36,7 +36,7 @@ const packagesTarget = '/temper-agent';
 export const packageFile = (path: string): string => `${packagesTarget}/node_modules/${path}`;
 
 const manifests = ['package.json', 'package-lock.json'] as const;
-/** Sandboxes run Linux, whatever the host runs. Install scripts are off: what they would download is not pinned. */
+/** The options of npm. Sandboxes run Linux, whatever the host runs. Install scripts are off, since their downloads are not pinned. */
 const platform = ['--os=linux', `--cpu=${process.arch}`, '--libc=glibc'] as const;
 const npmArguments = ['ci', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error', ...platform] as const;
 

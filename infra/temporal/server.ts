@@ -13,7 +13,7 @@ const loopback = '127.0.0.1';
 const namespace = 'default';
 const healthyTimeoutMs = 60_000;
 const stopTimeoutMs = 10_000;
-/** The server chooses the ports of its inner services itself, and another process may take them first. */
+/** The number of starts: the server chooses the ports of its inner services, and another process may take them first. */
 const startAttempts = 3;
 
 export interface DevServerOptions {

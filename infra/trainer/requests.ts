@@ -23,7 +23,7 @@ export function requestSizes(data: readonly Datum[], maxTokens: number): readonl
 
 /**
  * Sends one forward_backward after the other, under consecutive sequence ids; gradients add up until the optimizer's step.
- * Never at once, because a server (SkyRL) may merge requests that wait.
+ * They are never sent concurrently, because a server (SkyRL) may merge requests that wait.
  */
 export async function forwardBackwardInParts(
   trainer: Pick<Trainer, 'forwardBackward'>,

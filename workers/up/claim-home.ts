@@ -6,7 +6,7 @@ import { isRunning, type ProcessIdentity } from '../../infra/process/process-ide
 import { readUpFile, removeUpFile } from './up-file.ts';
 
 const pollMs = 100;
-/** Parts notice at once that their supervisor was killed, and then drain. */
+/** The time that the parts of a killed supervisor get to end: they notice at once that it was killed, and drain. */
 const leftoverTimeoutMs = 25_000;
 
 /** Another process is the supervisor of the home. */

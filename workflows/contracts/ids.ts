@@ -17,7 +17,7 @@ export interface RolloutEpoch {
 export const sessionId = ({ rollout, epoch }: RolloutEpoch): string => `${rollout}.${epoch}`;
 
 export const agentSandboxName = ({ rollout, epoch }: RolloutEpoch): string => `temper-${rollout}-${epoch}-agent`;
-/** Each activity attempt of the evaluation has a sandbox of its own, so that an abandoned one can't remove the next one's. */
+/** Names an evaluation's sandbox. Each activity attempt has its own, so that an abandoned one can't remove the next one's. */
 export const evaluationSandboxName = ({ rollout, epoch }: RolloutEpoch, activityAttempt: number): string =>
   `temper-${rollout}-${epoch}-evaluation-${activityAttempt}`;
 

@@ -4,7 +4,7 @@
 
 /** The task queue of all workflows and light activities. */
 export const controlQueue = 'temper-control';
-/** Images are pulled and built in slots of their own, before a rollout takes a slot on a host. */
+/** The task queue on which images are pulled and built, before a rollout takes a slot on a host. */
 export const imageQueue = 'temper-image';
 /** The task queue on which host workers with free slots pick up rollouts. */
 export const placementQueue = 'temper-placement';
@@ -12,9 +12,9 @@ export const trainerQueue = 'temper-trainer';
 
 /** A host's own task queue. It is stable per host, not per process, so that a restarted worker finds its sandboxes. */
 export const hostQueue = (host: string): string => `temper-host-${host}`;
-/** Any host may evaluate, because the sandbox is a fresh one. The slots are separate, so that agents can't starve them. */
+/** The task queue of evaluations, which any host may run in a fresh sandbox. Its slots are separate from those of agents. */
 export const evaluationQueue = 'temper-evaluation';
-/** Clean-up has slots of its own, so that nothing can starve it. */
+/** The task queue of clean-up, which has slots of its own, so that nothing can starve it. */
 export const cleanUpQueue = (host: string): string => `temper-host-${host}-clean-up`;
 
 /**

@@ -8,7 +8,7 @@ import type { FinishedEvaluation, FinishedRollout, Regraded, RegradeInput, Regra
 import { attributed, StageFailure } from '../rollout/failure.ts';
 import { timeLimitsOf } from '../rollout/time-limits.ts';
 
-/** A record holds many rows and is a value of history, so it shortens messages. */
+/** The length to which a row shortens messages, since a record with many rows is a value of history. */
 const messageLength = 200;
 
 /**

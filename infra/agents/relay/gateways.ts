@@ -40,7 +40,7 @@ function socketNames(directory: string): string[] {
     .sort();
 }
 
-/** An unreadable directory counts as empty: the request is retried, as whenever no gateway is reachable. */
+/** Lists a directory. An unreadable one counts as empty: the request is retried, as whenever no gateway is reachable. */
 function filesIn(directory: string): string[] {
   try {
     return readdirSync(directory);

@@ -36,7 +36,7 @@ function parsed(bytes: Buffer): unknown {
   }
 }
 
-/** A refused body is read to its end and discarded: many clients read no answer before they have sent everything. */
+/** Reads a body. A refused one is read to its end and discarded: many clients read no answer before they have sent everything. */
 function readBody(request: IncomingMessage, budget: BodyBudget): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     let chunks: Buffer[] = [];

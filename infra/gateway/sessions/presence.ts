@@ -24,7 +24,7 @@ export interface Presence {
 /** The file's name begins with a dot, which no session's file does. */
 const fileName = '.presence';
 
-/** Creates the presence of a gateway that started at `startedAt`. All of it throws StoreUnavailable. */
+/** Creates the presence of a gateway that started at `startedAt`. Its methods throw StoreUnavailable. */
 export async function createPresence(journalDir: string, startedAt: number): Promise<Presence> {
   const path = join(journalDir, fileName);
 

@@ -109,7 +109,7 @@ async function readIfThere(path: string): Promise<string | null> {
 const unreadable = (path: string, why: string, cause?: unknown): TemperFailure =>
   new TemperFailure('StoreUnavailable', `cannot read ${path}: ${why}; restore the file`, { cause });
 
-/** Ids become file names. They come from temper's own workers, and from secrets with a valid signature. */
+/** Returns an id that is safe as a file name. Ids come from temper's own workers, and from secrets with a valid signature. */
 function checkedId(id: string): string {
   if (/^[A-Za-z0-9][A-Za-z0-9._-]{0,150}$/.test(id)) return id;
   throw new TemperFailure(

@@ -176,7 +176,7 @@ class SessionTable implements Sessions {
     await attemptAll(steps, 'the clean-up of all sessions', (step) => step());
   }
 
-  /** A session that cannot write its last record to a full disk stays; the others are unloaded, and old files are removed. */
+  /** Unloads unused sessions, but for one that cannot write its last record to a full disk, and removes old files. */
   async #unloadIdle(now: number): Promise<void> {
     await attemptAll(this.#live, 'sessions to unload', async ([id, loading]) => {
       const session = await loading.catch(() => null);
@@ -185,7 +185,7 @@ class SessionTable implements Sessions {
     });
   }
 
-  /** A request that arrives meanwhile waits until the session's file is free, and loads it again. */
+  /** Unloads a session. A request that arrives meanwhile waits until the session's file is free, and loads it again. */
   async #unload(id: string, session: Session): Promise<void> {
     const gone = session.release(0).then(() => null);
     const forgotten = gone.finally(() => this.#live.delete(id));

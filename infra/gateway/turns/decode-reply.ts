@@ -59,7 +59,7 @@ export function createReplyDecoder({ plan, model, tools }: DecoderInput, onEvent
   };
 }
 
-/** A model that numbers its calls must find the same ids at their results, unless it gave one id to two calls. */
+/** Returns the id that the model gave to a call, for its result; null if it gave none, or the same id to an earlier call. */
 function sampledId(calls: readonly ParsedCall[], index: number): string | null {
   const id = calls[index]?.id ?? null;
   return calls.findIndex((call) => call.id === id) === index ? id : null;

@@ -158,7 +158,7 @@ function generationOf(
   };
 }
 
-/** A part that starts at another token must not draw the same random numbers again. */
+/** Derives the seed of a part. One that starts at a different token must not draw the same random numbers again. */
 const seedOfPart = (seed: number, at: number): number => (at === 0 ? seed : deriveSeed(seed, String(at)));
 
 /** Checks that the events form a whole; the engine's adapter has checked each one. */

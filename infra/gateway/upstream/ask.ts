@@ -6,7 +6,7 @@ import { ContextOverflow } from '../gateway-error.ts';
 import { readReply, requestBody, type UpstreamCall, type UpstreamReply } from './chat-wire.ts';
 import type { UpstreamModel } from './upstreams.ts';
 
-/** The reply arrives as a whole; a long one of a reasoning model takes minutes. */
+/** The time limit of a reply, which arrives as a whole; a long one of a reasoning model takes minutes. */
 const answerMs = 900_000;
 const firstWaitMs = 500;
 const longestWaitMs = 30_000;
@@ -88,7 +88,7 @@ function isOverflow(reply: HttpReply): boolean {
   );
 }
 
-/** Servers name their limit first and the prompt's length second, if they name them at all. */
+/** Reads the two numbers from an error: servers name their limit first and the prompt's length second, if at all. */
 function overflowOf(words: string, known: number): ContextOverflow {
   const [limit = known, asked] = (words.match(/\d{3,}/g) ?? []).map(Number);
   return new ContextOverflow(Math.max(asked ?? 0, limit + 1), limit);

@@ -13,7 +13,7 @@ import { isUnreadable, listFiles, listScript, type RunScript, stdinOf, unreadabl
  * base commit is indexed.
  */
 const timeoutMs = 120_000;
-/** A larger patch is discarded: no change of that size can be reviewed, and its evaluation counts as failed. */
+/** The largest patch that is kept. No larger change can be reviewed, and its evaluation counts as failed. */
 const maxPatchBytes = 16 * 1024 * 1024;
 /** Limit of the changed files, before and after together. Git holds what it compares in the sandbox's memory. */
 const maxContentBytes = 128 * 1024 * 1024;

@@ -15,9 +15,9 @@ export type Listing = WorkspaceFiles | 'unreadable' | 'too-many';
 /** Runs a script in the sandbox as the grader, within what is left of the capture's time. */
 export type RunScript = (script: string, args: readonly string[], stdin?: Buffer) => Promise<ExecResult>;
 
-/** No change with more new files can be reviewed, and git would take minutes for it. */
+/** The largest number of new files. No change with more can be reviewed, and git would take minutes for it. */
 const maxNewFiles = 20_000;
-/** The most repositories that the agent may have made inside its workspace, and how deeply one in another. */
+/** The largest number of repositories that the agent may have made inside its workspace, and their deepest nesting. */
 const maxRepositories = 500;
 const maxDepth = 20;
 

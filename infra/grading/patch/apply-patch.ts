@@ -106,7 +106,7 @@ export async function applyPatch(
   return { applied: null, refusal: outputs[0] ?? '' };
 }
 
-/** The host's failure, since no code of the policy has run in this sandbox yet. */
+/** Returns a failure of the host, since no code of the policy has run in this sandbox yet. */
 const unpackFailure = (output: string): TemperFailure =>
   new TemperFailure(
     /no space left|file size limit|quota/i.test(output) ? 'DiskFull' : 'SandboxUnavailable',

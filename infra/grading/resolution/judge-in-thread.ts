@@ -5,6 +5,8 @@ import { type Judgement, judgeLog, type LogCase, unreadable } from './judge-log.
 /** A log of up to this size is judged within milliseconds: starting a thread would take longer. */
 const smallLogBytes = 512 * 1024;
 /**
+ * The time limit of a judgement.
+ *
  * The longest log takes half a second, and one of JUnit, PHPUnit or bats up to a second, whatever it contains. Above this
  * limit the host is overloaded.
  */

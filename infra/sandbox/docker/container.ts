@@ -66,7 +66,7 @@ async function createOrFind(docker: Docker, spec: SandboxSpec): Promise<Docker.C
   }
 }
 
-/** Retries, since a name is taken a moment before the daemon knows its container. */
+/** Inspects a new container. Retries, since a name is taken a moment before the daemon knows its container. */
 async function inspectCreated(container: Docker.Container): Promise<Docker.ContainerInspectInfo> {
   for (let attempt = 1; ; attempt++) {
     try {

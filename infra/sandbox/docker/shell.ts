@@ -27,7 +27,7 @@ export interface ScriptResult {
 }
 
 const defaultOutputBytes = 2 ** 20;
-/** runc can't start a process while a uid's processes fill the container; a later attempt succeeds. */
+/** The number of tries to start a command: runc can't start one while a uid's processes fill the container. */
 const startAttempts = 5;
 const killTimeoutMs = 10_000;
 const lossWaitsMs = [0, 100, 500, 1_000];

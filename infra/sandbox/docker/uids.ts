@@ -3,7 +3,7 @@ import type { Account } from '../sandbox.ts';
 
 const keeperUid = 64_001;
 const graderUid = 0;
-/** Agents' uids stay below 2^18, the largest that a tar header holds. */
+/** The first uid of an agent. Agents' uids stay below 2^18, the largest that a tar header holds. */
 const firstAgentUid = 120_000;
 const agentUids = 140_000;
 

@@ -26,7 +26,7 @@ interface Hierarchy {
 
 const parent = 'temper';
 const megabyte = 2 ** 20;
-/** The confinement's own processes count as well: bubblewrap and the shell around it. */
+/** The number of the confinement's own processes, which count as well: bubblewrap and the shell around it. */
 const ownPids = 8;
 const removeAttempts = 50;
 const removePauseMs = 5;

@@ -37,7 +37,10 @@ import { supervise } from './supervisor.ts';
 const firstMeasurementMs = 500;
 const measureEveryMs = 1_000;
 const diskUsageTimeoutMs = 60_000;
-/** An overloaded host fails to measure once or twice; a tree that can't be measured this often was made that way on purpose. */
+/**
+ * The number of failed measurements in a row that ends a process. An overloaded host fails once or twice; a tree that can't be
+ * measured this often was made that way on purpose.
+ */
 const maxUnmeasured = 3;
 
 /** Creates a handle of a local sandbox. Its state is in the sandbox's directory, so handles can be dropped at any time. */

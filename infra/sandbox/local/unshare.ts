@@ -86,7 +86,7 @@ function directoriesOf(views: readonly View[]): readonly string[] {
   return views.filter(isDirectory).map(({ target }) => target);
 }
 
-/** The root itself, then the devices, the views and what the kernel provides. */
+/** Lists the mounts: the root itself, then the devices, the views and what the kernel provides. */
 function tableOf(first: string, views: readonly View[], at: string): string {
   const host = hostMounts();
   return mountTable([

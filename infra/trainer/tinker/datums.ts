@@ -35,6 +35,8 @@ export function wireRequest(request: ForwardBackward, reduction: 'sum' | 'datum-
 }
 
 /**
+ * Returns the wire form of a datum.
+ *
  * A `datum-mean` server computes the sum over datums of (sum of w l / sum of w) / N, where N is the number of datums since
  * its last step. Multiplying a datum's advantages by N x (sum of its weights) restores the plain sum.
  */

@@ -106,14 +106,14 @@ function growth(part: ReplyPart, text: string) {
   }
 }
 
-/** The API returns an object; its documentation defines a key for arguments that are not one. */
+/** Returns the arguments of a call as an object, as the API does: its documentation defines a key for arguments that are not one. */
 const inputOf = ({ arguments: text }: ToolCall) => jsonObject(text) ?? { INVALID_JSON: text };
 
 /** The input's text as it was sampled, so that its numbers keep their digits. */
 const inputText = (call: ToolCall): string =>
   jsonObject(call.arguments) === null ? JSON.stringify(inputOf(call)) : call.arguments;
 
-/** Clients return only signed thinking blocks; the signature proves nothing here. */
+/** Returns a signature that proves nothing: clients send back only signed thinking blocks. */
 const signatureOf = ({ key }: ReplyHead): string => Buffer.from(key).toString('base64');
 
 function messageOf(request: MessagesRequest, head: ReplyHead) {

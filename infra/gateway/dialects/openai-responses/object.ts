@@ -25,7 +25,10 @@ export function failed(request: ResponsesRequest, head: ReplyHead, error: Gatewa
   };
 }
 
-/** The client's own fields are not repeated: they would add tens of kilobytes to three events, and no client reads them there. */
+/**
+ * Returns the response object. The client's own fields are not repeated: they would add tens of kilobytes to three events,
+ * and no client reads them there.
+ */
 function responseOf({ model }: ResponsesRequest, { key, createdAt }: ReplyHead, status: string) {
   return {
     id: `resp_${key}`,

@@ -6,7 +6,7 @@ import { callDaemon, daemonStatus, fullDisk } from '../daemon.ts';
 import { type DaemonEvent, daemonEvents } from './daemon-events.ts';
 import type { RegistryAccount } from './registry-accounts.ts';
 
-/** The daemon itself retries a layer after up to 25 seconds. Unpacking a large layer takes minutes, but reports progress. */
+/** The longest time without progress. The daemon retries a layer after up to 25 s; unpacking a large one reports progress. */
 const stallMs = 300_000;
 const reportEveryMs = 1_000;
 const notThere =

@@ -8,7 +8,7 @@ import type {
 } from '../../../../workflows/contracts/sweep.ts';
 import { counted, seconds, table } from '../../text/output.ts';
 
-/** Most rows of a list on a terminal; `--json` prints all of them. */
+/** The largest number of rows of a list on a terminal; `--json` prints all of them. */
 const mostRows = 200;
 
 /** Formats the report of a sweep. */

@@ -6,7 +6,7 @@ import {
 } from '../../../../workflows/contracts/regrade.ts';
 import { counted, seconds, table } from '../../text/output.ts';
 
-/** Most rows of a list on a terminal; `--json` prints all of them. */
+/** The largest number of rows of a list on a terminal; `--json` prints all of them. */
 const mostRows = 200;
 
 /** Formats the report of a regrade. Rollouts with an unchanged reward are counted, not listed. */

@@ -16,7 +16,7 @@ const endedSweeps =
   'WorkflowType="evaluationSweep" AND ExecutionStatus != "Running" AND ExecutionStatus != "ContinuedAsNew"';
 /** Most sweeps that the report shows. */
 const mostSweeps = 50;
-/** Most sweeps that are searched, since the server lists those of all runs. */
+/** The largest number of sweeps that are searched, since the server lists those of all runs. */
 const mostSearched = 500;
 
 /** Gathers the data of a run's report from its records and from the server. */
