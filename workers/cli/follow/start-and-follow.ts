@@ -1,11 +1,21 @@
-import type { WorkflowHandleWithFirstExecutionRunId } from '@temporalio/client';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { WorkflowHandle, WorkflowHandleWithFirstExecutionRunId } from '@temporalio/client';
 import { type HomeOption, runningConfigOf } from '../stack/command.ts';
 import type { StackClient } from '../stack/stack-client.ts';
 import { Interrupted } from '../text/errors.ts';
-import { note, print, printJson } from '../text/output.ts';
-import { type FollowedProgress, followUntilEnded } from './follow-workflow.ts';
+import { live, note, print, printJson } from '../text/output.ts';
 import { onInterrupt } from './interrupt.ts';
 import { timestampedId } from './start-workflow.ts';
+import { workflowEnd } from './workflow-end.ts';
+
+/** The progress of a workflow, for display. */
+interface FollowedProgress {
+  /** One line, which replaces the previous one on a terminal. */
+  readonly line: string;
+  readonly pausedBecause: string | null;
+}
+
+const pollMs = 500;
 
 export interface StartOptions extends HomeOption {
   readonly id?: string;
@@ -56,5 +66,33 @@ export async function startAndFollow<Handle extends WorkflowHandleWithFirstExecu
   } finally {
     interrupt.release();
     await stack.close();
+  }
+}
+
+/** Shows a workflow's progress until it ends. Throws if it ends without a result, unless it was cancelled. */
+async function followUntilEnded(handle: WorkflowHandle, progress: () => Promise<FollowedProgress>): Promise<void> {
+  const { workflowId: id } = handle;
+  const end = handle.result().then(
+    () => ({ error: null }),
+    (error: unknown) => ({ error }),
+  );
+  let reason: string | null = null;
+  for (;;) {
+    const ended = await Promise.race([end, sleep(pollMs, null)]);
+    if (ended !== null) {
+      live('');
+      const why = ended.error === null ? null : workflowEnd(ended.error);
+      if (ended.error !== null && why === null) throw ended.error;
+      if (why !== null && why.kind !== 'cancelled') throw new Error(`${id} ended as ${why.kind}: ${why.message}`);
+      return;
+    }
+    // A query fails while no control worker is up. The workflow continues meanwhile, and so does this loop.
+    const seen = await progress().catch(() => null);
+    if (seen === null) continue;
+    live(seen.line);
+    if (seen.pausedBecause !== null && seen.pausedBecause !== reason) {
+      note(`paused: ${seen.pausedBecause} (\`temper resume ${id}\`)`);
+    }
+    reason = seen.pausedBecause;
   }
 }

@@ -6,7 +6,7 @@ import { describe, it } from 'node:test';
 import { readRollout } from '../../../infra/report/read-rollout.ts';
 import type { RolloutDetails } from '../../../infra/report/report-data.ts';
 import { createFileStore } from '../../../infra/store/files.ts';
-import { branchingText, doubtLines } from '../../../workers/cli/commands/show/text.ts';
+import { branchingText, doubtLines } from '../../../workers/cli/commands/show/rollout.ts';
 import type { Diff } from '../../../workflows/contracts/diff.ts';
 import type { RolloutResult } from '../../../workflows/contracts/rollout.ts';
 import type { Trace, TraceSummary } from '../../../workflows/contracts/trace.ts';
