@@ -36,7 +36,7 @@ export async function findTaskDirectories(directory: string): Promise<readonly s
   const areTasks = await Promise.all(children.map(isTask));
   const tasks = children.filter((_, index) => areTasks[index]).sort();
   if (tasks.length > 0) return tasks;
-  const text = `harbor:${directory}: expected a directory with task.toml, or a directory of such directories, got ${entries.length} other entries`;
+  const text = `harbor:${directory}: expected a directory with task.toml, or a directory of such directories; it has ${entries.length} entries, none with a task.toml`;
   throw new TemperFailure('UnknownTask', text);
 }
 

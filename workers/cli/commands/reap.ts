@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { controlQueue } from '../../../workflows/contracts/queues.ts';
+import { cleanUpQueue, controlQueue } from '../../../workflows/contracts/queues.ts';
 import type { reaper } from '../../../workflows/index.ts';
 import type { ReaperResult } from '../../../workflows/reaper.ts';
 import { type HomeOption, runningConfigOf, stackCommand } from '../stack/command.ts';
@@ -23,9 +23,15 @@ export function reapCommand(): Command {
 
 async function reap(options: ReapOptions): Promise<void> {
   const { openStackClient } = await import('../stack/stack-client.ts');
+  const { pollers } = await import('../../up/ready.ts');
   const stack = await openStackClient(await runningConfigOf(options));
   try {
     const host = options.host ?? stack.config.host;
+    if ((await pollers(stack.client, cleanUpQueue(host), 'activity')).length === 0) {
+      throw new Error(
+        `no host worker runs for the host ${host}; start it with \`temper up\`, or correct --host or TEMPER_HOST`,
+      );
+    }
     const result = await stack.client.workflow.execute<typeof reaper>('reaper', {
       workflowId: `temper-reap-${host}`,
       taskQueue: controlQueue,

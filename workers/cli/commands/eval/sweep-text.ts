@@ -24,7 +24,7 @@ export function sweepText(report: SweepReport): string {
     ['pass@1', estimateText(passAt1)],
     ...passAtK
       .filter(({ k }) => k > 1)
-      .map(({ k, mean, tasks }) => [`pass@${k}`, `${mean.toFixed(3)} over ${tasks} tasks`]),
+      .map(({ k, mean, tasks }) => [`pass@${k}`, `${mean.toFixed(3)} over ${counted(tasks, 'task')}`]),
     ['mean reward', estimateText(reward)],
     ['counted', `${result.counted} of ${planned} attempts${left.length === 0 ? '' : `; left out: ${left.join(', ')}`}`],
     ...(result.retried === 0 ? [] : [['retried', `${result.retried} rollouts lost to infrastructure`]]),
@@ -118,7 +118,7 @@ export function comparisonText(before: SweepReport, after: SweepReport, compared
 function estimateText(estimate: Estimate | null): string {
   if (estimate === null) return 'no attempt was counted';
   const { mean, low, high, tasks } = estimate;
-  return `${mean.toFixed(3)}  (95 %: ${low.toFixed(3)} to ${high.toFixed(3)}, ${tasks} tasks)`;
+  return `${mean.toFixed(3)}  (95 %: ${low.toFixed(3)} to ${high.toFixed(3)}, ${counted(tasks, 'task')})`;
 }
 
 const signed = (value: number): string => `${value < 0 ? '−' : '+'}${Math.abs(value).toFixed(3)}`;

@@ -9,7 +9,7 @@ import { findRegradeReport } from '../../follow/workflow-report.ts';
 import type { StackClient } from '../../stack/stack-client.ts';
 import { openTaskSource } from '../../stack/task-source.ts';
 import { taskUsageError } from '../../text/errors.ts';
-import { note, print, printJson } from '../../text/output.ts';
+import { counted, note, print, printJson } from '../../text/output.ts';
 import { regradeText, statesText } from './regrade-text.ts';
 
 export interface RegradeOptions extends StartOptions {
@@ -71,7 +71,7 @@ async function packTasks(named: string, { config, store }: StackClient): Promise
   ).catch((error: unknown) => {
     throw taskUsageError(error, '--tasks');
   });
-  note(`packed ${packed.size} tasks of ${named}`);
+  note(`packed ${counted(packed.size, 'task')} of ${named}`);
   return `blob:${(await store.putJson(Object.fromEntries(packed))).digest}`;
 }
 
