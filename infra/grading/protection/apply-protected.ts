@@ -1,10 +1,10 @@
+import { FileRefused, isFileRefused } from '../../sandbox/failure.ts';
 import type { Sandbox } from '../../sandbox/sandbox.ts';
 import { type Application, applyPatch } from '../patch/apply-patch.ts';
 import { patchParts } from '../patch/patch-parts.ts';
 import { requireSuccess } from '../workspace/require-success.ts';
 import { filterPatch } from './filter-patch.ts';
 import { escapePattern, matcher } from './patterns.ts';
-import { readText } from './read-text.ts';
 import { modulePaths, type Protection, protectedPatterns, runnerModules } from './rules.ts';
 import { sectionedFiles } from './sections.ts';
 
@@ -21,6 +21,8 @@ interface ProtectedPatch {
   readonly protection: Protection;
 }
 
+/** No configuration file is larger. */
+const fileBytes = 2 ** 20;
 const namedPaths = 5;
 const pathLength = 120;
 
@@ -96,4 +98,15 @@ export async function protectionInWorkspace(
     if (found.some((content) => typeof content === 'string')) ownModules.push(name);
   }
   return ownModules.length === 0 ? protection : { ...protection, ownModules };
+}
+
+/** Reads a configuration file in a sandbox; null if there is no file, undefined if it is not a regular file or too large. */
+async function readText(sandbox: Sandbox, path: string, signal: AbortSignal): Promise<string | null | undefined> {
+  try {
+    return (await sandbox.readFile(path, fileBytes, signal)).toString('utf8');
+  } catch (error) {
+    if (isFileRefused(error, 'missing')) return null;
+    if (error instanceof FileRefused) return undefined;
+    throw error;
+  }
 }
