@@ -4,7 +4,7 @@ import type { z } from 'zod';
 import { type Paths, pathsBelow } from './paths.ts';
 import { environment } from './settings.ts';
 
-// The only reader of a stack's environment. The composition roots in `workers/` hand each part what it needs of it.
+// This module is the only reader of a stack's environment. The composition roots in `workers/` hand each part what it needs of it.
 
 export type WorkerKind = 'control' | 'host' | 'trainer';
 

@@ -67,7 +67,7 @@ export const evaluation = (timeoutMs: number, priority?: Priority): Proxied<Eval
   proxyActivities<EvaluationActivities>({
     taskQueue: evaluationQueue,
     ...timeouts.evaluate,
-    // Twice, because tests that wrote an invalid reward also run over the untouched workspace.
+    // The limit counts twice, because tests that wrote an invalid reward also run over the untouched workspace.
     startToCloseTimeout: imageMs + 2 * (timeoutMs + evaluationGraceMs),
     ...(priority !== undefined && { priority }),
   });

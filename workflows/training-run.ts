@@ -87,11 +87,11 @@ async function trainUntilDone(run: Run): Promise<void> {
   const { input, tally, stepper, view } = run;
   view.phase = 'running';
   while (tally.step < input.steps) {
-    // Checked before the next step starts. If a step always followed at once, the run could never continue as new.
+    // This is checked before the next step starts. If a step always followed at once, the run could never continue as new.
     if (!stepper.running && workflowInfo().continueAsNewSuggested) await carryOn(run);
     tally.pausedBecause ??= tally.watch.reasonToPause('rollouts');
     view.show();
-    // Read before any decision, so that nothing that arrives while groups are started is waited for afterwards.
+    // The signature is read before any decision, so that nothing that arrives while groups are started is waited for afterwards.
     const seen = signature(run);
     const { groupsStarted } = tally;
     if (tally.pausedBecause === null) {

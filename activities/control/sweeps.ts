@@ -37,7 +37,7 @@ export interface SweepDependencies {
 /** The largest size of the rows in one answer in bytes, which is one value of history. */
 const answerBytes = 6_000;
 /** The number of rollouts whose state is requested at the same time. */
-const asksAtOnce = 16;
+const concurrentQueries = 16;
 
 const addressList = z.array(z.string()).min(1);
 const chunkNames = 'rollouts';
@@ -145,8 +145,8 @@ async function endedRollouts(
 ) {
   const rows: SweepRow[] = [];
   let bytes = 0;
-  for (let from = 0; from < rollouts.length; from += asksAtOnce) {
-    const asked = rollouts.slice(from, from + asksAtOnce);
+  for (let from = 0; from < rollouts.length; from += concurrentQueries) {
+    const asked = rollouts.slice(from, from + concurrentQueries);
     const found = await Promise.all(
       asked.map(([number, retry]) => {
         const attempt = attemptOf(number, retry, tasks);

@@ -47,7 +47,7 @@ export async function modelAt(context: TrainerContext, step: number, training: T
     });
   }
   await journal.write({ modelId, step });
-  // Unloads the model before this rollback, and what an interrupted try has loaded.
+  // Unloads the model from before this rollback, and any model that an interrupted try has loaded.
   await unloadAllBut(context, [modelId, journal.state.referenceId]);
   return modelId;
 }

@@ -4,7 +4,7 @@ import type { RolloutResult } from '../../workflows/contracts/rollout.ts';
 import type { Trace, TranscriptEntry } from '../../workflows/contracts/trace.ts';
 import type { Store } from '../store/store.ts';
 import { readTrace } from './read-trace.ts';
-import type { Branching, Message, RolloutDetails, TurnFacts } from './report-data.ts';
+import type { Branching, MessageView, RolloutDetails, TurnFacts } from './report-data.ts';
 import { type TokenName, tokenViews } from './token-views.ts';
 
 /** Reads the blobs of a rollout. Fields of stages that it never reached are null. Tokens are included when `nameOf` is given. */
@@ -37,7 +37,7 @@ function branchingOf({ branches, counts, maskedTurns }: Trace): Branching | null
 }
 
 /** The messages of the conversation. In traces without turn numbers, the n-th message of the policy is turn n. */
-function messagesOf({ turns, transcript }: Trace): Message[] {
+function messagesOf({ turns, transcript }: Trace): MessageView[] {
   const isNumbered = transcript.some(({ turn }) => turn !== undefined);
   let replies = 0;
   return transcript.map((entry) => {

@@ -93,7 +93,7 @@ export interface FlagFacts {
 /** A rollout with the contents of its blobs. The texts come from an agent and may be hostile. */
 export interface RolloutDetails {
   readonly result: RolloutResult;
-  readonly messages: readonly Message[];
+  readonly messages: readonly MessageView[];
   /** The branches of the conversation, or null when the trace does not contain them. */
   readonly branching: Branching | null;
   /** The tokens of the first segments. Empty when the names of the tokens are unknown. */
@@ -133,7 +133,7 @@ export interface TokenFacts {
   readonly logprob: number | null;
 }
 
-export interface Message {
+export interface MessageView {
   readonly role: string;
   readonly text: string;
   /** Facts about the turn, for messages of the policy. */

@@ -3,7 +3,7 @@ import { verdictText } from '../../workflows/algorithms/verdict-text.ts';
 import type { StopReason } from '../../workflows/contracts/outcome.ts';
 import type { Verdict } from '../../workflows/contracts/verdict.ts';
 import { html, type Markup } from './markup.ts';
-import type { Message, RolloutDetails } from './report-data.ts';
+import type { MessageView, RolloutDetails } from './report-data.ts';
 import { tokenSection } from './token-section.ts';
 
 const maxMessageChars = 6_000;
@@ -30,7 +30,7 @@ function stopText(stop: StopReason): string {
   return ['submitted', 'exited', 'crashed'].includes(stop) ? stop : `was ended by ${stop}`;
 }
 
-function message({ role, text, turn }: Message): Markup {
+function message({ role, text, turn }: MessageView): Markup {
   const versions = turn === null ? [] : [...new Set(turn.versions)];
   const facts =
     turn === null

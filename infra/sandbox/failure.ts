@@ -45,22 +45,22 @@ export class BuildFailure extends TemperFailure {
 }
 
 /** `outside`: the path leaves its tree or passes through a symlink. `not-a-file`: a directory, FIFO, device or socket. */
-export type FileRefusal = 'missing' | 'outside' | 'not-a-file' | 'too-large';
+export type FileRefusedReason = 'missing' | 'outside' | 'not-a-file' | 'too-large';
 
 /** A file inside a sandbox that can't be read or written as requested. The caller knows whose fault that is. */
 export class FileRefused extends Error {
   override readonly name = 'FileRefused';
-  readonly reason: FileRefusal;
+  readonly reason: FileRefusedReason;
   readonly path: string;
 
-  constructor(reason: FileRefusal, path: string, message: string, options?: ErrorOptions) {
+  constructor(reason: FileRefusedReason, path: string, message: string, options?: ErrorOptions) {
     super(message, options);
     this.reason = reason;
     this.path = path;
   }
 }
 
-export function isFileRefused(error: unknown, reason: FileRefusal): boolean {
+export function isFileRefused(error: unknown, reason: FileRefusedReason): boolean {
   return error instanceof FileRefused && error.reason === reason;
 }
 

@@ -7,7 +7,7 @@ import { createDockerProvider } from './docker/provider.ts';
 import type { DockerSettings } from './docker/settings.ts';
 import { SandboxFailure } from './failure.ts';
 import { createLocalProvider } from './local/provider.ts';
-import type { SandboxKind, SandboxNeeds, SandboxProvider, SandboxRefusal } from './sandbox.ts';
+import type { SandboxKind, SandboxNeeds, SandboxProvider, UnsupportedReason } from './sandbox.ts';
 
 export interface ProviderOptions {
   readonly stack: string;
@@ -111,7 +111,7 @@ export async function chooseProvider(
   choice: SandboxChoice,
   needs: SandboxNeeds,
 ): Promise<SandboxProvider> {
-  const problems: (SandboxRefusal | ReturnType<typeof unready>)[] = [];
+  const problems: (UnsupportedReason | ReturnType<typeof unready>)[] = [];
   for (const kind of choice === 'auto' ? preference : [choice]) {
     const provider = providers.get(kind);
     const refusal = await provider?.supports(needs);

@@ -178,7 +178,7 @@ export interface SandboxNeeds {
 }
 
 /** The reason why a kind of sandbox can't run a task; the message names the task. */
-export interface SandboxRefusal {
+export interface UnsupportedReason {
   readonly type: 'UnsupportedTask' | 'MissingImage';
   readonly message: string;
 }
@@ -216,7 +216,7 @@ export interface SandboxProvider {
   /** Finishes interrupted removals whose names are already gone. One failure does not block the others. */
   clearLeftovers(): Promise<void>;
   /** Returns the reason why this kind can't run a task; undefined if it can. */
-  supports(needs: SandboxNeeds): Promise<SandboxRefusal | undefined>;
+  supports(needs: SandboxNeeds): Promise<UnsupportedReason | undefined>;
   describe(): Promise<SandboxDescription>;
   /** Closes connections and watchers; sandboxes stay. */
   close(): Promise<void>;

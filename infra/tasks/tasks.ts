@@ -45,7 +45,7 @@ export interface TasksDependencies {
   readonly dataSets: DataSetCache;
 }
 
-/** A run uses one order; a few runs may be active at once. */
+/** The number of cached orders: a run uses one, and a few runs may be active at once. */
 const maxCachedOrders = 4;
 
 export function createTasks({ store, roots, dataSets: cache }: TasksDependencies): Tasks {

@@ -99,7 +99,7 @@ export function devServerArguments(options: {
     // A shard fetches new tasks at most this many times a second, and this server has one shard. With the default of 20 each stage
     // waits 50 ms, twice; with more than 100, a busy server fetches tasks one at a time.
     '--dynamic-config-value=history.transferProcessorMaxPollRPS=100',
-    // Off by default in this server version; `temporal workflow pause` needs it.
+    // The option is off by default in this server version; `temporal workflow pause` needs it.
     '--dynamic-config-value=frontend.WorkflowPauseEnabled=true',
     ...(options.dynamicConfig ?? []).map((entry) => `--dynamic-config-value=${entry}`),
     // A user's profile configures clients and must not change this server.

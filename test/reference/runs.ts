@@ -33,7 +33,7 @@ function withMini(maxTokensPerTurn: number) {
       agent: 'mini',
       sandbox: 'local',
       agentTimeoutSec: 300,
-      // One each to read, to edit and to submit.
+      // One turn each to read, to edit and to submit.
       maxTurns: 3,
       sampling: { temperature: 1, maxTokensPerTurn },
     },
@@ -81,7 +81,7 @@ function pi(): ReferenceRun {
         read: (path) => ({ name: 'read', arguments: { path } }),
         edit: (path, oldText, newText) => ({ name: 'edit', arguments: { path, edits: [{ oldText, newText }] } }),
       },
-      // The wrong one twice, because with equal numbers the first reward is often above 0.6 by chance.
+      // The wrong trace appears twice, because with equal numbers the first reward is often above 0.6 by chance.
       traces: (right, wrong) => [right, wrong, wrong],
     },
     learns: true,

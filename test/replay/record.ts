@@ -21,7 +21,7 @@ const [, , version = ''] = process.argv;
 if (!/^\d+\.\d+\.\d+$/.test(version))
   throw new Error(`expected a version such as 1.2.3, got ${JSON.stringify(version)}`);
 const script: Script = { reward: (id) => (id.endsWith('rollout-0') ? 0 : 1) };
-// A low limit, so that run, sweep and regrade continue as new.
+// The limit is low, so that run, sweep and regrade continue as new.
 const stack = await startScriptedStack({ script, suggestContinueAsNewAt: 60 });
 const { workflow } = stack.server.client;
 try {

@@ -4,7 +4,7 @@ import { startRollouts } from '../helpers/rollouts/rollouts.ts';
 import { bundleChanged } from '../helpers/temporal/changed-workflows.ts';
 
 it('moves a rollout whose host stays away to another host in its second epoch', async () => {
-  // As in production, except that a stage waits seconds instead of minutes for a worker.
+  // The options are those of production, except that a stage waits seconds instead of minutes for a worker.
   const workflowBundle = await bundleChanged('activity-options.ts', (source) =>
     source.replaceAll(/scheduleToStartTimeout: '\dm'/g, "scheduleToStartTimeout: '2s'"),
   );

@@ -27,7 +27,7 @@ export async function gradeAgain(input: RegradeInput, number: number): Promise<R
   const evaluations: Regraded[] = [];
   try {
     for (let round = 0; round < input.repeat; round += 1) {
-      // Unique among all evaluations of this regrade. The rollout's own key would not do: it is over, and the reaper would
+      // The id is unique among the evaluations of this regrade. The rollout's own key would not do: it is over, and the reaper would
       // remove the sandbox.
       const epoch = number * input.repeat + round;
       evaluations.push(await evaluateOnce(found.evaluation, { rollout: regradeKey, epoch }, input.reuseVerdicts));

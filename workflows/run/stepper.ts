@@ -90,7 +90,7 @@ async function executeStep(input: RunInput, step: number, { groups, dropped }: S
   return executeChild<typeof trainingStep>('trainingStep', {
     workflowId: stepId(run, runKey, step),
     args: [{ run, runKey, step, steps: input.steps, groups, dropped, training }],
-    // A step that failed may be repeated under its name; one that succeeded never.
+    // A step that failed may be repeated under its name; one that succeeded is never repeated.
     workflowIdReusePolicy: 'ALLOW_DUPLICATE_FAILED_ONLY',
     cancellationType: 'WAIT_CANCELLATION_COMPLETED',
     typedSearchAttributes: [

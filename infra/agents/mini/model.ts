@@ -1,7 +1,7 @@
 import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-// Not imported, because an import would load undici; see relay/proxy.ts.
+// This module is not imported, because an import would load undici; see relay/proxy.ts.
 const { request } = process.getBuiltinModule('node:http');
 
 export interface ToolCall {

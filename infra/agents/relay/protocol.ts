@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders, OutgoingHttpHeaders } from 'node:http';
 
-// What the relay and the gateways agree on.
+// The constants that the relay and the gateways share.
 
 /** Response header with the name of the gateway that serves the session, so that a client can connect to it directly. */
 export const gatewayNameHeader = 'x-temper-gateway';

@@ -25,7 +25,7 @@ async function unpackInto(archive: string, draft: string): Promise<void> {
   await mkdir(draft);
   const reader = extract();
   const reading = pipeline(createReadStream(archive), createGunzip(), reader);
-  // Awaited below. If the loop fails first, the rejection of the pipeline must not be unhandled.
+  // The pipeline is awaited below. If the loop fails first, the rejection of the pipeline must not be unhandled.
   reading.catch(() => undefined);
   try {
     for await (const entry of reader) {

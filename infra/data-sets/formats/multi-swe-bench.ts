@@ -27,10 +27,10 @@ const multiSweBenchRow = z.looseObject({
   p2p_tests: tests,
 });
 
-/** The published images contain both patches, which are deleted before the agent starts. */
+/** The patches in the published images, which are deleted before the agent starts. */
 const remove = ['/home/fix.patch', '/home/test.patch'];
 
-/** The images' script applies a patch at a path that the account of the tests cannot write, so it runs with another path. */
+/** Runs the images' script with another path for its patch: the account of the tests cannot write the original one. */
 const testCommand =
   'sed "s#/home/test.patch#$TEMPER_TESTS/test.patch#g" /home/test-run.sh >"$TEMPER_TESTS/run.sh" && bash "$TEMPER_TESTS/run.sh"';
 

@@ -23,11 +23,11 @@ export async function pinWeights(
   if (base?.owned_by !== embeddedPolicyOwner) return false;
   const name = adapterName(model, version);
   const pinned = data.find(({ id }) => id === name);
-  // Checked before and after: if another version was published, the base model's path is the path of that one.
+  // The path is checked before and after: if another version was published, the base model's path is the path of that one.
   const isServed = wasServed && (await serves(connection, version, signal));
   const path = isServed ? base.root : pinned?.root;
   if (typeof path !== 'string') return false;
-  // Also where the version is pinned already: this starts the grace time again for a caller that the publisher does not know yet.
+  // A pinned version is pinned again, which restarts the grace time for a caller that the publisher does not know yet.
   const body = { lora_name: name, lora_path: path };
   const { status } = await connection.post(adapterRoutes.load, body, engineTimeouts.updateMs, signal);
   return status === 200;

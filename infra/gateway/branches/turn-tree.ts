@@ -44,7 +44,7 @@ export function createTurnTree(): TurnTree {
     fingerprintOf: createFingerprints(),
     answered: (key) => byRequest.get(key) ?? null,
     continued({ messages }, fingerprint) {
-      // The last reply: only messages of other roles follow it.
+      // This message is the last reply, since only messages of other roles follow it.
       const echo = messages.at(-1 - fingerprint.added.length);
       const parent = echo?.role === 'assistant' ? echoedBy(echo, fingerprint) : undefined;
       return echo?.role === 'assistant' && parent !== undefined ? { parent, echo } : null;

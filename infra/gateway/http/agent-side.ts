@@ -130,7 +130,7 @@ async function stream(
   const write = (next: () => string): void => {
     const isFirst = !response.headersSent;
     if (isFirst) response.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-store' });
-    // `begin` first, since a writer may number its events.
+    // `begin` comes first, since a writer may number its events.
     response.write(isFirst ? writer.begin() + next() : next());
     keepAlive.refresh();
   };
@@ -144,7 +144,7 @@ async function stream(
     const failure = toGatewayError(error);
     if (!response.headersSent && !writer.failsInStream(failure)) throw failure;
     if (response.destroyed) return null;
-    // Closed as if the process had been killed: the relay retries, and the agent notices nothing.
+    // The connection is closed as if the process had been killed: the relay retries, and the agent notices nothing.
     if (failure.kind === 'gateway-closing') response.destroy();
     else write(() => writer.fail(failure));
     return failure;

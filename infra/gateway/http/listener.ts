@@ -11,7 +11,7 @@ export function sendJson(
   body: unknown,
   headers: Readonly<Record<string, string>> = {},
 ): void {
-  // A string, so that head and body are sent in one write.
+  // The body is a string, so that it is sent in one write with the head.
   const text = JSON.stringify(body);
   const length = Buffer.byteLength(text);
   response.writeHead(status, { 'content-type': 'application/json', 'content-length': length, ...headers });

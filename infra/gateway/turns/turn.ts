@@ -78,7 +78,7 @@ export function startTurn<Sampled, Result>(input: TurnInput<Sampled, Result>): R
       throw abort.signal.aborted ? abort.signal.reason : error;
     })
     .finally(() => grown.close());
-  // The followers handle the failure; without any, it must not count as an unhandled rejection.
+  // The followers handle the failure; without any follower, it must not count as an unhandled rejection.
   result.catch(() => {});
   return {
     key,

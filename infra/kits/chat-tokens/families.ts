@@ -120,7 +120,7 @@ export function familyOf(template: string): Family | null {
 /** The names of all supported syntaxes, for error messages. */
 export const familyNames: readonly string[] = families.map(({ name }) => name);
 
-/** Harmony templates refuse a call that has both text and reasoning, and print whichever there is as the reasoning. */
+/** The fields of a harmony reply. The templates refuse a call with both text and reasoning, and print either as reasoning. */
 function harmonyFields({ text, reasoning, toolCalls }: AssistantMessage): Readonly<Record<string, string>> {
   if (reasoning === '') return { content: text };
   if (toolCalls.length === 0 || text === '') return { content: text, thinking: reasoning };

@@ -10,7 +10,7 @@ export interface PieceReader {
   end(): Piece[];
 }
 
-/** A character has at most four bytes, so few ids are held back for an unfinished one; more cannot be valid UTF-8. */
+/** The ids that may wait for the end of a character, which has at most four bytes; more cannot be valid UTF-8. */
 const maxPendingIds = 16;
 
 /**

@@ -36,6 +36,8 @@ export function renderText(
 }
 
 /**
+ * Replaces the ids of calls.
+ *
  * Clients may give a call an id of their own. For a family that numbers its calls such ids are replaced, both in the call and
  * in its result.
  */
@@ -84,7 +86,10 @@ function templateCalls({ toolCalls }: AssistantMessage, { argumentsForm }: Rende
   };
 }
 
-/** Most templates expect an object. Anything else, or a value too deep for them to walk, is printed unchanged. */
+/**
+ * Returns a call's arguments for the template. Most templates expect an object. Anything else, or a value too deep for them
+ * to walk, is printed unchanged.
+ */
 function argumentsValue(text: string): unknown {
   try {
     const value: unknown = JSON.parse(text);

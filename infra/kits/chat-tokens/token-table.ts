@@ -26,7 +26,7 @@ export function createTokenTable(tokenizerJson: object, tokenizerConfig: object)
   const decoder = decoderOf.safeParse(tokenizerJson).data?.decoder;
   const known = new Map<number, string | null>();
 
-  /** Byte-level tokens decode alone; other decoders look at the neighbours. */
+  /** Returns a token's text. Byte-level tokens decode alone; other decoders look at the neighbours. */
   function textOf(id: number): string | null {
     const found = known.get(id);
     if (found !== undefined) return found;

@@ -1,6 +1,6 @@
 import type { ReportPosition, TestStatus } from './log-parser.ts';
 
-/** Far longer than the titles of any real tree, so that one made deep on purpose costs neither memory nor time. */
+/** The longest path, far longer than that of any real tree, so that one made deep on purpose costs neither memory nor time. */
 const longestPath = 2048;
 
 export interface TitlePath {

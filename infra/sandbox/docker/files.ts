@@ -1,5 +1,5 @@
 import { pack } from 'tar-stream';
-import { type FileRefusal, FileRefused, SandboxFailure } from '../failure.ts';
+import { FileRefused, type FileRefusedReason, SandboxFailure } from '../failure.ts';
 import { collect } from '../files.ts';
 import type { Account } from '../sandbox.ts';
 import { callDaemon } from './daemon.ts';
@@ -42,7 +42,7 @@ async function makeDirectory(shell: ContainerShell, { at, uid }: PutTree): Promi
   await callDaemon(() => shell.container.putArchive(archive, { path: '/' }));
 }
 
-const refusals: Readonly<Record<number, readonly [FileRefusal, string]>> = {
+const refusals: Readonly<Record<number, readonly [FileRefusedReason, string]>> = {
   90: ['missing', 'a file, got none'],
   91: ['not-a-file', 'a regular file, got another kind'],
   92: ['outside', 'no symlink on the way, got one'],

@@ -7,8 +7,8 @@ import type {
   SandboxInfo,
   SandboxNeeds,
   SandboxProvider,
-  SandboxRefusal,
   SandboxSpec,
+  UnsupportedReason,
 } from '../sandbox.ts';
 import { adoptWorkdir, ensureContainer, missingImage } from './container.ts';
 import { callDaemon, daemonStatus } from './daemon.ts';
@@ -125,7 +125,7 @@ async function refusal(
   docker: Docker,
   { pulls, builds }: DockerSettings,
   { task, image, imageFrom }: SandboxNeeds,
-): Promise<SandboxRefusal | undefined> {
+): Promise<UnsupportedReason | undefined> {
   if (imageFrom === 'dockerfile') {
     if (builds > 0) return undefined;
     const text = `task ${task} needs its Dockerfile built, but TEMPER_BUILDS is 0 on this host; raise it, or use another host`;

@@ -4,7 +4,7 @@ import { attemptAll } from '../../attempt-all.ts';
 import { SandboxFailure } from '../failure.ts';
 import { requireSameEpoch } from '../labels.ts';
 import { requireName } from '../names.ts';
-import type { SandboxDescription, SandboxInfo, SandboxNeeds, SandboxProvider, SandboxRefusal } from '../sandbox.ts';
+import type { SandboxDescription, SandboxInfo, SandboxNeeds, SandboxProvider, UnsupportedReason } from '../sandbox.ts';
 import { chooseConfinement, type NoConfinement } from './choose-confinement.ts';
 import type { Confinement } from './confinement.ts';
 import {
@@ -84,7 +84,7 @@ const infoOf = ({ spec, createdAtMs }: SandboxDirectory): SandboxInfo => ({
   running: true,
 });
 
-function refusal(needs: SandboxNeeds, confinement: Confinement | NoConfinement): SandboxRefusal | undefined {
+function refusal(needs: SandboxNeeds, confinement: Confinement | NoConfinement): UnsupportedReason | undefined {
   const { task, paths, image, imageFrom, filesInImage } = needs;
   // In an empty directory every solution would fail its tests, and that would be scored.
   if (imageFrom === 'dockerfile' || filesInImage) {

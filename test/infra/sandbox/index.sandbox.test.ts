@@ -5,13 +5,13 @@ import { join } from 'node:path';
 import { after, it } from 'node:test';
 import { chooseProvider } from '../../../infra/sandbox/index.ts';
 import { createLocalProvider } from '../../../infra/sandbox/local/provider.ts';
-import type { SandboxKind, SandboxProvider, SandboxRefusal } from '../../../infra/sandbox/sandbox.ts';
+import type { SandboxKind, SandboxProvider, UnsupportedReason } from '../../../infra/sandbox/sandbox.ts';
 
 const root = mkdtempSync(join(tmpdir(), 'choice-'));
 after(() => rmSync(root, { recursive: true, force: true }));
 
 const needs = { task: 'quixbugs-gcd', image: 'some:image', paths: ['/workspace', '/tests'], filesInImage: false };
-const kind = (name: SandboxKind, refusal?: SandboxRefusal): [SandboxKind, SandboxProvider] => {
+const kind = (name: SandboxKind, refusal?: UnsupportedReason): [SandboxKind, SandboxProvider] => {
   const provider = createLocalProvider({ root, stack: 'choice' });
   return [name, { ...provider, kind: name, supports: async () => refusal }];
 };

@@ -31,7 +31,7 @@ describe('the workflow bundle', () => {
 
   for (const module of ['node:fs', 'undici', 'dockerode']) {
     it(`rejects workflow code that imports ${module}, and names it`, async () => {
-      // Inside the checkout, so that the package itself is found.
+      // The directory is inside the checkout, so that the package itself is found.
       const scratch = await mkdtemp(join(import.meta.dirname, 'fixture-'));
       const workflows = join(scratch, 'index.ts');
       try {

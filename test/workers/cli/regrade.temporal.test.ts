@@ -46,7 +46,7 @@ describe('temper regrade', () => {
   it('prints every row as JSON if asked', async () => {
     let evaluations = 0;
     stack.script = { reward: () => ++evaluations % 2 };
-    // One at a time: with two at once, both evaluations of a rollout might get the same reward.
+    // Evaluations run one at a time: with two at once, both evaluations of a rollout might get the same reward.
     const oneByOne = ['--concurrency', '1', '--repeat', '2'];
     const { code, stdout } = await temper.run('regrade', '--run', 'sweep', ...oneByOne, '--json');
     const { states, rows } = JSON.parse(stdout);

@@ -104,7 +104,7 @@ type BlockReader = (transcript: Transcript, block: ContentPart, at: string) => v
 const assistantBlocks: ReadonlyMap<string, BlockReader> = new Map<string, BlockReader>([
   ['text', (transcript, block, at) => transcript.append('text', parse(text, block, at).text)],
   ['thinking', (transcript, block, at) => transcript.append('reasoning', parse(thinking, block, at).thinking)],
-  // It comes from another model, since temper hides no reasoning.
+  // Such a block comes from another model, since temper hides no reasoning.
   ['redacted_thinking', (transcript) => transcript.append('reasoning', '')],
   [
     'tool_use',

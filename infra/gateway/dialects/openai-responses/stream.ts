@@ -39,12 +39,13 @@ export function createResponsesWriter(request: ResponsesRequest, tools: ClientTo
       ]);
     },
     delta: (delta) => parts.delta(delta),
-    // An event that the SDKs know, since Codex ignores comments when it checks whether a stream is alive. It repeats the number
-    // of the event before it: a replayed reply has its keep-alives elsewhere, and must number all other events the same.
+    // The keep-alive is an event that the SDKs know, since Codex ignores comments when it checks whether a stream is alive.
+    // It repeats the number of the event before it: a replayed reply has its keep-alives elsewhere, and must number all other
+    // events the same.
     keepAlive: () => typedEvent({ type: 'keepalive', sequence_number: sequence - 1 }),
     finish,
     fail: (error) => write([{ type: 'response.failed', response: failed(request, head, error, output) }]),
-    // As an HTTP status, Codex would take it for a bad request and give up; inside a stream, it compacts.
+    // As an HTTP status, Codex would treat this error as a bad request and give up; inside a stream, it compacts.
     failsInStream: ({ kind }) => kind === 'context-overflow',
   };
 }

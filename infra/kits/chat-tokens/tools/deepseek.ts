@@ -23,7 +23,7 @@ function readCall(body: readonly Piece[]): Reading {
   const at = body.findIndex((piece) => 'marker' in piece && piece.marker === separator);
   if (at < 0) return broken('malformed');
   const [before, after] = [textOf(body.slice(0, at)), textOf(body.slice(at + 1))];
-  // Trimmed first: with two adjacent runs of blanks the pattern would backtrack quadratically on long ones.
+  // The text is trimmed first: with two adjacent runs of blanks the pattern would backtrack quadratically on long ones.
   const fenced = /^(?:(?!```)([^\n]*)\n\s*)?```[a-z]*[ \t]*\n([\s\S]*)```\s*$/.exec(after.trimStart());
   if (fenced === null) return reading(before.trim(), jsonArguments(after));
   const [, name = '', args = ''] = fenced;

@@ -118,7 +118,7 @@ function readHead(raw: string): Head {
   };
 }
 
-/** A stop token is not always passed to the parser, so only unfinished arguments show that a call was cut short. */
+/** Reads a call. A stop token is not always passed to the parser, so only unfinished arguments show that it was cut short. */
 function readCall(recipient: string, text: string, closed: boolean): Reading {
   const args = jsonArguments(text);
   if (args.status === 'invalid-json' && !closed && endsInside(text)) return broken('unclosed');

@@ -17,7 +17,7 @@ export const createKimiParser = (input: ParserInput): ReplyParser =>
     read: (body, closed) => (closed ? readCall(body) : broken('unclosed')),
   });
 
-/** The model numbers its calls over the whole conversation, and matches results by these ids. */
+/** The ids of Kimi's calls: the model numbers them over the whole conversation, and matches results by them. */
 export const kimiCallIds = {
   isValid: (id: string): boolean => /^functions\.[^:]+:\d+$/.test(id),
   make: (name: string, index: number): string => `functions.${name}:${index}`,

@@ -29,7 +29,7 @@ export async function evictImages(eviction: Eviction, nowMs: number, signal: Abo
   if (!busy) await removeLeftovers(docker, stack);
   while (Date.now() - nowMs < roundMs) {
     signal.throwIfAborted();
-    // Measured again after each removal: layers that two images shared now belong to one.
+    // The sizes are measured again after each removal: layers that two images shared now belong to one.
     const image = await evictOldest(eviction, nowMs);
     if (image === null) break;
     await uses.forget(image);

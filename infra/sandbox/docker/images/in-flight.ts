@@ -50,7 +50,7 @@ export function createInFlight<Progress, Result>(): InFlight<Progress, Result> {
     async join(key, work, report, signal) {
       signal.throwIfAborted();
       const shared = running.get(key) ?? start(key, work);
-      // A wrapper of its own, so that the same function may join twice.
+      // Each caller has a wrapper of its own, so that the same function may join twice.
       const listener = (progress: Progress): void => report(progress);
       shared.listeners.add(listener);
       if (shared.latest !== null) listener(shared.latest);

@@ -53,7 +53,7 @@ describe('the messages dialect', () => {
       ...claude,
       stream: false,
       messages: [
-        // As Claude Code echoes it: the mark of its cache has moved, and a result has a note behind it.
+        // Claude Code echoes the turn with its cache mark moved, and with a note behind a result.
         { role: 'user', content: [block('Context.'), block('Fix it.')] },
         { role: 'assistant', content: message.content },
         {

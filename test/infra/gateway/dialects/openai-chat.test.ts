@@ -29,7 +29,7 @@ describe('the chat completions dialect', () => {
     assert.deepEqual(Object.keys(first.json.usage).slice(0, 3), ['prompt_tokens', 'completion_tokens', 'total_tokens']);
 
     messages.push(
-      // As clients echo it: other ids, other spelling of the arguments, no reasoning.
+      // Clients echo the reply with other ids, another spelling of the arguments, and no reasoning.
       {
         role: 'assistant',
         content: 'I look. ',

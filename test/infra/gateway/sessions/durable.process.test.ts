@@ -200,7 +200,7 @@ describe('an unloaded session', () => {
     const secret = await gateway.open('a.1');
     const reply = gateway.chat(secret, { messages: [user('Begin.')] });
     await asked.promise;
-    // Opened later, so that once it is unloaded, the other one has been skipped.
+    // This session is opened later: once it is unloaded, the other one has been skipped.
     await gateway.open('b.1');
     await untilAtRest(gateway, 'b.1');
     answer.resolve();

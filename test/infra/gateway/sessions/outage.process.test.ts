@@ -111,7 +111,7 @@ it('a cancelled turn is no engine failure when the engine is only slow, or was a
   });
   await using gateway = await startTestGateway(engine);
   const asked = gateway.post('/v1/chat/completions', await gateway.open('a.1'), { ...ask('x'), stream: true });
-  // The scripted engine says its ids at once: before the next turn of the event loop.
+  // The scripted engine sends its ids at once, before the next turn of the event loop.
   await until(() => engine.requests.length === 2 && engine.running === 1);
   await new Promise<void>((resolve) => setImmediate(resolve));
   assert.equal((await gateway.control.seal('a.1')).engineFailures, 0);
@@ -140,7 +140,7 @@ describe('a gateway that cannot record a turn', () => {
       const filler = join(journalDir, 'filler');
       const { bavail, bsize } = await statfs(journalDir);
       await writeFile(filler, Buffer.alloc(bavail * bsize));
-      // More than the room that is left in the last page of the journal.
+      // This is more than the space that is left in the last page of the journal.
       const [first, second] = ['x', 'y'].map((letter) => ask(letter.repeat(20_000)));
       for (const body of [first, second]) {
         const reply = await gateway.chat(secret, body ?? {});

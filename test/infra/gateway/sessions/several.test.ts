@@ -65,7 +65,7 @@ describe('two gateways on the same sessions', () => {
     await gateway.restart();
     const replies = await Promise.all([gateway, other, gateway, other].map((one) => one.chat(secret, ask('Begin.'))));
     const answered = replies.filter(({ status }) => status === 200);
-    // The very first ones may come while the session is taken; agents send those again.
+    // The very first requests may arrive while the session moves; agents send those again.
     assert.ok(answered.length >= 2 && replies.every(({ status }) => status === 200 || status === 503));
     assert.equal(new Set(answered.map(({ text }) => text)).size, 1);
     assert.equal(engine.requests.length, 1);

@@ -73,7 +73,7 @@ describe('a session of an upstream model', () => {
         messages.push(message, { role: 'tool', tool_call_id: 'c1', content: 'a.js' });
         assert.equal((await gateway.chat(secret, { messages, tools })).json.choices[0].message.content, 'Done.');
 
-        // The run says how is sampled, not the agent.
+        // The run decides the sampling parameters, not the agent.
         assert.deepEqual([asked()[0].temperature, asked()[0].max_tokens], [undefined, 500]);
         assert.equal(asked()[1].messages.length, 3);
         const summary = await gateway.control.seal('s.1');

@@ -42,7 +42,7 @@ it('places hidden tests of a later commit over the diff in an evaluation, and ke
     const evaluation = await prepareWorkspace(evaluations, task, options, signal);
     assert.equal(evaluation.baseCommit, agent.baseCommit);
     assert.equal(await said(evaluations, 'git status --short; cat test/a code; grep -rl fixed /tmp'), 'old\nbase\n');
-    // A diff may have put these in their place.
+    // A diff may have put these files in place of the tests.
     await said(evaluations, 'mkdir elsewhere; rm test/a; mkdir test/a; ln -s ../elsewhere test/deep');
     await placeHiddenTests(evaluations, task, '/workspace', signal);
     assert.equal(

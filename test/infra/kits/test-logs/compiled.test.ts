@@ -88,7 +88,7 @@ FAIL
     ])
       assert.deepEqual(problemsIn('go-json', unbuiltLog), ['collection-error: p']);
     assert.deepEqual(problemsIn('go-json', failed), []);
-    // What a test prints is no word of its package.
+    // A line that a test prints says nothing about its package.
     assert.deepEqual(problemsIn('go-json', `${output.replace('{', '{"Test":"A",')}\n${failed}`), []);
   });
 });

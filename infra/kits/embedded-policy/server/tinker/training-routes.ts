@@ -14,7 +14,7 @@ export function addTrainingRoutes(app: Hono, state: TinkerState): void {
     const modelId = `model_${randomUUID().replaceAll('-', '').slice(0, 12)}`;
     const key = { scope: modelId, sequence: null, kind: 'create_model', payload: body };
     const requestId = submit(state, key, () => training.create(modelId, body));
-    // Known at once, since the client may use the model before it has read the result.
+    // The model is known at once, since the client may use the model before it has read the result.
     models.set(modelId, { requests: 0 });
     return c.json({ model_id: modelId, base_model: modelName, status: 'created', request_id: requestId });
   });

@@ -138,7 +138,7 @@ function addWeightRoutes(app: Hono, { core, directories, served }: VllmState): v
   });
   app.post('/update_weight_version', async (c) => {
     const { new_version: label } = await readBody(c, z.object({ new_version: z.string().min(1).max(200) }));
-    // On disk first: after a restart, no older version may be served than one that clients have seen.
+    // The record is written first: after a restart, no older version may be served than one that clients have seen.
     await writePublished(directories, { path: served.path, label });
     await core.sampler.setVersion(label);
     return c.json({ success: true, new_version: label });
