@@ -13,7 +13,7 @@ const allowedImports: Readonly<Record<string, readonly string[]>> = {
   workers: ['workers/', 'activities/', 'infra/', 'workflows/'],
 };
 
-/** Pure, and deterministic in the workflow sandbox. */
+/** Packages that are pure, and deterministic in the workflow sandbox. */
 const workflowPackages = ['@temporalio/workflow', '@temporalio/common', 'zod'];
 
 /** Programs of their own inside a sandbox: their environment is not the stack's. */

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 const pollMs = 20;
 
-/** Looks until there is something to see (anything but `false` and `null`) and gives it; throws after `limitMs`. */
+/** Polls until there is a result (anything but `false` and `null`) and returns it; throws after `limitMs`. */
 export async function until<Seen>(
   look: () => Seen | Promise<Seen>,
   limitMs = 30_000,

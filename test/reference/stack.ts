@@ -28,7 +28,7 @@ export interface ReferenceStack {
 const ports = { VLLM_PORT: process.env.VLLM_PORT ?? '8610', SKYRL_PORT: process.env.SKYRL_PORT ?? '8510' };
 const vllmUrl = `http://127.0.0.1:${ports.VLLM_PORT}`;
 const skyrlUrl = `http://127.0.0.1:${ports.SKYRL_PORT}`;
-/** Long, because the first start reads everything from a cold disk. */
+/** The time limit of a start. It is long, because the first one reads everything from a cold disk. */
 const startMs = 600_000;
 
 export async function openReferenceStack(): Promise<ReferenceStack> {

@@ -28,7 +28,7 @@ export interface Script {
   branches?: BranchRule;
   /** Returns the version that samples for this workflow. Default: the last published one. */
   version?(workflowId: string): number;
-  /** Returns the smallest version that each of these groups has sampled by so far. Default: none has sampled yet. */
+  /** Returns the smallest version that has sampled for each of these groups. Default: none has sampled yet. */
   versions?(groups: readonly number[]): readonly (number | null)[];
   /** Returns the tricks for which the verdict of a rollout is flagged. */
   flags?(workflowId: string): readonly Trick[];

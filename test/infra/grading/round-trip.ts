@@ -177,7 +177,7 @@ function isIgnored(name: string): boolean {
 /** Whether a name replaces a directory of the base, and so shows that it was removed. */
 const replacesDirectory = (name: string): boolean => baseNames.some((other) => other.startsWith(`${name}/`));
 
-/** Edits that replace directories which hold what no diff has: a repository, ignored files. */
+/** Edits that replace directories with content that no diff holds: a repository, ignored files. */
 const examples: readonly (readonly Edit[])[] = [
   [
     { do: 'link', path: 'inner', target: 'a' },

@@ -8,7 +8,7 @@ import { text } from 'node:stream/consumers';
 import { after, before, describe, it } from 'node:test';
 
 const program = join(import.meta.dirname, '../../../workers/cli.ts');
-/** The warm-up alone takes half a minute on two idle cores. */
+/** The time limit of the demo, whose warm-up alone takes half a minute on two idle cores. */
 const timeoutMs = 600_000;
 
 /** Runs the demo as a user does, but with a single training step. */

@@ -16,7 +16,7 @@ import { startStack } from '../../../workers/up/start-stack.ts';
 import { readUpFile, type UpFile } from '../../../workers/up/up-file.ts';
 import { until } from '../../helpers/until.ts';
 
-/** Only the Temporal server: these tests are about the supervisor, not about the processes it runs. */
+/** The parts to start: only the Temporal server, since these tests are about the supervisor, not about its processes. */
 const parts = ['temporal'] as const;
 
 describe('a stack', () => {

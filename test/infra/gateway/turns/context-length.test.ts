@@ -8,7 +8,7 @@ import { openSession, startTestGateway } from '../../../helpers/gateway/gateway.
 
 const signal = new AbortController().signal;
 
-/** An engine of these lengths, one after the other; 'away': it does not answer. */
+/** Creates an engine that reports these context lengths in turn; 'away' means that it does not answer. */
 function engineOf(lengths: (number | null | 'away')[]) {
   return {
     async health(): Promise<EngineHealth> {

@@ -14,7 +14,7 @@ interface Case {
   readonly family: string;
   readonly vocabulary: Vocabulary;
   readonly template: string;
-  /** Does the syntax have room for text beside a call, and for more than one call? */
+  /** Whether the syntax allows text beside a call, and more than one call. */
   readonly textBeside: boolean;
   readonly parallel: boolean;
   /** Fragments of the syntax that are no tokens. */

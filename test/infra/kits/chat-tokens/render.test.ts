@@ -33,7 +33,7 @@ const tools = [{ name: 'bash', description: 'Runs a command.', parameters: { typ
 
 const branchAt = (lastSampledId: number | undefined) => ({ lastSampledId, reasoned: { last: false, before: false } });
 
-/** Prompt, reply as if it had been sampled, then the suffix: has to be the full render. */
+/** Asserts that the prompt, the reply as it would be sampled, and the suffix make up the full render. */
 function assertExtends(model: Model, messages: readonly Message[]): void {
   const prompt = renderFull(model, { messages: head, tools });
   const closed = model.tokens.encode(renderText(model, [...head, reply], tools, 'last-message'));
