@@ -61,7 +61,7 @@ async function readExamples(store: Pick<Store, 'getJson'>, traces: readonly stri
     if (upstream === undefined) continue;
     throw new TemperFailure(
       'InvalidInput',
-      `warmUp.traces: expected traces of the policy, got that of ${session}, which ${upstream.model} sampled: an upstream model returns no token ids to train on; leave it out`,
+      `warmUp.traces: expected traces of the policy, got the trace of ${session}, which the upstream model ${upstream.model} sampled: upstream models return no token ids to train on; leave this trace out`,
     );
   }
   const examples = read

@@ -48,7 +48,7 @@ async function exists(sandbox: Sandbox, path: string, signal: AbortSignal): Prom
   if (timedOut) {
     throw new TemperFailure(
       'SandboxUnavailable',
-      `sandbox ${sandbox.name} did not say within 60 s whether ${path} exists; the sandbox is provisioned again`,
+      `could not find out within 60 s whether ${path} exists in sandbox ${sandbox.name}; the sandbox is provisioned again`,
     );
   }
   return exitCode === 0;

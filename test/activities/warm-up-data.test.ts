@@ -59,6 +59,6 @@ it('refuses a trace of an upstream model by its name, also among valid traces', 
   const mixed = createWarmUpData('/nonexistent', store)({ ...request, step: 0, traces: ['b', 'upstream'] });
   await assert.rejects(mixed, {
     type: 'InvalidInput',
-    message: /expected traces of the policy, got that of rollout-7, which large-2/,
+    message: /expected traces of the policy, got the trace of rollout-7, which the upstream model large-2/,
   });
 });

@@ -110,7 +110,7 @@ export const rolloutInput = z
       })
       .describe('The address of the task.'),
     ...rolloutSettings.shape,
-    purpose: oneOf(['training', 'evaluation']).default('training').describe('What the rollout is for.'),
+    purpose: oneOf(['training', 'evaluation']).default('training').describe('The purpose of the rollout.'),
     policyVersion: integer(0, 1_000_000_000)
       .optional()
       .describe(

@@ -12,7 +12,7 @@ const learningRateFall = integer(0, 1_000_000, 'steps').default(0);
 export const training = z.strictObject({
   advantage: oneOf(['grpo', 'dr-grpo', 'rloo'])
     .default('grpo')
-    .describe('How the rewards of a group become advantages; see `workflows/algorithms/advantages.ts`.'),
+    .describe('The rule that turns the rewards of a group into advantages; see `workflows/algorithms/advantages.ts`.'),
   aggregation: oneOf(['rollout-mean', 'token-mean'])
     .default('rollout-mean')
     .describe("Whether a rollout's loss is divided by its own tokens or by all tokens of the batch."),

@@ -171,7 +171,7 @@ export interface TraceCounts {
   readonly maskedTurns: number;
   readonly forks: number;
   readonly aborts: number;
-  /** Replies that the client returned in another form than they were sampled in, by the kind of difference. */
+  /** The number of replies whose echo by the client differs from what was sampled, by kind of difference. */
   readonly echoes: Readonly<Record<string, number>>;
 }
 

@@ -11,7 +11,7 @@ export interface Pool {
   readonly replicas: readonly Replica[];
   /** Returns the replicas that may receive requests: those in service that have the newest weights. */
   eligible(): readonly Replica[];
-  /** Null before the first publication. */
+  /** Returns the newest published version; null before the first publication. */
   newestVersion(): number | null;
   /** Takes a slot at once; null when none is free, or when other requests wait for one. */
   takeSlot(request: GenerateRequest): EngineSlot | null;

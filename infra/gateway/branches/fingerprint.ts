@@ -27,7 +27,7 @@ interface Known {
   readonly hash: Hash;
 }
 
-/** The number that is kept: enough for an agent and the sub-agents that it runs at the same time. */
+/** The number of conversations whose fingerprints are kept: enough for an agent and the sub-agents that it runs at the same time. */
 const keptConversations = 4;
 
 /**

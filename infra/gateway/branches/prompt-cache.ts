@@ -9,7 +9,7 @@ export interface PromptCache {
   keep(turn: TurnRecord, prompt: Prompt): void;
 }
 
-/** The number that is kept: enough for an agent and the sub-agents that it runs at the same time. */
+/** The number of branches whose prompts are kept: enough for an agent and the sub-agents that it runs at the same time. */
 const keptBranches = 4;
 
 export function createPromptCache(turns: readonly TurnRecord[]): PromptCache {

@@ -33,8 +33,8 @@ const needsListing = 79;
  * that index.
  *
  * Only the kept repository is used, so the agent's hooks, filters, attributes and settings have no effect. The copied index
- * keeps its time: by it git knows which files may have changed in the very second in which it read them, and reads those
- * again.
+ * keeps its time stamp, by which git recognises files that may have changed in the second in which it read them, and reads
+ * them again.
  */
 const inKeptRepository = `
 ${gitPrelude}

@@ -19,7 +19,7 @@ export interface PolicyCoreOptions {
   readonly modelDir: string;
   /** Arithmetic in WebAssembly (`simd`, the default) or in plain JavaScript. */
   readonly kernel?: KernelName;
-  /** Maximum and default: the config's max_position_embeddings. */
+  /** The context length in tokens; at most the config's max_position_embeddings, which is also the default. */
   readonly contextLength?: number | undefined;
   /** Sequences decoded at the same time; further requests wait. */
   readonly slots?: number | undefined;

@@ -57,7 +57,7 @@ export async function explainLoss(docker: Docker, name: string, id: string): Pro
   const events = await containerEvents(docker, id);
   const seen = events.length > 0 ? `events: ${events.join(', ')}` : 'no events known';
   const now = state
-    ? `${state.Status}, exit code ${state.ExitCode}, OOM ${state.OOMKilled} at ${state.FinishedAt}`
+    ? `${state.Status}, exit code ${state.ExitCode}, killed for memory: ${state.OOMKilled}, ended at ${state.FinishedAt}`
     : 'no such container';
   const text = `the container of sandbox ${name} no longer runs: ${now}; the rollout continues in a new sandbox`;
   return new SandboxFailure('SandboxLost', text, { evidence: seen, loss: lossCause(state !== undefined, events) });

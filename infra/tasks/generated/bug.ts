@@ -73,7 +73,7 @@ export const parameterPairs = [
 const body = (name: string, [p, q]: readonly [string, string], word: string, symbol: string): string =>
   `export function ${name}(${p}, ${q}) {\n  let ${word} = ${p};\n  ${word} ${symbol}= ${q};\n  return ${word};\n}\n`;
 
-/** The text after the function. */
+/** The forms of a generated module: the text that follows its function. */
 export const forms = {
   plain: () => '',
   default: (name: string) => `\nexport default ${name};\n`,

@@ -15,7 +15,7 @@ import { startScriptedServer } from '../../helpers/engine/scripted-server.ts';
 import { until } from '../../helpers/until.ts';
 
 const program = join(import.meta.dirname, '../../../workers/cli.ts');
-/** A stack starts in seconds, but may take a minute on a busy machine. */
+/** The limit of each wait: a stack starts in seconds, but may take a minute on a busy machine. */
 const timeoutMs = 180_000;
 
 describe('temper up', { timeout: 3 * timeoutMs }, () => {

@@ -19,7 +19,7 @@ type RequestOptions = Pick<RolloutRequest, 'sandbox' | 'maxTurns' | 'rewardPolic
 interface RolloutOptions extends HomeOption, RequestOptions {
   readonly tasks: string;
   readonly agent: string;
-  /** Seconds. */
+  /** The agent's time limit in seconds. */
   readonly agentTimeout?: number;
   readonly concurrency?: number;
   readonly json?: true;

@@ -25,9 +25,9 @@ export interface Kernels {
   rmsNorm(p: RmsNorm): void;
   /** dx += and dGain += the gradient of rmsNorm */
   rmsNormBackward(p: RmsNormBackward): void;
-  /** y = x * sigmoid(x); count: x4 */
+  /** Computes y = x * sigmoid(x). `count` is a multiple of 4. */
   silu(y: number, x: number, count: number): void;
-  /** dx *= silu'(x); count: x4 */
+  /** Computes dx *= silu'(x). `count` is a multiple of 4. */
   siluBackward(dx: number, x: number, count: number): void;
   /** row r = softmax(scale * x) over its first valid columns, in place; zero in the rest of `width` (x4) */
   softmax(p: Softmax): void;

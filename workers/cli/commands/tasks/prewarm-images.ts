@@ -50,7 +50,7 @@ export async function prewarmImages(
   await forEachConcurrently(tasks, tasksAtOnce, each, signal);
 }
 
-/** Returns null if another task has already begun with the same image. */
+/** Prepares the image of one task. Returns null if another task has already begun with the same image. */
 async function prewarmOne(
   { id, read }: FoundTask,
   begun: Set<string>,
