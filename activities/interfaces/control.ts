@@ -189,7 +189,7 @@ export interface RegradeActivities {
     readonly regradeKey: string;
     readonly input: RegradeInput;
   }): Promise<{ readonly rollouts: number }>;
-  /** Returns a rollout of that list, with the inputs of its evaluation. */
+  /** Returns the rollout with a number in the list of finished rollouts, with the inputs of its evaluation. */
   readFinished(input: {
     readonly regradeKey: string;
     readonly number: number;

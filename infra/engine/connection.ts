@@ -15,7 +15,7 @@ export const engineTimeouts = {
   controlMs: 10_000,
   /** Silence between two tokens. Long, because a paused or busy engine has not failed. */
   silenceMs: 900_000,
-  /** Aborting a request. Short, so that a cancelled caller does not wait for an engine that is gone. */
+  /** The timeout for aborting a request; short, so that a cancelled caller does not wait for an engine that is gone. */
   abortMs: 2_000,
   /** Pause, reload, adapter loading: the engine reads weights from a disk. */
   updateMs: 720_000,

@@ -50,7 +50,7 @@ export interface EvaluationRequest {
 
 /** One activity attempt of an evaluation. */
 export interface EvaluationTry {
-  /** Counted from 1. */
+  /** The number of the activity attempt, from 1. */
   readonly number: number;
   readonly report: ReportImage;
 }

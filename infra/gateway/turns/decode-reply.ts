@@ -33,7 +33,7 @@ export function createReplyDecoder({ plan, model, tools }: DecoderInput, onEvent
 
   return {
     push,
-    /** Starts over with these ids. */
+    /** Discards what was decoded and decodes these ids from the start. */
     restart,
     /** Ends the reply and returns it as a whole. */
     finish() {

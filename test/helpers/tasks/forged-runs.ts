@@ -3,7 +3,7 @@ import type { LogParserName } from '../../../infra/kits/test-logs/index.ts';
 /** The report of a run in which the test `failed` failed, and lines that would make it seem to have passed. */
 export interface Run {
   readonly failed: string;
-  /** Whether the report gives the test by its position alone. A line in between shifts that position, so the test may be missing. */
+  /** Whether the report identifies a test only by its position: a line in between shifts it, so the test may be missing. */
   readonly byPosition?: true;
   /** The runner's lines. Each entry is written at once. */
   readonly written: readonly string[];

@@ -1,7 +1,7 @@
 import type { Random } from '../model/random.ts';
 
 export interface TokenChoice {
-  /** 0 takes the likeliest token. */
+  /** The sampling temperature; 0 chooses the likeliest token. */
   readonly temperature: number;
   readonly topP: number;
   /** 0 switches it off. */
