@@ -58,3 +58,6 @@ export function text(what: string): z.ZodString {
     .min(1, { error: message })
     .max(400, { error: `${message} of at most 400 characters` });
 }
+
+/** The number of a policy version: 0 for the weights that a run begins with, then one more with each step. */
+export const versionNumber = integer(0, 1_000_000_000);

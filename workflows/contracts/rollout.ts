@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { BlobRef } from './blob.ts';
 import type { Diff } from './diff.ts';
 import type { FailureRecord } from './failures.ts';
-import { integer, number, oneOf, text } from './input.ts';
+import { integer, number, oneOf, text, versionNumber } from './input.ts';
 import type { Outcome, StopReason } from './outcome.ts';
 import { rewardPolicies } from './resolution.ts';
 import { resolvedTask } from './task.ts';
@@ -98,7 +98,7 @@ export const membership = z.strictObject({
   ),
   group: text('a group id').describe('The workflow id of the group.'),
   index: integer(0, 1_000_000_000).describe('The number of the group within its run.'),
-  admittedVersion: integer(0, 1_000_000_000).describe('The policy version when the group was admitted.'),
+  admittedVersion: versionNumber.describe('The policy version when the group was admitted.'),
 });
 export type Membership = z.output<typeof membership>;
 
@@ -111,7 +111,7 @@ export const rolloutInput = z
       .describe('The address of the task.'),
     ...rolloutSettings.shape,
     purpose: oneOf(['training', 'evaluation']).default('training').describe('The purpose of the rollout.'),
-    policyVersion: integer(0, 1_000_000_000)
+    policyVersion: versionNumber
       .optional()
       .describe(
         'The policy version that samples, where the engines serve several (LoRA adapters). Default: the newest.',

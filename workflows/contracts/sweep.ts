@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { BlobRef } from './blob.ts';
 import type { FailureRecord } from './failures.ts';
 import type { FlagCounts, Trick } from './flags.ts';
-import { integer, number, oneOf, text } from './input.ts';
+import { integer, number, oneOf, text, versionNumber } from './input.ts';
 import type { Count, Outcome, StopReason } from './outcome.ts';
 import { rolloutSettings } from './rollout.ts';
 import { type Upstream, upstreamName } from './upstream.ts';
@@ -24,7 +24,7 @@ export const sweepInput = z
     settings: rolloutSettings
       .prefault({})
       .describe('How each rollout is done: the fields of a rollout from `agent` to `unscored`.'),
-    policyVersion: integer(0, 1_000_000_000)
+    policyVersion: versionNumber
       .optional()
       .describe(
         'The policy version to evaluate, even while training publishes newer ones. Refused with `VersionNotServed` if the ' +
