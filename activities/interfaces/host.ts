@@ -1,5 +1,6 @@
 import type { BlobRef } from '../../workflows/contracts/blob.ts';
 import type { Diff } from '../../workflows/contracts/diff.ts';
+import type { EvaluationRequest } from '../../workflows/contracts/evaluation.ts';
 import type { RolloutEpoch } from '../../workflows/contracts/ids.ts';
 import type { StopReason } from '../../workflows/contracts/outcome.ts';
 import type { SandboxChoice, SandboxKind } from '../../workflows/contracts/rollout.ts';
@@ -89,16 +90,5 @@ export interface ReaperActivities {
 
 /** Activities that any host may run, because their sandbox is a fresh one. */
 export interface EvaluationActivities {
-  evaluate(input: Evaluate): Promise<Verdict>;
-}
-
-export interface Evaluate {
-  readonly epoch: RolloutEpoch;
-  readonly run: string;
-  readonly task: Task;
-  readonly sandbox: SandboxChoice;
-  readonly diff: Diff;
-  readonly timeoutMs: number;
-  /** Whether to reuse a cached verdict where there is one, and to cache the new one. */
-  readonly reuseVerdict?: true;
+  evaluate(input: EvaluationRequest): Promise<Verdict>;
 }

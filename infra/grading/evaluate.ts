@@ -1,7 +1,6 @@
-import type { Diff } from '../../workflows/contracts/diff.ts';
+import type { EvaluationRequest } from '../../workflows/contracts/evaluation.ts';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
-import { evaluationSandboxName, type RolloutEpoch } from '../../workflows/contracts/ids.ts';
-import type { SandboxChoice } from '../../workflows/contracts/rollout.ts';
+import { evaluationSandboxName } from '../../workflows/contracts/ids.ts';
 import { evaluationMarginMs, preparationMs } from '../../workflows/contracts/stage-limits.ts';
 import type { Task } from '../../workflows/contracts/task.ts';
 import type { Verdict } from '../../workflows/contracts/verdict.ts';
@@ -34,18 +33,6 @@ export interface EvaluationHost {
   evaluationMounts(kind: SandboxKind): Promise<readonly SandboxMount[]>;
   /** PATH for commands in a sandbox of this kind; null keeps the sandbox's own. */
   pathOf(kind: SandboxKind): string | null;
-}
-
-export interface EvaluationRequest {
-  readonly epoch: RolloutEpoch;
-  readonly run: string;
-  readonly task: Task;
-  readonly sandbox: SandboxChoice;
-  readonly diff: Diff;
-  /** Limit of the tests alone. */
-  readonly timeoutMs: number;
-  /** Whether to return a cached verdict if there is one, and to cache this one. */
-  readonly reuseVerdict?: true;
 }
 
 /** One activity attempt of an evaluation. */

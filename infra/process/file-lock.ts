@@ -29,14 +29,23 @@ export async function tryLock(path: string): Promise<FileLock | LockedElsewhere>
     await file.truncate();
     await file.write(`${pid}\n`, 0);
   };
-  await nameHolder(process.pid);
+  try {
+    await nameHolder(process.pid);
+  } catch (error) {
+    // A full disk must not leave the lock taken until the handle is collected.
+    await file.close();
+    throw error;
+  }
   return {
     fd: file.fd,
     nameHolder,
     // The file goes before the lock, so that no process can lock a file that is about to be removed.
     release: async () => {
-      await rm(path, { force: true });
-      await file.close();
+      try {
+        await rm(path, { force: true });
+      } finally {
+        await file.close();
+      }
     },
   };
 }

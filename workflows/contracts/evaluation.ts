@@ -1,0 +1,18 @@
+import type { Diff } from './diff.ts';
+import type { RolloutEpoch } from './ids.ts';
+import type { SandboxChoice } from './rollout.ts';
+import type { Task } from './task.ts';
+
+/** The evaluation of a diff by the task's tests, as a workflow asks a host for it. */
+export interface EvaluationRequest {
+  readonly epoch: RolloutEpoch;
+  /** The workflow id of the run; empty for a rollout outside of a run. */
+  readonly run: string;
+  readonly task: Task;
+  readonly sandbox: SandboxChoice;
+  readonly diff: Diff;
+  /** The limit of the tests alone, in milliseconds. */
+  readonly timeoutMs: number;
+  /** Whether to return a cached verdict if there is one, and to cache this one. */
+  readonly reuseVerdict?: true;
+}
