@@ -54,9 +54,18 @@ function checkedIds({ ids, logprobs }: Chunk, where: string): readonly number[] 
 export async function* jsonEvents(bytes: AsyncIterable<Buffer>, where: string): AsyncGenerator<unknown> {
   const decoder = new TextDecoder();
   const parsed: string[] = [];
-  const parser = createParser({ onEvent: ({ data }) => parsed.push(data) });
-  for await (const part of bytes) {
-    parser.feed(decoder.decode(part, { stream: true }));
+  const parser = createParser({ onEvent: ({ data }) => parsed.push(data.trim()) });
+  const texts = async function* (): AsyncGenerator<string> {
+    let last = '';
+    for await (const part of bytes) {
+      last = decoder.decode(part, { stream: true });
+      yield last;
+    }
+    // A server may end the stream without the blank line that closes its last event. A line that was cut stays unread.
+    if (last.endsWith('\n')) yield '\n';
+  };
+  for await (const text of texts()) {
+    parser.feed(text);
     for (const data of parsed.splice(0)) {
       if (data === '[DONE]') return;
       yield parseJson(data, where);

@@ -62,7 +62,11 @@ export async function startDevServer(options: DevServerOptions, signal?: AbortSi
     for (let attempt = 1; ; attempt += 1) {
       const started = await tryStart({ ...options, dbFile }, lock, signal);
       if (!(started instanceof DevServerError)) {
-        await lock.nameHolder(started.pid);
+        await lock.nameHolder(started.pid).catch(async (error: unknown) => {
+          // Without the lock file another process could open the database, so the server must not outlive it.
+          await started.kill();
+          throw error;
+        });
         const released = started.exited.then(() => lock.release());
         return {
           ...started,

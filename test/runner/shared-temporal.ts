@@ -12,12 +12,12 @@ export interface SharedTemporal {
 }
 
 /** Starts the one Temporal server of a test run; each suite gets a namespace of its own on it. */
-export async function startSharedTemporal(): Promise<SharedTemporal> {
+export async function startSharedTemporal(env: NodeJS.ProcessEnv): Promise<SharedTemporal> {
   const directory = await mkdtemp(join(tmpdir(), 'temper-test-temporal-'));
-  const { path: executable } = await locateTemporal({ env: process.env, progress: (line) => console.error(line) });
+  const { path: executable } = await locateTemporal({ env, progress: (line) => console.error(line) });
   const server = await startDevServer({
     executable,
-    env: process.env,
+    env,
     dbFile: join(directory, 'temporal.db'),
     logFile: join(directory, 'temporal.log'),
     port: 0,

@@ -1,4 +1,4 @@
-import { availableParallelism } from 'node:os';
+import { availableParallelism, constants } from 'node:os';
 import { relative, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { say } from '../../infra/process/report.mjs';
@@ -22,6 +22,8 @@ const root = fileURLToPath(new URL('../..', import.meta.url));
 const isCi = process.env.CI === 'true';
 
 const words = process.argv.slice(2);
+const unknown = words.find((word) => word.startsWith('--') && word !== '--fast' && word !== '--reference');
+if (unknown !== undefined) throw new Error(`unknown option ${unknown}; name test files, or use --fast or --reference`);
 const named = words.filter((word) => !word.startsWith('--')).map((file) => relative(root, resolve(file)));
 const docker = await probeDocker();
 const needs: readonly Need[] = [
@@ -36,17 +38,24 @@ if (needsTemporal) await locateTemporal({ env: process.env, progress: say });
 
 const id = `${process.pid}-${Date.now()}`;
 const before = docker.usable ? await temperContainers() : new Map<string, string>();
-const temporal = needsTemporal ? await startSharedTemporal() : null;
+const temporal = needsTemporal ? await startSharedTemporal({ ...process.env, [testRunVariable]: id }) : null;
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => void stop(signal));
 const counts = await runNodeTests({
   root,
   files: selection.files,
   env: testEnvironment(temporal?.environment ?? {}),
   // Many tests wait for servers and processes: one more than there are cores keeps the cores busy.
   concurrency: availableParallelism() + 1,
-});
-await temporal?.close();
+}).finally(() => temporal?.close());
 const leftBehind = [...(await killLeftovers(id)).map((line) => `process ${line}`), ...(await newContainers(before))];
 report(counts, leftBehind);
+
+/** Ends what the run has started, after a Ctrl-C or another request to stop. */
+async function stop(signal: 'SIGINT' | 'SIGTERM' | 'SIGHUP'): Promise<void> {
+  await temporal?.close();
+  await killLeftovers(id);
+  process.exit(128 + constants.signals[signal]);
+}
 
 async function select(): Promise<Selection> {
   if (named.length > 0) return { files: named, leftOut: [] };

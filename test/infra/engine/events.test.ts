@@ -18,6 +18,12 @@ it('reads payloads over several data lines, whatever the line ends and wherever 
   assert.deepEqual(await payloadsOf(text), [{ a: 'ü' }, [1]]);
 });
 
+it('reads a last event that no blank line closes, and leaves a line that was cut unread', async () => {
+  assert.deepEqual(await payloadsOf('data: 1\n\ndata: 2\n'), [1, 2]);
+  assert.deepEqual(await payloadsOf('data: 1\n\ndata: {"a"'), [1]);
+  assert.deepEqual(await payloadsOf('data: 1\n\ndata:  [DONE] \n\ndata: 2\n\n'), [1]);
+});
+
 it('fails for a payload that is not JSON', async () => {
   await assert.rejects(
     payloadsOf('data: {\n\n'),

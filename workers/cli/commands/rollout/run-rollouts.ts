@@ -37,7 +37,11 @@ export async function runRollouts(
     finished(row);
     return [row];
   };
-  const rows = await limit.map(tasks, run);
+  const rows = await limit.map(tasks, run).catch((error: unknown) => {
+    // Tasks that wait must not start once the caller has stopped following.
+    limit.clearQueue();
+    throw error;
+  });
   return rows.flat().sort((a, b) => a.task.localeCompare(b.task));
 }
 
