@@ -3,6 +3,7 @@ import { after, before, describe, it } from 'node:test';
 import type { Branch, Trace } from '../../../workflows/contracts/trace.ts';
 import type { TestGateway } from '../../helpers/gateway/gateway.ts';
 import { type AgentRollouts, startAgentRollouts } from '../../helpers/rollouts/agent-rollouts.ts';
+import { until } from '../../helpers/until.ts';
 
 interface Call {
   readonly name: string;
@@ -37,6 +38,11 @@ interface Scenario {
    * everything before it, and the next begins with both.
    */
   readonly branches: readonly Branch['kind'][];
+  /**
+   * The kind of request that the sub-agent's last answer waits for. Claude Code runs the sub-agent in the background and
+   * appends its report to whichever request comes next; which turn a compaction keeps depends on it.
+   */
+  readonly reportsAfter?: Asking;
 }
 
 const small = 'window=100000';
@@ -64,6 +70,7 @@ const scenarios: readonly Scenario[] = [
     agent: `claude-code?${small}`,
     calls: [dispatch, longOutput, read, fix],
     branches: ['sub-agent', 'main', 'compaction', 'compaction'],
+    reportsAfter: 'compaction',
   },
 ];
 
@@ -81,6 +88,10 @@ describe('Claude Code, branch by branch', () => {
     const asking = askingOf(promptIds.map(tokens.nameOf).join(''));
     const step = said[asking];
     said[asking] += 1;
+    const { reportsAfter } = current;
+    if (asking === 'sub-agent' && step === 1 && reportsAfter !== undefined) {
+      await until(() => said[reportsAfter] > 0, 120_000);
+    }
     const call = asking === 'main' ? current.calls[step] : asking === 'sub-agent' ? [read][step] : undefined;
     const last = { main: 'It is fixed.', 'sub-agent': 'It is **=.', compaction: summing }[asking];
     const text = call === undefined ? last : `Continuing.\n<tool_call>\n${JSON.stringify(call)}\n</tool_call>`;
