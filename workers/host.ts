@@ -1,6 +1,7 @@
 import { type Client, ScheduleAlreadyRunning, ScheduleOverlapPolicy } from '@temporalio/client';
 import type { WorkerOptions } from '@temporalio/worker';
 import type { Logger } from 'pino';
+import { createAdmission } from '../activities/host/admission.ts';
 import { createAgentActivities } from '../activities/host/agent.ts';
 import { createEvaluation } from '../activities/host/evaluate.ts';
 import type { Host } from '../activities/host/host.ts';
@@ -14,6 +15,7 @@ import { createRuntime, runtimeTarget } from '../infra/agents/runtime.ts';
 import type { Config } from '../infra/config.ts';
 import { secretOf } from '../infra/gateway/secret.ts';
 import { createVerdictCache } from '../infra/grading/verdict-cache.ts';
+import { readLevels } from '../infra/machine/read-levels.ts';
 import { openProviders } from '../infra/sandbox/index.ts';
 import { openStack } from '../infra/stack.ts';
 import { createFileStore } from '../infra/store/files.ts';
@@ -61,6 +63,7 @@ export async function runHost(config: Config, signal: AbortSignal): Promise<void
       return queues(config, host, share, cleanUp);
     });
   } finally {
+    host.admission.close();
     for (const provider of host.providers.all.values()) await provider.close();
   }
 }
@@ -134,7 +137,7 @@ function queues(config: Config, host: Host, share: SweepShare, cleanUp: object):
   ];
 }
 
-/** Opens what this machine offers to rollouts. The caller closes its providers. */
+/** Opens what this machine offers to rollouts. The caller closes its admission and its providers. */
 export async function openHost(config: Config): Promise<Host> {
   const stack = await openStack(config.paths);
   const store = createFileStore(config.paths.store);
@@ -148,12 +151,14 @@ export async function openHost(config: Config): Promise<Host> {
     accounts: { directory: config.dockerConfigDir, env: config.env },
     preferred: config.sandbox,
   });
+  const admission = createAdmission({ readLevels: () => readLevels({ directories: [config.home] }) });
   return {
     name: config.host,
     stack: stack.id,
     store,
     verdicts: createVerdictCache({ records: createRecords(config.paths.verdicts), store }),
-    slots: createSlots(config.capacity),
+    admission,
+    slots: createSlots(config.capacity, admission),
     tasks: createTasks({
       store,
       roots: config.taskRoots,

@@ -6,6 +6,7 @@ import type { Store } from '../../infra/store/store.ts';
 import type { Tasks } from '../../infra/tasks/tasks.ts';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import { agentSandboxName, type RolloutEpoch } from '../../workflows/contracts/ids.ts';
+import type { Admission } from './admission.ts';
 import type { Slots } from './slots.ts';
 
 /** The parts of a host that its activities use. */
@@ -16,6 +17,7 @@ export interface Host {
   readonly verdicts: VerdictCache;
   readonly tasks: Tasks;
   readonly slots: Slots;
+  readonly admission: Admission;
   readonly providers: Pick<Providers, 'all' | 'seen'>;
   /** Returns the provider for a choice and a task; throws a failure that names what this host lacks. */
   readonly choose: Providers['choose'];

@@ -34,6 +34,7 @@ export function createProvisioning(host: Host): Pick<HostActivities, 'provisionS
     provisionSandbox: ({ epoch, run, task, agent, sandbox, lifetimeMs }) =>
       atBoundary(async (signal, report) => {
         const { info } = Context.current();
+        host.admission.expect(task);
         const spec = host.agent(agent);
         const files = await host.tasks.open(task);
         const choice = sandboxChoice(spec, sandbox);

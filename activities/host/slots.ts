@@ -1,5 +1,6 @@
 import type { SandboxInfo } from '../../infra/sandbox/sandbox.ts';
 import { type RolloutEpoch, sessionId } from '../../workflows/contracts/ids.ts';
+import type { Admission } from './admission.ts';
 
 export interface SlotHolder {
   readonly expiresAtMs: number;
@@ -31,14 +32,21 @@ export interface Slots {
   expire(nowMs: number): void;
 }
 
-export function createSlots(capacity: number): Slots {
+const unlimited: Pick<Admission, 'admits' | 'placed' | 'onChange'> = {
+  admits: () => true,
+  placed: () => undefined,
+  onChange: () => undefined,
+};
+
+/** Creates the slots of a host. By default only their number bounds what the host takes. */
+export function createSlots(capacity: number, admission = unlimited): Slots {
   const holders = new Map<string, SlotHolder>();
   const waiting = new Set<() => void>();
   /** The sessions of the epochs that were released during each listing in progress. */
   const listings = new Set<Set<string>>();
   let reserved = 0;
 
-  const isFree = (): boolean => holders.size + reserved < capacity;
+  const isFree = (): boolean => holders.size + reserved < capacity && admission.admits(holders.size + reserved);
   const wake = (): void => {
     for (const resume of [...waiting]) {
       if (!isFree()) return;
@@ -46,7 +54,7 @@ export function createSlots(capacity: number): Slots {
       resume();
     }
   };
-
+  admission.onChange(wake);
   return {
     capacity,
     get taken() {
@@ -56,6 +64,7 @@ export function createSlots(capacity: number): Slots {
       return [...holders.values()].filter(({ sweep }) => sweep).length;
     },
     take: (epoch, holder) => {
+      if (!holders.has(sessionId(epoch))) admission.placed();
       holders.set(sessionId(epoch), holder);
     },
     isTakenBy: (epoch) => holders.has(sessionId(epoch)),
@@ -70,9 +79,9 @@ export function createSlots(capacity: number): Slots {
       try {
         const found = await list();
         for (const { labels } of found) {
-          const session = sessionId(labels);
           const { purpose, expiresAtMs, sweep = false } = labels;
-          if (purpose === 'agent' && !released.has(session)) holders.set(session, { expiresAtMs, sweep });
+          if (purpose !== 'agent' || released.has(sessionId(labels))) continue;
+          holders.set(sessionId(labels), { expiresAtMs, sweep });
         }
         return found;
       } finally {

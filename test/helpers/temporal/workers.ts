@@ -10,6 +10,7 @@ import { createRewardActivity } from '../../../activities/control/reward.ts';
 import { createScheduleActivities } from '../../../activities/control/schedules.ts';
 import { createSweepActivities } from '../../../activities/control/sweeps.ts';
 import { createTaskActivities } from '../../../activities/control/tasks.ts';
+import { createAdmission } from '../../../activities/host/admission.ts';
 import { createAgentActivities } from '../../../activities/host/agent.ts';
 import { createEvaluation } from '../../../activities/host/evaluate.ts';
 import type { Host } from '../../../activities/host/host.ts';
@@ -162,6 +163,7 @@ function createTestHost({ home, provider, taskRoots, capacity, gateway, ...optio
     verdicts: createVerdictCache({ records: createRecords(join(home, 'verdicts')), store }),
     tasks: createTasks({ store, roots: taskRoots ?? [], dataSets: { directory: cacheDir, offline: true } }),
     slots: createSlots(capacity ?? 4),
+    admission: createAdmission({ readLevels: () => [] }),
     providers: { all: providers, seen: async () => providers },
     choose: async () => provider,
     agent: agents.get,

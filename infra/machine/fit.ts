@@ -1,0 +1,44 @@
+import { type Level, type Resource, resources, scarcest } from './level.ts';
+
+/** The amounts of each resource: memory and disk in MB. */
+export type Amounts = Readonly<Record<Resource, number>>;
+
+/** The limits of a task that bound what its sandbox may use. */
+export interface TaskLimits {
+  readonly memoryMb: number;
+  readonly diskMb: number;
+}
+
+/** The limits of a task that names none. */
+export const usualTask: TaskLimits = { memoryMb: 2_048, diskMb: 2_048 };
+
+/** The most processes of one sandbox: 512 of the agent, and those of temper itself. */
+const sandboxProcesses = 576;
+/** Handles that the host worker holds for one rollout: sockets, pipes and logs. */
+const sandboxHandles = 32;
+
+/** The amounts that stay free for temper's own processes and the rest of the machine. */
+export const kept: Amounts = { memory: 1_024, processes: 512, handles: 256, disk: 1_024 };
+
+/** Returns the most that one rollout of a task may use. */
+export function needOf({ memoryMb, diskMb }: TaskLimits): Amounts {
+  return { memory: memoryMb, processes: sandboxProcesses, handles: sandboxHandles, disk: diskMb };
+}
+
+export interface Fit {
+  readonly rollouts: number;
+  /** The level that bounds the number; null if none is known. */
+  readonly limitedBy: Level | null;
+}
+
+/** Returns how many rollouts fit if each uses all that it may: of the whole machine, or of what is free now. */
+export function fitOf(levels: readonly Level[], need: Amounts, by: 'free' | 'total'): Fit {
+  let least: Fit = { rollouts: Number.MAX_SAFE_INTEGER, limitedBy: null };
+  for (const resource of resources) {
+    const level = scarcest(levels, resource, by);
+    if (level === undefined) continue;
+    const rollouts = Math.max(0, Math.floor((level[by] - kept[resource]) / need[resource]));
+    if (rollouts < least.rollouts) least = { rollouts, limitedBy: level };
+  }
+  return least;
+}
