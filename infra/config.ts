@@ -1,4 +1,4 @@
-import { homedir, hostname } from 'node:os';
+import { availableParallelism, homedir, hostname } from 'node:os';
 import { join, resolve } from 'node:path';
 import type { z } from 'zod';
 import { type Paths, pathsBelow } from './paths.ts';
@@ -16,6 +16,8 @@ export interface Config {
   readonly capacity: number;
   readonly sweepShare: number;
   readonly evaluations: number;
+  /** The width of each lane of heavy stages on this host. */
+  readonly lanes: number;
   /** Limits of a Docker host; 0 pulls or builds disable them, 0 GB of disk means no limit. */
   readonly docker: {
     readonly pulls: number;
@@ -96,6 +98,7 @@ export function readConfig(source: Environment = process.env): Config {
     capacity: env.TEMPER_CAPACITY,
     sweepShare: env.TEMPER_SWEEP_SHARE,
     evaluations: env.TEMPER_EVALUATIONS,
+    lanes: env.TEMPER_LANES ?? Math.max(4, 2 * availableParallelism()),
     docker: {
       pulls: env.TEMPER_PULLS,
       builds: env.TEMPER_BUILDS,

@@ -39,6 +39,11 @@ export const environment = z.object({
     wholeNumber(1, 65_535).default(2),
     'evaluations that run at once; they have their own slots, so that agents cannot starve them',
   ),
+  TEMPER_LANES: setting(
+    wholeNumber(1, 1000).optional(),
+    'heavy stages of each kind (provisioning, capture of diffs, release) that run at once on this host; the others wait in the queue, and the host lowers the number by itself while it is overloaded',
+    'twice the cores, at least 4',
+  ),
   TEMPER_PULLS: setting(wholeNumber(0, 100).default(3), 'images pulled at once; `0` disables pulling'),
   TEMPER_BUILDS: setting(wholeNumber(0, 100).default(2), 'images built at once; `0` disables building'),
   TEMPER_CREATES: setting(wholeNumber(1, 100).default(4), 'containers created at once'),

@@ -6,6 +6,7 @@ import { createAgentActivities } from '../activities/host/agent.ts';
 import { createEvaluation } from '../activities/host/evaluate.ts';
 import type { Host } from '../activities/host/host.ts';
 import { createImageActivities } from '../activities/host/images.ts';
+import { createLanes } from '../activities/host/lanes.ts';
 import { createReaper, type Reaper } from '../activities/host/reap.ts';
 import { createCleanUp, createPlacement, createProvisioning } from '../activities/host/sandbox.ts';
 import { createSlots } from '../activities/host/slots.ts';
@@ -22,33 +23,30 @@ import { createFileStore } from '../infra/store/files.ts';
 import { createRecords } from '../infra/store/records.ts';
 import { createTasks } from '../infra/tasks/tasks.ts';
 import {
+  captureQueue,
   cleanUpQueue,
   controlQueue,
   evaluationQueue,
   hostQueue,
   imageQueue,
   placementQueue,
+  provisionQueue,
 } from '../workflows/contracts/queues.ts';
-import { placementTuner } from './placement-tuner.ts';
+import { inLane, inLanesByType } from './lane-worker.ts';
 import { runWorkers } from './process.ts';
+import { slotTuner } from './slot-tuner.ts';
 
 /** PATH of commands in a local sandbox. temper's own Node comes first, because the host's may be anywhere. */
 const localPath = `${runtimeTarget}/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin`;
 /** Slots beside those of the running agents, for the short stages. */
 const shortStageSlots = 100;
-const cleanUpSlots = 16;
-/**
- * Slots for preparing images. Most of these activities wait for an image that another one fetches; the provider limits
- * how many are fetched at once.
- */
-const imageSlots = 64;
 /** The longest time that a leaked sandbox outlives its rollout. */
 const reapEvery = '1m';
 const pollers = { type: 'simple-maximum', maximum: 2 } as const;
 
 /**
- * Runs the host worker: five task queues, each with its own slots, so that agents cannot starve evaluations or
- * clean-up.
+ * Runs the host worker: a task queue for light stages, and one for each kind of heavy work with a lane of its own, so that
+ * no backlog starves evaluations or clean-up.
  */
 export async function runHost(config: Config, signal: AbortSignal): Promise<void> {
   const host = await openHost(config);
@@ -58,9 +56,8 @@ export async function runHost(config: Config, signal: AbortSignal): Promise<void
       await logUnavailableProviders(host, config.sandbox, log);
       await reapAtStart(reaper, log, signal);
       await scheduleReaper(client, host.name);
-      const cleanUp = { ...createCleanUp(host), ...reaper.activities };
       const share = createSweepShare(host, config.sweepShare, watchTraining(client));
-      return queues(config, host, share, cleanUp);
+      return queues(config, host, share, reaper);
     });
   } finally {
     host.admission.close();
@@ -101,38 +98,45 @@ async function reapAtStart(
   }
 }
 
-function queues(config: Config, host: Host, share: SweepShare, cleanUp: object): WorkerOptions[] {
+function queues(config: Config, host: Host, share: SweepShare, reaper: Reaper): WorkerOptions[] {
   const common = { activityTaskPollerBehavior: pollers, maxEagerActivityReservationsPerWorkflowTask: 0 };
+  const lanes = createLanes({ stages: config.lanes, evaluations: config.evaluations });
+  const provisioning = createProvisioning(host);
+  const agent = createAgentActivities(host);
   return [
     {
       ...common,
       taskQueue: placementQueue,
       activities: createPlacement(host, share),
-      tuner: placementTuner(host.slots),
+      tuner: slotTuner(host.slots),
     },
     {
       ...common,
+      ...inLane(lanes.image),
       taskQueue: imageQueue,
       activities: createImageActivities(host),
-      maxConcurrentActivityTaskExecutions: imageSlots,
     },
     {
       ...common,
+      ...inLanesByType({ provisionSandbox: lanes.provision, captureDiff: lanes.capture }),
       taskQueue: hostQueue(host.name),
-      activities: { ...createProvisioning(host), ...createAgentActivities(host) },
+      activities: { ...provisioning, ...agent, ...reaper.activities },
       maxConcurrentActivityTaskExecutions: config.capacity + shortStageSlots,
     },
+    { ...common, ...inLane(lanes.provision), taskQueue: provisionQueue(host.name), activities: provisioning },
     {
       ...common,
-      taskQueue: evaluationQueue,
-      activities: createEvaluation(host),
-      maxConcurrentActivityTaskExecutions: config.evaluations,
+      ...inLane(lanes.capture),
+      taskQueue: captureQueue(host.name),
+      activities: { captureDiff: agent.captureDiff },
     },
+    { ...common, ...inLane(lanes.evaluate), taskQueue: evaluationQueue, activities: createEvaluation(host) },
     {
       ...common,
+      ...inLane(lanes.release),
       taskQueue: cleanUpQueue(host.name),
-      activities: cleanUp,
-      maxConcurrentActivityTaskExecutions: cleanUpSlots,
+      // Rollouts of the reaper that 0.4.0 started ask for it here.
+      activities: { ...createCleanUp(host), ...reaper.activities },
     },
   ];
 }

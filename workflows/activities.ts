@@ -11,6 +11,7 @@ import type {
 import type { TrainerActivities } from '../activities/interfaces/trainer.ts';
 import { agentGraceMs, imageMs, timeouts } from './activity-options.ts';
 import {
+  captureQueue,
   cleanUpQueue,
   controlQueue,
   evaluationQueue,
@@ -18,6 +19,7 @@ import {
   imageQueue,
   isSweepPriority,
   placementQueue,
+  provisionQueue,
   trainerQueue,
 } from './contracts/queues.ts';
 import { evaluationGraceMs } from './contracts/stage-limits.ts';
@@ -47,11 +49,14 @@ export const restoring = proxyActivities<Pick<TrainerActivities, 'restoreWeights
 
 export type Proxied<Activities> = ActivityInterfaceFor<Activities>;
 
-export const onHost = (host: string): Proxied<HostActivities> =>
+export const onHost = (host: string): Proxied<Pick<HostActivities, 'startAgent'>> =>
   proxyActivities<HostActivities>({ taskQueue: hostQueue(host), ...timeouts.host });
 
 export const provisioningOn = (host: string): Proxied<Pick<HostActivities, 'provisionSandbox'>> =>
-  proxyActivities<HostActivities>({ taskQueue: hostQueue(host), ...timeouts.host, startToCloseTimeout: imageMs });
+  proxyActivities<HostActivities>({ taskQueue: provisionQueue(host), ...timeouts.heavy, startToCloseTimeout: imageMs });
+
+export const capturingOn = (host: string): Proxied<Pick<HostActivities, 'captureDiff'>> =>
+  proxyActivities<HostActivities>({ taskQueue: captureQueue(host), ...timeouts.heavy });
 
 export const agentOn = (host: string, timeoutMs: number): Proxied<Pick<HostActivities, 'awaitAgent'>> =>
   proxyActivities<HostActivities>({

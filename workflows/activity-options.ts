@@ -4,8 +4,8 @@ import { nonRetryableTypes } from './contracts/failures.ts';
 /**
  * Every timeout and retry policy, with its reason. Limits that belong to a rollout (agent, evaluation) come as arguments.
  *
- * - schedule-to-start includes the wait for a slot and the server's downtime. It is set only where a rollout can move to
- *   another host, and is longer than any outage to survive.
+ * - schedule-to-start includes the wait for a slot and the server's downtime. It fails nothing: when it is over, the rollout
+ *   asks whether its host is alive, and queues the stage again if so. Every other limit counts from when the stage began.
  * - heartbeats are sent by a timer, so a killed worker is noticed after the heartbeat timeout.
  * - activity attempts are bounded: a stage that fails that often has a failure of its type, not bad luck.
  */
@@ -16,6 +16,19 @@ const retry = (maximumAttempts: number, initialInterval: '200ms' | '1s', maximum
   backoffCoefficient: 2,
   nonRetryableErrorTypes: nonRetryableTypes,
 });
+
+const host = {
+  startToCloseTimeout: '5m',
+  heartbeatTimeout: '15s',
+  retry: retry(12, '200ms', '30s'),
+  cancellationType: 'WAIT_CANCELLATION_COMPLETED',
+} as const satisfies ActivityOptions;
+
+/**
+ * The time in the queue of a lane after which a rollout asks whether its host is alive. The question costs some writes, so
+ * it comes rarely: a thousand rollouts that wait ask less than twice a second together.
+ */
+const inspectAfter = '10m';
 
 export const timeouts = {
   /** Light work on files and temper's own processes. It is retried for some minutes while a gateway or the store is away. */
@@ -51,16 +64,12 @@ export const timeouts = {
     retry: retry(1_000_000, '200ms', '5s'),
   },
   /**
-   * Stages on one host's queue. The wait in the queue is longer than a worker's restart takes; after it the rollout inspects
-   * the host. A stage is retried for two minutes, so that a restart of the container engine does not cost an agent's work.
+   * Light stages on one host's queue, where none waits long. The wait is longer than a worker's restart takes. A stage is
+   * retried for two minutes, so that a restart of the container engine does not cost an agent's work.
    */
-  host: {
-    scheduleToStartTimeout: '5m',
-    startToCloseTimeout: '5m',
-    heartbeatTimeout: '15s',
-    retry: retry(12, '200ms', '30s'),
-    cancellationType: 'WAIT_CANCELLATION_COMPLETED',
-  },
+  host: { ...host, scheduleToStartTimeout: '5m' },
+  /** Heavy stages, which wait for a place in their lane, however long that takes. */
+  heavy: { ...host, scheduleToStartTimeout: inspectAfter },
   /**
    * A pull or a build may take long; the activity itself ends one that makes no progress. A dead worker is noticed by its
    * heartbeats. The stage is retried for four minutes, because a registry may be away.
@@ -77,14 +86,20 @@ export const timeouts = {
     retry: retry(1000, '200ms', '5s'),
     cancellationType: 'TRY_CANCEL',
   },
-  /** Clean-up is bounded, because the reaper comes after it. */
+  /** The attempts at clean-up are bounded, because the reaper comes after it. */
   release: {
-    scheduleToStartTimeout: '2m',
-    scheduleToCloseTimeout: '5m',
+    scheduleToStartTimeout: inspectAfter,
     startToCloseTimeout: '1m',
     retry: retry(20, '200ms', '5s'),
   },
-  /** The reaper runs every minute anyway, so it does not wait for an unreachable host. */
+  /** The reaper's part on a host, which takes long where many sandboxes are. An unreachable host is not waited for. */
+  reapHost: {
+    scheduleToStartTimeout: '2m',
+    startToCloseTimeout: '10m',
+    heartbeatTimeout: '15s',
+    retry: retry(3, '1s', '5s'),
+  },
+  /** The reaper runs every minute anyway. */
   reap: {
     scheduleToCloseTimeout: '2m',
     startToCloseTimeout: '1m',

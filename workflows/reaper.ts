@@ -4,7 +4,7 @@ import type { ControlActivities } from '../activities/interfaces/control.ts';
 import type { ReaperActivities } from '../activities/interfaces/host.ts';
 import { timeouts } from './activity-options.ts';
 import { parseInput, text } from './contracts/input.ts';
-import { cleanUpQueue, controlQueue } from './contracts/queues.ts';
+import { controlQueue, hostQueue } from './contracts/queues.ts';
 
 const control = proxyActivities<Pick<ControlActivities, 'cancelOrphans'>>({
   taskQueue: controlQueue,
@@ -23,7 +23,7 @@ export interface ReaperResult {
 /** Removes sandboxes of rollouts that have ended, and cancels groups and rollouts whose run or sweep is closed. Each host's schedule starts it. */
 export async function reaper(request: { readonly host: string }): Promise<ReaperResult> {
   const { host } = parseInput('reaper', reaperInput, request);
-  const onHost = proxyActivities<ReaperActivities>({ taskQueue: cleanUpQueue(host), ...timeouts.reap });
+  const onHost = proxyActivities<ReaperActivities>({ taskQueue: hostQueue(host), ...timeouts.reapHost });
   const { groups, rollouts } = await control.cancelOrphans();
   const { removed, images } = await onHost.reapSandboxes();
   return { sandboxes: removed, images, groups, rollouts };

@@ -6,7 +6,9 @@ import { bundleChanged } from '../helpers/temporal/changed-workflows.ts';
 it('moves a rollout whose host stays away to another host in its second epoch', async () => {
   // The options are those of production, except that a stage waits seconds instead of minutes for a worker.
   const workflowBundle = await bundleChanged('activity-options.ts', (source) =>
-    source.replaceAll(/scheduleToStartTimeout: '\dm'/g, "scheduleToStartTimeout: '2s'"),
+    source
+      .replaceAll(/scheduleToStartTimeout: '\dm'/g, "scheduleToStartTimeout: '2s'")
+      .replace("inspectAfter = '10m'", "inspectAfter = '2s'"),
   );
   const rollouts = await startRollouts(() => ({
     workflowBundle,

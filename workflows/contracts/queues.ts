@@ -10,8 +10,14 @@ export const imageQueue = 'temper-image';
 export const placementQueue = 'temper-placement';
 export const trainerQueue = 'temper-trainer';
 
-/** A host's own task queue. It is stable per host, not per process, so that a restarted worker finds its sandboxes. */
+/**
+ * A host's main task queue, for stages that cost little and for the reaper. Its polls are the host's sign of life. It is
+ * stable per host, not per process, so that a restarted worker finds its sandboxes.
+ */
 export const hostQueue = (host: string): string => `temper-host-${host}`;
+/** The task queues of a host's heavy stages. A stage waits there until its lane has a place, and nothing runs for it. */
+export const provisionQueue = (host: string): string => `temper-host-${host}-provision`;
+export const captureQueue = (host: string): string => `temper-host-${host}-capture`;
 /** The task queue of evaluations, which any host may run in a fresh sandbox. Its slots are separate from those of agents. */
 export const evaluationQueue = 'temper-evaluation';
 /** The task queue of clean-up, which has slots of its own, so that nothing can starve it. */

@@ -1,7 +1,8 @@
-import { CancellationScope, log, workflowInfo } from '@temporalio/workflow';
+import { CancellationScope, log, patched, workflowInfo } from '@temporalio/workflow';
 import type { AgentEnd, Provisioned } from '../../activities/interfaces/host.ts';
 import {
   agentOn,
+  capturingOn,
   cleanUpOn,
   control,
   evaluation,
@@ -60,7 +61,7 @@ export async function produce(context: EpochContext): Promise<Produced> {
     await CancellationScope.nonCancellable(() => release(host, epoch, progress));
   };
   const hostStage = <Result>(stage: Stage, work: () => Promise<Result>): Promise<Result> =>
-    stageOnHost(host, progress, stage, work);
+    untilTaken(host, () => progress.stage(stage, work));
   try {
     const { kind, baseCommit, contextLength, diskBeforeMb } = await prepare(context, host, hostStage);
     await hostStage('startAgent', () => onHost(host).startAgent({ epoch, task, agent, kind, maxTurns, contextLength }));
@@ -73,7 +74,7 @@ export async function produce(context: EpochContext): Promise<Produced> {
         diskBeforeMb,
       }),
     );
-    const diff = await hostStage('captureDiff', () => onHost(host).captureDiff({ epoch, kind, task, baseCommit }));
+    const diff = await hostStage('captureDiff', () => capturingOn(host).captureDiff({ epoch, kind, task, baseCommit }));
     const seal = () => progress.stage('sealTrace', () => sealing.sealTrace({ epoch }));
     const [trace] = await both(usesModel ? seal() : Promise.resolve(null), releaseOnce());
     open = false;
@@ -130,17 +131,12 @@ async function both<First, Second>(first: Promise<First>, second: Promise<Second
  * Runs a stage on the rollout's own host. If no worker took it in time, asks whether the host is alive: the rollout waits
  * for a busy host, and gives up a lost one.
  */
-async function stageOnHost<Result>(
-  host: string,
-  progress: Progress,
-  stage: Stage,
-  work: () => Promise<Result>,
-): Promise<Result> {
+async function untilTaken<Result>(host: string, run: () => Promise<Result>, mayAsk = () => true): Promise<Result> {
   for (;;) {
     try {
-      return await progress.stage(stage, work);
+      return await run();
     } catch (error) {
-      if (!(error instanceof StageFailure) || !error.neverStarted) throw error;
+      if (!(error instanceof StageFailure) || !error.neverStarted || !mayAsk()) throw error;
       const { alive } = await control.inspectHost({ host });
       if (!alive) throw error;
     }
@@ -149,9 +145,11 @@ async function stageOnHost<Result>(
 
 /** Releases the sandbox. A failure never replaces the rollout's outcome: it is logged, and left to the reaper. */
 async function release(host: string, epoch: RolloutEpoch, progress: Progress): Promise<void> {
-  await progress
-    .stage('releaseSandbox', () => cleanUpOn(host).releaseSandbox({ epoch }), 'continue')
-    .catch((error) => log.warn('the sandbox is left to the reaper', { error: String(error) }));
+  const work = () => progress.stage('releaseSandbox', () => cleanUpOn(host).releaseSandbox({ epoch }), 'continue');
+  // Rollouts of 0.4.0 left the sandbox to the reaper when no worker released it in time.
+  await untilTaken(host, work, () => patched('wait-for-release')).catch((error) =>
+    log.warn('the sandbox is left to the reaper', { error: String(error) }),
+  );
 }
 
 /** Closes a session that was not sealed, so that it takes no more turns. If even that fails, it expires. */

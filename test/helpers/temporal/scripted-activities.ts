@@ -22,12 +22,14 @@ import { createQuarantine } from '../../../infra/tasks/quarantine.ts';
 import { locateWorkflowBundle } from '../../../infra/temporal/bundle.ts';
 import type { BlobRef } from '../../../workflows/contracts/blob.ts';
 import {
+  captureQueue,
   cleanUpQueue,
   controlQueue,
   evaluationQueue,
   hostQueue,
   imageQueue,
   placementQueue,
+  provisionQueue,
   trainerQueue,
 } from '../../../workflows/contracts/queues.ts';
 import { findUpstream, type Script, summaryOf, traceOf, upstreamSummaryOf } from './script.ts';
@@ -139,12 +141,12 @@ export async function startScriptedWorkers(
       }),
     captureDiff: async () => ({ patch: blob, baseCommit: '0'.repeat(40), files: 1, dropped: 0, tooLarge: false }),
   };
-  const cleanUp: CleanUpActivities & ReaperActivities = {
+  const reaping: ReaperActivities = { reapSandboxes: async () => ({ removed: [], images: [] }) };
+  const cleanUp: CleanUpActivities = {
     releaseSandbox: async ({ epoch }) => {
       released.push(epoch.rollout);
       return { removed: true };
     },
-    reapSandboxes: async () => ({ removed: [], images: [] }),
   };
   const evaluation: EvaluationActivities = {
     evaluate: async () => {
@@ -191,7 +193,9 @@ export async function startScriptedWorkers(
     { taskQueue: controlQueue, workflowBundle, activities: control },
     { taskQueue: imageQueue, activities: images },
     { taskQueue: placementQueue, activities: placement },
-    { taskQueue: hostQueue('scripted'), activities: host },
+    { taskQueue: hostQueue('scripted'), activities: { ...host, ...reaping } },
+    { taskQueue: provisionQueue('scripted'), activities: host },
+    { taskQueue: captureQueue('scripted'), activities: host },
     { taskQueue: cleanUpQueue('scripted'), activities: cleanUp },
     { taskQueue: evaluationQueue, activities: evaluation },
     { taskQueue: trainerQueue, activities: trainer },

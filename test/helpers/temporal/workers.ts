@@ -15,6 +15,7 @@ import { createAgentActivities } from '../../../activities/host/agent.ts';
 import { createEvaluation } from '../../../activities/host/evaluate.ts';
 import type { Host } from '../../../activities/host/host.ts';
 import { createImageActivities } from '../../../activities/host/images.ts';
+import { createLanes } from '../../../activities/host/lanes.ts';
 import { createCleanUp, createPlacement, createProvisioning } from '../../../activities/host/sandbox.ts';
 import { createSlots } from '../../../activities/host/slots.ts';
 import { createSweepShare, watchTraining } from '../../../activities/host/sweep-share.ts';
@@ -29,15 +30,18 @@ import { createRecords } from '../../../infra/store/records.ts';
 import { createQuarantine } from '../../../infra/tasks/quarantine.ts';
 import { createTasks } from '../../../infra/tasks/tasks.ts';
 import { locateWorkflowBundle } from '../../../infra/temporal/bundle.ts';
-import { placementTuner } from '../../../workers/placement-tuner.ts';
+import { inLane } from '../../../workers/lane-worker.ts';
+import { slotTuner } from '../../../workers/slot-tuner.ts';
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
 import {
+  captureQueue,
   cleanUpQueue,
   controlQueue,
   evaluationQueue,
   hostQueue,
   imageQueue,
   placementQueue,
+  provisionQueue,
 } from '../../../workflows/contracts/queues.ts';
 import type { TestServer } from './temporal.ts';
 
@@ -54,6 +58,10 @@ export interface TestWorkersOptions {
   readonly provider: SandboxProvider;
   readonly taskRoots?: readonly string[];
   readonly capacity?: number;
+  /** The width of the lanes of heavy stages. Default: 4. */
+  readonly lanes?: number;
+  /** The time after which a host without a sign of life counts as lost. Default: none. */
+  readonly lostAfterMs?: number;
   /** Activities that replace or extend the real ones of the control worker. */
   readonly control?: object;
   /** Wraps the real placement. */
@@ -85,7 +93,7 @@ export async function startTestWorkers(options: TestWorkersOptions): Promise<Tes
     ...createRunCheck({ client, tasks: host.tasks, agent: agents.get }),
     ...createGroupActivities({ client, records: createRecords(join(home, 'runs')) }),
     ...createBatchActivities({ store, records: createRecords(join(home, 'runs')) }),
-    ...createHostActivities(client),
+    ...createHostActivities(client, { lostAfterMs: options.lostAfterMs ?? 0 }),
     ...createReapActivities(client),
     ...createScheduleActivities(client),
     ...createRegradeActivities({
@@ -108,7 +116,8 @@ export async function startTestWorkers(options: TestWorkersOptions): Promise<Tes
     }),
     ...options.control,
   };
-  const stages = { ...createProvisioning(host), ...createAgentActivities(host) };
+  const agent = createAgentActivities(host);
+  const lanes = createLanes({ stages: options.lanes ?? 4, evaluations: 2 });
   const workflowBundle = options.workflowBundle ?? (await locateWorkflowBundle(process.env));
   const { placement = (real) => real } = options;
   const queues: WorkerOptions[] = [
@@ -121,12 +130,14 @@ export async function startTestWorkers(options: TestWorkersOptions): Promise<Tes
     {
       taskQueue: placementQueue,
       activities: placement(createPlacement(host, createSweepShare(host, 0.5, watchTraining(client)))),
-      tuner: placementTuner(host.slots),
+      tuner: slotTuner(host.slots),
     },
     { taskQueue: imageQueue, activities: createImageActivities(host) },
-    { taskQueue: hostQueue(host.name), activities: stages },
-    { taskQueue: evaluationQueue, activities: createEvaluation(host), maxConcurrentActivityTaskExecutions: 2 },
-    { taskQueue: cleanUpQueue(host.name), activities: createCleanUp(host) },
+    { taskQueue: hostQueue(host.name), activities: agent },
+    { ...inLane(lanes.provision), taskQueue: provisionQueue(host.name), activities: createProvisioning(host) },
+    { ...inLane(lanes.capture), taskQueue: captureQueue(host.name), activities: { captureDiff: agent.captureDiff } },
+    { ...inLane(lanes.evaluate), taskQueue: evaluationQueue, activities: createEvaluation(host) },
+    { ...inLane(lanes.release), taskQueue: cleanUpQueue(host.name), activities: createCleanUp(host) },
   ];
   const workers = await Promise.all(
     queues.map((one) =>

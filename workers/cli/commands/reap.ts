@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { cleanUpQueue, controlQueue } from '../../../workflows/contracts/queues.ts';
+import { controlQueue, hostQueue } from '../../../workflows/contracts/queues.ts';
 import type { reaper } from '../../../workflows/index.ts';
 import type { ReaperResult } from '../../../workflows/reaper.ts';
 import { type HomeOption, runningConfigOf, stackCommand } from '../stack/command.ts';
@@ -27,7 +27,7 @@ async function reap(options: ReapOptions): Promise<void> {
   const stack = await openStackClient(await runningConfigOf(options));
   try {
     const host = options.host ?? stack.config.host;
-    if ((await pollers(stack.client, cleanUpQueue(host), 'activity')).length === 0) {
+    if ((await pollers(stack.client, hostQueue(host), 'activity')).length === 0) {
       throw new Error(
         `no host worker runs for the host ${host}; start it with \`temper up\`, or correct --host or TEMPER_HOST`,
       );

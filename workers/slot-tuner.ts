@@ -1,14 +1,21 @@
 import type { ActivitySlotInfo, CustomSlotSupplier, WorkerOptions } from '@temporalio/worker';
-import type { Slots } from '../activities/host/slots.ts';
 
 type Tuner = NonNullable<WorkerOptions['tuner']>;
 const unused = { type: 'fixed-size', numSlots: 2 } as const;
 
+/** Slots of a host, which bound what its worker takes from a task queue. */
+export interface SlotSource {
+  /** Resolves when a slot is free; it is then reserved for the caller until `settle`. */
+  reserve(signal: AbortSignal): Promise<void>;
+  tryReserve(): boolean;
+  settle(): void;
+}
+
 /**
- * Makes a host poll for rollouts only while it has a free slot. The backlog stays on the server, where any host with
- * free slots takes from it.
+ * Makes a host poll a task queue only while it has a free slot. The backlog stays on the server, where waiting costs
+ * nothing, and where any host with free slots takes from a shared queue.
  */
-export function placementTuner(slots: Slots): Tuner {
+export function slotTuner(slots: SlotSource): Tuner {
   const supplier: CustomSlotSupplier<ActivitySlotInfo> = {
     type: 'custom',
     reserveSlot: async (_context, abortSignal) => {

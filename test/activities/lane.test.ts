@@ -1,0 +1,120 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { createLane, type Lane } from '../../activities/host/lane.ts';
+import { createLaneWidth } from '../../activities/host/lane-width.ts';
+
+const signal = AbortSignal.timeout(60_000);
+const fails = async (): Promise<never> => {
+  throw new Error('out of time');
+};
+
+/** Resolves to whether the promise has settled by now. */
+const isSettled = (promise: Promise<unknown>): Promise<boolean> =>
+  Promise.race([promise.then(() => true), new Promise<boolean>((resolve) => setImmediate(resolve, false))]);
+
+describe('the width of a lane', () => {
+  it('is halved by an overload, down to one', () => {
+    let now = 0;
+    const width = createLaneWidth({ most: 5, clock: () => now });
+    const seen = [5, 2, 1, 1];
+    for (const expected of seen) {
+      assert.equal(width.now, expected);
+      now += 1;
+      width.ended('overloaded', now);
+    }
+    assert.equal(width.halved, 2);
+  });
+
+  it('is halved once for stages that ran at the same time', () => {
+    let now = 10;
+    const width = createLaneWidth({ most: 8, clock: () => now });
+    for (let stage = 0; stage < 8; stage += 1) {
+      width.ended('overloaded', stage);
+      now += 1;
+    }
+    assert.deepEqual([width.now, width.halved], [4, 1]);
+  });
+
+  it('is halved by a stage that is slow, and not by one that just is not', () => {
+    let now = 0;
+    const width = createLaneWidth({ most: 4, slowMs: 100, clock: () => now });
+    now = 100;
+    width.ended('well', 0);
+    assert.equal(width.now, 4);
+    now = 101;
+    width.ended('well', 0);
+    assert.equal(width.now, 2);
+  });
+
+  it('grows by about one when as many stages as it is wide succeed, up to its first value', () => {
+    const width = createLaneWidth({ most: 4, clock: () => 1 });
+    width.ended('overloaded', 1);
+    width.ended('well', 1);
+    assert.equal(width.now, 2);
+    width.ended('well', 1);
+    width.ended('well', 1);
+    assert.equal(width.now, 3);
+    for (let stage = 0; stage < 100; stage += 1) width.ended('well', 1);
+    assert.equal(width.now, 4);
+  });
+});
+
+describe('a lane', () => {
+  const laneOf = (most: number): Lane => createLane(createLaneWidth({ most }));
+
+  it('reserves no more places than it is wide, and grants them in the order of the requests', async () => {
+    const lane = laneOf(2);
+    await lane.reserve(signal);
+    assert.equal(lane.tryReserve(), true);
+    assert.equal(lane.tryReserve(), false);
+    const [third, fourth] = [lane.reserve(signal), lane.reserve(signal)];
+    assert.deepEqual([await isSettled(third), await isSettled(fourth)], [false, false]);
+    lane.settle();
+    assert.deepEqual([await isSettled(third), await isSettled(fourth)], [true, false]);
+    lane.settle();
+    await fourth;
+  });
+
+  it('forgets a request that is given up', async () => {
+    const lane = laneOf(1);
+    await lane.reserve(signal);
+    const giveUp = new AbortController();
+    const given = lane.reserve(giveUp.signal);
+    giveUp.abort(new Error('shut down'));
+    await assert.rejects(given, /shut down/);
+    lane.settle();
+    assert.equal(lane.tryReserve(), true);
+  });
+
+  it('grants fewer places after an overload, and the old number after successes', async () => {
+    const lane = laneOf(2);
+    await assert.rejects(
+      lane.run(fails, () => true),
+      /out of time/,
+    );
+    assert.deepEqual([lane.tryReserve(), lane.tryReserve()], [true, false]);
+    await lane.run(
+      async () => undefined,
+      () => false,
+    );
+    assert.equal(lane.tryReserve(), true);
+  });
+
+  it('keeps its width after a failure that says nothing about load', async () => {
+    const lane = laneOf(2);
+    await assert.rejects(lane.run(fails, () => false));
+    assert.equal(lane.width.now, 2);
+  });
+
+  it('lets a stage from another queue in beside a worker that only polls, and never more than it is wide', async () => {
+    const lane = laneOf(1);
+    await lane.reserve(signal);
+    await lane.enter(signal);
+    const second = lane.enter(signal);
+    assert.equal(await isSettled(second), false);
+    lane.settle();
+    assert.equal(lane.tryReserve(), false);
+    lane.leave();
+    await second;
+  });
+});

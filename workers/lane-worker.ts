@@ -1,0 +1,53 @@
+import { ApplicationFailure, Context } from '@temporalio/activity';
+import type { WorkerOptions } from '@temporalio/worker';
+import { atBoundary } from '../activities/boundary.ts';
+import type { Lane } from '../activities/host/lane.ts';
+import type { FailureType } from '../workflows/contracts/failures.ts';
+import { slotTuner } from './slot-tuner.ts';
+
+/** Failures of a stage that ran out of time, or whose sandbox or container engine did not answer in time. */
+const overloadTypes: readonly FailureType[] = ['SandboxUnavailable', 'EvaluationTimedOut'];
+
+/** Makes a worker take from its task queue only what the lane has a place for. */
+export function inLane(lane: Lane): Pick<WorkerOptions, 'tuner' | 'interceptors'> {
+  return {
+    tuner: slotTuner(lane),
+    interceptors: {
+      activity: [() => ({ inbound: { execute: (input, next) => lane.run(() => next(input), isOverload) } })],
+    },
+  };
+}
+
+/**
+ * Makes the stages of a host's main queue wait for their lanes, in which they run beside those of the lanes' own queues.
+ * Rollouts of 0.4.0 have put heavy stages on the main queue; later ones put only light stages there.
+ */
+export function inLanesByType(laneOf: Readonly<Record<string, Lane>>): Pick<WorkerOptions, 'interceptors'> {
+  return {
+    interceptors: {
+      activity: [
+        ({ info }) => ({
+          inbound: {
+            execute: async (input, next) => {
+              const lane = laneOf[info.activityType];
+              if (lane === undefined) return next(input);
+              await atBoundary((signal) => lane.enter(signal));
+              try {
+                return await lane.run(() => next(input), isOverload);
+              } finally {
+                lane.leave();
+              }
+            },
+          },
+        }),
+      ],
+    },
+  };
+}
+
+/** Whether an activity attempt failed because it took too long, or because the server no longer waited for it. */
+function isOverload(error: unknown): boolean {
+  const { cancellationDetails } = Context.current();
+  if (cancellationDetails?.timedOut || cancellationDetails?.notFound) return true;
+  return error instanceof ApplicationFailure && overloadTypes.some((type) => type === error.type);
+}
