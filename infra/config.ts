@@ -1,6 +1,7 @@
 import { availableParallelism, homedir, hostname } from 'node:os';
 import { join, resolve } from 'node:path';
 import type { z } from 'zod';
+import { defaultCapacity } from './machine/rollouts-that-fit.ts';
 import { type Paths, pathsBelow } from './paths.ts';
 import { environment } from './settings.ts';
 
@@ -95,7 +96,7 @@ export function readConfig(source: Environment = process.env): Config {
         .replaceAll(/[^a-zA-Z0-9._-]/g, '-')
         .slice(0, 60),
     sandbox: env.TEMPER_SANDBOX,
-    capacity: env.TEMPER_CAPACITY,
+    capacity: env.TEMPER_CAPACITY ?? defaultCapacity({ home, sandbox: env.TEMPER_SANDBOX }),
     sweepShare: env.TEMPER_SWEEP_SHARE,
     evaluations: env.TEMPER_EVALUATIONS,
     lanes: env.TEMPER_LANES ?? Math.max(4, 2 * availableParallelism()),

@@ -22,6 +22,8 @@ export interface Paths {
   readonly trainer: string;
   readonly runs: string;
   readonly verdicts: string;
+  /** Directory of the host workers' notes for `temper status`. */
+  readonly hosts: string;
   readonly lock: string;
   /** File with the processes, pids and addresses of the stack that runs on this home. */
   readonly up: string;
@@ -42,6 +44,7 @@ export function pathsBelow(home: string): Paths {
     trainer: join(home, 'trainer'),
     runs: join(home, 'runs'),
     verdicts: join(home, 'verdicts'),
+    hosts: join(home, 'hosts'),
     lock: join(home, 'up.lock'),
     up: join(home, 'up.json'),
   };

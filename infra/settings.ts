@@ -24,8 +24,9 @@ export const environment = z.object({
     'sandbox kind that `auto` in a workflow input resolves to on this host: `docker`, `local`, or `auto` to use Docker where it answers',
   ),
   TEMPER_CAPACITY: setting(
-    wholeNumber(1, 65_535).default(4),
-    'agents that run at once on this host, each in its own sandbox',
+    wholeNumber(1, 65_535).optional(),
+    'agents that run at once on this host, each in its own sandbox; `temper doctor` says how many fit. A larger number is accepted: the host takes no rollout while too little memory, processes, file handles or disk are free for one more',
+    '`4`, or fewer if fewer fit on the machine',
   ),
   TEMPER_SWEEP_SHARE: setting(
     z.coerce

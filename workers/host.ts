@@ -17,9 +17,11 @@ import type { Config } from '../infra/config.ts';
 import { secretOf } from '../infra/gateway/secret.ts';
 import { createVerdictCache } from '../infra/grading/verdict-cache.ts';
 import { readLevels } from '../infra/machine/read-levels.ts';
+import { capacityWarning, rolloutDirectories, rolloutsThatFit } from '../infra/machine/rollouts-that-fit.ts';
 import { openProviders } from '../infra/sandbox/index.ts';
 import { openStack } from '../infra/stack.ts';
 import { createFileStore } from '../infra/store/files.ts';
+import { createHostNotes } from '../infra/store/host-notes.ts';
 import { createRecords } from '../infra/store/records.ts';
 import { createTasks } from '../infra/tasks/tasks.ts';
 import {
@@ -34,6 +36,7 @@ import {
 } from '../workflows/contracts/queues.ts';
 import { inLane, inLanesByType } from './lane-worker.ts';
 import { runWorkers } from './process.ts';
+import { reportAdmission } from './report-admission.ts';
 import { slotTuner } from './slot-tuner.ts';
 
 /** PATH of commands in a local sandbox. temper's own Node comes first, because the host's may be anywhere. */
@@ -52,6 +55,10 @@ export async function runHost(config: Config, signal: AbortSignal): Promise<void
   const host = await openHost(config);
   try {
     await runWorkers(config, 'host', signal, async ({ client, log }) => {
+      const notes = createHostNotes(createRecords(config.paths.hosts));
+      reportAdmission(host.admission, { host: host.name, notes, log });
+      const warning = capacityWarning(config.capacity, rolloutsThatFit(config));
+      if (warning !== null) log.warn(warning);
       const reaper = createReaper(host, client);
       await logUnavailableProviders(host, config.sandbox, log);
       await reapAtStart(reaper, log, signal);
@@ -155,7 +162,7 @@ export async function openHost(config: Config): Promise<Host> {
     accounts: { directory: config.dockerConfigDir, env: config.env },
     preferred: config.sandbox,
   });
-  const admission = createAdmission({ readLevels: () => readLevels({ directories: [config.home] }) });
+  const admission = createAdmission({ readLevels: () => readLevels({ directories: rolloutDirectories(config) }) });
   return {
     name: config.host,
     stack: stack.id,

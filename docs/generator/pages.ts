@@ -1,6 +1,6 @@
 import { settings } from '../../infra/settings.ts';
 import { failureKinds } from '../../workflows/contracts/failures.ts';
-import { counters } from '../../workflows/contracts/metrics.ts';
+import { counters, gauges } from '../../workflows/contracts/metrics.ts';
 import { searchAttributeDescriptions, searchAttributes } from '../../workflows/contracts/search-attributes.ts';
 import { code, entry, join, paragraph, table } from './markdown.ts';
 
@@ -80,6 +80,11 @@ export function metricsPage(): string {
     ),
     paragraph(
       '`temper_rollouts_total` also has the labels `outcome` and `failure` (its type, or `none`), `temper_realigned_replies_total` the label `difference`. A counter that was never above zero is absent. Counters start at zero with the process, and a replayed workflow counts nothing again: for exact sums use `temper status` and the results.',
+    ),
+    paragraph('The host worker adds these gauges:'),
+    table(
+      ['Gauge', 'Shows'],
+      Object.entries(gauges).map(([name, text]) => [code(`temper_${name}`), text]),
     ),
     '## Search attributes',
     table(

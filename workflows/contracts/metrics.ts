@@ -17,3 +17,8 @@ export const counters = {
 } as const satisfies Record<string, string>;
 
 export type Counter = keyof typeof counters;
+
+/** The Prometheus gauges of the host worker, `temper_<name>`, each with what it shows. */
+export const gauges = {
+  host_holds_back: '1 while the host takes no rollouts because too little of the `resource` is free',
+} as const satisfies Record<string, string>;

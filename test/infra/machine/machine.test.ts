@@ -6,6 +6,7 @@ import { afterEach, beforeEach, describe, it } from 'node:test';
 import { fitOf, needOf, usualTask } from '../../../infra/machine/fit.ts';
 import { type Level, scarcest } from '../../../infra/machine/level.ts';
 import { readLevels } from '../../../infra/machine/read-levels.ts';
+import { capacityWarning, defaultCapacity, rolloutsThatFit } from '../../../infra/machine/rollouts-that-fit.ts';
 
 const megabyte = 2 ** 20;
 
@@ -77,5 +78,23 @@ describe('the levels of a machine', () => {
     assert.deepEqual([now.rollouts, now.limitedBy?.limit], [1, "the machine's memory"]);
     const small = fitOf(levels(), needOf({ memoryMb: 64, diskMb: 1 }), 'total');
     assert.deepEqual([small.rollouts, small.limitedBy?.limit], [24, 'ulimit -n']);
+  });
+});
+
+describe('the capacity of a host', () => {
+  const disks = { home: join(tmpdir(), 'no', 'such', 'home'), sandbox: 'local' } as const;
+
+  it('is by default no more than fits on this machine, and one at least', () => {
+    const { atMost } = rolloutsThatFit(disks);
+    assert.ok(atMost.limitedBy !== null);
+    assert.equal(defaultCapacity(disks), Math.max(1, Math.min(4, atMost.rollouts)));
+  });
+
+  it('gets a warning above what fits, which says what limits it and what that costs', () => {
+    const fit = rolloutsThatFit(disks);
+    assert.equal(capacityWarning(fit.atMost.rollouts, fit), null);
+    const warning = capacityWarning(fit.atMost.rollouts + 1, fit) ?? '';
+    assert.match(warning, /only \d+ rollouts fit .* because of .* may run out of it/);
+    assert.ok(warning.includes(fit.atMost.limitedBy?.limit ?? '?'));
   });
 });

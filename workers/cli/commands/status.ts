@@ -1,5 +1,7 @@
 import type { Client, WorkflowExecutionInfo } from '@temporalio/client';
 import type { Command } from 'commander';
+import { createHostNotes, type HostNote } from '../../../infra/store/host-notes.ts';
+import { createRecords } from '../../../infra/store/records.ts';
 import { outcomes } from '../../../workflows/contracts/outcome.ts';
 import { searchAttributes } from '../../../workflows/contracts/search-attributes.ts';
 import { isUp, readUpFile, type UpFile } from '../../up/up-file.ts';
@@ -57,8 +59,9 @@ async function status(options: StatusOptions): Promise<void> {
     );
     const rollouts = await list(client, 'WorkflowType = "rollout"', options.limit, rolloutRow);
     const counts = await countRollouts(client);
-    if (options.json) return printJson({ stack, runs, rollouts, counts });
-    if (stack !== null) print(`${processTable(stack)}\n`);
+    const hosts = { [config.host]: await createHostNotes(createRecords(config.paths.hosts)).list(config.host) };
+    if (options.json) return printJson({ stack, hosts, runs, rollouts, counts });
+    if (stack !== null) print(`${processTable(stack)}\n${hostText(hosts)}`);
     print(runs.length === 0 ? 'no runs yet' : runTable(runs));
     const totals = Object.entries(counts).filter(([, count]) => count > 0);
     print(`\nrollouts: ${totals.map(([kind, count]) => `${kind} ${count}`).join(', ') || 'none yet'}`);
@@ -139,6 +142,14 @@ function processTable({ parts, addresses }: UpFile): string {
   const { ui, temporal } = addresses;
   const address = ui === null ? `Temporal: ${temporal}` : `UI: ${ui}`;
   return `${table(['process', 'state', 'pid', 'restarts', 'last exit'], rows)}\n${address}`;
+}
+
+function hostText(hosts: Readonly<Record<string, Readonly<Record<string, HostNote>>>>): string {
+  return Object.entries(hosts)
+    .flatMap(([host, notes]) =>
+      Object.values(notes).map(({ text, since }) => `host ${host}: ${text} (since ${since})\n`),
+    )
+    .join('');
 }
 
 function runTable(rows: readonly RunRow[]): string {

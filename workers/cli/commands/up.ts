@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import { capacityWarning, rolloutsThatFit } from '../../../infra/machine/rollouts-that-fit.ts';
 import type { PartStatus } from '../../up/part.ts';
 import { onInterrupt } from '../follow/interrupt.ts';
 import { configOf, type HomeOption, stackCommand } from '../stack/command.ts';
@@ -46,6 +47,8 @@ async function up(options: UpOptions): Promise<void> {
   print(`\nTemporal   ${addresses.temporal} (namespace ${addresses.namespace})`);
   if (addresses.ui !== null) print(`UI         ${addresses.ui}`);
   if (addresses.policy !== null) print(`policy     ${addresses.policy}`);
+  const warning = capacityWarning(config.capacity, rolloutsThatFit(config));
+  if (warning !== null) note(`warning: ${warning}`);
   print(`home       ${config.home}\n\nPress Ctrl-C to stop.`);
 
   await interrupt.first;

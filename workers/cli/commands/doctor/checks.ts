@@ -11,6 +11,8 @@ export interface Check {
   readonly found: string;
   /** The fix; null if nothing has to be fixed. */
   readonly remedy: string | null;
+  /** The figures behind `found`, for `--json`. */
+  readonly figures?: Readonly<Record<string, string | number | null>>;
 }
 
 export interface DoctorRequest {

@@ -3,6 +3,8 @@ import { access, constants, mkdir, statfs } from 'node:fs/promises';
 import { availableParallelism, freemem, totalmem } from 'node:os';
 import { promisify } from 'node:util';
 import type { Config } from '../../../../infra/config.ts';
+import { usualTask } from '../../../../infra/machine/fit.ts';
+import { rolloutsThatFit } from '../../../../infra/machine/rollouts-that-fit.ts';
 import { errorMessage } from '../../../../workflows/contracts/error-message.ts';
 import { type Check, missing, ok, type RunChecks, warn } from './checks.ts';
 
@@ -14,14 +16,33 @@ const leastMemory = 2;
 /** Checks this machine: Node, processors, memory, disk, and the tools that sandboxes use. */
 export const checkMachine: RunChecks = async function* (config) {
   yield ok('node', `${process.versions.node} at ${process.execPath}`);
-  yield ok(
-    'processors',
-    `${availableParallelism()}; runs up to ${config.capacity} agents and ${config.evaluations} evaluations at once (TEMPER_CAPACITY, TEMPER_EVALUATIONS)`,
-  );
+  yield ok('processors', String(availableParallelism()));
+  yield rollouts(config);
   yield memory();
   yield* home(config);
   yield await tool('git', ['--version'], 'install git; local sandboxes and the capture of diffs need it');
 };
+
+/** Says how many rollouts fit on this machine, what limits them, and how many the settings allow. */
+function rollouts(config: Config): Check {
+  const { capacity, evaluations } = config;
+  const { atMost, now } = rolloutsThatFit(config);
+  const limit = atMost.limitedBy?.limit ?? null;
+  const figures = {
+    fit: atMost.rollouts,
+    fitNow: now.rollouts,
+    limit,
+    limitNow: now.limitedBy?.limit ?? null,
+    capacity,
+    evaluations,
+  };
+  const found =
+    `${atMost.rollouts} fit if each uses all that a usual task may (${usualTask.memoryMb} MB of memory, ${usualTask.diskMb} MB of disk), ` +
+    `because of ${limit}; room for ${now.rollouts} more now; up to ${capacity} agents (TEMPER_CAPACITY) and ${evaluations} evaluations (TEMPER_EVALUATIONS) run at once`;
+  if (capacity <= atMost.rollouts) return { ...ok('rollouts', found), figures };
+  const remedy = `beyond ${atMost.rollouts} the host takes rollouts only while enough is free, and agents that grow together may run out of it; lower TEMPER_CAPACITY unless your tasks use less`;
+  return { ...warn('rollouts', found, remedy), figures };
+}
 
 function memory(): Check {
   const [free, total] = [freemem() / gigabyte, totalmem() / gigabyte];

@@ -1,0 +1,39 @@
+import { Runtime } from '@temporalio/worker';
+import type { Logger } from 'pino';
+import type { Admission, Shortage } from '../activities/host/admission.ts';
+import { resources } from '../infra/machine/level.ts';
+import type { HostNotes } from '../infra/store/host-notes.ts';
+import { gauges } from '../workflows/contracts/metrics.ts';
+
+const subject = 'admission';
+
+/** Reports in the log, in `temper status` and as a metric when the host takes no rollouts for want of a resource, and why. */
+export function reportAdmission(
+  admission: Pick<Admission, 'shortage' | 'onChange'>,
+  { host, notes, log }: { readonly host: string; readonly notes: HostNotes; readonly log: Logger },
+): void {
+  const gauge = Runtime.instance().metricMeter.createGauge(
+    'temper_host_holds_back',
+    'int',
+    undefined,
+    gauges.host_holds_back,
+  );
+  const report = (shortage: Shortage | null): void => {
+    for (const resource of resources) gauge.set(resource === shortage?.resource ? 1 : 0, { resource });
+    const text = shortage === null ? null : shortageText(shortage);
+    if (text === null) log.info('takes rollouts');
+    else log.warn({ ...shortage }, text);
+    notes
+      .set(host, subject, text)
+      .catch((error: unknown) => log.warn({ error }, 'could not write the note for status'));
+  };
+  admission.onChange(report);
+  report(admission.shortage);
+}
+
+/** Formats the reason why a host takes no rollouts. */
+export function shortageText({ resource, free, needed, limit }: Shortage): string {
+  const unit = resource === 'memory' || resource === 'disk' ? ' MB' : '';
+  const amounts = `${free.toLocaleString('en')}${unit} of ${resource} are free and ${needed.toLocaleString('en')}${unit} needed`;
+  return `takes no new rollouts: ${amounts} (${limit}); they wait at the server`;
+}
