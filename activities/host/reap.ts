@@ -1,7 +1,7 @@
 import type { Client } from '@temporalio/client';
 import { attemptAll } from '../../infra/attempt-all.ts';
 import { type Liveness, type ReapDecision, reap } from '../../infra/sandbox/reap.ts';
-import type { SandboxInfo, SandboxKind, SandboxProvider } from '../../infra/sandbox/sandbox.ts';
+import type { SandboxKind, SandboxProvider } from '../../infra/sandbox/sandbox.ts';
 import { newestChain } from '../../infra/temporal/chain.ts';
 import { atBoundary } from '../boundary.ts';
 import type { ReaperActivities } from '../interfaces/host.ts';
@@ -9,6 +9,8 @@ import type { Host } from './host.ts';
 
 /** The minimum age of an orphan, since a rollout that has just started may not be visible yet. */
 const minAgeMs = 60_000;
+/** Rollouts per query to the server, whose length is limited. */
+const askedAtOnce = 100;
 
 export interface Reaped {
   readonly removed: readonly string[];
@@ -30,28 +32,43 @@ type ReapableProvider = Pick<SandboxProvider, 'list' | 'remove' | 'clearLeftover
 
 export function createReaper(host: Reapable, client: Pick<Client, 'workflow'>): Reaper {
   /**
-   * Looks up the rollout of a sandbox. The label is the run id of the rollout's first execution; a reset closes that
-   * execution although the rollout continues in another. Not found is `unknown`: it may be retention or another namespace,
-   * and is no proof of an orphan.
+   * Looks rollouts up. Each is named by the run id of its first execution; a reset closes that execution although the rollout
+   * continues in another. One that is not found is left out: it may be retention or another namespace, and is no proof of
+   * an orphan.
    */
-  async function livenessOf({ labels }: SandboxInfo): Promise<Liveness> {
-    const query = `WorkflowType="rollout" AND RunId="${labels.rollout}"`;
-    for await (const { workflowId, status } of client.workflow.list({ query })) {
-      if (status.name === 'RUNNING') return 'live';
-      const chain = await newestChain(client, workflowId);
-      return chain?.running && chain.key === labels.rollout ? 'live' : 'over';
+  async function livenessOf(rollouts: readonly string[]): Promise<ReadonlyMap<string, Liveness>> {
+    const found = new Map<string, Liveness>();
+    for (let first = 0; first < rollouts.length; first += askedAtOnce) {
+      const ids = rollouts.slice(first, first + askedAtOnce).map((rollout) => `"${rollout}"`);
+      const query = `WorkflowType="rollout" AND RunId IN (${ids.join(', ')})`;
+      for await (const { workflowId, runId, status } of client.workflow.list({ query })) {
+        const running = status.name === 'RUNNING' || (await continuesAfterReset(workflowId, runId));
+        found.set(runId, running ? 'live' : 'over');
+      }
     }
-    return 'unknown';
+    return found;
   }
 
-  async function reapIn(provider: ReapableProvider, removed: string[], signal: AbortSignal): Promise<void> {
+  async function continuesAfterReset(workflowId: string, rollout: string): Promise<boolean> {
+    const chain = await newestChain(client, workflowId);
+    return chain?.running === true && chain.key === rollout;
+  }
+
+  /** Frees the expired slots of rollouts that were placed and never provisioned, unless the rollout still waits for it. */
+  async function expireSlots(): Promise<void> {
+    const expired = host.slots.expired(Date.now());
+    const liveness = await livenessOf([...new Set(expired.map(({ rollout }) => rollout))]);
+    for (const epoch of expired) if (liveness.get(epoch.rollout) !== 'live') host.slots.release(epoch);
+  }
+
+  async function reapIn(provider: ReapableProvider, removed: string[]): Promise<void> {
     const sandboxes = await host.slots.takeListed(() => provider.list(host.stack));
     const remove = async ({ name, labels }: ReapDecision): Promise<void> => {
       await provider.remove(name);
       if (labels.purpose === 'agent') host.slots.release(labels);
       removed.push(name);
     };
-    await reap({ stack: host.stack, sandboxes, livenessOf, minAgeMs, remove }, signal);
+    await reap({ stack: host.stack, sandboxes, livenessOf, minAgeMs, remove });
   }
 
   /** Reaps everything. A sandbox that cannot be removed, for example because a disk is full, does not block the rest. */
@@ -60,9 +77,9 @@ export function createReaper(host: Reapable, client: Pick<Client, 'workflow'>): 
     const images: string[] = [];
     const providers = [...(await host.providers.seen()).values()];
     const steps = [
-      ...providers.map((provider) => () => reapIn(provider, removed, signal)),
+      ...providers.map((provider) => () => reapIn(provider, removed)),
       ...providers.map((provider) => () => provider.clearLeftovers()),
-      async () => host.slots.expire(Date.now()),
+      expireSlots,
       ...providers.map((provider) => async () => images.push(...(await provider.evictImages(signal)))),
     ];
     await attemptAll<() => Promise<unknown>>(steps, 'all finished sandboxes to be removed', (step) => step());

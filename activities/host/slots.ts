@@ -28,8 +28,8 @@ export interface Slots {
   reserve(signal: AbortSignal): Promise<void>;
   tryReserve(): boolean;
   settle(): void;
-  /** Frees expired slots: those of rollouts that were placed and never provisioned. */
-  expire(nowMs: number): void;
+  /** Lists the epochs whose slots are expired: those that were placed and never provisioned, or whose stages wait. */
+  expired(nowMs: number): readonly RolloutEpoch[];
 }
 
 const unlimited: Pick<Admission, 'admits' | 'placed' | 'onChange'> = {
@@ -40,7 +40,7 @@ const unlimited: Pick<Admission, 'admits' | 'placed' | 'onChange'> = {
 
 /** Creates the slots of a host. By default only their number bounds what the host takes. */
 export function createSlots(capacity: number, admission = unlimited): Slots {
-  const holders = new Map<string, SlotHolder>();
+  const holders = new Map<string, SlotHolder & { readonly epoch: RolloutEpoch }>();
   const waiting = new Set<() => void>();
   /** The sessions of the epochs that were released during each listing in progress. */
   const listings = new Set<Set<string>>();
@@ -65,7 +65,7 @@ export function createSlots(capacity: number, admission = unlimited): Slots {
     },
     take: (epoch, holder) => {
       if (!holders.has(sessionId(epoch))) admission.placed();
-      holders.set(sessionId(epoch), holder);
+      holders.set(sessionId(epoch), { ...holder, epoch });
     },
     isTakenBy: (epoch) => holders.has(sessionId(epoch)),
     release: (epoch) => {
@@ -81,7 +81,8 @@ export function createSlots(capacity: number, admission = unlimited): Slots {
         for (const { labels } of found) {
           const { purpose, expiresAtMs, sweep = false } = labels;
           if (purpose !== 'agent' || released.has(sessionId(labels))) continue;
-          holders.set(sessionId(labels), { expiresAtMs, sweep });
+          const { rollout, epoch } = labels;
+          holders.set(sessionId(labels), { expiresAtMs, sweep, epoch: { rollout, epoch } });
         }
         return found;
       } finally {
@@ -112,9 +113,7 @@ export function createSlots(capacity: number, admission = unlimited): Slots {
       reserved -= 1;
       wake();
     },
-    expire: (nowMs) => {
-      for (const [key, { expiresAtMs }] of holders) if (expiresAtMs < nowMs) holders.delete(key);
-      wake();
-    },
+    expired: (nowMs) =>
+      [...holders.values()].filter(({ expiresAtMs }) => expiresAtMs < nowMs).map(({ epoch }) => epoch),
   };
 }

@@ -1,7 +1,7 @@
 import { attemptAll } from '../attempt-all.ts';
 import type { SandboxInfo, SandboxLabels } from './sandbox.ts';
 
-/** Whether a sandbox's rollout is still running; `unknown` if the server could not tell. */
+/** Whether a sandbox's rollout is still running; `unknown` if the server knows no such rollout. */
 export type Liveness = 'live' | 'over' | 'unknown';
 
 export interface ReapDecision {
@@ -20,8 +20,9 @@ export interface ReapTimes {
 const clockSkewMs = 60_000;
 
 /**
- * Decides which of a stack's sandboxes to remove, and why. Uncertainty is never a reason: while the server is unreachable or the
- * namespace unknown, only sandboxes past their time to live are removed, since no rollout outlives that.
+ * Decides which of a stack's sandboxes to remove, and why. An agent's sandbox outlives its time to live while its rollout is
+ * live, because the rollout's next stage may wait in a queue. An evaluation is over when its time is. A rollout that the
+ * server does not know is no reason before that, since it may be in another namespace.
  */
 export function decideReaping(
   stack: string,
@@ -32,9 +33,11 @@ export function decideReaping(
   const own = sandboxes.filter(({ labels }) => labels.stack === stack);
   return own.flatMap((sandbox): readonly ReapDecision[] => {
     const { name, labels, createdAtMs } = sandbox;
-    if (nowMs > labels.expiresAtMs + clockSkewMs) return [{ name, labels, reason: 'expired' }];
+    const liveness = livenessOf(sandbox);
+    const kept = liveness === 'live' && labels.purpose === 'agent';
+    if (!kept && nowMs > labels.expiresAtMs + clockSkewMs) return [{ name, labels, reason: 'expired' }];
     const oldEnough = nowMs - createdAtMs >= minAgeMs;
-    return oldEnough && livenessOf(sandbox) === 'over' ? [{ name, labels, reason: 'rollout-over' }] : [];
+    return oldEnough && liveness === 'over' ? [{ name, labels, reason: 'rollout-over' }] : [];
   });
 }
 
@@ -42,21 +45,26 @@ export interface ReapRequest {
   readonly stack: string;
   /** The sandboxes of this host. */
   readonly sandboxes: readonly SandboxInfo[];
-  /** Finds out whether the rollout of a sandbox is running; an error counts as `unknown`. */
-  readonly livenessOf: (sandbox: SandboxInfo) => Promise<Liveness>;
+  /** Finds out which rollouts are running; those that the server does not know are left out. */
+  readonly livenessOf: (rollouts: readonly string[]) => Promise<ReadonlyMap<string, Liveness>>;
   readonly minAgeMs: number;
   readonly remove: (decision: ReapDecision) => Promise<unknown>;
 }
 
-/** Removes the sandboxes whose rollout is over. A sandbox that can't be removed does not block the others. */
-export async function reap(request: ReapRequest, signal: AbortSignal): Promise<void> {
+/**
+ * Removes the sandboxes whose rollout is over. A sandbox that can't be removed does not block the others. While the server does
+ * not answer, every rollout counts as live, and the error is thrown at the end.
+ */
+export async function reap(request: ReapRequest): Promise<void> {
   const { stack, sandboxes, livenessOf, minAgeMs, remove } = request;
-  const liveness = new Map<string, Liveness>();
-  for (const sandbox of sandboxes) {
-    signal.throwIfAborted();
-    liveness.set(sandbox.name, await livenessOf(sandbox).catch(() => 'unknown'));
-  }
-  const known = ({ name }: SandboxInfo): Liveness => liveness.get(name) ?? 'unknown';
-  const decisions = decideReaping(stack, sandboxes, known, { nowMs: Date.now(), minAgeMs });
+  const rollouts = new Set(sandboxes.map(({ labels }) => labels.rollout));
+  const asked = await livenessOf([...rollouts]).then(
+    (known) => ({ known }),
+    (error: unknown) => ({ error }),
+  );
+  const liveness = ({ labels }: SandboxInfo): Liveness =>
+    'error' in asked ? 'live' : (asked.known.get(labels.rollout) ?? 'unknown');
+  const decisions = decideReaping(stack, sandboxes, liveness, { nowMs: Date.now(), minAgeMs });
   await attemptAll(decisions, `to remove ${decisions.length} sandboxes`, remove);
+  if ('error' in asked) throw asked.error;
 }

@@ -23,14 +23,17 @@ const nothing = { remove: async () => true, clearLeftovers: async () => undefine
 
 type Reaped = Pick<SandboxProvider, 'list' | 'remove' | 'clearLeftovers' | 'evictImages'>;
 
-const silent = {
-  list: () => {
-    throw new Error('the server does not answer');
+const status = (name: string) => ({ name });
+/** A server on which these rollouts have a state, and all others are unknown. */
+const serverWith = (states: Readonly<Record<string, 'RUNNING' | 'COMPLETED'>>) => ({
+  async *list() {
+    for (const [runId, name] of Object.entries(states)) yield { workflowId: runId, runId, status: status(name) };
   },
-};
+  getHandle: (id: string) => ({ describe: async () => ({ raw: {}, runId: id, status: status(states[id] ?? '') }) }),
+});
 
-/** Creates a reaper. With a server that does not answer, it removes expired sandboxes only. */
-function reaperOf(slots: Slots, providers: ReadonlyMap<SandboxKind, Reaped>, workflow: object = silent) {
+/** Creates a reaper. With the default server, which knows no rollout, it removes expired sandboxes only. */
+function reaperOf(slots: Slots, providers: ReadonlyMap<SandboxKind, Reaped>, workflow: object = serverWith({})) {
   return createReaper({ stack, slots, providers: { seen: async () => providers } }, { workflow } as never);
 }
 
@@ -88,16 +91,24 @@ it('releases the slot of a removed sandbox although another cannot be removed', 
     return true;
   };
   const list = async () => [unexpired('stuck'), unexpired('over')];
-  const status = { name: 'COMPLETED' };
-  const ended = {
-    async *list() {
-      yield { workflowId: 'over', status };
-    },
-    getHandle: () => ({ describe: async () => ({ raw: {}, runId: 'over', status }) }),
-  };
+  const ended = serverWith({ stuck: 'COMPLETED', over: 'COMPLETED' });
   const reaper = reaperOf(slots, new Map([['local', { ...nothing, list, remove }]]), ended);
   await assert.rejects(reaper.reap(AbortSignal.timeout(10_000)), /busy/);
   assert.equal(slots.taken, 1);
   slots.release(unexpired('stuck').labels);
   assert.equal(slots.taken, 0);
+});
+
+it('keeps the expired slot and the expired sandbox of a rollout that is live', async () => {
+  const slots = createSlots(4);
+  const removed: string[] = [];
+  slots.take({ rollout: 'waits', epoch: 1 }, { expiresAtMs: 1, sweep: false });
+  slots.take({ rollout: 'ended', epoch: 1 }, { expiresAtMs: 1, sweep: false });
+  const remove = async (name: string) => removed.push(name) > 0;
+  const sandbox = { ...gone, name: 'works', labels: { ...gone.labels, rollout: 'works' } };
+  const server = serverWith({ waits: 'RUNNING', works: 'RUNNING', ended: 'COMPLETED' });
+  const reaper = reaperOf(slots, new Map([['local', { ...nothing, list: async () => [sandbox], remove }]]), server);
+  await reaper.reap(AbortSignal.timeout(10_000));
+  assert.deepEqual(removed, []);
+  assert.deepEqual([slots.taken, slots.isTakenBy({ rollout: 'waits', epoch: 1 })], [2, true]);
 });

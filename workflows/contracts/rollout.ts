@@ -61,7 +61,7 @@ export const rolloutSettings = z.strictObject({
   sandboxLifetimeSec: number(1, 10_000_000, 'seconds')
     .optional()
     .describe(
-      'The age in seconds at which the reaper may remove the sandbox. A value below the default is raised to it. ' +
+      'The age in seconds at which the reaper may remove the sandbox, unless the rollout still runs. A value below the default is raised to it. ' +
         'Default: `agentTimeoutSec` + `evaluationTimeoutSec` + 900.',
     ),
   maxTurns: integer(1, 100_000, 'turns').default(100).describe('The largest number of model calls.'),

@@ -2,6 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Client, WorkflowHandle } from '@temporalio/client';
+import type { Host } from '../../../activities/host/host.ts';
 import { createLocalProvider } from '../../../infra/sandbox/local/provider.ts';
 import type { SandboxInfo, SandboxProvider } from '../../../infra/sandbox/sandbox.ts';
 import type { Store } from '../../../infra/store/store.ts';
@@ -15,6 +16,7 @@ export interface Rollouts {
   readonly home: string;
   readonly server: TestServer;
   readonly client: Client;
+  readonly host: Host;
   start(workflowId: string, request: RolloutRequest): Promise<WorkflowHandle<() => Promise<RolloutResult>>>;
   /** Starts a rollout and waits for its end. */
   run(workflowId: string, request: RolloutRequest): Promise<RolloutResult>;
@@ -39,6 +41,7 @@ export async function startRollouts(
     home,
     server,
     client: server.client,
+    host: workers.host,
     start,
     run: async (workflowId, request) => (await start(workflowId, request)).result(),
     provider,

@@ -19,7 +19,7 @@ import { createLanes } from '../../../activities/host/lanes.ts';
 import { createCleanUp, createPlacement, createProvisioning } from '../../../activities/host/sandbox.ts';
 import { createSlots } from '../../../activities/host/slots.ts';
 import { createSweepShare, watchTraining } from '../../../activities/host/sweep-share.ts';
-import type { PlacementActivities } from '../../../activities/interfaces/host.ts';
+import type { CleanUpActivities, HostActivities, PlacementActivities } from '../../../activities/interfaces/host.ts';
 import { createAgents } from '../../../infra/agents/index.ts';
 import { createRuntime, runtimeTarget } from '../../../infra/agents/runtime.ts';
 import type { GatewayControl } from '../../../infra/gateway/control.ts';
@@ -66,6 +66,8 @@ export interface TestWorkersOptions {
   readonly control?: object;
   /** Wraps the real placement. */
   readonly placement?: (real: PlacementActivities) => PlacementActivities;
+  /** Wraps the real stages of the host. */
+  readonly stages?: (real: HostActivities & CleanUpActivities) => HostActivities & CleanUpActivities;
   /** The gateway for agents that call the model. The activities that open and seal its sessions are part of `control`. */
   readonly gateway?: Pick<Host, 'gatewayDir' | 'secretOf'>;
   /** Finds upstream models. Default: none are configured. */
@@ -116,10 +118,14 @@ export async function startTestWorkers(options: TestWorkersOptions): Promise<Tes
     }),
     ...options.control,
   };
-  const agent = createAgentActivities(host);
   const lanes = createLanes({ stages: options.lanes ?? 4, evaluations: 2 });
   const workflowBundle = options.workflowBundle ?? (await locateWorkflowBundle(process.env));
-  const { placement = (real) => real } = options;
+  const { placement = (real) => real, stages = (real) => real } = options;
+  const { provisionSandbox, captureDiff, releaseSandbox, ...light } = stages({
+    ...createProvisioning(host),
+    ...createAgentActivities(host),
+    ...createCleanUp(host),
+  });
   const queues: WorkerOptions[] = [
     {
       taskQueue: controlQueue,
@@ -133,11 +139,11 @@ export async function startTestWorkers(options: TestWorkersOptions): Promise<Tes
       tuner: slotTuner(host.slots),
     },
     { taskQueue: imageQueue, activities: createImageActivities(host) },
-    { taskQueue: hostQueue(host.name), activities: agent },
-    { ...inLane(lanes.provision), taskQueue: provisionQueue(host.name), activities: createProvisioning(host) },
-    { ...inLane(lanes.capture), taskQueue: captureQueue(host.name), activities: { captureDiff: agent.captureDiff } },
+    { taskQueue: hostQueue(host.name), activities: light },
+    { ...inLane(lanes.provision), taskQueue: provisionQueue(host.name), activities: { provisionSandbox } },
+    { ...inLane(lanes.capture), taskQueue: captureQueue(host.name), activities: { captureDiff } },
     { ...inLane(lanes.evaluate), taskQueue: evaluationQueue, activities: createEvaluation(host) },
-    { ...inLane(lanes.release), taskQueue: cleanUpQueue(host.name), activities: createCleanUp(host) },
+    { ...inLane(lanes.release), taskQueue: cleanUpQueue(host.name), activities: { releaseSandbox } },
   ];
   const workers = await Promise.all(
     queues.map((one) =>

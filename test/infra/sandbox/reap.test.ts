@@ -2,14 +2,21 @@ import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import fc from 'fast-check';
 import { decideReaping, type Liveness, type ReapDecision, reap } from '../../../infra/sandbox/reap.ts';
-import type { SandboxInfo } from '../../../infra/sandbox/sandbox.ts';
+import type { SandboxInfo, SandboxPurpose } from '../../../infra/sandbox/sandbox.ts';
 
 const nowMs = 1_000_000_000;
 const times = { nowMs, minAgeMs: 60_000 };
 
-const info = (name: string, changes: { stack?: string; ageMs?: number; leftMs?: number } = {}): SandboxInfo => {
-  const { stack = 'mine', ageMs = 600_000, leftMs = 600_000 } = changes;
-  const labels = { stack, run: 'run', rollout: name, epoch: 1, purpose: 'agent' as const, expiresAtMs: nowMs + leftMs };
+interface Changes {
+  readonly stack?: string;
+  readonly ageMs?: number;
+  readonly leftMs?: number;
+  readonly purpose?: SandboxPurpose;
+}
+
+const info = (name: string, changes: Changes = {}): SandboxInfo => {
+  const { stack = 'mine', ageMs = 600_000, leftMs = 600_000, purpose = 'agent' } = changes;
+  const labels = { stack, run: 'run', rollout: name, epoch: 1, purpose, expiresAtMs: nowMs + leftMs };
   return { name, kind: 'local', labels, createdAtMs: nowMs - ageMs, running: true };
 };
 const names = (sandboxes: readonly SandboxInfo[], liveness: Liveness): string[] =>
@@ -20,7 +27,7 @@ it('removes the sandboxes of a rollout that is over', () => {
   assert.deepEqual(names([info('a')], 'live'), []);
 });
 
-it('keeps the sandbox of a rollout that the server could not tell about', () => {
+it('keeps the sandbox of a rollout that the server does not know', () => {
   assert.deepEqual(names([info('a')], 'unknown'), []);
 });
 
@@ -28,14 +35,22 @@ it('keeps a sandbox whose rollout may not be listed yet', () => {
   assert.deepEqual(names([info('a', { ageMs: 59_999 })], 'over'), []);
 });
 
-it('removes an expired sandbox, even of a live rollout', () => {
-  for (const liveness of ['live', 'over', 'unknown'] as const) {
+it('removes an expired sandbox', () => {
+  for (const liveness of ['over', 'unknown'] as const) {
     assert.deepEqual(names([info('a', { leftMs: -60_001 })], liveness), ['a']);
     assert.deepEqual(names([info('a', { leftMs: -59_999, ageMs: 1 })], liveness), []);
   }
 });
 
-it('never touches another stack, and never an unexpired sandbox that is live or unknown', () => {
+it('keeps the expired sandbox of an agent whose rollout is live, because its next stage may wait', () => {
+  assert.deepEqual(names([info('a', { leftMs: -60_001 })], 'live'), []);
+});
+
+it('removes an expired evaluation, even of a live rollout', () => {
+  assert.deepEqual(names([info('a', { leftMs: -60_001, purpose: 'evaluation' })], 'live'), ['a']);
+});
+
+it('never touches another stack, and never a live agent or an unexpired sandbox that is live or unknown', () => {
   const sandbox = fc.record({
     stack: fc.constantFrom('mine', 'other'),
     ageMs: fc.integer({ min: 0, max: 200_000 }),
@@ -49,7 +64,8 @@ it('never touches another stack, and never an unexpired sandbox that is live or 
       for (const { name } of decideReaping('mine', sandboxes, liveness, times)) {
         const removed = cases[Number(name)];
         assert.equal(removed?.stack, 'mine');
-        assert.ok(removed.leftMs < -60_000 || (removed.liveness === 'over' && removed.ageMs >= times.minAgeMs));
+        const expired = removed.leftMs < -60_000 && removed.liveness !== 'live';
+        assert.ok(expired || (removed.liveness === 'over' && removed.ageMs >= times.minAgeMs));
       }
     }),
   );
@@ -57,19 +73,25 @@ it('never touches another stack, and never an unexpired sandbox that is live or 
 
 it('continues after a sandbox that it can not remove, and then fails', async () => {
   const removed: string[] = [];
-  const sandboxes = ['a', 'stuck', 'b', 'unanswered'].map((name) => info(name));
+  const sandboxes = ['a', 'stuck', 'b'].map((name) => info(name));
   const remove = async ({ name }: ReapDecision): Promise<void> => {
     if (name === 'stuck') throw new Error('busy');
     removed.push(name);
   };
-  const livenessOf = async ({ name }: SandboxInfo): Promise<Liveness> => {
-    if (name === 'unanswered') throw new Error('server unreachable');
-    return 'over';
-  };
+  const livenessOf = async (rollouts: readonly string[]) => new Map(rollouts.map((name) => [name, 'over' as const]));
   const request = { stack: 'mine', sandboxes, livenessOf, minAgeMs: 0, remove };
-  await assert.rejects(reap(request, AbortSignal.timeout(1_000)), /expected to remove 4 sandboxes|failures/);
-  assert.deepEqual(
-    removed.filter((name) => name !== 'unanswered'),
-    ['a', 'b'],
-  );
+  await assert.rejects(reap(request), /expected to remove 3 sandboxes, got 1 failures; the first: busy/);
+  assert.deepEqual(removed, ['a', 'b']);
+});
+
+it('counts every rollout as live while the server does not answer, and then fails', async () => {
+  const removed: string[] = [];
+  const past = { leftMs: -nowMs };
+  const sandboxes = [info('agent', past), info('evaluation', { ...past, purpose: 'evaluation' })];
+  const livenessOf = async (): Promise<never> => {
+    throw new Error('server unreachable');
+  };
+  const remove = async ({ name }: ReapDecision): Promise<void> => void removed.push(name);
+  await assert.rejects(reap({ stack: 'mine', sandboxes, livenessOf, minAgeMs: 0, remove }), /server unreachable/);
+  assert.deepEqual(removed, ['evaluation']);
 });
