@@ -55,14 +55,16 @@ await new Command('npm run bench:gateway --')
   .option('--history <kb>', 'measure only this length of history', wholeNumber(1, 256))
   .option('--sessions <n>', 'measure only this number of sessions', wholeNumber(1, 1000))
   .option('--model <dir>', 'model directory to render with (default: the bundled one)')
+  .option('--cpu-prof <dir>', 'write a CPU profile of the gateway to this directory')
   .option('--json', 'print one JSON object per line of the table')
-  .action(({ requests, history, sessions, model, json }) => {
+  .action(({ requests, history, sessions, model, json, cpuProf }) => {
     const chosen = cells.filter(
       (cell) => (history ?? cell.historyKb) === cell.historyKb && (sessions ?? cell.sessions) === cell.sessions,
     );
     return main(chosen, {
       requests,
       modelDir: model,
+      profileDir: cpuProf,
       json: json === true,
       includeLarge: history !== undefined && sessions !== undefined,
     });
@@ -72,13 +74,14 @@ await new Command('npm run bench:gateway --')
 interface BenchmarkOptions {
   readonly requests: number;
   readonly modelDir: string | undefined;
+  readonly profileDir: string | undefined;
   readonly json: boolean;
   readonly includeLarge: boolean;
 }
 
 async function main(
   chosen: readonly Cell[],
-  { requests, modelDir, json, includeLarge }: BenchmarkOptions,
+  { requests, modelDir, profileDir, json, includeLarge }: BenchmarkOptions,
 ): Promise<void> {
   pinClient();
   const home = await mkdtemp(join(tmpdir(), 'temper-bench-'));
@@ -90,7 +93,7 @@ async function main(
     ...(modelDir !== undefined && { TEMPER_MODEL_DIR: modelDir }),
   });
   const { key } = await openStack(config.paths);
-  const gateway = await startGatewayProcess(config);
+  const gateway = await startGatewayProcess(config, profileDir);
   const floor = await startFloorProxy(engine.url, home);
   try {
     const direct = await measureDirect(engine.url, requests);

@@ -44,8 +44,10 @@ export interface GatewayProcess extends MeasuredProcess {
   residentMb(): Promise<number>;
 }
 
-export async function startGatewayProcess(config: Config): Promise<GatewayProcess> {
-  const child = spawnMeasured([join(import.meta.dirname, '../../../workers/cli.ts'), 'gateway'], {
+/** Starts the gateway. With a directory, it writes a CPU profile there when it ends. */
+export async function startGatewayProcess(config: Config, profileDir?: string): Promise<GatewayProcess> {
+  const profile = profileDir === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${profileDir}`];
+  const child = spawnMeasured([...profile, join(import.meta.dirname, '../../../workers/cli.ts'), 'gateway'], {
     env: config.env,
     stdio: ['ignore', 'ignore', 'inherit'],
   });
