@@ -10,7 +10,9 @@ export interface Paths {
   readonly store: string;
   readonly journals: string;
   readonly gatewaySockets: {
-    /** Directory of the agents' sockets and nothing else; mounted into sandboxes. */
+    /** Directory with a directory of sockets for each session, which is mounted into the session's sandbox. */
+    readonly sessions: string;
+    /** Directory of the sockets that serve every session. */
     readonly agents: string;
     /** Directory of the control sockets; only this user may enter it. */
     readonly control: string;
@@ -37,7 +39,11 @@ export function pathsBelow(home: string): Paths {
     logs: join(home, 'logs'),
     store: join(home, 'store'),
     journals: join(home, 'gateway/journals'),
-    gatewaySockets: { agents: join(socketRoot(home), 'agents'), control: join(socketRoot(home), 'control') },
+    gatewaySockets: {
+      sessions: join(socketRoot(home), 'sessions'),
+      agents: join(socketRoot(home), 'agents'),
+      control: join(socketRoot(home), 'control'),
+    },
     sandboxes: join(home, 'sandboxes'),
     images: join(home, 'images'),
     policy: join(home, 'policy'),

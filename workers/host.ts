@@ -178,7 +178,7 @@ export async function openHost(config: Config): Promise<Host> {
     providers,
     choose: providers.choose,
     agent: agents.get,
-    gatewayDir: config.paths.gatewaySockets.agents,
+    gatewaySockets: config.paths.gatewaySockets,
     secretOf: (session) => secretOf(stack.key, session),
     pathOf: (kind) => (kind === 'local' ? localPath : null),
     evaluationMounts: async (kind) => (kind === 'local' ? [{ ...(await runtime.prepare()), readOnly: true }] : []),

@@ -1,4 +1,5 @@
 import type { AgentSpec } from '../../infra/agents/agent.ts';
+import type { GatewaySockets } from '../../infra/gateway/sockets.ts';
 import type { VerdictCache } from '../../infra/grading/verdict-cache.ts';
 import type { Providers } from '../../infra/sandbox/index.ts';
 import type { Sandbox, SandboxKind, SandboxMount } from '../../infra/sandbox/sandbox.ts';
@@ -22,8 +23,8 @@ export interface Host {
   /** Returns the provider for a choice and a task; throws a failure that names what this host lacks. */
   readonly choose: Providers['choose'];
   agent(name: string): AgentSpec;
-  /** The directory of the gateway's socket. */
-  readonly gatewayDir: string;
+  /** The directories of the gateways' sockets. */
+  readonly gatewaySockets: Pick<GatewaySockets, 'sessions' | 'agents'>;
   /** Derives the secret of a gateway session here, so that it never travels. */
   secretOf(session: string): string;
   /** Runtimes that the tests need and the image lacks. */

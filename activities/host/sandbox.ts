@@ -1,12 +1,13 @@
 import { Context } from '@temporalio/activity';
 import { createLoaderCheck } from '../../infra/agents/loader-check.ts';
 import { provisionAgent } from '../../infra/agents/provision.ts';
+import { directoryToMount } from '../../infra/gateway/sockets.ts';
 import { removeEverywhere } from '../../infra/sandbox/index.ts';
 import { prepareImage } from '../../infra/sandbox/prepare-image.ts';
 import type { SandboxRequest } from '../../infra/sandbox/sandbox-request.ts';
 import { withTimeLimit } from '../../infra/time-limit.ts';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
-import { agentSandboxName, type RolloutEpoch } from '../../workflows/contracts/ids.ts';
+import { agentSandboxName, type RolloutEpoch, sessionId } from '../../workflows/contracts/ids.ts';
 import { isSweepPriority } from '../../workflows/contracts/queues.ts';
 import { provisionMs } from '../../workflows/contracts/stage-limits.ts';
 import { atBoundary } from '../boundary.ts';
@@ -57,7 +58,7 @@ export function createProvisioning(host: Host): Pick<HostActivities, 'provisionS
             sweep,
             expiresAtMs,
             mounts: runtimes.map((runtime) => ({ ...runtime, readOnly: true })),
-            gatewayDir: spec.usesModel ? host.gatewayDir : null,
+            gatewayDir: spec.usesModel ? await directoryToMount(host.gatewaySockets, sessionId(epoch)) : null,
           };
           const retried = info.attempt > 1;
           return provisionAgent({ stack: host.stack, provider, spec, request, files, retried, requireLoader }, ending);

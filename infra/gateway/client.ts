@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Pool } from 'undici';
 import { z } from 'zod';
 import { errorMessage } from '../../workflows/contracts/error-message.ts';
@@ -9,6 +10,15 @@ import { orderFor } from './sockets.ts';
 
 /** The limit of one call. Sealing waits for the store and for turns that are being written. */
 const timeoutMs = 60_000;
+
+/**
+ * The waits after which gateways that refused a connection are tried again: one whose backlog is full, or that restarts,
+ * accepts connections a moment later.
+ */
+const refusedDelaysMs = [25, 50, 100, 200, 400];
+const refusals: ReadonlySet<string> = new Set(['EAGAIN', 'ECONNREFUSED']);
+
+const healthPath = '/health';
 
 const versions = z.array(z.int().nullable());
 
@@ -29,41 +39,22 @@ export function createGatewayControl(controlSockets: readonly string[]): Gateway
     throw new TemperFailure(isFailureType(type) ? type : 'Internal', message ?? `the gateway answered ${status}`);
   }
 
+  /** Sends a call to the first gateway that answers. When all refuse the connection, they are tried again a moment later. */
   async function sendToOne(path: string, body: unknown, session: string, signal?: AbortSignal): Promise<Answer> {
-    let failure: unknown;
-    for (const gateway of orderFor(session, pools)) {
-      try {
-        return await send(gateway, path, body, signal);
-      } catch (error) {
-        signal?.throwIfAborted();
-        failure ??= error;
+    const delaysMs = path === healthPath ? [] : refusedDelaysMs;
+    for (let round = 0; ; round += 1) {
+      const failures: unknown[] = [];
+      for (const gateway of orderFor(session, pools)) {
+        try {
+          return await send(gateway, path, body, signal);
+        } catch (error) {
+          signal?.throwIfAborted();
+          failures.push(error);
+        }
       }
-    }
-    throw failure;
-  }
-
-  async function send(
-    { pool, socketPath }: Gateway,
-    path: string,
-    body: unknown,
-    signal?: AbortSignal,
-  ): Promise<Answer> {
-    try {
-      const response = await pool.request({
-        path,
-        method: 'POST',
-        body: JSON.stringify(body),
-        ...(signal === undefined ? {} : { signal }),
-      });
-      return { status: response.statusCode, reply: await response.body.json() };
-    } catch (error) {
-      signal?.throwIfAborted();
-      const reason = errorMessage(error);
-      throw new TemperFailure(
-        'GatewayUnavailable',
-        `the gateway does not answer on ${socketPath}: ${reason}; is it running?`,
-        { cause: error },
-      );
+      const delayMs = delaysMs[round];
+      if (delayMs === undefined || !failures.every(isRefused)) throw failures[0];
+      await sleep(delayMs, undefined, signal === undefined ? {} : { signal });
     }
   }
 
@@ -82,7 +73,7 @@ export function createGatewayControl(controlSockets: readonly string[]): Gateway
       z.boolean().parse(await call(address('pin-version', String(version)), null, any, signal)),
     upstream: async (name, signal) => upstream.parse(await call(address('upstream', name), null, any, signal)),
     health: (signal) =>
-      call('/health', null, any, signal).then(
+      call(healthPath, null, any, signal).then(
         () => true,
         () => false,
       ),
@@ -90,6 +81,32 @@ export function createGatewayControl(controlSockets: readonly string[]): Gateway
       await Promise.all(pools.map(({ pool }) => pool.close()));
     },
   };
+}
+
+async function send({ pool, socketPath }: Gateway, path: string, body: unknown, signal?: AbortSignal): Promise<Answer> {
+  try {
+    const response = await pool.request({
+      path,
+      method: 'POST',
+      body: JSON.stringify(body),
+      ...(signal === undefined ? {} : { signal }),
+    });
+    return { status: response.statusCode, reply: await response.body.json() };
+  } catch (error) {
+    signal?.throwIfAborted();
+    const reason = errorMessage(error);
+    throw new TemperFailure(
+      'GatewayUnavailable',
+      `the gateway does not answer on ${socketPath}: ${reason}; is it running?`,
+      { cause: error },
+    );
+  }
+}
+
+/** Whether the gateway has not received the call: its socket had no listener, or too many connections waited there. */
+function isRefused(failure: unknown): boolean {
+  const cause = failure instanceof Error ? failure.cause : undefined;
+  return cause instanceof Error && 'code' in cause && refusals.has(String(cause.code));
 }
 
 function poolTo(socketPath: string): Gateway {

@@ -34,7 +34,21 @@ export const limits = {
   idleMs: 300_000,
   /** Sealed and abandoned sessions stay on disk this long. */
   retentionMs: 7 * 24 * 3_600_000,
+  /** Connections of one socket that serves every session. */
   connections: 4_096,
+  /** Connections that wait to be accepted on such a socket. The kernel lowers it to its own limit, 4,096 by default. */
+  backlog: 4_096,
+  /** Connections of one session: a relay needs one for each running turn. */
+  sessionConnections: 64,
+  /** New connections of one session in a second, for clients that open one for each request. */
+  sessionConnectsPerSec: 200,
+  sessionBacklog: 64,
+  /** The time for which a session's socket is closed once its limits are exceeded. */
+  sessionRestMs: 1_000,
+  /** Requests of one session that are being answered; pipelining clients send several on one connection. */
+  sessionRequests: 64,
+  /** The interval at which gateways learn of sessions that another one opened or sealed. Relays retry for far longer. */
+  socketsMs: 2_000,
   headersMs: 20_000,
   requestMs: 120_000,
   /** Longer than the idle time of clients' pools, so that clients and not the gateway close idle connections. */

@@ -1,17 +1,19 @@
 import { chmod, mkdir } from 'node:fs/promises';
 import { sampledTokensOf } from '../../workflows/algorithms/turns.ts';
 import type { Engine } from '../engine/engine.ts';
-import { checkPrefix } from '../kits/chat-tokens/index.ts';
+import { checkPrefix, type Model } from '../kits/chat-tokens/index.ts';
 import { openModel } from '../open-model.ts';
 import type { Store } from '../store/store.ts';
+import type { TurnRecord } from './branches/turn-record.ts';
 import { createAgentSide } from './http/agent-side.ts';
 import { createControlSide } from './http/control-side.ts';
 import { createForward } from './http/forward.ts';
 import { listenOnSocket } from './http/listener.ts';
+import { createSessionSockets, type SessionSockets } from './http/session-sockets.ts';
 import { limits } from './limits.ts';
 import { createPeers } from './peers.ts';
-import { createPresence } from './sessions/presence.ts';
-import { createSessions } from './sessions/sessions.ts';
+import { createPresence, type Presence } from './sessions/presence.ts';
+import { createSessions, type Sessions } from './sessions/sessions.ts';
 import { type GatewaySockets, socketOf } from './sockets.ts';
 import { createContextLength } from './turns/context-length.ts';
 import type { Upstreams } from './upstream/upstreams.ts';
@@ -36,6 +38,9 @@ export interface GatewayOptions {
   readonly cleanUpMs?: number;
 }
 
+/** A task that the gateway repeats, and that failed this time. */
+type FailedTask = 'clean-up-failed' | 'presence-failed' | 'sockets-failed';
+
 /** The events of a gateway, for logs and metrics. */
 export type GatewayEvent =
   | {
@@ -53,7 +58,8 @@ export type GatewayEvent =
       readonly error: string;
       readonly cause: unknown;
     }
-  | { readonly kind: 'clean-up-failed' | 'presence-failed'; readonly cause: unknown }
+  | { readonly kind: FailedTask; readonly cause: unknown }
+  | { readonly kind: 'socket-failed'; readonly session: string; readonly cause: unknown }
   /** Logged at the start, when the model's template does not keep earlier text before such a turn. */
   | {
       readonly kind: 'template-forks';
@@ -77,9 +83,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const peers = createPeers(name, sockets);
   const { forward, close: closeForward } = createForward(peers);
   const model = await openModel(options.modelDir);
-  for (const { what, kept, reason } of checkPrefix(model)) {
-    if (!kept) log({ kind: 'template-forks', template: options.modelDir, turn: what, reason, cost: costOfFork });
-  }
+  logForks(options, model);
   await mkdir(options.journalDir, { recursive: true, mode: 0o700 });
   const presence = await createPresence(options.journalDir, Date.now());
   const sessions = createSessions({
@@ -95,16 +99,13 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     store: options.store,
     journalDir: options.journalDir,
     idleMs: options.idleMs ?? limits.idleMs,
-    onTurn: (session, turn) =>
-      log({
-        kind: 'turn',
-        session,
-        turn: turn.index,
-        parent: turn.parent,
-        promptTokens: turn.promptLength,
-        sampledTokens: sampledTokensOf(turn),
-        ms: turn.endedAt - turn.startedAt,
-      }),
+    onTurn: (session, turn) => log(turnEvent(session, turn)),
+  });
+  const sessionSockets = createSessionSockets({
+    root: sockets.sessions,
+    name,
+    onConnection: (socket) => agents.serve(socket),
+    onError: (session, cause) => log({ kind: 'socket-failed', session, cause }),
   });
   const agentSide = createAgentSide({
     name,
@@ -112,31 +113,69 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     sessions,
     stackKey: options.stackKey,
     modelName: model.name,
+    sessionOf: (socket) => sessionSockets.sessionOf(socket),
     onError: (session, { kind, message, cause }) =>
       log({ kind: 'request-failed', session, error: `${kind}: ${message}`, cause }),
   });
-  const controlSide = createControlSide(sessions, upstreams, engine);
+  const controlSide = createControlSide({ sessions, sockets: sessionSockets, upstreams, engine });
   await mkdir(sockets.agents, { recursive: true, mode: 0o755 });
   await mkdir(sockets.control, { recursive: true, mode: 0o700 });
   await chmod(sockets.control, 0o700);
-  const control = await listenOnSocket(socketOf(sockets.control, name), 'owner', controlSide);
   const agents = await listenOnSocket(socketOf(sockets.agents, name), 'everyone', agentSide);
-  const every = (ms: number, failed: 'clean-up-failed' | 'presence-failed', act: () => Promise<void>): NodeJS.Timeout =>
-    setInterval(() => void act().catch((cause: unknown) => log({ kind: failed, cause })), ms).unref();
-  const timers = [
-    every(options.cleanUpMs ?? limits.cleanUpMs, 'clean-up-failed', () => sessions.cleanUp()),
-    every(limits.presenceMs, 'presence-failed', () => presence.confirm()),
-  ];
+  await sessionSockets.synchronise().catch((cause: unknown) => log({ kind: 'sockets-failed', cause }));
+  // The control side comes last: who finds it answering may use all other sockets.
+  const control = await listenOnSocket(socketOf(sockets.control, name), 'owner', controlSide);
+  const timers = startTimers(options, { sessions, presence, sessionSockets });
 
   return {
     async close() {
-      for (const timer of timers) clearInterval(timer);
+      timers.stop();
+      await sessionSockets.close();
       agents.stop();
       control.stop();
       await sessions.release();
       await Promise.all([agents.close(), control.close()]);
       closeForward();
       await peers.close();
+    },
+  };
+}
+
+function turnEvent(session: string, turn: TurnRecord): GatewayEvent {
+  return {
+    kind: 'turn',
+    session,
+    turn: turn.index,
+    parent: turn.parent,
+    promptTokens: turn.promptLength,
+    sampledTokens: sampledTokensOf(turn),
+    ms: turn.endedAt - turn.startedAt,
+  };
+}
+
+function logForks({ log, modelDir }: GatewayOptions, model: Model): void {
+  for (const { what, kept, reason } of checkPrefix(model)) {
+    if (!kept) log({ kind: 'template-forks', template: modelDir, turn: what, reason, cost: costOfFork });
+  }
+}
+
+interface Periodic {
+  readonly sessions: Pick<Sessions, 'cleanUp'>;
+  readonly presence: Pick<Presence, 'confirm'>;
+  readonly sessionSockets: Pick<SessionSockets, 'synchronise'>;
+}
+
+function startTimers({ log, cleanUpMs }: GatewayOptions, { sessions, presence, sessionSockets }: Periodic) {
+  const every = (ms: number, failed: FailedTask, act: () => Promise<void>): NodeJS.Timeout =>
+    setInterval(() => void act().catch((cause: unknown) => log({ kind: failed, cause })), ms).unref();
+  const timers = [
+    every(cleanUpMs ?? limits.cleanUpMs, 'clean-up-failed', () => sessions.cleanUp()),
+    every(limits.presenceMs, 'presence-failed', () => presence.confirm()),
+    every(limits.socketsMs, 'sockets-failed', () => sessionSockets.synchronise()),
+  ];
+  return {
+    stop() {
+      for (const timer of timers) clearInterval(timer);
     },
   };
 }

@@ -1,9 +1,16 @@
+import { createHash } from 'node:crypto';
+import { access } from 'node:fs/promises';
 import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
 
 /** The directories in which the gateway processes of a stack listen, each process on sockets named after it. */
 export interface GatewaySockets {
-  /** Holds the agents' sockets and nothing else; it is mounted into sandboxes. */
+  /** Holds a directory of sockets for each open session, which is mounted into the session's sandbox. */
+  readonly sessions: string;
+  /**
+   * Holds sockets that serve every session: other gateways forward requests there, and sandboxes that were created by
+   * temper 0.4.0 have it mounted.
+   */
   readonly agents: string;
   /** Holds the control sockets; only the stack's user may enter it. */
   readonly control: string;
@@ -20,6 +27,22 @@ export const controlSockets = (sockets: Pick<GatewaySockets, 'control'>, process
   gatewayNames(processes).map((name) => socketOf(sockets.control, name));
 
 export const socketOf = (directory: string, name: string): string => join(directory, `${name}.sock`);
+
+/** Returns the name of a session's directory: short, since the path of a socket has at most 107 bytes. */
+export const directoryNameOf = (session: string): string =>
+  createHash('sha256').update(session).digest('hex').slice(0, 16);
+
+/** Returns the directory to mount for a session: its own, or the shared one where a gateway of 0.4.0 opened the session. */
+export async function directoryToMount(
+  { sessions, agents }: Pick<GatewaySockets, 'sessions' | 'agents'>,
+  session: string,
+): Promise<string> {
+  const own = join(sessions, directoryNameOf(session));
+  return access(own).then(
+    () => own,
+    () => agents,
+  );
+}
 
 /** The processes in the order in which a session's requests try them: the first opens it, and any other can take it over. */
 export function orderFor<Name>(session: string, names: readonly Name[]): readonly Name[] {

@@ -14,7 +14,7 @@ export interface SandboxRequest {
   readonly sweep: boolean;
   readonly expiresAtMs: number;
   readonly mounts: readonly SandboxMount[];
-  /** Host directory with the gateway's socket; null for a sandbox that calls no model. */
+  /** Host directory with the gateways' sockets for this sandbox; null for a sandbox that calls no model. */
   readonly gatewayDir: string | null;
 }
 

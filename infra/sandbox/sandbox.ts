@@ -49,7 +49,7 @@ export interface SandboxSpec {
   readonly pids: number;
   /** The directory in which commands run and the agent may write, usually `/workspace`. */
   readonly workdir: string;
-  /** Host directory with the gateway's unix socket, mounted at `/gw`. */
+  /** Host directory with the gateways' unix sockets for this sandbox, mounted read-only at `/gw`. */
   readonly gatewayDir?: string;
   readonly mounts: readonly SandboxMount[];
 }

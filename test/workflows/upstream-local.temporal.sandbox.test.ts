@@ -59,7 +59,7 @@ describe('a sweep of an upstream model, with mini in local sandboxes', () => {
     rollouts = await startRollouts((home) => ({
       taskRoots: [join(home, 'tasks')],
       cacheDir: cacheDirectory(process.env),
-      gateway: { gatewayDir: sockets.agents, secretOf: (session) => secretOf(stackKey, session) },
+      gateway: { gatewaySockets: sockets, secretOf: (session) => secretOf(stackKey, session) },
       upstream: gateway.control.upstream,
       control: createTraceActivities(gateway.control),
     }));

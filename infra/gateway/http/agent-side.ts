@@ -1,5 +1,6 @@
 import { createSecretKey, type KeyObject } from 'node:crypto';
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
 import { sampledTokensOf } from '../../../workflows/algorithms/turns.ts';
 import { gatewayNameHeader, retryHeader } from '../../agents/relay/protocol.ts';
 import type { TurnRecord } from '../branches/turn-record.ts';
@@ -24,6 +25,8 @@ export interface AgentSideDeps {
   readonly name: string;
   /** Forwards a request to the gateway that has its session. */
   readonly forward: Forward;
+  /** Returns the session on whose socket a connection arrived; null for one that may serve any session. */
+  readonly sessionOf: (socket: Socket) => string | null;
   readonly onError: (session: string | null, error: GatewayError) => void;
 }
 
@@ -38,6 +41,7 @@ interface AgentCall {
 export function createAgentSide(deps: AgentSideDeps): RequestListener {
   const readBody = createBodyReader<Session>();
   const stackKey = createSecretKey(deps.stackKey);
+  const requests = createRequestCount();
 
   async function route(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const path = (request.url ?? '/').split('?', 1)[0] ?? '/';
@@ -45,7 +49,9 @@ export function createAgentSide(deps: AgentSideDeps): RequestListener {
     let session: Session | null = null;
     try {
       if (path === '/') return void response.writeHead(200).end();
-      const found = await authenticate(request, deps.sessions, stackKey);
+      const own = deps.sessionOf(request.socket);
+      if (own !== null) requests.add(own, response);
+      const found = await authenticate({ request, own, sessions: deps.sessions, stackKey });
       if ('holder' in found) return await deps.forward(request, response, found.holder);
       session = found;
       response.setHeader(gatewayNameHeader, deps.name);
@@ -93,20 +99,44 @@ export function createAgentSide(deps: AgentSideDeps): RequestListener {
   };
 }
 
-/** Returns the session of a request's secret. Throws a GatewayError when there is none that can be used. */
-async function authenticate(
-  request: IncomingMessage,
-  sessions: Sessions,
-  stackKey: KeyObject,
-): Promise<Session | RemoteSession> {
+/** Returns the session of a request's secret. Throws a GatewayError when there is none that can be used here. */
+async function authenticate({ request, own, sessions, stackKey }: Presented): Promise<Session | RemoteSession> {
   const id = sessionOfSecret(stackKey, presentedSecret(request));
-  if (id === null) {
+  if (id === null || (own !== null && own !== id)) {
     throw new GatewayError('unauthorized', "expected the session's secret as a bearer token or x-api-key; got another");
   }
   const session = await sessions.find(id);
   if (session === null) throw new GatewayError('unknown-session', 'this session was never opened');
   if ('sealed' in session) throw new GatewayError('session-closed', 'this session is sealed');
   return session;
+}
+
+interface Presented {
+  readonly request: IncomingMessage;
+  /** The session on whose socket the request arrived; null for any. */
+  readonly own: string | null;
+  readonly sessions: Sessions;
+  readonly stackKey: KeyObject;
+}
+
+/** Counts the requests of each session that are being answered. */
+function createRequestCount() {
+  const counts = new Map<string, number>();
+  return {
+    /** Counts a request until its response is closed. Throws a GatewayError for one too many. */
+    add(session: string, response: ServerResponse): void {
+      const count = counts.get(session) ?? 0;
+      if (count >= limits.sessionRequests) {
+        throw new GatewayError('too-many-turns', `${count} requests are being answered; wait for one to end`);
+      }
+      counts.set(session, count + 1);
+      response.once('close', () => {
+        const left = (counts.get(session) ?? 1) - 1;
+        if (left === 0) counts.delete(session);
+        else counts.set(session, left);
+      });
+    },
+  };
 }
 
 async function whole(

@@ -8,19 +8,27 @@ import type { Sessions } from '../sessions/sessions.ts';
 import type { Upstreams } from '../upstream/upstreams.ts';
 import { readJsonBody } from './body.ts';
 import { sendJson } from './listener.ts';
+import type { SessionSockets } from './session-sockets.ts';
 
 const groupList = z.array(z.string());
 const version = z.coerce.number().int().min(0);
 
+export interface ControlSideDeps {
+  readonly sessions: Sessions;
+  readonly sockets: Pick<SessionSockets, 'open' | 'remove'>;
+  readonly upstreams: Upstreams;
+  readonly engine: Pick<Engine, 'health' | 'pinVersion'>;
+}
+
 /** Serves the control side over HTTP; client.ts is the other end. Any process that reaches its socket may do anything. */
-export function createControlSide(
-  sessions: Sessions,
-  upstreams: Upstreams,
-  engine: Pick<Engine, 'health' | 'pinVersion'>,
-): RequestListener {
+export function createControlSide({ sessions, sockets, upstreams, engine }: ControlSideDeps): RequestListener {
   const actions: Record<string, (id: string) => Promise<unknown>> = {
     status: (id) => sessions.status(id),
-    seal: (id) => sessions.seal(id),
+    async seal(id) {
+      const summary = await sessions.seal(id);
+      await sockets.remove(id);
+      return summary;
+    },
     close: async (id) => (await sessions.close(id)) ?? null,
     'pin-version': (id) => engine.pinVersion(version.parse(id)),
     async upstream(id) {
@@ -35,7 +43,9 @@ export function createControlSide(
     if (path === '/open') {
       const parsed = openSession.safeParse(await readBody());
       if (!parsed.success) throw new TemperFailure('InvalidInput', `open: ${z.prettifyError(parsed.error)}`);
-      return sessions.open(parsed.data);
+      const opened = await sessions.open(parsed.data);
+      await sockets.open(parsed.data.session, parsed.data.expiresAt);
+      return opened;
     }
     if (path === '/min-versions') return sessions.minVersions(groupList.parse(await readBody()));
     const [, action = '', id = ''] = path.match(/^\/(status|seal|close|pin-version|upstream)\/([^/]+)$/) ?? [];

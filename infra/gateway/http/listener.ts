@@ -1,7 +1,7 @@
 import { rm } from 'node:fs/promises';
 import type { RequestListener, Server, ServerResponse } from 'node:http';
 import { createServer } from 'node:http';
-import { connect } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
 import { limits } from '../limits.ts';
 
@@ -19,6 +19,8 @@ export function sendJson(
 }
 
 export interface Listener {
+  /** Serves a connection that was accepted elsewhere. */
+  serve(socket: Socket): void;
   /** Stops accepting connections. */
   stop(): void;
   /** Gives replies in flight a moment, then closes every connection. */
@@ -44,6 +46,7 @@ export async function listenOnSocket(
   await listen(server, path, access);
   const closed = new Promise<void>((resolve) => server.once('close', resolve));
   return {
+    serve: (socket) => void server.emit('connection', socket),
     stop: () => void server.close(),
     async close() {
       const cut = setTimeout(() => server.closeAllConnections(), limits.flushMs);
@@ -59,7 +62,7 @@ function listen(server: Server, path: string, access: 'everyone' | 'owner'): Pro
   const everyone = access === 'everyone';
   return new Promise((resolve, reject) => {
     server.once('error', reject);
-    server.listen({ path, readableAll: everyone, writableAll: everyone }, resolve);
+    server.listen({ path, backlog: limits.backlog, readableAll: everyone, writableAll: everyone }, resolve);
   });
 }
 

@@ -1,9 +1,10 @@
 import { randomUUID } from 'node:crypto';
-import { Pool } from 'undici';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type Dispatcher, Pool } from 'undici';
 import { secretOf } from '../../../infra/gateway/secret.ts';
 import { type Conversation, createConversation, turnBytes } from './conversation.ts';
 import { promptBytesHeader } from './floor-proxy.ts';
-import type { GatewayProcess, MeasuredProcess } from './process.ts';
+import type { FloorProcess, GatewayProcess, MeasuredProcess } from './process.ts';
 
 /** One line of the table: a number of sessions at once, each with a history of this size. */
 export interface Cell {
@@ -50,24 +51,23 @@ export async function measureCell(
   cell: Cell,
   requests: number,
 ): Promise<CellFigures> {
-  const { historyKb, sessions, stream } = cell;
-  const pool = new Pool('http://gateway', { socketPath: gateway.socketPath, connections: sessions, pipelining: 1 });
+  const { historyKb, stream } = cell;
+  const clients: SessionClient[] = [];
   try {
     const before = await gateway.residentMb();
     const opened = sessionsOf(cell, requests);
-    const clients: SessionClient[] = [];
     while (clients.length < opened) {
       const client = await openClient(gateway, stackKey, historyKb * 1024);
-      await ask(pool, client, stream);
+      await ask(client, stream);
       clients.push(client);
     }
     const grownMb = (await gateway.residentMb()) - before;
     const mbPerSession = opened < sessionsToWeigh ? null : grownMb / opened;
-    const figures = await measureClients(gateway, { pool, cell, requests, clients });
+    const figures = await measureClients(gateway, { cell, requests, clients });
     await Promise.all(clients.map(({ session }) => checkOneBranch(gateway, session)));
     return { ...cell, ...figures, mbPerSession };
   } finally {
-    await pool.close();
+    await Promise.all(clients.map(({ pool }) => pool.close()));
   }
 }
 
@@ -75,7 +75,7 @@ export async function measureCell(
  * Measures the same requests with the floor proxy. `promptBytes` is the size of the ids that the gateway would send.
  */
 export async function measureFloor(
-  floor: MeasuredProcess,
+  floor: FloorProcess,
   cell: Cell,
   requests: number,
   promptBytes: number,
@@ -86,33 +86,29 @@ export async function measureFloor(
     const clients: Client[] = [];
     while (clients.length < sessionsOf(cell, requests)) {
       const headers = { [promptBytesHeader]: String(promptBytes) };
-      const client = { headers, conversation: createConversation(historyKb * 1024) };
-      await ask(pool, client, stream);
+      const client = { pool, headers, conversation: createConversation(historyKb * 1024) };
+      await ask(client, stream);
       clients.push(client);
     }
-    return await measureClients(floor, { pool, cell, requests, clients });
+    return await measureClients(floor, { cell, requests, clients });
   } finally {
     await pool.close();
   }
 }
 
 interface ClientWork {
-  readonly pool: Pool;
   readonly cell: Cell;
   readonly requests: number;
   readonly clients: readonly Client[];
 }
 
-async function measureClients(
-  measured: MeasuredProcess,
-  { pool, cell, requests, clients }: ClientWork,
-): Promise<Figures> {
+async function measureClients(measured: MeasuredProcess, { cell, requests, clients }: ClientWork): Promise<Figures> {
   const { historyKb, sessions, stream } = cell;
   const lanes = Array.from({ length: sessions }, (_, lane) => clients.filter((_, index) => index % sessions === lane));
   const turns = Math.min(turnsOf(historyKb), Math.ceil(requests / clients.length));
   const cpuBefore = await measured.cpuMs();
   const startedAt = performance.now();
-  const asked = (await Promise.all(lanes.map((lane) => askInTurn(pool, lane, stream, turns)))).flat();
+  const asked = (await Promise.all(lanes.map((lane) => askInTurn(lane, stream, turns)))).flat();
   const wallMs = performance.now() - startedAt;
   const cpuMs = ((await measured.cpuMs()) - cpuBefore) / asked.length;
   return {
@@ -125,6 +121,7 @@ async function measureClients(
 }
 
 interface Client {
+  readonly pool: Pool;
   readonly headers: Readonly<Record<string, string>>;
   readonly conversation: Conversation;
 }
@@ -134,7 +131,7 @@ interface SessionClient extends Client {
 }
 
 async function openClient(
-  { control }: GatewayProcess,
+  { control, socketOf }: GatewayProcess,
   stackKey: Uint8Array,
   historyBytes: number,
 ): Promise<SessionClient> {
@@ -143,18 +140,19 @@ async function openClient(
   const limits = { maxTurns: 100_000, expiresAt: Date.now() + hourMs };
   await control.open({ session, sampling, seed: 1, group: null, ...limits });
   const headers = { authorization: `Bearer ${secretOf(stackKey, session)}` };
-  return { session, headers, conversation: createConversation(historyBytes) };
+  const pool = new Pool('http://gateway', { socketPath: socketOf(session), connections: 1, pipelining: 1 });
+  return { session, pool, headers, conversation: createConversation(historyBytes) };
 }
 
-async function askInTurn(pool: Pool, clients: readonly Client[], stream: boolean, turns: number): Promise<Requested[]> {
+async function askInTurn(clients: readonly Client[], stream: boolean, turns: number): Promise<Requested[]> {
   const asked: Requested[] = [];
   for (const client of clients) {
-    for (let turn = 0; turn < turns; turn += 1) asked.push(await ask(pool, client, stream));
+    for (let turn = 0; turn < turns; turn += 1) asked.push(await ask(client, stream));
   }
   return asked;
 }
 
-async function ask(pool: Pool, { headers, conversation }: Client, stream: boolean): Promise<Requested> {
+async function ask({ pool, headers, conversation }: Client, stream: boolean): Promise<Requested> {
   return timed(pool, path, conversation.next(stream), headers);
 }
 
@@ -165,7 +163,7 @@ export async function timed(
   headers: Readonly<Record<string, string>> = {},
 ): Promise<Requested> {
   const startedAt = performance.now();
-  const reply = await pool.request({
+  const reply = await sent(pool, {
     method: 'POST',
     path: to,
     body,
@@ -179,6 +177,19 @@ export async function timed(
   }
   if (reply.statusCode !== 200) throw new Error(`${to}: expected 200, got ${reply.statusCode}: ${text.slice(0, 300)}`);
   return { ms: performance.now() - startedAt, firstByteMs };
+}
+
+/** Sends a request, again when the backlog of the socket was full, as an agent's relay does. */
+async function sent(pool: Pool, request: Dispatcher.RequestOptions): Promise<Dispatcher.ResponseData> {
+  for (let delayMs = 10; ; delayMs *= 2) {
+    try {
+      return await pool.request(request);
+    } catch (error) {
+      const isRefused = error instanceof Error && 'code' in error && error.code === 'EAGAIN';
+      if (!isRefused || delayMs > 1_000) throw error;
+      await sleep(delayMs);
+    }
+  }
 }
 
 /** Checks that every turn extended the branch: a history that was rendered again would be another measurement. */

@@ -60,7 +60,7 @@ function run(socketPath: string, engineUrl: string, dir: string): void {
     answer().catch(() => response.destroy());
   });
   server.keepAliveTimeout = 60_000;
-  server.listen(socketPath, () => process.stdout.write('listening\n'));
+  server.listen({ path: socketPath, backlog: 4_096 }, () => process.stdout.write('listening\n'));
 }
 
 if (process.argv[1] === import.meta.filename) {

@@ -7,7 +7,7 @@ import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Config } from '../../../infra/config.ts';
 import { createGatewayControl, type GatewayControlClient } from '../../../infra/gateway/client.ts';
-import { controlSockets, socketOf } from '../../../infra/gateway/sockets.ts';
+import { controlSockets, directoryNameOf, socketOf } from '../../../infra/gateway/sockets.ts';
 
 /** Whether the measured process can have a core of its own; client and engine share the others. */
 export const canPin = availableParallelism() > 1;
@@ -33,7 +33,6 @@ export async function startZeroEngine(replyIds: readonly number[]): Promise<Zero
 }
 
 export interface MeasuredProcess {
-  readonly socketPath: string;
   /** User and system time since the start of the process. */
   cpuMs(): Promise<number>;
   close(): Promise<void>;
@@ -41,7 +40,13 @@ export interface MeasuredProcess {
 
 export interface GatewayProcess extends MeasuredProcess {
   readonly control: GatewayControlClient;
+  /** Returns the socket of a session, as its sandbox has it. */
+  socketOf(session: string): string;
   residentMb(): Promise<number>;
+}
+
+export interface FloorProcess extends MeasuredProcess {
+  readonly socketPath: string;
 }
 
 /** Starts the gateway. With a directory, it writes a CPU profile there when it ends. */
@@ -58,7 +63,7 @@ export async function startGatewayProcess(config: Config, profileDir?: string): 
   }
   return {
     control,
-    socketPath: socketOf(config.paths.gatewaySockets.agents, 'gateway'),
+    socketOf: (session) => socketOf(join(config.paths.gatewaySockets.sessions, directoryNameOf(session)), 'gateway'),
     cpuMs: () => cpuMsOf(child),
     async residentMb() {
       const status = await readFile(`/proc/${child.pid}/status`, 'utf8');
@@ -72,7 +77,7 @@ export async function startGatewayProcess(config: Config, profileDir?: string): 
 }
 
 /** Starts a proxy that does only what every gateway must do. */
-export async function startFloorProxy(engineUrl: string, dir: string): Promise<MeasuredProcess> {
+export async function startFloorProxy(engineUrl: string, dir: string): Promise<FloorProcess> {
   const socketPath = join(dir, 'floor.sock');
   const child = spawnMeasured([join(import.meta.dirname, 'floor-proxy.ts'), socketPath, engineUrl, dir], {
     stdio: ['ignore', 'pipe', 'inherit'],

@@ -56,7 +56,7 @@ export async function startTestGateway(engine: Engine, changes: Partial<GatewayO
   const store = createFileStore(join(dir, 'store'));
   const options = {
     name: 'gateway',
-    sockets: { agents: join(dir, 'agents'), control: join(dir, 'control') },
+    sockets: { sessions: join(dir, 'sessions'), agents: join(dir, 'agents'), control: join(dir, 'control') },
     journalDir: join(dir, 'journals'),
     store,
     modelDir: tiny.dir,

@@ -65,7 +65,7 @@ export async function startAgentRollouts(
     provider,
     cacheDir: cacheDirectory(process.env),
     ...(taskRoot !== undefined && { taskRoots: [join(home, taskRoot)] }),
-    gateway: { gatewayDir: sockets.agents, secretOf: (session) => secretOf(stackKey, session) },
+    gateway: { gatewaySockets: sockets, secretOf: (session) => secretOf(stackKey, session) },
     control: createTraceActivities(gateway.control),
     upstream: gateway.control.upstream,
   });

@@ -69,7 +69,7 @@ export interface TestWorkersOptions {
   /** Wraps the real stages of the host. */
   readonly stages?: (real: HostActivities & CleanUpActivities) => HostActivities & CleanUpActivities;
   /** The gateway for agents that call the model. The activities that open and seal its sessions are part of `control`. */
-  readonly gateway?: Pick<Host, 'gatewayDir' | 'secretOf'>;
+  readonly gateway?: Pick<Host, 'gatewaySockets' | 'secretOf'>;
   /** Finds upstream models. Default: none are configured. */
   readonly upstream?: GatewayControl['upstream'];
   /** Default: a directory in the home. */
@@ -184,7 +184,7 @@ function createTestHost({ home, provider, taskRoots, capacity, gateway, ...optio
     providers: { all: providers, seen: async () => providers },
     choose: async () => provider,
     agent: agents.get,
-    gatewayDir: join(home, 'gw'),
+    gatewaySockets: { sessions: join(home, 'sessions'), agents: join(home, 'gw') },
     secretOf: (session) => session,
     ...gateway,
     pathOf: (kind) => (kind === 'local' ? `${runtimeTarget}/bin:/usr/bin:/bin` : null),

@@ -1,0 +1,96 @@
+import { rm } from 'node:fs/promises';
+import { createServer, type Server, type Socket } from 'node:net';
+import { limits } from '../limits.ts';
+
+export interface SessionSocketOptions {
+  readonly path: string;
+  readonly onConnection: (socket: Socket) => void;
+  readonly onError: (error: unknown) => void;
+}
+
+/** The socket of one session: a bounded number of connections, and of new ones per second. */
+export interface SessionSocket {
+  /** Stops listening. Open connections stay until they end. */
+  close(): void;
+}
+
+/**
+ * Listens on the socket of a session. Connections beyond the limits are not refused one by one, since a process that opens
+ * them in a loop would keep the gateway busy with refusals: the socket is closed for a moment instead, in which the kernel
+ * refuses them and the relay retries.
+ */
+export async function listenForSession(options: SessionSocketOptions): Promise<SessionSocket> {
+  const { path, onConnection, onError } = options;
+  let connections = 0;
+  let accepted = 0;
+  let countedSince = performance.now();
+  let reopening: NodeJS.Timeout | null = null;
+  let isClosed = false;
+
+  function admits(): boolean {
+    const now = performance.now();
+    if (now - countedSince >= 1_000) {
+      countedSince = now;
+      accepted = 0;
+    }
+    accepted += 1;
+    return connections < limits.sessionConnections && accepted <= limits.sessionConnectsPerSec;
+  }
+
+  async function listen(): Promise<Server> {
+    const server = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => {
+      if (!admits()) {
+        socket.destroy();
+        return rest(server);
+      }
+      connections += 1;
+      socket.once('close', () => {
+        connections -= 1;
+      });
+      onConnection(socket);
+    });
+    // A killed gateway leaves its socket file behind, on which nothing can listen again.
+    await rm(path, { force: true });
+    await new Promise<void>((resolve, reject) => {
+      server.once('error', reject);
+      const backlog = limits.sessionBacklog;
+      server.listen({ path, backlog, readableAll: true, writableAll: true }, () => {
+        server.off('error', reject);
+        // A failed accept, for want of file handles, ends neither the socket nor the gateway.
+        server.on('error', onError);
+        resolve();
+      });
+    });
+    return server;
+  }
+
+  /** Closes the socket, and opens it again a moment later. */
+  function rest(resting: Server): void {
+    if (reopening !== null || isClosed) return;
+    resting.close();
+    reopening = setTimeout(() => {
+      reopening = null;
+      void reopen();
+    }, limits.sessionRestMs);
+  }
+
+  async function reopen(): Promise<void> {
+    try {
+      const opened = await listen();
+      if (isClosed) opened.close();
+      else server = opened;
+    } catch (error) {
+      onError(error);
+      if (!isClosed) rest(server);
+    }
+  }
+
+  let server = await listen();
+  return {
+    close() {
+      isClosed = true;
+      if (reopening !== null) clearTimeout(reopening);
+      server.close();
+    },
+  };
+}
