@@ -4,6 +4,11 @@ import { z } from 'zod';
 
 const id = z.string().min(1);
 const sequence = z.number().int().min(0).nullish();
+/** The id of a model. It is one path segment, and holds colons where it is derived from its session. */
+export const modelId = z
+  .string()
+  .max(255)
+  .regex(/^[a-zA-Z0-9_:-]+$/);
 /** The name of a checkpoint: one path segment. */
 export const checkpointName = z
   .string()
@@ -18,11 +23,15 @@ export const createSessionRequest = z.object({
 export const createSessionResponse = z.object({ session_id: id });
 export const sessionRequest = z.object({ session_id: id });
 
+/** The optimizer of a model. AdamW's settings come with each step; another family sends `optimizer_params` instead. */
+const optimizerConfig = z.object({ type: z.string() }).nullish();
+
 export const createModelRequest = z.object({
   session_id: id,
   model_seq_id: z.number().int().nullish(),
   base_model: id,
   lora_config: z.object({ rank: z.number().int().min(0), seed: z.number().int().nullish() }).nullish(),
+  optimizer_config: optimizerConfig,
 });
 export const createModelResponse = z.object({ model_id: id, request_id: id });
 
@@ -36,20 +45,42 @@ export const adamParams = z.object({
   weight_decay: z.number().min(0).default(0),
   grad_clip_norm: z.number().min(0).default(0),
 });
-export const optimStepRequest = z.object({ model_id: id, seq_id: sequence, adam_params: adamParams });
+export const optimStepRequest = z.object({
+  model_id: id,
+  seq_id: sequence,
+  adam_params: adamParams.nullish(),
+  optimizer_params: z.object({ type: z.string() }).nullish(),
+});
 
 export const saveWeightsRequest = z.object({ model_id: id, path: checkpointName, seq_id: sequence });
-export const loadWeightsRequest = z.object({
-  model_id: id,
-  path: z.string(),
-  optimizer: z.boolean().default(true),
-  seq_id: sequence,
-});
+/** Loads weights into a model or, if it names a session instead, creates the session's model `model_seq_id` with them. */
+export const loadWeightsRequest = z
+  .object({
+    model_id: id.nullish(),
+    seq_id: sequence,
+    session_id: id.nullish(),
+    model_seq_id: sequence,
+    base_model: z.string().nullish(),
+    path: z.string(),
+    optimizer: z.boolean().default(true),
+    optimizer_config: optimizerConfig,
+  })
+  .refine(
+    ({ model_id, session_id, model_seq_id }) => model_id != null || (session_id != null && model_seq_id != null),
+    'expected model_id, or session_id and model_seq_id',
+  );
+
+/** The id of a model that was created with weights; client and server both derive it. */
+export function createdModelId(sessionId: string, modelSequence: number): string {
+  return `${sessionId}:train:${modelSequence}`;
+}
+
 export const saveForSamplerRequest = z
   .object({
     model_id: id,
     path: checkpointName.nullish(),
     sampling_session_seq_id: z.number().int().nullish(),
+    kind: z.string().default('snapshot'),
     seq_id: sequence,
   })
   .refine(
@@ -85,6 +116,12 @@ export const sampleRequest = z.object({
   sampling_session_id: z.string().nullish(),
   seq_id: sequence,
   prompt_logprobs: z.boolean().nullish(),
+  prompt_logprobs_last_n: z.number().int().min(1).nullish(),
+  topk_prompt_logprobs: z.number().int().default(0),
+  topk_sample_logprobs: z.number().int().default(0),
+  prompt_alt_tokens_k: z.number().int().default(0),
+  target_prompt_logprobs: z.unknown().optional(),
+  record_stability_info: z.boolean().nullish(),
 });
 
 export const retrieveFutureRequest = z.object({ request_id: id });
@@ -104,7 +141,7 @@ export const optimStepResult = z.object({ metrics: z.record(z.string(), z.number
 export function parseTinkerPath(
   path: string,
 ): { readonly modelId: string; readonly kind: 'weights' | 'sampler_weights'; readonly name: string } | null {
-  const parts = /^tinker:\/\/([a-zA-Z0-9_-]{1,255})(?:\/(weights|sampler_weights))?\/([a-zA-Z0-9_-]{1,255})$/.exec(
+  const parts = /^tinker:\/\/([a-zA-Z0-9_:-]{1,255})(?:\/(weights|sampler_weights))?\/([a-zA-Z0-9_-]{1,255})$/.exec(
     path,
   );
   const [, modelId, kind, name] = parts ?? [];

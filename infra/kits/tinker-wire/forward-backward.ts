@@ -56,7 +56,7 @@ export function decodeRequest(bytes: Uint8Array): WireForwardBackward {
     modelId: message.model_id,
     sequence: message.seq_id === 0 ? null : message.seq_id,
     loss: message.loss_fn,
-    lossConfig: message.loss_fn_config,
+    lossConfig: { ...message.loss_fn_config, ...mapValues(message.loss_fn_config_v2 ?? {}, settingOf) },
     forwardOnly: message.forward_only,
     data: message.data.map(({ model_input, loss_fn_inputs }) => ({
       tokens: model_input.flatMap((chunk) => {
@@ -134,6 +134,11 @@ function tensorOf({ dense, dtype }: TensorMessage): WireTensor {
   throw new Error(`loss_fn_inputs: expected dtype float32 (1) or int64 (2), got ${dtype}`);
 }
 
+function settingOf({ number, text }: { readonly number?: number; readonly text?: string }, name: string): number {
+  if (text !== undefined) throw new Error(`loss_fn_config.${name}: expected a number, got "${text}"`);
+  return number ?? 0;
+}
+
 function batched(rows: readonly (readonly number[])[]): BatchedTensorMessage {
   const offsets = [0];
   for (const row of rows) offsets.push((offsets.at(-1) ?? 0) + row.length * 4);
@@ -155,6 +160,6 @@ function readerOf(dtype: number): readonly [(bytes: Uint8Array) => number[], num
   throw new Error(`result tensor: expected dtype 1 to 4, got ${dtype}`);
 }
 
-function mapValues<V, W>(record: Readonly<Record<string, V>>, change: (value: V) => W): Record<string, W> {
-  return Object.fromEntries(Object.entries(record).map(([key, value]) => [key, change(value)]));
+function mapValues<V, W>(record: Readonly<Record<string, V>>, change: (value: V, key: string) => W): Record<string, W> {
+  return Object.fromEntries(Object.entries(record).map(([key, value]) => [key, change(value, key)]));
 }

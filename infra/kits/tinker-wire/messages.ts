@@ -28,6 +28,8 @@ export interface ForwardBackwardRequestMessage {
   readonly loss_fn: string;
   readonly loss_fn_config: Readonly<Record<string, number>>;
   readonly forward_only: boolean;
+  /** The same settings in a form that has texts as well. SDKs of today send their numbers in both. */
+  readonly loss_fn_config_v2?: Readonly<Record<string, { readonly number?: number; readonly text?: string }>>;
 }
 
 export interface BatchedTensorMessage {
@@ -92,6 +94,10 @@ const root = protobuf.Root.fromJSON({
       },
     },
     Datum: { fields: { model_input: repeated(1, 'Chunk'), loss_fn_inputs: map(2, 'string', 'Tensor') } },
+    LossConfigValue: {
+      oneofs: { value: { oneof: ['number', 'text'] } },
+      fields: { number: field(1, 'double'), text: field(2, 'string') },
+    },
     ForwardBackwardRequest: {
       fields: {
         model_id: field(1, 'string'),
@@ -100,6 +106,7 @@ const root = protobuf.Root.fromJSON({
         loss_fn: field(4, 'string'),
         loss_fn_config: map(5, 'string', 'double'),
         forward_only: field(6, 'bool'),
+        loss_fn_config_v2: map(7, 'string', 'LossConfigValue'),
       },
     },
     BatchedTensor: {

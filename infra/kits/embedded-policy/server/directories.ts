@@ -48,6 +48,14 @@ export function serverDirectories(root: string, modelDir: string): ServerDirecto
   };
 }
 
+const modelInfo = z.object({ base_model: z.string(), lora_config: z.object({ rank: z.number() }) });
+/** The part of the request that created a model which other models may need. */
+export type ModelInfo = z.infer<typeof modelInfo>;
+
+export function readModelInfo({ modelFile }: ServerDirectories, modelId: string): ModelInfo {
+  return modelInfo.parse(JSON.parse(readFileSync(modelFile(modelId), 'utf8')));
+}
+
 const publishedWeights = z.strictObject({ path: z.string(), label: z.string() });
 export type PublishedWeights = z.infer<typeof publishedWeights>;
 

@@ -1,10 +1,11 @@
-import { existsSync, realpathSync } from 'node:fs';
+import { existsSync, readFileSync, realpathSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import type { AddressInfo } from 'node:net';
 import { join, resolve } from 'node:path';
 import { serve } from '@hono/node-server';
 import { Hono } from 'hono';
 import { bodyLimit } from 'hono/body-limit';
+import { z } from 'zod';
 import type { PolicyCore } from '../core.ts';
 import { createPolicyCore } from '../create-policy-core.ts';
 import type { PolicyError } from '../errors.ts';
@@ -80,6 +81,7 @@ export async function startPolicyServer(options: PolicyServerOptions): Promise<P
       futures: createFutures(),
       received,
       directories,
+      endTokenIds: endTokenIds(modelDir),
       baseWeights: once(() => baseWeights(core, modelDir, root)),
     }),
   );
@@ -108,6 +110,16 @@ export async function startPolicyServer(options: PolicyServerOptions): Promise<P
 function openPolicyCore(options: PolicyServerOptions, slots: number | undefined): Promise<PolicyCore> {
   const { modelDir, contextLength } = options;
   return createPolicyCore({ modelDir, contextLength, slots });
+}
+
+const generationConfig = z.object({ eos_token_id: z.union([z.int(), z.array(z.int())]).nullish() });
+
+/** Returns the tokens with which the base model ends a sequence, by its `generation_config.json`. */
+function endTokenIds(modelDir: string): readonly number[] {
+  const path = join(modelDir, 'generation_config.json');
+  if (!existsSync(path)) return [];
+  const { eos_token_id: ids } = generationConfig.parse(JSON.parse(readFileSync(path, 'utf8')));
+  return typeof ids === 'number' ? [ids] : (ids ?? []);
 }
 
 /** Loads the published weights. If they are gone, serves the base model under the label of unpublished weights. */

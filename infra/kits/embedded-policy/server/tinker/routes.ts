@@ -8,8 +8,8 @@ import { addStoredRoutes } from './stored-routes.ts';
 import { addTrainingRoutes } from './training-routes.ts';
 
 /**
- * The Tinker API as of SDK 0.25: protobuf for forward_backward and for the results of forward_backward and asample, otherwise
- * JSON.
+ * The Tinker API of the SDK's versions 0.25 to 0.38: protobuf for forward_backward and for the results of forward_backward and
+ * asample, otherwise JSON. What a request asks for and this server lacks is refused by name.
  */
 export function createTinkerRoutes(dependencies: TinkerDependencies): Hono {
   const app = new Hono();

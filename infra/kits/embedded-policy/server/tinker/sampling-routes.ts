@@ -11,33 +11,54 @@ import {
 import { refuse } from '../../errors.ts';
 import type { FutureResult } from './futures.ts';
 import { bytesResult, toResult } from './results.ts';
-import type { Samplers } from './samplers.ts';
-import { readBody, submit, TinkerError, type TinkerState } from './state.ts';
+import { readBody, refuseOthers, submit, TinkerError, type TinkerState } from './state.ts';
 
 type SampleBody = z.output<typeof sampleRequest>;
 
 export function addSamplingRoutes(app: Hono, state: TinkerState): void {
-  const { samplers, samplingSessions, baseWeights } = state;
+  const { samplingSessions, baseWeights } = state;
   app.post('/create_sampling_session', async (c) => {
     const { model_path, base_model } = await readBody(c, createSamplingSessionRequest);
     const session = `sampling_${randomUUID().slice(0, 8)}`;
-    samplingSessions.set(session, directoryOf(state, model_path, base_model));
+    const directory = directoryOf(state, model_path, base_model);
+    samplingSessions.set(session, { directory, path: model_path ?? null });
     return c.json({ type: 'create_sampling_session', sampling_session_id: session });
+  });
+  app.get('/samplers/:session', (c) => {
+    const id = c.req.param('session');
+    const session = samplingSessions.get(id);
+    if (session === undefined) throw new TinkerError(404, 'Sampling session not found');
+    return c.json({ sampler_id: id, base_model: state.modelName, model_path: session.path });
   });
   app.post('/asample', async (c) => {
     const body = await readBody(c, sampleRequest);
+    refuseUnsupported(body);
     const session = body.sampling_session_id;
     const directory =
       typeof session === 'string'
-        ? samplingSessions.get(session)
+        ? samplingSessions.get(session)?.directory
         : directoryOf(state, body.model_path, body.base_model);
     if (directory === undefined) throw new TinkerError(404, 'Sampling session not found');
     const key = { scope: session ?? 'samples', sequence: session ? body.seq_id : null, kind: 'sample', payload: body };
     const requestId = submit(state, key, () =>
-      toResult('', async () => sample(samplers, directory ?? (await baseWeights()), body)),
+      toResult('', async () => sample(state, directory ?? (await baseWeights()), body)),
     );
-    return c.json({ future_id: requestId, request_id: requestId, status: 'pending' });
+    // SDKs since 0.26 require the ids of the sequences in the promise. A repeated request has the same ids.
+    const sequenceIds = Array.from({ length: body.num_samples }, (_, index) => `${requestId}_${index}`);
+    const promise = { future_id: requestId, request_id: requestId, status: 'pending' };
+    return c.json({ ...promise, sample_sequence_ids: sequenceIds });
   });
+}
+
+/** Refuses what would be missing in the reply, or silently different. */
+function refuseUnsupported(body: SampleBody): void {
+  refuseOthers('topk_prompt_logprobs', 0, body.topk_prompt_logprobs);
+  refuseOthers('topk_sample_logprobs', 0, body.topk_sample_logprobs);
+  refuseOthers('prompt_alt_tokens_k', 0, body.prompt_alt_tokens_k);
+  refuseOthers('record_stability_info', false, body.record_stability_info);
+  if (body.target_prompt_logprobs !== undefined && body.target_prompt_logprobs !== null) {
+    throw new TinkerError(400, 'target_prompt_logprobs: this server reports the logprobs of the prompt itself only');
+  }
 }
 
 /** Returns the directory of a checkpoint; null for the base model. */
@@ -61,12 +82,12 @@ function directoryOf(
 
 /** Runs an asample request on the weights of a directory. */
 async function sample(
-  samplers: Samplers,
+  { samplers, endTokenIds }: TinkerState,
   directory: string,
-  { prompt, num_samples, sampling_params: params, prompt_logprobs }: SampleBody,
+  { prompt, num_samples, sampling_params: params, prompt_logprobs, prompt_logprobs_last_n: scored }: SampleBody,
 ): Promise<FutureResult> {
   const tokenIds = prompt.chunks.flatMap((chunk) => chunk.tokens);
-  const stopTokenIds = stopIds(params.stop);
+  const stopTokenIds = params.stop ? stopIds(params.stop) : endTokenIds;
   const requests = Array.from({ length: num_samples }, (_, index) => ({
     tokenIds,
     maxTokens: params.max_tokens,
@@ -79,12 +100,14 @@ async function sample(
     promptLogprobs: prompt_logprobs === true && index === 0,
   }));
   const sequences = await samplers.sample(directory, requests);
-  const promptLogprobs = sequences[0]?.promptLogprobs;
+  const all = sequences[0]?.promptLogprobs;
+  const firstScored = typeof scored === 'number' ? tokenIds.length - scored : 0;
+  const promptLogprobs = all?.map((logprob, index) => (index < firstScored ? null : logprob));
   return bytesResult(encodeSample({ sequences, ...(promptLogprobs ? { promptLogprobs } : {}) }));
 }
 
-function stopIds(stop: SampleBody['sampling_params']['stop']): readonly number[] {
-  const given: readonly (number | string)[] = typeof stop === 'string' ? [stop] : (stop ?? []);
+function stopIds(stop: NonNullable<SampleBody['sampling_params']['stop']>): readonly number[] {
+  const given: readonly (number | string)[] = typeof stop === 'string' ? [stop] : stop;
   const ids = given.filter((one) => typeof one === 'number');
   if (ids.length === given.length) return ids;
   throw refuse('invalid-request', 'sampling_params.stop', 'token ids (this server has no tokenizer)', given);

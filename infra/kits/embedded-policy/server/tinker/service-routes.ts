@@ -31,6 +31,10 @@ export function addServiceRoutes(app: Hono, { modelName, contextLength, sessions
     if (!sessions.has(session_id)) throw new TinkerError(404, 'Session not found');
     return c.json({ type: 'session_heartbeat' });
   });
+  app.post('/sessions/:session/finish', (c) => {
+    sessions.delete(c.req.param('session'));
+    return c.body(null, 204);
+  });
   app.post('/retrieve_future', async (c) => {
     const { request_id } = await readBody(c, retrieveFutureRequest);
     const result = await futures.wait(request_id, retrieveWaitMs);

@@ -21,18 +21,27 @@ export interface TinkerDependencies {
   readonly futures: Futures;
   readonly received: ReceivedLog;
   readonly directories: ServerDirectories;
+  /** The tokens that end a sequence of a request without `stop`. */
+  readonly endTokenIds: readonly number[];
   /** Returns the directory of the untrained weights. */
   baseWeights(): Promise<string>;
 }
 
 export interface TinkerState extends TinkerDependencies {
   readonly sessions: Set<string>;
-  /** Directory of the weights of each sampling session; null for the base model. */
-  readonly samplingSessions: Map<string, string | null>;
+  readonly samplingSessions: Map<string, SamplingSession>;
   /** Loaded models, with the number of requests that each has had. */
   readonly models: Map<string, { requests: number }>;
   /** Directories of the checkpoints that are being written. */
   readonly saving: Set<string>;
+}
+
+/** The weights that a client samples from. */
+export interface SamplingSession {
+  /** Null for the base model. */
+  readonly directory: string | null;
+  /** The checkpoint's tinker path; null for the base model and for weights that were saved without a name. */
+  readonly path: string | null;
 }
 
 /** An error that is answered at once with a status and `{"detail"}`, as FastAPI does. */
@@ -83,6 +92,12 @@ export async function readProtobuf(c: Context): Promise<Buffer> {
   return failWith(422, 'failed to zstd-decompress request body', () =>
     zstdDecompressSync(bytes, { maxOutputLength: maxBodyBytes }),
   );
+}
+
+/** Refuses a value other than the one that this server supports; a field that is not given is left to the server. */
+export function refuseOthers<T>(field: string, supported: T, got: T | null | undefined): void {
+  if (got === undefined || got === null || got === supported) return;
+  throw new TinkerError(400, `${field}: expected ${supported}, which is all that this server supports, got ${got}`);
 }
 
 /** Runs work; any error becomes one with this status. */

@@ -5,12 +5,14 @@ import { Readable } from 'node:stream';
 import { createGzip } from 'node:zlib';
 import type { Context, Hono } from 'hono';
 import { pack } from 'tar-stream';
-import { z } from 'zod';
-import { checkpointName, parseTinkerPath, weightsInfoRequest } from '../../../tinker-wire/index.ts';
-import type { CheckpointAddress, ServerDirectories } from '../directories.ts';
+import {
+  checkpointName,
+  modelId as modelIdSchema,
+  parseTinkerPath,
+  weightsInfoRequest,
+} from '../../../tinker-wire/index.ts';
+import { type CheckpointAddress, readModelInfo, type ServerDirectories } from '../directories.ts';
 import { readBody, TinkerError, type TinkerState } from './state.ts';
-
-const modelInfo = z.object({ base_model: z.string(), lora_config: z.object({ rank: z.number() }) });
 
 /** Adds the routes for existing checkpoints, including those of models from before a restart. */
 export function addStoredRoutes(app: Hono, state: TinkerState): void {
@@ -21,36 +23,42 @@ export function addStoredRoutes(app: Hono, state: TinkerState): void {
     if (address === null)
       throw new TinkerError(400, `tinker_path: expected tinker://<model>/weights/<name>, got ${tinker_path}`);
     existing(state, address);
-    const info = modelInfo.parse(JSON.parse(readFileSync(directories.modelFile(address.modelId), 'utf8')));
+    const info = readModelInfo(directories, address.modelId);
     return c.json({ base_model: info.base_model, is_lora: true, lora_rank: info.lora_config.rank });
   });
   app.get('/training_runs/:model/checkpoints', (c) => {
-    const modelId = nameOf(c, 'model');
+    const modelId = modelOf(c);
     return c.json({
       checkpoints: (['weights', 'sampler_weights'] as const).flatMap((kind) => listed(directories, modelId, kind)),
     });
   });
   app.get('/training_runs/:model/checkpoints/:name/archive', (c) => {
-    const address = { modelId: nameOf(c, 'model'), kind: 'sampler_weights', name: nameOf(c, 'name') } as const;
+    const address = { modelId: modelOf(c), kind: 'sampler_weights', name: nameOf(c) } as const;
     existing(state, address);
     return c.redirect(c.req.path.replace(/archive$/, 'download'), 302);
   });
   app.get('/training_runs/:model/checkpoints/:name/download', async (c) => {
-    const address = { modelId: nameOf(c, 'model'), kind: 'sampler_weights', name: nameOf(c, 'name') } as const;
+    const address = { modelId: modelOf(c), kind: 'sampler_weights', name: nameOf(c) } as const;
     const archive = await archiveOf(existing(state, address));
     return c.body(new Uint8Array(archive), 200, { 'content-type': 'application/octet-stream' });
   });
   app.delete('/training_runs/:model/checkpoints/:kind{weights|sampler_weights}/:name', async (c) => {
     const kind = c.req.param('kind') === 'weights' ? 'weights' : 'sampler_weights';
-    const directory = existing(state, { modelId: nameOf(c, 'model'), kind, name: nameOf(c, 'name') });
+    const directory = existing(state, { modelId: modelOf(c), kind, name: nameOf(c) });
     await rm(directory, { recursive: true });
     return c.body(null, 204);
   });
 }
 
-function nameOf(c: Context, parameter: string): string {
-  const parsed = checkpointName.safeParse(c.req.param(parameter));
-  if (!parsed.success) throw new TinkerError(422, `${parameter}: expected letters, digits, _ and -`);
+function nameOf(c: Context): string {
+  const parsed = checkpointName.safeParse(c.req.param('name'));
+  if (!parsed.success) throw new TinkerError(422, 'name: expected letters, digits, _ and -');
+  return parsed.data;
+}
+
+function modelOf(c: Context): string {
+  const parsed = modelIdSchema.safeParse(c.req.param('model'));
+  if (!parsed.success) throw new TinkerError(422, 'model: expected letters, digits, :, _ and -');
   return parsed.data;
 }
 

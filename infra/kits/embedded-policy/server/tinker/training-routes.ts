@@ -1,7 +1,16 @@
 import { randomUUID } from 'node:crypto';
 import type { Hono } from 'hono';
 import { createModelRequest, decodeRequest, modelRequest, optimStepRequest } from '../../../tinker-wire/index.ts';
-import { failWith, readBody, readProtobuf, submit, submitForModel, TinkerError, type TinkerState } from './state.ts';
+import {
+  failWith,
+  readBody,
+  readProtobuf,
+  refuseOthers,
+  submit,
+  submitForModel,
+  TinkerError,
+  type TinkerState,
+} from './state.ts';
 import { checkLoss } from './training.ts';
 
 export function addTrainingRoutes(app: Hono, state: TinkerState): void {
@@ -11,6 +20,7 @@ export function addTrainingRoutes(app: Hono, state: TinkerState): void {
     if (!sessions.has(body.session_id)) throw new TinkerError(404, 'Session not found');
     if (body.base_model !== modelName)
       throw new TinkerError(400, `base_model: expected ${modelName}, got ${body.base_model}`);
+    refuseOthers('optimizer_config.type', 'adamw', body.optimizer_config?.type);
     const modelId = `model_${randomUUID().replaceAll('-', '').slice(0, 12)}`;
     const key = { scope: modelId, sequence: null, kind: 'create_model', payload: body };
     const requestId = submit(state, key, () => training.create(modelId, body));
@@ -27,9 +37,16 @@ export function addTrainingRoutes(app: Hono, state: TinkerState): void {
     return submitForModel(c, state, key, () => training.forwardBackward(request));
   });
   app.post('/optim_step', async (c) => {
-    const body = await readBody(c, optimStepRequest);
-    const key = { scope: body.model_id, sequence: body.seq_id, kind: 'optim_step', payload: body.adam_params };
-    return submitForModel(c, state, key, () => training.optimStep(body));
+    const {
+      model_id: scope,
+      seq_id: sequence,
+      adam_params: adam,
+      optimizer_params,
+    } = await readBody(c, optimStepRequest);
+    refuseOthers('optimizer_params.type', 'adamw', optimizer_params?.type);
+    if (!adam) throw new TinkerError(422, 'adam_params: expected the settings of AdamW, got none');
+    const key = { scope, sequence, kind: 'optim_step', payload: adam };
+    return submitForModel(c, state, key, () => training.optimStep(scope, sequence ?? null, adam));
   });
   app.post('/unload_model', async (c) => {
     const { model_id } = await readBody(c, modelRequest);

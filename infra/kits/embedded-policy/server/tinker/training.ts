@@ -1,22 +1,30 @@
 import type { z } from 'zod';
 import {
+  type adamParams,
   type createModelRequest,
   encodeOutput,
-  type loadWeightsRequest,
-  type optimStepRequest,
   type WireDatum,
   type WireForwardBackward,
 } from '../../../tinker-wire/index.ts';
 import type { Datum, Metrics, TrainerCore } from '../../core.ts';
 import { findLoss, resolveLossConfig } from '../../losses/registry.ts';
-import { type CheckpointAddress, type ServerDirectories, writeAtomically } from '../directories.ts';
+import { type CheckpointAddress, type ModelInfo, type ServerDirectories, writeAtomically } from '../directories.ts';
 import type { FutureResult } from './futures.ts';
 import type { ReceivedEntry, ReceivedLog } from './received.ts';
 import { bytesResult, jsonResult, toResult } from './results.ts';
 
 type CreateModelBody = z.output<typeof createModelRequest>;
-type OptimStepBody = z.output<typeof optimStepRequest>;
-type LoadWeightsBody = z.output<typeof loadWeightsRequest>;
+type AdamParams = z.output<typeof adamParams>;
+
+/** The weights that a model starts with. */
+export interface WeightsToLoad {
+  readonly modelId: string;
+  readonly sequence: number | null;
+  /** The checkpoint's tinker path. */
+  readonly path: string;
+  readonly directory: string;
+  readonly optimizer: boolean;
+}
 
 /**
  * Applies the Tinker API's requests to models, one after the other in the order of arrival. Each is in the received log before
@@ -24,10 +32,12 @@ type LoadWeightsBody = z.output<typeof loadWeightsRequest>;
  */
 export interface Training {
   create(modelId: string, body: CreateModelBody): Promise<FutureResult>;
+  /** Creates a model with the weights of a checkpoint, or none if they cannot be loaded. */
+  createFrom(weights: WeightsToLoad, info: ModelInfo): Promise<FutureResult>;
   forwardBackward(request: WireForwardBackward): Promise<FutureResult>;
-  optimStep(body: OptimStepBody): Promise<FutureResult>;
+  optimStep(modelId: string, sequence: number | null, adam: AdamParams): Promise<FutureResult>;
   save(address: CheckpointAddress, sequence: number | null, body: unknown): Promise<FutureResult>;
-  load(body: LoadWeightsBody, directory: string): Promise<FutureResult>;
+  load(weights: WeightsToLoad): Promise<FutureResult>;
   unload(modelId: string): Promise<FutureResult>;
 }
 
@@ -47,10 +57,12 @@ export function createTraining(dependencies: TrainingDependencies): Training {
   };
   return {
     create: (modelId, body) => inOrder(modelId, () => create(dependencies, modelId, body)),
+    createFrom: (weights, info) => inOrder(weights.modelId, () => createFrom(dependencies, weights, info)),
     forwardBackward: (request) => inOrder(request.modelId, () => forwardBackward(dependencies, request)),
-    optimStep: (body) => inOrder(body.model_id, () => optimStep(dependencies, body)),
+    optimStep: (modelId, sequence, adam) =>
+      inOrder(modelId, () => optimStep(dependencies, { modelId, sequence, adam })),
     save: (address, sequence, body) => inOrder(address.modelId, () => save(dependencies, address, sequence, body)),
-    load: (body, directory) => inOrder(body.model_id, () => load(dependencies, body, directory)),
+    load: (weights) => inOrder(weights.modelId, () => load(dependencies, weights)),
     unload: (modelId) => inOrder(modelId, () => unload(dependencies, modelId)),
   };
 }
@@ -66,6 +78,23 @@ async function create(
   await writeAtomically(directories.modelFile(modelId), JSON.stringify(info));
   await received.append(entryOf('create_model', modelId, 0, { checksum: made.checksum }));
   return jsonResult({ type: 'create_model', ...info });
+}
+
+async function createFrom(
+  dependencies: TrainingDependencies,
+  weights: WeightsToLoad,
+  info: ModelInfo,
+): Promise<FutureResult> {
+  const { trainer, directories, modelDir } = dependencies;
+  const { modelId } = weights;
+  await trainer.createModel(modelId, { baseDir: modelDir });
+  try {
+    await writeAtomically(directories.modelFile(modelId), JSON.stringify({ ...info, model_id: modelId }));
+    return await load(dependencies, weights);
+  } catch (error) {
+    await trainer.unload(modelId);
+    throw error;
+  }
 }
 
 async function forwardBackward(
@@ -86,9 +115,13 @@ async function forwardBackward(
 
 async function optimStep(
   { trainer, received }: TrainingDependencies,
-  { model_id, seq_id, adam_params: adam }: OptimStepBody,
+  {
+    modelId,
+    sequence,
+    adam,
+  }: { readonly modelId: string; readonly sequence: number | null; readonly adam: AdamParams },
 ): Promise<FutureResult> {
-  const { step, metrics, checksum } = await trainer.optimStep(model_id, {
+  const { step, metrics, checksum } = await trainer.optimStep(modelId, {
     learningRate: adam.learning_rate,
     beta1: adam.beta1,
     beta2: adam.beta2,
@@ -96,9 +129,9 @@ async function optimStep(
     weightDecay: adam.weight_decay,
     gradClipNorm: adam.grad_clip_norm,
   });
-  const { received: digests } = await trainer.status(model_id);
+  const { received: digests } = await trainer.status(modelId);
   const digest = digests.at(-1)?.digest ?? null;
-  await received.append(entryOf('optim_step', model_id, step, { sequence: seq_id ?? null, digest, checksum }));
+  await received.append(entryOf('optim_step', modelId, step, { sequence, digest, checksum }));
   return jsonResult({ type: 'optim_step', metrics: { ...metrics, step }, checksum });
 }
 
@@ -117,11 +150,10 @@ async function save(
 
 async function load(
   { trainer, received }: TrainingDependencies,
-  { model_id, optimizer, seq_id, path }: LoadWeightsBody,
-  directory: string,
+  { modelId, sequence, path, directory, optimizer }: WeightsToLoad,
 ): Promise<FutureResult> {
-  const { step, checksum } = await trainer.load(model_id, directory, { optimizer });
-  await received.append(entryOf('load_weights', model_id, step, { sequence: seq_id ?? null, checksum, path }));
+  const { step, checksum } = await trainer.load(modelId, directory, { optimizer });
+  await received.append(entryOf('load_weights', modelId, step, { sequence, checksum, path }));
   return jsonResult({ type: 'load_weights', path });
 }
 

@@ -18,6 +18,31 @@ export async function startTestPolicy() {
     engine: () => createVllmEngine({ url, model: 'policy', method: 'reload' }),
     trainer: () =>
       createTinkerTrainer({ url, baseModel: 'policy', reduction: 'sum', checkpointsDir: join(root, 'checkpoints') }),
+    /** Posts JSON, or bytes as protobuf. */
+    async post(path: string, body: unknown, headers: Record<string, string> = {}) {
+      const binary = body instanceof Uint8Array;
+      const type = binary ? 'application/x-protobuf' : 'application/json';
+      const content = binary ? Buffer.from(body) : JSON.stringify(body);
+      const response = await fetch(url + path, {
+        method: 'POST',
+        headers: { 'content-type': type, ...headers },
+        body: content,
+      });
+      return { status: response.status, text: await response.text() };
+    },
+    /** Reads the server's log of the requests that changed a model. */
+    async received(modelId: string) {
+      const reply = await fetch(`${url}/temper/received?model=${modelId}`);
+      const { entries } = (await reply.json()) as {
+        readonly entries: readonly {
+          readonly kind: string;
+          readonly step: number;
+          readonly digest: string;
+          readonly checksum: string;
+        }[];
+      };
+      return entries;
+    },
     /** Returns the logprobs of given tokens: `score(tokens)[i]` is that of `tokens[i + 1]`. */
     async score(tokens: readonly number[]): Promise<readonly number[]> {
       const sampling_params = { max_tokens: 1, temperature: 0, prompt_logprobs: 0 };

@@ -63,7 +63,33 @@ exported = trainer.save_weights_for_sampler("sdk").result().path
 before = logprobs(trainer, IDS)
 again = service.create_training_client_from_state_with_optimizer(saved)
 other = service.create_sampling_client(model_path=exported)
+restored = logprobs(again, IDS) == before
 prompt = other.compute_logprobs(types.ModelInput.from_ints(IDS)).result()
+
+
+def refusal(request):
+    try:
+        request()
+    except Exception as error:
+        return str(error)
+    return "none"
+
+
+params = types.SamplingParams(max_tokens=1)
+head = types.ModelInput.from_ints(IDS[:4])
+unsupported = {"topk_prompt_logprobs": lambda: other.sample(head, 1, params, topk_prompt_logprobs=2).result()}
+sequence_ids = []
+if hasattr(types, "AdamOptimizerConfig"):  # the SDK of today
+    sequence_ids = [sequence.sequence_id for sequence in sampled.sequences]
+    last = other.sample(head, 1, params, include_prompt_logprobs=True, prompt_logprobs_last_n=2).result()
+    assert [value is None for value in last.prompt_logprobs] == [True, True, False, False], last.prompt_logprobs
+    dimuon = types.DimuonOptimizerConfig()
+    unsupported["optimizer_config"] = lambda: service.create_lora_training_client("policy", optimizer=dimuon).result()
+    unsupported["kind"] = lambda: trainer.save_weights_and_get_sampling_client(kind="inflight").result()
+    unsupported["loss_fn_config.mode"] = lambda: trainer.forward_backward(steps, "ppo", {"mode": "slow"}).result()
+refused = {name: refusal(request) for name, request in unsupported.items()}
+if hasattr(service, "close"):
+    service.close("success").result()
 json.dump(
     {
         "version": tinker.__version__,
@@ -74,7 +100,9 @@ json.dump(
         "sampleGap": max(gaps),
         "rl": rl,
         "saved": saved,
-        "restored": logprobs(again, IDS) == before,
+        "restored": restored,
+        "sequenceIds": sequence_ids,
+        "refused": refused,
         "scored": max(abs(a - b) for a, b in zip(prompt[1:], before)),
     },
     sys.stdout,
