@@ -34,7 +34,7 @@ export async function gradeAgain(input: RegradeInput, number: number): Promise<R
     }
   } catch (error) {
     const failure = attributed('evaluate', error);
-    if (!(failure instanceof StageFailure)) throw error;
+    if (!(failure instanceof StageFailure)) throw failure;
     return rowOf(found, evaluations, { state: 'failed', failure: failure.record });
   }
   const state = stateOf(found.before, evaluations);

@@ -1,4 +1,11 @@
-import { ActivityFailure, ApplicationFailure, isCancellation, TimeoutFailure } from '@temporalio/workflow';
+import {
+  ActivityFailure,
+  ApplicationFailure,
+  CancelledFailure,
+  isCancellation,
+  patched,
+  TimeoutFailure,
+} from '@temporalio/workflow';
 import { type FailureRecord, type FailureType, isFailureType } from '../contracts/failures.ts';
 import type { Stage } from '../contracts/rollout.ts';
 
@@ -24,6 +31,7 @@ const stagesInSandbox: readonly Stage[] = ['provisionSandbox', 'startAgent', 'aw
  */
 export function attributed(stage: Stage, error: unknown): unknown {
   if (isCancellation(error) || !(error instanceof ActivityFailure)) return error;
+  if (endedByCancel(error)) return new CancelledFailure(`${stage} was not tried again after a cancel`, [], error);
   const { cause } = error;
   if (cause instanceof TimeoutFailure) {
     const neverStarted = cause.timeoutType === 'SCHEDULE_TO_START';
@@ -36,6 +44,15 @@ export function attributed(stage: Stage, error: unknown): unknown {
   const known = cause instanceof ApplicationFailure && isFailureType(cause.type);
   const type: FailureType = known ? (cause.type as FailureType) : 'Internal';
   return new StageFailure({ type, message: shorten(cause?.message ?? error.message), stage }, false);
+}
+
+/**
+ * Whether the server did not try the stage again because a cancel was requested. The activity attempt's failure, for example
+ * a time-out because its worker is dead, then says nothing about the stage, which would have been tried again.
+ */
+function endedByCancel({ retryState }: ActivityFailure): boolean {
+  // Rollouts and regrades of 0.4.0 took such a failure for the end of the stage.
+  return retryState === 'CANCEL_REQUESTED' && patched('cancel-ends-retries');
 }
 
 /** Shortens a message so that it fits into history, memo and UI. */
