@@ -1,6 +1,7 @@
 import type { BlobRef } from '../../../workflows/contracts/blob.ts';
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
 import type { Trick } from '../../../workflows/contracts/flags.ts';
+import type { StopReason } from '../../../workflows/contracts/outcome.ts';
 import type { BranchRule, Segment, Trace, TraceSummary } from '../../../workflows/contracts/trace.ts';
 import type { Upstream } from '../../../workflows/contracts/upstream.ts';
 
@@ -18,6 +19,8 @@ export interface Script {
   provision?(workflowId: string): Promise<void>;
   /** Resolves when the agent of this rollout has ended. */
   agent?(workflowId: string): Promise<void>;
+  /** Returns the reason why the agent of this rollout ended. Default: it submitted. */
+  stop?(workflowId: string): StopReason;
   /** Resolves when the tests of this workflow's rollout have ended. */
   evaluate?(workflowId: string): Promise<void>;
   /** Resolves when the engines have this version again. */

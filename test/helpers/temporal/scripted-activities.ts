@@ -137,7 +137,7 @@ export async function startScriptedWorkers(
         const { promise: ended, reject } = Promise.withResolvers<never>();
         signal.addEventListener('abort', () => reject(signal.reason));
         await Promise.race([script.agent?.(caller()), ended]);
-        return { stop: 'submitted', exitCode: 0, log: blob };
+        return { stop: script.stop?.(caller()) ?? 'submitted', exitCode: 0, log: blob };
       }),
     captureDiff: async () => ({ patch: blob, baseCommit: '0'.repeat(40), files: 1, dropped: 0, tooLarge: false }),
   };

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import type { StopReason } from '../../../workflows/contracts/outcome.ts';
+import type { RolloutInput } from '../../../workflows/contracts/rollout.ts';
 import type { TraceSummary } from '../../../workflows/contracts/trace.ts';
 import { unscored } from '../../../workflows/rollout/unscored.ts';
 
@@ -39,4 +40,17 @@ it('does not score an agent that crashed or timed out after a failure of engine 
 it('does not score an agent that submitted if such a failure ended its session', () => {
   assert.equal(failureOf('submitted', { engineFailures: 1, cutOff: true }), 'EngineUnavailable');
   assert.equal(failureOf('submitted', { gatewayFailures: 1, cutOff: true }), 'GatewayUnavailable');
+});
+
+it('excludes the ends that the input names, and no other', () => {
+  const failureWith = (excluded: RolloutInput['unscored'], stop: StopReason, contextOverflow = false) =>
+    unscored({ unscored: excluded }, { end: { stop, exitCode: 1, log: blob }, trace: { ...clean, contextOverflow } });
+  const { type, stage } = failureWith(['deadline'], 'deadline') ?? {};
+  assert.deepEqual([type, stage], ['Excluded', 'awaitAgent']);
+  assert.equal(failureWith(['context-overflow'], 'deadline'), null);
+  assert.equal(failureWith(['deadline', 'context-overflow'], 'crashed'), null);
+  // A conversation that no longer fits ends an agent in any way; it is scored if the agent had submitted.
+  assert.equal(failureWith(['context-overflow'], 'crashed', true)?.type, 'Excluded');
+  assert.equal(failureWith(['deadline'], 'deadline', true), null);
+  assert.equal(failureWith(['context-overflow'], 'submitted', true), null);
 });
