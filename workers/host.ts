@@ -7,8 +7,9 @@ import { createEvaluation } from '../activities/host/evaluate.ts';
 import type { Host } from '../activities/host/host.ts';
 import { createImageActivities } from '../activities/host/images.ts';
 import { createLanes } from '../activities/host/lanes.ts';
+import { createPlacement, createPlacementTurns } from '../activities/host/placement.ts';
 import { createReaper, type Reaper } from '../activities/host/reap.ts';
-import { createCleanUp, createPlacement, createProvisioning } from '../activities/host/sandbox.ts';
+import { createCleanUp, createProvisioning } from '../activities/host/sandbox.ts';
 import { createSlots } from '../activities/host/slots.ts';
 import { createSweepShare, type SweepShare, watchTraining } from '../activities/host/sweep-share.ts';
 import { createAgents } from '../infra/agents/index.ts';
@@ -33,11 +34,12 @@ import {
   imageQueue,
   placementQueue,
   provisionQueue,
+  sweepPlacementQueue,
 } from '../workflows/contracts/queues.ts';
 import { inLane, inLanesByType } from './lane-worker.ts';
+import { placementTuner } from './placement-tuner.ts';
 import { runWorkers } from './process.ts';
 import { reportAdmission } from './report-admission.ts';
-import { slotTuner } from './slot-tuner.ts';
 
 /** PATH of commands in a local sandbox. temper's own Node comes first, because the host's may be anywhere. */
 const localPath = `${runtimeTarget}/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin`;
@@ -45,6 +47,8 @@ const localPath = `${runtimeTarget}/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin
 const shortStageSlots = 100;
 /** The longest time that a leaked sandbox outlives its rollout. */
 const reapEvery = '1m';
+/** One poller for each placement queue, so that only one rollout waits on a host whose last slot another one took. */
+const onePoller = { activityTaskPollerBehavior: { type: 'simple-maximum', maximum: 1 } } as const;
 const pollers = { type: 'simple-maximum', maximum: 2 } as const;
 
 /**
@@ -63,7 +67,7 @@ export async function runHost(config: Config, signal: AbortSignal): Promise<void
       await logUnavailableProviders(host, config.sandbox, log);
       await reapAtStart(reaper, log, signal);
       await scheduleReaper(client, host.name);
-      const share = createSweepShare(host, config.sweepShare, watchTraining(client));
+      const share = createSweepShare(host.slots, config.sweepShare, watchTraining(client));
       return queues(config, host, share, reaper);
     });
   } finally {
@@ -110,12 +114,22 @@ function queues(config: Config, host: Host, share: SweepShare, reaper: Reaper): 
   const lanes = createLanes({ stages: config.lanes, evaluations: config.evaluations });
   const provisioning = createProvisioning(host);
   const agent = createAgentActivities(host);
+  const placement = createPlacement(host, share);
+  const turns = createPlacementTurns(host.slots, share);
   return [
     {
       ...common,
+      ...onePoller,
       taskQueue: placementQueue,
-      activities: createPlacement(host, share),
-      tuner: slotTuner(host.slots),
+      activities: placement,
+      tuner: placementTuner(turns.runs),
+    },
+    {
+      ...common,
+      ...onePoller,
+      taskQueue: sweepPlacementQueue,
+      activities: placement,
+      tuner: placementTuner(turns.sweeps),
     },
     {
       ...common,

@@ -1,6 +1,6 @@
 import type { ActivitySlotInfo, CustomSlotSupplier, WorkerOptions } from '@temporalio/worker';
 
-type Tuner = NonNullable<WorkerOptions['tuner']>;
+export type Tuner = NonNullable<WorkerOptions['tuner']>;
 const unused = { type: 'fixed-size', numSlots: 2 } as const;
 
 /** Slots of a host, which bound what its worker takes from a task queue. */
@@ -16,7 +16,7 @@ export interface SlotSource {
  * nothing, and where any host with free slots takes from a shared queue.
  */
 export function slotTuner(slots: SlotSource): Tuner {
-  const supplier: CustomSlotSupplier<ActivitySlotInfo> = {
+  return activityTuner({
     type: 'custom',
     reserveSlot: async (_context, abortSignal) => {
       await slots.reserve(abortSignal);
@@ -25,7 +25,11 @@ export function slotTuner(slots: SlotSource): Tuner {
     tryReserveSlot: () => (slots.tryReserve() ? {} : null),
     markSlotUsed: () => {},
     releaseSlot: () => slots.settle(),
-  };
+  });
+}
+
+/** Makes a tuner of a worker that only runs activities. */
+export function activityTuner(supplier: CustomSlotSupplier<ActivitySlotInfo>): Tuner {
   return {
     activityTaskSlotSupplier: supplier,
     workflowTaskSlotSupplier: unused,

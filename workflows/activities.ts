@@ -20,6 +20,7 @@ import {
   isSweepPriority,
   placementQueue,
   provisionQueue,
+  sweepPlacementQueue,
   trainerQueue,
 } from './contracts/queues.ts';
 import { evaluationGraceMs } from './contracts/stage-limits.ts';
@@ -38,8 +39,8 @@ export const batches = proxyActivities<ControlActivities>({ taskQueue: controlQu
 export const images = proxyActivities<ImageActivities>({ taskQueue: imageQueue, ...timeouts.image });
 export const placement = (priority: Priority | undefined): Proxied<PlacementActivities> =>
   proxyActivities<PlacementActivities>({
-    taskQueue: placementQueue,
-    ...(isSweepPriority(priority) ? timeouts.placeForSweep : timeouts.place),
+    taskQueue: isSweepPriority(priority) ? sweepPlacementQueue : placementQueue,
+    ...timeouts.place,
   });
 export const trainer = proxyActivities<TrainerActivities>({ taskQueue: trainerQueue, ...timeouts.train });
 export const restoring = proxyActivities<Pick<TrainerActivities, 'restoreWeights'>>({

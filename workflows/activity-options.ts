@@ -53,14 +53,12 @@ export const timeouts = {
     startToCloseTimeout: '20s',
     retry: retry(3, '1s', '5s'),
   },
-  /** Waits for a host with a free slot, however long the run is backed up. A waiting activity occupies nothing. */
+  /**
+   * The wait for a host with a free slot, however long the run is backed up. It is spent in the task queue, where it costs
+   * nothing; the limit counts from when a host took the rollout.
+   */
   place: {
-    startToCloseTimeout: '30s',
-    retry: retry(1000, '200ms', '5s'),
-  },
-  /** A host on which sweeps have used up their share rejects the task. Each rejection is an activity attempt, seconds apart, possibly for days. */
-  placeForSweep: {
-    startToCloseTimeout: '30s',
+    startToCloseTimeout: '2m',
     retry: retry(1_000_000, '200ms', '5s'),
   },
   /**

@@ -11,23 +11,9 @@ import { agentSandboxName, type RolloutEpoch, sessionId } from '../../workflows/
 import { isSweepPriority } from '../../workflows/contracts/queues.ts';
 import { provisionMs } from '../../workflows/contracts/stage-limits.ts';
 import { atBoundary } from '../boundary.ts';
-import type { CleanUpActivities, HostActivities, PlacementActivities } from '../interfaces/host.ts';
+import type { CleanUpActivities, HostActivities } from '../interfaces/host.ts';
 import { sandboxChoice } from './choice.ts';
 import type { Host } from './host.ts';
-import type { SweepShare } from './sweep-share.ts';
-
-/** Takes slots for rollouts on this host. The slot supplier of the placement worker runs it only while a slot is free. */
-export function createPlacement(host: Pick<Host, 'name' | 'slots'>, share: SweepShare): PlacementActivities {
-  return {
-    placeRollout: ({ epoch, lifetimeMs }) =>
-      atBoundary(async () => {
-        const expiresAtMs = Date.now() + lifetimeMs;
-        if (isSweepPriority(Context.current().info.priority)) await share.take(epoch, expiresAtMs);
-        else host.slots.take(epoch, { expiresAtMs, sweep: false });
-        return { host: host.name };
-      }),
-  };
-}
 
 export function createProvisioning(host: Host): Pick<HostActivities, 'provisionSandbox'> {
   const requireLoader = createLoaderCheck();

@@ -24,10 +24,10 @@ export interface Slots {
    * be older than their removal, and nothing would release their slots again.
    */
   takeListed(list: () => Promise<readonly SandboxInfo[]>): Promise<readonly SandboxInfo[]>;
-  /** Resolves when a slot is free; it is then reserved for the caller until `settle`. */
-  reserve(signal: AbortSignal): Promise<void>;
-  tryReserve(): boolean;
-  settle(): void;
+  /** Whether a slot is free beside those taken, and a number of slots that are being taken. */
+  isFree(beingTaken: number): boolean;
+  /** Resolves at the next change: a slot was taken or released, or the machine admits more or less. */
+  changed(signal: AbortSignal): Promise<void>;
   /** Lists the epochs whose slots are expired: those that were placed and never provisioned, or whose stages wait. */
   expired(nowMs: number): readonly RolloutEpoch[];
 }
@@ -44,19 +44,18 @@ export function createSlots(capacity: number, admission = unlimited): Slots {
   const waiting = new Set<() => void>();
   /** The sessions of the epochs that were released during each listing in progress. */
   const listings = new Set<Set<string>>();
-  let reserved = 0;
 
-  const isFree = (): boolean => holders.size + reserved < capacity && admission.admits(holders.size + reserved);
   const wake = (): void => {
-    for (const resume of [...waiting]) {
-      if (!isFree()) return;
-      waiting.delete(resume);
-      resume();
-    }
+    for (const resume of [...waiting]) resume();
   };
   admission.onChange(wake);
+
   return {
     capacity,
+    isFree: (beingTaken) => {
+      const used = holders.size + beingTaken;
+      return used < capacity && admission.admits(used);
+    },
     get taken() {
       return holders.size;
     },
@@ -66,6 +65,7 @@ export function createSlots(capacity: number, admission = unlimited): Slots {
     take: (epoch, holder) => {
       if (!holders.has(sessionId(epoch))) admission.placed();
       holders.set(sessionId(epoch), { ...holder, epoch });
+      wake();
     },
     isTakenBy: (epoch) => holders.has(sessionId(epoch)),
     release: (epoch) => {
@@ -87,32 +87,22 @@ export function createSlots(capacity: number, admission = unlimited): Slots {
         return found;
       } finally {
         listings.delete(released);
+        wake();
       }
     },
-    reserve: (signal) =>
+    changed: (signal) =>
       new Promise((resolve, reject) => {
-        const grant = (): void => {
+        const settle = (finish: () => void): void => {
+          waiting.delete(change);
           signal.removeEventListener('abort', abort);
-          reserved += 1;
-          resolve();
+          finish();
         };
-        const abort = (): void => {
-          waiting.delete(grant);
-          reject(signal.reason);
-        };
-        if (isFree()) return grant();
-        waiting.add(grant);
+        const change = (): void => settle(resolve);
+        const abort = (): void => settle(() => reject(signal.reason));
+        if (signal.aborted) return reject(signal.reason);
+        waiting.add(change);
         signal.addEventListener('abort', abort, { once: true });
       }),
-    tryReserve: () => {
-      if (!isFree()) return false;
-      reserved += 1;
-      return true;
-    },
-    settle: () => {
-      reserved -= 1;
-      wake();
-    },
     expired: (nowMs) =>
       [...holders.values()].filter(({ expiresAtMs }) => expiresAtMs < nowMs).map(({ epoch }) => epoch),
   };

@@ -46,10 +46,10 @@ describe('the admission of a host', () => {
     it(`gives no slot while too little is free: ${resource}`, () =>
       withHost(async ({ free, admission, slots }) => {
         slots.take(attempt('first'), holder);
-        assert.equal(slots.tryReserve(), true);
+        assert.equal(slots.isFree(0), true);
         free[resource] = 200;
         await until(() => admission.shortage !== null);
-        assert.equal(slots.tryReserve(), false);
+        assert.equal(slots.isFree(0), false);
         assert.equal(admission.shortage?.resource, resource);
         assert.ok(admission.shortage.free <= 200);
         assert.equal(admission.shortage?.limit, `the test's ${resource}`);
@@ -61,13 +61,16 @@ describe('the admission of a host', () => {
       slots.take(attempt('first'), holder);
       free.memory = 3_000;
       await until(() => admission.shortage !== null);
-      let reserved = false;
-      const waiting = slots.reserve(AbortSignal.timeout(60_000)).then(() => {
-        reserved = true;
+      const untilFree = async (): Promise<void> => {
+        while (!slots.isFree(0)) await slots.changed(AbortSignal.timeout(60_000));
+      };
+      let woken = false;
+      const waiting = untilFree().then(() => {
+        woken = true;
       });
       free.memory = 3_500;
       await until(() => (admission.shortage?.free ?? 0) > 3_300);
-      assert.equal(reserved, false);
+      assert.equal(woken, false);
       assert.ok((admission.shortage?.needed ?? 0) > 3_500);
       free.memory = 5_000;
       await waiting;
@@ -78,9 +81,8 @@ describe('the admission of a host', () => {
       free.memory = 4_000;
       await nextReading();
       let placed = 0;
-      while (placed < 100 && slots.tryReserve()) {
+      while (placed < 100 && slots.isFree(0)) {
         slots.take(attempt(String(placed)), holder);
-        slots.settle();
         placed += 1;
       }
       assert.ok(placed > 0 && placed < 20, `placed ${placed}`);
@@ -90,13 +92,12 @@ describe('the admission of a host', () => {
     withHost(async ({ free, admission, slots }) => {
       free.memory = 100;
       await until(() => admission.shortage?.resource === 'memory');
-      assert.equal(slots.tryReserve(), true);
-      assert.equal(slots.tryReserve(), false);
-      slots.settle();
+      assert.equal(slots.isFree(0), true);
+      assert.equal(slots.isFree(1), false);
       free.memory = 100_000;
       free.disk = 100;
       await until(() => admission.shortage?.resource === 'disk');
-      assert.equal(slots.tryReserve(), false);
+      assert.equal(slots.isFree(0), false);
     }));
 
   it('asks for no more than an eighth of the machine for one rollout, whatever its task may use', () =>

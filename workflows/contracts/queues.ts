@@ -6,8 +6,10 @@
 export const controlQueue = 'temper-control';
 /** The task queue on which images are pulled and built, before a rollout takes a slot on a host. */
 export const imageQueue = 'temper-image';
-/** The task queue on which host workers with free slots pick up rollouts. */
+/** The task queue on which host workers with free slots pick up rollouts of runs, and those started by hand. */
 export const placementQueue = 'temper-placement';
+/** The task queue on which host workers pick up rollouts of sweeps, while sweeps may have more slots and no run waits. */
+export const sweepPlacementQueue = 'temper-placement-sweep';
 export const trainerQueue = 'temper-trainer';
 
 /**

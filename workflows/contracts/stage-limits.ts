@@ -14,3 +14,9 @@ export const evaluationGraceMs = preparationMs + 120_000;
 
 /** The time that the sandbox gets on top of the tests' own limit. It outlives the stage, which would otherwise find it gone. */
 export const evaluationMarginMs = evaluationGraceMs + 300_000;
+
+/**
+ * The time that a rollout waits on a host whose last slot another one took, before the server may give it to any host. At
+ * most one rollout of each placement queue waits so; the others wait on the server.
+ */
+export const placementWaitMs = 100_000;

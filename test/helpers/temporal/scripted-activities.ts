@@ -30,6 +30,7 @@ import {
   imageQueue,
   placementQueue,
   provisionQueue,
+  sweepPlacementQueue,
   trainerQueue,
 } from '../../../workflows/contracts/queues.ts';
 import { findUpstream, type Script, summaryOf, traceOf, upstreamSummaryOf } from './script.ts';
@@ -193,6 +194,7 @@ export async function startScriptedWorkers(
     { taskQueue: controlQueue, workflowBundle, activities: control },
     { taskQueue: imageQueue, activities: images },
     { taskQueue: placementQueue, activities: placement },
+    { taskQueue: sweepPlacementQueue, activities: placement },
     { taskQueue: hostQueue('scripted'), activities: { ...host, ...reaping } },
     { taskQueue: provisionQueue('scripted'), activities: host },
     { taskQueue: captureQueue('scripted'), activities: host },

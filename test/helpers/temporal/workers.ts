@@ -16,7 +16,8 @@ import { createEvaluation } from '../../../activities/host/evaluate.ts';
 import type { Host } from '../../../activities/host/host.ts';
 import { createImageActivities } from '../../../activities/host/images.ts';
 import { createLanes } from '../../../activities/host/lanes.ts';
-import { createCleanUp, createPlacement, createProvisioning } from '../../../activities/host/sandbox.ts';
+import { createPlacement, createPlacementTurns } from '../../../activities/host/placement.ts';
+import { createCleanUp, createProvisioning } from '../../../activities/host/sandbox.ts';
 import { createSlots } from '../../../activities/host/slots.ts';
 import { createSweepShare, watchTraining } from '../../../activities/host/sweep-share.ts';
 import type { CleanUpActivities, HostActivities, PlacementActivities } from '../../../activities/interfaces/host.ts';
@@ -31,7 +32,7 @@ import { createQuarantine } from '../../../infra/tasks/quarantine.ts';
 import { createTasks } from '../../../infra/tasks/tasks.ts';
 import { locateWorkflowBundle } from '../../../infra/temporal/bundle.ts';
 import { inLane } from '../../../workers/lane-worker.ts';
-import { slotTuner } from '../../../workers/slot-tuner.ts';
+import { placementTuner } from '../../../workers/placement-tuner.ts';
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
 import {
   captureQueue,
@@ -42,6 +43,7 @@ import {
   imageQueue,
   placementQueue,
   provisionQueue,
+  sweepPlacementQueue,
 } from '../../../workflows/contracts/queues.ts';
 import type { TestServer } from './temporal.ts';
 
@@ -126,6 +128,10 @@ export async function startTestWorkers(options: TestWorkersOptions): Promise<Tes
     ...createAgentActivities(host),
     ...createCleanUp(host),
   });
+  const share = createSweepShare(host.slots, 0.5, watchTraining(client));
+  const placing = placement(createPlacement(host, share));
+  const turns = createPlacementTurns(host.slots, share);
+  const onePoller = { activityTaskPollerBehavior: { type: 'simple-maximum', maximum: 1 } } as const;
   const queues: WorkerOptions[] = [
     {
       taskQueue: controlQueue,
@@ -133,11 +139,8 @@ export async function startTestWorkers(options: TestWorkersOptions): Promise<Tes
       activities: control,
       workflowFailureErrorTypes: { '*': ['Error'] },
     } as never,
-    {
-      taskQueue: placementQueue,
-      activities: placement(createPlacement(host, createSweepShare(host, 0.5, watchTraining(client)))),
-      tuner: slotTuner(host.slots),
-    },
+    { ...onePoller, taskQueue: placementQueue, activities: placing, tuner: placementTuner(turns.runs) },
+    { ...onePoller, taskQueue: sweepPlacementQueue, activities: placing, tuner: placementTuner(turns.sweeps) },
     { taskQueue: imageQueue, activities: createImageActivities(host) },
     { taskQueue: hostQueue(host.name), activities: light },
     { ...inLane(lanes.provision), taskQueue: provisionQueue(host.name), activities: { provisionSandbox } },

@@ -5,13 +5,7 @@ import { controlSockets } from '../../../../infra/gateway/sockets.ts';
 import { configuredTarget, connectClient } from '../../../../infra/temporal/connection.ts';
 import { temporalTarget } from '../../../../infra/temporal/temporal-target.ts';
 import { errorMessage } from '../../../../workflows/contracts/error-message.ts';
-import {
-  controlQueue,
-  evaluationQueue,
-  hostQueue,
-  placementQueue,
-  trainerQueue,
-} from '../../../../workflows/contracts/queues.ts';
+import { controlQueue, hostQueue, trainerQueue } from '../../../../workflows/contracts/queues.ts';
 import { pollers, type QueueKind, socketAnswers } from '../../../up/ready.ts';
 import { isUp, readUpFile, type UpFile } from '../../../up/up-file.ts';
 import { type Check, missing, ok, type RunChecks, warn } from './checks.ts';
@@ -75,8 +69,6 @@ async function* workers(config: Config): AsyncIterable<Check> {
   }[] = [
     { name: 'control worker', queue: controlQueue, kind: 'workflow', command: 'temper worker control' },
     { name: 'host worker', queue: hostQueue(config.host), kind: 'activity', command: 'temper worker host' },
-    { name: 'placement', queue: placementQueue, kind: 'activity', command: 'temper worker host' },
-    { name: 'evaluations', queue: evaluationQueue, kind: 'activity', command: 'temper worker host' },
     { name: 'trainer worker', queue: trainerQueue, kind: 'activity', command: 'temper worker trainer' },
   ];
   try {

@@ -1,0 +1,105 @@
+import assert from 'node:assert/strict';
+import { after, describe, it } from 'node:test';
+import { createPlacementTurns, type PlacementPoll, type PlacementTurn } from '../../activities/host/placement.ts';
+import { createSlots, type Slots } from '../../activities/host/slots.ts';
+import { createSweepShare } from '../../activities/host/sweep-share.ts';
+import { labelsOf, labelsToDocker } from '../../infra/sandbox/docker/labels.ts';
+import { until } from '../helpers/until.ts';
+
+const epoch = (rollout: string) => ({ rollout, epoch: 1 });
+const stopped = new AbortController();
+after(() => stopped.abort());
+
+/** Polls a placement queue as a worker does: it asks for its turn, and places what the test gives it. */
+function poll(turn: PlacementTurn) {
+  let current: PlacementPoll | null = null;
+  const ask = (): void =>
+    void turn.next(stopped.signal).then(
+      (next) => {
+        current = next;
+      },
+      () => undefined,
+    );
+  ask();
+  return {
+    mayPoll: () => current !== null,
+    place(slots: Slots, rollout: string, sweep: boolean): void {
+      const used = current;
+      assert.ok(used !== null);
+      current = null;
+      // A worker asks for its next turn before the rollout is placed.
+      ask();
+      used.placing();
+      slots.take(epoch(rollout), { expiresAtMs: Number.POSITIVE_INFINITY, sweep });
+      used.ended();
+    },
+  };
+}
+
+function open(capacity: number, share: number, training: boolean) {
+  const slots = createSlots(capacity);
+  const turns = createPlacementTurns(
+    slots,
+    createSweepShare(slots, share, async () => training),
+  );
+  return { slots, runs: poll(turns.runs), sweeps: poll(turns.sweeps) };
+}
+
+describe('the turns of the placement queues', () => {
+  it('give sweeps their share while training runs, rounded down, and one slot at least', async () => {
+    for (const [capacity, share] of [
+      [1, 1],
+      [3, 1],
+      [5, 2],
+    ] as const) {
+      const { slots, sweeps } = open(capacity, 0.5, true);
+      for (let index = 0; index < share; index += 1) {
+        await until(sweeps.mayPoll);
+        sweeps.place(slots, `sweep-${index}`, true);
+      }
+      await new Promise((resolve) => setTimeout(resolve, 300));
+      assert.equal(sweeps.mayPoll(), false, `${capacity} slots`);
+      slots.release(epoch('sweep-0'));
+      await until(sweeps.mayPoll);
+    }
+  });
+
+  it('give sweeps every slot if no training runs', async () => {
+    const { slots, sweeps } = open(2, 0.5, false);
+    for (const name of ['first', 'second']) {
+      await until(sweeps.mayPoll);
+      sweeps.place(slots, name, true);
+    }
+    assert.equal(slots.takenBySweeps, 2);
+  });
+
+  it('give sweeps none until the poll for runs has found none', async () => {
+    const { slots, runs, sweeps } = open(8, 0.5, false);
+    for (let index = 0; index < 7; index += 1) {
+      await until(runs.mayPoll);
+      assert.equal(sweeps.mayPoll(), false);
+      runs.place(slots, `run-${index}`, false);
+    }
+    await until(sweeps.mayPoll);
+    assert.equal(runs.mayPoll(), true, 'an idle poll for runs keeps no slot from sweeps');
+  });
+
+  it('come only when a slot is free', async () => {
+    const { slots, runs, sweeps } = open(1, 0.5, false);
+    await until(runs.mayPoll);
+    runs.place(slots, 'run', false);
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    assert.deepEqual([runs.mayPoll(), sweeps.mayPoll()], [false, false]);
+    slots.release(epoch('run'));
+    await until(runs.mayPoll);
+  });
+});
+
+it('counts the sandboxes of sweeps that a restarted host finds', async () => {
+  const labels = { stack: 'stack', run: '', ...epoch('found'), purpose: 'agent' as const, sweep: true as const };
+  const found = labelsOf(labelsToDocker({ ...labels, expiresAtMs: 1 }));
+  assert.ok(found?.sweep);
+  const slots = createSlots(4);
+  await slots.takeListed(async () => [{ name: 'found', kind: 'docker', labels: found, createdAtMs: 0, running: true }]);
+  assert.deepEqual([slots.taken, slots.takenBySweeps], [1, 1]);
+});
