@@ -19,6 +19,7 @@ import { secretOf } from '../infra/gateway/secret.ts';
 import { createVerdictCache } from '../infra/grading/verdict-cache.ts';
 import { readLevels } from '../infra/machine/read-levels.ts';
 import { capacityWarning, rolloutDirectories, rolloutsThatFit } from '../infra/machine/rollouts-that-fit.ts';
+import { createHelperSpawner } from '../infra/process/spawner/through-helper.ts';
 import { openProviders } from '../infra/sandbox/index.ts';
 import { openStack } from '../infra/stack.ts';
 import { createFileStore } from '../infra/store/files.ts';
@@ -175,6 +176,7 @@ export async function openHost(config: Config): Promise<Host> {
     images: config.paths.images,
     accounts: { directory: config.dockerConfigDir, env: config.env },
     preferred: config.sandbox,
+    spawner: createHelperSpawner(),
   });
   const admission = createAdmission({ readLevels: () => readLevels({ directories: rolloutDirectories(config) }) });
   return {

@@ -1,6 +1,7 @@
 import type { SandboxChoice } from '../../workflows/contracts/rollout.ts';
 import type { Task } from '../../workflows/contracts/task.ts';
 import { attemptAll } from '../attempt-all.ts';
+import type { Spawner } from '../process/spawner/spawner.ts';
 import { createRegistryAccounts, type RegistryAccountsOptions } from './docker/images/registry-accounts.ts';
 import { createImageUses } from './docker/images/uses.ts';
 import { createDockerProvider } from './docker/provider.ts';
@@ -18,6 +19,8 @@ export interface ProviderOptions {
   readonly accounts?: RegistryAccountsOptions;
   /** Directory of local sandboxes. */
   readonly root: string;
+  /** Starts the commands of local sandboxes. Default: this process forks for each. */
+  readonly spawner?: Spawner;
 }
 
 const factories: Readonly<Record<SandboxKind, (options: ProviderOptions) => SandboxProvider>> = {
@@ -28,7 +31,7 @@ const factories: Readonly<Record<SandboxKind, (options: ProviderOptions) => Sand
       ...(images !== undefined && { uses: createImageUses(images) }),
       ...(accounts !== undefined && { accounts: createRegistryAccounts(accounts) }),
     }),
-  local: ({ stack, root }) => createLocalProvider({ stack, root }),
+  local: ({ stack, root, spawner }) => createLocalProvider({ stack, root, ...(spawner && { spawner }) }),
 };
 
 /** The order in which `auto` looks for a kind that supports the task. */

@@ -20,11 +20,11 @@ export function describeConfinement(
     doesNotProtect: [
       'against kernel bugs: the kernel is shared',
       'CPU: no share is enforced',
-      'the disk immediately: the total is checked about once a second, while the size of a single file is limited at once',
+      'the disk immediately: the total is checked once a second, less often with many sandboxes; a single file is limited at once',
       ...(findHierarchy()
         ? []
         : [
-            'memory and processes of a sandbox as a whole: memory is checked about once a second, the kernel limits each process',
+            'memory and processes of a sandbox as a whole: memory is checked once a second, less often with many sandboxes; the kernel limits each process',
           ]),
       ...(asRoot ? [] : ['the files of hidden tests from the tested code: both run under one uid']),
     ],

@@ -5,16 +5,18 @@ import type { Account } from '../sandbox.ts';
 import { controlOf, executionsOf, type SandboxDirectory } from './layout.ts';
 import { claimedProcesses, commandPid, isRunning, namesIn, pidIn, supervisorPid } from './processes.ts';
 
-const pollMs = 2;
+/** The first pause between two looks at a process that was killed. It usually ends within milliseconds; pauses double. */
+const firstPauseMs = 2;
+const longestPauseMs = 50;
 const timeoutMs = 10_000;
 
 /** Ends one detached process through the init of its pid namespace, and waits until its supervisor has written the result. */
 export async function endProcess(directory: string): Promise<void> {
   const deadlineMs = Date.now() + timeoutMs;
-  while (isRunning(directory) && Date.now() < deadlineMs) {
+  for (let pauseMs = firstPauseMs; isRunning(directory) && Date.now() < deadlineMs; pauseMs *= 2) {
     const pid = commandPid(directory);
     if (pid !== undefined) killPid(pid);
-    await delay(pollMs);
+    await delay(Math.min(pauseMs, longestPauseMs));
   }
   const stuck = isRunning(directory) ? supervisorPid(directory) : undefined;
   // Kills the supervisor's whole group, since any part of it may be what blocks its end.

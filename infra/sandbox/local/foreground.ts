@@ -1,9 +1,6 @@
-import { spawn } from 'node:child_process';
-import { closeSync, openSync, rmSync } from 'node:fs';
-import { constants } from 'node:os';
+import { rmSync, writeFileSync } from 'node:fs';
+import type { EndedCommand, Spawner } from '../../process/spawner/spawner.ts';
 import { exitStatus } from '../exit-status.ts';
-import { errorCode } from '../failure.ts';
-import { createHeadBuffer } from '../head-buffer.ts';
 import type { ExecResult } from '../sandbox.ts';
 import { readIfExists, requireReached } from './processes.ts';
 
@@ -20,65 +17,47 @@ export interface ForegroundCommand {
 }
 
 /** Runs a short local command and collects its output. The command ends with its caller and at its timeout. */
-export async function runForeground(command: ForegroundCommand, signal: AbortSignal): Promise<ExecResult> {
+export async function runForeground(
+  spawner: Spawner,
+  command: ForegroundCommand,
+  signal: AbortSignal,
+): Promise<ExecResult> {
   signal.throwIfAborted();
-  const pidFile = openSync(command.pidFile, 'wx', 0o600);
+  const { pidFile } = command;
+  writeFileSync(pidFile, '', { flag: 'wx', mode: 0o600 });
   try {
-    const result = await collect(command, pidFile, signal);
-    requireReached(readIfExists(command.pidFile), result.exitCode, String(result.stderr));
-    return result;
+    const { ended, timedOut } = await untilEnded(spawner, command, signal);
+    const { exitCode, stdout, stderr, truncated } = ended;
+    requireReached(readIfExists(pidFile), exitCode, String(stderr));
+    const { limit: _limit, ...status } = exitStatus({ exitCode });
+    return { ...status, timedOut, stdout, stderr, truncated };
   } finally {
-    closeSync(pidFile);
-    rmSync(command.pidFile, { force: true });
+    rmSync(pidFile, { force: true });
   }
 }
 
-function collect(command: ForegroundCommand, pidFile: number, signal: AbortSignal): Promise<ExecResult> {
-  const [program = '', ...args] = command.argv;
-  const child = spawn(program, args, {
-    cwd: '/',
-    env: command.env,
-    stdio: ['pipe', 'pipe', 'pipe', 'ignore', 'ignore', pidFile],
-    // In a separate process group, bubblewrap's second process can be ended even before it is bound to die with the first.
-    detached: true,
-  });
-  const stdout = createHeadBuffer(command.maxOutputBytes);
-  const stderr = createHeadBuffer(command.maxOutputBytes);
-  child.stdout?.on('data', (chunk: Buffer) => stdout.push(chunk));
-  child.stderr?.on('data', (chunk: Buffer) => stderr.push(chunk));
-  // A command that does not read its input closes the pipe, which is not a failure.
-  child.stdin?.on('error', () => undefined);
-  child.stdin?.end(command.stdin);
-
+async function untilEnded(
+  spawner: Spawner,
+  { argv, env, stdin, maxOutputBytes, pidFile, end, timeoutMs }: ForegroundCommand,
+  signal: AbortSignal,
+): Promise<{ readonly ended: EndedCommand; readonly timedOut: boolean }> {
+  const command = spawner.start({ argv, env, stdin, maxOutputBytes, reportFile: pidFile });
   let timedOut = false;
-  const end = (): void => {
-    command.end();
-    if (child.pid !== undefined) killGroup(child.pid);
+  const endAll = (): void => {
+    end();
+    command.kill();
   };
   const timer = setTimeout(() => {
     timedOut = true;
-    end();
-  }, command.timeoutMs);
-  signal.addEventListener('abort', end);
-  return new Promise<ExecResult>((resolve, reject) => {
-    child.on('error', reject);
-    child.on('close', (code, killedBy) => {
-      if (signal.aborted) return reject(signal.reason);
-      const exitCode = code ?? 128 + (killedBy ? constants.signals[killedBy] : 0);
-      const { limit: _limit, ...status } = exitStatus({ exitCode });
-      const truncated = stdout.truncated() || stderr.truncated();
-      resolve({ ...status, timedOut, stdout: stdout.bytes(), stderr: stderr.bytes(), truncated });
-    });
-  }).finally(() => {
-    clearTimeout(timer);
-    signal.removeEventListener('abort', end);
-  });
-}
-
-function killGroup(leader: number): void {
+    endAll();
+  }, timeoutMs);
+  signal.addEventListener('abort', endAll);
   try {
-    process.kill(-leader, 'SIGKILL');
-  } catch (error) {
-    if (errorCode(error) !== 'ESRCH') throw error;
+    const ended = await command.ended;
+    signal.throwIfAborted();
+    return { ended, timedOut };
+  } finally {
+    clearTimeout(timer);
+    signal.removeEventListener('abort', endAll);
   }
 }

@@ -9,19 +9,15 @@ import {
   readlinkSync,
   readSync,
   statSync,
-  watch,
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
 import { exitStatus } from '../exit-status.ts';
 import { errorCode, SandboxFailure } from '../failure.ts';
 import type { Account, LimitHit, LogPart, LogRange, ProcessStatus } from '../sandbox.ts';
 
 // The detached processes of a local sandbox, by key. All of their state is in files.
 
-/** Interval in which an observer checks without a file event, since the supervisor may have been killed. */
-const checkEveryMs = 500;
 /** Time from a claim to the supervisor's first line, which normally takes milliseconds. After it the claimant must have died. */
 const startGraceMs = 2_000;
 
@@ -101,22 +97,6 @@ export function recordLimit(directory: string, limit: LimitHit): void {
     writeFileSync(join(directory, 'limit'), limit, { flag: 'wx' });
   } catch (error) {
     if (errorCode(error) !== 'EEXIST') throw error;
-  }
-}
-
-/** Resolves at the next change in `directory`, at the latest after `withinMs`. */
-export async function nextChange(directory: string, withinMs: number, signal: AbortSignal): Promise<void> {
-  const changed = new AbortController();
-  const watcher = watch(directory, () => changed.abort());
-  watcher.on('error', () => changed.abort());
-  try {
-    if (exitCodeOf(directory) !== undefined) return;
-    await delay(Math.min(withinMs, checkEveryMs), undefined, { signal: AbortSignal.any([changed.signal, signal]) });
-  } catch (error) {
-    signal.throwIfAborted();
-    if (!changed.signal.aborted) throw error;
-  } finally {
-    watcher.close();
   }
 }
 

@@ -1,10 +1,19 @@
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { attemptAll } from '../../attempt-all.ts';
+import { createDirectSpawner } from '../../process/spawner/direct.ts';
+import type { Spawner } from '../../process/spawner/spawner.ts';
 import { SandboxFailure } from '../failure.ts';
 import { requireSameEpoch } from '../labels.ts';
 import { requireName } from '../names.ts';
-import type { SandboxDescription, SandboxInfo, SandboxNeeds, SandboxProvider, UnsupportedReason } from '../sandbox.ts';
+import type {
+  Sandbox,
+  SandboxDescription,
+  SandboxInfo,
+  SandboxNeeds,
+  SandboxProvider,
+  UnsupportedReason,
+} from '../sandbox.ts';
 import { chooseConfinement, type NoConfinement } from './choose-confinement.ts';
 import type { Confinement } from './confinement.ts';
 import {
@@ -18,6 +27,7 @@ import {
 import { endAccounts } from './end-processes.ts';
 import type { SandboxDirectory } from './layout.ts';
 import { createLocalSandbox } from './sandbox.ts';
+import { createWatcher } from './watcher.ts';
 
 export interface LocalProviderOptions {
   /** Directory of this machine's local sandboxes, private to the caller's user. */
@@ -25,15 +35,20 @@ export interface LocalProviderOptions {
   readonly stack: string;
   /** The confinement to use. Default: the strongest that works here. */
   readonly confinement?: Confinement | NoConfinement;
+  /** Starts the sandboxes' commands; the provider closes it. Default: this process forks for each. */
+  readonly spawner?: Spawner;
 }
 
 /** Creates sandboxes without a container engine: directories of this host, whose commands are confined by namespaces. */
 export function createLocalProvider(options: LocalProviderOptions): SandboxProvider {
-  const { root, stack, confinement = chooseConfinement(root) } = options;
+  const { root, stack, confinement = chooseConfinement(root), spawner = createDirectSpawner() } = options;
+  const watcher = createWatcher(spawner);
   const usable = (): Confinement => {
     if ('commandLine' in confinement) return confinement;
     throw new SandboxFailure('UnsupportedTask', `local sandboxes do not work on this host: ${explain(confinement)}`);
   };
+  const open = (directory: SandboxDirectory): Sandbox =>
+    createLocalSandbox(directory, { confinement: usable(), spawner, watcher });
   const home = join(root, requireName(stack));
   const find = (name: string): SandboxDirectory | undefined => findDirectory(join(home, requireName(name)));
   const erase = async (sandbox: SandboxDirectory): Promise<void> => {
@@ -47,11 +62,11 @@ export function createLocalProvider(options: LocalProviderOptions): SandboxProvi
       usable();
       const directory = find(spec.name) ?? (await createDirectory(home, spec));
       requireSameEpoch(spec.name, spec.labels, directory.spec.labels);
-      return createLocalSandbox(directory, usable());
+      return open(directory);
     },
     attach: async (name) => {
       const directory = find(name);
-      return directory && createLocalSandbox(directory, usable());
+      return directory && open(directory);
     },
     remove: async (name) => {
       const directory = detachDirectory(home, name);
@@ -72,7 +87,7 @@ export function createLocalProvider(options: LocalProviderOptions): SandboxProvi
     supports: async (needs) => refusal(needs, confinement),
     describe: async () =>
       'commandLine' in confinement ? { kind: 'local', ready: true, ...confinement.describe } : unready(confinement),
-    close: async () => undefined,
+    close: () => spawner.close(),
   };
 }
 

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
+import { HelperLostError, type Spawner } from '../../process/spawner/spawner.ts';
 import { SandboxFailure } from '../failure.ts';
 import { relativeSegments } from '../files.ts';
 import { killPid } from '../kill.ts';
@@ -28,24 +29,22 @@ import { endAccounts, endProcess } from './end-processes.ts';
 import { splitEnvironment } from './environment.ts';
 import { runForeground } from './foreground.ts';
 import { controlOf, executionsOf, homeOf, insidePath, type SandboxDirectory, treeOf } from './layout.ts';
-import { claim, commandPid, nextChange, pidIn, readLogFile, recordLimit, statusOf } from './processes.ts';
-import { diskUsageMb, residentMb } from './resource-usage.ts';
+import { claim, pidIn, readLogFile, recordLimit, statusOf } from './processes.ts';
+import { diskUsageMb } from './resource-usage.ts';
 import { readFileSafely, withDirectory, writeFileSafely } from './safe-files.ts';
 import { supervise } from './supervisor.ts';
-
-/** The first measurement comes this late, so that short commands never pay for one. */
-const firstMeasurementMs = 500;
-const measureEveryMs = 1_000;
-const diskUsageTimeoutMs = 60_000;
-/**
- * The number of failed measurements in a row that ends a process. An overloaded host fails once or twice; a tree that can't be
- * measured this often was made that way on purpose.
- */
-const maxUnmeasured = 3;
+import type { WatchedProcess, Watcher } from './watcher.ts';
 
 /** Creates a handle of a local sandbox. Its state is in the sandbox's directory, so handles can be dropped at any time. */
-export function createLocalSandbox(directory: SandboxDirectory, confinement: Confinement): Sandbox {
-  return new LocalSandbox(directory, confinement);
+export function createLocalSandbox(directory: SandboxDirectory, means: LocalMeans): Sandbox {
+  return new LocalSandbox(directory, means);
+}
+
+/** The parts that all local sandboxes of a process share. */
+export interface LocalMeans {
+  readonly confinement: Confinement;
+  readonly spawner: Spawner;
+  readonly watcher: Watcher;
 }
 
 class LocalSandbox implements Sandbox {
@@ -54,16 +53,15 @@ class LocalSandbox implements Sandbox {
   readonly labels: SandboxLabels;
   readonly twoUids: boolean;
   readonly #directory: SandboxDirectory;
-  readonly #confinement: Confinement;
-  #unmeasured = 0;
+  readonly #means: LocalMeans;
 
-  constructor(directory: SandboxDirectory, confinement: Confinement) {
+  constructor(directory: SandboxDirectory, means: LocalMeans) {
     const { spec, accounts } = directory;
     this.name = spec.name;
     this.labels = spec.labels;
     this.twoUids = accounts.agent.uid !== accounts.grader.uid;
     this.#directory = directory;
-    this.#confinement = confinement;
+    this.#means = means;
   }
 
   putFiles({ tree, at, owner }: PutFiles, signal: AbortSignal): Promise<void> {
@@ -97,7 +95,8 @@ class LocalSandbox implements Sandbox {
     };
     const { argv, env } = this.#confine(request, false);
     const joined = joinGroup(this.#directory.group, argv);
-    return runForeground({ argv: joined, env, pidFile, end, timeoutMs, maxOutputBytes, stdin }, signal);
+    const command = { argv: joined, env, pidFile, end, timeoutMs, maxOutputBytes, stdin };
+    return runForeground(this.#means.spawner, command, signal);
   }
 
   start(request: StartRequest, signal: AbortSignal): Promise<StartResult> {
@@ -110,7 +109,7 @@ class LocalSandbox implements Sandbox {
     for (const files of request.files ?? []) await this.putFiles(files, signal);
     const { accounts, group } = this.#directory;
     const uid = runsAsRoot() ? ownerOf(accounts, request.account).uid : undefined;
-    await supervise({ ...this.#confine(request, true), control, logBytes, uid, group });
+    await supervise(this.#means.spawner, { ...this.#confine(request, true), control, logBytes, uid, group });
     return 'started';
   }
 
@@ -128,19 +127,30 @@ class LocalSandbox implements Sandbox {
     signal: AbortSignal,
   ): Promise<ProcessStatus> {
     const deadlineMs = Date.now() + timeoutMs;
-    let measureAtMs = Date.now() + firstMeasurementMs;
+    const watched = this.#watched(this.#processOf(key), diskBeforeMb);
     for (;;) {
       signal.throwIfAborted();
-      const directory = this.#processOf(key);
       const status = this.#statusOf(key);
-      const nowMs = Date.now();
-      if (status.state !== 'running' || nowMs >= deadlineMs) return status;
-      if (nowMs >= measureAtMs) {
-        await this.#enforceLimits(directory, diskBeforeMb, signal);
-        measureAtMs = Date.now() + measureEveryMs;
-      }
-      await nextChange(directory, Math.min(deadlineMs, measureAtMs) - nowMs, signal);
+      const leftMs = deadlineMs - Date.now();
+      if (status.state !== 'running' || leftMs <= 0) return status;
+      await this.#means.watcher.untilEnded(watched, leftMs, signal);
     }
+  }
+
+  /** Describes a process to the watcher, with the limits that the kernel does not enforce here. */
+  #watched(directory: string, diskBeforeMb: number): WatchedProcess {
+    const { memoryMb, diskMb } = this.#directory.spec;
+    return {
+      directory,
+      tree: treeOf(this.#directory),
+      diskMb: diskMb + diskBeforeMb,
+      memoryMb: this.#directory.group ? null : memoryMb,
+      end: async (limit) => {
+        recordLimit(directory, limit);
+        await endAccounts(this.#directory, ['agent']);
+        await endProcess(directory);
+      },
+    };
   }
 
   async readLog(key: string, range: LogRange): Promise<LogPart> {
@@ -158,9 +168,11 @@ class LocalSandbox implements Sandbox {
 
   async diskUsage(): Promise<{ readonly usedMb: number; readonly limitMb: number }> {
     this.#requireExists();
-    const usedMb = await diskUsageMb(treeOf(this.#directory), AbortSignal.timeout(diskUsageTimeoutMs));
+    const tree = treeOf(this.#directory);
+    const usedMb = (await diskUsageMb(this.#means.spawner, [tree])).get(tree);
     if (usedMb === undefined) {
-      const text = `could not measure the disk use of sandbox ${this.name} within ${diskUsageTimeoutMs / 1_000} s`;
+      this.#requireExists();
+      const text = `could not measure the disk use of sandbox ${this.name}: it is very large, or the host is overloaded`;
       throw new SandboxFailure('SandboxUnavailable', text);
     }
     return { usedMb, limitMb: this.#directory.spec.diskMb };
@@ -187,6 +199,7 @@ class LocalSandbox implements Sandbox {
     } catch (cause) {
       signal.throwIfAborted();
       this.#requireExists();
+      if (cause instanceof HelperLostError) throw new SandboxFailure('SandboxUnavailable', cause.message, { cause });
       throw cause;
     }
   }
@@ -201,26 +214,6 @@ class LocalSandbox implements Sandbox {
     const sandbox = this.#directory;
     const { outer, inner } = splitEnvironment(env, homeOf(account));
     const confined = { sandbox, account, argv, cwd: cwd ?? sandbox.spec.workdir, innerEnv: inner, detached };
-    return { argv: this.#confinement.commandLine(confined), env: outer };
-  }
-
-  /** Ends a process that exceeds a limit which the kernel does not enforce here. */
-  async #enforceLimits(directory: string, diskBeforeMb: number, signal: AbortSignal): Promise<void> {
-    const pid = commandPid(directory);
-    if (pid === undefined) return;
-    const limits = this.#directory.spec;
-    const overMemory = !this.#directory.group && residentMb(pid) > limits.memoryMb;
-    if (!overMemory && !(await this.#isOverDisk(diskBeforeMb, signal))) return;
-    recordLimit(directory, overMemory ? 'memory' : 'disk');
-    await endAccounts(this.#directory, ['agent']);
-    await endProcess(directory);
-  }
-
-  async #isOverDisk(diskBeforeMb: number, signal: AbortSignal): Promise<boolean> {
-    const usedMb = await diskUsageMb(treeOf(this.#directory), signal);
-    this.#unmeasured = usedMb === undefined ? this.#unmeasured + 1 : 0;
-    return usedMb === undefined
-      ? this.#unmeasured >= maxUnmeasured
-      : usedMb > this.#directory.spec.diskMb + diskBeforeMb;
+    return { argv: this.#means.confinement.commandLine(confined), env: outer };
   }
 }

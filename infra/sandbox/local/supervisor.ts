@@ -1,5 +1,4 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
+import type { Spawner } from '../../process/spawner/spawner.ts';
 import { keepLog } from '../keep-log.ts';
 import type { ControlGroup } from './control-group.ts';
 
@@ -39,13 +38,12 @@ export interface SupervisedCommand {
  * command from outside the sandbox, and keeps the head and tail of its output as a log and its exit code as a result. The command
  * holds a pipe and never the log itself, so it can't rewrite earlier output. Resolves once the supervisor has written its pid.
  */
-export async function supervise({ control, logBytes, uid, group, argv, env }: SupervisedCommand): Promise<void> {
+export async function supervise(
+  spawner: Spawner,
+  { control, logBytes, uid, group, argv, env }: SupervisedCommand,
+): Promise<void> {
   const blocks = String(Math.ceil(logBytes / 512));
   const joined = [group?.directories.join(' ') ?? '', group?.memoryEvents ?? '', group?.pidsEvents ?? ''];
   const args = ['-c', script, 'temper-supervisor', control, blocks, String(uid ?? ''), ...joined, ...argv];
-  const child = spawn('/bin/sh', args, { cwd: '/', env, detached: true, stdio: ['ignore', 'pipe', 'ignore'] });
-  const failed = once(child, 'error').then(([error]) => Promise.reject(error));
-  failed.catch(() => undefined);
-  await Promise.race([once(child.stdout, 'close'), failed]);
-  child.unref();
+  await spawner.launch({ argv: ['/bin/sh', ...args], env });
 }

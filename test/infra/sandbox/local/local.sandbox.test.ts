@@ -1,4 +1,6 @@
+import { createHelperSpawner } from '../../../../infra/process/spawner/through-helper.ts';
 import { sandboxContract } from '../contract.ts';
 import { localSubject } from './subject.ts';
 
-sandboxContract(localSubject('local sandboxes'));
+const title = 'local sandboxes whose commands a helper starts';
+sandboxContract(localSubject(title, { createSpawner: createHelperSpawner }));

@@ -41,7 +41,7 @@ export function unprivilegedSuite(title: string, file: string, create: (root: st
     it(`local sandboxes of an unprivileged user keep the contract, with ${title}`, () => rerunUnprivileged(file));
     return;
   }
-  sandboxContract(localSubject(`local sandboxes of an unprivileged user, with ${title}`, create));
+  sandboxContract(localSubject(`local sandboxes of an unprivileged user, with ${title}`, { confine: create }));
 
   describe(`local sandboxes on a file system whose flags the user can't clear, with ${title}`, () => {
     it('run the programs of the host, but not their own', async () => {

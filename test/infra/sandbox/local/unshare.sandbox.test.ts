@@ -2,4 +2,4 @@ import { createUnshare } from '../../../../infra/sandbox/local/unshare.ts';
 import { sandboxContract } from '../contract.ts';
 import { localSubject } from './subject.ts';
 
-sandboxContract(localSubject('local sandboxes without bubblewrap', createUnshare));
+sandboxContract(localSubject('local sandboxes without bubblewrap', { confine: createUnshare }));
