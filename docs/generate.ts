@@ -5,6 +5,7 @@ import { cliPage } from './generator/cli.ts';
 import { fillGlossary } from './generator/glossary.ts';
 import { inputsPage } from './generator/inputs.ts';
 import { failuresPage, metricsPage, settingsPage } from './generator/pages.ts';
+import { retentionPage } from './generator/retention.ts';
 
 /**
  * Writes the reference pages from the code: `node docs/generate.ts`. With `--check` it writes nothing, and exits with 1
@@ -20,6 +21,7 @@ export async function generatePages(): Promise<ReadonlyMap<string, string>> {
     'workflow-inputs': inputsPage(),
     failures: failuresPage(),
     metrics: metricsPage(),
+    retention: retentionPage(),
   };
   const pages = new Map(Object.entries(reference).map(([name, text]) => [`reference/${name}.md`, `${note}${text}`]));
   return pages.set('glossary.md', fillGlossary(readFileSync(pathOf('glossary.md'), 'utf8')));

@@ -26,6 +26,12 @@ export interface Paths {
   readonly verdicts: string;
   /** Directory of the host workers' notes for `temper status`. */
   readonly hosts: string;
+  /** Directory of the tasks whose tests are flaky. */
+  readonly quarantine: string;
+  /** Directory that records which packed task sets users hold the addresses of. */
+  readonly packs: string;
+  /** Directory of what closed workflows refer to, by the day of their end. */
+  readonly outcomes: string;
   readonly lock: string;
   /** File with the processes, pids and addresses of the stack that runs on this home. */
   readonly up: string;
@@ -51,6 +57,9 @@ export function pathsBelow(home: string): Paths {
     runs: join(home, 'runs'),
     verdicts: join(home, 'verdicts'),
     hosts: join(home, 'hosts'),
+    quarantine: join(home, 'quarantine'),
+    packs: join(home, 'packs'),
+    outcomes: join(home, 'outcomes'),
     lock: join(home, 'up.lock'),
     up: join(home, 'up.json'),
   };

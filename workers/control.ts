@@ -4,6 +4,7 @@ import { createGroupActivities } from '../activities/control/groups.ts';
 import { createHostActivities } from '../activities/control/hosts.ts';
 import { createReapActivities } from '../activities/control/reap.ts';
 import { createRegradeActivities } from '../activities/control/regrades.ts';
+import { createRetentionActivities } from '../activities/control/retention.ts';
 import { createRewardActivity } from '../activities/control/reward.ts';
 import { createScheduleActivities } from '../activities/control/schedules.ts';
 import { createSweepActivities } from '../activities/control/sweeps.ts';
@@ -22,13 +23,19 @@ import { locateWorkflowBundle } from '../infra/temporal/bundle.ts';
 import { missingSearchAttributes } from '../infra/temporal/search-attributes.ts';
 import { controlQueue } from '../workflows/contracts/queues.ts';
 import { runWorkers } from './process.ts';
+import { makeRetentionPass } from './retention.ts';
+import { ensureSchedule } from './schedules.ts';
 
 /** Workflows kept in memory, of about 1 MB each: enough for the rollouts that one machine's runs have in flight. */
 const cachedWorkflows = 400;
 
+/** The longest duration of a pass of retention, which the next one continues. */
+const retentionLimitMs = 10 * 60_000;
+const retentionEvery = '1h';
+
 /** Runs the control worker: all workflows and the light activities. */
 export function runControl(config: Config, signal: AbortSignal): Promise<void> {
-  return runWorkers(config, 'control', signal, async ({ client, connection, namespace }) => {
+  return runWorkers(config, 'control', signal, async ({ client, connection, namespace, log }) => {
     const missing = await missingSearchAttributes(connection, namespace);
     if (missing.length > 0) {
       throw new Error(
@@ -54,6 +61,17 @@ export function runControl(config: Config, signal: AbortSignal): Promise<void> {
       ...createBatchActivities({ store, records }),
       ...createHostActivities(client),
       ...createReapActivities(client),
+      ...createRetentionActivities({
+        collect: (aborted) =>
+          makeRetentionPass(config, {
+            dryRun: false,
+            olderThanMs: null,
+            limitMs: retentionLimitMs,
+            connect: async () => client,
+            signal: aborted,
+            note: (text) => log.info(text),
+          }),
+      }),
       ...createScheduleActivities(client),
       ...createRegradeActivities({ client, tasks, quarantine, store, records }),
       ...createSweepActivities({
@@ -68,6 +86,13 @@ export function runControl(config: Config, signal: AbortSignal): Promise<void> {
         upstream: gateway.upstream,
       }),
     };
+    await ensureSchedule(client, {
+      scheduleId: 'temper-retention',
+      every: retentionEvery,
+      workflowType: 'retention',
+      args: [],
+      summary: 'removes what nothing needs any more',
+    });
     return [
       {
         taskQueue: controlQueue,

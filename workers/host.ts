@@ -1,4 +1,3 @@
-import { type Client, ScheduleAlreadyRunning, ScheduleOverlapPolicy } from '@temporalio/client';
 import type { WorkerOptions } from '@temporalio/worker';
 import type { Logger } from 'pino';
 import { createAdmission } from '../activities/host/admission.ts';
@@ -29,7 +28,6 @@ import { createTasks } from '../infra/tasks/tasks.ts';
 import {
   captureQueue,
   cleanUpQueue,
-  controlQueue,
   evaluationQueue,
   hostQueue,
   imageQueue,
@@ -41,6 +39,7 @@ import { inLane, inLanesByType } from './lane-worker.ts';
 import { placementTuner } from './placement-tuner.ts';
 import { runWorkers } from './process.ts';
 import { reportAdmission } from './report-admission.ts';
+import { ensureSchedule } from './schedules.ts';
 
 /** PATH of commands in a local sandbox. temper's own Node comes first, because the host's may be anywhere. */
 const localPath = `${runtimeTarget}/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin`;
@@ -67,7 +66,13 @@ export async function runHost(config: Config, signal: AbortSignal): Promise<void
       const reaper = createReaper(host, client);
       await logUnavailableProviders(host, config.sandbox, log);
       await reapAtStart(reaper, log, signal);
-      await scheduleReaper(client, host.name);
+      await ensureSchedule(client, {
+        scheduleId: `temper-reaper-${host.name}`,
+        every: reapEvery,
+        workflowType: 'reaper',
+        args: [{ host: host.name }],
+        summary: `removes what dead rollouts left on ${host.name}`,
+      });
       const share = createSweepShare(host.slots, config.sweepShare, watchTraining(client));
       return queues(config, host, share, reaper);
     });
@@ -199,25 +204,4 @@ export async function openHost(config: Config): Promise<Host> {
     pathOf: (kind) => (kind === 'local' ? localPath : null),
     evaluationMounts: async (kind) => (kind === 'local' ? [{ ...(await runtime.prepare()), readOnly: true }] : []),
   };
-}
-
-/** Creates the schedule of a host's reaper; repeatable. */
-async function scheduleReaper(client: Client, host: string): Promise<void> {
-  try {
-    await client.schedule.create({
-      scheduleId: `temper-reaper-${host}`,
-      spec: { intervals: [{ every: reapEvery }] },
-      policies: { overlap: ScheduleOverlapPolicy.SKIP, catchupWindow: reapEvery },
-      action: {
-        type: 'startWorkflow',
-        workflowType: 'reaper',
-        workflowId: `temper-reaper-${host}`,
-        taskQueue: controlQueue,
-        args: [{ host }],
-        staticSummary: `removes what dead rollouts left on ${host}`,
-      },
-    });
-  } catch (error) {
-    if (!(error instanceof ScheduleAlreadyRunning)) throw error;
-  }
 }

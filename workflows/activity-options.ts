@@ -103,6 +103,13 @@ export const timeouts = {
     startToCloseTimeout: '1m',
     retry: retry(3, '1s', '5s'),
   },
+  /** A pass of retention ends by itself after ten minutes, and the next one comes within the hour, so it is not retried. */
+  collect: {
+    scheduleToStartTimeout: '30m',
+    startToCloseTimeout: '30m',
+    heartbeatTimeout: '30s',
+    retry: retry(1, '1s', '5s'),
+  },
   /** An evaluation in a fresh sandbox. Its own limit is given per rollout. It is retried for minutes, because the agent's work is done. */
   evaluate: {
     heartbeatTimeout: '15s',

@@ -9,6 +9,7 @@ import type {
   RegradeRow,
 } from '../../workflows/contracts/regrade.ts';
 import type { RewardPolicy } from '../../workflows/contracts/resolution.ts';
+import type { RetentionResult } from '../../workflows/contracts/retention.ts';
 import type { SessionSettings } from '../../workflows/contracts/rollout.ts';
 import type { RunInput, StepResult, Training } from '../../workflows/contracts/run.ts';
 import type { SweepInput, SweepPlan, SweepResult, SweepRow } from '../../workflows/contracts/sweep.ts';
@@ -24,6 +25,8 @@ export interface ControlActivities extends RolloutActivities, RunActivities, Swe
   }): Promise<{ readonly alive: boolean; readonly lastSeenMs: number | null }>;
   /** Cancels groups whose run is closed, and rollouts whose sweep is; returns their workflow ids. */
   cancelOrphans(): Promise<{ readonly groups: readonly string[]; readonly rollouts: readonly string[] }>;
+  /** Removes what would grow for ever and nothing needs any more, for some minutes at most. */
+  collectGarbage(): Promise<RetentionResult>;
 }
 
 /** The activities that a rollout asks of the control worker. */

@@ -16,6 +16,7 @@ const guides = [
   ['Workflows', 'workflows'],
   ['Operate', 'operate'],
   ['Sandboxes and images', 'sandboxes'],
+  ['Retention and disk', 'retention'],
   ['Scale', 'scale'],
 ];
 const reference = [
@@ -24,6 +25,7 @@ const reference = [
   ['Workflow inputs', 'workflow-inputs'],
   ['Failures', 'failures'],
   ['Metrics and search attributes', 'metrics'],
+  ['Retention', 'retention'],
 ];
 const design = [
   ['Branches and segments', 'branches'],

@@ -52,6 +52,10 @@ export function inputsPage(): string {
     paragraph(
       'The result is `{"sandboxes": [...], "groups": [...], "rollouts": [...]}`: what it removed and cancelled. A schedule per host starts it each minute.',
     ),
+    '## retention',
+    paragraph(
+      'It has no input. The result is `{"categories": [{"category", "removed", "bytes", "skipped"}]}`, of the categories in which something was removed or that were skipped. A schedule starts it each hour.',
+    ),
   );
 }
 

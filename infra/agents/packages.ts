@@ -6,6 +6,7 @@ import { errorMessage } from '../../workflows/contracts/error-message.ts';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import { withLock } from '../process/file-lock.ts';
 import { runNpm } from '../process/npm.mjs';
+import { touch } from '../process/touch.ts';
 import type { ReadOnlyMount } from './agent.ts';
 
 /**
@@ -44,7 +45,9 @@ export function createPackages({ cacheDir }: { readonly cacheDir: string }): Pac
   const prepared = new Map<PackagedAgent, Promise<string>>();
   return {
     async prepare(agent) {
-      const directory = prepared.get(agent) ?? ensure(cacheDir, agent);
+      const known = prepared.get(agent);
+      // Retention removes a package that was not used for long.
+      const directory = known !== undefined && (await touch(await known)) ? known : ensure(cacheDir, agent);
       prepared.set(agent, directory);
       directory.catch(() => prepared.delete(agent));
       return { source: await directory, target: packagesTarget };
@@ -77,7 +80,7 @@ const versionIn = (text: string): string => Object.values(manifest.parse(JSON.pa
 /** Installs into a temporary directory and renames it, so that a partial installation is never visible. */
 async function ensure(cacheDir: string, agent: PackagedAgent): Promise<string> {
   const { directory, files } = await locatePackage(cacheDir, agent);
-  if (await exists(directory)) return directory;
+  if (await touch(directory)) return directory;
   await withLock(`${directory}.lock`, async () => {
     if (!(await exists(directory))) await install(directory, agent, files);
   });

@@ -3,6 +3,7 @@ import { constants } from 'node:fs';
 import { copyFile, link, mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { stripTypeScriptTypes } from 'node:module';
 import { basename, join } from 'node:path';
+import { touch } from '../process/touch.ts';
 import type { ReadOnlyMount } from './agent.ts';
 
 /**
@@ -44,6 +45,8 @@ export function createRuntime({ cacheDir }: { readonly cacheDir: string }): Runt
   let prepared: Promise<string> | undefined;
   return {
     async prepare() {
+      // Retention removes a runtime that was not used for long.
+      if (prepared !== undefined && !(await touch(await prepared))) prepared = undefined;
       prepared ??= prepareOnce(cacheDir).catch((error: unknown) => {
         prepared = undefined;
         throw error;
@@ -60,7 +63,7 @@ async function prepareOnce(cacheDir: string): Promise<string> {
   const content = JSON.stringify([layout, process.version, process.arch, process.execPath, size, mtimeMs, [...files]]);
   const name = `runtime-${createHash('sha256').update(content).digest('hex').slice(0, 16)}`;
   const directory = join(cacheDir, name);
-  if (await exists(directory)) return directory;
+  if (await touch(directory)) return directory;
   const temporary = `${directory}.${randomBytes(4).toString('hex')}`;
   try {
     await fill(temporary, files);

@@ -61,7 +61,9 @@ export function createVerdictCache({
       const { log, tests } = found.data;
       const blobs = [log, ...(tests === undefined ? [] : [tests])];
       const there = await Promise.all(blobs.map(({ digest }) => store.has(digest)));
-      return there.every(Boolean) ? { ...(found.data as unknown as Verdict), cached: true } : null;
+      if (!there.every(Boolean)) return null;
+      await records.renew(folderOf(key), key);
+      return { ...(found.data as unknown as Verdict), cached: true };
     },
     async keep(key, verdict) {
       const limited = verdict.flags?.some(({ trick }) => trick === 'limit') ?? false;

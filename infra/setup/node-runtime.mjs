@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { cacheDirectory } from '../process/cache.mjs';
 import { runNpm } from '../process/npm.mjs';
@@ -51,12 +51,25 @@ export async function ensureNode() {
   }
   const home = join(cacheDirectory(process.env), 'node', `${runtime.version}-${process.platform}-${process.arch}`);
   const executable = join(home, 'bin', 'node');
-  if (existsSync(executable)) return executable;
+  if (existsSync(executable)) {
+    markUsed(home);
+    return executable;
+  }
   mkdirSync(dirname(home), { recursive: true });
   await withLock(`${home}.lock`, async () => {
     if (!existsSync(executable)) await install(runtime, home);
   });
   return executable;
+}
+
+/** Makes the time of change now: retention removes a Node that was not used for long. A cache of another user stays as it is. */
+function markUsed(home) {
+  const now = new Date();
+  try {
+    utimesSync(home, now, now);
+  } catch {
+    // It is only a hint.
+  }
 }
 
 async function install(runtime, home) {

@@ -1,5 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto';
-import { mkdir, open, readFile, rename, rm, stat } from 'node:fs/promises';
+import { mkdir, open, readFile, rename, rm, stat, utimes } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { BlobRef } from '../../workflows/contracts/blob.ts';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
@@ -17,11 +17,7 @@ export function createFileStore(root: string): Store {
   async function put(bytes: Uint8Array, mediaType: string): Promise<BlobRef> {
     const digest = sha256(bytes);
     const path = pathOf(digest);
-    const size = await stat(path).then(
-      (found) => found.size,
-      () => -1,
-    );
-    if (size !== bytes.byteLength) await writeOnce(path, bytes);
+    if (!(await renew(path, bytes.byteLength))) await writeOnce(path, bytes);
     return { digest, size: bytes.byteLength, mediaType };
   }
 
@@ -53,8 +49,27 @@ export function createFileStore(root: string): Store {
         () => true,
         () => false,
       ),
-    describe: async (digest, mediaType) => ({ digest, size: (await get(digest)).byteLength, mediaType }),
+    async describe(digest, mediaType) {
+      const size = (await get(digest)).byteLength;
+      await renew(pathOf(digest), size);
+      return { digest, size, mediaType };
+    },
   };
+}
+
+/**
+ * Makes the file's time of last use now, so that retention, which removes old blobs that nothing refers to, leaves this one for
+ * its new reference. Returns false if there is no file of that size that this process may change.
+ */
+async function renew(path: string, size: number): Promise<boolean> {
+  try {
+    if ((await stat(path)).size !== size) return false;
+    const now = new Date();
+    await utimes(path, now, now);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 export function sha256(bytes: Uint8Array | string): string {

@@ -1,6 +1,7 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
+import { touch } from '../process/touch.ts';
 import { writeOnce } from './files.ts';
 
 /** Named JSON documents of a run, such as `group-12` and `step-3`. Workflow history only has their names. */
@@ -10,6 +11,8 @@ export interface Records {
   read(runKey: string, name: string): Promise<unknown>;
   /** Reads a record; null if it does not exist. */
   find(runKey: string, name: string): Promise<unknown>;
+  /** Makes a record's time of change now, for records that retention removes when they are not used. */
+  renew(runKey: string, name: string): Promise<void>;
   names(runKey: string): Promise<readonly string[]>;
 }
 
@@ -43,6 +46,9 @@ export function createRecords(root: string): Records {
       const value = await find(runKey, name);
       if (value === null) throw new TemperFailure('BlobMissing', `run ${runKey} has no record ${name} below ${root}`);
       return value;
+    },
+    renew: async (runKey, name) => {
+      await touch(pathOf(runKey, name));
     },
     names: async (runKey) => {
       const files = await readdir(join(root, runKey)).catch(() => []);

@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { bundleWorkflowCode, DefaultLogger } from '@temporalio/worker';
 import { cacheDirectory } from '../process/cache.mjs';
 import { withLock } from '../process/file-lock.ts';
+import { touch } from '../process/touch.ts';
 
 /** The checkout, or `dist/` of the installed package. */
 const root = fileURLToPath(new URL('../..', import.meta.url));
@@ -31,7 +32,7 @@ export async function locateWorkflowBundle(
   if (await exists(prebuilt)) return { codePath: prebuilt };
   const directory = join(cacheDirectory(env), 'bundles');
   const codePath = join(directory, `${await sourcesDigest()}.js`);
-  if (await exists(codePath)) return { codePath };
+  if (await touch(codePath)) return { codePath };
   await mkdir(directory, { recursive: true });
   await withLock(`${codePath}.lock`, async () => {
     if (await exists(codePath)) return;

@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { cacheDirectory } from '../process/cache.mjs';
 import { withLock } from '../process/file-lock.ts';
+import { touch } from '../process/touch.ts';
 import { buildGoTool, type GoTool } from './go-tool.ts';
 import { downloadTemporal, officialRelease, type ReleaseSource, temporalCliVersion } from './release.ts';
 
@@ -78,7 +79,9 @@ export async function findTemporal(env: LocateOptions['env']): Promise<Executabl
     return { path: onPath, source: 'PATH' };
   }
   const target = cachedAt('temporal', temporalCliVersion, env);
-  return (await isExecutable(target)) ? { path: target, source: 'cache' } : undefined;
+  if (!(await isExecutable(target))) return undefined;
+  await touch(dirname(target));
+  return { path: target, source: 'cache' };
 }
 
 /** Builds tctl, the older command-line client, which only the tests need. */

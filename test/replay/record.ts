@@ -30,6 +30,7 @@ try {
   await recordRollouts();
   await recordCancelledRun();
   await recordReaper();
+  await recordRetention();
 } finally {
   await stack.close();
 }
@@ -100,6 +101,11 @@ async function recordCancelledRun(): Promise<void> {
 async function recordReaper(): Promise<void> {
   await execute('reaper', 'recorded-reaper', { host: 'scripted' });
   await save('reaper', 'recorded-reaper');
+}
+
+async function recordRetention(): Promise<void> {
+  await workflow.execute('retention', { taskQueue: controlQueue, workflowId: 'recorded-retention' });
+  await save('retention', 'recorded-retention');
 }
 
 async function statusOf(workflowId: string): Promise<string> {

@@ -75,6 +75,10 @@ const commands: Readonly<Record<string, CommandEntry>> = {
     description: 'remove now what dead rollouts left behind',
     load: async () => (await import('./commands/reap.ts')).reapCommand(),
   },
+  gc: {
+    description: 'remove what nothing needs any more',
+    load: async () => (await import('./commands/gc.ts')).gcCommand(),
+  },
   worker: {
     description: 'run one worker process: control, host or trainer',
     load: async () => (await import('./commands/worker.ts')).workerCommand(),

@@ -118,6 +118,7 @@ export async function startScriptedWorkers(
     reward: async ({ verdict }) => verdict.value ?? 0,
     inspectHost: async () => ({ alive: true, lastSeenMs: Date.now() }),
     checkRun: async () => {},
+    collectGarbage: async () => ({ categories: [] }),
     chooseTask: async ({ index }) => {
       await script.choose?.();
       return { address: `scripted:${index}` };

@@ -98,7 +98,7 @@ async function showTask(named: string, options: TasksOptions): Promise<void> {
 
 /** Packs tasks and their set; the set is itself a blob, a list of the tasks' addresses, which every host can read. */
 async function addTasks(named: string, options: TasksOptions): Promise<void> {
-  const { tasks, address: from, store } = await openTasks(named, options);
+  const { tasks, address: from, store, packs } = await openTasks(named, options);
   const added: { readonly id: string; readonly address: string }[] = [];
   for await (const { id, pack } of tasks.scan(from)) {
     const { bundle } = await pack();
@@ -106,6 +106,8 @@ async function addTasks(named: string, options: TasksOptions): Promise<void> {
   }
   const { digest } = await store.putJson(added.map(({ address }) => address));
   const set = `blob:${digest}`;
+  // A user may use this address at any time, so retention keeps what it names.
+  await packs.write('packs', digest, { set, from, tasks: added });
   if (options.json) return printJson({ set, tasks: added });
   note(
     table(
@@ -123,6 +125,12 @@ async function openTasks(named: string, options: TasksOptions) {
   const { createQuarantine } = await import('../../../infra/tasks/quarantine.ts');
   const config = await runningConfigOf(options);
   const store = createFileStore(config.paths.store);
-  const quarantined = await createQuarantine(createRecords(config.home)).byAddress();
-  return { store, quarantined, ...(await openTaskSource(named, { config, store, offline: options.offline === true })) };
+  const packs = createRecords(config.home);
+  const quarantined = await createQuarantine(packs).byAddress();
+  return {
+    store,
+    packs,
+    quarantined,
+    ...(await openTaskSource(named, { config, store, offline: options.offline === true })),
+  };
 }

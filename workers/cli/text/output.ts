@@ -62,6 +62,13 @@ export function table(head: readonly string[], rows: readonly (readonly string[]
 export const counted = (count: number, noun: string, plural = `${noun}s`): string =>
   `${count} ${count === 1 ? noun : plural}`;
 
+/** Formats a size: `812 B`, `64.0 MB`, `1.2 GB`. */
+export function bytes(value: number): string {
+  const units = ['B', 'KB', 'MB', 'GB', 'TB'];
+  const power = Math.min(units.length - 1, value < 1 ? 0 : Math.floor(Math.log10(value) / 3));
+  return `${(value / 1000 ** power).toFixed(power === 0 ? 0 : 1)} ${units[power]}`;
+}
+
 /** Formats a duration: `3.20 s`, `75.0 s`, `12 min 5 s`. */
 export function seconds(value: number): string {
   if (value < 10) return `${value.toFixed(2)} s`;

@@ -1,0 +1,100 @@
+import { readFile, stat } from 'node:fs/promises';
+import { join, relative } from 'node:path';
+import { type Category, hourMs, type RetentionContext } from '../category.ts';
+import { type Found, listDirectory } from '../directories.ts';
+import { interruptedRemovals, treeEntry } from '../trees.ts';
+
+/** The number of newest versions of a run that are kept: a lost trainer loads the last, and its save may be incomplete. */
+const keptLast = 3;
+/** Every version whose number this divides is kept as well, so that a run can be looked at afterwards. */
+const keptEvery = 10;
+/** The minimum age: a version is saved, published and proved within this time. */
+const graceMs = hourMs;
+/** The file that keeps a checkpoint, put into its directory by hand or by a program that exports it. */
+const keepFile = 'keep';
+
+/** The name that temper gives a version, with the end of the run's key: `72edfce9a69c-v12`, perhaps as an archive. */
+const versionName = /^(?:.*-)?([0-9a-f]{12})-v(\d+)(?:\.tar\.gz)?$/;
+
+interface Saved extends Found {
+  readonly run: string;
+  readonly version: number;
+  readonly kind: string;
+}
+
+/** Checkpoints and sampler weights of the policy. What other clients of the trainer saved has other names and stays. */
+export const checkpoints: Category = {
+  name: 'checkpoints',
+  keeps:
+    'of each run the last three versions, every tenth and version 0; versions that an open sweep evaluates, that a schedule names, or that the policy server serves; what holds a file named `keep`; sampler weights likewise',
+  where: (context) => [context.checkpoints],
+  async *entries(context) {
+    const { knowledge, nowMs, signal } = context;
+    const all: Saved[] = [];
+    for await (const directory of directoriesOf(context)) {
+      yield* interruptedRemovals(directory);
+      all.push(...(await savedIn(directory, relative(context.checkpoints, directory))));
+    }
+    if (all.length === 0) return;
+    const pinned = await knowledge.pinnedVersions();
+    const served = await servedPaths(context);
+    for (const saved of all) {
+      signal.throwIfAborted();
+      const { path, version } = saved;
+      const stays =
+        isKept(saved, all) ||
+        nowMs - saved.changedAtMs < graceMs ||
+        pinned.has(version) ||
+        served.some((one) => one.endsWith(`/${relative(context.checkpoints, path)}`)) ||
+        (await exists(join(path, keepFile)));
+      yield treeEntry(path, stays ? null : 'newer versions of its run exist', relative(context.checkpoints, path));
+    }
+  },
+};
+
+/** Yields the directories in which the embedded policy server and SkyRL save: one per model, and one of unpacked archives. */
+async function* directoriesOf({ checkpoints: root }: RetentionContext): AsyncIterable<string> {
+  yield join(root, 'unpacked');
+  for (const { path, isDirectory } of await listDirectory(root)) {
+    if (!isDirectory) continue;
+    yield path;
+    yield join(path, 'weights');
+    yield join(path, 'sampler_weights');
+  }
+}
+
+async function savedIn(directory: string, kind: string): Promise<readonly Saved[]> {
+  return (await listDirectory(directory)).flatMap((found) => {
+    const [, run, version] = versionName.exec(found.name) ?? [];
+    // A trainer that lost its model saves later versions under another one, so the model is no part of the kind.
+    const kindOnly = kind.replace(/^[^/]*\//, '');
+    return run === undefined ? [] : [{ ...found, run, version: Number(version), kind: kindOnly }];
+  });
+}
+
+function isKept({ run, kind, version }: Saved, all: readonly Saved[]): boolean {
+  if (version % keptEvery === 0) return true;
+  const newer = new Set(
+    all.filter((one) => one.run === run && one.kind === kind && one.version > version).map((one) => one.version),
+  );
+  return newer.size < keptLast;
+}
+
+/** Returns the paths of the weights that the embedded policy server serves or is pinned to. */
+async function servedPaths({ paths }: RetentionContext): Promise<readonly string[]> {
+  const files = await Promise.all(
+    ['published.json', 'held.json'].map((name) =>
+      readFile(join(paths.policy, name), 'utf8').catch((error: NodeJS.ErrnoException) => {
+        if (error.code === 'ENOENT') return '{}';
+        throw error;
+      }),
+    ),
+  );
+  return files.flatMap((text) => [...text.matchAll(/"path":"([^"]+)"/g)].map(([, path = '']) => path));
+}
+
+const exists = (path: string): Promise<boolean> =>
+  stat(path).then(
+    () => true,
+    () => false,
+  );

@@ -1,0 +1,74 @@
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Client } from '@temporalio/client';
+import { searchAttributes } from '../../workflows/contracts/search-attributes.ts';
+import { newestChain } from '../temporal/chain.ts';
+import { listDirectory } from './directories.ts';
+
+/** The knowledge of the Temporal server that a pass depends on. Each question is asked once. All throw if the server does not answer. */
+export interface Knowledge {
+  client(): Promise<Client>;
+  /** The keys of the runs, sweeps and regrades that are open. */
+  openKeys(): Promise<ReadonlySet<string>>;
+  /** The policy versions that open sweeps evaluate, or that a schedule names. */
+  pinnedVersions(): Promise<ReadonlySet<number>>;
+  /** The run ids in the plans of open regrades: the rollouts that they grade, or have graded. */
+  plannedRuns(records: string): Promise<ReadonlySet<string>>;
+  /** The inputs of all schedules, as JSON. */
+  scheduleInputs(): Promise<readonly string[]>;
+}
+
+const openQuery = 'WorkflowType IN ("trainingRun", "evaluationSweep", "regrade") AND ExecutionStatus="Running"';
+
+export function createKnowledge(connect: () => Promise<Client>): Knowledge {
+  const client = once(connect);
+  const open = once(async () => {
+    const found: { readonly key: string; readonly version: number | undefined }[] = [];
+    for await (const { workflowId, typedSearchAttributes } of (await client()).workflow.list({ query: openQuery })) {
+      const chain = await newestChain(await client(), workflowId);
+      if (chain?.running)
+        found.push({ key: chain.key, version: typedSearchAttributes.get(searchAttributes.policyVersion) });
+    }
+    return found;
+  });
+  const scheduleInputs = once(async () => {
+    const inputs: string[] = [];
+    const { schedule } = await client();
+    for await (const { scheduleId } of schedule.list()) {
+      const { action } = await schedule.getHandle(scheduleId).describe();
+      inputs.push(JSON.stringify(action.args ?? []));
+    }
+    return inputs;
+  });
+  const openKeys = once(async () => new Set((await open()).map(({ key }) => key)));
+  return {
+    client,
+    scheduleInputs,
+    openKeys,
+    async plannedRuns(records) {
+      const planned = new Set<string>();
+      for (const key of await openKeys()) {
+        for (const { name, path } of await listDirectory(join(records, key))) {
+          if (!/^plan-\d+\.json$/.test(name)) continue;
+          for (const [, id] of (await readFile(path, 'utf8')).matchAll(/"runId":"([^"]+)"/g)) planned.add(String(id));
+        }
+      }
+      return planned;
+    },
+    pinnedVersions: once(async () => {
+      const ofSweeps = (await open()).flatMap(({ version }) => version ?? []);
+      const ofSchedules = (await scheduleInputs()).flatMap((input) =>
+        [...input.matchAll(/"policyVersion":(\d+)/g)].map(([, version]) => Number(version)),
+      );
+      return new Set([...ofSweeps, ...ofSchedules]);
+    }),
+  };
+}
+
+function once<T>(ask: () => Promise<T>): () => Promise<T> {
+  let asked: Promise<T> | null = null;
+  return () => {
+    asked ??= ask();
+    return asked;
+  };
+}

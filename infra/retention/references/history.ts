@@ -1,0 +1,31 @@
+import type { Client } from '@temporalio/client';
+
+/** A digest in a text: 64 hexadecimal digits that are not part of a longer number. */
+const digest = /(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])/g;
+
+/**
+ * Returns whatever in a text may be the digest of a blob. References are found by their looks and not by the schemas of those
+ * that write them, so that a new field with a reference cannot be forgotten here; at worst a blob stays that nothing needs.
+ */
+export function digestsIn(text: string): ReadonlySet<string> {
+  return new Set(text.match(digest));
+}
+
+/** Returns the digests that the history of one execution names: in its input, its activities' results and its own result. */
+export async function digestsInHistory(
+  client: Client,
+  { workflowId, runId }: { readonly workflowId: string; readonly runId: string },
+): Promise<ReadonlySet<string>> {
+  const found = new Set<string>();
+  const history = await client.workflow.getHandle(workflowId, runId).fetchHistory();
+  for (const text of textsIn(history)) for (const one of digestsIn(text)) found.add(one);
+  return found;
+}
+
+/** Yields the texts of a message of Temporal's API; its payloads are bytes. */
+function* textsIn(value: unknown): Iterable<string> {
+  if (typeof value === 'string') yield value;
+  else if (value instanceof Uint8Array)
+    yield Buffer.from(value.buffer, value.byteOffset, value.length).toString('latin1');
+  else if (typeof value === 'object' && value !== null) for (const part of Object.values(value)) yield* textsIn(part);
+}

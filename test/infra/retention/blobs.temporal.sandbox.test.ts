@@ -1,0 +1,231 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdir, readdir, readFile, rm, utimes, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { after, before, beforeEach, describe, it } from 'node:test';
+import { pathsBelow } from '../../../infra/paths.ts';
+import { type Category, dayMs, hourMs, type RetentionContext } from '../../../infra/retention/category.ts';
+import { type CategoryReport, collect } from '../../../infra/retention/collect.ts';
+import { createKnowledge } from '../../../infra/retention/knowledge.ts';
+import { digestsIn } from '../../../infra/retention/references/history.ts';
+import { categories } from '../../../infra/retention/table.ts';
+import { sha256 } from '../../../infra/store/files.ts';
+import { createStoreSweep } from '../../../infra/store/sweep.ts';
+import type { RolloutResult } from '../../../workflows/contracts/rollout.ts';
+import type { SweepRequest } from '../../../workflows/contracts/sweep.ts';
+import { type Rollouts, startRollouts } from '../../helpers/rollouts/rollouts.ts';
+import { repositoryRoot } from '../../helpers/sources.ts';
+import { until } from '../../helpers/until.ts';
+
+const blobs = categories.filter(({ name }) => name === 'blobs');
+const caches: readonly string[] = ['caches', 'demo homes'];
+const ofHome = categories.filter(({ name }) => !caches.includes(name));
+
+describe('retention of blobs', () => {
+  let rollouts: Rollouts;
+  let ended: RolloutResult;
+  before(async () => {
+    rollouts = await startRollouts();
+    ended = await rollouts.run('ended', { task: 'generated:train/1/0', agent: 'oracle' });
+    assert.equal(ended.outcome, 'scored', JSON.stringify(ended));
+  });
+  after(() => rollouts.close());
+  beforeEach(() => rm(pathsBelow(rollouts.home).outcomes, { recursive: true, force: true }));
+
+  const contextOf = (changes: Partial<RetentionContext> = {}): RetentionContext => ({
+    paths: pathsBelow(rollouts.home),
+    cacheDir: join(rollouts.home, 'cache'),
+    checkpoints: join(rollouts.home, 'policy/checkpoints'),
+    nowMs: Date.now(),
+    cutoffMs: null,
+    graceMs: dayMs,
+    knowledge: createKnowledge(async () => rollouts.client),
+    signal: new AbortController().signal,
+    note: () => undefined,
+    ...changes,
+  });
+
+  /** Makes a pass; returns the reports, and the names of the entries that went or would go. */
+  async function pass(dryRun: boolean, context = contextOf(), chosen: readonly Category[] = blobs) {
+    const names: string[] = [];
+    const onEntry = (_: string, { name }: { readonly name: string }): void => void names.push(name);
+    const reports = await collect(rollouts.home, chosen, context, { dryRun, limitMs: 120_000, onEntry });
+    assert.ok(!('holder' in reports));
+    return { reports, names: names.sort() };
+  }
+
+  const skippedOf = (reports: readonly CategoryReport[]): readonly (string | null)[] =>
+    reports.map(({ skipped }) => skipped);
+
+  const stored = async (): Promise<ReadonlySet<string>> =>
+    new Set((await all(createStoreSweep(join(rollouts.home, 'store')).list())).map(({ digest }) => digest));
+
+  /** Makes each blob look as if it had been used so many days ago. */
+  async function age(days: number, digests?: readonly string[]): Promise<void> {
+    const time = (Date.now() - days * dayMs) / 1000;
+    for (const digest of digests ?? (await stored())) {
+      await utimes(join(rollouts.home, 'store', digest.slice(0, 2), digest), time, time);
+    }
+  }
+
+  /** Makes the home look as if all ends of workflows up to an hour ago had been recorded. */
+  async function recordedBefore(untilMs = Date.now() - hourMs): Promise<void> {
+    const { outcomes } = pathsBelow(rollouts.home);
+    await mkdir(outcomes, { recursive: true });
+    await writeFile(join(outcomes, 'ledger.json'), JSON.stringify({ untilMs, unknown: [] }));
+  }
+
+  /** Writes a blob as the store does, but without waiting for the disk. */
+  async function putUnsynced(text: string): Promise<string> {
+    const digest = sha256(text);
+    await mkdir(join(rollouts.home, 'store', digest.slice(0, 2)), { recursive: true });
+    await writeFile(join(rollouts.home, 'store', digest.slice(0, 2), digest), text);
+    return digest;
+  }
+
+  const put = async (text: string): Promise<string> =>
+    (await rollouts.store.put(Buffer.from(text), 'text/plain')).digest;
+
+  it('removes an old blob that nothing refers to, and keeps all that an outcome needs', async () => {
+    await recordedBefore();
+    const [old, young] = [await put('old'), await put('young')];
+    await age(3);
+    await age(0, [young]);
+    const dry = await pass(true);
+    const real = await pass(false);
+    assert.deepEqual(skippedOf(real.reports), [null]);
+    assert.deepEqual(real.names, dry.names);
+    assert.deepEqual(real.names, [old]);
+    const left = await stored();
+    for (const digest of digestsIn(JSON.stringify(ended))) {
+      // The subject of a verdict is a digest, too, but not of a blob.
+      if (digest !== ended.verdict?.subject) assert.ok(left.has(digest), `expected ${digest} to stay`);
+    }
+    assert.ok(left.has(young));
+  });
+
+  it('keeps what an outcome needs after the server has forgotten its workflow', async () => {
+    await recordedBefore();
+    await pass(false);
+    const other = await rollouts.run('forgotten', { task: 'generated:train/1/1', agent: 'oracle' });
+    await pass(false);
+    // The server is asked only about what has ended since the last pass, so a time in the future makes it as good as forgetful.
+    await recordedBefore(Date.now() + 2 * hourMs);
+    await age(3);
+    await pass(false);
+    assert.equal(await rollouts.store.has(other.diff?.patch.digest ?? ''), true);
+  });
+
+  it('keeps the blobs of times whose rollouts the server may have forgotten, and says so', async () => {
+    const old = await put('from before the first pass');
+    await age(3);
+    const notes: string[] = [];
+    const { names } = await pass(false, contextOf({ note: (text) => void notes.push(text) }));
+    assert.deepEqual(names, []);
+    assert.match(notes.join(), /^\d+ blobs \(.*\) stay although nothing is known to refer to them/);
+    const olderThan = contextOf({ cutoffMs: Date.now() - 2 * dayMs });
+    assert.ok((await pass(false, olderThan)).names.includes(old));
+    assert.equal(await rollouts.store.has(ended.diff?.patch.digest ?? ''), true);
+  });
+
+  it('removes nothing, and says why, when the server is away or its own record cannot be read', async () => {
+    await recordedBefore();
+    await put('old');
+    await age(3);
+    const knowledge = createKnowledge(() => Promise.reject(new Error('the server is away')));
+    const away = await pass(false, contextOf({ knowledge }));
+    assert.deepEqual([skippedOf(away.reports), away.names], [['the server is away'], []]);
+    await writeFile(join(rollouts.home, 'outcomes/ledger.json'), 'no JSON');
+    const broken = await pass(false);
+    assert.match(String(skippedOf(broken.reports)[0]), /JSON/);
+    assert.deepEqual(broken.names, []);
+  });
+
+  it('keeps what an open workflow and a packed task set name, and the lists in them', async () => {
+    await recordedBefore();
+    const task = (await rollouts.store.putJson({ packed: 'task' })).digest;
+    const list = (await rollouts.store.putJson([`blob:${task}`])).digest;
+    await mkdir(pathsBelow(rollouts.home).packs, { recursive: true });
+    await writeFile(join(pathsBelow(rollouts.home).packs, `${list}.json`), JSON.stringify({ set: `blob:${list}` }));
+    const trace = await put('a trace to learn from');
+    const request: SweepRequest = { tasks: `blob:${trace}` };
+    const handle = await rollouts.client.workflow.start('evaluationSweep', {
+      taskQueue: 'a-queue-without-workers',
+      workflowId: 'open',
+      args: [request],
+    });
+    await age(3);
+    const { names } = await pass(false);
+    for (const digest of [task, list, trace]) assert.equal(await rollouts.store.has(digest), true, names.join());
+    await handle.terminate();
+  });
+
+  it('removes outcomes and records, and the blobs that only they need, if they are older than the given age', async () => {
+    await recordedBefore();
+    await pass(false);
+    const { outcomes, runs } = pathsBelow(rollouts.home);
+    const day = (await readdir(outcomes)).find((name) => name.endsWith('.jsonl')) ?? '';
+    await writeFile(join(outcomes, '2020-01-01.jsonl'), await readFile(join(outcomes, day)));
+    await rm(join(outcomes, day));
+    await recordedBefore(Date.now() + 2 * hourMs);
+    await mkdir(join(runs, 'closed-run'), { recursive: true });
+    await writeFile(join(runs, 'closed-run/step-1.json'), '{}');
+    for (const path of ['closed-run/step-1.json', 'closed-run']) await utimes(join(runs, path), 0, 0);
+    await age(400);
+    const cutoffMs = Date.now() - 365 * dayMs;
+    const dry = await pass(true, contextOf({ cutoffMs }), ofHome);
+    const real = await pass(false, contextOf({ cutoffMs }), ofHome);
+    assert.deepEqual(real.names, dry.names);
+    assert.ok(real.names.includes('2020-01-01.jsonl'));
+    assert.ok(real.names.includes('closed-run'));
+    assert.ok(real.names.includes(ended.diff?.patch.digest ?? ''));
+  });
+
+  it('may be killed at any point, beside a rollout that runs: nothing that is needed goes, and the next pass finishes', async () => {
+    ended = await rollouts.run('ended-again', { task: 'generated:train/1/0', agent: 'oracle' });
+    await recordedBefore();
+    const garbage = await Promise.all(Array.from({ length: 3000 }, (_, index) => putUnsynced(`garbage ${index}`)));
+    await age(3);
+    const running = rollouts.run('beside', { task: 'generated:train/1/2', agent: 'oracle' });
+    const count = async (): Promise<number> => {
+      const left = await stored();
+      return garbage.filter((digest) => left.has(digest)).length;
+    };
+    const gc = () =>
+      spawn(process.execPath, [join(repositoryRoot, 'workers/cli.ts'), 'gc', '--json'], {
+        stdio: ['ignore', 'pipe', 'inherit'],
+        env: {
+          ...process.env,
+          TEMPER_HOME: rollouts.home,
+          XDG_CACHE_HOME: join(rollouts.home, 'cache'),
+          TEMPORAL_ADDRESS: rollouts.server.address,
+          TEMPORAL_NAMESPACE: rollouts.server.namespace,
+        },
+      });
+    const killed = gc();
+    const exit = once(killed, 'exit');
+    await until(async () => (await count()) < garbage.length);
+    killed.kill('SIGKILL');
+    await exit;
+    const beside = await running;
+    assert.equal(beside.outcome, 'scored', JSON.stringify(beside));
+    const second = gc();
+    const [code] = await once(second, 'exit');
+    assert.equal(code, 0);
+    assert.equal(await count(), 0);
+    assert.deepEqual(await all(createStoreSweep(join(rollouts.home, 'store')).leftovers()), []);
+    const left = await stored();
+    for (const result of [ended, beside]) {
+      for (const digest of digestsIn(JSON.stringify({ ...result, verdict: { ...result.verdict, subject: '' } }))) {
+        assert.ok(left.has(digest), `expected ${digest} of ${result.workflowId} to stay`);
+      }
+    }
+  });
+});
+
+async function all<Item>(items: AsyncIterable<Item>): Promise<Item[]> {
+  const found: Item[] = [];
+  for await (const item of items) found.push(item);
+  return found;
+}

@@ -1,0 +1,36 @@
+import type { Client } from '@temporalio/client';
+import type { Config } from '../infra/config.ts';
+import { dayMs, type RetentionContext } from '../infra/retention/category.ts';
+import { type CollectOptions, collect } from '../infra/retention/collect.ts';
+import { createKnowledge } from '../infra/retention/knowledge.ts';
+import { categories } from '../infra/retention/table.ts';
+
+/** The age from which on an unused blob may go: longer than any time between storing a blob and recording its reference. */
+const graceMs = dayMs;
+
+export interface RetentionPass extends CollectOptions, Pick<RetentionContext, 'signal' | 'note'> {
+  /** The age from which on recorded outcomes and records go as well, in milliseconds; null keeps them all. */
+  readonly olderThanMs: number | null;
+  /** Connects to the stack's Temporal server. It is called once, and only if something depends on the answer. */
+  connect(): Promise<Client>;
+}
+
+/** Makes one pass of retention over a stack's home and the cache. */
+export function makeRetentionPass(config: Config, pass: RetentionPass): ReturnType<typeof collect> {
+  const { olderThanMs, connect, signal, note } = pass;
+  const nowMs = Date.now();
+  const cutoffMs = olderThanMs === null ? null : nowMs - olderThanMs;
+  return collect(
+    config.home,
+    categories,
+    { ...retentionPaths(config), nowMs, cutoffMs, graceMs, knowledge: createKnowledge(connect), signal, note },
+    pass,
+  );
+}
+
+/** The directories of a stack that retention works on. */
+export const retentionPaths = ({
+  paths,
+  cacheDir,
+  checkpoints,
+}: Config): Pick<RetentionContext, 'paths' | 'cacheDir' | 'checkpoints'> => ({ paths, cacheDir, checkpoints });
