@@ -5,7 +5,7 @@ import { createAgentActivities } from '../activities/host/agent.ts';
 import { createEvaluation } from '../activities/host/evaluate.ts';
 import type { Host } from '../activities/host/host.ts';
 import { createImageActivities } from '../activities/host/images.ts';
-import { createLanes } from '../activities/host/lanes.ts';
+import { createLanes, type Lanes } from '../activities/host/lanes.ts';
 import { createPlacement, createPlacementTurns } from '../activities/host/placement.ts';
 import { createReaper, type Reaper } from '../activities/host/reap.ts';
 import { createCleanUp, createProvisioning } from '../activities/host/sandbox.ts';
@@ -23,6 +23,7 @@ import { openProviders } from '../infra/sandbox/index.ts';
 import { openStack } from '../infra/stack.ts';
 import { createFileStore } from '../infra/store/files.ts';
 import { createHostNotes } from '../infra/store/host-notes.ts';
+import { createLaneRecords } from '../infra/store/lane-records.ts';
 import { createRecords } from '../infra/store/records.ts';
 import { createTasks } from '../infra/tasks/tasks.ts';
 import {
@@ -39,6 +40,7 @@ import { inLane, inLanesByType } from './lane-worker.ts';
 import { placementTuner } from './placement-tuner.ts';
 import { runWorkers } from './process.ts';
 import { reportAdmission } from './report-admission.ts';
+import { reportLanes } from './report-lanes.ts';
 import { ensureSchedule } from './schedules.ts';
 
 /** PATH of commands in a local sandbox. temper's own Node comes first, because the host's may be anywhere. */
@@ -59,7 +61,8 @@ export async function runHost(config: Config, signal: AbortSignal): Promise<void
   const host = await openHost(config);
   try {
     await runWorkers(config, 'host', signal, async ({ client, log }) => {
-      const notes = createHostNotes(createRecords(config.paths.hosts));
+      const records = createRecords(config.paths.hosts);
+      const notes = createHostNotes(records);
       reportAdmission(host.admission, { host: host.name, notes, log });
       const warning = capacityWarning(config.capacity, rolloutsThatFit(config));
       if (warning !== null) log.warn(warning);
@@ -74,7 +77,9 @@ export async function runHost(config: Config, signal: AbortSignal): Promise<void
         summary: `removes what dead rollouts left on ${host.name}`,
       });
       const share = createSweepShare(host.slots, config.sweepShare, watchTraining(client));
-      return queues(config, host, share, reaper);
+      const lanes = createLanes({ stages: config.lanes, evaluations: config.evaluations });
+      reportLanes(lanes, { host: host.name, records: createLaneRecords(records), log }, signal);
+      return queues(host, { capacity: config.capacity, lanes, share, reaper });
     });
   } finally {
     host.admission.close();
@@ -115,9 +120,15 @@ async function reapAtStart(
   }
 }
 
-function queues(config: Config, host: Host, share: SweepShare, reaper: Reaper): WorkerOptions[] {
+interface HostQueues {
+  readonly capacity: number;
+  readonly lanes: Lanes;
+  readonly share: SweepShare;
+  readonly reaper: Reaper;
+}
+
+function queues(host: Host, { capacity, lanes, share, reaper }: HostQueues): WorkerOptions[] {
   const common = { activityTaskPollerBehavior: pollers, maxEagerActivityReservationsPerWorkflowTask: 0 };
-  const lanes = createLanes({ stages: config.lanes, evaluations: config.evaluations });
   const provisioning = createProvisioning(host);
   const agent = createAgentActivities(host);
   const placement = createPlacement(host, share);
@@ -148,7 +159,7 @@ function queues(config: Config, host: Host, share: SweepShare, reaper: Reaper): 
       ...inLanesByType({ provisionSandbox: lanes.provision, captureDiff: lanes.capture }),
       taskQueue: hostQueue(host.name),
       activities: { ...provisioning, ...agent, ...reaper.activities },
-      maxConcurrentActivityTaskExecutions: config.capacity + shortStageSlots,
+      maxConcurrentActivityTaskExecutions: capacity + shortStageSlots,
     },
     { ...common, ...inLane(lanes.provision), taskQueue: provisionQueue(host.name), activities: provisioning },
     {
@@ -162,7 +173,7 @@ function queues(config: Config, host: Host, share: SweepShare, reaper: Reaper): 
       ...common,
       ...inLane(lanes.release),
       taskQueue: cleanUpQueue(host.name),
-      // Rollouts of the reaper that 0.4.0 started ask for it here.
+      // A reaper that began under 0.4.0 asks for it here.
       activities: { ...createCleanUp(host), ...reaper.activities },
     },
   ];

@@ -11,7 +11,7 @@ import { cliOn } from '../helpers/cli.ts';
 import { startTestServer } from '../helpers/temporal/temporal.ts';
 import { until } from '../helpers/until.ts';
 
-it('the host worker starts although a sandbox cannot be removed, logs the failure, and leaves it to the reaper', async (t) => {
+it('the host worker starts although a sandbox cannot be removed, logs the failure, and leaves it to the reaper; status lists its lanes', async (t) => {
   const home = await mkdtemp(join(tmpdir(), 'temper-host-'));
   const server = await startTestServer();
   const config = readConfig({ TEMPER_HOME: home });
@@ -44,7 +44,20 @@ it('the host worker starts although a sandbox cannot be removed, logs the failur
       .catch(() => null);
     return found !== null;
   }, 60_000);
-  await Promise.race([scheduled, ended]).finally(() => worker.process.kill());
+  const listed = scheduled.then(() =>
+    until(async () => {
+      const { stdout } = await cliOn(home, server).run('status', '--json');
+      const { lanes } = JSON.parse(stdout) as {
+        readonly lanes: readonly { readonly lane: string; readonly queued: number }[];
+      };
+      return lanes.length > 0 && lanes;
+    }, 60_000),
+  );
+  const lanes = await Promise.race([listed, ended]).finally(() => worker.process.kill());
+  assert.deepEqual(
+    lanes.map(({ lane, queued }) => `${lane} ${queued}`),
+    ['image 0', 'provision 0', 'capture 0', 'release 0', 'evaluate 0'],
+  );
   ended.catch(() => undefined);
   const { stdout } = await worker.ended;
   assert.match(stdout, /"level":40.*ENOTDIR.*the reaper retries every minute/);

@@ -1,11 +1,13 @@
 import type { Client, WorkflowExecutionInfo } from '@temporalio/client';
 import type { Command } from 'commander';
 import { createHostNotes, type HostNote } from '../../../infra/store/host-notes.ts';
+import { createLaneRecords } from '../../../infra/store/lane-records.ts';
 import { createRecords } from '../../../infra/store/records.ts';
 import { outcomes } from '../../../workflows/contracts/outcome.ts';
 import { searchAttributes } from '../../../workflows/contracts/search-attributes.ts';
 import { isUp, readUpFile, type UpFile } from '../../up/up-file.ts';
 import { type HomeOption, runningConfigOf, stackCommand, wholeNumber } from '../stack/command.ts';
+import { laneRows, laneTable } from '../stack/lanes.ts';
 import { ago, print, printJson, table } from '../text/output.ts';
 
 interface StatusOptions extends HomeOption {
@@ -36,7 +38,7 @@ interface RolloutRow {
 export function statusCommand(): Command {
   return stackCommand(
     'status',
-    'Lists the processes, the newest runs and the newest rollouts of a stack.',
+    'Lists the processes, the lanes of the host, the newest runs and the newest rollouts of a stack.',
     'temper status --json',
   )
     .option('--limit <n>', 'maximum number of runs, and of rollouts', wholeNumber(1, 1000), 10)
@@ -59,9 +61,12 @@ async function status(options: StatusOptions): Promise<void> {
     );
     const rollouts = await list(client, 'WorkflowType = "rollout"', options.limit, rolloutRow);
     const counts = await countRollouts(client);
-    const hosts = { [config.host]: await createHostNotes(createRecords(config.paths.hosts)).list(config.host) };
-    if (options.json) return printJson({ stack, hosts, runs, rollouts, counts });
+    const records = createRecords(config.paths.hosts);
+    const hosts = { [config.host]: await createHostNotes(records).list(config.host) };
+    const lanes = await laneRows(client, config.host, await createLaneRecords(records).find(config.host));
+    if (options.json) return printJson({ stack, hosts, lanes, runs, rollouts, counts });
     if (stack !== null) print(`${processTable(stack)}\n${hostText(hosts)}`);
+    if (stack !== null && lanes.length > 0) print(`${laneTable(lanes)}\n`);
     print(runs.length === 0 ? 'no runs yet' : runTable(runs));
     const totals = Object.entries(counts).filter(([, count]) => count > 0);
     print(`\nrollouts: ${totals.map(([kind, count]) => `${kind} ${count}`).join(', ') || 'none yet'}`);

@@ -1,0 +1,61 @@
+import type { Client } from '@temporalio/client';
+import type { LaneName } from '../../../activities/host/lanes.ts';
+import type { LaneStates } from '../../../infra/store/lane-records.ts';
+import {
+  captureQueue,
+  cleanUpQueue,
+  evaluationQueue,
+  imageQueue,
+  provisionQueue,
+} from '../../../workflows/contracts/queues.ts';
+import { table } from '../text/output.ts';
+
+/** One lane of a host, with the stages that wait for it at the server. */
+export interface LaneRow {
+  readonly lane: string;
+  readonly width: number;
+  readonly most: number;
+  readonly running: number;
+  readonly queued: number;
+}
+
+const queueOf: Readonly<Record<LaneName, (host: string) => string>> = {
+  image: () => imageQueue,
+  provision: provisionQueue,
+  capture: captureQueue,
+  release: cleanUpQueue,
+  evaluate: () => evaluationQueue,
+};
+/** The value of `temporal.api.enums.v1.TaskQueueType` for activities. */
+const activityQueue = 2;
+
+/** Returns the lanes of a host as its worker recorded them, and asks the server how many stages wait for each. */
+export async function laneRows(client: Client, host: string, states: LaneStates | null): Promise<readonly LaneRow[]> {
+  const rows = Object.entries(queueOf).map(async ([lane, queue]) => {
+    const state = states?.[lane];
+    return state === undefined ? [] : [{ lane, ...state, queued: await backlog(client, queue(host)) }];
+  });
+  return (await Promise.all(rows)).flat();
+}
+
+async function backlog(client: Client, name: string): Promise<number> {
+  const { stats } = await client.connection.workflowService.describeTaskQueue({
+    namespace: client.options.namespace,
+    taskQueue: { name },
+    taskQueueType: activityQueue,
+    reportStats: true,
+  });
+  return Number(stats?.approximateBacklogCount ?? 0);
+}
+
+export function laneTable(rows: readonly LaneRow[]): string {
+  return table(
+    ['lane', 'running', 'at once', 'queued'],
+    rows.map(({ lane, running, width, most, queued }) => [
+      lane,
+      String(running),
+      width === most ? String(width) : `${width} of ${most}`,
+      String(queued),
+    ]),
+  );
+}
