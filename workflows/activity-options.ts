@@ -88,6 +88,7 @@ export const timeouts = {
   release: {
     scheduleToStartTimeout: inspectAfter,
     startToCloseTimeout: '1m',
+    heartbeatTimeout: '15s',
     retry: retry(20, '200ms', '5s'),
   },
   /** The reaper's part on a host, which takes long where many sandboxes are. An unreachable host is not waited for. */
