@@ -4,7 +4,6 @@ import { createGroupActivities } from '../activities/control/groups.ts';
 import { createHostActivities } from '../activities/control/hosts.ts';
 import { createReapActivities } from '../activities/control/reap.ts';
 import { createRegradeActivities } from '../activities/control/regrades.ts';
-import { createRetentionActivities } from '../activities/control/retention.ts';
 import { createRewardActivity } from '../activities/control/reward.ts';
 import { createScheduleActivities } from '../activities/control/schedules.ts';
 import { createSweepActivities } from '../activities/control/sweeps.ts';
@@ -23,15 +22,10 @@ import { locateWorkflowBundle } from '../infra/temporal/bundle.ts';
 import { missingSearchAttributes } from '../infra/temporal/search-attributes.ts';
 import { controlQueue } from '../workflows/contracts/queues.ts';
 import { runWorkers } from './process.ts';
-import { makeRetentionPass } from './retention.ts';
-import { ensureSchedule } from './schedules.ts';
+import { createUpkeep, scheduleRetention } from './upkeep.ts';
 
 /** Workflows kept in memory, of about 1 MB each: enough for the rollouts that one machine's runs have in flight. */
 const cachedWorkflows = 400;
-
-/** The longest duration of a pass of retention, which the next one continues. */
-const retentionLimitMs = 10 * 60_000;
-const retentionEvery = '1h';
 
 /** Runs the control worker: all workflows and the light activities. */
 export function runControl(config: Config, signal: AbortSignal): Promise<void> {
@@ -61,17 +55,7 @@ export function runControl(config: Config, signal: AbortSignal): Promise<void> {
       ...createBatchActivities({ store, records }),
       ...createHostActivities(client),
       ...createReapActivities(client),
-      ...createRetentionActivities({
-        collect: (aborted) =>
-          makeRetentionPass(config, {
-            dryRun: false,
-            olderThanMs: null,
-            limitMs: retentionLimitMs,
-            connect: async () => client,
-            signal: aborted,
-            note: (text) => log.info(text),
-          }),
-      }),
+      ...createUpkeep(config, client, log),
       ...createScheduleActivities(client),
       ...createRegradeActivities({ client, tasks, quarantine, store, records }),
       ...createSweepActivities({
@@ -86,13 +70,7 @@ export function runControl(config: Config, signal: AbortSignal): Promise<void> {
         upstream: gateway.upstream,
       }),
     };
-    await ensureSchedule(client, {
-      scheduleId: 'temper-retention',
-      every: retentionEvery,
-      workflowType: 'retention',
-      args: [],
-      summary: 'removes what nothing needs any more',
-    });
+    await scheduleRetention(client);
     return [
       {
         taskQueue: controlQueue,

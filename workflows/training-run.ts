@@ -60,12 +60,14 @@ function handleMessages({ tally, view }: Run): void {
     if (summary.runKey === workflowInfo().firstExecutionRunId) tally.arrive(summary, view.cancelling);
   };
   setHandler(groupDoneSignal, groupDone, { description: 'sent by the groups of this run, not by hand' });
-  const pause = (reason?: string): void => {
+  const pause = (reason?: string, when?: 'unless-paused'): void => {
+    if (when === 'unless-paused' && tally.pausedBecause !== null) return;
     tally.pausedBecause = reason ?? 'paused by hand';
     view.show();
   };
   setHandler(pauseSignal, pause, { description: 'starts no group and no step; what runs continues; takes a reason' });
-  const resume = (): void => {
+  const resume = (onlyIf?: string): void => {
+    if (onlyIf !== undefined && onlyIf !== tally.pausedBecause) return;
     tally.pausedBecause = null;
     tally.watch.forget();
     view.show();

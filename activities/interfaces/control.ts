@@ -25,6 +25,8 @@ export interface ControlActivities extends RolloutActivities, RunActivities, Swe
   }): Promise<{ readonly alive: boolean; readonly lastSeenMs: number | null }>;
   /** Cancels groups whose run is closed, and rollouts whose sweep is; returns their workflow ids. */
   cancelOrphans(): Promise<{ readonly groups: readonly string[]; readonly rollouts: readonly string[] }>;
+  /** Pauses what is open while a disk is nearly full, and resumes it afterwards; returns workflow ids. */
+  guardDisk(): Promise<{ readonly paused: readonly string[]; readonly resumed: readonly string[] }>;
   /** Removes what would grow for ever and nothing needs any more, for some minutes at most. */
   collectGarbage(): Promise<RetentionResult>;
 }

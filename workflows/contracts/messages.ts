@@ -6,9 +6,13 @@ import type { Stage } from './rollout.ts';
 import type { RunStatus } from './run.ts';
 import type { SweepStatus } from './sweep.ts';
 
-/** Stops starting new work; what runs continues. Takes an optional reason. */
-export const pauseSignal = defineSignal<[reason?: string]>('pause');
-export const resumeSignal = defineSignal('resume');
+/**
+ * Stops starting new work; what runs continues. Takes an optional reason. With `unless-paused`, runs, sweeps and regrades that
+ * are paused keep the reason that they have.
+ */
+export const pauseSignal = defineSignal<[reason?: string, when?: 'unless-paused']>('pause');
+/** Continues after a pause. With a reason, runs, sweeps and regrades continue only if they are paused for that reason. */
+export const resumeSignal = defineSignal<[onlyIfPausedBecause?: string]>('resume');
 
 /** The report of a group to its run: every rollout of the group has its outcome. */
 export const groupDoneSignal = defineSignal<[GroupSummary]>('groupDone');

@@ -1,3 +1,6 @@
+/** The id of the schedule that starts passes of retention, and of its workflow. */
+export const retentionSchedule = 'temper-retention';
+
 /** The result of a pass of retention: what it removed, or skipped, by category. */
 export interface RetentionResult {
   readonly categories: readonly {

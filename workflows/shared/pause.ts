@@ -11,12 +11,14 @@ export interface Pausable {
 
 /** Handles the signals `pause` and `resume`. `what` names the work that is not started during a pause, for the UI. */
 export function handlePause(tally: Pausable, what: string): void {
-  const pause = (reason?: string): void => {
+  const pause = (reason?: string, when?: 'unless-paused'): void => {
+    if (when === 'unless-paused' && tally.pausedBecause !== null) return;
     tally.pausedBecause = reason ?? 'paused by hand';
     tally.changes += 1;
   };
   setHandler(pauseSignal, pause, { description: `starts no ${what}; those in flight continue; takes a reason` });
-  const resume = (): void => {
+  const resume = (onlyIf?: string): void => {
+    if (onlyIf !== undefined && onlyIf !== tally.pausedBecause) return;
     tally.pausedBecause = null;
     tally.watch.forget();
     tally.changes += 1;

@@ -118,6 +118,7 @@ export async function startScriptedWorkers(
     reward: async ({ verdict }) => verdict.value ?? 0,
     inspectHost: async () => ({ alive: true, lastSeenMs: Date.now() }),
     checkRun: async () => {},
+    guardDisk: async () => ({ paused: [], resumed: [] }),
     collectGarbage: async () => ({ categories: [] }),
     chooseTask: async ({ index }) => {
       await script.choose?.();

@@ -1,0 +1,70 @@
+import type { Client } from '@temporalio/client';
+import type { Logger } from 'pino';
+import { createDiskGuard } from '../activities/control/disk-guard.ts';
+import { createRetentionActivities } from '../activities/control/retention.ts';
+import type { ControlActivities } from '../activities/interfaces/control.ts';
+import type { Config } from '../infra/config.ts';
+import { readLevels } from '../infra/machine/read-levels.ts';
+import { createHostNotes } from '../infra/store/host-notes.ts';
+import { createRecords } from '../infra/store/records.ts';
+import { retentionSchedule } from '../workflows/contracts/retention.ts';
+import { makeRetentionPass } from './retention.ts';
+import { ensureSchedule } from './schedules.ts';
+
+/** The longest duration of a pass of retention, which the next one continues. */
+const retentionLimitMs = 10 * 60_000;
+const retentionEvery = '1h';
+
+/** Creates the activities by which a stack looks after its disk. */
+export function createUpkeep(
+  config: Config,
+  client: Client,
+  log: Pick<Logger, 'info' | 'warn'>,
+): Pick<ControlActivities, 'guardDisk' | 'collectGarbage'> {
+  const directories = [config.home, config.checkpoints];
+  return {
+    ...createDiskGuard({
+      client,
+      readDisks: () => readLevels({ directories }).filter(({ resource }) => resource === 'disk'),
+      setNote: createDiskNote(config, log),
+    }),
+    ...createRetentionActivities({
+      collect: (signal) =>
+        makeRetentionPass(config, {
+          dryRun: false,
+          olderThanMs: null,
+          limitMs: retentionLimitMs,
+          connect: async () => client,
+          signal,
+          note: (text) => log.info(text),
+        }),
+    }),
+  };
+}
+
+/** Creates the schedule of retention; repeatable. */
+export function scheduleRetention(client: Client): Promise<void> {
+  return ensureSchedule(client, {
+    scheduleId: retentionSchedule,
+    every: retentionEvery,
+    workflowType: 'retention',
+    args: [],
+    summary: 'removes what nothing needs any more',
+  });
+}
+
+/** Writes the note of the disk for `temper status`, once when it begins to hold and once when it ends. */
+function createDiskNote({ paths, host }: Config, log: Pick<Logger, 'warn'>): (text: string | null) => Promise<void> {
+  const notes = createHostNotes(createRecords(paths.hosts));
+  let isSet: boolean | null = null;
+  return async (text) => {
+    if (isSet === (text !== null)) return;
+    try {
+      await notes.set(host, 'disk', text);
+      isSet = text !== null;
+    } catch (error) {
+      // The disk may be too full for it by now.
+      log.warn({ error }, 'could not write the note about the disk');
+    }
+  };
+}
