@@ -66,7 +66,7 @@ async function awaitAgent(host: Host, input: AwaitAgent, signal: AbortSignal): P
     status = await sandbox.wait(agentKey, { timeoutMs: Math.max(0, deadline - Date.now()), diskBeforeMb }, signal);
     signal.throwIfAborted();
   } catch (error) {
-    if (cancelRequested()) await endAgent(sandbox);
+    if (cancelRequested()) await endAgent(sandbox, 'running');
     if (error instanceof SandboxFailure && error.loss === 'ended-inside') return endedItself(host);
     throw error;
   }
@@ -74,7 +74,7 @@ async function awaitAgent(host: Host, input: AwaitAgent, signal: AbortSignal): P
     const evidence = status.state === 'unknown' ? status.evidence : 'it was never started';
     throw new TemperFailure('AgentStateUnknown', `whether the agent ran in ${sandbox.name} is unknown: ${evidence}`);
   }
-  await endAgent(sandbox);
+  await endAgent(sandbox, status.state);
   const said = withoutSecret(await readLog(sandbox, agentKey), host.secretOf(sessionId(input.epoch)));
   const log = await host.store.put(said, 'text/plain');
   if (status.state === 'running') return { stop: 'deadline', exitCode: null, log };
@@ -87,10 +87,11 @@ function withoutSecret(log: Buffer, secret: string): Buffer {
 }
 
 /** Ends the agent and every process it left behind, so that nothing changes the workspace while its diff is captured. */
-async function endAgent(sandbox: Sandbox): Promise<void> {
+async function endAgent(sandbox: Sandbox, state: 'running' | 'exited'): Promise<void> {
   // Kill the whole account first: searching a fork bomb's processes by key is slower than the bomb makes new ones.
   await sandbox.killProcesses('agent');
-  await sandbox.kill(agentKey);
+  // The log of a running process is complete only once its end is recorded.
+  if (state === 'running') await sandbox.kill(agentKey);
 }
 
 function stopOf(host: Host, agent: string, status: Extract<ProcessStatus, { state: 'exited' }>): StopReason {
@@ -110,7 +111,6 @@ async function capture(host: Host, input: CaptureDiff, signal: AbortSignal) {
   const retried = Context.current().info.attempt > 1;
   try {
     const sandbox = await attachAgentSandbox(host, epoch, kind);
-    await sandbox.killProcesses('agent');
     return await captureDiff(sandbox, host.store, { workdir: task.workdir, baseCommit, retried }, signal);
   } catch (error) {
     if (error instanceof SandboxFailure && error.loss === 'ended-inside') return emptyDiff(host.store, baseCommit);

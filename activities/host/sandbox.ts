@@ -34,7 +34,7 @@ export function createProvisioning(host: Host): Pick<HostActivities, 'provisionS
           const expiresAtMs = Date.now() + lifetimeMs;
           const sweep = isSweepPriority(info.priority);
           host.slots.take(epoch, { expiresAtMs, sweep });
-          const request: SandboxRequest = {
+          const request: Omit<SandboxRequest, 'files'> = {
             name,
             epoch,
             run,

@@ -1,6 +1,6 @@
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import type { GradedTask } from '../grading/task.ts';
-import { initialDiskMb, prepareWorkspace } from '../grading/workspace/prepare-workspace.ts';
+import { initialDiskMb, prepareWorkspace, workspaceFiles } from '../grading/workspace/prepare-workspace.ts';
 import type { FileTree } from '../sandbox/files.ts';
 import type { SandboxKind, SandboxProvider } from '../sandbox/sandbox.ts';
 import { type SandboxRequest, sandboxSpec } from '../sandbox/sandbox-request.ts';
@@ -11,7 +11,7 @@ export interface AgentProvisioning {
   readonly stack: string;
   readonly provider: SandboxProvider;
   readonly spec: AgentSpec;
-  readonly request: SandboxRequest;
+  readonly request: Omit<SandboxRequest, 'files'>;
   readonly files: GradedTask & { readonly solution: FileTree };
   /** Whether an earlier activity attempt may have left the sandbox half set up. */
   readonly retried: boolean;
@@ -34,9 +34,17 @@ export async function provisionAgent(
   const { name, image, task } = request;
   // An interrupted set-up might fail when it is repeated, or give another base commit: start from an empty sandbox.
   if (retried) await provider.remove(name);
-  const sandbox = await provider.ensure(sandboxSpec(stack, request), signal);
+  const sandbox = await provider.ensure(
+    sandboxSpec(stack, { ...request, files: workspaceFiles(files, task.workdir) }),
+    signal,
+  );
   await requireLoader({ sandbox, provider, spec, image }, signal);
-  const { baseCommit } = await prepareWorkspace(sandbox, files, { workdir: task.workdir, keep: true }, signal);
+  const { baseCommit } = await prepareWorkspace(
+    sandbox,
+    files,
+    { workdir: task.workdir, placed: true, keep: true },
+    signal,
+  );
   if (spec.needsSolution) {
     if (files.solution.size === 0) {
       throw new TemperFailure(

@@ -16,8 +16,9 @@ import { withTimeLimit } from '../time-limit.ts';
 import { emptyDiff } from './capture/capture-diff.ts';
 import { type Judged, judgeDiff, verdictOfEnded } from './judge-diff.ts';
 import type { GradedTask } from './task.ts';
+import { testDirectory } from './tests/run-logged-tests.ts';
 import { type VerdictCache, verdictKey } from './verdict-cache.ts';
-import { prepareWorkspace } from './workspace/prepare-workspace.ts';
+import { prepareWorkspace, workspaceFiles } from './workspace/prepare-workspace.ts';
 
 /** A graded task together with the content of its image. */
 type EvaluatedTask = GradedTask & { readonly build: BuildContext | null };
@@ -131,9 +132,15 @@ async function judge(host: EvaluationHost, input: Evaluation, name: string, sign
     expiresAtMs: Date.now() + timeoutMs + evaluationMarginMs,
     mounts: await host.evaluationMounts(provider.kind),
     gatewayDir: null,
+    files: [...workspaceFiles(files, workdir), ...testDirectory(files)],
   });
   const sandbox = await provider.ensure(spec, signal);
-  const { baseCommit } = await prepareWorkspace(sandbox, files, { workdir, keep: false, hiddenTests: true }, signal);
+  const { baseCommit } = await prepareWorkspace(
+    sandbox,
+    files,
+    { workdir, placed: true, keep: false, hiddenTests: true },
+    signal,
+  );
   requireSameBase(input, baseCommit);
   const path = host.pathOf(provider.kind);
   const subject = subjectOf(input);

@@ -1,5 +1,5 @@
 import type { Readable } from 'node:stream';
-import { extract, type Header, pack } from 'tar-stream';
+import { extract, type Header, type Pack, pack } from 'tar-stream';
 import { FileRefused } from './failure.ts';
 
 export interface FileEntry {
@@ -48,10 +48,18 @@ export function relativeSegments(path: string): readonly string[] {
 export async function packTree(tree: FileTree, owner: TarOwner): Promise<Buffer> {
   const tar = pack();
   const packed = collect(tar);
+  addTree(tar, tree, { at: '', ...owner });
+  tar.finalize();
+  return packed;
+}
+
+/** Adds a tree to a tar below the directory `at`, with the directories that its files need. */
+export function addTree(tar: Pack, tree: FileTree, { at, ...owner }: TarOwner & { readonly at: string }): void {
   const made = new Set<string>();
+  const above = at.split('/').filter((segment) => segment !== '');
   for (const [path, entry] of tree) {
-    const segments = relativeSegments(path);
-    for (let depth = 1; depth < segments.length; depth++) {
+    const segments = [...above, ...relativeSegments(path)];
+    for (let depth = above.length + 1; depth < segments.length; depth++) {
       const directory = segments.slice(0, depth).join('/');
       if (made.has(directory)) continue;
       made.add(directory);
@@ -59,8 +67,6 @@ export async function packTree(tree: FileTree, owner: TarOwner): Promise<Buffer>
     }
     tar.entry({ name: segments.join('/'), mode: entry.mode & 0o7777, ...owner }, Buffer.from(entry.bytes));
   }
-  tar.finalize();
-  return packed;
 }
 
 /** Reads an untrusted tar. Throws `FileRefused` for a link or a device in it, instead of skipping it. */

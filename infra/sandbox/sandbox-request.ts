@@ -1,6 +1,6 @@
 import type { RolloutEpoch } from '../../workflows/contracts/ids.ts';
 import type { Task } from '../../workflows/contracts/task.ts';
-import type { SandboxMount, SandboxPurpose, SandboxSpec } from './sandbox.ts';
+import type { PutFiles, SandboxMount, SandboxPurpose, SandboxSpec } from './sandbox.ts';
 
 /** The sandbox that a stage of a rollout asks for. */
 export interface SandboxRequest {
@@ -16,6 +16,8 @@ export interface SandboxRequest {
   readonly mounts: readonly SandboxMount[];
   /** Host directory with the gateways' sockets for this sandbox; null for a sandbox that calls no model. */
   readonly gatewayDir: string | null;
+  /** Files that are in the sandbox as soon as it runs. */
+  readonly files: readonly PutFiles[];
 }
 
 /** The most processes and threads in a sandbox. */
@@ -23,7 +25,7 @@ const pids = 512;
 
 /** Returns the spec of a requested sandbox, which belongs to this stack. */
 export function sandboxSpec(stack: string, request: SandboxRequest): SandboxSpec {
-  const { name, epoch, run, task, image, purpose, sweep, expiresAtMs, mounts, gatewayDir } = request;
+  const { name, epoch, run, task, image, purpose, sweep, expiresAtMs, mounts, gatewayDir, files } = request;
   return {
     name,
     image,
@@ -42,6 +44,7 @@ export function sandboxSpec(stack: string, request: SandboxRequest): SandboxSpec
     pids,
     workdir: task.workdir,
     mounts,
+    files,
     ...(gatewayDir !== null && { gatewayDir }),
   };
 }

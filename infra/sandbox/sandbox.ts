@@ -52,6 +52,8 @@ export interface SandboxSpec {
   /** Host directory with the gateways' unix sockets for this sandbox, mounted read-only at `/gw`. */
   readonly gatewayDir?: string;
   readonly mounts: readonly SandboxMount[];
+  /** Files that are in the sandbox as soon as it runs. */
+  readonly files?: readonly PutFiles[];
 }
 
 export interface SandboxInfo {

@@ -117,6 +117,7 @@ async function cycleOf(host: Host, address: string, { cycles }: Options, signal:
         expiresAtMs: Date.now() + 600_000,
         mounts: [],
         gatewayDir: null,
+        files: [],
       }),
     progress: live,
   };

@@ -12,7 +12,7 @@ import { createRuntime, runtimeTarget } from '../../infra/agents/runtime.ts';
 import { type Config, readConfigWith } from '../../infra/config.ts';
 import { captureDiff } from '../../infra/grading/capture/capture-diff.ts';
 import { runTests } from '../../infra/grading/judge-diff.ts';
-import { prepareWorkspace } from '../../infra/grading/workspace/prepare-workspace.ts';
+import { prepareWorkspace, workspaceFiles } from '../../infra/grading/workspace/prepare-workspace.ts';
 import { openProviders } from '../../infra/sandbox/index.ts';
 import type { Sandbox, SandboxKind, SandboxProvider, SandboxSpec } from '../../infra/sandbox/sandbox.ts';
 import { createFileStore } from '../../infra/store/files.ts';
@@ -26,6 +26,7 @@ import { controlQueue } from '../../workflows/contracts/queues.ts';
 import type { RolloutResult } from '../../workflows/contracts/rollout.ts';
 import type { Task } from '../../workflows/contracts/task.ts';
 import { type Cost, each, perRun } from './measure.ts';
+import { callsByStage, type StageCalls, startCallCounter } from './rollout/docker-calls.ts';
 
 const taskAddress = 'generated:train/1/0';
 
@@ -46,19 +47,44 @@ await new Command('npm run bench:rollout --')
 
 async function main(kind: SandboxKind, rollouts: number, concurrency: number): Promise<void> {
   const home = await mkdtemp(join(tmpdir(), 'temper-bench-'));
-  const config = readConfigWith({
+  const config = await configFor(home, concurrency);
+  try {
+    const bare = await measureBare(config, kind, rollouts, concurrency);
+    const whole = await measureWhole(config, kind, rollouts, concurrency);
+    print(`${rollouts} rollouts of nop in ${kind} sandboxes, ${concurrency} at once`, bare, whole);
+    if (kind === 'docker') printCalls(await countDockerCalls(home));
+  } finally {
+    await rm(home, { recursive: true, force: true });
+  }
+}
+
+async function configFor(home: string, concurrency: number): Promise<Config> {
+  return readConfigWith({
     TEMPER_HOME: home,
     TEMPER_CAPACITY: String(concurrency),
     TEMPER_EVALUATIONS: String(concurrency),
     TEMPER_TEMPORAL_PORT: String(await freePort()),
     TEMPER_UI_PORT: String(await freePort()),
   });
+}
+
+/** Counts the requests to the Docker daemon during each stage of one rollout, in a stack of its own. */
+async function countDockerCalls(home: string): Promise<readonly StageCalls[]> {
+  const counter = await startCallCounter(home);
+  const earlier = process.env.DOCKER_HOST;
+  process.env.DOCKER_HOST = counter.address;
+  const config = await configFor(join(home, 'counted'), 1);
+  const stack = await startStack({ config, parts: ['temporal', 'control', 'host'] }, AbortSignal.timeout(120_000));
+  const { client, close } = await connectClient(temporalTarget(config));
   try {
-    const bare = await measureBare(config, kind, rollouts, concurrency);
-    const whole = await measureWhole(config, kind, rollouts, concurrency);
-    print(`${rollouts} rollouts of nop in ${kind} sandboxes, ${concurrency} at once`, bare, whole);
+    await oneRollout(client, 'docker');
+    return await callsByStage(client, await oneRollout(client, 'docker'), counter.calls);
   } finally {
-    await rm(home, { recursive: true, force: true });
+    await close();
+    await stack.close();
+    await counter.close();
+    if (earlier === undefined) delete process.env.DOCKER_HOST;
+    else process.env.DOCKER_HOST = earlier;
   }
 }
 
@@ -72,9 +98,11 @@ async function measureWhole(
   const stack = await startStack({ config, parts: ['temporal', 'control', 'host'] }, signal);
   const { client, close } = await connectClient(temporalTarget(config));
   try {
-    await each(concurrency, concurrency, () => oneRollout(client, kind));
+    await each(concurrency, concurrency, async () => void (await oneRollout(client, kind)));
     const before = await partsCpuMs(stack);
-    const cost = await perRun(rollouts, () => each(rollouts, concurrency, () => oneRollout(client, kind)));
+    const cost = await perRun(rollouts, () =>
+      each(rollouts, concurrency, async () => void (await oneRollout(client, kind))),
+    );
     const after = await partsCpuMs(stack);
     return {
       ...cost,
@@ -86,13 +114,16 @@ async function measureWhole(
   }
 }
 
-async function oneRollout(client: Client, kind: SandboxKind): Promise<void> {
+/** Runs one rollout and returns its workflow id. */
+async function oneRollout(client: Client, kind: SandboxKind): Promise<string> {
+  const workflowId = `bench/${randomUUID()}`;
   const result: RolloutResult = await client.workflow.execute('rollout', {
     taskQueue: controlQueue,
-    workflowId: `bench/${randomUUID()}`,
+    workflowId,
     args: [{ task: taskAddress, agent: 'nop', sandbox: kind }],
   });
   if (result.outcome !== 'scored') throw new Error(`expected a scored rollout, got ${JSON.stringify(result.failure)}`);
+  return workflowId;
 }
 
 async function measureBare(config: Config, kind: SandboxKind, rollouts: number, concurrency: number): Promise<Cost> {
@@ -123,15 +154,20 @@ async function oneBare({ config, store, tasks, task, provider }: Bare): Promise<
   const id = randomUUID();
   const runtime = await createRuntime({ cacheDir: config.cacheDir }).prepare();
   const mounts = provider.kind === 'local' ? [{ ...runtime, readOnly: true as const }] : [];
-  const agent = await provider.ensure(specOf(task, id, 'agent', []), signal);
-  const { baseCommit } = await prepareWorkspace(agent, files, { workdir: task.workdir, keep: true }, signal);
+  const placed = workspaceFiles(files, task.workdir);
+  const agent = await provider.ensure({ ...specOf(task, id, 'agent', []), files: placed }, signal);
+  const workspace = { workdir: task.workdir, placed: true };
+  const { baseCommit } = await prepareWorkspace(agent, files, { ...workspace, keep: true }, signal);
   await agent.start({ key: 'agent', account: 'agent', argv: ['true'], env: {} }, signal);
   await agent.wait('agent', { timeoutMs: 60_000 }, signal);
   await agent.killProcesses('agent');
   await captureDiff(agent, store, { workdir: task.workdir, baseCommit, retried: false }, signal);
   await provider.remove(agent.name);
-  const evaluation: Sandbox = await provider.ensure(specOf(task, id, 'evaluation', mounts), signal);
-  await prepareWorkspace(evaluation, files, { workdir: task.workdir, keep: false }, signal);
+  const evaluation: Sandbox = await provider.ensure(
+    { ...specOf(task, id, 'evaluation', mounts), files: placed },
+    signal,
+  );
+  await prepareWorkspace(evaluation, files, { ...workspace, keep: false }, signal);
   const path = provider.kind === 'local' ? `${runtimeTarget}/bin:/usr/bin:/bin` : null;
   await runTests(evaluation, files, { workdir: task.workdir, timeoutMs: 60_000, diskBeforeMb: 0, path }, signal);
   await provider.remove(evaluation.name);
@@ -164,4 +200,24 @@ function print(title: string, bare: Cost, whole: WholeCost): void {
   console.log(
     `temper's own: ${(whole.cpuMs - bare.cpuMs).toFixed(0)} ms CPU per rollout, ${(whole.wallMs / bare.wallMs).toFixed(2)} × the bare wall time`,
   );
+}
+
+function printCalls(stages: readonly StageCalls[]): void {
+  const row = (stage: string, calls: string | number, execs: string | number, each = ''): string =>
+    `${stage.padEnd(24)} ${String(calls).padStart(10)} ${String(execs).padStart(10)}  ${each}`;
+  const sum = (key: 'calls' | 'execs'): number => stages.reduce((total, stage) => total + stage[key], 0);
+  console.log(`\n${row('Docker API of a rollout', 'calls', 'commands')}`);
+  for (const { stage, calls, execs, byCall } of stages) {
+    console.log(
+      row(
+        stage,
+        calls,
+        execs,
+        Object.entries(byCall)
+          .map(([what, count]) => `${count} ${what}`)
+          .join(', '),
+      ),
+    );
+  }
+  console.log(row('all', sum('calls'), sum('execs')));
 }

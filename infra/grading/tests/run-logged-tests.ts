@@ -1,19 +1,26 @@
 import { randomUUID } from 'node:crypto';
 import type { FileEntry, FileTree } from '../../sandbox/files.ts';
 import { cutMiddle, readWholeLog, type WholeLog } from '../../sandbox/process-log.ts';
-import { logBytes, type Sandbox } from '../../sandbox/sandbox.ts';
+import { logBytes, type PutFiles, type Sandbox } from '../../sandbox/sandbox.ts';
 import { exposureOf } from '../exposure.ts';
 import { marksIn } from '../flags/test-run.ts';
 import { nextCommand } from '../resolution/eval-section.ts';
 import { judgeInThread } from '../resolution/judge-in-thread.ts';
 import { unreadable } from '../resolution/judge-log.ts';
-import type { LogGrading } from '../task.ts';
+import type { GradedTask, LogGrading } from '../task.ts';
 import { serveAgentCommands } from './agent-commands.ts';
 import { endTests, requireEnd, type TestEnd, testsKey } from './test-process.ts';
 import type { TestRun, TestsToRun } from './test-run.ts';
 
 /** The tests' directory where they run as the agent, whose account must be able to read it. */
 const directory = '/test-files';
+
+/** Returns the files that the sandbox of an evaluation is to be made with for such tests: their directory, without the tests. */
+export const testDirectory = ({
+  grading,
+  codeAsAgent,
+}: Pick<GradedTask, 'grading' | 'codeAsAgent'>): readonly PutFiles[] =>
+  grading === null || codeAsAgent ? [] : [{ tree: new Map(), at: directory, owner: 'agent' }];
 
 /**
  * The shell that runs a task's `prepare.sh` and `test.sh`, and prints the marks around the tests' output.
@@ -70,10 +77,10 @@ export async function runLoggedTests(
   const { account, at, cwd } = task.codeAsAgent
     ? ({ account: 'grader', at: '/tests', cwd: '/tests' } as const)
     : ({ account: 'agent', at: directory, cwd: workdir } as const);
-  await sandbox.putFiles({ tree, at, owner: account }, signal);
   if (task.codeAsAgent) await serveAgentCommands(sandbox, { workdir, env: codeEnv }, signal);
   const argv = ['bash', '-c', runScript, 'test.sh'] as const;
-  await sandbox.start({ key: testsKey, account, cwd, argv, env: { ...env, TEMPER_TESTS: at } }, signal);
+  const files = [{ tree, at, owner: account }];
+  await sandbox.start({ key: testsKey, account, cwd, argv, env: { ...env, TEMPER_TESTS: at }, files }, signal);
   const status = requireEnd(await sandbox.wait(testsKey, { timeoutMs, diskBeforeMb }, signal));
   // A daemon of the code under test must not write into the log while it is read.
   await endTests(sandbox, account, status);

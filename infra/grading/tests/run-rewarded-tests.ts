@@ -14,7 +14,6 @@ export async function runRewardedTests(
   { task, workdir, timeoutMs, diskBeforeMb, env, codeEnv }: TestsToRun,
   signal: AbortSignal,
 ): Promise<TestRun> {
-  await sandbox.putFiles({ tree: task.tests, at: directory, owner: 'grader' }, signal);
   if (task.codeAsAgent) await serveAgentCommands(sandbox, { workdir, env: codeEnv }, signal);
   await sandbox.start(
     {
@@ -23,6 +22,7 @@ export async function runRewardedTests(
       cwd: task.codeAsAgent ? directory : workdir,
       argv: ['bash', `${directory}/test.sh`],
       env,
+      files: [{ tree: task.tests, at: directory, owner: 'grader' }],
     },
     signal,
   );

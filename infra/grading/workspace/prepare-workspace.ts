@@ -1,6 +1,6 @@
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
 import type { FileTree } from '../../sandbox/files.ts';
-import type { Sandbox } from '../../sandbox/sandbox.ts';
+import type { PutFiles, Sandbox } from '../../sandbox/sandbox.ts';
 import type { GradedTask } from '../task.ts';
 import { commitScript } from './base-commit-script.ts';
 import { gatherHiddenTests } from './hidden-tests.ts';
@@ -19,12 +19,19 @@ const gitEnv = {
 
 export interface WorkspaceOptions {
   readonly workdir: string;
+  /** Whether the sandbox was made with `workspaceFiles`. */
+  readonly placed?: boolean;
   /** Whether to keep the base commit, so that a diff can be captured. */
   readonly keep: boolean;
   /** Whether to gather the hidden tests: in evaluations only, since no agent's sandbox may contain them. */
   readonly hiddenTests?: boolean;
   /** Limit of all of the task's own commands together. Only tests set it; default: 300 s. */
   readonly setupMs?: number;
+}
+
+/** Returns the task's files as the sandbox is to be made with; none if its image brings them. */
+export function workspaceFiles({ workspace }: Pick<GradedTask, 'workspace'>, workdir: string): readonly PutFiles[] {
+  return workspace.size === 0 ? [] : [{ tree: workspace, at: workdir, owner: 'agent' }];
 }
 
 /**
@@ -34,10 +41,10 @@ export interface WorkspaceOptions {
 export async function prepareWorkspace(
   sandbox: Sandbox,
   task: GradedTask,
-  { workdir, keep, hiddenTests = false, setupMs = setupTimeoutMs }: WorkspaceOptions,
+  { workdir, keep, placed = false, hiddenTests = false, setupMs = setupTimeoutMs }: WorkspaceOptions,
   signal: AbortSignal,
 ): Promise<{ readonly baseCommit: string }> {
-  if (task.workspace.size > 0) await sandbox.putFiles({ tree: task.workspace, at: workdir, owner: 'agent' }, signal);
+  for (const files of placed ? [] : workspaceFiles(task, workdir)) await sandbox.putFiles(files, signal);
   const deadlineMs = Date.now() + setupMs;
   await removePaths(sandbox, task.remove, signal);
   const asAgent = { account: 'agent', cwd: workdir, maxOutputBytes: outputBytes } as const;

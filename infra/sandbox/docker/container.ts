@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type Docker from 'dockerode';
 import { pack } from 'tar-stream';
 import { SandboxFailure } from '../failure.ts';
-import { collect } from '../files.ts';
+import { addTree, collect } from '../files.ts';
 import { requireSameEpoch } from '../labels.ts';
 import { requireName } from '../names.ts';
 import type { SandboxSpec } from '../sandbox.ts';
@@ -25,6 +25,8 @@ const forever = '2147483647';
 
 export interface EnsuredContainer {
   readonly id: string;
+  /** Whether the container has the spec's files already; if not, they are put once it runs. */
+  readonly placed: boolean;
   /** Whether the image has a working directory that the agent does not own yet; see `adoptWorkdir`. */
   readonly adopt: boolean;
 }
@@ -43,7 +45,8 @@ export async function ensureContainer(
   if (info.State.Status !== 'created') {
     const loss = await explainLoss(docker, spec.name, info.Id);
     if (loss) throw loss;
-    return { id: info.Id, adopt: await exists(container, adoptDirectoryOf(spec.workdir)) };
+    const adopt = await exists(container, adoptDirectoryOf(spec.workdir));
+    return { id: info.Id, adopt, placed: !adopt };
   }
   // Only a container that has never run still has its image's content unchanged.
   const image = await images.get(container, info.Image, spec.workdir);
@@ -53,7 +56,7 @@ export async function ensureContainer(
     // A concurrent call for the same name has started it.
     if (daemonStatus(error) !== 304) throw error;
   });
-  return { id: info.Id, adopt: image.hasWorkdir };
+  return { id: info.Id, adopt: image.hasWorkdir, placed: !image.hasWorkdir };
 }
 
 async function createOrFind(docker: Docker, spec: SandboxSpec): Promise<Docker.Container> {
@@ -113,8 +116,9 @@ function createOptions(spec: SandboxSpec): Docker.ContainerCreateOptions {
 }
 
 /**
- * Packs the directories and account files that the daemon writes before the container starts: the only moment at which owners
- * can be set without capabilities.
+ * Packs the directories, account files and the spec's files, which the daemon writes before the container starts: the only moment
+ * at which owners can be set without capabilities, and one call for all. An image's own working directory is adopted only
+ * afterwards, so there the files come later.
  */
 function packSkeleton(
   spec: SandboxSpec,
@@ -124,8 +128,12 @@ function packSkeleton(
   const agent = uidOf(spec.name, 'agent');
   const tar = pack();
   const packed = collect(tar);
-  const directory = (name: string, uid: number, mode: number) =>
+  const made = new Set<string>();
+  const directory = (name: string, uid: number, mode: number): void => {
+    if (made.has(name)) return;
+    made.add(name);
     tar.entry({ name: `${name}/`, type: 'directory', uid, gid: uid, mode });
+  };
   directory((hasWorkdir ? adoptDirectoryOf(spec.workdir) : spec.workdir).slice(1), agent, 0o755);
   directory('tests', 0, 0o700);
   directory('logs', 0, 0o755);
@@ -138,6 +146,11 @@ function packSkeleton(
   };
   for (const [name, line] of Object.entries(entries)) {
     tar.entry({ name, mode: 0o644, uid: 0, gid: 0 }, (accountFiles.get(name) ?? '') + line);
+  }
+  for (const { tree, at, owner } of hasWorkdir ? [] : (spec.files ?? [])) {
+    const uid = uidOf(spec.name, owner);
+    directory(at.slice(1), uid, 0o755);
+    addTree(tar, tree, { at, uid, gid: uid });
   }
   tar.finalize();
   return packed;

@@ -44,14 +44,39 @@ export async function runExec(container: Docker.Container, options: ExecOptions,
   return ExitCode ?? 137;
 }
 
-/** Starts a command without reading its output. Resolves once it runs. */
-export async function runDetached(
+export interface StartedExec {
+  /**
+   * Resolves once the command no longer listens: with its exit code if it has ended, undefined if it runs without a connection
+   * to its caller.
+   */
+  readonly detached: Promise<number | undefined>;
+  /** Stops listening and leaves the command running. */
+  release(): void;
+}
+
+/** Starts a command without reading its output. A command with input gets it before `detached` resolves. */
+export async function startExec(
   container: Docker.Container,
-  options: Pick<ExecOptions, 'uid' | 'argv' | 'env'>,
-): Promise<void> {
-  const exec = await callDaemon(() => container.exec(execRequest(options)));
-  const answer = await callDaemon(() => exec.start({ Detach: true }));
-  answer.destroy();
+  options: Pick<ExecOptions, 'uid' | 'argv' | 'env' | 'stdin'>,
+): Promise<StartedExec> {
+  const { stdin } = options;
+  if (stdin === undefined) {
+    const exec = await callDaemon(() => container.exec(execRequest(options)));
+    const answer = await callDaemon(() => exec.start({ Detach: true }));
+    answer.destroy();
+    return { detached: Promise.resolve(undefined), release: () => undefined };
+  }
+  const streams = { AttachStdin: true, AttachStdout: true, AttachStderr: true };
+  const exec = await callDaemon(() => container.exec({ ...execRequest(options), ...streams }));
+  const stream = await callDaemon(() => exec.start({ hijack: true, stdin: true }));
+  const closed = new Promise<void>((resolve) => {
+    for (const event of ['end', 'close', 'error']) stream.on(event, resolve);
+  });
+  stream.resume();
+  stream.end(stdin);
+  const detached = closed.then(async () => (await callDaemon(() => exec.inspect())).ExitCode ?? undefined);
+  detached.catch(() => undefined);
+  return { detached, release: () => void stream.destroy() };
 }
 
 function execRequest({ uid, argv, env = {} }: Pick<ExecOptions, 'uid' | 'argv' | 'env'>): Docker.ExecCreateOptions {

@@ -13,7 +13,8 @@ export interface PutTree {
   readonly uid: number;
 }
 
-const cannotMake = 95;
+/** The exit code of an account that can't create the directory. */
+export const cannotMake = 95;
 
 /** Unpacks a tar in a container with the rights of the account that owns the files. */
 export async function putTree(shell: ContainerShell, put: PutTree, signal: AbortSignal): Promise<void> {
@@ -25,15 +26,22 @@ export async function putTree(shell: ContainerShell, put: PutTree, signal: Abort
     ({ exitCode, stderr } = await unpack());
   }
   if (exitCode === 0) return;
-  const evidence = `exit code ${exitCode}: ${String(stderr).trim().slice(0, 500)}`;
+  throw unpackFailure(put, `exit code ${exitCode}: ${String(stderr).trim().slice(0, 500)}`);
+}
+
+/** Returns the failure for files that could not be unpacked; `evidence` says how the command ended. */
+export function unpackFailure(
+  { at, owner }: Pick<PutTree, 'at' | 'owner'>,
+  evidence: string,
+): SandboxFailure | FileRefused {
   if (/no space left|file size limit|quota/i.test(evidence)) {
-    throw new SandboxFailure('DiskFull', `no space left in the container for files at ${put.at}`, { evidence });
+    return new SandboxFailure('DiskFull', `no space left in the container for files at ${at}`, { evidence });
   }
-  throw new FileRefused('outside', put.at, `could not write files at ${put.at} as ${put.owner}: ${evidence}`);
+  return new FileRefused('outside', at, `could not write files at ${at} as ${owner}: ${evidence}`);
 }
 
 /** Creates a directory through the daemon: no account inside has the capability to give it to another one. */
-async function makeDirectory(shell: ContainerShell, { at, uid }: PutTree): Promise<void> {
+export async function makeDirectory(shell: ContainerShell, { at, uid }: Pick<PutTree, 'at' | 'uid'>): Promise<void> {
   const tar = pack();
   const packed = collect(tar);
   tar.entry({ name: `${at.slice(1)}/`, type: 'directory', mode: 0o755, uid, gid: uid });

@@ -18,7 +18,7 @@ import { noRegistryAccounts, type RegistryAccounts } from './images/registry-acc
 import { type ImageUses, noUses } from './images/uses.ts';
 import { labelsOf, stackLabel, storedSpecOf } from './labels.ts';
 import { createLimiter } from './limiter.ts';
-import type { Recorders } from './processes.ts';
+import { createReports } from './reports.ts';
 import { createDockerSandbox, type SandboxContainer } from './sandbox.ts';
 import { type DockerSettings, defaultDockerSettings } from './settings.ts';
 import { createContainerShell } from './shell.ts';
@@ -44,7 +44,7 @@ export function createDockerProvider({
   accounts = noRegistryAccounts,
   ...given
 }: DockerProviderOptions): SandboxProvider {
-  const recorders: Recorders = new Map();
+  const reports = createReports();
   const reader = createImageReader();
   const settings = { ...defaultDockerSettings, ...given };
   const images = createImages({ docker, stack, settings, uses, accounts });
@@ -52,9 +52,11 @@ export function createDockerProvider({
 
   const ensure = async (spec: SandboxSpec, signal: AbortSignal): Promise<Sandbox> => {
     signal.throwIfAborted();
-    const { id, adopt } = await creations.run(() => ensureContainer(docker, reader, spec), signal);
+    const { id, adopt, placed } = await creations.run(() => ensureContainer(docker, reader, spec), signal);
     if (adopt) await adoptWorkdir(createContainerShell(docker, spec.name, id), spec, signal);
-    return createDockerSandbox({ docker, id, name: spec.name, labels: spec.labels, spec, recorders });
+    const sandbox = createDockerSandbox({ docker, id, name: spec.name, labels: spec.labels, spec, reports });
+    for (const files of placed ? [] : (spec.files ?? [])) await sandbox.putFiles(files, signal);
+    return sandbox;
   };
 
   return {
@@ -65,13 +67,13 @@ export function createDockerProvider({
     ensure,
     attach: async (name) => {
       const container = await findContainer(docker, stack, name);
-      return container && createDockerSandbox({ ...container, recorders });
+      return container && createDockerSandbox({ ...container, reports });
     },
     remove: async (name) => {
       const container = await findContainer(docker, stack, name);
       if (!container) return false;
-      for (const key of recorders.keys()) if (key.startsWith(container.id)) recorders.delete(key);
       await removeContainer(docker, container.id);
+      reports.forget(container.id);
       return true;
     },
     list: (ofStack) => listContainers(docker, ofStack),
@@ -87,7 +89,7 @@ async function findContainer(
   docker: Docker,
   stack: string,
   name: string,
-): Promise<Omit<SandboxContainer, 'recorders'> | undefined> {
+): Promise<Omit<SandboxContainer, 'reports'> | undefined> {
   const info = await callDaemon(() => docker.getContainer(name).inspect()).catch(orIfMissing);
   if (!info) return undefined;
   const labels = labelsOf(info.Config.Labels);

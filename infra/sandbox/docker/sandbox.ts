@@ -22,7 +22,8 @@ import type {
 import { endProcesses } from './end-processes.ts';
 import { putTree, readInside } from './files.ts';
 import type { StoredSpec } from './labels.ts';
-import { blockBytes, createProcesses, markOf, type Processes, type Recorders } from './processes.ts';
+import { blockBytes, createProcesses, markOf, type Processes } from './processes.ts';
+import type { ContainerReports, Reports } from './reports.ts';
 import * as scripts from './scripts.ts';
 import { type ContainerShell, createContainerShell } from './shell.ts';
 import { homeOf, uidOf } from './uids.ts';
@@ -43,7 +44,7 @@ export interface SandboxContainer {
   readonly name: string;
   readonly labels: SandboxLabels;
   readonly spec: StoredSpec;
-  readonly recorders: Recorders;
+  readonly reports: Reports;
 }
 
 export function createDockerSandbox(container: SandboxContainer): Sandbox {
@@ -58,13 +59,15 @@ class DockerSandbox implements Sandbox {
   readonly #spec: StoredSpec;
   readonly #shell: ContainerShell;
   readonly #processes: Processes;
+  readonly #reports: ContainerReports;
 
-  constructor({ docker, id, name, labels, spec, recorders }: SandboxContainer) {
+  constructor({ docker, id, name, labels, spec, reports }: SandboxContainer) {
     this.name = name;
     this.labels = labels;
     this.#spec = spec;
     this.#shell = createContainerShell(docker, name, id);
-    this.#processes = createProcesses(this.#shell, spec, recorders, id);
+    this.#reports = reports.of(id);
+    this.#processes = createProcesses(this.#shell, spec, this.#reports);
   }
 
   async putFiles({ tree, at, owner }: PutFiles, signal: AbortSignal): Promise<void> {
@@ -78,6 +81,7 @@ class DockerSandbox implements Sandbox {
 
   async exec(request: ExecRequest, signal: AbortSignal): Promise<ExecResult> {
     signal.throwIfAborted();
+    this.#reports.noteCommand();
     const { account, argv, env, timeoutMs, maxOutputBytes, stdin } = request;
     const { pids, diskMb, workdir } = this.#spec;
     const key = `exec-${randomUUID()}`;
@@ -115,10 +119,7 @@ class DockerSandbox implements Sandbox {
 
   start(request: StartRequest, signal: AbortSignal): Promise<StartResult> {
     requireKey(request.key);
-    const putFiles = async (): Promise<void> => {
-      for (const files of request.files ?? []) await this.putFiles(files, signal);
-    };
-    return this.#processes.start(request, putFiles, signal);
+    return this.#processes.start(request, (files) => this.putFiles(files, signal), signal);
   }
 
   status(key: string): Promise<ProcessStatus> {
@@ -158,6 +159,7 @@ class DockerSandbox implements Sandbox {
   }
 
   async killProcesses(account: Account): Promise<void> {
+    if (await this.#reports.isQuiet()) return;
     await endProcesses(this.#shell, uidOf(this.name, account));
   }
 

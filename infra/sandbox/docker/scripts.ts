@@ -15,9 +15,16 @@ const limit = `
 limit() { ulimit -u "$1" 2>/dev/null || ulimit -p "$1" 2>/dev/null; ulimit -f "$2"; ulimit -c 0; }
 `;
 
+/** The tasks of a container in which nothing runs but its init, the process that keeps it alive, and a recorder. */
+const quietTasks = 3;
+/** The largest log that a recorder sends at the end of its process; a longer one is read from its file. */
+const sentLogBytes = 16_384;
+
 /**
- * The recorder of a detached process. Prints `claimed` or `already-started`, then `live`, then the result. $1 key, $2 token, $3 log
- * cap in blocks, $4 process limit.
+ * The recorder of a detached process. Prints `claimed` or `already-started`, then `live`, then the result, then the word `quiet` or
+ * `busy` with the length of the log, and a quiet process's log unless it is long. It is quiet if nothing else is left in the
+ * container: the kernel counts its tasks, so no process escapes by forking. A process takes a moment to disappear after its end.
+ * $1 key, $2 token, $3 log cap in blocks, $4 process limit.
  */
 export const recorder = `
 trap '' PIPE HUP
@@ -43,10 +50,29 @@ hit=
 echo "$code $hit" >"$d/exit.new"; mv "$d/exit.new" "$d/exit"
 rm -f "$d/out.$token" "$d/end.$token"
 echo "exited $code $hit"
+tasks() { for f in /sys/fs/cgroup/pids.current /sys/fs/cgroup/pids/pids.current; do [ -r "$f" ] && { read -r tasks <"$f"; return; }; done; tasks=; }
+n=0; state=busy
+while tasks; [ -n "$tasks" ] && [ $n -lt 10 ]; do
+  [ "$tasks" -gt ${quietTasks} ] || { state=quiet; break; }
+  n=$((n+1)); sleep 0.005
+done
+size=0; [ ! -r "$d/log" ] || size=$(wc -c <"$d/log")
+echo "$state $size"
+[ $state = busy ] || [ $size -gt ${sentLogBytes} ] || [ $size -eq 0 ] || cat "$d/log"
 `;
 
-/** A detached command. $1 key, $2 token, $3 $4 limits, $5 working directory, the rest: the command. */
+const unpackHere = 'mkdir -p -- "$1" 2>/dev/null && [ -w "$1" ] || exit 95; tar -x -p -o -f - -C "$1"';
+
+/** Unpacks a tar from stdin. Exit code 95: this account can't create the directory. $1 directory. */
+export const unpack = `${unpackHere}`;
+
+/**
+ * A detached command. $1 the directory for a tar on stdin, empty if there is none, $2 key, $3 token, $4 $5 limits, $6 working
+ * directory, the rest: the command. Exit codes before the command runs: 95 as for `unpack`, 96 if the tar could not be unpacked.
+ */
 export const detached = `${limit}
+[ -z "$1" ] || { ${unpackHere} || exit 96; }
+shift
 exec 3>"${keeperDirectory}/$1/end.$2" || exit 1
 exec </dev/null >"${keeperDirectory}/$1/out.$2" 2>&1
 limit "$3" "$4"; cd "$5" || { echo 126 >&3; exit; }; shift 5
@@ -100,9 +126,6 @@ real=$(readlink -f -- "$1") || exit 94
 [ "$(wc -c <"$1")" -le "$2" ] || exit 93
 exec cat -- "$1"
 `;
-
-/** Unpacks a tar from stdin. Exit code 95: this account can't create the directory. $1 directory. */
-export const unpack = `mkdir -p -- "$1" 2>/dev/null && [ -w "$1" ] || exit 95; exec tar -x -p -o -f - -C "$1"`;
 
 /**
  * Ends every process of this uid that has an environment entry, and looks for more until there are no more. Exit code 1: they

@@ -5,7 +5,7 @@ import { errorMessage } from '../../../workflows/contracts/error-message.ts';
 import { createHeadBuffer } from '../../process/head-buffer.ts';
 import { SandboxFailure } from '../failure.ts';
 import { callDaemon, daemonStatus, explainLoss } from './daemon.ts';
-import { type ExecOptions, runDetached, runExec } from './exec.ts';
+import { type ExecOptions, runExec, type StartedExec, startExec } from './exec.ts';
 import * as scripts from './scripts.ts';
 import { type Role, uidOf } from './uids.ts';
 
@@ -38,13 +38,15 @@ const cannotExec = 126;
 
 /** Runs commands inside one container and explains their failures. */
 export interface ContainerShell {
+  /** The name of the sandbox. */
+  readonly name: string;
   readonly container: Docker.Container;
   /** Runs a script to its end. An abort stops listening and leaves the script running. */
   run(script: Script, signal: AbortSignal): Promise<ScriptResult>;
-  /** Runs a script to its end, passes each line of its stdout on, and returns its exit code. */
-  follow(script: Script, onLine: (line: string) => void, signal: AbortSignal): Promise<number>;
+  /** Runs a script to its end, passes its stdout on as it arrives, and returns its exit code. */
+  follow(script: Script, onStdout: (chunk: Buffer) => void, signal: AbortSignal): Promise<number>;
   /** Starts a script without waiting for its end. */
-  runDetached(script: Script): Promise<void>;
+  start(script: Script): Promise<StartedExec>;
   /** Kills every process of a uid. */
   killAll(uid: number): Promise<void>;
   /** Returns the size of the container's own layer: what was written since it was created. */
@@ -58,13 +60,13 @@ export function createContainerShell(docker: Docker, name: string, id: string): 
 class ExecShell implements ContainerShell {
   readonly container: Docker.Container;
   readonly #docker: Docker;
-  readonly #name: string;
+  readonly name: string;
   readonly #id: string;
 
   constructor(docker: Docker, name: string, id: string) {
     this.container = docker.getContainer(id);
     this.#docker = docker;
-    this.#name = name;
+    this.name = name;
     this.#id = id;
   }
 
@@ -82,18 +84,12 @@ class ExecShell implements ContainerShell {
     }
   }
 
-  follow(script: Script, onLine: (line: string) => void, signal: AbortSignal): Promise<number> {
-    let rest = '';
-    const onStdout = (chunk: Buffer): void => {
-      const lines = (rest + chunk.toString('utf8')).split('\n');
-      rest = lines.pop() ?? '';
-      for (const line of lines) onLine(line);
-    };
+  follow(script: Script, onStdout: (chunk: Buffer) => void, signal: AbortSignal): Promise<number> {
     return this.#exec({ ...this.#optionsFor(script), onStdout, onStderr: () => undefined }, signal);
   }
 
-  runDetached(script: Script): Promise<void> {
-    return this.#explained(() => runDetached(this.container, this.#optionsFor(script)));
+  start(script: Script): Promise<StartedExec> {
+    return this.#explained(() => startExec(this.container, this.#optionsFor(script)));
   }
 
   async killAll(uid: number): Promise<void> {
@@ -110,7 +106,7 @@ class ExecShell implements ContainerShell {
 
   #optionsFor({ role, text, args, env = {}, stdin }: Script): Omit<ExecOptions, 'onStdout' | 'onStderr'> {
     const argv = ['sh', '-c', text, 'temper', ...args];
-    return { uid: uidOf(this.#name, role), argv, env, stdin };
+    return { uid: uidOf(this.name, role), argv, env, stdin };
   }
 
   #exec(options: ExecOptions, signal: AbortSignal): Promise<number> {
@@ -131,7 +127,7 @@ class ExecShell implements ContainerShell {
   async #findLoss(): Promise<SandboxFailure | undefined> {
     for (const waitMs of lossWaitsMs) {
       await delay(waitMs);
-      const loss = await explainLoss(this.#docker, this.#name, this.#id);
+      const loss = await explainLoss(this.#docker, this.name, this.#id);
       if (loss || (await this.#answers())) return loss;
     }
     return undefined;
@@ -139,7 +135,7 @@ class ExecShell implements ContainerShell {
 
   async #answers(): Promise<boolean> {
     const ignore = (): void => undefined;
-    const options = { uid: uidOf(this.#name, 'keeper'), argv: ['true'], onStdout: ignore, onStderr: ignore };
+    const options = { uid: uidOf(this.name, 'keeper'), argv: ['true'], onStdout: ignore, onStderr: ignore };
     return runExec(this.container, options, AbortSignal.timeout(killTimeoutMs)).then(
       (exitCode) => exitCode === 0,
       () => false,
@@ -152,7 +148,7 @@ class ExecShell implements ContainerShell {
       return await call();
     } catch (cause) {
       if (cause instanceof SandboxFailure || daemonStatus(cause) === undefined) throw cause;
-      throw (await explainLoss(this.#docker, this.#name, this.#id)) ?? unusable(this.#name, cause);
+      throw (await explainLoss(this.#docker, this.name, this.#id)) ?? unusable(this.name, cause);
     }
   }
 }

@@ -62,7 +62,9 @@ export function createLocalProvider(options: LocalProviderOptions): SandboxProvi
       usable();
       const directory = find(spec.name) ?? (await createDirectory(home, spec));
       requireSameEpoch(spec.name, spec.labels, directory.spec.labels);
-      return open(directory);
+      const sandbox = open(directory);
+      for (const files of spec.files ?? []) await sandbox.putFiles(files, signal);
+      return sandbox;
     },
     attach: async (name) => {
       const directory = find(name);

@@ -102,6 +102,7 @@ async function solve({ host, provider }: Bench, address: string, signal: AbortSi
     expiresAtMs: Date.now() + lifetimeMs,
     mounts: await host.evaluationMounts(provider.kind),
     gatewayDir: null,
+    files: [],
   });
   const sandbox = await provider.ensure(spec, signal);
   try {

@@ -138,6 +138,21 @@ export function filesContract({ provider, signal, make }: Bench): void {
     await provider.remove(mine.name);
   });
 
+  it('has the files of its spec as soon as it exists, with their owners', async () => {
+    const sandbox = await make('with-files', {
+      files: [
+        { tree: tree({ 'deep/own': 'one' }), at: '/workspace', owner: 'agent' },
+        { tree: tree({}), at: '/empty/made', owner: 'agent' },
+        { tree: tree({ hidden: 'two' }), at: '/tests', owner: 'grader' },
+      ],
+    });
+    const argv = sh('cat deep/own && echo more >>deep/own && touch /empty/made/new && cat /tests/hidden 2>/dev/null');
+    const asAgent = await sandbox.exec({ ...foreground, argv }, signal);
+    assert.equal(String(asAgent.stdout), sandbox.twoUids ? 'one' : 'onetwo', String(asAgent.stderr));
+    assert.equal(String(await sandbox.readFile('/tests/hidden', 100, signal)), 'two');
+    assert.equal(String(await sandbox.readFile('/workspace/deep/own', 100, signal)), 'onemore\n');
+  });
+
   it('measures its disk use', async () => {
     const sandbox = await make('measured');
     const before = await sandbox.diskUsage();

@@ -64,6 +64,40 @@ describe('a docker sandbox, seen from the daemon', () => {
     assert.notEqual(Config.User?.split(':')[0], agent.split('\n')[0]);
   });
 
+  it('asks the daemon nothing more about a process that left nothing behind, and ends what another left', async () => {
+    const counted = new Docker();
+    let calls = 0;
+    const { modem } = counted;
+    const dial = modem.dial.bind(modem);
+    modem.dial = (options, callback) => {
+      calls += 1;
+      return dial(options, callback);
+    };
+    const asked = createDockerProvider({ stack, docker: counted });
+    await make('left');
+    const sandbox = await asked.attach(`${stack}-left`);
+    assert.ok(sandbox);
+    const run = async (key: string, argv: ['sh', '-c', string]) => {
+      await sandbox.start({ key, argv, env: {}, account: 'agent' }, signal);
+      assert.equal((await sandbox.wait(key, { timeoutMs: 20_000 }, signal)).state, 'exited');
+      // The recorder's stream ends with one more request, which asks for its exit code.
+      const before = calls + 1;
+      await sandbox.killProcesses('agent');
+      const log = await sandbox.readLog(key, { fromByte: 0, maxBytes: 100 });
+      return { calls: calls - before, log: String(log.bytes) };
+    };
+    const quiet = await run('quiet', sh('echo said'));
+    assert.equal(quiet.log, 'said\n');
+    assert.ok(quiet.calls <= 0, `made ${quiet.calls} more requests`);
+    const busy = await run('busy', sh('echo said; setsid sleep 321 >/dev/null 2>&1 &'));
+    assert.equal(busy.log, 'said\n');
+    const left = await sandbox.exec(
+      { ...foreground, argv: sh('cat /proc/[0-9]*/cmdline | grep -c "3[2]1"; true') },
+      signal,
+    );
+    assert.equal(String(left.stdout), '0\n');
+  });
+
   it('survives a hostile grader and keeps its log', async () => {
     const sandbox = await make('traitor');
     const argv = sh(

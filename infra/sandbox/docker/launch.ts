@@ -1,0 +1,38 @@
+import { packTree } from '../files.ts';
+import type { PutFiles } from '../sandbox.ts';
+import { cannotMake, makeDirectory, unpackFailure } from './files.ts';
+import type { ContainerShell, Script } from './shell.ts';
+import { uidOf } from './uids.ts';
+
+/**
+ * Starts a detached command and returns once it runs, which `live` reports. A tar of its files is sent on its stdin, because a
+ * command of their own would cost as much as starting it.
+ */
+export async function launch(
+  shell: ContainerShell,
+  script: Script,
+  files: PutFiles | undefined,
+  live: Promise<void>,
+): Promise<void> {
+  if (files === undefined) {
+    await shell.start(script);
+    return live;
+  }
+  const uid = uidOf(shell.name, files.owner);
+  const stdin = await packTree(files.tree, { uid, gid: uid });
+  const attempt = async (): Promise<number | undefined> => {
+    const { detached, release } = await shell.start({ ...script, stdin });
+    try {
+      return await Promise.race([live.then(() => undefined), detached]);
+    } finally {
+      release();
+    }
+  };
+  let code = await attempt();
+  if (code === cannotMake) {
+    await makeDirectory(shell, { at: files.at, uid });
+    code = await attempt();
+  }
+  if (code !== undefined && code !== 0) throw unpackFailure(files, `exit code ${code}`);
+  return live;
+}
