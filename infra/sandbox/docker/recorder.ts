@@ -9,7 +9,7 @@ const liveTimeoutMs = 30_000;
 const never = new AbortController().signal;
 const lineFeed = 10;
 
-/** What a recorder sends after the result of its process. */
+/** The end of a recorder's output, behind the result of its process. */
 export interface Epilogue {
   /** Whether nothing was left in the container but what temper keeps running there. */
   readonly quiet: boolean;
@@ -17,7 +17,7 @@ export interface Epilogue {
   readonly log: Buffer | undefined;
 }
 
-/** The recorder of one detached process, as this process hears it. */
+/** The reports of the recorder of one detached process to this process. */
 export interface Recorder {
   readonly claimed: Promise<'claimed' | 'already-started'>;
   readonly live: Promise<void>;

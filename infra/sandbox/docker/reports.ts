@@ -4,7 +4,7 @@ import { type Epilogue, type Recorder, withTimeout } from './recorder.ts';
 /** Time that a recorder gets to send its epilogue once its process has ended. */
 const epilogueMs = 2_000;
 
-/** What the recorders of one container report to this process. A report never changes, so it is kept. */
+/** The reports of the recorders of one container to this process. A report never changes, so it is kept. */
 export interface ContainerReports {
   /** Notes that a command starts which may leave processes behind. */
   noteCommand(): void;
