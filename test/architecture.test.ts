@@ -145,6 +145,17 @@ it('workflows/index.ts exports functions from workflow files alone, each of its 
   assert.deepEqual(exported, named);
 });
 
+it('no module of workflows has state, because all workflows of a worker share the modules', () => {
+  const state = /^(?:export )?(?:let |var |const \w+(?:: [^=]+)? = (?:new |\{\}|\[\]))/;
+  const stateful = sourcesBelow('workflows').flatMap((path) =>
+    readSource(path)
+      .split('\n')
+      .filter((line) => state.test(line))
+      .map((line) => `${path}: ${line}`),
+  );
+  assert.deepEqual(stateful, []);
+});
+
 it('of a stack, only infra/config.ts reads the environment', () => {
   const readers = productSources()
     .filter(

@@ -24,8 +24,8 @@ import { controlQueue } from '../workflows/contracts/queues.ts';
 import { runWorkers } from './process.ts';
 import { createUpkeep, scheduleRetention } from './upkeep.ts';
 
-/** Workflows kept in memory, of about 1 MB each: enough for the rollouts that one machine's runs have in flight. */
-const cachedWorkflows = 400;
+/** Workflows kept in memory, of some 0.5 MB each: enough for a thousand rollouts in flight with their groups and sweeps. */
+const cachedWorkflows = 2000;
 
 /** Runs the control worker: all workflows and the light activities. */
 export function runControl(config: Config, signal: AbortSignal): Promise<void> {

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { access, mkdir, readdir, readFile, rename, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { bundleWorkflowCode, DefaultLogger } from '@temporalio/worker';
 import { cacheDirectory } from '../process/cache.mjs';
@@ -11,11 +11,8 @@ import { touch } from '../process/touch.ts';
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const prebuilt = join(root, 'workflow-bundle.js');
 const entry = join(root, 'workflows/index.ts');
-/**
- * Modules that are loaded once for all workflows, and frozen. temper's own schemas can't be shared, because zod completes a schema
- * at its first use.
- */
-const shared = ['zod'];
+/** The module beside the entry that loads what all workflows share. */
+const preloadFile = 'preload.ts';
 
 export interface WorkflowBundle {
   readonly codePath: string;
@@ -50,12 +47,14 @@ export async function writeBundle(target: string): Promise<void> {
   await rename(draft, target);
 }
 
-/** Bundles workflow code. Throws with the bundler's message, such as a Node module in a workflow's import chain. */
+/** Bundles workflow code, with its `preload.ts` if it has one. Throws with the bundler's message, such as a Node module in a workflow's import chain. */
 export async function bundleCode(workflowsPath: string): Promise<string> {
   const messages: string[] = [];
+  const preload = join(dirname(workflowsPath), preloadFile);
+  const preloadModules = (await exists(preload)) ? [preload] : [];
   const logger = new DefaultLogger('ERROR', ({ message }) => messages.push(message));
   try {
-    return (await bundleWorkflowCode({ workflowsPath, logger, preloadModules: shared })).code;
+    return (await bundleWorkflowCode({ workflowsPath, logger, preloadModules })).code;
   } catch (error) {
     throw new Error(`expected ${workflowsPath} to bundle as workflow code, got: ${messages.join('\n')}`, {
       cause: error,
