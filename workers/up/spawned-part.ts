@@ -12,6 +12,7 @@ export interface SpawnedPart {
   readonly name: PartName;
   /** Arguments of `temper`, for example `worker control`. */
   readonly command: readonly string[];
+  readonly nodeOptions?: readonly string[];
   readonly config: Config;
   readonly logFile: string;
   /** Time within which the process must be ready after its start. */
@@ -56,8 +57,10 @@ async function launch(options: SpawnedPart): Promise<{ readonly child: ChildProc
   const log = await open(options.logFile, 'a');
   try {
     const logOffset = (await log.stat()).size;
-    const child = spawn(process.execPath, [program, ...options.command, '--tethered'], {
-      env: options.config.env,
+    const { cacheDir, env } = options.config;
+    const child = spawn(process.execPath, [...(options.nodeOptions ?? []), program, ...options.command, '--tethered'], {
+      // With its compiled code cached, a process of a checkout never loads the TypeScript compiler, which takes 20 MB.
+      env: { NODE_COMPILE_CACHE: join(cacheDir, 'compiled'), ...env },
       stdio: ['pipe', log.fd, log.fd],
       detached: true,
     });
