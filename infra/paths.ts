@@ -33,6 +33,8 @@ export interface Paths {
   /** Directory of what closed workflows refer to, by the day of their end. */
   readonly outcomes: string;
   readonly lock: string;
+  /** Lock that each command holds while it uses a stack that another process started. */
+  readonly upUsers: string;
   /** File with the processes, pids and addresses of the stack that runs on this home. */
   readonly up: string;
 }
@@ -61,6 +63,7 @@ export function pathsBelow(home: string): Paths {
     packs: join(home, 'packs'),
     outcomes: join(home, 'outcomes'),
     lock: join(home, 'up.lock'),
+    upUsers: join(home, 'up.users'),
     up: join(home, 'up.json'),
   };
 }

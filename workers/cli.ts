@@ -2,7 +2,7 @@
 import { CommanderError } from 'commander';
 import { readConfig } from '../infra/config.ts';
 import { buildProgram } from './cli/program.ts';
-import { describeError, exitCodeOf, exitCodes } from './cli/text/errors.ts';
+import { describeError, exitCodeOf, exitCodes, interruptOr } from './cli/text/errors.ts';
 import { note } from './cli/text/output.ts';
 
 /** Time for pending output. After it the program exits, even if a library has left a handle open. */
@@ -25,8 +25,9 @@ async function runCli(args: readonly string[]): Promise<number> {
     return 0;
   } catch (error) {
     if (error instanceof CommanderError) return reportCommanderError(error, args);
-    note(`temper: ${describeError(error, showsStackTraces())}`);
-    return exitCodeOf(error);
+    const reported = interruptOr(error);
+    note(`temper: ${describeError(reported, showsStackTraces())}`);
+    return exitCodeOf(reported);
   }
 }
 

@@ -1,4 +1,12 @@
 declare module 'fs-native-extensions' {
-  /** Takes an exclusive lock on the whole file (on Linux an open file description lock). False when another process has it. */
-  export function tryLock(fd: number): boolean;
+  /**
+   * Takes a lock on a range of a file, by default an exclusive one on the whole file (on Linux an open file description lock).
+   * False when another process has it.
+   */
+  export function tryLock(
+    fd: number,
+    offset?: number,
+    length?: number,
+    options?: { readonly shared?: boolean },
+  ): boolean;
 }

@@ -3,6 +3,7 @@ import { realpathSync } from 'node:fs';
 import { constants } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
+import { onNpmShellEnd } from '../process/npm-shell.mjs';
 import { say } from '../process/report.mjs';
 import { ensureDependencies } from './dependencies.mjs';
 import { ensureNode } from './node-runtime.mjs';
@@ -22,6 +23,7 @@ const commands = {
  * there is nothing to prepare. Must run on old versions of Node.
  */
 export async function runInCheckout(words) {
+  onNpmShellEnd(() => process.kill(process.pid, 'SIGTERM'));
   const prepared = await prepare(words).catch(failPlainly);
   if (prepared === undefined) return;
   const { node, args } = prepared;

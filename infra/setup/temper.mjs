@@ -1,5 +1,6 @@
 #!/usr/bin/env node
 import { existsSync } from 'node:fs';
+import { onNpmShellEnd } from '../process/npm-shell.mjs';
 import { say } from '../process/report.mjs';
 import { isCurrentNode, minimumNode } from './node-runtime.mjs';
 import { runInCheckout } from './run.mjs';
@@ -10,6 +11,7 @@ const installedCli = new URL('../../dist/workers/cli.js', import.meta.url);
 if (existsSync(checkoutCli)) {
   await runInCheckout(['temper', ...process.argv.slice(2)]);
 } else if (isCurrentNode()) {
+  onNpmShellEnd(() => process.kill(process.pid, 'SIGTERM'));
   await import(installedCli.href);
 } else {
   say(

@@ -16,8 +16,16 @@ const commands: Readonly<Record<string, CommandEntry>> = {
     load: async () => (await import('./commands/demo.ts')).demoCommand(),
   },
   up: {
-    description: "run this machine's stack until Ctrl-C",
+    description: "run this machine's stack until Ctrl-C, or in the background",
     load: async () => (await import('./commands/up.ts')).upCommand(),
+  },
+  down: {
+    description: 'stop the stack of a home',
+    load: async () => (await import('./commands/down.ts')).downCommand(),
+  },
+  logs: {
+    description: "show the logs of a stack's processes",
+    load: async () => (await import('./commands/logs.ts')).logsCommand(),
   },
   doctor: {
     description: 'check what is installed and running, and say how to fix what is missing',

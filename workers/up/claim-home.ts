@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Config } from '../../infra/config.ts';
 import { type FileLock, tryLock } from '../../infra/process/file-lock.ts';
 import { isRunning, type ProcessIdentity } from '../../infra/process/process-identity.mjs';
-import { readUpFile, removeUpFile } from './up-file.ts';
+import { isUp, readUpFile, removeUpFile } from './up-file.ts';
 
 const pollMs = 100;
 /** The time that the parts of a killed supervisor get to end: they notice at once that it was killed, and drain. */
@@ -16,21 +16,30 @@ export class AlreadyUp extends Error {
   constructor(home: string, pid: number | null) {
     super(
       `a stack already runs on ${home}, started by ${pid === null ? 'another process' : `process ${pid}`}; ` +
-        'use it, stop it with Ctrl-C or `kill`, or name another home with --home',
+        'use it, stop it with `temper down`, or name another home with --home',
     );
     this.pid = pid;
   }
 }
 
-/** Makes this process the only supervisor of a home. The lock of a process that was killed does not count. */
+/**
+ * Makes this process the only supervisor of a home. The lock of a process that was killed does not count, and a stack that is
+ * stopping is waited for.
+ */
 export async function claimHome(
   config: Config,
   progress: (line: string) => void,
   signal: AbortSignal,
 ): Promise<FileLock> {
   await mkdir(config.home, { recursive: true, mode: 0o755 });
-  const lock = await tryLock(config.paths.lock);
-  if ('holder' in lock) throw new AlreadyUp(config.home, lock.holder.pid);
+  let lock = await tryLock(config.paths.lock);
+  for (let waits = 0; 'holder' in lock; waits += 1) {
+    const up = await readUpFile(config.paths.up);
+    if (up === null || !isUp(up) || up.state !== 'stopping') throw new AlreadyUp(config.home, lock.holder.pid);
+    if (waits === 0) progress(`waiting for the stack of process ${up.supervisor.pid} to stop`);
+    await sleep(pollMs, undefined, { signal });
+    lock = await tryLock(config.paths.lock);
+  }
   try {
     await endLeftovers(config, progress, signal);
   } catch (error) {

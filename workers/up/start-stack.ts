@@ -9,7 +9,7 @@ import { kindOf, type PartKind, type PartName, type PartStatus } from './part.ts
 import { neededParts, type PartContext, partTable, policyUrl } from './part-table.ts';
 import { requireFreePorts } from './ports.ts';
 import { type SupervisedPart, supervisePart } from './supervise-part.ts';
-import { createUpFileWriter, type StackAddresses } from './up-file.ts';
+import { createUpFileWriter, type StackAddresses, type StackState } from './up-file.ts';
 
 export interface StartStack {
   readonly config: Config;
@@ -51,15 +51,23 @@ export async function startStack(options: StartStack, signal: AbortSignal): Prom
     file.changed();
     options.onChange?.(parts.status());
   });
-  const file = createUpFileWriter(config, addresses, parts.status);
+  let state: StackState = 'starting';
+  const file = createUpFileWriter({ config, addresses, state: () => state, parts: parts.status });
+
+  function enter(next: StackState): void {
+    state = next;
+    file.changed();
+  }
 
   async function close(): Promise<void> {
+    enter('stopping');
     for (const phase of phases.toReversed()) await parts.stop(namesIn(phase));
     await server.close();
     await file.remove().finally(() => home.release());
   }
 
   try {
+    enter('starting');
     await openStack(config.paths);
     await requireFreePorts(config, names);
     for (const phase of phases) {
@@ -67,6 +75,7 @@ export async function startStack(options: StartStack, signal: AbortSignal): Prom
       // Register the search attributes before any worker starts: a workflow that sets an unknown one hangs.
       if (phase.includes('temporal')) await server.open(signal);
     }
+    enter('running');
     await file.written();
   } catch (error) {
     await close();

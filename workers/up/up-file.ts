@@ -6,11 +6,16 @@ import { type PartName, type PartStatus, partKinds, partStates } from './part.ts
 
 const storedIdentity = z.object({ pid: z.int(), startedAt: z.string() });
 
+export const stackStates = ['starting', 'running', 'stopping'] as const;
+export type StackState = (typeof stackStates)[number];
+
 const partName = new RegExp(`^(${partKinds.join('|')}|gateway-\\d+)$`);
 
 /** Content of `up.json`, by which `temper status`, the next `temper up` and other tools find the stack of a home. */
 const upFile = z.object({
   supervisor: storedIdentity,
+  /** Versions before 0.5 wrote no state. */
+  state: z.enum(stackStates).default('running'),
   addresses: z.object({
     temporal: z.string(),
     namespace: z.string(),
@@ -63,17 +68,21 @@ export interface UpFileWriter {
   remove(): Promise<void>;
 }
 
-export function createUpFileWriter(
-  config: Config,
-  addresses: StackAddresses,
-  parts: () => readonly PartStatus[],
-): UpFileWriter {
-  const path = config.paths.up;
+/** The facts that the writer records of a stack; the functions return what holds at the moment. */
+export interface RecordedStack {
+  readonly config: Config;
+  readonly addresses: StackAddresses;
+  state(): StackState;
+  parts(): readonly PartStatus[];
+}
+
+export function createUpFileWriter(stack: RecordedStack): UpFileWriter {
+  const path = stack.config.paths.up;
   let last = Promise.resolve();
   return {
     changed() {
       last = last
-        .then(() => write(path, snapshot(config, addresses, parts())))
+        .then(() => write(path, snapshot(stack)))
         // A full disk must not stop the stack: the file is stale until the next change writes it.
         .catch(() => undefined);
     },
@@ -92,12 +101,13 @@ async function write(path: string, content: UpFile): Promise<void> {
   await rename(draft, path);
 }
 
-function snapshot(config: Config, addresses: StackAddresses, parts: readonly PartStatus[]): UpFile {
+function snapshot({ config, addresses, state, parts }: RecordedStack): UpFile {
   return {
     supervisor: identityOf(process.pid) ?? { pid: process.pid, startedAt: '' },
+    state: state(),
     addresses,
     ports: { temporal: config.temporalPort, ui: config.uiPort, policy: config.policyPort },
-    parts: parts.map(({ pid, ...part }) => ({ ...part, process: pid === null ? null : identityOf(pid) })),
+    parts: parts().map(({ pid, ...part }) => ({ ...part, process: pid === null ? null : identityOf(pid) })),
   };
 }
 

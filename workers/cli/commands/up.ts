@@ -1,21 +1,25 @@
 import type { Command } from 'commander';
+import type { Config } from '../../../infra/config.ts';
 import { capacityWarning, rolloutsThatFit } from '../../../infra/machine/rollouts-that-fit.ts';
 import type { PartStatus } from '../../up/part.ts';
+import type { StackAddresses } from '../../up/up-file.ts';
 import { onInterrupt } from '../follow/interrupt.ts';
 import { configOf, type HomeOption, stackCommand } from '../stack/command.ts';
 import { UsageError } from '../text/errors.ts';
 import { note, print, table } from '../text/output.ts';
 
 interface UpOptions extends HomeOption {
+  readonly detach?: true;
   readonly port?: string;
 }
 
 export function upCommand(): Command {
   return stackCommand(
     'up',
-    "Runs this machine's stack until Ctrl-C: Temporal server, policy server, gateway and workers. Processes that end are restarted.",
+    "Runs this machine's stack until Ctrl-C, or in the background: Temporal server, policy server, gateway and workers. Processes that end are restarted.",
     'temper up --port auto',
   )
+    .option('-d, --detach', 'return when the stack runs or has failed; it runs on until `temper down`')
     .option('--port <auto>', 'auto: choose free ports instead of the configured ones')
     .action(up);
 }
@@ -26,6 +30,7 @@ async function up(options: UpOptions): Promise<void> {
       `--port: expected auto, got ${options.port}; to set one port, use TEMPER_TEMPORAL_PORT, TEMPER_UI_PORT or TEMPER_POLICY_PORT`,
     );
   }
+  if (options.detach) return upDetached(options);
   const { startStack } = await import('../../up/start-stack.ts');
   const { withFreePorts } = await import('../../up/ports.ts');
   const wanted = configOf(options);
@@ -37,24 +42,41 @@ async function up(options: UpOptions): Promise<void> {
     { config, progress: note, onChange: (parts) => reportRestarts(parts, restarts) },
     interrupt.signal,
   );
-  const { addresses } = stack;
-  print(
-    table(
-      ['process', 'pid', 'log'],
-      stack.parts().map((part) => [part.name, String(part.pid), part.logFile]),
-    ),
-  );
-  print(`\nTemporal   ${addresses.temporal} (namespace ${addresses.namespace})`);
-  if (addresses.ui !== null) print(`UI         ${addresses.ui}`);
-  if (addresses.policy !== null) print(`policy     ${addresses.policy}`);
-  const warning = capacityWarning(config.capacity, rolloutsThatFit(config));
-  if (warning !== null) note(`warning: ${warning}`);
-  print(`home       ${config.home}\n\nPress Ctrl-C to stop.`);
+  printStack(stack.parts(), stack.addresses, config);
+  print('\nPress Ctrl-C to stop.');
 
   await interrupt.first;
   await stack.close();
   interrupt.release();
   note('stopped');
+}
+
+async function upDetached(options: UpOptions): Promise<void> {
+  const { startDetached } = await import('./up/detach.ts');
+  const config = configOf(options);
+  const interrupt = onInterrupt('stopping the stack, which has not started yet');
+  const portOption = options.port === undefined ? [] : ['--port', options.port];
+  const { parts, addresses } = await startDetached(config, { signal: interrupt.signal, portOption });
+  interrupt.release();
+  const rows = parts.map(({ name, process: part, logFile }) => ({ name, pid: part?.pid ?? null, logFile }));
+  printStack(rows, addresses, config);
+  const home = options.home === undefined ? '' : ` --home ${options.home}`;
+  print(`\nThe stack runs in the background. See \`temper logs -f${home}\`; stop it with \`temper down${home}\`.`);
+}
+
+function printStack(
+  parts: readonly Pick<PartStatus, 'name' | 'pid' | 'logFile'>[],
+  { temporal, namespace, ui, policy }: StackAddresses,
+  config: Config,
+): void {
+  const rows = parts.map(({ name, pid, logFile }) => [name, String(pid), logFile]);
+  print(table(['process', 'pid', 'log'], rows));
+  print(`\nTemporal   ${temporal} (namespace ${namespace})`);
+  if (ui !== null) print(`UI         ${ui}`);
+  if (policy !== null) print(`policy     ${policy}`);
+  print(`home       ${config.home}`);
+  const warning = capacityWarning(config.capacity, rolloutsThatFit(config));
+  if (warning !== null) note(`warning: ${warning}`);
 }
 
 function reportRestarts(parts: readonly PartStatus[], seen: Map<string, number>): void {

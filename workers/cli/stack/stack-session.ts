@@ -1,7 +1,12 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Config } from '../../../infra/config.ts';
+import type { Paths } from '../../../infra/paths.ts';
+import { isRunning, processIdentity } from '../../../infra/process/process-identity.mjs';
+import { type Hold, tryHoldAlone, tryUse } from '../../../infra/process/use-lock.ts';
 import { configuredTarget } from '../../../infra/temporal/connection.ts';
 import { isPortFree } from '../../../infra/temporal/ports.ts';
 import { controlQueue } from '../../../workflows/contracts/queues.ts';
+import { AlreadyUp } from '../../up/claim-home.ts';
 import { neededParts } from '../../up/part-table.ts';
 import { portsOf, withFreePorts } from '../../up/ports.ts';
 import { pollers } from '../../up/ready.ts';
@@ -17,22 +22,85 @@ export interface StackSession extends StackClient {
   readonly own: RunningStack | null;
 }
 
+const pollMs = 200;
+
 /**
- * Opens the stack that runs on the home or that the environment names; otherwise starts one for the caller, if it may.
+ * Opens the stack that runs on the home or that the environment names; otherwise starts one for the caller, if it may. Waits
+ * for a stack that another process is starting or stopping on the home. A stack that another command has started for itself
+ * runs until the session is closed.
  */
 export async function openSession(options: HomeOption, mayStart: boolean, signal: AbortSignal): Promise<StackSession> {
-  const running = await runningConfigOf(options);
-  const up = await readUpFile(running.paths.up);
-  if (up !== null && isUp(up)) return asSession(await openStackClient(running), null);
+  await untilSettled(options, signal);
+  const shared = await shareRunning(options);
+  if (shared === 'stopping') {
+    await sleep(pollMs, undefined, { signal });
+    return openSession(options, mayStart, signal);
+  }
+  if (shared !== null) return shared;
+  const running = configOf(options);
   if (configuredTarget(running.env) !== undefined && (await isServed(running))) {
-    return asSession(await openStackClient(running), null);
+    return withoutStack(await openStackClient(running));
   }
   if (!mayStart) {
     throw new Error(
       `no stack runs on ${running.home}; start one with \`temper up\`, or omit --no-up to start one for this command`,
     );
   }
-  return startSession(await onFreePorts(configOf(options)), signal);
+  try {
+    return await startSession(await onFreePorts(configOf(options)), signal);
+  } catch (error) {
+    if (!(error instanceof AlreadyUp)) throw error;
+    await untilAnnounced(options, error.pid, signal);
+    return openSession(options, mayStart, signal);
+  }
+}
+
+/** Opens a session on the stack that runs on the home, if there is one and it is not about to stop. */
+async function shareRunning(options: HomeOption): Promise<StackSession | 'stopping' | null> {
+  const { paths } = configOf(options);
+  if (!(await runs(paths))) return null;
+  const use = await tryUse(paths.upUsers);
+  if (use === null) return 'stopping';
+  try {
+    // It may have stopped before this process became its user.
+    if (await runs(paths)) {
+      const session = withoutStack(await openStackClient(await runningConfigOf(options)));
+      return { ...session, close: () => session.close().finally(use.release) };
+    }
+  } catch (error) {
+    await use.release();
+    throw error;
+  }
+  await use.release();
+  return 'stopping';
+}
+
+async function runs(paths: Paths): Promise<boolean> {
+  const up = await readUpFile(paths.up);
+  return up !== null && isUp(up) && up.state === 'running';
+}
+
+/** Waits until the process that has claimed the home writes its first `up.json`, or has ended. */
+async function untilAnnounced(options: HomeOption, pid: number | null, signal: AbortSignal): Promise<void> {
+  const { paths } = configOf(options);
+  const holder = pid === null ? null : processIdentity(pid);
+  do {
+    await sleep(pollMs, undefined, { signal });
+    const up = await readUpFile(paths.up);
+    if (up !== null && isUp(up)) return;
+  } while (holder !== null && isRunning(holder));
+}
+
+/** Waits while another process starts or stops a stack on the home. */
+async function untilSettled(options: HomeOption, signal: AbortSignal): Promise<void> {
+  const { paths, home } = configOf(options);
+  for (let waits = 0; ; waits += 1) {
+    const up = await readUpFile(paths.up);
+    if (up === null || !isUp(up) || up.state === 'running') return;
+    const doing = up.state === 'starting' ? 'starts' : 'stops';
+    if (waits === 0) note(`waiting while process ${up.supervisor.pid} ${doing} a stack on ${home}`);
+    await sleep(pollMs, undefined, { signal });
+  }
 }
 
 /** Starts a stack, which stops when the session is closed. */
@@ -40,22 +108,33 @@ export async function startSession(config: Config, signal: AbortSignal): Promise
   note(`starting a stack on ${config.home}`);
   const own = await startStack({ config, progress: note }, signal);
   try {
-    return asSession(await openStackClient(config), own);
+    const stack = await openStackClient(config);
+    return {
+      ...stack,
+      own,
+      async close() {
+        await stack.close();
+        const alone = await untilUnused(config.paths.upUsers, signal);
+        await own.close().finally(alone.release);
+      },
+    };
   } catch (error) {
     await own.close();
     throw error;
   }
 }
 
-function asSession(stack: StackClient, own: RunningStack | null): StackSession {
-  return {
-    ...stack,
-    own,
-    async close() {
-      await stack.close();
-      await own?.close();
-    },
-  };
+const withoutStack = (stack: StackClient): StackSession => ({ ...stack, own: null });
+
+/** Waits until no other command uses the stack, or until Ctrl-C, and keeps further ones away. */
+async function untilUnused(path: string, signal: AbortSignal): Promise<Hold> {
+  for (let waits = 0; ; waits += 1) {
+    const alone = await tryHoldAlone(path);
+    if (alone !== null) return alone;
+    if (signal.aborted) return { release: () => Promise.resolve() };
+    if (waits === 0) note('done; the stack stops when the other commands that use it have ended, or on Ctrl-C');
+    await sleep(pollMs, undefined, { signal }).catch(() => undefined);
+  }
 }
 
 /** Whether a control worker runs on the server that the environment names. */

@@ -18,6 +18,11 @@ export function exitCodeOf(error: unknown): number {
   return error instanceof Interrupted ? exitCodes.interrupted : exitCodes.failure;
 }
 
+/** Returns the Interrupted behind an aborted wait, and any other error unchanged. */
+export function interruptOr(error: unknown): unknown {
+  return error instanceof Error && error.cause instanceof Interrupted ? error.cause : error;
+}
+
 /** Runs `read` and turns its errors into wrong usage, named by the option if there is one. */
 export function orUsageError<Value>(read: () => Value, option?: string): Value {
   try {

@@ -1,0 +1,173 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { appendFile, mkdtemp, rm, truncate } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { after, before, describe, it } from 'node:test';
+import { isRunning } from '../../../infra/process/process-identity.mjs';
+import { freePort } from '../../../infra/temporal/ports.ts';
+import { isUp, readUpFile, type UpFile } from '../../../workers/up/up-file.ts';
+import { until } from '../../helpers/until.ts';
+
+const root = join(import.meta.dirname, '../../..');
+const program = join(root, 'workers/cli.ts');
+
+describe('a stack as a user operates it', { timeout: 600_000 }, () => {
+  let home: string;
+  before(async () => {
+    home = await mkdtemp(join(tmpdir(), 'temper-operate-'));
+  });
+  after(async () => {
+    await temper('down').ended;
+    await rm(home, { recursive: true, force: true });
+  });
+
+  function start(command: string, args: readonly string[], env: Readonly<Record<string, string>> = {}) {
+    const others = Object.entries(process.env).filter(([name]) => !/^(TEMPORAL_|TEMPER_|npm_)/.test(name));
+    const child = spawn(command, args, {
+      cwd: root,
+      env: {
+        ...Object.fromEntries(others),
+        TEMPORAL_CONFIG_FILE: '/nonexistent/temporal.toml',
+        TEMPER_HOME: home,
+        ...env,
+      },
+      stdio: ['ignore', 'pipe', 'pipe'],
+      detached: true,
+    });
+    const ended = Promise.all([text(child.stdout), text(child.stderr), once(child, 'exit')]).then(
+      ([stdout, stderr, [code]]) => ({ stdout, stderr, code }),
+    );
+    return { child, ended };
+  }
+
+  const temper = (...args: readonly string[]) => start(process.execPath, [program, ...args]);
+
+  async function upFile(): Promise<UpFile> {
+    const up = await readUpFile(join(home, 'up.json'));
+    assert.ok(up !== null && isUp(up));
+    return up;
+  }
+
+  const processesOf = ({ supervisor, parts }: UpFile) => [
+    supervisor,
+    ...parts.flatMap(({ process: one }) => one ?? []),
+  ];
+
+  it('is up when `temper up --detach` returns, and is stopped by `temper down`, which names its processes', async () => {
+    const { code, stdout, stderr } = await temper('up', '--detach', '--port', 'auto').ended;
+    assert.equal(code, 0, stderr);
+    assert.match(stderr, /^starting temporal$/m);
+    assert.match(stdout, /^UI +http/m);
+    const up = await upFile();
+    assert.equal(up.state, 'running');
+    assert.ok(processesOf(up).every(isRunning));
+
+    const second = await temper('up', '-d').ended;
+    assert.equal(second.code, 1);
+    assert.match(second.stderr, new RegExp(`already runs on .*process ${up.supervisor.pid}.*temper down`));
+
+    await followsLogs();
+    const down = await temper('down', '--json').ended;
+    assert.equal(down.code, 0, down.stderr);
+    const { stopped } = JSON.parse(down.stdout);
+    assert.deepEqual(
+      stopped.map(({ name }: { readonly name: string }) => name).sort(),
+      ['supervisor', ...up.parts.map(({ name }) => name)].sort(),
+    );
+    assert.ok(stopped.every(({ killed }: { readonly killed: boolean }) => !killed));
+    assert.ok(!processesOf(up).some(isRunning));
+    const again = await temper('down').ended;
+    assert.deepEqual([again.code, again.stderr], [1, `temper: no stack runs on ${home}\n`]);
+  });
+
+  async function followsLogs(): Promise<void> {
+    const all = await temper('logs', '--lines', '1').ended;
+    for (const name of ['control', 'gateway', 'temporal', 'up'])
+      assert.match(all.stdout, new RegExp(`^${name} +\\| `, 'm'));
+    const one = await temper('logs', 'control', '-n', '2').ended;
+    const lines = one.stdout.trim().split('\n');
+    assert.deepEqual(
+      lines.map((line) => JSON.parse(line).part),
+      ['control', 'control'],
+    );
+    const unknown = await temper('logs', 'nothing').ended;
+    assert.equal(unknown.code, 2);
+    assert.match(unknown.stderr, /no log of nothing in .*: expected control, gateway/);
+
+    const { child, ended } = temper('logs', 'host', '--follow', '--lines', '0');
+    let seen = '';
+    child.stdout.on('data', (chunk) => (seen += chunk));
+    const path = join(home, 'logs/host.log');
+    await until(async () => {
+      await appendFile(path, 'marked\n');
+      return seen.includes('marked');
+    });
+    await truncate(path);
+    await until(async () => {
+      await appendFile(path, 'after the cut\n');
+      return seen.includes('after the cut');
+    });
+    child.kill('SIGINT');
+    await ended;
+  }
+
+  it('that does not start leaves no process, and `temper up --detach` says why', async () => {
+    const port = await freePort();
+    const other = createServer().listen(port, '127.0.0.1');
+    await once(other, 'listening');
+    try {
+      const { ended } = start(process.execPath, [program, 'up', '-d'], { TEMPER_UI_PORT: String(port) });
+      const { code, stderr } = await ended;
+      assert.equal(code, 1);
+      assert.match(
+        stderr,
+        new RegExp(`^temper: port ${port} of 127.0.0.1.*the Temporal UI.*\\n.*its log is .*up.log`, 'm'),
+      );
+      assert.equal(await readUpFile(join(home, 'up.json')), null);
+    } finally {
+      other.close();
+    }
+  });
+
+  it('ends when the `npx` that started it is terminated', async () => {
+    const { child, ended } = start('npx', ['temper', 'up', '--port', 'auto']);
+    const up = await until(async () => {
+      const found = await readUpFile(join(home, 'up.json'));
+      return found !== null && found.parts.length > 0 ? found : null;
+    });
+    child.kill('SIGTERM');
+    await until(() => !processesOf(up).some(isRunning));
+    await until(async () => (await readUpFile(join(home, 'up.json'))) === null);
+    await ended;
+  });
+
+  it('is shared by two commands that start at the same time, and ends after both', async () => {
+    const args = [
+      'rollout',
+      '--tasks',
+      'generated:test/1?count=2',
+      '--agent',
+      'oracle',
+      '--sandbox',
+      'local',
+      '--json',
+    ];
+    const runs = await Promise.all([temper(...args).ended, temper(...args).ended]);
+    for (const { code, stdout, stderr } of runs) {
+      assert.equal(code, 0, stderr);
+      const rows = stdout.trim().split('\n');
+      assert.deepEqual(
+        rows.map((row) => JSON.parse(row).outcome),
+        ['scored', 'scored'],
+        stderr,
+      );
+    }
+    const starters = runs.filter(({ stderr }) => stderr.includes('starting temporal'));
+    assert.equal(starters.length, 1, runs.map(({ stderr }) => stderr).join('\n---\n'));
+    assert.equal(await readUpFile(join(home, 'up.json')), null);
+  });
+});
