@@ -3,11 +3,14 @@ import { join, relative } from 'node:path';
 import { type Category, hourMs, type RetentionContext } from '../category.ts';
 import { type Found, listDirectory } from '../directories.ts';
 import { interruptedRemovals, treeEntry } from '../trees.ts';
+import { trainerJournals } from './records.ts';
 
 /** The number of newest versions of a run that are kept: a lost trainer loads the last, and its save may be incomplete. */
 const keptLast = 3;
 /** Every version whose number this divides is kept as well, so that a run can be looked at afterwards. */
 const keptEvery = 10;
+/** The length of the end of a run's key that names its versions. */
+const keyEnd = 12;
 /** The minimum age: a version is saved, published and proved within this time. */
 const graceMs = hourMs;
 /** The file that keeps a checkpoint, put into its directory by hand or by a program that exports it. */
@@ -26,7 +29,7 @@ interface Saved extends Found {
 export const checkpoints: Category = {
   name: 'checkpoints',
   keeps:
-    'of each run the last three versions, every tenth and version 0; versions that an open sweep evaluates, that a schedule names, or that the policy server serves; what holds a file named `keep`; sampler weights likewise',
+    'of each run the last three versions, every tenth and version 0; versions that an open sweep evaluates, that a schedule names, or that the policy server serves; what holds a file named `keep`; sampler weights likewise. `--older-than` removes all of a run that ended before, but for the latter three',
   where: (context) => [context.checkpoints],
   async *entries(context) {
     const { knowledge, nowMs, signal } = context;
@@ -38,16 +41,20 @@ export const checkpoints: Category = {
     if (all.length === 0) return;
     const pinned = await knowledge.pinnedVersions();
     const served = await servedPaths(context);
+    const runs = await runsOf(context);
     for (const saved of all) {
       signal.throwIfAborted();
-      const { path, version } = saved;
+      const { path, version, run } = saved;
       const stays =
-        isKept(saved, all) ||
+        runs.get(run) === undefined ||
+        (runs.get(run) === 'kept' && isKept(saved, all)) ||
         nowMs - saved.changedAtMs < graceMs ||
         pinned.has(version) ||
         served.some((one) => one.endsWith(`/${relative(context.checkpoints, path)}`)) ||
         (await exists(join(path, keepFile)));
-      yield treeEntry(path, stays ? null : 'newer versions of its run exist', relative(context.checkpoints, path));
+      const why =
+        runs.get(run) === 'expired' ? 'its run ended before the given age' : 'newer versions of its run exist';
+      yield treeEntry(path, stays ? null : why, relative(context.checkpoints, path));
     }
   },
 };
@@ -70,6 +77,18 @@ async function savedIn(directory: string, kind: string): Promise<readonly Saved[
     const kindOnly = kind.replace(/^[^/]*\//, '');
     return run === undefined ? [] : [{ ...found, run, version: Number(version), kind: kindOnly }];
   });
+}
+
+/**
+ * The runs of this home by the end of their keys, and whether their trainer's journals are kept. The directory may also hold
+ * checkpoints of another stack, about which this one knows nothing.
+ */
+async function runsOf(context: RetentionContext): Promise<ReadonlyMap<string, 'kept' | 'expired'>> {
+  const runs = new Map<string, 'kept' | 'expired'>();
+  for await (const { name, expired } of trainerJournals.entries(context)) {
+    runs.set(name.slice(0, -'.json'.length).slice(-keyEnd), expired === null ? 'kept' : 'expired');
+  }
+  return runs;
 }
 
 function isKept({ run, kind, version }: Saved, all: readonly Saved[]): boolean {

@@ -1,9 +1,22 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chmod, copyFile, mkdir, mkdtemp, open, readdir, readFile, rm, utimes, writeFile } from 'node:fs/promises';
+import {
+  chmod,
+  copyFile,
+  mkdir,
+  mkdtemp,
+  open,
+  readdir,
+  readFile,
+  rm,
+  stat,
+  utimes,
+  writeFile,
+} from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, describe, it } from 'node:test';
 import { gunzipSync } from 'node:zlib';
 import { pathsBelow } from '../../../infra/paths.ts';
@@ -11,6 +24,7 @@ import { tryLock } from '../../../infra/process/file-lock.ts';
 import { cachedVerdicts } from '../../../infra/retention/categories/cached-verdicts.ts';
 import { caches } from '../../../infra/retention/categories/caches.ts';
 import { checkpoints } from '../../../infra/retention/categories/checkpoints.ts';
+import { database } from '../../../infra/retention/categories/database.ts';
 import { demoHomes } from '../../../infra/retention/categories/demo-homes.ts';
 import { journals } from '../../../infra/retention/categories/journals.ts';
 import { logs } from '../../../infra/retention/categories/logs.ts';
@@ -69,6 +83,8 @@ describe('retention without references', () => {
   it('keeps the last three versions of a run, every tenth, the first, pinned and served ones, and those with a keep file', async () => {
     const names = Array.from({ length: 16 }, (_, version) => `0123456789ab-v${version}`);
     for (const name of names) await file(`policy/checkpoints/model_a/weights/${name}/model.safetensors`, 2);
+    await file('trainer/01a21024-04aa-7838-9df4-0123456789ab.json', 2, '{}');
+    await file('policy/checkpoints/model_b/weights/aaaaaaaaaaaa-v1/model.safetensors', 2);
     await file('policy/checkpoints/model_a/weights/0123456789ab-v6/keep', 2);
     await file('policy/checkpoints/model_a/weights/of-another-client/model.safetensors', 2);
     const served = join(context.checkpoints, 'model_a/weights/0123456789ab-v7');
@@ -78,6 +94,46 @@ describe('retention without references', () => {
     assert.deepEqual(await collected(checkpoints), gone);
     const left = await readdir(join(context.checkpoints, 'model_a/weights'));
     assert.equal(left.length, 16 - gone.length + 1);
+    const other = await readdir(join(context.checkpoints, 'model_b/weights'));
+    assert.equal(other.length, 1, 'expected the checkpoint of a run that this home does not know to stay');
+  });
+
+  it('removes the checkpoints of a run that ended before the given age, but for those that are served', async () => {
+    for (const version of [0, 1, 2]) await file(`policy/checkpoints/model_a/weights/0123456789ab-v${version}/w`, 100);
+    await file(
+      'policy/published.json',
+      2,
+      JSON.stringify({ path: join(context.checkpoints, 'model_a/weights/0123456789ab-v2') }),
+    );
+    await file('trainer/01a21024-04aa-7838-9df4-0123456789ab.json', 100, '{}');
+    for (const version of [0, 1, 2]) {
+      await utimes(join(context.checkpoints, `model_a/weights/0123456789ab-v${version}`), 0, 0);
+    }
+    context = {
+      ...context,
+      cutoffMs: Date.now() - 90 * dayMs,
+      knowledge: { ...context.knowledge, openKeys: async () => new Set() },
+    };
+    const gone = [0, 1].map((version) => `model_a/weights/0123456789ab-v${version}`);
+    assert.deepEqual(await collected(checkpoints), gone);
+  });
+
+  it('gives the unused space of a database back when no server has it open', async () => {
+    await mkdir(dirname(context.paths.database), { recursive: true });
+    const sqlite = new DatabaseSync(context.paths.database);
+    sqlite.exec('CREATE TABLE rows (text TEXT); BEGIN');
+    const insert = sqlite.prepare('INSERT INTO rows VALUES (?)');
+    for (let row = 0; row < 3000; row += 1) insert.run('x'.repeat(10_000));
+    sqlite.exec('COMMIT; DELETE FROM rows WHERE rowid > 10');
+    sqlite.close();
+    const before = (await stat(context.paths.database)).size;
+    const lock = await tryLock(`${context.paths.database}.lock`);
+    assert.ok('fd' in lock);
+    const busy = await collect(home, [database], context, { dryRun: false, limitMs: 60_000 });
+    assert.deepEqual(busy, [{ category: 'database', removed: 0, bytes: 0, skipped: null }]);
+    await lock.release();
+    assert.deepEqual(await collected(database), ['temporal.db']);
+    assert.ok((await stat(context.paths.database)).size < before / 10);
   });
 
   it('skips checkpoints, and says why, when it cannot know which are pinned', async () => {
