@@ -82,6 +82,12 @@ async function measure(docker: Docker, known: readonly ImageUse[], budgetBytes: 
   return { present, usedBytes: Math.min(LayersSize - othersBytes, wholeBytes) };
 }
 
+/** Returns the number and the size of temper's own images, in which a layer that several share counts once for each. */
+export async function sizeOfOwnImages(docker: Docker, uses: ImageUses): Promise<{ count: number; bytes: number }> {
+  const present = matching(await callDaemon(() => docker.listImages()), await uses.list());
+  return { count: present.length, bytes: sumOf(present.map(({ bytes }) => bytes)) };
+}
+
 interface DiskUsage {
   readonly Images: readonly Listed[] | null;
   readonly LayersSize?: number;

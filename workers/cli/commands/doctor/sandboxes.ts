@@ -1,8 +1,12 @@
 import Docker from 'dockerode';
+import type { Config } from '../../../../infra/config.ts';
+import { sizeOfOwnImages } from '../../../../infra/sandbox/docker/images/evict.ts';
+import { createImageUses } from '../../../../infra/sandbox/docker/images/uses.ts';
 import { openProviders } from '../../../../infra/sandbox/index.ts';
 import { openStack } from '../../../../infra/stack.ts';
 import { generatedImage } from '../../../../infra/tasks/generated/generate.ts';
 import { errorMessage } from '../../../../workflows/contracts/error-message.ts';
+import { bytes, counted } from '../../text/output.ts';
 import { type Check, missing, ok, type RunChecks, warn } from './checks.ts';
 
 /** Checks which kinds of sandbox work on this host, and names what each does not protect. */
@@ -23,7 +27,10 @@ export const checkSandboxes: RunChecks = async function* (config) {
       ready += 1;
       const gaps = described.doesNotProtect.join('; ');
       yield ok(`${kind} sandbox`, `${described.summary}${gaps === '' ? '' : ` (does not protect ${gaps})`}`);
-      if (kind === 'docker') yield await taskImage();
+      if (kind === 'docker') {
+        yield await taskImage();
+        yield await ownImages(config);
+      }
     } else {
       const found = described?.summary ?? 'not available on this host';
       yield warn(`${kind} sandbox`, found, remedies[kind]);
@@ -45,6 +52,14 @@ async function taskImage(): Promise<Check> {
       'build it with infra/images/build.sh if you run generated tasks in Docker; local sandboxes do not need it',
     );
   }
+}
+
+/** Measures the images that temper pulled or built on this host. The reaper removes the least recently used beyond the budget. */
+async function ownImages({ paths, docker: { imageDiskGb } }: Config): Promise<Check> {
+  const { count, bytes: size } = await sizeOfOwnImages(new Docker(), createImageUses(paths.images));
+  const budget = imageDiskGb === 0 ? 'no limit' : `of ${imageDiskGb} GB`;
+  const found = `${counted(count, 'image')} that temper pulled or built: ${bytes(size)}, ${budget} (TEMPER_IMAGE_DISK_GB)`;
+  return { ...ok('images', found), figures: { images: size } };
 }
 
 const remedies = {
