@@ -1,7 +1,11 @@
-import { createHmac, type KeyObject, timingSafeEqual } from 'node:crypto';
+import { createHmac, createSecretKey, type KeyObject, timingSafeEqual } from 'node:crypto';
+import { LRUCache } from 'lru-cache';
 
 /** The stack's key. Frequent callers pass a KeyObject, since raw bytes are prepared again at each use. */
 type StackKey = Uint8Array | KeyObject;
+
+/** The number of sessions whose codes are kept: more than a gateway serves at once. */
+const keptCodes = 4_096;
 
 /**
  * Derives the secret of one session from the stack's key. Host worker and gateway each derive it, so that it never travels
@@ -11,14 +15,24 @@ export function secretOf(stackKey: Uint8Array, session: string): string {
   return `${session}~${macOf(stackKey, session).toString('base64url')}`;
 }
 
-/** Returns the session that a secret opens; null for a forged secret. The comparison takes constant time. */
-export function sessionOfSecret(stackKey: StackKey, secret: string): string | null {
-  const end = secret.lastIndexOf('~');
-  if (end <= 0) return null;
-  const session = secret.slice(0, end);
-  const expected = macOf(stackKey, session);
-  const given = Buffer.from(secret.slice(end + 1), 'base64url');
-  return given.length === expected.length && timingSafeEqual(given, expected) ? session : null;
+/**
+ * Creates the function that returns the session that a secret opens; null for a forged secret. The comparison takes constant
+ * time. The codes of recent sessions are kept, since each of their requests presents the secret again.
+ */
+export function createSecretCheck(key: Uint8Array): (secret: string) => string | null {
+  const stackKey = createSecretKey(key);
+  const codes = new LRUCache<string, Buffer>({ max: keptCodes });
+  return (secret) => {
+    const end = secret.lastIndexOf('~');
+    if (end <= 0) return null;
+    const session = secret.slice(0, end);
+    const known = codes.get(session);
+    const expected = known ?? macOf(stackKey, session);
+    const given = Buffer.from(secret.slice(end + 1), 'base64url');
+    if (given.length !== expected.length || !timingSafeEqual(given, expected)) return null;
+    if (known === undefined) codes.set(session, expected);
+    return session;
+  };
 }
 
 function macOf(stackKey: StackKey, session: string): Buffer {

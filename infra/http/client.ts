@@ -93,7 +93,12 @@ export async function httpStream(call: HttpCall, signal?: AbortSignal): Promise<
 const restMs = 1_000;
 
 function readRest(body: Dispatcher.ResponseData['body']): void {
-  body.dump({ limit: Number.MAX_SAFE_INTEGER, signal: AbortSignal.timeout(restMs) }).catch(() => {});
+  // Not a signal with a time limit: one would expire for each call, and make an error, long after the response has ended.
+  const cut = setTimeout(() => body.destroy(), restMs).unref();
+  body
+    .dump({ limit: Number.MAX_SAFE_INTEGER })
+    .catch(() => {})
+    .finally(() => clearTimeout(cut));
 }
 
 /** The reply's body as JSON; null if it is not valid JSON. */

@@ -157,6 +157,7 @@ export function rankBySession<Item>(
   session: string,
   nameOf: (item: Item) => string,
 ): readonly Item[] {
+  if (items.length <= 1) return items;
   return items
     .map((item) => ({
       item,

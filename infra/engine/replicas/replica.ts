@@ -146,10 +146,13 @@ class ProbedReplica implements Replica {
   }
 
   async *generate(request: GenerateRequest, signal: AbortSignal): AsyncGenerator<GenerateEvent> {
+    signal.throwIfAborted();
     const run = new AbortController();
+    const stop = (): void => run.abort(signal.reason);
+    signal.addEventListener('abort', stop);
     this.#running.add(run);
     try {
-      for await (const event of this.#engine.generate(request, AbortSignal.any([signal, run.signal]))) {
+      for await (const event of this.#engine.generate(request, run.signal)) {
         this.#noteVersion(event);
         yield event;
       }
@@ -158,6 +161,7 @@ class ProbedReplica implements Replica {
       throw error;
     } finally {
       this.#running.delete(run);
+      signal.removeEventListener('abort', stop);
     }
   }
 

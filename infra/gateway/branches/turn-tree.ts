@@ -49,10 +49,24 @@ export function createTurnTree(): TurnTree {
       const parent = echo?.role === 'assistant' ? echoedBy(echo, fingerprint) : undefined;
       return echo?.role === 'assistant' && parent !== undefined ? { parent, echo } : null;
     },
-    add(turn) {
+    add(added) {
+      const turn = compact(added);
       turns.push(turn);
       byRequest.set(turn.requestKey, turn);
       byReply.set(turn.conversation, turn);
     },
   };
+}
+
+/** A shorter list of ids is kept as it is. */
+const longPrompt = 1_024;
+
+/**
+ * Returns the turn with the ids of a long prompt in 4 bytes each, outside the heap: they are read again only when the session
+ * is sealed, and the lists of a thousand long conversations would keep the garbage collector busy until then.
+ */
+function compact(turn: TurnRecord): TurnRecord {
+  if (turn.promptIds.length < longPrompt) return turn;
+  const ids = Int32Array.from(turn.promptIds);
+  return Object.defineProperty({ ...turn }, 'promptIds', { enumerable: true, get: () => Array.from(ids) });
 }

@@ -1,4 +1,3 @@
-import { createSecretKey, type KeyObject } from 'node:crypto';
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { sampledTokensOf } from '../../../workflows/algorithms/turns.ts';
@@ -8,7 +7,7 @@ import type { Dialect, DialectRequest, FinishedReply } from '../dialects/dialect
 import { dialectOf } from '../dialects/index.ts';
 import { GatewayError, toGatewayError } from '../gateway-error.ts';
 import { limits } from '../limits.ts';
-import { sessionOfSecret } from '../secret.ts';
+import { createSecretCheck } from '../secret.ts';
 import type { Session } from '../sessions/session.ts';
 import type { RemoteSession } from '../sessions/session-files.ts';
 import type { Sessions } from '../sessions/sessions.ts';
@@ -40,7 +39,7 @@ interface AgentCall {
 /** Serves agents: the model calls of their own session and nothing else. The body is not read until the secret is verified. */
 export function createAgentSide(deps: AgentSideDeps): RequestListener {
   const readBody = createBodyReader<Session>();
-  const stackKey = createSecretKey(deps.stackKey);
+  const sessionOfSecret = createSecretCheck(deps.stackKey);
   const requests = createRequestCount();
 
   async function route(request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -51,7 +50,7 @@ export function createAgentSide(deps: AgentSideDeps): RequestListener {
       if (path === '/') return void response.writeHead(200).end();
       const own = deps.sessionOf(request.socket);
       if (own !== null) requests.add(own, response);
-      const found = await authenticate({ request, own, sessions: deps.sessions, stackKey });
+      const found = await authenticate({ id: sessionOfSecret(presentedSecret(request)), own, sessions: deps.sessions });
       if ('holder' in found) return await deps.forward(request, response, found.holder);
       session = found;
       response.setHeader(gatewayNameHeader, deps.name);
@@ -100,8 +99,7 @@ export function createAgentSide(deps: AgentSideDeps): RequestListener {
 }
 
 /** Returns the session of a request's secret. Throws a GatewayError when there is none that can be used here. */
-async function authenticate({ request, own, sessions, stackKey }: Presented): Promise<Session | RemoteSession> {
-  const id = sessionOfSecret(stackKey, presentedSecret(request));
+async function authenticate({ id, own, sessions }: Presented): Promise<Session | RemoteSession> {
   if (id === null || (own !== null && own !== id)) {
     throw new GatewayError('unauthorized', "expected the session's secret as a bearer token or x-api-key; got another");
   }
@@ -112,11 +110,11 @@ async function authenticate({ request, own, sessions, stackKey }: Presented): Pr
 }
 
 interface Presented {
-  readonly request: IncomingMessage;
+  /** The session that the secret opens; null for a forged secret. */
+  readonly id: string | null;
   /** The session on whose socket the request arrived; null for any. */
   readonly own: string | null;
   readonly sessions: Sessions;
-  readonly stackKey: KeyObject;
 }
 
 /** Counts the requests of each session that are being answered. */

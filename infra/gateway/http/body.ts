@@ -63,13 +63,17 @@ function readBody(request: IncomingMessage, budget: BodyBudget): Promise<Buffer>
         refuse(new GatewayError('too-large', `expected a body of at most ${limits.bodyBytes} bytes`));
       } else if (budget.usedBytes > limits.sessionBodyBytes) refuse(budgetUsedUp());
     });
+    let hasEnded = false;
     request.once('end', () => {
+      hasEnded = true;
       if (refused === null) resolve(Buffer.concat(chunks));
       else reject(refused);
       discard();
     });
     request.once('error', reject);
     request.once('close', () => {
+      // Every request is closed in the end, and making an error that no caller receives costs time.
+      if (hasEnded) return;
       discard();
       reject(new GatewayError('malformed', 'the connection was closed before the body had ended'));
     });

@@ -204,8 +204,8 @@ class LiveSession implements Session {
     if (this.turns.length + this.#running.size >= maxTurns) {
       return new GatewayError('turn-limit', `the limit of ${maxTurns} model calls is reached; stop`);
     }
-    const sampled = this.turns.reduce((sum, turn) => sum + sampledTokensOf(turn), 0);
-    if (sampled >= maxSampledTokens) {
+    const limited = Number.isFinite(maxSampledTokens);
+    if (limited && this.turns.reduce((sum, turn) => sum + sampledTokensOf(turn), 0) >= maxSampledTokens) {
       return new GatewayError('token-budget', `the budget of ${maxSampledTokens} sampled tokens is used up; stop`);
     }
     if (this.#running.size < limits.turnsAtOnce) return null;

@@ -180,5 +180,22 @@ export function recordOf(
   };
 }
 
+/** The CRC-32 of a chunk of a prompt, together with what precedes it. */
+interface ChunkSum {
+  readonly before: number;
+  readonly sum: number;
+}
+
+/** The sums of chunks that were sent: a long one is shared by all later turns of its branch, and never changes. */
+const chunkSums = new WeakMap<Buffer, ChunkSum>();
+
 /** The CRC-32 of the bytes that the engine was sent. */
-const checksumOf = ({ chunks }: Prompt): number => chunks.reduce((sum, chunk) => crc32(chunk, sum), 0);
+function checksumOf({ chunks }: Prompt): number {
+  return chunks.reduce((before, chunk) => {
+    const known = chunkSums.get(chunk);
+    if (known?.before === before) return known.sum;
+    const sum = crc32(chunk, before);
+    chunkSums.set(chunk, { before, sum });
+    return sum;
+  }, 0);
+}

@@ -109,15 +109,23 @@ async function samplePart(
   attempt: number,
   signal: AbortSignal,
 ): Promise<Part> {
-  const silence = new AbortController();
-  const timer = setTimeout(() => silence.abort(), limits.engineSilenceMs);
+  let isSilent = false;
+  // One controller, since a signal that is combined of several costs more than all else that is done here.
+  const ending = new AbortController();
+  const end = (): void => ending.abort(signal.reason);
+  signal.throwIfAborted();
+  signal.addEventListener('abort', end);
+  const timer = setTimeout(() => {
+    isSilent = true;
+    ending.abort();
+  }, limits.engineSilenceMs);
   let lastEventAt = Date.now();
   const ids: number[] = [];
   const logprobs: number[] = [];
   try {
     const generation = generationOf(request, before, attempt);
     let last: GenerateEvent | null = null;
-    for await (const event of request.engine.generate(generation, AbortSignal.any([signal, silence.signal]))) {
+    for await (const event of request.engine.generate(generation, ending.signal)) {
       timer.refresh();
       lastEventAt = Date.now();
       last = event;
@@ -131,11 +139,12 @@ async function samplePart(
   } catch (error) {
     if (signal.aborted) throw signal.reason;
     const lost = { kind: 'lost', lastEventAt, tokens: ids.length } as const;
-    if (silence.signal.aborted) return { ...lost, failure: `no token in ${limits.engineSilenceMs} ms` };
+    if (isSilent) return { ...lost, failure: `no token in ${limits.engineSilenceMs} ms` };
     if (isTemporary(error)) return { ...lost, failure: error };
     throw error;
   } finally {
     clearTimeout(timer);
+    signal.removeEventListener('abort', end);
   }
 }
 

@@ -1,4 +1,5 @@
 import { Tokenizer } from '@huggingface/tokenizers';
+import { LRUCache } from 'lru-cache';
 import { z } from 'zod';
 
 /** Converts text to ids and back, without adding special tokens: templates write all of them themselves. */
@@ -20,6 +21,7 @@ const decoderOf = z.looseObject({ decoder: z.looseObject({ type: z.string() }).n
 
 export function createTokenTable(tokenizerJson: object, tokenizerConfig: object): TokenTable {
   const tokenizer = new Tokenizer(tokenizerJson, tokenizerConfig);
+  rememberWords(tokenizer.pre_tokenizer);
   const specialIds = new Set<number>();
   for (const [id, token] of tokenizer.get_added_tokens_decoder()) if (token.special) specialIds.add(id);
 
@@ -48,5 +50,36 @@ export function createTokenTable(tokenizerJson: object, tokenizerConfig: object)
     textOf,
     nameOf: (id) => (isText(id) ? decode([id]) : (tokenizer.id_to_token(id) ?? `<${id}>`)),
     idOf: (token) => tokenizer.token_to_id(token) ?? null,
+  };
+}
+
+/** The number of words whose byte-level form is kept: some 3 MB. */
+const keptWords = 20_000;
+/** A longer word is rarely seen twice. */
+const longestKeptWord = 32;
+
+/** The members of the library's pre-tokenizers that are used here: of a sequence, and of the byte-level one. */
+interface PreTokenizer {
+  readonly tokenizers?: readonly (PreTokenizer | null)[];
+  readonly byte_encoder?: object;
+  readonly use_regex?: boolean;
+  pre_tokenize_text(text: string, options?: unknown): string[];
+}
+
+/**
+ * Keeps the byte-level form of words, which the library writes each time, byte by byte, at more cost than all other steps of
+ * encoding. A word's form depends on nothing else; nothing is kept where the byte-level pre-tokenizer splits text itself.
+ */
+function rememberWords(preTokenizer: PreTokenizer | null): void {
+  for (const part of preTokenizer?.tokenizers ?? []) rememberWords(part);
+  if (preTokenizer?.byte_encoder === undefined || preTokenizer.use_regex !== false) return;
+  const write = preTokenizer.pre_tokenize_text.bind(preTokenizer);
+  const known = new LRUCache<string, string[]>({ max: keptWords });
+  preTokenizer.pre_tokenize_text = (word, options) => {
+    const found = known.get(word);
+    if (found !== undefined) return found;
+    const written = write(word, options);
+    if (word.length <= longestKeptWord) known.set(word, written);
+    return written;
   };
 }

@@ -3,7 +3,7 @@ import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { createGatewayControl } from '../../../../infra/gateway/client.ts';
-import { secretOf, sessionOfSecret } from '../../../../infra/gateway/secret.ts';
+import { createSecretCheck, secretOf } from '../../../../infra/gateway/secret.ts';
 import { startGateway } from '../../../../infra/gateway/server.ts';
 import { createScriptedEngine } from '../../../helpers/engine/scripted-engine.ts';
 import { openSession, startTestGateway } from '../../../helpers/gateway/gateway.ts';
@@ -37,7 +37,7 @@ describe('a secret', () => {
     }
     assert.equal(engine.requests.length, 1);
     assert.equal((await gateway.control.status('theirs.1'))?.turns, 0);
-    assert.equal(sessionOfSecret(gateway.options.stackKey, theirs), 'theirs.1');
+    assert.equal(createSecretCheck(gateway.options.stackKey)(theirs), 'theirs.1');
     const long = await gateway.send({
       method: 'POST',
       path: '/v1/chat/completions',
