@@ -1,40 +1,31 @@
-import {
-  allHandlersFinished,
-  CancellationScope,
-  ContinueAsNew,
-  condition,
-  continueAsNew,
-  log,
-  setHandler,
-  workflowInfo,
-} from '@temporalio/workflow';
-import { batches, control } from './activities.ts';
-import { adoptedFirstMs, adoptedMostMs } from './activity-options.ts';
+import { CancellationScope, ContinueAsNew, continueAsNew, log, setHandler, workflowInfo } from '@temporalio/workflow';
+import { batches } from './activities.ts';
 import { rootMessage } from './contracts/error-message.ts';
 import { parseInput } from './contracts/input.ts';
 import { sweepStatusQuery } from './contracts/messages.ts';
 import {
   type SweepInput,
+  type SweepPlan,
   type SweepRequest,
   type SweepResult,
   type SweepState,
   sweepInput,
 } from './contracts/sweep.ts';
 import { handlePause } from './shared/pause.ts';
-import { rowsPerRecord } from './shared/unsaved-rows.ts';
-import { createSweepRollouts, type SweepRollouts } from './sweep/rollouts.ts';
+import { type Attempts, cancelAttempts, makeAttempts } from './sweep/attempts.ts';
+import { createSweepRollouts } from './sweep/rollouts.ts';
 import { createSweepTally, type SweepTally } from './sweep/tally.ts';
-import { createSweepView, type SweepView } from './sweep/view.ts';
-
-/** The number of starts in one workflow task: more would make it too large for the server. */
-const startsAtOnce = 50;
+import { createSweepView, type SweepFigures, type SweepView } from './sweep/view.ts';
+import { createSweepWindows, type SweepWindows, windowsNeeded } from './sweep/windows.ts';
 
 /** A sweep's input with the parts that work on it. */
 interface Sweep {
   readonly input: SweepInput;
   readonly tally: SweepTally;
   readonly view: SweepView;
-  readonly rollouts: SweepRollouts;
+  readonly attempts: Attempts;
+  /** The windows that make the attempts, if there are too many for one workflow. */
+  windows: SweepWindows | null;
 }
 
 /**
@@ -43,9 +34,8 @@ interface Sweep {
  */
 export async function evaluationSweep(request: SweepRequest, carried?: SweepState): Promise<SweepResult> {
   const input = parseInput('evaluationSweep', sweepInput, request);
-  const tally = createSweepTally(input, carried ?? null, Date.now());
-  const view = createSweepView(input, tally);
-  const sweep: Sweep = { input, tally, view, rollouts: createSweepRollouts(input, tally) };
+  const sweep = createSweep(input, carried ?? null);
+  const { tally, view } = sweep;
   setHandler(sweepStatusQuery, () => view.status(), { description: 'attempts ended, counted and left out' });
   handlePause(tally, 'rollout');
   try {
@@ -54,7 +44,8 @@ export async function evaluationSweep(request: SweepRequest, carried?: SweepStat
       tally.begin(await batches.planSweep({ input }));
     }
     view.phase = 'running';
-    await untilDone(sweep);
+    if (windowsNeeded(input, tally.plan) === 1) await makeAttempts(sweep.attempts);
+    else await inWindows(sweep);
   } catch (error) {
     if (!CancellationScope.current().consideredCancelled) {
       if (!(error instanceof ContinueAsNew)) view.failed(error);
@@ -68,65 +59,48 @@ export async function evaluationSweep(request: SweepRequest, carried?: SweepStat
   return result;
 }
 
-async function untilDone(sweep: Sweep): Promise<void> {
-  const { tally, view, rollouts } = sweep;
-  const adopted = createAdoptedPolling(rollouts);
-  for (;;) {
-    const seen = tally.changes;
-    await record(sweep, tally.done ? 1 : rowsPerRecord);
-    if (tally.done && tally.unsaved.count === 0) return;
-    if (workflowInfo().continueAsNewSuggested) await carryOn(sweep);
-    tally.pausedBecause ??= tally.watch.reasonToPause('rollouts');
-    view.show();
-    if (tally.pausedBecause === null) await rollouts.start(tally.take(startsAtOnce));
-    const changed = (): boolean => tally.changes !== seen;
-    if (changed() || (tally.pausedBecause === null && tally.canStart)) continue;
-    if (tally.adopted.size === 0) await condition(changed);
-    else if (!(await condition(changed, adopted.dueInMs()))) await adopted.poll();
-  }
-}
-
-/** Creates the polling for rollouts of an earlier execution, which don't report here: first soon, then at longer intervals. */
-function createAdoptedPolling({ collectAdopted }: SweepRollouts) {
-  let waitMs = adoptedFirstMs;
-  let dueAt = Date.now() + waitMs;
-  return {
-    dueInMs: () => Math.max(1, dueAt - Date.now()),
-    async poll() {
-      await collectAdopted();
-      waitMs = Math.min(waitMs * 2, adoptedMostMs);
-      dueAt = Date.now() + waitMs;
+function createSweep(input: SweepInput, carried: SweepState | null): Sweep {
+  const { workflowId, firstExecutionRunId: sweepKey } = workflowInfo();
+  const tally = createSweepTally({ input, state: carried, nowMs: Date.now() });
+  const sweep: Sweep = {
+    input,
+    tally,
+    view: createSweepView(input, () => figuresOf(sweep)),
+    attempts: {
+      sweepKey,
+      tally,
+      rollouts: createSweepRollouts({ sweep: workflowId, sweepKey }, input, tally),
+      show: () => sweep.view.show(),
+      continueAsNew: () => continueAsNew<typeof evaluationSweep>(input, tally.state()),
     },
+    windows: null,
   };
+  return sweep;
 }
 
-/** Records rows. Those that can't be recorded are kept, and pause the sweep. */
-async function record({ tally }: Sweep, atLeast: number): Promise<void> {
-  const { firstExecutionRunId: sweepKey } = workflowInfo();
-  const problem = await tally.unsaved.record(atLeast, (chunk, rows) =>
-    control.recordSweepRows({ sweepKey, chunk, rows }),
-  );
-  tally.pausedBecause ??= problem;
+const figuresOf = ({ windows, tally }: Sweep): SweepFigures => windows?.figures() ?? tally;
+
+/** Makes the attempts in windows. Their reports are so few that the sweep needs no continue-as-new. */
+async function inWindows(sweep: Sweep): Promise<void> {
+  const { input, tally, view } = sweep;
+  const { plan, pausedBecause } = tally;
+  sweep.windows = createSweepWindows({ input, plan, pausedBecause, changed: () => view.show() });
+  await sweep.windows.run();
 }
 
-/** Continues as new, unless rows can't be recorded: then the sweep continues in this execution. */
-async function carryOn(sweep: Sweep): Promise<void> {
-  await record(sweep, 1);
-  await condition(allHandlersFinished);
-  if (sweep.tally.unsaved.count > 0) return;
-  // A rollout that ends at this moment is still in flight for the next execution, which asks for it.
-  await continueAsNew<typeof evaluationSweep>(sweep.input, sweep.tally.state());
-}
-
-async function summarise({ input, tally }: Sweep): Promise<SweepResult> {
+async function summarise(sweep: Sweep): Promise<SweepResult> {
+  const { input, tally, windows } = sweep;
   const { workflowId, firstExecutionRunId } = workflowInfo();
+  const { pin, endedEarly } = figuresOf(sweep);
+  const plan: SweepPlan = { ...tally.plan, policyVersion: pin.policyVersion };
   return batches.summariseSweep({
     sweep: workflowId,
     sweepKey: firstExecutionRunId,
     input,
-    plan: tally.plan,
+    plan,
     chunks: tally.unsaved.chunks,
-    endedEarly: tally.endedEarly,
+    ...(windows !== null && { windowChunks: windows.chunks() }),
+    endedEarly: tally.endedEarly ?? endedEarly,
     startedAt: tally.startedAt,
     endedAt: Date.now(),
   });
@@ -134,14 +108,12 @@ async function summarise({ input, tally }: Sweep): Promise<SweepResult> {
 
 /** Cancels every rollout in flight, waits for their ends, and summarises those that had ended. */
 async function cancelEverything(sweep: Sweep): Promise<void> {
-  const { tally, view, rollouts } = sweep;
+  const { tally, view, attempts, windows } = sweep;
   view.phase = 'cancelling';
-  tally.cancelling = true;
   tally.endedEarly ??= 'cancelled';
-  view.show();
-  await rollouts.untilCancelled();
+  if (windows === null) await cancelAttempts(attempts);
+  else await windows.untilCancelled();
   if (tally.begun) {
-    await record(sweep, 1);
     await summarise(sweep).catch((error) =>
       log.warn('the cancelled sweep has no report', { error: rootMessage(error) }),
     );

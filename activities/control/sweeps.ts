@@ -40,7 +40,8 @@ const answerBytes = 6_000;
 const concurrentQueries = 16;
 
 const addressList = z.array(z.string()).min(1);
-const chunkNames = 'rollouts';
+/** Returns the name of the records that hold the rows of a sweep, or of one of its windows. */
+const rowsName = (window?: number): string => (window === undefined ? 'rollouts' : `rollouts-of-${window}`);
 
 /** Creates the activities of a sweep: they plan it, read the ends of rollouts, and write records and the report. */
 export function createSweepActivities(deps: SweepDependencies): SweepActivities {
@@ -64,12 +65,14 @@ export function createSweepActivities(deps: SweepDependencies): SweepActivities 
     readAddresses: ({ list, from, count }) =>
       atBoundary(async () => ({ addresses: (await readList(list)).slice(from, from + count) })),
     endedRollouts: (input) => atBoundary(async () => endedRollouts(deps.client, input, await readList(input.list))),
-    recordSweepRows: ({ sweepKey, chunk, rows }) =>
-      atBoundary(() => writeChunk(records, { runKey: sweepKey, name: chunkNames }, chunk, rows)),
-    summariseSweep: ({ chunks, plan, ...sweep }) =>
+    recordSweepRows: ({ sweepKey, window, chunk, rows }) =>
+      atBoundary(() => writeChunk(records, { runKey: sweepKey, name: rowsName(window) }, chunk, rows)),
+    summariseSweep: ({ chunks, windowChunks = [], plan, ...sweep }) =>
       atBoundary(async () => {
-        const list = { runKey: sweep.sweepKey, name: chunkNames };
-        const rows = (await readChunks(records, list, chunks)) as readonly SweepRow[];
+        const rowsOf = async (of: number, window?: number): Promise<readonly SweepRow[]> =>
+          (await readChunks(records, { runKey: sweep.sweepKey, name: rowsName(window) }, of)) as readonly SweepRow[];
+        const rows = [...(await rowsOf(chunks))];
+        for (const [window, of] of windowChunks.entries()) rows.push(...(await rowsOf(of, window)));
         const { policyVersion, run, upstream } = plan;
         const pin = { policyVersion, ...(upstream !== undefined && { upstream }) };
         const tasks = await readList(plan.list.digest);

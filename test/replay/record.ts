@@ -6,13 +6,14 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ApplicationFailure } from '@temporalio/activity';
 import { historyToJSON } from '@temporalio/common/lib/proto-utils.js';
-import { groupId, rolloutId, stepId } from '../../workflows/contracts/ids.ts';
+import { groupId, rolloutId, stepId, sweepWindowId } from '../../workflows/contracts/ids.ts';
 import { runStatusQuery } from '../../workflows/contracts/messages.ts';
 import { controlQueue } from '../../workflows/contracts/queues.ts';
 import type { RegradeRequest } from '../../workflows/contracts/regrade.ts';
 import type { RolloutRequest } from '../../workflows/contracts/rollout.ts';
 import type { RunRequest, RunStatus } from '../../workflows/contracts/run.ts';
 import type { SweepRequest } from '../../workflows/contracts/sweep.ts';
+import { bundleChanged, shrinkWindows } from '../helpers/temporal/changed-workflows.ts';
 import type { Script } from '../helpers/temporal/script.ts';
 import { startScriptedStack } from '../helpers/temporal/scripted-stack.ts';
 import { until } from '../helpers/until.ts';
@@ -22,8 +23,7 @@ if (!/^\d+\.\d+\.\d+$/.test(version))
   throw new Error(`expected a version such as 1.2.3, got ${JSON.stringify(version)}`);
 const script: Script = { reward: (id) => (id.endsWith('rollout-0') ? 0 : 1) };
 // The limit is low, so that run, sweep and regrade continue as new.
-const stack = await startScriptedStack({ script, suggestContinueAsNewAt: 60 });
-const { workflow } = stack.server.client;
+let stack = await startScriptedStack({ script, suggestContinueAsNewAt: 60 });
 try {
   await recordRun();
   await recordSweepAndRegrade();
@@ -34,6 +34,7 @@ try {
 } finally {
   await stack.close();
 }
+await recordSweepInWindows();
 
 async function recordRun(): Promise<void> {
   const request: RunRequest = { steps: 3, groupsPerStep: 2, rolloutsPerGroup: 2 };
@@ -98,6 +99,20 @@ async function recordCancelledRun(): Promise<void> {
   await save('rollout-cancelled', rollout);
 }
 
+async function recordSweepInWindows(): Promise<void> {
+  const workflowBundle = await bundleChanged('sweep/windows.ts', shrinkWindows);
+  stack = await startScriptedStack({ script, suggestContinueAsNewAt: 60, workflowBundle });
+  try {
+    const request: SweepRequest = { tasks: 'generated:test/1', count: 3, attempts: 4, concurrency: 4 };
+    const { firstExecutionRunId: sweepKey, ...handle } = await start('evaluationSweep', 'recorded-windows', request);
+    await handle.result();
+    await save('evaluation-sweep-windows', 'recorded-windows');
+    await save('sweep-window', sweepWindowId('recorded-windows', sweepKey, 0));
+  } finally {
+    await stack.close();
+  }
+}
+
 async function recordReaper(): Promise<void> {
   await execute('reaper', 'recorded-reaper', { host: 'scripted' });
   await save('reaper', 'recorded-reaper');
@@ -109,7 +124,7 @@ async function recordRetention(): Promise<void> {
 }
 
 async function statusOf(workflowId: string): Promise<string> {
-  const handle = workflow.getHandle(workflowId);
+  const handle = stack.server.client.workflow.getHandle(workflowId);
   return handle.describe().then(
     ({ status }) => status.name,
     () => 'NOT_FOUND',
@@ -117,7 +132,7 @@ async function statusOf(workflowId: string): Promise<string> {
 }
 
 function start(type: string, workflowId: string, request: object) {
-  return workflow.start(type, { taskQueue: controlQueue, workflowId, args: [request] });
+  return stack.server.client.workflow.start(type, { taskQueue: controlQueue, workflowId, args: [request] });
 }
 
 async function execute(type: string, workflowId: string, request: object) {
@@ -125,7 +140,7 @@ async function execute(type: string, workflowId: string, request: object) {
 }
 
 async function save(name: string, workflowId: string, runId?: string): Promise<void> {
-  const history = await workflow.getHandle(workflowId, runId).fetchHistory();
+  const history = await stack.server.client.workflow.getHandle(workflowId, runId).fetchHistory();
   const file = join(import.meta.dirname, 'histories', `${name}-${version}.json`);
   // Stack traces hold the paths of the machine that recorded, and no replay reads them.
   const withoutStacks = JSON.parse(historyToJSON(history), (key, value) => (key === 'stackTrace' ? '' : value));

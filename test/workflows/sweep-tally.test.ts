@@ -29,7 +29,11 @@ const row = (task: number, fields: Partial<SweepRow>): SweepRow => ({
 });
 
 function createBegunTally(): SweepTally {
-  const tally = createSweepTally(sweepInput.parse({ tasks: 'set', attempts: 1, infraRetries: 2 }), null, 0);
+  const tally = createSweepTally({
+    input: sweepInput.parse({ tasks: 'set', attempts: 1, infraRetries: 2 }),
+    state: null,
+    nowMs: 0,
+  });
   tally.begin(plan);
   tally.take(3);
   tally.settle(0, row(0, { outcome: 'infra', reward: null, versions: null }));

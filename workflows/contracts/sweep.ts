@@ -20,7 +20,9 @@ export const sweepInput = z
       .default(1)
       .describe('The seed of the sample.'),
     attempts: integer(1, 1000, 'attempts').default(1).describe('The number of attempts at each task.'),
-    concurrency: integer(1, 500, 'rollouts').default(16).describe('The largest number of rollouts in flight at once.'),
+    concurrency: integer(1, 10_000, 'rollouts')
+      .default(16)
+      .describe('The largest number of rollouts in flight at once. Those without a slot wait on the server.'),
     settings: rolloutSettings
       .prefault({})
       .describe('How each rollout is done: the fields of a rollout from `agent` to `unscored`.'),
@@ -235,6 +237,35 @@ export interface SweepPlan {
   readonly run: string | null;
   /** A JSON list of the quarantined addresses, which are skipped. Omitted when there are none. */
   readonly quarantined?: BlobRef;
+}
+
+/** A window of a sweep: every `windows`-th attempt, from the number `window` on. */
+export interface SweepWindow {
+  /** From 0. */
+  readonly window: number;
+  readonly windows: number;
+}
+
+/** What a sweep asks of one of its windows. */
+export interface SweepWindowRequest extends SweepWindow {
+  readonly sweep: string;
+  readonly sweepKey: string;
+  /** The sweep's input, with the window's share of the concurrency. */
+  readonly input: SweepInput;
+  readonly plan: SweepPlan;
+  /** Set if the sweep is paused when the window starts. */
+  readonly pausedBecause: string | null;
+}
+
+/** The progress of a window, as it reports it to its sweep. Each report replaces the one before. */
+export interface SweepWindowReport {
+  readonly window: number;
+  readonly chunks: number;
+  readonly sums: SweepSums;
+  readonly inFlight: number;
+  readonly policyVersion: number | null;
+  readonly pausedBecause: string | null;
+  readonly endedEarly: string | null;
 }
 
 /** Sums over the attempts that have ended. */

@@ -7,7 +7,6 @@ import {
   ParentClosePolicy,
   startChild,
   TerminatedFailure,
-  workflowInfo,
 } from '@temporalio/workflow';
 import { control } from '../activities.ts';
 import { outcomeWithoutResult } from '../algorithms/rollout-end.ts';
@@ -39,8 +38,12 @@ export interface SweepRollouts {
   untilCancelled(): Promise<void>;
 }
 
-export function createSweepRollouts(input: SweepInput, tally: SweepTally): SweepRollouts {
-  const { workflowId: sweep, firstExecutionRunId: sweepKey } = workflowInfo();
+/** Creates the rollouts of a sweep; `sweep` names it also in a workflow that is one of its windows. */
+export function createSweepRollouts(
+  { sweep, sweepKey }: { readonly sweep: string; readonly sweepKey: string },
+  input: SweepInput,
+  tally: SweepTally,
+): SweepRollouts {
   const addressOf = createAddresses(tally);
   const idOf = (attempt: SweepAttempt): string => sweepRolloutId(sweep, sweepKey, attempt);
   const idsOf = (numbers: Iterable<number>): string[] =>
@@ -50,7 +53,8 @@ export function createSweepRollouts(input: SweepInput, tally: SweepTally): Sweep
     const attempt = attemptOf(number, retry, tally.tasks);
     const workflowId = idOf(attempt);
     const address = await addressOf(attempt.task);
-    const handle = await startRollout({ input, policyVersion: tally.pin.policyVersion, attempt, workflowId, address });
+    const { policyVersion } = tally.pin;
+    const handle = await startRollout({ sweep, input, policyVersion, attempt, workflowId, address });
     void handle.result().then(
       (result) => tally.settle(number, toSweepRow(attempt, result)),
       (error: unknown) =>
@@ -95,6 +99,7 @@ export function createSweepRollouts(input: SweepInput, tally: SweepTally): Sweep
 }
 
 interface RolloutToStart {
+  readonly sweep: string;
   readonly input: SweepInput;
   readonly policyVersion: number | null;
   readonly attempt: SweepAttempt;
@@ -102,7 +107,7 @@ interface RolloutToStart {
   readonly address: string;
 }
 
-function startRollout({ input, policyVersion, attempt, workflowId, address }: RolloutToStart) {
+function startRollout({ sweep, input, policyVersion, attempt, workflowId, address }: RolloutToStart) {
   const { settings, upstream, reuseVerdicts } = input;
   const retry = attempt.retry === 0 ? '' : `, retry ${attempt.retry}`;
   return startChild<typeof rollout>('rollout', {
@@ -123,7 +128,7 @@ function startRollout({ input, policyVersion, attempt, workflowId, address }: Ro
     workflowIdReusePolicy: 'REJECT_DUPLICATE',
     priority: { priorityKey: sweepPriority },
     typedSearchAttributes: [
-      { key: searchAttributes.run, value: workflowInfo().workflowId },
+      { key: searchAttributes.run, value: sweep },
       { key: searchAttributes.task, value: address },
       { key: searchAttributes.agent, value: settings.agent },
       ...(policyVersion === null ? [] : [{ key: searchAttributes.policyVersion, value: policyVersion }]),

@@ -8,6 +8,7 @@ import {
   type SweepRow,
   type SweepState,
   type SweepSums,
+  type SweepWindow,
 } from '../contracts/sweep.ts';
 import { createOutcomeWatch } from '../shared/outcome-watch.ts';
 import type { Pausable } from '../shared/pause.ts';
@@ -38,6 +39,8 @@ export interface SweepTally extends Pausable {
   readonly tasks: number;
   /** The number of attempts in all. */
   readonly planned: number;
+  /** The number of attempts that have ended and are not retried. */
+  readonly ended: number;
   readonly sums: SweepSums;
   /** Whether nothing is in flight and nothing is left to start. */
   readonly done: boolean;
@@ -53,8 +56,19 @@ export interface SweepTally extends Pausable {
   state(): SweepState;
 }
 
-export const createSweepTally = (input: SweepInput, state: SweepState | null, now: number): SweepTally =>
-  new Tally(input, state, now);
+/** The window of a sweep that makes all attempts in one workflow. */
+const wholeSweep: SweepWindow = { window: 0, windows: 1 };
+
+export interface SweepTallyOptions {
+  readonly input: SweepInput;
+  /** The state that an earlier execution carried on, or null. */
+  readonly state: SweepState | null;
+  readonly nowMs: number;
+  /** The window whose attempts are made; default: all attempts. */
+  readonly window?: SweepWindow;
+}
+
+export const createSweepTally = (options: SweepTallyOptions): SweepTally => new Tally(options);
 
 class Tally implements SweepTally {
   readonly startedAt: number;
@@ -70,13 +84,16 @@ class Tally implements SweepTally {
   readonly #again: NumberedAttempt[];
   #plan: SweepPlan | null;
   #sums: SweepSums;
+  /** The number of the next attempt of the window. */
   #next: number;
+  readonly #window: SweepWindow;
 
-  constructor(input: SweepInput, state: SweepState | null, now: number) {
+  constructor({ input, state, nowMs, window = wholeSweep }: SweepTallyOptions) {
     this.#input = input;
+    this.#window = window;
     this.#plan = state?.plan ?? null;
-    this.startedAt = state?.startedAt ?? now;
-    this.#next = state?.next ?? 0;
+    this.startedAt = state?.startedAt ?? nowMs;
+    this.#next = state?.next ?? window.window;
     this.inFlight = new Map(state?.inFlight);
     this.adopted = new Set(this.inFlight.keys());
     this.#again = [...(state?.again ?? [])];
@@ -118,6 +135,16 @@ class Tally implements SweepTally {
   }
 
   get planned(): number {
+    const { window, windows } = this.#window;
+    return Math.max(0, Math.ceil((this.#attempts - window) / windows));
+  }
+
+  get ended(): number {
+    return Object.values(this.sums.outcomes).reduce((sum, count) => sum + count, 0);
+  }
+
+  /** The number of attempts of the whole sweep. */
+  get #attempts(): number {
     return this.tasks * this.#input.attempts;
   }
 
@@ -143,7 +170,7 @@ class Tally implements SweepTally {
   }
 
   get #anyWaiting(): boolean {
-    return this.endedEarly === null && (this.#again.length > 0 || this.#next < this.planned);
+    return this.endedEarly === null && (this.#again.length > 0 || this.#next < this.#attempts);
   }
 
   take(atMost: number): NumberedAttempt[] {
@@ -152,7 +179,7 @@ class Tally implements SweepTally {
     while (taken.length < free && this.#anyWaiting) {
       const again = this.#again.shift();
       const attempt = again ?? ([this.#next, 0] as const);
-      if (again === undefined) this.#next += 1;
+      if (again === undefined) this.#next += this.#window.windows;
       this.inFlight.set(...attempt);
       taken.push(attempt);
     }

@@ -5,6 +5,12 @@ import { searchAttributes, shownReward } from '../contracts/search-attributes.ts
 import type { SweepInput, SweepResult, SweepStatus } from '../contracts/sweep.ts';
 import type { SweepTally } from './tally.ts';
 
+/** The figures that a sweep shows: those of its tally, or the sums over its windows. */
+export type SweepFigures = Pick<
+  SweepTally,
+  'pausedBecause' | 'pin' | 'tasks' | 'planned' | 'ended' | 'sums' | 'endedEarly'
+> & { readonly inFlight: { readonly size: number } };
+
 export interface SweepView {
   phase: SweepStatus['phase'];
   /** Updates details, search attributes and memo. The last two cost a history event each, so they change once per phase. */
@@ -15,7 +21,7 @@ export interface SweepView {
   status(): SweepStatus;
 }
 
-export function createSweepView(input: SweepInput, tally: SweepTally): SweepView {
+export function createSweepView(input: SweepInput, figures: () => SweepFigures): SweepView {
   let shown = '';
   const view: SweepView = {
     phase: 'preparing',
@@ -45,6 +51,7 @@ export function createSweepView(input: SweepInput, tally: SweepTally): SweepView
     },
     status() {
       const { workflowId: sweep, firstExecutionRunId: sweepKey } = workflowInfo();
+      const tally = figures();
       const { outcomes, leftOut, retried, counted, passed, rewards, flags } = tally.sums;
       return {
         sweep,
@@ -54,7 +61,7 @@ export function createSweepView(input: SweepInput, tally: SweepTally): SweepView
         ...tally.pin,
         tasks: tally.tasks,
         planned: tally.planned,
-        ended: Object.values(outcomes).reduce((sum, count) => sum + count, 0),
+        ended: tally.ended,
         inFlight: tally.inFlight.size,
         outcomes,
         leftOut,

@@ -28,3 +28,6 @@ export async function bundleChanged(
     await rm(copy, { recursive: true, force: true });
   }
 }
+
+/** Changes sweep/windows.ts so that a window has two rollouts, and a small sweep several windows. */
+export const shrinkWindows = (source: string): string => source.replace('windowSize = 500', 'windowSize = 2');

@@ -38,7 +38,7 @@ export function withSweepOptions(command: Command): Command {
       wholeNumber(0, 2 ** 31 - 1),
     )
     .option('--attempts <k>', 'attempts per task (default: 1)', wholeNumber(1, 1000))
-    .option('--concurrency <n>', 'rollouts that run at once (default: 16)', wholeNumber(1, 500))
+    .option('--concurrency <n>', 'rollouts that run at once (default: 16)', wholeNumber(1, 10_000))
     .option('--agent <name>', 'name of the agent (default: mini)')
     .addOption(sandboxOption())
     .option(

@@ -1,0 +1,149 @@
+import assert from 'node:assert/strict';
+import { after, before, beforeEach, describe, it } from 'node:test';
+import { ApplicationFailure } from '@temporalio/activity';
+import type { WorkflowHandle } from '@temporalio/client';
+import { createFileStore } from '../../infra/store/files.ts';
+import { sweepWindowId } from '../../workflows/contracts/ids.ts';
+import { pauseSignal, resumeSignal, sweepStatusQuery } from '../../workflows/contracts/messages.ts';
+import { controlQueue } from '../../workflows/contracts/queues.ts';
+import type { SweepReport, SweepRequest, SweepResult } from '../../workflows/contracts/sweep.ts';
+import { bundleChanged, shrinkWindows } from '../helpers/temporal/changed-workflows.ts';
+import { type ScriptedStack, startScriptedStack } from '../helpers/temporal/scripted-stack.ts';
+import { until } from '../helpers/until.ts';
+
+type Sweep = WorkflowHandle<(request: SweepRequest) => Promise<SweepResult>>;
+
+describe('a sweep in windows of two rollouts', () => {
+  let stack: ScriptedStack;
+
+  before(async () => {
+    const workflowBundle = await bundleChanged('sweep/windows.ts', shrinkWindows);
+    stack = await startScriptedStack({ workflowBundle, suggestContinueAsNewAt: 120 });
+  });
+  beforeEach(() => {
+    stack.script = { reward: () => 1 };
+  });
+  after(() => stack?.close());
+
+  const start = (workflowId: string, request: SweepRequest) =>
+    stack.server.client.workflow.start<(request: SweepRequest) => Promise<SweepResult>>('evaluationSweep', {
+      taskQueue: controlQueue,
+      workflowId,
+      args: [request],
+    });
+  const statusOf = (handle: Sweep) => handle.query(sweepStatusQuery);
+  const windowOf = ({ workflowId }: Sweep, sweepKey: string, window: number) =>
+    stack.server.client.workflow.getHandle(sweepWindowId(workflowId, sweepKey, window));
+  const running = async (type: string, run: string): Promise<number> => {
+    const query = `WorkflowType="${type}" AND TemperRun="${run}" AND ExecutionStatus="Running"`;
+    return (await stack.server.client.workflow.count(query)).count;
+  };
+
+  it('makes every attempt once, with the concurrency asked for, though its windows continue as new', async () => {
+    let inFlight = 0;
+    let most = 0;
+    stack.script = {
+      reward: (id) => (/rollout-0-/.test(id) ? 0 : 1),
+      provision: async (id) => {
+        if (/rollout-3-1$/.test(id)) throw ApplicationFailure.nonRetryable('gone', 'BlobMissing');
+      },
+      agent: async () => {
+        inFlight += 1;
+        most = Math.max(most, inFlight);
+        await new Promise((resolve) => setTimeout(resolve, 30));
+        inFlight -= 1;
+      },
+    };
+    const handle = await start('windows', { tasks: 'set', count: 11, attempts: 3, concurrency: 6 });
+    const result = await handle.result();
+    assert.deepEqual([result.counted, result.outcomes.scored, result.retried], [33, 33, 1]);
+    assert.ok(most > 2 && most <= 6, `at most 6 at once, got ${most}`);
+    const report = (await createFileStore(`${stack.home}/store`).getJson(result.report.digest)) as SweepReport;
+    assert.deepEqual(
+      report.taskScores.map(({ counted, passed }) => [counted, passed]),
+      Array.from({ length: 11 }, (_, task) => [3, task === 0 ? 0 : 3]),
+    );
+    const { ended, planned, inFlight: left, outcomes } = await statusOf(handle);
+    assert.deepEqual([ended, planned, left, outcomes.scored], [33, 33, 0, 33]);
+    const query = 'WorkflowType="sweepWindow" AND TemperRun="windows" AND ExecutionStatus="ContinuedAsNew"';
+    await until(async () => (await stack.server.client.workflow.count(query)).count > 0);
+  });
+
+  it('pauses and resumes every window', async () => {
+    const ends = Promise.withResolvers<void>();
+    stack.script = { reward: () => 1, agent: () => ends.promise };
+    const handle = await start('paused', { tasks: 'set', count: 12, concurrency: 4 });
+    await until(async () => (await running('rollout', 'paused')) === 4);
+    await handle.signal(pauseSignal, 'a look at the host');
+    await until(async () => (await statusOf(handle)).phase === 'paused');
+    ends.resolve();
+    await until(async () => (await running('rollout', 'paused')) === 0);
+    const { pausedBecause, ended } = await statusOf(handle);
+    assert.equal(pausedBecause, 'a look at the host');
+    assert.ok(ended <= 4);
+    await handle.signal(resumeSignal);
+    assert.equal((await handle.result()).counted, 12);
+  });
+
+  it('pauses as a whole when one window does', async () => {
+    const broken = { now: true };
+    stack.script = {
+      reward: () => 1,
+      provision: async () => {
+        if (broken.now) throw ApplicationFailure.nonRetryable('gone', 'BlobMissing');
+      },
+    };
+    const handle = await start('broken', { tasks: 'set', count: 12, concurrency: 4, infraRetries: 20 });
+    const paused = await until(async () => {
+      const status = await statusOf(handle);
+      return status.phase === 'paused' ? status : null;
+    });
+    assert.match(paused.pausedBecause ?? '', /of the last \d+ rollouts ended as infra/);
+    await until(async () => (await running('rollout', 'broken')) === 0);
+    broken.now = false;
+    await handle.signal(resumeSignal);
+    assert.equal((await handle.result()).counted, 12);
+  });
+
+  it('is cancelled with every rollout, and reports what had ended', async () => {
+    const ends = Promise.withResolvers<void>();
+    stack.script = {
+      reward: () => 1,
+      agent: (id) => (/rollout-[0-3]-0$/.test(id) ? Promise.resolve() : ends.promise),
+    };
+    const handle = await start('cancelled', { tasks: 'set', count: 20, concurrency: 4 });
+    await until(async () => (await statusOf(handle)).ended >= 2);
+    await handle.cancel();
+    await assert.rejects(handle.result());
+    ends.resolve();
+    await until(
+      async () => (await running('rollout', 'cancelled')) + (await running('sweepWindow', 'cancelled')) === 0,
+    );
+    const { phase, endedEarly, outcomes, inFlight } = await statusOf(handle);
+    assert.deepEqual([phase, endedEarly, inFlight], ['cancelled', 'cancelled', 0]);
+    assert.ok(outcomes.scored >= 2);
+  });
+
+  it('ends early, and says why, if a window is terminated', async () => {
+    const ends = Promise.withResolvers<void>();
+    stack.script = { reward: () => 1, agent: () => ends.promise };
+    const handle = await start('torn', { tasks: 'set', count: 8, concurrency: 4 });
+    await until(async () => (await running('rollout', 'torn')) === 4);
+    await windowOf(handle, handle.firstExecutionRunId, 1).terminate('by a test');
+    ends.resolve();
+    const result = await handle.result();
+    assert.match(result.endedEarly ?? '', /window 1 of the sweep ended early/);
+    assert.equal(result.counted, 4);
+  });
+
+  it('refuses a direct start of a window', async () => {
+    const direct = stack.server.client.workflow.start('sweepWindow', {
+      taskQueue: controlQueue,
+      workflowId: 'direct',
+      args: [{}],
+    });
+    await assert.rejects((await direct).result(), ({ cause }: Error) =>
+      /expected to be started by an evaluationSweep/.test(String(cause)),
+    );
+  });
+});

@@ -1,0 +1,96 @@
+import {
+  ApplicationFailure,
+  CancellationScope,
+  ContinueAsNew,
+  continueAsNew,
+  getExternalWorkflowHandle,
+  log,
+  setCurrentDetails,
+  upsertSearchAttributes,
+  workflowInfo,
+} from '@temporalio/workflow';
+import { windowReportSignal } from './contracts/messages.ts';
+import { searchAttributes } from './contracts/search-attributes.ts';
+import type { SweepState, SweepWindowReport, SweepWindowRequest } from './contracts/sweep.ts';
+import { handlePause } from './shared/pause.ts';
+import { type Attempts, cancelAttempts, makeAttempts } from './sweep/attempts.ts';
+import { createSweepRollouts } from './sweep/rollouts.ts';
+import { createSweepTally, type SweepTally } from './sweep/tally.ts';
+
+/**
+ * Makes a window of a sweep's attempts. A sweep that wants more rollouts in flight than one workflow may have as children
+ * has several windows, which record their rows themselves and report their sums to the sweep.
+ */
+export async function sweepWindow(request: SweepWindowRequest, carried?: SweepState): Promise<void> {
+  if (workflowInfo().parent === undefined) {
+    throw ApplicationFailure.nonRetryable(
+      'sweepWindow: expected to be started by an evaluationSweep, got a direct start; start an evaluationSweep instead',
+      'InvalidInput',
+    );
+  }
+  const { sweep, sweepKey, input, plan, window, windows, pausedBecause } = request;
+  const tally = createSweepTally({ input, state: carried ?? null, nowMs: Date.now(), window: { window, windows } });
+  if (carried === undefined) {
+    tally.begin(plan);
+    tally.pausedBecause = pausedBecause;
+    upsertSearchAttributes([{ key: searchAttributes.run, value: sweep }]);
+  }
+  const reports = createReports(request, tally);
+  const attempts: Attempts = {
+    sweepKey,
+    window,
+    tally,
+    rollouts: createSweepRollouts(request, input, tally),
+    show: reports.sendIfChanged,
+    continueAsNew: () => continueAsNew<typeof sweepWindow>(request, tally.state()),
+  };
+  handlePause(tally, 'rollout');
+  try {
+    await makeAttempts(attempts);
+  } catch (error) {
+    if (CancellationScope.current().consideredCancelled) {
+      await CancellationScope.nonCancellable(async () => {
+        await cancelAttempts(attempts);
+        await reports.send();
+      });
+    } else if (!(error instanceof ContinueAsNew)) {
+      await reports.send();
+    }
+    throw error;
+  }
+  await reports.send();
+}
+
+/** Creates the reports of a window: one for each percent of its attempts, and for each change that concerns the sweep. */
+function createReports({ sweep, window }: SweepWindowRequest, tally: SweepTally) {
+  let reported = '';
+
+  async function send(): Promise<void> {
+    const { unsaved, sums, inFlight, pin, pausedBecause, endedEarly } = tally;
+    const report: SweepWindowReport = {
+      window,
+      chunks: unsaved.chunks,
+      sums,
+      inFlight: inFlight.size,
+      policyVersion: pin.policyVersion,
+      pausedBecause,
+      endedEarly,
+    };
+    await getExternalWorkflowHandle(sweep)
+      .signal(windowReportSignal, report)
+      .catch((error) => log.info('the sweep is closed and takes no report', { error: String(error) }));
+  }
+
+  return {
+    send,
+    sendIfChanged(): void {
+      const { ended, planned, inFlight, pin, pausedBecause, endedEarly } = tally;
+      setCurrentDetails(`${ended} of ${planned} attempts of this window have ended, ${inFlight.size} in flight`);
+      const percent = Math.floor((100 * ended) / Math.max(1, planned));
+      const now = `${percent} ${pin.policyVersion} ${pausedBecause} ${endedEarly}`;
+      if (now === reported) return;
+      reported = now;
+      void send();
+    },
+  };
+}
