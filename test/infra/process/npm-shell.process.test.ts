@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { chmod, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -21,7 +22,7 @@ writeFileSync('pid', String(process.pid));
 /** npm runs a program in a shell, and a signal that ends npm ends only the shell. */
 describe('a program that npm runs', { timeout: 120_000 }, () => {
   let directory: string;
-  const started: number[] = [];
+  const groups: number[] = [];
   before(async () => {
     directory = await mkdtemp(join(tmpdir(), 'temper-npm-'));
     const scripts = { background: 'held-by-npm & sleep 1000', direct: 'exec node node_modules/.bin/held-by-npm' };
@@ -34,7 +35,7 @@ describe('a program that npm runs', { timeout: 120_000 }, () => {
     await write('node_modules/.bin/package.json', JSON.stringify({ type: 'module' }));
   });
   after(async () => {
-    for (const pid of started) if (processIdentity(pid).startedAt !== undefined) process.kill(pid, 'SIGKILL');
+    for (const group of groups) endGroup(group);
     await rm(directory, { recursive: true });
   });
 
@@ -46,8 +47,9 @@ describe('a program that npm runs', { timeout: 120_000 }, () => {
   async function npm(...args: readonly string[]): Promise<{ readonly wrapper: ChildProcess; readonly pid: number }> {
     for (const name of ['pid', 'ended', 'interrupted']) await rm(join(directory, name), { force: true });
     const wrapper = spawn('npm', args, { cwd: directory, stdio: 'ignore', detached: true });
+    await once(wrapper, 'spawn');
+    if (wrapper.pid !== undefined) groups.push(wrapper.pid);
     const pid = await until(async () => Number(await readFile(join(directory, 'pid'), 'utf8').catch(() => '')) || null);
-    started.push(pid);
     return { wrapper, pid };
   }
 
@@ -83,3 +85,11 @@ describe('a program that npm runs', { timeout: 120_000 }, () => {
     await until(() => exists('interrupted'));
   });
 });
+
+function endGroup(group: number): void {
+  try {
+    process.kill(-group, 'SIGKILL');
+  } catch {
+    // All its processes have ended.
+  }
+}

@@ -120,7 +120,10 @@ describe('a stack as a user operates it', { timeout: 600_000 }, () => {
     const other = createServer().listen(port, '127.0.0.1');
     await once(other, 'listening');
     try {
-      const { ended } = start(process.execPath, [program, 'up', '-d'], { TEMPER_UI_PORT: String(port) });
+      const { ended } = start(process.execPath, [program, 'up', '-d'], {
+        TEMPER_TEMPORAL_PORT: String(await freePort()),
+        TEMPER_UI_PORT: String(port),
+      });
       const { code, stderr } = await ended;
       assert.equal(code, 1);
       assert.match(
