@@ -4,6 +4,7 @@ import {
   ContinueAsNew,
   condition,
   continueAsNew,
+  patched,
   setHandler,
   workflowInfo,
 } from '@temporalio/workflow';
@@ -18,6 +19,11 @@ import { cancelGroups, reconcile, startGroup } from './run/groups.ts';
 import { createStepper, type Stepper } from './run/stepper.ts';
 import { createRunTally, type RunTally } from './run/tally.ts';
 import { createRunView, type RunView } from './run/view.ts';
+
+/** The largest number of groups in flight: the server allows a workflow 2,000 children. */
+const groupsInFlight = 1_500;
+/** The number of groups that are started in one workflow task. */
+const startsAtOnce = 50;
 
 /** A run's input with the parts that work on it. */
 interface Run {
@@ -121,7 +127,7 @@ const signature = ({ tally, stepper: { running } }: Run): string =>
   `${running} ${tally.step} ${tally.inFlight.size} ${tally.ready.size} ${tally.missing} ${tally.pausedBecause}`;
 
 async function admit({ input, tally }: Run): Promise<void> {
-  const count = admissible({
+  const wanted = admissible({
     inFlight: tally.inFlight.size,
     ready: tally.ready.size,
     inStep: tally.inStep,
@@ -129,7 +135,10 @@ async function admit({ input, tally }: Run): Promise<void> {
     maxStaleness: input.maxStaleness,
     stepsLeft: input.steps - tally.step - (tally.inStep > 0 ? 1 : 0),
   });
-  await Promise.all(Array.from({ length: count }, () => startGroup(input, tally)));
+  const count = Math.max(0, Math.min(wanted, groupsInFlight - tally.inFlight.size));
+  // Runs of 0.4.0 started all groups in one workflow task, which is too large for the server if they are many.
+  const atOnce = count > startsAtOnce && patched('bounded-starts') ? startsAtOnce : count;
+  await Promise.all(Array.from({ length: atOnce }, () => startGroup(input, tally)));
 }
 
 async function carryOn({ input, tally }: Run): Promise<never> {

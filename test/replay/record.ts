@@ -119,7 +119,10 @@ async function recordReaper(): Promise<void> {
 }
 
 async function recordRetention(): Promise<void> {
-  await workflow.execute('retention', { taskQueue: controlQueue, workflowId: 'recorded-retention' });
+  await stack.server.client.workflow.execute('retention', {
+    taskQueue: controlQueue,
+    workflowId: 'recorded-retention',
+  });
   await save('retention', 'recorded-retention');
 }
 
