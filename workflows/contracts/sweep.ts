@@ -241,12 +241,12 @@ export interface SweepPlan {
 
 /** A window of a sweep: every `windows`-th attempt, from the number `window` on. */
 export interface SweepWindow {
-  /** From 0. */
+  /** The number of the window, from 0. */
   readonly window: number;
   readonly windows: number;
 }
 
-/** What a sweep asks of one of its windows. */
+/** The request of a sweep to one of its windows. */
 export interface SweepWindowRequest extends SweepWindow {
   readonly sweep: string;
   readonly sweepKey: string;
