@@ -1,9 +1,10 @@
 /**
- * Measures what a rollout costs and how much of it is temper's own: the whole pipeline with `nop`, and the bare sandbox
- * operations that it consists of. CPU is the time of all cores of the machine, so run it on an idle one.
+ * Measures what a rollout costs and how much of it is temper's own: the whole pipeline with `nop`, by process and by stage,
+ * and the bare sandbox operations that it consists of. Run it on an idle machine: the wall time and the CPU time of all cores
+ * include everything that runs, and the processes' own CPU time grows when others use the caches.
  */
 import { randomUUID } from 'node:crypto';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Client } from '@temporalio/client';
@@ -21,37 +22,43 @@ import { connectClient } from '../../infra/temporal/connection.ts';
 import { freePort } from '../../infra/temporal/ports.ts';
 import { temporalTarget } from '../../infra/temporal/temporal-target.ts';
 import { wholeNumber } from '../../workers/cli/stack/command.ts';
-import { type RunningStack, startStack } from '../../workers/up/start-stack.ts';
+import { startStack } from '../../workers/up/start-stack.ts';
 import { controlQueue } from '../../workflows/contracts/queues.ts';
 import type { RolloutResult } from '../../workflows/contracts/rollout.ts';
 import type { Task } from '../../workflows/contracts/task.ts';
 import { type Cost, each, perRun } from './measure.ts';
+import { cpuByStage } from './rollout/cpu-by-stage.ts';
 import { callsByStage, type StageCalls, startCallCounter } from './rollout/docker-calls.ts';
+import { cpuMsOf, processesOf } from './rollout/processes.ts';
+import { printCalls, printCosts, printStages, type WholeCost } from './rollout/report.ts';
 
 const taskAddress = 'generated:train/1/0';
 
-interface WholeCost extends Cost {
-  /** CPU time of each of temper's processes in ms per rollout, without the processes in sandboxes. */
-  readonly parts: readonly (readonly [string, number])[];
-}
-
 await new Command('npm run bench:rollout --')
-  .description(
-    "Measures what a rollout of nop costs and how much of it is temper's own. Run it on an idle machine: CPU is the time of all cores.",
-  )
+  .description("Measures what a rollout of nop costs and how much of it is temper's own. Run it on an idle machine.")
   .addOption(new Option('--sandbox <kind>', 'kind of sandbox').choices(['local', 'docker']).default('local'))
   .option('--rollouts <n>', 'number of rollouts to measure', wholeNumber(1, 10_000), 60)
   .option('--concurrency <n>', 'rollouts that run at once', wholeNumber(1, 500), 4)
-  .action(({ sandbox, rollouts, concurrency }) => main(sandbox, rollouts, concurrency))
+  .option('--alone <n>', 'number of rollouts that run alone, to measure each stage', wholeNumber(0, 1000), 20)
+  .action((options) => main(options))
   .parseAsync();
 
-async function main(kind: SandboxKind, rollouts: number, concurrency: number): Promise<void> {
+interface Options {
+  readonly sandbox: SandboxKind;
+  readonly rollouts: number;
+  readonly concurrency: number;
+  readonly alone: number;
+}
+
+async function main(options: Options): Promise<void> {
+  const { sandbox: kind, rollouts, concurrency } = options;
   const home = await mkdtemp(join(tmpdir(), 'temper-bench-'));
   const config = await configFor(home, concurrency);
   try {
     const bare = await measureBare(config, kind, rollouts, concurrency);
-    const whole = await measureWhole(config, kind, rollouts, concurrency);
-    print(`${rollouts} rollouts of nop in ${kind} sandboxes, ${concurrency} at once`, bare, whole);
+    const whole = await measureWhole(config, options);
+    printCosts(`${rollouts} rollouts of nop in ${kind} sandboxes, ${concurrency} at once`, bare, whole);
+    printStages(whole);
     if (kind === 'docker') printCalls(await countDockerCalls(home));
   } finally {
     await rm(home, { recursive: true, force: true });
@@ -90,23 +97,26 @@ async function countDockerCalls(home: string): Promise<readonly StageCalls[]> {
 
 async function measureWhole(
   config: Config,
-  kind: SandboxKind,
-  rollouts: number,
-  concurrency: number,
+  { sandbox: kind, rollouts, concurrency, alone }: Options,
 ): Promise<WholeCost> {
   const signal = AbortSignal.timeout(600_000);
   const stack = await startStack({ config, parts: ['temporal', 'control', 'host'] }, signal);
   const { client, close } = await connectClient(temporalTarget(config));
   try {
     await each(concurrency, concurrency, async () => void (await oneRollout(client, kind)));
-    const before = await partsCpuMs(stack);
+    const processes = processesOf(stack.parts());
+    const before = processes.map(cpuMsOf);
     const cost = await perRun(rollouts, () =>
       each(rollouts, concurrency, async () => void (await oneRollout(client, kind))),
     );
-    const after = await partsCpuMs(stack);
+    const after = processes.map(cpuMsOf);
     return {
       ...cost,
-      parts: after.map(([name, ms], at) => [name, (ms - (before[at]?.[1] ?? 0)) / rollouts] as const),
+      processes: processes.map((measured, at) => ({
+        ...measured,
+        cpuMs: ((after[at] ?? 0) - (before[at] ?? 0)) / rollouts,
+      })),
+      stages: await cpuByStage(client, processes, alone, () => oneRollout(client, kind)),
     };
   } finally {
     await close();
@@ -177,47 +187,4 @@ function specOf(task: Task, id: string, purpose: 'agent' | 'evaluation', mounts:
   const labels = { stack: 'bench', run: '', rollout: id, epoch: 1, purpose, expiresAtMs: Date.now() + 600_000 };
   const { image, cpus, memoryMb, diskMb, workdir } = task;
   return { name: `temper-bench-${id}-${purpose}`, image, labels, cpus, memoryMb, diskMb, pids: 512, workdir, mounts };
-}
-
-/** Reads the user and system time of each process of the stack since its start. */
-async function partsCpuMs(stack: RunningStack): Promise<[string, number][]> {
-  const read = stack.parts().map(async ({ name, pid }): Promise<[string, number]> => {
-    const stat = await readFile(`/proc/${pid}/stat`, 'utf8');
-    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-    return [name, (Number(fields[11]) + Number(fields[12])) * 10];
-  });
-  return Promise.all(read);
-}
-
-function print(title: string, bare: Cost, whole: WholeCost): void {
-  const row = (name: string, cost: Cost): string =>
-    `${name.padEnd(24)} ${(1000 / cost.wallMs).toFixed(2).padStart(10)} ${cost.wallMs.toFixed(0).padStart(10)} ${cost.cpuMs.toFixed(0).padStart(10)}`;
-  console.log(title);
-  console.log(`${''.padEnd(24)} ${'per second'.padStart(10)} ${'wall ms'.padStart(10)} ${'CPU ms'.padStart(10)}`);
-  console.log(row('bare sandbox operations', bare));
-  console.log(row('whole pipeline', whole));
-  for (const [name, ms] of whole.parts) console.log(`  ${name.padEnd(44)} ${ms.toFixed(0).padStart(10)}`);
-  console.log(
-    `temper's own: ${(whole.cpuMs - bare.cpuMs).toFixed(0)} ms CPU per rollout, ${(whole.wallMs / bare.wallMs).toFixed(2)} × the bare wall time`,
-  );
-}
-
-function printCalls(stages: readonly StageCalls[]): void {
-  const row = (stage: string, calls: string | number, execs: string | number, each = ''): string =>
-    `${stage.padEnd(24)} ${String(calls).padStart(10)} ${String(execs).padStart(10)}  ${each}`;
-  const sum = (key: 'calls' | 'execs'): number => stages.reduce((total, stage) => total + stage[key], 0);
-  console.log(`\n${row('Docker API of a rollout', 'calls', 'commands')}`);
-  for (const { stage, calls, execs, byCall } of stages) {
-    console.log(
-      row(
-        stage,
-        calls,
-        execs,
-        Object.entries(byCall)
-          .map(([what, count]) => `${count} ${what}`)
-          .join(', '),
-      ),
-    );
-  }
-  console.log(row('all', sum('calls'), sum('execs')));
 }

@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { connect, createServer } from 'node:net';
 import { join } from 'node:path';
 import type { Client } from '@temporalio/client';
+import { stageWindows } from './windows.ts';
 
 /** One request to the Docker daemon. */
 interface Call {
@@ -61,27 +62,13 @@ export interface StageCalls {
 
 /** Counts the calls that were made during each stage of a rollout that ran alone, by the times in its history. */
 export async function callsByStage(client: Client, workflowId: string, calls: readonly Call[]): Promise<StageCalls[]> {
-  const { events } = await client.workflow.getHandle(workflowId).fetchHistory();
-  const names = new Map<string, string>();
-  const startedAtMs = new Map<string, number>();
-  const stages: StageCalls[] = [];
-  for (const event of events ?? []) {
-    const atMs = Number(event.eventTime?.seconds ?? 0) * 1000 + (event.eventTime?.nanos ?? 0) / 1e6;
-    const scheduled = event.activityTaskScheduledEventAttributes;
-    if (scheduled) names.set(String(event.eventId), scheduled.activityType?.name ?? '?');
-    const started = event.activityTaskStartedEventAttributes;
-    if (started) startedAtMs.set(String(started.scheduledEventId), atMs);
-    const completed = event.activityTaskCompletedEventAttributes;
-    if (!completed) continue;
-    const id = String(completed.scheduledEventId);
-    const from = startedAtMs.get(id) ?? atMs;
-    stages.push(
-      countCalls(
-        names.get(id) ?? '?',
-        calls.filter((call) => call.atMs >= from && call.atMs <= atMs),
-      ),
-    );
-  }
+  const windows = await stageWindows(client, workflowId);
+  const stages = windows.map(({ stage, startedMs, endedMs }) =>
+    countCalls(
+      stage,
+      calls.filter((call) => call.atMs >= startedMs && call.atMs <= endedMs),
+    ),
+  );
   return stages.filter((stage) => stage.calls > 0);
 }
 
