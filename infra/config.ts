@@ -4,6 +4,7 @@ import type { z } from 'zod';
 import { defaultCapacity } from './machine/rollouts-that-fit.ts';
 import { type Paths, pathsBelow } from './paths.ts';
 import { environment } from './settings.ts';
+import type { StorePlace } from './store/shared-state.ts';
 
 // This module is the only reader of a stack's environment. The composition roots in `workers/` hand each part what it needs of it.
 
@@ -64,6 +65,8 @@ export interface Config {
   readonly logLevel: 'debug' | 'info' | 'warn' | 'error';
   readonly cacheDir: string;
   readonly paths: Paths;
+  /** The place of the state that all processes of the stack share. */
+  readonly store: StorePlace;
   /**
    * The environment that the config was read from: for child processes, which read the same config from it, and for
    * libraries with variables of their own (Temporal's profile, PATH). It holds secrets: never log it.
@@ -138,6 +141,7 @@ export function readConfig(source: Environment = process.env): Config {
     logLevel: env.TEMPER_LOG_LEVEL,
     cacheDir: join(env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'temper'),
     paths,
+    store: { kind: 'directory', root: home },
     env: { ...source },
   };
 }

@@ -14,8 +14,7 @@ import { createAgents } from '../infra/agents/index.ts';
 import type { Config } from '../infra/config.ts';
 import { createGatewayControl } from '../infra/gateway/client.ts';
 import { controlSockets } from '../infra/gateway/sockets.ts';
-import { createFileStore } from '../infra/store/files.ts';
-import { createRecords } from '../infra/store/records.ts';
+import { openSharedState } from '../infra/store/shared-state.ts';
 import { createQuarantine } from '../infra/tasks/quarantine.ts';
 import { createTasks } from '../infra/tasks/tasks.ts';
 import { locateWorkflowBundle } from '../infra/temporal/bundle.ts';
@@ -36,15 +35,15 @@ export function runControl(config: Config, signal: AbortSignal): Promise<void> {
         `namespace ${namespace} lacks the search attributes ${missing.join(', ')}; run \`temper doctor --register\` once to register them`,
       );
     }
-    const store = createFileStore(config.paths.store);
-    const records = createRecords(config.paths.runs);
+    const shared = await openSharedState(config.store);
+    const { blobs: store, runs: records } = shared;
     const agents = createAgents({ cacheDir: config.cacheDir });
     const tasks = createTasks({
       store,
       roots: config.taskRoots,
       dataSets: { directory: config.cacheDir, offline: true },
     });
-    const quarantine = createQuarantine(createRecords(config.home));
+    const quarantine = createQuarantine(shared.common);
     const gateway = createGatewayControl(controlSockets(config.paths.gatewaySockets, config.gateways));
     const activities: ControlActivities = {
       ...createRewardActivity(),
@@ -55,7 +54,7 @@ export function runControl(config: Config, signal: AbortSignal): Promise<void> {
       ...createBatchActivities({ store, records }),
       ...createHostActivities(client),
       ...createReapActivities(client),
-      ...createUpkeep(config, client, log),
+      ...createUpkeep(config, client, { notes: shared.hostNotes, log }),
       ...createScheduleActivities(client),
       ...createRegradeActivities({ client, tasks, quarantine, store, records }),
       ...createSweepActivities({

@@ -4,7 +4,7 @@ import { createReplicatedEngine } from '../infra/engine/index.ts';
 import { startGateway } from '../infra/gateway/server.ts';
 import { createUpstreams } from '../infra/gateway/upstream/upstreams.ts';
 import { openStack } from '../infra/stack.ts';
-import { createFileStore } from '../infra/store/files.ts';
+import { openSharedState } from '../infra/store/shared-state.ts';
 import { createLog } from './process.ts';
 
 /**
@@ -15,6 +15,7 @@ import { createLog } from './process.ts';
 export async function runGateway(config: Config, signal: AbortSignal, name: string): Promise<void> {
   const log = createLog(config, name);
   const { key } = await openStack(config.paths);
+  const { blobs: store } = await openSharedState(config.store);
   const engine = createReplicatedEngine({
     ...config.engine,
     method: config.publish,
@@ -28,7 +29,7 @@ export async function runGateway(config: Config, signal: AbortSignal, name: stri
     name,
     sockets: config.paths.gatewaySockets,
     journalDir: config.paths.journals,
-    store: createFileStore(config.paths.store),
+    store,
     engine,
     upstreams: createUpstreams(config.upstreams, config.env),
     modelDir: config.modelDir,

@@ -21,10 +21,7 @@ import { capacityWarning, rolloutDirectories, rolloutsThatFit } from '../infra/m
 import { createHelperSpawner } from '../infra/process/spawner/through-helper.ts';
 import { openProviders } from '../infra/sandbox/index.ts';
 import { openStack } from '../infra/stack.ts';
-import { createFileStore } from '../infra/store/files.ts';
-import { createHostNotes } from '../infra/store/host-notes.ts';
-import { createLaneRecords } from '../infra/store/lane-records.ts';
-import { createRecords } from '../infra/store/records.ts';
+import { openSharedState, type SharedState } from '../infra/store/shared-state.ts';
 import { createTasks } from '../infra/tasks/tasks.ts';
 import {
   captureQueue,
@@ -58,12 +55,11 @@ const pollers = { type: 'simple-maximum', maximum: 2 } as const;
  * no backlog starves evaluations or clean-up.
  */
 export async function runHost(config: Config, signal: AbortSignal): Promise<void> {
-  const host = await openHost(config);
+  const shared = await openSharedState(config.store);
+  const host = await openHost(config, shared);
   try {
     await runWorkers(config, 'host', signal, async ({ client, log }) => {
-      const records = createRecords(config.paths.hosts);
-      const notes = createHostNotes(records);
-      reportAdmission(host.admission, { host: host.name, notes, log });
+      reportAdmission(host.admission, { host: host.name, notes: shared.hostNotes, log });
       const warning = capacityWarning(config.capacity, rolloutsThatFit(config));
       if (warning !== null) log.warn(warning);
       const reaper = createReaper(host, client);
@@ -78,7 +74,7 @@ export async function runHost(config: Config, signal: AbortSignal): Promise<void
       });
       const share = createSweepShare(host.slots, config.sweepShare, watchTraining(client));
       const lanes = createLanes({ stages: config.lanes, evaluations: config.evaluations });
-      reportLanes(lanes, { host: host.name, records: createLaneRecords(records), log }, signal);
+      reportLanes(lanes, { host: host.name, records: shared.lanes, log }, signal);
       return queues(host, { capacity: config.capacity, lanes, share, reaper });
     });
   } finally {
@@ -180,9 +176,8 @@ function queues(host: Host, { capacity, lanes, share, reaper }: HostQueues): Wor
 }
 
 /** Opens what this machine offers to rollouts. The caller closes its admission and its providers. */
-export async function openHost(config: Config): Promise<Host> {
+export async function openHost(config: Config, { blobs, verdicts }: SharedState): Promise<Host> {
   const stack = await openStack(config.paths);
-  const store = createFileStore(config.paths.store);
   const agents = createAgents({ cacheDir: config.cacheDir });
   const runtime = createRuntime({ cacheDir: config.cacheDir });
   const providers = await openProviders({
@@ -198,12 +193,12 @@ export async function openHost(config: Config): Promise<Host> {
   return {
     name: config.host,
     stack: stack.id,
-    store,
-    verdicts: createVerdictCache({ records: createRecords(config.paths.verdicts), store }),
+    store: blobs,
+    verdicts: createVerdictCache({ records: verdicts, store: blobs }),
     admission,
     slots: createSlots(config.capacity, admission),
     tasks: createTasks({
-      store,
+      store: blobs,
       roots: config.taskRoots,
       dataSets: { directory: config.cacheDir, offline: true },
     }),

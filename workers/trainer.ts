@@ -1,4 +1,3 @@
-import { join } from 'node:path';
 import type { Client } from '@temporalio/client';
 import type { TrainerActivities } from '../activities/interfaces/trainer.ts';
 import type { TrainerDependencies } from '../activities/trainer/dependencies.ts';
@@ -8,8 +7,9 @@ import { createUpdate } from '../activities/trainer/update.ts';
 import { createWarmUpData } from '../activities/trainer/warm-up-data.ts';
 import type { Config } from '../infra/config.ts';
 import { createEngines } from '../infra/engine/index.ts';
-import { createFileStore } from '../infra/store/files.ts';
+import { openSharedState } from '../infra/store/shared-state.ts';
 import { trainers } from '../infra/trainer/index.ts';
+import { createSessionRecord } from '../infra/trainer/journal.ts';
 import { trainerQueue } from '../workflows/contracts/queues.ts';
 import { searchAttributes } from '../workflows/contracts/search-attributes.ts';
 import { runWorkers } from './process.ts';
@@ -17,7 +17,7 @@ import { runWorkers } from './process.ts';
 /** Runs the trainer worker: updates and weight syncs. */
 export function runTrainer(config: Config, signal: AbortSignal): Promise<void> {
   return runWorkers(config, 'trainer', signal, async ({ client }) => {
-    const store = createFileStore(config.paths.store);
+    const { objects, blobs: store, common } = await openSharedState(config.store);
     const dependencies: TrainerDependencies = {
       trainer: trainers.tinker({
         url: config.trainer.url,
@@ -26,11 +26,11 @@ export function runTrainer(config: Config, signal: AbortSignal): Promise<void> {
         apiKey: config.trainer.apiKey,
         checkpointsDir: config.checkpoints,
         engineCheckpointsDir: config.engineCheckpoints,
-        sessionFile: join(config.paths.trainer, 'session.json'),
+        sessionRecord: createSessionRecord(common),
       }),
       engines: createEngines({ ...config.engine, method: config.publish }),
       store,
-      journalRoot: config.paths.trainer,
+      journals: objects,
       requestTokens: config.trainer.requestTokens,
       publish: config.publish,
       pinnedVersions: () => pinnedVersions(client),

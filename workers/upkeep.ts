@@ -5,8 +5,7 @@ import { createRetentionActivities } from '../activities/control/retention.ts';
 import type { ControlActivities } from '../activities/interfaces/control.ts';
 import type { Config } from '../infra/config.ts';
 import { readLevels } from '../infra/machine/read-levels.ts';
-import { createHostNotes } from '../infra/store/host-notes.ts';
-import { createRecords } from '../infra/store/records.ts';
+import type { HostNotes } from '../infra/store/host-notes.ts';
 import { retentionSchedule } from '../workflows/contracts/retention.ts';
 import { makeRetentionPass } from './retention.ts';
 import { ensureSchedule } from './schedules.ts';
@@ -15,18 +14,23 @@ import { ensureSchedule } from './schedules.ts';
 const retentionLimitMs = 10 * 60_000;
 const retentionEvery = '1h';
 
+interface UpkeepContext {
+  readonly notes: HostNotes;
+  readonly log: Pick<Logger, 'info' | 'warn'>;
+}
+
 /** Creates the activities by which a stack looks after its disk. */
 export function createUpkeep(
   config: Config,
   client: Client,
-  log: Pick<Logger, 'info' | 'warn'>,
+  { notes, log }: UpkeepContext,
 ): Pick<ControlActivities, 'guardDisk' | 'collectGarbage'> {
   const directories = [config.home, config.checkpoints];
   return {
     ...createDiskGuard({
       client,
       readDisks: () => readLevels({ directories }).filter(({ resource }) => resource === 'disk'),
-      setNote: createDiskNote(config, log),
+      setNote: createDiskNote(config.host, { notes, log }),
     }),
     ...createRetentionActivities({
       collect: (signal) =>
@@ -54,8 +58,7 @@ export function scheduleRetention(client: Client): Promise<void> {
 }
 
 /** Writes the note of the disk for `temper status`, once when it begins to hold and once when it ends. */
-function createDiskNote({ paths, host }: Config, log: Pick<Logger, 'warn'>): (text: string | null) => Promise<void> {
-  const notes = createHostNotes(createRecords(paths.hosts));
+function createDiskNote(host: string, { notes, log }: UpkeepContext): (text: string | null) => Promise<void> {
   let isSet: boolean | null = null;
   return async (text) => {
     if (isSet === (text !== null)) return;

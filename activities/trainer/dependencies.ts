@@ -1,4 +1,5 @@
 import type { Engine } from '../../infra/engine/engine.ts';
+import type { Objects } from '../../infra/store/objects.ts';
 import type { Store } from '../../infra/store/store.ts';
 import type { TrainerJournal } from '../../infra/trainer/journal.ts';
 import type { Datum, Trainer } from '../../infra/trainer/trainer.ts';
@@ -8,8 +9,8 @@ export interface TrainerDependencies {
   readonly trainer: Trainer;
   readonly engines: readonly Engine[];
   readonly store: Store;
-  /** The directory of the runs' journals. */
-  readonly journalRoot: string;
+  /** The objects with the runs' journals. */
+  readonly journals: Objects;
   /** The largest number of tokens of one forward_backward, padding included; more data is sent in several requests. */
   readonly requestTokens: number;
   readonly publish: 'reload' | 'lora';

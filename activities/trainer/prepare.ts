@@ -14,7 +14,7 @@ export function createPreparation(dependencies: TrainerDependencies): Pick<Train
   return {
     prepareTrainer: (input) =>
       atBoundary(async (signal, report) => {
-        const journal = await openJournal(dependencies.journalRoot, input.runKey);
+        const journal = await openJournal(dependencies.journals, input.runKey);
         const context: PreparationContext = { ...dependencies, journal, signal, report };
         if (!journal.state.prepared) {
           await unloadOtherRuns(context, input.runKey);

@@ -14,7 +14,7 @@ export function createSync(
   dependencies: TrainerDependencies,
 ): Pick<TrainerActivities, 'syncWeights' | 'restoreWeights'> {
   const sync = async (engines: readonly Engine[], input: SyncWeights, signal: AbortSignal): Promise<number> => {
-    const journal = await openJournal(dependencies.journalRoot, input.runKey);
+    const journal = await openJournal(dependencies.journals, input.runKey);
     return onLiveModel(journal, () => publishAndProve({ ...dependencies, engines, journal, signal }, input));
   };
   const { engines } = dependencies;

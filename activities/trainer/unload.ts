@@ -31,13 +31,13 @@ interface UnloadContext extends Pick<TrainerContext, 'journal' | 'signal'> {
 
 /** Unloads the models of earlier runs. A stack has one run at a time, so when a run prepares, those before it have ended. */
 export async function unloadOtherRuns(
-  { trainer, journalRoot, signal }: Omit<UnloadContext, 'journal'> & Pick<TrainerContext, 'journalRoot'>,
+  { trainer, journals, signal }: Omit<UnloadContext, 'journal'> & Pick<TrainerContext, 'journals'>,
   runKey: string,
 ): Promise<void> {
-  for (const other of await journaledRuns(journalRoot)) {
+  for (const other of await journaledRuns(journals)) {
     if (other === runKey) continue;
     try {
-      const journal = await openJournal(journalRoot, other);
+      const journal = await openJournal(journals, other);
       if (Object.keys(journal.state.sequences).length === 0) continue;
       // This comes first: if that run had not ended after all, it would load its last checkpoint again.
       await journal.write({ modelId: null, referenceId: null });

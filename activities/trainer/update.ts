@@ -20,7 +20,7 @@ export function createUpdate(dependencies: TrainerDependencies): Pick<TrainerAct
   return {
     update: (input) =>
       atBoundary(async (signal) => {
-        const journal = await openJournal(dependencies.journalRoot, input.runKey);
+        const journal = await openJournal(dependencies.journals, input.runKey);
         return onLiveModel(journal, () => update({ ...dependencies, journal, signal }, input));
       }),
   };

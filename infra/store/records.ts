@@ -1,13 +1,15 @@
-import { readdir, readFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
-import { touch } from '../process/touch.ts';
-import { writeOnce } from './files.ts';
+import type { Objects } from './objects.ts';
 
 /** Named JSON documents of a run, such as `group-12` and `step-3`. Workflow history only has their names. */
 export interface Records {
   /** Writes a record, replacing one of the same name as a whole. */
   write(runKey: string, name: string, value: unknown): Promise<void>;
+  /**
+   * Replaces a record by what `change` makes of it; null stands for a record that does not exist. It is called again if another
+   * process has written the record meanwhile. The record stays as it is if `change` returns undefined.
+   */
+  update(runKey: string, name: string, change: (value: unknown) => unknown): Promise<void>;
   read(runKey: string, name: string): Promise<unknown>;
   /** Reads a record; null if it does not exist. */
   find(runKey: string, name: string): Promise<unknown>;
@@ -16,43 +18,70 @@ export interface Records {
   names(runKey: string): Promise<readonly string[]>;
 }
 
-export function createRecords(root: string): Records {
-  const pathOf = (runKey: string, name: string): string => {
-    for (const part of [runKey, name]) {
-      if (!/^[a-zA-Z0-9._-]{1,100}$/.test(part) || part.startsWith('.')) {
-        throw new TemperFailure(
-          'BlobMissing',
-          `expected a record's name of letters, digits, '.', '_', '-', got ${JSON.stringify(part)}`,
-        );
-      }
-    }
-    return join(root, runKey, `${name}.json`);
-  };
+/** Writers of one record that get in each other's way: each time, one of them succeeds. */
+const mostTries = 100;
+const suffix = '.json';
 
-  const find = async (runKey: string, name: string): Promise<unknown> => {
-    const bytes = await readFile(pathOf(runKey, name), 'utf8').catch((error: NodeJS.ErrnoException) => {
-      if (error.code === 'ENOENT') return null;
-      throw new TemperFailure('StoreUnavailable', `cannot read record ${name} of ${runKey}: ${error.message}`, {
-        cause: error,
-      });
-    });
-    return bytes === null ? null : JSON.parse(bytes);
-  };
+/** Creates the records below a folder of the objects: `<folder>/<run key>/<name>.json`. */
+export function createRecords(objects: Objects, folder?: string): Records {
+  const folderOf = (runKey: string): string => [...(folder === undefined ? [] : [folder]), checked(runKey)].join('/');
+  const keyOf = (runKey: string, name: string): string => `${folderOf(runKey)}/${checked(name)}${suffix}`;
+
+  async function find(runKey: string, name: string): Promise<unknown> {
+    const found = await objects.get(keyOf(runKey, name));
+    return found === null ? null : parse(found.bytes);
+  }
+
+  async function update(runKey: string, name: string, change: (value: unknown) => unknown): Promise<void> {
+    const key = keyOf(runKey, name);
+    for (let tries = 0; tries < mostTries; tries += 1) {
+      const found = await objects.get(key);
+      const value = change(found === null ? null : parse(found.bytes));
+      if (value === undefined) return;
+      const written = await objects.replace(key, encode(value), found?.version ?? null);
+      if (written !== null) return;
+    }
+    throw new TemperFailure('StoreUnavailable', `other processes keep replacing ${key} in ${objects.location}`);
+  }
 
   return {
-    write: (runKey, name, value) => writeOnce(pathOf(runKey, name), JSON.stringify(value)),
+    async write(runKey, name, value) {
+      // Most records are written once, and then one request is enough.
+      if ((await objects.replace(keyOf(runKey, name), encode(value), null)) !== null) return;
+      const text = JSON.stringify(value);
+      await update(runKey, name, (before) => (JSON.stringify(before) === text ? undefined : value));
+    },
+    update,
     find,
     read: async (runKey, name) => {
       const value = await find(runKey, name);
-      if (value === null) throw new TemperFailure('BlobMissing', `run ${runKey} has no record ${name} below ${root}`);
+      if (value === null) {
+        throw new TemperFailure('BlobMissing', `run ${runKey} has no record ${name} in ${objects.location}`);
+      }
       return value;
     },
     renew: async (runKey, name) => {
-      await touch(pathOf(runKey, name));
+      await objects.renew(keyOf(runKey, name));
     },
     names: async (runKey) => {
-      const files = await readdir(join(root, runKey)).catch(() => []);
-      return files.filter((file) => file.endsWith('.json')).map((file) => file.slice(0, -'.json'.length));
+      const prefix = `${folderOf(runKey)}/`;
+      const names: string[] = [];
+      for await (const { key } of objects.list(prefix.slice(0, -1))) {
+        const name = key.slice(prefix.length);
+        if (name.endsWith(suffix) && !name.includes('/')) names.push(name.slice(0, -suffix.length));
+      }
+      return names;
     },
   };
 }
+
+function checked(part: string): string {
+  if (/^[a-zA-Z0-9_-][a-zA-Z0-9._-]{0,99}$/.test(part)) return part;
+  throw new TemperFailure(
+    'BlobMissing',
+    `expected a record's name of letters, digits, '.', '_', '-', got ${JSON.stringify(part)}`,
+  );
+}
+
+const encode = (value: unknown): Uint8Array => new TextEncoder().encode(JSON.stringify(value));
+const parse = (bytes: Uint8Array): unknown => JSON.parse(new TextDecoder().decode(bytes));

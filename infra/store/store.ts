@@ -1,4 +1,7 @@
 import type { BlobRef } from '../../workflows/contracts/blob.ts';
+import { TemperFailure } from '../../workflows/contracts/failures.ts';
+import { sha256 } from './files.ts';
+import type { Objects } from './objects.ts';
 
 /** A content-addressed store of write-once bytes. Throws TemperFailure StoreUnavailable, DiskFull or BlobMissing. */
 export interface Store {
@@ -11,4 +14,52 @@ export interface Store {
   has(digest: string): Promise<boolean>;
   /** Describes an existing blob, for an address that names only a digest, and renews it. */
   describe(digest: string, mediaType: string): Promise<BlobRef>;
+}
+
+/** The folder of the blobs. */
+const blobFolder = 'store';
+
+/** Creates a store of blobs: `store/<first two hex digits>/<sha256>`. */
+export function createStore(objects: Objects): Store {
+  async function put(bytes: Uint8Array, mediaType: string): Promise<BlobRef> {
+    const digest = sha256(bytes);
+    await objects.putOnce(blobKey(digest), bytes);
+    return { digest, size: bytes.byteLength, mediaType };
+  }
+
+  async function get(digest: string): Promise<Uint8Array> {
+    const key = blobKey(digest);
+    const found = await objects.get(key);
+    if (found === null) {
+      throw new TemperFailure(
+        'BlobMissing',
+        `the store ${objects.location} has no blob ${digest}; it may be in another stack's store`,
+      );
+    }
+    if (sha256(found.bytes) !== digest) {
+      throw new TemperFailure(
+        'BlobMissing',
+        `the blob ${digest} has other content; remove ${key} from ${objects.location}`,
+      );
+    }
+    return found.bytes;
+  }
+
+  return {
+    put,
+    get,
+    putJson: (value) => put(new TextEncoder().encode(JSON.stringify(value)), 'application/json'),
+    getJson: async (digest) => JSON.parse(new TextDecoder().decode(await get(digest))),
+    has: async (digest) => (await objects.stat(blobKey(digest))) !== null,
+    async describe(digest, mediaType) {
+      const size = (await get(digest)).byteLength;
+      await objects.renew(blobKey(digest));
+      return { digest, size, mediaType };
+    },
+  };
+}
+
+function blobKey(digest: string): string {
+  if (/^[0-9a-f]{64}$/.test(digest)) return `${blobFolder}/${digest.slice(0, 2)}/${digest}`;
+  throw new TemperFailure('BlobMissing', `expected a sha256 in lower-case hex, got ${JSON.stringify(digest)}`);
 }

@@ -1,6 +1,6 @@
-import { randomBytes } from 'node:crypto';
-import { link, readdir, rename, rm, stat } from 'node:fs/promises';
+import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
+import { removeUnused, settleRemoved } from './directory.ts';
 
 /** A blob as retention sees it. */
 export interface StoredBlob {
@@ -47,34 +47,15 @@ export function createStoreSweep(root: string): StoreSweep {
     }
   }
 
-  /** Removes a file that has lost its name, or gives it back if the blob was used after its removal was decided. */
-  async function settle(removed: string, path: string, unusedSinceMs: number): Promise<boolean> {
-    const found = await statIfThere(removed);
-    const used = found !== null && found.mtimeMs >= unusedSinceMs;
-    if (used) await link(removed, path).catch(unlessCode('EEXIST'));
-    await rm(removed, { force: true });
-    return !used;
-  }
-
   return {
     async *list() {
       for await (const { name, bytes, usedAtMs } of files(digestName)) yield { digest: name, bytes, usedAtMs };
     },
     leftovers: () => files(/\.(tmp|removed)$/),
-    async remove(digest, unusedSinceMs) {
-      const path = join(root, digest.slice(0, 2), digest);
-      const found = await statIfThere(path);
-      if (found === null) return true;
-      if (found.mtimeMs >= unusedSinceMs) return false;
-      // The blob loses its name before its time is read again. A writer of the same bytes either renews it before that, and it
-      // gets its name back, or no longer finds it, and writes it again.
-      const removed = `${path}.${randomBytes(6).toString('hex')}.removed`;
-      await rename(path, removed).catch(unlessCode('ENOENT'));
-      return settle(removed, path, unusedSinceMs);
-    },
+    remove: (digest, unusedSinceMs) => removeUnused(join(root, digest.slice(0, 2), digest), unusedSinceMs),
     async finishRemovals(unusedSinceMs) {
       for await (const { name, path } of files(removedName)) {
-        await settle(path, join(root, name.slice(0, 2), name.slice(0, 64)), unusedSinceMs);
+        await settleRemoved(path, join(root, name.slice(0, 2), name.slice(0, 64)), unusedSinceMs);
       }
     },
   };
@@ -92,10 +73,4 @@ function statIfThere(path: string) {
     if (error.code === 'ENOENT') return null;
     throw error;
   });
-}
-
-function unlessCode(code: string): (error: NodeJS.ErrnoException) => void {
-  return (error) => {
-    if (error.code !== code) throw error;
-  };
 }

@@ -49,13 +49,17 @@ export function createQuarantine(records: Records): Quarantine {
   const current = async (): Promise<readonly Quarantined[]> => (await all()).filter(({ released }) => !released);
   return {
     async add(task) {
-      const before = entry.safeParse(await records.find(folder, nameOf(task)));
-      if (task.by !== undefined && before.data?.by === task.by) return;
-      await records.write(folder, nameOf(task), { ...task, since: Date.now(), released: false });
+      await records.update(folder, nameOf(task), (found) => {
+        const before = entry.safeParse(found).data;
+        if (task.by !== undefined && before?.by === task.by) return undefined;
+        return { ...task, since: Date.now(), released: false };
+      });
     },
     async release(named) {
       const found = (await current()).filter(({ task, addresses }) => task === named || addresses.includes(named));
-      for (const one of found) await records.write(folder, nameOf(one), { ...one, released: true });
+      for (const one of found) {
+        await records.update(folder, nameOf(one), (value) => ({ ...entry.parse(value), released: true }));
+      }
       return found.length;
     },
     async byAddress() {

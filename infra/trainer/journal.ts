@@ -1,10 +1,9 @@
-import { readdir, readFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import { z } from 'zod';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
-import { writeOnce } from '../store/files.ts';
+import type { Objects } from '../store/objects.ts';
+import type { Records } from '../store/records.ts';
 
-// The trainer worker's knowledge of a run's model, on disk before each effect. After a crash, a retry either repeats the same
+// The trainer worker's knowledge of a run's model, stored before each effect. After a crash, a retry either repeats the same
 // request under the same sequence id, or loads a checkpoint and replays. trainer.ts shows the whole chain.
 
 const update = z.strictObject({
@@ -64,19 +63,35 @@ const fresh: TrainerState = {
   updates: {},
 };
 
-export async function openJournal(root: string, runKey: string): Promise<TrainerJournal> {
+const folder = 'trainer';
+
+/**
+ * Opens the journal of a run. An older activity attempt that still runs, perhaps in another worker, fails at its next write:
+ * otherwise both could give out the same sequence id.
+ */
+export async function openJournal(objects: Objects, runKey: string): Promise<TrainerJournal> {
   if (!/^[a-zA-Z0-9._-]{1,100}$/.test(runKey)) {
     throw new TemperFailure(
       'InvalidInput',
       `invalid run key ${JSON.stringify(runKey)}: use letters, digits, '.', '_' and '-'`,
     );
   }
-  const path = join(root, `${runKey}.json`);
-  let current = await readState(path);
+  const key = `${folder}/${runKey}.json`;
+  const found = await objects.get(key);
+  let version = found?.version ?? null;
+  let current = found === null ? fresh : parseState(found.bytes, `${objects.location}/${key}`);
 
   async function write(change: Partial<TrainerState>): Promise<void> {
-    current = { ...current, ...change };
-    await writeOnce(path, JSON.stringify(current));
+    const next = { ...current, ...change };
+    const written = await objects.replace(key, new TextEncoder().encode(JSON.stringify(next)), version);
+    if (written === null) {
+      throw new TemperFailure(
+        'StoreUnavailable',
+        `another activity attempt has written the trainer's journal of run ${runKey} since this one read it; the stage is retried`,
+      );
+    }
+    version = written;
+    current = next;
   }
 
   return {
@@ -92,26 +107,34 @@ export async function openJournal(root: string, runKey: string): Promise<Trainer
   };
 }
 
-/** Returns the keys of the runs that have a journal in this directory. */
-export async function journaledRuns(root: string): Promise<readonly string[]> {
-  const names = await readdir(root).catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'ENOENT') return [];
-    throw new TemperFailure('StoreUnavailable', `cannot list the trainer's journals in ${root}: ${error.message}`, {
-      cause: error,
-    });
-  });
-  return names.filter((name) => name.endsWith('.json')).map((name) => name.slice(0, -'.json'.length));
+/** The name of the record of the trainer's session, which is in the folder of the journals. */
+const sessionName = 'session';
+
+/** Returns the keys of the runs that have a journal. */
+export async function journaledRuns(objects: Objects): Promise<readonly string[]> {
+  const runs: string[] = [];
+  for await (const { key } of objects.list(folder)) {
+    const [, name] = /^trainer\/([^/]+)\.json$/.exec(key) ?? [];
+    if (name !== undefined && name !== sessionName) runs.push(name);
+  }
+  return runs;
 }
 
-async function readState(path: string): Promise<TrainerState> {
-  const text = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'ENOENT') return null;
-    throw new TemperFailure('StoreUnavailable', `cannot read the trainer's journal ${path}: ${error.message}`, {
-      cause: error,
-    });
-  });
-  if (text === null) return fresh;
-  const parsed = state.safeParse(JSON.parse(text));
+/** A record of the trainer's session, so that the models of a worker outlive it. */
+export interface SessionRecord {
+  find(): Promise<unknown>;
+  write(session: unknown): Promise<void>;
+}
+
+export function createSessionRecord(records: Records): SessionRecord {
+  return {
+    find: () => records.find(folder, sessionName),
+    write: (session) => records.write(folder, sessionName, session),
+  };
+}
+
+function parseState(bytes: Uint8Array, where: string): TrainerState {
+  const parsed = state.safeParse(JSON.parse(new TextDecoder().decode(bytes)));
   if (parsed.success) return parsed.data;
-  throw new TemperFailure('StoreUnavailable', `unreadable trainer's journal ${path}: ${parsed.error.message}`);
+  throw new TemperFailure('StoreUnavailable', `unreadable trainer's journal ${where}: ${parsed.error.message}`);
 }

@@ -8,6 +8,7 @@ import {
   requestJson,
   type WireForwardBackward,
 } from '../kits/tinker-wire/index.ts';
+import type { SessionRecord } from './journal.ts';
 import { saveOnce } from './tinker/checkpoints.ts';
 import {
   createTrainerConnection,
@@ -32,8 +33,8 @@ export interface TinkerOptions {
   readonly checkpointsDir: string;
   /** The same directory as the engine sees it, if that differs. */
   readonly engineCheckpointsDir?: string;
-  /** File that keeps the session id, so that models outlive this process. */
-  readonly sessionFile?: string;
+  /** Keeps the session id, so that models outlive this process. */
+  readonly sessionRecord?: SessionRecord;
 }
 
 /**
@@ -46,7 +47,7 @@ export interface TinkerOptions {
 export function createTinkerTrainer(options: TinkerOptions): Trainer {
   const { baseModel, reduction, apiKey = 'tml-local', checkpointsDir, engineCheckpointsDir = checkpointsDir } = options;
   const connection = createTrainerConnection(options.url, apiKey);
-  const session = createSession(connection, options.sessionFile);
+  const session = createSession(connection, options.sessionRecord);
   const forwardBackward = createForwardBackward(connection, reduction);
   let modelSequence = 0;
 

@@ -4,13 +4,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { it } from 'node:test';
 import { asBatch, gather } from '../../activities/control/batch.ts';
-import { createFileStore } from '../../infra/store/files.ts';
-import { createRecords } from '../../infra/store/records.ts';
 import { normalise } from '../../workflows/algorithms/normalise.ts';
 import type { Batch } from '../../workflows/contracts/batch.ts';
 import type { GroupReport, RolloutReport } from '../../workflows/contracts/group.ts';
 import { training } from '../../workflows/contracts/run.ts';
 import type { Segment, Trace, TraceCounts, TraceSummary } from '../../workflows/contracts/trace.ts';
+import { createFileStore, createRecords } from '../helpers/store/file-store.ts';
 
 const noTraceCounts: TraceCounts = {
   branches: {},

@@ -4,9 +4,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { it } from 'node:test';
 import { reconcile } from '../../activities/control/groups.ts';
-import { createRecords } from '../../infra/store/records.ts';
 import { groupId, rolloutId } from '../../workflows/contracts/ids.ts';
 import { outcomes, zeroCount } from '../../workflows/contracts/outcome.ts';
+import { createRecords } from '../helpers/store/file-store.ts';
 import { answerTask } from '../helpers/temporal/manual-worker.ts';
 import { startTestServer } from '../helpers/temporal/temporal.ts';
 

@@ -6,10 +6,11 @@ import { after, before, describe, it } from 'node:test';
 import type { TrainerContext } from '../../activities/trainer/dependencies.ts';
 import { modelAt } from '../../activities/trainer/model.ts';
 import { unloadOtherRuns } from '../../activities/trainer/unload.ts';
-import { createFileStore } from '../../infra/store/files.ts';
+import { createDirectory } from '../../infra/store/directory.ts';
 import { openJournal, type TrainerJournal } from '../../infra/trainer/journal.ts';
 import type { Trainer } from '../../infra/trainer/trainer.ts';
 import { training } from '../../workflows/contracts/run.ts';
+import { createFileStore } from '../helpers/store/file-store.ts';
 import { startTestPolicy } from '../infra/kits/embedded-policy/server/policy-server.ts';
 
 const never = new AbortController().signal;
@@ -45,23 +46,23 @@ describe('the trainer', () => {
   });
 
   it('unloads the models of earlier runs when the next run prepares, but none of its own', async () => {
-    const journalRoot = join(root, 'runs');
-    const earlier = await openJournal(journalRoot, 'earlier');
+    const journals = createDirectory(join(root, 'runs'));
+    const earlier = await openJournal(journals, 'earlier');
     const [live, reference, lost] = [await newModel(earlier), await newModel(earlier), await newModel(earlier)];
     await earlier.write({ modelId: live, referenceId: reference });
-    const next = await openJournal(journalRoot, 'next');
+    const next = await openJournal(journals, 'next');
     const own = await newModel(next);
     await next.write({ modelId: own });
-    await unloadOtherRuns({ trainer, journalRoot, signal: never }, 'next');
-    await unloadOtherRuns({ trainer, journalRoot, signal: never }, 'next');
+    await unloadOtherRuns({ trainer, journals, signal: never }, 'next');
+    await unloadOtherRuns({ trainer, journals, signal: never }, 'next');
     assert.deepEqual(await Promise.all([live, reference, lost, own].map(isLoaded)), [false, false, false, true]);
-    const { state } = await openJournal(journalRoot, 'earlier');
+    const { state } = await openJournal(journals, 'earlier');
     assert.deepEqual([state.modelId, state.referenceId, state.sequences], [null, null, {}]);
-    assert.equal((await openJournal(journalRoot, 'next')).state.modelId, own);
+    assert.equal((await openJournal(journals, 'next')).state.modelId, own);
   });
 
   it('unloads the live model when its run returns to an earlier checkpoint, but not the reference', async () => {
-    const journal = await openJournal(join(root, 'back'), 'back');
+    const journal = await openJournal(createDirectory(join(root, 'back')), 'back');
     const ahead = await newModel(journal);
     const path = await trainer.save(ahead, 'v0', await journal.nextSequence(ahead));
     const reference = await newModel(journal);
@@ -72,7 +73,7 @@ describe('the trainer', () => {
       trainer,
       store: createFileStore(join(root, 'store')),
       engines: [],
-      journalRoot: root,
+      journals: createDirectory(root),
       requestTokens: 1,
       publish: 'reload',
       pinnedVersions: async () => [],

@@ -10,13 +10,13 @@ import type { HarborTask } from '../../infra/harbor/harbor-task.ts';
 import { createDockerProvider } from '../../infra/sandbox/docker/provider.ts';
 import { createLocalProvider } from '../../infra/sandbox/local/provider.ts';
 import type { Sandbox, SandboxKind, SandboxProvider, SandboxPurpose } from '../../infra/sandbox/sandbox.ts';
-import { createFileStore } from '../../infra/store/files.ts';
 import { flagsOfRollout } from '../../workflows/algorithms/flags.ts';
 import { rewardOf } from '../../workflows/algorithms/reward.ts';
 import type { Diff } from '../../workflows/contracts/diff.ts';
 import type { Trick } from '../../workflows/contracts/flags.ts';
 import type { Verdict } from '../../workflows/contracts/verdict.ts';
 import { treeOf } from '../helpers/sandbox/workspaces.ts';
+import { createFileStore } from '../helpers/store/file-store.ts';
 
 /* A rollout without its workflow: real sandboxes, a script instead of the agent, and the real grader. */
 

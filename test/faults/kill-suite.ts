@@ -12,7 +12,7 @@ import { createDockerProvider } from '../../infra/sandbox/docker/provider.ts';
 import { createLocalProvider } from '../../infra/sandbox/local/provider.ts';
 import type { SandboxKind } from '../../infra/sandbox/sandbox.ts';
 import { openStack } from '../../infra/stack.ts';
-import { createFileStore } from '../../infra/store/files.ts';
+import { createDirectory } from '../../infra/store/directory.ts';
 import { connectClient } from '../../infra/temporal/connection.ts';
 import { freePort } from '../../infra/temporal/ports.ts';
 import { temporalTarget } from '../../infra/temporal/temporal-target.ts';
@@ -24,6 +24,7 @@ import { type RunningStack, startStack } from '../../workers/up/start-stack.ts';
 import { controlQueue } from '../../workflows/contracts/queues.ts';
 import type { RolloutResult } from '../../workflows/contracts/rollout.ts';
 import { type RunRequest, type RunStatus, training } from '../../workflows/contracts/run.ts';
+import { createFileStore } from '../helpers/store/file-store.ts';
 import { until } from '../helpers/until.ts';
 import { type Pending, pendingOf, turn, workflowTask } from './pending.ts';
 import { digestsOf, lastChecksum, receivedBy, receivedFrom } from './received.ts';
@@ -174,7 +175,7 @@ function suite(sandbox: SandboxKind, steps: number): void {
   });
 
   it('makes each optimizer step once, by the count of the trainer itself', async () => {
-    const { state } = await openJournal(config.paths.trainer, status.runKey);
+    const { state } = await openJournal(createDirectory(config.home), status.runKey);
     const received = await receivedBy(config);
     const updates = Object.values(state.updates);
     assert.equal(updates.length, request.steps);
@@ -191,7 +192,7 @@ function suite(sandbox: SandboxKind, steps: number): void {
   });
 
   it('repeats an update that was in no checkpoint when the policy server died', async () => {
-    const { state } = await openJournal(config.paths.trainer, status.runKey);
+    const { state } = await openJournal(createDirectory(config.home), status.runKey);
     const received = await receivedBy(config);
     const update = state.updates[lost] ?? assert.fail();
     for (const digest of digestsOf(received, update)) {
@@ -201,7 +202,7 @@ function suite(sandbox: SandboxKind, steps: number): void {
   });
 
   it('gives byte-identical weights when its pinned batches are replayed on a fresh server', async () => {
-    const { state } = await openJournal(config.paths.trainer, status.runKey);
+    const { state } = await openJournal(createDirectory(config.home), status.runKey);
     const original = await receivedBy(config);
     const final = lastChecksum(original, state.updates[request.steps ?? 0]);
     const store = createFileStore(config.paths.store);
@@ -214,7 +215,6 @@ function suite(sandbox: SandboxKind, steps: number): void {
         reduction: 'sum',
         checkpointsDir: join(root, 'checkpoints'),
         engineCheckpointsDir: join(root, 'checkpoints'),
-        sessionFile: join(home, 'fresh.json'),
       });
       const signal = AbortSignal.timeout(120_000);
       const start = await copyCheckpoint(config, root, state.checkpoints[0]);

@@ -122,11 +122,11 @@ function checkStart({ tokens }: Model, before: readonly number[]): readonly stri
 
 /** Checks that each step with a batch had one update on data of its own. */
 async function checkUpdates(
-  { config }: StackClient,
+  { shared }: StackClient,
   runKey: string,
   results: readonly StepResult[],
 ): Promise<readonly string[]> {
-  const { state } = await openJournal(config.paths.trainer, runKey);
+  const { state } = await openJournal(shared.objects, runKey);
   const problems: string[] = [];
   const trained = results.filter(({ batch }) => batch !== null).map(({ step }) => step);
   const done = Object.keys(state.updates).map(Number);

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, it } from 'node:test';
-import { createFileStore } from '../../infra/store/files.ts';
 import type { Batch } from '../../workflows/contracts/batch.ts';
 import type { GroupReport } from '../../workflows/contracts/group.ts';
 import { controlQueue } from '../../workflows/contracts/queues.ts';
 import type { RunRequest, RunStatus, StepResult } from '../../workflows/contracts/run.ts';
+import { createFileStore } from '../helpers/store/file-store.ts';
 import { type ScriptedStack, startScriptedStack } from '../helpers/temporal/scripted-stack.ts';
 
 /** Rollouts and groups that a step leaves out. Rewards, and the reasons why agents end, are scripted. */

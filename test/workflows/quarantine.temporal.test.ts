@@ -1,11 +1,10 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { createFileStore } from '../../infra/store/files.ts';
-import { createRecords } from '../../infra/store/records.ts';
 import { createQuarantine } from '../../infra/tasks/quarantine.ts';
 import { sweepText } from '../../workers/cli/commands/eval/sweep-text.ts';
 import { controlQueue } from '../../workflows/contracts/queues.ts';
 import type { SweepReport, SweepRequest, SweepResult } from '../../workflows/contracts/sweep.ts';
+import { createFileStore, createRecords } from '../helpers/store/file-store.ts';
 import { type ScriptedStack, startScriptedStack } from '../helpers/temporal/scripted-stack.ts';
 
 describe('a sweep over a set with a quarantined task', () => {

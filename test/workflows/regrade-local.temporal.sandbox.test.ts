@@ -7,12 +7,12 @@ import { after, before, describe, it } from 'node:test';
 import { graderVersion } from '../../infra/grading/version.ts';
 import { createLocalProvider } from '../../infra/sandbox/local/provider.ts';
 import type { SandboxProvider, SandboxSpec } from '../../infra/sandbox/sandbox.ts';
-import { createRecords } from '../../infra/store/records.ts';
 import { createQuarantine } from '../../infra/tasks/quarantine.ts';
 import { controlQueue } from '../../workflows/contracts/queues.ts';
 import type { RegradeReport, RegradeRequest, RegradeResult } from '../../workflows/contracts/regrade.ts';
 import type { SweepRequest, SweepResult } from '../../workflows/contracts/sweep.ts';
 import { type Rollouts, startRollouts } from '../helpers/rollouts/rollouts.ts';
+import { createRecords } from '../helpers/store/file-store.ts';
 import { writeHarborTask } from '../helpers/tasks/harbor-task.ts';
 import { until } from '../helpers/until.ts';
 

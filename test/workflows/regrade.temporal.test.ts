@@ -4,12 +4,12 @@ import { after, before, beforeEach, describe, it } from 'node:test';
 import { promisify } from 'node:util';
 import { ApplicationFailure } from '@temporalio/activity';
 import type { WorkflowHandle } from '@temporalio/client';
-import { createFileStore } from '../../infra/store/files.ts';
 import { pauseSignal, regradeStatusQuery, resumeSignal } from '../../workflows/contracts/messages.ts';
 import { controlQueue } from '../../workflows/contracts/queues.ts';
 import type { RegradeReport, RegradeRequest, RegradeResult, RegradeStatus } from '../../workflows/contracts/regrade.ts';
 import { searchAttributes } from '../../workflows/contracts/search-attributes.ts';
 import type { SweepRequest } from '../../workflows/contracts/sweep.ts';
+import { createFileStore } from '../helpers/store/file-store.ts';
 import { type ScriptedStack, startScriptedStack } from '../helpers/temporal/scripted-stack.ts';
 import { until } from '../helpers/until.ts';
 

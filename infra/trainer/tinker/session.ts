@@ -1,16 +1,15 @@
-import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
-import { dirname } from 'node:path';
 import { z } from 'zod';
 import { createSessionResponse } from '../../kits/tinker-wire/index.ts';
+import type { SessionRecord } from '../journal.ts';
 import { failureOf, parseReply, type TrainerConnection } from './connection.ts';
 
 /** The SDK's own interval. SkyRL unloads a session's models after 300 s without a heartbeat. */
 const heartbeatMs = 10_000;
 
-const sessionRecord = z.object({ url: z.string(), sessionId: z.string() });
+const storedSession = z.object({ url: z.string(), sessionId: z.string() });
 
 /**
- * The session that keeps this client's models loaded. With a file it survives the process: a restarted trainer worker
+ * The session that keeps this client's models loaded. With a record it survives the process: a restarted trainer worker
  * continues with the models of the last one.
  */
 export interface TrainerSession {
@@ -20,7 +19,7 @@ export interface TrainerSession {
   close(): void;
 }
 
-export function createSession(connection: TrainerConnection, file?: string): TrainerSession {
+export function createSession(connection: TrainerConnection, record?: SessionRecord): TrainerSession {
   let current: Promise<string> | null = null;
   let timer: NodeJS.Timeout | null = null;
 
@@ -42,13 +41,13 @@ export function createSession(connection: TrainerConnection, file?: string): Tra
   }
 
   async function open(signal?: AbortSignal): Promise<string> {
-    const known = file === undefined ? null : await readKnown(file, connection.url);
+    const known = await knownSession(record, connection.url);
     if (known !== null && (await sendHeartbeat(known, signal))) return known;
     const json = { tags: ['temper'], user_metadata: {}, sdk_version: '0.25.0', type: 'create_session' };
     const reply = await connection.post({ path: '/api/v1/create_session', json }, signal);
     if (reply.status !== 200) throw failureOf(reply, '/api/v1/create_session');
     const { session_id } = parseReply(createSessionResponse, reply, 'create_session');
-    if (file !== undefined) await writeKnown(file, { url: connection.url, sessionId: session_id });
+    await record?.write({ url: connection.url, sessionId: session_id });
     return session_id;
   }
 
@@ -73,25 +72,14 @@ export function createSession(connection: TrainerConnection, file?: string): Tra
   return {
     id,
     async resume(signal) {
-      if (file === undefined || current !== null) return;
-      if ((await readKnown(file, connection.url)) !== null) await id(signal);
+      if (current === null && (await knownSession(record, connection.url)) !== null) await id(signal);
     },
     close,
   };
 }
 
-async function readKnown(file: string, url: string): Promise<string | null> {
-  const text = await readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'ENOENT') return null;
-    throw error;
-  });
-  if (text === null) return null;
-  const parsed = sessionRecord.safeParse(JSON.parse(text));
+/** Returns the id of the recorded session with this server; null if there is none. */
+async function knownSession(record: SessionRecord | undefined, url: string): Promise<string | null> {
+  const parsed = storedSession.safeParse(await record?.find());
   return parsed.success && parsed.data.url === url ? parsed.data.sessionId : null;
-}
-
-async function writeKnown(file: string, known: z.infer<typeof sessionRecord>): Promise<void> {
-  await mkdir(dirname(file), { recursive: true });
-  await writeFile(`${file}.new`, JSON.stringify(known));
-  await rename(`${file}.new`, file);
 }

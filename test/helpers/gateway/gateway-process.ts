@@ -4,8 +4,8 @@ import { createHash } from 'node:crypto';
 import { startGateway } from '../../../infra/gateway/server.ts';
 import type { GatewaySockets } from '../../../infra/gateway/sockets.ts';
 import { createUpstreams } from '../../../infra/gateway/upstream/upstreams.ts';
-import { createFileStore } from '../../../infra/store/files.ts';
 import { createScriptedEngine, type ScriptedRequest, type Step } from '../engine/scripted-engine.ts';
+import { createFileStore } from '../store/file-store.ts';
 
 export interface GatewayProcessSettings {
   readonly name: string;

@@ -12,10 +12,10 @@ import { type GatewayEvent, type GatewayOptions, startGateway } from '../../../i
 import { socketOf } from '../../../infra/gateway/sockets.ts';
 import { createUpstreams } from '../../../infra/gateway/upstream/upstreams.ts';
 import { loadModel, type Model } from '../../../infra/kits/chat-tokens/index.ts';
-import { createFileStore } from '../../../infra/store/files.ts';
 import type { Store } from '../../../infra/store/store.ts';
 import type { Trace, TraceSummary } from '../../../workflows/contracts/trace.ts';
 import { writeTinyModel } from '../models/tiny-model.ts';
+import { createFileStore } from '../store/file-store.ts';
 
 /** A gateway in its own directories, over real sockets, with its clients and its store. */
 export interface TestGateway extends AsyncDisposable {

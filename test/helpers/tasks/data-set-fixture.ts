@@ -3,9 +3,9 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import type { FileTree } from '../../../infra/sandbox/files.ts';
-import { createFileStore } from '../../../infra/store/files.ts';
 import { createTasks, type Tasks } from '../../../infra/tasks/tasks.ts';
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
+import { createFileStore } from '../store/file-store.ts';
 
 /** A temporary directory for files of data sets, and tasks that are read from it. */
 export interface DataSetFixture extends AsyncDisposable {

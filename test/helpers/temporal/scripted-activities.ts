@@ -16,8 +16,7 @@ import type {
   ReaperActivities,
 } from '../../../activities/interfaces/host.ts';
 import type { TrainerActivities } from '../../../activities/interfaces/trainer.ts';
-import { createFileStore } from '../../../infra/store/files.ts';
-import { createRecords, type Records } from '../../../infra/store/records.ts';
+import type { Records } from '../../../infra/store/records.ts';
 import { createQuarantine } from '../../../infra/tasks/quarantine.ts';
 import { locateWorkflowBundle } from '../../../infra/temporal/bundle.ts';
 import type { BlobRef } from '../../../workflows/contracts/blob.ts';
@@ -33,6 +32,7 @@ import {
   sweepPlacementQueue,
   trainerQueue,
 } from '../../../workflows/contracts/queues.ts';
+import { createFileStore, createRecords } from '../store/file-store.ts';
 import { findUpstream, type Script, summaryOf, traceOf, upstreamSummaryOf } from './script.ts';
 import type { TestServer } from './temporal.ts';
 

@@ -26,8 +26,6 @@ import { createRuntime, runtimeTarget } from '../../../infra/agents/runtime.ts';
 import type { GatewayControl } from '../../../infra/gateway/control.ts';
 import { createVerdictCache } from '../../../infra/grading/verdict-cache.ts';
 import type { SandboxKind, SandboxProvider } from '../../../infra/sandbox/sandbox.ts';
-import { createFileStore } from '../../../infra/store/files.ts';
-import { createRecords } from '../../../infra/store/records.ts';
 import { createQuarantine } from '../../../infra/tasks/quarantine.ts';
 import { createTasks } from '../../../infra/tasks/tasks.ts';
 import { locateWorkflowBundle } from '../../../infra/temporal/bundle.ts';
@@ -45,6 +43,7 @@ import {
   provisionQueue,
   sweepPlacementQueue,
 } from '../../../workflows/contracts/queues.ts';
+import { createFileStore, createRecords } from '../store/file-store.ts';
 import type { TestServer } from './temporal.ts';
 
 export interface TestWorkers {

@@ -6,7 +6,6 @@ import fc from 'fast-check';
 import { captureDiff } from '../../../infra/grading/capture/capture-diff.ts';
 import { applyPatch } from '../../../infra/grading/patch/apply-patch.ts';
 import { prepareWorkspace } from '../../../infra/grading/workspace/prepare-workspace.ts';
-import { createFileStore } from '../../../infra/store/files.ts';
 import {
   type Edit,
   type Entry,
@@ -16,6 +15,7 @@ import {
   treeOf,
   workspaceTask,
 } from '../../helpers/sandbox/workspaces.ts';
+import { createFileStore } from '../../helpers/store/file-store.ts';
 
 /* Random edits of a workspace, captured and applied to a fresh one, in any kind of sandbox. */
 

@@ -9,10 +9,9 @@ import {
   type VerdictSubject,
   verdictKey,
 } from '../../../infra/grading/verdict-cache.ts';
-import { createFileStore } from '../../../infra/store/files.ts';
-import { createRecords } from '../../../infra/store/records.ts';
 import type { BlobRef } from '../../../workflows/contracts/blob.ts';
 import type { Verdict } from '../../../workflows/contracts/verdict.ts';
+import { createFileStore, createRecords } from '../../helpers/store/file-store.ts';
 
 const blob = (digit: string): BlobRef => ({ digest: digit.repeat(64), size: 1, mediaType: 'text/plain' });
 const subject: VerdictSubject = {

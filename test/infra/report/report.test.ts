@@ -6,9 +6,8 @@ import { it } from 'node:test';
 import { collectReport } from '../../../infra/report/collect-report.ts';
 import { renderReport } from '../../../infra/report/render-report.ts';
 import { summarise } from '../../../infra/report/summary.ts';
-import { createFileStore } from '../../../infra/store/files.ts';
-import { createRecords } from '../../../infra/store/records.ts';
 import { fates, type Outcome, zeroCount } from '../../../workflows/contracts/outcome.ts';
+import { createFileStore, createRecords } from '../../helpers/store/file-store.ts';
 import { hostileText, sampleReport } from './sample-report.ts';
 
 it('contains no markup of an agent, no script and no external resource', () => {

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, describe, it } from 'node:test';
 import { createHostNotes } from '../../../infra/store/host-notes.ts';
-import { createRecords } from '../../../infra/store/records.ts';
+import { createRecords } from '../../helpers/store/file-store.ts';
 
 describe('the notes of a host', () => {
   const root = mkdtempSync(join(tmpdir(), 'host-notes-'));

@@ -3,9 +3,9 @@ import { mkdtemp, readdir, rename, rm, stat, utimes } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, it } from 'node:test';
-import { createFileStore } from '../../../infra/store/files.ts';
 import type { Store } from '../../../infra/store/store.ts';
 import { createStoreSweep, type StoreSweep } from '../../../infra/store/sweep.ts';
+import { createFileStore } from '../../helpers/store/file-store.ts';
 
 const yesterdayMs = Date.now() - 86_400_000;
 
@@ -16,11 +16,11 @@ describe('the sweep of a file store', () => {
   beforeEach(async () => {
     root = await mkdtemp(join(tmpdir(), 'temper-sweep-'));
     store = createFileStore(root);
-    sweep = createStoreSweep(root);
+    sweep = createStoreSweep(join(root, 'store'));
   });
   afterEach(() => rm(root, { recursive: true, force: true }));
 
-  const pathOf = (digest: string): string => join(root, digest.slice(0, 2), digest);
+  const pathOf = (digest: string): string => join(root, 'store', digest.slice(0, 2), digest);
   async function putOld(text: string): Promise<string> {
     const { digest } = await store.put(Buffer.from(text), 'text/plain');
     await utimes(pathOf(digest), 0, 0);
@@ -58,7 +58,7 @@ describe('the sweep of a file store', () => {
     for (const digest of [unused, used]) await rename(pathOf(digest), `${pathOf(digest)}.abc.removed`);
     await sweep.finishRemovals(yesterdayMs);
     assert.deepEqual([await store.has(unused), await store.has(used)], [false, true]);
-    assert.deepEqual(await readdir(join(root, unused.slice(0, 2))), []);
+    assert.deepEqual(await readdir(join(root, 'store', unused.slice(0, 2))), []);
     assert.equal((await stat(pathOf(used))).nlink, 1);
   });
 });

@@ -4,11 +4,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { chooseTask } from '../../../activities/control/choose-task.ts';
-import { createFileStore } from '../../../infra/store/files.ts';
-import { createRecords } from '../../../infra/store/records.ts';
 import { createQuarantine, disagreeing, type FlakyEvidence, type Quarantine } from '../../../infra/tasks/quarantine.ts';
 import { createTasks, type Tasks } from '../../../infra/tasks/tasks.ts';
 import { flakyText } from '../../../workers/cli/commands/tasks/release.ts';
+import { createFileStore, createRecords } from '../../helpers/store/file-store.ts';
 
 const evaluation = (reward: number, diff: string): FlakyEvidence => ({
   rollout: `r-${reward}-${diff}`,

@@ -3,9 +3,9 @@ import { mkdir, mkdtemp, rm, symlink, utimes, writeFile } from 'node:fs/promises
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, it } from 'node:test';
-import { createFileStore } from '../../../infra/store/files.ts';
 import { createTasks, type Tasks } from '../../../infra/tasks/tasks.ts';
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
+import { createFileStore } from '../../helpers/store/file-store.ts';
 
 let home = '';
 let tasks: Tasks;

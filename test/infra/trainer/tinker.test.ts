@@ -5,10 +5,12 @@ import { join } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
 import { gzipSync } from 'node:zlib';
 import { decodeRequest, encodeOutput } from '../../../infra/kits/tinker-wire/index.ts';
+import { createSessionRecord } from '../../../infra/trainer/journal.ts';
 import { createTinkerTrainer, type TinkerOptions } from '../../../infra/trainer/tinker.ts';
 import type { Datum, ForwardBackward } from '../../../infra/trainer/trainer.ts';
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
 import { type Answer, startScriptedServer } from '../../helpers/engine/scripted-server.ts';
+import { createRecords } from '../../helpers/store/file-store.ts';
 import { type HeaderArgument, packTar } from '../../helpers/tasks/tar.ts';
 
 type Routes = Readonly<Record<string, (body: unknown) => Answer>>;
@@ -274,12 +276,12 @@ it('a session survives its process, and a server that no longer knows it gets a 
   };
   const { server, trainer, checkpointsDir } = await trainerOn(t, routes);
   const options = { url: server.url, baseModel: 'base', reduction: 'sum', checkpointsDir } as const;
-  const sessionFile = join(checkpointsDir, 'session.json');
+  const sessionRecord = createSessionRecord(createRecords(checkpointsDir));
   trainer.close();
-  const first = createTinkerTrainer({ ...options, sessionFile });
+  const first = createTinkerTrainer({ ...options, sessionRecord });
   await first.createModel({ loraRank: 1, seed: 1 });
   first.close();
-  const second = createTinkerTrainer({ ...options, sessionFile });
+  const second = createTinkerTrainer({ ...options, sessionRecord });
   t.after(() => second.close());
   await second.createModel({ loraRank: 1, seed: 1 });
   assert.equal(opened, 1);

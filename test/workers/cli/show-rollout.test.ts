@@ -5,7 +5,6 @@ import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { readRollout } from '../../../infra/report/read-rollout.ts';
 import type { RolloutDetails } from '../../../infra/report/report-data.ts';
-import { createFileStore } from '../../../infra/store/files.ts';
 import { branchingText, doubtLines } from '../../../workers/cli/commands/show/rollout.ts';
 import type { Diff } from '../../../workflows/contracts/diff.ts';
 import type { RolloutResult } from '../../../workflows/contracts/rollout.ts';
@@ -13,6 +12,7 @@ import type { Trace, TraceSummary } from '../../../workflows/contracts/trace.ts'
 import type { Verdict } from '../../../workflows/contracts/verdict.ts';
 import { createScriptedEngine } from '../../helpers/engine/scripted-engine.ts';
 import { startTestGateway } from '../../helpers/gateway/gateway.ts';
+import { createFileStore } from '../../helpers/store/file-store.ts';
 
 /** Reads a conversation with a title call and a fork, sealed by a gateway, as `temper show` reads it. */
 async function detailsOf(change: (trace: Trace) => object = (trace) => trace): Promise<RolloutDetails> {

@@ -1,8 +1,6 @@
 import type { Client, WorkflowExecutionInfo } from '@temporalio/client';
 import type { Command } from 'commander';
-import { createHostNotes, type HostNote } from '../../../infra/store/host-notes.ts';
-import { createLaneRecords } from '../../../infra/store/lane-records.ts';
-import { createRecords } from '../../../infra/store/records.ts';
+import type { HostNote } from '../../../infra/store/host-notes.ts';
 import { outcomes } from '../../../workflows/contracts/outcome.ts';
 import { searchAttributes } from '../../../workflows/contracts/search-attributes.ts';
 import { isUp, readUpFile, type UpFile } from '../../up/up-file.ts';
@@ -51,7 +49,7 @@ async function status(options: StatusOptions): Promise<void> {
   const config = await runningConfigOf(options);
   const up = await readUpFile(config.paths.up);
   const stack = up !== null && isUp(up) ? up : null;
-  const { client, close } = await openStackClient(config);
+  const { client, shared, close } = await openStackClient(config);
   try {
     const runs = await list(
       client,
@@ -61,9 +59,8 @@ async function status(options: StatusOptions): Promise<void> {
     );
     const rollouts = await list(client, 'WorkflowType = "rollout"', options.limit, rolloutRow);
     const counts = await countRollouts(client);
-    const records = createRecords(config.paths.hosts);
-    const hosts = { [config.host]: await createHostNotes(records).list(config.host) };
-    const lanes = await laneRows(client, config.host, await createLaneRecords(records).find(config.host));
+    const hosts = { [config.host]: await shared.hostNotes.list(config.host) };
+    const lanes = await laneRows(client, config.host, await shared.lanes.find(config.host));
     if (options.json) return printJson({ stack, hosts, lanes, runs, rollouts, counts });
     if (stack !== null) print(`${processTable(stack)}\n${hostText(hosts)}`);
     if (stack !== null && lanes.length > 0) print(`${laneTable(lanes)}\n`);

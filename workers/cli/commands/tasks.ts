@@ -120,12 +120,10 @@ async function addTasks(named: string, options: TasksOptions): Promise<void> {
 
 async function openTasks(named: string, options: TasksOptions) {
   const { openTaskSource } = await import('../stack/task-source.ts');
-  const { createFileStore } = await import('../../../infra/store/files.ts');
-  const { createRecords } = await import('../../../infra/store/records.ts');
+  const { openSharedState } = await import('../../../infra/store/shared-state.ts');
   const { createQuarantine } = await import('../../../infra/tasks/quarantine.ts');
   const config = await runningConfigOf(options);
-  const store = createFileStore(config.paths.store);
-  const packs = createRecords(config.home);
+  const { blobs: store, common: packs } = await openSharedState(config.store);
   const quarantined = await createQuarantine(packs).byAddress();
   return {
     store,

@@ -1,7 +1,7 @@
 import type { Client } from '@temporalio/client';
 import type { Config } from '../../../infra/config.ts';
-import { createFileStore } from '../../../infra/store/files.ts';
-import { createRecords, type Records } from '../../../infra/store/records.ts';
+import type { Records } from '../../../infra/store/records.ts';
+import { openSharedState, type SharedState } from '../../../infra/store/shared-state.ts';
 import type { Store } from '../../../infra/store/store.ts';
 import { configuredTarget, connectClient } from '../../../infra/temporal/connection.ts';
 import { isPortFree } from '../../../infra/temporal/ports.ts';
@@ -11,6 +11,7 @@ import { temporalTarget } from '../../../infra/temporal/temporal-target.ts';
 export interface StackClient {
   readonly config: Config;
   readonly client: Client;
+  readonly shared: SharedState;
   readonly store: Store;
   readonly records: Records;
   close(): Promise<void>;
@@ -24,12 +25,7 @@ export async function openStackClient(config: Config): Promise<StackClient> {
         'start one with `temper up`, or name another one with --home or TEMPORAL_ADDRESS',
     );
   }
+  const shared = await openSharedState(config.store);
   const { client, close } = await connectClient(temporalTarget(config));
-  return {
-    config,
-    client,
-    store: createFileStore(config.paths.store),
-    records: createRecords(config.paths.runs),
-    close,
-  };
+  return { config, client, shared, store: shared.blobs, records: shared.runs, close };
 }

@@ -10,10 +10,10 @@ import { createSessions, type Sessions } from '../../../../infra/gateway/session
 import { createContextLength } from '../../../../infra/gateway/turns/context-length.ts';
 import { createUpstreams } from '../../../../infra/gateway/upstream/upstreams.ts';
 import { loadModel } from '../../../../infra/kits/chat-tokens/index.ts';
-import { createFileStore } from '../../../../infra/store/files.ts';
 import { createScriptedEngine } from '../../../helpers/engine/scripted-engine.ts';
 import { openSession } from '../../../helpers/gateway/gateway.ts';
 import { writeTinyModel } from '../../../helpers/models/tiny-model.ts';
+import { createFileStore } from '../../../helpers/store/file-store.ts';
 
 const skip = process.getuid?.() === 0 ? false : 'needs root, to mount a small disk';
 

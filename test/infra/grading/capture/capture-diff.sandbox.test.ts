@@ -6,8 +6,8 @@ import { after, before, describe, it } from 'node:test';
 import { captureDiff } from '../../../../infra/grading/capture/capture-diff.ts';
 import { prepareWorkspace } from '../../../../infra/grading/workspace/prepare-workspace.ts';
 import { createLocalProvider } from '../../../../infra/sandbox/local/provider.ts';
-import { createFileStore } from '../../../../infra/store/files.ts';
 import { type SandboxMaker, sandboxMaker, treeOf, workspaceTask } from '../../../helpers/sandbox/workspaces.ts';
+import { createFileStore } from '../../../helpers/store/file-store.ts';
 
 const base = { '.gitignore': 'node_modules/\n__pycache__/\n', a: 'one\n' };
 

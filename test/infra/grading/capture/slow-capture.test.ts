@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { it } from 'node:test';
 import { captureDiff } from '../../../../infra/grading/capture/capture-diff.ts';
 import type { ExecResult } from '../../../../infra/sandbox/sandbox.ts';
-import { createFileStore } from '../../../../infra/store/files.ts';
+import { createFileStore } from '../../../helpers/store/file-store.ts';
 
 const ended: ExecResult = {
   exitCode: 0,

@@ -7,7 +7,6 @@ import { captureDiff } from '../../../../infra/grading/capture/capture-diff.ts';
 import { applyProtected, protectionInWorkspace } from '../../../../infra/grading/protection/apply-protected.ts';
 import { prepareWorkspace } from '../../../../infra/grading/workspace/prepare-workspace.ts';
 import { createLocalProvider } from '../../../../infra/sandbox/local/provider.ts';
-import { createFileStore } from '../../../../infra/store/files.ts';
 import {
   type Edit,
   edit,
@@ -17,6 +16,7 @@ import {
   treeOf,
   workspaceTask,
 } from '../../../helpers/sandbox/workspaces.ts';
+import { createFileStore } from '../../../helpers/store/file-store.ts';
 
 const workdir = '/workspace';
 const base = {

@@ -33,11 +33,11 @@ export function prewarmCommand(): Command {
 async function prewarmSet(named: string, options: PrewarmOptions): Promise<void> {
   const { openProviders } = await import('../../../../infra/sandbox/index.ts');
   const { openStack } = await import('../../../../infra/stack.ts');
-  const { createFileStore } = await import('../../../../infra/store/files.ts');
+  const { openSharedState } = await import('../../../../infra/store/shared-state.ts');
   const { openTaskSource } = await import('../../stack/task-source.ts');
   const { prewarmImages } = await import('./prewarm-images.ts');
   const config = await runningConfigOf(options);
-  const store = createFileStore(config.paths.store);
+  const { blobs: store } = await openSharedState(config.store);
   const { tasks, address } = await openTaskSource(named, { config, store, offline: options.offline === true });
   const { docker, paths, dockerConfigDir, env } = config;
   const { id: stack } = await openStack(config.paths);

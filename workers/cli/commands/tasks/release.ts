@@ -15,10 +15,11 @@ export function releaseCommand(): Command {
 }
 
 async function release(named: string, options: HomeOption): Promise<void> {
-  const { createRecords } = await import('../../../../infra/store/records.ts');
+  const { openSharedState } = await import('../../../../infra/store/shared-state.ts');
   const { createQuarantine } = await import('../../../../infra/tasks/quarantine.ts');
   const config = await runningConfigOf(options);
-  const released = await createQuarantine(createRecords(config.home)).release(named);
+  const { common } = await openSharedState(config.store);
+  const released = await createQuarantine(common).release(named);
   if (released === 0) {
     throw new Unsuccessful(`${named} is not in quarantine; \`temper tasks ls SET\` shows which tasks are`);
   }

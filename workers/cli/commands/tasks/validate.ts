@@ -38,7 +38,6 @@ async function validate(named: string, options: ValidateOptions): Promise<void> 
   const { openSession } = await import('../../stack/stack-session.ts');
   const { openTaskSource } = await import('../../stack/task-source.ts');
   const { createQuarantine } = await import('../../../../infra/tasks/quarantine.ts');
-  const { createRecords } = await import('../../../../infra/store/records.ts');
   const { validateTasks } = await import('./validate-tasks.ts');
   const interrupt = onInterrupt('cancelling the rollouts; waiting for their clean-up');
   const session = await openSession(options, options.up, interrupt.signal);
@@ -54,12 +53,12 @@ async function validate(named: string, options: ValidateOptions): Promise<void> 
     live(`${ended} validated · ${invalid.length} invalid`);
   };
   try {
-    const { config, store, client } = session;
+    const { config, store, client, shared } = session;
     const { tasks, address } = await openTaskSource(named, { config, store, offline: options.offline === true });
     const concurrency = options.concurrency ?? config.capacity;
     const { sandbox, repeat, again = false } = options;
     const work = { sandbox, concurrency, repeat, again, finish };
-    const quarantine = createQuarantine(createRecords(config.home));
+    const quarantine = createQuarantine(shared.common);
     await validateTasks(client, tasks.scan(address), work, interrupt.signal);
     live('');
     for (const { task, address: found, packed, flaky: evidence } of invalid) {

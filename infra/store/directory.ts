@@ -1,0 +1,149 @@
+import { randomBytes } from 'node:crypto';
+import { link, open, readdir, rename, rm, stat, utimes } from 'node:fs/promises';
+import { join } from 'node:path';
+import { withLock } from '../process/file-lock.ts';
+import { touch } from '../process/touch.ts';
+import { storeFailure, writeOnce, writeTemporary } from './files.ts';
+import { checkedKey, type FoundObject, type ListedObject, type ObjectFacts, type Objects } from './objects.ts';
+
+/** Names that are no objects: unfinished writes, removals and locks. */
+const unlisted = /\.(tmp|removed|lock)$/;
+
+/**
+ * Keeps objects as files below a directory. Each is synced before it gets its name. Times of change are those of the files, so
+ * that objects can be listed without a look into them.
+ */
+export function createDirectory(root: string): Objects {
+  const pathOf = (key: string): string => join(root, checkedKey(key));
+  return {
+    location: root,
+    get: (key) => reading(pathOf(key), readWithVersion),
+    stat: (key) => reading(pathOf(key), factsOf),
+    async putOnce(key, bytes) {
+      const path = pathOf(key);
+      if (!(await renewed(path, bytes.byteLength))) await writeOnce(path, bytes);
+    },
+    replace: (key, bytes, version) =>
+      version === null ? create(pathOf(key), bytes) : replaceVersion(pathOf(key), bytes, version),
+    renew: (key) => touch(pathOf(key)),
+    list: (folder) => listBelow(root, checkedKey(folder)),
+    remove: (key, unusedSinceMs) => writing(pathOf(key), (path) => removeUnused(path, unusedSinceMs)),
+  };
+}
+
+async function readWithVersion(path: string): Promise<FoundObject> {
+  const file = await open(path);
+  try {
+    const version = versionOf(await file.stat({ bigint: true }));
+    return { bytes: await file.readFile(), version };
+  } finally {
+    await file.close();
+  }
+}
+
+/** Every write makes a new file, so that its number and time tell versions apart. */
+const versionOf = ({ ino, mtimeNs }: { readonly ino: bigint; readonly mtimeNs: bigint }): string => `${ino}-${mtimeNs}`;
+
+async function factsOf(path: string): Promise<ObjectFacts> {
+  const { size, mtimeMs } = await stat(path);
+  return { size, changedAtMs: mtimeMs };
+}
+
+/** Makes the time of a file now. Returns false if there is no file of that size that this process may change. */
+async function renewed(path: string, size: number): Promise<boolean> {
+  try {
+    if ((await stat(path)).size !== size) return false;
+    const now = new Date();
+    await utimes(path, now, now);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+async function create(path: string, bytes: Uint8Array): Promise<string | null> {
+  const temporary = await writeTemporary(path, bytes);
+  return writing(path, async () => {
+    try {
+      const version = versionOf(await stat(temporary, { bigint: true }));
+      // A link fails if the name is taken, where a rename would replace it.
+      await link(temporary, path);
+      return version;
+    } catch (error) {
+      if (codeOf(error) === 'EEXIST') return null;
+      throw error;
+    } finally {
+      await rm(temporary, { force: true });
+    }
+  });
+}
+
+function replaceVersion(path: string, bytes: Uint8Array, version: string): Promise<string | null> {
+  return writing(path, () =>
+    withLock(`${path}.lock`, async () => {
+      const found = await reading(path, (at) => stat(at, { bigint: true }));
+      if (found === null || versionOf(found) !== version) return null;
+      await writeOnce(path, bytes);
+      return versionOf(await stat(path, { bigint: true }));
+    }),
+  );
+}
+
+async function* listBelow(root: string, folder: string): AsyncIterable<ListedObject> {
+  const entries = await reading(join(root, folder), (path) => readdir(path, { withFileTypes: true }));
+  for (const entry of entries ?? []) {
+    const key = `${folder}/${entry.name}`;
+    if (entry.isDirectory()) yield* listBelow(root, key);
+    else if (!unlisted.test(entry.name)) {
+      const facts = await reading(join(root, key), factsOf);
+      if (facts !== null) yield { key, ...facts };
+    }
+  }
+}
+
+/** Removes a file unless it was used at that time or later; returns whether it is gone. */
+export async function removeUnused(path: string, unusedSinceMs = Number.POSITIVE_INFINITY): Promise<boolean> {
+  const found = await reading(path, factsOf);
+  if (found === null) return true;
+  if (found.changedAtMs >= unusedSinceMs) return false;
+  // The object loses its name before its time is read again. A writer of the same bytes either renews it before that, and it
+  // gets its name back, or no longer finds it, and writes it again.
+  const removed = `${path}.${randomBytes(6).toString('hex')}.removed`;
+  await rename(path, removed).catch(unlessCode('ENOENT'));
+  return settleRemoved(removed, path, unusedSinceMs);
+}
+
+/** Removes a file that has lost its name, or gives it back if the object was used after its removal was decided. */
+export async function settleRemoved(removed: string, path: string, unusedSinceMs: number): Promise<boolean> {
+  const found = await reading(removed, factsOf);
+  const used = found !== null && found.changedAtMs >= unusedSinceMs;
+  if (used) await link(removed, path).catch(unlessCode('EEXIST'));
+  await rm(removed, { force: true });
+  return !used;
+}
+
+/** Reads something of a path; null if there is nothing. */
+async function reading<Value>(path: string, read: (path: string) => Promise<Value>): Promise<Value | null> {
+  try {
+    return await read(path);
+  } catch (error) {
+    if (codeOf(error) === 'ENOENT' || codeOf(error) === 'ENOTDIR') return null;
+    throw storeFailure(path, error);
+  }
+}
+
+async function writing<Value>(path: string, write: (path: string) => Promise<Value>): Promise<Value> {
+  try {
+    return await write(path);
+  } catch (error) {
+    throw storeFailure(path, error);
+  }
+}
+
+function unlessCode(code: string): (error: unknown) => void {
+  return (error) => {
+    if (codeOf(error) !== code) throw error;
+  };
+}
+
+const codeOf = (error: unknown): unknown => (error instanceof Error && 'code' in error ? error.code : undefined);

@@ -1,0 +1,50 @@
+/**
+ * Named bytes that the processes of a stack share, in a directory or in a bucket. A key is a path of folders and a name, such
+ * as `runs/<key>/step-3.json`. Every operation may be repeated. Throws TemperFailure StoreUnavailable or DiskFull.
+ */
+export interface Objects {
+  /** The place of the objects, for messages. */
+  readonly location: string;
+  /** Reads an object; null if there is none. */
+  get(key: string): Promise<FoundObject | null>;
+  stat(key: string): Promise<ObjectFacts | null>;
+  /**
+   * Stores bytes that never change under their key, or renews the object that holds them: its time of change is then so recent
+   * that retention leaves it.
+   */
+  putOnce(key: string, bytes: Uint8Array): Promise<void>;
+  /**
+   * Replaces an object as a whole if it still has that version; null: if there is none. Returns the new version, or null if
+   * another writer came first.
+   */
+  replace(key: string, bytes: Uint8Array, version: string | null): Promise<string | null>;
+  /** Renews an object, so that retention leaves it. Returns whether it exists. */
+  renew(key: string): Promise<boolean>;
+  /** Lists the objects below a folder, at any depth, in no order. Reads a page at a time. */
+  list(folder: string): AsyncIterable<ListedObject>;
+  /** Removes an object, unless it was changed or renewed at that time or later. Returns whether it is gone. */
+  remove(key: string, unusedSinceMs?: number): Promise<boolean>;
+}
+
+export interface FoundObject {
+  readonly bytes: Uint8Array;
+  /** Differs from that of every earlier content of the key. */
+  readonly version: string;
+}
+
+export interface ObjectFacts {
+  readonly size: number;
+  /** Milliseconds since the epoch at which the object was last written or renewed. */
+  readonly changedAtMs: number;
+}
+
+export interface ListedObject extends ObjectFacts {
+  readonly key: string;
+}
+
+/** Returns the key, which must be safe as a path below a directory. */
+export function checkedKey(key: string): string {
+  const parts = key.split('/');
+  if (parts.every((part) => /^[a-zA-Z0-9_-][a-zA-Z0-9._-]{0,199}$/.test(part))) return key;
+  throw new Error(`expected a key of letters, digits, '.', '_' and '-' in folders, got ${JSON.stringify(key)}`);
+}
