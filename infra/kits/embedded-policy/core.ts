@@ -228,7 +228,7 @@ export interface OptimStepResult {
   readonly checksum: string;
 }
 
-/** A request that the trainer received; the list of them is part of a checkpoint with optimizer state. */
+/** A request that the trainer received; those of the last steps are part of a checkpoint with optimizer state. */
 export interface ReceivedDigest {
   readonly kind: 'forward_backward' | 'optim_step';
   /** Optimizer steps made before it. */

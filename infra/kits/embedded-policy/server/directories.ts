@@ -9,7 +9,7 @@ import { z } from 'zod';
  *   checkpoints/<model>/weights/<name>/            weights and optimizer
  *   checkpoints/<model>/sampler_weights/<name>/    weights alone
  *   checkpoints/<model>/model.json                 the request that created the model
- *   received.jsonl                                 the requests that changed a model, in order
+ *   received.jsonl, received.old.jsonl             the last requests that changed a model, in order
  *   published.json                                 the version in service, also after a restart
  *   held.json                                      the versions that are pinned beside it
  */

@@ -79,14 +79,13 @@ export async function startPolicyServer(options: PolicyServerOptions): Promise<P
       training,
       samplers,
       futures: createFutures(),
-      received,
       directories,
       endTokenIds: endTokenIds(modelDir),
       baseWeights: once(() => baseWeights(core, modelDir, root)),
     }),
   );
   // The server's own view, for tests and inspection: steps in order, digests of batches, checksums.
-  app.get('/temper/received', (c) => c.json({ entries: received.entries(c.req.query('model')) }));
+  app.get('/temper/received', async (c) => c.json({ entries: await received.entries(c.req.query('model')) }));
   app.get('/temper/sampler', async (c) => c.json(await core.sampler.status()));
 
   const release = async () => {

@@ -193,9 +193,13 @@ function digestOfParams(params: AdamParams): string {
     .digest('hex');
 }
 
+/** The number of last steps whose digests are kept. By steps, so that a loaded checkpoint continues with the same list. */
+const keptSteps = 16;
+
 function remember(model: Model, kind: ReceivedDigest['kind'], digest: string): void {
   const { state } = model;
-  model.state = { ...state, received: [...state.received, { kind, step: state.step, digest }] };
+  const kept = state.received.filter(({ step }) => step > state.step - keptSteps);
+  model.state = { ...state, received: [...kept, { kind, step: state.step, digest }] };
 }
 
 function describe(modelId: string, model: Model): TrainedModelStatus {

@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import type { Context, Hono } from 'hono';
 import type { z } from 'zod';
@@ -16,7 +15,7 @@ import { readBody, refuseOthers, submit, submitForModel, TinkerError, type Tinke
 type LoadBody = z.output<typeof loadWeightsRequest>;
 
 export function addCheckpointRoutes(app: Hono, state: TinkerState): void {
-  const { training, directories, models, samplingSessions } = state;
+  const { training, directories, models, sessions } = state;
   app.post('/save_weights', async (c) => {
     const body = await readBody(c, saveWeightsRequest);
     const address = { modelId: body.model_id, kind: 'weights', name: body.path } as const;
@@ -32,8 +31,8 @@ export function addCheckpointRoutes(app: Hono, state: TinkerState): void {
     const address = { modelId: model_id, kind: 'sampler_weights', name } as const;
     const key = { scope: model_id, sequence: seq_id, kind: 'save_weights_for_sampler', payload: name };
     const path = given === null || given === undefined ? null : `tinker://${model_id}/sampler_weights/${name}`;
-    const session = path === null ? `sampling_${randomUUID().slice(0, 8)}` : null;
-    if (session !== null) samplingSessions.set(session, { directory: directories.checkpoint(address), path });
+    const sampled = { session: models.get(model_id)?.session ?? '', directory: directories.checkpoint(address), path };
+    const session = path === null ? sessions.openSampling(sampled) : null;
     const reply = { type: 'save_weights_for_sampler', path, sampling_session_id: session };
     return saveOnce(c, state, { key, address, reply });
   });
@@ -60,14 +59,14 @@ export function addCheckpointRoutes(app: Hono, state: TinkerState): void {
 function createWithWeights(c: Context, state: TinkerState, body: LoadBody) {
   const { sessions, models, modelName, training } = state;
   const { session_id: session, path, optimizer } = body;
-  if (typeof session !== 'string' || !sessions.has(session)) throw new TinkerError(404, 'Session not found');
+  if (typeof session !== 'string' || !sessions.isOpen(session)) throw new TinkerError(404, 'Session not found');
   if (typeof body.base_model === 'string') refuseOthers('base_model', modelName, body.base_model);
   refuseOthers('optimizer_config.type', 'adamw', body.optimizer_config?.type);
   const { directory, modelId: source } = trainedWeights(state, path);
   const modelId = createdModelId(session, body.model_seq_id ?? 0);
   // The load is the model's request 0; the client numbers its own requests from 1.
   const key = { scope: modelId, sequence: 0, kind: 'load_weights', payload: { path, optimizer } };
-  if (state.futures.earlier(key) === undefined) models.set(modelId, { requests: 0 });
+  if (state.futures.earlier(key) === undefined) models.set(modelId, { session, requests: 0 });
   const id = submit(state, key, () =>
     training.createFrom({ modelId, sequence: 0, path, directory, optimizer }, readModelInfo(state.directories, source)),
   );

@@ -3,9 +3,10 @@ import { errorMessage } from '../../errors.ts';
 import { addCheckpointRoutes } from './checkpoint-routes.ts';
 import { addSamplingRoutes } from './sampling-routes.ts';
 import { addServiceRoutes } from './service-routes.ts';
+import { createSessions } from './sessions.ts';
 import { type TinkerDependencies, TinkerError, type TinkerState } from './state.ts';
 import { addStoredRoutes } from './stored-routes.ts';
-import { addTrainingRoutes } from './training-routes.ts';
+import { addTrainingRoutes, unload } from './training-routes.ts';
 
 /**
  * The Tinker API of the SDK's versions 0.25 to 0.38: protobuf for forward_backward and for the results of forward_backward and
@@ -13,10 +14,13 @@ import { addTrainingRoutes } from './training-routes.ts';
  */
 export function createTinkerRoutes(dependencies: TinkerDependencies): Hono {
   const app = new Hono();
+  const endModels = (session: string): void => {
+    // A failure is the trainer's thread's, which ends the process.
+    for (const [id, model] of state.models) if (model.session === session) void unload(state, id);
+  };
   const state: TinkerState = {
     ...dependencies,
-    sessions: new Set(),
-    samplingSessions: new Map(),
+    sessions: createSessions(endModels),
     models: new Map(),
     saving: new Set(),
   };

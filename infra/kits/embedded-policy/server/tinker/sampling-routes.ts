@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import type { Hono } from 'hono';
 import type { z } from 'zod';
@@ -16,17 +15,16 @@ import { readBody, refuseOthers, submit, TinkerError, type TinkerState } from '.
 type SampleBody = z.output<typeof sampleRequest>;
 
 export function addSamplingRoutes(app: Hono, state: TinkerState): void {
-  const { samplingSessions, baseWeights } = state;
+  const { sessions, baseWeights } = state;
   app.post('/create_sampling_session', async (c) => {
-    const { model_path, base_model } = await readBody(c, createSamplingSessionRequest);
-    const session = `sampling_${randomUUID().slice(0, 8)}`;
+    const { session_id, model_path, base_model } = await readBody(c, createSamplingSessionRequest);
     const directory = directoryOf(state, model_path, base_model);
-    samplingSessions.set(session, { directory, path: model_path ?? null });
-    return c.json({ type: 'create_sampling_session', sampling_session_id: session });
+    const id = sessions.openSampling({ session: session_id, directory, path: model_path ?? null });
+    return c.json({ type: 'create_sampling_session', sampling_session_id: id });
   });
   app.get('/samplers/:session', (c) => {
     const id = c.req.param('session');
-    const session = samplingSessions.get(id);
+    const session = sessions.sampling(id);
     if (session === undefined) throw new TinkerError(404, 'Sampling session not found');
     return c.json({ sampler_id: id, base_model: state.modelName, model_path: session.path });
   });
@@ -36,10 +34,11 @@ export function addSamplingRoutes(app: Hono, state: TinkerState): void {
     const session = body.sampling_session_id;
     const directory =
       typeof session === 'string'
-        ? samplingSessions.get(session)?.directory
+        ? sessions.sampling(session)?.directory
         : directoryOf(state, body.model_path, body.base_model);
     if (directory === undefined) throw new TinkerError(404, 'Sampling session not found');
-    const key = { scope: session ?? 'samples', sequence: session ? body.seq_id : null, kind: 'sample', payload: body };
+    const sequence = session ? body.seq_id : null;
+    const key = { scope: session ?? 'samples', sequence, kind: 'sample', payload: body, repeatable: true } as const;
     const requestId = submit(state, key, () =>
       toResult('', async () => sample(state, directory ?? (await baseWeights()), body)),
     );

@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import type { Hono } from 'hono';
 import {
   createSessionRequest,
@@ -22,17 +21,15 @@ export function addServiceRoutes(app: Hono, { modelName, contextLength, sessions
   app.post('/telemetry', (c) => c.json({ status: 'accepted' }));
   app.post('/create_session', async (c) => {
     await readBody(c, createSessionRequest);
-    const sessionId = `session_${randomUUID().slice(0, 8)}`;
-    sessions.add(sessionId);
-    return c.json({ type: 'create_session', session_id: sessionId });
+    return c.json({ type: 'create_session', session_id: sessions.open() });
   });
   app.post('/session_heartbeat', async (c) => {
     const { session_id } = await readBody(c, sessionRequest);
-    if (!sessions.has(session_id)) throw new TinkerError(404, 'Session not found');
+    if (!sessions.isOpen(session_id)) throw new TinkerError(404, 'Session not found');
     return c.json({ type: 'session_heartbeat' });
   });
   app.post('/sessions/:session/finish', (c) => {
-    sessions.delete(c.req.param('session'));
+    sessions.end(c.req.param('session'));
     return c.body(null, 204);
   });
   app.post('/retrieve_future', async (c) => {

@@ -1,14 +1,15 @@
+import { existsSync } from 'node:fs';
 import { zstdDecompressSync } from 'node:zlib';
 import type { Context } from 'hono';
 import type { ContentfulStatusCode } from 'hono/utils/http-status';
 import type { z } from 'zod';
-import { protobufType } from '../../../tinker-wire/index.ts';
+import { modelId as modelIdSchema, protobufType } from '../../../tinker-wire/index.ts';
 import { errorMessage } from '../../errors.ts';
 import type { ServerDirectories } from '../directories.ts';
 import type { FutureKey, FutureResult, Futures } from './futures.ts';
-import type { ReceivedLog } from './received.ts';
 import { notLoaded } from './results.ts';
 import type { Samplers } from './samplers.ts';
+import type { Sessions } from './sessions.ts';
 import type { Training } from './training.ts';
 
 /** The parts of the server that the Tinker routes use. */
@@ -19,7 +20,6 @@ export interface TinkerDependencies {
   readonly training: Training;
   readonly samplers: Samplers;
   readonly futures: Futures;
-  readonly received: ReceivedLog;
   readonly directories: ServerDirectories;
   /** The tokens that end a sequence of a request without `stop`. */
   readonly endTokenIds: readonly number[];
@@ -28,20 +28,11 @@ export interface TinkerDependencies {
 }
 
 export interface TinkerState extends TinkerDependencies {
-  readonly sessions: Set<string>;
-  readonly samplingSessions: Map<string, SamplingSession>;
-  /** Loaded models, with the number of requests that each has had. */
-  readonly models: Map<string, { requests: number }>;
+  readonly sessions: Sessions;
+  /** Loaded models, with the session that created each and the number of requests that it has had. */
+  readonly models: Map<string, { readonly session: string; requests: number }>;
   /** Directories of the checkpoints that are being written. */
   readonly saving: Set<string>;
-}
-
-/** The weights that a client samples from. */
-export interface SamplingSession {
-  /** Null for the base model. */
-  readonly directory: string | null;
-  /** The checkpoint's tinker path; null for the base model and for weights that were saved without a name. */
-  readonly path: string | null;
 }
 
 /** An error that is answered at once with a status and `{"detail"}`, as FastAPI does. */
@@ -59,16 +50,24 @@ const maxBodyBytes = 256 * 1024 * 1024;
 /** Submits work on a model. A model from before a restart gets a failed future, an unknown one a 404, as at SkyRL. */
 export function submitForModel(c: Context, state: TinkerState, key: FutureKey, work: () => Promise<FutureResult>) {
   const model = state.models.get(key.scope);
-  if (model === undefined && !state.received.knows(key.scope)) throw new TinkerError(404, 'Model not found');
-  const requestId = submit(state, key, model === undefined ? async () => notLoaded(key.scope) : work);
+  if (model === undefined && !wasCreated(state, key.scope)) throw new TinkerError(404, 'Model not found');
+  const requestId =
+    model === undefined
+      ? submit(state, { ...key, sequence: null }, async () => notLoaded(key.scope))
+      : submit(state, key, work);
   if (model !== undefined) model.requests += 1;
   return c.json({ future_id: requestId, request_id: requestId, status: 'pending' });
+}
+
+/** Whether this server has ever had the model, including before a restart. */
+function wasCreated({ directories }: TinkerState, modelId: string): boolean {
+  return modelIdSchema.safeParse(modelId).success && existsSync(directories.modelFile(modelId));
 }
 
 /** Returns the id of the request's future. */
 export function submit(state: TinkerState, key: FutureKey, work: () => Promise<FutureResult>): string {
   const requestId = state.futures.submit(key, work);
-  if (requestId === null) throw new TinkerError(409, 'Training request sequence number was reused');
+  if (requestId === null) throw new TinkerError(409, 'Training request sequence number was reused, or is long past');
   return requestId;
 }
 

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Hono } from 'hono';
 import { createModelRequest, decodeRequest, modelRequest, optimStepRequest } from '../../../tinker-wire/index.ts';
+import type { FutureResult } from './futures.ts';
 import {
   failWith,
   readBody,
@@ -17,7 +18,7 @@ export function addTrainingRoutes(app: Hono, state: TinkerState): void {
   const { training, modelName, sessions, models } = state;
   app.post('/create_model', async (c) => {
     const body = await readBody(c, createModelRequest);
-    if (!sessions.has(body.session_id)) throw new TinkerError(404, 'Session not found');
+    if (!sessions.isOpen(body.session_id)) throw new TinkerError(404, 'Session not found');
     if (body.base_model !== modelName)
       throw new TinkerError(400, `base_model: expected ${modelName}, got ${body.base_model}`);
     refuseOthers('optimizer_config.type', 'adamw', body.optimizer_config?.type);
@@ -25,7 +26,7 @@ export function addTrainingRoutes(app: Hono, state: TinkerState): void {
     const key = { scope: modelId, sequence: null, kind: 'create_model', payload: body };
     const requestId = submit(state, key, () => training.create(modelId, body));
     // The model is known at once, since the client may use the model before it has read the result.
-    models.set(modelId, { requests: 0 });
+    models.set(modelId, { session: body.session_id, requests: 0 });
     return c.json({ model_id: modelId, base_model: modelName, status: 'created', request_id: requestId });
   });
   app.post('/forward_backward', async (c) => {
@@ -51,10 +52,7 @@ export function addTrainingRoutes(app: Hono, state: TinkerState): void {
   app.post('/unload_model', async (c) => {
     const { model_id } = await readBody(c, modelRequest);
     const key = { scope: model_id, sequence: null, kind: 'unload_model', payload: null };
-    return submitForModel(c, state, key, () => {
-      models.delete(model_id);
-      return training.unload(model_id);
-    });
+    return submitForModel(c, state, key, () => unload(state, model_id));
   });
   app.post('/get_info', async (c) => {
     const { model_id } = await readBody(c, modelRequest);
@@ -62,4 +60,11 @@ export function addTrainingRoutes(app: Hono, state: TinkerState): void {
     const data = { model_name: modelName, arch: modelName, tokenizer_id: modelName };
     return c.json({ type: 'get_info', model_id, status: 'created', model_data: data, model_name: modelName });
   });
+}
+
+/** Unloads a model. Its requests are forgotten, since it takes no more of them. */
+export function unload({ models, futures, training }: TinkerState, modelId: string): Promise<FutureResult> {
+  models.delete(modelId);
+  futures.forget(modelId);
+  return training.unload(modelId);
 }
