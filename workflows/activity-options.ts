@@ -36,6 +36,11 @@ export const timeouts = {
     startToCloseTimeout: '30s',
     retry: retry(20, '200ms', '30s'),
   },
+  /** Work within a workflow task, which ends after ten seconds. If one try fails, the work becomes an activity of its own. */
+  inWorkflowTask: {
+    startToCloseTimeout: '5s',
+    retry: { maximumAttempts: 1 },
+  },
   /** The agent's work is safe in the gateway's journal, so the stage waits some eight hours for a gateway that is away. */
   seal: {
     startToCloseTimeout: '2m',

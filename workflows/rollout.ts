@@ -1,5 +1,5 @@
-import { CancellationScope, isCancellation, log, setHandler, workflowInfo } from '@temporalio/workflow';
-import { control } from './activities.ts';
+import { CancellationScope, isCancellation, log, patched, setHandler, workflowInfo } from '@temporalio/workflow';
+import { control, inWorkflowTask } from './activities.ts';
 import { maxEpochs } from './activity-options.ts';
 import { flagsOfRollout } from './algorithms/flags.ts';
 import { verdictText } from './algorithms/verdict-text.ts';
@@ -70,14 +70,15 @@ export async function rollout(request: RolloutRequest): Promise<RolloutResult> {
 }
 
 async function perform(input: RolloutInput, progress: Progress): Promise<Ending> {
+  const basis: Basis = { input, progress, fewActivities: patched('few-activities') };
   let resolved: ResolvedTask | undefined;
   let produced: Produced | undefined;
   try {
-    resolved = await resolve(input, progress);
-    produced = await produceInEpochs(input, resolved, progress);
+    resolved = await resolve(basis);
+    produced = await produceInEpochs(basis, resolved);
     const excused = unscored(input, produced);
     if (excused !== null) return { outcome: 'cancelled', failure: excused, resolved, produced };
-    const { verdict, reward } = await evaluate(currentEpoch(input, resolved, progress), produced.diff);
+    const { verdict, reward } = await evaluate(currentEpoch(basis, resolved), produced.diff);
     return { outcome: 'scored', resolved, produced, verdict, reward };
   } catch (error) {
     if (!(error instanceof StageFailure)) throw error;
@@ -91,30 +92,39 @@ async function perform(input: RolloutInput, progress: Progress): Promise<Ending>
   }
 }
 
-async function resolve(input: RolloutInput, progress: Progress): Promise<ResolvedTask> {
+/** The part of an epoch's context that is known before the task is. */
+type Basis = Pick<EpochContext, 'input' | 'progress' | 'fewActivities'>;
+
+async function resolve({ input, progress, fewActivities }: Basis): Promise<ResolvedTask> {
   const { task, agent, upstream } = input;
   if (typeof task !== 'string') return task;
-  return progress.stage('resolveTask', () =>
-    control.resolveTask({ address: task, agent, ...(upstream !== undefined && { upstream }) }),
-  );
+  const query = { address: task, agent, ...(upstream !== undefined && { upstream }) };
+  return progress.stage('resolveTask', async () => {
+    if (!fewActivities) return control.resolveTask(query);
+    return inWorkflowTask.resolveTask(query).catch((error) => {
+      if (isCancellation(error)) throw error;
+      // As an activity of its own it is tried again, and people see why it fails.
+      return control.resolveTask(query);
+    });
+  });
 }
 
-function currentEpoch(input: RolloutInput, resolved: ResolvedTask, progress: Progress): EpochContext {
+function currentEpoch(basis: Basis, resolved: ResolvedTask): EpochContext {
   const { firstExecutionRunId } = workflowInfo();
   return {
-    input,
+    ...basis,
     resolved,
-    limits: timeLimitsOf(input, resolved.task),
-    epoch: { rollout: firstExecutionRunId, epoch: progress.epoch },
-    progress,
+    limits: timeLimitsOf(basis.input, resolved.task),
+    epoch: { rollout: firstExecutionRunId, epoch: basis.progress.epoch },
   };
 }
 
 /** Retries in a fresh sandbox when the current one is lost. The epoch is raised first to fence off late results. */
-async function produceInEpochs(input: RolloutInput, resolved: ResolvedTask, progress: Progress): Promise<Produced> {
+async function produceInEpochs(basis: Basis, resolved: ResolvedTask): Promise<Produced> {
+  const { progress } = basis;
   for (;;) {
     try {
-      return await produce(currentEpoch(input, resolved, progress));
+      return await produce(currentEpoch(basis, resolved));
     } catch (error) {
       if (!(error instanceof StageFailure) || !isSandboxLost(error) || progress.epoch >= maxEpochs) throw error;
       log.warn('the sandbox was lost; the rollout starts again in a fresh one', {

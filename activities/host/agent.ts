@@ -7,59 +7,41 @@ import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import { sessionId } from '../../workflows/contracts/ids.ts';
 import type { StopReason } from '../../workflows/contracts/outcome.ts';
 import { atBoundary, cancelRequested } from '../boundary.ts';
-import type { AgentEnd, AwaitAgent, CaptureDiff, HostActivities, StartAgent } from '../interfaces/host.ts';
-import { attachAgentSandbox, type Host } from './host.ts';
-
-const agentKey = 'agent';
-/** The gateway's address inside the sandbox, where the relay listens; see infra/agents. */
-const gatewayUrl = 'http://127.0.0.1:8080';
+import type { AgentEnd, AwaitAgent, CaptureDiff, HostActivities } from '../interfaces/host.ts';
+import { agentKey, attachAgentSandbox, type Host } from './host.ts';
+import { startAgent, startThenWait } from './start-agent.ts';
 
 export function createAgentActivities(host: Host): Pick<HostActivities, 'startAgent' | 'awaitAgent' | 'captureDiff'> {
   return {
     startAgent: (input) => atBoundary((signal) => startAgent(host, input, signal)),
-    awaitAgent: (input) => atBoundary((signal) => awaitAgent(host, input, signal)),
+    awaitAgent: (input) =>
+      input.start === undefined ? awaitStarted(host, input) : startAndAwait(host, input, input.start),
     captureDiff: (input) => atBoundary((signal) => capture(host, input, signal)),
   };
 }
 
-async function startAgent(host: Host, input: StartAgent, signal: AbortSignal) {
-  const { epoch, task, kind, maxTurns } = input;
-  const spec = host.agent(input.agent);
-  const sandbox = await attachAgentSandbox(host, epoch, kind);
-  const { instruction, env, solutionEnv } = await host.tasks.open(task);
-  const command = spec.command({
-    instruction,
-    workdir: task.workdir,
-    baseUrl: spec.usesModel ? gatewayUrl : null,
-    secret: spec.usesModel ? host.secretOf(sessionId(epoch)) : null,
-    maxTurns,
-    contextLength: input.contextLength,
-  });
-  const [program, ...args] = command.argv;
-  if (program === undefined) throw new TemperFailure('UnknownAgent', `agent ${spec.name} has an empty command`);
-  const path = host.pathOf(kind);
-  const taskEnv = spec.needsSolution ? { ...env, ...solutionEnv } : env;
-  const started = await sandbox.start(
-    {
-      key: agentKey,
-      account: 'agent',
-      cwd: task.workdir,
-      argv: [program, ...args],
-      env: { ...taskEnv, ...(path !== null && { PATH: path }), ...command.env },
-      files: command.files.size > 0 ? [{ tree: command.files, at: '/home/agent', owner: 'agent' }] : [],
-    },
-    signal,
+/** Waits for an agent that an activity of its own has started, as in rollouts of 0.4.0. Its time counts from when the stage was scheduled. */
+function awaitStarted(host: Host, input: AwaitAgent): Promise<AgentEnd> {
+  return atBoundary((signal) => awaitAgent(host, input, Context.current().info.scheduledTimestampMs, signal));
+}
+
+function startAndAwait(host: Host, input: AwaitAgent, start: Required<AwaitAgent>['start']): Promise<AgentEnd> {
+  return startThenWait(
+    (signal) => startAgent(host, { ...input, ...start }, signal),
+    async ({ startedAtMs, startSeconds }, signal) => ({
+      ...(await awaitAgent(host, input, startedAtMs, signal)),
+      startSeconds,
+    }),
   );
-  return { started };
 }
 
 /**
- * Watches the agent until it ends or its time is over. The time counts from when the stage was scheduled, so an activity
- * attempt after a worker's death continues with what is left. Only a real cancel ends the agent; a shutdown leaves it alone.
+ * Watches the agent until it ends or its time is over. An activity attempt after a worker's death continues with what is left
+ * of the time. Only a real cancel ends the agent; a shutdown leaves it alone.
  */
-async function awaitAgent(host: Host, input: AwaitAgent, signal: AbortSignal): Promise<AgentEnd> {
+async function awaitAgent(host: Host, input: AwaitAgent, startedAtMs: number, signal: AbortSignal): Promise<AgentEnd> {
   const sandbox = await attachAgentSandbox(host, input.epoch, input.kind);
-  const deadline = Context.current().info.scheduledTimestampMs + input.timeoutMs;
+  const deadline = startedAtMs + input.timeoutMs;
   let status: ProcessStatus;
   try {
     const { diskBeforeMb } = input;

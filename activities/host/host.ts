@@ -33,6 +33,9 @@ export interface Host {
   pathOf(kind: SandboxKind): string | null;
 }
 
+/** The key of the agent's process in its sandbox. */
+export const agentKey = 'agent';
+
 /** Returns the agent's sandbox as an earlier stage left it. Throws SandboxLost rather than making an empty one. */
 export async function attachAgentSandbox(
   host: Pick<Host, 'name' | 'providers'>,

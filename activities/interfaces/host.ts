@@ -26,6 +26,7 @@ export interface Placement {
 /** Activities on the host where the rollout was placed. */
 export interface HostActivities {
   provisionSandbox(input: ProvisionSandbox): Promise<Provisioned>;
+  /** Starts the agent of a rollout of 0.4.0. Later ones start it in `awaitAgent`. */
   startAgent(input: StartAgent): Promise<{ readonly started: 'started' | 'already-started' }>;
   awaitAgent(input: AwaitAgent): Promise<AgentEnd>;
   captureDiff(input: CaptureDiff): Promise<Diff>;
@@ -61,12 +62,16 @@ export interface AwaitAgent extends Pick<Provisioned, 'kind' | 'diskBeforeMb'> {
   readonly epoch: RolloutEpoch;
   readonly agent: string;
   readonly timeoutMs: number;
+  /** The settings with which to start the agent first. Rollouts of 0.4.0 started it in an activity of its own. */
+  readonly start?: Pick<StartAgent, 'task' | 'maxTurns' | 'contextLength'>;
 }
 
 export interface AgentEnd {
   readonly stop: StopReason;
   readonly exitCode: number | null;
   readonly log: BlobRef;
+  /** The time that its start took, if it was started by the activity that waited for its end. */
+  readonly startSeconds?: number;
 }
 
 export interface CaptureDiff {

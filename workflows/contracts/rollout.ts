@@ -10,7 +10,7 @@ import { branchRule, sampling, type TraceSummary } from './trace.ts';
 import { upstreamName } from './upstream.ts';
 import type { Verdict } from './verdict.ts';
 
-/** The stages of a rollout, in order; each is one activity. */
+/** The stages of a rollout, in order. Each is one activity, but for the first and the last, and for two that share one. */
 export const stages = [
   'resolveTask',
   'prepareImage',

@@ -35,6 +35,7 @@ export function positionText(position: Position): string {
     if (waiting.has(name)) return `- **${name}** ← next`;
     const took = seconds[name];
     if (took !== undefined) return `- ${name} ✓ ${took.toFixed(2)} s`;
+    if (name === 'startAgent' && running.has('awaitAgent')) return `- ${name}: in the activity of awaitAgent`;
     return index < reached ? `- ${name}: skipped` : `- ${name}`;
   });
   return [headline(position), '', ...list].join('\n');

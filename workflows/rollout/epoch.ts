@@ -12,6 +12,7 @@ import {
   provisioningOn,
   sealing,
 } from '../activities.ts';
+import { rewardOf } from '../algorithms/reward.ts';
 import type { Diff } from '../contracts/diff.ts';
 import type { RolloutEpoch } from '../contracts/ids.ts';
 import type { RolloutInput, Stage } from '../contracts/rollout.ts';
@@ -36,6 +37,8 @@ export interface EpochContext {
   readonly limits: TimeLimits;
   readonly epoch: RolloutEpoch;
   readonly progress: Progress;
+  /** Whether the stages share activities. Rollouts of 0.4.0 have an activity for each stage. */
+  readonly fewActivities: boolean;
 }
 
 /**
@@ -45,7 +48,7 @@ export interface EpochContext {
 export async function produce(context: EpochContext): Promise<Produced> {
   const { input, resolved, limits, epoch, progress } = context;
   const { task, usesModel } = resolved;
-  const { agent, sandbox, maxTurns } = input;
+  const { agent, sandbox } = input;
   if (task.imageFrom !== undefined && sandbox !== 'local') {
     await progress.stage('prepareImage', () => images.prepareImage({ task, agent, sandbox }));
   }
@@ -63,17 +66,9 @@ export async function produce(context: EpochContext): Promise<Produced> {
   const hostStage = <Result>(stage: Stage, work: () => Promise<Result>): Promise<Result> =>
     untilTaken(host, () => progress.stage(stage, work));
   try {
-    const { kind, baseCommit, contextLength, diskBeforeMb } = await prepare(context, host, hostStage);
-    await hostStage('startAgent', () => onHost(host).startAgent({ epoch, task, agent, kind, maxTurns, contextLength }));
-    const end = await hostStage('awaitAgent', () =>
-      agentOn(host, limits.agentMs).awaitAgent({
-        epoch,
-        agent,
-        kind,
-        timeoutMs: limits.agentMs,
-        diskBeforeMb,
-      }),
-    );
+    const prepared = await prepare(context, host, hostStage);
+    const { kind, baseCommit } = prepared;
+    const end = await runAgent(context, host, prepared, hostStage);
     const diff = await hostStage('captureDiff', () => capturingOn(host).captureDiff({ epoch, kind, task, baseCommit }));
     const seal = () => progress.stage('sealTrace', () => sealing.sealTrace({ epoch }));
     const [trace] = await both(usesModel ? seal() : Promise.resolve(null), releaseOnce());
@@ -87,12 +82,39 @@ export async function produce(context: EpochContext): Promise<Produced> {
 
 type HostStage = <Result>(stage: Stage, work: () => Promise<Result>) => Promise<Result>;
 
+type Prepared = Provisioned & { readonly contextLength: number | null };
+
+/** Starts the agent and waits for its end: two stages, but one activity. */
+async function runAgent(
+  { input, resolved, limits, epoch, progress, fewActivities }: EpochContext,
+  host: string,
+  { kind, contextLength, diskBeforeMb }: Prepared,
+  hostStage: HostStage,
+): Promise<AgentEnd> {
+  const { agent, maxTurns } = input;
+  const start = { task: resolved.task, maxTurns, contextLength };
+  if (!fewActivities) await hostStage('startAgent', () => onHost(host).startAgent({ epoch, agent, kind, ...start }));
+  const timeoutMs = limits.agentMs;
+  const { startSeconds, ...end } = await hostStage('awaitAgent', () =>
+    agentOn(host, timeoutMs).awaitAgent({
+      epoch,
+      agent,
+      kind,
+      timeoutMs,
+      diskBeforeMb,
+      ...(fewActivities && { start }),
+    }),
+  );
+  if (startSeconds !== undefined) progress.split('awaitAgent', 'startAgent', startSeconds);
+  return end;
+}
+
 /** Opens the trace and creates the sandbox at the same time, so that a rollout waits only for the slower of the two. */
 async function prepare(
   { input, resolved, limits, epoch, progress }: EpochContext,
   host: string,
   hostStage: HostStage,
-): Promise<Provisioned & { readonly contextLength: number | null }> {
+): Promise<Prepared> {
   const { task, usesModel } = resolved;
   const { member, agent, sandbox, sampling, maxTurns, maxSampledTokens, policyVersion, upstream } = input;
   const openTrace = () =>
@@ -161,7 +183,7 @@ async function closeTrace(epoch: RolloutEpoch): Promise<void> {
 
 /** Evaluates a diff in a fresh sandbox, and computes its reward. */
 export async function evaluate(
-  { input, resolved, limits, epoch, progress }: EpochContext,
+  { input, resolved, limits, epoch, progress, fewActivities }: EpochContext,
   diff: Diff,
 ): Promise<{ readonly verdict: Verdict; readonly reward: number }> {
   const { sandbox, rewardPolicy, reuseVerdicts } = input;
@@ -176,6 +198,8 @@ export async function evaluate(
       ...(reuseVerdicts === true && { reuseVerdict: reuseVerdicts }),
     }),
   );
-  const reward = await progress.stage('reward', () => control.reward({ verdict, policy: rewardPolicy }));
+  const reward = await progress.stage('reward', async () =>
+    fewActivities ? rewardOf(verdict, rewardPolicy) : control.reward({ verdict, policy: rewardPolicy }),
+  );
   return { verdict, reward };
 }

@@ -6,16 +6,17 @@ import {
   patched,
   TimeoutFailure,
 } from '@temporalio/workflow';
+import { readAgentProgress } from '../contracts/agent-progress.ts';
 import { type FailureRecord, type FailureType, isFailureType } from '../contracts/failures.ts';
 import type { Stage } from '../contracts/rollout.ts';
 
 /** A stage that failed for good, attributed to a failure type. It carries no stack, because it becomes data. */
 export class StageFailure extends Error {
-  readonly record: FailureRecord;
+  readonly record: FailureRecord & { readonly stage: Stage };
   /** Whether the stage never began, because no worker took it in time. */
   readonly neverStarted: boolean;
 
-  constructor(record: FailureRecord, neverStarted: boolean) {
+  constructor(record: StageFailure['record'], neverStarted: boolean) {
     super(record.message);
     this.record = record;
     this.neverStarted = neverStarted;
@@ -29,10 +30,11 @@ const stagesInSandbox: readonly Stage[] = ['provisionSandbox', 'startAgent', 'aw
  * Turns Temporal's failure of a stage into a `StageFailure`. Returns every other error unchanged: a cancellation ends the
  * rollout, and a bug in a workflow must fail the workflow task and wait for a fixed worker.
  */
-export function attributed(stage: Stage, error: unknown): unknown {
+export function attributed(ofActivity: Stage, error: unknown): unknown {
   if (isCancellation(error) || !(error instanceof ActivityFailure)) return error;
-  if (endedByCancel(error)) return new CancelledFailure(`${stage} was not tried again after a cancel`, [], error);
+  if (endedByCancel(error)) return new CancelledFailure(`${ofActivity} was not tried again after a cancel`, [], error);
   const { cause } = error;
+  const stage = reportedStage(cause) ?? ofActivity;
   if (cause instanceof TimeoutFailure) {
     const neverStarted = cause.timeoutType === 'SCHEDULE_TO_START';
     const message = neverStarted
@@ -44,6 +46,12 @@ export function attributed(stage: Stage, error: unknown): unknown {
   const known = cause instanceof ApplicationFailure && isFailureType(cause.type);
   const type: FailureType = known ? (cause.type as FailureType) : 'Internal';
   return new StageFailure({ type, message: shorten(cause?.message ?? error.message), stage }, false);
+}
+
+/** The stage that was in progress in an activity that has several. */
+function reportedStage(cause: unknown): Stage | undefined {
+  if (cause instanceof TimeoutFailure) return readAgentProgress(cause.lastHeartbeatDetails)?.stage;
+  return cause instanceof ApplicationFailure ? readAgentProgress(cause.details?.[0])?.stage : undefined;
 }
 
 /**

@@ -10,7 +10,7 @@ import type { RolloutStatus } from '../contracts/messages.ts';
 import { type Stage, stages } from '../contracts/rollout.ts';
 import { searchAttributes, shownReward } from '../contracts/search-attributes.ts';
 import { endingText, type Position, positionText, type RolloutEnd } from './details.ts';
-import { attributed } from './failure.ts';
+import { attributed, StageFailure } from './failure.ts';
 
 /** The progress of a rollout, as its status query, its current details and its search attributes show it. */
 export interface Progress {
@@ -19,6 +19,8 @@ export interface Progress {
   readonly seconds: Partial<Record<Stage, number>>;
   /** Runs one stage: waits while the rollout is paused (clean-up does not), times it, and attributes its failure. */
   stage<Result>(stage: Stage, work: () => Promise<Result>, whenPaused?: 'wait' | 'continue'): Promise<Result>;
+  /** Counts a part of a stage's time for an earlier stage that shares its activity. */
+  split(stage: Stage, earlier: Stage, seconds: number): void;
   /** Pauses before the next stage, never within one. */
   pause(reason: string): void;
   resume(): void;
@@ -61,15 +63,24 @@ export function createProgress(task: string, agent: string, run: string | null):
       running.add(stage);
       show();
       const startedAt = Date.now();
+      let counted: Stage = stage;
       try {
         return await work();
       } catch (error) {
-        throw attributed(stage, error);
+        const failure = attributed(stage, error);
+        if (failure instanceof StageFailure) counted = failure.record.stage;
+        throw failure;
       } finally {
         running.delete(stage);
-        progress.seconds[stage] = (progress.seconds[stage] ?? 0) + (Date.now() - startedAt) / 1000;
+        progress.seconds[counted] = (progress.seconds[counted] ?? 0) + (Date.now() - startedAt) / 1000;
         show();
       }
+    },
+    split(stage, earlier, seconds) {
+      const whole = progress.seconds[stage] ?? 0;
+      const part = Math.min(seconds, whole);
+      progress.seconds[stage] = whole - part;
+      progress.seconds[earlier] = (progress.seconds[earlier] ?? 0) + part;
     },
     pause: setPause,
     resume: () => setPause(null),

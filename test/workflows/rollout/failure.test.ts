@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
-import { ActivityFailure, RetryState, TimeoutFailure, type TimeoutType } from '@temporalio/common';
+import { ActivityFailure, ApplicationFailure, RetryState, TimeoutFailure, type TimeoutType } from '@temporalio/common';
 import type { Stage } from '../../../workflows/contracts/rollout.ts';
 import { attributed, StageFailure } from '../../../workflows/rollout/failure.ts';
 
@@ -23,4 +23,23 @@ it('attributes a timeout of another stage to a lost worker, so that the agent do
   for (const stage of ['openTrace', 'sealTrace', 'evaluate', 'reward'] as const) {
     assert.equal(timedOut(stage, 'START_TO_CLOSE').record.type, 'WorkerLost');
   }
+});
+
+it('attributes a failure of the agent to the stage that its activity reports', () => {
+  const progress = { stage: 'startAgent' };
+  const causes = [
+    new TimeoutFailure('timed out', progress, 'HEARTBEAT'),
+    ApplicationFailure.create({ type: 'SandboxUnavailable', message: 'the engine is away', details: [progress] }),
+    ApplicationFailure.create({ type: 'SandboxUnavailable', message: 'the engine is away' }),
+  ];
+  const records = causes.map((cause) => {
+    const failure = attributed('awaitAgent', new ActivityFailure('failed', 'awaitAgent', '1', 'TIMEOUT', '', cause));
+    assert.ok(failure instanceof StageFailure);
+    return [failure.record.type, failure.record.stage];
+  });
+  assert.deepEqual(records, [
+    ['HostLost', 'startAgent'],
+    ['SandboxUnavailable', 'startAgent'],
+    ['SandboxUnavailable', 'awaitAgent'],
+  ]);
 });

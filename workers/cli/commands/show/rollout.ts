@@ -1,3 +1,4 @@
+import { defaultPayloadConverter } from '@temporalio/common';
 import { toAtif } from '../../../../infra/report/atif.ts';
 import { showHidden } from '../../../../infra/report/hidden-characters.ts';
 import { readRollout } from '../../../../infra/report/read-rollout.ts';
@@ -5,7 +6,8 @@ import { readTrace } from '../../../../infra/report/read-trace.ts';
 import type { Branching, RolloutDetails } from '../../../../infra/report/report-data.ts';
 import { flagsOfRollout } from '../../../../workflows/algorithms/flags.ts';
 import { verdictText } from '../../../../workflows/algorithms/verdict-text.ts';
-import { rolloutStatusQuery } from '../../../../workflows/contracts/messages.ts';
+import { readAgentProgress } from '../../../../workflows/contracts/agent-progress.ts';
+import { type RolloutStatus, rolloutStatusQuery } from '../../../../workflows/contracts/messages.ts';
 import { type RolloutResult, stages } from '../../../../workflows/contracts/rollout.ts';
 import type { Exposure, Verdict } from '../../../../workflows/contracts/verdict.ts';
 import { type FoundWorkflow, isOpen } from '../../follow/find-workflow.ts';
@@ -17,7 +19,8 @@ import { print, printJson, table } from '../../text/output.ts';
 export async function showRollout(stack: StackClient, found: FoundWorkflow, json: boolean): Promise<void> {
   const { handle } = found;
   if (isOpen(found)) {
-    const status = await handle.query(rolloutStatusQuery);
+    const known = await handle.query(rolloutStatusQuery);
+    const status = { ...known, stage: reportedStage(found, known.stage) };
     if (json) return printJson({ id: handle.workflowId, ...status });
     const host = status.host === null ? '' : ` on ${status.host}`;
     const pause = status.paused ? ', paused' : '';
@@ -35,6 +38,15 @@ export async function showRollout(stack: StackClient, found: FoundWorkflow, json
   const details = await readRollout(stack.store, result);
   if (json) printJson(details);
   else print(rolloutText(details));
+}
+
+/** Returns the stage that the activity of the agent reports, since it has two: it starts the agent before it waits. */
+function reportedStage({ description }: FoundWorkflow, stage: RolloutStatus['stage']): RolloutStatus['stage'] {
+  const { pendingActivities } = description.raw;
+  const payload = pendingActivities?.find(({ activityType }) => activityType?.name === stage)?.heartbeatDetails
+    ?.payloads?.[0];
+  if (stage !== 'awaitAgent' || payload === undefined) return stage;
+  return readAgentProgress(defaultPayloadConverter.fromPayload(payload))?.stage ?? stage;
 }
 
 /** Prints the trajectory of a rollout that has ended. */

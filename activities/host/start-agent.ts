@@ -1,0 +1,115 @@
+import { ApplicationFailure, Context } from '@temporalio/activity';
+import { withTimeLimit } from '../../infra/time-limit.ts';
+import { type AgentProgress, readAgentProgress } from '../../workflows/contracts/agent-progress.ts';
+import { TemperFailure } from '../../workflows/contracts/failures.ts';
+import { sessionId } from '../../workflows/contracts/ids.ts';
+import { startAttempts, startMs } from '../../workflows/contracts/stage-limits.ts';
+import { atBoundary } from '../boundary.ts';
+import type { StartAgent } from '../interfaces/host.ts';
+import { agentKey, attachAgentSandbox, type Host } from './host.ts';
+
+/** The gateway's address inside the sandbox, where the relay listens; see infra/agents. */
+const gatewayUrl = 'http://127.0.0.1:8080';
+/** The delay of the first report. It is a write at the server, which an agent that has ended by then does not need. */
+const firstReportMs = 1000;
+
+/** Starts the agent in its sandbox, unless it was started already. */
+export async function startAgent(host: Host, input: StartAgent, signal: AbortSignal) {
+  const { epoch, task, kind, maxTurns } = input;
+  const spec = host.agent(input.agent);
+  const sandbox = await attachAgentSandbox(host, epoch, kind);
+  const { instruction, env, solutionEnv } = await host.tasks.open(task);
+  const command = spec.command({
+    instruction,
+    workdir: task.workdir,
+    baseUrl: spec.usesModel ? gatewayUrl : null,
+    secret: spec.usesModel ? host.secretOf(sessionId(epoch)) : null,
+    maxTurns,
+    contextLength: input.contextLength,
+  });
+  const [program, ...args] = command.argv;
+  if (program === undefined) throw new TemperFailure('UnknownAgent', `agent ${spec.name} has an empty command`);
+  const path = host.pathOf(kind);
+  const taskEnv = spec.needsSolution ? { ...env, ...solutionEnv } : env;
+  const started = await sandbox.start(
+    {
+      key: agentKey,
+      account: 'agent',
+      cwd: task.workdir,
+      argv: [program, ...args],
+      env: { ...taskEnv, ...(path !== null && { PATH: path }), ...command.env },
+      files: command.files.size > 0 ? [{ tree: command.files, at: '/home/agent', owner: 'agent' }] : [],
+    },
+    signal,
+  );
+  return { started };
+}
+
+/** An agent that was started, and the reports that say so. */
+interface StartedAgent {
+  readonly startedAtMs: number;
+  /** The time that this activity attempt took to start it. */
+  readonly startSeconds: number;
+}
+
+/**
+ * Starts the agent as the first stage of the activity that waits for its end, and then waits. An activity attempt after a
+ * worker's death learns from the heartbeats of the one before when the agent was started. The start has a time limit and a
+ * number of attempts of its own, and its failures say that they are of this stage.
+ */
+export async function startThenWait<End>(
+  start: (signal: AbortSignal) => Promise<unknown>,
+  wait: (started: StartedAgent, signal: AbortSignal) => Promise<End>,
+): Promise<End> {
+  const { attempt, heartbeatDetails } = Context.current().info;
+  let progress: AgentProgress = readAgentProgress(heartbeatDetails) ?? { stage: 'startAgent' };
+  try {
+    return await atBoundary(async (signal, report) => {
+      const reports = reportsOf(() => progress, report);
+      try {
+        const beganAtMs = Date.now();
+        if (progress.stage === 'startAgent') {
+          await withTimeLimit({ limitMs: startMs, late }, start, signal);
+          progress = { stage: 'awaitAgent', startedAtMs: Date.now() };
+          reports.changed();
+        }
+        const { startedAtMs } = progress;
+        return await wait({ startedAtMs, startSeconds: Math.max(0, startedAtMs - beganAtMs) / 1000 }, signal);
+      } finally {
+        reports.close();
+      }
+    });
+  } catch (error) {
+    throw progress.stage === 'startAgent' ? ofStart(error, attempt) : error;
+  }
+}
+
+const late = new TemperFailure('SandboxUnavailable', `the agent was not started within ${startMs / 1000} s`);
+
+/** Reports the progress once a second is over, and from then on whenever it changes. */
+function reportsOf(progress: () => AgentProgress, report: (progress: AgentProgress) => void) {
+  let due = false;
+  const timer = setTimeout(() => {
+    due = true;
+    report(progress());
+  }, firstReportMs);
+  return {
+    changed: (): void => {
+      if (due) report(progress());
+    },
+    close: (): void => clearTimeout(timer),
+  };
+}
+
+/** Names the stage of a failure that the boundary has attributed, and makes it final after the last attempt. */
+function ofStart(error: unknown, attempt: number): unknown {
+  if (!(error instanceof ApplicationFailure)) return error;
+  const progress: AgentProgress = { stage: 'startAgent' };
+  return ApplicationFailure.create({
+    type: error.type ?? 'Internal',
+    message: error.message,
+    nonRetryable: error.nonRetryable === true || attempt >= startAttempts,
+    details: [progress],
+    ...(error.cause !== undefined && { cause: error.cause }),
+  });
+}

@@ -1,0 +1,16 @@
+import { z } from 'zod';
+
+/**
+ * The report of the activity `awaitAgent` in its heartbeats and failures: which of its two stages is in progress. The time at
+ * which the agent was started is the beginning of its time limit, also for later activity attempts.
+ */
+export const agentProgress = z.discriminatedUnion('stage', [
+  z.object({ stage: z.literal('startAgent') }),
+  z.object({ stage: z.literal('awaitAgent'), startedAtMs: z.number() }),
+]);
+export type AgentProgress = z.output<typeof agentProgress>;
+
+/** Reads a report; null if there is none. */
+export function readAgentProgress(details: unknown): AgentProgress | null {
+  return agentProgress.safeParse(details).data ?? null;
+}
