@@ -195,6 +195,7 @@ export async function openHost(config: Config, { blobs, verdicts }: SharedState)
     stack: stack.id,
     store: blobs,
     verdicts: createVerdictCache({ records: verdicts, store: blobs }),
+    solvable: new Set(),
     admission,
     slots: createSlots(config.capacity, admission),
     tasks: createTasks({

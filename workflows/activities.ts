@@ -75,7 +75,8 @@ export const evaluation = (timeoutMs: number, priority?: Priority): Proxied<Eval
   proxyActivities<EvaluationActivities>({
     taskQueue: evaluationQueue,
     ...timeouts.evaluate,
-    // The limit counts twice, because tests that wrote an invalid reward also run over the untouched workspace.
+    // The limit counts twice, because tests may run a second time: over the untouched workspace if they wrote an invalid
+    // reward, over the reference solution if they report missing programs.
     startToCloseTimeout: imageMs + 2 * (timeoutMs + evaluationGraceMs),
     ...(priority !== undefined && { priority }),
   });

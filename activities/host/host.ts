@@ -16,6 +16,8 @@ export interface Host {
   readonly stack: string;
   readonly store: Store;
   readonly verdicts: VerdictCache;
+  /** Digests of the tasks whose reference solution is known to have the full reward on this host. */
+  readonly solvable: Set<string>;
   readonly tasks: Tasks;
   readonly slots: Slots;
   readonly admission: Admission;

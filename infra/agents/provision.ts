@@ -1,7 +1,6 @@
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import type { GradedTask } from '../grading/task.ts';
 import { initialDiskMb, prepareWorkspace, workspaceFiles } from '../grading/workspace/prepare-workspace.ts';
-import type { FileTree } from '../sandbox/files.ts';
 import type { SandboxKind, SandboxProvider } from '../sandbox/sandbox.ts';
 import { type SandboxRequest, sandboxSpec } from '../sandbox/sandbox-request.ts';
 import type { AgentSpec } from './agent.ts';
@@ -12,7 +11,7 @@ export interface AgentProvisioning {
   readonly provider: SandboxProvider;
   readonly spec: AgentSpec;
   readonly request: Omit<SandboxRequest, 'files'>;
-  readonly files: GradedTask & { readonly solution: FileTree };
+  readonly files: GradedTask;
   /** Whether an earlier activity attempt may have left the sandbox half set up. */
   readonly retried: boolean;
   readonly requireLoader: LoaderCheck;

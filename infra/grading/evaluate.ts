@@ -1,3 +1,4 @@
+import { rewardOf } from '../../workflows/algorithms/reward.ts';
 import type { EvaluationRequest } from '../../workflows/contracts/evaluation.ts';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import { evaluationSandboxName } from '../../workflows/contracts/ids.ts';
@@ -15,6 +16,7 @@ import type { Store } from '../store/store.ts';
 import { withTimeLimit } from '../time-limit.ts';
 import { emptyDiff } from './capture/capture-diff.ts';
 import { type Judged, judgeDiff, verdictOfEnded } from './judge-diff.ts';
+import { solve } from './solve.ts';
 import type { GradedTask } from './task.ts';
 import { testDirectory } from './tests/run-logged-tests.ts';
 import { type VerdictCache, verdictKey } from './verdict-cache.ts';
@@ -28,6 +30,8 @@ export interface EvaluationHost {
   readonly stack: string;
   readonly store: Store;
   readonly verdicts: VerdictCache;
+  /** Digests of the tasks whose reference solution is known to have the full reward on this host. */
+  readonly solvable: Set<string>;
   readonly tasks: { open(task: Task): Promise<EvaluatedTask> };
   readonly choose: Providers['choose'];
   /** Runtimes that the tests need and the image lacks. */
@@ -54,7 +58,7 @@ export async function evaluate(
   const files = await host.tasks.open(task);
   const provider = await host.choose(input.sandbox, task, { filesInImage: files.workspace.size === 0 });
   const image = await prepareImage({ store: host.store, provider }, { task, files }, report, signal);
-  const evaluation = { ...input, number, provider, files, image };
+  const evaluation = { ...input, number, provider, files, image, solve: false };
   if (input.reuseVerdict !== true) return evaluateUncached(host, evaluation, signal);
   const key = verdictKey({ ...input, imageId: await provider.imageId(image), kind: provider.kind });
   const known = key === null ? null : await host.verdicts.find(key);
@@ -70,10 +74,13 @@ interface Evaluation extends EvaluationRequest {
   readonly files: EvaluatedTask;
   /** The image that its sandboxes are made from. */
   readonly image: string;
+  /** Whether the reference solution is applied before the diff. */
+  readonly solve: boolean;
 }
 
 async function evaluateUncached(host: EvaluationHost, input: Evaluation, signal: AbortSignal): Promise<Verdict> {
-  const { verdict, invalidReward } = await judgeInFreshSandbox(host, input, signal);
+  const { verdict, invalidReward, missing } = await judgeInFreshSandbox(host, input, signal);
+  if (missing.length > 0 && input.provider.programs === 'host') await requirePrograms(host, input, missing, signal);
   if (invalidReward === null) return verdict;
   // Agent code can make the tests write an invalid reward. Blame the task only if it also does so on an untouched workspace.
   const diff = await emptyDiff(host.store, input.diff.baseCommit);
@@ -85,6 +92,30 @@ async function evaluateUncached(host: EvaluationHost, input: Evaluation, signal:
   throw new TemperFailure(
     'InvalidReward',
     `${untouched}; they also write it over the untouched workspace, so correct the task's tests/test.sh`,
+  );
+}
+
+/**
+ * Throws MissingProgram if this host lacks a program that the tests report as missing. The report may come from the code under
+ * test, and a program may be the agent's to provide. So the evidence is the task's reference solution, in a fresh sandbox
+ * without the diff: it fails here, too, and its tests report the same program. Without a solution there is no such evidence.
+ */
+async function requirePrograms(
+  host: EvaluationHost,
+  input: Evaluation,
+  missing: readonly string[],
+  signal: AbortSignal,
+): Promise<void> {
+  const { task, files } = input;
+  if (files.solution.size === 0 || host.solvable.has(task.bundle.digest)) return;
+  const diff = await emptyDiff(host.store, input.diff.baseCommit);
+  const reference = await judgeInFreshSandbox(host, { ...input, diff, solve: true }, signal);
+  if (rewardOf(reference.verdict, 'binary') === 1) host.solvable.add(task.bundle.digest);
+  const lacking = missing.filter((name) => reference.missing.includes(name));
+  if (lacking.length === 0) return;
+  throw new TemperFailure(
+    'MissingProgram',
+    `the tests of task ${task.id} do not find ${lacking.join(', ')}, also with its reference solution: a local sandbox has this host's programs instead of those of the image ${task.image}; install what is missing on this host, or use a Docker sandbox`,
   );
 }
 
@@ -106,7 +137,7 @@ async function judgeInFreshSandbox(host: EvaluationHost, input: Evaluation, sign
     if (!(error instanceof SandboxFailure)) throw error;
     if (error.loss !== 'ended-inside') throw retryable(error);
     const ended = { task: input.files, diff: input.diff, subject: subjectOf(input) };
-    return { verdict: await verdictOfEnded(host.store, ended, error.message), invalidReward: null };
+    return { verdict: await verdictOfEnded(host.store, ended, error.message), invalidReward: null, missing: [] };
   } finally {
     await provider.remove(name);
   }
@@ -143,6 +174,7 @@ async function judge(host: EvaluationHost, input: Evaluation, name: string, sign
   );
   requireSameBase(input, baseCommit);
   const path = host.pathOf(provider.kind);
+  if (input.solve) await solve(sandbox, files, { workdir, path }, signal);
   const subject = subjectOf(input);
   return judgeDiff(sandbox, host.store, { task: files, diff, workdir, diskMb, timeoutMs, path, subject }, signal);
 }

@@ -1,4 +1,5 @@
 import { firstOfEach } from '../../workflows/algorithms/flags.ts';
+import { rewardOf } from '../../workflows/algorithms/reward.ts';
 import type { Diff } from '../../workflows/contracts/diff.ts';
 import type { Verdict } from '../../workflows/contracts/verdict.ts';
 import type { Sandbox } from '../sandbox/sandbox.ts';
@@ -6,6 +7,7 @@ import type { Store } from '../store/store.ts';
 import { flagEvaluation } from './flags/evaluation.ts';
 import { applyProtected, protectionInWorkspace } from './protection/apply-protected.ts';
 import type { GradedTask } from './task.ts';
+import { missingPrograms } from './tests/missing-programs.ts';
 import { runLoggedTests } from './tests/run-logged-tests.ts';
 import { runRewardedTests } from './tests/run-rewarded-tests.ts';
 import type { TestRun, TestsToRun } from './tests/test-run.ts';
@@ -35,6 +37,11 @@ export interface Judged {
    * One evaluation cannot say whether the task or the diff caused it.
    */
   readonly invalidReward: string | null;
+  /**
+   * The programs that the log reports as missing; empty for a full reward. One evaluation cannot say whether the host lacks
+   * them or the task does: the code under test may print anything.
+   */
+  readonly missing: readonly string[];
 }
 
 /** Applies a diff in a sandbox whose workspace is at the base commit, and runs the hidden tests over it. */
@@ -54,14 +61,15 @@ export async function judgeDiff(
     const log = Buffer.from(`The diff does not apply:\n${refusal}\n`);
     const flags = flagEvaluation(patch, protection, null);
     const failed = { kind: 'patch-failed', value: null, exitCode: null, log } as const;
-    return { verdict: await toVerdict(store, failed, { subject, flags }), invalidReward: null };
+    return { verdict: await toVerdict(store, failed, { subject, flags }), invalidReward: null, missing: [] };
   }
   await placeHiddenTests(sandbox, task, workdir, signal);
   const diskBeforeMb = await initialDiskMb(sandbox, task.workspace, input.diskMb);
   const run = await runTests(sandbox, task, { workdir, timeoutMs, diskBeforeMb, path }, signal);
   const flags = flagEvaluation(patch, protection, run);
   const verdict = { ...(await toVerdict(store, run, { subject, flags })), applied, restored };
-  return { verdict, invalidReward: run.invalidReward ?? null };
+  const missing = rewardOf(verdict, 'binary') === 1 ? [] : missingPrograms(run.log.toString('utf8'));
+  return { verdict, invalidReward: run.invalidReward ?? null, missing };
 }
 
 /** Returns the verdict on a diff whose code ended the sandbox of its evaluation; `evidence` describes how. */

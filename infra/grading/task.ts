@@ -6,6 +6,8 @@ import type { RequiredTests } from './resolution/resolve.ts';
 export interface GradedTask {
   /** Files of the workdir at the base commit; empty when the image brings them. */
   readonly workspace: FileTree;
+  /** Files of `/solution`: the reference solution, whose entry is `solve.sh`. Empty when the task has none. */
+  readonly solution: FileTree;
   /** Files of `/tests`, put there after the agent has ended; the entry is `test.sh`. */
   readonly tests: FileTree;
   /** Absolute paths to remove from the image before the set-up. */
@@ -19,6 +21,8 @@ export interface GradedTask {
   readonly hiddenTests: readonly string[];
   /** Environment of every command in the sandbox. */
   readonly env: Readonly<Record<string, string>>;
+  /** Environment of the reference solution, added to `env`. */
+  readonly solutionEnv: Readonly<Record<string, string>>;
   /** Environment of the tests alone, added to `env`. */
   readonly testEnv: Readonly<Record<string, string>>;
   /** The criteria for the log of tests that write no reward; null when they write one. */

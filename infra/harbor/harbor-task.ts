@@ -14,10 +14,6 @@ export interface HarborTask extends GradedTask {
   readonly instruction: string;
   /** The build of the image, or null when the image has a name. */
   readonly build: BuildContext | null;
-  /** Files of `/solution`, for the oracle alone; the entry is `solve.sh`. Empty when the task has no solution. */
-  readonly solution: FileTree;
-  /** Environment of the solution, added to `env`. */
-  readonly solutionEnv: Readonly<Record<string, string>>;
   readonly grading: Grading | null;
 }
 

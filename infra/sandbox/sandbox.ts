@@ -198,6 +198,8 @@ export interface SandboxDescription {
 
 export interface SandboxProvider {
   readonly kind: SandboxKind;
+  /** The origin of the programs in its sandboxes: the task's image, or this host, whatever the image. */
+  readonly programs: 'image' | 'host';
   /**
    * Pulls or builds an image unless this host has it, and returns its name. Concurrent calls for one image share the work. Throws
    * `MissingImage`, `ImageUnavailable` or a `BuildFailure`.

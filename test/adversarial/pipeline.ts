@@ -4,7 +4,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createRuntime, runtimeTarget } from '../../infra/agents/runtime.ts';
 import { captureDiff } from '../../infra/grading/capture/capture-diff.ts';
+import { type EvaluationHost, evaluate } from '../../infra/grading/evaluate.ts';
 import { judgeDiff } from '../../infra/grading/judge-diff.ts';
+import { createVerdictCache } from '../../infra/grading/verdict-cache.ts';
 import { prepareWorkspace } from '../../infra/grading/workspace/prepare-workspace.ts';
 import type { HarborTask } from '../../infra/harbor/harbor-task.ts';
 import { createDockerProvider } from '../../infra/sandbox/docker/provider.ts';
@@ -16,7 +18,7 @@ import type { Diff } from '../../workflows/contracts/diff.ts';
 import type { Trick } from '../../workflows/contracts/flags.ts';
 import type { Verdict } from '../../workflows/contracts/verdict.ts';
 import { treeOf } from '../helpers/sandbox/workspaces.ts';
-import { createFileStore } from '../helpers/store/file-store.ts';
+import { createFileStore, createRecords } from '../helpers/store/file-store.ts';
 
 /* A rollout without its workflow: real sandboxes, a script instead of the agent, and the real grader. */
 
@@ -38,6 +40,8 @@ export interface Evaluated {
 
 export interface Pipeline extends AsyncDisposable {
   run(task: HarborTask, agent: ScriptedAgent): Promise<Evaluated>;
+  /** Evaluates the agent's work as a host does, which may throw. */
+  evaluate(task: HarborTask, agent: ScriptedAgent): Promise<Verdict>;
   /** Evaluates a patch that no capture wrote. */
   judge(task: HarborTask, patch: string): Promise<Evaluated>;
 }
@@ -102,7 +106,29 @@ export async function createPipeline(kind: SandboxKind): Promise<Pipeline> {
     };
   };
 
+  const host: EvaluationHost = {
+    stack,
+    store,
+    verdicts: createVerdictCache({ records: createRecords(join(home, 'verdicts')), store }),
+    solvable: new Set(),
+    tasks: { open: async ({ id }) => opened.get(id) ?? assert.fail() },
+    choose: async () => provider,
+    evaluationMounts: async () => mounts,
+    pathOf: () => path,
+  };
+  const opened = new Map<string, HarborTask>();
+
   return {
+    async evaluate(files, agent) {
+      const diff = await produce(files, agent);
+      const id = `${stack}-${count++}`;
+      opened.set(id, files);
+      const bundle = await store.put(Buffer.from(id), 'text/plain');
+      const task = { ...files.description, id, bundle };
+      const epoch = { rollout: id, epoch: 1 };
+      const request = { epoch, run: 'run', task, sandbox: kind, diff, timeoutMs: testTimeoutMs };
+      return evaluate(host, request, { number: 1, report: () => undefined }, signal);
+    },
     run: async (task, agent) => judge(task, await produce(task, agent)),
     async judge(task, text) {
       const patch = await store.put(Buffer.from(text), 'text/x-diff');

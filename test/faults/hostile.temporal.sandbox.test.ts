@@ -105,6 +105,11 @@ const cases: readonly Case[] = [
     ends: ['invalid-task', null, 'InvalidReward'],
   },
   {
+    name: 'tests that need a program which this host lacks',
+    files: { test: 'if temper-has-no-such-runner; then echo 1; else echo 0; fi > /logs/verifier/reward.txt' },
+    ends: ['infra', null, 'MissingProgram'],
+  },
+  {
     name: 'a set-up that writes different files each time',
     files: { setup: ['date +%s%N > stamp'] },
     ends: ['invalid-task', null, 'SetupFailed'],

@@ -78,6 +78,13 @@ export const failureKinds = {
       'The tests wrote a reward that is not a number from 0 to 1, or scores without weights, also for the untouched workspace.',
     remedy: "Correct the task's `tests/test.sh`, or name `reward_weights`.",
   },
+  MissingProgram: {
+    outcome: 'infra',
+    retryable: false,
+    description:
+      'The tests do not find a program on this host, also with the reference solution: a local sandbox has the programs of its host, whatever the image.',
+    remedy: 'Install the program on the host, or use Docker sandboxes; then regrade.',
+  },
   UnknownAgent: {
     outcome: 'refused',
     retryable: false,

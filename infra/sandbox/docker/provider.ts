@@ -61,6 +61,7 @@ export function createDockerProvider({
 
   return {
     kind: 'docker',
+    programs: 'image',
     prepare: images.prepare,
     imageId: (image) => imageId(docker, image),
     evictImages: images.evict,

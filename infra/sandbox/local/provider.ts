@@ -57,6 +57,7 @@ export function createLocalProvider(options: LocalProviderOptions): SandboxProvi
   };
   return {
     kind: 'local',
+    programs: 'host',
     ensure: async (spec, signal) => {
       signal.throwIfAborted();
       usable();

@@ -180,6 +180,7 @@ function createTestHost({ home, provider, taskRoots, capacity, gateway, ...optio
     stack: 'test-stack',
     store,
     verdicts: createVerdictCache({ records: createRecords(join(home, 'verdicts')), store }),
+    solvable: new Set(),
     tasks: createTasks({ store, roots: taskRoots ?? [], dataSets: { directory: cacheDir, offline: true } }),
     slots: createSlots(capacity ?? 4),
     admission: createAdmission({ readLevels: () => [] }),

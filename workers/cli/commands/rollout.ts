@@ -6,6 +6,7 @@ import { onInterrupt } from '../follow/interrupt.ts';
 import { type HomeOption, sandboxOption, stackCommand, wholeNumber } from '../stack/command.ts';
 import type { StackSession } from '../stack/stack-session.ts';
 import { Interrupted, orUsageError, Unsuccessful, UsageError } from '../text/errors.ts';
+import { lostImages } from '../text/local-images.ts';
 import { note, print, printJson } from '../text/output.ts';
 import { createRolloutBoard } from './rollout/board.ts';
 import { findTasks } from './rollout/find-tasks.ts';
@@ -63,6 +64,9 @@ async function rollout(options: RolloutOptions): Promise<void> {
     if (options.upstream !== undefined) await requireUpstream(options.upstream, agent, session);
     const { ready, broken } = await findTasks(options.tasks, session, agent);
     const total = ready.length + broken.length;
+    const images = ready.map(({ task }) => task.image);
+    const lost = lostImages(options.sandbox ?? 'auto', session.config.sandbox, images);
+    if (lost !== null) note(lost);
     const board = createRolloutBoard(total);
     interrupt.remains(() => board.remains(session.own !== null));
     const finished = (row: RolloutRow): void => {

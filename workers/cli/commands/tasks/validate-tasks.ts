@@ -18,6 +18,8 @@ export interface Validation {
   readonly address: string;
   /** Address of the packed task in the store; null if the task could not be read. */
   readonly packed: string | null;
+  /** The image that the task names; null if the task could not be read. */
+  readonly image: string | null;
   readonly valid: boolean;
   /** The reason why the task is invalid; null if it is valid. */
   readonly why: string | null;
@@ -77,11 +79,11 @@ async function validateTask(
     const why = whyInvalid(oracle, nop);
     const packed = `blob:${task.bundle.digest}`;
     const flaky = disagreeing([...oracle, ...nop].flatMap(evidenceOf));
-    return { task: id, address, packed, valid: why === null, why, oracle, nop, flaky };
+    return { task: id, address, packed, image: task.image, valid: why === null, why, oracle, nop, flaky };
   } catch (error) {
     if (!(error instanceof TemperFailure)) throw error;
     const why = `${error.type}: ${error.message}`;
-    return { task: id, address, packed: null, valid: false, why, oracle: [], nop: [], flaky: [] };
+    return { task: id, address, packed: null, image: null, valid: false, why, oracle: [], nop: [], flaky: [] };
   }
 }
 

@@ -3,6 +3,7 @@ import type { SandboxChoice } from '../../../../workflows/contracts/rollout.ts';
 import { onInterrupt } from '../../follow/interrupt.ts';
 import { type HomeOption, sandboxOption, stackCommand, wholeNumber } from '../../stack/command.ts';
 import { Interrupted, Unsuccessful } from '../../text/errors.ts';
+import { lostImages } from '../../text/local-images.ts';
 import { counted, live, note, print, printJson, table } from '../../text/output.ts';
 import type { RolloutRow } from '../rollout/rollout-row.ts';
 import type { Validation } from './validate-tasks.ts';
@@ -43,9 +44,11 @@ async function validate(named: string, options: ValidateOptions): Promise<void> 
   const session = await openSession(options, options.up, interrupt.signal);
   const invalid: Validation[] = [];
   const valid: string[] = [];
+  const images = new Set<string>();
   let ended = 0;
   const finish = (validation: Validation): void => {
     ended += 1;
+    if (validation.image !== null) images.add(validation.image);
     if (validation.packed !== null && validation.valid) valid.push(validation.packed);
     else invalid.push(validation);
     if (options.json) printJson(validation);
@@ -61,6 +64,8 @@ async function validate(named: string, options: ValidateOptions): Promise<void> 
     const quarantine = createQuarantine(shared.common);
     await validateTasks(client, tasks.scan(address), work, interrupt.signal);
     live('');
+    const lost = lostImages(sandbox, config.sandbox, images);
+    if (lost !== null) note(lost);
     for (const { task, address: found, packed, flaky: evidence } of invalid) {
       if (evidence.length === 0 || packed === null) continue;
       await quarantine.add({ task, addresses: [found, packed], evidence });

@@ -1,0 +1,26 @@
+import type { Sandbox } from '../sandbox/sandbox.ts';
+import type { GradedTask } from './task.ts';
+
+/** The time that a reference solution gets before tests that are run to learn about the host. */
+const solutionMs = 120_000;
+
+/** Applies the reference solution in a fresh sandbox. How it ends does not matter: the tests say whether it works. */
+export async function solve(
+  sandbox: Sandbox,
+  { solution, env, solutionEnv }: Pick<GradedTask, 'solution' | 'env' | 'solutionEnv'>,
+  { workdir, path }: { readonly workdir: string; readonly path: string | null },
+  signal: AbortSignal,
+): Promise<void> {
+  await sandbox.putFiles({ tree: solution, at: '/solution', owner: 'agent' }, signal);
+  await sandbox.exec(
+    {
+      account: 'agent',
+      cwd: workdir,
+      argv: ['bash', '/solution/solve.sh'],
+      env: { ...env, ...solutionEnv, ...(path !== null && { PATH: path }) },
+      timeoutMs: solutionMs,
+      maxOutputBytes: 4096,
+    },
+    signal,
+  );
+}
