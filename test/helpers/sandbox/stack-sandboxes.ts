@@ -1,0 +1,36 @@
+import pLimit from 'p-limit';
+import type { Config } from '../../../infra/config.ts';
+import { openProviders } from '../../../infra/sandbox/index.ts';
+import type { SandboxProvider } from '../../../infra/sandbox/sandbox.ts';
+import { openStack } from '../../../infra/stack.ts';
+
+type StackPaths = Pick<Config, 'paths'>;
+const removedAtOnce = 8;
+
+/** Lists the names of the sandboxes of a stack that exist now, of all kinds. */
+export function listSandboxes(stack: StackPaths): Promise<string[]> {
+  return ofEachProvider(stack, async (provider, id) => (await provider.list(id)).map(({ name }) => name));
+}
+
+/** Removes the sandboxes of a stack that has ended, as an interrupted run leaves them. Returns their names. */
+export function removeSandboxes(stack: StackPaths): Promise<string[]> {
+  const limit = pLimit(removedAtOnce);
+  return ofEachProvider(stack, async (provider, id) => {
+    const names = (await provider.list(id)).map(({ name }) => name);
+    await Promise.all(names.map((name) => limit(() => provider.remove(name))));
+    return names;
+  });
+}
+
+async function ofEachProvider(
+  { paths }: StackPaths,
+  work: (provider: SandboxProvider, stack: string) => Promise<string[]>,
+): Promise<string[]> {
+  const { id } = await openStack(paths);
+  const { all } = await openProviders({ stack: id, root: paths.sandboxes, preferred: 'auto' });
+  const results: string[] = [];
+  for (const provider of all.values()) {
+    results.push(...(await work(provider, id).finally(() => provider.close())));
+  }
+  return results;
+}
