@@ -10,6 +10,7 @@ import { download } from './fetch/download.ts';
 import { fetchFromHub, hubUrl } from './fetch/hub.ts';
 import { cloneOnce, filesAtCommit, findMirror } from './fetch/repository.ts';
 import { dataSetFormats } from './formats/index.ts';
+import { createUses } from './uses.ts';
 
 /** The cache of downloaded data sets on this host. */
 export interface DataSetCache {
@@ -34,14 +35,21 @@ export interface DataSetOpener {
 export function createDataSetOpener({ cache, resolvePath }: DataSetOpenerDependencies): DataSetOpener {
   const root = join(cache.directory, 'data-sets');
   const opened = new Map<string, Promise<DataSet>>();
+  const uses = createUses(root);
 
-  async function openNow({ format: name, location, options }: DataSetAddress): Promise<DataSet> {
+  async function openNow(address: DataSetAddress): Promise<DataSet> {
+    const { format: name, location, options } = address;
     const format = dataSetFormats[name];
+    const used = async (path: string): Promise<string> => {
+      await uses.record(address, path);
+      return path;
+    };
     return format.open({
-      paths: await locate(location, format, options),
+      paths: await Promise.all((await locate(location, format, options)).map(used)),
       options,
-      checkOut: async (repository, commit) => filesAtCommit(await repositoryPath(repository, options), commit),
-      unpack: (archive) => unpackArchive(archive, join(root, 'unpacked')),
+      checkOut: async (repository, commit) =>
+        filesAtCommit(await used(await repositoryPath(repository, options)), commit),
+      unpack: async (archive) => used(await unpackArchive(archive, join(root, 'unpacked'))),
     });
   }
 
@@ -76,7 +84,8 @@ export function createDataSetOpener({ cache, resolvePath }: DataSetOpenerDepende
   }
 
   return {
-    open(address) {
+    async open(address) {
+      await uses.record(address);
       const key = JSON.stringify([address.format, address.location, address.options]);
       const known = opened.get(key) ?? openNow(address);
       opened.set(key, known);

@@ -4,6 +4,7 @@ import type { Client } from '@temporalio/client';
 import { searchAttributes } from '../../workflows/contracts/search-attributes.ts';
 import { newestChain } from '../temporal/chain.ts';
 import { listDirectory } from './directories.ts';
+import { inputOf } from './references/history.ts';
 
 /** The knowledge of the Temporal server that a pass depends on. Each question is asked once. All throw if the server does not answer. */
 export interface Knowledge {
@@ -16,6 +17,15 @@ export interface Knowledge {
   plannedRuns(records: string): Promise<ReadonlySet<string>>;
   /** The inputs of all schedules, as JSON. */
   scheduleInputs(): Promise<readonly string[]>;
+  /** The inputs of the runs, sweeps and regrades that are open, as JSON. */
+  openInputs(): Promise<readonly string[]>;
+}
+
+interface Open {
+  readonly key: string;
+  readonly version: number | undefined;
+  readonly workflowId: string;
+  readonly runId: string;
 }
 
 const openQuery = 'WorkflowType IN ("trainingRun", "evaluationSweep", "regrade") AND ExecutionStatus="Running"';
@@ -23,11 +33,13 @@ const openQuery = 'WorkflowType IN ("trainingRun", "evaluationSweep", "regrade")
 export function createKnowledge(connect: () => Promise<Client>): Knowledge {
   const client = once(connect);
   const open = once(async () => {
-    const found: { readonly key: string; readonly version: number | undefined }[] = [];
-    for await (const { workflowId, typedSearchAttributes } of (await client()).workflow.list({ query: openQuery })) {
+    const found: Open[] = [];
+    for await (const one of (await client()).workflow.list({ query: openQuery })) {
+      const { workflowId, runId, typedSearchAttributes } = one;
       const chain = await newestChain(await client(), workflowId);
-      if (chain?.running)
-        found.push({ key: chain.key, version: typedSearchAttributes.get(searchAttributes.policyVersion) });
+      if (!chain?.running) continue;
+      const version = typedSearchAttributes.get(searchAttributes.policyVersion);
+      found.push({ key: chain.key, version, workflowId, runId });
     }
     return found;
   });
@@ -45,6 +57,11 @@ export function createKnowledge(connect: () => Promise<Client>): Knowledge {
     client,
     scheduleInputs,
     openKeys,
+    openInputs: once(async () => {
+      const inputs: string[] = [];
+      for (const execution of await open()) inputs.push(await inputOf(await client(), execution));
+      return inputs;
+    }),
     async plannedRuns(records) {
       const planned = new Set<string>();
       for (const key of await openKeys()) {

@@ -2,6 +2,7 @@ import { blobsOf } from './categories/blobs.ts';
 import { cachedVerdicts } from './categories/cached-verdicts.ts';
 import { caches } from './categories/caches.ts';
 import { checkpoints } from './categories/checkpoints.ts';
+import { dataSets } from './categories/data-sets.ts';
 import { database } from './categories/database.ts';
 import { demoHomes } from './categories/demo-homes.ts';
 import { journals } from './categories/journals.ts';
@@ -31,6 +32,7 @@ export const allRoots: readonly Pick<Root, 'name' | 'owner'>[] = [openWorkflows,
 /** Everything that would grow for ever, in the order of a pass. Blobs come last: what refers to them goes first. */
 export const categories: readonly Category[] = [
   caches,
+  dataSets,
   demoHomes,
   logs,
   journals,

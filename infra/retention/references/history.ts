@@ -22,6 +22,18 @@ export async function digestsInHistory(
   return found;
 }
 
+/** Returns the texts in the input of one execution, which its first event holds. */
+export async function inputOf(
+  client: Client,
+  execution: { readonly workflowId: string; readonly runId: string },
+): Promise<string> {
+  const { namespace } = client.options;
+  const { workflowId, runId } = execution;
+  const request = { namespace, execution: { workflowId, runId }, maximumPageSize: 1 };
+  const { history } = await client.workflowService.getWorkflowExecutionHistory(request);
+  return [...textsIn(history?.events?.[0]?.workflowExecutionStartedEventAttributes?.input)].join('\n');
+}
+
 /** Yields the texts of a message of Temporal's API; its payloads are bytes. */
 function* textsIn(value: unknown): Iterable<string> {
   if (typeof value === 'string') yield value;

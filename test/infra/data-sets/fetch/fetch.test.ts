@@ -1,9 +1,13 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
+import { readFile } from 'node:fs/promises';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
 import { after, before, beforeEach, it } from 'node:test';
+import { parseDataSetAddress } from '../../../../infra/data-sets/address.ts';
+import { useName } from '../../../../infra/data-sets/uses.ts';
 import { createDataSetFixture, failure, sweRow } from '../../../helpers/tasks/data-set-fixture.ts';
 
 const commit = '0123456789abcdef0123456789abcdef01234567';
@@ -83,6 +87,21 @@ it('downloads a data set of the hub once per host and then reads it offline', as
   const [address = ''] = await fixture.tasks.list(set);
   assert.equal((await fixture.tasks.resolve(address)).id, 'b');
   assert.equal(asked.length, before);
+});
+
+it('records which downloads a data set needs, by which retention keeps them', async () => {
+  await using fixture = await createDataSetFixture();
+  const online = fixture.tasksWith({ offline: false, hub });
+  const sets = ['swe-bench:hub:SWE-Gym/Small', `swe-bench:${hub}/cdn/data/train-00000.jsonl`];
+  const uses: string[] = [];
+  for (const set of sets) {
+    const [address = ''] = await online.list(set);
+    await fixture.tasks.resolve(address);
+    const name = useName(parseDataSetAddress(address) ?? assert.fail());
+    uses.push(await readFile(join(fixture.root, '../cache/data-sets/uses', name), 'utf8'));
+  }
+  assert.equal(uses[0], `hub/SWE-Gym/Small/${commit}\n`);
+  assert.match(uses[1] ?? '', /^urls\/[0-9a-f]{24}\n$/);
 });
 
 it('downloads a file once when several processes want it at the same time', async () => {
