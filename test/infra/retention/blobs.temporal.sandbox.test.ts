@@ -3,6 +3,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdir, readdir, readFile, rm, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { after, before, beforeEach, describe, it } from 'node:test';
 import { pathsBelow } from '../../../infra/paths.ts';
 import { type Category, dayMs, hourMs, type RetentionContext } from '../../../infra/retention/category.ts';
@@ -155,6 +156,8 @@ describe('retention of blobs', () => {
       workflowId: 'open',
       args: [request],
     });
+    const inputs = await contextOf().knowledge.openInputs();
+    assert.ok(inputs.some((input) => input.includes(`"blob:${trace}"`)));
     await age(3);
     const { names } = await pass(false);
     for (const digest of [task, list, trace]) assert.equal(await rollouts.store.has(digest), true, names.join());
@@ -182,38 +185,49 @@ describe('retention of blobs', () => {
     assert.ok(real.names.includes(ended.diff?.patch.digest ?? ''));
   });
 
+  const gc = (...options: readonly string[]) =>
+    spawn(process.execPath, [join(repositoryRoot, 'workers/cli.ts'), 'gc', ...options], {
+      stdio: ['ignore', 'ignore', 'pipe'],
+      env: {
+        ...process.env,
+        TEMPER_HOME: rollouts.home,
+        XDG_CACHE_HOME: join(rollouts.home, 'cache'),
+        TEMPORAL_ADDRESS: rollouts.server.address,
+        TEMPORAL_NAMESPACE: rollouts.server.namespace,
+      },
+    });
+  const countOf = async (digests: readonly string[]): Promise<number> => {
+    const left = await stored();
+    return digests.filter((digest) => left.has(digest)).length;
+  };
+  /** Stores blobs that nothing refers to. */
+  async function makeGarbage(name: string): Promise<readonly string[]> {
+    await recordedBefore();
+    const garbage = await Promise.all(Array.from({ length: 3000 }, (_, index) => putUnsynced(`${name} ${index}`)));
+    await age(3);
+    return garbage;
+  }
+  /** Starts `temper gc`, and sends it the signal when it has removed one of the blobs. */
+  async function interrupt(garbage: readonly string[], signal: NodeJS.Signals) {
+    const child = gc();
+    const [exit, errors] = [once(child, 'exit'), text(child.stderr)];
+    await until(async () => (await countOf(garbage)) < garbage.length);
+    child.kill(signal);
+    const [code, killedBy] = await exit;
+    return { code, killedBy, errors: await errors };
+  }
+
   it('may be killed at any point, beside a rollout that runs: nothing that is needed goes, and the next pass finishes', async () => {
     ended = await rollouts.run('ended-again', { task: 'generated:train/1/0', agent: 'oracle' });
-    await recordedBefore();
-    const garbage = await Promise.all(Array.from({ length: 3000 }, (_, index) => putUnsynced(`garbage ${index}`)));
-    await age(3);
+    const garbage = await makeGarbage('killed');
     const running = rollouts.run('beside', { task: 'generated:train/1/2', agent: 'oracle' });
-    const count = async (): Promise<number> => {
-      const left = await stored();
-      return garbage.filter((digest) => left.has(digest)).length;
-    };
-    const gc = () =>
-      spawn(process.execPath, [join(repositoryRoot, 'workers/cli.ts'), 'gc', '--json'], {
-        stdio: ['ignore', 'pipe', 'inherit'],
-        env: {
-          ...process.env,
-          TEMPER_HOME: rollouts.home,
-          XDG_CACHE_HOME: join(rollouts.home, 'cache'),
-          TEMPORAL_ADDRESS: rollouts.server.address,
-          TEMPORAL_NAMESPACE: rollouts.server.namespace,
-        },
-      });
-    const killed = gc();
-    const exit = once(killed, 'exit');
-    await until(async () => (await count()) < garbage.length);
-    killed.kill('SIGKILL');
-    await exit;
+    const { killedBy } = await interrupt(garbage, 'SIGKILL');
+    assert.equal(killedBy, 'SIGKILL');
     const beside = await running;
     assert.equal(beside.outcome, 'scored', JSON.stringify(beside));
-    const second = gc();
-    const [code] = await once(second, 'exit');
+    const [code] = await once(gc(), 'exit');
     assert.equal(code, 0);
-    assert.equal(await count(), 0);
+    assert.equal(await countOf(garbage), 0);
     assert.deepEqual(await all(createStoreSweep(join(rollouts.home, 'store')).leftovers()), []);
     const left = await stored();
     for (const result of [ended, beside]) {
@@ -221,6 +235,23 @@ describe('retention of blobs', () => {
         assert.ok(left.has(digest), `expected ${digest} of ${result.workflowId} to stay`);
       }
     }
+  });
+
+  it('ends after the blob that is being removed when it is interrupted, and the next pass finishes', async () => {
+    const garbage = await makeGarbage('interrupted');
+    const { code, errors } = await interrupt(garbage, 'SIGINT');
+    assert.equal(code, 130);
+    assert.match(errors, /ending after the file that is being removed \(press Ctrl-C again to exit at once\)/);
+    const left = await countOf(garbage);
+    assert.ok(left > 0, 'expected the interrupt to come before the end');
+    assert.deepEqual(await all(createStoreSweep(join(rollouts.home, 'store')).leftovers()), []);
+    assert.deepEqual(
+      (await readdir(rollouts.home)).filter((name) => name.endsWith('.lock')),
+      [],
+    );
+    const [second] = await once(gc(), 'exit');
+    assert.equal(second, 0);
+    assert.equal(await countOf(garbage), 0);
   });
 });
 
