@@ -6,6 +6,7 @@ import { createUpstreams } from '../infra/gateway/upstream/upstreams.ts';
 import { openStack } from '../infra/stack.ts';
 import { openSharedState } from '../infra/store/shared-state.ts';
 import { createLog } from './process.ts';
+import { reportStateOnSignal } from './report-state.ts';
 
 /**
  * Runs one gateway process, which answers the agents' model calls.
@@ -38,6 +39,7 @@ export async function runGateway(config: Config, signal: AbortSignal, name: stri
     seeds: config.engine.seeds,
     log: (event) => (event.kind === 'turn' ? log.debug(event) : log.warn(event)),
   });
+  reportStateOnSignal(log, signal);
   log.info({ sockets: config.paths.gatewaySockets.agents, engine: engine.url }, 'gateway started');
   if (!signal.aborted) await once(signal, 'abort');
   await gateway.close();

@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import type { Config } from '../infra/config.ts';
 import { startPolicyServer } from '../infra/kits/embedded-policy/index.ts';
 import { createLog } from './process.ts';
+import { reportStateOnSignal } from './report-state.ts';
 
 /** Runs the embedded policy server, which is both engine and trainer. */
 export async function runPolicy(config: Config, signal: AbortSignal): Promise<void> {
@@ -12,6 +13,7 @@ export async function runPolicy(config: Config, signal: AbortSignal): Promise<vo
     root: config.paths.policy,
     modelName: config.engine.model,
   });
+  reportStateOnSignal(log, signal);
   log.info({ url: server.url }, 'policy server started');
   const crashed = await Promise.race([server.crashed, signal.aborted ? null : once(signal, 'abort').then(() => null)]);
   await server.close();

@@ -4,6 +4,7 @@ import { type Logger, pino } from 'pino';
 import type { Config, WorkerKind } from '../infra/config.ts';
 import { connectWorker } from '../infra/temporal/connection.ts';
 import { temporalTarget } from '../infra/temporal/temporal-target.ts';
+import { reportStateOnSignal } from './report-state.ts';
 
 /** The connection and the log that all workers of one process share. */
 export interface WorkerProcess {
@@ -55,6 +56,7 @@ export async function runWorkers(
       for (const worker of workers) if (worker.getState() === 'RUNNING') worker.shutdown();
     };
     signal.addEventListener('abort', shutdown, { once: true });
+    reportStateOnSignal(log, signal);
     log.info({ queues: options.map(({ taskQueue }) => taskQueue) }, 'worker started');
     // If one worker fails, the whole process ends, and the supervisor starts a fresh one.
     const running = workers.map((worker) => worker.run().finally(shutdown));
