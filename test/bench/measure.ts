@@ -29,6 +29,12 @@ export async function perRun(runs: number, work: () => Promise<void>): Promise<C
   return { wallMs, cpuMs: ((await machineCpuMs()) - cpuBefore) / runs };
 }
 
+/** Returns the mean of the costs of rounds that are equally long. */
+export const mean = (costs: readonly Cost[]): Cost => ({
+  wallMs: costs.reduce((sum, { wallMs }) => sum + wallMs, 0) / costs.length,
+  cpuMs: costs.reduce((sum, { cpuMs }) => sum + cpuMs, 0) / costs.length,
+});
+
 /** Reads the busy time of all cores since boot, which /proc/stat counts in hundredths of a second. */
 async function machineCpuMs(): Promise<number> {
   const [line = ''] = (await readFile('/proc/stat', 'utf8')).split('\n');

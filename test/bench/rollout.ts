@@ -26,13 +26,17 @@ import { controlQueue } from '../../workflows/contracts/queues.ts';
 import type { RolloutResult } from '../../workflows/contracts/rollout.ts';
 import type { Task } from '../../workflows/contracts/task.ts';
 import { createFileStore } from '../helpers/store/file-store.ts';
-import { type Cost, each, perRun } from './measure.ts';
+import { type Cost, each, mean, perRun } from './measure.ts';
 import { cpuByStage } from './rollout/cpu-by-stage.ts';
 import { callsByStage, type StageCalls, startCallCounter } from './rollout/docker-calls.ts';
+import { type Floor, openFloor } from './rollout/floor.ts';
 import { cpuMsOf, processesOf } from './rollout/processes.ts';
 import { printCalls, printCosts, printStages, type WholeCost } from './rollout/report.ts';
 
 const taskAddress = 'generated:train/1/0';
+const startTimeoutMs = 120_000;
+/** The number of rounds in which bare operations and rollouts take turns, so that other work on the machine hits both alike. */
+const rounds = 4;
 
 await new Command('npm run bench:rollout --')
   .description("Measures what a rollout of nop costs and how much of it is temper's own. Run it on an idle machine.")
@@ -53,10 +57,8 @@ interface Options {
 async function main(options: Options): Promise<void> {
   const { sandbox: kind, rollouts, concurrency } = options;
   const home = await mkdtemp(join(tmpdir(), 'temper-bench-'));
-  const config = await configFor(home, concurrency);
   try {
-    const bare = await measureBare(config, kind, rollouts, concurrency);
-    const whole = await measureWhole(config, options);
+    const { bare, whole } = await measure(await configFor(home, concurrency), options);
     printCosts(`${rollouts} rollouts of nop in ${kind} sandboxes, ${concurrency} at once`, bare, whole);
     printStages(whole);
     if (kind === 'docker') printCalls(await countDockerCalls(home));
@@ -81,7 +83,10 @@ async function countDockerCalls(home: string): Promise<readonly StageCalls[]> {
   const earlier = process.env.DOCKER_HOST;
   process.env.DOCKER_HOST = counter.address;
   const config = await configFor(join(home, 'counted'), 1);
-  const stack = await startStack({ config, parts: ['temporal', 'control', 'host'] }, AbortSignal.timeout(120_000));
+  const stack = await startStack(
+    { config, parts: ['temporal', 'control', 'host'] },
+    AbortSignal.timeout(startTimeoutMs),
+  );
   const { client, close } = await connectClient(temporalTarget(config));
   try {
     await oneRollout(client, 'docker');
@@ -95,30 +100,49 @@ async function countDockerCalls(home: string): Promise<readonly StageCalls[]> {
   }
 }
 
-async function measureWhole(
+async function measure(
   config: Config,
   { sandbox: kind, rollouts, concurrency, alone }: Options,
-): Promise<WholeCost> {
-  const signal = AbortSignal.timeout(600_000);
-  const stack = await startStack({ config, parts: ['temporal', 'control', 'host'] }, signal);
+): Promise<{ readonly bare: Cost; readonly whole: WholeCost }> {
+  const stack = await startStack(
+    { config, parts: ['temporal', 'control', 'host'] },
+    AbortSignal.timeout(startTimeoutMs),
+  );
   const { client, close } = await connectClient(temporalTarget(config));
+  const bare = await openBare(config, kind);
+  let floor: Floor | undefined;
+  const whole = async (): Promise<void> => void (await oneRollout(client, kind));
   try {
-    await each(concurrency, concurrency, async () => void (await oneRollout(client, kind)));
+    await each(concurrency, concurrency, () => oneBare(bare));
+    await each(concurrency, concurrency, whole);
     const processes = processesOf(stack.parts());
-    const before = processes.map(cpuMsOf);
-    const cost = await perRun(rollouts, () =>
-      each(rollouts, concurrency, async () => void (await oneRollout(client, kind))),
-    );
-    const after = processes.map(cpuMsOf);
+    const [server] = processes;
+    if (server === undefined) throw new Error('expected the Temporal server to run');
+    floor = await openFloor(config, client, server);
+    const cpuMs = processes.map(() => 0);
+    const floorMs: number[] = [];
+    const costs: { bare: Cost[]; whole: Cost[] } = { bare: [], whole: [] };
+    const perRound = Math.ceil(rollouts / rounds);
+    for (let round = 0; round < rounds; round += 1) {
+      costs.bare.push(await perRun(perRound, () => each(perRound, concurrency, () => oneBare(bare))));
+      floorMs.push(await floor.measure(perRound, concurrency));
+      const before = processes.map(cpuMsOf);
+      costs.whole.push(await perRun(perRound, () => each(perRound, concurrency, whole)));
+      for (const [at, measured] of processes.entries())
+        cpuMs[at] = (cpuMs[at] ?? 0) + cpuMsOf(measured) - (before[at] ?? 0);
+    }
     return {
-      ...cost,
-      processes: processes.map((measured, at) => ({
-        ...measured,
-        cpuMs: ((after[at] ?? 0) - (before[at] ?? 0)) / rollouts,
-      })),
-      stages: await cpuByStage(client, processes, alone, () => oneRollout(client, kind)),
+      bare: mean(costs.bare),
+      whole: {
+        ...mean(costs.whole),
+        floorMs: floorMs.reduce((sum, ms) => sum + ms, 0) / rounds,
+        processes: processes.map((measured, at) => ({ ...measured, cpuMs: (cpuMs[at] ?? 0) / (rounds * perRound) })),
+        stages: await cpuByStage(client, processes, alone, () => oneRollout(client, kind)),
+      },
     };
   } finally {
+    await floor?.close();
+    await bare.close();
     await close();
     await stack.close();
   }
@@ -136,17 +160,16 @@ async function oneRollout(client: Client, kind: SandboxKind): Promise<string> {
   return workflowId;
 }
 
-async function measureBare(config: Config, kind: SandboxKind, rollouts: number, concurrency: number): Promise<Cost> {
+async function openBare(config: Config, kind: SandboxKind): Promise<Bare> {
   const store = createFileStore(config.paths.store);
   const tasks = createTasks({ store, roots: [], dataSets: { directory: config.cacheDir, offline: true } });
   const task = await tasks.resolve(taskAddress);
   const { all, ready } = await openProviders({ stack: 'bench', root: config.paths.sandboxes, preferred: kind });
   const provider = await ready(kind);
-  const bare = { config, store, tasks, task, provider };
-  await each(concurrency, concurrency, () => oneBare(bare));
-  const cost = await perRun(rollouts, () => each(rollouts, concurrency, () => oneBare(bare)));
-  for (const one of all.values()) await one.close();
-  return cost;
+  const close = async (): Promise<void> => {
+    for (const one of all.values()) await one.close();
+  };
+  return { config, store, tasks, task, provider, close };
 }
 
 interface Bare {
@@ -155,6 +178,7 @@ interface Bare {
   readonly tasks: Tasks;
   readonly task: Task;
   readonly provider: SandboxProvider;
+  close(): Promise<void>;
 }
 
 /** Runs the same sandbox operations as the stages of a rollout, one after the other. */

@@ -1,11 +1,14 @@
 import type { Cost } from '../measure.ts';
 import type { StageCpu } from './cpu-by-stage.ts';
 import type { StageCalls } from './docker-calls.ts';
+import { emptyActivities } from './floor.ts';
 import type { MeasuredProcess } from './processes.ts';
 
 export interface WholeCost extends Cost {
   /** CPU time of each process in ms per rollout. */
   readonly processes: readonly (MeasuredProcess & { readonly cpuMs: number })[];
+  /** CPU time of a workflow of nine empty activities, the server's and its worker's, in ms. */
+  readonly floorMs: number;
   /** The processes' CPU time by stage, of rollouts that ran alone. */
   readonly stages: readonly StageCpu[];
 }
@@ -24,6 +27,9 @@ export function printCosts(title: string, bare: Cost, whole: WholeCost): void {
   console.log(
     `temper's own processes and the Temporal server: ${own.toFixed(0)} ms CPU per rollout, without their commands; ` +
       `${(whole.wallMs / bare.wallMs).toFixed(2)} × the bare wall time`,
+  );
+  console.log(
+    `a workflow of ${emptyActivities} empty activities: ${whole.floorMs.toFixed(0)} ms CPU, Temporal server included`,
   );
   console.log(
     `all that the machine did beyond the bare operations: ${(whole.cpuMs - bare.cpuMs).toFixed(0)} ms CPU per rollout`,
