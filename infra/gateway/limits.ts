@@ -6,6 +6,8 @@ export const limits = {
   bodyValues: 100_000,
   /** Bytes of all bodies of one session that are being read at the same time. */
   sessionBodyBytes: 32 * 1024 * 1024,
+  /** Bytes of the largest body that is kept, so that the next one is parsed from where it differs. */
+  keptBodyBytes: 2 * 1024 * 1024,
   /** Bytes of a refused body that are read and discarded before the connection is cut. */
   discardedBytes: 64 * 1024 * 1024,
   /** Running turns of one session. An agent with sub-agents has a handful; more is an attack on the engine. */

@@ -88,6 +88,7 @@ function beginsWith(messages: readonly Message[], tail: number, earlier: readonl
 
 /** Whether two messages are literally equal. A merely equivalent message is hashed again. */
 function isSame(one: Message, other: Message | undefined): boolean {
+  if (one === other) return true;
   if (one.role !== other?.role || one.text !== other.text) return false;
   if (one.role !== 'assistant' || other.role !== 'assistant') return true;
   const { toolCalls } = other;

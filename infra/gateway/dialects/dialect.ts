@@ -7,6 +7,8 @@ import type { Delta, ModelRequest } from '../model-call.ts';
 export interface Dialect {
   readonly name: string;
   readonly path: string;
+  /** The key of a body under which the conversation is listed. */
+  readonly listKey: string;
   /** Parses a body into a conversation. Throws a GatewayError: `malformed` or `unsupported`. */
   read(body: unknown): DialectRequest;
   /** Null when the format has no call that counts tokens. */

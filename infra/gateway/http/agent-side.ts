@@ -74,7 +74,7 @@ export function createAgentSide(deps: AgentSideDeps): RequestListener {
       throw new GatewayError('not-found', `there is nothing at ${path.slice(0, 200)}`);
     }
     expectMethod('POST', path, request);
-    const body = await readBody(request, session);
+    const body = await readBody(request, session, dialect.listKey);
     if (path === counting?.path) {
       return sendJson(response, 200, counting.reply(session.countTokens(counting.read(body))));
     }

@@ -2,19 +2,35 @@ import type { IncomingMessage } from 'node:http';
 import { errorMessage } from '../../../workflows/contracts/error-message.ts';
 import { GatewayError } from '../gateway-error.ts';
 import { limits } from '../limits.ts';
+import { createGrowingJson, type ParsedBody } from './growing-json/index.ts';
+import { countValues } from './growing-json/values.ts';
 
 /** The bytes of all bodies that one owner is sending. */
 interface BodyBudget {
   usedBytes: number;
 }
 
-/** Creates a reader of bodies. The bodies of one owner share a budget, so that no agent takes the memory of another. */
+/** The state of one owner: the budget of its bodies, and the parsers of those that list a conversation, by the list's key. */
+interface OwnBodies {
+  readonly budget: BodyBudget;
+  readonly parsers: Map<string, JsonParser>;
+}
+
+type JsonParser = (bytes: Buffer) => ParsedBody;
+
+/**
+ * Creates a reader of bodies that list a conversation under `key`. The bodies of one owner share a budget, so that no agent
+ * takes the memory of another. Throws as `readJsonBody` does.
+ */
 export function createBodyReader<Owner extends object>() {
-  const budgets = new WeakMap<Owner, BodyBudget>();
-  return (request: IncomingMessage, owner: Owner): Promise<unknown> => {
-    const budget = budgets.get(owner) ?? { usedBytes: 0 };
-    budgets.set(owner, budget);
-    return readJsonBody(request, budget);
+  const owners = new WeakMap<Owner, OwnBodies>();
+  return async (request: IncomingMessage, owner: Owner, key: string): Promise<unknown> => {
+    const { budget, parsers } = owners.get(owner) ?? { budget: { usedBytes: 0 }, parsers: new Map() };
+    owners.set(owner, { budget, parsers });
+    const bytes = await readBody(request, budget);
+    const parser = parsers.get(key) ?? createGrowingJson(key);
+    parsers.set(key, parser);
+    return parsed(bytes, parser);
   };
 }
 
@@ -22,18 +38,22 @@ export function createBodyReader<Owner extends object>() {
  * Reads a JSON body of limited size and with a limited number of values, each of which costs far more memory and time than
  * its bytes. Throws a GatewayError: `too-large`, `malformed`, or `too-many-turns` when the budget is used up.
  */
-export async function readJsonBody(request: IncomingMessage, budget: BodyBudget = { usedBytes: 0 }): Promise<unknown> {
-  const value = parsed(await readBody(request, budget));
-  if (hasAtMost(value, limits.bodyValues)) return value;
-  throw new GatewayError('too-large', `expected a body of at most ${limits.bodyValues} JSON values, got more`);
+export async function readJsonBody(request: IncomingMessage): Promise<unknown> {
+  return parsed(await readBody(request, { usedBytes: 0 }), (bytes) => {
+    const value: unknown = JSON.parse(bytes.toString('utf8'));
+    return { value, values: countValues(value, limits.bodyValues) };
+  });
 }
 
-function parsed(bytes: Buffer): unknown {
+function parsed(bytes: Buffer, parse: JsonParser): unknown {
+  let body: ParsedBody;
   try {
-    return JSON.parse(bytes.toString('utf8'));
+    body = parse(bytes);
   } catch (error) {
     throw new GatewayError('malformed', `expected JSON: ${errorMessage(error).slice(0, 200)}`);
   }
+  if (body.values <= limits.bodyValues) return body.value;
+  throw new GatewayError('too-large', `expected a body of at most ${limits.bodyValues} JSON values, got more`);
 }
 
 /** Reads a body. A refused one is read to its end and discarded: many clients read no answer before they have sent everything. */
@@ -85,18 +105,3 @@ const budgetUsedUp = (): GatewayError =>
     'too-many-turns',
     `this session sends more than ${limits.sessionBodyBytes} bytes at once; wait for a reply`,
   );
-
-/** Whether a JSON value consists of at most `most` values. Walks without recursion, and stops at the first one too many. */
-export function hasAtMost(value: unknown, most: number): boolean {
-  const left: object[] = isNested(value) ? [value] : [];
-  let seen = 1;
-  for (let item = left.pop(); item !== undefined; item = left.pop()) {
-    const members: readonly unknown[] = Array.isArray(item) ? item : Object.values(item);
-    seen += members.length;
-    if (seen > most) return false;
-    for (const member of members) if (isNested(member)) left.push(member);
-  }
-  return true;
-}
-
-const isNested = (value: unknown): value is object => typeof value === 'object' && value !== null;

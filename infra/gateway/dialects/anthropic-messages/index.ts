@@ -11,6 +11,7 @@ import { conversationOf, type MessagesRequest, parseMessagesRequest, refusePrefi
 export const anthropicMessages: Dialect = {
   name: 'anthropic-messages',
   path: '/v1/messages',
+  listKey: 'messages',
   read(body) {
     const request = parseMessagesRequest(body);
     refusePrefill(request);

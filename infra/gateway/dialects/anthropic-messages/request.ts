@@ -6,7 +6,9 @@ import {
   type ContentPart,
   checkNesting,
   content,
+  createItemReader,
   createTranscript,
+  items,
   jsonSchema,
   parse,
   partText,
@@ -30,15 +32,19 @@ const tool = z.looseObject({
 const messagesRequest = z.looseObject({
   model: z.string().default('policy'),
   system: content,
-  messages: z.array(message).min(1),
+  messages: items,
   tools: z.array(tool).nullish(),
   stream: z.boolean().nullish(),
   max_tokens: z.int().positive().nullish(),
   ...samplingFields,
 });
-export type MessagesRequest = z.output<typeof messagesRequest>;
+const readMessages = createItemReader((item, at) => parse(message, item, at));
 
-export const parseMessagesRequest = (body: unknown): MessagesRequest => parse(messagesRequest, body);
+export function parseMessagesRequest(body: unknown) {
+  const request = parse(messagesRequest, body);
+  return { ...request, messages: readMessages(request.messages, 'messages') };
+}
+export type MessagesRequest = Readonly<ReturnType<typeof parseMessagesRequest>>;
 
 /** Refuses a begun reply, with the message of the models that do not support one either. */
 export function refusePrefill({ messages }: MessagesRequest): void {

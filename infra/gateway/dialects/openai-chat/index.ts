@@ -8,6 +8,7 @@ import { type ChatRequest, conversationOf, parseChatRequest } from './request.ts
 export const openaiChat: Dialect = {
   name: 'openai-chat',
   path: '/v1/chat/completions',
+  listKey: 'messages',
   read(body) {
     const request = parseChatRequest(body);
     return {

@@ -1,7 +1,17 @@
 import { z } from 'zod';
 import type { Conversation, Message, Tool, ToolCall } from '../../../kits/chat-tokens/index.ts';
 import { GatewayError } from '../../gateway-error.ts';
-import { content, jsonSchema, parse, quoted, type TextParts, textOf, toolOf } from '../shared/reading.ts';
+import {
+  content,
+  createItemReader,
+  items,
+  jsonSchema,
+  parse,
+  quoted,
+  type TextParts,
+  textOf,
+  toolOf,
+} from '../shared/reading.ts';
 import { samplingFields } from '../shared/sampling-fields.ts';
 
 const toolCall = z.object({
@@ -36,7 +46,7 @@ const tokens = z.int().positive().nullish();
 /** The fields that temper reads; all others are tolerated. */
 export const chatRequest = z.looseObject({
   model: z.string().default('policy'),
-  messages: z.array(message).min(1),
+  messages: items,
   tools: z.array(tool).nullish(),
   stream: z.boolean().nullish(),
   stream_options: z.looseObject({ include_usage: z.boolean().nullish() }).nullish(),
@@ -54,11 +64,12 @@ export function parseChatRequest(body: unknown): ChatRequest {
 }
 
 export function conversationOf({ messages, tools }: ChatRequest): Conversation {
-  return { messages: messages.map(readMessage), tools: (tools ?? []).map(readTool) };
+  return { messages: readMessages(messages, 'messages'), tools: (tools ?? []).map(readTool) };
 }
 
-function readMessage(wire: WireMessage, index: number): Message {
-  const at = `messages.${index}`;
+const readMessages = createItemReader((item, at) => readMessage(parse(message, item, at), at));
+
+function readMessage(wire: WireMessage, at: string): Message {
   const text = textOf(wire.content, `${at}.content`, textParts);
   switch (wire.role) {
     case 'system':

@@ -12,6 +12,7 @@ import { type ClientTools, readTools } from './tools.ts';
 export const openaiResponses: Dialect = {
   name: 'openai-responses',
   path: '/v1/responses',
+  listKey: 'input',
   read(body) {
     const { request, tools, conversation } = readRequest(body);
     return {

@@ -26,6 +26,31 @@ export function parse<Schema extends z.ZodType>(schema: Schema, value: unknown, 
   throw new GatewayError('malformed', `${path || 'body'}: ${issue?.message ?? 'not understood'}`);
 }
 
+/** A list in a body, with at least one item. The items are read by a `createItemReader`. */
+export const items = z.custom<readonly unknown[]>(
+  (value) => Array.isArray(value) && value.length > 0,
+  'Invalid input: expected a list of at least one item',
+);
+
+/**
+ * Creates a function that reads the items of a list. An item that an earlier body had, too, is the same object, and is not
+ * read again.
+ */
+export function createItemReader<Item extends object>(
+  read: (item: unknown, at: string) => Item,
+): (list: readonly unknown[], at: string) => Item[] {
+  const known = new WeakMap<object, Item>();
+  return (list, at) =>
+    list.map((item, index) => {
+      const isObject = typeof item === 'object' && item !== null;
+      const found = isObject ? known.get(item) : undefined;
+      if (found !== undefined) return found;
+      const made = read(item, `${at}.${index}`);
+      if (isObject) known.set(item, made);
+      return made;
+    });
+}
+
 /** Quotes a text of a client, short enough for a message. */
 export const quoted = (text: string): string => JSON.stringify(text.slice(0, 80));
 
