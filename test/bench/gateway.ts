@@ -23,6 +23,7 @@ import {
   timed,
 } from './gateway/cell.ts';
 import { createConversation, replyText } from './gateway/conversation.ts';
+import { measureFsyncMs } from './gateway/disk.ts';
 import { canPin, pinClient, startFloorProxy, startGatewayProcess, startZeroEngine } from './gateway/process.ts';
 
 /** A cell whose histories are larger in total is measured only on request, since opening them takes longest of all. */
@@ -40,6 +41,7 @@ const columns = [
   'p99 ms',
   'added p50',
   'added p99',
+  'fsync p50',
   'first byte',
   '/s',
   'CPU ms',
@@ -105,9 +107,10 @@ async function main(
         console.log(json ? JSON.stringify({ ...cell, leftOut: true }) : skipped(cell));
         continue;
       }
+      const fsyncMs = measureFsyncMs(home);
       const figures = await measureCell(gateway, key, cell, asked);
       const floorFigures = await measureFloor(floor, cell, asked, promptBytesOf(model, cell));
-      const all = { ...figures, direct, floor: floorFigures };
+      const all = { ...figures, fsyncMs, direct, floor: floorFigures };
       console.log(json ? JSON.stringify(all) : lineOf(all));
     }
   } finally {
@@ -153,6 +156,7 @@ function printHead(direct: Direct, requests: number): void {
   console.log(
     'floor: a proxy that only parses the request, sends the engine a prompt of the same size, and writes a record to disk',
   );
+  console.log('fsync: the disk alone, appending a record to a file beside the journals');
   console.log(`the engine alone: p50 ${direct.p50Ms.toFixed(2)} ms, p99 ${direct.p99Ms.toFixed(2)} ms\n`);
   console.log(pad(columns));
 }
@@ -162,11 +166,17 @@ function skipped({ historyKb, sessions, stream }: Cell): string {
   return `${name}  skipped, since it takes long; measure it with --history ${historyKb} --sessions ${sessions}`;
 }
 
-function lineOf({ direct, floor, ...figures }: CellFigures & { direct: Direct; floor: Figures }): string {
+interface Line extends CellFigures {
+  readonly fsyncMs: number;
+  readonly direct: Direct;
+  readonly floor: Figures;
+}
+
+function lineOf({ direct, floor, fsyncMs, ...figures }: Line): string {
   const { historyKb, sessions, stream, p50Ms, p99Ms, firstByteMs, perSecond, cpuMs, mbPerSession } = figures;
   const added = [(p50Ms - direct.p50Ms).toFixed(2), (p99Ms - direct.p99Ms).toFixed(2)];
   const first = `+${(firstByteMs - direct.firstByteMs).toFixed(2)}`;
-  const times = [p50Ms.toFixed(2), p99Ms.toFixed(2), ...added, first];
+  const times = [p50Ms.toFixed(2), p99Ms.toFixed(2), ...added, fsyncMs.toFixed(2), first];
   const costs = [perSecond.toFixed(0), cpuMs.toFixed(2), mbPerSession?.toFixed(2) ?? ''];
   const least = [floor.p50Ms.toFixed(2), floor.cpuMs.toFixed(2)];
   return pad([`${historyKb} KB`, String(sessions), stream ? 'stream' : 'whole', ...times, ...costs, ...least]);
