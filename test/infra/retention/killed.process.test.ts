@@ -1,0 +1,80 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdir, mkdtemp, readdir, readFile, rm, stat, utimes, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { gunzipSync } from 'node:zlib';
+import { until } from '../../helpers/until.ts';
+
+const filesEach = 200;
+const names = Array.from({ length: 24 }, (_, index) => `pi-${index.toString(16).padStart(16, '0')}`);
+const kept = 'pi-ffffffffffffffff';
+
+describe('a pass of retention that is killed again and again', () => {
+  let home: string;
+  let agents: string;
+  before(async () => {
+    home = await mkdtemp(join(tmpdir(), 'temper-killed-'));
+    agents = join(home, 'cache/agents');
+    for (const name of [...names, kept]) {
+      await mkdir(join(agents, name, 'files'), { recursive: true });
+      for (let index = 0; index < filesEach; index += 1)
+        await writeFile(join(agents, name, `files/${index}`), 'content');
+      if (name !== kept) await utimes(join(agents, name), 0, 0);
+    }
+    await mkdir(join(home, 'logs'));
+  });
+  after(() => rm(home, { recursive: true, force: true }));
+
+  const pass = () =>
+    spawn(process.execPath, [join(import.meta.dirname, 'pass.ts'), home], { stdio: ['ignore', 'inherit', 'inherit'] });
+  /** Returns the number of files of each directory that has its name. */
+  async function whole(): Promise<ReadonlyMap<string, number>> {
+    const found = new Map<string, number>();
+    for (const name of await readdir(agents)) {
+      if (name.startsWith('.removed-')) continue;
+      // A directory that loses its name between two looks is not there any more.
+      const files = await readdir(join(agents, name, 'files')).catch(() => null);
+      if (files !== null) found.set(name, files.length);
+    }
+    return found;
+  }
+
+  it('leaves no half of a directory under its name, and the pass that ends removes the rest', async () => {
+    let kills = 0;
+    for (;;) {
+      const before = (await whole()).size;
+      const child = pass();
+      const exit = once(child, 'exit');
+      const ended = exit.then(() => true);
+      await until(async () => child.exitCode !== null || (await whole()).size < before);
+      child.kill('SIGKILL');
+      await ended;
+      for (const [name, files] of await whole()) assert.equal(files, filesEach, name);
+      if (child.exitCode === 0) break;
+      kills += 1;
+    }
+    assert.ok(kills > 0, 'expected a kill before the end');
+    assert.deepEqual(await readdir(agents), [kept]);
+  });
+
+  it('loses no line of a log whose rotation was killed', async () => {
+    const log = join(home, 'logs/host.log');
+    const lines = Array.from({ length: 70 }, (_, index) => `${index} ${'x'.repeat(2 ** 20)}`);
+    await writeFile(log, `${lines.join('\n')}\n`);
+    const child = pass();
+    const exit = once(child, 'exit');
+    await until(async () => (await readdir(join(home, 'logs'))).includes('host.log.part') || child.exitCode !== null);
+    child.kill('SIGKILL');
+    await exit;
+    assert.equal((await stat(log)).size > 0, true, 'expected the kill to come before the cut');
+    const [code] = await once(pass(), 'exit');
+    assert.equal(code, 0);
+    assert.equal((await stat(log)).size, 0);
+    assert.deepEqual((await readdir(join(home, 'logs'))).sort(), ['host.log', 'host.log.1.gz']);
+    const text = gunzipSync(await readFile(`${log}.1.gz`)).toString();
+    assert.equal(text, `${lines.join('\n')}\n`);
+  });
+});
