@@ -33,22 +33,25 @@ export const items = z.custom<readonly unknown[]>(
 );
 
 /**
- * Creates a function that reads the items of a list. An item that an earlier body had, too, is the same object, and is not
- * read again.
+ * Creates a function that reads the items of a list. Items that an earlier list with the same first item has at the same
+ * position are not read again: they are the same objects where a body continues an earlier one.
  */
-export function createItemReader<Item extends object>(
+export function createItemReader<Item>(
   read: (item: unknown, at: string) => Item,
-): (list: readonly unknown[], at: string) => Item[] {
-  const known = new WeakMap<object, Item>();
-  return (list, at) =>
-    list.map((item, index) => {
-      const isObject = typeof item === 'object' && item !== null;
-      const found = isObject ? known.get(item) : undefined;
-      if (found !== undefined) return found;
-      const made = read(item, `${at}.${index}`);
-      if (isObject) known.set(item, made);
-      return made;
+): (list: readonly unknown[], at: string) => readonly Item[] {
+  // One entry for each conversation: one for each item would keep the garbage collector busy.
+  const known = new WeakMap<object, { readonly list: readonly unknown[]; readonly made: readonly Item[] }>();
+  return (list, at) => {
+    const [first] = list;
+    const isKey = typeof first === 'object' && first !== null;
+    const earlier = isKey ? known.get(first) : undefined;
+    const made = list.map((item, index) => {
+      const same = earlier !== undefined && earlier.list[index] === item ? earlier.made[index] : undefined;
+      return same ?? read(item, `${at}.${index}`);
     });
+    if (isKey) known.set(first, { list, made });
+    return made;
+  };
 }
 
 /** Quotes a text of a client, short enough for a message. */
