@@ -33,6 +33,9 @@ const cells: readonly Cell[] = [4, 64, 256].flatMap((historyKb) =>
   [1, 16, 128, 1000].flatMap((sessions) => [false, true].map((stream) => ({ historyKb, sessions, stream }))),
 );
 
+/** Measured first and not printed, since a process that has just started runs code that is not compiled yet. */
+const warmUp = { cell: { historyKb: 4, sessions: 16, stream: true }, requests: 3_000 } as const;
+
 const columns = [
   'history',
   'sessions',
@@ -98,6 +101,8 @@ async function main(
   const gateway = await startGatewayProcess(config, profileDir);
   const floor = await startFloorProxy(engine.url, home);
   try {
+    await measureCell(gateway, key, warmUp.cell, warmUp.requests);
+    await measureFloor(floor, warmUp.cell, warmUp.requests, promptBytesOf(model, warmUp.cell));
     const direct = await measureDirect(engine.url, requests);
     if (!json) printHead(direct, requests);
     for (const cell of chosen) {
