@@ -2,8 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { errorMessage } from '../../../workflows/contracts/error-message.ts';
 import { GatewayError } from '../gateway-error.ts';
 import { limits } from '../limits.ts';
-import { createGrowingJson, type ParsedBody } from './growing-json/index.ts';
-import { countValues } from './growing-json/values.ts';
+import { createGrowingJson, type ParsedBody, parseWhole } from './growing-json/index.ts';
 
 /** The bytes of all bodies that one owner is sending. */
 interface BodyBudget {
@@ -39,10 +38,7 @@ export function createBodyReader<Owner extends object>() {
  * its bytes. Throws a GatewayError: `too-large`, `malformed`, or `too-many-turns` when the budget is used up.
  */
 export async function readJsonBody(request: IncomingMessage): Promise<unknown> {
-  return parsed(await readBody(request, { usedBytes: 0 }), (bytes) => {
-    const value: unknown = JSON.parse(bytes.toString('utf8'));
-    return { value, values: countValues(value, limits.bodyValues) };
-  });
+  return parsed(await readBody(request, { usedBytes: 0 }), parseWhole);
 }
 
 function parsed(bytes: Buffer, parse: JsonParser): unknown {

@@ -26,31 +26,35 @@ const placeholder = randomUUID();
 export function createGrowingJson(key: string): (bytes: Buffer) => ParsedBody {
   let kept: readonly KeptBody[] = [];
 
-  /** Keeps a body in the place of another, which it continues. */
-  function keep(body: KeptBody, size: number): void {
-    const others = kept.filter((one) => one !== body);
-    kept = size > limits.keptBodyBytes ? others : [body, ...others].slice(0, keptBodies);
+  /** Keeps a body, in its own place if it has one. */
+  function keep(body: KeptBody): void {
+    kept = [body, ...kept.filter((one) => one !== body)].slice(0, keptBodies);
   }
 
   return (bytes) => {
+    if (bytes.length > limits.keptBodyBytes) return parseWhole(bytes);
     for (const earlier of kept) {
       const shared = earlier.sharedItems(bytes);
       // Two conversations may begin with the same messages.
       if (shared <= earlier.items.length / 2) continue;
       const parsed = parseRest({ earlier, shared, bytes, key });
       if (parsed === null) continue;
-      keep(earlier, bytes.length);
+      keep(earlier);
       return parsed;
     }
-    const value: unknown = JSON.parse(bytes.toString('utf8'));
-    const values = countValues(value, limits.bodyValues);
-    const list = isRecord(value) ? value[key] : undefined;
-    if (values <= limits.bodyValues && Array.isArray(list) && list.length > 0) {
-      const range = findList(bytes, key);
-      if (range?.ends.length === list.length) keep(createKeptBody(bytes, range, list), bytes.length);
-    }
-    return { value, values };
+    const parsed = parseWhole(bytes);
+    const list = isRecord(parsed.value) ? parsed.value[key] : undefined;
+    if (parsed.values > limits.bodyValues || !Array.isArray(list) || list.length === 0) return parsed;
+    const range = findList(bytes, key);
+    if (range?.ends.length === list.length) keep(createKeptBody(bytes, range, list));
+    return parsed;
   };
+}
+
+/** Parses a body by itself. Throws a SyntaxError. */
+export function parseWhole(bytes: Buffer): ParsedBody {
+  const value: unknown = JSON.parse(bytes.toString('utf8'));
+  return { value, values: countValues(value, limits.bodyValues) };
 }
 
 interface Rest {
