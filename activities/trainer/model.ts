@@ -28,14 +28,19 @@ export async function onLiveModel<Result>(journal: TrainerJournal, work: () => P
   }
 }
 
+/** The part of the context by which a model is brought into a state. */
+export type ModelContext = Pick<TrainerContext, 'trainer' | 'store' | 'journal' | 'signal'>;
+
 /** Returns the live model in its state after `step`: loads the last checkpoint at or before it, and replays pinned data. */
-export async function modelAt(context: TrainerContext, step: number, training: Training): Promise<string> {
+export async function modelAt(context: ModelContext, step: number, training: Training): Promise<string> {
   const { trainer, store, journal, signal } = context;
   const { state } = journal;
-  if (state.modelId !== null && lastUpdate(journal, state.step) === lastUpdate(journal, step)) return state.modelId;
-  const from = lastCheckpoint(journal, step);
+  if (state.modelId !== null && (await journal.lastUpdate(state.step)) === (await journal.lastUpdate(step))) {
+    return state.modelId;
+  }
+  const from = await journal.lastCheckpoint(step);
   const modelId = await loadCheckpoint(context, { step: from, optimizer: from > 0, loraRank: training.loraRank });
-  for (const [name, { data, sizes, learningRate }] of updatesBetween(journal, from, step)) {
+  for (const [name, { data, sizes, learningRate }] of await updatesBetween(journal, from, step)) {
     log.info('replaying a pinned update', { step: name });
     await applyUpdate(trainer, {
       modelId,
@@ -53,7 +58,7 @@ export async function modelAt(context: TrainerContext, step: number, training: T
 }
 
 /** Returns a model that holds version 0 and is never trained: the reference of a KL penalty. */
-export async function referenceModel(context: TrainerContext, { loraRank }: Training): Promise<string> {
+export async function referenceModel(context: ModelContext, { loraRank }: Training): Promise<string> {
   const { journal } = context;
   const known = journal.state.referenceId;
   if (known !== null) return known;
@@ -63,10 +68,10 @@ export async function referenceModel(context: TrainerContext, { loraRank }: Trai
 }
 
 async function loadCheckpoint(
-  { trainer, journal, signal }: TrainerContext,
+  { trainer, journal, signal }: ModelContext,
   { step, optimizer, loraRank }: { readonly step: number; readonly optimizer: boolean; readonly loraRank: number },
 ): Promise<string> {
-  const path = journal.state.checkpoints[step];
+  const path = (await journal.steps(step, step)).checkpoints[step];
   if (path === undefined) throw new Error(`expected a checkpoint of step ${step} in the trainer's journal, got none`);
   const modelId = await trainer.createModel({ loraRank, seed: 0 }, signal);
   await trainer.load(modelId, { path, optimizer }, await journal.nextSequence(modelId), signal);
@@ -127,26 +132,14 @@ function behaviourGap(data: readonly Datum[], logprobs: readonly (readonly numbe
   return { maxBehaviourGap: largest };
 }
 
-const stepsOf = (record: Readonly<Record<string, unknown>>): number[] =>
-  Object.keys(record)
+/** The updates of the steps after `from`, up to `to`, in order. */
+async function updatesBetween(journal: TrainerJournal, from: number, to: number) {
+  const { updates } = await journal.steps(from + 1, to);
+  return Object.keys(updates)
     .map(Number)
-    .sort((a, b) => a - b);
-
-const lastCheckpoint = (journal: TrainerJournal, step: number): number =>
-  stepsOf(journal.state.checkpoints)
-    .filter((one) => one <= step)
-    .at(-1) ?? 0;
-
-/** The last step up to `step` that has an update. Steps without one leave the model unchanged. */
-const lastUpdate = (journal: TrainerJournal, step: number): number =>
-  stepsOf(journal.state.updates)
-    .filter((one) => one <= step && journal.state.updates[one]?.metrics !== null)
-    .at(-1) ?? 0;
-
-const updatesBetween = (journal: TrainerJournal, from: number, to: number) =>
-  stepsOf(journal.state.updates)
-    .filter((step) => step > from && step <= to)
+    .sort((a, b) => a - b)
     .flatMap((step) => {
-      const update = journal.state.updates[step];
+      const update = updates[step];
       return update?.metrics ? [[step, update] as const] : [];
     });
+}

@@ -30,7 +30,7 @@ async function update(context: TrainerContext, input: UpdatePolicy): Promise<Pol
   const { trainer, store, journal, signal } = context;
   const { step, training, runKey } = input;
   const name = policyName(runKey, step);
-  const known = journal.state.updates[step];
+  const known = (await journal.steps(step, step)).updates[step];
   if (known !== undefined && known.batch !== input.batch.digest) {
     throw new TemperFailure(
       'TrainerRefused',

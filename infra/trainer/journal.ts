@@ -2,26 +2,11 @@ import { z } from 'zod';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import type { Objects } from '../store/objects.ts';
 import type { Records } from '../store/records.ts';
+import { createPastSteps, type JournaledSteps, journaledSteps, lastIn, stepsOf, withoutPast } from './past-steps.ts';
 
 // The trainer worker's knowledge of a run's model, stored before each effect. After a crash, a retry either repeats the same
-// request under the same sequence id, or loads a checkpoint and replays. trainer.ts shows the whole chain.
-
-const update = z.strictObject({
-  /** Blob of the data, exactly as sent. */
-  data: z.string(),
-  /** The model and the sequence ids of the requests, recorded before they are sent. */
-  modelId: z.string(),
-  forwardSequence: z.number(),
-  optimSequence: z.number(),
-  /** The number of datums of each forward_backward; omitted when one takes all. */
-  sizes: z.array(z.number()).optional(),
-  learningRate: z.number(),
-  /** Digest of the batch of this step. */
-  batch: z.string(),
-  /** Null until the update is known to be done. */
-  metrics: z.nullable(z.record(z.string(), z.number())),
-});
-export type JournaledUpdate = z.output<typeof update>;
+// request under the same sequence id, or loads a checkpoint and replays. trainer.ts shows the whole chain. Each write replaces
+// the whole document, so that it holds the last steps only: older ones move into documents of their own (past-steps.ts).
 
 const state = z.strictObject({
   /** The live model; null before the first, and once the server has lost it. */
@@ -35,11 +20,14 @@ const state = z.strictObject({
   warmUpSteps: z.number(),
   prepared: z.boolean(),
   prepareMetrics: z.record(z.string(), z.number()),
-  /** The path of the trainer's checkpoint with optimizer state, by step. */
-  checkpoints: z.record(z.string(), z.string()),
-  updates: z.record(z.string(), update),
+  /** The number of documents with past steps. */
+  past: z.number().default(0),
+  // Of the last steps, and of step 0.
+  ...journaledSteps.shape,
 });
 export type TrainerState = z.output<typeof state>;
+
+export type { JournaledUpdate } from './past-steps.ts';
 
 export interface TrainerJournal {
   readonly state: TrainerState;
@@ -49,6 +37,12 @@ export interface TrainerJournal {
    * Returns the first of `count` consecutive sequence ids that were never given out for this model; durable before it returns.
    */
   nextSequence(modelId: string, count?: number): Promise<number>;
+  /** Returns what is journaled of steps from `from` to `to`, and of step 0. */
+  steps(from: number, to: number): Promise<JournaledSteps>;
+  /** Returns the last step up to `step` of which a checkpoint is journaled; 0 if there is none. */
+  lastCheckpoint(step: number): Promise<number>;
+  /** Returns the last step up to `step` whose update is done; 0 if there is none. Steps without one leave the model unchanged. */
+  lastUpdate(step: number): Promise<number>;
 }
 
 const fresh: TrainerState = {
@@ -59,6 +53,7 @@ const fresh: TrainerState = {
   warmUpSteps: 0,
   prepared: false,
   prepareMetrics: {},
+  past: 0,
   checkpoints: {},
   updates: {},
 };
@@ -77,12 +72,13 @@ export async function openJournal(objects: Objects, runKey: string): Promise<Tra
     );
   }
   const key = `${folder}/${runKey}.json`;
+  const past = createPastSteps(objects, `${folder}/${runKey}`);
   const found = await objects.get(key);
   let version = found?.version ?? null;
   let current = found === null ? fresh : parseState(found.bytes, `${objects.location}/${key}`);
 
   async function write(change: Partial<TrainerState>): Promise<void> {
-    const next = { ...current, ...change };
+    const next = await withoutPast({ ...current, ...change }, past);
     const written = await objects.replace(key, new TextEncoder().encode(JSON.stringify(next)), version);
     if (written === null) {
       throw new TemperFailure(
@@ -104,6 +100,10 @@ export async function openJournal(objects: Objects, runKey: string): Promise<Tra
       await write({ sequences: { ...current.sequences, [modelId]: last + count } });
       return last + 1;
     },
+    steps: (from, to) => stepsOf(current, past, from, to),
+    lastCheckpoint: (step) => lastIn(current, past, step, ({ checkpoints }) => Object.keys(checkpoints)),
+    lastUpdate: (step) =>
+      lastIn(current, past, step, ({ updates }) => Object.keys(updates).filter((one) => updates[one]?.metrics)),
   };
 }
 

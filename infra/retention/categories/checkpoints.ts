@@ -86,7 +86,8 @@ async function savedIn(directory: string, kind: string): Promise<readonly Saved[
 async function runsOf(context: RetentionContext): Promise<ReadonlyMap<string, 'kept' | 'expired'>> {
   const runs = new Map<string, 'kept' | 'expired'>();
   for await (const { name, expired } of trainerJournals.entries(context)) {
-    runs.set(name.slice(0, -'.json'.length).slice(-keyEnd), expired === null ? 'kept' : 'expired');
+    const key = /^([0-9a-f-]{36})\.json$/.exec(name)?.[1];
+    if (key !== undefined) runs.set(key.slice(-keyEnd), expired === null ? 'kept' : 'expired');
   }
   return runs;
 }

@@ -18,16 +18,21 @@ export const records: Category = {
   },
 };
 
-/** The trainer's journals, one file per run: what each optimizer update was sent, and where its checkpoints are. */
+/** The trainer's journals: what each optimizer update was sent, and where its checkpoints are. A long run has past steps beside. */
 export const trainerJournals: Category = {
   name: "trainer's journals",
   keeps: 'everything; `--older-than` removes those of runs that ended before',
   refersToBlobs: true,
   where: ({ paths }) => [paths.trainer],
   async *entries(context) {
-    for (const { name, path, changedAtMs } of await listDirectory(context.paths.trainer)) {
-      const key = /^([0-9a-f-]{36})\.json$/.exec(name)?.[1];
-      if (key !== undefined) yield treeEntry(path, await whyExpired(context, key, changedAtMs));
+    yield* interruptedRemovals(context.paths.trainer);
+    const found = await listDirectory(context.paths.trainer);
+    // The directory of a run's past steps comes before its journal, by which a killed pass is continued.
+    for (const { name, path } of found) {
+      const key = /^([0-9a-f-]{36})(?:\.json)?$/.exec(name)?.[1];
+      if (key === undefined) continue;
+      const times = found.flatMap((one) => (one.name.startsWith(key) ? [one.changedAtMs] : []));
+      yield treeEntry(path, await whyExpired(context, key, Math.max(...times)));
     }
   },
 };

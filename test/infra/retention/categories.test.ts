@@ -28,6 +28,7 @@ import { database } from '../../../infra/retention/categories/database.ts';
 import { demoHomes } from '../../../infra/retention/categories/demo-homes.ts';
 import { journals } from '../../../infra/retention/categories/journals.ts';
 import { logs } from '../../../infra/retention/categories/logs.ts';
+import { trainerJournals } from '../../../infra/retention/categories/records.ts';
 import { type Category, dayMs, type RetentionContext } from '../../../infra/retention/category.ts';
 import { collect } from '../../../infra/retention/collect.ts';
 import { createKnowledge } from '../../../infra/retention/knowledge.ts';
@@ -116,6 +117,22 @@ describe('retention without references', () => {
     };
     const gone = [0, 1].map((version) => `model_a/weights/0123456789ab-v${version}`);
     assert.deepEqual(await collected(checkpoints), gone);
+  });
+
+  it("keeps or removes a trainer's journal together with the past steps of its run", async () => {
+    const keys = ['01a21024-04aa-7838-9df4-00000000000a', '01a21024-04aa-7838-9df4-00000000000b'];
+    for (const [index, key] of keys.entries()) {
+      await file(`trainer/${key}/steps-1.json`, 100, '{}');
+      await utimes(join(home, 'trainer', key), 0, 0);
+      await file(`trainer/${key}.json`, index === 0 ? 10 : 100, '{}');
+    }
+    context = {
+      ...context,
+      cutoffMs: Date.now() - 90 * dayMs,
+      knowledge: { ...context.knowledge, openKeys: async () => new Set() },
+    };
+    assert.deepEqual(await collected(trainerJournals), [keys[1], `${keys[1]}.json`]);
+    assert.deepEqual(await readdir(context.paths.trainer), [keys[0], `${keys[0]}.json`]);
   });
 
   it('gives the unused space of a database back when no server has it open', async () => {
