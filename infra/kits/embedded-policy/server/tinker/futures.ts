@@ -26,7 +26,7 @@ export const futureLimits = {
   /** Large results that no client has read. */
   unread: 256,
   /** Bytes of large results that were read, and may be read again because the reply was lost. */
-  readBytes: 16 * 2 ** 20,
+  readBytes: 4 * 2 ** 20,
 } as const;
 
 /**
