@@ -46,8 +46,9 @@ const secondarySlots = 32;
  * Serves the embedded policy over HTTP on 127.0.0.1: a subset of vLLM's API for its sampler, the Tinker API for its trainer.
  *
  * Guarantees: a request is done once per (model, seq_id), and a failed one stays failed; weights are loaded only from below
- * the root or the model directory; a restarted server serves the last published version. A restart loses models and futures:
- * requests on such a model fail as "not loaded", and the effects that count are in checkpoints.
+ * the root or the model directory; a restarted server serves the last published version. A restart loses models and futures,
+ * and the end of a session its models: requests on such a model fail as "not loaded", and the effects that count are in
+ * checkpoints.
  */
 export async function startPolicyServer(options: PolicyServerOptions): Promise<PolicyServer> {
   const { root, modelName = 'policy' } = options;
