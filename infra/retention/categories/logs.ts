@@ -10,7 +10,7 @@ import {
 } from 'node:fs';
 import { rename, rm, stat } from 'node:fs/promises';
 import { pipeline } from 'node:stream/promises';
-import { createGzip } from 'node:zlib';
+import { createGzip, gzipSync } from 'node:zlib';
 import type { Category, Entry } from '../category.ts';
 import { listDirectory } from '../directories.ts';
 import { sizeOf, treeEntry } from '../trees.ts';
@@ -53,26 +53,30 @@ async function rotate(path: string): Promise<number> {
     });
   }
   await rename(part, old(path, 1));
-  cut(path, before.size);
+  moveRest(path, old(path, 1), before.size);
   return Math.max(1, before.size + oldest - (await sizeOf(old(path, 1))));
 }
 
 const old = (path: string, number: number): string => `${path}.${number}.gz`;
 
 /**
- * Cuts a log's beginning off, up to `position`, and keeps what was appended meanwhile. The writer has the file open for
- * appending, so its next line follows. Synchronous, so that hardly any time passes between reading the rest and cutting.
+ * Appends what was written since `position` to the compressed log, and empties the log. The writer has the log open for
+ * appending, so that its next line follows. Reads until nothing more comes and cuts at once: the system has no call that does
+ * both, so that a line written within these microseconds is lost.
  */
-function cut(path: string, position: number): void {
+function moveRest(path: string, compressed: string, position: number): void {
   const file = openSync(path, 'r+');
-  const appender = openSync(path, 'a');
+  const target = openSync(compressed, 'a');
   try {
-    const rest = Buffer.alloc(Math.max(0, fstatSync(file).size - position));
-    if (rest.length > 0) readSync(file, rest, 0, rest.length, position);
+    for (let end = position; fstatSync(file).size > end; ) {
+      const part = Buffer.alloc(2 ** 20);
+      const length = readSync(file, part, 0, part.length, end);
+      writeSync(target, gzipSync(part.subarray(0, length)));
+      end += length;
+    }
     ftruncateSync(file, 0);
-    if (rest.length > 0) writeSync(appender, rest);
   } finally {
     closeSync(file);
-    closeSync(appender);
+    closeSync(target);
   }
 }
