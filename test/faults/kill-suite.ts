@@ -1,12 +1,10 @@
 import assert from 'node:assert/strict';
-import { cp, mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import type { Client } from '@temporalio/client';
-import { applyUpdate } from '../../activities/trainer/model.ts';
 import { type Config, readConfig } from '../../infra/config.ts';
-import { startPolicyServer } from '../../infra/kits/embedded-policy/index.ts';
 import { isRunning, processIdentity } from '../../infra/process/process-identity.mjs';
 import { createDockerProvider } from '../../infra/sandbox/docker/provider.ts';
 import { createLocalProvider } from '../../infra/sandbox/local/provider.ts';
@@ -17,17 +15,16 @@ import { connectClient } from '../../infra/temporal/connection.ts';
 import { freePort } from '../../infra/temporal/ports.ts';
 import { temporalTarget } from '../../infra/temporal/temporal-target.ts';
 import { openJournal } from '../../infra/trainer/journal.ts';
-import { createTinkerTrainer } from '../../infra/trainer/tinker.ts';
-import type { Datum } from '../../infra/trainer/trainer.ts';
 import type { PartKind } from '../../workers/up/part.ts';
 import { type RunningStack, startStack } from '../../workers/up/start-stack.ts';
 import { controlQueue } from '../../workflows/contracts/queues.ts';
 import type { RolloutResult } from '../../workflows/contracts/rollout.ts';
-import { type RunRequest, type RunStatus, training } from '../../workflows/contracts/run.ts';
+import type { RunRequest, RunStatus } from '../../workflows/contracts/run.ts';
 import { createFileStore } from '../helpers/store/file-store.ts';
 import { until } from '../helpers/until.ts';
 import { type Pending, pendingOf, turn, workflowTask } from './pending.ts';
-import { digestsOf, lastChecksum, receivedBy, receivedFrom } from './received.ts';
+import { digestsOf, receivedBy } from './received.ts';
+import { assertReplaysIdentically } from './replay-batches.ts';
 
 /** The work of which some must be pending when a part is killed, so that the kill interrupts it. */
 const busyWith: Readonly<Record<PartKind, readonly string[]>> = {
@@ -202,46 +199,10 @@ function suite(sandbox: SandboxKind, steps: number): void {
   });
 
   it('gives byte-identical weights when its pinned batches are replayed on a fresh server', async () => {
-    const { state } = await openJournal(createDirectory(config.home), status.runKey);
-    const original = await receivedBy(config);
-    const final = lastChecksum(original, state.updates[request.steps ?? 0]);
-    const store = createFileStore(config.paths.store);
-    const root = join(home, 'fresh');
-    const server = await startPolicyServer({ port: 0, modelDir: config.modelDir, root });
-    try {
-      const trainer = createTinkerTrainer({
-        url: server.url,
-        baseModel: 'policy',
-        reduction: 'sum',
-        checkpointsDir: join(root, 'checkpoints'),
-        engineCheckpointsDir: join(root, 'checkpoints'),
-      });
-      const signal = AbortSignal.timeout(120_000);
-      const start = await copyCheckpoint(config, root, state.checkpoints[0]);
-      const modelId = await trainer.createModel({ loraRank: 16, seed: 0 }, signal);
-      await trainer.load(modelId, { path: start, optimizer: false }, 1, signal);
-      let sequence = 1;
-      for (let step = 1; step <= (request.steps ?? 0); step += 1) {
-        const data = (await store.getJson(state.updates[step]?.data ?? '')) as Datum[];
-        const { learningRate = 0, sizes = [data.length] } = state.updates[step] ?? {};
-        const optimSequence = sequence + sizes.length + 1;
-        const sequences = { forwardSequence: sequence + 1, optimSequence, sizes };
-        sequence = optimSequence;
-        const settings = training.parse(request.training);
-        await applyUpdate(trainer, { modelId, data, sequences, learningRate, training: settings, signal });
-      }
-      const replayed = await receivedFrom(join(root, 'received.jsonl'));
-      const updates = Object.values(state.updates);
-      const sent = updates.flatMap((update) => digestsOf(original, update));
-      assert.ok(sent.length > updates.length, 'expected updates of several requests');
-      assert.deepEqual(
-        replayed.filter(({ kind }) => kind === 'forward_backward').map(({ digest }) => digest),
-        sent,
-      );
-      assert.equal(replayed.filter(({ kind }) => kind === 'optim_step').at(-1)?.checksum, final);
-    } finally {
-      await server.close();
-    }
+    const { runKey } = status;
+    const { training } = request;
+    const requests = await assertReplaysIdentically({ config, runKey, steps, training });
+    assert.ok(requests > steps, 'expected updates of several requests');
   });
 
   it('leaves no sandbox behind, and no process once it is down', async () => {
@@ -266,14 +227,6 @@ async function resultsOf(client: Client): Promise<RolloutResult[]> {
     results.push(await client.workflow.getHandle(workflowId).result());
   }
   return results;
-}
-
-/** Copies the checkpoint `tinker://<model>/weights/<name>` of one server to another. */
-async function copyCheckpoint(config: Config, root: string, address: string | undefined): Promise<string> {
-  const model = /^tinker:\/\/([^/]+)\//.exec(address ?? '')?.[1];
-  assert.ok(model && address);
-  await cp(join(config.paths.policy, 'checkpoints', model), join(root, 'checkpoints', model), { recursive: true });
-  return address;
 }
 
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
