@@ -20,18 +20,19 @@ import { type DaemonProxy, startDaemonProxy } from '../helpers/sandbox/daemon-pr
 import { listSandboxes, removeSandboxes } from '../helpers/sandbox/stack-sandboxes.ts';
 import { until } from '../helpers/until.ts';
 
-/** A number of agents that end together, on a host with two lanes. */
+/** A number of agents that end together on one host. */
 export interface Load {
   readonly sandbox: SandboxKind;
   /** The number in CI. By hand, TEMPER_TEST_LOAD_AGENTS replaces it. */
   readonly agents: number;
+  /** The width of the host's lanes. */
+  readonly lanes: number;
   /** Whether the host worker is killed while the agents' work is captured, released and evaluated. */
   readonly killsHost?: true;
   /** The calls of the Docker daemon that are delayed. */
   readonly delays?: { readonly share: number; readonly ms: number };
 }
 
-const lanes = 2;
 const sweepId = 'load';
 /** The time that a busy machine may take for everything. */
 const limitMs = 14 * 60_000;
@@ -50,7 +51,7 @@ export const describeLoad = (what: string, load: Load): void => {
 };
 
 function suite(load: Load): void {
-  const { sandbox, agents, killsHost = false } = load;
+  const { sandbox, agents, lanes, killsHost = false } = load;
   let home: string;
   let config: Config;
   let stack: RunningStack;
@@ -143,7 +144,7 @@ function startSlowDaemon(directory: string, { share, ms }: NonNullable<Load['del
   });
 }
 
-async function configFor(home: string, { sandbox, agents }: Load, daemon?: string): Promise<Config> {
+async function configFor(home: string, { sandbox, agents, lanes }: Load, daemon?: string): Promise<Config> {
   return readConfig({
     ...process.env,
     ...(daemon !== undefined && { DOCKER_HOST: daemon }),

@@ -1,7 +1,5 @@
-import { once } from 'node:events';
-import { connect, createServer } from 'node:net';
-import { join } from 'node:path';
 import type { Client } from '@temporalio/client';
+import { type DaemonProxy, startDaemonProxy } from '../../helpers/sandbox/daemon-proxy.ts';
 import { stageWindows } from './windows.ts';
 
 /** One request to the Docker daemon. */
@@ -10,39 +8,17 @@ interface Call {
   readonly what: string;
 }
 
-export interface CallCounter {
-  /** The address for `DOCKER_HOST`. */
-  readonly address: string;
+export interface CallCounter extends DaemonProxy {
   readonly calls: readonly Call[];
-  close(): Promise<void>;
 }
 
-const request = /^(GET|HEAD|POST|PUT|DELETE) (?:\/v[\d.]+)?(\/[^ ?]*)[^ ]* HTTP\/1\.1\r\n/;
-
-/** Starts a socket before the daemon's that notes every request. A request begins a chunk, since clients wait for each answer. */
-export async function startCallCounter(directory: string, daemon = '/var/run/docker.sock'): Promise<CallCounter> {
+/** Starts a socket before the daemon's that notes every request. */
+export async function startCallCounter(directory: string): Promise<CallCounter> {
   const calls: Call[] = [];
-  const server = createServer({ allowHalfOpen: true }, (client) => {
-    const engine = connect({ path: daemon, allowHalfOpen: true });
-    client.on('data', (chunk: Buffer) => {
-      const [, method = '', path = ''] = request.exec(chunk.subarray(0, 2048).toString('latin1')) ?? [];
-      if (method !== '') calls.push({ atMs: Date.now(), what: nameOf(method, path) });
-    });
-    client.pipe(engine).pipe(client);
-    client.on('error', () => engine.destroy());
-    engine.on('error', () => client.destroy());
-    client.on('close', () => engine.destroy());
+  const proxy = await startDaemonProxy(directory, ({ method, path }) => {
+    calls.push({ atMs: Date.now(), what: nameOf(method, path) });
   });
-  const path = join(directory, 'docker.sock');
-  server.listen(path);
-  await once(server, 'listening');
-  return {
-    address: `unix://${path}`,
-    calls,
-    close: async () => {
-      server.close();
-    },
-  };
+  return { ...proxy, calls };
 }
 
 /** Names a request without the id of its container or exec, such as `POST containers/start`. */

@@ -1,0 +1,45 @@
+import { readFileSync } from 'node:fs';
+import type { RunningStack } from '../../../workers/up/start-stack.ts';
+import { cpuMsOf, type MeasuredProcess, processesOf } from '../rollout/processes.ts';
+
+/** The CPU time of a process of the stack since its start, and its memory by proportional shares. */
+export interface ProcessUse {
+  readonly name: string;
+  readonly cpuMs: number;
+  /** Zero for commands, which have ended. */
+  readonly memoryMb: number;
+}
+
+/** Samples the processes of a stack; the peak of a process is the largest of its samples. */
+export interface ProcessSampler {
+  /** Reads all processes now. */
+  read(): readonly ProcessUse[];
+  /** Returns the most memory that each process had, in MB, since the sampler was started. */
+  peaks(): ReadonlyMap<string, number>;
+  close(): void;
+}
+
+const everyMs = 2_000;
+
+export function startSampling(stack: Pick<RunningStack, 'parts'>): ProcessSampler {
+  const peaks = new Map<string, number>();
+  const read = (): readonly ProcessUse[] => {
+    const uses = processesOf(stack.parts()).map(useOf);
+    for (const { name, memoryMb } of uses) peaks.set(name, Math.max(peaks.get(name) ?? 0, memoryMb));
+    return uses;
+  };
+  const timer = setInterval(() => {
+    try {
+      read();
+    } catch {
+      // A process has ended and is restarted, which the figures show.
+    }
+  }, everyMs);
+  return { read, peaks: () => peaks, close: () => clearInterval(timer) };
+}
+
+function useOf(measured: MeasuredProcess): ProcessUse {
+  const { name, pid, of } = measured;
+  const memory = of === 'commands' ? '' : readFileSync(`/proc/${pid}/smaps_rollup`, 'latin1');
+  return { name, cpuMs: cpuMsOf(measured), memoryMb: Number(/^Pss:\s+(\d+) kB/m.exec(memory)?.[1] ?? 0) / 1024 };
+}
