@@ -1,62 +1,94 @@
-import { ApplicationFailure, CancelledFailure, Context } from '@temporalio/activity';
+import { ApplicationFailure, CancelledFailure, Context, type Info } from '@temporalio/activity';
 import { failureKinds, TemperFailure } from '../workflows/contracts/failures.ts';
+import { activityKey, type Effect, type Part, takePart } from './effects.ts';
+import { startHeartbeats } from './heartbeats.ts';
+import { retryDelayMs } from './retry-delay.ts';
+
+/** Stands for a random number, where the longest pause before a retry is asked for. */
+const longestPause = (): number => 1;
+
+/** The reason with which an effect's signal aborts if the workflow has cancelled the activity. */
+class CancelRequested extends CancelledFailure {}
 
 /**
- * Runs an effect on behalf of a workflow: heartbeats from a timer while it runs, passes it the signal that ends it, and
- * attributes its failure, once. Nothing else in activities/ classifies errors. The details that the effect reports are sent
- * with the heartbeats, and are visible at the pending activity.
+ * Runs an effect on behalf of a workflow: heartbeats while it runs, passes it the signal that ends it, and attributes its
+ * failure, once. Nothing else in activities/ classifies errors. The details that the effect reports are sent with the
+ * heartbeats, and are visible at the pending activity.
  */
-export async function atBoundary<Result>(
-  effect: (signal: AbortSignal, report: (details: unknown) => void) => Promise<Result>,
-): Promise<Result> {
+export function atBoundary<Result>(effect: Effect<Result>): Promise<Result> {
+  return attend(Context.current(), effect, Symbol('effect of one activity attempt'));
+}
+
+/**
+ * Runs an effect as `atBoundary` does, for stages whose work is worth keeping: an activity attempt that the server has
+ * given up leaves the effect running, and the next one in this process joins it. Only for effects that may run a little
+ * longer than their activity.
+ */
+export function joinAtBoundary<Result>(effect: Effect<Result>): Promise<Result> {
   const context = Context.current();
-  const heartbeat = startHeartbeat(context);
+  return attend(context, effect, activityKey(context.info));
+}
+
+/**
+ * Whether an effect's signal aborted because a cancel was requested. For every other reason to stop (shutdown, a lost
+ * heartbeat, a reset) an activity detaches: it leaves running what runs, and the next activity attempt resumes it.
+ */
+export function cancelRequested(signal: AbortSignal): boolean {
+  return signal.reason instanceof CancelRequested;
+}
+
+async function attend<Result>(context: Context, effect: Effect<Result>, key: string | symbol): Promise<Result> {
+  const heartbeats = startHeartbeats(context);
+  // Requests of a Temporal client end with the activity attempt, unless they belong to an effect that may outlive it.
+  const run: Effect<Result> = (signal, report) => context.client.withAbortSignal(signal, () => effect(signal, report));
+  const part = takePart(key, run, heartbeats.report);
+  const left = followEnd(context, part, typeof key === 'string');
   try {
-    return await effect(context.cancellationSignal, heartbeat.report);
+    return await Promise.race([part.result, left]);
   } catch (error) {
-    throw attribute(error, context.cancellationSignal);
+    throw attribute(error, part.signal, context.info);
   } finally {
-    heartbeat.stop();
+    heartbeats.stop();
   }
 }
 
-/** The delay of the first heartbeat. A heartbeat is a write at the server, and work of less than a second needs none. */
-const firstBeatMs = 1000;
-
-function startHeartbeat(context: Context) {
-  const { heartbeatTimeoutMs } = context.info;
-  let latest: unknown;
-  const send = () => context.heartbeat(latest);
-  const report = (details: unknown): void => {
-    latest = details;
-    send();
-  };
-  if (heartbeatTimeoutMs === undefined) return { report, stop: () => undefined };
-  let timer = setTimeout(function again() {
-    send();
-    timer = setTimeout(again, heartbeatTimeoutMs / 3);
-  }, firstBeatMs);
-  return { report, stop: () => clearTimeout(timer) };
-}
-
 /**
- * Whether a cancel was requested. For every other reason to stop (shutdown, a lost heartbeat, a reset) an activity detaches:
- * it leaves running what runs, and the next activity attempt resumes it.
+ * Ends the effect when the activity attempt is to end. With `leaves`, an attempt that was given up leaves its effect to the
+ * next one instead, and the promise rejects.
  */
-export function cancelRequested(): boolean {
-  return Context.current().cancellationDetails?.cancelRequested ?? false;
+function followEnd(context: Context, part: Part<unknown>, leaves: boolean): Promise<never> {
+  const { cancellationSignal, info } = context;
+  const left = Promise.withResolvers<never>();
+  left.promise.catch(() => undefined); // it may reject when the effect has just ended
+  const end = (): void => {
+    const { reason } = cancellationSignal;
+    const { cancelRequested: cancelled, timedOut, notFound } = context.cancellationDetails ?? {};
+    if (cancelled) part.end(new CancelRequested('CANCELLED'));
+    else if (leaves && (timedOut || notFound)) {
+      // The server may notice a heartbeat timeout later than the SDK; then comes the pause of the retry policy, and the
+      // next activity attempt has to be taken from its queue.
+      part.leave((retryDelayMs(info, longestPause) ?? 0) + 2 * (info.heartbeatTimeoutMs ?? 0));
+      left.reject(reason);
+    } else part.end(reason);
+  };
+  if (cancellationSignal.aborted) end();
+  else cancellationSignal.addEventListener('abort', end, { once: true });
+  return left.promise;
 }
 
-function attribute(error: unknown, signal: AbortSignal): unknown {
+function attribute(error: unknown, signal: AbortSignal, info: Info): unknown {
   if (error instanceof ApplicationFailure || error instanceof CancelledFailure) return error;
   if (signal.aborted)
     return signal.reason instanceof Error ? signal.reason : new CancelledFailure(String(signal.reason));
   const cause = error instanceof Error ? error : new Error(String(error));
   const type = cause instanceof TemperFailure ? cause.type : 'Internal';
+  const { retryable } = failureKinds[type];
+  const delayMs = retryable ? retryDelayMs(info) : undefined;
   return ApplicationFailure.create({
     type,
     message: cause.message,
-    nonRetryable: !failureKinds[type].retryable,
+    nonRetryable: !retryable,
+    ...(delayMs !== undefined && { nextRetryDelay: delayMs }),
     cause,
   });
 }

@@ -1,6 +1,6 @@
 import { ApplicationFailure, Context } from '@temporalio/activity';
 import type { WorkerOptions } from '@temporalio/worker';
-import { atBoundary } from '../activities/boundary.ts';
+import { startHeartbeats } from '../activities/heartbeats.ts';
 import type { Lane } from '../activities/host/lane.ts';
 import type { FailureType } from '../workflows/contracts/failures.ts';
 import { slotTuner } from './slot-tuner.ts';
@@ -31,7 +31,7 @@ export function inLanesByType(laneOf: Readonly<Record<string, Lane>>): Pick<Work
             execute: async (input, next) => {
               const lane = laneOf[info.activityType];
               if (lane === undefined) return next(input);
-              await atBoundary((signal) => lane.enter(signal));
+              await enter(lane);
               try {
                 return await lane.run(() => next(input), isOverload);
               } finally {
@@ -43,6 +43,17 @@ export function inLanesByType(laneOf: Readonly<Record<string, Lane>>): Pick<Work
       ],
     },
   };
+}
+
+/** Waits for a place in the lane, and heartbeats meanwhile. */
+async function enter(lane: Lane): Promise<void> {
+  const context = Context.current();
+  const heartbeats = startHeartbeats(context);
+  try {
+    await lane.enter(context.cancellationSignal);
+  } finally {
+    heartbeats.stop();
+  }
 }
 
 /** Whether an activity attempt failed because it took too long, or because the server no longer waited for it. */

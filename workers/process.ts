@@ -1,10 +1,13 @@
 import type { Client } from '@temporalio/client';
 import { type NativeConnection, Runtime, type TelemetryOptions, Worker, type WorkerOptions } from '@temporalio/worker';
 import { type Logger, pino } from 'pino';
+import { endLeftEffects } from '../activities/effects.ts';
 import type { Config, WorkerKind } from '../infra/config.ts';
 import { connectWorker } from '../infra/temporal/connection.ts';
+import { createHeartbeatThread } from '../infra/temporal/heartbeat-thread.ts';
 import { temporalTarget } from '../infra/temporal/temporal-target.ts';
 import { reportStateOnSignal } from './report-state.ts';
+import { watchedBy } from './watched-worker.ts';
 
 /** The connection and the log that all workers of one process share. */
 export interface WorkerProcess {
@@ -14,12 +17,15 @@ export interface WorkerProcess {
   readonly log: Logger;
 }
 
-/** Interval of heartbeats, which is short because a cancellation reaches an activity with its next heartbeat. */
+/** The interval of heartbeats is short, because a cancellation reaches an activity with its next heartbeat. */
 const heartbeatInterval = '3s';
-/**
- * Time that an activity gets to end at a shutdown. Activities are idempotent, and the next activity attempt continues.
- */
-const forceTime = '10s';
+/** Options of every worker. */
+const common = {
+  maxHeartbeatThrottleInterval: heartbeatInterval,
+  defaultHeartbeatThrottleInterval: heartbeatInterval,
+  // Activities are idempotent, and the next activity attempt continues what does not end in time.
+  shutdownForceTime: '10s',
+} as const satisfies Partial<WorkerOptions>;
 
 /** Creates the log of a process: JSON lines on stdout. */
 export function createLog(config: Config, part: string): Logger {
@@ -36,33 +42,29 @@ export async function runWorkers(
 ): Promise<void> {
   const log = createLog(config, part);
   Runtime.install({ shutdownSignals: [], logger: temporalLogger(log), telemetryOptions: telemetryOf(config, part) });
-  const { connection, client, close } = await connectWorker(temporalTarget(config));
+  const target = temporalTarget(config);
+  const { connection, client, close } = await connectWorker(target);
+  const heartbeats = createHeartbeatThread(target);
   try {
     const { namespace } = client.options;
     const options = await make({ connection, client, namespace, log });
     const workers = await Promise.all(
-      options.map((one) =>
-        Worker.create({
-          connection,
-          namespace,
-          maxHeartbeatThrottleInterval: heartbeatInterval,
-          defaultHeartbeatThrottleInterval: heartbeatInterval,
-          shutdownForceTime: forceTime,
-          ...one,
-        }),
-      ),
+      options.map((one) => Worker.create({ connection, namespace, ...common, ...watchedBy(heartbeats, one) })),
     );
     const shutdown = (): void => {
       for (const worker of workers) if (worker.getState() === 'RUNNING') worker.shutdown();
+      endLeftEffects();
     };
     signal.addEventListener('abort', shutdown, { once: true });
     reportStateOnSignal(log, signal);
     log.info({ queues: options.map(({ taskQueue }) => taskQueue) }, 'worker started');
-    // If one worker fails, the whole process ends, and the supervisor starts a fresh one.
-    const running = workers.map((worker) => worker.run().finally(shutdown));
+    // If one worker or the thread fails, the whole process ends, and the supervisor starts a fresh one.
+    const running = Promise.all(workers.map((worker) => worker.run().finally(shutdown)));
+    heartbeats.failed.catch(shutdown);
     if (signal.aborted) shutdown();
-    await Promise.all(running);
+    await Promise.race([running, heartbeats.failed.finally(() => running)]);
   } finally {
+    await heartbeats.close();
     await close();
     log.info('worker stopped');
   }

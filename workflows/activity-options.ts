@@ -6,7 +6,9 @@ import { nonRetryableTypes } from './contracts/failures.ts';
  *
  * - schedule-to-start includes the wait for a slot and the server's downtime. It fails nothing: when it is over, the rollout
  *   asks whether its host is alive, and queues the stage again if so. Every other limit counts from when the stage began.
- * - heartbeats are sent by a timer, so a killed worker is noticed after the heartbeat timeout.
+ * - heartbeats are sent by a timer, or by a thread while the event loop is busy, so a killed worker is noticed after the
+ *   heartbeat timeout, and a busy one is left alone.
+ * - the pauses of the policies are multiplied by a random factor; see activities/retry-delay.ts.
  * - activity attempts are bounded: a stage that fails that often has a failure of its type, not bad luck.
  */
 const retry = (maximumAttempts: number, initialInterval: '200ms' | '1s', maximumInterval: '5s' | '30s') => ({

@@ -1,12 +1,13 @@
 import { Context } from '@temporalio/activity';
-import { captureDiff, emptyDiff } from '../../infra/grading/capture/capture-diff.ts';
+import { CaptureStalled, captureDiff, emptyDiff } from '../../infra/grading/capture/capture-diff.ts';
+import { isRecord } from '../../infra/is-record.ts';
 import { SandboxFailure } from '../../infra/sandbox/failure.ts';
 import { readLog } from '../../infra/sandbox/process-log.ts';
 import type { ProcessStatus, Sandbox } from '../../infra/sandbox/sandbox.ts';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import { sessionId } from '../../workflows/contracts/ids.ts';
 import type { StopReason } from '../../workflows/contracts/outcome.ts';
-import { atBoundary, cancelRequested } from '../boundary.ts';
+import { atBoundary, cancelRequested, joinAtBoundary } from '../boundary.ts';
 import type { AgentEnd, AwaitAgent, CaptureDiff, HostActivities } from '../interfaces/host.ts';
 import { agentKey, attachAgentSandbox, type Host } from './host.ts';
 import { startAgent, startThenWait } from './start-agent.ts';
@@ -16,7 +17,7 @@ export function createAgentActivities(host: Host): Pick<HostActivities, 'startAg
     startAgent: (input) => atBoundary((signal) => startAgent(host, input, signal)),
     awaitAgent: (input) =>
       input.start === undefined ? awaitStarted(host, input) : startAndAwait(host, input, input.start),
-    captureDiff: (input) => atBoundary((signal) => capture(host, input, signal)),
+    captureDiff: (input) => joinAtBoundary((signal, report) => capture(host, input, { report, signal })),
   };
 }
 
@@ -48,7 +49,7 @@ async function awaitAgent(host: Host, input: AwaitAgent, startedAtMs: number, si
     status = await sandbox.wait(agentKey, { timeoutMs: Math.max(0, deadline - Date.now()), diskBeforeMb }, signal);
     signal.throwIfAborted();
   } catch (error) {
-    if (cancelRequested()) await endAgent(sandbox, 'running');
+    if (cancelRequested(signal)) await endAgent(sandbox, 'running');
     if (error instanceof SandboxFailure && error.loss === 'ended-inside') return endedItself(host);
     throw error;
   }
@@ -88,13 +89,23 @@ async function endedItself(host: Host): Promise<AgentEnd> {
   return { stop: 'killed', exitCode: null, log: await host.store.put(Buffer.from(text), 'text/plain') };
 }
 
-async function capture(host: Host, input: CaptureDiff, signal: AbortSignal) {
+/** The details of the heartbeats of a capture that has stalled, by which the next activity attempt knows. */
+const stalled = { stalled: true } as const;
+
+interface CaptureTry {
+  readonly report: (details: unknown) => void;
+  readonly signal: AbortSignal;
+}
+
+async function capture(host: Host, input: CaptureDiff, { report, signal }: CaptureTry) {
   const { epoch, kind, task, baseCommit } = input;
-  const retried = Context.current().info.attempt > 1;
+  const { heartbeatDetails } = Context.current().info;
+  const stalledBefore = isRecord(heartbeatDetails) && heartbeatDetails.stalled === true;
   try {
     const sandbox = await attachAgentSandbox(host, epoch, kind);
-    return await captureDiff(sandbox, host.store, { workdir: task.workdir, baseCommit, retried }, signal);
+    return await captureDiff(sandbox, host.store, { workdir: task.workdir, baseCommit, stalledBefore }, signal);
   } catch (error) {
+    if (error instanceof CaptureStalled) report(stalled);
     if (error instanceof SandboxFailure && error.loss === 'ended-inside') return emptyDiff(host.store, baseCommit);
     throw error;
   }

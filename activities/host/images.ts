@@ -1,5 +1,5 @@
 import { prepareImage } from '../../infra/sandbox/prepare-image.ts';
-import { atBoundary } from '../boundary.ts';
+import { joinAtBoundary } from '../boundary.ts';
 import type { ImageActivities } from '../interfaces/host.ts';
 import { sandboxChoice } from './choice.ts';
 import type { Host } from './host.ts';
@@ -7,7 +7,7 @@ import type { Host } from './host.ts';
 export function createImageActivities(host: Host): ImageActivities {
   return {
     prepareImage: ({ task, agent, sandbox }) =>
-      atBoundary(async (signal, report) => {
+      joinAtBoundary(async (signal, report) => {
         const files = await host.tasks.open(task);
         const choice = sandboxChoice(host.agent(agent), sandbox);
         const provider = await host.choose(choice, task, { filesInImage: files.workspace.size === 0 });

@@ -4,6 +4,7 @@ import { isSweepPriority, placementQueue } from '../../workflows/contracts/queue
 import { placementWaitMs } from '../../workflows/contracts/stage-limits.ts';
 import { atBoundary } from '../boundary.ts';
 import type { PlacementActivities } from '../interfaces/host.ts';
+import { spread } from '../retry-delay.ts';
 import type { Host } from './host.ts';
 import type { Slots } from './slots.ts';
 import type { SweepShare } from './sweep-share.ts';
@@ -107,13 +108,13 @@ export function createPlacement({ name, slots }: Pick<Host, 'name' | 'slots'>, s
         const sweep = isSweepPriority(priority);
         // Rollouts of sweeps that 0.4.0 started wait in the queue of runs.
         if (sweep && taskQueue === placementQueue && !(await share.allowsMore(0))) {
-          throw retryLater(`the share of sweeps on host ${name} is used up (TEMPER_SWEEP_SHARE)`, '30s');
+          throw retryLater(`the share of sweeps on host ${name} is used up (TEMPER_SWEEP_SHARE)`, 30_000);
         }
         const limit = AbortSignal.timeout(placementWaitMs);
         while (!slots.isTakenBy(epoch) && !slots.isFree(0)) {
           await slots.changed(AbortSignal.any([signal, limit])).catch(() => signal.throwIfAborted());
           if (limit.aborted)
-            throw retryLater(`host ${name} has no free slot: ${slots.taken} of ${slots.capacity} are taken`, '1s');
+            throw retryLater(`host ${name} has no free slot: ${slots.taken} of ${slots.capacity} are taken`, 1_000);
         }
         slots.take(epoch, { expiresAtMs: Date.now() + lifetimeMs, sweep });
         return { host: name };
@@ -121,11 +122,11 @@ export function createPlacement({ name, slots }: Pick<Host, 'name' | 'slots'>, s
   };
 }
 
-function retryLater(reason: string, nextRetryDelay: '1s' | '30s'): ApplicationFailure {
+function retryLater(reason: string, afterMs: number): ApplicationFailure {
   return ApplicationFailure.create({
     type: 'NoFreeSlot',
     message: `${reason}; the rollout waits for the next free slot`,
     category: ApplicationFailureCategory.BENIGN,
-    nextRetryDelay,
+    nextRetryDelay: spread(afterMs),
   });
 }

@@ -10,7 +10,7 @@ import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import { agentSandboxName, type RolloutEpoch, sessionId } from '../../workflows/contracts/ids.ts';
 import { isSweepPriority } from '../../workflows/contracts/queues.ts';
 import { provisionMs } from '../../workflows/contracts/stage-limits.ts';
-import { atBoundary } from '../boundary.ts';
+import { atBoundary, joinAtBoundary } from '../boundary.ts';
 import type { CleanUpActivities, HostActivities } from '../interfaces/host.ts';
 import { sandboxChoice } from './choice.ts';
 import type { Host } from './host.ts';
@@ -19,7 +19,7 @@ export function createProvisioning(host: Host): Pick<HostActivities, 'provisionS
   const requireLoader = createLoaderCheck();
   return {
     provisionSandbox: ({ epoch, run, task, agent, sandbox, lifetimeMs }) =>
-      atBoundary(async (signal, report) => {
+      joinAtBoundary(async (signal, report) => {
         const { info } = Context.current();
         host.admission.expect(task);
         const spec = host.agent(agent);

@@ -110,6 +110,7 @@ function ofStart(error: unknown, attempt: number): unknown {
     message: error.message,
     nonRetryable: error.nonRetryable === true || attempt >= startAttempts,
     details: [progress],
+    ...(error.nextRetryDelay != null && { nextRetryDelay: error.nextRetryDelay }),
     ...(error.cause !== undefined && { cause: error.cause }),
   });
 }

@@ -3,7 +3,7 @@ import { openJournal, type TrainerJournal } from '../../infra/trainer/journal.ts
 import { learningRateAt } from '../../workflows/algorithms/learning-rate.ts';
 import { policyName } from '../../workflows/contracts/ids.ts';
 import type { WarmUp } from '../../workflows/contracts/run.ts';
-import { atBoundary } from '../boundary.ts';
+import { joinAtBoundary } from '../boundary.ts';
 import type { PrepareTrainer, TrainerActivities, WarmUpProgress } from '../interfaces/trainer.ts';
 import type { TrainerContext, TrainerDependencies } from './dependencies.ts';
 import { adam, onLiveModel } from './model.ts';
@@ -13,7 +13,7 @@ import { unloadAllBut, unloadOtherRuns } from './unload.ts';
 export function createPreparation(dependencies: TrainerDependencies): Pick<TrainerActivities, 'prepareTrainer'> {
   return {
     prepareTrainer: (input) =>
-      atBoundary(async (signal, report) => {
+      joinAtBoundary(async (signal, report) => {
         const journal = await openJournal(dependencies.journals, input.runKey);
         const context: PreparationContext = { ...dependencies, journal, signal, report };
         if (!journal.state.prepared) {

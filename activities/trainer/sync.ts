@@ -3,7 +3,7 @@ import type { Engine } from '../../infra/engine/engine.ts';
 import { openJournal } from '../../infra/trainer/journal.ts';
 import type { Datum } from '../../infra/trainer/trainer.ts';
 import { policyName } from '../../workflows/contracts/ids.ts';
-import { atBoundary } from '../boundary.ts';
+import { joinAtBoundary } from '../boundary.ts';
 import type { SyncWeights, TrainerActivities } from '../interfaces/trainer.ts';
 import type { TrainerContext, TrainerDependencies } from './dependencies.ts';
 import { modelAt, onLiveModel } from './model.ts';
@@ -20,12 +20,12 @@ export function createSync(
   const { engines } = dependencies;
   return {
     syncWeights: (input) =>
-      atBoundary(async (signal) => ({
+      joinAtBoundary(async (signal) => ({
         replicas: engines.length,
         maxLogprobGap: await sync(engines, input, signal),
       })),
     restoreWeights: (input) =>
-      atBoundary(async (signal) => {
+      joinAtBoundary(async (signal) => {
         const lacking = await enginesWithout(input.version, engines, logUnavailable, signal);
         if (lacking.length > 0) await sync(lacking, input, signal);
         return { restored: lacking.map(({ url }) => url) };

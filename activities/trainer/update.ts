@@ -5,7 +5,7 @@ import { learningRateAt } from '../../workflows/algorithms/learning-rate.ts';
 import type { Advantages } from '../../workflows/contracts/batch.ts';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import { policyName } from '../../workflows/contracts/ids.ts';
-import { atBoundary } from '../boundary.ts';
+import { joinAtBoundary } from '../boundary.ts';
 import { asBatch } from '../control/batch.ts';
 import type { PolicyUpdate, TrainerActivities, UpdatePolicy } from '../interfaces/trainer.ts';
 import { toContext, toData } from './data.ts';
@@ -19,7 +19,7 @@ import { applyUpdate, modelAt, onLiveModel, referenceModel, updateSequences } fr
 export function createUpdate(dependencies: TrainerDependencies): Pick<TrainerActivities, 'update'> {
   return {
     update: (input) =>
-      atBoundary(async (signal) => {
+      joinAtBoundary(async (signal) => {
         const journal = await openJournal(dependencies.journals, input.runKey);
         return onLiveModel(journal, () => update({ ...dependencies, journal, signal }, input));
       }),

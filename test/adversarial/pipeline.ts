@@ -86,7 +86,7 @@ export async function createPipeline(kind: SandboxKind): Promise<Pipeline> {
       assert.equal(state, 'exited');
       await sandbox.kill('agent');
       await sandbox.killProcesses('agent');
-      return captureDiff(sandbox, store, { workdir, baseCommit, retried: false }, signal);
+      return captureDiff(sandbox, store, { workdir, baseCommit, stalledBefore: false }, signal);
     });
 
   const judge = async (task: HarborTask, diff: Diff): Promise<Evaluated> => {

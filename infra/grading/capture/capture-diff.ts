@@ -79,11 +79,19 @@ const removeScript = `${inKeptRepository}GIT_INDEX_FILE=$now git update-index -z
 /** Takes the files named on stdin, and prints the patch. */
 const takeScript = `${inKeptRepository}take || exit; difference`;
 
+/** Thrown by the first capture of a workspace that takes too long. */
+export class CaptureStalled extends TemperFailure {
+  constructor() {
+    const text = `the diff was not captured within ${timeoutMs / 1000} s; it is captured once more`;
+    super('SandboxUnavailable', text);
+  }
+}
+
 export interface DiffOptions {
   readonly workdir: string;
   readonly baseCommit: string;
-  /** Whether this is a retry. A capture that takes too long is first the host's fault, and the agent's only when retried. */
-  readonly retried: boolean;
+  /** Whether a capture has stalled before. The first time counts as the host's fault, the second as the agent's. */
+  readonly stalledBefore: boolean;
 }
 
 /**
@@ -93,7 +101,7 @@ export interface DiffOptions {
 export async function captureDiff(
   sandbox: Pick<Sandbox, 'exec'>,
   store: Store,
-  { workdir, baseCommit, retried }: DiffOptions,
+  { workdir, baseCommit, stalledBefore }: DiffOptions,
   signal: AbortSignal,
 ): Promise<Diff> {
   const deadlineMs = Date.now() + timeoutMs;
@@ -128,12 +136,7 @@ export async function captureDiff(
   }
   // An unreadable change cannot be judged, and only the agent can have caused it.
   if (taken === 'unreadable') return emptyDiff(store, baseCommit);
-  if (taken !== 'too-many' && isStalled(taken) && !retried) {
-    throw new TemperFailure(
-      'SandboxUnavailable',
-      `the diff was not captured within ${timeoutMs / 1000} s; it is captured once more`,
-    );
-  }
+  if (taken !== 'too-many' && isStalled(taken) && !stalledBefore) throw new CaptureStalled();
   if (taken === 'too-many' || isStalled(taken) || isTooMuch(taken)) {
     return { patch: await putPatch(store, ''), baseCommit, files: 0, dropped: 0, tooLarge: true, flags: tooLargeFlags };
   }

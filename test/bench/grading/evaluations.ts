@@ -115,7 +115,12 @@ async function solve({ host, provider }: Bench, address: string, signal: AbortSi
       `the solution of ${task.id}`,
     );
     await sandbox.killProcesses('agent');
-    const diff = await captureDiff(sandbox, host.store, { workdir: task.workdir, baseCommit, retried: true }, signal);
+    const diff = await captureDiff(
+      sandbox,
+      host.store,
+      { workdir: task.workdir, baseCommit, stalledBefore: true },
+      signal,
+    );
     return { task, diff };
   } finally {
     await provider.remove(sandbox.name);

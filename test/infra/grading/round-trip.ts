@@ -200,11 +200,11 @@ export async function roundTrips(maker: SandboxMaker, numRuns: number, seed?: nu
       const before = await read(fresh, signal);
       await edit(agent, steps, signal);
       const after = await read(agent, signal);
-      const diff = await captureDiff(agent, store, { workdir, baseCommit, retried: false }, signal);
+      const diff = await captureDiff(agent, store, { workdir, baseCommit, stalledBefore: false }, signal);
       const patch = await store.get(diff.patch.digest);
       assert.deepEqual(await applyPatch(fresh, workdir, patch, signal), { applied: 'exact', refusal: '' });
       assert.deepEqual(await read(fresh, signal), expected(before, after));
-      const again = await captureDiff(agent, store, { workdir, baseCommit, retried: false }, signal);
+      const again = await captureDiff(agent, store, { workdir, baseCommit, stalledBefore: false }, signal);
       assert.deepEqual(again, diff);
     } finally {
       await maker.clear();

@@ -108,7 +108,7 @@ describe('a captured diff', { concurrency: 2 }, () => {
       const limits = { timeoutMs: 120_000, maxOutputBytes: 1000, env: {} };
       const done = await sandbox.exec({ ...limits, account: 'agent', argv: [...argv] }, signal);
       assert.equal(done.exitCode, 0, String(done.stderr));
-      const diff = await captureDiff(sandbox, store, { workdir, baseCommit, retried: false }, signal);
+      const diff = await captureDiff(sandbox, store, { workdir, baseCommit, stalledBefore: false }, signal);
       const patch = String(await store.get(diff.patch.digest));
       const found = [...patch.matchAll(/^diff --git a\/(.*) b\//gm)].map(([, path]) => path);
       assert.deepEqual([found, diff.files, diff.dropped, diff.tooLarge], [names, names.length, dropped, tooLarge]);
@@ -128,7 +128,7 @@ describe('a captured diff', { concurrency: 2 }, () => {
       const task = workspaceTask(treeOf(base));
       const { baseCommit } = await prepareWorkspace(sandbox, task, { workdir, keep: true }, signal);
       if ((await sandbox.exec({ ...limits, argv: ['sh', '-c', script] }, signal)).exitCode !== 0) continue;
-      const diff = await captureDiff(sandbox, store, { workdir, baseCommit, retried: false }, signal);
+      const diff = await captureDiff(sandbox, store, { workdir, baseCommit, stalledBefore: false }, signal);
       assert.match(String(await store.get(diff.patch.digest)), /^-one\n\+two$/m);
       return;
     }

@@ -22,7 +22,7 @@ it('marks a diff as too large if git takes too long for it twice, or prints too 
   context.after(() => rm(root, { recursive: true }));
   for (const how of [{ timedOut: true, exitCode: 137 }, { truncated: true }]) {
     const sandbox = { exec: async () => ({ ...ended, ...how }) };
-    const diff = await captureDiff(sandbox, createFileStore(root), { ...options, retried: true }, signal());
+    const diff = await captureDiff(sandbox, createFileStore(root), { ...options, stalledBefore: true }, signal());
     assert.deepEqual([diff.tooLarge, diff.files], [true, 0]);
   }
 });
@@ -31,7 +31,7 @@ it('fails retryably when the first capture takes too long, since the host may ha
   const root = await mkdtemp(join(tmpdir(), 'temper-diff-'));
   context.after(() => rm(root, { recursive: true }));
   const sandbox = { exec: async () => ({ ...ended, timedOut: true, exitCode: 137 }) };
-  await assert.rejects(captureDiff(sandbox, createFileStore(root), { ...options, retried: false }, signal()), {
+  await assert.rejects(captureDiff(sandbox, createFileStore(root), { ...options, stalledBefore: false }, signal()), {
     type: 'SandboxUnavailable',
   });
 });
