@@ -24,6 +24,7 @@ import { wholeNumber } from '../../workers/cli/stack/command.ts';
 import { startStack } from '../../workers/up/start-stack.ts';
 import { controlQueue } from '../../workflows/contracts/queues.ts';
 import type { RolloutResult } from '../../workflows/contracts/rollout.ts';
+import { searchAttributes } from '../../workflows/contracts/search-attributes.ts';
 import type { Task } from '../../workflows/contracts/task.ts';
 import { createFileStore } from '../helpers/store/file-store.ts';
 import { type Cost, each, mean, perRun } from './measure.ts';
@@ -148,13 +149,17 @@ async function measure(
   }
 }
 
-/** Runs one rollout and returns its workflow id. */
+/** Runs one rollout, started as `temper rollout` starts it, and returns its workflow id. */
 async function oneRollout(client: Client, kind: SandboxKind): Promise<string> {
   const workflowId = `bench/${randomUUID()}`;
   const result: RolloutResult = await client.workflow.execute('rollout', {
     taskQueue: controlQueue,
     workflowId,
     args: [{ task: taskAddress, agent: 'nop', sandbox: kind }],
+    typedSearchAttributes: [
+      { key: searchAttributes.task, value: taskAddress },
+      { key: searchAttributes.agent, value: 'nop' },
+    ],
   });
   if (result.outcome !== 'scored') throw new Error(`expected a scored rollout, got ${JSON.stringify(result.failure)}`);
   return workflowId;
