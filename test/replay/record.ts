@@ -1,6 +1,7 @@
 /*
- * Records the histories that every later change of a workflow must replay: `node test/replay/record.ts <version>`. Add new
- * histories beside the old ones. From 0.4.0 on, an old history goes only when no such execution can exist any more.
+ * Records the histories that every later change of a workflow must replay: `node test/replay/record.ts <version>`, or only some
+ * of them, by name: `node test/replay/record.ts <version> rollout`. Add new histories beside the old ones. From 0.4.0 on, an old
+ * history goes only when no such execution can exist any more.
  */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -18,7 +19,7 @@ import type { Script } from '../helpers/temporal/script.ts';
 import { startScriptedStack } from '../helpers/temporal/scripted-stack.ts';
 import { until } from '../helpers/until.ts';
 
-const [, , version = ''] = process.argv;
+const [, , version = '', ...names] = process.argv;
 if (!/^\d+\.\d+\.\d+$/.test(version))
   throw new Error(`expected a version such as 1.2.3, got ${JSON.stringify(version)}`);
 const script: Script = { reward: (id) => (id.endsWith('rollout-0') ? 0 : 1) };
@@ -143,6 +144,7 @@ async function execute(type: string, workflowId: string, request: object) {
 }
 
 async function save(name: string, workflowId: string, runId?: string): Promise<void> {
+  if (names.length > 0 && !names.includes(name)) return;
   const history = await stack.server.client.workflow.getHandle(workflowId, runId).fetchHistory();
   const file = join(import.meta.dirname, 'histories', `${name}-${version}.json`);
   // Stack traces hold the paths of the machine that recorded, and no replay reads them.
