@@ -37,11 +37,11 @@ import { assertReplaysIdentically } from './replay-batches.ts';
 const rolloutsWanted = Number(process.env.TEMPER_TEST_ROLLOUTS ?? 48);
 const seed = process.env.TEMPER_TEST_SEED ?? String(Date.now() % 1_000_000);
 const isWhole = rolloutsWanted >= 512;
-const pace = isWhole ? { meanGapMs: 7_000, rounds: Number.POSITIVE_INFINITY } : { meanGapMs: 1_000, rounds: 1 };
+const pace = isWhole ? { meanGapMs: 10_000, rounds: Number.POSITIVE_INFINITY } : { meanGapMs: 1_000, rounds: 1 };
 
 const runId = 'killed-at-random';
 const recipe = demoRun(1);
-const groupsPerStep = 4;
+const groupsPerStep = isWhole ? 8 : 4;
 const rolloutsPerGroup = 4;
 const steps = Math.ceil(rolloutsWanted / (groupsPerStep * rolloutsPerGroup));
 const checkpointEvery = 3;
@@ -54,7 +54,7 @@ const request: RunRequest = {
   onStale: 'cancel',
   settings: { ...recipe.settings, sandbox: 'local' },
   training: { ...recipe.training, checkpointEvery },
-  ...(!isWhole && { warmUp: { steps: 40, examplesPerStep: 8, learningRate: 3e-3 } }),
+  warmUp: { steps: isWhole ? 300 : 40, examplesPerStep: 8, learningRate: 3e-3 },
 };
 
 /** The record of a step, as `recordStep` writes it. */
