@@ -9,11 +9,13 @@ export interface ExecOptions {
   readonly stdin?: Uint8Array | undefined;
   readonly onStdout: (chunk: Buffer) => void;
   readonly onStderr: (chunk: Buffer) => void;
+  /** The time that the command may take once the daemon has started it. Default: any time. */
+  readonly limitMs?: number;
 }
 
 /**
  * Runs one exec in a container and returns its exit code once its output was delivered. An abort stops listening and leaves the
- * command running.
+ * command running, and so does the end of its time. A daemon that is slow to answer takes nothing of that time.
  */
 export async function runExec(container: Docker.Container, options: ExecOptions, signal: AbortSignal): Promise<number> {
   signal.throwIfAborted();
@@ -23,9 +25,12 @@ export async function runExec(container: Docker.Container, options: ExecOptions,
   );
   const stream = await callDaemon(() => exec.start({ hijack: withInput, stdin: withInput }));
   container.modem.demuxStream(stream, sink(options.onStdout), sink(options.onStderr));
-  const stop = (): void => void stream.destroy(signal.reason);
-  signal.addEventListener('abort', stop);
+  const { limitMs } = options;
+  const ending = limitMs === undefined ? signal : AbortSignal.any([signal, AbortSignal.timeout(limitMs)]);
+  const stop = (): void => void stream.destroy(ending.reason);
+  ending.addEventListener('abort', stop);
   try {
+    ending.throwIfAborted();
     await callDaemon(
       () =>
         new Promise<void>((resolve, reject) => {
@@ -36,10 +41,10 @@ export async function runExec(container: Docker.Container, options: ExecOptions,
         }),
     );
   } finally {
-    signal.removeEventListener('abort', stop);
+    ending.removeEventListener('abort', stop);
     stream.destroy();
   }
-  signal.throwIfAborted();
+  ending.throwIfAborted();
   const { ExitCode } = await callDaemon(() => exec.inspect());
   return ExitCode ?? 137;
 }

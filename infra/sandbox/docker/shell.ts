@@ -29,7 +29,9 @@ export interface ScriptResult {
 const defaultOutputBytes = 2 ** 20;
 /** The number of tries to start a command: runc can't start one while a uid's processes fill the container. */
 const startAttempts = 5;
-const killTimeoutMs = 10_000;
+/** The time of a command that a container may be too full of processes, or the machine too busy, to run. */
+const shortCommandMs = 30_000;
+const never = new AbortController().signal;
 const lossWaitsMs = [0, 100, 500, 1_000];
 const sizes = z.object({ SizeRw: z.number().default(0) });
 
@@ -95,7 +97,7 @@ class ExecShell implements ContainerShell {
   async killAll(uid: number): Promise<void> {
     const ignore = (): void => undefined;
     const options = { uid, argv: ['sh', '-c', scripts.killAll], onStdout: ignore, onStderr: ignore };
-    await this.#exec(options, AbortSignal.timeout(killTimeoutMs));
+    await this.#exec({ ...options, limitMs: shortCommandMs }, never);
   }
 
   async layerBytes(): Promise<number> {
@@ -136,7 +138,7 @@ class ExecShell implements ContainerShell {
   async #answers(): Promise<boolean> {
     const ignore = (): void => undefined;
     const options = { uid: uidOf(this.name, 'keeper'), argv: ['true'], onStdout: ignore, onStderr: ignore };
-    return runExec(this.container, options, AbortSignal.timeout(killTimeoutMs)).then(
+    return runExec(this.container, { ...options, limitMs: shortCommandMs }, never).then(
       (exitCode) => exitCode === 0,
       () => false,
     );
