@@ -4,6 +4,7 @@ import type { z } from 'zod';
 import { defaultCapacity } from './machine/rollouts-that-fit.ts';
 import { type Paths, pathsBelow } from './paths.ts';
 import { environment } from './settings.ts';
+import { parseS3Address } from './store/s3/place.ts';
 import type { StorePlace } from './store/shared-state.ts';
 
 // This module is the only reader of a stack's environment. The composition roots in `workers/` hand each part what it needs of it.
@@ -141,8 +142,28 @@ export function readConfig(source: Environment = process.env): Config {
     logLevel: env.TEMPER_LOG_LEVEL,
     cacheDir: join(env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'temper'),
     paths,
-    store: { kind: 'directory', root: home },
+    store: storeFrom(env, home, source),
     env: { ...source },
+  };
+}
+
+/** The place of the shared state: the bucket of `TEMPER_STORE`, else the home. */
+function storeFrom(
+  env: z.output<typeof environment>,
+  home: string,
+  { AWS_REGION, AWS_DEFAULT_REGION }: Environment,
+): StorePlace {
+  const address = parseS3Address(env.TEMPER_STORE ?? '');
+  if (address === null) return { kind: 'directory', root: home };
+  const endpoint = env.TEMPER_STORE_ENDPOINT ?? null;
+  // A server of one's own ignores the region, but requests are signed with one.
+  const fallback = endpoint === null || (AWS_REGION ?? AWS_DEFAULT_REGION) !== undefined ? null : 'us-east-1';
+  return {
+    kind: 's3',
+    ...address,
+    endpoint,
+    region: env.TEMPER_STORE_REGION ?? fallback,
+    pathStyle: (env.TEMPER_STORE_PATH_STYLE ?? (endpoint === null ? 'off' : 'on')) === 'on',
   };
 }
 

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { parseS3Address } from './store/s3/place.ts';
 
 /**
  * Every environment variable that temper reads: the one table behind the reader (`infra/config.ts`) and the settings
@@ -10,6 +11,32 @@ export const environment = z.object({
     z.string().optional(),
     'directory of the stack: database, store, journals, checkpoints, logs; `--home` replaces it',
     '`~/.local/state/temper`',
+  ),
+  TEMPER_STORE: setting(
+    z
+      .string()
+      .refine((value) => parseS3Address(value) !== null, { error: 'expected s3://bucket or s3://bucket/prefix' })
+      .optional(),
+    "bucket and folder, `s3://bucket/prefix`, for what all processes of the stack share: blobs, records, cached verdicts, quarantine, the trainer's journal. Credentials are found as by every AWS tool: variables, profile, role of the container or machine",
+    'the home',
+  ),
+  TEMPER_STORE_ENDPOINT: setting(
+    z
+      .url({ protocol: /^https?$/, error: 'expected an http or https address' })
+      .refine((value) => !value.includes('@'), { error: 'expected an address without credentials' })
+      .optional(),
+    'address of an S3-compatible server',
+    'AWS, or the value of `AWS_ENDPOINT_URL`',
+  ),
+  TEMPER_STORE_REGION: setting(
+    z.string().min(1).optional(),
+    'region of the bucket',
+    'that of `AWS_REGION` or the profile; `us-east-1` with an endpoint',
+  ),
+  TEMPER_STORE_PATH_STYLE: setting(
+    z.enum(['on', 'off']).optional(),
+    '`on` puts the name of the bucket into the path of requests instead of the host name',
+    '`on` if `TEMPER_STORE_ENDPOINT` is set, else `off`',
   ),
   TEMPER_HOST: setting(
     z
@@ -158,6 +185,14 @@ export const environment = z.object({
     '`~/.docker`',
   ),
 });
+
+/** The variables that name the store; credentials are in others, which are never written to a file. */
+export const storeVariables = [
+  'TEMPER_STORE',
+  'TEMPER_STORE_ENDPOINT',
+  'TEMPER_STORE_REGION',
+  'TEMPER_STORE_PATH_STYLE',
+] as const satisfies readonly (keyof typeof environment.shape)[];
 
 /** One environment variable, as the settings reference shows it. */
 export interface Setting {

@@ -14,12 +14,12 @@ import { createAgents } from '../infra/agents/index.ts';
 import type { Config } from '../infra/config.ts';
 import { createGatewayControl } from '../infra/gateway/client.ts';
 import { controlSockets } from '../infra/gateway/sockets.ts';
-import { openSharedState } from '../infra/store/shared-state.ts';
 import { createQuarantine } from '../infra/tasks/quarantine.ts';
 import { createTasks } from '../infra/tasks/tasks.ts';
 import { locateWorkflowBundle } from '../infra/temporal/bundle.ts';
 import { missingSearchAttributes } from '../infra/temporal/search-attributes.ts';
 import { controlQueue } from '../workflows/contracts/queues.ts';
+import { openState } from './open-state.ts';
 import { runWorkers } from './process.ts';
 import { createUpkeep, scheduleRetention } from './upkeep.ts';
 
@@ -35,7 +35,7 @@ export function runControl(config: Config, signal: AbortSignal): Promise<void> {
         `namespace ${namespace} lacks the search attributes ${missing.join(', ')}; run \`temper doctor --register\` once to register them`,
       );
     }
-    const shared = await openSharedState(config.store);
+    const shared = await openState(config);
     const { blobs: store, runs: records } = shared;
     const agents = createAgents({ cacheDir: config.cacheDir });
     const tasks = createTasks({

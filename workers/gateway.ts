@@ -4,7 +4,7 @@ import { createReplicatedEngine } from '../infra/engine/index.ts';
 import { startGateway } from '../infra/gateway/server.ts';
 import { createUpstreams } from '../infra/gateway/upstream/upstreams.ts';
 import { openStack } from '../infra/stack.ts';
-import { openSharedState } from '../infra/store/shared-state.ts';
+import { openState } from './open-state.ts';
 import { createLog } from './process.ts';
 import { reportStateOnSignal } from './report-state.ts';
 
@@ -16,7 +16,7 @@ import { reportStateOnSignal } from './report-state.ts';
 export async function runGateway(config: Config, signal: AbortSignal, name: string): Promise<void> {
   const log = createLog(config, name);
   const { key } = await openStack(config.paths);
-  const { blobs: store } = await openSharedState(config.store);
+  const { blobs: store } = await openState(config);
   const engine = createReplicatedEngine({
     ...config.engine,
     method: config.publish,

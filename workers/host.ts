@@ -21,7 +21,7 @@ import { capacityWarning, rolloutDirectories, rolloutsThatFit } from '../infra/m
 import { createHelperSpawner } from '../infra/process/spawner/through-helper.ts';
 import { openProviders } from '../infra/sandbox/index.ts';
 import { openStack } from '../infra/stack.ts';
-import { openSharedState, type SharedState } from '../infra/store/shared-state.ts';
+import type { SharedState } from '../infra/store/shared-state.ts';
 import { createTasks } from '../infra/tasks/tasks.ts';
 import {
   captureQueue,
@@ -34,6 +34,7 @@ import {
   sweepPlacementQueue,
 } from '../workflows/contracts/queues.ts';
 import { inLane, inLanesByType } from './lane-worker.ts';
+import { openState } from './open-state.ts';
 import { placementTuner } from './placement-tuner.ts';
 import { runWorkers } from './process.ts';
 import { reportAdmission } from './report-admission.ts';
@@ -55,7 +56,7 @@ const pollers = { type: 'simple-maximum', maximum: 2 } as const;
  * no backlog starves evaluations or clean-up.
  */
 export async function runHost(config: Config, signal: AbortSignal): Promise<void> {
-  const shared = await openSharedState(config.store);
+  const shared = await openState(config);
   const host = await openHost(config, shared);
   try {
     await runWorkers(config, 'host', signal, async ({ client, log }) => {

@@ -7,17 +7,17 @@ import { createUpdate } from '../activities/trainer/update.ts';
 import { createWarmUpData } from '../activities/trainer/warm-up-data.ts';
 import type { Config } from '../infra/config.ts';
 import { createEngines } from '../infra/engine/index.ts';
-import { openSharedState } from '../infra/store/shared-state.ts';
 import { trainers } from '../infra/trainer/index.ts';
 import { createSessionRecord } from '../infra/trainer/journal.ts';
 import { trainerQueue } from '../workflows/contracts/queues.ts';
 import { searchAttributes } from '../workflows/contracts/search-attributes.ts';
+import { openState } from './open-state.ts';
 import { runWorkers } from './process.ts';
 
 /** Runs the trainer worker: updates and weight syncs. */
 export function runTrainer(config: Config, signal: AbortSignal): Promise<void> {
   return runWorkers(config, 'trainer', signal, async ({ client }) => {
-    const { objects, blobs: store, common } = await openSharedState(config.store);
+    const { objects, blobs: store, common } = await openState(config);
     const dependencies: TrainerDependencies = {
       trainer: trainers.tinker({
         url: config.trainer.url,

@@ -1,10 +1,23 @@
 import { randomBytes } from 'node:crypto';
-import { link, open, readdir, rename, rm, stat, utimes } from 'node:fs/promises';
-import { join } from 'node:path';
+import { link, open, readdir, rename, rm, rmdir, stat, utimes } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import { withLock } from '../process/file-lock.ts';
 import { touch } from '../process/touch.ts';
 import { storeFailure, writeOnce, writeTemporary } from './files.ts';
-import { checkedKey, type FoundObject, type ListedObject, type ObjectFacts, type Objects } from './objects.ts';
+import {
+  checkedKey,
+  type FoundObject,
+  type Leftover,
+  type ListedObject,
+  type ObjectFacts,
+  type Objects,
+} from './objects.ts';
+
+/** The home of a stack: everything that a stack keeps is below one directory. */
+export interface DirectoryPlace {
+  readonly kind: 'directory';
+  readonly root: string;
+}
 
 /** Names that are no objects: unfinished writes, removals and locks. */
 const unlisted = /\.(tmp|removed|lock)$/;
@@ -19,6 +32,7 @@ export function createDirectory(root: string): Objects {
     location: root,
     get: (key) => reading(pathOf(key), readWithVersion),
     stat: (key) => reading(pathOf(key), factsOf),
+    peek: (key, most) => reading(pathOf(key), (path) => readBeginning(path, most)),
     async putOnce(key, bytes) {
       const path = pathOf(key);
       if (!(await renewed(path, bytes.byteLength))) await writeOnce(path, bytes);
@@ -28,6 +42,9 @@ export function createDirectory(root: string): Objects {
     renew: (key) => touch(pathOf(key)),
     list: (folder) => listBelow(root, checkedKey(folder)),
     remove: (key, unusedSinceMs) => writing(pathOf(key), (path) => removeUnused(path, unusedSinceMs)),
+    async *leftovers(folders) {
+      for (const folder of folders) yield* leftoversBelow(root, checkedKey(folder));
+    },
   };
 }
 
@@ -36,6 +53,16 @@ async function readWithVersion(path: string): Promise<FoundObject> {
   try {
     const version = versionOf(await file.stat({ bigint: true }));
     return { bytes: await file.readFile(), version };
+  } finally {
+    await file.close();
+  }
+}
+
+async function readBeginning(path: string, most: number): Promise<Uint8Array> {
+  const file = await open(path);
+  try {
+    const { buffer, bytesRead } = await file.read(Buffer.alloc(most), 0, most, 0);
+    return buffer.subarray(0, bytesRead);
   } finally {
     await file.close();
   }
@@ -90,14 +117,42 @@ function replaceVersion(path: string, bytes: Uint8Array, version: string): Promi
 }
 
 async function* listBelow(root: string, folder: string): AsyncIterable<ListedObject> {
+  for await (const key of filesBelow(root, folder)) {
+    if (unlisted.test(key)) continue;
+    const facts = await reading(join(root, key), factsOf);
+    if (facts !== null) yield { key, ...facts };
+  }
+}
+
+async function* filesBelow(root: string, folder: string): AsyncIterable<string> {
   const entries = await reading(join(root, folder), (path) => readdir(path, { withFileTypes: true }));
   for (const entry of entries ?? []) {
+    // No key has a part that begins with a dot; see checkedKey.
+    if (entry.name.startsWith('.')) continue;
     const key = `${folder}/${entry.name}`;
-    if (entry.isDirectory()) yield* listBelow(root, key);
-    else if (!unlisted.test(entry.name)) {
-      const facts = await reading(join(root, key), factsOf);
-      if (facts !== null) yield { key, ...facts };
-    }
+    if (entry.isDirectory()) yield* filesBelow(root, key);
+    else yield key;
+  }
+}
+
+async function* leftoversBelow(root: string, folder: string): AsyncIterable<Leftover> {
+  for await (const key of filesBelow(root, folder)) {
+    const [, object, kind] = /^(.*)\.[0-9a-f]+\.(tmp|removed)$/.exec(key) ?? [];
+    if (object === undefined) continue;
+    const path = join(root, key);
+    const facts = await reading(path, factsOf);
+    if (facts === null) continue;
+    yield {
+      ...facts,
+      name: key,
+      kind: kind === 'tmp' ? 'write' : 'removal',
+      settle: (unusedSinceMs) =>
+        writing(path, async () => {
+          if (kind === 'removed') return settleRemoved(path, join(root, object), unusedSinceMs);
+          await rm(path, { force: true });
+          return true;
+        }),
+    };
   }
 }
 
@@ -119,6 +174,8 @@ export async function settleRemoved(removed: string, path: string, unusedSinceMs
   const used = found !== null && found.changedAtMs >= unusedSinceMs;
   if (used) await link(removed, path).catch(unlessCode('EEXIST'));
   await rm(removed, { force: true });
+  // Only an empty folder goes.
+  await rmdir(dirname(path)).catch(() => undefined);
   return !used;
 }
 

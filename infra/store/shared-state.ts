@@ -1,8 +1,9 @@
-import { createDirectory } from './directory.ts';
+import { createDirectory, type DirectoryPlace } from './directory.ts';
 import { createHostNotes, type HostNotes } from './host-notes.ts';
 import { createLaneRecords, type LaneRecords } from './lane-records.ts';
 import type { Objects } from './objects.ts';
 import { createRecords, type Records } from './records.ts';
+import type { S3Place } from './s3/place.ts';
 import { createStore, type Store } from './store.ts';
 
 /** The state that the processes of a stack share. What belongs to one host, such as the gateway's journals, is on its disk. */
@@ -19,11 +20,23 @@ export interface SharedState {
 }
 
 /** The place of the shared state. */
-export type StorePlace = { readonly kind: 'directory'; readonly root: string };
+export type StorePlace = DirectoryPlace | S3Place;
+
+/** The kinds of places; each is a sibling behind `Objects`. */
+const kinds: { readonly [Kind in StorePlace['kind']]: (place: StorePlace & { kind: Kind }) => Promise<Objects> } = {
+  directory: async ({ root }) => createDirectory(root),
+  // The AWS SDK takes most of a second to load, which a stack on a directory need not wait for.
+  s3: async (place) => (await import('./s3/open.ts')).openBucket(place),
+};
+
+/** Opens the objects of a place, without looking whether it can be used. */
+export function openObjects(place: StorePlace): Promise<Objects> {
+  return (kinds[place.kind] as (place: StorePlace) => Promise<Objects>)(place);
+}
 
 /** Opens the shared state of a stack. */
 export async function openSharedState(place: StorePlace): Promise<SharedState> {
-  const objects = createDirectory(place.root);
+  const objects = await openObjects(place);
   const hosts = createRecords(objects, 'hosts');
   return {
     objects,

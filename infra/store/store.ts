@@ -59,7 +59,8 @@ export function createStore(objects: Objects): Store {
   };
 }
 
-function blobKey(digest: string): string {
+/** Returns the key of a blob. Throws TemperFailure BlobMissing if this is no digest. */
+export function blobKey(digest: string): string {
   if (/^[0-9a-f]{64}$/.test(digest)) return `${blobFolder}/${digest.slice(0, 2)}/${digest}`;
   throw new TemperFailure('BlobMissing', `expected a sha256 in lower-case hex, got ${JSON.stringify(digest)}`);
 }

@@ -85,12 +85,27 @@ export async function findTemporal(env: LocateOptions['env']): Promise<Executabl
 }
 
 /** Builds tctl, the older command-line client, which only the tests need. */
-export async function buildTctl(options: LocateOptions, signal?: AbortSignal): Promise<Executable> {
-  const target = cachedAt('tctl', tctlVersion, options.env);
+export function buildTctl(options: LocateOptions, signal?: AbortSignal): Promise<Executable> {
+  return buildTool(tctlTool, tctlVersion, options, signal);
+}
+
+/** Finds a version of a tool in the cache, or builds it with `go`. */
+export async function buildTool(
+  tool: GoTool,
+  version: string,
+  options: LocateOptions,
+  signal?: AbortSignal,
+): Promise<Executable> {
+  const target = cachedAt(tool.name, version, options.env);
   return await makeOnce(target, options, async () => {
-    await buildOrExplain({ tool: tctlTool, target, failures: [] }, options, signal);
+    await buildOrExplain({ tool, target, failures: [] }, options, signal);
     return 'build';
   });
+}
+
+/** Whether a version of a tool is in the cache, or there is a `go` to build it with. */
+export async function canBuildTool(tool: GoTool, version: string, env: LocateOptions['env']): Promise<boolean> {
+  return (await isExecutable(cachedAt(tool.name, version, env))) || (await findOnPath('go', env)) !== undefined;
 }
 
 /** Makes the executable in one process, while the others wait for it. */

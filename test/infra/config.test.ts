@@ -18,11 +18,37 @@ describe('readConfig', () => {
   it('parses the settings of the environment', () => {
     const config = readConfig(environment);
     assert.equal(config.home, '/tmp/some-home');
-    assert.equal(config.paths.store, '/tmp/some-home/store');
+    assert.deepEqual(config.store, { kind: 'directory', root: '/tmp/some-home' });
     assert.deepEqual(config.metricsPorts, { control: 9464, host: 9465, trainer: 9466 });
     assert.deepEqual(config.taskRoots, ['/a', '/b']);
     assert.equal(config.engine.seeds, false);
     assert.equal(config.cacheDir, '/tmp/some-cache/temper');
+  });
+
+  it('reads the bucket that the processes of the stack share, which is in the path of another server than AWS', () => {
+    const bucket = { ...environment, TEMPER_STORE: 's3://some-bucket/one/two/' };
+    const aws = {
+      kind: 's3',
+      bucket: 'some-bucket',
+      prefix: 'one/two',
+      endpoint: null,
+      region: null,
+      pathStyle: false,
+    };
+    assert.deepEqual(readConfig(bucket).store, aws);
+    const endpoint = 'https://s3.example';
+    const other = { ...aws, endpoint, region: 'us-east-1', pathStyle: true };
+    assert.deepEqual(readConfig({ ...bucket, TEMPER_STORE_ENDPOINT: endpoint }).store, other);
+    const own = { TEMPER_STORE_ENDPOINT: endpoint, TEMPER_STORE_REGION: 'r', TEMPER_STORE_PATH_STYLE: 'off' };
+    assert.deepEqual(readConfig({ ...bucket, ...own }).store, { ...aws, endpoint, region: 'r' });
+    for (const TEMPER_STORE of ['/directory', 's3://', 's3://a/../b', 'http://bucket']) {
+      assert.throws(
+        () => readConfig({ ...environment, TEMPER_STORE }),
+        /expected s3:\/\/bucket or s3:\/\/bucket\/prefix/,
+      );
+    }
+    const secret = { ...bucket, TEMPER_STORE_ENDPOINT: 'https://me:pass@s3.example' };
+    assert.throws(() => readConfig(secret), /expected an address without credentials/);
   });
 
   it('uses the embedded policy server as engine and trainer unless others are named', () => {

@@ -4,6 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { say } from '../../infra/process/report.mjs';
 import { locateTemporal } from '../../infra/temporal/executable.ts';
 import { optionalDataAvailability } from '../helpers/optional-data.ts';
+import { locateVersitygw, probeS3 } from '../helpers/store/versitygw.ts';
 import { probeBubblewrap } from './bubblewrap.ts';
 import { runChecks } from './checks.ts';
 import { probeDocker, temperContainers } from './docker.ts';
@@ -29,12 +30,15 @@ const docker = await probeDocker();
 const needs: readonly Need[] = [
   { word: 'docker', name: 'Docker', availability: docker, providedInCi: true },
   { word: 'bubblewrap', name: 'bubblewrap', availability: probeBubblewrap(), providedInCi: true },
+  { word: 's3', name: 'an S3 server', availability: await probeS3(process.env), providedInCi: true },
   { word: 'data', name: 'optional data', availability: optionalDataAvailability(), providedInCi: false },
 ];
 const selection = await select();
 const checks = named.length > 0 ? { passed: 0, failed: [] } : await runChecks(root);
 const needsTemporal = selection.files.some((file) => needsOf(file).includes('temporal'));
 if (needsTemporal) await locateTemporal({ env: process.env, progress: say });
+if (selection.files.some((file) => needsOf(file).includes('s3')))
+  await locateVersitygw({ env: process.env, progress: say });
 
 const id = `${process.pid}-${Date.now()}`;
 const before = docker.usable ? await temperContainers() : new Map<string, string>();

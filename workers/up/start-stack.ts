@@ -1,9 +1,9 @@
 import type { Client } from '@temporalio/client';
 import type { Config } from '../../infra/config.ts';
-import { openStack } from '../../infra/stack.ts';
 import { type ClientConnection, connectClient } from '../../infra/temporal/connection.ts';
 import { registerSearchAttributes } from '../../infra/temporal/search-attributes.ts';
 import { temporalTarget } from '../../infra/temporal/temporal-target.ts';
+import { openState } from '../open-state.ts';
 import { claimHome } from './claim-home.ts';
 import { kindOf, type PartKind, type PartName, type PartStatus } from './part.ts';
 import { neededParts, type PartContext, partTable, policyUrl } from './part-table.ts';
@@ -68,7 +68,7 @@ export async function startStack(options: StartStack, signal: AbortSignal): Prom
 
   try {
     enter('starting');
-    await openStack(config.paths);
+    await openState(config);
     await requireFreePorts(config, names);
     for (const phase of phases) {
       await parts.start(namesIn(phase), signal);

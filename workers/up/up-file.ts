@@ -2,6 +2,7 @@ import { readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { z } from 'zod';
 import type { Config } from '../../infra/config.ts';
 import { isRunning, processIdentity } from '../../infra/process/process-identity.mjs';
+import { storeVariables } from '../../infra/settings.ts';
 import { type PartName, type PartStatus, partKinds, partStates } from './part.ts';
 
 const storedIdentity = z.object({ pid: z.int(), startedAt: z.string() });
@@ -25,6 +26,8 @@ const upFile = z.object({
   }),
   /** Ports in use, which may differ from the settings of a client's own environment. */
   ports: z.object({ temporal: z.int(), ui: z.int(), policy: z.int() }),
+  /** The variables that name the store, which a client's own environment may lack. Versions before 0.5 had none. */
+  store: z.partialRecord(z.enum(storeVariables), z.string()).default({}),
   parts: z.array(
     z.object({
       name: z.custom<PartName>((name) => typeof name === 'string' && partName.test(name)),
@@ -107,8 +110,13 @@ function snapshot({ config, addresses, state, parts }: RecordedStack): UpFile {
     state: state(),
     addresses,
     ports: { temporal: config.temporalPort, ui: config.uiPort, policy: config.policyPort },
+    store: storeOf(config),
     parts: parts().map(({ pid, ...part }) => ({ ...part, process: pid === null ? null : identityOf(pid) })),
   };
+}
+
+function storeOf({ env }: Config): UpFile['store'] {
+  return Object.fromEntries(storeVariables.flatMap((name) => (env[name] === undefined ? [] : [[name, env[name]]])));
 }
 
 function identityOf(pid: number): { readonly pid: number; readonly startedAt: string } | null {

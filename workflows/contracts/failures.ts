@@ -150,13 +150,13 @@ export const failureKinds = {
     outcome: 'infra',
     retryable: true,
     description: 'The store or a journal cannot be read or written.',
-    remedy: 'Check permissions and mount of `TEMPER_HOME`.',
+    remedy: 'Check permissions and mount of `TEMPER_HOME`, or what the message says about `TEMPER_STORE`.',
   },
   BlobMissing: {
     outcome: 'infra',
     retryable: false,
     description: 'The store lacks a blob, or holds other bytes under its name.',
-    remedy: 'Give all processes of a stack the same `TEMPER_HOME`.',
+    remedy: 'Give all processes of a stack the same `TEMPER_HOME` and `TEMPER_STORE`.',
   },
   GatewayUnavailable: {
     outcome: 'infra',

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
-import { mkdtemp, readdir, rm, utimes, writeFile } from 'node:fs/promises';
+import { mkdtemp, readdir, rename, rm, utimes, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after, it } from 'node:test';
+import { after, describe, it } from 'node:test';
 import { createDirectory } from '../../../infra/store/directory.ts';
 import { describeObjects } from './contract.ts';
 
@@ -33,4 +33,47 @@ it('says which file of a directory cannot be used', async () => {
     type: 'StoreUnavailable',
     message: /cannot use .*store\/ab\/one/,
   });
+});
+
+describe('a removal from a directory that was killed', () => {
+  it('is finished, but gives an object its name back that was used before', async () => {
+    const directory = await mkdtemp(join(root, 'removed-'));
+    const objects = createDirectory(directory);
+    for (const key of ['store/ab/unused', 'store/ab/used']) {
+      await objects.putOnce(key, Buffer.from(key));
+      if (key === 'store/ab/unused') await utimes(join(directory, key), 0, 0);
+      await rename(join(directory, key), join(directory, `${key}.abc.removed`));
+    }
+    for await (const { kind, settle } of objects.leftovers(['store'])) {
+      assert.equal(kind, 'removal');
+      await settle(Date.now() - 60_000);
+    }
+    assert.deepEqual(await readdir(join(directory, 'store/ab')), ['used']);
+  });
+});
+
+it('lists the unfinished writes of a directory, and removes them', async () => {
+  const directory = await mkdtemp(join(root, 'written-'));
+  const objects = createDirectory(directory);
+  await objects.putOnce('store/ab/whole', Buffer.from('whole'));
+  await writeFile(join(directory, 'store/ab/part.abc.tmp'), 'part');
+  for await (const { name, kind, size, settle } of objects.leftovers(['store', 'runs'])) {
+    assert.deepEqual([name, kind, size], ['store/ab/part.abc.tmp', 'write', 4]);
+    assert.equal(await settle(0), true);
+  }
+  assert.deepEqual(await readdir(join(directory, 'store/ab')), ['whole']);
+});
+
+it('leaves every object of a directory in place that writers put while it is removed', async () => {
+  const directory = await mkdtemp(join(root, 'raced-'));
+  const objects = createDirectory(directory);
+  const keys = Array.from({ length: 200 }, (_, index) => `store/ab/${index}`);
+  for (const key of keys) {
+    await objects.putOnce(key, Buffer.from(key));
+    await utimes(join(directory, key), 0, 0);
+  }
+  const sinceMs = Date.now() - 60_000;
+  await Promise.all(keys.flatMap((key) => [objects.putOnce(key, Buffer.from(key)), objects.remove(key, sinceMs)]));
+  for (const key of keys) assert.equal((await objects.get(key))?.bytes.toString(), key);
+  for await (const { name } of objects.leftovers(['store'])) assert.fail(name);
 });

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { mkdtemp, readdir, rename, rm, stat, utimes } from 'node:fs/promises';
+import { mkdtemp, rename, rm, stat, utimes } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, it } from 'node:test';
@@ -58,7 +58,6 @@ describe('the sweep of a file store', () => {
     for (const digest of [unused, used]) await rename(pathOf(digest), `${pathOf(digest)}.abc.removed`);
     await sweep.finishRemovals(yesterdayMs);
     assert.deepEqual([await store.has(unused), await store.has(used)], [false, true]);
-    assert.deepEqual(await readdir(join(root, 'store', unused.slice(0, 2))), []);
     assert.equal((await stat(pathOf(used))).nlink, 1);
   });
 });

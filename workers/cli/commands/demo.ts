@@ -1,6 +1,6 @@
 import { join, resolve } from 'node:path';
 import type { Command } from 'commander';
-import { type Config, readConfigWith } from '../../../infra/config.ts';
+import { type Config, readConfig } from '../../../infra/config.ts';
 import { onInterrupt } from '../follow/interrupt.ts';
 import { configOf, sandboxOption, stackCommand, wholeNumber } from '../stack/command.ts';
 import { note, print } from '../text/output.ts';
@@ -49,5 +49,7 @@ function demoConfig(options: DemoOptions): Config {
   const wanted = configOf(options);
   if (options.home !== undefined || wanted.env.TEMPER_HOME !== undefined) return wanted;
   const stamp = new Date().toISOString().slice(0, 19).replaceAll(/[T:-]/g, '');
-  return readConfigWith({ TEMPER_HOME: join(wanted.cacheDir, 'demo', `${stamp}-${options.seed}`) });
+  const home = join(wanted.cacheDir, 'demo', `${stamp}-${options.seed}`);
+  // A demo keeps nothing in the store of a stack.
+  return readConfig({ ...wanted.env, TEMPER_HOME: home, TEMPER_STORE: undefined });
 }

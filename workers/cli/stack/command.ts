@@ -1,5 +1,6 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { type Config, readConfig, readConfigWith } from '../../../infra/config.ts';
+import { storeVariables } from '../../../infra/settings.ts';
 import { isUp, readUpFile } from '../../up/up-file.ts';
 import { orUsageError } from '../text/errors.ts';
 
@@ -27,12 +28,13 @@ export function configOf({ home }: HomeOption): Config {
   return orUsageError(() => (home === undefined ? readConfig() : readConfigWith({ TEMPER_HOME: home })));
 }
 
-/** Reads the settings of the stack that runs on this home, with the ports on which it actually runs. */
+/** Reads the settings of the stack that runs on this home, with the ports and the store that it actually uses. */
 export async function runningConfigOf(options: HomeOption): Promise<Config> {
   const config = configOf(options);
   const up = await readUpFile(config.paths.up);
   if (up === null || !isUp(up)) return config;
   return readConfigWith({
+    ...Object.fromEntries(storeVariables.map((name) => [name, up.store[name]])),
     TEMPER_HOME: config.home,
     TEMPER_TEMPORAL_PORT: String(up.ports.temporal),
     TEMPER_UI_PORT: String(up.ports.ui),

@@ -1,0 +1,90 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, describe, it } from 'node:test';
+import { createDirectory } from '../../../infra/store/directory.ts';
+import type { ListedObject, Objects } from '../../../infra/store/objects.ts';
+import { openBucket } from '../../../infra/store/s3/open.ts';
+import { claimFor, requireUsable } from '../../../infra/store/usable.ts';
+import { startCarelessS3 } from '../../helpers/store/careless-s3.ts';
+import { startS3Server } from '../../helpers/store/s3-server.ts';
+
+const server = await startS3Server();
+const root = await mkdtemp(join(tmpdir(), 'temper-usable-'));
+after(async () => {
+  await server.close();
+  await rm(root, { recursive: true, force: true });
+});
+
+const kinds: Readonly<Record<string, () => Promise<Objects>>> = {
+  'a directory': async () => createDirectory(await mkdtemp(join(root, 'home-'))),
+  'a bucket': async () => openBucket(server.place()),
+};
+
+for (const [kind, open] of Object.entries(kinds)) {
+  describe(`a stack on ${kind}`, () => {
+    it('may use it, and leaves nothing of the proof behind', async () => {
+      const objects = await open();
+      await requireUsable(objects);
+      assert.deepEqual(await all(objects.list('hosts')), []);
+    });
+
+    it('makes it its own, and refuses that of another stack', async () => {
+      const objects = await open();
+      await Promise.all([claimFor(objects, 'one'), claimFor(objects, 'one')]);
+      await assert.rejects(claimFor(objects, 'other'), {
+        type: 'StoreUnavailable',
+        message: /belongs to stack one, and this home is stack other; give each stack a prefix of its own/,
+      });
+      await claimFor(objects, 'one');
+    });
+  });
+}
+
+describe('a store that cannot be used is refused', () => {
+  for (const condition of ['if-none-match', 'if-match'] as const) {
+    it(`because it ignores ${condition}`, async () => {
+      const careless = await startCarelessS3([condition]);
+      try {
+        const objects = openBucket(server.place({ endpoint: careless.url }));
+        await assert.rejects(requireUsable(objects), {
+          type: 'StoreUnavailable',
+          message: new RegExp(`^the store s3://.* ignores the condition ${condition} `, 'i'),
+        });
+        assert.deepEqual(await all(objects.list('hosts')), []);
+      } finally {
+        await careless.close();
+      }
+    });
+  }
+
+  it('because its clock is wrong', async () => {
+    const careless = await startCarelessS3([], { clockAheadMs: -10 * 60_000 });
+    try {
+      const objects = openBucket(server.place({ endpoint: careless.url }));
+      await assert.rejects(requireUsable(objects), {
+        message: /its clock and that of this host differ by 60\d s; let NTP set both/,
+      });
+    } finally {
+      await careless.close();
+    }
+  });
+
+  it('because the bucket does not exist', async () => {
+    const objects = openBucket(server.place({ bucket: 'no-such-bucket' }));
+    await assert.rejects(requireUsable(objects), { message: /NoSuchBucket/ });
+  });
+
+  it('because the directory cannot be written', async () => {
+    const file = join(root, 'no-directory');
+    await writeFile(file, '');
+    await assert.rejects(requireUsable(createDirectory(file)), { type: 'StoreUnavailable', message: /cannot use / });
+  });
+});
+
+async function all(list: AsyncIterable<ListedObject>): Promise<readonly ListedObject[]> {
+  const found: ListedObject[] = [];
+  for await (const one of list) found.push(one);
+  return found;
+}
