@@ -13,7 +13,11 @@ export interface CliRun {
 }
 
 /** Runs `temper` as a user types it, on the home of a test and its Temporal server. */
-export function cliOn(home: string, server: Pick<TestServer, 'address' | 'namespace'>) {
+export function cliOn(
+  home: string,
+  server: Pick<TestServer, 'address' | 'namespace'>,
+  variables: Readonly<Record<string, string>> = {},
+) {
   const env = {
     PATH: process.env.PATH,
     HOME: home,
@@ -21,6 +25,7 @@ export function cliOn(home: string, server: Pick<TestServer, 'address' | 'namesp
     TEMPORAL_CONFIG_FILE: '/nonexistent/temporal.toml',
     TEMPORAL_ADDRESS: server.address,
     TEMPORAL_NAMESPACE: server.namespace,
+    ...variables,
   };
   const start = (...args: readonly string[]): { readonly process: ChildProcess; readonly ended: Promise<CliRun> } => {
     const child = spawn(process.execPath, [program, ...args], { env, stdio: ['ignore', 'pipe', 'pipe'] });

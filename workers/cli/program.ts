@@ -83,6 +83,10 @@ const commands: Readonly<Record<string, CommandEntry>> = {
     description: 'remove now what dead rollouts left behind',
     load: async () => (await import('./commands/reap.ts')).reapCommand(),
   },
+  store: {
+    description: "copy a stack's shared state into a bucket",
+    load: async () => (await import('./commands/store.ts')).storeCommand(),
+  },
   gc: {
     description: 'remove what nothing needs any more',
     load: async () => (await import('./commands/gc.ts')).gcCommand(),

@@ -1,0 +1,71 @@
+import { TemperFailure } from '../../workflows/contracts/failures.ts';
+import { sha256 } from './files.ts';
+import { type ListedObject, type Objects, sharedFolders } from './objects.ts';
+
+const atOnce = 16;
+
+/** The progress of a copy. */
+export interface Copied {
+  /** The number of objects that the destination has now, and their bytes. */
+  readonly objects: number;
+  readonly bytes: number;
+  /** The number of those that it did not have before. */
+  readonly sent: number;
+}
+
+/**
+ * Copies all shared objects to another place, and reads each one back: a blob must have its digest on both sides, and every
+ * other object the same bytes. Objects that the destination has already are compared, and not sent again, so that a copy that
+ * was interrupted can be repeated. Nothing may write to the source meanwhile.
+ */
+export async function copyObjects(
+  from: Objects,
+  to: Objects,
+  { onProgress, signal }: { onProgress(copied: Copied): void; readonly signal: AbortSignal },
+): Promise<Copied> {
+  let copied: Copied = { objects: 0, bytes: 0, sent: 0 };
+  const all = listAll(from);
+  const copyNext = async (): Promise<void> => {
+    for (;;) {
+      const next = await all.next();
+      if (next.done === true) return;
+      signal.throwIfAborted();
+      const { key, size } = next.value;
+      const isNew = await copyOne(from, to, key);
+      const { objects, bytes, sent } = copied;
+      copied = { objects: objects + 1, bytes: bytes + size, sent: sent + (isNew ? 1 : 0) };
+      onProgress(copied);
+    }
+  };
+  await Promise.all(Array.from({ length: atOnce }, copyNext));
+  return copied;
+}
+
+async function* listAll(from: Objects): AsyncGenerator<ListedObject> {
+  for (const folder of sharedFolders) yield* from.list(folder);
+}
+
+/** Copies one object unless the destination has the same. Returns whether it was sent. */
+async function copyOne(from: Objects, to: Objects, key: string): Promise<boolean> {
+  const source = await from.get(key);
+  if (source === null) throw changed(from, key);
+  const digest = /^store\/[0-9a-f]{2}\/([0-9a-f]{64})$/.exec(key)?.[1];
+  if (digest !== undefined && sha256(source.bytes) !== digest) {
+    throw new TemperFailure(
+      'BlobMissing',
+      `the blob ${digest} has other content; remove ${key} from ${from.location} and copy again`,
+    );
+  }
+  const before = await to.get(key);
+  if (before !== null && Buffer.compare(before.bytes, source.bytes) === 0) return false;
+  if ((await to.replace(key, source.bytes, before?.version ?? null)) === null) throw changed(to, key);
+  const after = await to.get(key);
+  if (after === null || Buffer.compare(after.bytes, source.bytes) !== 0) throw changed(to, key);
+  return true;
+}
+
+const changed = ({ location }: Objects, key: string): TemperFailure =>
+  new TemperFailure(
+    'StoreUnavailable',
+    `${key} in ${location} was changed by another process during the copy; stop the stack, and copy again`,
+  );

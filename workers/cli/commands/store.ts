@@ -1,0 +1,58 @@
+import { Command } from 'commander';
+import { isUp, readUpFile } from '../../up/up-file.ts';
+import { onInterrupt } from '../follow/interrupt.ts';
+import { configOf, type HomeOption, stackCommand } from '../stack/command.ts';
+import { Interrupted, UsageError } from '../text/errors.ts';
+import { bytes, counted, live, print, printJson } from '../text/output.ts';
+
+interface CopyOptions extends HomeOption {
+  readonly json?: true;
+}
+
+export function storeCommand(): Command {
+  const copy = stackCommand(
+    'copy',
+    'Copies what the stack of a home has kept below the home into the bucket that TEMPER_STORE names, and compares every byte. May be repeated; the home stays as it is.',
+    'TEMPER_STORE=s3://my-bucket/one temper store copy',
+  )
+    .option('--json', 'print one JSON object to stdout')
+    .action(copyStore);
+  return new Command('store').description("Moves a stack's shared state.").addCommand(copy);
+}
+
+async function copyStore(options: CopyOptions): Promise<void> {
+  const { openStack } = await import('../../../infra/stack.ts');
+  const { copyObjects } = await import('../../../infra/store/copy.ts');
+  const { openObjects } = await import('../../../infra/store/shared-state.ts');
+  const { claimFor, requireUsable } = await import('../../../infra/store/usable.ts');
+  const { home, paths, store } = configOf(options);
+  if (store.kind === 'directory') {
+    throw new UsageError('expected a bucket to copy to in TEMPER_STORE, such as s3://my-bucket/one, got none');
+  }
+  const up = await readUpFile(paths.up);
+  if (up !== null && isUp(up)) {
+    throw new Error(`a stack runs on ${home}, which would change what is being copied; stop it with \`temper down\``);
+  }
+  const interrupt = onInterrupt('ending after the objects that are being copied');
+  try {
+    const [from, to] = [await openObjects({ kind: 'directory', root: home }), await openObjects(store)];
+    await requireUsable(to);
+    await claimFor(to, (await openStack(paths)).id);
+    const copied = await copyObjects(from, to, {
+      signal: interrupt.signal,
+      onProgress: ({ objects, bytes: size, sent }) =>
+        live(`${counted(objects, 'object')} compared (${bytes(size)}), ${sent} of them sent`),
+    });
+    live('');
+    if (options.json) return printJson({ from: from.location, to: to.location, ...copied });
+    print(
+      `${to.location} has all ${counted(copied.objects, 'object')} (${bytes(copied.bytes)}) of ${from.location}; ${copied.sent} were sent`,
+    );
+  } catch (error) {
+    if (!interrupt.signal.aborted) throw error;
+    throw new Interrupted('interrupted; run the same command again to continue');
+  } finally {
+    live('');
+    interrupt.release();
+  }
+}
