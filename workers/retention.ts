@@ -4,6 +4,7 @@ import { dayMs, type RetentionContext } from '../infra/retention/category.ts';
 import { type CollectOptions, collect } from '../infra/retention/collect.ts';
 import { createKnowledge } from '../infra/retention/knowledge.ts';
 import { categories } from '../infra/retention/table.ts';
+import { openObjects } from '../infra/store/shared-state.ts';
 
 /** The age from which on an unused blob may go: longer than any time between storing a blob and recording its reference. */
 const graceMs = dayMs;
@@ -15,15 +16,16 @@ export interface RetentionPass extends CollectOptions, Pick<RetentionContext, 's
   connect(): Promise<Client>;
 }
 
-/** Makes one pass of retention over a stack's home and the cache. */
-export function makeRetentionPass(config: Config, pass: RetentionPass): ReturnType<typeof collect> {
+/** Makes one pass of retention over what a stack's processes share, its home and the cache. */
+export async function makeRetentionPass(config: Config, pass: RetentionPass): ReturnType<typeof collect> {
   const { olderThanMs, connect, signal, note } = pass;
+  const objects = await openObjects(config.store);
   const nowMs = Date.now();
   const cutoffMs = olderThanMs === null ? null : nowMs - olderThanMs;
   return collect(
     config.home,
     categories,
-    { ...retentionPaths(config), nowMs, cutoffMs, graceMs, knowledge: createKnowledge(connect), signal, note },
+    { ...retentionPaths(config), objects, nowMs, cutoffMs, graceMs, knowledge: createKnowledge(connect), signal, note },
     pass,
   );
 }

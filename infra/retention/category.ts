@@ -1,9 +1,11 @@
 import type { Paths } from '../paths.ts';
+import type { Objects } from '../store/objects.ts';
 import type { Knowledge } from './knowledge.ts';
 
-/** The input of one pass: a stack's directories, the time, and what its Temporal server knows. */
+/** The input of one pass: a stack's directories, what its processes share, the time, and what its Temporal server knows. */
 export interface RetentionContext {
   readonly paths: Paths;
+  readonly objects: Objects;
   readonly cacheDir: string;
   /** The trainer's checkpoints on this machine. */
   readonly checkpoints: string;
@@ -22,8 +24,10 @@ export interface RetentionContext {
 /** Something that a category keeps or removes as a whole. */
 export interface Entry {
   readonly name: string;
-  /** The file or directory. */
+  /** The file or directory; for shared objects, where they are. */
   readonly path: string;
+  /** The keys of the entry, if it is shared objects. */
+  readonly keys?: readonly string[];
   readonly bytes: number;
   /** The reason why it goes; null if it stays. */
   readonly expired: string | null;
@@ -36,7 +40,9 @@ export interface Category {
   readonly name: string;
   /** The entries that are kept, and why, for the documentation: Markdown without a final full stop. */
   readonly keeps: string;
-  /** The directories and files of the category. */
+  /** The folder of the shared objects of the category. */
+  readonly folder?: string;
+  /** The directories and files of the category on this host. */
   where(context: Pick<RetentionContext, 'paths' | 'cacheDir' | 'checkpoints'>): readonly string[];
   /** Lists the entries. Throws if it cannot be known which of them are needed; then nothing of the category is removed. */
   entries(context: RetentionContext): AsyncIterable<Entry>;

@@ -1,9 +1,8 @@
-import { readFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import type { Client } from '@temporalio/client';
 import { searchAttributes } from '../../workflows/contracts/search-attributes.ts';
+import type { Objects } from '../store/objects.ts';
 import { newestChain } from '../temporal/chain.ts';
-import { listDirectory } from './directories.ts';
+import { textOf } from './object-text.ts';
 import { inputOf } from './references/history.ts';
 
 /** The knowledge of the Temporal server that a pass depends on. Each question is asked once. All throw if the server does not answer. */
@@ -14,7 +13,7 @@ export interface Knowledge {
   /** The policy versions that open sweeps evaluate, or that a schedule names. */
   pinnedVersions(): Promise<ReadonlySet<number>>;
   /** The run ids in the plans of open regrades: the rollouts that they grade, or have graded. */
-  plannedRuns(records: string): Promise<ReadonlySet<string>>;
+  plannedRuns(objects: Objects): Promise<ReadonlySet<string>>;
   /** The inputs of all schedules, as JSON. */
   scheduleInputs(): Promise<readonly string[]>;
   /** The inputs of the runs, sweeps and regrades that are open, as JSON. */
@@ -62,12 +61,12 @@ export function createKnowledge(connect: () => Promise<Client>): Knowledge {
       for (const execution of await open()) inputs.push(await inputOf(await client(), execution));
       return inputs;
     }),
-    async plannedRuns(records) {
+    async plannedRuns(objects) {
       const planned = new Set<string>();
-      for (const key of await openKeys()) {
-        for (const { name, path } of await listDirectory(join(records, key))) {
-          if (!/^plan-\d+\.json$/.test(name)) continue;
-          for (const [, id] of (await readFile(path, 'utf8')).matchAll(/"runId":"([^"]+)"/g)) planned.add(String(id));
+      for (const open of await openKeys()) {
+        for await (const { key } of objects.list(`runs/${open}`)) {
+          if (!/\/plan-\d+\.json$/.test(key)) continue;
+          for (const [, id] of (await textOf({ objects }, key)).matchAll(/"runId":"([^"]+)"/g)) planned.add(String(id));
         }
       }
       return planned;

@@ -157,7 +157,7 @@ async function* leftoversBelow(root: string, folder: string): AsyncIterable<Left
 }
 
 /** Removes a file unless it was used at that time or later; returns whether it is gone. */
-export async function removeUnused(path: string, unusedSinceMs = Number.POSITIVE_INFINITY): Promise<boolean> {
+async function removeUnused(path: string, unusedSinceMs = Number.POSITIVE_INFINITY): Promise<boolean> {
   const found = await reading(path, factsOf);
   if (found === null) return true;
   if (found.changedAtMs >= unusedSinceMs) return false;
@@ -169,7 +169,7 @@ export async function removeUnused(path: string, unusedSinceMs = Number.POSITIVE
 }
 
 /** Removes a file that has lost its name, or gives it back if the object was used after its removal was decided. */
-export async function settleRemoved(removed: string, path: string, unusedSinceMs: number): Promise<boolean> {
+async function settleRemoved(removed: string, path: string, unusedSinceMs: number): Promise<boolean> {
   const found = await reading(removed, factsOf);
   const used = found !== null && found.changedAtMs >= unusedSinceMs;
   if (used) await link(removed, path).catch(unlessCode('EEXIST'));

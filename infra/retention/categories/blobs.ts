@@ -1,7 +1,6 @@
-import { rm } from 'node:fs/promises';
-import { join } from 'node:path';
-import { createStoreSweep, type StoreSweep } from '../../store/sweep.ts';
+import { sharedFolders } from '../../store/objects.ts';
 import { type Category, dayMs, type Entry, type RetentionContext } from '../category.ts';
+import { nameOf } from '../objects.ts';
 import { type Ledger, recordOutcomes } from '../references/outcomes.ts';
 import { findReferenced } from '../references/referenced.ts';
 import { openWorkflows, type Root, schedules } from '../references/roots.ts';
@@ -15,27 +14,29 @@ export function blobsOf(roots: readonly Root[]): Category {
     name: 'blobs',
     keeps:
       'what anything refers to, what was put or used within the last day, and what may belong to rollouts that the Temporal server forgot before their results were recorded',
-    where: ({ paths }) => [paths.store],
+    folder: 'store',
+    where: () => [],
     async *entries(context) {
-      const sweep = createStoreSweep(context.paths.store);
+      const { objects } = context;
       const graceEndMs = context.nowMs - context.graceMs;
-      yield* leftoversOf(sweep, graceEndMs);
+      yield* leftoversOf(context, graceEndMs);
       // The order matters: a workflow that ends after the open ones were listed is among those whose ends are recorded next.
       const open = await findReferenced([openWorkflows, schedules], context);
       const ledger = await recordOutcomes(context);
       const kept = await findReferenced(roots, context);
       let unknown = 0;
       let unknownBytes = 0;
-      for await (const { digest, bytes, usedAtMs } of sweep.list()) {
+      for await (const { key, size: bytes, changedAtMs: usedAtMs } of objects.list('store')) {
+        const digest = nameOf(key);
         const stays = usedAtMs >= graceEndMs || open.has(digest) || kept.has(digest);
         const known = stays || isKnown(ledger, context, usedAtMs);
         if (!known) {
           unknown += 1;
           unknownBytes += bytes;
         }
-        const remove = async (): Promise<number> => ((await sweep.remove(digest, graceEndMs)) ? bytes : 0);
+        const remove = async (): Promise<number> => ((await objects.remove(key, graceEndMs)) ? bytes : 0);
         const expired = stays || !known ? null : 'nothing refers to it';
-        yield { name: digest, path: join(context.paths.store, digest.slice(0, 2), digest), bytes, expired, remove };
+        yield { name: digest, path: `${objects.location}/${key}`, keys: [key], bytes, expired, remove };
       }
       if (unknown > 0) context.note(unknownText(unknown, unknownBytes));
     },
@@ -51,13 +52,16 @@ function isKnown({ unknown }: Ledger, { cutoffMs }: RetentionContext, usedAtMs: 
 const unknownText = (count: number, bytes: number): string =>
   `${count} blobs (${(bytes / 1e6).toFixed(1)} MB) stay although nothing is known to refer to them: they are from times whose rollouts the Temporal server has forgotten; --older-than removes them`;
 
-async function* leftoversOf(sweep: StoreSweep, graceEndMs: number): AsyncIterable<Entry> {
-  await sweep.finishRemovals(graceEndMs);
-  for await (const { path, bytes, usedAtMs } of sweep.leftovers()) {
-    const remove = async (): Promise<number> => {
-      await rm(path, { force: true });
-      return bytes;
-    };
-    yield { name: path, path, bytes, expired: usedAtMs < graceEndMs ? 'a killed process left it' : null, remove };
+/** Completes removals that were killed, and yields the writes and uploads that were. */
+async function* leftoversOf({ objects }: RetentionContext, graceEndMs: number): AsyncIterable<Entry> {
+  for await (const { name, kind, size, changedAtMs, settle } of objects.leftovers(sharedFolders)) {
+    if (kind === 'removal') {
+      // A blob that was used meanwhile has no name until then, so that this does not wait, not even in a dry run.
+      await settle(graceEndMs);
+      continue;
+    }
+    const remove = async (): Promise<number> => ((await settle(graceEndMs)) ? size : 0);
+    const expired = changedAtMs < graceEndMs ? 'a killed process left it' : null;
+    yield { name, path: `${objects.location}/${name}`, bytes: size, expired, remove };
   }
 }

@@ -1,6 +1,5 @@
 import { type Category, dayMs } from '../category.ts';
-import { listDirectory } from '../directories.ts';
-import { treeEntry } from '../trees.ts';
+import { nameOf, objectEntry } from '../objects.ts';
 
 const keptMs = 30 * dayMs;
 
@@ -9,13 +8,12 @@ export const cachedVerdicts: Category = {
   name: 'cached verdicts',
   keeps: 'verdicts that were cached or reused in the last 30 days; outcomes have their own verdicts, which stay',
   refersToBlobs: true,
-  where: ({ paths }) => [paths.verdicts],
-  async *entries({ paths, nowMs }) {
-    for (const folder of await listDirectory(paths.verdicts)) {
-      if (!folder.isDirectory) continue;
-      for (const { path, changedAtMs } of await listDirectory(folder.path)) {
-        yield treeEntry(path, nowMs - changedAtMs <= keptMs ? null : 'unused for 30 days');
-      }
+  folder: 'verdicts',
+  where: () => [],
+  async *entries(context) {
+    for await (const found of context.objects.list('verdicts')) {
+      const expired = context.nowMs - found.changedAtMs <= keptMs ? null : 'unused for 30 days';
+      yield objectEntry(context, [found], { name: nameOf(found.key), expired });
     }
   },
 };

@@ -1,23 +1,23 @@
-import { readFile, stat } from 'node:fs/promises';
-import { writeOnce } from '../../store/files.ts';
 import type { Category, RetentionContext } from '../category.ts';
-import { listDirectory } from '../directories.ts';
+import { textOf } from '../object-text.ts';
+import { nameOf } from '../objects.ts';
 import { digestsIn } from '../references/history.ts';
 import { dayEndMs } from '../references/outcomes.ts';
 import type { Root } from '../references/roots.ts';
-import { removeTree } from '../trees.ts';
 
-/** The references of closed workflows, one file per day. */
+/** The references of closed workflows, one object per day. */
 export const outcomes: Category = {
   name: 'outcomes',
   keeps:
     'everything, and so the diffs, traces, logs and verdicts of all rollouts; `--older-than` removes what ended before, but for the rollouts that an open regrade grades',
-  where: ({ paths }) => [paths.outcomes],
+  folder: 'outcomes',
+  where: () => [],
   async *entries(context) {
-    for (const { name, path } of await listDirectory(context.paths.outcomes)) {
-      const { size: bytes } = await stat(path);
-      const expired = isExpired(context, name) ? 'ended before the given age' : null;
-      yield { name, path, bytes, expired, remove: () => removeDay(context, path, bytes) };
+    const { objects } = context;
+    for await (const { key, size: bytes } of objects.list('outcomes')) {
+      const expired = isExpired(context, nameOf(key)) ? 'ended before the given age' : null;
+      const remove = (): Promise<number> => removeDay(context, key, bytes);
+      yield { name: nameOf(key), path: `${objects.location}/${key}`, keys: [key], bytes, expired, remove };
     }
   },
 };
@@ -27,8 +27,9 @@ export const recordedOutcomes: Root = {
   name: 'outcomes',
   owner: 'retention itself, for the results of closed workflows',
   async *references(context) {
-    for (const { name, path } of await listDirectory(context.paths.outcomes)) {
-      const lines = isExpired(context, name) ? await neededLines(context, path) : [await readFile(path, 'latin1')];
+    for await (const { key } of context.objects.list('outcomes')) {
+      const isGoing = isExpired(context, nameOf(key));
+      const lines = isGoing ? await neededLines(context, key) : [await textOf(context, key)];
       for (const line of lines) for (const digest of digestsIn(line)) yield { digest, mayRefer: false };
     }
   },
@@ -39,21 +40,21 @@ function isExpired({ cutoffMs }: RetentionContext, name: string): boolean {
   return cutoffMs !== null && end !== null && end < cutoffMs;
 }
 
-async function removeDay(context: RetentionContext, path: string, bytes: number): Promise<number> {
-  const needed = await neededLines(context, path);
-  if (needed.length === 0) {
-    await removeTree(path);
-    return bytes;
-  }
-  const text = `${needed.join('\n')}\n`;
-  await writeOnce(path, text);
-  return bytes - Buffer.byteLength(text);
+async function removeDay(context: RetentionContext, key: string, bytes: number): Promise<number> {
+  const { objects } = context;
+  const found = await objects.get(key);
+  if (found === null) return bytes;
+  const needed = await neededLines(context, key);
+  if (needed.length === 0) return (await objects.remove(key)) ? bytes : 0;
+  const kept = Buffer.from(`${needed.join('\n')}\n`);
+  // If another pass changes it at the same moment, the next one tries again.
+  return (await objects.replace(key, kept, found.version)) === null ? 0 : bytes - kept.byteLength;
 }
 
 /** Returns the lines of a day whose rollouts an open regrade is to grade: its plan names their executions. */
-async function neededLines(context: RetentionContext, path: string): Promise<readonly string[]> {
-  const planned = await context.knowledge.plannedRuns(context.paths.runs);
+async function neededLines(context: RetentionContext, key: string): Promise<readonly string[]> {
+  const planned = await context.knowledge.plannedRuns(context.objects);
   if (planned.size === 0) return [];
-  const lines = (await readFile(path, 'utf8')).split('\n');
+  const lines = (await textOf(context, key)).split('\n');
   return lines.filter((line) => planned.has(/"runId":"([^"]+)"/.exec(line)?.[1] ?? ''));
 }

@@ -1,19 +1,18 @@
-import { join } from 'node:path';
+import type { ListedObject } from '../../store/objects.ts';
 import type { Category, RetentionContext } from '../category.ts';
-import { listDirectory } from '../directories.ts';
-import { interruptedRemovals, lastChangeMs, treeEntry } from '../trees.ts';
+import { byFolder, lastChangeOf, nameOf, objectEntry } from '../objects.ts';
 
-/** The records of runs, sweeps and regrades, one directory each, named by the key. */
+/** The records of runs, sweeps and regrades, one folder each, named by the key. */
 export const records: Category = {
   name: 'records',
   keeps: 'everything; `--older-than` removes the records of runs, sweeps and regrades that ended before',
   refersToBlobs: true,
-  where: ({ paths }) => [paths.runs],
+  folder: 'runs',
+  where: () => [],
   async *entries(context) {
-    yield* interruptedRemovals(context.paths.runs);
-    for (const { name, path, isDirectory } of await listDirectory(context.paths.runs)) {
-      if (!isDirectory) continue;
-      yield treeEntry(path, await whyExpired(context, name, await lastChangeMs(path)));
+    for await (const [name, found] of byFolder(context.objects.list('runs'), 'runs')) {
+      const expired = await whyExpired(context, name, lastChangeOf(found));
+      yield objectEntry(context, found, { name, expired });
     }
   },
 };
@@ -23,21 +22,28 @@ export const trainerJournals: Category = {
   name: "trainer's journals",
   keeps: 'everything; `--older-than` removes those of runs that ended before',
   refersToBlobs: true,
-  where: ({ paths }) => [paths.trainer],
+  folder: 'trainer',
+  where: () => [],
   async *entries(context) {
-    yield* interruptedRemovals(context.paths.trainer);
-    const found = await listDirectory(context.paths.trainer);
-    // The directory of a run's past steps comes before its journal, by which a killed pass is continued.
-    for (const { name, path } of found) {
-      const key = /^([0-9a-f-]{36})(?:\.json)?$/.exec(name)?.[1];
-      if (key === undefined) continue;
-      const times = found.flatMap((one) => (one.name.startsWith(key) ? [one.changedAtMs] : []));
-      yield treeEntry(path, await whyExpired(context, key, Math.max(...times)));
+    const runs = new Map<string, ListedObject[]>();
+    for await (const found of context.objects.list('trainer')) {
+      const key = /^trainer\/([0-9a-f-]{36})[./]/.exec(found.key)?.[1];
+      if (key !== undefined) runs.set(key, [...(runs.get(key) ?? []), found]);
+    }
+    for (const [key, found] of runs) {
+      const expired = await whyExpired(context, key, lastChangeOf(found));
+      const isPast = (one: ListedObject): boolean => one.key.startsWith(`trainer/${key}/`);
+      const past = found.filter(isPast);
+      // Past steps come before the journal, by which a killed pass is continued.
+      if (past.length > 0) yield objectEntry(context, past, { name: key, expired });
+      for (const one of found.filter((other) => !isPast(other))) {
+        yield objectEntry(context, [one], { name: nameOf(one.key), expired });
+      }
     }
   },
 };
 
-/** Returns why a run's files go; null if they stay. The files of an open run stay, whatever their age. */
+/** Returns why a run's objects go; null if they stay. Those of an open run stay, whatever their age. */
 async function whyExpired(
   { cutoffMs, knowledge }: RetentionContext,
   key: string,
@@ -53,11 +59,13 @@ export const packs: Category = {
   keeps:
     'everything; `--older-than` removes those that were added before and that no schedule and no open workflow names',
   refersToBlobs: true,
-  where: ({ paths }) => [paths.packs],
-  async *entries({ paths, cutoffMs }) {
-    for (const { name, changedAtMs } of await listDirectory(paths.packs)) {
-      const expired = cutoffMs !== null && changedAtMs < cutoffMs ? 'added before the given age' : null;
-      yield treeEntry(join(paths.packs, name), expired);
+  folder: 'packs',
+  where: () => [],
+  async *entries(context) {
+    const { objects, cutoffMs } = context;
+    for await (const found of objects.list('packs')) {
+      const expired = cutoffMs !== null && found.changedAtMs < cutoffMs ? 'added before the given age' : null;
+      yield objectEntry(context, [found], { name: nameOf(found.key), expired });
     }
   },
 };
@@ -67,8 +75,11 @@ export const quarantine: Category = {
   name: 'quarantine',
   keeps: 'everything, with its evidence; `temper tasks release` releases a task',
   refersToBlobs: true,
-  where: ({ paths }) => [paths.quarantine],
-  async *entries({ paths }) {
-    for (const { path } of await listDirectory(paths.quarantine)) yield treeEntry(path, null);
+  folder: 'quarantine',
+  where: () => [],
+  async *entries(context) {
+    for await (const found of context.objects.list('quarantine')) {
+      yield objectEntry(context, [found], { name: nameOf(found.key), expired: null });
+    }
   },
 };

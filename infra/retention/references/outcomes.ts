@@ -1,10 +1,9 @@
-import { appendFile, readFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import type { Client } from '@temporalio/client';
 import pLimit from 'p-limit';
 import { z } from 'zod';
-import { writeOnce } from '../../store/files.ts';
+import type { Objects } from '../../store/objects.ts';
 import { dayMs, hourMs, type RetentionContext } from '../category.ts';
+import { textOf } from '../object-text.ts';
 import { digestsInHistory } from './history.ts';
 
 /** A closed workflow and the blobs that its history names. */
@@ -40,35 +39,35 @@ export async function recordOutcomes(context: RetentionContext): Promise<Ledger>
   const client = await context.knowledge.client();
   const nowMs = Date.now();
   const forgottenMs = nowMs - (await retentionMs(client));
-  let known = await readLedger(context.paths.outcomes);
+  let known = await readLedger(context.objects);
   if (known === null || known.untilMs < forgottenMs) {
     // Whatever ended in that time is unknown, and so are the references to the blobs of that time. An hour more, because the
     // server may be removing the oldest of what it has.
     const gap = { fromMs: known?.untilMs ?? 0, toMs: forgottenMs + hourMs };
     known = { untilMs: forgottenMs, unknown: [...(known?.unknown ?? []), gap] };
-    await writeLedger(context.paths.outcomes, known);
+    await writeLedger(context.objects, known);
   }
   while (known.untilMs < nowMs) {
     context.signal.throwIfAborted();
     const toMs = Math.min(known.untilMs + windowMs, nowMs);
     await recordBetween(context, client, known.untilMs - lagMs, toMs);
     known = { ...known, untilMs: toMs };
-    await writeLedger(context.paths.outcomes, known);
+    await writeLedger(context.objects, known);
   }
   return known;
 }
 
 async function recordBetween(
-  { paths, signal }: RetentionContext,
+  { objects, signal }: RetentionContext,
   client: Client,
   fromMs: number,
   toMs: number,
 ): Promise<void> {
   const [from, to] = [fromMs, toMs].map((ms) => new Date(ms).toISOString());
   const query = `WorkflowType IN (${recordedTypes}) AND CloseTime BETWEEN "${from}" AND "${to}"`;
-  const recorded = await recordedRuns(paths.outcomes, fromMs, toMs);
+  const recorded = await recordedRuns(objects, fromMs, toMs);
   const limit = pLimit(concurrentReads);
-  const reads: Promise<void>[] = [];
+  const reads: Promise<z.output<typeof outcome>>[] = [];
   for await (const { workflowId, runId, closeTime } of client.workflow.list({ query })) {
     if (recorded.has(runId) || closeTime === undefined) continue;
     const closedAtMs = closeTime.getTime();
@@ -76,48 +75,51 @@ async function recordBetween(
       limit(async () => {
         signal.throwIfAborted();
         const digests = await digestsInHistory(client, { workflowId, runId });
-        const line: z.output<typeof outcome> = { workflowId, runId, closedAtMs, digests: [...digests] };
-        await appendFile(dayFile(paths.outcomes, closedAtMs), `${JSON.stringify(line)}\n`, { flush: true });
+        return { workflowId, runId, closedAtMs, digests: [...digests] };
       }),
     );
   }
-  await Promise.all(reads);
+  const byDay = Map.groupBy(await Promise.all(reads), ({ closedAtMs }) => dayKey(closedAtMs));
+  for (const [key, ended] of byDay) await appendTo(objects, key, ended);
 }
 
 /** The run ids of the outcomes that are recorded for the days of this time. */
-async function recordedRuns(directory: string, fromMs: number, toMs: number): Promise<ReadonlySet<string>> {
-  const files = new Set([dayFile(directory, fromMs), dayFile(directory, toMs)]);
-  const texts = await Promise.all([...files].map(readOrEmpty));
+async function recordedRuns(objects: Objects, fromMs: number, toMs: number): Promise<ReadonlySet<string>> {
+  const keys = new Set([dayKey(fromMs), dayKey(toMs)]);
+  const texts = await Promise.all([...keys].map(async (key) => textOf({ objects }, key)));
   return new Set(texts.flatMap((text) => [...text.matchAll(/"runId":"([^"]+)"/g)].map(([, id = '']) => id)));
 }
 
-/** The file of the outcomes of a day. */
-function dayFile(directory: string, ms: number): string {
-  return join(directory, `${new Date(ms).toISOString().slice(0, 10)}.jsonl`);
+/** Adds lines to the outcomes of a day. An end that another pass records at the same moment does no harm. */
+async function appendTo(objects: Objects, key: string, ended: readonly z.output<typeof outcome>[]): Promise<void> {
+  const lines = Buffer.from(ended.map((one) => `${JSON.stringify(one)}\n`).join(''));
+  for (;;) {
+    const found = await objects.get(key);
+    const all = Buffer.concat([found?.bytes ?? new Uint8Array(), lines]);
+    if ((await objects.replace(key, all, found?.version ?? null)) !== null) return;
+  }
 }
 
-/** The time at which the day of a file of outcomes is over; null for another file. */
+/** The key of the outcomes of a day. */
+const dayKey = (ms: number): string => `outcomes/${new Date(ms).toISOString().slice(0, 10)}.jsonl`;
+
+/** The time at which the day of a record of outcomes is over; null for another name. */
 export function dayEndMs(name: string): number | null {
   const [, day] = /^(\d{4}-\d\d-\d\d)\.jsonl$/.exec(name) ?? [];
   return day === undefined ? null : Date.parse(`${day}T00:00:00Z`) + dayMs;
 }
 
-async function readLedger(directory: string): Promise<Ledger | null> {
-  const text = await readOrEmpty(ledgerFile(directory));
-  return text === '' ? null : ledger.parse(JSON.parse(text));
+const ledgerKey = 'outcomes/ledger.json';
+
+async function readLedger(objects: Objects): Promise<Ledger | null> {
+  const found = await objects.get(ledgerKey);
+  return found === null ? null : ledger.parse(JSON.parse(Buffer.from(found.bytes).toString()));
 }
 
-function writeLedger(directory: string, value: Ledger): Promise<void> {
-  return writeOnce(ledgerFile(directory), JSON.stringify(value));
-}
-
-const ledgerFile = (directory: string): string => join(directory, 'ledger.json');
-
-function readOrEmpty(path: string): Promise<string> {
-  return readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'ENOENT') return '';
-    throw error;
-  });
+async function writeLedger(objects: Objects, value: Ledger): Promise<void> {
+  const found = await objects.get(ledgerKey);
+  const written = await objects.replace(ledgerKey, Buffer.from(JSON.stringify(value)), found?.version ?? null);
+  if (written === null) throw new Error(`another pass of retention works on ${objects.location} at the same time`);
 }
 
 async function retentionMs(client: Client): Promise<number> {

@@ -1,6 +1,6 @@
-import { open } from 'node:fs/promises';
-import { join } from 'node:path';
+import { blobKey } from '../../store/store.ts';
 import type { RetentionContext } from '../category.ts';
+import { textOf } from '../object-text.ts';
 import { digestsIn } from './history.ts';
 import type { Root } from './roots.ts';
 
@@ -24,7 +24,7 @@ export async function findReferenced(roots: readonly Root[], context: RetentionC
     seen.add(short(digest));
     if (opened.has(digest)) return;
     opened.add(digest);
-    for (const named of digestsIn(await readIfJson(context.paths.store, digest))) await follow(named);
+    for (const named of digestsIn(await readIfJson(context, digest))) await follow(named);
   }
 
   for (const root of roots) {
@@ -38,17 +38,10 @@ export async function findReferenced(roots: readonly Root[], context: RetentionC
 }
 
 /** Reads a blob that is JSON; empty for one of another kind, and for one that the store does not have. */
-async function readIfJson(store: string, digest: string): Promise<string> {
-  const file = await open(join(store, digest.slice(0, 2), digest)).catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'ENOENT') return null;
-    throw error;
-  });
-  if (file === null) return '';
-  try {
-    const { buffer, bytesRead } = await file.read(Buffer.alloc(1), 0, 1, 0);
-    const isJson = bytesRead === 1 && /[[{]/.test(String.fromCharCode(buffer[0] ?? 0));
-    return isJson && (await file.stat()).size <= mostBytes ? await file.readFile('latin1') : '';
-  } finally {
-    await file.close();
-  }
+async function readIfJson({ objects }: RetentionContext, digest: string): Promise<string> {
+  const key = blobKey(digest);
+  const [first = 0] = (await objects.peek(key, 1)) ?? [];
+  if (!/[[{]/.test(String.fromCharCode(first))) return '';
+  const facts = await objects.stat(key);
+  return facts === null || facts.size > mostBytes ? '' : textOf({ objects }, key);
 }

@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import type { Category, RetentionContext } from '../category.ts';
 import { listDirectory } from '../directories.ts';
+import { textOf } from '../object-text.ts';
 import { digestsIn, digestsInHistory } from './history.ts';
 
 /** The references that one source holds. */
@@ -18,25 +19,29 @@ export interface Root {
   references(context: RetentionContext): AsyncIterable<Reference>;
 }
 
-/** Names of records that hold rows of rollouts: the blobs that they name refer to nothing. */
-const rows = /^(group|step|rollouts|rows)-\d+\.json$/;
+/** Records that hold rows of rollouts, and journals that hold data of updates: the blobs that they name refer to nothing. */
+const rows = /^runs\/[^/]+\/(group|step|rollouts|rollouts-of-\d+|rows)-\d+\.json$|^trainer\//;
 
-/** Makes a root of the files that a category keeps. */
+/** Makes a root of the files and the shared objects that a category keeps. */
 export function filesOf(category: Category, owner: string): Root {
   return {
     name: category.name,
     owner,
     async *references(context) {
-      for await (const { path, expired } of category.entries(context)) {
-        if (expired === null) for await (const file of filesBelow(path)) yield* referencesIn(file);
+      for await (const { path, keys, expired } of category.entries(context)) {
+        if (expired !== null) continue;
+        for (const key of keys ?? []) yield* referencesIn(await textOf(context, key), !rows.test(key));
+        if (keys !== undefined) continue;
+        for await (const file of filesBelow(path)) {
+          yield* referencesIn(await readTextIfThere(file), !file.endsWith('.jsonl'));
+        }
       }
     },
   };
 }
 
-async function* referencesIn(file: string): AsyncIterable<Reference> {
-  const mayRefer = !rows.test(file.slice(file.lastIndexOf('/') + 1)) && !file.endsWith('.jsonl');
-  for (const digest of digestsIn(await readTextIfThere(file))) yield { digest, mayRefer };
+function* referencesIn(text: string, mayRefer: boolean): Iterable<Reference> {
+  for (const digest of digestsIn(text)) yield { digest, mayRefer };
 }
 
 async function* filesBelow(path: string): AsyncIterable<string> {

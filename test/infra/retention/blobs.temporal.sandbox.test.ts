@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdir, readdir, readFile, rm, utimes, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { after, before, beforeEach, describe, it } from 'node:test';
 import { pathsBelow } from '../../../infra/paths.ts';
@@ -11,8 +11,8 @@ import { type CategoryReport, collect } from '../../../infra/retention/collect.t
 import { createKnowledge } from '../../../infra/retention/knowledge.ts';
 import { digestsIn } from '../../../infra/retention/references/history.ts';
 import { categories } from '../../../infra/retention/table.ts';
+import { createDirectory } from '../../../infra/store/directory.ts';
 import { sha256 } from '../../../infra/store/files.ts';
-import { createStoreSweep } from '../../../infra/store/sweep.ts';
 import type { RolloutResult } from '../../../workflows/contracts/rollout.ts';
 import type { SweepRequest } from '../../../workflows/contracts/sweep.ts';
 import { type Rollouts, startRollouts } from '../../helpers/rollouts/rollouts.ts';
@@ -32,10 +32,11 @@ describe('retention of blobs', () => {
     assert.equal(ended.outcome, 'scored', JSON.stringify(ended));
   });
   after(() => rollouts.close());
-  beforeEach(() => rm(pathsBelow(rollouts.home).outcomes, { recursive: true, force: true }));
+  beforeEach(() => rm(join(rollouts.home, 'outcomes'), { recursive: true, force: true }));
 
   const contextOf = (changes: Partial<RetentionContext> = {}): RetentionContext => ({
     paths: pathsBelow(rollouts.home),
+    objects: createDirectory(rollouts.home),
     cacheDir: join(rollouts.home, 'cache'),
     checkpoints: join(rollouts.home, 'policy/checkpoints'),
     nowMs: Date.now(),
@@ -60,7 +61,7 @@ describe('retention of blobs', () => {
     reports.map(({ skipped }) => skipped);
 
   const stored = async (): Promise<ReadonlySet<string>> =>
-    new Set((await all(createStoreSweep(join(rollouts.home, 'store')).list())).map(({ digest }) => digest));
+    new Set((await all(createDirectory(rollouts.home).list('store'))).map(({ key }) => basename(key)));
 
   /** Makes each blob look as if it had been used so many days ago. */
   async function age(days: number, digests?: readonly string[]): Promise<void> {
@@ -72,7 +73,7 @@ describe('retention of blobs', () => {
 
   /** Makes the home look as if all ends of workflows up to an hour ago had been recorded. */
   async function recordedBefore(untilMs = Date.now() - hourMs): Promise<void> {
-    const { outcomes } = pathsBelow(rollouts.home);
+    const outcomes = join(rollouts.home, 'outcomes');
     await mkdir(outcomes, { recursive: true });
     await writeFile(join(outcomes, 'ledger.json'), JSON.stringify({ untilMs, unknown: [] }));
   }
@@ -147,8 +148,8 @@ describe('retention of blobs', () => {
     await recordedBefore();
     const task = (await rollouts.store.putJson({ packed: 'task' })).digest;
     const list = (await rollouts.store.putJson([`blob:${task}`])).digest;
-    await mkdir(pathsBelow(rollouts.home).packs, { recursive: true });
-    await writeFile(join(pathsBelow(rollouts.home).packs, `${list}.json`), JSON.stringify({ set: `blob:${list}` }));
+    await mkdir(join(rollouts.home, 'packs'), { recursive: true });
+    await writeFile(join(join(rollouts.home, 'packs'), `${list}.json`), JSON.stringify({ set: `blob:${list}` }));
     const trace = await put('a trace to learn from');
     const request: SweepRequest = { tasks: `blob:${trace}` };
     const handle = await rollouts.client.workflow.start('evaluationSweep', {
@@ -167,7 +168,7 @@ describe('retention of blobs', () => {
   it('removes outcomes and records, and the blobs that only they need, if they are older than the given age', async () => {
     await recordedBefore();
     await pass(false);
-    const { outcomes, runs } = pathsBelow(rollouts.home);
+    const [outcomes, runs] = [join(rollouts.home, 'outcomes'), join(rollouts.home, 'runs')];
     const day = (await readdir(outcomes)).find((name) => name.endsWith('.jsonl')) ?? '';
     await writeFile(join(outcomes, '2020-01-01.jsonl'), await readFile(join(outcomes, day)));
     await rm(join(outcomes, day));
@@ -228,7 +229,7 @@ describe('retention of blobs', () => {
     const [code] = await once(gc(), 'exit');
     assert.equal(code, 0);
     assert.equal(await countOf(garbage), 0);
-    assert.deepEqual(await all(createStoreSweep(join(rollouts.home, 'store')).leftovers()), []);
+    assert.deepEqual(await all(createDirectory(rollouts.home).leftovers(['store'])), []);
     const left = await stored();
     for (const result of [ended, beside]) {
       for (const digest of digestsIn(JSON.stringify({ ...result, verdict: { ...result.verdict, subject: '' } }))) {
@@ -244,7 +245,7 @@ describe('retention of blobs', () => {
     assert.match(errors, /ending after the file that is being removed \(press Ctrl-C again to exit at once\)/);
     const left = await countOf(garbage);
     assert.ok(left > 0, 'expected the interrupt to come before the end');
-    assert.deepEqual(await all(createStoreSweep(join(rollouts.home, 'store')).leftovers()), []);
+    assert.deepEqual(await all(createDirectory(rollouts.home).leftovers(['store'])), []);
     assert.deepEqual(
       (await readdir(rollouts.home)).filter((name) => name.endsWith('.lock')),
       [],

@@ -32,6 +32,7 @@ import { trainerJournals } from '../../../infra/retention/categories/records.ts'
 import { type Category, dayMs, type RetentionContext } from '../../../infra/retention/category.ts';
 import { collect } from '../../../infra/retention/collect.ts';
 import { createKnowledge } from '../../../infra/retention/knowledge.ts';
+import { createDirectory } from '../../../infra/store/directory.ts';
 
 describe('retention without references', () => {
   let home: string;
@@ -40,6 +41,7 @@ describe('retention without references', () => {
     home = await mkdtemp(join(tmpdir(), 'temper-retention-'));
     context = {
       paths: pathsBelow(home),
+      objects: createDirectory(home),
       cacheDir: join(home, 'cache'),
       checkpoints: join(home, 'policy/checkpoints'),
       nowMs: Date.now(),
@@ -132,7 +134,7 @@ describe('retention without references', () => {
       knowledge: { ...context.knowledge, openKeys: async () => new Set() },
     };
     assert.deepEqual(await collected(trainerJournals), [keys[1], `${keys[1]}.json`]);
-    assert.deepEqual(await readdir(context.paths.trainer), [keys[0], `${keys[0]}.json`]);
+    assert.deepEqual(await readdir(join(home, 'trainer')), [keys[0], `${keys[0]}.json`]);
   });
 
   it('gives the unused space of a database back when no server has it open', async () => {

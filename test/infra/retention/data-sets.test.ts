@@ -10,6 +10,7 @@ import { dataSets } from '../../../infra/retention/categories/data-sets.ts';
 import { dayMs, type RetentionContext } from '../../../infra/retention/category.ts';
 import { collect } from '../../../infra/retention/collect.ts';
 import { createKnowledge } from '../../../infra/retention/knowledge.ts';
+import { createDirectory } from '../../../infra/store/directory.ts';
 
 const commit = 'a'.repeat(40);
 const hubSet = 'swe-bench:hub:owner/name?repositories=https://host';
@@ -25,6 +26,7 @@ describe('retention of the downloads of data sets', () => {
     const inputs = async (): Promise<readonly string[]> => [];
     context = {
       paths: pathsBelow(home),
+      objects: createDirectory(home),
       cacheDir: join(home, 'cache'),
       checkpoints: join(home, 'policy/checkpoints'),
       nowMs: Date.now(),

@@ -4,12 +4,14 @@ import { logs } from '../../../infra/retention/categories/logs.ts';
 import { dayMs } from '../../../infra/retention/category.ts';
 import { collect } from '../../../infra/retention/collect.ts';
 import { createKnowledge } from '../../../infra/retention/knowledge.ts';
+import { createDirectory } from '../../../infra/store/directory.ts';
 
 // A process that makes one pass over some categories of a home, with its cache below it: to be killed by a test.
 
 const [home = ''] = process.argv.slice(2);
 const context = {
   paths: pathsBelow(home),
+  objects: createDirectory(home),
   cacheDir: `${home}/cache`,
   checkpoints: `${home}/checkpoints`,
   nowMs: Date.now(),

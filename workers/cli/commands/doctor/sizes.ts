@@ -1,5 +1,7 @@
 import { categories } from '../../../../infra/retention/table.ts';
 import { sizeOf } from '../../../../infra/retention/trees.ts';
+import type { Objects } from '../../../../infra/store/objects.ts';
+import { openObjects } from '../../../../infra/store/shared-state.ts';
 import { retentionPaths } from '../../../retention.ts';
 import { bytes } from '../../text/output.ts';
 import { ok, type RunChecks } from './checks.ts';
@@ -12,20 +14,32 @@ export const checkSizes: RunChecks = async function* (config) {
   const limit = AbortSignal.timeout(limitMs);
   const found: string[] = [];
   const sizes: Record<string, number | null> = {};
-  for (const { name, where } of categories) {
-    const size = await sizeOfAll(where(retentionPaths(config)), limit);
+  const objects = await openObjects(config.store);
+  for (const { name, where, folder } of categories) {
+    const size = await unlessLate(limit, async () => {
+      let total = folder === undefined ? 0 : await sizeOfFolder(objects, folder, limit);
+      for (const path of where(retentionPaths(config))) total += await sizeOf(path, limit);
+      return total;
+    });
     sizes[name] = size;
     if (size !== 0) found.push(`${name} ${size === null ? `more than ${limitMs / 1000} s can measure` : bytes(size)}`);
   }
   yield { ...ok('kept', found.length === 0 ? 'nothing yet' : found.join(', ')), figures: sizes };
 };
 
-/** Returns the disk space of some files and directories; null if it takes too long to measure. */
-async function sizeOfAll(paths: readonly string[], limit: AbortSignal): Promise<number | null> {
+async function sizeOfFolder(objects: Objects, folder: string, limit: AbortSignal): Promise<number> {
+  let total = 0;
+  for await (const { size } of objects.list(folder)) {
+    limit.throwIfAborted();
+    total += size;
+  }
+  return total;
+}
+
+/** Measures something; null if it takes too long. */
+async function unlessLate(limit: AbortSignal, measure: () => Promise<number>): Promise<number | null> {
   try {
-    let total = 0;
-    for (const path of paths) total += await sizeOf(path, limit);
-    return total;
+    return await measure();
   } catch (error) {
     if (limit.aborted) return null;
     throw error;
