@@ -14,7 +14,11 @@ import { startAgent, startThenWait } from './start-agent.ts';
 
 export function createAgentActivities(host: Host): Pick<HostActivities, 'startAgent' | 'awaitAgent' | 'captureDiff'> {
   return {
-    startAgent: (input) => atBoundary((signal) => startAgent(host, input, signal)),
+    startAgent: (input) =>
+      atBoundary(async (signal) => {
+        const { started } = await startAgent(host, input, signal);
+        return { started };
+      }),
     awaitAgent: (input) =>
       input.start === undefined ? awaitStarted(host, input) : startAndAwait(host, input, input.start),
     captureDiff: (input) => joinAtBoundary((signal, report) => capture(host, input, { report, signal })),
@@ -23,16 +27,20 @@ export function createAgentActivities(host: Host): Pick<HostActivities, 'startAg
 
 /** Waits for an agent that an activity of its own has started, as in rollouts of 0.4.0. Its time counts from when the stage was scheduled. */
 function awaitStarted(host: Host, input: AwaitAgent): Promise<AgentEnd> {
-  return atBoundary((signal) => awaitAgent(host, input, Context.current().info.scheduledTimestampMs, signal));
+  const startedAtMs = Context.current().info.scheduledTimestampMs;
+  return atBoundary(async (signal) => {
+    const sandbox = await attachAgentSandbox(host, input.epoch, input.kind);
+    return awaitAgent(host, input, { sandbox, startedAtMs }, signal);
+  });
 }
 
 function startAndAwait(host: Host, input: AwaitAgent, start: Required<AwaitAgent>['start']): Promise<AgentEnd> {
   return startThenWait(
     (signal) => startAgent(host, { ...input, ...start }, signal),
-    async ({ startedAtMs, startSeconds }, signal) => ({
-      ...(await awaitAgent(host, input, startedAtMs, signal)),
-      startSeconds,
-    }),
+    async ({ started, startedAtMs, startSeconds }, signal) => {
+      const sandbox = started?.sandbox ?? (await attachAgentSandbox(host, input.epoch, input.kind));
+      return { ...(await awaitAgent(host, input, { sandbox, startedAtMs }, signal)), startSeconds };
+    },
   );
 }
 
@@ -40,8 +48,12 @@ function startAndAwait(host: Host, input: AwaitAgent, start: Required<AwaitAgent
  * Watches the agent until it ends or its time is over. An activity attempt after a worker's death continues with what is left
  * of the time. Only a real cancel ends the agent; a shutdown leaves it alone.
  */
-async function awaitAgent(host: Host, input: AwaitAgent, startedAtMs: number, signal: AbortSignal): Promise<AgentEnd> {
-  const sandbox = await attachAgentSandbox(host, input.epoch, input.kind);
+async function awaitAgent(
+  host: Host,
+  input: AwaitAgent,
+  { sandbox, startedAtMs }: { readonly sandbox: Sandbox; readonly startedAtMs: number },
+  signal: AbortSignal,
+): Promise<AgentEnd> {
   const deadline = startedAtMs + input.timeoutMs;
   let status: ProcessStatus;
   try {

@@ -13,7 +13,7 @@ const gatewayUrl = 'http://127.0.0.1:8080';
 /** The delay of the first report. It is a write at the server, which an agent that has ended by then does not need. */
 const firstReportMs = 1000;
 
-/** Starts the agent in its sandbox, unless it was started already. */
+/** Starts the agent in its sandbox, unless it was started already. Returns the sandbox, too. */
 export async function startAgent(host: Host, input: StartAgent, signal: AbortSignal) {
   const { epoch, task, kind, maxTurns } = input;
   const spec = host.agent(input.agent);
@@ -42,11 +42,13 @@ export async function startAgent(host: Host, input: StartAgent, signal: AbortSig
     },
     signal,
   );
-  return { started };
+  return { started, sandbox };
 }
 
 /** An agent that was started, and the reports that say so. */
-interface StartedAgent {
+interface StartedAgent<Started> {
+  /** What this activity attempt's start returned; undefined if an earlier attempt started the agent. */
+  readonly started: Started | undefined;
   readonly startedAtMs: number;
   /** The time that this activity attempt took to start it. */
   readonly startSeconds: number;
@@ -57,9 +59,9 @@ interface StartedAgent {
  * worker's death learns from the heartbeats of the one before when the agent was started. The start has a time limit and a
  * number of attempts of its own, and its failures say that they are of this stage.
  */
-export async function startThenWait<End>(
-  start: (signal: AbortSignal) => Promise<unknown>,
-  wait: (started: StartedAgent, signal: AbortSignal) => Promise<End>,
+export async function startThenWait<Started, End>(
+  start: (signal: AbortSignal) => Promise<Started>,
+  wait: (agent: StartedAgent<Started>, signal: AbortSignal) => Promise<End>,
 ): Promise<End> {
   const { attempt, heartbeatDetails } = Context.current().info;
   let progress: AgentProgress = readAgentProgress(heartbeatDetails) ?? { stage: 'startAgent' };
@@ -68,13 +70,14 @@ export async function startThenWait<End>(
       const reports = reportsOf(() => progress, report);
       try {
         const beganAtMs = Date.now();
+        let started: Started | undefined;
         if (progress.stage === 'startAgent') {
-          await withTimeLimit({ limitMs: startMs, late }, start, signal);
+          started = await withTimeLimit({ limitMs: startMs, late }, start, signal);
           progress = { stage: 'awaitAgent', startedAtMs: Date.now() };
           reports.changed();
         }
         const { startedAtMs } = progress;
-        return await wait({ startedAtMs, startSeconds: Math.max(0, startedAtMs - beganAtMs) / 1000 }, signal);
+        return await wait({ started, startedAtMs, startSeconds: Math.max(0, startedAtMs - beganAtMs) / 1000 }, signal);
       } finally {
         reports.close();
       }
