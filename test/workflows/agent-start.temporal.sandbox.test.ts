@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { after, before, it } from 'node:test';
-import { defaultPayloadConverter } from '@temporalio/common';
 import { SandboxFailure } from '../../infra/sandbox/failure.ts';
 import { createLocalProvider } from '../../infra/sandbox/local/provider.ts';
 import type { Sandbox, SandboxProvider } from '../../infra/sandbox/sandbox.ts';
-import { readAgentProgress } from '../../workflows/contracts/agent-progress.ts';
+import { stageInProgress } from '../../workers/cli/commands/show/rollout.ts';
+import { rolloutStatusQuery } from '../../workflows/contracts/messages.ts';
 import { type Rollouts, startRollouts } from '../helpers/rollouts/rollouts.ts';
 import { until } from '../helpers/until.ts';
 
@@ -42,19 +42,18 @@ before(async () => {
 });
 after(() => rollouts?.close());
 
-/** Returns the stage that the pending activity of the agent reports. */
-async function reported(workflowId: string): Promise<string | undefined> {
-  const { raw } = await rollouts.client.workflow.getHandle(workflowId).describe();
-  const agent = raw.pendingActivities?.find(({ activityType }) => activityType?.name === 'awaitAgent');
-  const payload = agent?.heartbeatDetails?.payloads?.[0];
-  return payload ? readAgentProgress(defaultPayloadConverter.fromPayload(payload))?.stage : undefined;
+/** Returns the stage that `temper show` shows. */
+async function shown(workflowId: string): Promise<string> {
+  const handle = rollouts.client.workflow.getHandle(workflowId);
+  const { stage } = await handle.query(rolloutStatusQuery);
+  return stageInProgress({ description: await handle.describe() }, stage);
 }
 
 it('shows whether the agent is being started or runs, and counts its time from its start', async () => {
   const started = Promise.withResolvers<void>();
   beforeStart = () => started.promise;
   const handle = await rollouts.start('slow-start', { task, agent: 'oracle', agentTimeoutSec: 5 });
-  await until(async () => (await reported('slow-start')) === 'startAgent');
+  await until(async () => (await shown('slow-start')) === 'startAgent');
   const reportedAt = Date.now();
   await until(() => Date.now() - reportedAt > 5_500);
   started.resolve();

@@ -20,7 +20,7 @@ export async function showRollout(stack: StackClient, found: FoundWorkflow, json
   const { handle } = found;
   if (isOpen(found)) {
     const known = await handle.query(rolloutStatusQuery);
-    const status = { ...known, stage: reportedStage(found, known.stage) };
+    const status = { ...known, stage: stageInProgress(found, known.stage) };
     if (json) return printJson({ id: handle.workflowId, ...status });
     const host = status.host === null ? '' : ` on ${status.host}`;
     const pause = status.paused ? ', paused' : '';
@@ -41,7 +41,10 @@ export async function showRollout(stack: StackClient, found: FoundWorkflow, json
 }
 
 /** Returns the stage that the activity of the agent reports, since it has two: it starts the agent before it waits. */
-function reportedStage({ description }: FoundWorkflow, stage: RolloutStatus['stage']): RolloutStatus['stage'] {
+export function stageInProgress(
+  { description }: Pick<FoundWorkflow, 'description'>,
+  stage: RolloutStatus['stage'],
+): RolloutStatus['stage'] {
   const { pendingActivities } = description.raw;
   const payload = pendingActivities?.find(({ activityType }) => activityType?.name === stage)?.heartbeatDetails
     ?.payloads?.[0];
