@@ -47,7 +47,7 @@ export async function startAgent(host: Host, input: StartAgent, signal: AbortSig
 
 /** An agent that was started, and the reports that say so. */
 interface StartedAgent<Started> {
-  /** What this activity attempt's start returned; undefined if an earlier attempt started the agent. */
+  /** Result of the start; undefined if an earlier activity attempt started the agent. */
   readonly started: Started | undefined;
   readonly startedAtMs: number;
   /** The time that this activity attempt took to start it. */
