@@ -49,6 +49,12 @@ export function spawnedPart(options: SpawnedPart): Part {
   };
 }
 
+/**
+ * Settings of glibc's allocator, with which a process gives native memory back when its work is done. By default the threads of
+ * Temporal's SDK keep what they once needed, in an arena for each: with 200 agents at work, 130 MB of a host worker.
+ */
+const allocator = { MALLOC_ARENA_MAX: '2', MALLOC_MMAP_THRESHOLD_: '131072', MALLOC_TRIM_THRESHOLD_: '131072' };
+
 /** The program of this process: TypeScript in a checkout, JavaScript when installed. */
 const program = join(import.meta.dirname, `../cli${extname(import.meta.filename)}`);
 
@@ -60,7 +66,7 @@ async function launch(options: SpawnedPart): Promise<{ readonly child: ChildProc
     const { cacheDir, env } = options.config;
     const child = spawn(process.execPath, [...(options.nodeOptions ?? []), program, ...options.command, '--tethered'], {
       // With its compiled code cached, a process of a checkout never loads the TypeScript compiler, which takes 20 MB.
-      env: { NODE_COMPILE_CACHE: join(cacheDir, 'compiled'), ...env },
+      env: { NODE_COMPILE_CACHE: join(cacheDir, 'compiled'), ...allocator, ...env },
       stdio: ['pipe', log.fd, log.fd],
       detached: true,
     });
