@@ -23,7 +23,7 @@ it('the help of every command ends with an example', async () => {
     const command = (await buildProgram(name)).commands.find((one) => one.name() === name);
     let help = '';
     command?.configureOutput({ writeOut: (text) => (help += text) }).outputHelp();
-    assert.match(help, name === 'tasks' || name === 'schedule' ? /Commands:/ : /Example:\n {2}\$ temper /, name);
+    assert.match(help, (command?.commands.length ?? 0) > 0 ? /Commands:/ : /Example:\n {2}\$ temper /, name);
   }
   assert.equal((await temper('up', '--help')).code, 0);
 });
