@@ -17,9 +17,19 @@ export type Availability = { readonly usable: true } | { readonly usable: false;
 
 /**
  * The words that a test file's name may hold. `temporal`, `sandbox` and `process` are always available, and are named
- * since they cost seconds: such tests stay out of `npm run test:fast`.
+ * since they cost seconds: such tests stay out of `npm run test:fast`. `alone` needs the machine: no other file runs beside.
  */
-export const needWords = ['temporal', 'sandbox', 'process', 'docker', 'bubblewrap', 's3', 'data', 'reference'] as const;
+export const needWords = [
+  'temporal',
+  'sandbox',
+  'process',
+  'docker',
+  'bubblewrap',
+  's3',
+  'data',
+  'reference',
+  'alone',
+] as const;
 
 /** Returns the needs that a file's name states: `a/b.docker.data.test.ts` has `docker` and `data`. */
 export function needsOf(file: string): readonly string[] {

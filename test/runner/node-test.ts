@@ -4,6 +4,7 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { z } from 'zod';
+import { needsOf } from './need.ts';
 
 /** The limit of one test: a test that hangs longer is a failure with a name. */
 const testTimeoutMs = 15 * 60_000;
@@ -36,9 +37,35 @@ const reported = z.object({
   durations: z.array(z.object({ file: z.string(), ms: z.number() })),
 });
 
-/** Runs the files under node's test runner; its output passes through. Returns undefined when the runner itself died. */
-export async function runNodeTests({ root, files, env, concurrency }: TestRun): Promise<TestCounts | undefined> {
-  if (files.length === 0) return undefined; // without a file, node would choose some itself
+/**
+ * Runs the files under node's test runner, and then those that need the machine for themselves; its output passes through.
+ * Returns undefined when the runner itself died, or when there is no file.
+ */
+export async function runNodeTests(run: TestRun): Promise<TestCounts | undefined> {
+  const needsMachine = (file: string): boolean => needsOf(file).includes('alone');
+  const phases = [
+    { ...run, files: run.files.filter((file) => !needsMachine(file)) },
+    { ...run, files: run.files.filter(needsMachine), concurrency: 1 },
+  ].filter(({ files }) => files.length > 0); // without a file, node would choose some itself
+  let total: TestCounts | undefined;
+  for (const phase of phases) {
+    const counts = await runPhase(phase);
+    if (counts === undefined) return undefined;
+    total = total === undefined ? counts : sum(total, counts);
+  }
+  return total;
+}
+
+function sum(one: TestCounts, other: TestCounts): TestCounts {
+  return {
+    passed: one.passed + other.passed,
+    failed: one.failed + other.failed,
+    skipped: [...one.skipped, ...other.skipped],
+    slowest: [...one.slowest, ...other.slowest].sort((a, b) => b.seconds - a.seconds).slice(0, slowestShown),
+  };
+}
+
+async function runPhase({ root, files, env, concurrency }: TestRun): Promise<TestCounts | undefined> {
   const scratch = await mkdtemp(join(tmpdir(), 'temper-test-run-'));
   const countsFile = join(scratch, 'counts.json');
   try {
