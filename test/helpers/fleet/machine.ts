@@ -1,4 +1,4 @@
-import { execFileSync, type SpawnOptions, spawn } from 'node:child_process';
+import { type ChildProcess, execFileSync, type SpawnOptions, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Server } from 'node:net';
@@ -14,13 +14,13 @@ export interface Machine {
   /** Forwards a port of this computer's loopback address to the machine, and returns the port to connect to there. */
   forward(port: number): Promise<number>;
   /** Starts a program on the machine. */
-  spawn(command: readonly [string, ...string[]], options: SpawnOptions): ReturnType<typeof spawn>;
-  /** Pulls the network cable, so that packets are lost without a word. */
+  spawn(command: readonly [string, ...string[]], options: SpawnOptions): ChildProcess;
+  /** Disconnects the network, so that packets are lost without a word. */
   cut(): void;
-  /** Plugs it in again. */
-  mend(): void;
+  /** Connects it again. */
+  restore(): void;
   /** Removes the namespaces. The processes on the machine must have ended. */
-  remove(): Promise<void>;
+  remove(): void;
 }
 
 export interface MachineOptions {
@@ -70,12 +70,23 @@ export function createMachine({ hidden }: MachineOptions): Machine {
     },
     spawn: ([program, ...args], options) => {
       const script = `${hide === '' ? '' : `${hide} && `}exec "$0" "$@"`;
-      const inNamespaces = ['netns', 'exec', name, 'unshare', '--mount', '--propagation', 'private', 'sh', '-c', script];
+      const inNamespaces = [
+        'netns',
+        'exec',
+        name,
+        'unshare',
+        '--mount',
+        '--propagation',
+        'private',
+        'sh',
+        '-c',
+        script,
+      ];
       return spawn('ip', [...inNamespaces, program, ...args], options);
     },
     cut: () => ip('link', 'set', outside, 'down'),
-    mend: () => ip('link', 'set', outside, 'up'),
-    async remove() {
+    restore: () => ip('link', 'set', outside, 'up'),
+    remove() {
       for (const server of forwards) server.close();
       ip('link', 'delete', outside);
       ip('netns', 'delete', name);
