@@ -1,3 +1,4 @@
+import type { Duplex } from 'node:stream';
 import type { SandboxKind } from '../../workflows/contracts/rollout.ts';
 import type { FileTree } from './files.ts';
 import type { ImageName, ImageRequest, ReportImage } from './image.ts';
@@ -8,7 +9,7 @@ import type { ImageName, ImageRequest, ReportImage } from './image.ts';
  * - Every effect is idempotent by a deterministic key: a sandbox by its name, a detached process by its `key`.
  * - A detached process survives the death of the process that started it; any provider instance on the host can resume it.
  * - Claims, results and logs are out of reach of what runs inside.
- * - There is no network. The only way out is the gateway's unix socket under `/gw`.
+ * - There is no network. The only way out is the gateway's unix socket under `/gw`, or a stream that the host opens.
  * - A failure outside the sandbox throws a `SandboxFailure`; what the code inside causes is data or a `FileRefused`.
  */
 
@@ -19,6 +20,9 @@ export type Account = 'agent' | 'grader';
 
 export type SandboxPurpose = 'agent' | 'evaluation';
 
+/** The way of an agent's model calls: the gateways' unix sockets, mounted, or a stream that the host opens to its sandbox. */
+export type ChannelKind = 'socket' | 'stream';
+
 export interface SandboxLabels {
   readonly stack: string;
   readonly run: string;
@@ -27,6 +31,8 @@ export interface SandboxLabels {
   readonly purpose: SandboxPurpose;
   /** Whether the sandbox counts against the capacity share of sweeps. */
   readonly sweep?: true;
+  /** The way of its agent's model calls, which every process that works with it must know. Default: `socket`. */
+  readonly channel?: ChannelKind;
   readonly expiresAtMs: number;
 }
 
@@ -144,6 +150,13 @@ export interface Sandbox {
   readFile(path: string, maxBytes: number, signal: AbortSignal): Promise<Buffer>;
   /** Runs a short command in the foreground; it does not survive its caller. */
   exec(request: ExecRequest, signal: AbortSignal): Promise<ExecResult>;
+  /**
+   * Runs a command whose stdin and stdout are the returned stream; its stderr is dropped. A stream that is ended or destroyed
+   * ends the command's stdin, at which the command has to end. It closes with an error if the connection breaks, and with none
+   * when the command has ended. Nothing is buffered beyond what the stream's reader and the command take. Absent where the
+   * provider's `streams` is false.
+   */
+  openStream?(command: Command, signal: AbortSignal): Promise<Duplex>;
 
   /** Starts a detached process, with stdout and stderr in one log. */
   start(request: StartRequest, signal: AbortSignal): Promise<StartResult>;
@@ -200,6 +213,8 @@ export interface SandboxProvider {
   readonly kind: SandboxKind;
   /** The origin of the programs in its sandboxes: the task's image, or this host, whatever the image. */
   readonly programs: 'image' | 'host';
+  /** Whether its sandboxes have `openStream`. */
+  readonly streams: boolean;
   /**
    * Pulls or builds an image unless this host has it, and returns its name. Concurrent calls for one image share the work. Throws
    * `MissingImage`, `ImageUnavailable` or a `BuildFailure`.

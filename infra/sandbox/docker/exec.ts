@@ -1,6 +1,7 @@
-import { Writable } from 'node:stream';
+import { type Duplex, Writable } from 'node:stream';
 import type Docker from 'dockerode';
 import { callDaemon } from './daemon.ts';
+import { createExecStream } from './exec-stream.ts';
 
 export interface ExecOptions {
   readonly uid: number;
@@ -82,6 +83,16 @@ export async function startExec(
   const detached = closed.then(async () => (await callDaemon(() => exec.inspect())).ExitCode ?? undefined);
   detached.catch(() => undefined);
   return { detached, release: () => void stream.destroy() };
+}
+
+/** Starts a command whose stdin and stdout are the returned stream. */
+export async function streamExec(
+  container: Docker.Container,
+  options: Pick<ExecOptions, 'uid' | 'argv' | 'env'>,
+): Promise<Duplex> {
+  const streams = { AttachStdin: true, AttachStdout: true, AttachStderr: true };
+  const exec = await callDaemon(() => container.exec({ ...execRequest(options), ...streams }));
+  return createExecStream(await callDaemon(() => exec.start({ hijack: true, stdin: true })));
 }
 
 function execRequest({ uid, argv, env = {} }: Pick<ExecOptions, 'uid' | 'argv' | 'env'>): Docker.ExecCreateOptions {

@@ -62,6 +62,7 @@ export function createDockerProvider({
   return {
     kind: 'docker',
     programs: 'image',
+    streams: true,
     prepare: images.prepare,
     imageId: (image) => imageId(docker, image),
     evictImages: images.evict,

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import type { Duplex } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import type Docker from 'dockerode';
 import { exitStatus } from '../exit-status.ts';
@@ -6,6 +7,7 @@ import { packTree } from '../files.ts';
 import { requireKey } from '../names.ts';
 import type {
   Account,
+  Command,
   ExecRequest,
   ExecResult,
   LimitHit,
@@ -115,6 +117,18 @@ class DockerSandbox implements Sandbox {
       over.abort();
       await timer;
     }
+  }
+
+  openStream({ account, argv, cwd, env }: Command, signal: AbortSignal): Promise<Duplex> {
+    signal.throwIfAborted();
+    this.#reports.noteCommand();
+    const { pids, diskMb, workdir } = this.#spec;
+    return this.#shell.stream({
+      role: account,
+      text: scripts.streamed,
+      args: [String(pids), String((diskMb * megabyte) / blockBytes), cwd ?? workdir, ...argv],
+      env: { HOME: homeOf(account), LANG: 'C.UTF-8', ...env },
+    });
   }
 
   start(request: StartRequest, signal: AbortSignal): Promise<StartResult> {

@@ -90,6 +90,12 @@ if command -v timeout >/dev/null; then exec timeout -s KILL "$seconds" "$@"; fi
 exec "$@"
 `;
 
+/** A command whose stdin and stdout are a stream to the host. $1 $2 limits, $3 working directory, the rest: the command. */
+export const streamed = `${limit}
+limit "$1" "$2"; cd "$3" || exit 126; shift 3
+exec "$@"
+`;
+
 /** Prints one line: the state of a process, then its details. $1 key. */
 export const status = `
 d=${keeperDirectory}/$1

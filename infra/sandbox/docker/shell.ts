@@ -1,3 +1,4 @@
+import type { Duplex } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import type Docker from 'dockerode';
 import { z } from 'zod';
@@ -5,7 +6,7 @@ import { errorMessage } from '../../../workflows/contracts/error-message.ts';
 import { createHeadBuffer } from '../../process/head-buffer.ts';
 import { SandboxFailure } from '../failure.ts';
 import { callDaemon, daemonStatus, explainLoss } from './daemon.ts';
-import { type ExecOptions, runExec, type StartedExec, startExec } from './exec.ts';
+import { type ExecOptions, runExec, type StartedExec, startExec, streamExec } from './exec.ts';
 import * as scripts from './scripts.ts';
 import { type Role, uidOf } from './uids.ts';
 
@@ -49,6 +50,8 @@ export interface ContainerShell {
   follow(script: Script, onStdout: (chunk: Buffer) => void, signal: AbortSignal): Promise<number>;
   /** Starts a script without waiting for its end. */
   start(script: Script): Promise<StartedExec>;
+  /** Starts a script whose stdin and stdout are the returned stream. */
+  stream(script: Script): Promise<Duplex>;
   /** Kills every process of a uid. */
   killAll(uid: number): Promise<void>;
   /** Returns the size of the container's own layer: what was written since it was created. */
@@ -92,6 +95,10 @@ class ExecShell implements ContainerShell {
 
   start(script: Script): Promise<StartedExec> {
     return this.#explained(() => startExec(this.container, this.#optionsFor(script)));
+  }
+
+  stream(script: Script): Promise<Duplex> {
+    return this.#explained(() => streamExec(this.container, this.#optionsFor(script)));
   }
 
   async killAll(uid: number): Promise<void> {

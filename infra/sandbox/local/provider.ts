@@ -58,6 +58,7 @@ export function createLocalProvider(options: LocalProviderOptions): SandboxProvi
   return {
     kind: 'local',
     programs: 'host',
+    streams: false,
     ensure: async (spec, signal) => {
       signal.throwIfAborted();
       usable();

@@ -4,6 +4,7 @@ import { filesContract } from './contract-files.ts';
 import { hostileContract } from './contract-hostile.ts';
 import { lifeContract } from './contract-life.ts';
 import { processContract } from './contract-processes.ts';
+import { streamContract } from './contract-streams.ts';
 
 /** A kind of sandbox that the contract is checked for. */
 export interface Subject {
@@ -71,6 +72,7 @@ export function sandboxContract(subject: Subject): void {
     lifeContract(bench);
     filesContract(bench);
     processContract(bench);
+    streamContract(bench);
     hostileContract(bench);
   });
 }
