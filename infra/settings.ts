@@ -46,19 +46,13 @@ export const environment = z.object({
     'stable name of this machine as a host of sandboxes; its task queues carry the name',
     'the host name',
   ),
-  TEMPER_STACK_KEY: setting(
-    z.string().min(1).optional(),
-    'key that all hosts of the stack share, at least 64 hexadecimal digits: the secrets of its sessions are derived from it. To change it, give the new key before the old one, separated by a comma, until the sessions of the old one have ended',
-    '`TEMPER_STACK_KEY_FILE`, else `stack.key` in the home, which is created',
-  ),
-  TEMPER_STACK_KEY_FILE: setting(
-    z.string().min(1).optional(),
-    'file with that key, or with several, one per line, the newest first',
-    'none',
-  ),
   TEMPER_SANDBOX: setting(
     z.enum(['auto', 'docker', 'local']).default('auto'),
     'sandbox kind that `auto` in a workflow input resolves to on this host: `docker`, `local`, or `auto` to use Docker where it answers',
+  ),
+  TEMPER_CHANNEL: setting(
+    z.enum(['socket', 'stream']).default('socket'),
+    'way of model calls from Docker sandboxes to the gateway: `socket` mounts unix sockets; `stream` mounts nothing, and the host worker carries the calls over a command in the sandbox. Local sandboxes always have sockets',
   ),
   TEMPER_CAPACITY: setting(
     wholeNumber(1, 65_535).optional(),

@@ -26,6 +26,7 @@ const kits = readdirSync(join(repositoryRoot, 'infra/kits'), { withFileTypes: tr
 
 /** The layers of the gateway, each with the layers that it may import besides the files at the gateway's root. */
 const gatewayLayers: Readonly<Record<string, readonly string[]>> = {
+  channel: [],
   http: ['sessions', 'turns', 'branches', 'dialects', 'upstream'],
   sessions: ['turns', 'branches'],
   turns: ['branches', 'upstream'],

@@ -8,24 +8,17 @@ import { createRewardActivity } from '../activities/control/reward.ts';
 import { createScheduleActivities } from '../activities/control/schedules.ts';
 import { createSweepActivities } from '../activities/control/sweeps.ts';
 import { createTaskActivities } from '../activities/control/tasks.ts';
-import { createTraceActivities } from '../activities/host/traces.ts';
+import { createTraceActivities } from '../activities/control/traces.ts';
 import type { ControlActivities } from '../activities/interfaces/control.ts';
-import type { SessionActivities } from '../activities/interfaces/host.ts';
 import { createAgents } from '../infra/agents/index.ts';
 import type { Config } from '../infra/config.ts';
-import { askEngines } from '../infra/engine/ask-engines.ts';
-import { servedVersions } from '../infra/engine/engine.ts';
 import { createGatewayControl } from '../infra/gateway/client.ts';
 import { controlSockets } from '../infra/gateway/sockets.ts';
-import { createUpstreams } from '../infra/gateway/upstream/upstreams.ts';
-import { knownHosts } from '../infra/store/host-notes.ts';
 import { createQuarantine } from '../infra/tasks/quarantine.ts';
 import { createTasks } from '../infra/tasks/tasks.ts';
 import { locateWorkflowBundle } from '../infra/temporal/bundle.ts';
 import { missingSearchAttributes } from '../infra/temporal/search-attributes.ts';
-import { followsServer, requireNamespace } from '../infra/temporal/stack-namespace.ts';
 import { controlQueue } from '../workflows/contracts/queues.ts';
-import type { Upstream } from '../workflows/contracts/upstream.ts';
 import { openState } from './open-state.ts';
 import { runWorkers } from './process.ts';
 import { createUpkeep, scheduleRetention } from './upkeep.ts';
@@ -43,7 +36,6 @@ export function runControl(config: Config, signal: AbortSignal): Promise<void> {
       );
     }
     const shared = await openState(config);
-    await requireNamespace({ ...shared, client }, { mayMove: followsServer(config.store) });
     const { blobs: store, runs: records } = shared;
     const agents = createAgents({ cacheDir: config.cacheDir });
     const tasks = createTasks({
@@ -53,21 +45,14 @@ export function runControl(config: Config, signal: AbortSignal): Promise<void> {
     });
     const quarantine = createQuarantine(shared.common);
     const gateway = createGatewayControl(controlSockets(config.paths.gatewaySockets, config.gateways));
-    const upstreams = createUpstreams(config.upstreams, config.env);
-    const upstream = async (name: string): Promise<Upstream> => {
-      const { model } = await upstreams.find(name);
-      return { name, model };
-    };
-    const engines = { ...config.engine, method: config.publish };
-    const activities: ControlActivities & SessionActivities = {
+    const activities: ControlActivities = {
       ...createRewardActivity(),
-      ...createTaskActivities({ tasks, quarantine, agent: agents.get, upstream }),
+      ...createTaskActivities({ tasks, quarantine, agent: agents.get, upstream: gateway.upstream }),
       ...createRunCheck({ client, tasks, agent: agents.get }),
-      // Rollouts of 0.4.0 ask for sessions here; they are at the gateways of this machine.
       ...createTraceActivities(gateway),
       ...createGroupActivities({ client, records }),
       ...createBatchActivities({ store, records }),
-      ...createHostActivities({ client, knownHosts: () => knownHosts(shared.objects) }),
+      ...createHostActivities(client),
       ...createReapActivities(client),
       ...createUpkeep(config, client, { notes: shared.hostNotes, log }),
       ...createScheduleActivities(client),
@@ -79,12 +64,12 @@ export function runControl(config: Config, signal: AbortSignal): Promise<void> {
         store,
         records,
         agent: agents.get,
-        serving: () => askEngines(engines, servedVersions),
-        pinVersion: (version, signal) => askEngines(engines, (engine) => engine.pinVersion(version, signal)),
-        upstream,
+        serving: gateway.serving,
+        pinVersion: gateway.pinVersion,
+        upstream: gateway.upstream,
       }),
     };
-    await scheduleRetention(client, shared.stack);
+    await scheduleRetention(client);
     return [
       {
         taskQueue: controlQueue,

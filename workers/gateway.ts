@@ -3,7 +3,7 @@ import type { Config } from '../infra/config.ts';
 import { createReplicatedEngine } from '../infra/engine/index.ts';
 import { startGateway } from '../infra/gateway/server.ts';
 import { createUpstreams } from '../infra/gateway/upstream/upstreams.ts';
-import { openStackKeys } from '../infra/stack.ts';
+import { openStack } from '../infra/stack.ts';
 import { openState } from './open-state.ts';
 import { createLog } from './process.ts';
 import { reportStateOnSignal } from './report-state.ts';
@@ -15,8 +15,8 @@ import { reportStateOnSignal } from './report-state.ts';
  */
 export async function runGateway(config: Config, signal: AbortSignal, name: string): Promise<void> {
   const log = createLog(config, name);
-  const { blobs: store, objects } = await openState(config);
-  const stackKeys = await openStackKeys(config, objects);
+  const { key } = await openStack(config.paths);
+  const { blobs: store } = await openState(config);
   const engine = createReplicatedEngine({
     ...config.engine,
     method: config.publish,
@@ -34,7 +34,7 @@ export async function runGateway(config: Config, signal: AbortSignal, name: stri
     engine,
     upstreams: createUpstreams(config.upstreams, config.env),
     modelDir: config.modelDir,
-    stackKeys,
+    stackKey: key,
     engineGraceMs: config.engine.graceSec * 1000,
     seeds: config.engine.seeds,
     log: (event) => (event.kind === 'turn' ? log.debug(event) : log.warn(event)),

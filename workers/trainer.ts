@@ -7,7 +7,6 @@ import { createUpdate } from '../activities/trainer/update.ts';
 import { createWarmUpData } from '../activities/trainer/warm-up-data.ts';
 import type { Config } from '../infra/config.ts';
 import { createEngines } from '../infra/engine/index.ts';
-import { followsServer, requireNamespace } from '../infra/temporal/stack-namespace.ts';
 import { trainers } from '../infra/trainer/index.ts';
 import { createSessionRecord } from '../infra/trainer/journal.ts';
 import { trainerQueue } from '../workflows/contracts/queues.ts';
@@ -18,9 +17,7 @@ import { runWorkers } from './process.ts';
 /** Runs the trainer worker: updates and weight syncs. */
 export function runTrainer(config: Config, signal: AbortSignal): Promise<void> {
   return runWorkers(config, 'trainer', signal, async ({ client }) => {
-    const state = await openState(config);
-    await requireNamespace({ ...state, client }, { mayMove: followsServer(config.store) });
-    const { objects, blobs: store, common } = state;
+    const { objects, blobs: store, common } = await openState(config);
     const dependencies: TrainerDependencies = {
       trainer: trainers.tinker({
         url: config.trainer.url,

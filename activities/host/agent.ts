@@ -1,4 +1,6 @@
 import { Context } from '@temporalio/activity';
+import type { Held } from '../../infra/gateway/channel/hold.ts';
+import { createChannels } from '../../infra/gateway/channel/index.ts';
 import { CaptureStalled, captureDiff, emptyDiff } from '../../infra/grading/capture/capture-diff.ts';
 import { isRecord } from '../../infra/is-record.ts';
 import { SandboxFailure } from '../../infra/sandbox/failure.ts';
@@ -56,6 +58,7 @@ async function awaitAgent(
 ): Promise<AgentEnd> {
   const deadline = startedAtMs + input.timeoutMs;
   let status: ProcessStatus;
+  const channel = holdChannel(host, input, sandbox);
   try {
     const { diskBeforeMb } = input;
     status = await sandbox.wait(agentKey, { timeoutMs: Math.max(0, deadline - Date.now()), diskBeforeMb }, signal);
@@ -64,6 +67,8 @@ async function awaitAgent(
     if (cancelRequested(signal)) await endAgent(sandbox, 'running');
     if (error instanceof SandboxFailure && error.loss === 'ended-inside') return endedItself(host);
     throw error;
+  } finally {
+    channel.close();
   }
   if (status.state === 'unknown' || status.state === 'absent') {
     const evidence = status.state === 'unknown' ? status.evidence : 'it was never started';
@@ -74,6 +79,17 @@ async function awaitAgent(
   const log = await host.store.put(said, 'text/plain');
   if (status.state === 'running') return { stop: 'deadline', exitCode: null, log };
   return { stop: stopOf(host, input.agent, status), exitCode: status.exitCode, log };
+}
+
+/** Carries the agent's model calls while this activity attempt waits for its end. */
+function holdChannel(host: Host, { epoch, agent }: AwaitAgent, sandbox: Sandbox): Held {
+  const { channel = 'socket' } = sandbox.labels;
+  const { log } = Context.current();
+  return createChannels(host.gatewaySockets)[channel].hold(sandbox, {
+    session: sessionId(epoch),
+    onOutage: (cause) =>
+      log.warn('the channel to a sandbox does not hold; it is opened again', { agent, sandbox: sandbox.name, cause }),
+  });
 }
 
 /** Removes the session's secret, which the agent's commands may have printed. Latin-1 keeps every byte. */

@@ -2,7 +2,7 @@ import type { AgentSpec } from '../../infra/agents/agent.ts';
 import type { GatewaySockets } from '../../infra/gateway/sockets.ts';
 import type { VerdictCache } from '../../infra/grading/verdict-cache.ts';
 import type { Providers } from '../../infra/sandbox/index.ts';
-import type { Sandbox, SandboxKind, SandboxMount } from '../../infra/sandbox/sandbox.ts';
+import type { ChannelKind, Sandbox, SandboxKind, SandboxMount } from '../../infra/sandbox/sandbox.ts';
 import type { Store } from '../../infra/store/store.ts';
 import type { Tasks } from '../../infra/tasks/tasks.ts';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
@@ -24,11 +24,11 @@ export interface Host {
   readonly providers: Pick<Providers, 'all' | 'seen'>;
   /** Returns the provider for a choice and a task; throws a failure that names what this host lacks. */
   readonly choose: Providers['choose'];
-  /** Whether this host has an image, or needs none. */
-  hasImage(image: string): Promise<boolean>;
   agent(name: string): AgentSpec;
   /** The directories of the gateways' sockets. */
   readonly gatewaySockets: Pick<GatewaySockets, 'sessions' | 'agents'>;
+  /** The way of model calls from new sandboxes whose kind has a choice. */
+  readonly channel: ChannelKind;
   /** Derives the secret of a gateway session here, so that it never travels. */
   secretOf(session: string): string;
   /** Runtimes that the tests need and the image lacks. */

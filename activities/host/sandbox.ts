@@ -1,7 +1,7 @@
 import { Context } from '@temporalio/activity';
 import { createLoaderCheck } from '../../infra/agents/loader-check.ts';
 import { provisionAgent } from '../../infra/agents/provision.ts';
-import { directoryToMount } from '../../infra/gateway/sockets.ts';
+import { createChannels } from '../../infra/gateway/channel/index.ts';
 import { removeEverywhere } from '../../infra/sandbox/index.ts';
 import { prepareImage } from '../../infra/sandbox/prepare-image.ts';
 import type { SandboxRequest } from '../../infra/sandbox/sandbox-request.ts';
@@ -17,6 +17,7 @@ import type { Host } from './host.ts';
 
 export function createProvisioning(host: Host): Pick<HostActivities, 'provisionSandbox'> {
   const requireLoader = createLoaderCheck();
+  const channels = createChannels(host.gatewaySockets);
   return {
     provisionSandbox: ({ epoch, run, task, agent, sandbox, lifetimeMs }) =>
       joinAtBoundary(async (signal, report) => {
@@ -34,6 +35,7 @@ export function createProvisioning(host: Host): Pick<HostActivities, 'provisionS
           const expiresAtMs = Date.now() + lifetimeMs;
           const sweep = isSweepPriority(info.priority);
           host.slots.take(epoch, { expiresAtMs, sweep });
+          const channel = provider.streams ? host.channel : 'socket';
           const request: Omit<SandboxRequest, 'files'> = {
             name,
             epoch,
@@ -44,7 +46,8 @@ export function createProvisioning(host: Host): Pick<HostActivities, 'provisionS
             sweep,
             expiresAtMs,
             mounts: runtimes.map((runtime) => ({ ...runtime, readOnly: true })),
-            gatewayDir: spec.usesModel ? await directoryToMount(host.gatewaySockets, sessionId(epoch)) : null,
+            gatewayDir: spec.usesModel ? await channels[channel].gatewayDir(sessionId(epoch)) : null,
+            ...(spec.usesModel && { channel }),
           };
           const retried = info.attempt > 1;
           return provisionAgent({ stack: host.stack, provider, spec, request, files, retried, requireLoader }, ending);

@@ -1,4 +1,5 @@
 import { ApplicationFailure, Context } from '@temporalio/activity';
+import { channelVariable } from '../../infra/agents/relay/protocol.ts';
 import { withTimeLimit } from '../../infra/time-limit.ts';
 import { type AgentProgress, readAgentProgress } from '../../workflows/contracts/agent-progress.ts';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
@@ -30,6 +31,7 @@ export async function startAgent(host: Host, input: StartAgent, signal: AbortSig
   const [program, ...args] = command.argv;
   if (program === undefined) throw new TemperFailure('UnknownAgent', `agent ${spec.name} has an empty command`);
   const path = host.pathOf(kind);
+  const { channel } = sandbox.labels;
   const taskEnv = spec.needsSolution ? { ...env, ...solutionEnv } : env;
   const started = await sandbox.start(
     {
@@ -37,7 +39,12 @@ export async function startAgent(host: Host, input: StartAgent, signal: AbortSig
       account: 'agent',
       cwd: task.workdir,
       argv: [program, ...args],
-      env: { ...taskEnv, ...(path !== null && { PATH: path }), ...command.env },
+      env: {
+        ...taskEnv,
+        ...(path !== null && { PATH: path }),
+        ...command.env,
+        ...(channel !== undefined && { [channelVariable]: channel }),
+      },
       files: command.files.size > 0 ? [{ tree: command.files, at: '/home/agent', owner: 'agent' }] : [],
     },
     signal,

@@ -3,9 +3,8 @@ import type { Diff } from '../../workflows/contracts/diff.ts';
 import type { EvaluationRequest } from '../../workflows/contracts/evaluation.ts';
 import type { RolloutEpoch } from '../../workflows/contracts/ids.ts';
 import type { StopReason } from '../../workflows/contracts/outcome.ts';
-import type { SandboxChoice, SandboxKind, SessionSettings } from '../../workflows/contracts/rollout.ts';
+import type { SandboxChoice, SandboxKind } from '../../workflows/contracts/rollout.ts';
 import type { Task } from '../../workflows/contracts/task.ts';
-import type { BranchRule, TraceSummary } from '../../workflows/contracts/trace.ts';
 import type { Verdict } from '../../workflows/contracts/verdict.ts';
 
 /** Activities that any host may run, on a queue of their own. */
@@ -16,14 +15,7 @@ export interface ImageActivities {
 
 /** Activities that any host with a free slot may run. */
 export interface PlacementActivities {
-  placeRollout(input: PlaceRollout): Promise<Placement>;
-}
-
-export interface PlaceRollout {
-  readonly epoch: RolloutEpoch;
-  readonly lifetimeMs: number;
-  /** The image that some host has pulled or built for the rollout. Hosts that have it are preferred. */
-  readonly image?: string;
+  placeRollout(input: { readonly epoch: RolloutEpoch; readonly lifetimeMs: number }): Promise<Placement>;
 }
 
 export interface Placement {
@@ -87,39 +79,6 @@ export interface CaptureDiff {
   readonly kind: Provisioned['kind'];
   readonly task: Task;
   readonly baseCommit: string;
-}
-
-/** The activities around a session, which its host's own gateways have. Rollouts of 0.4.0 ask them of the control worker. */
-export interface SessionActivities {
-  openTrace(input: OpenTrace): Promise<OpenedTrace>;
-  sealTrace(input: { readonly epoch: RolloutEpoch }): Promise<TraceSummary>;
-  closeTrace(input: { readonly epoch: RolloutEpoch }): Promise<void>;
-  /**
-   * Returns the smallest policy version over the tokens that the host's sessions have sampled so far, per group; null when
-   * none was sampled.
-   */
-  readVersions(input: {
-    readonly runKey: string;
-    readonly groups: readonly number[];
-  }): Promise<readonly (number | null)[]>;
-}
-
-/** The settings of the session to open. */
-export interface OpenTrace extends SessionSettings {
-  readonly branches: BranchRule;
-  readonly epoch: RolloutEpoch;
-  /** Milliseconds from now after which the session is dropped. */
-  readonly lifetimeMs: number;
-  readonly runKey: string | null;
-  readonly group: number | null;
-  /** The name of the upstream model that answers instead of the policy. */
-  readonly upstream?: string | undefined;
-}
-
-export interface OpenedTrace {
-  readonly session: string;
-  /** The context length of the engine in tokens; null when it does not answer. */
-  readonly contextLength: number | null;
 }
 
 /** Clean-up on a host, on a queue of its own. */

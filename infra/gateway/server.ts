@@ -3,7 +3,6 @@ import { sampledTokensOf } from '../../workflows/algorithms/turns.ts';
 import type { Engine } from '../engine/engine.ts';
 import { checkPrefix, type Model } from '../kits/chat-tokens/index.ts';
 import { openModel } from '../open-model.ts';
-import type { StackKeys } from '../stack.ts';
 import type { Store } from '../store/store.ts';
 import type { TurnRecord } from './branches/turn-record.ts';
 import { createAgentSide } from './http/agent-side.ts';
@@ -28,8 +27,7 @@ export interface GatewayOptions {
   readonly engine: Engine;
   readonly upstreams: Upstreams;
   readonly modelDir: string;
-  /** Keys of which any opens a session's secret. */
-  readonly stackKeys: StackKeys;
+  readonly stackKey: Uint8Array;
   readonly log: (event: GatewayEvent) => void;
   /** The time that a turn waits for an engine that is away. */
   readonly engineGraceMs: number;
@@ -113,7 +111,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     name,
     forward,
     sessions,
-    stackKeys: options.stackKeys,
+    stackKey: options.stackKey,
     modelName: model.name,
     sessionOf: (socket) => sessionSockets.sessionOf(socket),
     onError: (session, { kind, message, cause }) =>

@@ -1,6 +1,6 @@
 import type { RolloutEpoch } from '../../workflows/contracts/ids.ts';
 import type { Task } from '../../workflows/contracts/task.ts';
-import type { PutFiles, SandboxMount, SandboxPurpose, SandboxSpec } from './sandbox.ts';
+import type { ChannelKind, PutFiles, SandboxMount, SandboxPurpose, SandboxSpec } from './sandbox.ts';
 
 /** The sandbox that a stage of a rollout asks for. */
 export interface SandboxRequest {
@@ -14,8 +14,10 @@ export interface SandboxRequest {
   readonly sweep: boolean;
   readonly expiresAtMs: number;
   readonly mounts: readonly SandboxMount[];
-  /** Host directory with the gateways' sockets for this sandbox; null for a sandbox that calls no model. */
+  /** Host directory with the gateways' sockets for this sandbox; null for a sandbox that needs none. */
   readonly gatewayDir: string | null;
+  /** The way of its agent's model calls; absent for a sandbox that calls no model. */
+  readonly channel?: ChannelKind;
   /** Files that are in the sandbox as soon as it runs. */
   readonly files: readonly PutFiles[];
 }
@@ -25,7 +27,7 @@ const pids = 512;
 
 /** Returns the spec of a requested sandbox, which belongs to this stack. */
 export function sandboxSpec(stack: string, request: SandboxRequest): SandboxSpec {
-  const { name, epoch, run, task, image, purpose, sweep, expiresAtMs, mounts, gatewayDir, files } = request;
+  const { name, epoch, run, task, image, purpose, sweep, expiresAtMs, mounts, gatewayDir, channel, files } = request;
   return {
     name,
     image,
@@ -37,6 +39,7 @@ export function sandboxSpec(stack: string, request: SandboxRequest): SandboxSpec
       purpose,
       expiresAtMs,
       ...(sweep && { sweep }),
+      ...(channel && { channel }),
     },
     cpus: task.cpus,
     memoryMb: task.memoryMb,

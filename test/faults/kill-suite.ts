@@ -9,7 +9,7 @@ import { isRunning, processIdentity } from '../../infra/process/process-identity
 import { createDockerProvider } from '../../infra/sandbox/docker/provider.ts';
 import { createLocalProvider } from '../../infra/sandbox/local/provider.ts';
 import type { SandboxKind } from '../../infra/sandbox/sandbox.ts';
-import { openStackId } from '../../infra/stack.ts';
+import { openStack } from '../../infra/stack.ts';
 import { createDirectory } from '../../infra/store/directory.ts';
 import { connectClient } from '../../infra/temporal/connection.ts';
 import { freePort } from '../../infra/temporal/ports.ts';
@@ -28,8 +28,8 @@ import { assertReplaysIdentically } from './replay-batches.ts';
 
 /** The work of which some must be pending when a part is killed, so that the kill interrupts it. */
 const busyWith: Readonly<Record<PartKind, readonly string[]>> = {
-  control: [workflowTask, 'chooseTask'],
-  host: ['awaitAgent', 'provisionSandbox', 'captureDiff', 'openTrace', 'sealTrace'],
+  control: [workflowTask, 'openTrace', 'sealTrace', 'chooseTask'],
+  host: ['awaitAgent', 'provisionSandbox', 'captureDiff'],
   gateway: [turn],
   policy: [turn],
   trainer: ['update', 'syncWeights'],
@@ -81,6 +81,8 @@ function suite(sandbox: SandboxKind, steps: number): void {
       TEMPORAL_ADDRESS: undefined,
       TEMPER_HOME: home,
       TEMPER_SANDBOX: sandbox,
+      // Local sandboxes have sockets; in Docker a killed host worker takes the channels of its agents with it.
+      TEMPER_CHANNEL: 'stream',
       // Each update takes several requests, so that a kill can come between them.
       TEMPER_TRAINER_REQUEST_TOKENS: '300',
       TEMPER_HOST: `kills-${sandbox}`,
@@ -206,7 +208,7 @@ function suite(sandbox: SandboxKind, steps: number): void {
   });
 
   it('leaves no sandbox behind, and no process once it is down', async () => {
-    const id = await openStackId(config.paths, createDirectory(config.home));
+    const { id } = await openStack(config.paths);
     const provider =
       sandbox === 'docker'
         ? createDockerProvider({ stack: id })

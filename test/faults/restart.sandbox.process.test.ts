@@ -6,8 +6,7 @@ import { after, before, describe, it } from 'node:test';
 import { readConfig } from '../../infra/config.ts';
 import { createLocalProvider } from '../../infra/sandbox/local/provider.ts';
 import type { SandboxProvider } from '../../infra/sandbox/sandbox.ts';
-import { openStackId } from '../../infra/stack.ts';
-import { createDirectory } from '../../infra/store/directory.ts';
+import { openStack } from '../../infra/stack.ts';
 import { connectClient } from '../../infra/temporal/connection.ts';
 import { freePort } from '../../infra/temporal/ports.ts';
 import { temporalTarget } from '../../infra/temporal/temporal-target.ts';
@@ -53,7 +52,7 @@ describe('a stack that is stopped and started again while agents work', () => {
     const ids = ['restart-1', 'restart-2'];
 
     stack = await up();
-    stackId = await openStackId(config.paths, createDirectory(home));
+    stackId = (await openStack(config.paths)).id;
     provider = createLocalProvider({ root: config.paths.sandboxes, stack: stackId });
     const first = await connectClient(temporalTarget(config));
     for (const workflowId of ids) {

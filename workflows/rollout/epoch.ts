@@ -10,8 +10,7 @@ import {
   onHost,
   placement,
   provisioningOn,
-  sealingOn,
-  sessionsOn,
+  sealing,
 } from '../activities.ts';
 import { rewardOf } from '../algorithms/reward.ts';
 import type { Diff } from '../contracts/diff.ts';
@@ -50,16 +49,11 @@ export async function produce(context: EpochContext): Promise<Produced> {
   const { input, resolved, limits, epoch, progress } = context;
   const { task, usesModel } = resolved;
   const { agent, sandbox } = input;
-  const prepared =
-    task.imageFrom !== undefined && sandbox !== 'local'
-      ? await progress.stage('prepareImage', () => images.prepareImage({ task, agent, sandbox }))
-      : null;
+  if (task.imageFrom !== undefined && sandbox !== 'local') {
+    await progress.stage('prepareImage', () => images.prepareImage({ task, agent, sandbox }));
+  }
   const { host } = await progress.stage('placeRollout', () =>
-    placement(workflowInfo().priority).placeRollout({
-      epoch,
-      lifetimeMs: limits.lifetimeMs,
-      ...(prepared !== null && { image: prepared.image }),
-    }),
+    placement(workflowInfo().priority).placeRollout({ epoch, lifetimeMs: limits.lifetimeMs }),
   );
   progress.host = host;
   let open = usesModel;
@@ -72,17 +66,17 @@ export async function produce(context: EpochContext): Promise<Produced> {
   const hostStage = <Result>(stage: Stage, work: () => Promise<Result>): Promise<Result> =>
     untilTaken(host, () => progress.stage(stage, work));
   try {
-    const sandboxed = await prepare(context, host, hostStage);
-    const { kind, baseCommit } = sandboxed;
-    const end = await runAgent(context, host, sandboxed, hostStage);
+    const prepared = await prepare(context, host, hostStage);
+    const { kind, baseCommit } = prepared;
+    const end = await runAgent(context, host, prepared, hostStage);
     const diff = await hostStage('captureDiff', () => capturingOn(host).captureDiff({ epoch, kind, task, baseCommit }));
-    const seal = () => hostStage('sealTrace', () => sealingOn(host).sealTrace({ epoch }));
+    const seal = () => progress.stage('sealTrace', () => sealing.sealTrace({ epoch }));
     const [trace] = await both(usesModel ? seal() : Promise.resolve(null), releaseOnce());
     open = false;
     return { end, diff, trace };
   } finally {
     await releaseOnce();
-    if (open) await CancellationScope.nonCancellable(() => closeTrace(host, epoch));
+    if (open) await CancellationScope.nonCancellable(() => closeTrace(epoch));
   }
 }
 
@@ -117,15 +111,15 @@ async function runAgent(
 
 /** Opens the trace and creates the sandbox at the same time, so that a rollout waits only for the slower of the two. */
 async function prepare(
-  { input, resolved, limits, epoch }: EpochContext,
+  { input, resolved, limits, epoch, progress }: EpochContext,
   host: string,
   hostStage: HostStage,
 ): Promise<Prepared> {
   const { task, usesModel } = resolved;
   const { member, agent, sandbox, sampling, maxTurns, maxSampledTokens, policyVersion, upstream } = input;
   const openTrace = () =>
-    hostStage('openTrace', () =>
-      sessionsOn(host).openTrace({
+    progress.stage('openTrace', () =>
+      control.openTrace({
         epoch,
         sampling,
         maxTurns,
@@ -181,8 +175,8 @@ async function release(host: string, epoch: RolloutEpoch, progress: Progress): P
 }
 
 /** Closes a session that was not sealed, so that it takes no more turns. If even that fails, it expires. */
-async function closeTrace(host: string, epoch: RolloutEpoch): Promise<void> {
-  await sessionsOn(host)
+async function closeTrace(epoch: RolloutEpoch): Promise<void> {
+  await control
     .closeTrace({ epoch })
     .catch((error) => log.warn('the session is left to expire', { error: String(error) }));
 }

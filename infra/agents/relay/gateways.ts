@@ -13,12 +13,15 @@ export interface Gateways {
   failed(): void;
 }
 
-export function createGateways(directory: string): Gateways {
+type Order = (names: readonly string[]) => readonly string[];
+
+/** `order` puts the names that there are into the order in which they are tried; default: as they are sorted. */
+export function createGateways(directory: string, order: Order = (names) => names): Gateways {
   let name: string | null = null;
   let at = 0;
   return {
     next() {
-      const names = socketNames(directory);
+      const names = order(socketNames(directory));
       const known = name === null ? -1 : names.indexOf(name);
       if (known >= 0) at = known;
       return `${directory}/${names[at % names.length] ?? fallbackName}.sock`;

@@ -1,7 +1,8 @@
 import { spawn } from 'node:child_process';
 import { constants } from 'node:os';
-import { relayRetryMs } from './protocol.ts';
+import { channelSocketIn, channelVariable, relayRetryMs, streamRetryMs } from './protocol.ts';
 import { createProxy } from './proxy.ts';
+import type { Route } from './route.ts';
 
 /**
  * Runs inside the sandbox: serves the gateways' unix sockets on a loopback address, runs the agent, and exits with its exit
@@ -20,8 +21,8 @@ async function relay(args: readonly string[]): Promise<number> {
   if (directory === undefined || target === undefined || (mode !== 'exec' && mode !== 'module')) {
     return fail(exits.usage, `expected <host>:<port> <directory> exec|module <target>, got ${args.join(' ')}`);
   }
-  const server = createProxy({ directory, retryMs: relayRetryMs });
   try {
+    const server = createProxy(await openRoute(directory));
     await new Promise<void>((resolve, reject) => {
       server.once('error', reject);
       server.listen(Number(port), host, resolve);
@@ -32,6 +33,19 @@ async function relay(args: readonly string[]): Promise<number> {
   // One line per start in an append-only log: a second start would show.
   process.stdout.write(`relay: starts ${target}\n`);
   return mode === 'exec' ? execute(target, rest) : runModule(target);
+}
+
+/** Opens the route of the sandbox's kind of channel. A module is loaded only where it is used. */
+async function openRoute(directory: string): Promise<Route> {
+  const kind = process.env[channelVariable];
+  // The agent's own programs have no use for it.
+  delete process.env[channelVariable];
+  if (kind === 'stream') {
+    const { createStreamRoute } = await import('./stream-route.ts');
+    return createStreamRoute({ socketPath: channelSocketIn(process.env.HOME ?? '/'), retryMs: streamRetryMs });
+  }
+  const { createSocketRoute } = await import('./socket-route.ts');
+  return createSocketRoute({ directory, retryMs: relayRetryMs });
 }
 
 function execute(program: string, args: readonly string[]): Promise<number> {

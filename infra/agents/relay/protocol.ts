@@ -9,10 +9,28 @@ export const retryHeader = 'x-temper-ask-again';
 /** Limit in ms on how long the relay retries a request while no gateway answers it. */
 export const relayRetryMs = 60_000;
 
+/**
+ * Limit in ms on how long the relay retries a request over a stream. Longer, because a stream is away for as long as its host
+ * worker is, which Temporal has to notice first. Many clients give up after 300 s without an answer.
+ */
+export const streamRetryMs = 290_000;
+/** Environment variable that names the kind of channel to the relay; absent for mounted sockets. */
+export const channelVariable = 'TEMPER_CHANNEL';
+/** Returns the unix socket on which the relay accepts the bridge, in the home of the account that runs both. */
+export const channelSocketIn = (home: string): string => `${home}/.temper-channel.sock`;
+/** The authority of model calls on a channel. What else a channel carries has another one. */
+export const modelService = 'gateway';
+/** Trailer of a reply over a channel that has reached its end. Without it the reply was interrupted. */
+export const completeTrailer = 'x-temper-complete';
+/** Bytes in flight on a channel in one direction: enough for most bodies, so that they need no round trip of their own. */
+export const channelWindow = 1024 * 1024;
+
 /** Headers that concern one connection, not the message. */
 const hopByHop = new Set([
   'connection',
   'keep-alive',
+  'proxy-connection',
+  'http2-settings',
   'transfer-encoding',
   'upgrade',
   'te',

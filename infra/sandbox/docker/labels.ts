@@ -12,6 +12,7 @@ const labels = z.object({
   'temper.epoch': z.coerce.number().int(),
   'temper.purpose': z.enum(['agent', 'evaluation']),
   'temper.sweep': z.literal('true').optional(),
+  'temper.channel': z.enum(['socket', 'stream']).optional(),
   'temper.expires-at-ms': z.coerce.number(),
 });
 
@@ -19,13 +20,23 @@ const labels = z.object({
 const storedSpec = z.object({ workdir: z.string(), pids: z.number(), diskMb: z.number() });
 export type StoredSpec = z.infer<typeof storedSpec>;
 
-export const labelsToDocker = ({ stack, run, rollout, epoch, purpose, sweep, expiresAtMs }: SandboxLabels) => ({
+export const labelsToDocker = ({
+  stack,
+  run,
+  rollout,
+  epoch,
+  purpose,
+  sweep,
+  channel,
+  expiresAtMs,
+}: SandboxLabels) => ({
   [stackLabel]: stack,
   'temper.run': run,
   'temper.rollout': rollout,
   'temper.epoch': String(epoch),
   'temper.purpose': purpose,
   ...(sweep && { 'temper.sweep': 'true' }),
+  ...(channel && { 'temper.channel': channel }),
   'temper.expires-at-ms': String(expiresAtMs),
 });
 
@@ -41,6 +52,7 @@ export function labelsOf(found: Readonly<Record<string, string>>): SandboxLabels
     epoch: data['temper.epoch'],
     purpose: data['temper.purpose'],
     ...(data['temper.sweep'] !== undefined && { sweep: true }),
+    ...(data['temper.channel'] !== undefined && { channel: data['temper.channel'] }),
     expiresAtMs: data['temper.expires-at-ms'],
   };
 }

@@ -43,7 +43,7 @@ if (process.argv[1] === import.meta.filename) {
     engine,
     upstreams: createUpstreams('/nonexistent/upstreams.json', {}),
     store: createFileStore(settings.storeDir),
-    stackKeys: [Buffer.from(settings.stackKeyHex, 'hex')],
+    stackKey: Buffer.from(settings.stackKeyHex, 'hex'),
     log: (event) => {
       if (event.kind === 'turn' && event.turn === settings.dieAfterTurn) die();
     },

@@ -62,7 +62,7 @@ export async function startTestGateway(engine: Engine, changes: Partial<GatewayO
     modelDir: tiny.dir,
     engineGraceMs: 60_000,
     upstreams: createUpstreams(join(dir, 'upstreams.json'), {}),
-    stackKeys: [randomBytes(32)] as const,
+    stackKey: randomBytes(32),
     ...changes,
   };
   const events: GatewayEvent[] = [];
@@ -90,7 +90,7 @@ export async function startTestGateway(engine: Engine, changes: Partial<GatewayO
     events,
     async open(session, more) {
       await control.open({ ...openSession(session), ...more });
-      return secretOf(options.stackKeys[0], session);
+      return secretOf(options.stackKey, session);
     },
     send,
     post,

@@ -2,13 +2,13 @@ import { randomUUID } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createTraceActivities } from '../../../activities/host/traces.ts';
+import { createTraceActivities } from '../../../activities/control/traces.ts';
 import { createVllmEngine } from '../../../infra/engine/vllm.ts';
 import { secretOf } from '../../../infra/gateway/secret.ts';
 import type { Upstreams } from '../../../infra/gateway/upstream/upstreams.ts';
 import { cacheDirectory } from '../../../infra/process/cache.mjs';
 import { createDockerProvider } from '../../../infra/sandbox/docker/provider.ts';
-import type { SandboxProvider } from '../../../infra/sandbox/sandbox.ts';
+import type { ChannelKind, SandboxProvider } from '../../../infra/sandbox/sandbox.ts';
 import type { Store } from '../../../infra/store/store.ts';
 import { agentSandboxName } from '../../../workflows/contracts/ids.ts';
 import { controlQueue } from '../../../workflows/contracts/queues.ts';
@@ -45,11 +45,18 @@ export interface AgentRolloutsOptions {
   readonly taskRoot?: string;
   /** Upstream models that answer instead of the function. */
   readonly upstreams?: Upstreams;
+  /** The way of the model calls. Default: sockets. */
+  readonly channel?: ChannelKind;
 }
 
 export async function startAgentRollouts(
   answer: (promptIds: readonly number[], gateway: TestGateway, sandbox: string) => Promise<readonly number[]>,
-  { providerIn = () => createDockerProvider({ stack: 'test-stack' }), taskRoot, upstreams }: AgentRolloutsOptions = {},
+  {
+    providerIn = () => createDockerProvider({ stack: 'test-stack' }),
+    taskRoot,
+    upstreams,
+    channel,
+  }: AgentRolloutsOptions = {},
 ): Promise<AgentRollouts> {
   const home = await mkdtemp(join(tmpdir(), 'temper-agents-'));
   const provider = providerIn(home);
@@ -58,18 +65,16 @@ export async function startAgentRollouts(
   const vllm = await startScriptedVllm((promptIds) => answer(promptIds, gateway, sandbox));
   const engine = createVllmEngine({ url: vllm.url, model: 'policy', method: 'reload' });
   const gateway = await startTestGateway(engine, upstreams === undefined ? {} : { upstreams });
-  const {
-    stackKeys: [stackKey],
-    sockets,
-  } = gateway.options;
+  const { stackKey, sockets } = gateway.options;
   const workers = await startTestWorkers({
     server,
     home,
     provider,
     cacheDir: cacheDirectory(process.env),
+    ...(channel !== undefined && { channel }),
     ...(taskRoot !== undefined && { taskRoots: [join(home, taskRoot)] }),
     gateway: { gatewaySockets: sockets, secretOf: (session) => secretOf(stackKey, session) },
-    sessions: createTraceActivities(gateway.control),
+    control: createTraceActivities(gateway.control),
     upstream: gateway.control.upstream,
   });
   return {

@@ -8,6 +8,7 @@ import { it } from 'node:test';
 import { exits } from '../../../infra/agents/mini/exits.ts';
 import { instructionFile, main, variables } from '../../../infra/agents/mini/main.ts';
 import { createProxy } from '../../../infra/agents/relay/proxy.ts';
+import { createSocketRoute } from '../../../infra/agents/relay/socket-route.ts';
 import { createScriptedEngine } from '../../helpers/engine/scripted-engine.ts';
 import { startTestGateway } from '../../helpers/gateway/gateway.ts';
 
@@ -24,7 +25,7 @@ it('mini hides the secret of its session from its commands', async () => {
   });
   await using gateway = await startTestGateway(engine);
   const home = await mkdtemp(join(tmpdir(), 'temper-mini-'));
-  const relay = createProxy({ directory: gateway.options.sockets.agents, retryMs: 1_000 });
+  const relay = createProxy(createSocketRoute({ directory: gateway.options.sockets.agents, retryMs: 1_000 }));
   try {
     relay.listen(0, '127.0.0.1');
     await once(relay, 'listening');

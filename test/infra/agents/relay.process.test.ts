@@ -9,6 +9,7 @@ import fc from 'fast-check';
 import { isKeepAlive } from '../../../infra/agents/relay/events.ts';
 import { retryHeader } from '../../../infra/agents/relay/protocol.ts';
 import { createProxy } from '../../../infra/agents/relay/proxy.ts';
+import { createSocketRoute } from '../../../infra/agents/relay/socket-route.ts';
 import type { FinishedReply } from '../../../infra/gateway/dialects/dialect.ts';
 import { dialects } from '../../../infra/gateway/dialects/index.ts';
 import { createScriptedEngine } from '../../helpers/engine/scripted-engine.ts';
@@ -26,7 +27,7 @@ const gateway = createServer((request, response) => {
 let relay: ReturnType<typeof createProxy>;
 before(async () => {
   dir = await mkdtemp(join(tmpdir(), 'temper-relay-'));
-  relay = createProxy({ directory: join(dir, 'gw'), retryMs: 60_000 });
+  relay = createProxy(createSocketRoute({ directory: join(dir, 'gw'), retryMs: 60_000 }));
   await mkdir(join(dir, 'gw'));
   await once(gateway.listen(join(dir, 'gw', 'gateway.sock')), 'listening');
   await once(relay.listen(join(dir, 'relay.sock')), 'listening');
@@ -44,7 +45,7 @@ const ask = () => askAt(join(dir, 'relay.sock'));
 
 /** Starts a relay with a retry limit of its own. */
 async function startRelay(retryMs: number, directory = join(dir, 'gw')) {
-  const proxy = createProxy({ directory, retryMs });
+  const proxy = createProxy(createSocketRoute({ directory, retryMs }));
   const socket = join(dir, `relay-${retryMs}-${basename(directory)}.sock`);
   await once(proxy.listen(socket), 'listening');
   return {
@@ -195,7 +196,7 @@ it('hides a gateway restart in the middle of a turn from an agent that streams',
   });
   await using real = await startTestGateway(engine);
   const secret = await real.open('a.1');
-  const proxy = createProxy({ directory: real.options.sockets.agents, retryMs: 60_000 });
+  const proxy = createProxy(createSocketRoute({ directory: real.options.sockets.agents, retryMs: 60_000 }));
   const socket = join(dir, 'proxy.sock');
   await once(proxy.listen(socket), 'listening');
   try {

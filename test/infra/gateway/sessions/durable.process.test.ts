@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { describe, it } from 'node:test';
 import { createProxy } from '../../../../infra/agents/relay/proxy.ts';
+import { createSocketRoute } from '../../../../infra/agents/relay/socket-route.ts';
 import { loadJournal, newJournal } from '../../../../infra/gateway/sessions/journal.ts';
 import { createSessionFiles } from '../../../../infra/gateway/sessions/session-files.ts';
 import { createScriptedEngine } from '../../../helpers/engine/scripted-engine.ts';
@@ -58,7 +59,7 @@ describe('behind the relay of a sandbox', () => {
       await using gateway = await startTestGateway(createScriptedEngine({ script: sampleByPrompt }));
       await gateway.stop();
       const options = { ...gateway.options, engine: createScriptedEngine({ script: sampleByPrompt }), log: () => {} };
-      const relay = createProxy({ directory: options.sockets.agents, retryMs: 60_000 });
+      const relay = createProxy(createSocketRoute({ directory: options.sockets.agents, retryMs: 60_000 }));
       const relaySocket = join(dirname(options.journalDir), 'relay.sock');
       await new Promise<void>((resolve) => relay.listen(relaySocket, resolve));
       let child = await startProcess(options, { dieInGeneration: 1 });

@@ -4,6 +4,7 @@ import { dirname, join } from 'node:path';
 import { describe, it } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { createProxy } from '../../../../infra/agents/relay/proxy.ts';
+import { createSocketRoute } from '../../../../infra/agents/relay/socket-route.ts';
 import type { Engine } from '../../../../infra/engine/engine.ts';
 import { createGatewayControl } from '../../../../infra/gateway/client.ts';
 import { gatewayNames, orderFor, socketOf } from '../../../../infra/gateway/sockets.ts';
@@ -104,7 +105,7 @@ describe('a gateway that has a session', () => {
     const options = { ...gateway.options, engine: scripted(), log: () => {} };
     const child = await startProcess(options, { dieInGeneration: 1 });
     await using other = await beside(gateway, scripted());
-    const relay = createProxy({ directory: options.sockets.agents, retryMs: 60_000 });
+    const relay = createProxy(createSocketRoute({ directory: options.sockets.agents, retryMs: 60_000 }));
     const relaySocket = join(dirname(options.journalDir), 'relay.sock');
     await new Promise<void>((resolve) => relay.listen(relaySocket, resolve));
     try {

@@ -3,6 +3,7 @@ import { dirname, join } from 'node:path';
 import { describe, it } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createProxy } from '../../../../infra/agents/relay/proxy.ts';
+import { createSocketRoute } from '../../../../infra/agents/relay/socket-route.ts';
 import { createScriptedEngine, type Step } from '../../../helpers/engine/scripted-engine.ts';
 import { chunksOf, sendTo, startTestGateway } from '../../../helpers/gateway/gateway.ts';
 import { until } from '../../../helpers/until.ts';
@@ -137,7 +138,7 @@ describe('an engine that is away', () => {
   it('fails the turn when its answer cannot be trained on, and nothing is recorded', async () => {
     const engine = playing([{ kind: 'fail', type: 'EngineInvalid' }]);
     await using gateway = await startTestGateway(engine);
-    const relay = createProxy({ directory: gateway.options.sockets.agents, retryMs: 60_000 });
+    const relay = createProxy(createSocketRoute({ directory: gateway.options.sockets.agents, retryMs: 60_000 }));
     const socket = join(dirname(gateway.options.journalDir), 'relay.sock');
     await new Promise<void>((resolve) => relay.listen(socket, resolve));
     const headers = { authorization: `Bearer ${await gateway.open('a.1')}` };

@@ -2,15 +2,12 @@ import type { GatewayControl } from '../../infra/gateway/control.ts';
 import { hashText } from '../../infra/hash.ts';
 import { sessionId } from '../../workflows/contracts/ids.ts';
 import { atBoundary } from '../boundary.ts';
-import type { SessionActivities } from '../interfaces/host.ts';
+import type { ControlActivities } from '../interfaces/control.ts';
 
-/**
- * Creates the activities that open and close sessions at the gateways of this host. Host worker and gateway each derive a
- * session's secret from its id.
- */
+/** Creates the activities that open and close sessions at the gateway. Host worker and gateway each derive a session's secret from its id. */
 export function createTraceActivities(
-  gateway: Pick<GatewayControl, 'open' | 'seal' | 'close' | 'minVersions' | 'upstream'>,
-): SessionActivities {
+  gateway: GatewayControl,
+): Pick<ControlActivities, 'openTrace' | 'sealTrace' | 'closeTrace' | 'readVersions'> {
   return {
     openTrace: ({ epoch, lifetimeMs, runKey, group, upstream, ...settings }) =>
       atBoundary(async (signal) => {

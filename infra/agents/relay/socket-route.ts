@@ -1,0 +1,42 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { createGateways } from './gateways.ts';
+import { gatewayNameHeader, retryHeader } from './protocol.ts';
+import type { Call, Reply, Route, Sending } from './route.ts';
+
+// An import would also evaluate http's WebSocket getters, which load undici: half the start-up time of a short agent.
+const { request: connect } = process.getBuiltinModule('node:http');
+
+export interface SocketRouteOptions {
+  /** The directory of the gateways' sockets. */
+  readonly directory: string;
+  readonly retryMs: number;
+}
+
+/**
+ * Creates the route over mounted unix sockets: to the gateway that serves the session, once a reply has named it, or to any
+ * other when that one is unreachable.
+ */
+export function createSocketRoute({ directory, retryMs }: SocketRouteOptions): Route {
+  const gateways = createGateways(directory);
+
+  function send({ method, path, headers, body }: Call): Sending {
+    const upstream = connect({ socketPath: gateways.next(), method, path, headers });
+    const reply = new Promise<Reply>((resolve, reject) => {
+      upstream.once('error', reject);
+      upstream.once('response', (response) => {
+        const name = response.headers[gatewayNameHeader];
+        if (typeof name === 'string' && response.headers[retryHeader] === undefined) gateways.served(name);
+        resolve({
+          status: response.statusCode ?? 502,
+          headers: response.headers,
+          body: response,
+          isComplete: () => response.complete,
+        });
+      });
+    });
+    upstream.end(body);
+    return { reply, abandon: () => void upstream.destroy() };
+  }
+
+  return { retryMs, send, failed: gateways.failed, pause: (ms) => sleep(ms) };
+}

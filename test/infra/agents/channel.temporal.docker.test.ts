@@ -1,0 +1,60 @@
+import assert from 'node:assert/strict';
+import { it } from 'node:test';
+import Docker from 'dockerode';
+import { createDockerProvider } from '../../../infra/sandbox/docker/provider.ts';
+import { agentCases, taskToFix } from '../../helpers/rollouts/agent-cases.ts';
+import { startAgentRollouts } from '../../helpers/rollouts/agent-rollouts.ts';
+import { until } from '../../helpers/until.ts';
+
+/** Ends every bridge of a sandbox and prints how many there were. */
+const killBridges = `
+n=0
+for p in /proc/[0-9]*; do
+  tr '\\0' ' ' <"$p/cmdline" 2>/dev/null | grep -q 'programs/bridge/main[.]js' && kill -9 "\${p#/proc/}" 2>/dev/null && n=$((n+1))
+done
+echo $n
+`;
+
+it('an agent in a container without network and mounts works over a channel that is killed in each turn', async () => {
+  const [{ agent, calls }] = agentCases as [(typeof agentCases)[number]];
+  const signal = AbortSignal.timeout(240_000);
+  const provider = createDockerProvider({ stack: 'test-stack' });
+  let sampled = 0;
+  let kills = 0;
+  let mounts: readonly string[] = [];
+  let network: string | undefined;
+
+  async function kill(name: string): Promise<number> {
+    const sandbox = (await provider.attach(name)) ?? assert.fail('expected the sandbox');
+    const limits = { timeoutMs: 20_000, maxOutputBytes: 1_000 } as const;
+    const { stdout } = await sandbox.exec(
+      { account: 'agent', argv: ['sh', '-c', killBridges], env: {}, ...limits },
+      signal,
+    );
+    return Number(stdout);
+  }
+
+  const rollouts = await startAgentRollouts(
+    async (_, { model: { tokens } }, name) => {
+      const call = calls[sampled];
+      sampled += 1;
+      const { HostConfig } = await new Docker().getContainer(name).inspect();
+      mounts = HostConfig.Binds ?? [];
+      network = HostConfig.NetworkMode;
+      // The reply comes when this channel is gone and the next one is there, or on its way.
+      for (let round = 0; round < 2; round += 1) kills += await until(async () => (await kill(name)) || null);
+      return tokens.encode(`<tool_call>\n${JSON.stringify(call)}\n</tool_call><|im_end|>`);
+    },
+    { channel: 'stream', providerIn: () => provider },
+  );
+  try {
+    const { result, evidence } = await rollouts.roll({ task: taskToFix, agent });
+    assert.deepEqual([result.outcome, result.reward, result.stop], ['scored', 1, 'submitted'], evidence);
+    assert.deepEqual([network, mounts.filter((bind) => bind.includes(':/gw'))], ['none', []]);
+    assert.ok(kills >= 2 * calls.length, `killed ${kills} bridges`);
+    assert.equal(result.trace?.turns, calls.length, evidence);
+    assert.equal(sampled, calls.length, 'expected each turn to be sampled once');
+  } finally {
+    await rollouts.close();
+  }
+});
