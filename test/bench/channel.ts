@@ -1,0 +1,161 @@
+/**
+ * Measures what a turn over a stream takes beside one over a mounted unix socket: the real relay and bridge in Docker containers,
+ * the real gateway process, and an engine that answers at once. This process is the host's end. Run it on an idle machine.
+ */
+import { randomUUID } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Command } from 'commander';
+import { channelVariable } from '../../infra/agents/relay/protocol.ts';
+import { throughRelay } from '../../infra/agents/relay.ts';
+import { createRuntime, runtimeTarget } from '../../infra/agents/runtime.ts';
+import { readConfigWith } from '../../infra/config.ts';
+import { createChannels } from '../../infra/gateway/channel/index.ts';
+import { secretOf } from '../../infra/gateway/secret.ts';
+import { loadModel } from '../../infra/kits/chat-tokens/index.ts';
+import { createDockerProvider } from '../../infra/sandbox/docker/provider.ts';
+import type { ChannelKind, SandboxMount, SandboxProvider } from '../../infra/sandbox/sandbox.ts';
+import { openStack } from '../../infra/stack.ts';
+import { wholeNumber } from '../../workers/cli/stack/command.ts';
+import { replyText } from './gateway/conversation.ts';
+import { type GatewayProcess, startGatewayProcess, startZeroEngine } from './gateway/process.ts';
+
+const address = 'http://127.0.0.1:8080';
+const kinds: readonly ChannelKind[] = ['socket', 'stream'];
+const historiesKb = [4, 64];
+/** The kinds take turns, so that other work on the machine hits both alike. */
+const rounds = 3;
+/** Turns at the start of each container, which are not counted: code that is not compiled yet. */
+const warmUpTurns = 50;
+const hourMs = 3_600_000;
+const signal = AbortSignal.timeout(hourMs);
+
+await new Command('npm run bench:channel --')
+  .description('Measures a turn over a stream beside one over a unix socket, in Docker. Run it on an idle machine.')
+  .option('--turns <n>', 'turns per container', wholeNumber(100, 100_000), 400)
+  .action(({ turns }) => main(turns))
+  .parseAsync();
+
+async function main(turns: number): Promise<void> {
+  const home = await mkdtemp(join(tmpdir(), 'temper-bench-'));
+  const { tokens, stopTokenIds } = await loadModel(readConfigWith({}).modelDir);
+  const engine = await startZeroEngine([...tokens.encode(replyText), ...stopTokenIds.slice(0, 1)]);
+  const config = readConfigWith({ TEMPER_HOME: home, TEMPER_ENGINE_URLS: engine.url });
+  const { key, id } = await openStack(config.paths);
+  const gateway = await startGatewayProcess(config);
+  const provider = createDockerProvider({ stack: id });
+  const runtime = await createRuntime({ cacheDir: config.cacheDir }).prepare();
+  const programs = { source: import.meta.dirname, target: '/bench', readOnly: true } as const;
+  const mounts: readonly SandboxMount[] = [{ ...runtime, readOnly: true }, programs];
+  const bench = { stack: id, gateway, provider, mounts, sockets: config.paths.gatewaySockets };
+  try {
+    console.log('history    way        p50 ms   p99 ms   CPU ms of the host');
+    for (const historyKb of historiesKb) {
+      const measured: Record<ChannelKind, Measured> = {
+        socket: { times: [], cpuMs: 0 },
+        stream: { times: [], cpuMs: 0 },
+      };
+      for (let round = 0; round < rounds; round += 1) {
+        for (const kind of kinds) {
+          const session = `bench-${randomUUID()}`;
+          const secret = secretOf(key, session);
+          const { times, cpuMs } = await measure(bench, { kind, session, secret, turns, historyKb });
+          measured[kind].times.push(...times);
+          measured[kind].cpuMs += cpuMs;
+        }
+      }
+      for (const kind of kinds) print(historyKb, kind, measured[kind]);
+      const added = quantile(measured.stream.times, 0.5) - quantile(measured.socket.times, 0.5);
+      console.log(`${historyKb} KB: a turn over the stream takes ${added.toFixed(2)} ms more (p50)`);
+    }
+  } finally {
+    await provider.close();
+    await gateway.close();
+    await engine.close();
+    await rm(home, { recursive: true, force: true });
+  }
+}
+
+interface Bench {
+  readonly stack: string;
+  readonly gateway: GatewayProcess;
+  readonly provider: SandboxProvider;
+  readonly mounts: readonly SandboxMount[];
+  readonly sockets: ReturnType<typeof readConfigWith>['paths']['gatewaySockets'];
+}
+
+interface Cell {
+  readonly kind: ChannelKind;
+  readonly session: string;
+  readonly secret: string;
+  readonly turns: number;
+  readonly historyKb: number;
+}
+
+interface Measured {
+  times: number[];
+  cpuMs: number;
+}
+
+/** Runs the client in a new container; returns its times, and the CPU time of this process. */
+async function measure(bench: Bench, { kind, session, secret, turns, historyKb }: Cell): Promise<Measured> {
+  const { stack, gateway, provider, mounts, sockets } = bench;
+  const expiresAtMs = Date.now() + hourMs;
+  const sampling = { temperature: 1, topP: 1, topK: -1, maxTokensPerTurn: 64 };
+  await gateway.control.open({ session, sampling, seed: 1, group: null, maxTurns: 1_000_000, expiresAt: expiresAtMs });
+  const channel = createChannels(sockets)[kind];
+  const gatewayDir = await channel.gatewayDir(session);
+  const sandbox = await provider.ensure(
+    {
+      name: session,
+      image: 'temper-tasks:bookworm',
+      labels: { stack, run: 'bench', rollout: session, epoch: 1, purpose: 'agent', channel: kind, expiresAtMs },
+      cpus: 2,
+      memoryMb: 1024,
+      diskMb: 64,
+      pids: 256,
+      workdir: '/workspace',
+      mounts,
+      ...(gatewayDir !== null && { gatewayDir }),
+    },
+    signal,
+  );
+  try {
+    const client = [
+      `${runtimeTarget}/bin/run`,
+      '/bench/channel/client.ts',
+      address,
+      turns + warmUpTurns,
+      historyKb * 1024,
+    ];
+    const [program = '', ...args] = throughRelay(address, { exec: ['/bin/sh', ...client.map(String)] });
+    const env = { SECRET: secret, ...(kind === 'stream' && { [channelVariable]: kind }) };
+    await sandbox.start({ key: 'client', account: 'agent', argv: [program, ...args], env }, signal);
+    const held = channel.hold(sandbox, { session, onOutage: (cause) => console.error('outage:', cause) });
+    const before = process.cpuUsage();
+    const status = await sandbox.wait('client', { timeoutMs: hourMs }, signal);
+    const { user, system } = process.cpuUsage(before);
+    held.close();
+    const log = String((await sandbox.readLog('client', { fromByte: 0, maxBytes: 10_000_000 })).bytes);
+    if (status.state !== 'exited' || status.exitCode !== 0)
+      throw new Error(`the client failed: ${log.slice(0, 2_000)}`);
+    const times: number[] = JSON.parse(log.split('\n').find((line) => line.startsWith('[')) ?? '[]');
+    return { times: times.slice(warmUpTurns), cpuMs: (user + system) / 1_000 };
+  } finally {
+    await provider.remove(session);
+    await gateway.control.close(session);
+  }
+}
+
+function print(historyKb: number, kind: ChannelKind, { times, cpuMs }: Measured): void {
+  const figures = [quantile(times, 0.5), quantile(times, 0.99), cpuMs / times.length];
+  console.log(
+    [`${historyKb} KB`.padEnd(10), kind.padEnd(8), ...figures.map((figure) => figure.toFixed(2).padStart(8))].join(' '),
+  );
+}
+
+function quantile(times: readonly number[], share: number): number {
+  const sorted = [...times].sort((a, b) => a - b);
+  return sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))] ?? Number.NaN;
+}
