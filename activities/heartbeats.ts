@@ -4,6 +4,17 @@ import type { HeartbeatThread, WatchedAttempt } from '../infra/temporal/heartbea
 /** The delay of the first heartbeat. A heartbeat is a write at the server, and work of less than a second needs none. */
 const firstBeatMs = 1000;
 
+/** The functions that send a heartbeat at once, by the workflow run whose activity attempts they belong to. */
+const senders = new Map<string, Set<() => void>>();
+
+/**
+ * Sends a heartbeat for each activity attempt of a workflow run in this process. Their answers say which of them were
+ * cancelled.
+ */
+export function sendHeartbeatsNow(workflowRun: string): void {
+  for (const send of senders.get(workflowRun) ?? []) send();
+}
+
 const watched = new WeakMap<Context, WatchedAttempt>();
 
 /**
@@ -45,12 +56,28 @@ export function startHeartbeats(context: Context): Heartbeats {
       timer = setTimeout(again, heartbeatTimeoutMs / 3);
     }, firstBeatMs);
   }
+  const forget = heartbeatTimeoutMs ? rememberSender(context, send) : () => {};
   return {
     report(details) {
       latest = details;
       watched.get(context)?.report(details);
       send();
     },
-    stop: () => clearTimeout(timer),
+    stop() {
+      clearTimeout(timer);
+      forget();
+    },
+  };
+}
+
+/** Makes `sendHeartbeatsNow` find an activity attempt, until the returned function is called. */
+function rememberSender({ info }: Context, send: () => void): () => void {
+  const run = info.workflowExecution?.runId;
+  if (run === undefined) return () => {};
+  const ofRun = senders.get(run) ?? new Set();
+  senders.set(run, ofRun.add(send));
+  return () => {
+    ofRun.delete(send);
+    if (ofRun.size === 0 && senders.get(run) === ofRun) senders.delete(run);
   };
 }

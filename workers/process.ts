@@ -1,3 +1,4 @@
+import { join } from 'node:path';
 import type { Client } from '@temporalio/client';
 import { type NativeConnection, Runtime, type TelemetryOptions, Worker, type WorkerOptions } from '@temporalio/worker';
 import { type Logger, pino } from 'pino';
@@ -5,9 +6,10 @@ import { endLeftEffects } from '../activities/effects.ts';
 import type { Config, WorkerKind } from '../infra/config.ts';
 import { connectWorker } from '../infra/temporal/connection.ts';
 import { createHeartbeatThread } from '../infra/temporal/heartbeat-thread.ts';
+import { type KeptAttempts, openKeptAttempts } from '../infra/temporal/kept-attempts.ts';
 import { temporalTarget } from '../infra/temporal/temporal-target.ts';
 import { reportStateOnSignal } from './report-state.ts';
-import { watchedBy } from './watched-worker.ts';
+import { keptBy, watchedBy } from './watched-worker.ts';
 
 /** The connection and the log that all workers of one process share. */
 export interface WorkerProcess {
@@ -17,7 +19,7 @@ export interface WorkerProcess {
   readonly log: Logger;
 }
 
-/** The interval of heartbeats is short, because a cancellation reaches an activity with its next heartbeat. */
+/** The shortest interval of heartbeats of an activity attempt, with one of which it learns of a cancel. */
 const heartbeatInterval = '3s';
 /** Options of every worker. */
 const common = {
@@ -43,13 +45,15 @@ export async function runWorkers(
   const log = createLog(config, part);
   Runtime.install({ shutdownSignals: [], logger: temporalLogger(log), telemetryOptions: telemetryOf(config, part) });
   const target = temporalTarget(config);
+  const kept = await openKeptAttempts(join(config.paths.attempts, part));
   const { connection, client, close } = await connectWorker(target);
   const heartbeats = createHeartbeatThread(target);
   try {
     const { namespace } = client.options;
     const options = await make({ connection, client, namespace, log });
+    const watched = options.map((one) => keptBy({ kept, log }, watchedBy(heartbeats, one)));
     const workers = await Promise.all(
-      options.map((one) => Worker.create({ connection, namespace, ...common, ...watchedBy(heartbeats, one) })),
+      watched.map((one) => Worker.create({ connection, namespace, ...common, ...one })),
     );
     const shutdown = (): void => {
       for (const worker of workers) if (worker.getState() === 'RUNNING') worker.shutdown();
@@ -61,12 +65,28 @@ export async function runWorkers(
     // If one worker or the thread fails, the whole process ends, and the supervisor starts a fresh one.
     const running = Promise.all(workers.map((worker) => worker.run().finally(shutdown)));
     heartbeats.failed.catch(shutdown);
+    void returnLeft(kept, { client, log }, signal);
     if (signal.aborted) shutdown();
     await Promise.race([running, heartbeats.failed.finally(() => running)]);
   } finally {
     await heartbeats.close();
     await close();
     log.info('worker stopped');
+  }
+}
+
+/** Returns to the server what a killed process of this worker has left, while the worker runs already. */
+async function returnLeft(
+  kept: KeptAttempts,
+  { client, log }: Pick<WorkerProcess, 'client' | 'log'>,
+  signal: AbortSignal,
+): Promise<void> {
+  try {
+    const { failed, ...counts } = await kept.returnLeft(client, signal);
+    if (counts.returned > 0) log.info(counts, 'returned the activity attempts of a process that was killed');
+    if (failed !== null) log.warn(failed, 'could not return activity attempts; the server notices by their heartbeats');
+  } catch (error) {
+    if (!signal.aborted) log.warn({ error }, 'could not return activity attempts');
   }
 }
 

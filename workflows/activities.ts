@@ -68,6 +68,9 @@ export const agentOn = (host: string, timeoutMs: number): Proxied<Pick<HostActiv
     startToCloseTimeout: startMs + timeoutMs + agentGraceMs,
   });
 
+export const cancelOn = (host: string): Proxied<Pick<HostActivities, 'deliverCancel'>> =>
+  proxyActivities<HostActivities>({ taskQueue: hostQueue(host), ...timeouts.deliverCancel });
+
 export const cleanUpOn = (host: string): Proxied<CleanUpActivities> =>
   proxyActivities<CleanUpActivities>({ taskQueue: cleanUpQueue(host), ...timeouts.release });
 

@@ -7,7 +7,7 @@ import { nonRetryableTypes } from './contracts/failures.ts';
  * - schedule-to-start includes the wait for a slot and the server's downtime. It fails nothing: when it is over, the rollout
  *   asks whether its host is alive, and queues the stage again if so. Every other limit counts from when the stage began.
  * - heartbeats are sent by a timer, or by a thread while the event loop is busy, so a killed worker is noticed after the
- *   heartbeat timeout, and a busy one is left alone.
+ *   heartbeat timeout, and a busy one is left alone. Each heartbeat is a write at the server.
  * - the pauses of the policies are multiplied by a random factor; see activities/retry-delay.ts.
  * - activity attempts are bounded: a stage that fails that often has a failure of its type, not bad luck.
  */
@@ -84,12 +84,23 @@ export const timeouts = {
     heartbeatTimeout: '15s',
     retry: retry(12, '1s', '30s'),
   },
-  /** Pure observation, which any number of activity attempts may repeat. Its own limit is the agent's, given per rollout. */
+  /**
+   * Pure observation, which any number of activity attempts may repeat. Its own limit is the agent's, given per rollout. A
+   * thousand agents at work may cost few writes, so heartbeats are rare. What must be quick does not wait for one: a cancel
+   * comes by `deliverCancel`, and a worker returns the attempts of its killed predecessor when it starts. Only the loss of
+   * a whole machine is noticed by the missing heartbeat.
+   */
   awaitAgent: {
     scheduleToStartTimeout: '5m',
-    heartbeatTimeout: '15s',
+    heartbeatTimeout: '4m',
     retry: retry(1000, '200ms', '5s'),
     cancellationType: 'TRY_CANCEL',
+  },
+  /** Makes a cancel quick. Without it, the release of the sandbox ends the agent, or a late heartbeat does. */
+  deliverCancel: {
+    scheduleToStartTimeout: '1m',
+    startToCloseTimeout: '10s',
+    retry: retry(3, '200ms', '5s'),
   },
   /** The attempts at clean-up are bounded, because the reaper comes after it. */
   release: {

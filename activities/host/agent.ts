@@ -10,11 +10,14 @@ import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import { sessionId } from '../../workflows/contracts/ids.ts';
 import type { StopReason } from '../../workflows/contracts/outcome.ts';
 import { atBoundary, cancelRequested, joinAtBoundary } from '../boundary.ts';
+import { sendHeartbeatsNow } from '../heartbeats.ts';
 import type { AgentEnd, AwaitAgent, CaptureDiff, HostActivities } from '../interfaces/host.ts';
 import { agentKey, attachAgentSandbox, type Host } from './host.ts';
 import { startAgent, startThenWait } from './start-agent.ts';
 
-export function createAgentActivities(host: Host): Pick<HostActivities, 'startAgent' | 'awaitAgent' | 'captureDiff'> {
+export function createAgentActivities(
+  host: Host,
+): Pick<HostActivities, 'startAgent' | 'awaitAgent' | 'deliverCancel' | 'captureDiff'> {
   return {
     startAgent: (input) =>
       atBoundary(async (signal) => {
@@ -23,6 +26,7 @@ export function createAgentActivities(host: Host): Pick<HostActivities, 'startAg
       }),
     awaitAgent: (input) =>
       input.start === undefined ? awaitStarted(host, input) : startAndAwait(host, input, input.start),
+    deliverCancel: async () => sendHeartbeatsNow(Context.current().info.workflowExecution?.runId ?? ''),
     captureDiff: (input) => joinAtBoundary((signal, report) => capture(host, input, { report, signal })),
   };
 }

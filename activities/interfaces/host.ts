@@ -29,6 +29,8 @@ export interface HostActivities {
   /** Starts the agent of a rollout of 0.4.0. Later ones start it in `awaitAgent`. */
   startAgent(input: StartAgent): Promise<{ readonly started: 'started' | 'already-started' }>;
   awaitAgent(input: AwaitAgent): Promise<AgentEnd>;
+  /** Makes the activities that run here for the calling workflow ask the server at once whether they are cancelled. */
+  deliverCancel(): Promise<void>;
   captureDiff(input: CaptureDiff): Promise<Diff>;
 }
 

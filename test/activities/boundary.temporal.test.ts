@@ -4,6 +4,7 @@ import { Context } from '@temporalio/activity';
 import { type NativeConnection, Runtime, Worker } from '@temporalio/worker';
 import { atBoundary, cancelRequested, joinAtBoundary } from '../../activities/boundary.ts';
 import type { Effect } from '../../activities/effects.ts';
+import { sendHeartbeatsNow } from '../../activities/heartbeats.ts';
 import { connectWorker, type WorkerConnection } from '../../infra/temporal/connection.ts';
 import { createHeartbeatThread, type HeartbeatThread } from '../../infra/temporal/heartbeat-thread.ts';
 import { watchedBy } from '../../workers/watched-worker.ts';
@@ -138,6 +139,22 @@ describe('an activity at the boundary', () => {
       assert.deepEqual(await activity.end(), { how: 'cancelled', attempt: 1, result: undefined, earlier: null });
       assert.equal(requested, true);
     });
+  });
+
+  it('learns of a cancel before its next heartbeat if its workflow asks for that', async () => {
+    let run = '';
+    const activity = await start(
+      (signal) => {
+        run = Context.current().info.workflowExecution?.runId ?? '';
+        return untilAborted(signal);
+      },
+      { heartbeatTimeoutMs: 3_600_000 },
+    );
+    // The first heartbeat comes after a second, the next one after twenty minutes.
+    await until(activity.beat);
+    await activity.cancel();
+    sendHeartbeatsNow(run);
+    assert.equal((await activity.end()).how, 'cancelled');
   });
 
   it('is joined by its next attempt if its event loop was busy until the SDK gave it up', async () => {

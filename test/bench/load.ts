@@ -16,6 +16,7 @@ interface Options {
   readonly agents: readonly number[];
   readonly sandbox: SandboxKind;
   readonly compared: number;
+  readonly sleep: number;
   readonly json?: true;
 }
 
@@ -29,16 +30,22 @@ await new Command('npm run bench:load --')
   .option('--agents <list>', 'numbers of agents, each measured in a stack of its own', numbers, [100, 300, 1000])
   .addOption(new Option('--sandbox <kind>', 'kind of sandbox').choices(['local', 'docker']).default('local'))
   .option('--compared <n>', 'rollouts that are measured four at once', wholeNumber(4, 10_000), 60)
+  .option(
+    '--sleep <seconds>',
+    'time for which the agents sleep, in which waiting is measured',
+    wholeNumber(1, 86_400),
+    240,
+  )
   .option('--json', 'one JSON object per number of agents on stdout')
   .action(main)
   .parseAsync();
 
-async function main({ agents: counts, sandbox, compared, json }: Options): Promise<void> {
+async function main({ agents: counts, sandbox, compared, sleep, json }: Options): Promise<void> {
   const interrupt = onInterrupt('stopping the stack and removing its sandboxes');
   const measured: LoadFigures[] = [];
   try {
     for (const agents of counts) {
-      const figures = figuresOf(await observeCell({ agents, sandbox, compared }, interrupt.signal));
+      const figures = figuresOf(await observeCell({ agents, sandbox, compared, sleepSec: sleep }, interrupt.signal));
       measured.push(figures);
       if (json) printJson(figures);
     }

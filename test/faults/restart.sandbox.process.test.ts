@@ -3,11 +3,13 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
+import type { Client } from '@temporalio/client';
 import { readConfig } from '../../infra/config.ts';
 import { createLocalProvider } from '../../infra/sandbox/local/provider.ts';
 import type { SandboxProvider } from '../../infra/sandbox/sandbox.ts';
 import { openStack } from '../../infra/stack.ts';
 import { connectClient } from '../../infra/temporal/connection.ts';
+import { workerKilled } from '../../infra/temporal/kept-attempts.ts';
 import { freePort } from '../../infra/temporal/ports.ts';
 import { temporalTarget } from '../../infra/temporal/temporal-target.ts';
 import { type RunningStack, startStack } from '../../workers/up/start-stack.ts';
@@ -16,12 +18,14 @@ import type { RolloutResult } from '../../workflows/contracts/rollout.ts';
 import { answerTest, writeHarborTask } from '../helpers/tasks/harbor-task.ts';
 import { until } from '../helpers/until.ts';
 
+/** A value of `temporal.api.enums.v1.PendingActivityState`. */
+const startedState = 2;
 const signal = AbortSignal.timeout(300_000);
 /** The agent: waits for the file `go`, then writes the number of its starts as its answer. */
 const solve = 'echo started >>starts; while [ ! -e go ]; do sleep 0.05; done; cat starts >answer.txt; rm starts go';
 const test = answerTest.replace('= right', '= started');
 
-describe('a stack that is stopped and started again while agents work', () => {
+describe('a stack whose host worker is killed, and that is stopped and started again, while agents work', () => {
   let home: string;
   let stack: RunningStack;
   let provider: SandboxProvider;
@@ -60,6 +64,8 @@ describe('a stack that is stopped and started again while agents work', () => {
       await first.client.workflow.start('rollout', { taskQueue: controlQueue, workflowId, args });
     }
     await until(async () => (await started()) === ids.length);
+    await killHost();
+    for (const workflowId of ids) await untilReturned(first.client, workflowId);
     await first.close();
     await stack.close();
     assert.equal(await started(), ids.length, 'expected the agents to continue');
@@ -75,6 +81,22 @@ describe('a stack that is stopped and started again while agents work', () => {
     await second.close();
     assert.deepEqual(await provider.list(stackId), []);
   });
+
+  async function killHost(): Promise<void> {
+    const pidOfHost = () => stack.parts().find(({ name }) => name === 'host')?.pid ?? null;
+    const pid = pidOfHost() ?? assert.fail('the host worker does not run');
+    process.kill(pid, 'SIGKILL');
+    await until(() => pidOfHost() !== null && pidOfHost() !== pid, 60_000);
+  }
+
+  /** Waits until the agent is watched again, because the worker's successor has said so and not because a heartbeat was missing. */
+  async function untilReturned(client: Client, workflowId: string): Promise<void> {
+    const activity = await until(async () => {
+      const [pending] = (await client.workflow.getHandle(workflowId).describe()).raw.pendingActivities ?? [];
+      return pending?.attempt === 2 && pending.state === startedState && pending;
+    }, 60_000);
+    assert.equal(activity.lastFailure?.applicationFailureInfo?.type, workerKilled, JSON.stringify(activity));
+  }
 
   /** The number of agents that have started and not ended. */
   async function started(): Promise<number> {

@@ -1,7 +1,8 @@
-import { CancellationScope, log, patched, workflowInfo } from '@temporalio/workflow';
+import { CancellationScope, isCancellation, log, patched, workflowInfo } from '@temporalio/workflow';
 import type { AgentEnd, Provisioned } from '../../activities/interfaces/host.ts';
 import {
   agentOn,
+  cancelOn,
   capturingOn,
   cleanUpOn,
   control,
@@ -104,9 +105,19 @@ async function runAgent(
       diskBeforeMb,
       ...(fewActivities && { start }),
     }),
-  );
+  ).catch((error) => {
+    if (isCancellation(error) && patched('deliver-cancel')) deliverCancel(host);
+    throw error;
+  });
   if (startSeconds !== undefined) progress.split('awaitAgent', 'startAgent', startSeconds);
   return end;
+}
+
+/** Makes the host learn of a cancel before the next heartbeat. Nothing waits for it, because clean-up ends the agent, too. */
+function deliverCancel(host: string): void {
+  CancellationScope.nonCancellable(() => cancelOn(host).deliverCancel()).catch((error) =>
+    log.warn('the agent is ended by clean-up', { error: String(error) }),
+  );
 }
 
 /** Opens the trace and creates the sandbox at the same time, so that a rollout waits only for the slower of the two. */

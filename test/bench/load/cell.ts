@@ -22,6 +22,8 @@ export interface Cell {
   readonly sandbox: SandboxKind;
   /** Rollouts that are measured four at once, for comparison. */
   readonly compared: number;
+  /** Time for which the agents sleep, in which the cost of waiting is measured; their heartbeats are a minute apart. */
+  readonly sleepSec: number;
 }
 
 /** The state of the stack at one moment. */
@@ -55,8 +57,6 @@ export interface Observed extends Cell {
 }
 
 const four = 4;
-/** Time for which the agents sleep, in which the cost of waiting is measured. */
-const sleepMs = 15_000;
 const lookEveryMs = 2_000;
 /** Time without another agent at work after which no more are expected. */
 const stalledMs = 90_000;
@@ -106,7 +106,7 @@ async function observe(bench: Bench, signal: AbortSignal): Promise<Observed> {
   const asleep = await untilAtWork(sleeping, agents, signal);
   const atWork = await snapshot();
   live(`${asleep} agents are at work; measuring what that costs`);
-  await sleep(sleepMs, undefined, { signal });
+  await sleep(cell.sleepSec * 1000, undefined, { signal });
   const slept = await snapshot();
   await drain(bench, { sleeping, workflowId }, signal);
   const drained = await snapshot();

@@ -37,6 +37,8 @@ export interface ManualActivity {
   cancel(): Promise<void>;
   /** The server's view of the activity while it has not ended; `started` is the number of the attempt that runs. */
   pending(): Promise<{ readonly started: number; readonly details: unknown; readonly retryMs: number | null }>;
+  /** Whether the attempt that runs has sent a heartbeat. */
+  beat(): Promise<boolean>;
   /** Resolves when the workflow knows that the activity has ended. */
   end(): Promise<ActivityEnd>;
 }
@@ -93,6 +95,10 @@ export async function startActivity(server: TestServer, activity: ActivityToRun)
         details: details == null ? undefined : defaultPayloadConverter.fromPayload(details),
         retryMs: interval == null ? null : Number(interval.seconds ?? 0) * 1000 + (interval.nanos ?? 0) / 1e6,
       };
+    },
+    async beat() {
+      const [activity] = (await handle.describe()).raw.pendingActivities ?? [];
+      return activity?.lastHeartbeatTime != null;
     },
     end: () =>
       until(async () => {

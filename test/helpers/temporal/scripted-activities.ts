@@ -6,6 +6,7 @@ import { createGroupActivities } from '../../../activities/control/groups.ts';
 import { createRegradeActivities } from '../../../activities/control/regrades.ts';
 import { createScheduleActivities } from '../../../activities/control/schedules.ts';
 import { createSweepActivities } from '../../../activities/control/sweeps.ts';
+import { sendHeartbeatsNow } from '../../../activities/heartbeats.ts';
 import type { ControlActivities, OpenTrace } from '../../../activities/interfaces/control.ts';
 import type {
   CleanUpActivities,
@@ -142,6 +143,7 @@ export async function startScriptedWorkers(
         await Promise.race([script.agent?.(caller()), ended]);
         return { stop: script.stop?.(caller()) ?? 'submitted', exitCode: 0, log: blob };
       }),
+    deliverCancel: async () => sendHeartbeatsNow(Context.current().info.workflowExecution?.runId ?? ''),
     captureDiff: async () => ({ patch: blob, baseCommit: '0'.repeat(40), files: 1, dropped: 0, tooLarge: false }),
   };
   const reaping: ReaperActivities = { reapSandboxes: async () => ({ removed: [], images: [] }) };
