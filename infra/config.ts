@@ -1,6 +1,8 @@
 import { availableParallelism, homedir, hostname } from 'node:os';
 import { join, resolve } from 'node:path';
 import type { z } from 'zod';
+import { defaultPool } from '../workflows/contracts/policy.ts';
+import type { EnginePool } from './engine/pools.ts';
 import { defaultCapacity } from './machine/rollouts-that-fit.ts';
 import { type Paths, pathsBelow } from './paths.ts';
 import { environment } from './settings.ts';
@@ -40,28 +42,19 @@ export interface Config {
   readonly gateways: number;
   readonly modelDir: string;
   readonly engine: {
-    readonly kind: 'vllm' | 'sglang';
-    readonly urls: readonly string[];
     readonly capacity: number | null;
     /** Seconds that a turn waits for an unreachable engine. */
     readonly graceSec: number;
     /** Whether requests carry a random seed. */
     readonly seeds: boolean;
-    readonly model: string;
-    /** A secret: child processes inherit it in their environment; it is never written to a file or a log. */
-    readonly apiKey: string | undefined;
   };
+  /** The pool of engines that the environment names, with its trainer. It holds secrets: never log it. */
+  readonly pool: EnginePool;
+  /** The file that names further pools. */
+  readonly pools: string;
   /** The file that configures the upstream models. */
   readonly upstreams: string;
-  readonly publish: 'reload' | 'lora';
-  readonly trainer: {
-    readonly url: string;
-    readonly model: string;
-    /** A secret, like the engine's. */
-    readonly apiKey: string | undefined;
-    readonly reduction: 'sum' | 'datum-mean';
-    readonly requestTokens: number;
-  };
+  readonly trainer: { readonly requestTokens: number };
   readonly checkpoints: string;
   readonly engineCheckpoints: string;
   readonly taskRoots: readonly string[];
@@ -118,23 +111,14 @@ export function readConfig(source: Environment = process.env): Config {
     gateways: env.TEMPER_GATEWAYS,
     modelDir: env.TEMPER_MODEL_DIR ?? join(import.meta.dirname, 'tasks/generated/temper-tiny'),
     engine: {
-      kind: env.TEMPER_ENGINE,
-      urls: env.TEMPER_ENGINE_URLS.length > 0 ? env.TEMPER_ENGINE_URLS : [policyUrl],
       capacity: env.TEMPER_ENGINE_CAPACITY ?? null,
       graceSec: env.TEMPER_ENGINE_HOLD,
       seeds: env.TEMPER_ENGINE_SEEDS === 'on',
-      model: env.TEMPER_ENGINE_MODEL,
-      apiKey: env.TEMPER_ENGINE_API_KEY,
     },
+    pool: poolFrom(env, policyUrl),
+    pools: resolve(env.TEMPER_ENGINES ?? join(home, 'engines.json')),
     upstreams: resolve(env.TEMPER_UPSTREAMS ?? join(home, 'upstreams.json')),
-    publish: env.TEMPER_PUBLISH,
-    trainer: {
-      url: env.TEMPER_TRAINER_URL ?? policyUrl,
-      model: env.TEMPER_TRAINER_MODEL,
-      apiKey: env.TEMPER_TRAINER_API_KEY,
-      reduction: env.TEMPER_TRAINER_REDUCTION,
-      requestTokens: env.TEMPER_TRAINER_REQUEST_TOKENS,
-    },
+    trainer: { requestTokens: env.TEMPER_TRAINER_REQUEST_TOKENS },
     checkpoints,
     engineCheckpoints: env.TEMPER_ENGINE_CHECKPOINTS ?? checkpoints,
     taskRoots: env.TEMPER_TASK_ROOTS.map((root) => resolve(root)),
@@ -151,6 +135,25 @@ const nameOfMachine = (): string =>
   hostname()
     .replaceAll(/[^a-zA-Z0-9._-]/g, '-')
     .slice(0, 60);
+
+/** The pool of engines that the environment names, with its trainer: by default the embedded policy server. */
+function poolFrom(env: z.output<typeof environment>, policyUrl: string): EnginePool {
+  return {
+    name: defaultPool,
+    kind: env.TEMPER_ENGINE,
+    urls: env.TEMPER_ENGINE_URLS.length > 0 ? env.TEMPER_ENGINE_URLS : [policyUrl],
+    model: env.TEMPER_ENGINE_MODEL,
+    publish: env.TEMPER_PUBLISH,
+    apiKey: env.TEMPER_ENGINE_API_KEY,
+    embedded: env.TEMPER_ENGINE_URLS.length === 0,
+    trainer: {
+      url: env.TEMPER_TRAINER_URL ?? policyUrl,
+      model: env.TEMPER_TRAINER_MODEL,
+      apiKey: env.TEMPER_TRAINER_API_KEY,
+      reduction: env.TEMPER_TRAINER_REDUCTION,
+    },
+  };
+}
 
 /** The place of the shared state: the bucket of `TEMPER_STORE`, else the home. */
 function storeFrom(

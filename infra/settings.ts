@@ -138,6 +138,11 @@ export const environment = z.object({
     'bearer token sent to every engine; temper never writes it to a file',
     'none',
   ),
+  TEMPER_ENGINES: setting(
+    z.string().optional(),
+    'file that names further pools of engines, for runs with other base models or with whole weights of their own',
+    '`engines.json` in the home',
+  ),
   TEMPER_UPSTREAMS: setting(
     z.string().optional(),
     'file that configures the upstream models that sweeps and rollouts may evaluate',

@@ -12,11 +12,13 @@ import { createTraceActivities } from '../activities/control/traces.ts';
 import type { ControlActivities } from '../activities/interfaces/control.ts';
 import { createAgents } from '../infra/agents/index.ts';
 import type { Config } from '../infra/config.ts';
+import { createEnginePools } from '../infra/engine/pools.ts';
 import { createGatewayControl } from '../infra/gateway/client.ts';
 import { controlSockets } from '../infra/gateway/sockets.ts';
 import { createQuarantine } from '../infra/tasks/quarantine.ts';
 import { createTasks } from '../infra/tasks/tasks.ts';
 import { locateWorkflowBundle } from '../infra/temporal/bundle.ts';
+import { resolvePolicy } from '../infra/temporal/runs.ts';
 import { missingSearchAttributes } from '../infra/temporal/search-attributes.ts';
 import { controlQueue } from '../workflows/contracts/queues.ts';
 import { openState } from './open-state.ts';
@@ -48,8 +50,13 @@ export function runControl(config: Config, signal: AbortSignal): Promise<void> {
     const activities: ControlActivities = {
       ...createRewardActivity(),
       ...createTaskActivities({ tasks, quarantine, agent: agents.get, upstream: gateway.upstream }),
-      ...createRunCheck({ client, tasks, agent: agents.get }),
-      ...createTraceActivities(gateway),
+      ...createRunCheck({
+        client,
+        tasks,
+        agent: agents.get,
+        pools: createEnginePools(config.pools, config.pool, config.env),
+      }),
+      ...createTraceActivities(gateway, (policy) => resolvePolicy(client, policy)),
       ...createGroupActivities({ client, records }),
       ...createBatchActivities({ store, records }),
       ...createHostActivities(client),

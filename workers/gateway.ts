@@ -1,7 +1,8 @@
 import { once } from 'node:events';
 import type { Config } from '../infra/config.ts';
-import { createReplicatedEngine } from '../infra/engine/index.ts';
+import { createEnginePools } from '../infra/engine/pools.ts';
 import { startGateway } from '../infra/gateway/server.ts';
+import { createPolicyEngines } from '../infra/gateway/turns/policy-engines.ts';
 import { createUpstreams } from '../infra/gateway/upstream/upstreams.ts';
 import { openStack } from '../infra/stack.ts';
 import { openState } from './open-state.ts';
@@ -17,10 +18,11 @@ export async function runGateway(config: Config, signal: AbortSignal, name: stri
   const log = createLog(config, name);
   const { key } = await openStack(config.paths);
   const { blobs: store } = await openState(config);
-  const engine = createReplicatedEngine({
-    ...config.engine,
-    method: config.publish,
-    gateways: config.gateways,
+  const engineGraceMs = config.engine.graceSec * 1000;
+  const policies = createPolicyEngines({
+    pools: createEnginePools(config.pools, config.pool, config.env),
+    slots: { requestsAtOnce: config.engine.capacity, sharers: config.gateways },
+    engineGraceMs,
     onEvent: (event) => {
       if (event.inService) log.info(event, 'engine in service');
       else log.warn(event, 'engine out of service');
@@ -31,18 +33,18 @@ export async function runGateway(config: Config, signal: AbortSignal, name: stri
     sockets: config.paths.gatewaySockets,
     journalDir: config.paths.journals,
     store,
-    engine,
+    policies,
     upstreams: createUpstreams(config.upstreams, config.env),
     modelDir: config.modelDir,
     stackKey: key,
-    engineGraceMs: config.engine.graceSec * 1000,
+    engineGraceMs,
     seeds: config.engine.seeds,
     log: (event) => (event.kind === 'turn' ? log.debug(event) : log.warn(event)),
   });
   reportStateOnSignal(log, signal);
-  log.info({ sockets: config.paths.gatewaySockets.agents, engine: engine.url }, 'gateway started');
+  log.info({ sockets: config.paths.gatewaySockets.agents, engines: config.pool.urls }, 'gateway started');
   if (!signal.aborted) await once(signal, 'abort');
   await gateway.close();
-  await engine.close();
+  await policies.close();
   log.info('gateway stopped');
 }

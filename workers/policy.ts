@@ -11,7 +11,7 @@ export async function runPolicy(config: Config, signal: AbortSignal): Promise<vo
     port: config.policyPort,
     modelDir: config.modelDir,
     root: config.paths.policy,
-    modelName: config.engine.model,
+    modelName: config.pool.model,
   });
   reportStateOnSignal(log, signal);
   log.info({ url: server.url }, 'policy server started');

@@ -7,33 +7,33 @@ import { createUpdate } from '../activities/trainer/update.ts';
 import { createWarmUpData } from '../activities/trainer/warm-up-data.ts';
 import type { Config } from '../infra/config.ts';
 import { createEngines } from '../infra/engine/index.ts';
+import { createEnginePools } from '../infra/engine/pools.ts';
+import type { Objects } from '../infra/store/objects.ts';
+import { evaluatedRuns, openRuns } from '../infra/temporal/runs.ts';
 import { trainers } from '../infra/trainer/index.ts';
 import { createSessionRecord } from '../infra/trainer/journal.ts';
+import type { Trainer } from '../infra/trainer/trainer.ts';
+import { defaultPool } from '../workflows/contracts/policy.ts';
 import { trainerQueue } from '../workflows/contracts/queues.ts';
 import { searchAttributes } from '../workflows/contracts/search-attributes.ts';
 import { openState } from './open-state.ts';
 import { runWorkers } from './process.ts';
 
+/** The number of runs whose trainers may be waited for at once. A run has one activity here at a time. */
+const runsAtOnce = 32;
+
 /** Runs the trainer worker: updates and weight syncs. */
 export function runTrainer(config: Config, signal: AbortSignal): Promise<void> {
   return runWorkers(config, 'trainer', signal, async ({ client }) => {
-    const { objects, blobs: store, common } = await openState(config);
+    const { objects, blobs: store } = await openState(config);
     const dependencies: TrainerDependencies = {
-      trainer: trainers.tinker({
-        url: config.trainer.url,
-        baseModel: config.trainer.model,
-        reduction: config.trainer.reduction,
-        apiKey: config.trainer.apiKey,
-        checkpointsDir: config.checkpoints,
-        engineCheckpointsDir: config.engineCheckpoints,
-        sessionRecord: createSessionRecord(common),
-      }),
-      engines: createEngines({ ...config.engine, method: config.publish }),
+      ofRun: createRunDependencies(config, objects),
       store,
       journals: objects,
       requestTokens: config.trainer.requestTokens,
-      publish: config.publish,
       pinnedVersions: () => pinnedVersions(client),
+      usedPolicies: async () =>
+        new Set([...(await openRuns(client)).map(({ runKey }) => runKey), ...(await evaluatedRuns(client))]),
       demonstrations: createWarmUpData(config.modelDir, store),
     };
     const activities: TrainerActivities = {
@@ -41,8 +41,34 @@ export function runTrainer(config: Config, signal: AbortSignal): Promise<void> {
       ...createUpdate(dependencies),
       ...createSync(dependencies),
     };
-    return [{ taskQueue: trainerQueue, activities, maxConcurrentActivityTaskExecutions: 4 }];
+    return [{ taskQueue: trainerQueue, activities, maxConcurrentActivityTaskExecutions: runsAtOnce }];
   });
+}
+
+/** Gives each run a client of its trainer, and engines that serve its policy. A client is kept for the run's later activities. */
+function createRunDependencies(config: Config, objects: Objects): TrainerDependencies['ofRun'] {
+  const pools = createEnginePools(config.pools, config.pool, config.env);
+  const clients = new Map<string, Trainer>();
+  return async ({ runKey, pool: name = defaultPool }) => {
+    const pool = await pools.find(name);
+    const { url, model, reduction, apiKey } = pool.trainer;
+    const known = clients.get(runKey);
+    const trainer =
+      known?.url === url
+        ? known
+        : trainers.tinker({
+            url,
+            baseModel: model,
+            reduction,
+            apiKey,
+            checkpointsDir: config.checkpoints,
+            engineCheckpointsDir: config.engineCheckpoints,
+            sessionRecord: createSessionRecord(objects, runKey),
+          });
+    if (known !== trainer) known?.close();
+    clients.set(runKey, trainer);
+    return { trainer, engines: createEngines(pool, runKey), publish: pool.publish };
+  };
 }
 
 /** The policy versions that running evaluation sweeps evaluate. */

@@ -3,14 +3,8 @@ import { batches } from './activities.ts';
 import { rootMessage } from './contracts/error-message.ts';
 import { parseInput } from './contracts/input.ts';
 import { sweepStatusQuery } from './contracts/messages.ts';
-import {
-  type SweepInput,
-  type SweepPlan,
-  type SweepRequest,
-  type SweepResult,
-  type SweepState,
-  sweepInput,
-} from './contracts/sweep.ts';
+import { type SweepInput, type SweepPlan, type SweepRequest, type SweepResult, sweepInput } from './contracts/sweep.ts';
+import type { SweepState } from './contracts/sweep-state.ts';
 import { handlePause } from './shared/pause.ts';
 import { type Attempts, cancelAttempts, makeAttempts } from './sweep/attempts.ts';
 import { createSweepRollouts } from './sweep/rollouts.ts';

@@ -11,7 +11,7 @@ import {
 } from '@temporalio/workflow';
 import { windowReportSignal } from './contracts/messages.ts';
 import { searchAttributes } from './contracts/search-attributes.ts';
-import type { SweepState, SweepWindowReport, SweepWindowRequest } from './contracts/sweep.ts';
+import type { SweepState, SweepWindowReport, SweepWindowRequest } from './contracts/sweep-state.ts';
 import { handlePause } from './shared/pause.ts';
 import { type Attempts, cancelAttempts, makeAttempts } from './sweep/attempts.ts';
 import { createSweepRollouts } from './sweep/rollouts.ts';

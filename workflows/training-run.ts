@@ -85,10 +85,10 @@ async function prepare({ input, view }: Run): Promise<void> {
   const { workflowId: run, firstExecutionRunId: runKey } = workflowInfo();
   view.show();
   await control.checkRun({ input });
-  const { seed, tasks, training, settings } = input;
+  const { seed, tasks, pool, training, settings } = input;
   const warmUp = input.warmUp ?? null;
-  await trainer.prepareTrainer({ run, runKey, seed, tasks, agent: settings.agent, training, warmUp });
-  await trainer.syncWeights({ runKey, version: 0, training });
+  await trainer.prepareTrainer({ run, runKey, pool, seed, tasks, agent: settings.agent, training, warmUp });
+  await trainer.syncWeights({ runKey, pool, version: 0, training });
 }
 
 async function trainUntilDone(run: Run): Promise<void> {

@@ -24,6 +24,8 @@ export interface TrainingStepInput {
   /** Pairs of group number and fate, of groups that ended without being trained since the last step; for the record. */
   readonly dropped: readonly (readonly [number, string])[];
   readonly training: Training;
+  /** The pool of the run's engines; absent in steps that 0.4.0 started. */
+  readonly pool?: string;
 }
 
 /** Makes one optimizer update: gathers and pins the batch, normalises it, updates the policy, and syncs the weights. */
@@ -34,7 +36,7 @@ export async function trainingStep(input: TrainingStepInput): Promise<StepResult
       'InvalidInput',
     );
   }
-  const { run, runKey, step, steps, groups, training } = input;
+  const { run, runKey, step, steps, groups, training, pool } = input;
   upsertSearchAttributes([
     { key: searchAttributes.run, value: run },
     { key: searchAttributes.step, value: step },
@@ -47,15 +49,15 @@ export async function trainingStep(input: TrainingStepInput): Promise<StepResult
     show(step, 'normalise');
     const { advantages, metrics: batchMetrics } = await batches.normalise({ batch: gathered.batch, training });
     show(step, 'update');
-    const updated = await trainer.update({ runKey, step, steps, batch: gathered.batch, advantages, training });
+    const updated = await trainer.update({ runKey, pool, step, steps, batch: gathered.batch, advantages, training });
     metrics = { ...gathered.metrics, ...batchMetrics, ...updated.metrics };
     show(step, 'syncWeights');
-    const { maxLogprobGap } = await trainer.syncWeights({ runKey, version: step, training });
+    const { maxLogprobGap } = await trainer.syncWeights({ runKey, pool, version: step, training });
     metrics = { ...metrics, maxLogprobGap };
   } else {
     // There is nothing to learn from. The version still advances, so that step and version stay the same number.
     show(step, 'syncWeights');
-    await trainer.syncWeights({ runKey, version: step, training });
+    await trainer.syncWeights({ runKey, pool, version: step, training });
   }
 
   const counts = zeroCount(fates);

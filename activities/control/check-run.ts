@@ -1,8 +1,10 @@
 import { Context } from '@temporalio/activity';
 import type { Client } from '@temporalio/client';
 import type { AgentSpec } from '../../infra/agents/agent.ts';
+import { type EnginePools, servesSeveral } from '../../infra/engine/pools.ts';
 import type { Tasks } from '../../infra/tasks/tasks.ts';
 import { chainStart, newestChain } from '../../infra/temporal/chain.ts';
+import { openRuns } from '../../infra/temporal/runs.ts';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import type { RunInput } from '../../workflows/contracts/run.ts';
 import { atBoundary } from '../boundary.ts';
@@ -11,16 +13,22 @@ import type { ControlActivities } from '../interfaces/control.ts';
 export interface RunCheckDependencies {
   readonly client: Client;
   readonly tasks: Tasks;
+  readonly pools: EnginePools;
   agent(name: string): AgentSpec;
 }
 
 /** Refuses a run that would fail later, before it starts anything. */
-export function createRunCheck({ client, tasks, agent }: RunCheckDependencies): Pick<ControlActivities, 'checkRun'> {
+export function createRunCheck({
+  client,
+  tasks,
+  pools,
+  agent,
+}: RunCheckDependencies): Pick<ControlActivities, 'checkRun'> {
   return {
     checkRun: ({ input }) =>
       atBoundary(async () => {
         checkSettings(input, agent(input.settings.agent));
-        await checkAlone(client, callingRun());
+        await checkPool({ client, pools }, callingRun(), input.pool);
         // The first task must be readable. A single broken task among many ends only its own group.
         const first = await tasks.choose({ set: input.tasks, seed: input.seed, index: 0, leftOut: new Set() });
         if (first === null) {
@@ -59,20 +67,30 @@ function callingRun(): string {
   return workflowExecution.workflowId;
 }
 
-/** Refuses a second run on a stack. Both would publish to the same engines, and train on tokens of the other's policy. */
-export async function checkAlone(client: Client, workflowId: string): Promise<void> {
+/**
+ * Refuses a run whose pool is unknown, or serves one run at a time and has an older one: both would publish their whole weights
+ * to the same engines, and train on tokens of the other's policy.
+ */
+export async function checkPool(
+  { client, pools }: Pick<RunCheckDependencies, 'client' | 'pools'>,
+  workflowId: string,
+  name: string,
+): Promise<void> {
+  const pool = await pools.find(name);
+  if (servesSeveral(pool)) return;
   const startedAt = await startOf(client, workflowId);
   // This run has ended meanwhile, so there is nothing to start.
   if (startedAt === null) return;
-  const running = client.workflow.list({ query: 'WorkflowType="trainingRun" AND ExecutionStatus="Running"' });
-  for await (const other of running) {
-    if (other.workflowId === workflowId) continue;
+  for (const other of await openRuns(client)) {
+    if (other.run === workflowId || other.pool !== name) continue;
     // The list lags behind, so each run is looked up.
-    const otherStartedAt = await startOf(client, other.workflowId);
+    const otherStartedAt = await startOf(client, other.run);
     if (otherStartedAt === null || otherStartedAt > startedAt) continue;
     throw new TemperFailure(
       'InvalidInput',
-      `expected no other run on this stack, got ${other.workflowId}, which publishes to the same engines; wait for it, cancel it, or start this run on another stack`,
+      `pool: expected no other run on the pool ${name}, whose engines serve whole weights of one run, got ${other.run}; ` +
+        'publish adapters (TEMPER_PUBLISH=lora), name engines of its own in engines.json and start the run with --pool, ' +
+        `or wait for ${other.run} or cancel it`,
     );
   }
 }

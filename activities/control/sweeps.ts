@@ -1,18 +1,20 @@
 import { type Client, WorkflowNotFoundError } from '@temporalio/client';
 import { z } from 'zod';
 import type { AgentSpec } from '../../infra/agents/agent.ts';
-import type { Serving } from '../../infra/gateway/control.ts';
+import type { Serving, VersionPin } from '../../infra/gateway/control.ts';
 import { createRandom } from '../../infra/random.ts';
 import { readChunks, writeChunk } from '../../infra/store/chunks.ts';
 import type { Records } from '../../infra/store/records.ts';
 import type { Store } from '../../infra/store/store.ts';
 import type { Quarantine } from '../../infra/tasks/quarantine.ts';
 import type { Tasks } from '../../infra/tasks/tasks.ts';
+import { findRun, newestRun, resolvePolicy } from '../../infra/temporal/runs.ts';
 import { endOfStatus, outcomeWithoutResult } from '../../workflows/algorithms/rollout-end.ts';
 import { summariseSweep } from '../../workflows/algorithms/summarise-sweep.ts';
 import { attemptOf, rowWithoutResult, type SweepAttempt, toSweepRow } from '../../workflows/algorithms/sweep-row.ts';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import { sweepRolloutId } from '../../workflows/contracts/ids.ts';
+import type { PolicyRef } from '../../workflows/contracts/policy.ts';
 import type { RolloutResult } from '../../workflows/contracts/rollout.ts';
 import type { SweepInput, SweepPlan, SweepRow } from '../../workflows/contracts/sweep.ts';
 import type { Upstream } from '../../workflows/contracts/upstream.ts';
@@ -26,10 +28,10 @@ export interface SweepDependencies {
   readonly store: Store;
   readonly records: Records;
   agent(name: string): Pick<AgentSpec, 'usesModel'>;
-  /** Returns the versions that the engines serve, as the gateway knows them. */
-  serving(signal: AbortSignal): Promise<Serving>;
+  /** Returns the versions of a policy that the engines serve, as the gateway knows them. */
+  serving(policy: PolicyRef | null, signal: AbortSignal): Promise<Serving>;
   /** Pins a version, so that the engines keep serving it. Returns false if they can't, or no longer serve it. */
-  pinVersion(version: number, signal: AbortSignal): Promise<boolean>;
+  pinVersion(pin: VersionPin, signal: AbortSignal): Promise<boolean>;
   /** Looks an upstream model up; refuses a name that is not configured. */
   upstream(name: string, signal: AbortSignal): Promise<Upstream>;
 }
@@ -90,7 +92,7 @@ async function chooseEvaluated(
   deps: SweepDependencies,
   input: SweepInput,
   signal: AbortSignal,
-): Promise<Pick<SweepPlan, 'policyVersion' | 'run' | 'upstream'>> {
+): Promise<Pick<SweepPlan, 'policyVersion' | 'run' | 'policy' | 'upstream'>> {
   const { usesModel } = deps.agent(input.settings.agent);
   if (input.upstream !== undefined) {
     const upstream = await deps.upstream(input.upstream, signal);
@@ -101,19 +103,26 @@ async function chooseEvaluated(
     );
   }
   if (!usesModel) return { policyVersion: null, run: null };
-  return { policyVersion: await pinned(deps, input, signal), run: await newestRun(deps.client) };
+  const run = input.policy === undefined ? await newestRun(deps.client) : await findRun(deps.client, input.policy);
+  if (run === null) {
+    await resolvePolicy(deps.client, input.policy); // refuses a name that no run has
+    return { policyVersion: await pinned(deps, input, null, signal), run: null };
+  }
+  const policy = { runKey: run.runKey, pool: run.pool };
+  return { policyVersion: await pinned(deps, input, policy, signal), run: run.run, policy };
 }
 
 /** Pins the version to evaluate. If another one was published before it could be pinned, pins that one. */
 async function pinned(
   { serving, pinVersion }: SweepDependencies,
   input: SweepInput,
+  policy: PolicyRef | null,
   signal: AbortSignal,
 ): Promise<number | null> {
-  const version = versionToPin(input, await serving(signal));
-  if (version === null || (await pinVersion(version, signal))) return version;
-  const later = versionToPin(input, await serving(signal));
-  if (later !== null && later !== version) await pinVersion(later, signal);
+  const version = versionToPin(input, await serving(policy, signal));
+  if (version === null || (await pinVersion({ policy, version }, signal))) return version;
+  const later = versionToPin(input, await serving(policy, signal));
+  if (later !== null && later !== version) await pinVersion({ policy, version: later }, signal);
   return later;
 }
 
@@ -132,13 +141,6 @@ function versionToPin({ policyVersion }: SweepInput, { version, versions }: Serv
     'VersionNotServed',
     `policyVersion: expected a version that the engines serve, got ${policyVersion} where they serve ${got}; leave it out to evaluate the one in service`,
   );
-}
-
-/** Returns the run that published the version in service: the open one, else the one that ended last. A stack has one run at a time. */
-async function newestRun(client: Client): Promise<string | null> {
-  const query = 'WorkflowType="trainingRun" AND ExecutionStatus != "ContinuedAsNew"';
-  for await (const { workflowId } of client.workflow.list({ query, pageSize: 1 })) return workflowId;
-  return null;
 }
 
 async function endedRollouts(

@@ -1,15 +1,17 @@
 import type { GatewayControl } from '../../infra/gateway/control.ts';
 import { hashText } from '../../infra/hash.ts';
 import { sessionId } from '../../workflows/contracts/ids.ts';
+import type { PolicyRef } from '../../workflows/contracts/policy.ts';
 import { atBoundary } from '../boundary.ts';
-import type { ControlActivities } from '../interfaces/control.ts';
+import type { ControlActivities, OpenTrace } from '../interfaces/control.ts';
 
 /** Creates the activities that open and close sessions at the gateway. Host worker and gateway each derive a session's secret from its id. */
 export function createTraceActivities(
   gateway: GatewayControl,
+  resolvePolicy: (policy: OpenTrace['policy']) => Promise<PolicyRef | undefined>,
 ): Pick<ControlActivities, 'openTrace' | 'sealTrace' | 'closeTrace' | 'readVersions'> {
   return {
-    openTrace: ({ epoch, lifetimeMs, runKey, group, upstream, ...settings }) =>
+    openTrace: ({ epoch, lifetimeMs, runKey, group, policy, upstream, ...settings }) =>
       atBoundary(async (signal) => {
         const session = sessionId(epoch);
         const opened = await gateway.open(
@@ -19,6 +21,7 @@ export function createTraceActivities(
             expiresAt: Date.now() + lifetimeMs,
             seed: seedOf(session),
             group: runKey === null || group === null ? null : groupLabel(runKey, group),
+            policy: upstream === undefined ? await resolvePolicy(policy) : undefined,
             upstream: upstream === undefined ? undefined : await gateway.upstream(upstream, signal),
           },
           signal,

@@ -1,6 +1,7 @@
 import type { BlobRef } from '../../workflows/contracts/blob.ts';
 import type { GroupReport, GroupSummary } from '../../workflows/contracts/group.ts';
 import type { RolloutEpoch } from '../../workflows/contracts/ids.ts';
+import type { PolicyRef } from '../../workflows/contracts/policy.ts';
 import type {
   FinishedRollout,
   RegradeInput,
@@ -53,6 +54,8 @@ export interface OpenTrace extends SessionSettings {
   readonly lifetimeMs: number;
   readonly runKey: string | null;
   readonly group: number | null;
+  /** The policy that samples, or the workflow id of its run; absent for the newest run's. */
+  readonly policy?: PolicyRef | string | undefined;
   /** The name of the upstream model that answers instead of the policy. */
   readonly upstream?: string | undefined;
 }

@@ -12,7 +12,12 @@ export interface TrainerActivities {
   restoreWeights(input: SyncWeights): Promise<{ readonly restored: readonly string[] }>;
 }
 
-export interface PrepareTrainer {
+/** The pool of the run's engines; absent for the default one. */
+interface OfPool {
+  readonly pool?: string | undefined;
+}
+
+export interface PrepareTrainer extends OfPool {
   readonly run: string;
   readonly runKey: string;
   readonly seed: number;
@@ -28,7 +33,7 @@ export interface WarmUpProgress {
   readonly of: number;
 }
 
-export interface UpdatePolicy {
+export interface UpdatePolicy extends OfPool {
   readonly runKey: string;
   readonly step: number;
   /** The number of steps of the whole run, on which the learning rate's schedule depends. */
@@ -44,7 +49,7 @@ export interface PolicyUpdate {
   readonly metrics: Readonly<Record<string, number>>;
 }
 
-export interface SyncWeights {
+export interface SyncWeights extends OfPool {
   readonly runKey: string;
   readonly version: number;
   readonly training: Training;

@@ -7,7 +7,7 @@ import { joinAtBoundary } from '../boundary.ts';
 import type { PrepareTrainer, TrainerActivities, WarmUpProgress } from '../interfaces/trainer.ts';
 import type { TrainerContext, TrainerDependencies } from './dependencies.ts';
 import { adam, onLiveModel } from './model.ts';
-import { unloadAllBut, unloadOtherRuns } from './unload.ts';
+import { unloadAllBut, unloadEndedRuns } from './unload.ts';
 
 /** Creates the run's model at version 0: base weights, then the supervised warm-up if requested; saved as checkpoint 0. */
 export function createPreparation(dependencies: TrainerDependencies): Pick<TrainerActivities, 'prepareTrainer'> {
@@ -15,9 +15,10 @@ export function createPreparation(dependencies: TrainerDependencies): Pick<Train
     prepareTrainer: (input) =>
       joinAtBoundary(async (signal, report) => {
         const journal = await openJournal(dependencies.journals, input.runKey);
-        const context: PreparationContext = { ...dependencies, journal, signal, report };
+        const own = await dependencies.ofRun(input);
+        const context: PreparationContext = { ...dependencies, ...own, journal, signal, report };
         if (!journal.state.prepared) {
-          await unloadOtherRuns(context, input.runKey);
+          await unloadEndedRuns(dependencies, input.runKey, signal);
           await onLostWarmUp(journal, () => prepare(context, input));
         }
         return { metrics: journal.state.prepareMetrics };
@@ -42,7 +43,7 @@ async function prepare(context: PreparationContext, input: PrepareTrainer): Prom
   let { modelId } = journal.state;
   if (modelId === null) {
     modelId = await trainer.createModel({ loraRank, seed: input.seed }, signal);
-    await journal.write({ modelId, warmUpSteps: 0 });
+    await journal.write({ modelId, warmUpSteps: 0, pool: input.pool });
   }
   if (input.warmUp !== null) await warmUp(context, { modelId, input, settings: input.warmUp });
   const sequence = await journal.nextSequence(modelId);

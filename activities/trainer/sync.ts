@@ -2,10 +2,10 @@ import { log } from '@temporalio/activity';
 import type { Engine } from '../../infra/engine/engine.ts';
 import { openJournal } from '../../infra/trainer/journal.ts';
 import type { Datum } from '../../infra/trainer/trainer.ts';
-import { policyName } from '../../workflows/contracts/ids.ts';
+import { policyName, shortKey } from '../../workflows/contracts/ids.ts';
 import { joinAtBoundary } from '../boundary.ts';
 import type { SyncWeights, TrainerActivities } from '../interfaces/trainer.ts';
-import type { TrainerContext, TrainerDependencies } from './dependencies.ts';
+import type { RunDependencies, TrainerContext, TrainerDependencies } from './dependencies.ts';
 import { modelAt, onLiveModel } from './model.ts';
 import { provenGap } from './probe.ts';
 
@@ -13,21 +13,21 @@ import { provenGap } from './probe.ts';
 export function createSync(
   dependencies: TrainerDependencies,
 ): Pick<TrainerActivities, 'syncWeights' | 'restoreWeights'> {
-  const sync = async (engines: readonly Engine[], input: SyncWeights, signal: AbortSignal): Promise<number> => {
+  const sync = async (own: RunDependencies, input: SyncWeights, signal: AbortSignal): Promise<number> => {
     const journal = await openJournal(dependencies.journals, input.runKey);
-    return onLiveModel(journal, () => publishAndProve({ ...dependencies, engines, journal, signal }, input));
+    return onLiveModel(journal, () => publishAndProve({ ...dependencies, ...own, journal, signal }, input));
   };
-  const { engines } = dependencies;
   return {
     syncWeights: (input) =>
-      joinAtBoundary(async (signal) => ({
-        replicas: engines.length,
-        maxLogprobGap: await sync(engines, input, signal),
-      })),
+      joinAtBoundary(async (signal) => {
+        const own = await dependencies.ofRun(input);
+        return { replicas: own.engines.length, maxLogprobGap: await sync(own, input, signal) };
+      }),
     restoreWeights: (input) =>
       joinAtBoundary(async (signal) => {
-        const lacking = await enginesWithout(input.version, engines, logUnavailable, signal);
-        if (lacking.length > 0) await sync(lacking, input, signal);
+        const own = await dependencies.ofRun(input);
+        const lacking = await enginesWithout(input.version, own.engines, logUnavailable, signal);
+        if (lacking.length > 0) await sync({ ...own, engines: lacking }, input, signal);
         return { restored: lacking.map(({ url }) => url) };
       }),
   };
@@ -59,8 +59,9 @@ async function publishAndProve(context: TrainerContext, { runKey, version, train
   const name = policyName(runKey, version);
   const path = await trainer.saveForSampler(modelId, name, await journal.nextSequence(modelId), signal);
   const keep = await context.pinnedVersions();
+  const others = [...(await context.usedPolicies())].map(shortKey);
   const published = await Promise.allSettled(
-    engines.map((engine) => engine.publish({ version, name, path, method, keep }, signal)),
+    engines.map((engine) => engine.publish({ version, name, path, method, keep, others }, signal)),
   );
   // A failure is thrown only now: a retry must not meet a publication of this try that is still under way.
   for (const result of published) if (result.status === 'rejected') throw result.reason;

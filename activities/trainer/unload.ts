@@ -1,6 +1,6 @@
 import { log } from '@temporalio/activity';
 import { journaledRuns, openJournal } from '../../infra/trainer/journal.ts';
-import type { TrainerContext } from './dependencies.ts';
+import type { TrainerContext, TrainerDependencies } from './dependencies.ts';
 
 /**
  * Unloads every model of the run except those kept. It is necessary because the session's heartbeats keep all models of this
@@ -29,19 +29,23 @@ interface UnloadContext extends Pick<TrainerContext, 'journal' | 'signal'> {
   readonly trainer: Pick<TrainerContext['trainer'], 'unload'>;
 }
 
-/** Unloads the models of earlier runs. A stack has one run at a time, so when a run prepares, those before it have ended. */
-export async function unloadOtherRuns(
-  { trainer, journals, signal }: Omit<UnloadContext, 'journal'> & Pick<TrainerContext, 'journals'>,
+/** Unloads the models of runs that have ended, and ends their sessions with the trainer. */
+export async function unloadEndedRuns(
+  { journals, usedPolicies, ofRun }: Pick<TrainerDependencies, 'journals' | 'usedPolicies' | 'ofRun'>,
   runKey: string,
+  signal: AbortSignal,
 ): Promise<void> {
+  const used = await usedPolicies();
   for (const other of await journaledRuns(journals)) {
-    if (other === runKey) continue;
+    if (other === runKey || used.has(other)) continue;
     try {
       const journal = await openJournal(journals, other);
       if (Object.keys(journal.state.sequences).length === 0) continue;
+      const { trainer } = await ofRun({ runKey: other, pool: journal.state.pool });
       // This comes first: if that run had not ended after all, it would load its last checkpoint again.
       await journal.write({ modelId: null, referenceId: null });
       await unloadAllBut({ trainer, journal, signal }, []);
+      trainer.close();
     } catch (error) {
       signal.throwIfAborted();
       log.warn('the journal of an earlier run could not be read or written; its models may stay loaded', {

@@ -20,8 +20,9 @@ export function createUpdate(dependencies: TrainerDependencies): Pick<TrainerAct
   return {
     update: (input) =>
       joinAtBoundary(async (signal) => {
+        const own = await dependencies.ofRun(input);
         const journal = await openJournal(dependencies.journals, input.runKey);
-        return onLiveModel(journal, () => update({ ...dependencies, journal, signal }, input));
+        return onLiveModel(journal, () => update({ ...dependencies, ...own, journal, signal }, input));
       }),
   };
 }

@@ -3,7 +3,7 @@ import { explanationOf, type HttpReply } from '../http/client.ts';
 import { invalid, unavailable } from './checks.ts';
 import { bodyOf, type EngineConnection, engineTimeouts, failureOf, lacksRoute } from './connection.ts';
 import type { Publication } from './engine.ts';
-import { adapterName, versionOfAdapter } from './labels.ts';
+import { adapterName, adapterPrefix, policyOfAdapter, versionOfAdapter } from './labels.ts';
 
 /** The routes by which a server loads LoRA adapters, and advice on how to start it so that it does. */
 export interface AdapterRoutes {
@@ -25,6 +25,14 @@ const modelList = z.object({
   ),
 });
 
+/** The policy and base model whose adapters are published, how many earlier ones stay, and how they are loaded. */
+export interface AdapterTarget {
+  readonly model: string;
+  readonly policy: string | undefined;
+  readonly keep: number;
+  readonly routes: AdapterRoutes;
+}
+
 /**
  * Publishes a version as a LoRA adapter under a name of its own, without a pause and with exact attribution. Adapters of
  * later versions are left over from a run that was rolled back, and are unloaded. Of the earlier ones, the last `keep` stay
@@ -32,14 +40,15 @@ const modelList = z.object({
  */
 export async function publishByLora(
   connection: EngineConnection,
-  target: { readonly model: string; readonly keep: number; readonly routes: AdapterRoutes },
+  target: AdapterTarget,
   publication: Publication,
   signal?: AbortSignal,
 ): Promise<void> {
-  const { model, keep, routes } = target;
+  const { model, policy, keep, routes } = target;
   const unload = (adapter: string) => unloadAdapter(connection, routes, adapter, signal);
-  const name = adapterName(model, publication.version);
-  const loaded = await adaptersOf(connection, model, signal);
+  const prefix = adapterPrefix(model, policy);
+  const name = adapterName(prefix, publication.version);
+  const loaded = await adaptersOf(connection, prefix, signal);
   const same = loaded.find((adapter) => adapter.name === name);
   if (same !== undefined && same.path !== publication.path) await unload(name);
   if (same?.path !== publication.path) {
@@ -54,6 +63,12 @@ export async function publishByLora(
     .sort((a, b) => b.version - a.version);
   const stale = [...loaded.filter(({ version }) => version > publication.version), ...earlier.slice(keep)];
   for (const adapter of stale) await unload(adapter.name);
+  if (policy === undefined || publication.others === undefined) return;
+  const used = new Set([policy, ...publication.others]);
+  for (const { id } of (await modelsOf(connection, signal)).data) {
+    const owner = policyOfAdapter(model, id);
+    if (owner !== null && !used.has(owner)) await unload(id);
+  }
 }
 
 export interface Adapter {
@@ -67,21 +82,21 @@ export interface Adapter {
 /** Whether the adapter of this version is loaded. */
 export async function isLoaded(
   connection: EngineConnection,
-  { model, version }: { readonly model: string; readonly version: number },
+  { prefix, version }: { readonly prefix: string; readonly version: number },
   signal?: AbortSignal,
 ): Promise<boolean> {
-  return (await adaptersOf(connection, model, signal)).some((adapter) => adapter.version === version);
+  return (await adaptersOf(connection, prefix, signal)).some((adapter) => adapter.version === version);
 }
 
-/** Returns temper's own adapters of this base model, as the engine lists them. */
+/** Returns temper's own adapters whose names begin so, as the engine lists them. */
 export async function adaptersOf(
   connection: EngineConnection,
-  model: string,
+  prefix: string,
   signal?: AbortSignal,
 ): Promise<readonly Adapter[]> {
   const { data } = await modelsOf(connection, signal);
   return data.flatMap(({ id, root, created }) => {
-    const version = versionOfAdapter(model, id);
+    const version = versionOfAdapter(prefix, id);
     return version === null ? [] : [{ name: id, version, path: root ?? null, loadedAt: created ?? null }];
   });
 }

@@ -3,7 +3,7 @@ import type { FinishReason, VersionSpan } from '../../workflows/contracts/trace.
 import type { Prompt } from './prompt.ts';
 
 /**
- * An inference server: token ids in, token ids out. Implementations check that ids and logprobs are present, finite and of
+ * An inference server as one run's policy uses it: token ids in, token ids out. Implementations check that ids and logprobs are present, finite and of
  * equal length. They throw the TemperFailure EngineInvalid for a reply that must not be trained on, never a silent zero, and
  * EngineUnavailable for a server that cannot be reached.
  */
@@ -83,6 +83,8 @@ export interface Publication {
   readonly method: 'reload' | 'lora';
   /** Versions that running requests still use: they stay loaded, if the engine can load several. */
   readonly keep?: readonly number[];
+  /** Other policies that are still sampled: adapters of any further policy are unloaded. Default: none is unloaded. */
+  readonly others?: readonly string[];
 }
 
 /** An engine's server, and how versions are published to it. */
@@ -93,6 +95,8 @@ export interface EngineOptions {
   readonly apiKey?: string | undefined;
   /** The way versions are published to this server; decides where a request's version comes from. */
   readonly method: 'reload' | 'lora';
+  /** The end of the key of the run whose policy it serves to this caller. Default: whichever policy is in service. */
+  readonly policy?: string | undefined;
   /** Version of weights that were never published; without it, an engine that has only these counts as unavailable. */
   readonly baseVersion?: number | null;
   /** Earlier LoRA adapters that stay loaded; 2 by default. */

@@ -9,6 +9,8 @@ export interface EngineServer {
   readonly connection: EngineConnection;
   readonly model: string;
   readonly method: 'reload' | 'lora';
+  /** The policy that is served to this caller; undefined: whichever is in service. */
+  readonly policy: string | undefined;
   /** Version of weights that were never published; null: they are refused. */
   readonly baseVersion: number | null;
 }
@@ -31,10 +33,10 @@ export function createHttpEngine(
   options: EngineOptions,
   createDialect: (server: EngineServer) => EngineDialect,
 ): Engine {
-  const { model, method, baseVersion = null, keepAdapters = 2 } = options;
+  const { model, policy, method, baseVersion = null, keepAdapters = 2 } = options;
   const connection = createEngineConnection(options.url, options.apiKey);
-  const dialect = createDialect({ connection, model, method, baseVersion });
-  const selector = createModelSelector(connection, { model, method, baseVersion });
+  const dialect = createDialect({ connection, model, policy, method, baseVersion });
+  const selector = createModelSelector(connection, { model, policy, method, baseVersion });
   const quarantine = createQuarantine();
   return {
     url: connection.url,
@@ -55,7 +57,7 @@ export function createHttpEngine(
 
     async publish(publication, signal) {
       if (publication.method === 'lora') {
-        const target = { model, keep: keepAdapters, routes: dialect.adapterRoutes };
+        const target = { model, policy, keep: keepAdapters, routes: dialect.adapterRoutes };
         await publishByLora(connection, target, publication, signal);
         selector.forget();
       } else {

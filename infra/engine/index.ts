@@ -1,5 +1,7 @@
+import { shortKey } from '../../workflows/contracts/ids.ts';
+import type { PolicyRef } from '../../workflows/contracts/policy.ts';
 import type { Engine, EngineOptions } from './engine.ts';
-import { createReplicas, type ReplicaEvent, type Replicas } from './replicas.ts';
+import type { EnginePool } from './pools.ts';
 import { createSglangEngine } from './sglang.ts';
 import { createVllmEngine } from './vllm.ts';
 
@@ -7,29 +9,14 @@ import { createVllmEngine } from './vllm.ts';
 export const engines = {
   vllm: createVllmEngine,
   sglang: createSglangEngine,
-} as const satisfies Record<string, (options: EngineOptions) => Engine>;
+} as const satisfies Record<EnginePool['kind'], (options: EngineOptions) => Engine>;
 
-/** The replicas of one engine: equal servers, one URL each. */
-export interface EnginesOptions extends Omit<EngineOptions, 'url'> {
-  readonly kind: keyof typeof engines;
-  readonly urls: readonly string[];
-}
-
-/** Creates one engine per replica. */
-export function createEngines({ kind, urls, ...options }: EnginesOptions): readonly Engine[] {
-  return urls.map((url) => engines[kind]({ ...options, url }));
-}
-
-export interface ReplicatedEngineOptions extends EnginesOptions {
-  /** The number of requests that a replica works on at once; null: derived from what it reports of its KV cache. */
-  readonly capacity: number | null;
-  /** Gateways that send requests to the same replicas; each takes an equal share of their capacity. */
-  readonly gateways: number;
-  readonly onEvent: (event: ReplicaEvent) => void;
-}
-
-/** Presents all replicas as one engine to one gateway; versions are published to each replica separately. */
-export function createReplicatedEngine(options: ReplicatedEngineOptions): Replicas {
-  const { capacity, gateways, onEvent, ...engine } = options;
-  return createReplicas(createEngines(engine), { requestsAtOnce: capacity, sharers: gateways, onEvent });
+/** Creates one engine per replica of a pool, as the policy of a run uses them; without a run, with what they have in service. */
+export function createEngines(pool: EnginePool, runKey?: PolicyRef['runKey']): readonly Engine[] {
+  const { kind, urls, model, apiKey, publish: method, embedded } = pool;
+  const policy = runKey === undefined ? undefined : shortKey(runKey);
+  return urls.map((base) => {
+    const url = embedded && policy !== undefined ? `${base.replace(/\/+$/, '')}/policies/${policy}` : base;
+    return engines[kind]({ url, model, apiKey, method, policy });
+  });
 }

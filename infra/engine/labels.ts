@@ -4,9 +4,8 @@ import { invalid, unavailable } from './checks.ts';
 
 // The labels under which an engine knows policy versions.
 //
-// Weights: `<version>@<name>`, so that a repeated publication differs from another run's publication of the same number.
-// LoRA adapters: `<model>-v<version>`; their path shows the rest. `default` is the engine's own label of weights that were
-// never published.
+// Weights: `<version>@<name>`, where the name is that of `policyName`: it tells whose policy they are. LoRA adapters:
+// `<model>-<end of the run's key>-v<version>`. `default` is the engine's own label of weights that were never published.
 
 export const unpublishedLabel = 'default';
 
@@ -20,26 +19,41 @@ export function weightLabel(publication: { readonly version: number; readonly na
   return `${publication.version}@${publication.name}`;
 }
 
-/** Returns the version of a weight label; null when the weights were never published. */
-export function versionOfLabel(label: string): number | null {
+/** The weights that an engine is asked for. */
+export interface WeightsWanted {
+  /** The version of weights that were never published; null: they are refused. */
+  readonly baseVersion: number | null;
+  /** The policy whose versions count; absent: the one in service. */
+  readonly policy?: string | undefined;
+}
+
+/** Returns the version of a weight label; null when the weights were never published, or are those of another policy. */
+export function versionOfLabel(label: string, policy?: string): number | null {
   if (label === unpublishedLabel) return null;
-  const digits = /^(\d+)(?:@|$)/.exec(label)?.[1];
+  const [, digits, name] = /^(\d+)(?:@(.*)|$)/.exec(label) ?? [];
   if (digits === undefined) {
     throw invalid(
       `weight version: expected "${unpublishedLabel}" or "<number>@<name>", got "${label}"; publish a policy version to this engine`,
     );
   }
-  return Number(digits);
+  const isOthers = policy !== undefined && name !== undefined && !name.startsWith(`${policy}-v`);
+  return isOthers ? null : Number(digits);
 }
 
-/** Returns the version of a weight label; unpublished weights have `baseVersion`, and without one they are refused. */
-export function versionOfWeights(label: string, baseVersion: number | null, where: string): number {
-  return versionOfLabel(label) ?? requireBaseVersion(baseVersion, where);
+/**
+ * Returns the version of a weight label; unpublished weights have `baseVersion`, and without one they are refused. So are the
+ * weights of another policy.
+ */
+export function versionOfWeights(label: string, { baseVersion, policy }: WeightsWanted, where: string): number {
+  const version = versionOfLabel(label, policy);
+  if (version !== null) return version;
+  if (label === unpublishedLabel) return requireBaseVersion(baseVersion, where);
+  throw unavailable(`${where}: expected the policy of run …${policy}, got the weights ${label} of another run`);
 }
 
-export function versionSpans(spans: LabelledSpans, baseVersion: number | null, where: string): readonly VersionSpan[] {
+export function versionSpans(spans: LabelledSpans, wanted: WeightsWanted, where: string): readonly VersionSpan[] {
   return spans.map(({ version, start, end }) => ({
-    version: versionOfWeights(version, baseVersion, where),
+    version: versionOfWeights(version, wanted, where),
     start,
     end,
   }));
@@ -54,12 +68,22 @@ export function requireBaseVersion(baseVersion: number | null, where: string): n
   throw unavailable(`${where}: expected a published policy version, got the engine's first weights; publish one to it`);
 }
 
-export function adapterName(model: string, version: number): string {
-  return `${model}-v${version}`;
+/** Returns what the names of a policy's adapters begin with; without a policy, it is the model's name alone. */
+export const adapterPrefix = (model: string, policy: string | undefined): string =>
+  policy === undefined ? model : `${model}-${policy}`;
+
+export function adapterName(prefix: string, version: number): string {
+  return `${prefix}-v${version}`;
 }
 
-/** Returns the version that is part of an adapter's name; null for any model that is not an adapter of temper. */
-export function versionOfAdapter(model: string, name: string): number | null {
-  const digits = name.startsWith(`${model}-v`) ? /^\d+$/.exec(name.slice(model.length + 2))?.[0] : undefined;
+/** Returns the version that is part of an adapter's name; null for any model that is not an adapter of this policy. */
+export function versionOfAdapter(prefix: string, name: string): number | null {
+  const digits = name.startsWith(`${prefix}-v`) ? /^\d+$/.exec(name.slice(prefix.length + 2))?.[0] : undefined;
   return digits === undefined ? null : Number(digits);
+}
+
+/** Returns the policy whose adapter of this model has the name; null for any other model, and for adapters without a policy. */
+export function policyOfAdapter(model: string, name: string): string | null {
+  if (!name.startsWith(`${model}-`)) return null;
+  return /^([0-9a-f]{12})-v\d+$/.exec(name.slice(model.length + 1))?.[1] ?? null;
 }

@@ -1,7 +1,7 @@
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import { adaptersOf } from './adapters.ts';
 import type { EngineConnection } from './connection.ts';
-import { requireBaseVersion } from './labels.ts';
+import { adapterPrefix, requireBaseVersion } from './labels.ts';
 
 /** Time after which the list of adapters is read again, since another process publishes them. */
 const adapterMaxAgeMs = 500;
@@ -22,18 +22,20 @@ export interface ModelSelector {
 
 export interface ModelSelectorOptions {
   readonly model: string;
+  readonly policy: string | undefined;
   readonly method: 'reload' | 'lora';
   readonly baseVersion: number | null;
 }
 
 export function createModelSelector(connection: EngineConnection, options: ModelSelectorOptions): ModelSelector {
-  const { model, method, baseVersion } = options;
+  const { model, policy, method, baseVersion } = options;
+  const prefix = adapterPrefix(model, policy);
   let loaded: { readonly adapters: readonly SelectedModel[]; readonly readAt: number } | null = null;
   return {
     async select(signal, wanted) {
       if (method === 'reload' && wanted === undefined) return { name: model, version: null };
       if (loaded === null || performance.now() - loaded.readAt > adapterMaxAgeMs) {
-        loaded = { adapters: await adaptersOf(connection, model, signal), readAt: performance.now() };
+        loaded = { adapters: await adaptersOf(connection, prefix, signal), readAt: performance.now() };
       }
       const versions = loaded.adapters.flatMap(({ version }) => version ?? []);
       const version = wanted ?? Math.max(...versions);

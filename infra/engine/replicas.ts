@@ -2,9 +2,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { unavailable } from './checks.ts';
 import type { Engine, EngineHealth, GenerateEvent } from './engine.ts';
 import { createPool, type EngineSlot, type Pool } from './replicas/pool.ts';
-import type { SlotOptions } from './replicas/slots.ts';
+import type { SlotTable } from './replicas/slots.ts';
 
-export interface ReplicasOptions extends SlotOptions {
+export interface ReplicasOptions {
+  /** The slots of the servers, which several policies may share. */
+  readonly slots: SlotTable;
   readonly probeMs?: number;
   /** A probe that takes longer counts as missed. */
   readonly probeTimeoutMs?: number;
@@ -36,9 +38,9 @@ export interface Replicas extends Engine {
  * full engine must not look like a silent one.
  */
 export function createReplicas(engines: readonly Engine[], options: ReplicasOptions): Replicas {
-  const { probeMs = 2_000, probeTimeoutMs = 5_000, keepAliveMs = 30_000, onEvent = () => {}, ...slots } = options;
+  const { probeMs = 2_000, probeTimeoutMs = 5_000, keepAliveMs = 30_000, onEvent = () => {}, slots } = options;
   const pool = createPool(engines, {
-    ...slots,
+    slots,
     probeMs,
     probeTimeoutMs,
     onChange: ({ url, inService, version, reason }) =>

@@ -3,7 +3,7 @@ import { isLoaded } from './adapters.ts';
 import { invalid } from './checks.ts';
 import type { Engine, EngineCapacity, EngineOptions, GenerateEvent, GenerateRequest } from './engine.ts';
 import { createHttpEngine, type EngineDialect, type EngineServer } from './http-engine.ts';
-import { versionOfWeights } from './labels.ts';
+import { adapterPrefix, versionOfWeights } from './labels.ts';
 import type { SelectedModel } from './model-selection.ts';
 import { completionsRoute, generateOver, generateRoute, RouteMissing } from './vllm/generate.ts';
 import { capacityOf, healthOf } from './vllm/health.ts';
@@ -21,13 +21,15 @@ export function createVllmEngine(options: EngineOptions): Engine {
 }
 
 function createVllmDialect(server: EngineServer): EngineDialect {
-  const { connection, model, method, baseVersion } = server;
+  const { connection, model, policy, method, baseVersion } = server;
+  const wanted = { policy, baseVersion };
+  const prefix = adapterPrefix(model, policy);
   let route = generateRoute;
   let capacity: EngineCapacity | null = null;
 
   async function weightVersion(signal: AbortSignal): Promise<number> {
     const label = await labelOf(connection, signal);
-    if (label !== null) return versionOfWeights(label, baseVersion, connection.url);
+    if (label !== null) return versionOfWeights(label, wanted, connection.url);
     throw invalid(`${connection.url}: expected version spans or /weight_info, got neither; publish as LoRA adapters`);
   }
 
@@ -44,7 +46,7 @@ function createVllmDialect(server: EngineServer): EngineDialect {
       // The weights may have changed in between: staleness must be counted from the older version.
       return [{ version: Math.min(before, await weightVersion(signal)), start: 0, end: tokens }];
     };
-    yield* generateOver({ connection, route, model: name, attribute, baseVersion }, request, signal);
+    yield* generateOver({ connection, route, model: name, attribute, wanted }, request, signal);
   }
 
   return {
@@ -61,15 +63,15 @@ function createVllmDialect(server: EngineServer): EngineDialect {
     },
 
     async health(signal) {
-      const health = await healthOf(connection, { model, method }, signal);
+      const health = await healthOf(connection, { model, policy, method }, signal);
       capacity ??= await capacityOf(connection, signal);
       return { ...health, capacity };
     },
 
     publishByReload: (publication, signal) => publishWeights(connection, publication, signal),
     pinVersion: (version, signal) =>
-      (method === 'lora' ? isLoaded : pinWeights)(connection, { model, version }, signal),
-    unpinVersions: (keep, signal) => unpinWeights(connection, { model, keep }, signal),
+      (method === 'lora' ? isLoaded : pinWeights)(connection, { model, policy, prefix, version }, signal),
+    unpinVersions: (keep, signal) => unpinWeights(connection, { prefix, keep }, signal),
 
     forgetServer() {
       capacity = null;

@@ -68,9 +68,8 @@ export function createGatewayControl(controlSockets: readonly string[]): Gateway
     seal: async (session, signal) => (await call(address('seal', session), null, session, signal)) as TraceSummary,
     close: async (session, signal) => void (await call(address('close', session), null, session, signal)),
     minVersions: async (groups, signal) => versions.parse(await call('/min-versions', groups, any, signal)),
-    serving: async (signal) => serving.parse(await call('/serving', null, any, signal)),
-    pinVersion: async (version, signal) =>
-      z.boolean().parse(await call(address('pin-version', String(version)), null, any, signal)),
+    serving: async (policy, signal) => serving.parse(await call('/serving', policy, any, signal)),
+    pinVersion: async (pin, signal) => z.boolean().parse(await call('/pin-version', pin, any, signal)),
     upstream: async (name, signal) => upstream.parse(await call(address('upstream', name), null, any, signal)),
     health: (signal) =>
       call(healthPath, null, any, signal).then(

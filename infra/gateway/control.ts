@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { type PolicyRef, policyRef } from '../../workflows/contracts/policy.ts';
 import { sessionSettings } from '../../workflows/contracts/rollout.ts';
 import type { TraceSummary } from '../../workflows/contracts/trace.ts';
 import { type Upstream, upstream } from '../../workflows/contracts/upstream.ts';
@@ -21,13 +22,16 @@ export interface GatewayControl {
    * none was sampled.
    */
   minVersions(groups: readonly string[], signal?: AbortSignal): Promise<readonly (number | null)[]>;
-  /** Returns the policy versions that the engines serve. Throws EngineUnavailable when no engine answers. */
-  serving(signal?: AbortSignal): Promise<Serving>;
+  /**
+   * Returns the versions of a policy that the engines serve; without one, of what is in service. Throws EngineUnavailable when
+   * no engine answers.
+   */
+  serving(policy: PolicyRef | null, signal?: AbortSignal): Promise<Serving>;
   /**
    * Keeps a version loaded for the sessions that name it, when others are published. Returns false where an engine cannot
    * keep it.
    */
-  pinVersion(version: number, signal?: AbortSignal): Promise<boolean>;
+  pinVersion(pin: VersionPin, signal?: AbortSignal): Promise<boolean>;
   /** Returns the upstream model of a name. Throws UnknownUpstream, or InvalidInput where its configuration is wrong. */
   upstream(name: string, signal?: AbortSignal): Promise<Upstream>;
 }
@@ -38,6 +42,9 @@ export const serving = z.object({
 });
 export type Serving = Readonly<z.output<typeof serving>>;
 
+export const versionPin = z.object({ policy: policyRef.nullable(), version: z.int().min(0) });
+export type VersionPin = Readonly<z.output<typeof versionPin>>;
+
 /** A session to open: the settings of its rollout, and its own fields. */
 export const openSession = sessionSettings.extend({
   session: z.string().describe('The id of the session.'),
@@ -47,6 +54,9 @@ export const openSession = sessionSettings.extend({
     .string()
     .nullable()
     .describe("The label of the rollout's group, under which its policy versions are asked for; null outside a run."),
+  policy: policyRef
+    .optional()
+    .describe('The policy that samples; absent where no run is known, and in sessions of 0.4.0.'),
   upstream: upstream.optional().describe('The upstream model that answers instead of the policy.'),
 });
 export type OpenSession = Readonly<z.output<typeof openSession>>;

@@ -1,6 +1,5 @@
 import { chmod, mkdir } from 'node:fs/promises';
 import { sampledTokensOf } from '../../workflows/algorithms/turns.ts';
-import type { Engine } from '../engine/engine.ts';
 import { checkPrefix, type Model } from '../kits/chat-tokens/index.ts';
 import { openModel } from '../open-model.ts';
 import type { Store } from '../store/store.ts';
@@ -15,7 +14,7 @@ import { createPeers } from './peers.ts';
 import { createPresence, type Presence } from './sessions/presence.ts';
 import { createSessions, type Sessions } from './sessions/sessions.ts';
 import { type GatewaySockets, socketOf } from './sockets.ts';
-import { createContextLength } from './turns/context-length.ts';
+import type { PolicyEngines } from './turns/policy-engines.ts';
 import type { Upstreams } from './upstream/upstreams.ts';
 
 export interface GatewayOptions {
@@ -24,7 +23,7 @@ export interface GatewayOptions {
   readonly sockets: GatewaySockets;
   readonly journalDir: string;
   readonly store: Store;
-  readonly engine: Engine;
+  readonly policies: PolicyEngines;
   readonly upstreams: Upstreams;
   readonly modelDir: string;
   readonly stackKey: Uint8Array;
@@ -79,7 +78,7 @@ const costOfFork =
 
 /** Starts both sides of a gateway. A turn is logged after it is durable and before the agent gets the end of its reply. */
 export async function startGateway(options: GatewayOptions): Promise<Gateway> {
-  const { engine, upstreams, log, engineGraceMs, name, sockets } = options;
+  const { policies, upstreams, log, engineGraceMs, name, sockets } = options;
   const peers = createPeers(name, sockets);
   const { forward, close: closeForward } = createForward(peers);
   const model = await openModel(options.modelDir);
@@ -90,12 +89,11 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     name,
     peers,
     presence,
-    engine,
+    policies,
     upstreams,
     model,
     engineGraceMs,
     seeds: options.seeds,
-    contextLength: createContextLength(engine, engineGraceMs),
     store: options.store,
     journalDir: options.journalDir,
     idleMs: options.idleMs ?? limits.idleMs,
@@ -117,7 +115,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     onError: (session, { kind, message, cause }) =>
       log({ kind: 'request-failed', session, error: `${kind}: ${message}`, cause }),
   });
-  const controlSide = createControlSide({ sessions, sockets: sessionSockets, upstreams, engine });
+  const controlSide = createControlSide({ sessions, sockets: sessionSockets, upstreams, policies });
   await mkdir(sockets.agents, { recursive: true, mode: 0o755 });
   await mkdir(sockets.control, { recursive: true, mode: 0o700 });
   await chmod(sockets.control, 0o700);

@@ -13,7 +13,7 @@ export interface SharedState {
   /** Records of runs, sweeps and regrades. */
   readonly runs: Records;
   readonly verdicts: Records;
-  /** Records that belong to no run: quarantined tasks, packed task sets and the trainer's session. */
+  /** Records that belong to no run: quarantined tasks and packed task sets. */
   readonly common: Records;
   readonly hostNotes: HostNotes;
   readonly lanes: LaneRecords;

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import type { Objects } from '../store/objects.ts';
-import type { Records } from '../store/records.ts';
+import { createRecords } from '../store/records.ts';
 import { createPastSteps, type JournaledSteps, journaledSteps, lastIn, stepsOf, withoutPast } from './past-steps.ts';
 
 // The trainer worker's knowledge of a run's model, stored before each effect. After a crash, a retry either repeats the same
@@ -20,6 +20,8 @@ const state = z.strictObject({
   warmUpSteps: z.number(),
   prepared: z.boolean(),
   prepareMetrics: z.record(z.string(), z.number()),
+  /** The pool of the run. Absent in journals of 0.4.0, and until the run's model is created. */
+  pool: z.string().optional(),
   /** The number of documents with past steps. */
   past: z.number().default(0),
   // Of the last steps, and of step 0.
@@ -107,7 +109,7 @@ export async function openJournal(objects: Objects, runKey: string): Promise<Tra
   };
 }
 
-/** The name of the record of the trainer's session, which is in the folder of the journals. */
+/** The name of the record of a session, beside a run's past steps. Until 0.4.0, one for all runs was beside the journals. */
 const sessionName = 'session';
 
 /** Returns the keys of the runs that have a journal. */
@@ -120,16 +122,17 @@ export async function journaledRuns(objects: Objects): Promise<readonly string[]
   return runs;
 }
 
-/** A record of the trainer's session, so that the models of a worker outlive it. */
+/** A record of a run's session with its trainer, so that its models outlive the worker. */
 export interface SessionRecord {
   find(): Promise<unknown>;
   write(session: unknown): Promise<void>;
 }
 
-export function createSessionRecord(records: Records): SessionRecord {
+export function createSessionRecord(objects: Objects, runKey: string): SessionRecord {
+  const records = createRecords(objects, folder);
   return {
-    find: () => records.find(folder, sessionName),
-    write: (session) => records.write(folder, sessionName, session),
+    find: () => records.find(runKey, sessionName),
+    write: (session) => records.write(runKey, sessionName, session),
   };
 }
 

@@ -45,11 +45,18 @@ describe("a run that can't work is refused", () => {
     assert.match(refused, /slime:\S+rows\.jsonl: expected tasks, got none/);
   });
 
+  it('if its pool is not known', async () => {
+    assert.match(
+      await refusal('nowhere', { pool: 'big' }),
+      /pool: expected one of default, got big; add it to .*engines\.json/,
+    );
+  });
+
   it('while another run uses the engines, but not afterwards', async () => {
     const first = await start('first', {});
     // There is no trainer, so the run stays in its preparation.
     await until(async () => ((await first.describe()).raw.pendingActivities ?? []).length > 0);
-    assert.match(await refusal('second', {}), /expected no other run on this stack, got first/);
+    assert.match(await refusal('second', {}), /expected no other run on the pool default, .*, got first/);
     await first.cancel();
     await assert.rejects(first.result(), WorkflowFailedError);
     const third = await start('third', {});

@@ -1,15 +1,18 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { checkAlone } from '../../activities/control/check-run.ts';
+import { checkPool } from '../../activities/control/check-run.ts';
 import { cancelOrphans } from '../../activities/control/reap.ts';
 import { createReaper } from '../../activities/host/reap.ts';
 import { createSlots } from '../../activities/host/slots.ts';
 import type { SandboxInfo } from '../../infra/sandbox/sandbox.ts';
 import { groupId, rolloutId, sweepRolloutId } from '../../workflows/contracts/ids.ts';
 import { searchAttributes } from '../../workflows/contracts/search-attributes.ts';
+import { createPools } from '../helpers/engine/pools.ts';
 import { answerTask, resetToFirstTask } from '../helpers/temporal/manual-worker.ts';
 import { startTestServer, type TestServer } from '../helpers/temporal/temporal.ts';
 import { until } from '../helpers/until.ts';
+
+const wholeWeights = createPools('reload');
 
 /* No worker polls here, so a workflow runs until the test ends it. */
 describe('the key that a run keeps through continue-as-new and resets', () => {
@@ -64,7 +67,7 @@ describe('the key that a run keeps through continue-as-new and resets', () => {
     for (const workflowId of [...left, ...kept, 'my-run', 'my-sweep']) await end(workflowId);
   });
 
-  it('refuses the younger of two runs, even if the older one has continued as new', async () => {
+  it('refuses the younger of two runs on a pool of whole weights, even if the older one has continued as new', async () => {
     await start('trainingRun', 'older');
     await answerTask(server, 'older', 'nothing');
     await start('trainingRun', 'younger');
@@ -72,10 +75,11 @@ describe('the key that a run keeps through continue-as-new and resets', () => {
     await answerTask(server, 'older', 'continue as new');
     await untilListed('WorkflowId="older" AND ExecutionStatus="Running"', 1);
     await untilListed('WorkflowId="younger" AND ExecutionStatus="Running"', 1);
-    await assert.rejects(checkAlone(server.client, 'younger'), /expected no other run on this stack, got older/);
-    await checkAlone(server.client, 'older');
+    const check = (run: string) => checkPool({ client: server.client, pools: wholeWeights }, run, 'default');
+    await assert.rejects(check('younger'), /expected no other run on the pool default, .*, got older/);
+    await check('older');
     await end('older');
-    await checkAlone(server.client, 'younger');
+    await check('younger');
     await end('younger');
   });
 

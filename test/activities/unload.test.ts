@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import type { TrainerContext } from '../../activities/trainer/dependencies.ts';
 import { modelAt } from '../../activities/trainer/model.ts';
-import { unloadOtherRuns } from '../../activities/trainer/unload.ts';
+import { unloadEndedRuns } from '../../activities/trainer/unload.ts';
 import { createDirectory } from '../../infra/store/directory.ts';
 import { openJournal, type TrainerJournal } from '../../infra/trainer/journal.ts';
 import type { Trainer } from '../../infra/trainer/trainer.ts';
@@ -45,7 +45,7 @@ describe('the trainer', () => {
     await rm(root, { recursive: true, force: true });
   });
 
-  it('unloads the models of earlier runs when the next run prepares, but none of its own', async () => {
+  it('unloads the models of runs that have ended when another one prepares, but none of open runs', async () => {
     const journals = createDirectory(join(root, 'runs'));
     const earlier = await openJournal(journals, 'earlier');
     const [live, reference, lost] = [await newModel(earlier), await newModel(earlier), await newModel(earlier)];
@@ -53,9 +53,22 @@ describe('the trainer', () => {
     const next = await openJournal(journals, 'next');
     const own = await newModel(next);
     await next.write({ modelId: own });
-    await unloadOtherRuns({ trainer, journals, signal: never }, 'next');
-    await unloadOtherRuns({ trainer, journals, signal: never }, 'next');
-    assert.deepEqual(await Promise.all([live, reference, lost, own].map(isLoaded)), [false, false, false, true]);
+    const other = await openJournal(journals, 'other');
+    const theirs = await newModel(other);
+    const dependencies = {
+      journals,
+      usedPolicies: async () => new Set(['other', 'next']),
+      ofRun: async () => ({ trainer, engines: [], publish: 'reload' as const }),
+    };
+    await unloadEndedRuns(dependencies, 'next', never);
+    await unloadEndedRuns(dependencies, 'next', never);
+    assert.deepEqual(await Promise.all([live, reference, lost, own, theirs].map(isLoaded)), [
+      false,
+      false,
+      false,
+      true,
+      true,
+    ]);
     const { state } = await openJournal(journals, 'earlier');
     assert.deepEqual([state.modelId, state.referenceId, state.sequences], [null, null, {}]);
     assert.equal((await openJournal(journals, 'next')).state.modelId, own);
@@ -77,6 +90,7 @@ describe('the trainer', () => {
       requestTokens: 1,
       publish: 'reload',
       pinnedVersions: async () => [],
+      usedPolicies: async () => new Set(),
       demonstrations: async () => [],
       journal,
       signal: never,

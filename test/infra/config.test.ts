@@ -52,8 +52,8 @@ describe('readConfig', () => {
   });
 
   it('uses the embedded policy server as engine and trainer unless others are named', () => {
-    const { engine, trainer } = readConfig(environment);
-    assert.deepEqual([...engine.urls, trainer.url], ['http://127.0.0.1:8700', 'http://127.0.0.1:8700']);
+    const { pool } = readConfig(environment);
+    assert.deepEqual([...pool.urls, pool.trainer.url], ['http://127.0.0.1:8700', 'http://127.0.0.1:8700']);
   });
 
   it('keeps the environment, from which a child process reads the same config', () => {

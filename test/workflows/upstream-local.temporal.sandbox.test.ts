@@ -61,7 +61,7 @@ describe('a sweep of an upstream model, with mini in local sandboxes', () => {
       cacheDir: cacheDirectory(process.env),
       gateway: { gatewaySockets: sockets, secretOf: (session) => secretOf(stackKey, session) },
       upstream: gateway.control.upstream,
-      control: createTraceActivities(gateway.control),
+      control: createTraceActivities(gateway.control, async () => undefined),
     }));
     const root = join(rollouts.home, 'tasks');
     await mkdir(root);

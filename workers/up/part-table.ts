@@ -84,7 +84,7 @@ export const policyUrl = (config: Config): string => `http://127.0.0.1:${config.
  */
 export function neededParts(config: Config): PartName[] {
   const ownServer = configuredTarget(config.env) === undefined;
-  const ownPolicy = [...config.engine.urls, config.trainer.url].includes(policyUrl(config));
+  const ownPolicy = [...config.pool.urls, config.pool.trainer.url].includes(policyUrl(config));
   return [
     ...(ownServer ? (['temporal'] as const) : []),
     ...(ownPolicy ? (['policy'] as const) : []),

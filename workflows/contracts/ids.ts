@@ -22,7 +22,7 @@ export const evaluationSandboxName = ({ rollout, epoch }: RolloutEpoch, activity
   `temper-${rollout}-${epoch}-evaluation-${activityAttempt}`;
 
 /** Returns the end of a run's key, a UUIDv7, whose head is the time and alike for all runs that began within a minute. */
-const shortKey = (runKey: string): string => runKey.slice(-12);
+export const shortKey = (runKey: string): string => runKey.slice(-12);
 
 export const groupId = (run: string, runKey: string, index: number): string =>
   `${run}/${shortKey(runKey)}/group-${index}`;

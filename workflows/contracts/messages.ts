@@ -4,7 +4,8 @@ import type { Outcome } from './outcome.ts';
 import type { RegradeStatus } from './regrade.ts';
 import type { Stage } from './rollout.ts';
 import type { RunStatus } from './run.ts';
-import type { SweepStatus, SweepWindowReport } from './sweep.ts';
+import type { SweepStatus } from './sweep.ts';
+import type { SweepWindowReport } from './sweep-state.ts';
 
 /**
  * Stops starting new work; what runs continues. Takes an optional reason. With `unless-paused`, runs, sweeps and regrades that

@@ -4,6 +4,7 @@ import type { Diff } from './diff.ts';
 import type { FailureRecord } from './failures.ts';
 import { integer, number, oneOf, text, versionNumber } from './input.ts';
 import type { Outcome, StopReason } from './outcome.ts';
+import { policyRef, poolName } from './policy.ts';
 import { rewardPolicies } from './resolution.ts';
 import { resolvedTask } from './task.ts';
 import { branchRule, sampling, type TraceSummary } from './trace.ts';
@@ -90,6 +91,11 @@ export type SandboxChoice = z.output<typeof rolloutSettings>['sandbox'];
 export type SandboxKind = Exclude<SandboxChoice, 'auto'>;
 export type RolloutSettings = z.output<typeof rolloutSettings>;
 
+/** The run whose policy samples: its workflow id, or what a sweep has made of it. */
+export const policyOf = z.union([text('the workflow id of a run'), policyRef], {
+  error: 'expected the workflow id of a run',
+});
+
 /** The run that a rollout belongs to. */
 export const membership = z.strictObject({
   run: text('the workflow id of a run').describe('The workflow id of the run, to which the group reports.'),
@@ -99,6 +105,7 @@ export const membership = z.strictObject({
   group: text('a group id').describe('The workflow id of the group.'),
   index: integer(0, 1_000_000_000).describe('The number of the group within its run.'),
   admittedVersion: versionNumber.describe('The policy version when the group was admitted.'),
+  pool: poolName.optional().describe('The pool of engines that serves the policy of the run. Default: `default`.'),
 });
 export type Membership = z.output<typeof membership>;
 
@@ -111,6 +118,11 @@ export const rolloutInput = z
       .describe('The address of the task.'),
     ...rolloutSettings.shape,
     purpose: oneOf(['training', 'evaluation']).default('training').describe('The purpose of the rollout.'),
+    policy: policyOf
+      .optional()
+      .describe(
+        'The workflow id of the run whose policy samples, outside of runs. Default: the run that is open or ended last.',
+      ),
     policyVersion: versionNumber
       .optional()
       .describe(
@@ -141,9 +153,14 @@ export const rolloutInput = z
     path: ['upstream'],
     error: 'expected it only with purpose "evaluation", because an upstream model returns no token ids to train on',
   })
-  .refine(({ policyVersion, upstream }) => upstream === undefined || policyVersion === undefined, {
-    path: ['upstream'],
-    error: 'expected it without policyVersion: a rollout evaluates one of the two',
+  .refine(
+    ({ policy, policyVersion, upstream }) =>
+      upstream === undefined || (policyVersion === undefined && policy === undefined),
+    { path: ['upstream'], error: 'expected it without policyVersion and policy: a rollout evaluates one of the two' },
+  )
+  .refine(({ policy, member }) => policy === undefined || member === undefined, {
+    path: ['policy'],
+    error: 'expected it outside of runs only, because the rollouts of a run sample its own policy',
   });
 export type RolloutInput = z.output<typeof rolloutInput>;
 /** The input as people write it: everything but the task has a default. */

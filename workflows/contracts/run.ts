@@ -3,6 +3,7 @@ import type { BlobRef } from './blob.ts';
 import type { FlagCounts } from './flags.ts';
 import { integer, number, oneOf, text } from './input.ts';
 import type { Count, Fate, Outcome } from './outcome.ts';
+import { defaultPool, poolName } from './policy.ts';
 import { rolloutSettings } from './rollout.ts';
 
 const learningRateRise = integer(0, 1_000_000, 'steps').default(0);
@@ -91,6 +92,12 @@ export const runInput = z.strictObject({
     .describe('How each rollout is done: the fields of a rollout from `agent` to `unscored`.'),
   training: training.prefault({}).describe('How the policy is updated.'),
   warmUp: warmUp.optional().describe('Supervised steps before the first update. Default: none.'),
+  pool: poolName
+    .default(defaultPool)
+    .describe(
+      'The pool of engines that serves the policy: `default`, or one that `engines.json` names. A pool that publishes whole ' +
+        'weights takes one run at a time, except the embedded policy server.',
+    ),
   pauseAtInfraShare: number(0.1, 1)
     .default(0.9)
     .describe('The run pauses itself when at least this share of its last 16 or more rollouts ended as `infra`.'),

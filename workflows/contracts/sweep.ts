@@ -4,6 +4,7 @@ import type { FailureRecord } from './failures.ts';
 import type { FlagCounts, Trick } from './flags.ts';
 import { integer, number, oneOf, text, versionNumber } from './input.ts';
 import type { Count, Outcome, StopReason } from './outcome.ts';
+import type { PolicyRef } from './policy.ts';
 import { rolloutSettings } from './rollout.ts';
 import { type Upstream, upstreamName } from './upstream.ts';
 
@@ -26,6 +27,9 @@ export const sweepInput = z
     settings: rolloutSettings
       .prefault({})
       .describe('How each rollout is done: the fields of a rollout from `agent` to `unscored`.'),
+    policy: text('the workflow id of a run')
+      .optional()
+      .describe('The workflow id of the run whose policy is evaluated. Default: the run that is open or ended last.'),
     policyVersion: versionNumber
       .optional()
       .describe(
@@ -50,10 +54,11 @@ export const sweepInput = z
       .default(false)
       .describe('Whether evaluations reuse cached verdicts and cache the new ones.'),
   })
-  .refine(({ policyVersion, upstream }) => upstream === undefined || policyVersion === undefined, {
-    path: ['upstream'],
-    error: 'expected it without policyVersion: a sweep evaluates one of the two',
-  });
+  .refine(
+    ({ policy, policyVersion, upstream }) =>
+      upstream === undefined || (policyVersion === undefined && policy === undefined),
+    { path: ['upstream'], error: 'expected it without policyVersion and policy: a sweep evaluates one of the two' },
+  );
 export type SweepInput = z.output<typeof sweepInput>;
 export type SweepRequest = z.input<typeof sweepInput>;
 
@@ -235,64 +240,8 @@ export interface SweepPlan {
   /** The upstream model to evaluate instead of the policy. */
   readonly upstream?: Upstream;
   readonly run: string | null;
+  /** The policy of that run. Absent in plans of 0.4.0, and where no run is known. */
+  readonly policy?: PolicyRef;
   /** A JSON list of the quarantined addresses, which are skipped. Omitted when there are none. */
   readonly quarantined?: BlobRef;
-}
-
-/** A window of a sweep: every `windows`-th attempt, from the number `window` on. */
-export interface SweepWindow {
-  /** The number of the window, from 0. */
-  readonly window: number;
-  readonly windows: number;
-}
-
-/** The request of a sweep to one of its windows. */
-export interface SweepWindowRequest extends SweepWindow {
-  readonly sweep: string;
-  readonly sweepKey: string;
-  /** The sweep's input, with the window's share of the concurrency. */
-  readonly input: SweepInput;
-  readonly plan: SweepPlan;
-  /** Set if the sweep is paused when the window starts. */
-  readonly pausedBecause: string | null;
-}
-
-/** The progress of a window, as it reports it to its sweep. Each report replaces the one before. */
-export interface SweepWindowReport {
-  readonly window: number;
-  readonly chunks: number;
-  readonly sums: SweepSums;
-  readonly inFlight: number;
-  readonly policyVersion: number | null;
-  readonly pausedBecause: string | null;
-  readonly endedEarly: string | null;
-}
-
-/** Sums over the attempts that have ended. */
-export interface SweepSums {
-  readonly outcomes: Count<Outcome>;
-  readonly leftOut: Count<LeftOut>;
-  readonly retried: number;
-  readonly counted: number;
-  readonly passed: number;
-  readonly rewards: number;
-  readonly flags: FlagCounts;
-}
-
-/** The state that continue-as-new carries from one execution of a sweep to the next. */
-export interface SweepState {
-  readonly plan: SweepPlan;
-  readonly startedAt: number;
-  /** The number of the next attempt to start; attempt a at task t of n has the number a × n + t. */
-  readonly next: number;
-  /** Pairs of attempt number and retry, of the rollouts in flight. */
-  readonly inFlight: readonly (readonly [number, number])[];
-  /** Pairs of attempt number and retry, of the rollouts to start next. */
-  readonly again: readonly (readonly [number, number])[];
-  /** The number of records written so far. */
-  readonly chunks: number;
-  readonly sums: SweepSums;
-  readonly pausedBecause: string | null;
-  readonly recentOutcomes: readonly Outcome[];
-  readonly endedEarly: string | null;
 }

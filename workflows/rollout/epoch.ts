@@ -16,6 +16,7 @@ import {
 import { rewardOf } from '../algorithms/reward.ts';
 import type { Diff } from '../contracts/diff.ts';
 import type { RolloutEpoch } from '../contracts/ids.ts';
+import { defaultPool } from '../contracts/policy.ts';
 import type { RolloutInput, Stage } from '../contracts/rollout.ts';
 import type { ResolvedTask } from '../contracts/task.ts';
 import { type TraceSummary, trainAllBranches } from '../contracts/trace.ts';
@@ -128,6 +129,7 @@ async function prepare(
 ): Promise<Prepared> {
   const { task, usesModel } = resolved;
   const { member, agent, sandbox, sampling, maxTurns, maxSampledTokens, policyVersion, upstream } = input;
+  const policy = member ? { runKey: member.runKey, pool: member.pool ?? defaultPool } : input.policy;
   const openTrace = () =>
     progress.stage('openTrace', () =>
       control.openTrace({
@@ -139,6 +141,7 @@ async function prepare(
         runKey: member?.runKey ?? null,
         group: member?.index ?? null,
         branches: input.branches ?? resolved.branches ?? trainAllBranches,
+        policy,
         policyVersion,
         upstream,
       }),

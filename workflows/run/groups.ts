@@ -30,7 +30,7 @@ export async function startGroup(input: RunInput, tally: RunTally): Promise<void
     task: address,
     rolloutsPerGroup: input.rolloutsPerGroup,
     settings: input.settings,
-    member: { run: workflowId, runKey, group: id, index, admittedVersion: policyVersion },
+    member: { run: workflowId, runKey, group: id, index, admittedVersion: policyVersion, pool: input.pool },
   };
   const handle = await startChild<typeof group>('group', {
     workflowId: id,

@@ -56,7 +56,12 @@ export function createStepper(input: RunInput, tally: RunTally): Stepper {
   async function restore(): Promise<void> {
     const { firstExecutionRunId: runKey } = workflowInfo();
     try {
-      await restoring.restoreWeights({ runKey, version: tally.policyVersion, training: input.training });
+      await restoring.restoreWeights({
+        runKey,
+        pool: input.pool,
+        version: tally.policyVersion,
+        training: input.training,
+      });
     } catch (error) {
       // The next step publishes to every engine, and reports what is wrong with one.
       log.warn('weights could not be restored before the next step', { error: rootMessage(error) });
@@ -86,10 +91,10 @@ export function createStepper(input: RunInput, tally: RunTally): Stepper {
 
 async function executeStep(input: RunInput, step: number, { groups, dropped }: StepPlan) {
   const { workflowId: run, firstExecutionRunId: runKey } = workflowInfo();
-  const { training } = input;
+  const { training, pool } = input;
   return executeChild<typeof trainingStep>('trainingStep', {
     workflowId: stepId(run, runKey, step),
-    args: [{ run, runKey, step, steps: input.steps, groups, dropped, training }],
+    args: [{ run, runKey, step, steps: input.steps, groups, dropped, training, pool }],
     // A step that failed may be repeated under its name; one that succeeded is never repeated.
     workflowIdReusePolicy: 'ALLOW_DUPLICATE_FAILED_ONLY',
     cancellationType: 'WAIT_CANCELLATION_COMPLETED',

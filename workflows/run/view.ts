@@ -34,7 +34,12 @@ export function createRunView(input: RunInput, tally: RunTally): RunView {
         { key: searchAttributes.policyVersion, value: status.policyVersion },
         ...status.recentRewards.slice(-1).map(shownReward),
       ]);
-      upsertMemo({ phase: status.phase, step: status.step, reward: status.recentRewards.at(-1) ?? null });
+      upsertMemo({
+        phase: status.phase,
+        step: status.step,
+        reward: status.recentRewards.at(-1) ?? null,
+        pool: input.pool,
+      });
     },
     failed(error) {
       setCurrentDetails(`**failed** while ${view.phase}: ${rootMessage(error)}\n\n${details(view.status())}`);

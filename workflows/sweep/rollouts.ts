@@ -13,6 +13,7 @@ import { outcomeWithoutResult } from '../algorithms/rollout-end.ts';
 import { attemptOf, rowWithoutResult, type SweepAttempt, toSweepRow } from '../algorithms/sweep-row.ts';
 import { rootMessage } from '../contracts/error-message.ts';
 import { sweepRolloutId } from '../contracts/ids.ts';
+import type { PolicyRef } from '../contracts/policy.ts';
 import { sweepPriority } from '../contracts/queues.ts';
 import { searchAttributes } from '../contracts/search-attributes.ts';
 import type { SweepInput, SweepRow } from '../contracts/sweep.ts';
@@ -54,7 +55,8 @@ export function createSweepRollouts(
     const workflowId = idOf(attempt);
     const address = await addressOf(attempt.task);
     const { policyVersion } = tally.pin;
-    const handle = await startRollout({ sweep, input, policyVersion, attempt, workflowId, address });
+    const { policy } = tally.plan;
+    const handle = await startRollout({ sweep, input, policy, policyVersion, attempt, workflowId, address });
     void handle.result().then(
       (result) => tally.settle(number, toSweepRow(attempt, result)),
       (error: unknown) =>
@@ -101,13 +103,14 @@ export function createSweepRollouts(
 interface RolloutToStart {
   readonly sweep: string;
   readonly input: SweepInput;
+  readonly policy: PolicyRef | undefined;
   readonly policyVersion: number | null;
   readonly attempt: SweepAttempt;
   readonly workflowId: string;
   readonly address: string;
 }
 
-function startRollout({ sweep, input, policyVersion, attempt, workflowId, address }: RolloutToStart) {
+function startRollout({ sweep, input, policy, policyVersion, attempt, workflowId, address }: RolloutToStart) {
   const { settings, upstream, reuseVerdicts } = input;
   const retry = attempt.retry === 0 ? '' : `, retry ${attempt.retry}`;
   return startChild<typeof rollout>('rollout', {
@@ -117,6 +120,7 @@ function startRollout({ sweep, input, policyVersion, attempt, workflowId, addres
         task: address,
         ...settings,
         purpose: 'evaluation',
+        ...(policy !== undefined && { policy }),
         ...(policyVersion !== null && { policyVersion }),
         ...(upstream !== undefined && { upstream }),
         ...(reuseVerdicts && { reuseVerdicts }),

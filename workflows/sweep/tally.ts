@@ -1,15 +1,9 @@
 import { addFlags, countFlags, noFlags } from '../algorithms/flags.ts';
 import { type Pin, whyLeftOut } from '../algorithms/summarise-sweep.ts';
 import { outcomes, zeroCount } from '../contracts/outcome.ts';
-import {
-  leftOutKinds,
-  type SweepInput,
-  type SweepPlan,
-  type SweepRow,
-  type SweepState,
-  type SweepSums,
-  type SweepWindow,
-} from '../contracts/sweep.ts';
+import type { PolicyRef } from '../contracts/policy.ts';
+import { leftOutKinds, type SweepInput, type SweepPlan, type SweepRow } from '../contracts/sweep.ts';
+import type { SweepState, SweepSums, SweepWindow } from '../contracts/sweep-state.ts';
 import { createOutcomeWatch } from '../shared/outcome-watch.ts';
 import type { Pausable } from '../shared/pause.ts';
 import { createUnsavedRows, type UnsavedRows } from '../shared/unsaved-rows.ts';
@@ -35,6 +29,8 @@ export interface SweepTally extends Pausable {
   readonly plan: SweepPlan;
   /** The evaluated version or model, as far as it is known. */
   readonly pin: Pin;
+  /** The policy that is evaluated, if its run is known. */
+  readonly policy: PolicyRef | undefined;
   /** The number of tasks; 0 before `begin`. */
   readonly tasks: number;
   /** The number of attempts in all. */
@@ -128,6 +124,10 @@ class Tally implements SweepTally {
   get pin(): Pin {
     const { policyVersion = null, upstream } = this.#plan ?? {};
     return { policyVersion, ...(upstream !== undefined && { upstream }) };
+  }
+
+  get policy(): PolicyRef | undefined {
+    return this.#plan?.policy;
   }
 
   get tasks(): number {

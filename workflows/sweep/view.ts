@@ -8,7 +8,7 @@ import type { SweepTally } from './tally.ts';
 /** The figures that a sweep shows: those of its tally, or the sums over its windows. */
 export type SweepFigures = Pick<
   SweepTally,
-  'pausedBecause' | 'pin' | 'tasks' | 'planned' | 'ended' | 'sums' | 'endedEarly'
+  'pausedBecause' | 'pin' | 'policy' | 'tasks' | 'planned' | 'ended' | 'sums' | 'endedEarly'
 > & { readonly inFlight: { readonly size: number } };
 
 export interface SweepView {
@@ -39,7 +39,9 @@ export function createSweepView(input: SweepInput, figures: () => SweepFigures):
           : [{ key: searchAttributes.policyVersion, value: status.policyVersion }]),
         ...(status.meanReward === null ? [] : [shownReward(status.meanReward)]),
       ]);
-      upsertMemo({ phase: status.phase, ended: status.ended, planned: status.planned });
+      const runKey = figures().policy?.runKey;
+      const { phase, ended, planned } = status;
+      upsertMemo({ phase, ended, planned, ...(runKey !== undefined && { runKey }) });
     },
     finished(result) {
       view.phase = 'done';

@@ -12,14 +12,8 @@ import { rootMessage } from '../contracts/error-message.ts';
 import { sweepWindowId } from '../contracts/ids.ts';
 import { pauseSignal, resumeSignal, windowReportSignal } from '../contracts/messages.ts';
 import { outcomes, zeroCount } from '../contracts/outcome.ts';
-import {
-  leftOutKinds,
-  type SweepInput,
-  type SweepPlan,
-  type SweepSums,
-  type SweepWindowReport,
-  type SweepWindowRequest,
-} from '../contracts/sweep.ts';
+import { leftOutKinds, type SweepInput, type SweepPlan } from '../contracts/sweep.ts';
+import type { SweepSums, SweepWindowReport, SweepWindowRequest } from '../contracts/sweep-state.ts';
 import { cancelUntilEnded } from '../shared/cancel-again.ts';
 import type { sweepWindow } from '../sweep-window.ts';
 import type { SweepFigures } from './view.ts';
@@ -157,6 +151,7 @@ function sumReports(input: SweepInput, plan: SweepPlan, reports: readonly SweepW
     ended: Object.values(sums.outcomes).reduce((total, count) => total + count, 0),
     inFlight: { size: reports.reduce((total, { inFlight }) => total + inFlight, 0) },
     sums,
+    policy: plan.policy,
     pin: { policyVersion: version ?? null, ...(upstream !== undefined && { upstream }) },
     pausedBecause: null,
     endedEarly: reports.find(({ endedEarly }) => endedEarly !== null)?.endedEarly ?? null,

@@ -4,7 +4,7 @@ import { unavailable } from '../checks.ts';
 import type { Engine, GenerateRequest } from '../engine.ts';
 import { createWaitingQueue, type WaitingQueue } from './queue.ts';
 import { createReplica, type Replica } from './replica.ts';
-import type { SlotOptions } from './slots.ts';
+import type { SlotTable } from './slots.ts';
 
 /** Replicas that are probed, and the requests that wait for a slot at one of them. */
 export interface Pool {
@@ -27,7 +27,8 @@ export interface EngineSlot {
   release(): void;
 }
 
-export interface PoolOptions extends SlotOptions {
+export interface PoolOptions {
+  readonly slots: SlotTable;
   readonly probeMs: number;
   readonly probeTimeoutMs: number;
   readonly onChange: (replica: Replica) => void;
@@ -43,6 +44,7 @@ class ProbedPool implements Pool {
   readonly #closing = new AbortController();
   readonly #queue: WaitingQueue<GenerateRequest, EngineSlot> = createWaitingQueue();
   readonly #probing: readonly Promise<void>[];
+  readonly #stopListening: readonly (() => void)[];
   #isProbingForQueue = false;
 
   constructor(engines: readonly Engine[], { probeMs, onChange, ...options }: PoolOptions) {
@@ -61,6 +63,7 @@ class ProbedPool implements Pool {
         },
       }),
     );
+    this.#stopListening = this.replicas.map(({ slots }) => slots.onRelease(() => this.#assignSlots()));
     this.#probing = this.replicas.map((replica) => this.#probeRepeatedly(replica));
   }
 
@@ -109,13 +112,7 @@ class ProbedPool implements Pool {
     for (const replica of rankBySession(this.eligible(), request.session ?? request.requestId, ({ url }) => url)) {
       const releaseSlot = replica.slots.take(request);
       if (releaseSlot === null) continue;
-      return {
-        replica,
-        release: () => {
-          releaseSlot();
-          this.#assignSlots();
-        },
-      };
+      return { replica, release: releaseSlot };
     }
     return null;
   }
@@ -143,6 +140,7 @@ class ProbedPool implements Pool {
 
   async close(): Promise<void> {
     this.#closing.abort();
+    for (const stop of this.#stopListening) stop();
     this.#queue.rejectAll(closed());
     await Promise.all(this.#probing);
   }

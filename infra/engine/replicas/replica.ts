@@ -2,7 +2,7 @@ import { errorMessage } from '../../../workflows/contracts/error-message.ts';
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
 import { unavailable } from '../checks.ts';
 import type { Engine, EngineHealth, GenerateEvent, GenerateRequest } from '../engine.ts';
-import { createRequestSlots, type RequestSlots, type SlotOptions } from './slots.ts';
+import type { RequestSlots, SlotTable } from './slots.ts';
 
 /** One of several engines, with its last known state. */
 export interface Replica {
@@ -25,7 +25,9 @@ export interface Replica {
   generate(request: GenerateRequest, signal: AbortSignal): AsyncIterable<GenerateEvent>;
 }
 
-export interface ReplicaOptions extends SlotOptions {
+export interface ReplicaOptions {
+  /** The slots of the servers, which the replicas of other policies share. */
+  readonly slots: SlotTable;
   /** A probe that takes longer counts as missed. */
   readonly probeTimeoutMs: number;
   readonly closing: AbortSignal;
@@ -61,7 +63,7 @@ class ProbedReplica implements Replica {
   constructor(engine: Engine, options: ReplicaOptions) {
     this.#engine = engine;
     this.#options = options;
-    this.slots = createRequestSlots(options, () => this.#health?.capacity);
+    this.slots = options.slots.of(engine.url, () => this.#health?.capacity);
   }
 
   get url(): string {

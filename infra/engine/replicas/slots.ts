@@ -4,6 +4,27 @@ import type { EngineCapacity, GenerateRequest } from '../engine.ts';
 export interface RequestSlots {
   /** Takes a slot and returns the function that releases it; null when none is free. */
   take(request: GenerateRequest): (() => void) | null;
+  /** Calls the listener after each release, until the returned function is called. Each has its turn to be the first. */
+  onRelease(listener: () => void): () => void;
+}
+
+/** The slots of servers by their URL: several policies that one server serves share its slots. */
+export interface SlotTable {
+  /** Returns the slots of a server. `reportedCapacity` replaces what an earlier caller gave. */
+  of(url: string, reportedCapacity: () => EngineCapacity | undefined): RequestSlots;
+}
+
+export function createSlotTable(options: SlotOptions): SlotTable {
+  const servers = new Map<string, RequestSlots>();
+  const capacities = new Map<string, () => EngineCapacity | undefined>();
+  return {
+    of(url, reportedCapacity) {
+      capacities.set(url, reportedCapacity);
+      const slots = servers.get(url) ?? createRequestSlots(options, () => capacities.get(url)?.());
+      servers.set(url, slots);
+      return slots;
+    },
+  };
 }
 
 /**
@@ -32,6 +53,7 @@ export function createRequestSlots(
 ): RequestSlots {
   let requests = 0;
   let tokens = 0;
+  const listeners: (() => void)[] = [];
 
   function fits(added: number): boolean {
     if (requests === 0) return true;
@@ -55,7 +77,14 @@ export function createRequestSlots(
         isReleased = true;
         requests -= 1;
         tokens -= needed;
+        const [first] = listeners.splice(0, 1);
+        if (first !== undefined) listeners.push(first);
+        for (const listener of [...listeners]) listener();
       };
+    },
+    onRelease(listener) {
+      listeners.push(listener);
+      return () => void listeners.splice(listeners.indexOf(listener), 1);
     },
   };
 }

@@ -4,7 +4,7 @@ import { checkedSpans, invalid, unavailable } from '../checks.ts';
 import { type EngineConnection, engineTimeouts, failureOf } from '../connection.ts';
 import type { GenerateEvent, GenerateRequest } from '../engine.ts';
 import { type Chunk, checkedEvents, failureIn, jsonEvents, readAs } from '../events.ts';
-import { type LabelledSpans, versionOfWeights, versionSpans } from '../labels.ts';
+import { type LabelledSpans, versionOfWeights, versionSpans, type WeightsWanted } from '../labels.ts';
 import type { SelectedModel } from '../model-selection.ts';
 import { jsonWithIds } from '../prompt.ts';
 import { commonSamplingParams } from '../sampling-params.ts';
@@ -15,8 +15,7 @@ export interface GenerationTarget {
   readonly model: string;
   /** The model itself, or an adapter of it, whose name determines the version. */
   readonly selected: SelectedModel;
-  /** Version of weights that were never published; null: they are refused. */
-  readonly baseVersion: number | null;
+  readonly wanted: WeightsWanted;
 }
 
 /** The new tokens of one chunk, and the weights that sampled them. */
@@ -100,14 +99,14 @@ function finishOf({ finish_reason: reason }: MetaInfo, where: string): string | 
 }
 
 function spansOf(
-  { selected, connection, baseVersion }: GenerationTarget,
+  { selected, connection, wanted }: GenerationTarget,
   { spans, labels }: SglangChunk,
   tokens: number,
   where: string,
 ): readonly VersionSpan[] {
   if (selected.version !== null) return [{ version: selected.version, start: 0, end: tokens }];
   if (spans !== null && spans !== undefined) {
-    return checkedSpans(versionSpans(spans, baseVersion, connection.url), tokens, where);
+    return checkedSpans(versionSpans(spans, wanted, connection.url), tokens, where);
   }
   if (labels.length === 0) {
     throw invalid(
@@ -115,7 +114,7 @@ function spansOf(
     );
   }
   // The weights may have changed in between: staleness must be counted from the older version.
-  const version = Math.min(...labels.map((label) => versionOfWeights(label, baseVersion, connection.url)));
+  const version = Math.min(...labels.map((label) => versionOfWeights(label, wanted, connection.url)));
   return [{ version, start: 0, end: tokens }];
 }
 

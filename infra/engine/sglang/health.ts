@@ -2,7 +2,8 @@ import { modelsOf } from '../adapters.ts';
 import { unavailable } from '../checks.ts';
 import { bodyOf, type EngineConnection, lacksRoute } from '../connection.ts';
 import type { EngineCapacity, EngineHealth } from '../engine.ts';
-import { versionOfAdapter, versionOfLabel } from '../labels.ts';
+import type { EngineServer } from '../http-engine.ts';
+import { adapterPrefix, versionOfAdapter, versionOfLabel } from '../labels.ts';
 import { modelInfo, serverInfo } from './wire.ts';
 
 /** Short, because sizes come from the scheduler, which answers no request while it loads weights. */
@@ -20,13 +21,13 @@ export interface ServerSizes {
  */
 export async function healthOf(
   connection: EngineConnection,
-  { model, method }: { readonly model: string; readonly method: 'reload' | 'lora' },
+  { model, policy, method }: Pick<EngineServer, 'model' | 'policy' | 'method'>,
   sizes: ServerSizes | null,
   signal?: AbortSignal,
 ): Promise<EngineHealth> {
   const label = await labelOf(connection, signal);
   const { data } = await modelsOf(connection, signal);
-  const adapters = data.flatMap(({ id }) => versionOfAdapter(model, id) ?? []);
+  const adapters = data.flatMap(({ id }) => versionOfAdapter(adapterPrefix(model, policy), id) ?? []);
   // After a reload the base model is named by the path of its weights: it is the one without a parent.
   const base = data.find(({ parent }) => parent === null || parent === undefined);
   if (base === undefined) throw unavailable(`${connection.url}: expected a base model in /v1/models, got none`);
@@ -34,7 +35,7 @@ export async function healthOf(
   return {
     ready: true,
     paused: false,
-    version: method === 'lora' ? largest(adapters) : label === null ? null : versionOfLabel(label),
+    version: method === 'lora' ? largest(adapters) : label === null ? null : versionOfLabel(label, policy),
     ...(method === 'lora' && { versions: adapters }),
     contextLength: known.length === 0 ? null : Math.min(...known),
     ...(sizes === null ? {} : { capacity: sizes.capacity }),

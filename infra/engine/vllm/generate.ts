@@ -4,7 +4,7 @@ import { checkedSpans, invalid, unavailable } from '../checks.ts';
 import { type EngineConnection, failureOf, lacksRoute } from '../connection.ts';
 import type { GenerateEvent, GenerateRequest } from '../engine.ts';
 import { type Chunk, checkedEvents, failureIn, jsonEvents, readAs } from '../events.ts';
-import { type LabelledSpans, versionSpans } from '../labels.ts';
+import { type LabelledSpans, versionSpans, type WeightsWanted } from '../labels.ts';
 import { jsonWithIds } from '../prompt.ts';
 import { commonSamplingParams } from '../sampling-params.ts';
 import { completionChoice, generateChoice } from './wire.ts';
@@ -80,8 +80,7 @@ export interface GenerationTarget {
   readonly model: string;
   /** Attributes all tokens to one version; returns null when the server itself must send spans. */
   attribute(tokens: number): Promise<readonly VersionSpan[] | null>;
-  /** Version of weights that were never published; null: they are refused. */
-  readonly baseVersion: number | null;
+  readonly wanted: WeightsWanted;
 }
 
 /** Thrown when the server does not have the route. */
@@ -128,7 +127,7 @@ async function spansOf(
       `${where}: expected weight_versions on the last chunk, got none; publish as LoRA adapters to this server`,
     );
   }
-  return checkedSpans(versionSpans(spans, target.baseVersion, target.connection.url), tokens, where);
+  return checkedSpans(versionSpans(spans, target.wanted, target.connection.url), tokens, where);
 }
 
 /** Returns the first choice; undefined for a last payload that carries only usage. */

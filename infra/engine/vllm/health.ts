@@ -2,12 +2,13 @@ import { modelsOf } from '../adapters.ts';
 import { invalid } from '../checks.ts';
 import type { EngineConnection } from '../connection.ts';
 import type { EngineCapacity, EngineHealth } from '../engine.ts';
-import { versionOfAdapter, versionOfLabel } from '../labels.ts';
+import type { EngineServer } from '../http-engine.ts';
+import { adapterPrefix, versionOfAdapter, versionOfLabel } from '../labels.ts';
 import { isPaused, labelOf } from './publish.ts';
 
 export async function healthOf(
   connection: EngineConnection,
-  { model, method }: { readonly model: string; readonly method: 'reload' | 'lora' },
+  { model, policy, method }: Pick<EngineServer, 'model' | 'policy' | 'method'>,
   signal?: AbortSignal,
 ): Promise<EngineHealth> {
   const { status } = await connection.get('/health', signal);
@@ -17,8 +18,8 @@ export async function healthOf(
     const served = data.map(({ id }) => id).join(', ');
     throw invalid(`${connection.url}: expected it to serve "${model}", got ${served}; correct the engine's model name`);
   }
-  const adapters = data.flatMap(({ id }) => versionOfAdapter(model, id) ?? []);
-  const version = method === 'lora' ? newest(adapters) : await labelledVersion(connection, signal);
+  const adapters = data.flatMap(({ id }) => versionOfAdapter(adapterPrefix(model, policy), id) ?? []);
+  const version = method === 'lora' ? newest(adapters) : await labelledVersion(connection, policy, signal);
   return {
     ready: status === 200,
     paused: await isPaused(connection, signal),
@@ -38,9 +39,13 @@ function newest(versions: readonly number[]): number | null {
   return versions.length === 0 ? null : Math.max(...versions);
 }
 
-async function labelledVersion(connection: EngineConnection, signal?: AbortSignal): Promise<number | null> {
+async function labelledVersion(
+  connection: EngineConnection,
+  policy: string | undefined,
+  signal?: AbortSignal,
+): Promise<number | null> {
   const label = await labelOf(connection, signal);
-  return label === null ? null : versionOfLabel(label);
+  return label === null ? null : versionOfLabel(label, policy);
 }
 
 /**

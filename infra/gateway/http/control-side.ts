@@ -2,26 +2,27 @@ import type { RequestListener } from 'node:http';
 import { z } from 'zod';
 import { errorMessage } from '../../../workflows/contracts/error-message.ts';
 import { failureKinds, isFailureType, TemperFailure } from '../../../workflows/contracts/failures.ts';
-import { type Engine, servedVersions } from '../../engine/engine.ts';
-import { openSession } from '../control.ts';
+import { policyRef } from '../../../workflows/contracts/policy.ts';
+import { servedVersions } from '../../engine/engine.ts';
+import { openSession, versionPin } from '../control.ts';
 import type { Sessions } from '../sessions/sessions.ts';
+import type { PolicyEngines } from '../turns/policy-engines.ts';
 import type { Upstreams } from '../upstream/upstreams.ts';
 import { readJsonBody } from './body.ts';
 import { sendJson } from './listener.ts';
 import type { SessionSockets } from './session-sockets.ts';
 
 const groupList = z.array(z.string());
-const version = z.coerce.number().int().min(0);
 
 export interface ControlSideDeps {
   readonly sessions: Sessions;
   readonly sockets: Pick<SessionSockets, 'open' | 'remove'>;
   readonly upstreams: Upstreams;
-  readonly engine: Pick<Engine, 'health' | 'pinVersion'>;
+  readonly policies: PolicyEngines;
 }
 
 /** Serves the control side over HTTP; client.ts is the other end. Any process that reaches its socket may do anything. */
-export function createControlSide({ sessions, sockets, upstreams, engine }: ControlSideDeps): RequestListener {
+export function createControlSide({ sessions, sockets, upstreams, policies }: ControlSideDeps): RequestListener {
   const actions: Record<string, (id: string) => Promise<unknown>> = {
     status: (id) => sessions.status(id),
     async seal(id) {
@@ -30,7 +31,6 @@ export function createControlSide({ sessions, sockets, upstreams, engine }: Cont
       return summary;
     },
     close: async (id) => (await sessions.close(id)) ?? null,
-    'pin-version': (id) => engine.pinVersion(version.parse(id)),
     async upstream(id) {
       const { name, model } = await upstreams.find(id);
       return { name, model };
@@ -39,7 +39,14 @@ export function createControlSide({ sessions, sockets, upstreams, engine }: Cont
 
   async function answer(path: string, readBody: () => Promise<unknown>): Promise<unknown> {
     if (path === '/health') return { ready: true };
-    if (path === '/serving') return servedVersions(engine);
+    if (path === '/serving') {
+      const policy = policyRef.nullable().parse(await readBody());
+      return servedVersions((await policies.of(policy ?? undefined)).engine);
+    }
+    if (path === '/pin-version') {
+      const { policy, version } = versionPin.parse(await readBody());
+      return (await policies.of(policy ?? undefined)).engine.pinVersion(version);
+    }
     if (path === '/open') {
       const parsed = openSession.safeParse(await readBody());
       if (!parsed.success) throw new TemperFailure('InvalidInput', `open: ${z.prettifyError(parsed.error)}`);
@@ -48,7 +55,7 @@ export function createControlSide({ sessions, sockets, upstreams, engine }: Cont
       return opened;
     }
     if (path === '/min-versions') return sessions.minVersions(groupList.parse(await readBody()));
-    const [, action = '', id = ''] = path.match(/^\/(status|seal|close|pin-version|upstream)\/([^/]+)$/) ?? [];
+    const [, action = '', id = ''] = path.match(/^\/(status|seal|close|upstream)\/([^/]+)$/) ?? [];
     const act = actions[action];
     if (act === undefined) throw new TemperFailure('InvalidInput', `the gateway's control side has nothing at ${path}`);
     return act(decodeURIComponent(id));

@@ -69,7 +69,9 @@ class SessionTable implements Sessions {
     const { upstream } = session;
     const model = upstream && (await this.#deps.upstreams.find(upstream.name));
     if ((await this.find(session.session)) === null) await this.#create(session);
-    return { contextLength: model ? (model.contextLength ?? null) : await this.#deps.contextLength.look() };
+    if (model) return { contextLength: model.contextLength ?? null };
+    const { contextLength } = await this.#deps.policies.of(session.policy);
+    return { contextLength: await contextLength.look() };
   }
 
   async #create(session: OpenSession): Promise<void> {

@@ -1,6 +1,5 @@
 import { crc32 } from 'node:zlib';
 import type { TokenSampling } from '../../../workflows/contracts/trace.ts';
-import type { Engine } from '../../engine/engine.ts';
 import type { Prompt } from '../../engine/prompt.ts';
 import type { AssistantMessage, Model } from '../../kits/chat-tokens/index.ts';
 import { createTokenLedger, type Plan } from '../branches/token-ledger.ts';
@@ -8,16 +7,15 @@ import { cutShort, type TurnRecord } from '../branches/turn-record.ts';
 import type { OpenSession } from '../control.ts';
 import { ContextOverflow } from '../gateway-error.ts';
 import { askedTokens, type ModelRequest, overrideOf } from '../model-call.ts';
-import type { ContextLength } from './context-length.ts';
 import { createReplyDecoder, type DecoderInput } from './decode-reply.ts';
 import type { ModelBackend, PlannedTurn, TurnContext } from './model-backend.ts';
+import type { PolicyEngines } from './policy-engines.ts';
 import { deriveSeed, type SampledTurn, sampleTurn } from './sampling.ts';
 import { type ReplySink, replayTurn, startTurn } from './turn.ts';
 
 export interface PolicyBackendDeps {
-  readonly engine: Engine;
+  readonly policies: PolicyEngines;
   readonly model: Model;
-  readonly contextLength: ContextLength;
   /** The time that a turn waits for an engine that is away. */
   readonly engineGraceMs: number;
   /** Whether requests carry a seed. Default: true. */
@@ -107,8 +105,8 @@ function decodeAgain(input: DecoderInput, { sampledIds }: TurnRecord, push: Repl
 }
 
 async function sampleReply(
-  { engine, model, engineGraceMs, contextLength, seeds = true }: PolicyBackendDeps,
-  { session, sampling, seed, policyVersion }: OpenSession,
+  { policies, model, engineGraceMs, seeds = true }: PolicyBackendDeps,
+  { session, sampling, seed, policy, policyVersion }: OpenSession,
   { rendered, sink, context }: SampleInput,
   signal: AbortSignal,
 ): Promise<SampledReply> {
@@ -116,6 +114,7 @@ async function sampleReply(
   const decoder = createReplyDecoder(rendered, sink.push);
   const asked = askedTokens(request, sampling);
   const override = overrideOf(request, sampling);
+  const { engine, contextLength } = await policies.of(policy);
   const length = await contextLength.wait(() => sink.setWaiting(true), signal);
   const left = length === null ? Number.POSITIVE_INFINITY : length - plan.prompt.length;
   if (length !== null && left <= 0) {

@@ -27,16 +27,20 @@ export interface PolicyCoreOptions {
   readonly version?: string;
 }
 
-/** One sampler and one trainer, each on its own thread. `createPolicyCore(options)` in create-policy-core.ts builds it. */
-export interface PolicyCore {
-  readonly kernel: KernelName;
+/** One sampler on its own thread. `createSamplingCore(options)` in create-policy-core.ts builds it. */
+export interface SamplingCore {
   readonly model: ModelDescription;
   readonly sampler: SamplerCore;
-  readonly trainer: TrainerCore;
   /** Resolves, and never rejects, when a worker thread has died; everything pending was refused with the same error. */
   readonly crashed: Promise<PolicyError>;
-  /** Aborts running requests, refuses later ones and ends both threads. Repeatable. */
+  /** Aborts running requests, refuses later ones and ends the threads. Repeatable. */
   close(): Promise<void>;
+}
+
+/** One sampler and one trainer, each on its own thread. `createPolicyCore(options)` in create-policy-core.ts builds it. */
+export interface PolicyCore extends SamplingCore {
+  readonly kernel: KernelName;
+  readonly trainer: TrainerCore;
 }
 
 export interface ModelDescription {

@@ -1,4 +1,4 @@
-import type { ModelDescription, PolicyCore, PolicyCoreOptions, TrainerCore } from './core.ts';
+import type { ModelDescription, PolicyCore, PolicyCoreOptions, SamplingCore, TrainerCore } from './core.ts';
 import { refuse } from './errors.ts';
 import { type ModelConfig, readModelConfig } from './model/config.ts';
 import { createParameterLayout } from './model/parameters.ts';
@@ -15,6 +15,24 @@ const maxSlots = 1024;
  * before any thread starts.
  */
 export async function createPolicyCore(options: PolicyCoreOptions): Promise<PolicyCore> {
+  const { kernel = 'simd' } = options;
+  const sampling = createSamplingCore(options);
+  const config = readModelConfig(options.modelDir);
+  const { contextLength } = sampling.model;
+  const trainerThread = startThread('trainer-thread', { kernel, config, contextLength }, () => {});
+  return {
+    ...sampling,
+    kernel,
+    trainer: createTrainerClient(trainerThread),
+    crashed: Promise.race([sampling.crashed, trainerThread.crashed]),
+    async close() {
+      await Promise.all([sampling.close(), trainerThread.close()]);
+    },
+  };
+}
+
+/** Creates a sampler alone. Refuses a bad directory before its thread starts. */
+export function createSamplingCore(options: PolicyCoreOptions): SamplingCore {
   const { modelDir, kernel = 'simd', slots = defaultSlots, version = '0' } = options;
   const config = readModelConfig(modelDir);
   const { contextLength = config.maxPositions } = options;
@@ -26,17 +44,14 @@ export async function createPolicyCore(options: PolicyCoreOptions): Promise<Poli
   const router = createEventRouter();
   const samplerData = { kernel, config, contextLength, slots, weights, version };
   const samplerThread = startThread('sampler-thread', samplerData, router.route);
-  const trainerThread = startThread('trainer-thread', { kernel, config, contextLength }, () => {});
   const sampler = createSamplerClient(samplerThread, router);
   return {
-    kernel,
     model: describeModel(config, contextLength, layout.count),
     sampler,
-    trainer: createTrainerClient(trainerThread),
-    crashed: Promise.race([samplerThread.crashed, trainerThread.crashed]),
+    crashed: samplerThread.crashed,
     async close() {
       await sampler.abort('all').catch(() => 0); // refused only by a thread that has ended: then nothing runs
-      await Promise.all([samplerThread.close(), trainerThread.close()]);
+      await samplerThread.close();
     },
   };
 }

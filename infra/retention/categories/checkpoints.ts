@@ -102,12 +102,15 @@ function isKept({ run, kind, version }: Saved, all: readonly Saved[]): boolean {
 
 /** Returns the paths of the weights that the embedded policy server serves or is pinned to. */
 async function servedPaths({ paths }: RetentionContext): Promise<readonly string[]> {
+  const policies = (await listDirectory(join(paths.policy, 'policies'))).map(({ path }) => path);
   const files = await Promise.all(
-    ['published.json', 'held.json'].map((name) =>
-      readFile(join(paths.policy, name), 'utf8').catch((error: NodeJS.ErrnoException) => {
-        if (error.code === 'ENOENT') return '{}';
-        throw error;
-      }),
+    [paths.policy, ...policies].flatMap((directory) =>
+      ['published.json', 'held.json'].map((name) =>
+        readFile(join(directory, name), 'utf8').catch((error: NodeJS.ErrnoException) => {
+          if (error.code === 'ENOENT') return '{}';
+          throw error;
+        }),
+      ),
     ),
   );
   return files.flatMap((text) => [...text.matchAll(/"path":"([^"]+)"/g)].map(([, path = '']) => path));

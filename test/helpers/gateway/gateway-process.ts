@@ -3,6 +3,7 @@
 import { createHash } from 'node:crypto';
 import { startGateway } from '../../../infra/gateway/server.ts';
 import type { GatewaySockets } from '../../../infra/gateway/sockets.ts';
+import { createSingleEngine } from '../../../infra/gateway/turns/policy-engines.ts';
 import { createUpstreams } from '../../../infra/gateway/upstream/upstreams.ts';
 import { createScriptedEngine, type ScriptedRequest, type Step } from '../engine/scripted-engine.ts';
 import { createFileStore } from '../store/file-store.ts';
@@ -40,7 +41,7 @@ if (process.argv[1] === import.meta.filename) {
   await startGateway({
     engineGraceMs: 60_000,
     ...settings,
-    engine,
+    policies: createSingleEngine(engine, 60_000),
     upstreams: createUpstreams('/nonexistent/upstreams.json', {}),
     store: createFileStore(settings.storeDir),
     stackKey: Buffer.from(settings.stackKeyHex, 'hex'),

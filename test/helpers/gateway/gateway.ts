@@ -10,6 +10,7 @@ import type { OpenSession } from '../../../infra/gateway/control.ts';
 import { secretOf } from '../../../infra/gateway/secret.ts';
 import { type GatewayEvent, type GatewayOptions, startGateway } from '../../../infra/gateway/server.ts';
 import { socketOf } from '../../../infra/gateway/sockets.ts';
+import { createSingleEngine } from '../../../infra/gateway/turns/policy-engines.ts';
 import { createUpstreams } from '../../../infra/gateway/upstream/upstreams.ts';
 import { loadModel, type Model } from '../../../infra/kits/chat-tokens/index.ts';
 import type { Store } from '../../../infra/store/store.ts';
@@ -19,7 +20,7 @@ import { createFileStore } from '../store/file-store.ts';
 
 /** A gateway in its own directories, over real sockets, with its clients and its store. */
 export interface TestGateway extends AsyncDisposable {
-  readonly options: Omit<GatewayOptions, 'engine' | 'log'>;
+  readonly options: Omit<GatewayOptions, 'policies' | 'log'>;
   readonly model: Model;
   readonly control: GatewayControlClient;
   readonly store: Store;
@@ -66,7 +67,8 @@ export async function startTestGateway(engine: Engine, changes: Partial<GatewayO
     ...changes,
   };
   const events: GatewayEvent[] = [];
-  const start = () => startGateway({ ...options, engine, log: changes.log ?? ((event) => events.push(event)) });
+  const policies = createSingleEngine(engine, options.engineGraceMs);
+  const start = () => startGateway({ ...options, policies, log: changes.log ?? ((event) => events.push(event)) });
   let gateway: Awaited<ReturnType<typeof start>> | null = await start();
   const control = createGatewayControl([socketOf(options.sockets.control, options.name)]);
   const stop = async (): Promise<void> => {

@@ -74,7 +74,7 @@ export async function startAgentRollouts(
     ...(channel !== undefined && { channel }),
     ...(taskRoot !== undefined && { taskRoots: [join(home, taskRoot)] }),
     gateway: { gatewaySockets: sockets, secretOf: (session) => secretOf(stackKey, session) },
-    control: createTraceActivities(gateway.control),
+    control: createTraceActivities(gateway.control, async () => undefined),
     upstream: gateway.control.upstream,
   });
   return {

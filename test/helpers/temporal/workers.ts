@@ -43,6 +43,7 @@ import {
   provisionQueue,
   sweepPlacementQueue,
 } from '../../../workflows/contracts/queues.ts';
+import { createPools } from '../engine/pools.ts';
 import { createFileStore, createRecords } from '../store/file-store.ts';
 import type { TestServer } from './temporal.ts';
 
@@ -73,6 +74,8 @@ export interface TestWorkersOptions {
   readonly gateway?: Pick<Host, 'gatewaySockets' | 'secretOf'>;
   /** Default: sockets. */
   readonly channel?: Host['channel'];
+  /** The way in which the only pool of engines publishes. Default: whole weights. */
+  readonly publish?: 'reload' | 'lora';
   /** Finds upstream models. Default: none are configured. */
   readonly upstream?: GatewayControl['upstream'];
   /** Default: a directory in the home. */
@@ -95,7 +98,12 @@ export async function startTestWorkers(options: TestWorkersOptions): Promise<Tes
   const control = {
     ...createRewardActivity(),
     ...createTaskActivities({ tasks: host.tasks, quarantine, agent: agents.get, upstream }),
-    ...createRunCheck({ client, tasks: host.tasks, agent: agents.get }),
+    ...createRunCheck({
+      client,
+      tasks: host.tasks,
+      agent: agents.get,
+      pools: createPools(options.publish ?? 'reload'),
+    }),
     ...createGroupActivities({ client, records: createRecords(join(home, 'runs')) }),
     ...createBatchActivities({ store, records: createRecords(join(home, 'runs')) }),
     ...createHostActivities(client, { lostAfterMs: options.lostAfterMs ?? 0 }),

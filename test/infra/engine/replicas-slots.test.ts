@@ -4,8 +4,8 @@ import fc from 'fast-check';
 import type { EngineCapacity, GenerateRequest } from '../../../infra/engine/engine.ts';
 import { promptOf } from '../../../infra/engine/prompt.ts';
 import { rankBySession } from '../../../infra/engine/replicas/pool.ts';
-import { createRequestSlots } from '../../../infra/engine/replicas/slots.ts';
-import { createReplicas, type ReplicasOptions } from '../../../infra/engine/replicas.ts';
+import { createRequestSlots, createSlotTable } from '../../../infra/engine/replicas/slots.ts';
+import { createReplicas } from '../../../infra/engine/replicas.ts';
 import { collect, failsWith } from '../../helpers/engine/engine-events.ts';
 import { createScriptedReplica, type ScriptedReplica } from '../../helpers/engine/replica.ts';
 import { until } from '../../helpers/until.ts';
@@ -18,8 +18,8 @@ function request(session: string, more: Partial<GenerateRequest> = {}): Generate
   return { requestId: `${session}-0`, session, prompt: promptOf([1, 2]), ...sampling, ...more };
 }
 
-function over(t: TestContext, engines: readonly ScriptedReplica[], requestsAtOnce: ReplicasOptions['requestsAtOnce']) {
-  const replicas = createReplicas(engines, { requestsAtOnce, probeMs: 3_600_000 });
+function over(t: TestContext, engines: readonly ScriptedReplica[], requestsAtOnce: number | null) {
+  const replicas = createReplicas(engines, { slots: createSlotTable({ requestsAtOnce }), probeMs: 3_600_000 });
   t.after(() => replicas.close());
   return replicas;
 }
@@ -131,7 +131,11 @@ describe('requests beyond the slots of all replicas', () => {
 
   it('yield empty events while they wait, so that the engine does not look dead', async (t) => {
     const engine = createScriptedReplica('a', hanging);
-    const replicas = createReplicas([engine], { requestsAtOnce: 1, probeMs: 3_600_000, keepAliveMs: 5 });
+    const replicas = createReplicas([engine], {
+      slots: createSlotTable({ requestsAtOnce: 1 }),
+      probeMs: 3_600_000,
+      keepAliveMs: 5,
+    });
     t.after(() => replicas.close());
     const gone = new AbortController();
     t.after(() => gone.abort(new Error('left')));
@@ -226,7 +230,7 @@ it('a cancelled request ends at the replica that runs it, and at no other', asyn
 
 it('closed replicas refuse waiting requests and end their probes', async (t) => {
   const engine = createScriptedReplica('a', hanging);
-  const replicas = createReplicas([engine], { requestsAtOnce: 1, probeMs: 1 });
+  const replicas = createReplicas([engine], { slots: createSlotTable({ requestsAtOnce: 1 }), probeMs: 1 });
   const cancel = new AbortController();
   t.after(() => cancel.abort());
   void collect(replicas.generate(request('x'), cancel.signal)).catch(() => {});

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it, type TestContext } from 'node:test';
 import type { GenerateRequest } from '../../../infra/engine/engine.ts';
 import { promptOf } from '../../../infra/engine/prompt.ts';
+import { createSlotTable } from '../../../infra/engine/replicas/slots.ts';
 import { createReplicas, type ReplicaEvent, type ReplicasOptions } from '../../../infra/engine/replicas.ts';
 import { collect, failsWith } from '../../helpers/engine/engine-events.ts';
 import { createScriptedReplica, type ScriptedReplica } from '../../helpers/engine/replica.ts';
@@ -20,7 +21,7 @@ function request(session: string, more: Partial<GenerateRequest> = {}): Generate
 async function over(t: TestContext, engines: readonly ScriptedReplica[], options: Partial<ReplicasOptions> = {}) {
   const events: ReplicaEvent[] = [];
   const replicas = createReplicas(engines, {
-    requestsAtOnce: null,
+    slots: createSlotTable({ requestsAtOnce: null }),
     probeMs: hourly,
     probeTimeoutMs: 20,
     ...options,
@@ -220,7 +221,7 @@ describe('without a replica in service', () => {
   it('a request fails as unavailable and names each; the next one finds those that are back, without waiting for a probe', async (t) => {
     const engines = three();
     for (const engine of engines) engine.state = 'refused';
-    const replicas = createReplicas(engines, { requestsAtOnce: null, probeMs: hourly });
+    const replicas = createReplicas(engines, { slots: createSlotTable({ requestsAtOnce: null }), probeMs: hourly });
     t.after(() => replicas.close());
     const ask = () => collect(replicas.generate(request('s'), never));
     await assert.rejects(replicas.health(), failsWith('EngineUnavailable', /a: a refuses .*c: c refuses/));
@@ -235,7 +236,11 @@ describe('without a replica in service', () => {
   it('a request is refused even while some replica is always being probed', async (t) => {
     const engines = three();
     for (const engine of engines) engine.state = 'silent';
-    const replicas = createReplicas(engines, { requestsAtOnce: null, probeMs: 7, probeTimeoutMs: 25 });
+    const replicas = createReplicas(engines, {
+      slots: createSlotTable({ requestsAtOnce: null }),
+      probeMs: 7,
+      probeTimeoutMs: 25,
+    });
     t.after(() => replicas.close());
     const asked = collect(replicas.generate(request('s'), never));
     await assert.rejects(asked, failsWith('EngineUnavailable', /no engine is in service/));

@@ -5,12 +5,12 @@ import { join } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
 import { gzipSync } from 'node:zlib';
 import { decodeRequest, encodeOutput } from '../../../infra/kits/tinker-wire/index.ts';
+import { createDirectory } from '../../../infra/store/directory.ts';
 import { createSessionRecord } from '../../../infra/trainer/journal.ts';
 import { createTinkerTrainer, type TinkerOptions } from '../../../infra/trainer/tinker.ts';
 import type { Datum, ForwardBackward } from '../../../infra/trainer/trainer.ts';
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
 import { type Answer, startScriptedServer } from '../../helpers/engine/scripted-server.ts';
-import { createRecords } from '../../helpers/store/file-store.ts';
 import { type HeaderArgument, packTar } from '../../helpers/tasks/tar.ts';
 
 type Routes = Readonly<Record<string, (body: unknown) => Answer>>;
@@ -276,7 +276,7 @@ it('a session survives its process, and a server that no longer knows it gets a 
   };
   const { server, trainer, checkpointsDir } = await trainerOn(t, routes);
   const options = { url: server.url, baseModel: 'base', reduction: 'sum', checkpointsDir } as const;
-  const sessionRecord = createSessionRecord(createRecords(checkpointsDir));
+  const sessionRecord = createSessionRecord(createDirectory(checkpointsDir), 'run');
   trainer.close();
   const first = createTinkerTrainer({ ...options, sessionRecord });
   await first.createModel({ loraRank: 1, seed: 1 });

@@ -15,7 +15,7 @@ import type { RolloutRow } from './rollout/rollout-row.ts';
 import { runRollouts, type SharedRequest } from './rollout/run-rollouts.ts';
 
 /** Fields of a rollout's input that are options of the same name. */
-type RequestOptions = Pick<RolloutRequest, 'sandbox' | 'maxTurns' | 'rewardPolicy' | 'upstream'>;
+type RequestOptions = Pick<RolloutRequest, 'sandbox' | 'maxTurns' | 'rewardPolicy' | 'policy' | 'upstream'>;
 
 interface RolloutOptions extends HomeOption, RequestOptions {
   readonly tasks: string;
@@ -47,6 +47,7 @@ export function rolloutCommand(): Command {
       wholeNumber(1, 1_000_000),
     )
     .addOption(new Option('--reward-policy <name>', 'how test results map to a reward').choices(rewardPolicies))
+    .option('--policy <run>', 'run whose policy samples (default: the one that is open or ended last)')
     .option('--upstream <name>', 'use this model of upstreams.json instead of the policy')
     .option('--json', 'print one JSON object per rollout to stdout')
     .option('--no-up', 'fail if no stack is running, instead of starting one for this command')
@@ -88,8 +89,25 @@ async function rollout(options: RolloutOptions): Promise<void> {
 }
 
 /** Builds the input that all rollouts of the command share. */
-function requestOf({ agent, sandbox, maxTurns, rewardPolicy, upstream, agentTimeout }: RolloutOptions): SharedRequest {
-  return { agent, sandbox, maxTurns, rewardPolicy, upstream, agentTimeoutSec: agentTimeout, purpose: 'evaluation' };
+function requestOf({
+  agent,
+  sandbox,
+  maxTurns,
+  rewardPolicy,
+  policy,
+  upstream,
+  agentTimeout,
+}: RolloutOptions): SharedRequest {
+  return {
+    agent,
+    sandbox,
+    maxTurns,
+    rewardPolicy,
+    policy,
+    upstream,
+    agentTimeoutSec: agentTimeout,
+    purpose: 'evaluation',
+  };
 }
 
 /** Checks the upstream model before anything starts; only the gateway knows the models and their keys. */

@@ -16,6 +16,7 @@ interface TrainOptions extends HomeOption {
   readonly rollouts?: number;
   readonly maxStaleness?: number;
   readonly seed?: number;
+  readonly pool?: string;
   readonly agent?: string;
   readonly sandbox?: SandboxChoice;
   readonly detach?: true;
@@ -40,6 +41,7 @@ export function trainCommand(): Command {
       wholeNumber(0, 64),
     )
     .option('--seed <n>', 'seed for task order and weight initialisation', wholeNumber(0, 2 ** 31 - 1))
+    .option('--pool <name>', 'pool of engines that serves the policy (default: the one that the environment names)')
     .option('--agent <name>', 'name of the agent (default: mini)')
     .addOption(sandboxOption())
     .option('--detach', 'print the id and exit instead of following the run')
@@ -82,11 +84,11 @@ async function requestOf(options: TrainOptions): Promise<RunRequest> {
 }
 
 function merge(input: Readonly<Record<string, unknown>>, options: TrainOptions): Record<string, unknown> {
-  const { tasks, steps, groups, rollouts, maxStaleness, seed, agent, sandbox } = options;
+  const { tasks, steps, groups, rollouts, maxStaleness, seed, pool, agent, sandbox } = options;
   const settings = typeof input.settings === 'object' ? input.settings : {};
   return {
     ...input,
-    ...defined({ tasks, steps, groupsPerStep: groups, rolloutsPerGroup: rollouts, maxStaleness, seed }),
+    ...defined({ tasks, steps, groupsPerStep: groups, rolloutsPerGroup: rollouts, maxStaleness, seed, pool }),
     settings: { ...settings, ...defined({ agent, sandbox }) },
   };
 }

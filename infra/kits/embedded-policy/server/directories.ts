@@ -12,6 +12,7 @@ import { z } from 'zod';
  *   received.jsonl, received.old.jsonl             the last requests that changed a model, in order
  *   published.json                                 the version in service, also after a restart
  *   held.json                                      the versions that are pinned beside it
+ *   policies/<policy>/                             published.json and held.json of a policy with an address of its own
  */
 export interface ServerDirectories {
   readonly checkpoints: string;
@@ -20,6 +21,8 @@ export interface ServerDirectories {
   readonly pinned: string;
   checkpoint(address: CheckpointAddress): string;
   modelFile(modelId: string): string;
+  /** Returns the same directories with the files of one policy. */
+  ofPolicy(policy: string): ServerDirectories;
   /** Returns the real path if it is that of a checkpoint or of the base model; null for any other. */
   confine(path: string): string | null;
 }
@@ -30,14 +33,16 @@ export interface CheckpointAddress {
   readonly name: string;
 }
 
-export function serverDirectories(root: string, modelDir: string): ServerDirectories {
+export function serverDirectories(root: string, modelDir: string, policy?: string): ServerDirectories {
   const checkpoints = join(resolve(root), 'checkpoints');
+  const own = policy === undefined ? root : join(root, 'policies', policy);
   return {
     checkpoints,
     received: join(root, 'received.jsonl'),
-    published: join(root, 'published.json'),
-    pinned: join(root, 'held.json'),
+    published: join(own, 'published.json'),
+    pinned: join(own, 'held.json'),
     checkpoint: ({ modelId, kind, name }) => join(checkpoints, modelId, kind, name),
+    ofPolicy: (name) => serverDirectories(root, modelDir, name),
     modelFile: (modelId) => join(checkpoints, modelId, 'model.json'),
     confine(path) {
       if (!existsSync(path)) return null;

@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, realpathSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import type { AddressInfo } from 'node:net';
 import { join, resolve } from 'node:path';
@@ -7,10 +7,11 @@ import { Hono } from 'hono';
 import { bodyLimit } from 'hono/body-limit';
 import { z } from 'zod';
 import type { PolicyCore } from '../core.ts';
-import { createPolicyCore } from '../create-policy-core.ts';
+import { createPolicyCore, createSamplingCore } from '../create-policy-core.ts';
 import type { PolicyError } from '../errors.ts';
 import { weightsFile } from '../model/weights-file.ts';
-import { readPublished, type ServerDirectories, serverDirectories } from './directories.ts';
+import { serverDirectories } from './directories.ts';
+import { createPolicies } from './policies.ts';
 import { createFutures } from './tinker/futures.ts';
 import { openReceivedLog } from './tinker/received.ts';
 import { createTinkerRoutes } from './tinker/routes.ts';
@@ -18,6 +19,7 @@ import { createSamplers } from './tinker/samplers.ts';
 import { createTraining } from './tinker/training.ts';
 import { openPinnedVersions } from './vllm/pinned-versions.ts';
 import { createVllmRoutes } from './vllm/routes.ts';
+import { loadInto, restorePublished } from './weights.ts';
 
 export interface PolicyServerOptions {
   /** 0 for any free port. */
@@ -44,6 +46,7 @@ const secondarySlots = 32;
 
 /**
  * Serves the embedded policy over HTTP on 127.0.0.1: a subset of vLLM's API for its sampler, the Tinker API for its trainer.
+ * Below `/policies/<policy>`, the former serves each of several policies as if it were the only one.
  *
  * Guarantees: a request is done once per (model, seq_id), and a failed one stays failed; weights are loaded only from below
  * the root or the model directory; a restarted server serves the last published version. A restart loses models and futures,
@@ -55,23 +58,19 @@ export async function startPolicyServer(options: PolicyServerOptions): Promise<P
   const modelDir = resolve(options.modelDir);
   const directories = serverDirectories(root, modelDir);
   await mkdir(directories.checkpoints, { recursive: true });
-  const openCore = (slots: number | undefined) => openPolicyCore({ ...options, modelDir }, slots);
-  const core = await openCore(options.slots);
+  const core = await createPolicyCore(coreOptions({ ...options, modelDir }));
+  const openSampler = (slots = options.slots) => createSamplingCore(coreOptions({ ...options, modelDir, slots }));
   const loadedPath = await restorePublished(core, directories, modelDir);
   const received = await openReceivedLog(directories.received);
-  const samplers = createSamplers(() => openCore(secondarySlots));
-  const pinned = openPinnedVersions(directories, async ({ name, path }) => {
-    const other = await openCore(secondarySlots);
-    await loadInto(other, path, name, modelDir).catch(async (error: unknown) => {
-      await other.close();
-      throw error;
-    });
-    return other;
-  });
+  const samplers = createSamplers(async () => openSampler(secondarySlots));
+  const openPinned = () => openSampler(secondarySlots);
+  const pinned = openPinnedVersions(directories, (version) => loadInto(openPinned(), version, modelDir));
+  const policies = createPolicies({ modelName, modelDir, directories, open: () => openSampler(), openPinned });
   const training = createTraining({ trainer: core.trainer, directories, received, modelDir });
 
   const app = new Hono().use(bodyLimit({ maxSize: maxBodyBytes }));
   app.route('/', createVllmRoutes({ core, pinned, modelName, directories, loadedPath }));
+  app.route('/', policies.routes);
   app.route(
     '/api/v1',
     createTinkerRoutes({
@@ -90,7 +89,7 @@ export async function startPolicyServer(options: PolicyServerOptions): Promise<P
   app.get('/temper/sampler', async (c) => c.json(await core.sampler.status()));
 
   const release = async () => {
-    await Promise.all([core.close(), samplers.close(), pinned.close()]);
+    await Promise.all([core.close(), samplers.close(), pinned.close(), policies.close()]);
     await received.close();
   };
   const { url, stop } = await listen(app, options.port).catch(async (error: unknown) => {
@@ -107,10 +106,15 @@ export async function startPolicyServer(options: PolicyServerOptions): Promise<P
   };
 }
 
-function openPolicyCore(options: PolicyServerOptions, slots: number | undefined): Promise<PolicyCore> {
-  const { modelDir, contextLength } = options;
-  return createPolicyCore({ modelDir, contextLength, slots });
-}
+const coreOptions = ({
+  modelDir,
+  contextLength,
+  slots,
+}: Omit<PolicyServerOptions, 'slots'> & { slots?: number | undefined }) => ({
+  modelDir,
+  contextLength,
+  slots,
+});
 
 const generationConfig = z.object({ eos_token_id: z.union([z.int(), z.array(z.int())]).nullish() });
 
@@ -120,24 +124,6 @@ function endTokenIds(modelDir: string): readonly number[] {
   if (!existsSync(path)) return [];
   const { eos_token_id: ids } = generationConfig.parse(JSON.parse(readFileSync(path, 'utf8')));
   return typeof ids === 'number' ? [ids] : (ids ?? []);
-}
-
-/** Loads the published weights. If they are gone, serves the base model under the label of unpublished weights. */
-async function restorePublished(core: PolicyCore, directories: ServerDirectories, modelDir: string): Promise<string> {
-  const published = readPublished(directories);
-  if (published === null) return modelDir;
-  if (existsSync(join(published.path, weightsFile))) {
-    await core.sampler.loadWeights(published.path, published.label);
-    return published.path;
-  }
-  await core.sampler.setVersion(published.path === modelDir ? published.label : 'default');
-  return modelDir;
-}
-
-/** Loads weights under a label. A base model without a weights file is what every sampler starts with. */
-async function loadInto({ sampler }: PolicyCore, path: string, label: string, modelDir: string): Promise<void> {
-  if (path === realpathSync(modelDir) && !existsSync(join(path, weightsFile))) await sampler.setVersion(label);
-  else await sampler.loadWeights(path, label);
 }
 
 /**

@@ -1,11 +1,18 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { createSession } from '../../../../infra/gateway/sessions/session.ts';
-import { createScriptedEngine } from '../../../helpers/engine/scripted-engine.ts';
+import type { PolicyEngines } from '../../../../infra/gateway/turns/policy-engines.ts';
+import { createScriptedEngine, type ScriptedEngine } from '../../../helpers/engine/scripted-engine.ts';
 import { openSession, startTestGateway } from '../../../helpers/gateway/gateway.ts';
 
 const saying = () => createScriptedEngine({ script: () => ({ kind: 'say', ids: [65, 66] }) });
 const ask = (text: string) => ({ messages: [{ role: 'user', content: text }] });
+
+const contextLength = { wait: async () => 100_000, look: async () => 100_000 };
+const served = (engine: ScriptedEngine): PolicyEngines => ({
+  of: async () => ({ engine, contextLength }),
+  close: async () => {},
+});
 
 describe('a request to a session', () => {
   it('replays a reply that the context cut short, also at the turn limit', async () => {
@@ -37,12 +44,11 @@ describe('a request to a session', () => {
     };
     const session = createSession(
       {
-        engine: saying(),
+        policies: served(saying()),
         upstreams: gateway.options.upstreams,
         engineGraceMs: 1_000,
         onTurn: () => {},
         model: { ...gateway.model, tokens: { ...tokens, encode } },
-        contextLength: { wait: async () => 100_000, look: async () => 100_000 },
       },
       {
         journal: { append: async () => {}, close: async () => {} },
@@ -70,12 +76,11 @@ describe('a request to a session', () => {
       text.includes('bug') ? assert.fail('a bug in temper') : tokens.encode(text);
     const session = createSession(
       {
-        engine: saying(),
+        policies: served(saying()),
         upstreams: gateway.options.upstreams,
         engineGraceMs: 1_000,
         onTurn: () => {},
         model: { ...gateway.model, tokens: { ...tokens, encode } },
-        contextLength: { wait: async () => 100_000, look: async () => 100_000 },
       },
       {
         journal: { append: async () => {}, close: async () => {} },

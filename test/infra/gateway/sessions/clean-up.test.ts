@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { it } from 'node:test';
 import { loadJournal } from '../../../../infra/gateway/sessions/journal.ts';
 import { createSessions, type Sessions } from '../../../../infra/gateway/sessions/sessions.ts';
-import { createContextLength } from '../../../../infra/gateway/turns/context-length.ts';
+import { createSingleEngine } from '../../../../infra/gateway/turns/policy-engines.ts';
 import { createUpstreams } from '../../../../infra/gateway/upstream/upstreams.ts';
 import { loadModel } from '../../../../infra/kits/chat-tokens/index.ts';
 import { createScriptedEngine } from '../../../helpers/engine/scripted-engine.ts';
@@ -62,10 +62,9 @@ async function sessionsIn(home: string, journalDir: string): Promise<Sessions> {
   await using tiny = await writeTinyModel();
   const model = await loadModel(tiny.dir);
   return createSessions({
-    engine,
+    policies: createSingleEngine(engine, 1_000),
     model,
     engineGraceMs: 1_000,
-    contextLength: createContextLength(engine, 1_000),
     journalDir,
     name: 'gateway',
     idleMs: -1,

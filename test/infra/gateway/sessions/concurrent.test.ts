@@ -104,7 +104,8 @@ interface Told {
 function sessionOf({ engine, journal }: Told, records: readonly JournalRecord[]): Session {
   const contextLength = { wait: async () => 100_000, look: async () => 100_000 };
   const upstreams = createUpstreams('/nonexistent/upstreams.json', {});
-  const deps = { engine, upstreams, model, contextLength, engineGraceMs: 1_000, onTurn: () => {} };
+  const policies = { of: async () => ({ engine, contextLength }), close: async () => {} };
+  const deps = { policies, upstreams, model, engineGraceMs: 1_000, onTurn: () => {} };
   const append = async (record: JournalRecord): Promise<void> => {
     await tick();
     journal.push(record);

@@ -8,6 +8,7 @@ import { createProxy } from '../../../../infra/agents/relay/proxy.ts';
 import { createSocketRoute } from '../../../../infra/agents/relay/socket-route.ts';
 import { loadJournal, newJournal } from '../../../../infra/gateway/sessions/journal.ts';
 import { createSessionFiles } from '../../../../infra/gateway/sessions/session-files.ts';
+import { createSingleEngine } from '../../../../infra/gateway/turns/policy-engines.ts';
 import { createScriptedEngine } from '../../../helpers/engine/scripted-engine.ts';
 import { chunksOf, sendTo, startTestGateway, type TestGateway } from '../../../helpers/gateway/gateway.ts';
 import { type GatewayProcessSettings, sampleByPrompt } from '../../../helpers/gateway/gateway-process.ts';
@@ -24,7 +25,11 @@ describe('a gateway that is killed', () => {
       const expected = await referenceRun('a.1');
       await using gateway: TestGateway = await startTestGateway(createScriptedEngine({ script: sampleByPrompt }));
       await gateway.stop();
-      const options = { ...gateway.options, engine: createScriptedEngine({ script: sampleByPrompt }), log: () => {} };
+      const options = {
+        ...gateway.options,
+        policies: createSingleEngine(createScriptedEngine({ script: sampleByPrompt }), 1_000),
+        log: () => {},
+      };
       let child = await startProcess(options, changes);
       let kills = 0;
       try {
@@ -58,7 +63,11 @@ describe('behind the relay of a sandbox', () => {
       const expected = await referenceRun('a.1');
       await using gateway = await startTestGateway(createScriptedEngine({ script: sampleByPrompt }));
       await gateway.stop();
-      const options = { ...gateway.options, engine: createScriptedEngine({ script: sampleByPrompt }), log: () => {} };
+      const options = {
+        ...gateway.options,
+        policies: createSingleEngine(createScriptedEngine({ script: sampleByPrompt }), 1_000),
+        log: () => {},
+      };
       const relay = createProxy(createSocketRoute({ directory: options.sockets.agents, retryMs: 60_000 }));
       const relaySocket = join(dirname(options.journalDir), 'relay.sock');
       await new Promise<void>((resolve) => relay.listen(relaySocket, resolve));

@@ -5,6 +5,7 @@ import { describe, it } from 'node:test';
 import { createGatewayControl } from '../../../../infra/gateway/client.ts';
 import { createSecretCheck, secretOf } from '../../../../infra/gateway/secret.ts';
 import { startGateway } from '../../../../infra/gateway/server.ts';
+import { createSingleEngine } from '../../../../infra/gateway/turns/policy-engines.ts';
 import { createScriptedEngine } from '../../../helpers/engine/scripted-engine.ts';
 import { openSession, startTestGateway } from '../../../helpers/gateway/gateway.ts';
 
@@ -116,7 +117,7 @@ describe('the control side', () => {
   it('refuses a second gateway on its sockets, and replaces the sockets of a dead one', async () => {
     const engine = saying();
     await using gateway = await startTestGateway(engine);
-    const again = { ...gateway.options, engine, log: () => {} };
+    const again = { ...gateway.options, policies: createSingleEngine(engine, 1_000), log: () => {} };
     await assert.rejects(startGateway(again), { type: 'GatewayUnavailable', message: /another gateway/ });
     await gateway.restart();
     assert.equal(await gateway.control.health(), true);

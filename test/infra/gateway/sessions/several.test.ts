@@ -8,6 +8,7 @@ import { createSocketRoute } from '../../../../infra/agents/relay/socket-route.t
 import type { Engine } from '../../../../infra/engine/engine.ts';
 import { createGatewayControl } from '../../../../infra/gateway/client.ts';
 import { gatewayNames, orderFor, socketOf } from '../../../../infra/gateway/sockets.ts';
+import { createSingleEngine } from '../../../../infra/gateway/turns/policy-engines.ts';
 import { createScriptedEngine, type ScriptedEngine } from '../../../helpers/engine/scripted-engine.ts';
 import { chunksOf, sendTo, startTestGateway, type TestGateway } from '../../../helpers/gateway/gateway.ts';
 import { sampleByPrompt } from '../../../helpers/gateway/gateway-process.ts';
@@ -102,7 +103,7 @@ describe('a gateway that has a session', () => {
     const expected = await referenceRun('a.1');
     await using gateway = await startTestGateway(scripted());
     await gateway.stop();
-    const options = { ...gateway.options, engine: scripted(), log: () => {} };
+    const options = { ...gateway.options, policies: createSingleEngine(scripted(), 1_000), log: () => {} };
     const child = await startProcess(options, { dieInGeneration: 1 });
     await using other = await beside(gateway, scripted());
     const relay = createProxy(createSocketRoute({ directory: options.sockets.agents, retryMs: 60_000 }));
@@ -128,7 +129,10 @@ describe('a gateway that has a session', () => {
   it('keeps its session while it is stopped (SIGSTOP) and continued', async () => {
     await using gateway = await startTestGateway(scripted());
     await gateway.stop();
-    const child = await startProcess({ ...gateway.options, engine: scripted(), log: () => {} }, {});
+    const child = await startProcess(
+      { ...gateway.options, policies: createSingleEngine(scripted(), 1_000), log: () => {} },
+      {},
+    );
     await using other = await beside(gateway, scripted());
     try {
       const secret = await gateway.open('a.1');

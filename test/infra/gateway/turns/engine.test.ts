@@ -19,7 +19,7 @@ it('a session requests the version that it was opened for, and the control side 
     ...engine,
     health: async (signal) => ({ ...(await engine.health(signal)), version: 9, versions: [7, 9] }),
   });
-  assert.deepEqual(await gateway.control.serving(), { version: 9, versions: [7, 9] });
+  assert.deepEqual(await gateway.control.serving(null), { version: 9, versions: [7, 9] });
   await gateway.chat(await gateway.open('a.1', { policyVersion: 7 }), ask('x'));
   assert.deepEqual(
     engine.requests.map(({ policyVersion }) => policyVersion),

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import type { Engine } from '../../../../infra/engine/engine.ts';
+import { createSlotTable } from '../../../../infra/engine/replicas/slots.ts';
 import { createReplicas } from '../../../../infra/engine/replicas.ts';
 import { createVllmEngine } from '../../../../infra/engine/vllm.ts';
 import { chunksOf, startTestGateway } from '../../../helpers/gateway/gateway.ts';
@@ -41,7 +42,7 @@ it('a turn whose replica is closed in mid-generation is completed by the other o
     }),
   );
   const engines = replicas.map(({ engine }) => engine);
-  const engine = createReplicas(engines, { requestsAtOnce: null });
+  const engine = createReplicas(engines, { slots: createSlotTable({ requestsAtOnce: null }) });
   try {
     await using gateway = await startTestGateway(engine, { modelDir });
     const sampling = { temperature: 1, topP: 1, topK: -1, maxTokensPerTurn };

@@ -32,7 +32,7 @@ export const checkStack: RunChecks = async function* (config) {
         'start it with `temper gateway`, or look at logs/gateway.log',
       );
   }
-  for (const engine of createEngines({ ...config.engine, method: config.publish })) yield await engineCheck(engine);
+  for (const engine of createEngines(config.pool)) yield await engineCheck(engine);
 };
 
 async function engineCheck(engine: Engine): Promise<Check> {

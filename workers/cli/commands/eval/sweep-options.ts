@@ -11,6 +11,7 @@ const inputFields = [
   'count',
   'attempts',
   'concurrency',
+  'policy',
   'policyVersion',
   'upstream',
   'passAt',
@@ -41,9 +42,10 @@ export function withSweepOptions(command: Command): Command {
     .option('--concurrency <n>', 'rollouts that run at once (default: 16)', wholeNumber(1, 10_000))
     .option('--agent <name>', 'name of the agent (default: mini)')
     .addOption(sandboxOption())
+    .option('--policy <run>', 'run whose policy is evaluated (default: the one that is open or ended last)')
     .option(
       '--policy-version <n>',
-      'policy version to evaluate (default: the one that the engine serves)',
+      'policy version to evaluate (default: the newest that the engines serve)',
       wholeNumber(0, 1_000_000_000),
     )
     .option('--upstream <name>', 'evaluate this model of upstreams.json instead of the policy')

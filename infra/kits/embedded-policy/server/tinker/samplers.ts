@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { PolicyCore, SampleRequest } from '../../core.ts';
+import type { SampleRequest, SamplingCore } from '../../core.ts';
 
 export interface SampledSequence {
   readonly tokens: readonly number[];
@@ -17,8 +17,8 @@ export interface Samplers {
   close(): Promise<void>;
 }
 
-export function createSamplers(openCore: () => Promise<PolicyCore>): Samplers {
-  let core: Promise<PolicyCore> | null = null;
+export function createSamplers(openCore: () => Promise<SamplingCore>): Samplers {
+  let core: Promise<SamplingCore> | null = null;
   let current: string | null = null;
   let active = 0;
   const queue: { readonly path: string; readonly start: (load: boolean) => void }[] = [];
@@ -66,7 +66,7 @@ export function createSamplers(openCore: () => Promise<PolicyCore>): Samplers {
   };
 }
 
-async function collect(events: ReturnType<PolicyCore['sampler']['generate']>): Promise<SampledSequence> {
+async function collect(events: ReturnType<SamplingCore['sampler']['generate']>): Promise<SampledSequence> {
   const tokens: number[] = [];
   const logprobs: number[] = [];
   let promptLogprobs: readonly (number | null)[] | null = null;

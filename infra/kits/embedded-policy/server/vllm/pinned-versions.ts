@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { z } from 'zod';
-import type { PolicyCore, SampleEvent, SampleRequest, SamplerCore } from '../../core.ts';
+import type { SampleEvent, SampleRequest, SamplerCore, SamplingCore } from '../../core.ts';
 import { type ServerDirectories, writeAtomically } from '../directories.ts';
 
 /** A checkpoint under a name of its own. */
@@ -32,7 +32,7 @@ export interface PinnedVersions {
 const idleMs = 10_000;
 
 interface RunningSampler {
-  readonly core: Promise<PolicyCore>;
+  readonly core: Promise<SamplingCore>;
   requests: number;
   idle: NodeJS.Timeout | undefined;
 }
@@ -42,7 +42,7 @@ const pinnedFile = z.array(z.strictObject({ name: z.string(), path: z.string(), 
 /** Reads the pinned versions. `open` starts a sampler on the weights of one, whose tokens carry its name as their version. */
 export function openPinnedVersions(
   directories: ServerDirectories,
-  open: (version: PinnedVersion) => Promise<PolicyCore>,
+  open: (version: PinnedVersion) => Promise<SamplingCore>,
 ): PinnedVersions {
   const pinned = new Map(readPinned(directories.pinned).map((version) => [version.name, version]));
   const running = new Map<string, RunningSampler>();

@@ -1,6 +1,6 @@
 import { type Context, Hono } from 'hono';
 import { z } from 'zod';
-import type { PolicyCore } from '../../core.ts';
+import type { SamplingCore } from '../../core.ts';
 import { errorMessage } from '../../errors.ts';
 import { type ServerDirectories, writePublished } from '../directories.ts';
 import { statusOf } from '../tinker/results.ts';
@@ -12,15 +12,17 @@ import { type Chunk, completionShape, generateShape, type ReplyShape } from './r
 import { completionBody, externalId, type GenerationBody, generateBody, toSampleRequest } from './requests.ts';
 
 export interface VllmDependencies {
-  readonly core: PolicyCore;
+  readonly core: SamplingCore;
   readonly pinned: PinnedVersions;
   readonly modelName: string;
   readonly directories: ServerDirectories;
   /** The directory of the weights in service at the start. */
   readonly loadedPath: string;
+  /** The part of the address before the routes; none by default. */
+  readonly below?: string;
 }
 
-interface VllmState extends Omit<VllmDependencies, 'loadedPath'> {
+interface VllmState extends Omit<VllmDependencies, 'loadedPath' | 'below'> {
   /** The directory of the weights in service now. */
   readonly served: { path: string };
 }
@@ -29,9 +31,9 @@ interface VllmState extends Omit<VllmDependencies, 'loadedPath'> {
  * The subset of vLLM's API that temper uses: token ids in and out with version spans, pause, and weights from a checkpoint of
  * this server.
  */
-export function createVllmRoutes({ loadedPath, ...dependencies }: VllmDependencies): Hono {
+export function createVllmRoutes({ loadedPath, below = '', ...dependencies }: VllmDependencies): Hono {
   const state: VllmState = { ...dependencies, served: { path: loadedPath } };
-  const app = new Hono();
+  const app = new Hono({ getPath: ({ url }) => new URL(url).pathname.slice(below.length) });
   app.onError((error, c) => {
     const status = error instanceof VllmError ? error.status : statusOf(error);
     return c.json(

@@ -81,9 +81,9 @@ describe('a pinned policy version', () => {
     assert.deepEqual(await served(), [3, 1]);
     const inAnHour = Date.now() + 3_600_000;
     const connection = createEngineConnection(policy.url);
-    await unpinWeights(connection, { model: 'policy', keep: [1] }, undefined, inAnHour);
+    await unpinWeights(connection, { prefix: 'policy', keep: [1] }, undefined, inAnHour);
     assert.deepEqual(await served(), [3, 1]);
-    await unpinWeights(connection, { model: 'policy', keep: [] }, undefined, inAnHour);
+    await unpinWeights(connection, { prefix: 'policy', keep: [] }, undefined, inAnHour);
     assert.deepEqual(await served(), [3]);
     assert.deepEqual((await sampled(1)).versions, [3]);
   });

@@ -1,0 +1,127 @@
+import { readFile } from 'node:fs/promises';
+import { z } from 'zod';
+import { TemperFailure } from '../../workflows/contracts/failures.ts';
+import { defaultPool, poolName } from '../../workflows/contracts/policy.ts';
+
+const address = z.url({ protocol: /^https?$/, error: 'expected an address that begins with http:// or https://' });
+const variable = z
+  .string()
+  .regex(/^[A-Za-z_][A-Za-z0-9_]*$/, { error: 'expected the name of a variable in the environment' });
+const about = z.strictObject({
+  kind: z.enum(['vllm', 'sglang'], { error: 'expected vllm or sglang' }).default('vllm'),
+  urls: z.array(address).min(1, { error: 'expected at least one address' }),
+  model: z.string({ error: 'expected the name of the base model at the engines' }).min(1),
+  publish: z.enum(['reload', 'lora'], { error: 'expected reload or lora' }).default('reload'),
+  apiKeyFrom: variable.optional(),
+  trainer: z
+    .strictObject({
+      url: address,
+      model: z.string({ error: 'expected the name of the base model at the trainer' }).min(1),
+      reduction: z.enum(['sum', 'datum-mean'], { error: 'expected sum or datum-mean' }).default('sum'),
+      apiKeyFrom: variable.optional(),
+    })
+    .optional(),
+});
+const file = z.record(
+  poolName.refine((name) => name !== defaultPool, {
+    error: `expected another name: ${defaultPool} is the pool that the environment names`,
+  }),
+  about,
+);
+
+/** The trainer of the runs of a pool. */
+export interface PoolTrainer {
+  readonly url: string;
+  readonly model: string;
+  readonly reduction: 'sum' | 'datum-mean';
+  /** A secret: it is sent in one header and used nowhere else. */
+  readonly apiKey: string | undefined;
+}
+
+/** Engines with one base model, and the trainer that updates it. A run names its pool. */
+export interface EnginePool {
+  readonly name: string;
+  readonly kind: 'vllm' | 'sglang';
+  readonly urls: readonly string[];
+  readonly model: string;
+  readonly publish: 'reload' | 'lora';
+  /** A secret, like the trainer's. */
+  readonly apiKey: string | undefined;
+  /** Whether it is the embedded policy server, which keeps the whole weights of each run apart under an address of its own. */
+  readonly embedded: boolean;
+  readonly trainer: PoolTrainer;
+}
+
+/** Whether the engines serve the policies of several runs at once: as adapters, or each under an address of its own. */
+export const servesSeveral = ({ publish, embedded }: Pick<EnginePool, 'publish' | 'embedded'>): boolean =>
+  publish === 'lora' || embedded;
+
+export interface EnginePools {
+  /** Returns a pool by its name. Throws InvalidInput, which lists the known names, or names file and field. */
+  find(name: string): Promise<EnginePool>;
+}
+
+/**
+ * Provides the pool that the environment names, and those of the operator's file. The file is read at each call, so that a
+ * new pool needs no restart. `environment` holds the API keys.
+ */
+export function createEnginePools(
+  path: string,
+  first: EnginePool,
+  environment: Readonly<Record<string, string | undefined>>,
+): EnginePools {
+  const keyOf = (of: string, from: string | undefined): string | undefined => {
+    if (from === undefined) return undefined;
+    const key = environment[from]?.trim();
+    if (key !== undefined && key !== '') return key;
+    throw invalid(`${path}: ${of}.apiKeyFrom: expected ${from} in the environment of the stack, got nothing; set it`);
+  };
+  return {
+    async find(name) {
+      if (name === defaultPool) return first;
+      const pools = await readPools(path);
+      const found = Object.hasOwn(pools, name) ? pools[name] : undefined;
+      if (found === undefined) {
+        const names = [defaultPool, ...Object.keys(pools)].join(', ');
+        throw invalid(`pool: expected one of ${names}, got ${name}; add it to ${path}`);
+      }
+      const { apiKeyFrom, trainer, ...rest } = found;
+      return {
+        ...rest,
+        name,
+        embedded: false,
+        apiKey: keyOf(name, apiKeyFrom),
+        trainer:
+          trainer === undefined
+            ? first.trainer
+            : {
+                url: trainer.url,
+                model: trainer.model,
+                reduction: trainer.reduction,
+                apiKey: keyOf(`${name}.trainer`, trainer.apiKeyFrom),
+              },
+      };
+    },
+  };
+}
+
+async function readPools(path: string): Promise<z.output<typeof file>> {
+  const text = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return '{}';
+    throw invalid(`${path}: expected a file that can be read: ${error.message}`);
+  });
+  const parsed = file.safeParse(jsonOf(path, text));
+  if (parsed.success) return parsed.data;
+  const problems = parsed.error.issues.map(({ path: at, message }) => `${at.join('.') || 'file'}: ${message}`);
+  throw invalid(`${path}: ${problems.join('; ')}`);
+}
+
+function jsonOf(path: string, text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw invalid(`${path}: expected a JSON object of pools by their names, got text that is not valid JSON`);
+  }
+}
+
+const invalid = (message: string): TemperFailure => new TemperFailure('InvalidInput', message);

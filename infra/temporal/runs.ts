@@ -1,0 +1,83 @@
+import type { Client, WorkflowExecutionInfo } from '@temporalio/client';
+import { TemperFailure } from '../../workflows/contracts/failures.ts';
+import { defaultPool, type PolicyRef } from '../../workflows/contracts/policy.ts';
+import { newestChain } from './chain.ts';
+
+/** A training run, as the server lists it. */
+export interface ListedRun {
+  readonly run: string;
+  readonly runKey: string;
+  /** The pool of engines that serves its policy. */
+  readonly pool: string;
+  readonly running: boolean;
+}
+
+type ListingClient = Pick<Client, 'workflow'>;
+
+/** Lists the runs that are open. The list may lag behind a moment. */
+export async function openRuns(client: ListingClient): Promise<readonly ListedRun[]> {
+  const runs: ListedRun[] = [];
+  for await (const info of client.workflow.list({
+    query: 'WorkflowType="trainingRun" AND ExecutionStatus="Running"',
+  })) {
+    const run = await runOf(client, info);
+    if (run?.running) runs.push(run);
+  }
+  return runs;
+}
+
+/**
+ * Returns the run whose policy is meant where none is named: the open one that started last, else the one that ended last. A
+ * run that has not published its first version has no policy yet.
+ */
+export async function newestRun(client: ListingClient): Promise<ListedRun | null> {
+  const query = 'WorkflowType="trainingRun" AND ExecutionStatus != "ContinuedAsNew"';
+  for await (const info of client.workflow.list({ query, pageSize: 10 })) {
+    const { phase } = info.memo ?? {};
+    if (phase !== undefined && phase !== 'preparing') return runOf(client, info);
+  }
+  return null;
+}
+
+/**
+ * Returns the policy that a rollout outside of runs samples: that of the named run, else of the newest one. Undefined if there is
+ * no run yet.
+ */
+export async function resolvePolicy(
+  client: ListingClient,
+  policy: PolicyRef | string | undefined,
+): Promise<PolicyRef | undefined> {
+  if (typeof policy === 'object') return policy;
+  const found = policy === undefined ? await newestRun(client) : await findRun(client, policy);
+  if (found !== null) return { runKey: found.runKey, pool: found.pool };
+  if (policy === undefined) return undefined;
+  throw new TemperFailure(
+    'InvalidInput',
+    `policy: expected the workflow id of a run, got ${policy}, which the server does not have; \`temper status\` lists the runs`,
+  );
+}
+
+/** Returns a run by its workflow id; null if the server has none. */
+export async function findRun(client: ListingClient, run: string): Promise<ListedRun | null> {
+  const query = `WorkflowId="${run.replaceAll(/["\\]/g, '')}" AND WorkflowType="trainingRun" AND ExecutionStatus != "ContinuedAsNew"`;
+  for await (const info of client.workflow.list({ query, pageSize: 1 })) return runOf(client, info);
+  return null;
+}
+
+/** Returns the keys of the runs whose policies open sweeps evaluate. */
+export async function evaluatedRuns(client: ListingClient): Promise<readonly string[]> {
+  const keys: string[] = [];
+  for await (const { memo } of client.workflow.list({
+    query: 'WorkflowType="evaluationSweep" AND ExecutionStatus="Running"',
+  })) {
+    if (typeof memo?.runKey === 'string') keys.push(memo.runKey);
+  }
+  return keys;
+}
+
+async function runOf(client: ListingClient, { workflowId, memo }: WorkflowExecutionInfo): Promise<ListedRun | null> {
+  const chain = await newestChain(client, workflowId);
+  if (chain === null) return null;
+  const pool = typeof memo?.pool === 'string' ? memo.pool : defaultPool;
+  return { run: workflowId, runKey: chain.key, pool, running: chain.running };
+}

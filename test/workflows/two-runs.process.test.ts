@@ -1,0 +1,118 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import type { Client, WorkflowHandle } from '@temporalio/client';
+import { type Config, readConfig } from '../../infra/config.ts';
+import { connectClient } from '../../infra/temporal/connection.ts';
+import { freePort } from '../../infra/temporal/ports.ts';
+import { temporalTarget } from '../../infra/temporal/temporal-target.ts';
+import { type RunningStack, startStack } from '../../workers/up/start-stack.ts';
+import { shortKey } from '../../workflows/contracts/ids.ts';
+import { controlQueue } from '../../workflows/contracts/queues.ts';
+import type { RunRequest, RunStatus } from '../../workflows/contracts/run.ts';
+import type { SweepResult } from '../../workflows/contracts/sweep.ts';
+
+const settings = { agent: 'mini', sandbox: 'local', maxTurns: 2, sampling: { maxTokensPerTurn: 16 } } as const;
+const training = (seed: number): RunRequest => ({
+  tasks: 'generated:train/4',
+  seed,
+  steps: 2,
+  groupsPerStep: 1,
+  rolloutsPerGroup: 2,
+  training: { zeroVariance: 'keep' },
+  warmUp: { steps: 3, examplesPerStep: 4, learningRate: seed * 1e-3 },
+  settings,
+});
+
+describe('two runs on one stack with the embedded policy', () => {
+  let home: string;
+  let config: Config;
+  let stack: RunningStack;
+  let client: Client;
+  let close: () => Promise<void>;
+  const start = (workflowId: string, input: RunRequest): Promise<WorkflowHandle> =>
+    client.workflow.start('trainingRun', { taskQueue: controlQueue, workflowId, args: [input] });
+
+  before(async () => {
+    home = await mkdtemp(join(tmpdir(), 'temper-two-runs-'));
+    config = readConfig({
+      ...process.env,
+      TEMPORAL_ADDRESS: undefined,
+      TEMPER_HOME: home,
+      TEMPER_SANDBOX: 'local',
+      TEMPER_TEMPORAL_PORT: String(await freePort()),
+      TEMPER_UI_PORT: String(await freePort()),
+      TEMPER_POLICY_PORT: String(await freePort()),
+    });
+    stack = await startStack({ config, progress: () => {} }, AbortSignal.timeout(300_000));
+    ({ client, close } = await connectClient(temporalTarget(config)));
+  });
+  after(async () => {
+    await close?.();
+    await stack?.close();
+    await rm(home, { recursive: true, force: true });
+  });
+
+  it('learn side by side, each by weights of its own, while the trainer of a third is dead', async () => {
+    const [url] = config.pool.urls;
+    const dead = {
+      urls: [url],
+      model: 'policy',
+      publish: 'lora',
+      trainer: { url: 'http://127.0.0.1:9', model: 'policy' },
+    };
+    await writeFile(config.pools, JSON.stringify({ dead }));
+    const third = await start('third', { ...training(1), pool: 'dead' });
+    const runs = await Promise.all([start('first', training(1)), start('second', training(2))]);
+    const results = (await Promise.all(runs.map((run) => run.result()))) as RunStatus[];
+    assert.deepEqual(
+      results.map(({ phase, step, rollouts }) => [phase, step, rollouts.infra]),
+      [
+        ['done', 2, 0],
+        ['done', 2, 0],
+      ],
+    );
+    assert.equal(((await third.query('status')) as RunStatus).phase, 'preparing');
+    await third.terminate();
+
+    const served = await Promise.all(results.map(({ runKey }) => weightsOf(`${url}/policies/${shortKey(runKey)}`)));
+    assert.deepEqual(
+      served.map(({ label }) => label),
+      results.map(({ runKey }) => `2@${shortKey(runKey)}-v2`),
+    );
+    assert.notEqual(served[0]?.checksum, served[1]?.checksum);
+  });
+
+  it('can each be evaluated after their ends', async () => {
+    const sweep = async (workflowId: string, policy: string): Promise<SweepResult> =>
+      (await client.workflow.execute('evaluationSweep', {
+        taskQueue: controlQueue,
+        workflowId,
+        args: [{ tasks: 'generated:test/4', count: 1, policy, settings }],
+      })) as SweepResult;
+    const results = await Promise.all([sweep('of-first', 'first'), sweep('of-second', 'second')]);
+    assert.deepEqual(
+      results.map(({ policyVersion, counted, endedEarly }) => [policyVersion, counted, endedEarly]),
+      [
+        [2, 1, null],
+        [2, 1, null],
+      ],
+    );
+    await assert.rejects(sweep('of-none', 'no-such-run'), (error: Error) => {
+      const { cause } = error as { cause?: { cause?: Error } };
+      return /policy: expected the workflow id of a run, got no-such-run/.test(String(cause?.cause ?? cause));
+    });
+  });
+});
+
+/** The label and the checksum of the weights that a policy's address serves. */
+async function weightsOf(url: string): Promise<{ readonly label: string; readonly checksum: string }> {
+  const info = (await (await fetch(`${url}/weight_info`)).json()) as { weight_version: string };
+  const checker = { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{"action":"checksum"}' };
+  const { checksums } = (await (await fetch(`${url}/weight_checker`, checker)).json()) as {
+    checksums: { model: string };
+  };
+  return { label: info.weight_version, checksum: checksums.model };
+}

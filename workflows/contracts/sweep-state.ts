@@ -1,0 +1,61 @@
+import type { FlagCounts } from './flags.ts';
+import type { Count, Outcome } from './outcome.ts';
+import type { LeftOut, SweepInput, SweepPlan } from './sweep.ts';
+
+/** A window of a sweep: every `windows`-th attempt, from the number `window` on. */
+export interface SweepWindow {
+  /** The number of the window, from 0. */
+  readonly window: number;
+  readonly windows: number;
+}
+
+/** The request of a sweep to one of its windows. */
+export interface SweepWindowRequest extends SweepWindow {
+  readonly sweep: string;
+  readonly sweepKey: string;
+  /** The sweep's input, with the window's share of the concurrency. */
+  readonly input: SweepInput;
+  readonly plan: SweepPlan;
+  /** Set if the sweep is paused when the window starts. */
+  readonly pausedBecause: string | null;
+}
+
+/** The progress of a window, as it reports it to its sweep. Each report replaces the one before. */
+export interface SweepWindowReport {
+  readonly window: number;
+  readonly chunks: number;
+  readonly sums: SweepSums;
+  readonly inFlight: number;
+  readonly policyVersion: number | null;
+  readonly pausedBecause: string | null;
+  readonly endedEarly: string | null;
+}
+
+/** Sums over the attempts that have ended. */
+export interface SweepSums {
+  readonly outcomes: Count<Outcome>;
+  readonly leftOut: Count<LeftOut>;
+  readonly retried: number;
+  readonly counted: number;
+  readonly passed: number;
+  readonly rewards: number;
+  readonly flags: FlagCounts;
+}
+
+/** The state that continue-as-new carries from one execution of a sweep to the next. */
+export interface SweepState {
+  readonly plan: SweepPlan;
+  readonly startedAt: number;
+  /** The number of the next attempt to start; attempt a at task t of n has the number a × n + t. */
+  readonly next: number;
+  /** Pairs of attempt number and retry, of the rollouts in flight. */
+  readonly inFlight: readonly (readonly [number, number])[];
+  /** Pairs of attempt number and retry, of the rollouts to start next. */
+  readonly again: readonly (readonly [number, number])[];
+  /** The number of records written so far. */
+  readonly chunks: number;
+  readonly sums: SweepSums;
+  readonly pausedBecause: string | null;
+  readonly recentOutcomes: readonly Outcome[];
+  readonly endedEarly: string | null;
+}
