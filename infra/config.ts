@@ -1,3 +1,4 @@
+import { readFile } from 'node:fs/promises';
 import { availableParallelism, homedir, hostname } from 'node:os';
 import { join, resolve } from 'node:path';
 import type { z } from 'zod';
@@ -6,6 +7,7 @@ import type { EnginePool } from './engine/pools.ts';
 import { defaultCapacity } from './machine/rollouts-that-fit.ts';
 import { type Paths, pathsBelow } from './paths.ts';
 import { environment } from './settings.ts';
+import { parseKeys, type StackKeys } from './stack.ts';
 import { parseS3Address } from './store/s3/place.ts';
 import type { StorePlace } from './store/shared-state.ts';
 
@@ -61,6 +63,8 @@ export interface Config {
   readonly logLevel: 'debug' | 'info' | 'warn' | 'error';
   readonly cacheDir: string;
   readonly paths: Paths;
+  /** Reads the stack's keys, which are secrets; null: they are in the home. */
+  readonly stackKeys: (() => Promise<StackKeys>) | null;
   /** The place of the state that all processes of the stack share. */
   readonly store: StorePlace;
   /**
@@ -125,6 +129,7 @@ export function readConfig(source: Environment = process.env): Config {
     logLevel: env.TEMPER_LOG_LEVEL,
     cacheDir: join(env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'temper'),
     paths,
+    stackKeys: stackKeysFrom(env),
     store: storeFrom(env, home, source),
     env: { ...source },
   };
@@ -173,6 +178,18 @@ function storeFrom(
     region: env.TEMPER_STORE_REGION ?? fallback,
     pathStyle: (env.TEMPER_STORE_PATH_STYLE ?? (endpoint === null ? 'off' : 'on')) === 'on',
   };
+}
+
+/** Returns the reader of the keys in a variable or in a file; null if neither is named. */
+function stackKeysFrom({
+  TEMPER_STACK_KEY: text,
+  TEMPER_STACK_KEY_FILE: file,
+}: z.output<typeof environment>): Config['stackKeys'] {
+  if (text !== undefined && file !== undefined) {
+    throw new Error('expected TEMPER_STACK_KEY or TEMPER_STACK_KEY_FILE, got both; unset one of them');
+  }
+  if (text !== undefined) return async () => parseKeys(text, 'TEMPER_STACK_KEY');
+  return file === undefined ? null : async () => parseKeys(await readFile(file, 'utf8'), file);
 }
 
 function metricsPortsFrom(first: number | undefined): Config['metricsPorts'] {

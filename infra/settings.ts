@@ -46,6 +46,16 @@ export const environment = z.object({
     'stable name of this machine as a host of sandboxes; its task queues carry the name',
     'the host name',
   ),
+  TEMPER_STACK_KEY: setting(
+    z.string().min(1).optional(),
+    'key that all hosts of the stack share, at least 64 hexadecimal digits: the secrets of its sessions are derived from it. To change it, give the new key before the old one, separated by a comma, until the sessions of the old one have ended',
+    '`TEMPER_STACK_KEY_FILE`, else `stack.key` in the home, which is created',
+  ),
+  TEMPER_STACK_KEY_FILE: setting(
+    z.string().min(1).optional(),
+    'file with that key, or with several, one per line, the newest first',
+    'none',
+  ),
   TEMPER_SANDBOX: setting(
     z.enum(['auto', 'docker', 'local']).default('auto'),
     'sandbox kind that `auto` in a workflow input resolves to on this host: `docker`, `local`, or `auto` to use Docker where it answers',

@@ -1,36 +1,142 @@
-import { randomBytes, randomUUID } from 'node:crypto';
-import { link, mkdir, open, readFile, rm, writeFile } from 'node:fs/promises';
+import { createHmac, randomBytes, randomUUID } from 'node:crypto';
+import { link, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { z } from 'zod';
 import type { Paths } from './paths.ts';
+import type { Objects } from './store/objects.ts';
 
-/** Identity of a stack: its label and its secret, created once by the first process that needs them. */
-export interface Stack {
-  /** Label of every sandbox of the stack; the reaper removes no sandbox with another label. */
-  readonly id: string;
-  /** Key that the agents' secrets are derived from; stored in a file with mode 0600, never in workflow history. */
-  readonly key: Buffer;
+/**
+ * Keys that the agents' secrets are derived from, the newest first. New secrets are derived from the first, and those of every
+ * key are accepted, so that a rotation ends no session. They are never in workflow history.
+ */
+export type StackKeys = readonly [Buffer, ...Buffer[]];
+
+/** The record of a stack in its store. The fingerprints of its keys prove that a host has one of them. */
+const identity = z.object({
+  id: z.uuid(),
+  keys: z.array(z.string()).optional(),
+  /** The id of the Temporal namespace that the stack's workflows are in. */
+  namespace: z.string().optional(),
+});
+export type Identity = Readonly<z.output<typeof identity>>;
+
+const identityKey = 'stack.json';
+const homeFile = z.object({ id: z.uuid() });
+
+/**
+ * Returns the id of the stack that the store belongs to: the label of every sandbox of the stack. The first process that needs
+ * it creates it. Refuses a home of another stack, whose sandboxes would be orphaned.
+ */
+export async function openStackId({ stackFile }: Pick<Paths, 'stackFile'>, objects: Objects): Promise<string> {
+  const ofHome = await readHome(stackFile);
+  const { id } = await changeIdentity(objects, (found) => found ?? { id: ofHome ?? randomUUID() });
+  if (ofHome !== null && ofHome !== id) {
+    throw new Error(
+      `the store ${objects.location} belongs to stack ${id}, and ${stackFile} says that this home is of stack ${ofHome}; ` +
+        'give each stack a prefix of its own in TEMPER_STORE, or this host a home of its own in TEMPER_HOME',
+    );
+  }
+  await createOnce(stackFile, `${JSON.stringify({ id })}\n`, 0o644);
+  return id;
 }
 
-const stackFile = z.strictObject({ id: z.uuid() });
+/** The origins of a stack's keys. */
+export interface KeySource {
+  readonly paths: Pick<Paths, 'stackKey'>;
+  /** Reads the keys that the settings name; null: those of the home. */
+  readonly stackKeys: (() => Promise<StackKeys>) | null;
+}
 
-/** Reads the identity of the stack on a home, creating the home and the identity if they do not exist. */
-export async function openStack({ stackFile: path, stackKey }: Pick<Paths, 'stackFile' | 'stackKey'>): Promise<Stack> {
-  await mkdir(dirname(path), { recursive: true, mode: 0o755 });
-  await createOnce(path, `${JSON.stringify({ id: randomUUID() })}\n`, 0o644);
-  await createOnce(stackKey, randomBytes(32).toString('hex'), 0o600);
-  const { id } = stackFile.parse(JSON.parse(await readFile(path, 'utf8')));
-  return { id, key: Buffer.from(await readFile(stackKey, 'utf8'), 'hex') };
+/**
+ * Reads the keys of this host, and creates the first one of a stack. Refuses a host that has none of the stack's keys. A new
+ * key beside a known one becomes a key of the stack.
+ */
+export async function openStackKeys({ paths, stackKeys }: KeySource, objects: Objects): Promise<StackKeys> {
+  const keys = stackKeys === null ? await keysOfHome(paths.stackKey, objects) : await stackKeys();
+  const own = keys.map(fingerprint);
+  await changeIdentity(objects, (found) => {
+    if (found === null) throw new Error(`${objects.location} lost its ${identityKey}; restore it from a backup`);
+    const known = found.keys ?? own;
+    if (!own.some((one) => known.includes(one))) throw new Error(strangeKey(found, objects));
+    return { ...found, keys: [...new Set([...own.slice(0, 1), ...known])] };
+  });
+  return keys;
+}
+
+/** Parses keys in hexadecimal digits. An error names their origin, and never quotes them. */
+export function parseKeys(text: string, origin: string): StackKeys {
+  const words = text.split(/[\s,]+/).filter((word) => word !== '');
+  const [first, ...others] = words.map((word) => {
+    if (/^([0-9a-fA-F]{2}){32,}$/.test(word)) return Buffer.from(word, 'hex');
+    throw new Error(
+      `${origin}: expected keys of at least 64 hexadecimal digits, got a word of ${word.length} characters; ` +
+        'make one with `openssl rand -hex 32`',
+    );
+  });
+  if (first !== undefined) return [first, ...others];
+  throw new Error(`${origin}: expected at least one key, got none; make one with \`openssl rand -hex 32\``);
+}
+
+/**
+ * Replaces the identity by what `change` makes of it, and returns it. Starts again with the newest one when another process
+ * changed it meanwhile.
+ */
+export async function changeIdentity(
+  objects: Objects,
+  change: (found: Identity | null) => Identity,
+): Promise<Identity> {
+  for (;;) {
+    const { found, version } = await readIdentity(objects);
+    const changed = change(found);
+    if (JSON.stringify(changed) === JSON.stringify(found)) return changed;
+    const bytes = new TextEncoder().encode(`${JSON.stringify(changed)}\n`);
+    if ((await objects.replace(identityKey, bytes, version)) !== null) return changed;
+  }
+}
+
+async function readIdentity(objects: Objects): Promise<{ found: Identity | null; version: string | null }> {
+  const stored = await objects.get(identityKey);
+  if (stored === null) return { found: null, version: null };
+  const text = new TextDecoder().decode(stored.bytes);
+  try {
+    return { found: identity.parse(JSON.parse(text)), version: stored.version };
+  } catch (cause) {
+    const got = JSON.stringify(text.slice(0, 100));
+    throw new Error(`${objects.location}/${identityKey}: expected the identity of a stack, got ${got}`, { cause });
+  }
+}
+
+const strangeKey = ({ id }: Identity, { location }: Objects): string =>
+  `this host has no key of stack ${id} in ${location}; give all hosts of a stack the same key by TEMPER_STACK_KEY_FILE or ` +
+  'TEMPER_STACK_KEY, or name a store of its own in TEMPER_STORE';
+
+const fingerprint = (key: Buffer): string =>
+  createHmac('sha256', key).update('fingerprint of a stack key').digest('hex').slice(0, 32);
+
+/** Reads the keys of the home. Creates one only for a stack without keys: another host's key cannot be guessed. */
+async function keysOfHome(path: string, objects: Objects): Promise<StackKeys> {
+  const kept = await readIfThere(path);
+  if (kept !== null) return parseKeys(kept, path);
+  const { found } = await readIdentity(objects);
+  if (found?.keys !== undefined) {
+    throw new Error(
+      `expected a key of stack ${found.id} in TEMPER_STACK_KEY_FILE, TEMPER_STACK_KEY or ${path}, got none; ` +
+        'copy stack.key from the home of another host of the stack',
+    );
+  }
+  await createOnce(path, randomBytes(32).toString('hex'), 0o600);
+  return parseKeys(await readFile(path, 'utf8'), path);
+}
+
+async function readHome(path: string): Promise<string | null> {
+  const text = await readIfThere(path);
+  return text === null ? null : homeFile.parse(JSON.parse(text)).id;
 }
 
 /** Creates a file with all its content, or keeps an existing one. `link` makes both cases atomic. */
 async function createOnce(path: string, content: string, mode: number): Promise<void> {
-  const known = await open(path, 'r').catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'ENOENT') return null;
-    throw error;
-  });
-  if (known !== null) return known.close();
-  await mkdir(dirname(path), { recursive: true });
+  if ((await readIfThere(path)) !== null) return;
+  await mkdir(dirname(path), { recursive: true, mode: 0o755 });
   const temporary = `${path}.${randomUUID()}`;
   await writeFile(temporary, content, { mode, flag: 'wx' });
   try {
@@ -40,4 +146,11 @@ async function createOnce(path: string, content: string, mode: number): Promise<
   } finally {
     await rm(temporary, { force: true });
   }
+}
+
+async function readIfThere(path: string): Promise<string | null> {
+  return readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return null;
+    throw error;
+  });
 }

@@ -8,19 +8,26 @@ import { createRewardActivity } from '../activities/control/reward.ts';
 import { createScheduleActivities } from '../activities/control/schedules.ts';
 import { createSweepActivities } from '../activities/control/sweeps.ts';
 import { createTaskActivities } from '../activities/control/tasks.ts';
-import { createTraceActivities } from '../activities/control/traces.ts';
+import { createTraceActivities } from '../activities/host/traces.ts';
 import type { ControlActivities } from '../activities/interfaces/control.ts';
+import type { SessionActivities } from '../activities/interfaces/host.ts';
 import { createAgents } from '../infra/agents/index.ts';
 import type { Config } from '../infra/config.ts';
+import { askEngines } from '../infra/engine/ask-engines.ts';
+import { servedVersions } from '../infra/engine/engine.ts';
 import { createEnginePools } from '../infra/engine/pools.ts';
 import { createGatewayControl } from '../infra/gateway/client.ts';
 import { controlSockets } from '../infra/gateway/sockets.ts';
+import { createUpstreams } from '../infra/gateway/upstream/upstreams.ts';
+import { knownHosts } from '../infra/store/host-notes.ts';
 import { createQuarantine } from '../infra/tasks/quarantine.ts';
 import { createTasks } from '../infra/tasks/tasks.ts';
 import { locateWorkflowBundle } from '../infra/temporal/bundle.ts';
 import { resolvePolicy } from '../infra/temporal/runs.ts';
 import { missingSearchAttributes } from '../infra/temporal/search-attributes.ts';
+import { followsServer, requireNamespace } from '../infra/temporal/stack-namespace.ts';
 import { controlQueue } from '../workflows/contracts/queues.ts';
+import type { Upstream } from '../workflows/contracts/upstream.ts';
 import { openState } from './open-state.ts';
 import { runWorkers } from './process.ts';
 import { createUpkeep, scheduleRetention } from './upkeep.ts';
@@ -38,6 +45,7 @@ export function runControl(config: Config, signal: AbortSignal): Promise<void> {
       );
     }
     const shared = await openState(config);
+    await requireNamespace({ ...shared, client }, { mayMove: followsServer(config.store) });
     const { blobs: store, runs: records } = shared;
     const agents = createAgents({ cacheDir: config.cacheDir });
     const tasks = createTasks({
@@ -47,19 +55,21 @@ export function runControl(config: Config, signal: AbortSignal): Promise<void> {
     });
     const quarantine = createQuarantine(shared.common);
     const gateway = createGatewayControl(controlSockets(config.paths.gatewaySockets, config.gateways));
-    const activities: ControlActivities = {
+    const upstreams = createUpstreams(config.upstreams, config.env);
+    const upstream = async (name: string): Promise<Upstream> => {
+      const { model } = await upstreams.find(name);
+      return { name, model };
+    };
+    const pools = createEnginePools(config.pools, config.pool, config.env);
+    const activities: ControlActivities & SessionActivities = {
       ...createRewardActivity(),
-      ...createTaskActivities({ tasks, quarantine, agent: agents.get, upstream: gateway.upstream }),
-      ...createRunCheck({
-        client,
-        tasks,
-        agent: agents.get,
-        pools: createEnginePools(config.pools, config.pool, config.env),
-      }),
+      ...createTaskActivities({ tasks, quarantine, agent: agents.get, upstream }),
+      ...createRunCheck({ client, tasks, agent: agents.get, pools }),
+      // Rollouts of 0.4.0 ask for sessions here; they are at the gateways of this machine.
       ...createTraceActivities(gateway, (policy) => resolvePolicy(client, policy)),
       ...createGroupActivities({ client, records }),
       ...createBatchActivities({ store, records }),
-      ...createHostActivities(client),
+      ...createHostActivities({ client, knownHosts: () => knownHosts(shared.objects) }),
       ...createReapActivities(client),
       ...createUpkeep(config, client, { notes: shared.hostNotes, log }),
       ...createScheduleActivities(client),
@@ -71,12 +81,13 @@ export function runControl(config: Config, signal: AbortSignal): Promise<void> {
         store,
         records,
         agent: agents.get,
-        serving: gateway.serving,
-        pinVersion: gateway.pinVersion,
-        upstream: gateway.upstream,
+        serving: (policy) => askEngines(pools, policy, servedVersions),
+        pinVersion: ({ policy, version }, signal) =>
+          askEngines(pools, policy, (engine) => engine.pinVersion(version, signal)),
+        upstream,
       }),
     };
-    await scheduleRetention(client);
+    await scheduleRetention(client, shared.stack);
     return [
       {
         taskQueue: controlQueue,

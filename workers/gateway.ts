@@ -4,7 +4,7 @@ import { createEnginePools } from '../infra/engine/pools.ts';
 import { startGateway } from '../infra/gateway/server.ts';
 import { createPolicyEngines } from '../infra/gateway/turns/policy-engines.ts';
 import { createUpstreams } from '../infra/gateway/upstream/upstreams.ts';
-import { openStack } from '../infra/stack.ts';
+import { openStackKeys } from '../infra/stack.ts';
 import { openState } from './open-state.ts';
 import { createLog } from './process.ts';
 import { reportStateOnSignal } from './report-state.ts';
@@ -16,8 +16,8 @@ import { reportStateOnSignal } from './report-state.ts';
  */
 export async function runGateway(config: Config, signal: AbortSignal, name: string): Promise<void> {
   const log = createLog(config, name);
-  const { key } = await openStack(config.paths);
-  const { blobs: store } = await openState(config);
+  const { blobs: store, objects } = await openState(config);
+  const stackKeys = await openStackKeys(config, objects);
   const engineGraceMs = config.engine.graceSec * 1000;
   const policies = createPolicyEngines({
     pools: createEnginePools(config.pools, config.pool, config.env),
@@ -36,7 +36,7 @@ export async function runGateway(config: Config, signal: AbortSignal, name: stri
     policies,
     upstreams: createUpstreams(config.upstreams, config.env),
     modelDir: config.modelDir,
-    stackKey: key,
+    stackKeys,
     engineGraceMs,
     seeds: config.engine.seeds,
     log: (event) => (event.kind === 'turn' ? log.debug(event) : log.warn(event)),

@@ -11,18 +11,23 @@ import { createReaper, type Reaper } from '../activities/host/reap.ts';
 import { createCleanUp, createProvisioning } from '../activities/host/sandbox.ts';
 import { createSlots } from '../activities/host/slots.ts';
 import { createSweepShare, type SweepShare, watchTraining } from '../activities/host/sweep-share.ts';
+import { createTraceActivities } from '../activities/host/traces.ts';
+import type { SessionActivities } from '../activities/interfaces/host.ts';
 import { createAgents } from '../infra/agents/index.ts';
 import { createRuntime, runtimeTarget } from '../infra/agents/runtime.ts';
 import type { Config } from '../infra/config.ts';
+import { createGatewayControl } from '../infra/gateway/client.ts';
 import { secretOf } from '../infra/gateway/secret.ts';
+import { controlSockets } from '../infra/gateway/sockets.ts';
 import { createVerdictCache } from '../infra/grading/verdict-cache.ts';
 import { readLevels } from '../infra/machine/read-levels.ts';
 import { capacityWarning, rolloutDirectories, rolloutsThatFit } from '../infra/machine/rollouts-that-fit.ts';
 import { createHelperSpawner } from '../infra/process/spawner/through-helper.ts';
-import { openProviders } from '../infra/sandbox/index.ts';
-import { openStack } from '../infra/stack.ts';
-import type { SharedState } from '../infra/store/shared-state.ts';
+import { hasImage, openProviders } from '../infra/sandbox/index.ts';
+import { openStackKeys } from '../infra/stack.ts';
 import { createTasks } from '../infra/tasks/tasks.ts';
+import { resolvePolicy } from '../infra/temporal/runs.ts';
+import { followsServer, requireNamespace } from '../infra/temporal/stack-namespace.ts';
 import {
   captureQueue,
   cleanUpQueue,
@@ -34,7 +39,7 @@ import {
   sweepPlacementQueue,
 } from '../workflows/contracts/queues.ts';
 import { inLane, inLanesByType } from './lane-worker.ts';
-import { openState } from './open-state.ts';
+import { openState, type StackState } from './open-state.ts';
 import { placementTuner } from './placement-tuner.ts';
 import { runWorkers } from './process.ts';
 import { reportAdmission } from './report-admission.ts';
@@ -58,8 +63,10 @@ const pollers = { type: 'simple-maximum', maximum: 2 } as const;
 export async function runHost(config: Config, signal: AbortSignal): Promise<void> {
   const shared = await openState(config);
   const host = await openHost(config, shared);
+  const gateway = createGatewayControl(controlSockets(config.paths.gatewaySockets, config.gateways));
   try {
     await runWorkers(config, 'host', signal, async ({ client, log }) => {
+      await requireNamespace({ ...shared, client }, { mayMove: followsServer(config.store) });
       reportAdmission(host.admission, { host: host.name, notes: shared.hostNotes, log });
       const warning = capacityWarning(config.capacity, rolloutsThatFit(config));
       if (warning !== null) log.warn(warning);
@@ -76,9 +83,11 @@ export async function runHost(config: Config, signal: AbortSignal): Promise<void
       const share = createSweepShare(host.slots, config.sweepShare, watchTraining(client));
       const lanes = createLanes({ stages: config.lanes, evaluations: config.evaluations });
       reportLanes(lanes, { host: host.name, records: shared.lanes, log }, signal);
-      return queues(host, { capacity: config.capacity, lanes, share, reaper });
+      const sessions = createTraceActivities(gateway, (policy) => resolvePolicy(client, policy));
+      return queues(host, { capacity: config.capacity, sessions, lanes, share, reaper });
     });
   } finally {
+    await gateway.end();
     host.admission.close();
     for (const provider of host.providers.all.values()) await provider.close();
   }
@@ -119,12 +128,14 @@ async function reapAtStart(
 
 interface HostQueues {
   readonly capacity: number;
+  /** The activities at the host's own gateways, which have the sessions of its sandboxes. */
+  readonly sessions: SessionActivities;
   readonly lanes: Lanes;
   readonly share: SweepShare;
   readonly reaper: Reaper;
 }
 
-function queues(host: Host, { capacity, lanes, share, reaper }: HostQueues): WorkerOptions[] {
+function queues(host: Host, { capacity, sessions, lanes, share, reaper }: HostQueues): WorkerOptions[] {
   const common = { activityTaskPollerBehavior: pollers, maxEagerActivityReservationsPerWorkflowTask: 0 };
   const provisioning = createProvisioning(host);
   const agent = createAgentActivities(host);
@@ -155,7 +166,7 @@ function queues(host: Host, { capacity, lanes, share, reaper }: HostQueues): Wor
       ...common,
       ...inLanesByType({ provisionSandbox: lanes.provision, captureDiff: lanes.capture }),
       taskQueue: hostQueue(host.name),
-      activities: { ...provisioning, ...agent, ...reaper.activities },
+      activities: { ...provisioning, ...agent, ...sessions, ...reaper.activities },
       maxConcurrentActivityTaskExecutions: capacity + shortStageSlots,
     },
     { ...common, ...inLane(lanes.provision), taskQueue: provisionQueue(host.name), activities: provisioning },
@@ -177,12 +188,12 @@ function queues(host: Host, { capacity, lanes, share, reaper }: HostQueues): Wor
 }
 
 /** Opens what this machine offers to rollouts. The caller closes its admission and its providers. */
-export async function openHost(config: Config, { blobs, verdicts }: SharedState): Promise<Host> {
-  const stack = await openStack(config.paths);
+export async function openHost(config: Config, { blobs, objects, stack, verdicts }: StackState): Promise<Host> {
+  const [key] = await openStackKeys(config, objects);
   const agents = createAgents({ cacheDir: config.cacheDir });
   const runtime = createRuntime({ cacheDir: config.cacheDir });
   const providers = await openProviders({
-    stack: stack.id,
+    stack,
     root: config.paths.sandboxes,
     docker: config.docker,
     images: config.paths.images,
@@ -193,7 +204,7 @@ export async function openHost(config: Config, { blobs, verdicts }: SharedState)
   const admission = createAdmission({ readLevels: () => readLevels({ directories: rolloutDirectories(config) }) });
   return {
     name: config.host,
-    stack: stack.id,
+    stack,
     store: blobs,
     verdicts: createVerdictCache({ records: verdicts, store: blobs }),
     solvable: new Set(),
@@ -206,10 +217,11 @@ export async function openHost(config: Config, { blobs, verdicts }: SharedState)
     }),
     providers,
     choose: providers.choose,
+    hasImage: async (image) => hasImage(await providers.seen(), image),
     agent: agents.get,
     gatewaySockets: config.paths.gatewaySockets,
     channel: config.channel,
-    secretOf: (session) => secretOf(stack.key, session),
+    secretOf: (session) => secretOf(key, session),
     pathOf: (kind) => (kind === 'local' ? localPath : null),
     evaluationMounts: async (kind) => (kind === 'local' ? [{ ...(await runtime.prepare()), readOnly: true }] : []),
   };

@@ -9,15 +9,17 @@ export interface OwnSchedule {
   readonly workflowType: string;
   readonly args: readonly unknown[];
   readonly summary: string;
+  readonly memo?: Readonly<Record<string, unknown>>;
 }
 
 /** Creates a schedule; repeatable. */
 export async function ensureSchedule(client: Client, schedule: OwnSchedule): Promise<void> {
-  const { scheduleId, every, workflowType, args, summary } = schedule;
+  const { scheduleId, every, workflowType, args, summary, memo } = schedule;
   try {
     await client.schedule.create({
       scheduleId,
       spec: { intervals: [{ every }] },
+      ...(memo !== undefined && { memo }),
       policies: { overlap: ScheduleOverlapPolicy.SKIP, catchupWindow: every },
       action: {
         type: 'startWorkflow',

@@ -10,6 +10,7 @@ import { createEngines } from '../infra/engine/index.ts';
 import { createEnginePools } from '../infra/engine/pools.ts';
 import type { Objects } from '../infra/store/objects.ts';
 import { evaluatedRuns, openRuns } from '../infra/temporal/runs.ts';
+import { followsServer, requireNamespace } from '../infra/temporal/stack-namespace.ts';
 import { trainers } from '../infra/trainer/index.ts';
 import { createSessionRecord } from '../infra/trainer/journal.ts';
 import type { Trainer } from '../infra/trainer/trainer.ts';
@@ -25,7 +26,9 @@ const runsAtOnce = 32;
 /** Runs the trainer worker: updates and weight syncs. */
 export function runTrainer(config: Config, signal: AbortSignal): Promise<void> {
   return runWorkers(config, 'trainer', signal, async ({ client }) => {
-    const { objects, blobs: store } = await openState(config);
+    const state = await openState(config);
+    await requireNamespace({ ...state, client }, { mayMove: followsServer(config.store) });
+    const { objects, blobs: store } = state;
     const dependencies: TrainerDependencies = {
       ofRun: createRunDependencies(config, objects),
       store,

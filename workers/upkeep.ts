@@ -6,6 +6,7 @@ import type { ControlActivities } from '../activities/interfaces/control.ts';
 import type { Config } from '../infra/config.ts';
 import { readLevels } from '../infra/machine/read-levels.ts';
 import type { HostNotes } from '../infra/store/host-notes.ts';
+import { namespaceMemo } from '../infra/temporal/stack-namespace.ts';
 import { retentionSchedule } from '../workflows/contracts/retention.ts';
 import { makeRetentionPass } from './retention.ts';
 import { ensureSchedule } from './schedules.ts';
@@ -46,14 +47,15 @@ export function createUpkeep(
   };
 }
 
-/** Creates the schedule of retention; repeatable. */
-export function scheduleRetention(client: Client): Promise<void> {
+/** Creates the schedule of retention, which marks the namespace as the stack's; repeatable. */
+export function scheduleRetention(client: Client, stack: string): Promise<void> {
   return ensureSchedule(client, {
     scheduleId: retentionSchedule,
     every: retentionEvery,
     workflowType: 'retention',
     args: [],
     summary: 'removes what nothing needs any more',
+    memo: namespaceMemo(stack),
   });
 }
 

@@ -7,6 +7,7 @@ import type {
   HostActivities,
   ImageActivities,
   PlacementActivities,
+  SessionActivities,
 } from '../activities/interfaces/host.ts';
 import type { TrainerActivities } from '../activities/interfaces/trainer.ts';
 import { agentGraceMs, imageMs, timeouts } from './activity-options.ts';
@@ -29,10 +30,6 @@ import { evaluationGraceMs, startMs } from './contracts/stage-limits.ts';
 export const control = proxyActivities<ControlActivities>({ taskQueue: controlQueue, ...timeouts.light });
 /** Work of milliseconds that runs within a workflow task: it costs the server one write instead of five. */
 export const inWorkflowTask = proxyLocalActivities<Pick<ControlActivities, 'resolveTask'>>(timeouts.inWorkflowTask);
-export const sealing = proxyActivities<Pick<ControlActivities, 'sealTrace'>>({
-  taskQueue: controlQueue,
-  ...timeouts.seal,
-});
 export const triggering = proxyActivities<Pick<ControlActivities, 'triggerSchedules'>>({
   taskQueue: controlQueue,
   ...timeouts.trigger,
@@ -60,6 +57,21 @@ export const provisioningOn = (host: string): Proxied<Pick<HostActivities, 'prov
 
 export const capturingOn = (host: string): Proxied<Pick<HostActivities, 'captureDiff'>> =>
   proxyActivities<HostActivities>({ taskQueue: captureQueue(host), ...timeouts.heavy });
+
+/** The sessions of a host. Rollouts that began under 0.4.0 have theirs at the gateways of the same machine. */
+export const sessionsOn = (host: string): Proxied<Pick<SessionActivities, 'openTrace' | 'closeTrace'>> =>
+  proxyActivities<SessionActivities>({ taskQueue: hostQueue(host), ...timeouts.session });
+
+export const versionsOn = (host: string): Proxied<Pick<SessionActivities, 'readVersions'>> =>
+  proxyActivities<SessionActivities>({ taskQueue: hostQueue(host), ...timeouts.versions });
+/** The same for runs of 0.4.0, whose sessions are at the gateways beside the control worker. */
+export const versionsBesideControl = proxyActivities<Pick<SessionActivities, 'readVersions'>>({
+  taskQueue: controlQueue,
+  ...timeouts.light,
+});
+
+export const sealingOn = (host: string): Proxied<Pick<SessionActivities, 'sealTrace'>> =>
+  proxyActivities<SessionActivities>({ taskQueue: hostQueue(host), ...timeouts.seal });
 
 export const agentOn = (host: string, timeoutMs: number): Proxied<Pick<HostActivities, 'awaitAgent'>> =>
   proxyActivities<HostActivities>({

@@ -38,13 +38,26 @@ export const timeouts = {
     startToCloseTimeout: '30s',
     retry: retry(20, '200ms', '30s'),
   },
+  /** A question to the gateways of one host, which the asker can do without. */
+  versions: {
+    scheduleToStartTimeout: '10s',
+    startToCloseTimeout: '30s',
+    retry: retry(3, '200ms', '5s'),
+  },
   /** Work within a workflow task, which ends after ten seconds. If one try fails, the work becomes an activity of its own. */
   inWorkflowTask: {
     startToCloseTimeout: '5s',
     retry: { maximumAttempts: 1 },
   },
+  /** Light work of a host's own gateways. It is retried for some minutes while they are away. */
+  session: {
+    scheduleToStartTimeout: '5m',
+    startToCloseTimeout: '30s',
+    retry: retry(20, '200ms', '30s'),
+  },
   /** The agent's work is safe in the gateway's journal, so the stage waits some eight hours for a gateway that is away. */
   seal: {
+    scheduleToStartTimeout: '5m',
     startToCloseTimeout: '2m',
     retry: retry(1000, '200ms', '30s'),
   },

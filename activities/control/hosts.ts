@@ -1,5 +1,6 @@
 import { ApplicationFailure, Context } from '@temporalio/activity';
 import type { Client } from '@temporalio/client';
+import pLimit from 'p-limit';
 import { hostQueue } from '../../workflows/contracts/queues.ts';
 import { atBoundary } from '../boundary.ts';
 import type { ControlActivities } from '../interfaces/control.ts';
@@ -14,25 +15,46 @@ const aliveWithinMs = 90_000;
  * rollouts before it polls.
  */
 const lostAfterMs = 180_000;
+/** The number of hosts that the server is asked about at once. */
+const askedAtOnce = 16;
 
-/** Creates the activity that reports whether a worker polls a host's queue. */
-export function createHostActivities(client: Client, limits = { lostAfterMs }): Pick<ControlActivities, 'inspectHost'> {
+export interface HostActivitiesDependencies {
+  readonly client: Client;
+  /** Returns the names of all hosts that the stack has had. */
+  knownHosts(): Promise<readonly string[]>;
+}
+
+/** Creates the activities that report which hosts have a worker that polls. */
+export function createHostActivities(
+  { client, knownHosts }: HostActivitiesDependencies,
+  limits = { lostAfterMs },
+): Pick<ControlActivities, 'inspectHost' | 'liveHosts'> {
+  const look = async (host: string): Promise<{ alive: boolean; lastSeenMs: number | null }> => {
+    const { pollers } = await client.connection.workflowService.describeTaskQueue({
+      namespace: client.options.namespace,
+      taskQueue: { name: hostQueue(host) },
+      taskQueueType: activityQueue,
+    });
+    const times = (pollers ?? []).map(({ lastAccessTime }) => Number(lastAccessTime?.seconds ?? 0) * 1000);
+    const lastSeenMs = times.length === 0 ? null : Math.max(...times);
+    return { alive: lastSeenMs !== null && Date.now() - lastSeenMs < aliveWithinMs, lastSeenMs };
+  };
   return {
     inspectHost: ({ host }) =>
       atBoundary(async () => {
-        const { pollers } = await client.connection.workflowService.describeTaskQueue({
-          namespace: client.options.namespace,
-          taskQueue: { name: hostQueue(host) },
-          taskQueueType: activityQueue,
-        });
-        const times = (pollers ?? []).map(({ lastAccessTime }) => Number(lastAccessTime?.seconds ?? 0) * 1000);
-        const lastSeenMs = times.length === 0 ? null : Math.max(...times);
-        const alive = lastSeenMs !== null && Date.now() - lastSeenMs < aliveWithinMs;
+        const seen = await look(host);
         const askedForMs = Date.now() - Context.current().info.scheduledTimestampMs;
-        if (alive || askedForMs >= limits.lostAfterMs) return { alive, lastSeenMs };
+        if (seen.alive || askedForMs >= limits.lostAfterMs) return seen;
         throw ApplicationFailure.retryable(
           `no worker of host ${host} polls its queue; it counts as lost after ${limits.lostAfterMs / 1000} s`,
         );
+      }),
+    liveHosts: () =>
+      atBoundary(async () => {
+        const limit = pLimit(askedAtOnce);
+        const known = await knownHosts();
+        const alive = await Promise.all(known.map((host) => limit(async () => (await look(host)).alive)));
+        return { hosts: known.filter((_, index) => alive[index]) };
       }),
   };
 }

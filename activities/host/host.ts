@@ -24,6 +24,8 @@ export interface Host {
   readonly providers: Pick<Providers, 'all' | 'seen'>;
   /** Returns the provider for a choice and a task; throws a failure that names what this host lacks. */
   readonly choose: Providers['choose'];
+  /** Whether this host has an image, or needs none. */
+  hasImage(image: string): Promise<boolean>;
   agent(name: string): AgentSpec;
   /** The directories of the gateways' sockets. */
   readonly gatewaySockets: Pick<GatewaySockets, 'sessions' | 'agents'>;

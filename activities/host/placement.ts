@@ -11,6 +11,12 @@ import type { SweepShare } from './sweep-share.ts';
 
 /** The time that a poll for runs stays without a task before it counts as proof that no run waits. */
 const emptyAfterMs = 200;
+/**
+ * The number of times that a rollout is left to other hosts because this one lacks its image, and the pauses between them. A
+ * host that has the image and a free slot then takes it; if none does within a second, waiting would cost more than a pull.
+ */
+const declinesWithoutImage = 3;
+const declineMs = 300;
 /** The interval at which a sweep's turn is checked again if no slot changes: training may have ended. */
 const checkAgainMs = 1_000;
 
@@ -99,12 +105,18 @@ function createPolls(): Polls {
   };
 }
 
+/** The parts of a host that place rollouts. */
+export type Placing = Pick<Host, 'name' | 'slots' | 'hasImage'>;
+
 /** Takes slots for rollouts on this host. The tuner of the placement workers lets it run only while a slot is free. */
-export function createPlacement({ name, slots }: Pick<Host, 'name' | 'slots'>, share: SweepShare): PlacementActivities {
+export function createPlacement({ name, slots, hasImage }: Placing, share: SweepShare): PlacementActivities {
   return {
-    placeRollout: ({ epoch, lifetimeMs }) =>
+    placeRollout: ({ epoch, lifetimeMs, image }) =>
       atBoundary(async (signal) => {
-        const { priority, taskQueue } = Context.current().info;
+        const { attempt, priority, taskQueue } = Context.current().info;
+        if (image !== undefined && attempt <= declinesWithoutImage && !(await hasImage(image))) {
+          throw retryLater(`host ${name} lacks the image ${image}, which another one has`, declineMs);
+        }
         const sweep = isSweepPriority(priority);
         // Rollouts of sweeps that 0.4.0 started wait in the queue of runs.
         if (sweep && taskQueue === placementQueue && !(await share.allowsMore(0))) {

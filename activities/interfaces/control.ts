@@ -1,7 +1,5 @@
 import type { BlobRef } from '../../workflows/contracts/blob.ts';
 import type { GroupReport, GroupSummary } from '../../workflows/contracts/group.ts';
-import type { RolloutEpoch } from '../../workflows/contracts/ids.ts';
-import type { PolicyRef } from '../../workflows/contracts/policy.ts';
 import type {
   FinishedRollout,
   RegradeInput,
@@ -11,11 +9,9 @@ import type {
 } from '../../workflows/contracts/regrade.ts';
 import type { RewardPolicy } from '../../workflows/contracts/resolution.ts';
 import type { RetentionResult } from '../../workflows/contracts/retention.ts';
-import type { SessionSettings } from '../../workflows/contracts/rollout.ts';
 import type { RunInput, StepResult, Training } from '../../workflows/contracts/run.ts';
 import type { SweepInput, SweepPlan, SweepResult, SweepRow } from '../../workflows/contracts/sweep.ts';
 import type { ResolvedTask } from '../../workflows/contracts/task.ts';
-import type { BranchRule, TraceSummary } from '../../workflows/contracts/trace.ts';
 import type { Verdict } from '../../workflows/contracts/verdict.ts';
 
 /** The activities of the control worker. */
@@ -24,6 +20,8 @@ export interface ControlActivities extends RolloutActivities, RunActivities, Swe
   inspectHost(input: {
     readonly host: string;
   }): Promise<{ readonly alive: boolean; readonly lastSeenMs: number | null }>;
+  /** Lists the hosts whose workers poll. */
+  liveHosts(): Promise<{ readonly hosts: readonly string[] }>;
   /** Cancels groups whose run is closed, and rollouts whose sweep is; returns their workflow ids. */
   cancelOrphans(): Promise<{ readonly groups: readonly string[]; readonly rollouts: readonly string[] }>;
   /** Pauses what is open while a disk is nearly full, and resumes it afterwards; returns workflow ids. */
@@ -40,30 +38,7 @@ export interface RolloutActivities {
     readonly agent: string;
     readonly upstream?: string;
   }): Promise<ResolvedTask>;
-  openTrace(input: OpenTrace): Promise<OpenedTrace>;
-  sealTrace(input: { readonly epoch: RolloutEpoch }): Promise<TraceSummary>;
-  closeTrace(input: { readonly epoch: RolloutEpoch }): Promise<void>;
   reward(input: { readonly verdict: Verdict; readonly policy: RewardPolicy }): Promise<number>;
-}
-
-/** The settings of the session to open. */
-export interface OpenTrace extends SessionSettings {
-  readonly branches: BranchRule;
-  readonly epoch: RolloutEpoch;
-  /** Milliseconds from now after which the session is dropped. */
-  readonly lifetimeMs: number;
-  readonly runKey: string | null;
-  readonly group: number | null;
-  /** The policy that samples, or the workflow id of its run; absent for the newest run's. */
-  readonly policy?: PolicyRef | string | undefined;
-  /** The name of the upstream model that answers instead of the policy. */
-  readonly upstream?: string | undefined;
-}
-
-export interface OpenedTrace {
-  readonly session: string;
-  /** The context length of the engine in tokens; null when it does not answer. */
-  readonly contextLength: number | null;
 }
 
 /** The activities that a run, its groups and its steps ask of the control worker. */
@@ -82,11 +57,6 @@ export interface RunActivities {
   recordGroup(report: GroupReport): Promise<void>;
   /** Asks the server what became of groups that did not report. */
   reconcileGroups(input: ReconcileGroups): Promise<readonly GroupState[]>;
-  /** Returns the smallest policy version over the tokens sampled so far, per group; null when none was sampled yet. */
-  readVersions(input: {
-    readonly runKey: string;
-    readonly groups: readonly number[];
-  }): Promise<readonly (number | null)[]>;
   gatherBatch(input: GatherBatch): Promise<GatheredBatch>;
   normalise(
     input: Normalise,

@@ -3,8 +3,10 @@ import type { Diff } from '../../workflows/contracts/diff.ts';
 import type { EvaluationRequest } from '../../workflows/contracts/evaluation.ts';
 import type { RolloutEpoch } from '../../workflows/contracts/ids.ts';
 import type { StopReason } from '../../workflows/contracts/outcome.ts';
-import type { SandboxChoice, SandboxKind } from '../../workflows/contracts/rollout.ts';
+import type { PolicyRef } from '../../workflows/contracts/policy.ts';
+import type { SandboxChoice, SandboxKind, SessionSettings } from '../../workflows/contracts/rollout.ts';
 import type { Task } from '../../workflows/contracts/task.ts';
+import type { BranchRule, TraceSummary } from '../../workflows/contracts/trace.ts';
 import type { Verdict } from '../../workflows/contracts/verdict.ts';
 
 /** Activities that any host may run, on a queue of their own. */
@@ -15,7 +17,14 @@ export interface ImageActivities {
 
 /** Activities that any host with a free slot may run. */
 export interface PlacementActivities {
-  placeRollout(input: { readonly epoch: RolloutEpoch; readonly lifetimeMs: number }): Promise<Placement>;
+  placeRollout(input: PlaceRollout): Promise<Placement>;
+}
+
+export interface PlaceRollout {
+  readonly epoch: RolloutEpoch;
+  readonly lifetimeMs: number;
+  /** The image that some host has pulled or built for the rollout. Hosts that have it are preferred. */
+  readonly image?: string;
 }
 
 export interface Placement {
@@ -81,6 +90,41 @@ export interface CaptureDiff {
   readonly kind: Provisioned['kind'];
   readonly task: Task;
   readonly baseCommit: string;
+}
+
+/** The activities around a session, which its host's own gateways have. Rollouts of 0.4.0 ask them of the control worker. */
+export interface SessionActivities {
+  openTrace(input: OpenTrace): Promise<OpenedTrace>;
+  sealTrace(input: { readonly epoch: RolloutEpoch }): Promise<TraceSummary>;
+  closeTrace(input: { readonly epoch: RolloutEpoch }): Promise<void>;
+  /**
+   * Returns the smallest policy version over the tokens that the host's sessions have sampled so far, per group; null when
+   * none was sampled.
+   */
+  readVersions(input: {
+    readonly runKey: string;
+    readonly groups: readonly number[];
+  }): Promise<readonly (number | null)[]>;
+}
+
+/** The settings of the session to open. */
+export interface OpenTrace extends SessionSettings {
+  readonly branches: BranchRule;
+  readonly epoch: RolloutEpoch;
+  /** Milliseconds from now after which the session is dropped. */
+  readonly lifetimeMs: number;
+  readonly runKey: string | null;
+  readonly group: number | null;
+  /** The policy that samples, or the workflow id of its run; absent for the newest run's. */
+  readonly policy?: PolicyRef | string | undefined;
+  /** The name of the upstream model that answers instead of the policy. */
+  readonly upstream?: string | undefined;
+}
+
+export interface OpenedTrace {
+  readonly session: string;
+  /** The context length of the engine in tokens; null when it does not answer. */
+  readonly contextLength: number | null;
 }
 
 /** Clean-up on a host, on a queue of its own. */

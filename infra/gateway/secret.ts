@@ -16,21 +16,24 @@ export function secretOf(stackKey: Uint8Array, session: string): string {
 }
 
 /**
- * Creates the function that returns the session that a secret opens; null for a forged secret. The comparison takes constant
- * time. The codes of recent sessions are kept, since each of their requests presents the secret again.
+ * Creates the function that returns the session that a secret opens; null for a forged secret. A secret is derived from any of
+ * the keys. The comparison takes constant time. The codes of recent sessions are kept, since each of their requests presents
+ * the secret again.
  */
-export function createSecretCheck(key: Uint8Array): (secret: string) => string | null {
-  const stackKey = createSecretKey(key);
+export function createSecretCheck(keys: readonly Uint8Array[]): (secret: string) => string | null {
+  const stackKeys = keys.map((key) => createSecretKey(key));
   const codes = new LRUCache<string, Buffer>({ max: keptCodes });
   return (secret) => {
     const end = secret.lastIndexOf('~');
     if (end <= 0) return null;
     const session = secret.slice(0, end);
-    const known = codes.get(session);
-    const expected = known ?? macOf(stackKey, session);
     const given = Buffer.from(secret.slice(end + 1), 'base64url');
-    if (given.length !== expected.length || !timingSafeEqual(given, expected)) return null;
-    if (known === undefined) codes.set(session, expected);
+    const isGiven = (code: Buffer): boolean => code.length === given.length && timingSafeEqual(code, given);
+    const known = codes.get(session);
+    if (known !== undefined && isGiven(known)) return session;
+    const code = stackKeys.map((key) => macOf(key, session)).find(isGiven);
+    if (code === undefined) return null;
+    codes.set(session, code);
     return session;
   };
 }

@@ -2,6 +2,7 @@ import { chmod, mkdir } from 'node:fs/promises';
 import { sampledTokensOf } from '../../workflows/algorithms/turns.ts';
 import { checkPrefix, type Model } from '../kits/chat-tokens/index.ts';
 import { openModel } from '../open-model.ts';
+import type { StackKeys } from '../stack.ts';
 import type { Store } from '../store/store.ts';
 import type { TurnRecord } from './branches/turn-record.ts';
 import { createAgentSide } from './http/agent-side.ts';
@@ -26,7 +27,8 @@ export interface GatewayOptions {
   readonly policies: PolicyEngines;
   readonly upstreams: Upstreams;
   readonly modelDir: string;
-  readonly stackKey: Uint8Array;
+  /** Keys of which any opens a session's secret. */
+  readonly stackKeys: StackKeys;
   readonly log: (event: GatewayEvent) => void;
   /** The time that a turn waits for an engine that is away. */
   readonly engineGraceMs: number;
@@ -109,7 +111,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     name,
     forward,
     sessions,
-    stackKey: options.stackKey,
+    stackKeys: options.stackKeys,
     modelName: model.name,
     sessionOf: (socket) => sessionSockets.sessionOf(socket),
     onError: (session, { kind, message, cause }) =>

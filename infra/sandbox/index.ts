@@ -135,6 +135,20 @@ function notReady(kind: SandboxKind, reason: string): SandboxFailure {
   return new SandboxFailure(type, message);
 }
 
+/** Whether a host has an image, or needs none for any kind of its sandboxes. An engine that does not answer has none. */
+export async function hasImage(kinds: ReadonlyMap<SandboxKind, SandboxProvider>, image: string): Promise<boolean> {
+  const needy = [...kinds.values()].filter(({ programs }) => programs === 'image');
+  if (needy.length === 0) return true;
+  for (const provider of needy) {
+    const found = await provider.imageId(image).then(
+      () => true,
+      () => false,
+    );
+    if (found) return true;
+  }
+  return false;
+}
+
 /**
  * Removes the sandbox of a name from every kind that this host offers, and returns whether there was one. An unreachable
  * engine does not block the other kinds; its failure is thrown at the end.

@@ -1,5 +1,4 @@
 import { randomBytes } from 'node:crypto';
-import { z } from 'zod';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import type { Objects } from './objects.ts';
 
@@ -48,22 +47,3 @@ const ignored = (condition: string): string =>
 
 const unusable = ({ location }: Objects, why: string): TemperFailure =>
   new TemperFailure('StoreUnavailable', `the store ${location} cannot be used: ${why}`);
-
-const owner = z.looseObject({ id: z.string() });
-const ownerKey = 'stack.json';
-
-/**
- * Makes the objects this stack's own. Refuses those of another stack: its retention would remove what this one refers to.
- *
- * @param stack Id of the stack.
- */
-export async function claimFor(objects: Objects, stack: string): Promise<void> {
-  await objects.replace(ownerKey, encode(`${JSON.stringify({ id: stack })}\n`), null);
-  const found = await objects.get(ownerKey);
-  const { id } = owner.parse(JSON.parse(new TextDecoder().decode(found?.bytes)));
-  if (id === stack) return;
-  throw new TemperFailure(
-    'StoreUnavailable',
-    `the store ${objects.location} belongs to stack ${id}, and this home is stack ${stack}; give each stack a prefix of its own, or copy stack.json and stack.key of that stack into this home`,
-  );
-}

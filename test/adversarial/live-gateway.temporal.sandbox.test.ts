@@ -76,7 +76,7 @@ it('lets an agent open its own session only, and shows its code no gateway in th
   const { result, evidence } = await rollouts.roll({ task, agent: 'mini', sandbox: 'local' });
   assert.deepEqual([result.outcome, result.reward, result.stop], ['scored', 0, 'submitted'], evidence);
   assert.ok(result.diff !== null && result.verdict !== null, evidence);
-  const own = secretOf(gateway.options.stackKey, sessionId({ rollout: result.rollout, epoch: result.epochs }));
+  const own = secretOf(gateway.options.stackKeys[0], sessionId({ rollout: result.rollout, epoch: result.epochs }));
 
   const patch = String(await store.get(result.diff.patch.digest));
   const loot = patch.split('\n').flatMap((line) => (/^\+(?:key|asked|control) /.test(line) ? [line.slice(1)] : []));

@@ -9,7 +9,8 @@ import { Command } from 'commander';
 import { Pool } from 'undici';
 import { readConfigWith } from '../../infra/config.ts';
 import { loadModel, type Model } from '../../infra/kits/chat-tokens/index.ts';
-import { openStack } from '../../infra/stack.ts';
+import { openStackId, openStackKeys } from '../../infra/stack.ts';
+import { createDirectory } from '../../infra/store/directory.ts';
 import { wholeNumber } from '../../workers/cli/stack/command.ts';
 import {
   type Cell,
@@ -97,7 +98,9 @@ async function main(
     TEMPER_ENGINE_URLS: engine.url,
     ...(modelDir !== undefined && { TEMPER_MODEL_DIR: modelDir }),
   });
-  const { key } = await openStack(config.paths);
+  const objects = createDirectory(home);
+  await openStackId(config.paths, objects);
+  const [key] = await openStackKeys(config, objects);
   const gateway = await startGatewayProcess(config, profileDir);
   const floor = await startFloorProxy(engine.url, home);
   try {

@@ -6,12 +6,12 @@ import type { Host } from '../../activities/host/host.ts';
 import { readConfigWith } from '../../infra/config.ts';
 import type { SandboxKind } from '../../infra/sandbox/sandbox.ts';
 import { sandboxSpec } from '../../infra/sandbox/sandbox-request.ts';
-import { openSharedState } from '../../infra/store/shared-state.ts';
 import { onInterrupt } from '../../workers/cli/follow/interrupt.ts';
 import { wholeNumber } from '../../workers/cli/stack/command.ts';
 import { describeError, exitCodeOf } from '../../workers/cli/text/errors.ts';
 import { live, note, print, printJson } from '../../workers/cli/text/output.ts';
 import { openHost } from '../../workers/host.ts';
+import { openState } from '../../workers/open-state.ts';
 import { createClock } from './grading/clock.ts';
 import { type CycleFigures, measureCycle } from './grading/cycle.ts';
 import { measureEvaluations } from './grading/evaluations.ts';
@@ -74,7 +74,7 @@ async function measure(home: string, options: Options, signal: AbortSignal): Pro
   const parsers = measureParsers((parser) => live(parser));
   const set = await benchSet(join(home, 'pack'), options.tasks);
   const config = readConfigWith({ TEMPER_HOME: home, ...(set.root !== null && { TEMPER_TASK_ROOTS: set.root }) });
-  const opened = await openHost(config, await openSharedState(config.store));
+  const opened = await openHost(config, await openState(config));
   const found = (await opened.providers.seen()).get(kind);
   if (found === undefined)
     throw new Error(`expected ${kind} sandboxes to be ready here, they are not; see temper doctor`);

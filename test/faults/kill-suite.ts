@@ -9,7 +9,7 @@ import { isRunning, processIdentity } from '../../infra/process/process-identity
 import { createDockerProvider } from '../../infra/sandbox/docker/provider.ts';
 import { createLocalProvider } from '../../infra/sandbox/local/provider.ts';
 import type { SandboxKind } from '../../infra/sandbox/sandbox.ts';
-import { openStack } from '../../infra/stack.ts';
+import { openStackId } from '../../infra/stack.ts';
 import { createDirectory } from '../../infra/store/directory.ts';
 import { connectClient } from '../../infra/temporal/connection.ts';
 import { freePort } from '../../infra/temporal/ports.ts';
@@ -28,8 +28,8 @@ import { assertReplaysIdentically } from './replay-batches.ts';
 
 /** The work of which some must be pending when a part is killed, so that the kill interrupts it. */
 const busyWith: Readonly<Record<PartKind, readonly string[]>> = {
-  control: [workflowTask, 'openTrace', 'sealTrace', 'chooseTask'],
-  host: ['awaitAgent', 'provisionSandbox', 'captureDiff'],
+  control: [workflowTask, 'chooseTask'],
+  host: ['awaitAgent', 'provisionSandbox', 'captureDiff', 'openTrace', 'sealTrace'],
   gateway: [turn],
   policy: [turn],
   trainer: ['update', 'syncWeights'],
@@ -208,7 +208,7 @@ function suite(sandbox: SandboxKind, steps: number): void {
   });
 
   it('leaves no sandbox behind, and no process once it is down', async () => {
-    const { id } = await openStack(config.paths);
+    const id = await openStackId(config.paths, createDirectory(config.home));
     const provider =
       sandbox === 'docker'
         ? createDockerProvider({ stack: id })

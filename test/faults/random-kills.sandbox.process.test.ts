@@ -9,7 +9,7 @@ import { gather } from '../../activities/control/batch.ts';
 import { type Config, readConfig } from '../../infra/config.ts';
 import { isRunning, processIdentity } from '../../infra/process/process-identity.mjs';
 import { createLocalProvider } from '../../infra/sandbox/local/provider.ts';
-import { openStack } from '../../infra/stack.ts';
+import { openStackId } from '../../infra/stack.ts';
 import { createDirectory } from '../../infra/store/directory.ts';
 import { connectClient } from '../../infra/temporal/connection.ts';
 import { freePort } from '../../infra/temporal/ports.ts';
@@ -252,7 +252,7 @@ describe(`a training run whose processes are killed at random moments (TEMPER_TE
   });
 
   it('leaves no sandbox behind, and no process once it is down', async () => {
-    const { id } = await openStack(config.paths);
+    const id = await openStackId(config.paths, createDirectory(config.home));
     const provider = createLocalProvider({ root: config.paths.sandboxes, stack: id });
     // A sandbox that could not be released is left to the reaper, which comes every minute.
     await until(async () => (await provider.list(id)).length === 0, 150_000).finally(() => provider.close());

@@ -7,7 +7,8 @@ import type { Client } from '@temporalio/client';
 import { readConfig } from '../../infra/config.ts';
 import { createLocalProvider } from '../../infra/sandbox/local/provider.ts';
 import type { SandboxProvider } from '../../infra/sandbox/sandbox.ts';
-import { openStack } from '../../infra/stack.ts';
+import { openStackId } from '../../infra/stack.ts';
+import { createDirectory } from '../../infra/store/directory.ts';
 import { connectClient } from '../../infra/temporal/connection.ts';
 import { workerKilled } from '../../infra/temporal/kept-attempts.ts';
 import { freePort } from '../../infra/temporal/ports.ts';
@@ -56,7 +57,7 @@ describe('a stack whose host worker is killed, and that is stopped and started a
     const ids = ['restart-1', 'restart-2'];
 
     stack = await up();
-    stackId = (await openStack(config.paths)).id;
+    stackId = await openStackId(config.paths, createDirectory(home));
     provider = createLocalProvider({ root: config.paths.sandboxes, stack: stackId });
     const first = await connectClient(temporalTarget(config));
     for (const workflowId of ids) {

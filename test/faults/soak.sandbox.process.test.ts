@@ -6,7 +6,8 @@ import { after, before, describe, it } from 'node:test';
 import { type Config, readConfig } from '../../infra/config.ts';
 import { createLocalProvider } from '../../infra/sandbox/local/provider.ts';
 import type { SandboxProvider } from '../../infra/sandbox/sandbox.ts';
-import { openStack } from '../../infra/stack.ts';
+import { openStackId } from '../../infra/stack.ts';
+import { createDirectory } from '../../infra/store/directory.ts';
 import { type ClientConnection, connectClient } from '../../infra/temporal/connection.ts';
 import { freePort } from '../../infra/temporal/ports.ts';
 import { temporalTarget } from '../../infra/temporal/temporal-target.ts';
@@ -67,7 +68,7 @@ describe('a stack that works for long', () => {
     });
     stack = await startStack({ config }, AbortSignal.timeout(300_000));
     connection = await connectClient(temporalTarget(config));
-    stackId = (await openStack(config.paths)).id;
+    stackId = await openStackId(config.paths, createDirectory(home));
     provider = createLocalProvider({ root: config.paths.sandboxes, stack: stackId });
   });
   after(async () => {

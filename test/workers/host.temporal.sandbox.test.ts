@@ -6,7 +6,8 @@ import { it } from 'node:test';
 import { readConfig } from '../../infra/config.ts';
 import { eraseDirectory, findDirectory } from '../../infra/sandbox/local/directories.ts';
 import { createLocalProvider } from '../../infra/sandbox/local/provider.ts';
-import { openStack } from '../../infra/stack.ts';
+import { openStackId } from '../../infra/stack.ts';
+import { createDirectory } from '../../infra/store/directory.ts';
 import { cliOn } from '../helpers/cli.ts';
 import { startTestServer } from '../helpers/temporal/temporal.ts';
 import { until } from '../helpers/until.ts';
@@ -15,7 +16,7 @@ it('the host worker starts although a sandbox cannot be removed, logs the failur
   const home = await mkdtemp(join(tmpdir(), 'temper-host-'));
   const server = await startTestServer();
   const config = readConfig({ TEMPER_HOME: home });
-  const { id: stack } = await openStack(config.paths);
+  const stack = await openStackId(config.paths, createDirectory(home));
   const places = join(config.paths.sandboxes, stack);
   t.after(async () => {
     await server.close();

@@ -15,6 +15,9 @@ describe('the image of a rollout', () => {
   let rollouts: Rollouts;
   /** Replacements for the fetching of an image, by its name. Local sandboxes need no image. */
   const fetching = new Map<string, SandboxProvider['prepare']>();
+  /** Images that the host has lost by the time it places a rollout, and those that it was asked for. */
+  const lacking = new Set<string>();
+  const asked: string[] = [];
   const addressOf = (image: string): Promise<string> =>
     writeHarborTask(join(rollouts.home, 'tasks'), image.replaceAll(/\W/g, '-'), { toml: toml(image) });
   const run = async (image: string) =>
@@ -25,7 +28,11 @@ describe('the image of a rollout', () => {
       const local = createLocalProvider({ root: join(home, 'sandboxes'), stack: 'test-stack' });
       const prepare: SandboxProvider['prepare'] = (request, report, signal) =>
         (fetching.get(request.image) ?? local.prepare)(request, report, signal);
-      return { taskRoots: [join(home, 'tasks')], provider: { ...local, prepare }, capacity: 1 };
+      const hasImage = async (image: string): Promise<boolean> => {
+        asked.push(image);
+        return !lacking.has(image);
+      };
+      return { taskRoots: [join(home, 'tasks')], provider: { ...local, prepare }, capacity: 1, hasImage };
     });
   });
   after(() => rollouts?.close());
@@ -73,6 +80,14 @@ describe('the image of a rollout', () => {
     assert.equal(stageSeconds.placeRollout, undefined);
     const [, digest = ''] = /its log is blob ([0-9a-f]{64})$/.exec(failure?.message ?? '') ?? [];
     assert.equal(String(await rollouts.store.get(digest)), 'Step 1/2\nbad\n');
+  });
+
+  it('decides who places the rollout: a host that lacks it leaves the rollout to others, for a moment', async () => {
+    const image = 'registry.example/elsewhere:1';
+    lacking.add(image);
+    assert.equal((await run(image)).outcome, 'scored');
+    assert.equal(asked.filter((name) => name === image).length, 3);
+    assert.equal(asked.filter((name) => name === 'registry.example/some:1').length, 1);
   });
 
   it('is fetched again by later stages after it was evicted', async () => {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import { createTraceActivities } from '../../activities/control/traces.ts';
+import { createTraceActivities } from '../../activities/host/traces.ts';
 import { secretOf } from '../../infra/gateway/secret.ts';
 import type { Upstreams } from '../../infra/gateway/upstream/upstreams.ts';
 import { cacheDirectory } from '../../infra/process/cache.mjs';
@@ -55,13 +55,16 @@ describe('a sweep of an upstream model, with mini in local sandboxes', () => {
     gateway = await startTestGateway(createScriptedEngine({ script: () => assert.fail('the engine is not asked') }), {
       upstreams,
     });
-    const { stackKey, sockets } = gateway.options;
+    const {
+      stackKeys: [stackKey],
+      sockets,
+    } = gateway.options;
     rollouts = await startRollouts((home) => ({
       taskRoots: [join(home, 'tasks')],
       cacheDir: cacheDirectory(process.env),
       gateway: { gatewaySockets: sockets, secretOf: (session) => secretOf(stackKey, session) },
       upstream: gateway.control.upstream,
-      control: createTraceActivities(gateway.control, async () => undefined),
+      sessions: createTraceActivities(gateway.control, async () => undefined),
     }));
     const root = join(rollouts.home, 'tasks');
     await mkdir(root);

@@ -1,3 +1,4 @@
+import { totalmem } from 'node:os';
 import { join } from 'node:path';
 import type { Client } from '@temporalio/client';
 import type { Config } from '../../infra/config.ts';
@@ -37,6 +38,15 @@ const timeLimits = {
 /** A worker makes little garbage, so that the default for its young objects (48 MB in each thread) would be memory that idles. */
 const smallYoungHeap = ['--max-semi-space-size=4'];
 
+/**
+ * The heap that a gateway may use: half of the machine's memory for all of them together. By V8's default of 4 GB, a thousand
+ * long conversations would leave it no time for anything but collecting garbage.
+ */
+export const gatewayHeap = (gateways: number): readonly string[] => {
+  const available = Math.min(totalmem(), process.constrainedMemory() || Number.POSITIVE_INFINITY);
+  return [`--max-old-space-size=${Math.max(1024, Math.floor(available / 2 ** 21 / gateways))}`];
+};
+
 /** The factory of each kind of part. */
 export const partTable: Readonly<Record<PartKind, (context: PartContext, name: PartName) => Part>> = {
   temporal: ({ config, progress }) => temporalPart(config, progress),
@@ -49,6 +59,7 @@ export const partTable: Readonly<Record<PartKind, (context: PartContext, name: P
   gateway: (context, name) =>
     spawned(context, name, {
       command: ['gateway', '--name', name],
+      nodeOptions: gatewayHeap(context.config.gateways),
       ...timeLimits.gateway,
       untilReady: (_pid, signal) =>
         untilSocketAnswers(socketOf(context.config.paths.gatewaySockets.control, name), signal),

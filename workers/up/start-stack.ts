@@ -1,5 +1,6 @@
 import type { Client } from '@temporalio/client';
 import type { Config } from '../../infra/config.ts';
+import { openStackKeys } from '../../infra/stack.ts';
 import { type ClientConnection, connectClient } from '../../infra/temporal/connection.ts';
 import { registerSearchAttributes } from '../../infra/temporal/search-attributes.ts';
 import { temporalTarget } from '../../infra/temporal/temporal-target.ts';
@@ -28,6 +29,9 @@ export interface RunningStack {
   /** Stops the workers, which drain, then gateway and policy server, then the Temporal server. May be called again. */
   close(): Promise<void>;
 }
+
+/** Kinds of parts that need a key of the stack, without which they would end at their start. */
+const kindsWithKey: readonly PartKind[] = ['gateway', 'host'];
 
 /** Kinds of parts that start together, in order; they stop in the reverse order. */
 const phases: readonly (readonly PartKind[])[] = [['temporal'], ['policy', 'gateway'], ['control', 'host', 'trainer']];
@@ -68,7 +72,8 @@ export async function startStack(options: StartStack, signal: AbortSignal): Prom
 
   try {
     enter('starting');
-    await openState(config);
+    const { objects } = await openState(config);
+    if (names.some((name) => kindsWithKey.includes(kindOf(name)))) await openStackKeys(config, objects);
     await requireFreePorts(config, names);
     for (const phase of phases) {
       await parts.start(namesIn(phase), signal);

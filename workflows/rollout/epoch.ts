@@ -11,7 +11,8 @@ import {
   onHost,
   placement,
   provisioningOn,
-  sealing,
+  sealingOn,
+  sessionsOn,
 } from '../activities.ts';
 import { rewardOf } from '../algorithms/reward.ts';
 import type { Diff } from '../contracts/diff.ts';
@@ -51,11 +52,16 @@ export async function produce(context: EpochContext): Promise<Produced> {
   const { input, resolved, limits, epoch, progress } = context;
   const { task, usesModel } = resolved;
   const { agent, sandbox } = input;
-  if (task.imageFrom !== undefined && sandbox !== 'local') {
-    await progress.stage('prepareImage', () => images.prepareImage({ task, agent, sandbox }));
-  }
+  const prepared =
+    task.imageFrom !== undefined && sandbox !== 'local'
+      ? await progress.stage('prepareImage', () => images.prepareImage({ task, agent, sandbox }))
+      : null;
   const { host } = await progress.stage('placeRollout', () =>
-    placement(workflowInfo().priority).placeRollout({ epoch, lifetimeMs: limits.lifetimeMs }),
+    placement(workflowInfo().priority).placeRollout({
+      epoch,
+      lifetimeMs: limits.lifetimeMs,
+      ...(prepared !== null && { image: prepared.image }),
+    }),
   );
   progress.host = host;
   let open = usesModel;
@@ -68,17 +74,17 @@ export async function produce(context: EpochContext): Promise<Produced> {
   const hostStage = <Result>(stage: Stage, work: () => Promise<Result>): Promise<Result> =>
     untilTaken(host, () => progress.stage(stage, work));
   try {
-    const prepared = await prepare(context, host, hostStage);
-    const { kind, baseCommit } = prepared;
-    const end = await runAgent(context, host, prepared, hostStage);
+    const sandboxed = await prepare(context, host, hostStage);
+    const { kind, baseCommit } = sandboxed;
+    const end = await runAgent(context, host, sandboxed, hostStage);
     const diff = await hostStage('captureDiff', () => capturingOn(host).captureDiff({ epoch, kind, task, baseCommit }));
-    const seal = () => progress.stage('sealTrace', () => sealing.sealTrace({ epoch }));
+    const seal = () => hostStage('sealTrace', () => sealingOn(host).sealTrace({ epoch }));
     const [trace] = await both(usesModel ? seal() : Promise.resolve(null), releaseOnce());
     open = false;
     return { end, diff, trace };
   } finally {
     await releaseOnce();
-    if (open) await CancellationScope.nonCancellable(() => closeTrace(epoch));
+    if (open) await CancellationScope.nonCancellable(() => closeTrace(host, epoch));
   }
 }
 
@@ -123,7 +129,7 @@ function deliverCancel(host: string): void {
 
 /** Opens the trace and creates the sandbox at the same time, so that a rollout waits only for the slower of the two. */
 async function prepare(
-  { input, resolved, limits, epoch, progress }: EpochContext,
+  { input, resolved, limits, epoch }: EpochContext,
   host: string,
   hostStage: HostStage,
 ): Promise<Prepared> {
@@ -131,8 +137,8 @@ async function prepare(
   const { member, agent, sandbox, sampling, maxTurns, maxSampledTokens, policyVersion, upstream } = input;
   const policy = member ? { runKey: member.runKey, pool: member.pool ?? defaultPool } : input.policy;
   const openTrace = () =>
-    progress.stage('openTrace', () =>
-      control.openTrace({
+    hostStage('openTrace', () =>
+      sessionsOn(host).openTrace({
         epoch,
         sampling,
         maxTurns,
@@ -189,8 +195,8 @@ async function release(host: string, epoch: RolloutEpoch, progress: Progress): P
 }
 
 /** Closes a session that was not sealed, so that it takes no more turns. If even that fails, it expires. */
-async function closeTrace(epoch: RolloutEpoch): Promise<void> {
-  await control
+async function closeTrace(host: string, epoch: RolloutEpoch): Promise<void> {
+  await sessionsOn(host)
     .closeTrace({ epoch })
     .catch((error) => log.warn('the session is left to expire', { error: String(error) }));
 }

@@ -26,6 +26,9 @@ export class StageFailure extends Error {
 /** Stages in the rollout's own sandbox. If their worker stops answering, the sandbox and what ran in it are lost. */
 const stagesInSandbox: readonly Stage[] = ['provisionSandbox', 'startAgent', 'awaitAgent', 'captureDiff'];
 
+/** Stages of the rollout's own host beside the sandbox. If no worker takes them, the session is lost with the host. */
+const stagesOnHost: readonly Stage[] = ['openTrace', 'sealTrace'];
+
 /**
  * Turns Temporal's failure of a stage into a `StageFailure`. Returns every other error unchanged: a cancellation ends the
  * rollout, and a bug in a workflow must fail the workflow task and wait for a fixed worker.
@@ -40,7 +43,8 @@ export function attributed(ofActivity: Stage, error: unknown): unknown {
     const message = neverStarted
       ? 'no host worker took the stage in time'
       : `the stage's worker stopped answering (${cause.timeoutType})`;
-    const type = stagesInSandbox.includes(stage) ? 'HostLost' : 'WorkerLost';
+    const isLost = stagesInSandbox.includes(stage) || (neverStarted && stagesOnHost.includes(stage));
+    const type = isLost ? 'HostLost' : 'WorkerLost';
     return new StageFailure({ type, message, stage }, neverStarted);
   }
   const known = cause instanceof ApplicationFailure && isFailureType(cause.type);

@@ -4,10 +4,11 @@ import {
   isCancellation,
   log,
   ParentClosePolicy,
+  patched,
   startChild,
   workflowInfo,
 } from '@temporalio/workflow';
-import { control } from '../activities.ts';
+import { control, versionsBesideControl, versionsOn } from '../activities.ts';
 import { staleness } from '../algorithms/staleness.ts';
 import { rootMessage } from '../contracts/error-message.ts';
 import type { GroupRequest } from '../contracts/group.ts';
@@ -69,7 +70,10 @@ export async function stopStaleGroups(input: RunInput, tally: RunTally): Promise
   // The version at admission is a lower bound; only the gateway knows whether this version sampled a token.
   const suspects = [...tally.inFlight].filter(([, admitted]) => tooOld(admitted)).map(([index]) => index);
   if (suspects.length === 0) return;
-  const versions = await control.readVersions({ runKey, groups: suspects });
+  const asked = { runKey, groups: suspects };
+  const versions = patched('versions-by-host')
+    ? await readVersions(asked)
+    : await versionsBesideControl.readVersions(asked);
   for (const [position, index] of suspects.entries()) {
     const version = versions[position] ?? tally.policyVersion;
     if (!tooOld(version)) continue;
@@ -77,6 +81,31 @@ export async function stopStaleGroups(input: RunInput, tally: RunTally): Promise
       .signal(stopSignal, 'stale')
       .catch((error) => log.info('the stale group has already ended', { index, error: String(error) }));
   }
+}
+
+interface GroupsOfRun {
+  readonly runKey: string;
+  readonly groups: readonly number[];
+}
+
+/** Asks every live host, since the rollouts of a group may be on several. A host that does not answer is left out. */
+async function readVersions(asked: GroupsOfRun): Promise<readonly (number | null)[]> {
+  const { hosts } = await control.liveHosts();
+  const answers = await Promise.all(
+    hosts.map((host) =>
+      versionsOn(host)
+        .readVersions(asked)
+        .catch((error) => {
+          if (isCancellation(error)) throw error;
+          log.warn('a host did not say which versions its sessions sampled', { host, error: rootMessage(error) });
+          return [];
+        }),
+    ),
+  );
+  return asked.groups.map((_, position) => {
+    const known = answers.flatMap((versions) => versions[position] ?? []);
+    return known.length === 0 ? null : Math.min(...known);
+  });
 }
 
 /** Asks the server about every group in flight, because a group that was terminated never reports. */

@@ -18,7 +18,7 @@ import { sendJson } from './listener.ts';
 
 export interface AgentSideDeps {
   readonly sessions: Sessions;
-  readonly stackKey: Uint8Array;
+  readonly stackKeys: readonly Uint8Array[];
   readonly modelName: string;
   /** The name of this gateway, among those that share the sessions. */
   readonly name: string;
@@ -39,7 +39,7 @@ interface AgentCall {
 /** Serves agents: the model calls of their own session and nothing else. The body is not read until the secret is verified. */
 export function createAgentSide(deps: AgentSideDeps): RequestListener {
   const readBody = createBodyReader<Session>();
-  const sessionOfSecret = createSecretCheck(deps.stackKey);
+  const sessionOfSecret = createSecretCheck(deps.stackKeys);
   const requests = createRequestCount();
 
   async function route(request: IncomingMessage, response: ServerResponse): Promise<void> {

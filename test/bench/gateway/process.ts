@@ -8,6 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Config } from '../../../infra/config.ts';
 import { createGatewayControl, type GatewayControlClient } from '../../../infra/gateway/client.ts';
 import { controlSockets, directoryNameOf, socketOf } from '../../../infra/gateway/sockets.ts';
+import { gatewayHeap } from '../../../workers/up/part-table.ts';
 
 /** Whether the measured process can have a core of its own; client and engine share the others. */
 export const canPin = availableParallelism() > 1;
@@ -52,7 +53,8 @@ export interface FloorProcess extends MeasuredProcess {
 /** Starts the gateway. With a directory, it writes a CPU profile there when it ends. */
 export async function startGatewayProcess(config: Config, profileDir?: string): Promise<GatewayProcess> {
   const profile = profileDir === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${profileDir}`];
-  const child = spawnMeasured([...profile, join(import.meta.dirname, '../../../workers/cli.ts'), 'gateway'], {
+  const options = [...gatewayHeap(config.gateways), ...profile];
+  const child = spawnMeasured([...options, join(import.meta.dirname, '../../../workers/cli.ts'), 'gateway'], {
     env: config.env,
     stdio: ['ignore', 'ignore', 'inherit'],
   });

@@ -44,7 +44,7 @@ if (process.argv[1] === import.meta.filename) {
     policies: createSingleEngine(engine, 60_000),
     upstreams: createUpstreams('/nonexistent/upstreams.json', {}),
     store: createFileStore(settings.storeDir),
-    stackKey: Buffer.from(settings.stackKeyHex, 'hex'),
+    stackKeys: [Buffer.from(settings.stackKeyHex, 'hex')],
     log: (event) => {
       if (event.kind === 'turn' && event.turn === settings.dieAfterTurn) die();
     },

@@ -63,7 +63,7 @@ export async function startTestGateway(engine: Engine, changes: Partial<GatewayO
     modelDir: tiny.dir,
     engineGraceMs: 60_000,
     upstreams: createUpstreams(join(dir, 'upstreams.json'), {}),
-    stackKey: randomBytes(32),
+    stackKeys: [randomBytes(32)] as const,
     ...changes,
   };
   const events: GatewayEvent[] = [];
@@ -92,7 +92,7 @@ export async function startTestGateway(engine: Engine, changes: Partial<GatewayO
     events,
     async open(session, more) {
       await control.open({ ...openSession(session), ...more });
-      return secretOf(options.stackKey, session);
+      return secretOf(options.stackKeys[0], session);
     },
     send,
     post,

@@ -40,7 +40,7 @@ export async function startProcess(
     journalDir: options.journalDir,
     storeDir: join(dirname(options.journalDir), 'store'),
     modelDir: options.modelDir,
-    stackKeyHex: Buffer.from(options.stackKey).toString('hex'),
+    stackKeyHex: Buffer.from(options.stackKeys[0]).toString('hex'),
     dieAfterTurn: null,
     dieInGeneration: null,
     ...changes,

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createTraceActivities } from '../../../activities/control/traces.ts';
+import { createTraceActivities } from '../../../activities/host/traces.ts';
 import { createVllmEngine } from '../../../infra/engine/vllm.ts';
 import { secretOf } from '../../../infra/gateway/secret.ts';
 import type { Upstreams } from '../../../infra/gateway/upstream/upstreams.ts';
@@ -65,7 +65,10 @@ export async function startAgentRollouts(
   const vllm = await startScriptedVllm((promptIds) => answer(promptIds, gateway, sandbox));
   const engine = createVllmEngine({ url: vllm.url, model: 'policy', method: 'reload' });
   const gateway = await startTestGateway(engine, upstreams === undefined ? {} : { upstreams });
-  const { stackKey, sockets } = gateway.options;
+  const {
+    stackKeys: [stackKey],
+    sockets,
+  } = gateway.options;
   const workers = await startTestWorkers({
     server,
     home,
@@ -74,7 +77,7 @@ export async function startAgentRollouts(
     ...(channel !== undefined && { channel }),
     ...(taskRoot !== undefined && { taskRoots: [join(home, taskRoot)] }),
     gateway: { gatewaySockets: sockets, secretOf: (session) => secretOf(stackKey, session) },
-    control: createTraceActivities(gateway.control, async () => undefined),
+    sessions: createTraceActivities(gateway.control, async () => undefined),
     upstream: gateway.control.upstream,
   });
   return {

@@ -2,9 +2,10 @@ import pLimit from 'p-limit';
 import type { Config } from '../../../infra/config.ts';
 import { openProviders } from '../../../infra/sandbox/index.ts';
 import type { SandboxProvider } from '../../../infra/sandbox/sandbox.ts';
-import { openStack } from '../../../infra/stack.ts';
+import { openStackId } from '../../../infra/stack.ts';
+import { openObjects } from '../../../infra/store/shared-state.ts';
 
-type StackPaths = Pick<Config, 'paths'>;
+type StackPaths = Pick<Config, 'paths' | 'store'>;
 const removedAtOnce = 8;
 
 /** Lists the names of the sandboxes of a stack that exist now, of all kinds. */
@@ -23,10 +24,10 @@ export function removeSandboxes(stack: StackPaths): Promise<string[]> {
 }
 
 async function ofEachProvider(
-  { paths }: StackPaths,
+  { paths, store }: StackPaths,
   work: (provider: SandboxProvider, stack: string) => Promise<string[]>,
 ): Promise<string[]> {
-  const { id } = await openStack(paths);
+  const id = await openStackId(paths, await openObjects(store));
   const { all } = await openProviders({ stack: id, root: paths.sandboxes, preferred: 'auto' });
   const results: string[] = [];
   for (const provider of all.values()) {

@@ -7,14 +7,16 @@ import { createRegradeActivities } from '../../../activities/control/regrades.ts
 import { createScheduleActivities } from '../../../activities/control/schedules.ts';
 import { createSweepActivities } from '../../../activities/control/sweeps.ts';
 import { sendHeartbeatsNow } from '../../../activities/heartbeats.ts';
-import type { ControlActivities, OpenTrace } from '../../../activities/interfaces/control.ts';
+import type { ControlActivities } from '../../../activities/interfaces/control.ts';
 import type {
   CleanUpActivities,
   EvaluationActivities,
   HostActivities,
   ImageActivities,
+  OpenTrace,
   PlacementActivities,
   ReaperActivities,
+  SessionActivities,
 } from '../../../activities/interfaces/host.ts';
 import type { TrainerActivities } from '../../../activities/interfaces/trainer.ts';
 import type { Records } from '../../../infra/store/records.ts';
@@ -105,6 +107,19 @@ export async function startScriptedWorkers(
         ...(script.branches === undefined ? {} : { branches: script.branches }),
       };
     },
+    reward: async ({ verdict }) => verdict.value ?? 0,
+    liveHosts: async () => ({ hosts: ['scripted'] }),
+    inspectHost: async () => ({ alive: true, lastSeenMs: Date.now() }),
+    checkRun: async () => {},
+    guardDisk: async () => ({ paused: [], resumed: [] }),
+    collectGarbage: async () => ({ categories: [] }),
+    chooseTask: async ({ index }) => {
+      await script.choose?.();
+      return { address: `scripted:${index}` };
+    },
+    cancelOrphans: async () => ({ groups: [], rollouts: [] }),
+  };
+  const sessions: SessionActivities = {
     openTrace: async (input) => {
       opened.push(input);
       return { session: input.epoch.rollout, contextLength: null };
@@ -116,17 +131,7 @@ export async function startScriptedWorkers(
       return summaryOf(await store.putJson(traceOf(epoch.rollout, version)), version);
     },
     closeTrace: async () => {},
-    reward: async ({ verdict }) => verdict.value ?? 0,
-    inspectHost: async () => ({ alive: true, lastSeenMs: Date.now() }),
-    checkRun: async () => {},
-    guardDisk: async () => ({ paused: [], resumed: [] }),
-    collectGarbage: async () => ({ categories: [] }),
-    chooseTask: async ({ index }) => {
-      await script.choose?.();
-      return { address: `scripted:${index}` };
-    },
     readVersions: async ({ groups }) => script.versions?.(groups) ?? groups.map(() => null),
-    cancelOrphans: async () => ({ groups: [], rollouts: [] }),
   };
   const images: ImageActivities = { prepareImage: async ({ task }) => ({ image: task.image }) };
   const placement: PlacementActivities = { placeRollout: async () => ({ host: 'scripted' }) };
@@ -199,7 +204,7 @@ export async function startScriptedWorkers(
     { taskQueue: imageQueue, activities: images },
     { taskQueue: placementQueue, activities: placement },
     { taskQueue: sweepPlacementQueue, activities: placement },
-    { taskQueue: hostQueue('scripted'), activities: { ...host, ...reaping } },
+    { taskQueue: hostQueue('scripted'), activities: { ...host, ...sessions, ...reaping } },
     { taskQueue: provisionQueue('scripted'), activities: host },
     { taskQueue: captureQueue('scripted'), activities: host },
     { taskQueue: cleanUpQueue('scripted'), activities: cleanUp },

@@ -20,11 +20,17 @@ import { createPlacement, createPlacementTurns } from '../../../activities/host/
 import { createCleanUp, createProvisioning } from '../../../activities/host/sandbox.ts';
 import { createSlots } from '../../../activities/host/slots.ts';
 import { createSweepShare, watchTraining } from '../../../activities/host/sweep-share.ts';
-import type { CleanUpActivities, HostActivities, PlacementActivities } from '../../../activities/interfaces/host.ts';
+import type {
+  CleanUpActivities,
+  HostActivities,
+  PlacementActivities,
+  SessionActivities,
+} from '../../../activities/interfaces/host.ts';
 import { createAgents } from '../../../infra/agents/index.ts';
 import { createRuntime, runtimeTarget } from '../../../infra/agents/runtime.ts';
 import type { GatewayControl } from '../../../infra/gateway/control.ts';
 import { createVerdictCache } from '../../../infra/grading/verdict-cache.ts';
+import { hasImage } from '../../../infra/sandbox/index.ts';
 import type { SandboxKind, SandboxProvider } from '../../../infra/sandbox/sandbox.ts';
 import { createQuarantine } from '../../../infra/tasks/quarantine.ts';
 import { createTasks } from '../../../infra/tasks/tasks.ts';
@@ -70,7 +76,9 @@ export interface TestWorkersOptions {
   readonly placement?: (real: PlacementActivities) => PlacementActivities;
   /** Wraps the real stages of the host. */
   readonly stages?: (real: HostActivities & CleanUpActivities) => HostActivities & CleanUpActivities;
-  /** The gateway for agents that call the model. The activities that open and seal its sessions are part of `control`. */
+  /** The activities that open and seal sessions at the gateway. Default: none. */
+  readonly sessions?: SessionActivities;
+  /** The gateway for agents that call the model, whose sessions `sessions` opens and seals. */
   readonly gateway?: Pick<Host, 'gatewaySockets' | 'secretOf'>;
   /** Default: sockets. */
   readonly channel?: Host['channel'];
@@ -78,6 +86,8 @@ export interface TestWorkersOptions {
   readonly publish?: 'reload' | 'lora';
   /** Finds upstream models. Default: none are configured. */
   readonly upstream?: GatewayControl['upstream'];
+  /** Default: what the provider says. */
+  readonly hasImage?: Host['hasImage'];
   /** Default: a directory in the home. */
   readonly cacheDir?: string;
   /** Default: the real workflows. */
@@ -106,7 +116,7 @@ export async function startTestWorkers(options: TestWorkersOptions): Promise<Tes
     }),
     ...createGroupActivities({ client, records: createRecords(join(home, 'runs')) }),
     ...createBatchActivities({ store, records: createRecords(join(home, 'runs')) }),
-    ...createHostActivities(client, { lostAfterMs: options.lostAfterMs ?? 0 }),
+    ...createHostActivities({ client, knownHosts: async () => [host.name] }, { lostAfterMs: options.lostAfterMs ?? 0 }),
     ...createReapActivities(client),
     ...createScheduleActivities(client),
     ...createRegradeActivities({
@@ -151,7 +161,7 @@ export async function startTestWorkers(options: TestWorkersOptions): Promise<Tes
     { ...onePoller, taskQueue: placementQueue, activities: placing, tuner: placementTuner(turns.runs) },
     { ...onePoller, taskQueue: sweepPlacementQueue, activities: placing, tuner: placementTuner(turns.sweeps) },
     { taskQueue: imageQueue, activities: createImageActivities(host) },
-    { taskQueue: hostQueue(host.name), activities: light },
+    { taskQueue: hostQueue(host.name), activities: { ...light, ...options.sessions } },
     { ...inLane(lanes.provision), taskQueue: provisionQueue(host.name), activities: { provisionSandbox } },
     { ...inLane(lanes.capture), taskQueue: captureQueue(host.name), activities: { captureDiff } },
     { ...inLane(lanes.evaluate), taskQueue: evaluationQueue, activities: createEvaluation(host) },
@@ -196,6 +206,7 @@ function createTestHost({ home, provider, taskRoots, capacity, gateway, ...optio
     admission: createAdmission({ readLevels: () => [] }),
     providers: { all: providers, seen: async () => providers },
     choose: async () => provider,
+    hasImage: options.hasImage ?? ((image) => hasImage(providers, image)),
     agent: agents.get,
     gatewaySockets: { sessions: join(home, 'sessions'), agents: join(home, 'gw') },
     secretOf: (session) => session,

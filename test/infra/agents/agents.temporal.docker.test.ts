@@ -56,7 +56,10 @@ describe('an unmodified agent in a sealed container', () => {
       assert.deepEqual([trace.turns.length, main.length], [one.calls.length + ends + one.sideTurns, 1], evidence);
       assert.deepEqual([trace.maskedTurns, trace.faultyCalls], [[], {}]);
 
-      const secret = secretOf(gateway.options.stackKey, sessionId({ rollout: result.rollout, epoch: result.epochs }));
+      const secret = secretOf(
+        gateway.options.stackKeys[0],
+        sessionId({ rollout: result.rollout, epoch: result.epochs }),
+      );
       assert.match(seen, /relay/, 'expected the host to see the agent at work');
       assert.ok(!seen.includes(secret), 'expected no secret in docker inspect or in an argv');
       const transcript = JSON.stringify(trace.transcript);

@@ -6,7 +6,7 @@ import { after, describe, it } from 'node:test';
 import { createDirectory } from '../../../infra/store/directory.ts';
 import type { ListedObject, Objects } from '../../../infra/store/objects.ts';
 import { openBucket } from '../../../infra/store/s3/open.ts';
-import { claimFor, requireUsable } from '../../../infra/store/usable.ts';
+import { requireUsable } from '../../../infra/store/usable.ts';
 import { startCarelessS3 } from '../../helpers/store/careless-s3.ts';
 import { startS3Server } from '../../helpers/store/s3-server.ts';
 
@@ -28,16 +28,6 @@ for (const [kind, open] of Object.entries(kinds)) {
       const objects = await open();
       await requireUsable(objects);
       assert.deepEqual(await all(objects.list('hosts')), []);
-    });
-
-    it('makes it its own, and refuses that of another stack', async () => {
-      const objects = await open();
-      await Promise.all([claimFor(objects, 'one'), claimFor(objects, 'one')]);
-      await assert.rejects(claimFor(objects, 'other'), {
-        type: 'StoreUnavailable',
-        message: /belongs to stack one, and this home is stack other; give each stack a prefix of its own/,
-      });
-      await claimFor(objects, 'one');
     });
   });
 }

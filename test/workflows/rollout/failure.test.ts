@@ -25,6 +25,12 @@ it('attributes a timeout of another stage to a lost worker, so that the agent do
   }
 });
 
+it('attributes a session that no worker of its host takes to a lost host', () => {
+  for (const stage of ['openTrace', 'sealTrace'] as const) {
+    assert.equal(timedOut(stage, 'SCHEDULE_TO_START').record.type, 'HostLost');
+  }
+});
+
 it('attributes a failure of the agent to the stage that its activity reports', () => {
   const progress = { stage: 'startAgent' };
   const causes = [

@@ -30,7 +30,10 @@ export function doctorCommand(): Command {
     'Checks this machine, its sandboxes and the running stack, and says how to fix what is missing.',
     'temper doctor',
   )
-    .option('--register', 'first register the search attributes on the Temporal server')
+    .option(
+      '--register',
+      'first register the search attributes on the Temporal server, and make its namespace that of the stack',
+    )
     .option('--model <dir>', 'also check how the gateway renders and continues the model in this directory')
     .option('--json', 'print one JSON object per check to stdout')
     .action(doctor);

@@ -21,10 +21,10 @@ export function storeCommand(): Command {
 }
 
 async function copyStore(options: CopyOptions): Promise<void> {
-  const { openStack } = await import('../../../infra/stack.ts');
+  const { openStackId } = await import('../../../infra/stack.ts');
   const { copyObjects } = await import('../../../infra/store/copy.ts');
   const { openObjects } = await import('../../../infra/store/shared-state.ts');
-  const { claimFor, requireUsable } = await import('../../../infra/store/usable.ts');
+  const { requireUsable } = await import('../../../infra/store/usable.ts');
   const { home, paths, store } = configOf(options);
   if (store.kind === 'directory') {
     throw new UsageError('expected a bucket to copy to in TEMPER_STORE, such as s3://my-bucket/one, got none');
@@ -37,7 +37,7 @@ async function copyStore(options: CopyOptions): Promise<void> {
   try {
     const [from, to] = [await openObjects({ kind: 'directory', root: home }), await openObjects(store)];
     await requireUsable(to);
-    await claimFor(to, (await openStack(paths)).id);
+    await openStackId(paths, to);
     const copied = await copyObjects(from, to, {
       signal: interrupt.signal,
       onProgress: ({ objects, bytes: size, sent }) =>

@@ -1,7 +1,7 @@
-import type { Command } from 'commander';
+import { type Command, InvalidArgumentError } from 'commander';
 import type { Config } from '../../../infra/config.ts';
 import { capacityWarning, rolloutsThatFit } from '../../../infra/machine/rollouts-that-fit.ts';
-import type { PartStatus } from '../../up/part.ts';
+import { kindOf, type PartKind, type PartName, type PartStatus, partKinds } from '../../up/part.ts';
 import type { StackAddresses } from '../../up/up-file.ts';
 import { onInterrupt } from '../follow/interrupt.ts';
 import { configOf, type HomeOption, stackCommand } from '../stack/command.ts';
@@ -11,16 +11,22 @@ import { note, print, table } from '../text/output.ts';
 interface UpOptions extends HomeOption {
   readonly detach?: true;
   readonly port?: string;
+  readonly parts?: readonly PartKind[];
 }
 
 export function upCommand(): Command {
   return stackCommand(
     'up',
-    "Runs this machine's stack until Ctrl-C, or in the background: Temporal server, policy server, gateway and workers. Processes that end are restarted.",
+    "Runs this machine's part of a stack until Ctrl-C, or in the background: Temporal server, policy server, gateway and workers. Processes that end are restarted.",
     'temper up --port auto',
   )
     .option('-d, --detach', 'return when the stack runs or has failed; it runs on until `temper down`')
     .option('--port <auto>', 'auto: choose free ports instead of the configured ones')
+    .option(
+      '--parts <list>',
+      'run only these parts, such as `gateway,host` on a host of a fleet (default: all that this machine needs)',
+      partList,
+    )
     .action(up);
 }
 
@@ -39,7 +45,12 @@ async function up(options: UpOptions): Promise<void> {
   const interrupt = onInterrupt('stopping: first the workers, then the servers');
   const restarts = new Map<string, number>();
   const stack = await startStack(
-    { config, progress: note, onChange: (parts) => reportRestarts(parts, restarts) },
+    {
+      config,
+      parts: await partsOf(config, options.parts),
+      progress: note,
+      onChange: (parts) => reportRestarts(parts, restarts),
+    },
     interrupt.signal,
   );
   printStack(stack.parts(), stack.addresses, config);
@@ -55,13 +66,38 @@ async function upDetached(options: UpOptions): Promise<void> {
   const { startDetached } = await import('./up/detach.ts');
   const config = configOf(options);
   const interrupt = onInterrupt('stopping the stack, which has not started yet');
-  const portOption = options.port === undefined ? [] : ['--port', options.port];
-  const { parts, addresses } = await startDetached(config, { signal: interrupt.signal, portOption });
+  await partsOf(config, options.parts);
+  const further = [
+    ...(options.port === undefined ? [] : ['--port', options.port]),
+    ...(options.parts === undefined ? [] : ['--parts', options.parts.join(',')]),
+  ];
+  const { parts, addresses } = await startDetached(config, { signal: interrupt.signal, further });
   interrupt.release();
   const rows = parts.map(({ name, process: part, logFile }) => ({ name, pid: part?.pid ?? null, logFile }));
   printStack(rows, addresses, config);
   const home = options.home === undefined ? '' : ` --home ${options.home}`;
   print(`\nThe stack runs in the background. See \`temper logs -f${home}\`; stop it with \`temper down${home}\`.`);
+}
+
+function partList(text: string): readonly PartKind[] {
+  return text.split(',').map((word) => {
+    const kind = partKinds.find((known) => known === word);
+    if (kind !== undefined) return kind;
+    throw new InvalidArgumentError(`expected some of ${partKinds.join(', ')}, separated by commas, got ${word}`);
+  });
+}
+
+/** Returns the parts to run: those of the kinds, of which this machine must be able to run each. */
+async function partsOf(config: Config, kinds: readonly PartKind[] | undefined): Promise<readonly PartName[]> {
+  const { neededParts } = await import('../../up/part-table.ts');
+  const needed = neededParts(config);
+  const absent = kinds?.find((kind) => !needed.some((name) => kindOf(name) === kind));
+  if (absent !== undefined) {
+    throw new UsageError(
+      `--parts: expected parts of this machine, got ${absent}; the settings name another ${absent} server`,
+    );
+  }
+  return needed.filter((name) => kinds?.includes(kindOf(name)) ?? true);
 }
 
 function printStack(

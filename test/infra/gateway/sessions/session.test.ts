@@ -19,7 +19,7 @@ describe('a secret', () => {
     const mine = await gateway.open('mine.1');
     const theirs = await gateway.open('theirs.1');
     const forged = `theirs.1~${mine.split('~')[1]}`;
-    const never = secretOf(gateway.options.stackKey, 'never.1');
+    const never = secretOf(gateway.options.stackKeys[0], 'never.1');
     const cases: readonly (readonly [string, number])[] = [
       ['', 401],
       [' ', 401],
@@ -28,7 +28,7 @@ describe('a secret', () => {
       [`${mine}x`, 401],
       [mine.slice(0, -1), 401],
       [never, 401],
-      [secretOf(gateway.options.stackKey, '../../etc/passwd'), 401],
+      [secretOf(gateway.options.stackKeys[0], '../../etc/passwd'), 401],
       [mine, 200],
     ];
     for (const [secret, status] of cases) {
@@ -38,7 +38,7 @@ describe('a secret', () => {
     }
     assert.equal(engine.requests.length, 1);
     assert.equal((await gateway.control.status('theirs.1'))?.turns, 0);
-    assert.equal(createSecretCheck(gateway.options.stackKey)(theirs), 'theirs.1');
+    assert.equal(createSecretCheck(gateway.options.stackKeys)(theirs), 'theirs.1');
     const long = await gateway.send({
       method: 'POST',
       path: '/v1/chat/completions',

@@ -3,7 +3,8 @@ import type { Config } from '../../../../infra/config.ts';
 import { sizeOfOwnImages } from '../../../../infra/sandbox/docker/images/evict.ts';
 import { createImageUses } from '../../../../infra/sandbox/docker/images/uses.ts';
 import { openProviders } from '../../../../infra/sandbox/index.ts';
-import { openStack } from '../../../../infra/stack.ts';
+import { openStackId } from '../../../../infra/stack.ts';
+import { openObjects } from '../../../../infra/store/shared-state.ts';
 import { generatedImage } from '../../../../infra/tasks/generated/generate.ts';
 import { errorMessage } from '../../../../workflows/contracts/error-message.ts';
 import { bytes, counted } from '../../text/output.ts';
@@ -11,9 +12,9 @@ import { type Check, missing, ok, type RunChecks, warn } from './checks.ts';
 
 /** Checks which kinds of sandbox work on this host, and names what each does not protect. */
 export const checkSandboxes: RunChecks = async function* (config) {
-  const stack = await openStack(config.paths);
+  const stack = await openStackId(config.paths, await openObjects(config.store));
   const { all } = await openProviders({
-    stack: stack.id,
+    stack,
     root: config.paths.sandboxes,
     docker: config.docker,
     preferred: config.sandbox,

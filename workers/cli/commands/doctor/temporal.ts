@@ -1,7 +1,11 @@
+import type { Client } from '@temporalio/client';
 import type { Config } from '../../../../infra/config.ts';
+import { openStackId } from '../../../../infra/stack.ts';
+import { openObjects } from '../../../../infra/store/shared-state.ts';
 import { configuredTarget, connectClient } from '../../../../infra/temporal/connection.ts';
 import { findTemporal } from '../../../../infra/temporal/executable.ts';
 import { missingSearchAttributes, registerSearchAttributes } from '../../../../infra/temporal/search-attributes.ts';
+import { followsServer, requireNamespace } from '../../../../infra/temporal/stack-namespace.ts';
 import { temporalTarget } from '../../../../infra/temporal/temporal-target.ts';
 import { errorMessage } from '../../../../workflows/contracts/error-message.ts';
 import { isUp, readUpFile } from '../../../up/up-file.ts';
@@ -39,6 +43,7 @@ async function* server(config: Config, register: boolean): AsyncIterable<Check> 
   try {
     yield ok('temporal server', `${target.address}, namespace ${target.namespace}`);
     if (register) await registerSearchAttributes(server.connection, target.namespace);
+    yield await namespaceCheck(config, server.client, register);
     const lacking = await missingSearchAttributes(server.connection, target.namespace);
     if (lacking.length === 0) yield ok('search attributes', 'all registered');
     else
@@ -47,5 +52,18 @@ async function* server(config: Config, register: boolean): AsyncIterable<Check> 
     yield missing('search attributes', errorMessage(error), 'ask an operator of that namespace to register them');
   } finally {
     await server.close();
+  }
+}
+
+/** Checks that the namespace and the stack belong to each other; with `mayMove`, makes them so. */
+async function namespaceCheck(config: Config, client: Client, mayMove: boolean): Promise<Check> {
+  const remedy = 'correct TEMPORAL_NAMESPACE or TEMPER_STORE, or follow the message';
+  try {
+    const objects = await openObjects(config.store);
+    const stack = await openStackId(config.paths, objects);
+    await requireNamespace({ stack, objects, client }, { mayMove: mayMove || followsServer(config.store) });
+    return ok('namespace', `${client.options.namespace} is that of stack ${stack}`);
+  } catch (error) {
+    return missing('namespace', errorMessage(error), remedy);
   }
 }

@@ -32,15 +32,15 @@ export function prewarmCommand(): Command {
 /** Works without a stack: the Docker daemon pulls and builds, and every worker on this machine uses its images. */
 async function prewarmSet(named: string, options: PrewarmOptions): Promise<void> {
   const { openProviders } = await import('../../../../infra/sandbox/index.ts');
-  const { openStack } = await import('../../../../infra/stack.ts');
+  const { openStackId } = await import('../../../../infra/stack.ts');
   const { openSharedState } = await import('../../../../infra/store/shared-state.ts');
   const { openTaskSource } = await import('../../stack/task-source.ts');
   const { prewarmImages } = await import('./prewarm-images.ts');
   const config = await runningConfigOf(options);
-  const { blobs: store } = await openSharedState(config.store);
+  const { blobs: store, objects } = await openSharedState(config.store);
   const { tasks, address } = await openTaskSource(named, { config, store, offline: options.offline === true });
   const { docker, paths, dockerConfigDir, env } = config;
-  const { id: stack } = await openStack(config.paths);
+  const stack = await openStackId(paths, objects);
   const {
     all: providers,
     choose,

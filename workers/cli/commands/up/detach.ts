@@ -19,7 +19,7 @@ const failurePrefix = 'temper: ';
  */
 export async function startDetached(
   config: Config,
-  { signal, portOption }: { readonly signal: AbortSignal; readonly portOption: readonly string[] },
+  { signal, further }: { readonly signal: AbortSignal; readonly further: readonly string[] },
 ): Promise<UpFile> {
   const known = await readUpFile(config.paths.up);
   if (known !== null && isUp(known) && known.state !== 'stopping') {
@@ -29,7 +29,7 @@ export async function startDetached(
   const path = join(config.paths.logs, 'up.log');
   const log = createLogFile(path);
   await log.keepLast(0);
-  const child = await launch(config, path, portOption);
+  const child = await launch(config, path, further);
   const exited = once(child, 'exit').then(([code, killedBy]) => `exit code ${code ?? killedBy}`);
   try {
     return await untilRunning(config, { child, exited, log, path }, signal);
@@ -43,11 +43,11 @@ export async function startDetached(
   }
 }
 
-async function launch(config: Config, path: string, portOption: readonly string[]): Promise<ChildProcess> {
+async function launch(config: Config, path: string, further: readonly string[]): Promise<ChildProcess> {
   const program = join(import.meta.dirname, `../../../cli${extname(import.meta.filename)}`);
   const log = await open(path, 'a');
   try {
-    const child = spawn(process.execPath, [program, 'up', '--home', config.home, ...portOption], {
+    const child = spawn(process.execPath, [program, 'up', '--home', config.home, ...further], {
       env: config.env,
       stdio: ['ignore', log.fd, log.fd],
       detached: true,

@@ -3,13 +3,16 @@ import { hashText } from '../../infra/hash.ts';
 import { sessionId } from '../../workflows/contracts/ids.ts';
 import type { PolicyRef } from '../../workflows/contracts/policy.ts';
 import { atBoundary } from '../boundary.ts';
-import type { ControlActivities, OpenTrace } from '../interfaces/control.ts';
+import type { OpenTrace, SessionActivities } from '../interfaces/host.ts';
 
-/** Creates the activities that open and close sessions at the gateway. Host worker and gateway each derive a session's secret from its id. */
+/**
+ * Creates the activities that open and close sessions at the gateways of this host. Host worker and gateway each derive a
+ * session's secret from its id.
+ */
 export function createTraceActivities(
-  gateway: GatewayControl,
+  gateway: Pick<GatewayControl, 'open' | 'seal' | 'close' | 'minVersions' | 'upstream'>,
   resolvePolicy: (policy: OpenTrace['policy']) => Promise<PolicyRef | undefined>,
-): Pick<ControlActivities, 'openTrace' | 'sealTrace' | 'closeTrace' | 'readVersions'> {
+): SessionActivities {
   return {
     openTrace: ({ epoch, lifetimeMs, runKey, group, policy, upstream, ...settings }) =>
       atBoundary(async (signal) => {

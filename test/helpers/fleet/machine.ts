@@ -1,0 +1,105 @@
+import { type ChildProcess, execFileSync, type SpawnOptions, spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { type AddressInfo, connect, createServer, type Server } from 'node:net';
+
+/**
+ * A machine of a fleet on this one: processes in a network and a mount namespace of their own, which see the directory of no
+ * other machine, and reach nothing but the ports that are forwarded to them.
+ */
+export interface Machine {
+  readonly name: string;
+  /** The address at which the machine finds the forwarded ports. */
+  readonly gateway: string;
+  /** Forwards a port of this computer's loopback address to the machine, and returns the port to connect to there. */
+  forward(port: number): Promise<number>;
+  /** Starts a program on the machine. */
+  spawn(command: readonly [string, ...string[]], options: SpawnOptions): ChildProcess;
+  /** Disconnects the network, so that packets are lost without a word. */
+  cut(): void;
+  /** Connects it again. */
+  restore(): void;
+  /** Removes the namespaces. The processes on the machine must have ended. */
+  remove(): void;
+}
+
+export interface MachineOptions {
+  /** Directories of other machines, which this one must not see. */
+  readonly hidden: readonly string[];
+}
+
+const ip = (...args: readonly string[]): void => void execFileSync('ip', args, { stdio: ['ignore', 'ignore', 'pipe'] });
+
+let machines = 0;
+
+/** Creates a machine; only root may. */
+export function createMachine({ hidden }: MachineOptions): Machine {
+  const id = randomBytes(3).toString('hex');
+  const [name, outside, inside] = [`temper-${id}`, `tmpo${id}`, `tmpi${id}`];
+  machines += 1;
+  // A network of two addresses, in a range for benchmarks and tests (RFC 2544). The process id keeps parallel tests apart.
+  const subnet = `198.${18 + (process.pid & 1)}.${(process.pid >> 1) & 255}`;
+  const [gateway, address] = [`${subnet}.${4 * machines + 1}`, `${subnet}.${4 * machines + 2}`];
+  ip('netns', 'add', name);
+  ip('link', 'add', outside, 'type', 'veth', 'peer', 'name', inside, 'netns', name);
+  ip('address', 'add', `${gateway}/30`, 'dev', outside);
+  ip('link', 'set', outside, 'up');
+  ip('-n', name, 'address', 'add', `${address}/30`, 'dev', inside);
+  ip('-n', name, 'link', 'set', inside, 'up');
+  ip('-n', name, 'link', 'set', 'lo', 'up');
+  const forwards: Server[] = [];
+  const hide = hidden.map((directory) => `mount -t tmpfs none '${directory}'`).join(' && ');
+  return {
+    name,
+    gateway,
+    async forward(port) {
+      const server = createServer((incoming) => {
+        const outgoing = connect(port, '127.0.0.1');
+        const end = (): void => {
+          incoming.destroy();
+          outgoing.destroy();
+        };
+        incoming.on('error', end).on('close', end).pipe(outgoing);
+        outgoing.on('error', end).on('close', end).pipe(incoming);
+      });
+      server.listen(0, gateway);
+      await once(server, 'listening');
+      server.unref();
+      forwards.push(server);
+      return (server.address() as AddressInfo).port;
+    },
+    spawn: ([program, ...args], options) => {
+      const script = `${hide === '' ? '' : `${hide} && `}exec "$0" "$@"`;
+      const inNamespaces = [
+        'netns',
+        'exec',
+        name,
+        'unshare',
+        '--mount',
+        '--propagation',
+        'private',
+        'sh',
+        '-c',
+        script,
+      ];
+      return spawn('ip', [...inNamespaces, program, ...args], options);
+    },
+    cut: () => ip('link', 'set', outside, 'down'),
+    restore: () => ip('link', 'set', outside, 'up'),
+    remove() {
+      for (const server of forwards) server.close();
+      ip('link', 'delete', outside);
+      ip('netns', 'delete', name);
+    },
+  };
+}
+
+/** Whether this user may create machines. */
+export function canCreateMachines(): boolean {
+  try {
+    createMachine({ hidden: [] }).remove();
+    return true;
+  } catch {
+    return false;
+  }
+}

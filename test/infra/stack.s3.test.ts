@@ -1,0 +1,126 @@
+import assert from 'node:assert/strict';
+import { mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { readConfig } from '../../infra/config.ts';
+import { pathsBelow } from '../../infra/paths.ts';
+import { openStackId, openStackKeys, parseKeys } from '../../infra/stack.ts';
+import { createDirectory } from '../../infra/store/directory.ts';
+import type { Objects } from '../../infra/store/objects.ts';
+import { openBucket } from '../../infra/store/s3/open.ts';
+import { type S3Server, startS3Server } from '../helpers/store/s3-server.ts';
+
+const [one, two, three] = ['1', '2', '3'].map((digit) => digit.repeat(64)) as [string, string, string];
+
+describe('the hosts of a stack', () => {
+  let server: S3Server;
+  let root: string;
+  before(async () => {
+    server = await startS3Server();
+    root = await mkdtemp(join(tmpdir(), 'temper-stack-'));
+  });
+  after(async () => {
+    await server?.close();
+    await rm(root, { recursive: true, force: true });
+  });
+
+  const newHome = () => mkdtemp(join(root, 'home-')).then(pathsBelow);
+  const newStack = (): Objects => openBucket(server.place());
+  const keysFrom = (text: string) => async () => parseKeys(text, 'TEMPER_STACK_KEY');
+
+  it('agree on one id, which each home keeps', async () => {
+    const objects = newStack();
+    const homes = await Promise.all([newHome(), newHome(), newHome()]);
+    const ids = await Promise.all(homes.map((paths) => openStackId(paths, objects)));
+    assert.equal(new Set(ids).size, 1);
+    for (const { stackFile } of homes) assert.deepEqual(JSON.parse(await readFile(stackFile, 'utf8')), { id: ids[0] });
+  });
+
+  it('refuse the store of another stack', async () => {
+    const paths = await newHome();
+    const id = await openStackId(paths, newStack());
+    await assert.rejects(openStackId(paths, await other()), {
+      message: new RegExp(
+        `belongs to stack .*, and .* says that this home is of stack ${id}; give each stack a prefix`,
+      ),
+    });
+
+    async function other(): Promise<Objects> {
+      const objects = newStack();
+      await openStackId(await newHome(), objects);
+      return objects;
+    }
+  });
+
+  it('keep the id of a home of 0.4.0, on its directory and in a bucket', async () => {
+    const paths = await newHome();
+    const id = '0b5a3e3e-6f6c-4ac5-9c0f-3f0d6a1d2c11';
+    await writeFile(paths.stackFile, JSON.stringify({ id }));
+    await writeFile(paths.stackKey, one, { mode: 0o600 });
+    for (const objects of [createDirectory(join(paths.stackFile, '..')), newStack()]) {
+      assert.equal(await openStackId(paths, objects), id);
+      const [key] = await openStackKeys({ paths, stackKeys: null }, objects);
+      assert.equal(key.toString('hex'), one);
+    }
+  });
+
+  it('share a key, which the first one creates and no other can guess', async () => {
+    const objects = newStack();
+    const [first, second] = [await newHome(), await newHome()];
+    await openStackId(first, objects);
+    const keys = await openStackKeys({ paths: first, stackKeys: null }, objects);
+    assert.equal((await stat(first.stackKey)).mode & 0o777, 0o600);
+    assert.deepEqual(await openStackKeys({ paths: first, stackKeys: null }, objects), keys);
+    const without = openStackKeys({ paths: second, stackKeys: null }, objects);
+    await assert.rejects(without, { message: /expected a key of stack .* got none; copy stack.key from the home/ });
+    await assert.rejects(openStackKeys({ paths: second, stackKeys: keysFrom(two) }, objects), (error: Error) => {
+      assert.match(error.message, /this host has no key of stack .*; give all hosts of a stack the same key/);
+      return !error.message.includes(two);
+    });
+    await writeFile(second.stackKey, await readFile(first.stackKey));
+    assert.deepEqual(await openStackKeys({ paths: second, stackKeys: null }, objects), keys);
+  });
+
+  it('change their key one after the other', async () => {
+    const objects = newStack();
+    const paths = await newHome();
+    await openStackId(paths, objects);
+    const open = (text: string) => openStackKeys({ paths, stackKeys: keysFrom(text) }, objects);
+    await open(one);
+    await assert.rejects(open(two), /has no key of stack/);
+    assert.deepEqual(
+      (await open(`${two},${one}`)).map((key) => key.toString('hex')),
+      [two, one],
+    );
+    await open(one);
+    await open(two);
+    await assert.rejects(open(three), /has no key of stack/);
+  });
+});
+
+describe('the setting of the key', () => {
+  it('is a variable or a file, not both', async () => {
+    const directory = await mkdtemp(join(tmpdir(), 'temper-key-'));
+    const file = join(directory, 'keys');
+    await mkdir(directory, { recursive: true });
+    await writeFile(file, `${one}\n${two}\n`);
+    try {
+      const read = async (settings: Record<string, string>) =>
+        (await readConfig(settings).stackKeys?.())?.map((key) => key.toString('hex'));
+      assert.deepEqual(await read({ TEMPER_STACK_KEY: one }), [one]);
+      assert.deepEqual(await read({ TEMPER_STACK_KEY_FILE: file }), [one, two]);
+      assert.equal(await read({}), undefined);
+      await assert.rejects(read({ TEMPER_STACK_KEY: one, TEMPER_STACK_KEY_FILE: file }), /got both; unset one of them/);
+      await assert.rejects(read({ TEMPER_STACK_KEY: 'secret' }), (error: Error) => {
+        assert.match(
+          error.message,
+          /TEMPER_STACK_KEY: expected keys of at least 64 hexadecimal digits, got a word of 6/,
+        );
+        return !error.message.includes('secret');
+      });
+    } finally {
+      await rm(directory, { recursive: true });
+    }
+  });
+});

@@ -1,0 +1,55 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { pathsBelow } from '../../../infra/paths.ts';
+import { openStackId } from '../../../infra/stack.ts';
+import { createDirectory } from '../../../infra/store/directory.ts';
+import { requireNamespace, type StackInNamespace } from '../../../infra/temporal/stack-namespace.ts';
+import { scheduleRetention } from '../../../workers/upkeep.ts';
+import { startTestServer, type TestServer } from '../../helpers/temporal/temporal.ts';
+
+describe('a stack and its namespace', () => {
+  let servers: readonly [TestServer, TestServer];
+  let root: string;
+  before(async () => {
+    servers = [await startTestServer(), await startTestServer()];
+    root = await mkdtemp(join(tmpdir(), 'temper-namespace-'));
+  });
+  after(async () => {
+    for (const server of servers ?? []) await server.close();
+    await rm(root, { recursive: true, force: true });
+  });
+
+  const stays = { mayMove: false };
+  async function newStack({ client }: TestServer): Promise<StackInNamespace> {
+    const home = await mkdtemp(join(root, 'home-'));
+    const objects = createDirectory(home);
+    return { stack: await openStackId(pathsBelow(home), objects), objects, client };
+  }
+
+  it('belong to each other from the first start on', async () => {
+    const [here, there] = servers;
+    const first = await newStack(here);
+    await requireNamespace(first, stays);
+    await scheduleRetention(here.client, first.stack);
+    await requireNamespace(first, stays);
+
+    const second = await newStack(here);
+    await assert.rejects(requireNamespace(second, { mayMove: true }), {
+      message: new RegExp(
+        `namespace .* belongs to stack ${first.stack}, and the store .* to stack ${second.stack}; give`,
+      ),
+    });
+
+    const moved = { ...first, client: there.client };
+    await assert.rejects(
+      requireNamespace(moved, stays),
+      /or run `temper doctor --register` once if the stack has moved/,
+    );
+    await requireNamespace(moved, { mayMove: true });
+    await requireNamespace(moved, stays);
+    await assert.rejects(requireNamespace(first, stays), /belongs to the Temporal namespace with the id/);
+  });
+});
