@@ -5,13 +5,14 @@ import { flagsOfRollout } from './algorithms/flags.ts';
 import { verdictText } from './algorithms/verdict-text.ts';
 import { type FailureRecord, failureKinds } from './contracts/failures.ts';
 import { parseInput } from './contracts/input.ts';
-import { pauseSignal, resumeSignal, rolloutStatusQuery, stopSignal } from './contracts/messages.ts';
+import { hostLostSignal, pauseSignal, resumeSignal, rolloutStatusQuery, stopSignal } from './contracts/messages.ts';
 import type { Outcome } from './contracts/outcome.ts';
 import { type RolloutInput, type RolloutRequest, type RolloutResult, rolloutInput } from './contracts/rollout.ts';
 import type { ResolvedTask } from './contracts/task.ts';
 import { countRollout } from './rollout/count.ts';
 import { type EpochContext, evaluate, type Produced, produce } from './rollout/epoch.ts';
 import { StageFailure } from './rollout/failure.ts';
+import { createHostLoss, type HostLoss } from './rollout/host-loss.ts';
 import { createProgress, type Progress } from './rollout/progress.ts';
 import { timeLimitsOf } from './rollout/time-limits.ts';
 import { unscored } from './rollout/unscored.ts';
@@ -35,6 +36,7 @@ export async function rollout(request: RolloutRequest): Promise<RolloutResult> {
   const taskName = typeof input.task === 'string' ? input.task : input.task.task.id;
   const progress = createProgress(taskName, input.agent, input.member?.run ?? null);
   const scope = new CancellationScope();
+  const loss = createHostLoss();
   let stopped: Extract<Outcome, 'stale' | 'cancelled'> | null = null;
   setHandler(rolloutStatusQuery, () => progress.status(), { description: 'stage, host, epoch and outcome' });
   setHandler(pauseSignal, (reason) => progress.pause(reason ?? 'by hand'), {
@@ -45,11 +47,14 @@ export async function rollout(request: RolloutRequest): Promise<RolloutResult> {
     stopped ??= outcome;
     scope.cancel();
   };
+  setHandler(hostLostSignal, (host) => loss.declare(host), {
+    description: 'sent when a host is declared lost: the rollout leaves it and begins again elsewhere',
+  });
   setHandler(stopSignal, stop, { description: 'cleans up and ends with this outcome: "stale" or "cancelled"' });
 
   let ending: Ending;
   try {
-    ending = await scope.run(() => perform(input, progress));
+    ending = await scope.run(() => perform(input, progress, loss));
   } catch (error) {
     if (!isCancellation(error)) throw error;
     ending = { outcome: stopped ?? 'cancelled' };
@@ -69,8 +74,8 @@ export async function rollout(request: RolloutRequest): Promise<RolloutResult> {
   return toResult(input, taskName, progress, ending);
 }
 
-async function perform(input: RolloutInput, progress: Progress): Promise<Ending> {
-  const basis: Basis = { input, progress, fewActivities: patched('few-activities') };
+async function perform(input: RolloutInput, progress: Progress, loss: HostLoss): Promise<Ending> {
+  const basis: Basis = { input, progress, loss, fewActivities: patched('few-activities') };
   let resolved: ResolvedTask | undefined;
   let produced: Produced | undefined;
   try {
@@ -93,7 +98,7 @@ async function perform(input: RolloutInput, progress: Progress): Promise<Ending>
 }
 
 /** The part of an epoch's context that is known before the task is. */
-type Basis = Pick<EpochContext, 'input' | 'progress' | 'fewActivities'>;
+type Basis = Pick<EpochContext, 'input' | 'progress' | 'loss' | 'fewActivities'>;
 
 async function resolve({ input, progress, fewActivities }: Basis): Promise<ResolvedTask> {
   const { task, agent, upstream } = input;

@@ -28,7 +28,7 @@ import { assertReplaysIdentically } from './replay-batches.ts';
 
 /** The work of which some must be pending when a part is killed, so that the kill interrupts it. */
 const busyWith: Readonly<Record<PartKind, readonly string[]>> = {
-  control: [workflowTask, 'chooseTask'],
+  control: [workflowTask, 'chooseTask', 'recordGroup', 'gatherBatch', 'normalise', 'recordStep'],
   host: ['awaitAgent', 'provisionSandbox', 'captureDiff', 'openTrace', 'sealTrace'],
   gateway: [turn],
   policy: [turn],

@@ -24,6 +24,9 @@ export const windowReportSignal = defineSignal<[SweepWindowReport]>('windowRepor
 /** Asks a run's group, and the group's rollouts, to clean up and end now with this outcome. */
 export const stopSignal = defineSignal<[outcome: Extract<Outcome, 'stale' | 'cancelled'>]>('stop');
 
+/** Tells the rollouts of a host, by its name, that the host was declared lost. They begin again elsewhere. */
+export const hostLostSignal = defineSignal<[host: string]>('hostLost');
+
 export const runStatusQuery = defineQuery<RunStatus>('status');
 export const sweepStatusQuery = defineQuery<SweepStatus>('status');
 export const regradeStatusQuery = defineQuery<RegradeStatus>('status');

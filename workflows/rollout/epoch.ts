@@ -1,4 +1,11 @@
-import { CancellationScope, isCancellation, log, patched, workflowInfo } from '@temporalio/workflow';
+import {
+  CancellationScope,
+  isCancellation,
+  log,
+  patched,
+  upsertSearchAttributes,
+  workflowInfo,
+} from '@temporalio/workflow';
 import type { AgentEnd, Provisioned } from '../../activities/interfaces/host.ts';
 import {
   agentOn,
@@ -19,10 +26,12 @@ import type { Diff } from '../contracts/diff.ts';
 import type { RolloutEpoch } from '../contracts/ids.ts';
 import { defaultPool } from '../contracts/policy.ts';
 import type { RolloutInput, Stage } from '../contracts/rollout.ts';
+import { searchAttributes } from '../contracts/search-attributes.ts';
 import type { ResolvedTask } from '../contracts/task.ts';
 import { type TraceSummary, trainAllBranches } from '../contracts/trace.ts';
 import type { Verdict } from '../contracts/verdict.ts';
 import { StageFailure } from './failure.ts';
+import type { HostLoss } from './host-loss.ts';
 import type { Progress } from './progress.ts';
 import type { TimeLimits } from './time-limits.ts';
 
@@ -40,6 +49,7 @@ export interface EpochContext {
   readonly limits: TimeLimits;
   readonly epoch: RolloutEpoch;
   readonly progress: Progress;
+  readonly loss: HostLoss;
   /** Whether the stages share activities. Rollouts of 0.4.0 have an activity for each stage. */
   readonly fewActivities: boolean;
 }
@@ -49,7 +59,7 @@ export interface EpochContext {
  * whatever happens; if even that fails, the reaper removes it when its lifetime is over.
  */
 export async function produce(context: EpochContext): Promise<Produced> {
-  const { input, resolved, limits, epoch, progress } = context;
+  const { input, resolved, limits, epoch, progress, loss } = context;
   const { task, usesModel } = resolved;
   const { agent, sandbox } = input;
   const prepared =
@@ -64,15 +74,19 @@ export async function produce(context: EpochContext): Promise<Produced> {
     }),
   );
   progress.host = host;
+  loss.begin(host);
+  if (context.fewActivities) upsertSearchAttributes([{ key: searchAttributes.host, value: host }]);
   let open = usesModel;
   let released = false;
   const releaseOnce = async (): Promise<void> => {
     if (released) return;
     released = true;
-    await CancellationScope.nonCancellable(() => release(host, epoch, progress));
+    // A host that comes back removes what it holds.
+    if (loss.isLost(host)) return;
+    await CancellationScope.nonCancellable(() => release(context, host));
   };
   const hostStage = <Result>(stage: Stage, work: () => Promise<Result>): Promise<Result> =>
-    untilTaken(host, () => progress.stage(stage, work));
+    loss.guard(host, stage, () => untilTaken(context, host, () => progress.stage(stage, work)));
   try {
     const sandboxed = await prepare(context, host, hostStage);
     const { kind, baseCommit } = sandboxed;
@@ -84,7 +98,7 @@ export async function produce(context: EpochContext): Promise<Produced> {
     return { end, diff, trace };
   } finally {
     await releaseOnce();
-    if (open) await CancellationScope.nonCancellable(() => closeTrace(host, epoch));
+    if (open && !loss.isLost(host)) await CancellationScope.nonCancellable(() => closeTrace(host, epoch));
   }
 }
 
@@ -173,25 +187,35 @@ async function both<First, Second>(first: Promise<First>, second: Promise<Second
  * Runs a stage on the rollout's own host. If no worker took it in time, asks whether the host is alive: the rollout waits
  * for a busy host, and gives up a lost one.
  */
-async function untilTaken<Result>(host: string, run: () => Promise<Result>, mayAsk = () => true): Promise<Result> {
+async function untilTaken<Result>(
+  { loss, fewActivities }: EpochContext,
+  host: string,
+  run: () => Promise<Result>,
+  mayAsk = () => true,
+): Promise<Result> {
   for (;;) {
     try {
       return await run();
     } catch (error) {
       if (!(error instanceof StageFailure) || !error.neverStarted || !mayAsk()) throw error;
       const { alive } = await control.inspectHost({ host });
-      if (!alive) throw error;
+      if (alive) continue;
+      // Rollouts of 0.4.0 tried to release the sandbox all the same.
+      if (fewActivities) loss.declare(host);
+      throw error;
     }
   }
 }
 
 /** Releases the sandbox. A failure never replaces the rollout's outcome: it is logged, and left to the reaper. */
-async function release(host: string, epoch: RolloutEpoch, progress: Progress): Promise<void> {
+async function release(context: EpochContext, host: string): Promise<void> {
+  const { epoch, progress } = context;
   const work = () => progress.stage('releaseSandbox', () => cleanUpOn(host).releaseSandbox({ epoch }), 'continue');
   // Rollouts of 0.4.0 left the sandbox to the reaper when no worker released it in time.
-  await untilTaken(host, work, () => patched('wait-for-release')).catch((error) =>
-    log.warn('the sandbox is left to the reaper', { error: String(error) }),
-  );
+  const untilReleased = () => untilTaken(context, host, work, () => patched('wait-for-release'));
+  // A rollout of 0.4.0 that is replayed would take a scope within a non-cancellable one for cancelled.
+  const releasing = context.fewActivities ? context.loss.guard(host, 'releaseSandbox', untilReleased) : untilReleased();
+  await releasing.catch((error) => log.warn('the sandbox is left to the reaper', { error: String(error) }));
 }
 
 /** Closes a session that was not sealed, so that it takes no more turns. If even that fails, it expires. */

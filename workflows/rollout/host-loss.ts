@@ -1,0 +1,47 @@
+import { CancellationScope, isCancellation } from '@temporalio/workflow';
+import type { Stage } from '../contracts/rollout.ts';
+import { StageFailure } from './failure.ts';
+
+/**
+ * The loss of a rollout's host. The rollout notices it when a stage finds no worker, or learns of it when the host is declared
+ * lost.
+ */
+export interface HostLoss {
+  /** Begins an epoch on a host. It may have the name of one that was lost before. */
+  begin(host: string): void;
+  declare(host: string): void;
+  isLost(host: string): boolean;
+  /** Runs a stage on a host, and ends it with the failure HostLost once the host is lost. */
+  guard<Result>(host: string, stage: Stage, work: () => Promise<Result>): Promise<Result>;
+}
+
+export function createHostLoss(): HostLoss {
+  const lost = new Set<string>();
+  const running = new Map<CancellationScope, string>();
+  return {
+    begin: (host) => void lost.delete(host),
+    declare(host) {
+      lost.add(host);
+      for (const [scope, on] of running) if (on === host) scope.cancel();
+    },
+    isLost: (host) => lost.has(host),
+    async guard(host, stage, work) {
+      if (lost.has(host)) throw hostLost(host, stage);
+      // A scope within a cancelled one learns of it too late, and would start the stage.
+      if (CancellationScope.current().consideredCancelled) return work();
+      const scope = new CancellationScope();
+      running.set(scope, host);
+      try {
+        return await scope.run(work);
+      } catch (error) {
+        const isOurs = lost.has(host) && isCancellation(error) && !CancellationScope.current().consideredCancelled;
+        throw isOurs ? hostLost(host, stage) : error;
+      } finally {
+        running.delete(scope);
+      }
+    },
+  };
+}
+
+const hostLost = (host: string, stage: Stage): StageFailure =>
+  new StageFailure({ type: 'HostLost', message: `host ${host} was declared lost`, stage }, false);
