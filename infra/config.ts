@@ -19,6 +19,8 @@ export type WorkerKind = 'control' | 'host' | 'trainer';
 export interface Config {
   readonly home: string;
   readonly host: string;
+  /** The time without a sign of life after which a host counts as lost. */
+  readonly hostLostAfterMs: number;
   readonly sandbox: 'auto' | 'docker' | 'local';
   /** The way of model calls from sandboxes whose kind has a choice. */
   readonly channel: 'socket' | 'stream';
@@ -94,6 +96,7 @@ export function readConfig(source: Environment = process.env): Config {
   return {
     home,
     host: env.TEMPER_HOST ?? nameOfMachine(),
+    hostLostAfterMs: env.TEMPER_HOST_LOST_AFTER * 1000,
     sandbox: env.TEMPER_SANDBOX,
     channel: env.TEMPER_CHANNEL,
     capacity: env.TEMPER_CAPACITY ?? defaultCapacity({ home, sandbox: env.TEMPER_SANDBOX }),

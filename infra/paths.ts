@@ -5,6 +5,10 @@ import { join } from 'node:path';
 export interface Paths {
   readonly stackFile: string;
   readonly stackKey: string;
+  /** File with the random id by which the store tells this machine's home from others. */
+  readonly machine: string;
+  /** File with the lease by which the processes of this host may act. */
+  readonly lease: string;
   readonly database: string;
   readonly logs: string;
   readonly store: string;
@@ -45,6 +49,8 @@ export function pathsBelow(home: string): Paths {
   return {
     stackFile: join(home, 'stack.json'),
     stackKey: join(home, 'stack.key'),
+    machine: join(home, 'machine.json'),
+    lease: join(home, 'lease.json'),
     database: join(home, 'temporal/temporal.db'),
     logs: join(home, 'logs'),
     store: join(home, 'store'),

@@ -46,6 +46,10 @@ export const environment = z.object({
     'stable name of this machine as a host of sandboxes; its task queues carry the name',
     'the host name',
   ),
+  TEMPER_HOST_LOST_AFTER: setting(
+    wholeNumber(15, 86_400).default(180),
+    'seconds without a sign of life after which a host counts as lost, once a rollout waits for it; a host renews its record in the store nine times as often, and stops acting a third of this time after its last renewal. Give all processes of a stack the same value',
+  ),
   TEMPER_STACK_KEY: setting(
     z.string().min(1).optional(),
     'key that all hosts of the stack share, at least 64 hexadecimal digits: the secrets of its sessions are derived from it. To change it, give the new key before the old one, separated by a comma, until the sessions of the old one have ended',

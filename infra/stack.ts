@@ -1,8 +1,8 @@
 import { createHmac, randomBytes, randomUUID } from 'node:crypto';
-import { link, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
-import { dirname } from 'node:path';
+import { readFile } from 'node:fs/promises';
 import { z } from 'zod';
 import type { Paths } from './paths.ts';
+import { createOnce } from './process/create-once.ts';
 import type { Objects } from './store/objects.ts';
 
 /**
@@ -131,21 +131,6 @@ async function keysOfHome(path: string, objects: Objects): Promise<StackKeys> {
 async function readHome(path: string): Promise<string | null> {
   const text = await readIfThere(path);
   return text === null ? null : homeFile.parse(JSON.parse(text)).id;
-}
-
-/** Creates a file with all its content, or keeps an existing one. `link` makes both cases atomic. */
-async function createOnce(path: string, content: string, mode: number): Promise<void> {
-  if ((await readIfThere(path)) !== null) return;
-  await mkdir(dirname(path), { recursive: true, mode: 0o755 });
-  const temporary = `${path}.${randomUUID()}`;
-  await writeFile(temporary, content, { mode, flag: 'wx' });
-  try {
-    await link(temporary, path).catch((error: NodeJS.ErrnoException) => {
-      if (error.code !== 'EEXIST') throw error;
-    });
-  } finally {
-    await rm(temporary, { force: true });
-  }
 }
 
 async function readIfThere(path: string): Promise<string | null> {

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { TemperFailure } from '../workflows/contracts/failures.ts';
 
 /**
@@ -20,4 +21,12 @@ export async function withTimeLimit<Result>(
   } finally {
     limit.removeEventListener('abort', expire);
   }
+}
+
+/** Waits until the work is done or the time is over. */
+export async function settleWithin(ms: number, work: Promise<unknown>): Promise<void> {
+  const timeout = new AbortController();
+  const late = sleep(ms, undefined, { signal: timeout.signal }).catch(() => {});
+  await Promise.race([work, late]);
+  timeout.abort();
 }

@@ -19,7 +19,6 @@ import { createEnginePools } from '../infra/engine/pools.ts';
 import { createGatewayControl } from '../infra/gateway/client.ts';
 import { controlSockets } from '../infra/gateway/sockets.ts';
 import { createUpstreams } from '../infra/gateway/upstream/upstreams.ts';
-import { knownHosts } from '../infra/store/host-notes.ts';
 import { createQuarantine } from '../infra/tasks/quarantine.ts';
 import { createTasks } from '../infra/tasks/tasks.ts';
 import { locateWorkflowBundle } from '../infra/temporal/bundle.ts';
@@ -69,7 +68,7 @@ export function runControl(config: Config, signal: AbortSignal): Promise<void> {
       ...createTraceActivities(gateway, (policy) => resolvePolicy(client, policy)),
       ...createGroupActivities({ client, records }),
       ...createBatchActivities({ store, records }),
-      ...createHostActivities({ client, knownHosts: () => knownHosts(shared.objects) }),
+      ...createHostActivities({ client, hosts: shared.hosts, lostAfterMs: config.hostLostAfterMs }),
       ...createReapActivities(client),
       ...createUpkeep(config, client, { notes: shared.hostNotes, log }),
       ...createScheduleActivities(client),

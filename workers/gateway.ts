@@ -4,7 +4,10 @@ import { createEnginePools } from '../infra/engine/pools.ts';
 import { startGateway } from '../infra/gateway/server.ts';
 import { createPolicyEngines } from '../infra/gateway/turns/policy-engines.ts';
 import { createUpstreams } from '../infra/gateway/upstream/upstreams.ts';
+import { leaseMsOf } from '../infra/hosts/lease-times.ts';
 import { openStackKeys } from '../infra/stack.ts';
+import { openLease } from './claim-host.ts';
+import { keepLease } from './keep-lease.ts';
 import { openState } from './open-state.ts';
 import { createLog } from './process.ts';
 import { reportStateOnSignal } from './report-state.ts';
@@ -16,8 +19,9 @@ import { reportStateOnSignal } from './report-state.ts';
  */
 export async function runGateway(config: Config, signal: AbortSignal, name: string): Promise<void> {
   const log = createLog(config, name);
-  const { blobs: store, objects } = await openState(config);
-  const stackKeys = await openStackKeys(config, objects);
+  const shared = await openState(config);
+  const stackKeys = await openStackKeys(config, shared.objects);
+  const lease = openLease(config, shared);
   const engineGraceMs = config.engine.graceSec * 1000;
   const policies = createPolicyEngines({
     pools: createEnginePools(config.pools, config.pool, config.env),
@@ -32,7 +36,8 @@ export async function runGateway(config: Config, signal: AbortSignal, name: stri
     name,
     sockets: config.paths.gatewaySockets,
     journalDir: config.paths.journals,
-    store,
+    store: shared.blobs,
+    lease,
     policies,
     upstreams: createUpstreams(config.upstreams, config.env),
     modelDir: config.modelDir,
@@ -42,8 +47,12 @@ export async function runGateway(config: Config, signal: AbortSignal, name: stri
     log: (event) => (event.kind === 'turn' ? log.debug(event) : log.warn(event)),
   });
   reportStateOnSignal(log, signal);
+  const leaseMs = leaseMsOf(config.hostLostAfterMs);
+  // A restart of the host worker must not stop the agents' turns.
+  const kept = keepLease({ lease, leaseMs, stepsIn: true, log }, signal);
   log.info({ sockets: config.paths.gatewaySockets.agents, engines: config.pool.urls }, 'gateway started');
   if (!signal.aborted) await once(signal, 'abort');
+  await kept;
   await gateway.close();
   await policies.close();
   log.info('gateway stopped');

@@ -5,6 +5,7 @@ import { createAgentActivities } from '../activities/host/agent.ts';
 import { createEvaluation } from '../activities/host/evaluate.ts';
 import type { Host } from '../activities/host/host.ts';
 import { createImageActivities } from '../activities/host/images.ts';
+import { createIntake } from '../activities/host/intake.ts';
 import { createLanes, type Lanes } from '../activities/host/lanes.ts';
 import { createPlacement, createPlacementTurns } from '../activities/host/placement.ts';
 import { createReaper, type Reaper } from '../activities/host/reap.ts';
@@ -20,6 +21,7 @@ import { createGatewayControl } from '../infra/gateway/client.ts';
 import { secretOf } from '../infra/gateway/secret.ts';
 import { controlSockets } from '../infra/gateway/sockets.ts';
 import { createVerdictCache } from '../infra/grading/verdict-cache.ts';
+import type { Lease } from '../infra/hosts/lease.ts';
 import { readLevels } from '../infra/machine/read-levels.ts';
 import { capacityWarning, rolloutDirectories, rolloutsThatFit } from '../infra/machine/rollouts-that-fit.ts';
 import { createHelperSpawner } from '../infra/process/spawner/through-helper.ts';
@@ -38,13 +40,16 @@ import {
   provisionQueue,
   sweepPlacementQueue,
 } from '../workflows/contracts/queues.ts';
+import { claimName, keepHost, openLease } from './claim-host.ts';
 import { inLane, inLanesByType } from './lane-worker.ts';
+import { whileLeased } from './leased-worker.ts';
 import { openState, type StackState } from './open-state.ts';
 import { placementTuner } from './placement-tuner.ts';
 import { runWorkers } from './process.ts';
 import { reportAdmission } from './report-admission.ts';
 import { reportLanes } from './report-lanes.ts';
 import { ensureSchedule } from './schedules.ts';
+import { whileOpen } from './slot-tuner.ts';
 
 /** PATH of commands in a local sandbox. temper's own Node comes first, because the host's may be anywhere. */
 const localPath = `${runtimeTarget}/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin`;
@@ -62,17 +67,25 @@ const pollers = { type: 'simple-maximum', maximum: 2 } as const;
  */
 export async function runHost(config: Config, signal: AbortSignal): Promise<void> {
   const shared = await openState(config);
-  const host = await openHost(config, shared);
+  const lease = openLease(config, shared);
+  const host = await openHost(config, shared, lease);
   const gateway = createGatewayControl(controlSockets(config.paths.gatewaySockets, config.gateways));
+  const ending = new AbortController();
+  const ended = AbortSignal.any([signal, ending.signal]);
+  let kept: Promise<void> = Promise.resolve();
   try {
-    await runWorkers(config, 'host', signal, async ({ client, log }) => {
+    await runWorkers(config, 'host', ended, async ({ client, log }) => {
       await requireNamespace({ ...shared, client }, { mayMove: followsServer(config.store) });
+      const context = { config, host, hosts: shared.hosts, lease, log };
+      await claimName(context, ended);
+      kept = keepHost(context, ended);
+      kept.catch((error: unknown) => ending.abort(error));
       reportAdmission(host.admission, { host: host.name, notes: shared.hostNotes, log });
       const warning = capacityWarning(config.capacity, rolloutsThatFit(config));
       if (warning !== null) log.warn(warning);
       const reaper = createReaper(host, client);
       await logUnavailableProviders(host, config.sandbox, log);
-      await reapAtStart(reaper, log, signal);
+      await reapAtStart(reaper, log, ended);
       await ensureSchedule(client, {
         scheduleId: `temper-reaper-${host.name}`,
         every: reapEvery,
@@ -82,11 +95,13 @@ export async function runHost(config: Config, signal: AbortSignal): Promise<void
       });
       const share = createSweepShare(host.slots, config.sweepShare, watchTraining(client));
       const lanes = createLanes({ stages: config.lanes, evaluations: config.evaluations });
-      reportLanes(lanes, { host: host.name, records: shared.lanes, log }, signal);
+      reportLanes(lanes, { host: host.name, records: shared.lanes, log }, ended);
       const sessions = createTraceActivities(gateway, (policy) => resolvePolicy(client, policy));
-      return queues(host, { capacity: config.capacity, sessions, lanes, share, reaper });
+      return queues(host, { capacity: config.capacity, sessions, lanes, share, reaper, lease });
     });
+    await kept;
   } finally {
+    ending.abort();
     await gateway.end();
     host.admission.close();
     for (const provider of host.providers.all.values()) await provider.close();
@@ -133,15 +148,16 @@ interface HostQueues {
   readonly lanes: Lanes;
   readonly share: SweepShare;
   readonly reaper: Reaper;
+  readonly lease: Lease;
 }
 
-function queues(host: Host, { capacity, sessions, lanes, share, reaper }: HostQueues): WorkerOptions[] {
+function queues(host: Host, { capacity, sessions, lanes, share, reaper, lease }: HostQueues): WorkerOptions[] {
   const common = { activityTaskPollerBehavior: pollers, maxEagerActivityReservationsPerWorkflowTask: 0 };
   const provisioning = createProvisioning(host);
   const agent = createAgentActivities(host);
   const placement = createPlacement(host, share);
   const turns = createPlacementTurns(host.slots, share);
-  return [
+  const placing: WorkerOptions[] = [
     {
       ...common,
       ...onePoller,
@@ -156,9 +172,11 @@ function queues(host: Host, { capacity, sessions, lanes, share, reaper }: HostQu
       activities: placement,
       tuner: placementTuner(turns.sweeps),
     },
+  ];
+  const stages: WorkerOptions[] = [
     {
       ...common,
-      ...inLane(lanes.image),
+      ...inLane(lanes.image, whileOpen(host.intake, lanes.image)),
       taskQueue: imageQueue,
       activities: createImageActivities(host),
     },
@@ -176,7 +194,12 @@ function queues(host: Host, { capacity, sessions, lanes, share, reaper }: HostQu
       taskQueue: captureQueue(host.name),
       activities: { captureDiff: agent.captureDiff },
     },
-    { ...common, ...inLane(lanes.evaluate), taskQueue: evaluationQueue, activities: createEvaluation(host) },
+    {
+      ...common,
+      ...inLane(lanes.evaluate, whileOpen(host.intake, lanes.evaluate)),
+      taskQueue: evaluationQueue,
+      activities: createEvaluation(host),
+    },
     {
       ...common,
       ...inLane(lanes.release),
@@ -185,10 +208,16 @@ function queues(host: Host, { capacity, sessions, lanes, share, reaper }: HostQu
       activities: { ...createCleanUp(host), ...reaper.activities },
     },
   ];
+  // Placement waits for no lease: where the host has none, the rollout is for another host.
+  return [...placing, ...stages.map((one) => whileLeased(lease, one))];
 }
 
 /** Opens what this machine offers to rollouts. The caller closes its admission and its providers. */
-export async function openHost(config: Config, { blobs, objects, stack, verdicts }: StackState): Promise<Host> {
+export async function openHost(
+  config: Config,
+  { blobs, objects, stack, verdicts }: StackState,
+  lease: Pick<Lease, 'now'>,
+): Promise<Host> {
   const [key] = await openStackKeys(config, objects);
   const agents = createAgents({ cacheDir: config.cacheDir });
   const runtime = createRuntime({ cacheDir: config.cacheDir });
@@ -202,14 +231,17 @@ export async function openHost(config: Config, { blobs, objects, stack, verdicts
     spawner: createHelperSpawner(),
   });
   const admission = createAdmission({ readLevels: () => readLevels({ directories: rolloutDirectories(config) }) });
+  const intake = createIntake();
   return {
     name: config.host,
     stack,
+    fence: () => lease.now().token,
     store: blobs,
     verdicts: createVerdictCache({ records: verdicts, store: blobs }),
     solvable: new Set(),
     admission,
-    slots: createSlots(config.capacity, admission),
+    intake,
+    slots: createSlots(config.capacity, { admission, intake }),
     tasks: createTasks({
       store: blobs,
       roots: config.taskRoots,

@@ -3,15 +3,15 @@ import type { WorkerOptions } from '@temporalio/worker';
 import { startHeartbeats } from '../activities/heartbeats.ts';
 import type { Lane } from '../activities/host/lane.ts';
 import type { FailureType } from '../workflows/contracts/failures.ts';
-import { slotTuner } from './slot-tuner.ts';
+import { type SlotSource, slotTuner } from './slot-tuner.ts';
 
 /** Failures of a stage that ran out of time, or whose sandbox or container engine did not answer in time. */
 const overloadTypes: readonly FailureType[] = ['SandboxUnavailable', 'EvaluationTimedOut'];
 
-/** Makes a worker take from its task queue only what the lane has a place for. */
-export function inLane(lane: Lane): Pick<WorkerOptions, 'tuner' | 'interceptors'> {
+/** Makes a worker take from its task queue only what the lane has a place for, and at most what `slots` allow. */
+export function inLane(lane: Lane, slots: SlotSource = lane): Pick<WorkerOptions, 'tuner' | 'interceptors'> {
   return {
-    tuner: slotTuner(lane),
+    tuner: slotTuner(slots),
     interceptors: {
       activity: [() => ({ inbound: { execute: (input, next) => lane.run(() => next(input), isOverload) } })],
     },

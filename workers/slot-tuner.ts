@@ -1,4 +1,5 @@
 import type { ActivitySlotInfo, CustomSlotSupplier, WorkerOptions } from '@temporalio/worker';
+import type { Intake } from '../activities/host/intake.ts';
 
 export type Tuner = NonNullable<WorkerOptions['tuner']>;
 const unused = { type: 'fixed-size', numSlots: 2 } as const;
@@ -9,6 +10,22 @@ export interface SlotSource {
   reserve(signal: AbortSignal): Promise<void>;
   tryReserve(): boolean;
   settle(): void;
+}
+
+/** Offers slots only while the host takes new work. */
+export function whileOpen(intake: Intake, slots: SlotSource): SlotSource {
+  return {
+    async reserve(signal) {
+      for (;;) {
+        await intake.opened(signal);
+        await slots.reserve(signal);
+        if (intake.closedBy === null) return;
+        slots.settle();
+      }
+    },
+    tryReserve: () => intake.closedBy === null && slots.tryReserve(),
+    settle: () => slots.settle(),
+  };
 }
 
 /**

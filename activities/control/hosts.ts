@@ -1,60 +1,141 @@
 import { ApplicationFailure, Context } from '@temporalio/activity';
 import type { Client } from '@temporalio/client';
 import pLimit from 'p-limit';
+import { z } from 'zod';
+import { declareLost } from '../../infra/hosts/orders.ts';
+import type { HostRecord, Hosts } from '../../infra/store/hosts.ts';
 import { hostQueue } from '../../workflows/contracts/queues.ts';
 import { atBoundary } from '../boundary.ts';
 import type { ControlActivities } from '../interfaces/control.ts';
+import { spread } from '../retry-delay.ts';
 
 /** The value of `temporal.api.enums.v1.TaskQueueType` for activities. */
 const activityQueue = 2;
 /** The time since the last poll within which a host counts as alive. A worker polls at least once a minute; the server lists a poller for five minutes. */
 const aliveWithinMs = 90_000;
-/**
- * The time for which a host must show no sign of life before it counts as lost. After a restart of the whole machine,
- * queued stages have waited too long at once, and the server knows no poller yet; the host removes what is left of ended
- * rollouts before it polls.
- */
-const lostAfterMs = 180_000;
+/** The number of looks at a host until it counts as lost, and the most of one inspection. The retry policy allows for more. */
+const looks = 10;
+const mostLooks = 18;
 /** The number of hosts that the server is asked about at once. */
 const askedAtOnce = 16;
 
-export interface HostActivitiesDependencies {
+export interface HostInspection {
   readonly client: Client;
-  /** Returns the names of all hosts that the stack has had. */
-  knownHosts(): Promise<readonly string[]>;
+  readonly hosts: Pick<Hosts, 'names' | 'find' | 'update'>;
+  /**
+   * The time for which a host must show no sign of life before it counts as lost. After a restart of the whole machine, queued
+   * stages have waited too long at once, and the server knows no poller yet; the host removes what is left of ended rollouts
+   * before it polls.
+   */
+  readonly lostAfterMs: number;
 }
 
-/** Creates the activities that report which hosts have a worker that polls. */
-export function createHostActivities(
-  { client, knownHosts }: HostActivitiesDependencies,
-  limits = { lostAfterMs },
-): Pick<ControlActivities, 'inspectHost' | 'liveHosts'> {
-  const look = async (host: string): Promise<{ alive: boolean; lastSeenMs: number | null }> => {
-    const { pollers } = await client.connection.workflowService.describeTaskQueue({
-      namespace: client.options.namespace,
-      taskQueue: { name: hostQueue(host) },
-      taskQueueType: activityQueue,
-    });
-    const times = (pollers ?? []).map(({ lastAccessTime }) => Number(lastAccessTime?.seconds ?? 0) * 1000);
-    const lastSeenMs = times.length === 0 ? null : Math.max(...times);
-    return { alive: lastSeenMs !== null && Date.now() - lastSeenMs < aliveWithinMs, lastSeenMs };
+/** The view of the attempts of one inspection so far. Times are the server's, so that no two clocks are compared. */
+const observation = z.object({
+  lastSeenMs: z.number().nullable(),
+  unseenSinceMs: z.number(),
+  renewal: z.string().nullable(),
+  unrenewedSinceMs: z.number(),
+});
+type Observation = z.output<typeof observation>;
+
+/**
+ * Creates the activities that find out which hosts are alive. A host that is not is declared lost before `inspectHost` says so,
+ * and its lease has run out by then: whatever still runs there does nothing more.
+ */
+export function createHostActivities(inspection: HostInspection): Pick<ControlActivities, 'inspectHost' | 'liveHosts'> {
+  const inspect = async (host: string, report: (seen: Observation) => void) => {
+    const lastSeenMs = await lastPoll(inspection.client, host);
+    return { alive: hasPolled(lastSeenMs) || !(await isLost(inspection, { host, lastSeenMs }, report)), lastSeenMs };
   };
   return {
     inspectHost: ({ host }) =>
-      atBoundary(async () => {
-        const seen = await look(host);
-        const askedForMs = Date.now() - Context.current().info.scheduledTimestampMs;
-        if (seen.alive || askedForMs >= limits.lostAfterMs) return seen;
-        throw ApplicationFailure.retryable(
-          `no worker of host ${host} polls its queue; it counts as lost after ${limits.lostAfterMs / 1000} s`,
-        );
+      atBoundary(async (_signal, report) => {
+        try {
+          return await inspect(host, report);
+        } catch (error) {
+          // Not knowing is no proof: the stage is queued again, and the next inspection continues from the host's record.
+          if (Context.current().info.attempt < mostLooks) throw error;
+          return { alive: true, lastSeenMs: null };
+        }
       }),
     liveHosts: () =>
       atBoundary(async () => {
         const limit = pLimit(askedAtOnce);
-        const known = await knownHosts();
-        const alive = await Promise.all(known.map((host) => limit(async () => (await look(host)).alive)));
-        return { hosts: known.filter((_, index) => alive[index]) };
+        const known = await inspection.hosts.names();
+        const polls = await Promise.all(
+          known.map((host) => limit(async () => hasPolled(await lastPoll(inspection.client, host)))),
+        );
+        return { hosts: known.filter((_, index) => polls[index]) };
       }),
+  };
+}
+
+interface Look {
+  readonly host: string;
+  readonly lastSeenMs: number | null;
+}
+
+/** Whether a host that polls no more is lost. Throws until that is certain. */
+async function isLost(
+  { hosts, lostAfterMs }: HostInspection,
+  { host, lastSeenMs }: Look,
+  report: (seen: Observation) => void,
+): Promise<boolean> {
+  const record = (await hosts.find(host))?.record ?? null;
+  const nowMs = serverNowMs();
+  const seen = observe(lastSeenMs, record);
+  report(seen);
+  const leaseMs = record?.leaseMs ?? 0;
+  const later = (reason: string): ApplicationFailure =>
+    ApplicationFailure.create({
+      message: reason,
+      nextRetryDelay: spread(Math.max(100, lostAfterMs / looks, leaseMs / looks)),
+    });
+  if (record === null || record.lost === null) {
+    const limit = `${lostAfterMs / 1000} s`;
+    if (nowMs - seen.unseenSinceMs < lostAfterMs) {
+      throw later(`no worker of host ${host} polls its queue; it counts as lost after ${limit}`);
+    }
+    const reason = `no worker has polled its queue for ${limit}`;
+    if (record !== null) await declareLost(hosts, host, { generation: record.generation, reason });
+  }
+  if (nowMs - seen.unrenewedSinceMs < leaseMs) {
+    throw later(`host ${host} was declared lost, and may still act until its lease of ${leaseMs / 1000} s is over`);
+  }
+  return true;
+}
+
+/** The time at which this attempt was queued, by the clock that also stamps polls. */
+const serverNowMs = (): number => Context.current().info.currentAttemptScheduledTimestampMs;
+
+/** Whether a worker that polled then counts as alive now. */
+const hasPolled = (lastSeenMs: number | null): boolean =>
+  lastSeenMs !== null && serverNowMs() - lastSeenMs < aliveWithinMs;
+
+/** Returns the time at which a worker of the host polled last; null if the server remembers none. */
+async function lastPoll(client: Client, host: string): Promise<number | null> {
+  const { pollers } = await client.connection.workflowService.describeTaskQueue({
+    namespace: client.options.namespace,
+    taskQueue: { name: hostQueue(host) },
+    taskQueueType: activityQueue,
+  });
+  const times = (pollers ?? []).map(({ lastAccessTime }) => Number(lastAccessTime?.seconds ?? 0) * 1000);
+  return times.length === 0 ? null : Math.max(...times);
+}
+
+/** Adds what this attempt sees to what those before it have seen. */
+function observe(lastSeenMs: number | null, record: HostRecord | null): Observation {
+  const nowMs = serverNowMs();
+  const before = observation.safeParse(Context.current().info.heartbeatDetails).data;
+  const renewal = record === null ? null : `${record.generation} ${record.renewedAt}`;
+  // A poller that the server has forgotten did not poll again.
+  const unseen = before !== undefined && (lastSeenMs === null || lastSeenMs === before.lastSeenMs);
+  const unrenewed = before !== undefined && renewal === before.renewal;
+  return {
+    lastSeenMs,
+    unseenSinceMs: unseen ? before.unseenSinceMs : nowMs,
+    renewal,
+    unrenewedSinceMs: unrenewed ? before.unrenewedSinceMs : nowMs,
   };
 }

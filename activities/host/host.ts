@@ -8,12 +8,15 @@ import type { Tasks } from '../../infra/tasks/tasks.ts';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import { agentSandboxName, type RolloutEpoch } from '../../workflows/contracts/ids.ts';
 import type { Admission } from './admission.ts';
+import type { Intake } from './intake.ts';
 import type { Slots } from './slots.ts';
 
 /** The parts of a host that its activities use. */
 export interface Host {
   readonly name: string;
   readonly stack: string;
+  /** Returns the fencing token of this host; null before it has claimed its name. */
+  fence(): string | null;
   readonly store: Store;
   readonly verdicts: VerdictCache;
   /** Digests of the tasks whose reference solution is known to have the full reward on this host. */
@@ -21,6 +24,7 @@ export interface Host {
   readonly tasks: Tasks;
   readonly slots: Slots;
   readonly admission: Admission;
+  readonly intake: Intake;
   readonly providers: Pick<Providers, 'all' | 'seen'>;
   /** Returns the provider for a choice and a task; throws a failure that names what this host lacks. */
   readonly choose: Providers['choose'];

@@ -106,10 +106,10 @@ function createPolls(): Polls {
 }
 
 /** The parts of a host that place rollouts. */
-export type Placing = Pick<Host, 'name' | 'slots' | 'hasImage'>;
+export type Placing = Pick<Host, 'name' | 'slots' | 'intake' | 'hasImage'>;
 
 /** Takes slots for rollouts on this host. The tuner of the placement workers lets it run only while a slot is free. */
-export function createPlacement({ name, slots, hasImage }: Placing, share: SweepShare): PlacementActivities {
+export function createPlacement({ name, slots, intake, hasImage }: Placing, share: SweepShare): PlacementActivities {
   return {
     placeRollout: ({ epoch, lifetimeMs, image }) =>
       atBoundary(async (signal) => {
@@ -124,6 +124,7 @@ export function createPlacement({ name, slots, hasImage }: Placing, share: Sweep
         }
         const limit = AbortSignal.timeout(placementWaitMs);
         while (!slots.isTakenBy(epoch) && !slots.isFree(0)) {
+          if (intake.closedBy !== null) throw retryLater(`host ${name} takes no new work: ${intake.closedBy}`, 1_000);
           await slots.changed(AbortSignal.any([signal, limit])).catch(() => signal.throwIfAborted());
           if (limit.aborted)
             throw retryLater(`host ${name} has no free slot: ${slots.taken} of ${slots.capacity} are taken`, 1_000);

@@ -1,7 +1,8 @@
 import type { Client } from '@temporalio/client';
 import { attemptAll } from '../../infra/attempt-all.ts';
+import { isOfEarlierLife } from '../../infra/hosts/token.ts';
 import { type Liveness, type ReapDecision, reap } from '../../infra/sandbox/reap.ts';
-import type { SandboxKind, SandboxProvider } from '../../infra/sandbox/sandbox.ts';
+import type { SandboxKind, SandboxLabels, SandboxProvider } from '../../infra/sandbox/sandbox.ts';
 import { newestChain } from '../../infra/temporal/chain.ts';
 import { atBoundary } from '../boundary.ts';
 import type { ReaperActivities } from '../interfaces/host.ts';
@@ -25,7 +26,7 @@ export interface Reaper {
 }
 
 /** The parts of a host that the reaper uses. */
-interface Reapable extends Pick<Host, 'stack' | 'slots'> {
+interface Reapable extends Pick<Host, 'stack' | 'fence' | 'slots'> {
   readonly providers: { seen(): Promise<ReadonlyMap<SandboxKind, ReapableProvider>> };
 }
 type ReapableProvider = Pick<SandboxProvider, 'list' | 'remove' | 'clearLeftovers' | 'evictImages'>;
@@ -68,7 +69,8 @@ export function createReaper(host: Reapable, client: Pick<Client, 'workflow'>): 
       if (labels.purpose === 'agent') host.slots.release(labels);
       removed.push(name);
     };
-    await reap({ stack: host.stack, sandboxes, livenessOf, minAgeMs, remove });
+    const isVoid = ({ fence }: SandboxLabels): boolean => isOfEarlierLife(fence, host.fence());
+    await reap({ stack: host.stack, sandboxes, livenessOf, minAgeMs, isVoid, remove });
   }
 
   /** Reaps everything. A sandbox that cannot be removed, for example because a disk is full, does not block the rest. */

@@ -50,7 +50,7 @@ export function createProvisioning(host: Host): Pick<HostActivities, 'provisionS
             ...(spec.usesModel && { channel }),
           };
           const retried = info.attempt > 1;
-          return provisionAgent({ stack: host.stack, provider, spec, request, files, retried, requireLoader }, ending);
+          return provisionAgent({ owner: host, provider, spec, request, files, retried, requireLoader }, ending);
         };
         const late = new TemperFailure(
           'SandboxUnavailable',

@@ -1,6 +1,7 @@
 import type { SandboxInfo } from '../../infra/sandbox/sandbox.ts';
 import { type RolloutEpoch, sessionId } from '../../workflows/contracts/ids.ts';
 import type { Admission } from './admission.ts';
+import type { Intake } from './intake.ts';
 
 export interface SlotHolder {
   readonly expiresAtMs: number;
@@ -32,14 +33,19 @@ export interface Slots {
   expired(nowMs: number): readonly RolloutEpoch[];
 }
 
-const unlimited: Pick<Admission, 'admits' | 'placed' | 'onChange'> = {
-  admits: () => true,
-  placed: () => undefined,
-  onChange: () => undefined,
-};
+interface Bounds {
+  readonly admission: Pick<Admission, 'admits' | 'placed' | 'onChange'>;
+  readonly intake: Pick<Intake, 'closedBy' | 'onChange'>;
+}
+
+const unlimited: Bounds['admission'] = { admits: () => true, placed: () => undefined, onChange: () => undefined };
+const alwaysOpen: Bounds['intake'] = { closedBy: null, onChange: () => undefined };
 
 /** Creates the slots of a host. By default only their number bounds what the host takes. */
-export function createSlots(capacity: number, admission = unlimited): Slots {
+export function createSlots(
+  capacity: number,
+  { admission = unlimited, intake = alwaysOpen }: Partial<Bounds> = {},
+): Slots {
   const holders = new Map<string, SlotHolder & { readonly epoch: RolloutEpoch }>();
   const waiting = new Set<() => void>();
   /** The sessions of the epochs that were released during each listing in progress. */
@@ -49,12 +55,13 @@ export function createSlots(capacity: number, admission = unlimited): Slots {
     for (const resume of [...waiting]) resume();
   };
   admission.onChange(wake);
+  intake.onChange(wake);
 
   return {
     capacity,
     isFree: (beingTaken) => {
       const used = holders.size + beingTaken;
-      return used < capacity && admission.admits(used);
+      return used < capacity && intake.closedBy === null && admission.admits(used);
     },
     get taken() {
       return holders.size;

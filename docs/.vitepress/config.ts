@@ -17,6 +17,7 @@ const guides = [
   ['Operate', 'operate'],
   ['Sandboxes and images', 'sandboxes'],
   ['Retention and disk', 'retention'],
+  ['Hosts', 'hosts'],
   ['Scale', 'scale'],
 ];
 const reference = [

@@ -2,12 +2,12 @@ import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import type { GradedTask } from '../grading/task.ts';
 import { initialDiskMb, prepareWorkspace, workspaceFiles } from '../grading/workspace/prepare-workspace.ts';
 import type { SandboxKind, SandboxProvider } from '../sandbox/sandbox.ts';
-import { type SandboxRequest, sandboxSpec } from '../sandbox/sandbox-request.ts';
+import { type SandboxOwner, type SandboxRequest, sandboxSpec } from '../sandbox/sandbox-request.ts';
 import type { AgentSpec } from './agent.ts';
 import type { LoaderCheck } from './loader-check.ts';
 
 export interface AgentProvisioning {
-  readonly stack: string;
+  readonly owner: SandboxOwner;
   readonly provider: SandboxProvider;
   readonly spec: AgentSpec;
   readonly request: Omit<SandboxRequest, 'files'>;
@@ -27,14 +27,14 @@ export interface ProvisionedSandbox {
 
 /** Makes the sandbox of an agent, with the task's workspace at its base commit. Throws UnsupportedTask and SetupFailed. */
 export async function provisionAgent(
-  { stack, provider, spec, request, files, retried, requireLoader }: AgentProvisioning,
+  { owner, provider, spec, request, files, retried, requireLoader }: AgentProvisioning,
   signal: AbortSignal,
 ): Promise<ProvisionedSandbox> {
   const { name, image, task } = request;
   // An interrupted set-up might fail when it is repeated, or give another base commit: start from an empty sandbox.
   if (retried) await provider.remove(name);
   const sandbox = await provider.ensure(
-    sandboxSpec(stack, { ...request, files: workspaceFiles(files, task.workdir) }),
+    sandboxSpec(owner, { ...request, files: workspaceFiles(files, task.workdir) }),
     signal,
   );
   await requireLoader({ sandbox, provider, spec, image }, signal);

@@ -57,6 +57,10 @@ export const openSession = sessionSettings.extend({
   policy: policyRef
     .optional()
     .describe('The policy that samples; absent where no run is known, and in sessions of 0.4.0.'),
+  fence: z
+    .string()
+    .optional()
+    .describe('The fencing token of the host that opens the session; by default that which the gateway knows.'),
   upstream: upstream.optional().describe('The upstream model that answers instead of the policy.'),
 });
 export type OpenSession = Readonly<z.output<typeof openSession>>;

@@ -86,6 +86,7 @@ export function toGatewayError(error: unknown): GatewayError {
 const kindOfFailure: Partial<Record<FailureType, GatewayErrorKind>> = {
   InvalidInput: 'unknown-session',
   GatewayUnavailable: 'gateway-closing',
+  HostFenced: 'gateway-closing',
   EngineUnavailable: 'engine-unavailable',
   EngineInvalid: 'engine-invalid',
   EngineQuarantined: 'engine-unavailable',

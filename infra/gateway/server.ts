@@ -1,5 +1,6 @@
 import { chmod, mkdir } from 'node:fs/promises';
 import { sampledTokensOf } from '../../workflows/algorithms/turns.ts';
+import { endlessLease, type Lease } from '../hosts/lease.ts';
 import { checkPrefix, type Model } from '../kits/chat-tokens/index.ts';
 import { openModel } from '../open-model.ts';
 import type { StackKeys } from '../stack.ts';
@@ -29,6 +30,8 @@ export interface GatewayOptions {
   readonly modelDir: string;
   /** Keys of which any opens a session's secret. */
   readonly stackKeys: StackKeys;
+  /** The lease of the host, without which the gateway answers nothing. Default: one without an end. */
+  readonly lease?: Lease;
   readonly log: (event: GatewayEvent) => void;
   /** The time that a turn waits for an engine that is away. */
   readonly engineGraceMs: number;
@@ -92,6 +95,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     peers,
     presence,
     policies,
+    lease: options.lease ?? endlessLease,
     upstreams,
     model,
     engineGraceMs,

@@ -10,7 +10,7 @@ import type { BuildContext, ReportImage } from '../sandbox/image.ts';
 import type { Providers } from '../sandbox/index.ts';
 import { prepareImage } from '../sandbox/prepare-image.ts';
 import type { SandboxKind, SandboxMount, SandboxProvider } from '../sandbox/sandbox.ts';
-import { sandboxSpec } from '../sandbox/sandbox-request.ts';
+import { type SandboxOwner, sandboxSpec } from '../sandbox/sandbox-request.ts';
 import { sha256 } from '../store/files.ts';
 import type { Store } from '../store/store.ts';
 import { withTimeLimit } from '../time-limit.ts';
@@ -26,8 +26,7 @@ import { prepareWorkspace, workspaceFiles } from './workspace/prepare-workspace.
 type EvaluatedTask = GradedTask & { readonly build: BuildContext | null };
 
 /** The parts of a host that an evaluation uses. */
-export interface EvaluationHost {
-  readonly stack: string;
+export interface EvaluationHost extends SandboxOwner {
   readonly store: Store;
   readonly verdicts: VerdictCache;
   /** Digests of the tasks whose reference solution is known to have the full reward on this host. */
@@ -152,7 +151,7 @@ function retryable(error: SandboxFailure): Error {
 async function judge(host: EvaluationHost, input: Evaluation, name: string, signal: AbortSignal): Promise<Judged> {
   const { epoch, run, task, diff, timeoutMs, provider, files, image } = input;
   const { workdir, diskMb } = task;
-  const spec = sandboxSpec(host.stack, {
+  const spec = sandboxSpec(host, {
     name,
     epoch,
     run,

@@ -7,10 +7,12 @@ export type Liveness = 'live' | 'over' | 'unknown';
 export interface ReapDecision {
   readonly name: string;
   readonly labels: SandboxLabels;
-  readonly reason: 'rollout-over' | 'expired';
+  readonly reason: 'rollout-over' | 'expired' | 'void';
 }
 
 export interface ReapTimes {
+  /** Whether a sandbox is of an earlier life of this host, so that no rollout uses it any more. */
+  readonly isVoid?: (labels: SandboxLabels) => boolean;
   readonly nowMs: number;
   /** A sandbox younger than this may belong to a rollout that the server does not list yet. */
   readonly minAgeMs: number;
@@ -28,11 +30,12 @@ export function decideReaping(
   stack: string,
   sandboxes: readonly SandboxInfo[],
   livenessOf: (sandbox: SandboxInfo) => Liveness,
-  { nowMs, minAgeMs }: ReapTimes,
+  { nowMs, minAgeMs, isVoid = () => false }: ReapTimes,
 ): readonly ReapDecision[] {
   const own = sandboxes.filter(({ labels }) => labels.stack === stack);
   return own.flatMap((sandbox): readonly ReapDecision[] => {
     const { name, labels, createdAtMs } = sandbox;
+    if (isVoid(labels)) return [{ name, labels, reason: 'void' }];
     const liveness = livenessOf(sandbox);
     const kept = liveness === 'live' && labels.purpose === 'agent';
     if (!kept && nowMs > labels.expiresAtMs + clockSkewMs) return [{ name, labels, reason: 'expired' }];
@@ -48,6 +51,7 @@ export interface ReapRequest {
   /** Finds out which rollouts are running; those that the server does not know are left out. */
   readonly livenessOf: (rollouts: readonly string[]) => Promise<ReadonlyMap<string, Liveness>>;
   readonly minAgeMs: number;
+  readonly isVoid?: ReapTimes['isVoid'];
   readonly remove: (decision: ReapDecision) => Promise<unknown>;
 }
 
@@ -56,7 +60,7 @@ export interface ReapRequest {
  * not answer, every rollout counts as live, and the error is thrown at the end.
  */
 export async function reap(request: ReapRequest): Promise<void> {
-  const { stack, sandboxes, livenessOf, minAgeMs, remove } = request;
+  const { stack, sandboxes, livenessOf, minAgeMs, isVoid, remove } = request;
   const rollouts = new Set(sandboxes.map(({ labels }) => labels.rollout));
   const asked = await livenessOf([...rollouts]).then(
     (known) => ({ known }),
@@ -64,7 +68,11 @@ export async function reap(request: ReapRequest): Promise<void> {
   );
   const liveness = ({ labels }: SandboxInfo): Liveness =>
     'error' in asked ? 'live' : (asked.known.get(labels.rollout) ?? 'unknown');
-  const decisions = decideReaping(stack, sandboxes, liveness, { nowMs: Date.now(), minAgeMs });
+  const decisions = decideReaping(stack, sandboxes, liveness, {
+    nowMs: Date.now(),
+    minAgeMs,
+    ...(isVoid && { isVoid }),
+  });
   await attemptAll(decisions, `to remove ${decisions.length} sandboxes`, remove);
   if ('error' in asked) throw asked.error;
 }

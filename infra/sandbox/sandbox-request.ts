@@ -25,9 +25,17 @@ export interface SandboxRequest {
 /** The most processes and threads in a sandbox. */
 const pids = 512;
 
-/** Returns the spec of a requested sandbox, which belongs to this stack. */
-export function sandboxSpec(stack: string, request: SandboxRequest): SandboxSpec {
+/** The owner of a sandbox: a host of a stack. */
+export interface SandboxOwner {
+  readonly stack: string;
+  /** Returns the fencing token of the host; null outside of one. */
+  fence(): string | null;
+}
+
+/** Returns the spec of a requested sandbox, which belongs to this host of the stack. */
+export function sandboxSpec({ stack, ...owner }: SandboxOwner, request: SandboxRequest): SandboxSpec {
   const { name, epoch, run, task, image, purpose, sweep, expiresAtMs, mounts, gatewayDir, channel, files } = request;
+  const fence = owner.fence();
   return {
     name,
     image,
@@ -40,6 +48,7 @@ export function sandboxSpec(stack: string, request: SandboxRequest): SandboxSpec
       expiresAtMs,
       ...(sweep && { sweep }),
       ...(channel && { channel }),
+      ...(fence !== null && { fence }),
     },
     cpus: task.cpus,
     memoryMb: task.memoryMb,

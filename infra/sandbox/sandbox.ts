@@ -34,6 +34,8 @@ export interface SandboxLabels {
   /** The way of its agent's model calls, which every process that works with it must know. Default: `socket`. */
   readonly channel?: ChannelKind;
   readonly expiresAtMs: number;
+  /** The fencing token of the host that made the sandbox. */
+  readonly fence?: string;
 }
 
 /** A host directory that appears inside, always read-only, such as an agent's runtime. */

@@ -1,16 +1,5 @@
 import { z } from 'zod';
-import type { Objects } from './objects.ts';
 import type { Records } from './records.ts';
-
-/** Lists the hosts that have records, which every host worker writes at its start. */
-export async function knownHosts(objects: Objects): Promise<readonly string[]> {
-  const names = new Set<string>();
-  for await (const { key } of objects.list('hosts')) {
-    const [, host, record] = key.split('/');
-    if (host !== undefined && record !== undefined) names.add(host);
-  }
-  return [...names];
-}
 
 const note = z.object({ text: z.string(), since: z.iso.datetime() });
 

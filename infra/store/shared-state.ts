@@ -1,5 +1,6 @@
 import { createDirectory, type DirectoryPlace } from './directory.ts';
 import { createHostNotes, type HostNotes } from './host-notes.ts';
+import { createHosts, type Hosts } from './hosts.ts';
 import { createLaneRecords, type LaneRecords } from './lane-records.ts';
 import type { Objects } from './objects.ts';
 import { createRecords, type Records } from './records.ts';
@@ -15,6 +16,7 @@ export interface SharedState {
   readonly verdicts: Records;
   /** Records that belong to no run: quarantined tasks and packed task sets. */
   readonly common: Records;
+  readonly hosts: Hosts;
   readonly hostNotes: HostNotes;
   readonly lanes: LaneRecords;
 }
@@ -37,14 +39,15 @@ export function openObjects(place: StorePlace): Promise<Objects> {
 /** Opens the shared state of a stack. */
 export async function openSharedState(place: StorePlace): Promise<SharedState> {
   const objects = await openObjects(place);
-  const hosts = createRecords(objects, 'hosts');
+  const recordsOfHosts = createRecords(objects, 'hosts');
   return {
     objects,
     blobs: createStore(objects),
     runs: createRecords(objects, 'runs'),
     verdicts: createRecords(objects, 'verdicts'),
     common: createRecords(objects),
-    hostNotes: createHostNotes(hosts),
-    lanes: createLaneRecords(hosts),
+    hosts: createHosts(objects),
+    hostNotes: createHostNotes(recordsOfHosts),
+    lanes: createLaneRecords(recordsOfHosts),
   };
 }

@@ -35,7 +35,7 @@ async function withHost(
   const host = machine();
   const admission = createAdmission({ readLevels: host.readLevels, everyMs: 5 });
   try {
-    await test({ ...host, admission, slots: createSlots(1000, admission) });
+    await test({ ...host, admission, slots: createSlots(1000, { admission }) });
   } finally {
     admission.close();
   }

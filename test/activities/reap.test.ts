@@ -34,7 +34,9 @@ const serverWith = (states: Readonly<Record<string, 'RUNNING' | 'COMPLETED'>>) =
 
 /** Creates a reaper. With the default server, which knows no rollout, it removes expired sandboxes only. */
 function reaperOf(slots: Slots, providers: ReadonlyMap<SandboxKind, Reaped>, workflow: object = serverWith({})) {
-  return createReaper({ stack, slots, providers: { seen: async () => providers } }, { workflow } as never);
+  return createReaper({ stack, fence: () => null, slots, providers: { seen: async () => providers } }, {
+    workflow,
+  } as never);
 }
 
 it('removes other sandboxes, images and slots although one kind of sandbox cannot be removed', async () => {

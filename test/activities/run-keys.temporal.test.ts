@@ -101,7 +101,7 @@ describe('the key that a run keeps through continue-as-new and resets', () => {
       evictImages: async () => [],
     };
     const providers = { seen: async () => new Map([['local' as const, provider]]) };
-    const reaper = createReaper({ stack: 'keyed', slots: createSlots(1), providers }, server.client);
+    const reaper = createReaper({ stack: 'keyed', fence: () => null, slots: createSlots(1), providers }, server.client);
     assert.deepEqual((await reaper.reap(AbortSignal.timeout(30_000))).removed, []);
     await end('reset');
     assert.deepEqual((await reaper.reap(AbortSignal.timeout(30_000))).removed, ['sandbox']);
@@ -119,7 +119,7 @@ describe('the key that a run keeps through continue-as-new and resets', () => {
       evictImages: async () => [],
     };
     const providers = { seen: async () => new Map([['local' as const, provider]]) };
-    const reaper = createReaper({ stack: 'keyed', slots: createSlots(1), providers }, server.client);
+    const reaper = createReaper({ stack: 'keyed', fence: () => null, slots: createSlots(1), providers }, server.client);
     assert.deepEqual((await reaper.reap(AbortSignal.timeout(30_000))).removed, ['sandbox']);
     await end('taken');
   });

@@ -108,6 +108,7 @@ export async function createPipeline(kind: SandboxKind): Promise<Pipeline> {
 
   const host: EvaluationHost = {
     stack,
+    fence: () => null,
     store,
     verdicts: createVerdictCache({ records: createRecords(join(home, 'verdicts')), store }),
     solvable: new Set(),

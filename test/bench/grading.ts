@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { Command, Option } from 'commander';
 import type { Host } from '../../activities/host/host.ts';
 import { readConfigWith } from '../../infra/config.ts';
+import { endlessLease } from '../../infra/hosts/lease.ts';
 import type { SandboxKind } from '../../infra/sandbox/sandbox.ts';
 import { sandboxSpec } from '../../infra/sandbox/sandbox-request.ts';
 import { onInterrupt } from '../../workers/cli/follow/interrupt.ts';
@@ -74,7 +75,7 @@ async function measure(home: string, options: Options, signal: AbortSignal): Pro
   const parsers = measureParsers((parser) => live(parser));
   const set = await benchSet(join(home, 'pack'), options.tasks);
   const config = readConfigWith({ TEMPER_HOME: home, ...(set.root !== null && { TEMPER_TASK_ROOTS: set.root }) });
-  const opened = await openHost(config, await openState(config));
+  const opened = await openHost(config, await openState(config), endlessLease);
   const found = (await opened.providers.seen()).get(kind);
   if (found === undefined)
     throw new Error(`expected ${kind} sandboxes to be ready here, they are not; see temper doctor`);
@@ -112,7 +113,7 @@ async function cycleOf(host: Host, address: string, { cycles }: Options, signal:
   const bench = {
     provider,
     specOf: (name: string) =>
-      sandboxSpec(host.stack, {
+      sandboxSpec(host, {
         ...request,
         name,
         expiresAtMs: Date.now() + 600_000,

@@ -1,6 +1,5 @@
-import { readFileSync } from 'node:fs';
 import { Command, type CommanderError } from 'commander';
-import { z } from 'zod';
+import { packageVersion } from '../../infra/package-version.ts';
 
 interface CommandEntry {
   /** One line for `temper --help`; the command's own help says more. */
@@ -83,6 +82,10 @@ const commands: Readonly<Record<string, CommandEntry>> = {
     description: 'remove now what dead rollouts left behind',
     load: async () => (await import('./commands/reap.ts')).reapCommand(),
   },
+  host: {
+    description: 'list the hosts of a stack, take one out of service',
+    load: async () => (await import('./commands/host.ts')).hostCommand(),
+  },
   store: {
     description: "copy a stack's shared state into a bucket",
     load: async () => (await import('./commands/store.ts')).storeCommand(),
@@ -109,8 +112,6 @@ const about = [
   'Trains coding agents by reinforcement learning, durably, on Temporal.',
   'The settings of a stack are TEMPER_* environment variables. temper uses the Temporal server that TEMPORAL_ADDRESS or a profile in temporal.toml names; without one, it starts a dev server of its own.',
 ].join('\n\n');
-
-const manifest = z.object({ name: z.literal('temper'), version: z.string() });
 
 export const commandNames: readonly string[] = Object.keys(commands);
 
@@ -150,21 +151,4 @@ function strict(command: Command): Command {
       throw error;
     })
     .configureOutput({ outputError: () => undefined });
-}
-
-/** Reads the package's version. Its manifest is two levels up in a checkout and three in the compiled package. */
-function packageVersion(): string {
-  for (const path of ['../../package.json', '../../../package.json']) {
-    const found = manifest.safeParse(readJson(new URL(path, import.meta.url)));
-    if (found.success) return found.data.version;
-  }
-  throw new Error('cannot find the package.json of temper above its program; install temper again');
-}
-
-function readJson(url: URL): unknown {
-  try {
-    return JSON.parse(readFileSync(url, 'utf8'));
-  } catch {
-    return null; // the manifest is at the other level
-  }
 }

@@ -76,6 +76,8 @@ export const partTable: Readonly<Record<PartKind, (context: PartContext, name: P
       command: ['worker', 'host'],
       nodeOptions: smallYoungHeap,
       ...timeLimits.worker,
+      // It may have to watch the dead machine of its name first.
+      readyTimeoutMs: timeLimits.worker.readyTimeoutMs + context.config.hostLostAfterMs,
       untilReady: untilWorkerPolls(context, hostQueue(context.config.host), 'activity'),
     }),
   trainer: (context, name) =>

@@ -133,6 +133,12 @@ export const failureKinds = {
     description: 'No host worker took the stage in time, or the worker stopped answering.',
     remedy: 'Restart the host worker; run `temper doctor`.',
   },
+  HostFenced: {
+    outcome: 'infra',
+    retryable: true,
+    description: 'The host may not act: its lease ran out, or it was declared lost.',
+    remedy: 'Check that the host reaches the store; a host that was declared lost starts afresh by itself.',
+  },
   WorkerLost: {
     outcome: 'infra',
     retryable: false,

@@ -84,6 +84,8 @@ export function createAgentSide(deps: AgentSideDeps): RequestListener {
   async function answer(modelRequest: DialectRequest, response: ServerResponse, session: Session): Promise<void> {
     const turn = await session.ask(modelRequest);
     const leave = turn.follow();
+    // The client may have left while its request waited.
+    if (response.closed) return leave();
     response.once('close', leave);
     if (modelRequest.delivery === 'whole') return whole(modelRequest, turn, response);
     const failure = await stream(modelRequest, turn, response);

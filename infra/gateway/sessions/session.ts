@@ -1,6 +1,6 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { sampledTokensOf } from '../../../workflows/algorithms/turns.ts';
 import type { Conversation } from '../../kits/chat-tokens/index.ts';
+import { settleWithin } from '../../time-limit.ts';
 import { type TurnRecord, versionRange } from '../branches/turn-record.ts';
 import type { OpenSession, SessionStatus } from '../control.ts';
 import { GatewayError } from '../gateway-error.ts';
@@ -10,6 +10,7 @@ import type { ModelBackend, PlannedTurn } from '../turns/model-backend.ts';
 import { createPolicyBackend, type PolicyBackendDeps } from '../turns/policy-backend.ts';
 import type { ReplyingTurn, RunningTurn } from '../turns/turn.ts';
 import { createUpstreamBackend, type UpstreamBackendDeps } from '../turns/upstream-backend.ts';
+import { createFence, type Fence, type FenceDeps } from './fence.ts';
 import type { Journal, JournalRecord, RequestFailure } from './journal.ts';
 import {
   classifyFailure,
@@ -53,7 +54,7 @@ export interface Session {
   release(drainMs: number): Promise<void>;
 }
 
-export interface SessionDeps extends PolicyBackendDeps, UpstreamBackendDeps {
+export interface SessionDeps extends PolicyBackendDeps, UpstreamBackendDeps, FenceDeps {
   readonly onTurn: (session: string, turn: TurnRecord) => void;
 }
 
@@ -66,6 +67,7 @@ class LiveSession implements Session {
   readonly opened: OpenSession;
   readonly openedAt: number;
   readonly #deps: SessionDeps;
+  readonly #fence: Fence;
   readonly #journal: Journal;
   readonly #backend: ModelBackend;
   readonly #failures: RequestFailures;
@@ -80,8 +82,9 @@ class LiveSession implements Session {
   constructor(deps: SessionDeps, { journal, opened, records }: OpenedFile) {
     this.opened = opened;
     this.#deps = deps;
-    this.#journal = journal;
-    this.#failures = createRequestFailures(journal, () => this.turns);
+    this.#fence = createFence(deps, opened);
+    this.#journal = this.#fence.guard(journal);
+    this.#failures = createRequestFailures(this.#journal, () => this.turns);
     const { upstream } = opened;
     this.#backend =
       upstream === undefined ? createPolicyBackend(deps, opened) : createUpstreamBackend(deps, opened, upstream);
@@ -150,6 +153,7 @@ class LiveSession implements Session {
   }
 
   async ask(request: ModelRequest): Promise<ReplyingTurn<TurnRecord>> {
+    await this.#fence.admit();
     this.#checkOpen();
     this.#lastActivityAt = Date.now();
     const planned = this.#backend.plan(request);
@@ -195,6 +199,7 @@ class LiveSession implements Session {
   }
 
   #checkOpen(): void {
+    this.#fence.requireLife();
     if (this.#closed !== null) throw this.#closed;
     if (Date.now() >= this.opened.expiresAt) throw new GatewayError('session-closed', 'this session has expired');
   }
@@ -244,6 +249,7 @@ class LiveSession implements Session {
   ): Promise<TurnRecord> {
     const committed = this.#committing.then(async () => {
       signal.throwIfAborted();
+      await this.#fence.untilValid(signal);
       const turn = make(this.turns.length);
       await this.#journal.append({ kind: 'turn', turn });
       add(turn);
@@ -274,6 +280,7 @@ class LiveSession implements Session {
     await settleWithin(drainMs, drained);
     await this.#cancelRunning(closing);
     try {
+      if (this.#fence.state !== 'valid') return;
       await this.#failures.write();
       if (this.#retries === this.#journaledRetries) return;
       await this.#journal.append({ kind: 'rest', at: Date.now(), retries: this.#retries });
@@ -287,12 +294,4 @@ class LiveSession implements Session {
     for (const turn of turns) turn.cancel(reason);
     await Promise.allSettled(turns.map(({ result }) => result));
   }
-}
-
-/** Waits until the work is done or the time is over. */
-async function settleWithin(ms: number, work: Promise<unknown>): Promise<void> {
-  const timeout = new AbortController();
-  const late = sleep(ms, undefined, { signal: timeout.signal }).catch(() => {});
-  await Promise.race([work, late]);
-  timeout.abort();
 }

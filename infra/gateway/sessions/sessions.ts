@@ -1,11 +1,13 @@
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
 import type { TraceSummary } from '../../../workflows/contracts/trace.ts';
 import { attemptAll, throwTogether } from '../../attempt-all.ts';
+import type { Lease } from '../../hosts/lease.ts';
 import type { Store } from '../../store/store.ts';
 import type { GatewayControl, Opened, OpenSession, SessionStatus } from '../control.ts';
 import { GatewayError } from '../gateway-error.ts';
 import { limits } from '../limits.ts';
 import type { Peers } from '../peers.ts';
+import { requireLease } from './fence.ts';
 import type { Presence } from './presence.ts';
 import { sealTrace } from './seal.ts';
 import { createSession, type Session, type SessionDeps } from './session.ts';
@@ -39,6 +41,7 @@ export interface Sessions {
 export type Found = Session | SealedSession | RemoteSession;
 
 export interface SessionsDeps extends SessionDeps {
+  readonly lease: Pick<Lease, 'now' | 'of'>;
   readonly store: Store;
   readonly journalDir: string;
   readonly presence: Presence;
@@ -67,8 +70,12 @@ class SessionTable implements Sessions {
 
   async open(session: OpenSession): Promise<Opened> {
     const { upstream } = session;
+    const fence = session.fence ?? this.#deps.lease.now().token ?? undefined;
+    requireLease(this.#deps, { session: session.session, fence });
     const model = upstream && (await this.#deps.upstreams.find(upstream.name));
-    if ((await this.find(session.session)) === null) await this.#create(session);
+    const found = await this.find(session.session);
+    if (found === null) await this.#create({ ...session, fence });
+    else if ('opened' in found) requireLease(this.#deps, found.opened);
     if (model) return { contextLength: model.contextLength ?? null };
     const { contextLength } = await this.#deps.policies.of(session.policy);
     return { contextLength: await contextLength.look() };
@@ -153,6 +160,7 @@ class SessionTable implements Sessions {
     const found = await this.#get(id);
     if ('sealed' in found) return found.sealed.summary;
     if ('holder' in found) return this.#peer(found).seal(id);
+    requireLease(this.#deps, found.opened);
     await found.close(new GatewayError('session-closed', 'this session is sealed'));
     const summary = await sealTrace(found, this.#deps.store, await this.#deps.presence.absences());
     await this.#files.seal(id, summary);
@@ -164,7 +172,9 @@ class SessionTable implements Sessions {
   async close(id: string): Promise<void> {
     const found = await this.#get(id);
     if ('holder' in found) return this.#peer(found).close(id);
-    if (!('sealed' in found)) await found.close(new GatewayError('session-closed', 'this session is closed'));
+    if ('sealed' in found || this.#deps.lease.of(found.opened.fence) === 'fenced') return;
+    requireLease(this.#deps, found.opened);
+    await found.close(new GatewayError('session-closed', 'this session is closed'));
   }
 
   #peer({ holder }: RemoteSession): GatewayControl {

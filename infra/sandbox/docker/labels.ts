@@ -14,6 +14,7 @@ const labels = z.object({
   'temper.sweep': z.literal('true').optional(),
   'temper.channel': z.enum(['socket', 'stream']).optional(),
   'temper.expires-at-ms': z.coerce.number(),
+  'temper.fence': z.string().optional(),
 });
 
 /** The part of a spec that a process needs to work with a sandbox that another process made. */
@@ -29,6 +30,7 @@ export const labelsToDocker = ({
   sweep,
   channel,
   expiresAtMs,
+  fence,
 }: SandboxLabels) => ({
   [stackLabel]: stack,
   'temper.run': run,
@@ -38,6 +40,7 @@ export const labelsToDocker = ({
   ...(sweep && { 'temper.sweep': 'true' }),
   ...(channel && { 'temper.channel': channel }),
   'temper.expires-at-ms': String(expiresAtMs),
+  ...(fence !== undefined && { 'temper.fence': fence }),
 });
 
 /** Parses the labels of a container. Undefined for a container that temper did not make. */
@@ -54,6 +57,7 @@ export function labelsOf(found: Readonly<Record<string, string>>): SandboxLabels
     ...(data['temper.sweep'] !== undefined && { sweep: true }),
     ...(data['temper.channel'] !== undefined && { channel: data['temper.channel'] }),
     expiresAtMs: data['temper.expires-at-ms'],
+    ...(data['temper.fence'] !== undefined && { fence: data['temper.fence'] }),
   };
 }
 

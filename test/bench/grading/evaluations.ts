@@ -91,7 +91,7 @@ async function solve({ host, provider }: Bench, address: string, signal: AbortSi
   const files = await host.tasks.open(task);
   const image = await prepareImage({ store: host.store, provider }, { task, files }, report, signal);
   const epoch = { rollout: randomUUID(), epoch: 1 };
-  const spec = sandboxSpec(host.stack, {
+  const spec = sandboxSpec(host, {
     name: `temper-${epoch.rollout}`,
     epoch,
     run: '',

@@ -15,6 +15,7 @@ import { createAgentActivities } from '../../../activities/host/agent.ts';
 import { createEvaluation } from '../../../activities/host/evaluate.ts';
 import type { Host } from '../../../activities/host/host.ts';
 import { createImageActivities } from '../../../activities/host/images.ts';
+import { createIntake } from '../../../activities/host/intake.ts';
 import { createLanes } from '../../../activities/host/lanes.ts';
 import { createPlacement, createPlacementTurns } from '../../../activities/host/placement.ts';
 import { createCleanUp, createProvisioning } from '../../../activities/host/sandbox.ts';
@@ -32,6 +33,8 @@ import type { GatewayControl } from '../../../infra/gateway/control.ts';
 import { createVerdictCache } from '../../../infra/grading/verdict-cache.ts';
 import { hasImage } from '../../../infra/sandbox/index.ts';
 import type { SandboxKind, SandboxProvider } from '../../../infra/sandbox/sandbox.ts';
+import { createDirectory } from '../../../infra/store/directory.ts';
+import { createHosts } from '../../../infra/store/hosts.ts';
 import { createQuarantine } from '../../../infra/tasks/quarantine.ts';
 import { createTasks } from '../../../infra/tasks/tasks.ts';
 import { locateWorkflowBundle } from '../../../infra/temporal/bundle.ts';
@@ -116,7 +119,11 @@ export async function startTestWorkers(options: TestWorkersOptions): Promise<Tes
     }),
     ...createGroupActivities({ client, records: createRecords(join(home, 'runs')) }),
     ...createBatchActivities({ store, records: createRecords(join(home, 'runs')) }),
-    ...createHostActivities({ client, knownHosts: async () => [host.name] }, { lostAfterMs: options.lostAfterMs ?? 0 }),
+    ...createHostActivities({
+      client,
+      hosts: { ...createHosts(createDirectory(home)), names: async () => [host.name] },
+      lostAfterMs: options.lostAfterMs ?? 0,
+    }),
     ...createReapActivities(client),
     ...createScheduleActivities(client),
     ...createRegradeActivities({
@@ -198,12 +205,14 @@ function createTestHost({ home, provider, taskRoots, capacity, gateway, ...optio
   return {
     name: 'test-host',
     stack: 'test-stack',
+    fence: () => null,
     store,
     verdicts: createVerdictCache({ records: createRecords(join(home, 'verdicts')), store }),
     solvable: new Set(),
     tasks: createTasks({ store, roots: taskRoots ?? [], dataSets: { directory: cacheDir, offline: true } }),
     slots: createSlots(capacity ?? 4),
     admission: createAdmission({ readLevels: () => [] }),
+    intake: createIntake(),
     providers: { all: providers, seen: async () => providers },
     choose: async () => provider,
     hasImage: options.hasImage ?? ((image) => hasImage(providers, image)),

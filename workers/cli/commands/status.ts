@@ -1,10 +1,10 @@
 import type { Client, WorkflowExecutionInfo } from '@temporalio/client';
 import type { Command } from 'commander';
-import type { HostNote } from '../../../infra/store/host-notes.ts';
 import { outcomes } from '../../../workflows/contracts/outcome.ts';
 import { searchAttributes } from '../../../workflows/contracts/search-attributes.ts';
 import { isUp, readUpFile, type UpFile } from '../../up/up-file.ts';
 import { type HomeOption, runningConfigOf, stackCommand, wholeNumber } from '../stack/command.ts';
+import { hostNotes, hostRows, hostTable } from '../stack/hosts.ts';
 import { laneRows, laneTable } from '../stack/lanes.ts';
 import { ago, print, printJson, table } from '../text/output.ts';
 
@@ -36,7 +36,7 @@ interface RolloutRow {
 export function statusCommand(): Command {
   return stackCommand(
     'status',
-    'Lists the processes, the lanes of the host, the newest runs and the newest rollouts of a stack.',
+    'Lists the processes, the hosts, the lanes of this host, the newest runs and the newest rollouts of a stack.',
     'temper status --json',
   )
     .option('--limit <n>', 'maximum number of runs, and of rollouts', wholeNumber(1, 1000), 10)
@@ -59,10 +59,11 @@ async function status(options: StatusOptions): Promise<void> {
     );
     const rollouts = await list(client, 'WorkflowType = "rollout"', options.limit, rolloutRow);
     const counts = await countRollouts(client);
-    const hosts = { [config.host]: await shared.hostNotes.list(config.host) };
+    const hosts = await hostRows(shared);
     const lanes = await laneRows(client, config.host, await shared.lanes.find(config.host));
     if (options.json) return printJson({ stack, hosts, lanes, runs, rollouts, counts });
-    if (stack !== null) print(`${processTable(stack)}\n${hostText(hosts)}`);
+    if (stack !== null) print(`${processTable(stack)}\n`);
+    if (hosts.length > 0) print(`${hostTable(hosts)}\n${hostNotes(hosts)}`);
     if (stack !== null && lanes.length > 0) print(`${laneTable(lanes)}\n`);
     print(runs.length === 0 ? 'no runs yet' : runTable(runs));
     const totals = Object.entries(counts).filter(([, count]) => count > 0);
@@ -144,14 +145,6 @@ function processTable({ parts, addresses }: UpFile): string {
   const { ui, temporal } = addresses;
   const address = ui === null ? `Temporal: ${temporal}` : `UI: ${ui}`;
   return `${table(['process', 'state', 'pid', 'restarts', 'last exit'], rows)}\n${address}`;
-}
-
-function hostText(hosts: Readonly<Record<string, Readonly<Record<string, HostNote>>>>): string {
-  return Object.entries(hosts)
-    .flatMap(([host, notes]) =>
-      Object.values(notes).map(({ text, since }) => `host ${host}: ${text} (since ${since})\n`),
-    )
-    .join('');
 }
 
 function runTable(rows: readonly RunRow[]): string {

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { createSession } from '../../../../infra/gateway/sessions/session.ts';
 import type { PolicyEngines } from '../../../../infra/gateway/turns/policy-engines.ts';
+import { endlessLease } from '../../../../infra/hosts/lease.ts';
 import { createScriptedEngine, type ScriptedEngine } from '../../../helpers/engine/scripted-engine.ts';
 import { openSession, startTestGateway } from '../../../helpers/gateway/gateway.ts';
 
@@ -46,6 +47,7 @@ describe('a request to a session', () => {
       {
         policies: served(saying()),
         upstreams: gateway.options.upstreams,
+        lease: endlessLease,
         engineGraceMs: 1_000,
         onTurn: () => {},
         model: { ...gateway.model, tokens: { ...tokens, encode } },
@@ -78,6 +80,7 @@ describe('a request to a session', () => {
       {
         policies: served(saying()),
         upstreams: gateway.options.upstreams,
+        lease: endlessLease,
         engineGraceMs: 1_000,
         onTurn: () => {},
         model: { ...gateway.model, tokens: { ...tokens, encode } },

@@ -9,6 +9,7 @@ import { loadJournal } from '../../../../infra/gateway/sessions/journal.ts';
 import { createSessions, type Sessions } from '../../../../infra/gateway/sessions/sessions.ts';
 import { createSingleEngine } from '../../../../infra/gateway/turns/policy-engines.ts';
 import { createUpstreams } from '../../../../infra/gateway/upstream/upstreams.ts';
+import { endlessLease } from '../../../../infra/hosts/lease.ts';
 import { loadModel } from '../../../../infra/kits/chat-tokens/index.ts';
 import { createScriptedEngine } from '../../../helpers/engine/scripted-engine.ts';
 import { openSession } from '../../../helpers/gateway/gateway.ts';
@@ -64,6 +65,7 @@ async function sessionsIn(home: string, journalDir: string): Promise<Sessions> {
   return createSessions({
     policies: createSingleEngine(engine, 1_000),
     model,
+    lease: endlessLease,
     engineGraceMs: 1_000,
     journalDir,
     name: 'gateway',

@@ -1,0 +1,84 @@
+import type { Logger } from 'pino';
+import type { Host } from '../activities/host/host.ts';
+import type { Config } from '../infra/config.ts';
+import { claimHost, type HostFacts } from '../infra/hosts/claim.ts';
+import { createLease, type HeldLease } from '../infra/hosts/lease.ts';
+import { leaseMsOf } from '../infra/hosts/lease-times.ts';
+import { readMachineId } from '../infra/hosts/machine.ts';
+import { packageVersion } from '../infra/package-version.ts';
+import type { SharedState } from '../infra/store/shared-state.ts';
+import { TemperFailure } from '../workflows/contracts/failures.ts';
+import { keepLease } from './keep-lease.ts';
+
+/** Opens the lease of the host on this home. */
+export const openLease = ({ paths, store }: Config, { hosts }: SharedState): HeldLease =>
+  createLease({ path: paths.lease, hosts, storeIsLocal: store.kind === 'directory' });
+
+interface HostContext {
+  readonly config: Config;
+  readonly host: Host;
+  readonly hosts: SharedState['hosts'];
+  readonly lease: HeldLease;
+  readonly log: Logger;
+}
+
+/** Claims the host's name, and begins its lease. Throws if another machine uses the name. */
+export async function claimName({ config, host, hosts, lease, log }: HostContext, signal: AbortSignal): Promise<void> {
+  const { hostLostAfterMs: watchMs } = config;
+  const claimed = await claimHost(
+    hosts,
+    {
+      host: host.name,
+      machine: await readMachineId(config.paths.machine),
+      held: lease.heldGeneration(host.name),
+      leaseMs: leaseMsOf(watchMs),
+      watchMs,
+      facts: (await readFacts(host))(),
+      onWatch: ({ machine, renewedAt }) =>
+        log.warn(
+          { machine, renewedAt },
+          `the host name ${host.name} belongs to another machine; this one takes it over if that one shows no sign of life ` +
+            `for ${watchMs / 1000} s. \`temper host forget ${host.name}\` ends the wait`,
+        ),
+    },
+    signal,
+  );
+  await lease.begin(host.name, claimed);
+  log.info({ host: host.name, generation: claimed.record.generation }, 'claimed the name of this host');
+}
+
+/**
+ * Renews the lease until the signal aborts, and opens and closes the intake as the record says. Rejects once the host was
+ * declared lost: the process must end, and the next one starts afresh.
+ */
+export async function keepHost({ config, host, lease, log }: HostContext, signal: AbortSignal): Promise<void> {
+  const lost = new AbortController();
+  const look = (): void => {
+    const { state, token } = lease.now();
+    if (state === 'fenced') {
+      lost.abort(
+        new TemperFailure('HostFenced', `host ${token} was declared lost; it starts again as a new generation`),
+      );
+    }
+    const draining = lease.record?.draining ?? null;
+    if (draining !== null) host.intake.close(`drained: ${draining.reason}`);
+    else if (state !== 'valid') host.intake.close('its lease ran out: it does not reach the store');
+    else host.intake.open();
+  };
+  look();
+  host.intake.onChange(() => {
+    if (host.intake.closedBy === null) log.info('takes new work');
+    else log.warn(`takes no new work: ${host.intake.closedBy}`);
+  });
+  const facts = await readFacts(host);
+  const leaseMs = leaseMsOf(config.hostLostAfterMs);
+  await keepLease({ lease, leaseMs, stepsIn: false, facts, log, onLook: look }, AbortSignal.any([signal, lost.signal]));
+  lost.signal.throwIfAborted();
+}
+
+/** Returns what the host says about itself at any time. */
+async function readFacts(host: Host): Promise<() => HostFacts> {
+  const sandboxes = [...(await host.providers.seen()).keys()];
+  const version = packageVersion();
+  return () => ({ version, capacity: host.slots.capacity, taken: host.slots.taken, sandboxes });
+}

@@ -1,0 +1,74 @@
+import { userInfo } from 'node:os';
+import { createInterface } from 'node:readline/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { bootClock } from '../../../../infra/hosts/boot-clock.ts';
+import { declareLost } from '../../../../infra/hosts/orders.ts';
+import type { HostRecord, Hosts } from '../../../../infra/store/hosts.ts';
+import { hostQueue } from '../../../../workflows/contracts/queues.ts';
+import { pollers } from '../../../up/ready.ts';
+import { type HomeOption, runningConfigOf } from '../../stack/command.ts';
+import { knownHost } from '../../stack/hosts.ts';
+import { openStackClient } from '../../stack/stack-client.ts';
+import { UsageError } from '../../text/errors.ts';
+import { live, print, printJson } from '../../text/output.ts';
+
+export interface ForgetOptions extends HomeOption {
+  readonly reason?: string;
+  readonly yes?: true;
+  readonly force?: true;
+  readonly json?: true;
+}
+
+/** Declares a host lost. Without `--force`, its lease is over by then, so that it does nothing more. */
+export async function forgetHost(name: string, options: ForgetOptions): Promise<void> {
+  const stack = await openStackClient(await runningConfigOf(options));
+  const { hosts } = stack.shared;
+  try {
+    const record = knownHost(name, (await hosts.find(name))?.record ?? null);
+    if (record.lost === null) {
+      if (options.force !== true && (await pollers(stack.client, hostQueue(name), 'activity')).length > 0) {
+        throw alive(name, 'its worker asks the Temporal server for work');
+      }
+      if (options.yes !== true) await confirm(name);
+      if (options.force !== true) await requireSilence(hosts, name, record);
+    }
+    const { generation } = record;
+    const reason = options.reason ?? `forgotten by ${userInfo().username}`;
+    const after = knownHost(name, await declareLost(hosts, name, { generation, reason }));
+    if (options.json) return printJson({ name, ...after });
+    print(`${name} is lost; its rollouts begin again on other hosts, once they notice`);
+  } finally {
+    await stack.close();
+  }
+}
+
+async function confirm(name: string): Promise<void> {
+  const question = `Declare ${name} lost for ever? Agents that may still work there begin again elsewhere. [y/N] `;
+  if (!process.stdin.isTTY) throw new UsageError('expected --yes, since there is no terminal to ask for confirmation');
+  const terminal = createInterface({ input: process.stdin, output: process.stderr });
+  try {
+    if (!/^y(es)?$/i.test((await terminal.question(question)).trim())) throw new Error(`${name} stays as it is`);
+  } finally {
+    terminal.close();
+  }
+}
+
+/** Waits until the host's lease is over without a renewal. Throws as soon as the host renews it. */
+async function requireSilence(hosts: Hosts, name: string, { leaseMs, renewedAt }: HostRecord): Promise<void> {
+  const endMs = bootClock.nowMs() + leaseMs;
+  while (bootClock.nowMs() < endMs) {
+    const left = Math.ceil((endMs - bootClock.nowMs()) / 1000);
+    live(`watching ${name}: its lease is over in ${left} s at most, unless it renews it`);
+    await sleep(leaseMs / 30);
+    const now = (await hosts.find(name))?.record;
+    if (now !== undefined && now.renewedAt !== renewedAt)
+      throw alive(name, `it renewed its record at ${now.renewedAt}`);
+  }
+  live('');
+}
+
+const alive = (name: string, evidence: string): Error =>
+  new Error(
+    `${name} is alive: ${evidence}; stop its processes first, take it out of service with \`temper host drain ${name}\`, ` +
+      'or name --force if it cannot be stopped',
+  );
