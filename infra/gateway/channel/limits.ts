@@ -2,8 +2,8 @@
 export const channelLimits = {
   /** Requests at once, as on a session's socket; see `sessionRequests` of the gateway. */
   requests: 64,
-  /** New requests in a second, for the same reason as `sessionConnectsPerSec` of the gateway. */
-  requestsPerSec: 200,
+  /** New requests in a second: far more than agents make, whose turns take an engine's time. */
+  requestsPerSec: 500,
   /** Bytes of a request's headers. Agents send some 2 KB. */
   headerBytes: 32 * 1024,
   /** MB that one HTTP/2 session may hold. */
@@ -13,7 +13,7 @@ export const channelLimits = {
    * time are bounded, whatever their kind. More than a window, since a body counts once it is read.
    */
   overheadBytes: 2 * 1024 * 1024,
-  overheadBytesPerSec: 64 * 1024,
+  overheadBytesPerSec: 256 * 1024,
   /** The time for which the gateway is kept at a turn whose channel broke. The relay asks for it again at once. */
   keptTurnMs: 30_000,
   /** The pauses before a stream is opened again. A sandbox that breaks its stream at once costs the host one command per `maxMs`. */
