@@ -4,6 +4,7 @@ import pLimit from 'p-limit';
 import { z } from 'zod';
 import { declareLost } from '../../infra/hosts/orders.ts';
 import type { HostRecord, Hosts } from '../../infra/store/hosts.ts';
+import { tellHostLost } from '../../infra/temporal/tell-host-lost.ts';
 import { hostQueue } from '../../workflows/contracts/queues.ts';
 import { atBoundary } from '../boundary.ts';
 import type { ControlActivities } from '../interfaces/control.ts';
@@ -78,7 +79,7 @@ interface Look {
 
 /** Whether a host that polls no more is lost. Throws until that is certain. */
 async function isLost(
-  { hosts, lostAfterMs }: HostInspection,
+  { client, hosts, lostAfterMs }: HostInspection,
   { host, lastSeenMs }: Look,
   report: (seen: Observation) => void,
 ): Promise<boolean> {
@@ -103,6 +104,7 @@ async function isLost(
   if (nowMs - seen.unrenewedSinceMs < leaseMs) {
     throw later(`host ${host} was declared lost, and may still act until its lease of ${leaseMs / 1000} s is over`);
   }
+  await tellHostLost(client, host);
   return true;
 }
 

@@ -4,13 +4,14 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { bootClock } from '../../../../infra/hosts/boot-clock.ts';
 import { declareLost } from '../../../../infra/hosts/orders.ts';
 import type { HostRecord, Hosts } from '../../../../infra/store/hosts.ts';
+import { tellHostLost } from '../../../../infra/temporal/tell-host-lost.ts';
 import { hostQueue } from '../../../../workflows/contracts/queues.ts';
 import { pollers } from '../../../up/ready.ts';
 import { type HomeOption, runningConfigOf } from '../../stack/command.ts';
 import { knownHost } from '../../stack/hosts.ts';
 import { openStackClient } from '../../stack/stack-client.ts';
 import { UsageError } from '../../text/errors.ts';
-import { live, print, printJson } from '../../text/output.ts';
+import { counted, live, print, printJson } from '../../text/output.ts';
 
 export interface ForgetOptions extends HomeOption {
   readonly reason?: string;
@@ -35,8 +36,9 @@ export async function forgetHost(name: string, options: ForgetOptions): Promise<
     const { generation } = record;
     const reason = options.reason ?? `forgotten by ${userInfo().username}`;
     const after = knownHost(name, await declareLost(hosts, name, { generation, reason }));
-    if (options.json) return printJson({ name, ...after });
-    print(`${name} is lost; its rollouts begin again on other hosts, once they notice`);
+    const told = await tellHostLost(stack.client, name);
+    if (options.json) return printJson({ name, ...after, rollouts: told });
+    print(`${name} is lost; ${counted(told, 'rollout')} of it begin again on other hosts`);
   } finally {
     await stack.close();
   }
