@@ -40,6 +40,7 @@ import {
   provisionQueue,
   sweepPlacementQueue,
 } from '../workflows/contracts/queues.ts';
+import { checkClocks } from './check-clocks.ts';
 import { claimName, keepHost, openLease } from './claim-host.ts';
 import { inLane, inLanesByType } from './lane-worker.ts';
 import { whileLeased } from './leased-worker.ts';
@@ -80,6 +81,10 @@ export async function runHost(config: Config, signal: AbortSignal): Promise<void
       await claimName(context, ended);
       kept = keepHost(context, ended);
       kept.catch((error: unknown) => ending.abort(error));
+      checkClocks({ client, host: host.name, state: shared, log }, ended).then(
+        (refusal) => refusal === null || ending.abort(new Error(refusal)),
+        (error: unknown) => log.warn({ error }, 'could not compare the clocks of host, store and Temporal server'),
+      );
       reportAdmission(host.admission, { host: host.name, notes: shared.hostNotes, log });
       const warning = capacityWarning(config.capacity, rolloutsThatFit(config));
       if (warning !== null) log.warn(warning);
@@ -100,6 +105,7 @@ export async function runHost(config: Config, signal: AbortSignal): Promise<void
       return queues(host, { capacity: config.capacity, sessions, lanes, share, reaper, lease });
     });
     await kept;
+    if (!signal.aborted) ending.signal.throwIfAborted();
   } finally {
     ending.abort();
     await gateway.end();

@@ -3,6 +3,7 @@ import type { Client } from '@temporalio/client';
 import pLimit from 'p-limit';
 import { z } from 'zod';
 import { declareLost } from '../../infra/hosts/orders.ts';
+import { tokenOf } from '../../infra/hosts/token.ts';
 import type { HostRecord, Hosts } from '../../infra/store/hosts.ts';
 import { tellHostLost } from '../../infra/temporal/tell-host-lost.ts';
 import { hostQueue } from '../../workflows/contracts/queues.ts';
@@ -45,9 +46,22 @@ type Observation = z.output<typeof observation>;
  * and its lease has run out by then: whatever still runs there does nothing more.
  */
 export function createHostActivities(inspection: HostInspection): Pick<ControlActivities, 'inspectHost' | 'liveHosts'> {
+  const told = new Set<string>();
+  /** Tells the host's other rollouts, which would each find out by a time-out of its own. */
+  const tell = async (host: string, generation: number): Promise<void> => {
+    const token = tokenOf(host, generation);
+    if (told.has(token)) return;
+    told.add(token);
+    await tellHostLost(inspection.client, host).catch((error: unknown) => {
+      told.delete(token);
+      throw error;
+    });
+  };
   const inspect = async (host: string, report: (seen: Observation) => void) => {
     const lastSeenMs = await lastPoll(inspection.client, host);
-    return { alive: hasPolled(lastSeenMs) || !(await isLost(inspection, { host, lastSeenMs }, report)), lastSeenMs };
+    if (hasPolled(lastSeenMs)) return { alive: true, lastSeenMs };
+    await tell(host, await lostGeneration(inspection, { host, lastSeenMs }, report));
+    return { alive: false, lastSeenMs };
   };
   return {
     inspectHost: ({ host }) =>
@@ -77,12 +91,12 @@ interface Look {
   readonly lastSeenMs: number | null;
 }
 
-/** Whether a host that polls no more is lost. Throws until that is certain. */
-async function isLost(
-  { client, hosts, lostAfterMs }: HostInspection,
+/** Declares a host lost that polls no more, and returns the generation that is. Throws until that is certain. */
+async function lostGeneration(
+  { hosts, lostAfterMs }: HostInspection,
   { host, lastSeenMs }: Look,
   report: (seen: Observation) => void,
-): Promise<boolean> {
+): Promise<number> {
   const record = (await hosts.find(host))?.record ?? null;
   const nowMs = serverNowMs();
   const seen = observe(lastSeenMs, record);
@@ -104,8 +118,7 @@ async function isLost(
   if (nowMs - seen.unrenewedSinceMs < leaseMs) {
     throw later(`host ${host} was declared lost, and may still act until its lease of ${leaseMs / 1000} s is over`);
   }
-  await tellHostLost(client, host);
-  return true;
+  return record?.generation ?? 1;
 }
 
 /** The time at which this attempt was queued, by the clock that also stamps polls. */

@@ -46,6 +46,8 @@ export interface Hosts {
    * then; it stays as it is if `change` returns it.
    */
   update(host: string, change: (record: HostRecord | null) => HostRecord | null): Promise<HostRecord | null>;
+  /** Measures how far the store's clock was ahead of the host's when it renewed its record; null if there is none. */
+  skewMs(host: string): Promise<number | null>;
 }
 
 const folder = 'hosts';
@@ -83,6 +85,11 @@ export function createHosts(objects: Objects): Hosts {
         if (after === null || after === before) return after;
         if ((await replace(host, after, found?.version ?? null)) !== null) return after;
       }
+    },
+    async skewMs(host) {
+      const facts = await objects.stat(keyOf(host));
+      const found = await find(host);
+      return facts === null || found === null ? null : facts.changedAtMs - Date.parse(found.record.renewedAt);
     },
   };
 }

@@ -12,7 +12,7 @@ import { cliOn } from '../helpers/cli.ts';
 import { startTestServer } from '../helpers/temporal/temporal.ts';
 import { until } from '../helpers/until.ts';
 
-it('the host worker starts although a sandbox cannot be removed, logs the failure, and leaves it to the reaper; status lists its lanes', async (t) => {
+it('the host worker starts although a sandbox cannot be removed, logs the failure, and leaves it to the reaper; status lists its lanes, and an operator can drain it', async (t) => {
   const home = await mkdtemp(join(tmpdir(), 'temper-host-'));
   const server = await startTestServer();
   const config = readConfig({ TEMPER_HOME: home });
@@ -54,7 +54,15 @@ it('the host worker starts although a sandbox cannot be removed, logs the failur
       return lanes.length > 0 && lanes;
     }, 60_000),
   );
-  const lanes = await Promise.race([listed, ended]).finally(() => worker.process.kill());
+  const ordered = listed.then(async (lanes) => ({ lanes, orders: await orderHost(cliOn(home, server)) }));
+  const { lanes, orders } = await Promise.race([ordered, ended]).finally(() => worker.process.kill());
+  assert.deepEqual(orders, {
+    listed: [[hostname(), 'working']],
+    drained: ['new disks', 'draining'],
+    resumed: null,
+    forgotten: 1,
+    unknown: 2,
+  });
   assert.deepEqual(
     lanes.map(({ lane, queued }) => `${lane} ${queued}`),
     ['image 0', 'provision 0', 'capture 0', 'release 0', 'evaluate 0'],
@@ -63,3 +71,18 @@ it('the host worker starts although a sandbox cannot be removed, logs the failur
   const { stdout } = await worker.ended;
   assert.match(stdout, /"level":40.*ENOTDIR.*the reaper retries every minute/);
 });
+
+/** Gives the orders of an operator to the only host. */
+async function orderHost({ run }: ReturnType<typeof cliOn>) {
+  const host = hostname();
+  const order = async (...args: readonly string[]) => JSON.parse((await run('host', ...args, '--json')).stdout);
+  const rows = async (): Promise<readonly Record<'name' | 'state', unknown>[]> => order('list');
+  const listed = (await rows()).map(({ name, state }) => [name, state]);
+  const { draining } = await order('drain', host, '--reason', 'new disks');
+  const drained = [draining.reason, (await rows())[0]?.state];
+  const resumed = (await order('resume', host)).draining;
+  const alive = await run('host', 'forget', host, '--yes');
+  assert.match(alive.stderr, /is alive: its worker asks the Temporal server for work; .*temper host drain/);
+  const unknown = await run('host', 'drain', 'no-such-host');
+  return { listed, drained, resumed, forgotten: alive.code, unknown: unknown.code };
+}

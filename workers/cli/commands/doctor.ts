@@ -21,6 +21,7 @@ const subjects: readonly (() => Promise<RunChecks>)[] = [
   async () => (await import('./doctor/checks.ts')).checkAgents,
   async () => (await import('./doctor/temporal.ts')).checkTemporal,
   async () => (await import('./doctor/stack.ts')).checkStack,
+  async () => (await import('./doctor/hosts.ts')).checkHosts,
   async () => (await import('./doctor/checks.ts')).checkModel,
 ];
 

@@ -42,7 +42,7 @@ export function hostCommand(): Command {
     .argument('<name>', nameHelp)
     .option('--reason <text>', 'shown by temper status')
     .option('--yes', 'do not ask for confirmation')
-    .option('--force', 'do not look whether the host is alive; if it is, it may act for the rest of its lease')
+    .option('--force', 'do not look whether the host is alive')
     .option('--json', 'print the record of the host to stdout')
     .action(async (name: string, options: ForgetOptions) =>
       (await import('./host/forget.ts')).forgetHost(name, options),

@@ -20,7 +20,7 @@ export interface ForgetOptions extends HomeOption {
   readonly json?: true;
 }
 
-/** Declares a host lost. Without `--force`, its lease is over by then, so that it does nothing more. */
+/** Declares a host lost, and tells its rollouts once it cannot act any more. */
 export async function forgetHost(name: string, options: ForgetOptions): Promise<void> {
   const stack = await openStackClient(await runningConfigOf(options));
   const { hosts } = stack.shared;
@@ -36,9 +36,10 @@ export async function forgetHost(name: string, options: ForgetOptions): Promise<
     const { generation } = record;
     const reason = options.reason ?? `forgotten by ${userInfo().username}`;
     const after = knownHost(name, await declareLost(hosts, name, { generation, reason }));
-    const told = await tellHostLost(stack.client, name);
-    if (options.json) return printJson({ name, ...after, rollouts: told });
-    print(`${name} is lost; ${counted(told, 'rollout')} of it begin again on other hosts`);
+    if (options.force === true) await leaseOver(name, record);
+    const rollouts = await tellHostLost(stack.client, name);
+    if (options.json) return printJson({ name, ...after, rollouts });
+    print(`${name} is lost; ${counted(rollouts, 'rollout')} of it begin again on other hosts`);
   } finally {
     await stack.close();
   }
@@ -56,15 +57,23 @@ async function confirm(name: string): Promise<void> {
 }
 
 /** Waits until the host's lease is over without a renewal. Throws as soon as the host renews it. */
-async function requireSilence(hosts: Hosts, name: string, { leaseMs, renewedAt }: HostRecord): Promise<void> {
+async function requireSilence(hosts: Hosts, name: string, record: HostRecord): Promise<void> {
+  await leaseOver(name, record, async () => {
+    const now = (await hosts.find(name))?.record;
+    if (now !== undefined && now.renewedAt !== record.renewedAt) {
+      throw alive(name, `it renewed its record at ${now.renewedAt}`);
+    }
+  });
+}
+
+/** Waits for as long as a host may act after a renewal, and looks at it meanwhile. */
+async function leaseOver(name: string, { leaseMs }: HostRecord, look = async () => {}): Promise<void> {
   const endMs = bootClock.nowMs() + leaseMs;
   while (bootClock.nowMs() < endMs) {
     const left = Math.ceil((endMs - bootClock.nowMs()) / 1000);
-    live(`watching ${name}: its lease is over in ${left} s at most, unless it renews it`);
+    live(`waiting until ${name} may not act any more: ${left} s at most`);
     await sleep(leaseMs / 30);
-    const now = (await hosts.find(name))?.record;
-    if (now !== undefined && now.renewedAt !== renewedAt)
-      throw alive(name, `it renewed its record at ${now.renewedAt}`);
+    await look();
   }
   live('');
 }
