@@ -9,6 +9,7 @@ import type { Config } from '../../../infra/config.ts';
 import { createGatewayControl, type GatewayControlClient } from '../../../infra/gateway/client.ts';
 import { controlSockets, directoryNameOf, socketOf } from '../../../infra/gateway/sockets.ts';
 import { gatewayHeap } from '../../../workers/up/part-table.ts';
+import { claimForGateway } from './claim.ts';
 
 /** Whether the measured process can have a core of its own; client and engine share the others. */
 export const canPin = availableParallelism() > 1;
@@ -52,6 +53,7 @@ export interface FloorProcess extends MeasuredProcess {
 
 /** Starts the gateway. With a directory, it writes a CPU profile there when it ends. */
 export async function startGatewayProcess(config: Config, profileDir?: string): Promise<GatewayProcess> {
+  await claimForGateway(config);
   const profile = profileDir === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${profileDir}`];
   const options = [...gatewayHeap(config.gateways), ...profile];
   const child = spawnMeasured([...options, join(import.meta.dirname, '../../../workers/cli.ts'), 'gateway'], {
