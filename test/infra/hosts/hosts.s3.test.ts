@@ -9,6 +9,7 @@ import { declareLost, drainHost, resumeHost } from '../../../infra/hosts/orders.
 import { createDirectory } from '../../../infra/store/directory.ts';
 import { createHosts, type Hosts } from '../../../infra/store/hosts.ts';
 import { openBucket } from '../../../infra/store/s3/open.ts';
+import { TemperFailure } from '../../../workflows/contracts/failures.ts';
 import { startS3Server } from '../../helpers/store/s3-server.ts';
 import { until } from '../../helpers/until.ts';
 
@@ -155,6 +156,21 @@ describe('a lease', () => {
     const file = JSON.parse(await readFile(host.path, 'utf8'));
     await writeFile(host.path, JSON.stringify({ ...file, boot: 'another' }));
     assert.equal(host.another().now().state, 'expired');
+  });
+
+  it('outlives a disk that is full below its own home, and no store elsewhere that is', async () => {
+    const hosts = createHosts(createDirectory(await mkdtemp(join(root, 'home-'))));
+    const host = await hostOn(hosts, 'a', 400);
+    await host.claim();
+    const full = { ...hosts, replace: () => Promise.reject(new TemperFailure('DiskFull', 'no space left')) };
+    const [here, elsewhere] = [true, false].map((storeIsLocal) =>
+      createLease({ path: host.path, hosts: full, storeIsLocal }),
+    );
+    await until(() => host.lease.now().state === 'expired');
+    const renewing = setInterval(() => void here?.renew(0), 50);
+    await here?.valid().finally(() => clearInterval(renewing));
+    await assert.rejects(async () => elsewhere?.renew(0), { type: 'DiskFull' });
+    assert.equal(elsewhere?.now().state, 'expired');
   });
 
   it('outlives a record that an operator removed by hand', async () => {
