@@ -7,11 +7,12 @@ import type { Host } from '../activities/host/host.ts';
 import { createImageActivities } from '../activities/host/images.ts';
 import { createIntake } from '../activities/host/intake.ts';
 import { createLanes, type Lanes } from '../activities/host/lanes.ts';
-import { createPlacement, createPlacementTurns } from '../activities/host/placement.ts';
+import { createPlacement } from '../activities/host/placement.ts';
+import { createPlacementTurns } from '../activities/host/placement-turns.ts';
 import { createReaper, type Reaper } from '../activities/host/reap.ts';
 import { createCleanUp, createProvisioning } from '../activities/host/sandbox.ts';
 import { createSlots } from '../activities/host/slots.ts';
-import { createSweepShare, type SweepShare, watchTraining } from '../activities/host/sweep-share.ts';
+import { createSweepShare, watchTraining } from '../activities/host/sweep-share.ts';
 import { createTraceActivities } from '../activities/host/traces.ts';
 import type { SessionActivities } from '../activities/interfaces/host.ts';
 import { createAgents } from '../infra/agents/index.ts';
@@ -28,7 +29,9 @@ import { createHelperSpawner } from '../infra/process/spawner/through-helper.ts'
 import { hasImage, openProviders } from '../infra/sandbox/index.ts';
 import { openStackKeys } from '../infra/stack.ts';
 import { createTasks } from '../infra/tasks/tasks.ts';
+import { backlogOf } from '../infra/temporal/backlog.ts';
 import { resolvePolicy } from '../infra/temporal/runs.ts';
+import { openShares } from '../infra/temporal/shares.ts';
 import { followsServer, requireNamespace } from '../infra/temporal/stack-namespace.ts';
 import {
   captureQueue,
@@ -36,16 +39,14 @@ import {
   evaluationQueue,
   hostQueue,
   imageQueue,
-  placementQueue,
   provisionQueue,
-  sweepPlacementQueue,
 } from '../workflows/contracts/queues.ts';
 import { checkClocks } from './check-clocks.ts';
 import { claimName, keepHost, openLease } from './claim-host.ts';
 import { inLane, inLanesByType } from './lane-worker.ts';
 import { whileLeased } from './leased-worker.ts';
 import { openState, type StackState } from './open-state.ts';
-import { placementTuner } from './placement-tuner.ts';
+import { commonPlacementWorkers, type PlacementWorkerDependencies, watchShares } from './placement-workers.ts';
 import { runWorkers } from './process.ts';
 import { reportAdmission } from './report-admission.ts';
 import { reportLanes } from './report-lanes.ts';
@@ -58,8 +59,6 @@ const localPath = `${runtimeTarget}/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin
 const shortStageSlots = 100;
 /** The longest time that a leaked sandbox outlives its rollout. */
 const reapEvery = '1m';
-/** One poller for each placement queue, so that only one rollout waits on a host whose last slot another one took. */
-const onePoller = { activityTaskPollerBehavior: { type: 'simple-maximum', maximum: 1 } } as const;
 const pollers = { type: 'simple-maximum', maximum: 2 } as const;
 
 /**
@@ -75,7 +74,7 @@ export async function runHost(config: Config, signal: AbortSignal): Promise<void
   const ended = AbortSignal.any([signal, ending.signal]);
   let kept: Promise<void> = Promise.resolve();
   try {
-    await runWorkers(config, 'host', ended, async ({ client, log }) => {
+    await runWorkers(config, 'host', ended, async ({ client, log, startWorker }) => {
       await requireNamespace({ ...shared, client }, { mayMove: followsServer(config.store) });
       const context = { config, host, hosts: shared.hosts, lease, log };
       await claimName(context, ended);
@@ -102,7 +101,15 @@ export async function runHost(config: Config, signal: AbortSignal): Promise<void
       const lanes = createLanes({ stages: config.lanes, evaluations: config.evaluations });
       reportLanes(lanes, { host: host.name, records: shared.lanes, log }, ended);
       const sessions = createTraceActivities(gateway, (policy) => resolvePolicy(client, policy));
-      return queues(host, { capacity: config.capacity, sessions, lanes, share, reaper, lease });
+      const turns = createPlacementTurns({
+        slots: host.slots,
+        share,
+        backlogOf: (queue) => backlogOf(client, queue),
+      });
+      const placing = { turns, placement: createPlacement({ ...host, share, turns }) };
+      const watch = { ...placing, slots: host.slots, log, openShares: () => openShares(client), start: startWorker };
+      void watchShares(watch, ended);
+      return queues(host, { capacity: config.capacity, sessions, lanes, placing, reaper, lease });
     });
     await kept;
     if (!signal.aborted) ending.signal.throwIfAborted();
@@ -152,33 +159,15 @@ interface HostQueues {
   /** The activities at the host's own gateways, which have the sessions of its sandboxes. */
   readonly sessions: SessionActivities;
   readonly lanes: Lanes;
-  readonly share: SweepShare;
+  readonly placing: PlacementWorkerDependencies;
   readonly reaper: Reaper;
   readonly lease: Lease;
 }
 
-function queues(host: Host, { capacity, sessions, lanes, share, reaper, lease }: HostQueues): WorkerOptions[] {
+function queues(host: Host, { capacity, sessions, lanes, placing, reaper, lease }: HostQueues): WorkerOptions[] {
   const common = { activityTaskPollerBehavior: pollers, maxEagerActivityReservationsPerWorkflowTask: 0 };
   const provisioning = createProvisioning(host);
   const agent = createAgentActivities(host);
-  const placement = createPlacement(host, share);
-  const turns = createPlacementTurns(host.slots, share);
-  const placing: WorkerOptions[] = [
-    {
-      ...common,
-      ...onePoller,
-      taskQueue: placementQueue,
-      activities: placement,
-      tuner: placementTuner(turns.runs),
-    },
-    {
-      ...common,
-      ...onePoller,
-      taskQueue: sweepPlacementQueue,
-      activities: placement,
-      tuner: placementTuner(turns.sweeps),
-    },
-  ];
   const stages: WorkerOptions[] = [
     {
       ...common,
@@ -215,7 +204,7 @@ function queues(host: Host, { capacity, sessions, lanes, share, reaper, lease }:
     },
   ];
   // Placement waits for no lease: where the host has none, the rollout is for another host.
-  return [...placing, ...stages.map((one) => whileLeased(lease, one))];
+  return [...commonPlacementWorkers(placing), ...stages.map((one) => whileLeased(lease, one))];
 }
 
 /** Opens what this machine offers to rollouts. The caller closes its admission and its providers. */

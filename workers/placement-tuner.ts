@@ -1,4 +1,4 @@
-import type { PlacementPoll, PlacementTurn } from '../activities/host/placement.ts';
+import type { PlacementPoll, PlacementTurn } from '../activities/host/placement-turns.ts';
 import { activityTuner, type Tuner } from './slot-tuner.ts';
 
 /**

@@ -2,7 +2,6 @@ import { join } from 'node:path';
 import type { Client } from '@temporalio/client';
 import { type NativeConnection, Runtime, type TelemetryOptions, Worker, type WorkerOptions } from '@temporalio/worker';
 import { type Logger, pino } from 'pino';
-import { endLeftEffects } from '../activities/effects.ts';
 import type { Config, WorkerKind } from '../infra/config.ts';
 import { connectWorker } from '../infra/temporal/connection.ts';
 import { createHeartbeatThread } from '../infra/temporal/heartbeat-thread.ts';
@@ -10,6 +9,7 @@ import { type KeptAttempts, openKeptAttempts } from '../infra/temporal/kept-atte
 import { temporalTarget } from '../infra/temporal/temporal-target.ts';
 import { reportStateOnSignal } from './report-state.ts';
 import { keptBy, watchedBy } from './watched-worker.ts';
+import { createWorkerGroup } from './worker-group.ts';
 
 /** The connection and the log that all workers of one process share. */
 export interface WorkerProcess {
@@ -17,6 +17,8 @@ export interface WorkerProcess {
   readonly client: Client;
   readonly namespace: string;
   readonly log: Logger;
+  /** Starts a worker beside those that `make` returns; returns the function that stops it alone. */
+  startWorker(options: WorkerOptions): Promise<() => void>;
 }
 
 /** The shortest interval of heartbeats of an activity attempt, with one of which it learns of a cancel. */
@@ -48,27 +50,24 @@ export async function runWorkers(
   const kept = await openKeptAttempts(join(config.paths.attempts, part));
   const { connection, client, close } = await connectWorker(target);
   const heartbeats = createHeartbeatThread(target);
+  const { namespace } = client.options;
+  const workers = createWorkerGroup((one) =>
+    Worker.create({ connection, namespace, ...common, ...keptBy({ kept, log }, watchedBy(heartbeats, one)) }),
+  );
   try {
-    const { namespace } = client.options;
-    const options = await make({ connection, client, namespace, log });
-    const watched = options.map((one) => keptBy({ kept, log }, watchedBy(heartbeats, one)));
-    const workers = await Promise.all(
-      watched.map((one) => Worker.create({ connection, namespace, ...common, ...one })),
-    );
-    const shutdown = (): void => {
-      for (const worker of workers) if (worker.getState() === 'RUNNING') worker.shutdown();
-      endLeftEffects();
-    };
-    signal.addEventListener('abort', shutdown, { once: true });
+    signal.addEventListener('abort', workers.shutdown, { once: true });
+    const options = await make({ connection, client, namespace, log, startWorker: workers.start });
+    await Promise.all(options.map(workers.start));
     reportStateOnSignal(log, signal);
     log.info({ queues: options.map(({ taskQueue }) => taskQueue) }, 'worker started');
-    // If one worker or the thread fails, the whole process ends, and the supervisor starts a fresh one.
-    const running = Promise.all(workers.map((worker) => worker.run().finally(shutdown)));
-    heartbeats.failed.catch(shutdown);
+    // If the thread fails, the whole process ends too.
+    heartbeats.failed.catch(workers.shutdown);
     void returnLeft(kept, { client, log }, signal);
-    if (signal.aborted) shutdown();
-    await Promise.race([running, heartbeats.failed.finally(() => running)]);
+    if (signal.aborted) workers.shutdown();
+    await Promise.race([workers.ended, heartbeats.failed.finally(() => workers.ended)]);
   } finally {
+    workers.shutdown();
+    await workers.ended.catch(() => {});
     await heartbeats.close();
     await close();
     log.info('worker stopped');

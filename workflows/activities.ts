@@ -18,10 +18,8 @@ import {
   evaluationQueue,
   hostQueue,
   imageQueue,
-  isSweepPriority,
-  placementQueue,
+  placementQueueOf,
   provisionQueue,
-  sweepPlacementQueue,
   trainerQueue,
 } from './contracts/queues.ts';
 import { evaluationGraceMs, startMs } from './contracts/stage-limits.ts';
@@ -38,7 +36,7 @@ export const batches = proxyActivities<ControlActivities>({ taskQueue: controlQu
 export const images = proxyActivities<ImageActivities>({ taskQueue: imageQueue, ...timeouts.image });
 export const placement = (priority: Priority | undefined): Proxied<PlacementActivities> =>
   proxyActivities<PlacementActivities>({
-    taskQueue: isSweepPriority(priority) ? sweepPlacementQueue : placementQueue,
+    taskQueue: placementQueueOf(priority),
     ...timeouts.place,
   });
 export const trainer = proxyActivities<TrainerActivities>({ taskQueue: trainerQueue, ...timeouts.train });

@@ -8,7 +8,7 @@ import type { SandboxRequest } from '../../infra/sandbox/sandbox-request.ts';
 import { withTimeLimit } from '../../infra/time-limit.ts';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import { agentSandboxName, type RolloutEpoch, sessionId } from '../../workflows/contracts/ids.ts';
-import { isSweepPriority } from '../../workflows/contracts/queues.ts';
+import { isSweepPriority, shareOf } from '../../workflows/contracts/queues.ts';
 import { provisionMs } from '../../workflows/contracts/stage-limits.ts';
 import { atBoundary, joinAtBoundary } from '../boundary.ts';
 import type { CleanUpActivities, HostActivities } from '../interfaces/host.ts';
@@ -34,7 +34,8 @@ export function createProvisioning(host: Host): Pick<HostActivities, 'provisionS
           const runtimes = await spec.runtimes();
           const expiresAtMs = Date.now() + lifetimeMs;
           const sweep = isSweepPriority(info.priority);
-          host.slots.take(epoch, { expiresAtMs, sweep });
+          const share = shareOf(info.priority);
+          host.slots.take(epoch, { expiresAtMs, sweep, share });
           const channel = provider.streams ? host.channel : 'socket';
           const request: Omit<SandboxRequest, 'files'> = {
             name,
@@ -44,6 +45,7 @@ export function createProvisioning(host: Host): Pick<HostActivities, 'provisionS
             image,
             purpose: 'agent',
             sweep,
+            share,
             expiresAtMs,
             mounts: runtimes.map((runtime) => ({ ...runtime, readOnly: true })),
             gatewayDir: spec.usesModel ? await channels[channel].gatewayDir(sessionId(epoch)) : null,

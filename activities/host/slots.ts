@@ -6,6 +6,8 @@ import type { Intake } from './intake.ts';
 export interface SlotHolder {
   readonly expiresAtMs: number;
   readonly sweep: boolean;
+  /** The run or sweep, by the end of its key; absent for a rollout by hand. */
+  readonly share?: string | undefined;
 }
 
 /**
@@ -16,6 +18,8 @@ export interface Slots {
   readonly capacity: number;
   readonly taken: number;
   readonly takenBySweeps: number;
+  /** Returns the number of slots that a run or sweep holds; without one, that rollouts by hand hold. */
+  takenBy(owner: Pick<SlotHolder, 'share' | 'sweep'>): number;
   /** Takes a slot for an epoch of a rollout. Repeatable: an epoch has one slot. */
   take(epoch: RolloutEpoch, holder: SlotHolder): void;
   isTakenBy(epoch: RolloutEpoch): boolean;
@@ -69,6 +73,8 @@ export function createSlots(
     get takenBySweeps() {
       return [...holders.values()].filter(({ sweep }) => sweep).length;
     },
+    takenBy: ({ share, sweep }) =>
+      [...holders.values()].filter((holder) => holder.share === share && holder.sweep === sweep).length,
     take: (epoch, holder) => {
       if (!holders.has(sessionId(epoch))) admission.placed();
       holders.set(sessionId(epoch), { ...holder, epoch });
@@ -86,10 +92,10 @@ export function createSlots(
       try {
         const found = await list();
         for (const { labels } of found) {
-          const { purpose, expiresAtMs, sweep = false } = labels;
+          const { purpose, expiresAtMs, sweep = false, share } = labels;
           if (purpose !== 'agent' || released.has(sessionId(labels))) continue;
           const { rollout, epoch } = labels;
-          holders.set(sessionId(labels), { expiresAtMs, sweep, epoch: { rollout, epoch } });
+          holders.set(sessionId(labels), { expiresAtMs, sweep, share, epoch: { rollout, epoch } });
         }
         return found;
       } finally {

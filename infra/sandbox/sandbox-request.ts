@@ -12,6 +12,8 @@ export interface SandboxRequest {
   readonly image: string;
   readonly purpose: SandboxPurpose;
   readonly sweep: boolean;
+  /** The run or sweep whose share of the slots the sandbox takes; absent for one by hand, and for evaluations. */
+  readonly share?: string | undefined;
   readonly expiresAtMs: number;
   readonly mounts: readonly SandboxMount[];
   /** Host directory with the gateways' sockets for this sandbox; null for a sandbox that needs none. */
@@ -34,7 +36,8 @@ export interface SandboxOwner {
 
 /** Returns the spec of a requested sandbox, which belongs to this host of the stack. */
 export function sandboxSpec({ stack, ...owner }: SandboxOwner, request: SandboxRequest): SandboxSpec {
-  const { name, epoch, run, task, image, purpose, sweep, expiresAtMs, mounts, gatewayDir, channel, files } = request;
+  const { name, epoch, run, task, image, purpose, sweep, share, expiresAtMs, mounts, gatewayDir, channel, files } =
+    request;
   const fence = owner.fence();
   return {
     name,
@@ -49,6 +52,7 @@ export function sandboxSpec({ stack, ...owner }: SandboxOwner, request: SandboxR
       ...(sweep && { sweep }),
       ...(channel && { channel }),
       ...(fence !== null && { fence }),
+      ...(share !== undefined && { share }),
     },
     cpus: task.cpus,
     memoryMb: task.memoryMb,

@@ -33,6 +33,8 @@ export interface SandboxLabels {
   readonly sweep?: true;
   /** The way of its agent's model calls, which every process that works with it must know. Default: `socket`. */
   readonly channel?: ChannelKind;
+  /** The run or sweep whose share of the slots it takes, by the end of its key. */
+  readonly share?: string;
   readonly expiresAtMs: number;
   /** The fencing token of the host that made the sandbox. */
   readonly fence?: string;

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, describe, it } from 'node:test';
-import { createPlacementTurns, type PlacementPoll, type PlacementTurn } from '../../activities/host/placement.ts';
+import { createPlacementTurns, type PlacementPoll, type PlacementTurn } from '../../activities/host/placement-turns.ts';
 import { createSlots, type Slots } from '../../activities/host/slots.ts';
 import { createSweepShare } from '../../activities/host/sweep-share.ts';
 import { labelsOf, labelsToDocker } from '../../infra/sandbox/docker/labels.ts';
@@ -23,14 +23,14 @@ function poll(turn: PlacementTurn) {
   ask();
   return {
     mayPoll: () => current !== null,
-    place(slots: Slots, rollout: string, sweep: boolean): void {
+    place(slots: Slots, rollout: string, sweep: boolean, share?: string): void {
       const used = current;
       assert.ok(used !== null);
       current = null;
       // A worker asks for its next turn before the rollout is placed.
       ask();
       used.placing();
-      slots.take(epoch(rollout), { expiresAtMs: Number.POSITIVE_INFINITY, sweep });
+      slots.take(epoch(rollout), { expiresAtMs: Number.POSITIVE_INFINITY, sweep, share });
       used.ended();
     },
   };
@@ -38,11 +38,13 @@ function poll(turn: PlacementTurn) {
 
 function open(capacity: number, share: number, training: boolean) {
   const slots = createSlots(capacity);
-  const turns = createPlacementTurns(
+  const turns = createPlacementTurns({
     slots,
-    createSweepShare(slots, share, async () => training),
-  );
-  return { slots, runs: poll(turns.runs), sweeps: poll(turns.sweeps) };
+    share: createSweepShare(slots, share, async () => training),
+    backlogOf: async () => 0,
+  });
+  const runs = poll(turns.of({ name: 'runs', sweep: false, weight: 1 }));
+  return { slots, turns, runs, sweeps: poll(turns.of({ name: 'sweeps', sweep: true, weight: 1 })) };
 }
 
 describe('the turns of the placement queues', () => {
@@ -82,6 +84,40 @@ describe('the turns of the placement queues', () => {
     }
     await until(sweeps.mayPoll);
     assert.equal(runs.mayPoll(), true, 'an idle poll for runs keeps no slot from sweeps');
+  });
+
+  it('give runs slots by their weights, also one that comes late, and what one leaves to the others', async () => {
+    const { slots, turns } = open(8, 0.5, true);
+    const placed: { readonly name: string; readonly share: string }[] = [];
+    const queueOf = (share: string, weight: number) => ({
+      share,
+      ...poll(turns.of({ name: share, share, sweep: false, weight })),
+    });
+    let queues = [queueOf('three', 3), queueOf('one', 1)];
+    const held = () => queues.map(({ share }) => slots.takenBy({ share, sweep: false }));
+    const fill = async (): Promise<void> => {
+      while (slots.taken < slots.capacity) {
+        const next = await until(() => queues.find(({ mayPoll }) => mayPoll()) ?? null);
+        const name = `${next.share}-${Math.random()}`;
+        placed.push({ name, share: next.share });
+        next.place(slots, name, false, next.share);
+      }
+    };
+    const releaseOldest = async (): Promise<void> => {
+      slots.release(epoch(placed.splice(0, 1)[0]?.name ?? ''));
+      await fill();
+    };
+    await fill();
+    assert.deepEqual(held(), [6, 2]);
+
+    queues = [...queues, queueOf('late', 4)];
+    for (let released = 0; released < slots.capacity; released += 1) await releaseOldest();
+    assert.deepEqual(held(), [3, 1, 4]);
+
+    turns.remove('late');
+    queues = queues.slice(0, 2);
+    for (let released = 0; released < slots.capacity; released += 1) await releaseOldest();
+    assert.deepEqual(held(), [6, 2]);
   });
 
   it('come only when a slot is free', async () => {

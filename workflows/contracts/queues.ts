@@ -6,10 +6,15 @@
 export const controlQueue = 'temper-control';
 /** The task queue on which images are pulled and built, before a rollout takes a slot on a host. */
 export const imageQueue = 'temper-image';
-/** The task queue on which host workers with free slots pick up rollouts of runs, and those started by hand. */
+/** The task queue on which host workers with free slots pick up rollouts that were started by hand, or by runs of 0.4.0. */
 export const placementQueue = 'temper-placement';
-/** The task queue on which host workers pick up rollouts of sweeps, while sweeps may have more slots and no run waits. */
+/** The task queue on which host workers pick up rollouts of sweeps of 0.4.0. */
 export const sweepPlacementQueue = 'temper-placement-sweep';
+/**
+ * The task queue of the rollouts of one run or sweep. Each has its own, because a host decides whose rollout it takes by what
+ * it holds of each, and must not take one to look at it.
+ */
+export const sharePlacementQueue = (share: string): string => `temper-placement-${share}`;
 export const trainerQueue = 'temper-trainer';
 
 /**
@@ -31,6 +36,23 @@ export const cleanUpQueue = (host: string): string => `temper-host-${host}-clean
  */
 export const sweepPriority = 4;
 
+/** The part of Temporal's priority that says whose a rollout is. Its activities inherit it. */
+interface WorkPriority {
+  readonly priorityKey?: number;
+  readonly fairnessKey?: string;
+}
+
 /** Whether work has the priority of a sweep or regrade. */
-export const isSweepPriority = (priority: { readonly priorityKey?: number } | undefined): boolean =>
+export const isSweepPriority = (priority: WorkPriority | undefined): boolean =>
   (priority?.priorityKey ?? 0) >= sweepPriority;
+
+/** Returns the run or sweep whose share of the slots a rollout needs, by the end of its key; undefined for one by hand. */
+export const shareOf = (priority: WorkPriority | undefined): string | undefined =>
+  /^[0-9a-f]{12}$/.exec(priority?.fairnessKey ?? '')?.[0];
+
+/** Returns the queue on which a rollout waits for a slot. */
+export function placementQueueOf(priority: WorkPriority | undefined): string {
+  const share = shareOf(priority);
+  if (share !== undefined) return sharePlacementQueue(share);
+  return isSweepPriority(priority) ? sweepPlacementQueue : placementQueue;
+}

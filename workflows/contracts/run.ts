@@ -5,6 +5,7 @@ import { integer, number, oneOf, text } from './input.ts';
 import type { Count, Fate, Outcome } from './outcome.ts';
 import { defaultPool, poolName } from './policy.ts';
 import { rolloutSettings } from './rollout.ts';
+import { weight } from './share.ts';
 
 const learningRateRise = integer(0, 1_000_000, 'steps').default(0);
 const learningRateFall = integer(0, 1_000_000, 'steps').default(0);
@@ -98,6 +99,9 @@ export const runInput = z.strictObject({
       'The pool of engines that serves the policy: `default`, or one that `engines.json` names. A pool that publishes whole ' +
         'weights takes one run at a time, except the embedded policy server.',
     ),
+  weight: weight.describe(
+    'The weight of the run among the runs that want slots: of two with weights 3 and 1, the first holds three quarters.',
+  ),
   pauseAtInfraShare: number(0.1, 1)
     .default(0.9)
     .describe('The run pauses itself when at least this share of its last 16 or more rollouts ended as `infra`.'),

@@ -6,6 +6,7 @@ import { integer, number, oneOf, text, versionNumber } from './input.ts';
 import type { Count, Outcome, StopReason } from './outcome.ts';
 import type { PolicyRef } from './policy.ts';
 import { rolloutSettings } from './rollout.ts';
+import { weight } from './share.ts';
 import { type Upstream, upstreamName } from './upstream.ts';
 
 export const sweepInput = z
@@ -24,6 +25,7 @@ export const sweepInput = z
     concurrency: integer(1, 10_000, 'rollouts')
       .default(16)
       .describe('The largest number of rollouts in flight at once. Those without a slot wait on the server.'),
+    weight: weight.describe('The weight of the sweep among the sweeps that want slots.'),
     settings: rolloutSettings
       .prefault({})
       .describe('How each rollout is done: the fields of a rollout from `agent` to `unscored`.'),

@@ -16,6 +16,7 @@ import { groupId } from '../contracts/ids.ts';
 import { stopSignal } from '../contracts/messages.ts';
 import type { RunInput } from '../contracts/run.ts';
 import { searchAttributes } from '../contracts/search-attributes.ts';
+import { sharedPriority } from '../contracts/share.ts';
 import type { group } from '../group.ts';
 import type { RunTally } from './tally.ts';
 
@@ -38,6 +39,7 @@ export async function startGroup(input: RunInput, tally: RunTally): Promise<void
     args: [request],
     parentClosePolicy: ParentClosePolicy.ABANDON,
     workflowIdReusePolicy: 'REJECT_DUPLICATE',
+    priority: sharedPriority(runKey, input.weight),
     typedSearchAttributes: [
       { key: searchAttributes.run, value: workflowId },
       { key: searchAttributes.policyVersion, value: policyVersion },

@@ -4,6 +4,7 @@ import { rootMessage } from '../contracts/error-message.ts';
 import { fates } from '../contracts/outcome.ts';
 import type { RunInput, RunStatus } from '../contracts/run.ts';
 import { searchAttributes, shownReward } from '../contracts/search-attributes.ts';
+import { shareMemo } from '../contracts/share.ts';
 import type { RunTally } from './tally.ts';
 
 export interface RunView {
@@ -39,6 +40,7 @@ export function createRunView(input: RunInput, tally: RunTally): RunView {
         step: status.step,
         reward: status.recentRewards.at(-1) ?? null,
         pool: input.pool,
+        ...shareMemo(status.runKey, input.weight),
       });
     },
     failed(error) {

@@ -16,6 +16,7 @@ import { sweepRolloutId } from '../contracts/ids.ts';
 import type { PolicyRef } from '../contracts/policy.ts';
 import { sweepPriority } from '../contracts/queues.ts';
 import { searchAttributes } from '../contracts/search-attributes.ts';
+import { sharedPriority } from '../contracts/share.ts';
 import type { SweepInput, SweepRow } from '../contracts/sweep.ts';
 import type { rollout } from '../rollout.ts';
 import { cancelByName, cancelUntilEnded } from '../shared/cancel-again.ts';
@@ -56,7 +57,7 @@ export function createSweepRollouts(
     const address = await addressOf(attempt.task);
     const { policyVersion } = tally.pin;
     const { policy } = tally.plan;
-    const handle = await startRollout({ sweep, input, policy, policyVersion, attempt, workflowId, address });
+    const handle = await startRollout({ sweep, sweepKey, input, policy, policyVersion, attempt, workflowId, address });
     void handle.result().then(
       (result) => tally.settle(number, toSweepRow(attempt, result)),
       (error: unknown) =>
@@ -102,6 +103,7 @@ export function createSweepRollouts(
 
 interface RolloutToStart {
   readonly sweep: string;
+  readonly sweepKey: string;
   readonly input: SweepInput;
   readonly policy: PolicyRef | undefined;
   readonly policyVersion: number | null;
@@ -110,7 +112,7 @@ interface RolloutToStart {
   readonly address: string;
 }
 
-function startRollout({ sweep, input, policy, policyVersion, attempt, workflowId, address }: RolloutToStart) {
+function startRollout({ sweep, sweepKey, input, policy, policyVersion, attempt, workflowId, address }: RolloutToStart) {
   const { settings, upstream, reuseVerdicts } = input;
   const retry = attempt.retry === 0 ? '' : `, retry ${attempt.retry}`;
   return startChild<typeof rollout>('rollout', {
@@ -130,7 +132,7 @@ function startRollout({ sweep, input, policy, policyVersion, attempt, workflowId
     parentClosePolicy: ParentClosePolicy.ABANDON,
     cancellationType: 'WAIT_CANCELLATION_COMPLETED',
     workflowIdReusePolicy: 'REJECT_DUPLICATE',
-    priority: { priorityKey: sweepPriority },
+    priority: { priorityKey: sweepPriority, ...sharedPriority(sweepKey, input.weight) },
     typedSearchAttributes: [
       { key: searchAttributes.run, value: sweep },
       { key: searchAttributes.task, value: address },

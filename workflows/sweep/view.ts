@@ -2,6 +2,7 @@ import { setCurrentDetails, upsertMemo, upsertSearchAttributes, workflowInfo } f
 import { flagsText } from '../algorithms/flags.ts';
 import { rootMessage } from '../contracts/error-message.ts';
 import { searchAttributes, shownReward } from '../contracts/search-attributes.ts';
+import { shareMemo } from '../contracts/share.ts';
 import type { SweepInput, SweepResult, SweepStatus } from '../contracts/sweep.ts';
 import type { SweepTally } from './tally.ts';
 
@@ -41,7 +42,13 @@ export function createSweepView(input: SweepInput, figures: () => SweepFigures):
       ]);
       const runKey = figures().policy?.runKey;
       const { phase, ended, planned } = status;
-      upsertMemo({ phase, ended, planned, ...(runKey !== undefined && { runKey }) });
+      upsertMemo({
+        phase,
+        ended,
+        planned,
+        ...(runKey !== undefined && { runKey }),
+        ...shareMemo(status.sweepKey, input.weight),
+      });
     },
     finished(result) {
       view.phase = 'done';

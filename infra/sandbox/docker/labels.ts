@@ -13,6 +13,7 @@ const labels = z.object({
   'temper.purpose': z.enum(['agent', 'evaluation']),
   'temper.sweep': z.literal('true').optional(),
   'temper.channel': z.enum(['socket', 'stream']).optional(),
+  'temper.share': z.string().optional(),
   'temper.expires-at-ms': z.coerce.number(),
   'temper.fence': z.string().optional(),
 });
@@ -28,6 +29,7 @@ export const labelsToDocker = ({
   epoch,
   purpose,
   sweep,
+  share,
   channel,
   expiresAtMs,
   fence,
@@ -39,6 +41,7 @@ export const labelsToDocker = ({
   'temper.purpose': purpose,
   ...(sweep && { 'temper.sweep': 'true' }),
   ...(channel && { 'temper.channel': channel }),
+  ...(share !== undefined && { 'temper.share': share }),
   'temper.expires-at-ms': String(expiresAtMs),
   ...(fence !== undefined && { 'temper.fence': fence }),
 });
@@ -56,6 +59,7 @@ export function labelsOf(found: Readonly<Record<string, string>>): SandboxLabels
     purpose: data['temper.purpose'],
     ...(data['temper.sweep'] !== undefined && { sweep: true }),
     ...(data['temper.channel'] !== undefined && { channel: data['temper.channel'] }),
+    ...(data['temper.share'] !== undefined && { share: data['temper.share'] }),
     expiresAtMs: data['temper.expires-at-ms'],
     ...(data['temper.fence'] !== undefined && { fence: data['temper.fence'] }),
   };

@@ -7,6 +7,8 @@ import { createRegradeActivities } from '../../../activities/control/regrades.ts
 import { createScheduleActivities } from '../../../activities/control/schedules.ts';
 import { createSweepActivities } from '../../../activities/control/sweeps.ts';
 import { sendHeartbeatsNow } from '../../../activities/heartbeats.ts';
+import { createPlacementTurns } from '../../../activities/host/placement-turns.ts';
+import { createSlots } from '../../../activities/host/slots.ts';
 import type { ControlActivities } from '../../../activities/interfaces/control.ts';
 import type {
   CleanUpActivities,
@@ -22,6 +24,9 @@ import type { TrainerActivities } from '../../../activities/interfaces/trainer.t
 import type { Records } from '../../../infra/store/records.ts';
 import { createQuarantine } from '../../../infra/tasks/quarantine.ts';
 import { locateWorkflowBundle } from '../../../infra/temporal/bundle.ts';
+import { openShares } from '../../../infra/temporal/shares.ts';
+import { commonPlacementWorkers, watchShares } from '../../../workers/placement-workers.ts';
+import { createWorkerGroup } from '../../../workers/worker-group.ts';
 import type { BlobRef } from '../../../workflows/contracts/blob.ts';
 import {
   captureQueue,
@@ -30,9 +35,7 @@ import {
   evaluationQueue,
   hostQueue,
   imageQueue,
-  placementQueue,
   provisionQueue,
-  sweepPlacementQueue,
   trainerQueue,
 } from '../../../workflows/contracts/queues.ts';
 import { createFileStore, createRecords } from '../store/file-store.ts';
@@ -199,11 +202,15 @@ export async function startScriptedWorkers(
 
   const connection = await NativeConnection.connect({ address: server.address });
   const workflowBundle = changed ?? (await locateWorkflowBundle(process.env));
+  const slots = createSlots(10_000);
+  const placing = {
+    placement,
+    turns: createPlacementTurns({ slots, share: { allowsMore: async () => true }, backlogOf: async () => 0 }),
+  };
   const queues: WorkerOptions[] = [
     { taskQueue: controlQueue, workflowBundle, activities: control },
     { taskQueue: imageQueue, activities: images },
-    { taskQueue: placementQueue, activities: placement },
-    { taskQueue: sweepPlacementQueue, activities: placement },
+    ...commonPlacementWorkers(placing),
     { taskQueue: hostQueue('scripted'), activities: { ...host, ...sessions, ...reaping } },
     { taskQueue: provisionQueue('scripted'), activities: host },
     { taskQueue: captureQueue('scripted'), activities: host },
@@ -211,11 +218,17 @@ export async function startScriptedWorkers(
     { taskQueue: evaluationQueue, activities: evaluation },
     { taskQueue: trainerQueue, activities: trainer },
   ];
-  const workers = await Promise.all(
-    // A test that failed may leave an activity waiting forever.
-    queues.map((one) => Worker.create({ connection, namespace: server.namespace, shutdownForceTime: '20s', ...one })),
+  // A test that failed may leave an activity waiting forever.
+  const workers = createWorkerGroup((one) =>
+    Worker.create({ connection, namespace: server.namespace, shutdownForceTime: '20s', ...one }),
   );
-  const running = workers.map((worker) => worker.run());
+  await Promise.all(queues.map(workers.start));
+  const closing = new AbortController();
+  const { client } = server;
+  const watching = watchShares(
+    { ...placing, slots, log: { warn: () => {} }, openShares: () => openShares(client), start: workers.start },
+    closing.signal,
+  );
   return {
     records,
     updates,
@@ -223,11 +236,11 @@ export async function startScriptedWorkers(
     released,
     opened,
     async close() {
-      for (const worker of workers) worker.shutdown();
-      const ended = await Promise.allSettled(running);
+      closing.abort();
+      await watching;
+      workers.shutdown();
       // An open connection would keep the process of the test file alive.
-      await connection.close();
-      for (const one of ended) if (one.status === 'rejected') throw one.reason;
+      await workers.ended.finally(() => connection.close());
     },
   };
 }

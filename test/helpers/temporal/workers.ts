@@ -17,7 +17,8 @@ import type { Host } from '../../../activities/host/host.ts';
 import { createImageActivities } from '../../../activities/host/images.ts';
 import { createIntake } from '../../../activities/host/intake.ts';
 import { createLanes } from '../../../activities/host/lanes.ts';
-import { createPlacement, createPlacementTurns } from '../../../activities/host/placement.ts';
+import { createPlacement } from '../../../activities/host/placement.ts';
+import { createPlacementTurns } from '../../../activities/host/placement-turns.ts';
 import { createCleanUp, createProvisioning } from '../../../activities/host/sandbox.ts';
 import { createSlots } from '../../../activities/host/slots.ts';
 import { createSweepShare, watchTraining } from '../../../activities/host/sweep-share.ts';
@@ -37,9 +38,12 @@ import { createDirectory } from '../../../infra/store/directory.ts';
 import { createHosts } from '../../../infra/store/hosts.ts';
 import { createQuarantine } from '../../../infra/tasks/quarantine.ts';
 import { createTasks } from '../../../infra/tasks/tasks.ts';
+import { backlogOf } from '../../../infra/temporal/backlog.ts';
 import { locateWorkflowBundle } from '../../../infra/temporal/bundle.ts';
+import { openShares } from '../../../infra/temporal/shares.ts';
 import { inLane } from '../../../workers/lane-worker.ts';
-import { placementTuner } from '../../../workers/placement-tuner.ts';
+import { commonPlacementWorkers, watchShares } from '../../../workers/placement-workers.ts';
+import { createWorkerGroup } from '../../../workers/worker-group.ts';
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
 import {
   captureQueue,
@@ -48,9 +52,7 @@ import {
   evaluationQueue,
   hostQueue,
   imageQueue,
-  placementQueue,
   provisionQueue,
-  sweepPlacementQueue,
 } from '../../../workflows/contracts/queues.ts';
 import { createPools } from '../engine/pools.ts';
 import { createFileStore, createRecords } from '../store/file-store.ts';
@@ -69,6 +71,8 @@ export interface TestWorkersOptions {
   readonly provider: SandboxProvider;
   readonly taskRoots?: readonly string[];
   readonly capacity?: number;
+  /** The name of the host. Default: test-host. */
+  readonly host?: string;
   /** The width of the lanes of heavy stages. Default: 4. */
   readonly lanes?: number;
   /** The time after which a host without a sign of life counts as lost. Default: none. */
@@ -155,9 +159,12 @@ export async function startTestWorkers(options: TestWorkersOptions): Promise<Tes
     ...createCleanUp(host),
   });
   const share = createSweepShare(host.slots, 0.5, watchTraining(client));
-  const placing = placement(createPlacement(host, share));
-  const turns = createPlacementTurns(host.slots, share);
-  const onePoller = { activityTaskPollerBehavior: { type: 'simple-maximum', maximum: 1 } } as const;
+  const turns = createPlacementTurns({
+    slots: host.slots,
+    share,
+    backlogOf: (queue) => backlogOf(client, queue),
+  });
+  const placing = { turns, placement: placement(createPlacement({ ...host, share, turns })) };
   const queues: WorkerOptions[] = [
     {
       taskQueue: controlQueue,
@@ -165,8 +172,7 @@ export async function startTestWorkers(options: TestWorkersOptions): Promise<Tes
       activities: control,
       workflowFailureErrorTypes: { '*': ['Error'] },
     } as never,
-    { ...onePoller, taskQueue: placementQueue, activities: placing, tuner: placementTuner(turns.runs) },
-    { ...onePoller, taskQueue: sweepPlacementQueue, activities: placing, tuner: placementTuner(turns.sweeps) },
+    ...commonPlacementWorkers(placing),
     { taskQueue: imageQueue, activities: createImageActivities(host) },
     { taskQueue: hostQueue(host.name), activities: { ...light, ...options.sessions } },
     { ...inLane(lanes.provision), taskQueue: provisionQueue(host.name), activities: { provisionSandbox } },
@@ -174,18 +180,24 @@ export async function startTestWorkers(options: TestWorkersOptions): Promise<Tes
     { ...inLane(lanes.evaluate), taskQueue: evaluationQueue, activities: createEvaluation(host) },
     { ...inLane(lanes.release), taskQueue: cleanUpQueue(host.name), activities: { releaseSandbox } },
   ];
-  const workers = await Promise.all(
-    queues.map((one) =>
-      Worker.create({ connection, namespace: server.namespace, maxHeartbeatThrottleInterval: '1s', ...one }),
-    ),
+  const workers = createWorkerGroup((one) =>
+    Worker.create({ connection, namespace: server.namespace, maxHeartbeatThrottleInterval: '1s', ...one }),
   );
-  const running = workers.map((worker) => worker.run());
+  await Promise.all(queues.map(workers.start));
+  const closing = new AbortController();
+  const { slots } = host;
+  const watching = watchShares(
+    { ...placing, slots, log: { warn: () => {} }, openShares: () => openShares(client), start: workers.start },
+    closing.signal,
+  );
   return {
     host,
     store,
     async close() {
-      for (const worker of workers) worker.shutdown();
-      await Promise.all(running);
+      closing.abort();
+      await watching;
+      workers.shutdown();
+      await workers.ended;
       await connection.close();
       await provider.close();
     },
@@ -203,7 +215,7 @@ function createTestHost({ home, provider, taskRoots, capacity, gateway, ...optio
   const runtime = createRuntime({ cacheDir });
   const providers = new Map<SandboxKind, SandboxProvider>([[provider.kind, provider]]);
   return {
-    name: 'test-host',
+    name: options.host ?? 'test-host',
     stack: 'test-stack',
     fence: () => null,
     store,

@@ -17,6 +17,7 @@ interface TrainOptions extends HomeOption {
   readonly maxStaleness?: number;
   readonly seed?: number;
   readonly pool?: string;
+  readonly weight?: number;
   readonly agent?: string;
   readonly sandbox?: SandboxChoice;
   readonly detach?: true;
@@ -42,6 +43,7 @@ export function trainCommand(): Command {
     )
     .option('--seed <n>', 'seed for task order and weight initialisation', wholeNumber(0, 2 ** 31 - 1))
     .option('--pool <name>', 'pool of engines that serves the policy (default: the one that the environment names)')
+    .option('--weight <n>', 'weight of the run among those that want slots (default: 1)', wholeNumber(1, 1000))
     .option('--agent <name>', 'name of the agent (default: mini)')
     .addOption(sandboxOption())
     .option('--detach', 'print the id and exit instead of following the run')
@@ -84,11 +86,11 @@ async function requestOf(options: TrainOptions): Promise<RunRequest> {
 }
 
 function merge(input: Readonly<Record<string, unknown>>, options: TrainOptions): Record<string, unknown> {
-  const { tasks, steps, groups, rollouts, maxStaleness, seed, pool, agent, sandbox } = options;
+  const { tasks, steps, groups, rollouts, maxStaleness, seed, pool, weight, agent, sandbox } = options;
   const settings = typeof input.settings === 'object' ? input.settings : {};
   return {
     ...input,
-    ...defined({ tasks, steps, groupsPerStep: groups, rolloutsPerGroup: rollouts, maxStaleness, seed, pool }),
+    ...defined({ tasks, steps, groupsPerStep: groups, rolloutsPerGroup: rollouts, maxStaleness, seed, pool, weight }),
     settings: { ...settings, ...defined({ agent, sandbox }) },
   };
 }

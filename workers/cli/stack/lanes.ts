@@ -1,6 +1,7 @@
 import type { Client } from '@temporalio/client';
 import type { LaneName } from '../../../activities/host/lanes.ts';
 import type { LaneStates } from '../../../infra/store/lane-records.ts';
+import { backlogOf } from '../../../infra/temporal/backlog.ts';
 import {
   captureQueue,
   cleanUpQueue,
@@ -26,26 +27,13 @@ const queueOf: Readonly<Record<LaneName, (host: string) => string>> = {
   release: cleanUpQueue,
   evaluate: () => evaluationQueue,
 };
-/** The value of `temporal.api.enums.v1.TaskQueueType` for activities. */
-const activityQueue = 2;
-
 /** Returns the lanes of a host as its worker recorded them, and asks the server how many stages wait for each. */
 export async function laneRows(client: Client, host: string, states: LaneStates | null): Promise<readonly LaneRow[]> {
   const rows = Object.entries(queueOf).map(async ([lane, queue]) => {
     const state = states?.[lane];
-    return state === undefined ? [] : [{ lane, ...state, queued: await backlog(client, queue(host)) }];
+    return state === undefined ? [] : [{ lane, ...state, queued: await backlogOf(client, queue(host)) }];
   });
   return (await Promise.all(rows)).flat();
-}
-
-async function backlog(client: Client, name: string): Promise<number> {
-  const { stats } = await client.connection.workflowService.describeTaskQueue({
-    namespace: client.options.namespace,
-    taskQueue: { name },
-    taskQueueType: activityQueue,
-    reportStats: true,
-  });
-  return Number(stats?.approximateBacklogCount ?? 0);
 }
 
 export function laneTable(rows: readonly LaneRow[]): string {

@@ -1,0 +1,138 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import type { WorkflowHandle } from '@temporalio/client';
+import { NativeConnection, Worker } from '@temporalio/worker';
+import type { TrainerActivities } from '../../activities/interfaces/trainer.ts';
+import { createLocalProvider } from '../../infra/sandbox/local/provider.ts';
+import { shortKey } from '../../workflows/contracts/ids.ts';
+import { controlQueue, trainerQueue } from '../../workflows/contracts/queues.ts';
+import type { RunStatus } from '../../workflows/contracts/run.ts';
+import { writeHarborTask } from '../helpers/tasks/harbor-task.ts';
+import { startTestServer, type TestServer } from '../helpers/temporal/temporal.ts';
+import { startTestWorkers, type TestWorkers } from '../helpers/temporal/workers.ts';
+import { until } from '../helpers/until.ts';
+
+/* Two hosts with six slots each; every agent holds its slot for some seconds, so that slots are released one by one. */
+const capacity = 6;
+const all = 2 * capacity;
+
+describe('runs that want more slots than two hosts have', () => {
+  let home: string;
+  let server: TestServer;
+  let hosts: TestWorkers[];
+  let trainer: { close(): Promise<void> };
+  let task: string;
+  const open = new Map<string, WorkflowHandle>();
+
+  before(async () => {
+    home = await mkdtemp(join(tmpdir(), 'temper-shares-'));
+    server = await startTestServer();
+    const tasks = join(home, 'tasks');
+    task = await writeHarborTask(tasks, 'takes-a-while', { solve: 'sleep 4' });
+    hosts = [];
+    for (const host of ['first', 'second']) {
+      const provider = createLocalProvider({ root: join(home, host), stack: host });
+      const checkRun = async () => undefined;
+      hosts.push(
+        await startTestWorkers({ server, home, host, provider, taskRoots: [tasks], capacity, control: { checkRun } }),
+      );
+    }
+    trainer = await startIdleTrainer(server);
+  });
+  after(async () => {
+    for (const run of open.keys()) await cancel(run);
+    await trainer?.close();
+    for (const host of hosts ?? []) await host.close();
+    await server?.close();
+    await rm(home, { recursive: true, force: true });
+  });
+
+  /** Starts a run that never has enough groups for a step, so that it always wants slots. */
+  async function train(workflowId: string, weight: number): Promise<void> {
+    const settings = { agent: 'oracle', sandbox: 'local' };
+    const args = [{ tasks: task, steps: 1, groupsPerStep: 40, rolloutsPerGroup: 2, maxStaleness: 0, weight, settings }];
+    open.set(
+      workflowId,
+      await server.client.workflow.start('trainingRun', { taskQueue: controlQueue, workflowId, args }),
+    );
+  }
+  async function cancel(run: string): Promise<void> {
+    const handle = open.get(run);
+    open.delete(run);
+    await handle?.cancel();
+    await handle?.result().catch(() => undefined);
+  }
+  const keyOf = async (run: string): Promise<string> => shortKey((await statusOf(run)).runKey);
+  const statusOf = (run: string): Promise<RunStatus> => server.client.workflow.getHandle(run).query('status');
+  const held = (share: string): number =>
+    hosts.reduce((sum, { host: { slots } }) => sum + slots.takenBy({ share, sweep: false }), 0);
+  const ended = async (run: string): Promise<number> =>
+    Object.values((await statusOf(run)).rollouts).reduce((sum, count) => sum + count, 0);
+
+  /** Samples the parts of the slots that runs hold, until as many rollouts as there are slots have ended. */
+  async function partsOverATurnover(runs: readonly string[]): Promise<number[]> {
+    const keys = await Promise.all(runs.map(keyOf));
+    const total = async () => (await Promise.all(runs.map(ended))).reduce((sum, count) => sum + count, 0);
+    const before = await total();
+    const sums = keys.map(() => 0);
+    await until(async () => {
+      for (const [index, key] of keys.entries()) sums[index] = (sums[index] ?? 0) + held(key);
+      return (await total()) >= before + all;
+    }, 180_000);
+    const sum = sums.reduce((so, one) => so + one, 0);
+    return sums.map((one) => one / sum);
+  }
+  const near = (parts: readonly number[], expected: readonly number[]): void => {
+    for (const [index, part] of parts.entries()) {
+      const want = expected[index] ?? 0;
+      assert.ok(
+        Math.abs(part - want) <= 0.1,
+        `expected parts of ${expected.join(', ')}, got ${parts.map((one) => one.toFixed(2))}`,
+      );
+    }
+  };
+
+  it('hold them by their weights, also one that comes late, and one that is cancelled leaves its part to the others', async () => {
+    await train('three', 3);
+    const three = await until(() => keyOf('three').catch(() => null));
+    await until(async () => held(three) === all, 120_000);
+    await train('one', 1);
+    const one = await until(() => keyOf('one').catch(() => null));
+    await until(async () => held(one) === all / 4, 120_000);
+    near(await partsOverATurnover(['three', 'one']), [0.75, 0.25]);
+
+    await train('late', 2);
+    const late = await until(() => keyOf('late').catch(() => null));
+    await until(async () => held(late) >= all / 3, 120_000);
+    near(await partsOverATurnover(['three', 'one', 'late']), [3 / 6, 1 / 6, 2 / 6]);
+
+    await cancel('three');
+    await until(async () => held(three) === 0 && held(one) + held(late) >= all - 2, 180_000);
+    for (const run of ['one', 'late']) {
+      const { rollouts, phase } = await statusOf(run);
+      assert.deepEqual([phase, rollouts.infra, rollouts.cancelled, rollouts.stale], ['running', 0, 0, 0], run);
+    }
+  });
+});
+
+/** Runs the trainer's activities of runs that make no step. */
+async function startIdleTrainer(server: TestServer): Promise<{ close(): Promise<void> }> {
+  const connection = await NativeConnection.connect({ address: server.address });
+  const activities: Omit<TrainerActivities, 'update'> = {
+    prepareTrainer: async () => ({ metrics: {} }),
+    syncWeights: async () => ({ replicas: 0, maxLogprobGap: 0 }),
+    restoreWeights: async () => ({ restored: [] }),
+  };
+  const worker = await Worker.create({ connection, namespace: server.namespace, taskQueue: trainerQueue, activities });
+  const running = worker.run();
+  return {
+    async close() {
+      worker.shutdown();
+      await running;
+      await connection.close();
+    },
+  };
+}
