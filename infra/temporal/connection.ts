@@ -1,4 +1,5 @@
-import { Client, Connection, type ConnectionOptions } from '@temporalio/client';
+import { status } from '@grpc/grpc-js';
+import { Client, Connection, type ConnectionOptions, isGrpcServiceError } from '@temporalio/client';
 import { loadClientConnectConfig } from '@temporalio/envconfig';
 import { NativeConnection, type NativeConnectionOptions } from '@temporalio/worker';
 import { errorMessage } from '../../workflows/contracts/error-message.ts';
@@ -108,9 +109,36 @@ function unreachable(target: TemporalTarget, cause: unknown): Error {
   const how = `${target.tls === false ? 'without TLS' : 'with TLS'}, ${target.apiKey === undefined ? 'no API key' : 'an API key'}`;
   return new Error(
     `no Temporal server at ${target.address} with the namespace ${target.namespace} (${how}): ${errorMessage(cause)}; ` +
-      'check TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE and the profile, or start one with `temper up`',
+      `${remedyOf(target, codeOf(cause))}check TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE and the profile, or start one with \`temper up\``,
     { cause },
   );
+}
+
+/** Advice on a server that refuses a connection or does not understand it; empty if only the address can be wrong. */
+function remedyOf({ tls, apiKey }: TemporalTarget, code: status | undefined): string {
+  if (code === status.UNAUTHENTICATED || code === status.PERMISSION_DENIED) {
+    return apiKey === undefined
+      ? 'the server wants an API key: set TEMPORAL_API_KEY; '
+      : 'the server does not accept the API key for this namespace: correct TEMPORAL_API_KEY or its permissions; ';
+  }
+  if (code === status.NOT_FOUND) {
+    return 'create the namespace with `temporal operator namespace create`, or correct TEMPORAL_NAMESPACE; ';
+  }
+  if (tls === false) return '';
+  return (
+    'if something listens there, TLS failed: check that TEMPORAL_TLS_SERVER_CA_CERT_PATH has the authority of the server, ' +
+    'that TEMPORAL_TLS_CLIENT_CERT_PATH and TEMPORAL_TLS_CLIENT_KEY_PATH have a certificate that it accepts, ' +
+    'and that TEMPORAL_TLS_SERVER_NAME is a name of its certificate; '
+  );
+}
+
+/** The status code with which a server has refused a call. A native connection has it only as text. */
+function codeOf(error: unknown): status | undefined {
+  for (let cause = error; cause instanceof Error; cause = cause.cause) {
+    if (isGrpcServiceError(cause)) return cause.code;
+    if (/not have permission|unauthorized|unauthenticated/i.test(cause.message)) return status.PERMISSION_DENIED;
+  }
+  return undefined;
 }
 
 function connectionOptions(target: TemporalTarget) {

@@ -11,7 +11,7 @@ import { createLocalProvider } from '../../infra/sandbox/local/provider.ts';
 import type { SandboxKind } from '../../infra/sandbox/sandbox.ts';
 import { openStackId } from '../../infra/stack.ts';
 import { createDirectory } from '../../infra/store/directory.ts';
-import { connectClient } from '../../infra/temporal/connection.ts';
+import { connectClient, plainTarget } from '../../infra/temporal/connection.ts';
 import { freePort } from '../../infra/temporal/ports.ts';
 import { temporalTarget } from '../../infra/temporal/temporal-target.ts';
 import { openJournal } from '../../infra/trainer/journal.ts';
@@ -21,21 +21,29 @@ import { controlQueue } from '../../workflows/contracts/queues.ts';
 import type { RolloutResult } from '../../workflows/contracts/rollout.ts';
 import type { RunRequest, RunStatus } from '../../workflows/contracts/run.ts';
 import { createFileStore } from '../helpers/store/file-store.ts';
-import { until } from '../helpers/until.ts';
+import { createNamespace } from '../helpers/temporal/production/namespace.ts';
+import type { ProductionServer } from '../helpers/temporal/production/server.ts';
 import { type Pending, pendingOf, turn, workflowTask } from './pending.ts';
 import { digestsOf, receivedBy } from './received.ts';
 import { assertReplaysIdentically } from './replay-batches.ts';
+import { partOf, serversOf, type Victim } from './victims.ts';
 
 /** The work of which some must be pending when a part is killed, so that the kill interrupts it. */
-const busyWith: Readonly<Record<PartKind, readonly string[]>> = {
+const busyWith: Readonly<Record<PartKind | 'postgresql', readonly string[]>> = {
   control: [workflowTask, 'chooseTask', 'recordGroup', 'gatherBatch', 'normalise', 'recordStep'],
   host: ['awaitAgent', 'provisionSandbox', 'captureDiff', 'openTrace', 'sealTrace'],
   gateway: [turn],
   policy: [turn],
   trainer: ['update', 'syncWeights'],
   temporal: ['awaitAgent', 'provisionSandbox', 'evaluate'],
+  postgresql: ['awaitAgent', 'provisionSandbox', 'evaluate'],
 };
 const order: readonly PartKind[] = ['host', 'gateway', 'control', 'policy', 'temporal', 'trainer'];
+
+/** The Temporal server of the stack. Default: its own. */
+export interface KillsOn {
+  readonly server?: () => Promise<ProductionServer>;
+}
 
 const checkpointEvery = 3;
 /** Whether an update and the one before it are in no checkpoint, so that losing the weights now means repeating both. */
@@ -44,6 +52,7 @@ const isBetweenCheckpoints = ({ workflow, what }: Pending): boolean =>
 const stepOf = (workflow: string): number => Number(workflow.split('step-')[1]);
 
 const runId = 'killed';
+const namespace = 'kills';
 const requestIn = (sandbox: SandboxKind, steps: number): RunRequest => ({
   tasks: 'generated:train/3',
   steps,
@@ -59,15 +68,18 @@ const requestIn = (sandbox: SandboxKind, steps: number): RunRequest => ({
 const sum = (record: Readonly<Record<string, number>>): number => Object.values(record).reduce((a, b) => a + b, 0);
 
 /** Describes a training run in which every process is killed while it is busy, the policy server twice. */
-export const describeKills = (sandbox: SandboxKind, steps: number): void => {
-  describe(`a training run in ${sandbox} sandboxes with every process killed once`, () => suite(sandbox, steps));
+export const describeKills = (sandbox: SandboxKind, steps: number, on: KillsOn = {}): void => {
+  const where = on.server === undefined ? '' : ' and PostgreSQL under the Temporal server';
+  describe(`a training run in ${sandbox} sandboxes with every process${where} killed once`, () =>
+    suite(sandbox, steps, on));
 };
 
-function suite(sandbox: SandboxKind, steps: number): void {
+function suite(sandbox: SandboxKind, steps: number, on: KillsOn): void {
   const request = requestIn(sandbox, steps);
   let home: string;
   let config: Config;
   let stack: RunningStack;
+  let production: ProductionServer | undefined;
   let status: RunStatus;
   let rollouts: RolloutResult[];
   /** The step whose update was lost with the policy server. */
@@ -75,10 +87,14 @@ function suite(sandbox: SandboxKind, steps: number): void {
 
   before(async () => {
     home = await mkdtemp(join(tmpdir(), 'temper-kills-'));
+    production = await on.server?.();
+    const target = production && plainTarget(production.address, namespace);
+    if (target !== undefined) await createNamespace(target);
     const ports = { temporal: await freePort(), ui: await freePort(), policy: await freePort() };
     config = readConfig({
       ...process.env,
-      TEMPORAL_ADDRESS: undefined,
+      TEMPORAL_ADDRESS: target?.address,
+      TEMPORAL_NAMESPACE: target?.namespace,
       TEMPER_HOME: home,
       TEMPER_SANDBOX: sandbox,
       // Local sandboxes have sockets; in Docker a killed host worker takes the channels of its agents with it.
@@ -93,7 +109,8 @@ function suite(sandbox: SandboxKind, steps: number): void {
     stack = await startStack({ config, progress: (line) => console.log(line) }, AbortSignal.timeout(300_000));
     const { client, close } = await connectClient(temporalTarget(config));
     await client.workflow.start('trainingRun', { taskQueue: controlQueue, workflowId: runId, args: [request] });
-    for (const part of order) await killWhenBusy(client, part, ({ what }) => busyWith[part].includes(what));
+    const victims = production === undefined ? order : [...order, 'postgresql' as const];
+    for (const part of victims) await killWhenBusy(client, part, ({ what }) => busyWith[part].includes(what));
     lost = stepOf((await killWhenBusy(client, 'policy', isBetweenCheckpoints)).workflow) - 1;
     await close();
     const again = await connectClient(temporalTarget(config));
@@ -103,6 +120,7 @@ function suite(sandbox: SandboxKind, steps: number): void {
   });
   after(async () => {
     await stack?.close();
+    await production?.close();
     await rm(home, { recursive: true, force: true });
   });
 
@@ -117,13 +135,25 @@ function suite(sandbox: SandboxKind, steps: number): void {
     if (pid !== null) process.kill(pid, stop ? 'SIGSTOP' : 'SIGCONT');
   }
 
+  const victimOf = (part: PartKind | 'postgresql'): Victim => {
+    const servers = production && serversOf(production, namespace);
+    return (part === 'temporal' || part === 'postgresql') && servers !== undefined
+      ? servers[part]
+      : partOf(stack.parts, part);
+  };
+
   /** Waits until the part is busy, prints with what, and kills it at that moment. */
-  async function killWhenBusy(client: Client, part: PartKind, isBusy: (one: Pending) => boolean): Promise<Pending> {
+  async function killWhenBusy(
+    client: Client,
+    part: PartKind | 'postgresql',
+    isBusy: (one: Pending) => boolean,
+  ): Promise<Pending> {
+    const victim = victimOf(part);
     const waitsForTurn = isBusy({ workflow: '', what: turn });
     for (;;) {
       const pending = await pendingOf(client, config, runId);
       const busy = pending.find(isBusy);
-      const pid = pidOf(part);
+      const pid = victim.pid();
       if (busy === undefined || pid === null) {
         if (waitsForTurn) stopTurns(pending.some(({ what }) => what === 'awaitAgent'));
         const { status: now } = await client.workflow.getHandle(runId).describe();
@@ -132,12 +162,9 @@ function suite(sandbox: SandboxKind, steps: number): void {
         continue;
       }
       console.log(`kill -9 ${part} (pid ${pid}) during ${busy.what} of ${busy.workflow}`);
-      process.kill(pid, 'SIGKILL');
+      await victim.kill();
       if (part !== 'policy') stopTurns(false);
-      await until(() => {
-        const now = stack.parts().find(({ name }) => name === part);
-        return now?.state === 'running' && now.pid !== pid;
-      }, 120_000);
+      await victim.untilBack();
       return busy;
     }
   }

@@ -26,6 +26,7 @@ export const needWords = [
   'docker',
   'bubblewrap',
   's3',
+  'postgres',
   'data',
   'reference',
   'alone',

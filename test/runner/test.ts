@@ -5,6 +5,7 @@ import { say } from '../../infra/process/report.mjs';
 import { locateTemporal } from '../../infra/temporal/executable.ts';
 import { optionalDataAvailability } from '../helpers/optional-data.ts';
 import { locateVersitygw, probeS3 } from '../helpers/store/versitygw.ts';
+import { locateProduction, probePostgres } from '../helpers/temporal/production/locate.ts';
 import { probeBubblewrap } from './bubblewrap.ts';
 import { runChecks } from './checks.ts';
 import { probeDocker, temperContainers } from './docker.ts';
@@ -31,6 +32,12 @@ const needs: readonly Need[] = [
   { word: 'docker', name: 'Docker', availability: docker, providedInCi: true },
   { word: 'bubblewrap', name: 'bubblewrap', availability: probeBubblewrap(), providedInCi: true },
   { word: 's3', name: 'an S3 server', availability: await probeS3(process.env), providedInCi: true },
+  {
+    word: 'postgres',
+    name: 'a Temporal server on PostgreSQL',
+    availability: await probePostgres(process.env),
+    providedInCi: true,
+  },
   { word: 'data', name: 'optional data', availability: optionalDataAvailability(), providedInCi: false },
 ];
 const selection = await select();
@@ -39,6 +46,8 @@ const needsTemporal = selection.files.some((file) => needsOf(file).includes('tem
 if (needsTemporal) await locateTemporal({ env: process.env, progress: say });
 if (selection.files.some((file) => needsOf(file).includes('s3')))
   await locateVersitygw({ env: process.env, progress: say });
+if (selection.files.some((file) => needsOf(file).includes('postgres')))
+  await locateProduction({ env: process.env, progress: say });
 
 const id = `${process.pid}-${Date.now()}`;
 const before = docker.usable ? await temperContainers() : new Map<string, string>();
