@@ -35,16 +35,19 @@ export async function sweepWindow(request: SweepWindowRequest, carried?: SweepSt
     tally.pausedBecause = pausedBecause;
     upsertSearchAttributes([{ key: searchAttributes.run, value: sweep }]);
   }
-  const reports = createReports(request, tally);
+  let resumes = carried?.resumes ?? request.resumes ?? 0;
+  const reports = createReports(request, tally, () => resumes);
   const attempts: Attempts = {
     sweepKey,
     window,
     tally,
     rollouts: createSweepRollouts(request, input, tally),
     show: reports.sendIfChanged,
-    continueAsNew: () => continueAsNew<typeof sweepWindow>(request, tally.state()),
+    continueAsNew: () => continueAsNew<typeof sweepWindow>(request, { ...tally.state(), resumes }),
   };
-  handlePause(tally, 'rollout');
+  handlePause(tally, 'rollout', (known) => {
+    resumes = known ?? resumes;
+  });
   try {
     await makeAttempts(attempts);
   } catch (error) {
@@ -62,7 +65,7 @@ export async function sweepWindow(request: SweepWindowRequest, carried?: SweepSt
 }
 
 /** Creates the reports of a window: one for each percent of its attempts, and for each change that concerns the sweep. */
-function createReports({ sweep, window }: SweepWindowRequest, tally: SweepTally) {
+function createReports({ sweep, window }: SweepWindowRequest, tally: SweepTally, resumes: () => number) {
   let reported = '';
 
   async function send(): Promise<void> {
@@ -74,6 +77,7 @@ function createReports({ sweep, window }: SweepWindowRequest, tally: SweepTally)
       inFlight: inFlight.size,
       policyVersion: pin.policyVersion,
       pausedBecause,
+      resumes: resumes(),
       endedEarly,
     };
     await getExternalWorkflowHandle(sweep)

@@ -12,8 +12,11 @@ import type { SweepWindowReport } from './sweep-state.ts';
  * are paused keep the reason that they have.
  */
 export const pauseSignal = defineSignal<[reason?: string, when?: 'unless-paused']>('pause');
-/** Continues after a pause. With a reason, runs, sweeps and regrades continue only if they are paused for that reason. */
-export const resumeSignal = defineSignal<[onlyIfPausedBecause?: string]>('resume');
+/**
+ * Continues after a pause. With a reason, runs, sweeps and regrades continue only if they are paused for that reason. A sweep
+ * tells its windows how often it was resumed.
+ */
+export const resumeSignal = defineSignal<[onlyIfPausedBecause?: string, resumes?: number]>('resume');
 
 /** The report of a group to its run: every rollout of the group has its outcome. */
 export const groupDoneSignal = defineSignal<[GroupSummary]>('groupDone');

@@ -18,6 +18,8 @@ export interface SweepWindowRequest extends SweepWindow {
   readonly plan: SweepPlan;
   /** Set if the sweep is paused when the window starts. */
   readonly pausedBecause: string | null;
+  /** The number of times that the sweep had been resumed when the window started. */
+  readonly resumes?: number;
 }
 
 /** The progress of a window, as it reports it to its sweep. Each report replaces the one before. */
@@ -28,6 +30,8 @@ export interface SweepWindowReport {
   readonly inFlight: number;
   readonly policyVersion: number | null;
   readonly pausedBecause: string | null;
+  /** The number of the sweep's resumes that the window knows of: a pause from before a later one is over. */
+  readonly resumes?: number;
   readonly endedEarly: string | null;
 }
 
@@ -57,5 +61,7 @@ export interface SweepState {
   readonly sums: SweepSums;
   readonly pausedBecause: string | null;
   readonly recentOutcomes: readonly Outcome[];
+  /** The number of resumes that a window knows of. */
+  readonly resumes?: number;
   readonly endedEarly: string | null;
 }

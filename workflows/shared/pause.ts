@@ -9,19 +9,23 @@ export interface Pausable {
   readonly watch: OutcomeWatch;
 }
 
-/** Handles the signals `pause` and `resume`. `what` names the work that is not started during a pause, for the UI. */
-export function handlePause(tally: Pausable, what: string): void {
+/**
+ * Handles the signals `pause` and `resume`. `what` names the work that is not started during a pause, for the UI. `onResume`
+ * receives how often a sweep was resumed, if the sweep sent the signal.
+ */
+export function handlePause(tally: Pausable, what: string, onResume: (resumes?: number) => void = () => {}): void {
   const pause = (reason?: string, when?: 'unless-paused'): void => {
     if (when === 'unless-paused' && tally.pausedBecause !== null) return;
     tally.pausedBecause = reason ?? 'paused by hand';
     tally.changes += 1;
   };
   setHandler(pauseSignal, pause, { description: `starts no ${what}; those in flight continue; takes a reason` });
-  const resume = (onlyIf?: string): void => {
-    if (onlyIf !== undefined && onlyIf !== tally.pausedBecause) return;
+  const resume = (onlyIf?: string | null, resumes?: number): void => {
+    if (onlyIf != null && onlyIf !== tally.pausedBecause) return;
     tally.pausedBecause = null;
     tally.watch.forget();
     tally.changes += 1;
+    onResume(resumes);
   };
   setHandler(resumeSignal, resume, { description: 'continues after a pause, also after one of its own' });
 }

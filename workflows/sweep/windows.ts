@@ -56,6 +56,8 @@ export function createSweepWindows(options: SweepWindowsOptions): SweepWindows {
   const reports = new Map<number, SweepWindowReport>();
   const running = new Map<number, Window>();
   let { pausedBecause } = options;
+  /** The number of resumes. A window that paused before it knew of the last one has resumed by now, or is about to. */
+  let resumes = 0;
   let broken: string | null = null;
 
   // A window that has just ended can't be signalled, and need not be.
@@ -69,23 +71,30 @@ export function createSweepWindows(options: SweepWindowsOptions): SweepWindows {
   };
   const resume = (): void => {
     pausedBecause = null;
-    toEach((window) => window.signal(resumeSignal));
+    resumes += 1;
+    toEach((window) => window.signal(resumeSignal, undefined, resumes));
     changed();
   };
   const arrive = (report: SweepWindowReport): void => {
     const before = reports.get(report.window);
     reports.set(report.window, report);
     const { pausedBecause: reason } = report;
+    const isNews = reason !== before?.pausedBecause && (report.resumes ?? 0) >= resumes;
     // A window that pauses itself pauses the others, since they share its cause.
-    if (reason !== null && reason !== before?.pausedBecause && pausedBecause === null) pause(reason);
+    if (reason !== null && isNews && pausedBecause === null) pause(reason);
     else changed();
   };
   handleSignals({ pause, resume, arrive });
 
   async function run(window: number): Promise<void> {
     try {
-      const handle = await startWindow(input, { plan, window, windows, pausedBecause });
+      const atStart = { pausedBecause, resumes };
+      const handle = await startWindow(input, { plan, window, windows, ...atStart });
       running.set(window, handle);
+      // What was sent to the windows meanwhile has not reached this one.
+      if (resumes > atStart.resumes) await handle.signal(resumeSignal, undefined, resumes);
+      if (pausedBecause !== null && pausedBecause !== atStart.pausedBecause)
+        await handle.signal(pauseSignal, pausedBecause);
       await handle.result();
     } catch (error) {
       if (isCancellation(error)) throw error;
@@ -126,7 +135,7 @@ function handleSignals({ pause, resume, arrive }: Handlers): void {
 
 function startWindow(
   input: SweepInput,
-  window: Pick<SweepWindowRequest, 'plan' | 'window' | 'windows' | 'pausedBecause'>,
+  window: Pick<SweepWindowRequest, 'plan' | 'window' | 'windows' | 'pausedBecause' | 'resumes'>,
 ): Promise<Window> {
   const { workflowId: sweep, firstExecutionRunId: sweepKey } = workflowInfo();
   const concurrency = Math.ceil(input.concurrency / window.windows);
