@@ -42,6 +42,7 @@ describe('a sweep in windows of two rollouts', () => {
   it('makes every attempt once, with the concurrency asked for, though its windows continue as new', async () => {
     let inFlight = 0;
     let most = 0;
+    const begin = Promise.withResolvers<void>();
     stack.script = {
       reward: (id) => (/rollout-0-/.test(id) ? 0 : 1),
       provision: async (id) => {
@@ -50,14 +51,16 @@ describe('a sweep in windows of two rollouts', () => {
       agent: async () => {
         inFlight += 1;
         most = Math.max(most, inFlight);
-        await new Promise((resolve) => setTimeout(resolve, 30));
+        await begin.promise;
         inFlight -= 1;
       },
     };
     const handle = await start('windows', { tasks: 'set', count: 11, attempts: 3, concurrency: 6 });
+    await until(() => inFlight === 6, 120_000);
+    begin.resolve();
     const result = await handle.result();
     assert.deepEqual([result.counted, result.outcomes.scored, result.retried], [33, 33, 1]);
-    assert.ok(most > 2 && most <= 6, `at most 6 at once, got ${most}`);
+    assert.equal(most, 6);
     const report = (await createFileStore(`${stack.home}/store`).getJson(result.report.digest)) as SweepReport;
     assert.deepEqual(
       report.taskScores.map(({ counted, passed }) => [counted, passed]),
