@@ -28,12 +28,20 @@ export interface PolicyEnginesOptions {
   readonly onEvent: (event: ReplicaEvent) => void;
 }
 
-/** The time without requests after which the engines of a policy are no longer probed: its run has ended. */
-const idleMs = 3_600_000;
+/** The time without requests after which the engines of a policy are no longer probed. The next request opens them again. */
+const idleMs = 60_000;
+const checkMs = 15_000;
 
 interface KnownPolicy extends ServedPolicy {
-  readonly engine: Replicas;
-  usedAtMs: number;
+  readonly replicas: Replicas;
+  readonly use: Use;
+}
+
+/** The use of a policy's engines. */
+interface Use {
+  /** The number of requests that sample now. */
+  running: number;
+  lastMs: number;
 }
 
 /** Presents the replicas of a pool to each policy as one engine. The policies share the slots of the servers. */
@@ -41,33 +49,55 @@ export function createPolicyEngines({ pools, slots, engineGraceMs, onEvent }: Po
   const table = createSlotTable(slots);
   const known = new Map<string, KnownPolicy>();
 
-  function closeIdle(nowMs: number): void {
-    for (const [key, { engine, usedAtMs }] of known) {
-      if (nowMs - usedAtMs < idleMs) continue;
+  function closeIdle(): void {
+    for (const [key, { replicas, use }] of known) {
+      if (use.running > 0 || Date.now() - use.lastMs < idleMs) continue;
       known.delete(key);
-      void engine.close();
+      void replicas.close();
     }
   }
+  const timer = setInterval(closeIdle, checkMs).unref();
 
   return {
     async of(policy) {
       const pool = await pools.find(policy?.pool ?? defaultPool);
-      const nowMs = Date.now();
       // The addresses are part of the key, because the operator may change them.
       const key = [policy?.runKey ?? '', pool.name, pool.kind, pool.model, ...pool.urls].join('\n');
       const found = known.get(key);
       if (found !== undefined) {
-        found.usedAtMs = nowMs;
+        found.use.lastMs = Date.now();
         return found;
       }
-      closeIdle(nowMs);
-      const engine = createReplicas(createEngines(pool, policy?.runKey), { slots: table, onEvent });
-      const served = { engine, contextLength: createContextLength(engine, engineGraceMs), usedAtMs: nowMs };
+      const replicas = createReplicas(createEngines(pool, policy?.runKey), { slots: table, onEvent });
+      const use: Use = { running: 0, lastMs: Date.now() };
+      const engine = counted(replicas, use);
+      const served = { engine, contextLength: createContextLength(engine, engineGraceMs), replicas, use };
       known.set(key, served);
       return served;
     },
     async close() {
-      await Promise.all([...known.values()].map(({ engine }) => engine.close()));
+      clearInterval(timer);
+      await Promise.all([...known.values()].map(({ replicas }) => replicas.close()));
+    },
+  };
+}
+
+/** Notes the use of an engine, so that it is closed only while nothing needs it. */
+function counted(engine: Engine, use: Use): Engine {
+  return {
+    ...engine,
+    async *generate(request, signal) {
+      use.running += 1;
+      try {
+        yield* engine.generate(request, signal);
+      } finally {
+        use.running -= 1;
+        use.lastMs = Date.now();
+      }
+    },
+    health(signal) {
+      use.lastMs = Date.now();
+      return engine.health(signal);
     },
   };
 }

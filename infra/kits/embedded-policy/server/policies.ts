@@ -25,7 +25,7 @@ export interface PoliciesOptions {
 }
 
 /** The time without any request after which a policy's sampler ends. Gateways ask about a policy while sessions sample it. */
-const idleMs = 600_000;
+const idleMs = 30_000;
 
 interface ServedPolicy {
   readonly app: Hono;
