@@ -37,6 +37,8 @@ async function copyStore(options: CopyOptions): Promise<void> {
   try {
     const [from, to] = [await openObjects({ kind: 'directory', root: home }), await openObjects(store)];
     await requireUsable(to);
+    // A home without an identity gets its own first, so that it cannot take over the stack of the bucket.
+    await openStackId(paths, from);
     await openStackId(paths, to);
     const copied = await copyObjects(from, to, {
       signal: interrupt.signal,
