@@ -9,9 +9,13 @@ import type { SweepReport, SweepRequest, SweepResult } from '../../workflows/con
 import { createFileStore } from '../helpers/store/file-store.ts';
 import { bundleChanged, shrinkWindows } from '../helpers/temporal/changed-workflows.ts';
 import { type ScriptedStack, startScriptedStack } from '../helpers/temporal/scripted-stack.ts';
-import { until } from '../helpers/until.ts';
+import { until as untilWithin } from '../helpers/until.ts';
 
 type Sweep = WorkflowHandle<(request: SweepRequest) => Promise<SweepResult>>;
+
+/** Many workflows take long on a busy machine. */
+const limitMs = 240_000;
+const until = <Seen>(look: () => Seen | Promise<Seen>) => untilWithin(look, limitMs);
 
 describe('a sweep in windows of two rollouts', () => {
   let stack: ScriptedStack;
@@ -56,7 +60,7 @@ describe('a sweep in windows of two rollouts', () => {
       },
     };
     const handle = await start('windows', { tasks: 'set', count: 11, attempts: 3, concurrency: 6 });
-    await until(() => inFlight === 6, 120_000);
+    await until(() => inFlight === 6);
     begin.resolve();
     const result = await handle.result();
     assert.deepEqual([result.counted, result.outcomes.scored, result.retried], [33, 33, 1]);
