@@ -81,7 +81,7 @@ describe('runs that want more slots than two hosts have', () => {
     await until(async () => {
       for (const [index, key] of keys.entries()) sums[index] = (sums[index] ?? 0) + held(key);
       return (await total()) >= before + all;
-    }, 180_000);
+    }, 600_000);
     const sum = sums.reduce((so, one) => so + one, 0);
     return sums.map((one) => one / sum);
   }
@@ -97,20 +97,20 @@ describe('runs that want more slots than two hosts have', () => {
 
   it('hold them by their weights, also one that comes late, and one that is cancelled leaves its part to the others', async () => {
     await train('three', 3);
-    const three = await until(() => keyOf('three').catch(() => null));
-    await until(async () => held(three) === all, 120_000);
+    const three = await until(() => keyOf('three').catch(() => null), 600_000);
+    await until(async () => held(three) === all, 600_000);
     await train('one', 1);
-    const one = await until(() => keyOf('one').catch(() => null));
-    await until(async () => held(one) === all / 4, 120_000);
+    const one = await until(() => keyOf('one').catch(() => null), 600_000);
+    await until(async () => held(one) === all / 4, 600_000);
     near(await partsOverATurnover(['three', 'one']), [0.75, 0.25]);
 
     await train('late', 2);
-    const late = await until(() => keyOf('late').catch(() => null));
-    await until(async () => held(late) >= all / 3, 120_000);
+    const late = await until(() => keyOf('late').catch(() => null), 600_000);
+    await until(async () => held(late) >= all / 3, 600_000);
     near(await partsOverATurnover(['three', 'one', 'late']), [3 / 6, 1 / 6, 2 / 6]);
 
     await cancel('three');
-    await until(async () => held(three) === 0 && held(one) + held(late) >= all - 2, 180_000);
+    await until(async () => held(three) === 0 && held(one) + held(late) >= all - 2, 600_000);
     for (const run of ['one', 'late']) {
       const { rollouts, phase } = await statusOf(run);
       assert.deepEqual([phase, rollouts.infra, rollouts.cancelled, rollouts.stale], ['running', 0, 0, 0], run);
