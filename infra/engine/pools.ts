@@ -47,7 +47,7 @@ export interface EnginePool {
   readonly publish: 'reload' | 'lora';
   /** A secret, like the trainer's. */
   readonly apiKey: string | undefined;
-  /** Whether it is the embedded policy server, which keeps the whole weights of each run apart under an address of its own. */
+  /** Whether the engine is the embedded policy server, which keeps the whole weights of each run under an address of its own. */
   readonly embedded: boolean;
   readonly trainer: PoolTrainer;
 }
@@ -120,7 +120,9 @@ function jsonOf(path: string, text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    throw invalid(`${path}: expected a JSON object of pools by their names, got text that is not valid JSON`);
+    throw invalid(
+      `${path}: expected a JSON object of pools by their names, got text that is not valid JSON; correct the file`,
+    );
   }
 }
 

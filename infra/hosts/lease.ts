@@ -37,7 +37,7 @@ export interface LeaseState {
  */
 export interface Lease {
   now(): LeaseState;
-  /** Whether a token may act now, may act later, or never again. None: that of what was made before there were tokens. */
+  /** Returns whether the holder of a token may act. What was made before there were tokens has none. */
   of(token: string | undefined): 'valid' | 'expired' | 'fenced';
   /** Resolves when the lease is valid, and looks again and again until then. Rejects with HostFenced once it is fenced. */
   valid(signal?: AbortSignal): Promise<void>;
