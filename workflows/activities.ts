@@ -34,10 +34,10 @@ export const triggering = proxyActivities<Pick<ControlActivities, 'triggerSchedu
 });
 export const batches = proxyActivities<ControlActivities>({ taskQueue: controlQueue, ...timeouts.batch });
 export const images = proxyActivities<ImageActivities>({ taskQueue: imageQueue, ...timeouts.image });
-export const placement = (priority: Priority | undefined): Proxied<PlacementActivities> =>
+export const placement = (priority: Priority | undefined, waits: boolean): Proxied<PlacementActivities> =>
   proxyActivities<PlacementActivities>({
     taskQueue: placementQueueOf(priority),
-    ...timeouts.place,
+    ...(waits ? timeouts.place : timeouts.placeWithoutWaiting),
   });
 export const trainer = proxyActivities<TrainerActivities>({ taskQueue: trainerQueue, ...timeouts.train });
 export const restoring = proxyActivities<Pick<TrainerActivities, 'restoreWeights'>>({

@@ -75,11 +75,20 @@ export const timeouts = {
   },
   /**
    * The wait for a host with a free slot, however long the run is backed up. It is spent in the task queue, where it costs
-   * nothing; the limit counts from when a host took the rollout.
+   * nothing; the limit counts from when a host took the rollout. A cancelled rollout waits for the answer of a host that has
+   * just taken it, because it must release the slot.
    */
   place: {
     startToCloseTimeout: '2m',
+    heartbeatTimeout: '15s',
     retry: retry(1_000_000, '200ms', '5s'),
+    cancellationType: 'WAIT_CANCELLATION_COMPLETED',
+  },
+  /** Rollouts of 0.4.0 ended at once, and left the slot until its time was over. */
+  placeWithoutWaiting: {
+    startToCloseTimeout: '2m',
+    retry: retry(1_000_000, '200ms', '5s'),
+    cancellationType: 'TRY_CANCEL',
   },
   /**
    * Light stages on one host's queue, where none waits long. The wait is longer than a worker's restart takes. A stage is

@@ -16,6 +16,12 @@ import type { SweepShare } from './sweep-share.ts';
 const declinesWithoutImage = 3;
 const declineMs = 300;
 
+/**
+ * The time after which the reaper asks whether the rollout of a placed slot is still open. Provisioning takes the slot for the
+ * sandbox's lifetime; a rollout that was terminated meanwhile never comes, and nothing else would release its slot.
+ */
+const unprovisionedMs = 60_000;
+
 /** The interval at which a rollout checks again whether another one comes first for a free slot. */
 const checkAgainMs = 200;
 
@@ -35,7 +41,7 @@ export function createPlacement({
   turns,
 }: Placing): PlacementActivities {
   return {
-    placeRollout: ({ epoch, lifetimeMs, image }) =>
+    placeRollout: ({ epoch, image }) =>
       atBoundary(async (signal) => {
         const { attempt, priority, taskQueue } = Context.current().info;
         if (image !== undefined && attempt <= declinesWithoutImage && !(await hasImage(image))) {
@@ -56,7 +62,8 @@ export function createPlacement({
             if (limit.aborted)
               throw retryLater(`host ${name} has no free slot: ${slots.taken} of ${slots.capacity} are taken`, 1_000);
           }
-          slots.take(epoch, { expiresAtMs: Date.now() + lifetimeMs, sweep, share: shareOf(priority) });
+          signal.throwIfAborted();
+          slots.take(epoch, { expiresAtMs: Date.now() + unprovisionedMs, sweep, share: shareOf(priority) });
         } finally {
           waiting.ended();
         }

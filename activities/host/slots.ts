@@ -19,7 +19,7 @@ export interface Slots {
   readonly taken: number;
   readonly takenBySweeps: number;
   /** Returns the number of slots that a run or sweep holds; without one, that rollouts by hand hold. */
-  takenBy(owner: Pick<SlotHolder, 'share' | 'sweep'>): number;
+  takenBy(owner: Owner): number;
   /** Takes a slot for an epoch of a rollout. Repeatable: an epoch has one slot. */
   take(epoch: RolloutEpoch, holder: SlotHolder): void;
   isTakenBy(epoch: RolloutEpoch): boolean;
@@ -50,7 +50,7 @@ export function createSlots(
   capacity: number,
   { admission = unlimited, intake = alwaysOpen }: Partial<Bounds> = {},
 ): Slots {
-  const holders = new Map<string, SlotHolder & { readonly epoch: RolloutEpoch }>();
+  const holders = createHolders();
   const waiting = new Set<() => void>();
   /** The sessions of the epochs that were released during each listing in progress. */
   const listings = new Set<Set<string>>();
@@ -64,25 +64,24 @@ export function createSlots(
   return {
     capacity,
     isFree: (beingTaken) => {
-      const used = holders.size + beingTaken;
+      const used = holders.all.size + beingTaken;
       return used < capacity && intake.closedBy === null && admission.admits(used);
     },
     get taken() {
-      return holders.size;
+      return holders.all.size;
     },
     get takenBySweeps() {
-      return [...holders.values()].filter(({ sweep }) => sweep).length;
+      return [...holders.all.values()].filter(({ sweep }) => sweep).length;
     },
-    takenBy: ({ share, sweep }) =>
-      [...holders.values()].filter((holder) => holder.share === share && holder.sweep === sweep).length,
+    takenBy: holders.countOf,
     take: (epoch, holder) => {
-      if (!holders.has(sessionId(epoch))) admission.placed();
-      holders.set(sessionId(epoch), { ...holder, epoch });
+      if (!holders.all.has(sessionId(epoch))) admission.placed();
+      holders.put(epoch, holder);
       wake();
     },
-    isTakenBy: (epoch) => holders.has(sessionId(epoch)),
+    isTakenBy: (epoch) => holders.all.has(sessionId(epoch)),
     release: (epoch) => {
-      holders.delete(sessionId(epoch));
+      holders.remove(epoch);
       for (const released of listings) released.add(sessionId(epoch));
       wake();
     },
@@ -95,7 +94,7 @@ export function createSlots(
           const { purpose, expiresAtMs, sweep = false, share } = labels;
           if (purpose !== 'agent' || released.has(sessionId(labels))) continue;
           const { rollout, epoch } = labels;
-          holders.set(sessionId(labels), { expiresAtMs, sweep, share, epoch: { rollout, epoch } });
+          holders.put({ rollout, epoch }, { expiresAtMs, sweep, share });
         }
         return found;
       } finally {
@@ -117,6 +116,37 @@ export function createSlots(
         signal.addEventListener('abort', abort, { once: true });
       }),
     expired: (nowMs) =>
-      [...holders.values()].filter(({ expiresAtMs }) => expiresAtMs < nowMs).map(({ epoch }) => epoch),
+      [...holders.all.values()].filter(({ expiresAtMs }) => expiresAtMs < nowMs).map(({ epoch }) => epoch),
+  };
+}
+
+type Owner = Pick<SlotHolder, 'share' | 'sweep'>;
+
+/** The holders of slots, and their number for each run and sweep, which placement compares at every change. */
+function createHolders() {
+  const all = new Map<string, SlotHolder & { readonly epoch: RolloutEpoch }>();
+  const counts = new Map<string, number>();
+  const keyOf = ({ share, sweep }: Owner): string => `${sweep ? 'sweep' : 'run'} ${share ?? ''}`;
+  const countOf = (owner: Owner): number => counts.get(keyOf(owner)) ?? 0;
+  const count = (owner: Owner, change: 1 | -1): void => {
+    const sum = countOf(owner) + change;
+    if (sum === 0) counts.delete(keyOf(owner));
+    else counts.set(keyOf(owner), sum);
+  };
+  const remove = (epoch: RolloutEpoch): void => {
+    const holder = all.get(sessionId(epoch));
+    if (holder === undefined) return;
+    all.delete(sessionId(epoch));
+    count(holder, -1);
+  };
+  return {
+    all: all as ReadonlyMap<string, SlotHolder & { readonly epoch: RolloutEpoch }>,
+    countOf,
+    remove,
+    put(epoch: RolloutEpoch, holder: SlotHolder): void {
+      remove(epoch);
+      all.set(sessionId(epoch), { ...holder, epoch });
+      count(holder, 1);
+    },
   };
 }

@@ -22,7 +22,6 @@ export interface PlacementActivities {
 
 export interface PlaceRollout {
   readonly epoch: RolloutEpoch;
-  readonly lifetimeMs: number;
   /** The image that some host has pulled or built for the rollout. Hosts that have it are preferred. */
   readonly image?: string;
 }

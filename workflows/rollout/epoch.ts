@@ -59,7 +59,7 @@ export interface EpochContext {
  * whatever happens; if even that fails, the reaper removes it when its lifetime is over.
  */
 export async function produce(context: EpochContext): Promise<Produced> {
-  const { input, resolved, limits, epoch, progress, loss } = context;
+  const { input, resolved, epoch, progress, loss } = context;
   const { task, usesModel } = resolved;
   const { agent, sandbox } = input;
   const prepared =
@@ -67,9 +67,8 @@ export async function produce(context: EpochContext): Promise<Produced> {
       ? await progress.stage('prepareImage', () => images.prepareImage({ task, agent, sandbox }))
       : null;
   const { host } = await progress.stage('placeRollout', () =>
-    placement(workflowInfo().priority).placeRollout({
+    placement(workflowInfo().priority, context.fewActivities).placeRollout({
       epoch,
-      lifetimeMs: limits.lifetimeMs,
       ...(prepared !== null && { image: prepared.image }),
     }),
   );
