@@ -1,24 +1,21 @@
-import { readFile } from 'node:fs/promises';
 import { z } from 'zod';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import { defaultPool, poolName } from '../../workflows/contracts/policy.ts';
+import { readOperatorFile, secretFrom, variableName } from '../operator-file.ts';
 
 const address = z.url({ protocol: /^https?$/, error: 'expected an address that begins with http:// or https://' });
-const variable = z
-  .string()
-  .regex(/^[A-Za-z_][A-Za-z0-9_]*$/, { error: 'expected the name of a variable in the environment' });
 const about = z.strictObject({
   kind: z.enum(['vllm', 'sglang'], { error: 'expected vllm or sglang' }).default('vllm'),
   urls: z.array(address).min(1, { error: 'expected at least one address' }),
   model: z.string({ error: 'expected the name of the base model at the engines' }).min(1),
   publish: z.enum(['reload', 'lora'], { error: 'expected reload or lora' }).default('reload'),
-  apiKeyFrom: variable.optional(),
+  apiKeyFrom: variableName.optional(),
   trainer: z
     .strictObject({
       url: address,
       model: z.string({ error: 'expected the name of the base model at the trainer' }).min(1),
       reduction: z.enum(['sum', 'datum-mean'], { error: 'expected sum or datum-mean' }).default('sum'),
-      apiKeyFrom: variable.optional(),
+      apiKeyFrom: variableName.optional(),
     })
     .optional(),
 });
@@ -70,16 +67,12 @@ export function createEnginePools(
   first: EnginePool,
   environment: Readonly<Record<string, string | undefined>>,
 ): EnginePools {
-  const keyOf = (of: string, from: string | undefined): string | undefined => {
-    if (from === undefined) return undefined;
-    const key = environment[from]?.trim();
-    if (key !== undefined && key !== '') return key;
-    throw invalid(`${path}: ${of}.apiKeyFrom: expected ${from} in the environment of the stack, got nothing; set it`);
-  };
+  const keyOf = (of: string, from: string | undefined): string | undefined =>
+    from === undefined ? undefined : secretFrom(environment, from, `${path}: ${of}.apiKeyFrom`);
   return {
     async find(name) {
       if (name === defaultPool) return first;
-      const pools = await readPools(path);
+      const pools = await readOperatorFile(path, 'a JSON object of pools by their names', file);
       const found = Object.hasOwn(pools, name) ? pools[name] : undefined;
       if (found === undefined) {
         const names = [defaultPool, ...Object.keys(pools)].join(', ');
@@ -103,27 +96,6 @@ export function createEnginePools(
       };
     },
   };
-}
-
-async function readPools(path: string): Promise<z.output<typeof file>> {
-  const text = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'ENOENT') return '{}';
-    throw invalid(`${path}: expected a file that can be read: ${error.message}`);
-  });
-  const parsed = file.safeParse(jsonOf(path, text));
-  if (parsed.success) return parsed.data;
-  const problems = parsed.error.issues.map(({ path: at, message }) => `${at.join('.') || 'file'}: ${message}`);
-  throw invalid(`${path}: ${problems.join('; ')}`);
-}
-
-function jsonOf(path: string, text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    throw invalid(
-      `${path}: expected a JSON object of pools by their names, got text that is not valid JSON; correct the file`,
-    );
-  }
 }
 
 const invalid = (message: string): TemperFailure => new TemperFailure('InvalidInput', message);
