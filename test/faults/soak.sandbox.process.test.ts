@@ -19,9 +19,9 @@ import { until } from '../helpers/until.ts';
 import { grownSince, type StackStates, statesOf, statesText } from './soak/states.ts';
 
 /** The time under load. By hand: TEMPER_TEST_SOAK_SECONDS=3600 npm test -- test/faults/soak.sandbox.process.test.ts */
-const soakMs = 1000 * Number(process.env.TEMPER_TEST_SOAK_SECONDS ?? 60);
+const soakMs = 1000 * Number(process.env.TEMPER_TEST_SOAK_SECONDS ?? 30);
 /** Rounds before the first measurement: caches fill, and code is compiled. */
-const warmUpRounds = 3;
+const warmUpRounds = 2;
 /** The time in which the stack comes to rest: clients close idle connections after a minute at the latest. */
 const restMs = 180_000;
 

@@ -15,6 +15,9 @@ export interface SkippedTests {
   readonly files: readonly string[];
 }
 
+/** A suite on a Temporal server on PostgreSQL. It stands for the same suite on a smaller server, whose name lacks the word. */
+const onPostgres = '.postgres.test.ts';
+
 /** Selects the files of `npm test`: all below test/ whose needs this machine meets. */
 export async function selectTests(root: string, needs: readonly Need[]): Promise<Selection> {
   const all = (await testFiles(root)).filter((file) => !needsOf(file).includes('reference'));
@@ -24,8 +27,12 @@ export async function selectTests(root: string, needs: readonly Need[]): Promise
     return files.length === 0 ? [] : [{ need, reason: need.availability.reason, files }];
   });
   const without = new Set(leftOut.flatMap(({ files }) => files));
-  return { files: all.filter((file) => !without.has(file)), leftOut };
+  const able = all.filter((file) => !without.has(file));
+  const replaced = new Set(able.filter((file) => file.endsWith(onPostgres)).map(withoutPostgres));
+  return { files: able.filter((file) => !replaced.has(file)), leftOut };
 }
+
+const withoutPostgres = (file: string): string => `${file.slice(0, -onPostgres.length)}.test.ts`;
 
 /** Selects the files of `npm run test:fast`: those that need nothing. */
 export async function selectFastTests(root: string): Promise<Selection> {

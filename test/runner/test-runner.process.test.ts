@@ -72,6 +72,16 @@ describe('npm test', () => {
     assert.ok(everything.every((file) => !file.endsWith('.reference.test.ts')));
   });
 
+  it('runs a suite once, on PostgreSQL where that is possible', async () => {
+    const [plain, onPostgres] = ['kills.sandbox.process', 'kills.sandbox.process.postgres'].map(
+      (name) => `test/faults/${name}.test.ts`,
+    );
+    const ran = async (needs: readonly Need[]) =>
+      (await selectTests(repositoryRoot, needs)).files.filter((file) => file === plain || file === onPostgres);
+    assert.deepEqual(await ran([]), [onPostgres]);
+    assert.deepEqual(await ran([missing('postgres')]), [plain]);
+  });
+
   it('knows every need that a file name states', async () => {
     const stated = (await selectTests(repositoryRoot, [])).files.flatMap(needsOf);
     assert.deepEqual(
