@@ -66,6 +66,22 @@ describe('a store that cannot be used is refused', () => {
     await assert.rejects(requireUsable(objects), { message: /NoSuchBucket/ });
   });
 
+  it('because the account may only read', async () => {
+    const place = server.place();
+    await openBucket(place).replace('hosts/one', new TextEncoder().encode('1'), null);
+    Object.assign(process.env, await server.addReader());
+    try {
+      const objects = openBucket(place);
+      assert.deepEqual((await all(objects.list('hosts'))).length, 1);
+      await assert.rejects(requireUsable(objects), {
+        type: 'StoreUnavailable',
+        message: /^cannot .*: HTTP 403 AccessDenied .*; check the credentials and their rights$/,
+      });
+    } finally {
+      Object.assign(process.env, server.env);
+    }
+  });
+
   it('because the directory cannot be written', async () => {
     const file = join(root, 'no-directory');
     await writeFile(file, '');
