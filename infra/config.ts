@@ -58,6 +58,8 @@ export interface Config {
   readonly pools: string;
   /** The file that configures the upstream models. */
   readonly upstreams: string;
+  /** The file with the price table; null if none is named. */
+  readonly prices: string | null;
   readonly trainer: { readonly requestTokens: number };
   readonly checkpoints: string;
   readonly engineCheckpoints: string;
@@ -125,6 +127,7 @@ export function readConfig(source: Environment = process.env): Config {
     pool: poolFrom(env, policyUrl),
     pools: resolve(env.TEMPER_ENGINES ?? join(home, 'engines.json')),
     upstreams: resolve(env.TEMPER_UPSTREAMS ?? join(home, 'upstreams.json')),
+    prices: env.TEMPER_PRICES === undefined ? null : resolve(env.TEMPER_PRICES),
     trainer: { requestTokens: env.TEMPER_TRAINER_REQUEST_TOKENS },
     checkpoints,
     engineCheckpoints: env.TEMPER_ENGINE_CHECKPOINTS ?? checkpoints,

@@ -162,6 +162,11 @@ export const environment = z.object({
     'file that configures the upstream models that sweeps and rollouts may evaluate',
     '`upstreams.json` in the home',
   ),
+  TEMPER_PRICES: setting(
+    z.string().min(1).optional(),
+    'file with the prices of tokens, sandboxes, evaluations and the trainer, by which `temper show` and the report state costs in money',
+    'none',
+  ),
   TEMPER_PUBLISH: setting(
     z.enum(['reload', 'lora']).default('reload'),
     'how new weights reach the engine: `reload` all of them, or load a `lora` adapter',

@@ -13,6 +13,7 @@ import { countRollout } from './rollout/count.ts';
 import { type EpochContext, evaluate, type Produced, produce } from './rollout/epoch.ts';
 import { StageFailure } from './rollout/failure.ts';
 import { createHostLoss, type HostLoss } from './rollout/host-loss.ts';
+import { type CostMeter, createCostMeter } from './rollout/meter.ts';
 import { createProgress, type Progress } from './rollout/progress.ts';
 import { timeLimitsOf } from './rollout/time-limits.ts';
 import { unscored } from './rollout/unscored.ts';
@@ -37,6 +38,7 @@ export async function rollout(request: RolloutRequest): Promise<RolloutResult> {
   const progress = createProgress(taskName, input.agent, input.member?.run ?? null);
   const scope = new CancellationScope();
   const loss = createHostLoss();
+  const meter = createCostMeter();
   let stopped: Extract<Outcome, 'stale' | 'cancelled'> | null = null;
   setHandler(rolloutStatusQuery, () => progress.status(), { description: 'stage, host, epoch and outcome' });
   setHandler(pauseSignal, (reason) => progress.pause(reason ?? 'by hand'), {
@@ -54,7 +56,7 @@ export async function rollout(request: RolloutRequest): Promise<RolloutResult> {
 
   let ending: Ending;
   try {
-    ending = await scope.run(() => perform(input, progress, loss));
+    ending = await scope.run(() => perform({ input, progress, loss, meter }));
   } catch (error) {
     if (!isCancellation(error)) throw error;
     ending = { outcome: stopped ?? 'cancelled' };
@@ -71,11 +73,20 @@ export async function rollout(request: RolloutRequest): Promise<RolloutResult> {
     failure: ending.failure ?? null,
     account: accountOf(ending),
   });
-  return toResult(input, taskName, progress, ending);
+  const cost = meter.read(progress.seconds.evaluate ?? 0);
+  return { ...toResult(input, taskName, progress, ending), cost };
 }
 
-async function perform(input: RolloutInput, progress: Progress, loss: HostLoss): Promise<Ending> {
-  const basis: Basis = { input, progress, loss, fewActivities: patched('few-activities') };
+interface Parts {
+  readonly input: RolloutInput;
+  readonly progress: Progress;
+  readonly loss: HostLoss;
+  readonly meter: CostMeter;
+}
+
+async function perform(parts: Parts): Promise<Ending> {
+  const { input } = parts;
+  const basis: Basis = { ...parts, fewActivities: patched('few-activities') };
   let resolved: ResolvedTask | undefined;
   let produced: Produced | undefined;
   try {
@@ -98,7 +109,7 @@ async function perform(input: RolloutInput, progress: Progress, loss: HostLoss):
 }
 
 /** The part of an epoch's context that is known before the task is. */
-type Basis = Pick<EpochContext, 'input' | 'progress' | 'loss' | 'fewActivities'>;
+type Basis = Parts & Pick<EpochContext, 'fewActivities'>;
 
 async function resolve({ input, progress, fewActivities }: Basis): Promise<ResolvedTask> {
   const { task, agent, upstream } = input;

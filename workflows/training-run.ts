@@ -81,14 +81,16 @@ function handleMessages({ tally, view }: Run): void {
   setHandler(resumeSignal, resume, { description: 'continues after a pause, also after one of its own' });
 }
 
-async function prepare({ input, view }: Run): Promise<void> {
+async function prepare({ input, tally, view }: Run): Promise<void> {
   const { workflowId: run, firstExecutionRunId: runKey } = workflowInfo();
   view.show();
   await control.checkRun({ input });
   const { seed, tasks, pool, training, settings } = input;
   const warmUp = input.warmUp ?? null;
+  const beganMs = Date.now();
   await trainer.prepareTrainer({ run, runKey, pool, seed, tasks, agent: settings.agent, training, warmUp });
   await trainer.syncWeights({ runKey, pool, version: 0, training });
+  tally.addTrainerTime(beganMs);
 }
 
 async function trainUntilDone(run: Run): Promise<void> {

@@ -75,11 +75,19 @@ export function createSweepActivities(deps: SweepDependencies): SweepActivities 
           (await readChunks(records, { runKey: sweep.sweepKey, name: rowsName(window) }, of)) as readonly SweepRow[];
         const rows = [...(await rowsOf(chunks))];
         for (const [window, of] of windowChunks.entries()) rows.push(...(await rowsOf(of, window)));
-        const { policyVersion, run, upstream } = plan;
+        const { policyVersion, run, upstream, policy } = plan;
         const pin = { policyVersion, ...(upstream !== undefined && { upstream }) };
         const tasks = await readList(plan.list.digest);
         const quarantined = plan.quarantined === undefined ? [] : await readList(plan.quarantined.digest);
-        const report = summariseSweep({ ...sweep, pin, run, tasks, rows, quarantined });
+        const report = summariseSweep({
+          ...sweep,
+          pin,
+          run,
+          ...(policy && { pool: policy.pool }),
+          tasks,
+          rows,
+          quarantined,
+        });
         const blob = await store.putJson(report);
         await records.write(sweep.sweepKey, 'sweep', { report: blob });
         return { ...report.result, report: blob };

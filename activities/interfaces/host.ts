@@ -1,4 +1,5 @@
 import type { BlobRef } from '../../workflows/contracts/blob.ts';
+import type { ModelUse } from '../../workflows/contracts/cost.ts';
 import type { Diff } from '../../workflows/contracts/diff.ts';
 import type { EvaluationRequest } from '../../workflows/contracts/evaluation.ts';
 import type { RolloutEpoch } from '../../workflows/contracts/ids.ts';
@@ -95,7 +96,8 @@ export interface CaptureDiff {
 export interface SessionActivities {
   openTrace(input: OpenTrace): Promise<OpenedTrace>;
   sealTrace(input: { readonly epoch: RolloutEpoch }): Promise<TraceSummary>;
-  closeTrace(input: { readonly epoch: RolloutEpoch }): Promise<void>;
+  /** Closes a session without sealing it; returns what its model calls cost, or null if that is unknown. */
+  closeTrace(input: { readonly epoch: RolloutEpoch }): Promise<ModelUse | null>;
   /**
    * Returns the smallest policy version over the tokens that the host's sessions have sampled so far, per group; null when
    * none was sampled.

@@ -12,6 +12,7 @@ const guides = [
   ['Grade again', 'regrade'],
   ['Agents', 'agents'],
   ['Grading', 'grading'],
+  ['Costs and budgets', 'costs'],
   ['Debug a bad reward', 'debug-a-reward'],
   ['Workflows', 'workflows'],
   ['Operate', 'operate'],

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Pool } from 'undici';
 import { z } from 'zod';
+import { modelUse } from '../../workflows/contracts/cost.ts';
 import { errorMessage } from '../../workflows/contracts/error-message.ts';
 import { isFailureType, TemperFailure } from '../../workflows/contracts/failures.ts';
 import type { TraceSummary } from '../../workflows/contracts/trace.ts';
@@ -66,7 +67,8 @@ export function createGatewayControl(controlSockets: readonly string[]): Gateway
     status: async (session, signal) =>
       sessionStatus.nullable().parse(await call(address('status', session), null, session, signal)),
     seal: async (session, signal) => (await call(address('seal', session), null, session, signal)) as TraceSummary,
-    close: async (session, signal) => void (await call(address('close', session), null, session, signal)),
+    close: async (session, signal) =>
+      modelUse.nullable().parse(await call(address('close', session), null, session, signal)),
     minVersions: async (groups, signal) => versions.parse(await call('/min-versions', groups, any, signal)),
     serving: async (policy, signal) => serving.parse(await call('/serving', policy, any, signal)),
     pinVersion: async (pin, signal) => z.boolean().parse(await call('/pin-version', pin, any, signal)),

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import type { ModelUse } from '../../workflows/contracts/cost.ts';
 import { type PolicyRef, policyRef } from '../../workflows/contracts/policy.ts';
 import { sessionSettings } from '../../workflows/contracts/rollout.ts';
 import type { TraceSummary } from '../../workflows/contracts/trace.ts';
@@ -15,8 +16,8 @@ export interface GatewayControl {
   status(session: string, signal?: AbortSignal): Promise<SessionStatus | null>;
   /** Closes the session, builds its segments and writes the trace to the store, once. */
   seal(session: string, signal?: AbortSignal): Promise<TraceSummary>;
-  /** Refuses further turns and cancels running ones, without sealing. */
-  close(session: string, signal?: AbortSignal): Promise<void>;
+  /** Refuses further turns and cancels running ones, without sealing. Returns what its turns cost; null if that is unknown. */
+  close(session: string, signal?: AbortSignal): Promise<ModelUse | null>;
   /**
    * Returns for each group label, in the same order, the smallest policy version over the tokens sampled so far; null when
    * none was sampled.

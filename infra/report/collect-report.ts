@@ -1,4 +1,6 @@
+import { addRollout } from '../../workflows/algorithms/cost.ts';
 import { countFlags } from '../../workflows/algorithms/flags.ts';
+import type { Ledger } from '../../workflows/contracts/cost.ts';
 import type { Trick } from '../../workflows/contracts/flags.ts';
 import type { GroupReport, RolloutReport } from '../../workflows/contracts/group.ts';
 import { type Count, type Fate, fates, type Outcome, outcomes, zeroCount } from '../../workflows/contracts/outcome.ts';
@@ -7,6 +9,7 @@ import type { RunStatus } from '../../workflows/contracts/run.ts';
 import type { SweepReport } from '../../workflows/contracts/sweep.ts';
 import type { Records } from '../store/records.ts';
 import type { Store } from '../store/store.ts';
+import type { Costs } from './cost-table.ts';
 import { readRollout } from './read-rollout.ts';
 import type {
   FailureCount,
@@ -30,6 +33,8 @@ export interface ReportSources {
   readonly heldOut: HeldOut | null;
   readonly sweeps: readonly SweepReport[];
   readonly wallSeconds: number | null;
+  /** The sampler and the price table, for the cost. */
+  readonly pricing: Pick<Costs, 'sampler' | 'prices'>;
   /** Names the tokens of the model, or null when the names are unknown. */
   readonly nameOf: TokenName | null;
   /** Returns the result of a rollout, or null when the server no longer has it. */
@@ -56,8 +61,12 @@ export async function collectReport(sources: ReportSources): Promise<ReportData>
     sweeps: sources.sweeps.toSorted((a, b) => a.startedAt - b.startedAt),
     example: example === null ? null : await readRollout(sources.store, example, sources.nameOf),
     wallSeconds: sources.wallSeconds,
+    costs: { ...(status?.cost ?? { rollouts: ledgerOf(rollouts), trainerSeconds: null }), ...sources.pricing },
   };
 }
+
+const ledgerOf = (rollouts: readonly RolloutReport[]): Ledger =>
+  rollouts.reduce<Ledger>((ledger, { outcome, cost }) => addRollout(ledger, outcome, cost), {});
 
 function stepFacts(record: StepRecord, { groups }: RunRecords): StepFacts {
   const { step, meanReward, staleness, rollouts, tokens, metrics } = record.result;

@@ -3,6 +3,7 @@ import { rewardCurve } from './charts/reward-curve.ts';
 import { shareBar } from './charts/share-bar.ts';
 import { stageTimings } from './charts/stage-timings.ts';
 import { type StepValue, short, sparkline, stepBars } from './charts/step-bars.ts';
+import { type Costs, costTable } from './cost-table.ts';
 import { html, type Markup, trustedHtml } from './markup.ts';
 import type { FailureCount, ReportData } from './report-data.ts';
 import { rolloutSection } from './rollout-section.ts';
@@ -26,6 +27,7 @@ ${rewards(data)}
 ${sweepSection(data.sweeps)}
 ${outcomes(data)}
 ${failures(data.failures)}
+${costSection(data.costs)}
 ${flagSection(data)}
 ${perStep(data)}
 ${timings(data)}
@@ -81,6 +83,17 @@ function failures(counts: readonly FailureCount[]): Markup | null {
       ({ type, stage, count, example, workflowId }) =>
         html`<tr><td><code>${type}</code></td><td>${stage ?? '–'}</td><td class="n">${count}</td><td>${example}<br><small>${workflowId}</small></td></tr>`,
     )}</tbody></table></section>`;
+}
+
+/** Renders what the run cost, an outcome a line. */
+function costSection(costs: Costs | null): Markup | null {
+  const made = costs === null ? null : costTable(costs);
+  if (made === null) return null;
+  const [first = '', ...head] = made.head;
+  return html`<section id="cost"><h2>Cost</h2>
+    <table><thead><tr><th>${first}</th>${head.map((name) => html`<th class="n">${name}</th>`)}</tr></thead><tbody>
+    ${made.rows.map(([name = '', ...cells]) => html`<tr><td>${name}</td>${cells.map((cell) => html`<td class="n">${cell}</td>`)}</tr>`)}</tbody></table>
+    ${made.notes.map((note) => html`<p class="key">${note}.</p>`)}</section>`;
 }
 
 /** Renders the suspected tricks of the run's rollouts, or nothing when there are none. */

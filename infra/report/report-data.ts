@@ -3,6 +3,7 @@ import type { Count, Fate, Outcome } from '../../workflows/contracts/outcome.ts'
 import type { RolloutResult, Stage } from '../../workflows/contracts/rollout.ts';
 import type { SweepReport } from '../../workflows/contracts/sweep.ts';
 import type { Branch, Trace, TraceCounts } from '../../workflows/contracts/trace.ts';
+import type { Costs } from './cost-table.ts';
 
 /** All data of a report. The page is a pure function of it. */
 export interface ReportData {
@@ -23,6 +24,8 @@ export interface ReportData {
   /** One rollout in detail. */
   readonly example: RolloutDetails | null;
   readonly wallSeconds: number | null;
+  /** The cost of the run; null if it is unknown. */
+  readonly costs: Costs | null;
 }
 
 export interface RunFacts {

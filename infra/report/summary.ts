@@ -1,5 +1,7 @@
+import type { Ledger } from '../../workflows/contracts/cost.ts';
 import type { FlagCounts } from '../../workflows/contracts/flags.ts';
 import type { Count, Fate, Outcome } from '../../workflows/contracts/outcome.ts';
+import { type MoneyFacts, moneyOf } from './cost-table.ts';
 import type { ReportData, StepFacts } from './report-data.ts';
 
 /** The content of `summary.json`: the key figures of a run. */
@@ -20,6 +22,9 @@ export interface Summary {
   readonly tokensTrained: number;
   readonly maxStaleness: number;
   readonly wallSeconds: number | null;
+  readonly cost: { readonly rollouts: Ledger; readonly trainerSeconds: number | null } | null;
+  /** Null without a price table. */
+  readonly money: MoneyFacts | null;
 }
 
 /** Computes the key figures of a run. */
@@ -43,6 +48,8 @@ export function summarise(data: ReportData): Summary {
     tokensTrained: sum(steps.map(({ tokens }) => tokens)),
     maxStaleness: Math.max(0, ...steps.map(({ staleness }) => staleness)),
     wallSeconds: data.wallSeconds,
+    cost: data.costs && { rollouts: data.costs.rollouts, trainerSeconds: data.costs.trainerSeconds ?? null },
+    money: data.costs && moneyOf(data.costs),
   };
 }
 

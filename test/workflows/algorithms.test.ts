@@ -259,6 +259,13 @@ describe('a report of a group', () => {
     bundle: blob,
     epochs: 1,
     stageSeconds: Object.fromEntries(stages.map((stage) => [stage, 1_234.567])),
+    cost: {
+      promptTokens: 1_000_000_000,
+      sampledTokens: 1_000_000,
+      engineSeconds: 12_345.678,
+      sandboxSeconds: { docker: 12_345.678 },
+      evaluationSeconds: 1_234.567,
+    },
   };
 
   it('fits into history with the usual eight rollouts, whatever their traces hold', () => {

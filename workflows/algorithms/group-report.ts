@@ -1,6 +1,8 @@
+import type { Ledger } from '../contracts/cost.ts';
 import type { GroupReport, GroupSummary } from '../contracts/group.ts';
 import { type Fate, type Outcome, outcomes, zeroCount } from '../contracts/outcome.ts';
 import type { Training } from '../contracts/run.ts';
+import { addRollout } from './cost.ts';
 import { countFlags } from './flags.ts';
 import { meanOrNull } from './mean.ts';
 
@@ -9,8 +11,10 @@ export function summariseGroup(report: GroupReport, runKey: string): GroupSummar
   const counts = zeroCount(outcomes);
   const rewards: number[] = [];
   let minVersion = Number.POSITIVE_INFINITY;
-  for (const { outcome, reward, trace } of report.rollouts) {
+  let ledger: Ledger = {};
+  for (const { outcome, reward, trace, cost } of report.rollouts) {
     counts[outcome] += 1;
+    ledger = addRollout(ledger, outcome, cost);
     if (reward !== null) rewards.push(reward);
     if (trace?.minVersion !== undefined && trace.minVersion !== null)
       minVersion = Math.min(minVersion, trace.minVersion);
@@ -23,6 +27,7 @@ export function summariseGroup(report: GroupReport, runKey: string): GroupSummar
     outcomes: counts,
     meanReward: meanOrNull(rewards),
     ...(flags.rollouts > 0 && { flags }),
+    cost: ledger,
   };
 }
 

@@ -6,7 +6,7 @@ import { tricksOfRollout } from './flags.ts';
 
 /** Turns a rollout's result into its group's report of it. A report holds many rollouts, so it leaves the trace's counts out. */
 export function toRolloutReport(result: RolloutResult): RolloutReport {
-  const { rollout, workflowId, outcome, reward, stop, failure, trace, stageSeconds } = result;
+  const { rollout, workflowId, outcome, reward, stop, failure, trace, stageSeconds, cost } = result;
   return {
     rollout,
     workflowId,
@@ -16,6 +16,7 @@ export function toRolloutReport(result: RolloutResult): RolloutReport {
     failure,
     stageSeconds,
     trace: trace && withoutCounts(trace),
+    ...(cost !== undefined && { cost }),
     ...tricksOfRollout(result),
   };
 }

@@ -1,3 +1,4 @@
+import type { Ledger } from '../contracts/cost.ts';
 import { outcomes, zeroCount } from '../contracts/outcome.ts';
 import {
   type LeftOut,
@@ -10,6 +11,7 @@ import {
   type TaskScore,
 } from '../contracts/sweep.ts';
 import { clusteredMean } from './clustered-mean.ts';
+import { addRollout } from './cost.ts';
 import { countFlags } from './flags.ts';
 import { meanOrNull } from './mean.ts';
 import { passAtK } from './pass-at-k.ts';
@@ -40,7 +42,7 @@ interface Tried {
  * version or model. Attempts that are not counted are in no denominator, and are listed with the reason.
  */
 export function summariseSweep(options: SweepToSummarise): SweepReport {
-  const { sweep, sweepKey, input, run, startedAt, pin, endedEarly, tasks, rows, quarantined } = options;
+  const { sweep, sweepKey, input, run, pool, startedAt, pin, endedEarly, tasks, rows, quarantined } = options;
   const last = lastRows(rows);
   const leftOut = last.flatMap((row) => {
     const why = whyLeftOut(row, pin);
@@ -77,6 +79,7 @@ export function summariseSweep(options: SweepToSummarise): SweepReport {
     sweepKey,
     input,
     run,
+    ...(pool !== undefined && { pool }),
     startedAt,
     result,
     taskScores: tried.map(scoreOf),
@@ -145,6 +148,7 @@ function costOf(rows: readonly SweepRow[], wallSeconds: number): SweepCost {
     wallSeconds,
     rolloutSeconds: sum(rows, ({ seconds }) => seconds),
     sandboxSeconds: sum(rows, ({ sandboxSeconds }) => sandboxSeconds),
+    ledger: rows.reduce<Ledger>((ledger, { outcome, cost }) => addRollout(ledger, outcome, cost), {}),
   };
 }
 

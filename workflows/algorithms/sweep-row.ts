@@ -25,7 +25,7 @@ export function attemptOf(number: number, retry: number, tasks: number): SweepAt
 
 /** Turns a rollout's result into its row in the sweep. */
 export function toSweepRow(attempt: SweepAttempt, result: RolloutResult): SweepRow {
-  const { workflowId, outcome, reward, stop, failure, trace, stageSeconds } = result;
+  const { workflowId, outcome, reward, stop, failure, trace, stageSeconds, cost } = result;
   const seconds = (of: readonly Stage[]): number => of.reduce((sum, stage) => sum + (stageSeconds[stage] ?? 0), 0);
   const { minVersion = null, maxVersion = null } = trace ?? {};
   return {
@@ -43,6 +43,7 @@ export function toSweepRow(attempt: SweepAttempt, result: RolloutResult): SweepR
     promptTokens: trace?.promptTokens ?? 0,
     seconds: seconds(Object.keys(stageSeconds) as Stage[]),
     sandboxSeconds: seconds(sandboxStages),
+    ...(cost !== undefined && { cost }),
     ...tricksOfRollout(result),
   };
 }

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import type { Ledger, RolloutCost } from './cost.ts';
 import type { FailureRecord } from './failures.ts';
 import type { FlagCounts, Trick } from './flags.ts';
 import { integer, text } from './input.ts';
@@ -27,6 +28,8 @@ export interface RolloutReport {
   readonly failure: FailureRecord | null;
   readonly trace: TraceSummary | null;
   readonly stageSeconds: Readonly<Partial<Record<Stage, number>>>;
+  /** Absent if it is unknown: in reports of 0.4.0, and where a rollout has no result. */
+  readonly cost?: RolloutCost;
   /** The suspected tricks. Omitted when there are none. */
   readonly flags?: readonly Trick[];
 }
@@ -52,4 +55,6 @@ export interface GroupSummary {
   readonly meanReward: number | null;
   /** Suspected tricks in the group's rollouts. Omitted when there are none. */
   readonly flags?: FlagCounts;
+  /** The cost of the rollouts; absent in the reports of groups of 0.4.0. */
+  readonly cost?: Ledger;
 }

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { BlobRef } from './blob.ts';
+import type { RolloutCost } from './cost.ts';
 import type { Diff } from './diff.ts';
 import type { FailureRecord } from './failures.ts';
 import { integer, number, oneOf, text, versionNumber } from './input.ts';
@@ -191,4 +192,6 @@ export interface RolloutResult {
   /** The number of sandboxes that the agent was started in; 1 unless one was lost. */
   readonly epochs: number;
   readonly stageSeconds: Readonly<Partial<Record<Stage, number>>>;
+  /** Absent in results of 0.4.0. */
+  readonly cost?: RolloutCost;
 }

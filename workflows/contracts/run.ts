@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { BlobRef } from './blob.ts';
+import type { RunCost } from './cost.ts';
 import type { FlagCounts } from './flags.ts';
 import { integer, number, oneOf, text } from './input.ts';
 import type { Count, Fate, Outcome } from './outcome.ts';
@@ -149,6 +150,8 @@ export interface RunStatus {
   readonly inFlight: readonly number[];
   /** The mean rewards of the last steps, oldest first. */
   readonly recentRewards: readonly number[];
+  /** Absent in the status of runs that ended under 0.4.0. */
+  readonly cost?: RunCost;
 }
 
 /** The groups of a step. A retried step uses the same ones, because its update may already have been made. */
@@ -178,4 +181,6 @@ export interface RunState {
   readonly plan: StepPlan | null;
   /** Groups that ended without being trained, for the record of the next step. */
   readonly dropped: readonly (readonly [number, Fate])[];
+  /** Absent in the state of 0.4.0. */
+  readonly cost?: RunCost;
 }

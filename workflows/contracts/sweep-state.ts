@@ -1,3 +1,4 @@
+import type { Ledger } from './cost.ts';
 import type { FlagCounts } from './flags.ts';
 import type { Count, Outcome } from './outcome.ts';
 import type { LeftOut, SweepInput, SweepPlan } from './sweep.ts';
@@ -44,6 +45,8 @@ export interface SweepSums {
   readonly passed: number;
   readonly rewards: number;
   readonly flags: FlagCounts;
+  /** The cost of all rollouts, retried ones too; absent in the sums of 0.4.0. */
+  readonly cost?: Ledger;
 }
 
 /** The state that continue-as-new carries from one execution of a sweep to the next. */

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { BlobRef } from './blob.ts';
+import type { Ledger, RolloutCost } from './cost.ts';
 import type { FailureRecord } from './failures.ts';
 import type { FlagCounts, Trick } from './flags.ts';
 import { integer, number, oneOf, text, versionNumber } from './input.ts';
@@ -94,6 +95,8 @@ export interface SweepRow {
   readonly seconds: number;
   /** The duration of the stages that use a sandbox. */
   readonly sandboxSeconds: number;
+  /** Absent if it is unknown: in rows of 0.4.0, and where a rollout has no result. */
+  readonly cost?: RolloutCost;
   /** The suspected tricks. Omitted when there are none. */
   readonly flags?: readonly Trick[];
 }
@@ -126,6 +129,8 @@ export interface SweepCost {
   /** The sum over all rollouts. */
   readonly rolloutSeconds: number;
   readonly sandboxSeconds: number;
+  /** The cost of the rollouts, by outcome; absent in reports of 0.4.0. */
+  readonly ledger?: Ledger;
 }
 
 /** The result of a sweep as history holds it. The tables are in the blob `report`. */
@@ -180,6 +185,8 @@ export interface SweepReport {
   readonly input: SweepInput;
   /** The workflow id of the run whose policy was in service at the start; null when there is none. */
   readonly run: string | null;
+  /** The pool of that run's policy. Absent in reports of 0.4.0, and where no run is known. */
+  readonly pool?: string;
   readonly startedAt: number;
   readonly result: Omit<SweepResult, 'report'>;
   readonly taskScores: readonly TaskScore[];
@@ -215,6 +222,8 @@ export interface SweepStatus {
   readonly phase: 'preparing' | 'running' | 'paused' | 'cancelling' | 'cancelled' | 'done';
   readonly pausedBecause: string | null;
   readonly policyVersion: number | null;
+  /** The pool of the evaluated policy, where its run is known. */
+  readonly pool?: string;
   readonly upstream?: Upstream;
   readonly tasks: number;
   /** The number of attempts in all. */
@@ -230,6 +239,8 @@ export interface SweepStatus {
   readonly meanReward: number | null;
   readonly flags: FlagCounts;
   readonly endedEarly: string | null;
+  /** The cost of the rollouts that have ended, retried ones too; absent in the status of sweeps of 0.4.0. */
+  readonly cost?: Ledger;
 }
 
 /** The tasks of a sweep and the model it evaluates, decided once. */

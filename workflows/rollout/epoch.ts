@@ -22,6 +22,7 @@ import {
   sessionsOn,
 } from '../activities.ts';
 import { rewardOf } from '../algorithms/reward.ts';
+import type { ModelUse, SandboxProvider } from '../contracts/cost.ts';
 import type { Diff } from '../contracts/diff.ts';
 import type { RolloutEpoch } from '../contracts/ids.ts';
 import { defaultPool } from '../contracts/policy.ts';
@@ -32,6 +33,7 @@ import { type TraceSummary, trainAllBranches } from '../contracts/trace.ts';
 import type { Verdict } from '../contracts/verdict.ts';
 import { StageFailure } from './failure.ts';
 import type { HostLoss } from './host-loss.ts';
+import type { CostMeter } from './meter.ts';
 import type { Progress } from './progress.ts';
 import type { TimeLimits } from './time-limits.ts';
 
@@ -50,6 +52,7 @@ export interface EpochContext {
   readonly epoch: RolloutEpoch;
   readonly progress: Progress;
   readonly loss: HostLoss;
+  readonly meter: CostMeter;
   /** Whether the stages share activities. Rollouts of 0.4.0 have an activity for each stage. */
   readonly fewActivities: boolean;
 }
@@ -59,7 +62,7 @@ export interface EpochContext {
  * whatever happens; if even that fails, the reaper removes it when its lifetime is over.
  */
 export async function produce(context: EpochContext): Promise<Produced> {
-  const { input, resolved, epoch, progress, loss } = context;
+  const { input, resolved, epoch, progress, loss, meter } = context;
   const { task, usesModel } = resolved;
   const { agent, sandbox } = input;
   const prepared =
@@ -76,28 +79,38 @@ export async function produce(context: EpochContext): Promise<Produced> {
   loss.begin(host);
   if (context.fewActivities) upsertSearchAttributes([{ key: searchAttributes.host, value: host }]);
   let open = usesModel;
+  // Only an agent, which is started in a provisioned sandbox, calls the model.
+  let provisioned = false;
+  let provider: SandboxProvider = sandbox === 'auto' ? 'unknown' : sandbox;
+  const beganMs = Date.now();
   let released = false;
   const releaseOnce = async (): Promise<void> => {
     if (released) return;
     released = true;
     // A host that comes back removes what it holds.
-    if (loss.isLost(host)) return;
-    await CancellationScope.nonCancellable(() => release(context, host));
+    if (!loss.isLost(host)) await CancellationScope.nonCancellable(() => release(context, host));
+    meter.sandbox(provider, beganMs);
   };
   const hostStage = <Result>(stage: Stage, work: () => Promise<Result>): Promise<Result> =>
     loss.guard(host, stage, () => untilTaken(context, host, () => progress.stage(stage, work)));
   try {
     const sandboxed = await prepare(context, host, hostStage);
     const { kind, baseCommit } = sandboxed;
+    provider = kind;
+    provisioned = true;
     const end = await runAgent(context, host, sandboxed, hostStage);
     const diff = await hostStage('captureDiff', () => capturingOn(host).captureDiff({ epoch, kind, task, baseCommit }));
     const seal = () => hostStage('sealTrace', () => sealingOn(host).sealTrace({ epoch }));
     const [trace] = await both(usesModel ? seal() : Promise.resolve(null), releaseOnce());
     open = false;
+    if (trace !== null) meter.session(useOf(trace));
     return { end, diff, trace };
   } finally {
     await releaseOnce();
-    if (open && !loss.isLost(host)) await CancellationScope.nonCancellable(() => closeTrace(host, epoch));
+    if (open) {
+      const use = loss.isLost(host) ? null : await CancellationScope.nonCancellable(() => closeTrace(host, epoch));
+      if (provisioned) meter.session(use);
+    }
   }
 }
 
@@ -217,11 +230,23 @@ async function release(context: EpochContext, host: string): Promise<void> {
   await releasing.catch((error) => log.warn('the sandbox is left to the reaper', { error: String(error) }));
 }
 
-/** Closes a session that was not sealed, so that it takes no more turns. If even that fails, it expires. */
-async function closeTrace(host: string, epoch: RolloutEpoch): Promise<void> {
-  await sessionsOn(host)
-    .closeTrace({ epoch })
-    .catch((error) => log.warn('the session is left to expire', { error: String(error) }));
+/**
+ * Closes a session that was not sealed, so that it takes no more turns. If even that fails, it expires. Returns what its
+ * model calls cost, or null if that is unknown.
+ */
+async function closeTrace(host: string, epoch: RolloutEpoch): Promise<ModelUse | null> {
+  try {
+    // Hosts of 0.4.0 return nothing.
+    return (await sessionsOn(host).closeTrace({ epoch })) ?? null;
+  } catch (error) {
+    log.warn('the session is left to expire', { error: String(error) });
+    return null;
+  }
+}
+
+/** The model calls of a sealed session; null if a gateway of 0.4.0 sealed it, which does not say how long they took. */
+function useOf({ promptTokens, sampledTokens, engineSeconds }: TraceSummary): ModelUse | null {
+  return engineSeconds === undefined ? null : { promptTokens, sampledTokens, engineSeconds };
 }
 
 /** Evaluates a diff in a fresh sandbox, and computes its reward. */

@@ -42,6 +42,7 @@ export function createStepper(input: RunInput, tally: RunTally): Stepper {
     const { workflowId, firstExecutionRunId } = workflowInfo();
     const step = tally.step + 1;
     currentStep = stepId(workflowId, firstExecutionRunId, step);
+    const beganMs = Date.now();
     const result = await executeStep(input, step, plan).catch((error) => {
       // The run itself handles a cancel.
       if (!CancellationScope.current().consideredCancelled)
@@ -49,6 +50,7 @@ export function createStepper(input: RunInput, tally: RunTally): Stepper {
       return null;
     });
     currentStep = null;
+    tally.addTrainerTime(beganMs);
     if (result !== null) tally.finishStep(result);
     return result !== null;
   }

@@ -1,6 +1,8 @@
+import { addLedgers, toMs, unknownLedger } from '../algorithms/cost.ts';
 import { addFlags, noFlags } from '../algorithms/flags.ts';
 import { fateOnArrival } from '../algorithms/group-report.ts';
 import { staleness } from '../algorithms/staleness.ts';
+import type { RunCost } from '../contracts/cost.ts';
 import type { FlagCounts } from '../contracts/flags.ts';
 import type { GroupSummary } from '../contracts/group.ts';
 import { type Count, type Fate, fates, type Outcome, outcomes, zeroCount } from '../contracts/outcome.ts';
@@ -30,8 +32,11 @@ export interface RunTally {
   readonly groups: Count<Fate>;
   readonly rollouts: Count<Outcome>;
   readonly flags: FlagCounts;
+  readonly cost: RunCost;
   readonly recentRewards: readonly number[];
   readonly watch: OutcomeWatch;
+  /** Counts the time of the trainer since then. */
+  addTrainerTime(sinceMs: number): void;
   /** Admits the next group and returns its number, which is never used again. */
   admit(): number;
   /** Counts a group that has reported, or was reconciled. A second report of the same group changes nothing. */
@@ -64,6 +69,7 @@ class Tally implements RunTally {
   readonly groups: Record<Fate, number>;
   readonly rollouts: Record<Outcome, number>;
   flags: FlagCounts;
+  cost: RunCost;
   readonly recentRewards: number[];
   readonly watch: OutcomeWatch;
   readonly #input: RunInput;
@@ -81,10 +87,20 @@ class Tally implements RunTally {
     this.groups = { ...(state?.groups ?? zeroCount(fates)) };
     this.rollouts = { ...(state?.rollouts ?? zeroCount(outcomes)) };
     this.flags = state?.flags ?? noFlags;
+    this.cost = state?.cost ?? {
+      rollouts: unknownLedger(this.rollouts),
+      trainerSeconds: state === null ? 0 : null,
+    };
     this.recentRewards = [...(state?.recentRewards ?? [])];
     this.watch = createOutcomeWatch({ infra: input.pauseAtInfraShare, 'invalid-task': 1 }, state?.recentOutcomes ?? []);
     this.#plan = state?.plan ?? null;
     this.#dropped = [...(state?.dropped ?? [])].map(([index, fate]) => [index, fate]);
+  }
+
+  addTrainerTime(sinceMs: number): void {
+    const { trainerSeconds } = this.cost;
+    if (trainerSeconds === null) return;
+    this.cost = { ...this.cost, trainerSeconds: toMs(trainerSeconds + (Date.now() - sinceMs) / 1000) };
   }
 
   admit(): number {
@@ -101,6 +117,10 @@ class Tally implements RunTally {
       this.rollouts[outcome] += count;
       for (let i = 0; i < count; i += 1) this.watch.add(outcome);
     }
+    this.cost = {
+      ...this.cost,
+      rollouts: addLedgers(this.cost.rollouts, summary.cost ?? unknownLedger(summary.outcomes)),
+    };
     if (summary.flags !== undefined) this.flags = addFlags(this.flags, summary.flags);
     const fate = cancelling ? 'cancelled' : fateOnArrival(summary, this.#input.rolloutsPerGroup);
     if (fate === null) this.ready.set(summary.index, summary.minVersion);
@@ -174,6 +194,7 @@ class Tally implements RunTally {
       recentRewards: this.recentRewards,
       plan: this.#plan,
       dropped: this.#dropped,
+      cost: this.cost,
     };
   }
 }

@@ -64,6 +64,7 @@ export function createRunView(input: RunInput, tally: RunTally): RunView {
         rolloutsStarted: tally.groupsStarted * input.rolloutsPerGroup,
         inFlight: [...tally.inFlight.keys()],
         recentRewards: tally.recentRewards,
+        cost: tally.cost,
       };
     },
   };

@@ -1,3 +1,4 @@
+import { addRollout, unknownLedger } from '../algorithms/cost.ts';
 import { addFlags, countFlags, noFlags } from '../algorithms/flags.ts';
 import { type Pin, whyLeftOut } from '../algorithms/summarise-sweep.ts';
 import { outcomes, zeroCount } from '../contracts/outcome.ts';
@@ -97,7 +98,7 @@ class Tally implements SweepTally {
     this.pausedBecause = state?.pausedBecause ?? null;
     this.endedEarly = state?.endedEarly ?? null;
     this.watch = createOutcomeWatch({ infra: input.pauseAtInfraShare }, state?.recentOutcomes ?? []);
-    this.#sums = state?.sums ?? {
+    this.#sums = withCost(state?.sums) ?? {
       outcomes: zeroCount(outcomes),
       leftOut: zeroCount(leftOutKinds),
       retried: 0,
@@ -105,6 +106,7 @@ class Tally implements SweepTally {
       passed: 0,
       rewards: 0,
       flags: noFlags,
+      cost: {},
     };
   }
 
@@ -199,6 +201,7 @@ class Tally implements SweepTally {
     this.changes += 1;
     this.unsaved.add(row);
     this.watch.add(row.outcome);
+    this.#sums = { ...this.#sums, cost: addRollout(this.#sums.cost ?? {}, row.outcome, row.cost) };
     if (row.outcome === 'infra' && row.retry < this.#input.infraRetries && !this.cancelling) {
       this.#again.push([number, row.retry + 1]);
       this.#sums = { ...this.#sums, retried: this.#sums.retried + 1 };
@@ -253,4 +256,11 @@ class Tally implements SweepTally {
       endedEarly: this.endedEarly,
     };
   }
+}
+
+/** Counts the rollouts of 0.4.0, which have no cost, as unknown. */
+function withCost(sums: SweepSums | undefined): SweepSums | undefined {
+  if (sums === undefined || sums.cost !== undefined) return sums;
+  const { outcomes: ended, retried } = sums;
+  return { ...sums, cost: unknownLedger({ ...ended, infra: ended.infra + retried }) };
 }

@@ -61,13 +61,14 @@ export function createSweepView(input: SweepInput, figures: () => SweepFigures):
     status() {
       const { workflowId: sweep, firstExecutionRunId: sweepKey } = workflowInfo();
       const tally = figures();
-      const { outcomes, leftOut, retried, counted, passed, rewards, flags } = tally.sums;
+      const { outcomes, leftOut, retried, counted, passed, rewards, flags, cost } = tally.sums;
       return {
         sweep,
         sweepKey,
         phase: view.phase === 'running' && tally.pausedBecause !== null ? 'paused' : view.phase,
         pausedBecause: tally.pausedBecause,
         ...tally.pin,
+        ...(tally.policy !== undefined && { pool: tally.policy.pool }),
         tasks: tally.tasks,
         planned: tally.planned,
         ended: tally.ended,
@@ -80,6 +81,7 @@ export function createSweepView(input: SweepInput, figures: () => SweepFigures):
         meanReward: counted === 0 ? null : rewards / counted,
         flags,
         endedEarly: tally.endedEarly,
+        ...(cost !== undefined && { cost }),
       };
     },
   };

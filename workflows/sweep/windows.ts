@@ -7,6 +7,7 @@ import {
   startChild,
   workflowInfo,
 } from '@temporalio/workflow';
+import { addLedgers, unknownLedger } from '../algorithms/cost.ts';
 import { addFlags, noFlags } from '../algorithms/flags.ts';
 import { rootMessage } from '../contracts/error-message.ts';
 import { sweepWindowId } from '../contracts/ids.ts';
@@ -182,5 +183,6 @@ function addSums(all: readonly SweepSums[]): SweepSums {
     passed: total(({ passed }) => passed),
     rewards: total(({ rewards }) => rewards),
     flags: all.map(({ flags }) => flags).reduce(addFlags, noFlags),
+    cost: all.map((sums) => sums.cost ?? unknownLedger(sums.outcomes)).reduce(addLedgers, {}),
   };
 }

@@ -1,4 +1,4 @@
-import { sampledTokensOf } from '../../../workflows/algorithms/turns.ts';
+import { modelUseOf } from '../../../workflows/algorithms/cost.ts';
 import type { Trace, TraceCounts, TraceSummary, TranscriptEntry } from '../../../workflows/contracts/trace.ts';
 import type { Message } from '../../kits/chat-tokens/index.ts';
 import type { Store } from '../../store/store.ts';
@@ -34,8 +34,7 @@ export async function sealTrace(session: Session, store: Store, absences: readon
     trace: await store.putJson(trace),
     turns: turns.length,
     segments: segments.length,
-    sampledTokens: turns.reduce((sum, turn) => sum + sampledTokensOf(turn), 0),
-    promptTokens: turns.reduce((sum, turn) => sum + turn.promptLength, 0),
+    ...modelUseOf(turns),
     minVersion: versions.min,
     maxVersion: versions.max,
     contextOverflow: session.overflowed,

@@ -1,3 +1,5 @@
+import { modelUseOf } from '../../../workflows/algorithms/cost.ts';
+import type { ModelUse } from '../../../workflows/contracts/cost.ts';
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
 import type { TraceSummary } from '../../../workflows/contracts/trace.ts';
 import { attemptAll, throwTogether } from '../../attempt-all.ts';
@@ -31,7 +33,8 @@ export interface Sessions {
   status(id: string): Promise<SessionStatus | null>;
   minVersions(groups: readonly string[]): Promise<readonly (number | null)[]>;
   seal(id: string): Promise<TraceSummary>;
-  close(id: string): Promise<void>;
+  /** Closes a session; returns what its turns cost, or null if that is unknown. */
+  close(id: string): Promise<ModelUse | null>;
   /** Unloads expired and unused sessions, and removes files that have not been written for a long time. */
   cleanUp(): Promise<void>;
   /** Lets running turns end for a moment, then unloads all sessions. */
@@ -169,12 +172,17 @@ class SessionTable implements Sessions {
     return summary;
   }
 
-  async close(id: string): Promise<void> {
+  async close(id: string): Promise<ModelUse | null> {
     const found = await this.#get(id);
     if ('holder' in found) return this.#peer(found).close(id);
-    if ('sealed' in found || this.#deps.lease.of(found.opened.fence) === 'fenced') return;
+    if ('sealed' in found) {
+      const { promptTokens, sampledTokens, engineSeconds } = found.sealed.summary;
+      return engineSeconds === undefined ? null : { promptTokens, sampledTokens, engineSeconds };
+    }
+    if (this.#deps.lease.of(found.opened.fence) === 'fenced') return null;
     requireLease(this.#deps, found.opened);
     await found.close(new GatewayError('session-closed', 'this session is closed'));
+    return modelUseOf(found.turns);
   }
 
   #peer({ holder }: RemoteSession): GatewayControl {

@@ -54,6 +54,16 @@ it('shows suspected tricks of the run and its sweeps with counts, rewards and an
   assert.ok(!none.includes('id="flags"'));
 });
 
+it('states the cost of each outcome, also of what was thrown away, in money if there are prices', () => {
+  const page = renderReport(sampleReport());
+  assert.match(page, /<td>infra, thrown away<\/td><td class="n">5<\/td><td class="n">≥ 9,000<\/td>/);
+  const row = /<tr><td>total<\/td>.*<\/tr>/.exec(page)?.[0] ?? '';
+  assert.match(row, /<td class="n">30\.0 min<\/td><td class="n">≥ 11\.00<\/td>/);
+  assert.ok(page.includes('the price table has no price for: evaluations.'));
+  assert.equal(summarise(sampleReport()).money?.total, 11);
+  assert.ok(!renderReport({ ...sampleReport(), costs: null }).includes('id="cost"'));
+});
+
 it('renders a run without steps', () => {
   const sample = sampleReport();
   const page = renderReport({
@@ -129,6 +139,7 @@ it('collects fates, outcomes, timings and failures from the records of a run', a
       heldOut: null,
       sweeps: [],
       wallSeconds: null,
+      pricing: { sampler: { pool: 'default' }, prices: null },
       nameOf: null,
       findRollout: async () => null,
     });
@@ -144,6 +155,8 @@ it('collects fates, outcomes, timings and failures from the records of a run', a
     );
     assert.deepEqual(data.stages, [{ stage: 'evaluate', count: 8, median: 0.5, p90: 0.5, max: 0.5 }]);
     assert.equal(data.failures[0]?.count, 2);
+    const { scored, infra } = data.costs?.rollouts ?? {};
+    assert.deepEqual([scored?.unknown, infra?.unknown], [5, 2], 'records of 0.4.0 have no cost');
   } finally {
     await rm(directory, { recursive: true, force: true });
   }

@@ -112,6 +112,37 @@ export function sampleReport(): ReportData {
       testLog: 'ok 1 - adds\nok 2 - adds negatives\n# pass 4\n# fail 0\n',
     },
     wallSeconds: 318,
+    costs: {
+      rollouts: {
+        scored: {
+          rollouts: 1171,
+          unknown: 0,
+          promptTokens: 1_991_000,
+          sampledTokens: 500_000,
+          engineSeconds: 900,
+          sandboxSeconds: { local: 3600 },
+          evaluationSeconds: 1800,
+        },
+        infra: {
+          rollouts: 5,
+          unknown: 2,
+          promptTokens: 9_000,
+          sampledTokens: 0,
+          engineSeconds: 60,
+          sandboxSeconds: { local: 7200 },
+          evaluationSeconds: 0,
+        },
+      },
+      trainerSeconds: 1800,
+      sampler: { pool: 'default' },
+      prices: {
+        currency: 'EUR',
+        pools: { default: { input: 1, output: 2 } },
+        upstreams: {},
+        sandboxHour: { local: 2 },
+        trainerHour: 4,
+      },
+    },
   };
 }
 

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { readFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { ApplicationFailure } from '@temporalio/common';
@@ -22,7 +22,10 @@ describe('the commands on a run', () => {
 
   before(async () => {
     stack = await startScriptedStack({ script: { reward: half } });
-    temper = cliOn(stack.home, stack.server);
+    const prices = join(stack.home, 'prices.json');
+    const pools = { default: { input: 1e6, output: 0 } };
+    await writeFile(prices, JSON.stringify({ currency: 'EUR', pools, sandboxHour: { local: 0 }, evaluationHour: 0 }));
+    temper = cliOn(stack.home, stack.server, { TEMPER_PRICES: prices });
   });
   after(() => stack?.close());
 
@@ -46,6 +49,8 @@ describe('the commands on a run', () => {
     const shown = await temper.run('show', 'first');
     assert.deepEqual([shown.code, /first/.test(shown.stdout)], [0, true], shown.stderr);
     assert.match(shown.stdout, /trained +4/);
+    assert.match(shown.stdout, /^scored +8 +32 +16 +8\.0 s +local .* +32\.00$/m);
+    assert.match(shown.stdout, /^total +8 .* ≥ 32\.00\nthe price table has no price for: the trainer$/m);
   });
 
   it('report writes an HTML page', async () => {

@@ -1,7 +1,10 @@
+import { costsOfSweep } from '../../../../infra/report/cost-table.ts';
+import { readPrices } from '../../../../infra/report/prices.ts';
 import { sweepStatusQuery } from '../../../../workflows/contracts/messages.ts';
 import type { SweepStatus } from '../../../../workflows/contracts/sweep.ts';
 import { type StartOptions, startAndFollow } from '../../follow/start-and-follow.ts';
 import { findSweepReport } from '../../follow/workflow-report.ts';
+import { costText } from '../../text/cost.ts';
 import { print, printJson } from '../../text/output.ts';
 import { type SweepOptions, sweepRequestOf } from './sweep-options.ts';
 import { sweepText } from './sweep-text.ts';
@@ -25,8 +28,10 @@ export async function runSweep(options: EvalOptions): Promise<void> {
     async report(stack, id) {
       const report = await findSweepReport(stack, id);
       if (report === null) return;
-      if (options.json) printJson({ id, ...report.result });
-      else print(sweepText(report));
+      if (options.json) return printJson({ id, ...report.result });
+      const prices = await readPrices(stack.config.prices);
+      const costs = costsOfSweep(report.result.cost.ledger, { ...report, ...report.result }, prices);
+      print(`${sweepText(report)}\n\n${costText(costs)}`);
     },
   });
 }

@@ -1,12 +1,13 @@
 import { type Client, WorkflowNotFoundError } from '@temporalio/client';
 import { InvalidModelDirectory, loadModel } from '../../../../infra/kits/chat-tokens/index.ts';
 import { collectReport } from '../../../../infra/report/collect-report.ts';
+import { readPrices } from '../../../../infra/report/prices.ts';
 import type { HeldOut, ReportData, RunFacts } from '../../../../infra/report/report-data.ts';
 import type { TokenName } from '../../../../infra/report/token-views.ts';
 import { readStartInput } from '../../../../infra/temporal/start-input.ts';
 import { runStatusQuery } from '../../../../workflows/contracts/messages.ts';
 import type { RolloutResult } from '../../../../workflows/contracts/rollout.ts';
-import { type RunStatus, runInput } from '../../../../workflows/contracts/run.ts';
+import { type RunInput, type RunStatus, runInput } from '../../../../workflows/contracts/run.ts';
 import type { SweepReport } from '../../../../workflows/contracts/sweep.ts';
 import { findWorkflow, isOpen } from '../../follow/find-workflow.ts';
 import { findSweepReport } from '../../follow/workflow-report.ts';
@@ -27,10 +28,13 @@ export async function gatherReport(stack: StackClient, run: string, heldOut: Hel
   const status: RunStatus = await found.handle.query(runStatusQuery);
   const first = await client.workflow.getHandle(run, status.runKey).describe();
   const end = isOpen(found) ? new Date() : (found.description.closeTime ?? new Date());
+  const start = await readStartInput(client, { workflowId: run, runId: status.runKey });
+  const input = runInput.parse(start ?? {});
   return collectReport({
     records: stack.records,
     store: stack.store,
-    run: await factsOf(client, status),
+    run: factsOf(input, status),
+    pricing: { sampler: { pool: input.pool }, prices: await readPrices(stack.config.prices) },
     status,
     heldOut,
     sweeps: await sweepsOf(stack, run),
@@ -63,9 +67,7 @@ async function tokenNames(modelDir: string): Promise<TokenName | null> {
   }
 }
 
-/** Reads the input that the run was started with and fills in its defaults. */
-async function factsOf(client: Client, { run, runKey, steps }: RunStatus): Promise<RunFacts> {
-  const input = runInput.parse((await readStartInput(client, { workflowId: run, runId: runKey })) ?? {});
+function factsOf(input: RunInput, { run, runKey, steps }: RunStatus): RunFacts {
   return {
     id: run,
     key: runKey,

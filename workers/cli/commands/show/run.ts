@@ -1,10 +1,14 @@
+import { type Costs, moneyOf } from '../../../../infra/report/cost-table.ts';
+import { readPrices } from '../../../../infra/report/prices.ts';
 import { readRunRecords } from '../../../../infra/report/run-records.ts';
 import { flagsText } from '../../../../workflows/algorithms/flags.ts';
 import { runStatusQuery } from '../../../../workflows/contracts/messages.ts';
+import { defaultPool } from '../../../../workflows/contracts/policy.ts';
 import type { RunStatus } from '../../../../workflows/contracts/run.ts';
 import { type FoundWorkflow, isOpen } from '../../follow/find-workflow.ts';
 import { type WorkflowEnd, workflowEnd } from '../../follow/workflow-end.ts';
 import type { StackClient } from '../../stack/stack-client.ts';
+import { costText } from '../../text/cost.ts';
 import { print, printJson } from '../../text/output.ts';
 import { stepText } from '../train/progress-text.ts';
 
@@ -20,14 +24,26 @@ export async function showRun(stack: StackClient, found: FoundWorkflow, json: bo
   // A closed run answers queries too, as long as a control worker is up.
   const status = await handle.query(runStatusQuery);
   const { steps } = await readRunRecords(stack.records, status.runKey);
-  if (json) return printJson({ ...status, workflowStatus: description.status.name, end, stepRecords: steps });
+  const costs = await costsOf(stack, found, status);
+  const money = costs && moneyOf(costs);
+  if (json) return printJson({ ...status, money, workflowStatus: description.status.name, end, stepRecords: steps });
   const ended = end?.kind !== 'failed' ? '' : `\n${end.kind}: ${end.message}`;
-  print(`${handle.workflowId} (${description.status.name.toLowerCase()})${ended}\n${statusText(status)}\n`);
+  print(
+    `${handle.workflowId} (${description.status.name.toLowerCase()})${ended}\n${statusText(status)}\n\n${costText(costs)}\n`,
+  );
   let since = description.startTime.getTime();
   for (const step of steps) {
     print(stepText(step, status.steps, (step.recordedAt - since) / 1000));
     since = step.recordedAt;
   }
+}
+
+/** The cost of a run; null for one of 0.4.0, which counted none. */
+async function costsOf(stack: StackClient, { description }: FoundWorkflow, { cost }: RunStatus): Promise<Costs | null> {
+  if (cost === undefined) return null;
+  const { pool } = description.memo ?? {};
+  const sampler = { pool: typeof pool === 'string' ? pool : defaultPool };
+  return { ...cost, sampler, prices: await readPrices(stack.config.prices) };
 }
 
 /** Reads why the run has no result; null if it has one. */

@@ -1,0 +1,10 @@
+import { type Costs, costTable } from '../../../infra/report/cost-table.ts';
+import { table } from './output.ts';
+
+/** Formats what a run or sweep cost; null if it counted no cost. */
+export function costText(costs: Costs | null): string {
+  if (costs === null) return 'cost: unknown';
+  const made = costTable(costs);
+  if (made === null) return 'cost: no rollout has ended yet';
+  return [table(made.head, made.rows), ...made.notes].join('\n');
+}

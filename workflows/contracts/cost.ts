@@ -1,0 +1,41 @@
+import { z } from 'zod';
+import type { Outcome } from './outcome.ts';
+
+/** The tokens of model calls, and the time they took. */
+export const modelUse = z.object({
+  promptTokens: z.number().describe('The sum over all turns of the tokens that each sent to the engine.'),
+  sampledTokens: z.number(),
+  /** The seconds from the start of each turn to its end, waits for the engine included, summed up. */
+  engineSeconds: z.number(),
+});
+export type ModelUse = Readonly<z.output<typeof modelUse>>;
+
+/** The provider of a sandbox; `unknown` if no sandbox was created and the choice was left to the host. */
+export type SandboxProvider = 'docker' | 'local' | 'unknown';
+
+/** The cost of one rollout, over all of its epochs. */
+export interface RolloutCost extends ModelUse {
+  /** The seconds from the begin of provisioning until the sandbox is released, waits included, by provider. */
+  readonly sandboxSeconds: Readonly<Partial<Record<SandboxProvider, number>>>;
+  /** The duration of the stage `evaluate`. */
+  readonly evaluationSeconds: number;
+  /** Set if a session was lost with its host or its gateway, so that the tokens are a lower bound. */
+  readonly incomplete?: true;
+}
+
+/** The cost of several rollouts. */
+export interface CostSum extends Omit<RolloutCost, 'incomplete'> {
+  readonly rollouts: number;
+  /** The number of rollouts whose cost is unknown, in whole or in part: the sums are lower bounds. */
+  readonly unknown: number;
+}
+
+/** The cost of rollouts, by their outcome. */
+export type Ledger = Readonly<Partial<Record<Outcome, CostSum>>>;
+
+/** The cost of a run so far. */
+export interface RunCost {
+  readonly rollouts: Ledger;
+  /** The seconds in which the trainer prepared the model and made steps, failed ones too; null if a part of it is unknown. */
+  readonly trainerSeconds: number | null;
+}

@@ -1,0 +1,34 @@
+import { toMs } from '../algorithms/cost.ts';
+import type { ModelUse, RolloutCost, SandboxProvider } from '../contracts/cost.ts';
+
+/** Adds up what a rollout costs while it runs, over all of its epochs, so that an outcome without a score has its cost, too. */
+export interface CostMeter {
+  /** Counts the model calls of a session that has ended; null if they are unknown. */
+  session(use: ModelUse | null): void;
+  /** Counts a sandbox from the time of its provisioning until now. */
+  sandbox(provider: SandboxProvider, sinceMs: number): void;
+  read(evaluationSeconds: number): RolloutCost;
+}
+
+export function createCostMeter(): CostMeter {
+  const use = { promptTokens: 0, sampledTokens: 0, engineSeconds: 0 };
+  const sandboxSeconds: Partial<Record<SandboxProvider, number>> = {};
+  let incomplete = false;
+  return {
+    session(of) {
+      incomplete ||= of === null;
+      use.promptTokens += of?.promptTokens ?? 0;
+      use.sampledTokens += of?.sampledTokens ?? 0;
+      use.engineSeconds = toMs(use.engineSeconds + (of?.engineSeconds ?? 0));
+    },
+    sandbox(provider, sinceMs) {
+      sandboxSeconds[provider] = toMs((sandboxSeconds[provider] ?? 0) + (Date.now() - sinceMs) / 1000);
+    },
+    read: (evaluationSeconds) => ({
+      ...use,
+      sandboxSeconds,
+      evaluationSeconds: toMs(evaluationSeconds),
+      ...(incomplete && { incomplete }),
+    }),
+  };
+}
