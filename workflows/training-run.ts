@@ -15,6 +15,7 @@ import type { GroupSummary } from './contracts/group.ts';
 import { parseInput } from './contracts/input.ts';
 import { groupDoneSignal, pauseSignal, resumeSignal, runStatusQuery } from './contracts/messages.ts';
 import { type RunInput, type RunRequest, type RunState, type RunStatus, runInput } from './contracts/run.ts';
+import { handleBudget, withinBudget } from './run/budget.ts';
 import { cancelGroups, reconcile, startGroup } from './run/groups.ts';
 import { createStepper, type Stepper } from './run/stepper.ts';
 import { createRunTally, type RunTally } from './run/tally.ts';
@@ -66,6 +67,7 @@ function handleMessages({ tally, view }: Run): void {
     if (summary.runKey === workflowInfo().firstExecutionRunId) tally.arrive(summary, view.cancelling);
   };
   setHandler(groupDoneSignal, groupDone, { description: 'sent by the groups of this run, not by hand' });
+  handleBudget(tally, view.show);
   const pause = (reason?: string, when?: 'unless-paused'): void => {
     if (when === 'unless-paused' && tally.pausedBecause !== null) return;
     tally.pausedBecause = reason ?? 'paused by hand';
@@ -137,7 +139,8 @@ async function admit({ input, tally }: Run): Promise<void> {
     maxStaleness: input.maxStaleness,
     stepsLeft: input.steps - tally.step - (tally.inStep > 0 ? 1 : 0),
   });
-  const count = Math.max(0, Math.min(wanted, groupsInFlight - tally.inFlight.size));
+  const free = Math.max(0, Math.min(wanted, groupsInFlight - tally.inFlight.size));
+  const count = withinBudget(input, tally, free);
   // Runs of 0.4.0 started all groups in one workflow task, which is too large for the server if they are many.
   const atOnce = count > startsAtOnce && patched('bounded-starts') ? startsAtOnce : count;
   await Promise.all(Array.from({ length: atOnce }, () => startGroup(input, tally)));

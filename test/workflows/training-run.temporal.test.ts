@@ -240,51 +240,6 @@ describe('a trainingRun', () => {
   });
 });
 
-describe('a trainingRun that continues as new often', () => {
-  let stack: ScriptedStack;
-
-  before(async () => {
-    stack = await startScriptedStack({ script: { reward: halfOfEach }, suggestContinueAsNewAt: 40 });
-  });
-  after(async () => {
-    await stack?.close();
-  });
-
-  const start = (workflowId: string, request: RunRequest) =>
-    stack.server.client.workflow.start('trainingRun', { taskQueue: controlQueue, workflowId, args: [request] });
-
-  it('loses nothing', async () => {
-    const before = stack.workers.updates.length;
-    const handle = await start('carried', { ...small, steps: 5 });
-    const status: RunStatus = await handle.result();
-    assert.equal(status.step, 5);
-    assert.equal(sum(status.groups), status.groupsStarted);
-    assert.equal(sum(status.rollouts), status.rolloutsStarted);
-    assert.deepEqual(
-      stack.workers.updates.slice(before).map(({ step }) => step),
-      [1, 2, 3, 4, 5],
-    );
-    // The list lags behind the history.
-    await until(
-      async () => (await stack.server.client.workflow.count('WorkflowId="carried"')).count,
-      (executions) => executions >= 3,
-    );
-  });
-
-  it('keeps the counts of flagged rollouts', async () => {
-    stack.script.flags = (id) =>
-      id.endsWith('rollout-0') ? ['tests', 'exit'] : id.endsWith('group-1/rollout-1') ? ['exit'] : [];
-    const handle = await start('flagged', { ...small, maxStaleness: 0 });
-    const status: RunStatus = await handle.result();
-    assert.equal(status.rolloutsStarted, 12);
-    assert.deepEqual(status.flags, { rollouts: 7, tricks: { tests: 6, exit: 7 } });
-    const { details } = await handle
-      .query('__temporal_workflow_metadata')
-      .then((found) => ({ details: JSON.stringify(found) }));
-    assert.match(details, /flagged: 7 rollouts: exit 7, tests 6/);
-  });
-});
-
 async function until<Value>(read: () => Promise<Value>, good: (value: Value) => boolean): Promise<Value> {
   for (;;) {
     const value = await read();

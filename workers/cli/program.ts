@@ -66,6 +66,10 @@ const commands: Readonly<Record<string, CommandEntry>> = {
     description: 'cancel a run, sweep, regrade or rollout and wait for its clean-up',
     load: async () => (await import('./commands/pause-resume-cancel.ts')).cancelCommand(),
   },
+  budget: {
+    description: 'show or change the budget of a run',
+    load: async () => (await import('./commands/budget.ts')).budgetCommand(),
+  },
   schedule: {
     description: 'evaluate on a schedule',
     load: async () => (await import('./commands/schedule.ts')).scheduleCommand(),

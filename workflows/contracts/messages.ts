@@ -1,4 +1,5 @@
-import { defineQuery, defineSignal } from '@temporalio/workflow';
+import { defineQuery, defineSignal, defineUpdate } from '@temporalio/workflow';
+import type { Budget, BudgetChange } from './budget.ts';
 import type { GroupSummary } from './group.ts';
 import type { Outcome } from './outcome.ts';
 import type { RegradeStatus } from './regrade.ts';
@@ -17,6 +18,9 @@ export const pauseSignal = defineSignal<[reason?: string, when?: 'unless-paused'
  * tells its windows how often it was resumed.
  */
 export const resumeSignal = defineSignal<[onlyIfPausedBecause?: string, resumes?: number]>('resume');
+
+/** Changes limits of a run's budget, and returns the new budget. */
+export const setBudgetUpdate = defineUpdate<Budget, [BudgetChange]>('setBudget');
 
 /** The report of a group to its run: every rollout of the group has its outcome. */
 export const groupDoneSignal = defineSignal<[GroupSummary]>('groupDone');

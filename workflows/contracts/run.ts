@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { BlobRef } from './blob.ts';
+import { type Budget, type BudgetUse, budget } from './budget.ts';
 import type { RunCost } from './cost.ts';
 import type { FlagCounts } from './flags.ts';
 import { integer, number, oneOf, text } from './input.ts';
@@ -103,6 +104,9 @@ export const runInput = z.strictObject({
   weight: weight.describe(
     'The weight of the run among the runs that want slots: of two with weights 3 and 1, the first holds three quarters.',
   ),
+  budget: budget
+    .optional()
+    .describe('The limits of what the run may use. When one is reached, the run pauses. Default: no limit.'),
   pauseAtInfraShare: number(0.1, 1)
     .default(0.9)
     .describe('The run pauses itself when at least this share of its last 16 or more rollouts ended as `infra`.'),
@@ -152,6 +156,8 @@ export interface RunStatus {
   readonly recentRewards: readonly number[];
   /** Absent in the status of runs that ended under 0.4.0. */
   readonly cost?: RunCost;
+  /** Absent in the same. */
+  readonly budget?: { readonly limits: Budget; readonly used: BudgetUse };
 }
 
 /** The groups of a step. A retried step uses the same ones, because its update may already have been made. */
@@ -183,4 +189,6 @@ export interface RunState {
   readonly dropped: readonly (readonly [number, Fate])[];
   /** Absent in the state of 0.4.0. */
   readonly cost?: RunCost;
+  /** The budget, if it was changed while the run was open; else it is that of the input. */
+  readonly budget?: Budget;
 }

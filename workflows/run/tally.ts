@@ -2,6 +2,7 @@ import { addLedgers, toMs, unknownLedger } from '../algorithms/cost.ts';
 import { addFlags, noFlags } from '../algorithms/flags.ts';
 import { fateOnArrival } from '../algorithms/group-report.ts';
 import { staleness } from '../algorithms/staleness.ts';
+import type { Budget } from '../contracts/budget.ts';
 import type { RunCost } from '../contracts/cost.ts';
 import type { FlagCounts } from '../contracts/flags.ts';
 import type { GroupSummary } from '../contracts/group.ts';
@@ -33,6 +34,7 @@ export interface RunTally {
   readonly rollouts: Count<Outcome>;
   readonly flags: FlagCounts;
   readonly cost: RunCost;
+  budget: Budget;
   readonly recentRewards: readonly number[];
   readonly watch: OutcomeWatch;
   /** Counts the time of the trainer since then. */
@@ -70,6 +72,7 @@ class Tally implements RunTally {
   readonly rollouts: Record<Outcome, number>;
   flags: FlagCounts;
   cost: RunCost;
+  budget: Budget;
   readonly recentRewards: number[];
   readonly watch: OutcomeWatch;
   readonly #input: RunInput;
@@ -91,6 +94,7 @@ class Tally implements RunTally {
       rollouts: unknownLedger(this.rollouts),
       trainerSeconds: state === null ? 0 : null,
     };
+    this.budget = state?.budget ?? input.budget ?? {};
     this.recentRewards = [...(state?.recentRewards ?? [])];
     this.watch = createOutcomeWatch({ infra: input.pauseAtInfraShare, 'invalid-task': 1 }, state?.recentOutcomes ?? []);
     this.#plan = state?.plan ?? null;
@@ -195,6 +199,7 @@ class Tally implements RunTally {
       plan: this.#plan,
       dropped: this.#dropped,
       cost: this.cost,
+      budget: this.budget,
     };
   }
 }

@@ -5,6 +5,7 @@ import { fates } from '../contracts/outcome.ts';
 import type { RunInput, RunStatus } from '../contracts/run.ts';
 import { searchAttributes, shownReward } from '../contracts/search-attributes.ts';
 import { shareMemo } from '../contracts/share.ts';
+import { usedBy } from './budget.ts';
 import type { RunTally } from './tally.ts';
 
 export interface RunView {
@@ -65,6 +66,7 @@ export function createRunView(input: RunInput, tally: RunTally): RunView {
         inFlight: [...tally.inFlight.keys()],
         recentRewards: tally.recentRewards,
         cost: tally.cost,
+        budget: { limits: tally.budget, used: usedBy(input, tally) },
       };
     },
   };

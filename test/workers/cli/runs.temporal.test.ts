@@ -80,6 +80,19 @@ describe('the commands on a run', () => {
     await until(async () => (await stack.server.client.workflow.count(running)).count === 0);
   });
 
+  it('budget shows what a run has used, and raises the limit that paused it', async () => {
+    stack.script = { reward: half };
+    const limits = ['--steps', '1', '--budget', 'rollouts=3,tokens=2M'];
+    const { code, stderr } = await temper.run('train', ...size, ...limits, '--id', 'fourth', '--detach');
+    assert.equal(code, 0, stderr);
+    await until(async () => (await phaseOf('fourth')) === 'paused');
+    const shown = await temper.run('budget', 'fourth');
+    assert.match(shown.stdout, /^rollouts +2 +3\ntokens +[0-9]+ +2000000\nsandbox-hours +0.* no limit$/m, shown.stderr);
+    const raised = await temper.run('budget', 'fourth', 'rollouts=none');
+    assert.match(raised.stdout, /^rollouts +[0-9]+ +no limit$/m, raised.stderr);
+    await stack.server.client.workflow.getHandle('fourth').result();
+  });
+
   it('show names the reason of a run that was refused or failed', async () => {
     const { client } = stack.server;
     const start = (workflowId: string, request: object) =>

@@ -1,8 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Command } from 'commander';
 import { pauseSignal, resumeSignal } from '../../../workflows/contracts/messages.ts';
-import type { FoundWorkflow, WorkflowKind } from '../follow/find-workflow.ts';
-import { type HomeOption, runningConfigOf, stackCommand } from '../stack/command.ts';
+import type { WorkflowKind } from '../follow/find-workflow.ts';
+import { onOpenWorkflow } from '../follow/open-workflow.ts';
+import { type HomeOption, stackCommand } from '../stack/command.ts';
 import { Unsuccessful } from '../text/errors.ts';
 import { note, print } from '../text/output.ts';
 
@@ -20,7 +21,7 @@ export function pauseCommand(): Command {
     .argument('<id>', idHelp)
     .option('--reason <text>', 'shown by temper show and in the Temporal UI')
     .action((id: string, options: HomeOption & { readonly reason?: string }) =>
-      onOpenWorkflow(options, id, async ({ handle }) => {
+      onOpenWorkflow(options, id, kinds, async ({ handle }) => {
         await handle.signal(pauseSignal, options.reason);
         print(`paused ${id}; resume it with \`temper resume ${id}\``);
       }),
@@ -31,7 +32,7 @@ export function resumeCommand(): Command {
   return stackCommand('resume', 'Resumes a paused run, sweep, regrade or rollout.', 'temper resume my-run')
     .argument('<id>', idHelp)
     .action((id: string, options: HomeOption) =>
-      onOpenWorkflow(options, id, async ({ handle }) => {
+      onOpenWorkflow(options, id, kinds, async ({ handle }) => {
         await handle.signal(resumeSignal);
         print(`resumed ${id}`);
       }),
@@ -47,7 +48,7 @@ export function cancelCommand(): Command {
     .argument('<id>', idHelp)
     .option('--no-wait', 'return at once instead of waiting for the clean-up')
     .action((id: string, options: HomeOption & { readonly wait: boolean }) =>
-      onOpenWorkflow(options, id, async ({ handle }) => {
+      onOpenWorkflow(options, id, kinds, async ({ handle }) => {
         await handle.cancel();
         if (!options.wait) return print(`requested the cancellation of ${id}`);
         note(`cancelling ${id}; waiting for its clean-up`);
@@ -69,28 +70,4 @@ async function endsInTime(result: Promise<unknown>): Promise<boolean> {
   const waited = new AbortController();
   const late = sleep(cleanUpMs, false, { signal: waited.signal }).catch(() => false);
   return await Promise.race([ended, late]).finally(() => waited.abort());
-}
-
-/** Finds the open workflow with this id and works on it. Throws if there is none, or if its kind does not fit. */
-async function onOpenWorkflow(
-  options: HomeOption,
-  id: string,
-  work: (found: FoundWorkflow) => Promise<void>,
-): Promise<void> {
-  const { openStackClient } = await import('../stack/stack-client.ts');
-  const { findWorkflow, isOpen } = await import('../follow/find-workflow.ts');
-  const stack = await openStackClient(await runningConfigOf(options));
-  try {
-    const found = await findWorkflow(stack.client, id);
-    if (!kinds.includes(found.kind)) {
-      throw new Error(`${id} is a ${found.kind}; expected one of ${kinds.join(', ')}`);
-    }
-    if (!isOpen(found)) {
-      const status = found.description.status.name.toLowerCase();
-      throw new Error(`the ${found.kind} ${id} has already ended (${status}); see \`temper show ${id}\``);
-    }
-    await work(found);
-  } finally {
-    await stack.close();
-  }
 }

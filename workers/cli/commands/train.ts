@@ -1,9 +1,11 @@
 import type { Command } from 'commander';
+import type { BudgetChange } from '../../../workflows/contracts/budget.ts';
 import type { SandboxChoice } from '../../../workflows/contracts/rollout.ts';
 import { type RunRequest, runInput } from '../../../workflows/contracts/run.ts';
 import { onInterrupt } from '../follow/interrupt.ts';
 import { defined, readInput, requireValid } from '../follow/workflow-input.ts';
 import { type HomeOption, runningConfigOf, sandboxOption, stackCommand, wholeNumber } from '../stack/command.ts';
+import { parseBudget } from '../text/budget.ts';
 import { note, print, printJson } from '../text/output.ts';
 import { followRun, StoppedFollowing } from './train/follow-run.ts';
 
@@ -18,6 +20,7 @@ interface TrainOptions extends HomeOption {
   readonly seed?: number;
   readonly pool?: string;
   readonly weight?: number;
+  readonly budget?: BudgetChange;
   readonly agent?: string;
   readonly sandbox?: SandboxChoice;
   readonly detach?: true;
@@ -44,6 +47,11 @@ export function trainCommand(): Command {
     .option('--seed <n>', 'seed for task order and weight initialisation', wholeNumber(0, 2 ** 31 - 1))
     .option('--pool <name>', 'pool of engines that serves the policy (default: the one that the environment names)')
     .option('--weight <n>', 'weight of the run among those that want slots (default: 1)', wholeNumber(1, 1000))
+    .option(
+      '--budget <limits>',
+      'limits at which the run pauses, for example rollouts=1000,tokens=2M,sandbox-hours=40,wall-hours=8 (default: none)',
+      parseBudget,
+    )
     .option('--agent <name>', 'name of the agent (default: mini)')
     .addOption(sandboxOption())
     .option('--detach', 'print the id and exit instead of following the run')
@@ -86,11 +94,21 @@ async function requestOf(options: TrainOptions): Promise<RunRequest> {
 }
 
 function merge(input: Readonly<Record<string, unknown>>, options: TrainOptions): Record<string, unknown> {
-  const { tasks, steps, groups, rollouts, maxStaleness, seed, pool, weight, agent, sandbox } = options;
+  const { tasks, steps, groups, rollouts, maxStaleness, seed, pool, weight, budget, agent, sandbox } = options;
   const settings = typeof input.settings === 'object' ? input.settings : {};
   return {
     ...input,
-    ...defined({ tasks, steps, groupsPerStep: groups, rolloutsPerGroup: rollouts, maxStaleness, seed, pool, weight }),
+    ...defined({
+      tasks,
+      steps,
+      groupsPerStep: groups,
+      rolloutsPerGroup: rollouts,
+      maxStaleness,
+      seed,
+      pool,
+      weight,
+      budget,
+    }),
     settings: { ...settings, ...defined({ agent, sandbox }) },
   };
 }

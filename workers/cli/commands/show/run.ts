@@ -8,6 +8,7 @@ import type { RunStatus } from '../../../../workflows/contracts/run.ts';
 import { type FoundWorkflow, isOpen } from '../../follow/find-workflow.ts';
 import { type WorkflowEnd, workflowEnd } from '../../follow/workflow-end.ts';
 import type { StackClient } from '../../stack/stack-client.ts';
+import { budgetText } from '../../text/budget.ts';
 import { costText } from '../../text/cost.ts';
 import { print, printJson } from '../../text/output.ts';
 import { stepText } from '../train/progress-text.ts';
@@ -67,6 +68,7 @@ function statusText(status: RunStatus): string {
     `rollouts: ${counts(status.rollouts)} (${status.rolloutsStarted} started)`,
     ...(flagged === null ? [] : [`flagged: ${flagged}`]),
     ...(status.inFlight.length === 0 ? [] : [`in flight: group ${status.inFlight.join(', ')}`]),
+    ...(Object.keys(status.budget?.limits ?? {}).length === 0 ? [] : ['', budgetText(status.budget)]),
   ].join('\n');
 }
 

@@ -1,0 +1,81 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { ApplicationFailure } from '@temporalio/common';
+import { runStatusQuery } from '../../workflows/contracts/messages.ts';
+import { controlQueue } from '../../workflows/contracts/queues.ts';
+import type { RunRequest, RunStatus } from '../../workflows/contracts/run.ts';
+import { type ScriptedStack, startScriptedStack } from '../helpers/temporal/scripted-stack.ts';
+import { until } from '../helpers/until.ts';
+
+const sum = (record: Readonly<Record<string, number>>): number => Object.values(record).reduce((a, b) => a + b, 0);
+
+const small: RunRequest = { tasks: 'generated:train/1', steps: 3, groupsPerStep: 2, rolloutsPerGroup: 2 };
+const halfOfEach = (workflowId: string): number => (workflowId.endsWith('rollout-0') ? 0 : 1);
+
+describe('a trainingRun that continues as new often', () => {
+  let stack: ScriptedStack;
+
+  before(async () => {
+    stack = await startScriptedStack({ script: { reward: halfOfEach }, suggestContinueAsNewAt: 40 });
+  });
+  after(async () => {
+    await stack?.close();
+  });
+
+  const start = (workflowId: string, request: RunRequest) =>
+    stack.server.client.workflow.start('trainingRun', { taskQueue: controlQueue, workflowId, args: [request] });
+
+  it('loses nothing', async () => {
+    const before = stack.workers.updates.length;
+    const handle = await start('carried', { ...small, steps: 5 });
+    const status: RunStatus = await handle.result();
+    assert.equal(status.step, 5);
+    assert.equal(sum(status.groups), status.groupsStarted);
+    assert.equal(sum(status.rollouts), status.rolloutsStarted);
+    assert.deepEqual(
+      stack.workers.updates.slice(before).map(({ step }) => step),
+      [1, 2, 3, 4, 5],
+    );
+    // The list lags behind the history.
+    await until(async () => (await stack.server.client.workflow.count('WorkflowId="carried"')).count >= 3, 60_000);
+  });
+
+  it('pauses at its budget, continues with a higher one, and counts what was thrown away', async () => {
+    stack.script.agent = async (id) => {
+      if (!id.endsWith('group-0/rollout-0')) return;
+      throw ApplicationFailure.nonRetryable('the daemon is gone', 'SandboxUnavailable');
+    };
+    const handle = await start('budgeted', { ...small, maxStaleness: 0, budget: { rollouts: 7 } });
+    const paused = await until(async () => {
+      const status = await handle.query(runStatusQuery);
+      return status.phase === 'paused' && status;
+    }, 120_000);
+    stack.script.agent = async () => {};
+    assert.match(paused.pausedBecause ?? '', /6 of 7 rollouts; raise it with `temper budget budgeted rollouts=N`$/);
+    assert.equal(paused.step, 1);
+    const set = (limits: object) => handle.executeUpdate('setBudget', { args: [limits] });
+    await assert.rejects(set({ rollouts: 0 }), (error: Error) => /expected a whole number/.test(String(error.cause)));
+    assert.deepEqual(await set({ rollouts: null, tokens: 1_000 }), { tokens: 1_000 });
+    const status: RunStatus = await handle.result();
+    assert.deepEqual([status.step, status.rolloutsStarted], [3, 14]);
+    const { scored, infra } = status.cost?.rollouts ?? {};
+    assert.deepEqual([scored?.rollouts, scored?.promptTokens, scored?.sampledTokens], [13, 52, 26]);
+    // Closing its session tells what the lost rollout had used.
+    assert.deepEqual([infra?.rollouts, infra?.promptTokens, infra?.sampledTokens, infra?.unknown], [1, 40, 20, 0]);
+    assert.ok((infra?.sandboxSeconds.local ?? 0) > 0 && (status.cost?.trainerSeconds ?? 0) > 0);
+    assert.deepEqual([status.budget?.limits, status.budget?.used.tokens], [{ tokens: 1_000 }, 138]);
+  });
+
+  it('keeps the counts of flagged rollouts', async () => {
+    stack.script.flags = (id) =>
+      id.endsWith('rollout-0') ? ['tests', 'exit'] : id.endsWith('group-1/rollout-1') ? ['exit'] : [];
+    const handle = await start('flagged', { ...small, maxStaleness: 0 });
+    const status: RunStatus = await handle.result();
+    assert.equal(status.rolloutsStarted, 12);
+    assert.deepEqual(status.flags, { rollouts: 7, tricks: { tests: 6, exit: 7 } });
+    const { details } = await handle
+      .query('__temporal_workflow_metadata')
+      .then((found) => ({ details: JSON.stringify(found) }));
+    assert.match(details, /flagged: 7 rollouts: exit 7, tests 6/);
+  });
+});

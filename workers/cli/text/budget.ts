@@ -1,0 +1,39 @@
+import { InvalidArgumentError } from 'commander';
+import { type BudgetChange, budgetChange, budgetLimits, limitNames } from '../../../workflows/contracts/budget.ts';
+import type { RunStatus } from '../../../workflows/contracts/run.ts';
+import { table } from './output.ts';
+
+const factors: Readonly<Record<string, number>> = { '': 1, k: 1e3, M: 1e6, G: 1e9 };
+const form = `Expected limits like rollouts=1000,tokens=2M: of ${budgetLimits.map((limit) => limitNames[limit]).join(', ')}.`;
+
+/** Parses limits of a budget, `rollouts=1000,tokens=2M,sandbox-hours=40,wall-hours=8`; `none` removes one. */
+export function parseBudget(text: string): BudgetChange {
+  const change: Record<string, number | null> = {};
+  for (const part of text.split(',')) {
+    const [name = '', value = ''] = part.split('=');
+    const limit = budgetLimits.find((one) => limitNames[one] === name.trim());
+    if (limit === undefined || limit in change) throw new InvalidArgumentError(`${form} Got ${part}.`);
+    change[limit] = value.trim() === 'none' ? null : amountOf(part, value.trim());
+  }
+  const parsed = budgetChange.safeParse(change);
+  if (parsed.success) return parsed.data;
+  throw new InvalidArgumentError(parsed.error.issues.map((one) => `${one.path.join('.')}: ${one.message}`).join('; '));
+}
+
+function amountOf(part: string, value: string): number {
+  const [, number, suffix = ''] = /^(\d+(?:\.\d+)?)([kMG]?)$/.exec(value) ?? [];
+  const factor = factors[suffix];
+  if (number === undefined || factor === undefined) throw new InvalidArgumentError(`${form} Got ${part}.`);
+  return Number(number) * factor;
+}
+
+/** Formats the limits of a run's budget and what is used of them. */
+export function budgetText(budget: RunStatus['budget']): string {
+  if (budget === undefined) return 'no budget: it is a run of 0.4.0';
+  const figure = (value: number): string => String(Math.round(value * 1000) / 1000);
+  const rows = budgetLimits.map((limit) => {
+    const of = budget.limits[limit];
+    return [limitNames[limit], figure(budget.used[limit]), of === undefined ? 'no limit' : figure(of)];
+  });
+  return table(['budget', 'used', 'limit'], rows);
+}
