@@ -41,6 +41,8 @@ export interface Config {
   readonly dockerConfigDir: string;
   readonly temporalPort: number;
   readonly uiPort: number;
+  /** The Worker Deployment and the build id that make a control worker a version; null runs it without. */
+  readonly deployment: Deployment | null;
   readonly policyPort: number;
   readonly metricsPorts: Readonly<Record<WorkerKind, number>> | null;
   readonly gateways: number;
@@ -76,6 +78,12 @@ export interface Config {
    * libraries with variables of their own (Temporal's profile, PATH). It holds secrets: never log it.
    */
   readonly env: Environment;
+}
+
+/** The name of a version of the control worker. */
+export interface Deployment {
+  readonly name: string;
+  readonly buildId: string;
 }
 
 /** Variables of a process, as in `process.env`. */
@@ -115,6 +123,7 @@ export function readConfig(source: Environment = process.env): Config {
     dockerConfigDir: env.DOCKER_CONFIG ?? join(homedir(), '.docker'),
     temporalPort: env.TEMPER_TEMPORAL_PORT,
     uiPort: env.TEMPER_UI_PORT,
+    deployment: deploymentFrom(env),
     policyPort: env.TEMPER_POLICY_PORT,
     metricsPorts: metricsPortsFrom(env.TEMPER_METRICS_PORT),
     gateways: env.TEMPER_GATEWAYS,
@@ -196,6 +205,15 @@ function stackKeysFrom({
   }
   if (text !== undefined) return async () => parseKeys(text, 'TEMPER_STACK_KEY');
   return file === undefined ? null : async () => parseKeys(await readFile(file, 'utf8'), file);
+}
+
+function deploymentFrom({ TEMPER_DEPLOYMENT: name, TEMPER_BUILD_ID: buildId }: z.output<typeof environment>) {
+  if (name !== undefined && buildId !== undefined) return { name, buildId };
+  if (name === undefined && buildId === undefined) return null;
+  const [given, lacking] = name === undefined ? ['BUILD_ID', 'DEPLOYMENT'] : ['DEPLOYMENT', 'BUILD_ID'];
+  throw new Error(
+    `expected TEMPER_DEPLOYMENT and TEMPER_BUILD_ID, got only TEMPER_${given}; set TEMPER_${lacking}, too`,
+  );
 }
 
 function metricsPortsFrom(first: number | undefined): Config['metricsPorts'] {

@@ -112,6 +112,22 @@ export const environment = z.object({
   ),
   TEMPER_TEMPORAL_PORT: setting(port(7233), "port of the stack's own Temporal server"),
   TEMPER_UI_PORT: setting(port(8233), "port of the stack's own Temporal UI"),
+  TEMPER_DEPLOYMENT: setting(
+    z
+      .string()
+      .regex(/^[a-zA-Z0-9_-]{1,60}$/, { error: 'expected 1 to 60 letters, digits, "_" or "-"' })
+      .optional(),
+    'name of the Worker Deployment whose versions the control workers are: open workflows then stay with the version that began them. Nothing runs until a version is made current; see [versions](../guides/production-temporal.md#versions-of-the-control-worker)',
+    'no versions',
+  ),
+  TEMPER_BUILD_ID: setting(
+    z
+      .string()
+      .regex(/^[a-zA-Z0-9._-]{1,60}$/, { error: 'expected 1 to 60 letters, digits, ".", "_" or "-"' })
+      .optional(),
+    'build id of this version of the control worker; belongs to `TEMPER_DEPLOYMENT`, and changes with the code',
+    'none',
+  ),
   TEMPER_POLICY_PORT: setting(port(8600), 'port of the embedded policy server'),
   TEMPER_METRICS_PORT: setting(
     wholeNumber(1, 65_533).optional(),

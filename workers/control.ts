@@ -22,6 +22,7 @@ import { createUpstreams } from '../infra/gateway/upstream/upstreams.ts';
 import { createQuarantine } from '../infra/tasks/quarantine.ts';
 import { createTasks } from '../infra/tasks/tasks.ts';
 import { locateWorkflowBundle } from '../infra/temporal/bundle.ts';
+import { requireFeatures } from '../infra/temporal/features.ts';
 import { resolvePolicy } from '../infra/temporal/runs.ts';
 import { missingSearchAttributes } from '../infra/temporal/search-attributes.ts';
 import { followsServer, requireNamespace } from '../infra/temporal/stack-namespace.ts';
@@ -30,6 +31,7 @@ import type { Upstream } from '../workflows/contracts/upstream.ts';
 import { openState } from './open-state.ts';
 import { runWorkers } from './process.ts';
 import { createUpkeep, scheduleRetention } from './upkeep.ts';
+import { versionOf } from './worker-version.ts';
 
 /** Workflows kept in memory, of some 0.5 MB each: enough for a thousand rollouts in flight with their groups and sweeps. */
 const cachedWorkflows = 2000;
@@ -43,6 +45,7 @@ export function runControl(config: Config, signal: AbortSignal): Promise<void> {
         `namespace ${namespace} lacks the search attributes ${missing.join(', ')}; run \`temper doctor --register\` once to register them`,
       );
     }
+    await requireFeatures(connection, namespace, { versions: config.deployment !== null });
     const shared = await openState(config);
     await requireNamespace({ ...shared, client }, { mayMove: followsServer(config.store) });
     const { blobs: store, runs: records } = shared;
@@ -91,6 +94,7 @@ export function runControl(config: Config, signal: AbortSignal): Promise<void> {
       {
         taskQueue: controlQueue,
         workflowBundle: await locateWorkflowBundle(config.env),
+        ...versionOf(config.deployment),
         activities,
         maxCachedWorkflows: cachedWorkflows,
       },

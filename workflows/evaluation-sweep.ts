@@ -1,10 +1,11 @@
-import { CancellationScope, ContinueAsNew, continueAsNew, log, setHandler, workflowInfo } from '@temporalio/workflow';
+import { CancellationScope, ContinueAsNew, log, setHandler, workflowInfo } from '@temporalio/workflow';
 import { batches } from './activities.ts';
 import { rootMessage } from './contracts/error-message.ts';
 import { parseInput } from './contracts/input.ts';
 import { sweepStatusQuery } from './contracts/messages.ts';
 import { type SweepInput, type SweepPlan, type SweepRequest, type SweepResult, sweepInput } from './contracts/sweep.ts';
 import type { SweepState } from './contracts/sweep-state.ts';
+import { continueInNewest } from './shared/continue.ts';
 import { handlePause } from './shared/pause.ts';
 import { type Attempts, cancelAttempts, makeAttempts } from './sweep/attempts.ts';
 import { createSweepRollouts } from './sweep/rollouts.ts';
@@ -65,7 +66,7 @@ function createSweep(input: SweepInput, carried: SweepState | null): Sweep {
       tally,
       rollouts: createSweepRollouts({ sweep: workflowId, sweepKey }, input, tally),
       show: () => sweep.view.show(),
-      continueAsNew: () => continueAsNew<typeof evaluationSweep>(input, tally.state()),
+      continueAsNew: () => continueInNewest<typeof evaluationSweep>(input, tally.state()),
     },
     windows: null,
   };

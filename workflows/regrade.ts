@@ -3,7 +3,6 @@ import {
   CancellationScope,
   ContinueAsNew,
   condition,
-  continueAsNew,
   isCancellation,
   log,
   setHandler,
@@ -23,6 +22,7 @@ import {
 import { gradeAgain } from './regrade/grade-again.ts';
 import { createRegradeTally, type RegradeTally } from './regrade/tally.ts';
 import { createRegradeView, type RegradeView } from './regrade/view.ts';
+import { continueInNewest, shouldContinue } from './shared/continue.ts';
 import { handlePause } from './shared/pause.ts';
 import { rowsPerRecord } from './shared/unsaved-rows.ts';
 
@@ -72,7 +72,7 @@ async function untilDone(all: Regrade): Promise<void> {
     const seen = tally.changes;
     await record(all, tally.done ? 1 : rowsPerRecord);
     if (tally.done && tally.unsaved.count === 0) return;
-    const full = workflowInfo().continueAsNewSuggested;
+    const full = shouldContinue();
     if (full && tally.inFlight.size === 0) await carryOn(all);
     tally.pausedBecause ??= tally.watch.reasonToPause('evaluations');
     view.show();
@@ -107,7 +107,7 @@ async function carryOn(all: Regrade): Promise<void> {
   await record(all, 1);
   await condition(allHandlersFinished);
   if (all.tally.unsaved.count > 0) return;
-  await continueAsNew<typeof regrade>(all.input, all.tally.carried());
+  await continueInNewest<typeof regrade>(all.input, all.tally.carried());
 }
 
 /** Waits until the cancelled evaluations have removed their sandboxes, and summarises those that had ended. */

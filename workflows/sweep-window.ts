@@ -2,7 +2,6 @@ import {
   ApplicationFailure,
   CancellationScope,
   ContinueAsNew,
-  continueAsNew,
   getExternalWorkflowHandle,
   log,
   setCurrentDetails,
@@ -12,6 +11,7 @@ import {
 import { windowReportSignal } from './contracts/messages.ts';
 import { searchAttributes } from './contracts/search-attributes.ts';
 import type { SweepState, SweepWindowReport, SweepWindowRequest } from './contracts/sweep-state.ts';
+import { continueInNewest } from './shared/continue.ts';
 import { handlePause } from './shared/pause.ts';
 import { type Attempts, cancelAttempts, makeAttempts } from './sweep/attempts.ts';
 import { createSweepRollouts } from './sweep/rollouts.ts';
@@ -43,7 +43,7 @@ export async function sweepWindow(request: SweepWindowRequest, carried?: SweepSt
     tally,
     rollouts: createSweepRollouts(request, input, tally),
     show: reports.sendIfChanged,
-    continueAsNew: () => continueAsNew<typeof sweepWindow>(request, { ...tally.state(), resumes }),
+    continueAsNew: () => continueInNewest<typeof sweepWindow>(request, { ...tally.state(), resumes }),
   };
   handlePause(tally, 'rollout', (known) => {
     resumes = known ?? resumes;

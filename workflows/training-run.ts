@@ -3,7 +3,6 @@ import {
   CancellationScope,
   ContinueAsNew,
   condition,
-  continueAsNew,
   patched,
   setHandler,
   workflowInfo,
@@ -20,6 +19,7 @@ import { cancelGroups, reconcile, startGroup } from './run/groups.ts';
 import { createStepper, type Stepper } from './run/stepper.ts';
 import { createRunTally, type RunTally } from './run/tally.ts';
 import { createRunView, type RunView } from './run/view.ts';
+import { continueInNewest, shouldContinue } from './shared/continue.ts';
 
 /** The largest number of groups in flight: the server allows a workflow 2,000 children. */
 const groupsInFlight = 1_500;
@@ -100,7 +100,7 @@ async function trainUntilDone(run: Run): Promise<void> {
   view.phase = 'running';
   while (tally.step < input.steps) {
     // This is checked before the next step starts. If a step always followed at once, the run could never continue as new.
-    if (!stepper.running && workflowInfo().continueAsNewSuggested) await carryOn(run);
+    if (!stepper.running && shouldContinue()) await carryOn(run);
     tally.pausedBecause ??= tally.watch.reasonToPause('rollouts');
     view.show();
     // The signature is read before any decision, so that nothing that arrives while groups are started is waited for afterwards.
@@ -148,7 +148,7 @@ async function admit({ input, tally }: Run): Promise<void> {
 
 async function carryOn({ input, tally }: Run): Promise<never> {
   await condition(allHandlersFinished);
-  return continueAsNew<typeof trainingRun>(input, tally.state());
+  return continueInNewest<typeof trainingRun>(input, tally.state());
 }
 
 /** Cancels every group in flight by name and the step in progress, and waits for their ends. */

@@ -20,6 +20,7 @@ const guides = [
   ['Retention and disk', 'retention'],
   ['Hosts', 'hosts'],
   ['Scale', 'scale'],
+  ['Production Temporal', 'production-temporal'],
 ];
 const reference = [
   ['CLI', 'cli'],

@@ -51,6 +51,16 @@ describe('readConfig', () => {
     assert.throws(() => readConfig(secret), /expected an address without credentials/);
   });
 
+  it('makes the control worker a version only if both the deployment and the build are named', () => {
+    const version = { TEMPER_DEPLOYMENT: 'temper', TEMPER_BUILD_ID: '0.5.0-abc' };
+    assert.deepEqual(readConfig({ ...environment, ...version }).deployment, { name: 'temper', buildId: '0.5.0-abc' });
+    assert.equal(readConfig(environment).deployment, null);
+    for (const [name, value] of Object.entries(version)) {
+      assert.throws(() => readConfig({ ...environment, [name]: value }), new RegExp(`got only ${name}; set TEMPER_`));
+    }
+    assert.throws(() => readConfig({ TEMPER_DEPLOYMENT: 'a b' }), /TEMPER_DEPLOYMENT: expected 1 to 60 letters/);
+  });
+
   it('uses the embedded policy server as engine and trainer unless others are named', () => {
     const { pool } = readConfig(environment);
     assert.deepEqual([...pool.urls, pool.trainer.url], ['http://127.0.0.1:8700', 'http://127.0.0.1:8700']);

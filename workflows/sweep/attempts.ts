@@ -1,6 +1,7 @@
-import { allHandlersFinished, condition, workflowInfo } from '@temporalio/workflow';
+import { allHandlersFinished, condition } from '@temporalio/workflow';
 import { control } from '../activities.ts';
 import { adoptedFirstMs, adoptedMostMs } from '../activity-options.ts';
+import { shouldContinue } from '../shared/continue.ts';
 import { rowsPerRecord } from '../shared/unsaved-rows.ts';
 import type { SweepRollouts } from './rollouts.ts';
 import type { SweepTally } from './tally.ts';
@@ -28,7 +29,7 @@ export async function makeAttempts(attempts: Attempts): Promise<void> {
     const seen = tally.changes;
     await recordRows(attempts, tally.done ? 1 : rowsPerRecord);
     if (tally.done && tally.unsaved.count === 0) return;
-    if (workflowInfo().continueAsNewSuggested) await carryOn(attempts);
+    if (shouldContinue()) await carryOn(attempts);
     tally.pausedBecause ??= tally.watch.reasonToPause('rollouts');
     attempts.show();
     if (tally.pausedBecause === null) await rollouts.start(tally.take(startsAtOnce));

@@ -50,7 +50,19 @@ export interface ScriptedWorkers {
   readonly published: readonly number[];
   readonly released: readonly string[];
   readonly opened: readonly OpenTrace[];
+  /** Starts a further control worker, of another version. */
+  deploy(version: Version): Promise<void>;
   close(): Promise<void>;
+}
+
+/** The options that make a control worker a version; see `versionOf`. */
+type Version = Pick<WorkerOptions, 'workerDeploymentOptions'>;
+
+export interface ScriptedWorkersOptions {
+  /** Workflows that were changed for a test; default: the real ones. */
+  readonly workflowBundle?: WorkflowBundleOption | undefined;
+  /** The version of the control worker; default: none. */
+  readonly version?: Version;
 }
 
 /** Starts workers whose activities follow a script, without sandbox, engine and trainer. Workflows, server, store and records are real. */
@@ -58,7 +70,7 @@ export async function startScriptedWorkers(
   server: TestServer,
   home: string,
   script: Script,
-  changed?: WorkflowBundleOption,
+  options: ScriptedWorkersOptions = {},
 ): Promise<ScriptedWorkers> {
   const store = createFileStore(`${home}/store`);
   const records = createRecords(`${home}/runs`);
@@ -201,17 +213,27 @@ export async function startScriptedWorkers(
   };
 
   const connection = await NativeConnection.connect({ address: server.address });
-  const workflowBundle = changed ?? (await locateWorkflowBundle(process.env));
+  const workflowBundle = options.workflowBundle ?? (await locateWorkflowBundle(process.env));
   const slots = createSlots(10_000);
   const placing = {
     placement,
     turns: createPlacementTurns({ slots, share: { allowsMore: async () => true }, backlogOf: async () => 0 }),
   };
+  const controlWorker = (version: Version = {}): WorkerOptions => ({
+    taskQueue: controlQueue,
+    workflowBundle,
+    activities: control,
+    ...version,
+  });
   const queues: WorkerOptions[] = [
-    { taskQueue: controlQueue, workflowBundle, activities: control },
+    controlWorker(options.version),
     { taskQueue: imageQueue, activities: images },
     ...commonPlacementWorkers(placing),
-    { taskQueue: hostQueue('scripted'), activities: { ...host, ...sessions, ...reaping } },
+    {
+      taskQueue: hostQueue('scripted'),
+      activities: { ...host, ...sessions, ...reaping },
+      maxConcurrentActivityTaskExecutions: 300,
+    },
     { taskQueue: provisionQueue('scripted'), activities: host },
     { taskQueue: captureQueue('scripted'), activities: host },
     { taskQueue: cleanUpQueue('scripted'), activities: cleanUp },
@@ -235,6 +257,7 @@ export async function startScriptedWorkers(
     published,
     released,
     opened,
+    deploy: async (version) => void (await workers.start(controlWorker(version))),
     async close() {
       closing.abort();
       await watching;

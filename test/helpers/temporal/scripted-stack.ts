@@ -42,7 +42,7 @@ export async function startScriptedStack({
   undo.defer(() => server.close());
   // The workers read each part of the script when they need it, so a test may change the script at any time.
   const played = new Proxy(script, { get: (_, part: keyof Script) => stack.script[part] });
-  const workers = await startScriptedWorkers(server, home, played, workflowBundle);
+  const workers = await startScriptedWorkers(server, home, played, { workflowBundle });
   undo.defer(() => workers.close());
   const steps = undo.move();
   const stack: ScriptedStack = { home, server, workers, script, close: () => steps.disposeAsync() };

@@ -1,9 +1,10 @@
 import type { Client } from '@temporalio/client';
-import type { Config } from '../../../../infra/config.ts';
+import type { Config, Deployment } from '../../../../infra/config.ts';
 import { openStackId } from '../../../../infra/stack.ts';
 import { openObjects } from '../../../../infra/store/shared-state.ts';
-import { configuredTarget, connectClient } from '../../../../infra/temporal/connection.ts';
+import { type ClientConnection, configuredTarget, connectClient } from '../../../../infra/temporal/connection.ts';
 import { findTemporal } from '../../../../infra/temporal/executable.ts';
+import { currentBuildOf, readFeatures } from '../../../../infra/temporal/features.ts';
 import { missingSearchAttributes, registerSearchAttributes } from '../../../../infra/temporal/search-attributes.ts';
 import { followsServer, requireNamespace } from '../../../../infra/temporal/stack-namespace.ts';
 import { temporalTarget } from '../../../../infra/temporal/temporal-target.ts';
@@ -42,6 +43,7 @@ async function* server(config: Config, register: boolean): AsyncIterable<Check> 
   }
   try {
     yield ok('temporal server', `${target.address}, namespace ${target.namespace}`);
+    yield* features(config, server);
     if (register) await registerSearchAttributes(server.connection, target.namespace);
     yield await namespaceCheck(config, server.client, register);
     const lacking = await missingSearchAttributes(server.connection, target.namespace);
@@ -53,6 +55,34 @@ async function* server(config: Config, register: boolean): AsyncIterable<Check> 
   } finally {
     await server.close();
   }
+}
+
+/** Lists which of the server's features that temper uses are on, and what to do about each that is off. */
+async function* features(config: Config, { connection, client }: ClientConnection): AsyncIterable<Check> {
+  const { namespace } = client.options;
+  const { deployment } = config;
+  const { version, features } = await readFeatures(connection, namespace, { versions: deployment !== null });
+  const on = features.filter(({ state }) => state === 'on').map(({ name }) => name);
+  const untold = features
+    .filter(({ state }) => state === 'unknown')
+    .map(({ name, use, remedy }) => `; the server does not tell about ${name} (${use}): ${remedy}`);
+  yield ok('server features', `Temporal ${version} has ${on.join(', ')}${untold.join('')}`);
+  const off = features.filter(({ state, need }) => state === 'off' && need !== 'unused');
+  for (const { name, use, remedy, need } of off) {
+    yield (need === 'needed' ? missing : warn)('server features', `${name} is off: ${use}`, remedy);
+  }
+  if (deployment !== null && !off.some(({ need }) => need === 'needed')) {
+    yield versionCheck(deployment, await currentBuildOf(connection, namespace, deployment.name));
+  }
+}
+
+function versionCheck({ name, buildId }: Deployment, current: string | null): Check {
+  if (current === buildId) return ok('worker version', `${buildId} is the current one of ${name}`);
+  const makeCurrent = `temporal worker deployment set-current-version --deployment-name ${name} --build-id ${buildId}`;
+  const remedy = `start a control worker with it, then run \`${makeCurrent}\``;
+  if (current !== null)
+    return warn('worker version', `${name} has ${current} as current, here it is ${buildId}`, remedy);
+  return warn('worker version', `${name} has no current version, so no workflow of it runs`, remedy);
 }
 
 /** Checks that the namespace and the stack belong to each other; with `mayMove`, makes them so. */
