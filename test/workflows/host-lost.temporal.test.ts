@@ -29,6 +29,8 @@ describe('a rollout whose host is declared lost', () => {
     await until(async () => (await tellHostLost(client, 'scripted')) === 1);
     const result: RolloutResult = await handle.result();
     assert.deepEqual([result.outcome, result.epochs, agents], ['scored', 2, 2]);
+    // What the first session used went with its host.
+    assert.deepEqual([result.cost?.promptTokens, result.cost?.incomplete], [4, true]);
     assert.deepEqual(stack.workers.released, [result.rollout]);
   });
 });

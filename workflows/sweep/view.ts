@@ -40,13 +40,13 @@ export function createSweepView(input: SweepInput, figures: () => SweepFigures):
           : [{ key: searchAttributes.policyVersion, value: status.policyVersion }]),
         ...(status.meanReward === null ? [] : [shownReward(status.meanReward)]),
       ]);
-      const runKey = figures().policy?.runKey;
+      const { policy } = figures();
       const { phase, ended, planned } = status;
       upsertMemo({
         phase,
         ended,
         planned,
-        ...(runKey !== undefined && { runKey }),
+        ...(policy !== undefined && { runKey: policy.runKey, pool: policy.pool }),
         ...shareMemo(status.sweepKey, input.weight),
       });
     },

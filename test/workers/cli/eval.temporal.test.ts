@@ -27,10 +27,13 @@ describe('temper eval', () => {
       '4',
       '--attempts',
       '2',
+      '--weight',
+      '3',
       '--id',
       'before',
     );
     assert.equal(code, 0, stderr);
+    assert.match(stdout, /^scored +8 +32 +16 +8\.0 s +local /m);
     assert.match(stdout, /^before: 4 tasks of set, 2 attempts each, mini, policy version 0$/m);
     assert.match(stdout, /^pass@1 +0\.500 {2}\(95 %: 0\.000 to 1\.000, 4 tasks\)$/m);
     assert.match(stdout, /^pass@2 +0\.500 over 4 tasks$/m);
@@ -50,7 +53,7 @@ describe('temper eval', () => {
     assert.match(shown.stdout, /^pass@1 +0\.500/m);
     assert.equal((await temper.run('show', 'before')).stdout, shown.stdout);
     const { input, taskScores } = JSON.parse((await temper.run('eval', 'show', 'before', '--json')).stdout);
-    assert.deepEqual([input.attempts, taskScores.length], [2, 4]);
+    assert.deepEqual([input.attempts, input.weight, taskScores.length], [2, 3, 4]);
     const { code, stderr } = await temper.run('eval', 'show', 'nothing');
     assert.deepEqual([code, /no workflow with the id "nothing"/.test(stderr)], [1, true], stderr);
   });

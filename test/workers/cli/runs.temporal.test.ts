@@ -67,8 +67,24 @@ describe('the commands on a run', () => {
     });
     t.after(() => finishAgents());
     stack.script = { reward: half, agent: () => agents };
-    const { code, stdout } = await temper.run('train', ...size, '--steps', '3', '--id', 'third', '--detach');
+    const { code, stdout } = await temper.run(
+      'train',
+      ...size,
+      '--steps',
+      '3',
+      '--weight',
+      '3',
+      '--id',
+      'third',
+      '--detach',
+    );
     assert.deepEqual([code, stdout.trim()], [0, 'third']);
+    const placed = await until(async () => {
+      const { runs } = JSON.parse((await temper.run('status', '--json')).stdout);
+      const third = runs.find((run: { id: string }) => run.id === 'third');
+      return third?.share?.placed === 4 && third;
+    }, 60_000);
+    assert.deepEqual([placed.pool, placed.share], ['default', { weight: 3, share: 1, placed: 4 }]);
     assert.equal((await temper.run('pause', 'third', '--reason', 'new engine')).code, 0);
     await until(async () => (await phaseOf('third')) === 'paused');
     assert.match((await temper.run('show', 'third')).stdout, /new engine/);

@@ -6,6 +6,7 @@ import { isUp, readUpFile, type UpFile } from '../../up/up-file.ts';
 import { type HomeOption, runningConfigOf, stackCommand, wholeNumber } from '../stack/command.ts';
 import { hostNotes, hostRows, hostTable } from '../stack/hosts.ts';
 import { laneRows, laneTable } from '../stack/lanes.ts';
+import { readShares, type ShareFacts } from '../stack/shares.ts';
 import { ago, print, printJson, table } from '../text/output.ts';
 
 interface StatusOptions extends HomeOption {
@@ -20,6 +21,10 @@ interface RunRow {
   readonly phase: string | null;
   readonly step: number | null;
   readonly reward: number | null;
+  /** The pool of engines that serves its policy, where it is known. */
+  readonly pool: string | null;
+  /** Null unless it is open. */
+  readonly share: ShareFacts | null;
   readonly startedAt: string;
 }
 
@@ -51,11 +56,12 @@ async function status(options: StatusOptions): Promise<void> {
   const stack = up !== null && isUp(up) ? up : null;
   const { client, shared, close } = await openStackClient(config);
   try {
+    const shareOf = await readShares(client);
     const runs = await list(
       client,
       'WorkflowType IN ("trainingRun", "evaluationSweep", "regrade")',
       options.limit,
-      runRow,
+      async (info) => runRow(info, await shareOf(info)),
     );
     const rollouts = await list(client, 'WorkflowType = "rollout"', options.limit, rolloutRow);
     const counts = await countRollouts(client);
@@ -78,11 +84,11 @@ async function list<Row>(
   client: Client,
   query: string,
   limit: number,
-  row: (info: WorkflowExecutionInfo) => Row,
+  row: (info: WorkflowExecutionInfo) => Row | Promise<Row>,
 ): Promise<Row[]> {
   const rows: Row[] = [];
   for await (const info of client.workflow.list({ query, pageSize: limit })) {
-    rows.push(row(info));
+    rows.push(await row(info));
     if (rows.length === limit) break;
   }
   return rows;
@@ -98,14 +104,10 @@ async function countRollouts(client: Client): Promise<Record<string, number>> {
   return Object.fromEntries(await Promise.all([running, ...byOutcome]));
 }
 
-function runRow({
-  workflowId,
-  type,
-  status: { name },
-  memo,
-  typedSearchAttributes,
-  startTime,
-}: WorkflowExecutionInfo): RunRow {
+function runRow(
+  { workflowId, type, status: { name }, memo, typedSearchAttributes, startTime }: WorkflowExecutionInfo,
+  share: ShareFacts | null,
+): RunRow {
   return {
     id: workflowId,
     kind: type,
@@ -113,6 +115,8 @@ function runRow({
     phase: typeof memo?.phase === 'string' ? memo.phase : null,
     step: typedSearchAttributes.get(searchAttributes.step) ?? null,
     reward: typedSearchAttributes.get(searchAttributes.reward) ?? null,
+    pool: typeof memo?.pool === 'string' ? memo.pool : null,
+    share,
     startedAt: startTime.toISOString(),
   };
 }
@@ -149,17 +153,25 @@ function processTable({ parts, addresses }: UpFile): string {
 
 function runTable(rows: readonly RunRow[]): string {
   return table(
-    ['run', 'kind', 'status', 'step', 'reward', 'started'],
+    ['run', 'kind', 'status', 'step', 'reward', 'pool', 'weight', 'share', 'placed', 'started'],
     rows.map((row) => [
       row.id,
       row.kind,
       row.status === 'running' ? (row.phase ?? row.status) : row.status,
       row.step === null ? '-' : String(row.step),
       row.reward === null ? '-' : row.reward.toFixed(2),
+      row.pool ?? '-',
+      ...(row.share === null ? ['-', '-', '-'] : shareCells(row.share)),
       ago(row.startedAt),
     ]),
   );
 }
+
+const shareCells = ({ weight, share, placed }: ShareFacts): readonly string[] => [
+  String(weight),
+  `${(100 * share).toFixed(0)} %`,
+  String(placed),
+];
 
 function rolloutTable(rows: readonly RolloutRow[]): string {
   return table(

@@ -11,6 +11,7 @@ const inputFields = [
   'count',
   'attempts',
   'concurrency',
+  'weight',
   'policy',
   'policyVersion',
   'upstream',
@@ -40,6 +41,7 @@ export function withSweepOptions(command: Command): Command {
     )
     .option('--attempts <k>', 'attempts per task (default: 1)', wholeNumber(1, 1000))
     .option('--concurrency <n>', 'rollouts that run at once (default: 16)', wholeNumber(1, 10_000))
+    .option('--weight <n>', 'weight of the sweep among the sweeps that want slots (default: 1)', wholeNumber(1, 1000))
     .option('--agent <name>', 'name of the agent (default: mini)')
     .addOption(sandboxOption())
     .option('--policy <run>', 'run whose policy is evaluated (default: the one that is open or ended last)')
