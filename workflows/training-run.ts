@@ -130,7 +130,7 @@ async function untilChanged(run: Run): Promise<void> {
 const signature = ({ tally, stepper: { running } }: Run): string =>
   `${running} ${tally.step} ${tally.inFlight.size} ${tally.ready.size} ${tally.missing} ${tally.pausedBecause}`;
 
-async function admit({ input, tally }: Run): Promise<void> {
+async function admit({ input, tally, stepper }: Run): Promise<void> {
   const wanted = admissible({
     inFlight: tally.inFlight.size,
     ready: tally.ready.size,
@@ -140,7 +140,7 @@ async function admit({ input, tally }: Run): Promise<void> {
     stepsLeft: input.steps - tally.step - (tally.inStep > 0 ? 1 : 0),
   });
   const free = Math.max(0, Math.min(wanted, groupsInFlight - tally.inFlight.size));
-  const count = withinBudget(input, tally, free);
+  const count = withinBudget(input, tally, free, tally.inFlight.size === 0 && !stepper.running);
   // Runs of 0.4.0 started all groups in one workflow task, which is too large for the server if they are many.
   const atOnce = count > startsAtOnce && patched('bounded-starts') ? startsAtOnce : count;
   await Promise.all(Array.from({ length: atOnce }, () => startGroup(input, tally)));

@@ -127,7 +127,8 @@ function moneyCell(money: Money | null, sum: CostSum, atLeast: boolean): readonl
   return [sum.unknown > 0 || atLeast ? `≥ ${text({ ...money, without: [] })}` : text(money)];
 }
 
-const text = ({ amount, without }: Money): string => `${without.length > 0 ? '≥ ' : ''}${amount.toFixed(2)}`;
+const text = ({ amount, without }: Money): string =>
+  `${without.length > 0 ? '≥ ' : ''}${amount.toFixed(amount === 0 || amount >= 1 ? 2 : 4)}`;
 
 function notesOf(costs: Costs, { unknown }: CostSum): readonly string[] {
   const without = moneyOf(costs)?.without ?? [];

@@ -45,14 +45,14 @@ describe('a trainingRun that continues as new often', () => {
       if (!id.endsWith('group-0/rollout-0')) return;
       throw ApplicationFailure.nonRetryable('the daemon is gone', 'SandboxUnavailable');
     };
-    const handle = await start('budgeted', { ...small, maxStaleness: 0, budget: { rollouts: 7 } });
+    const handle = await start('budgeted', { ...small, budget: { rollouts: 7 } });
     const paused = await until(async () => {
       const status = await handle.query(runStatusQuery);
       return status.phase === 'paused' && status;
     }, 120_000);
     stack.script.agent = async () => {};
     assert.match(paused.pausedBecause ?? '', /6 of 7 rollouts; raise it with `temper budget budgeted rollouts=N`$/);
-    assert.equal(paused.step, 1);
+    assert.deepEqual([paused.step, paused.inFlight], [1, []], 'it makes the step that is paid for');
     const set = (limits: object) => handle.executeUpdate('setBudget', { args: [limits] });
     await assert.rejects(set({ rollouts: 0 }), (error: Error) => /expected a whole number/.test(String(error.cause)));
     assert.deepEqual(await set({ rollouts: null, tokens: 1_000 }), { tokens: 1_000 });

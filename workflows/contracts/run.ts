@@ -106,7 +106,10 @@ export const runInput = z.strictObject({
   ),
   budget: budget
     .optional()
-    .describe('The limits of what the run may use. When one is reached, the run pauses. Default: no limit.'),
+    .describe(
+      'The limits of what the run may use. When one is reached, no group starts, and the run pauses when those in flight ' +
+        'have ended and their steps are made. Default: no limit.',
+    ),
   pauseAtInfraShare: number(0.1, 1)
     .default(0.9)
     .describe('The run pauses itself when at least this share of its last 16 or more rollouts ended as `infra`.'),

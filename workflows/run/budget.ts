@@ -12,12 +12,15 @@ export function usedBy({ rolloutsPerGroup }: RunInput, { cost, groupsStarted }: 
   return useOf(cost.rollouts, groupsStarted * rolloutsPerGroup, wallSeconds);
 }
 
-/** Returns how many of the wanted groups the budget allows. Pauses the run if it allows none. */
-export function withinBudget(input: RunInput, tally: RunTally, wanted: number): number {
+/**
+ * Returns how many of the wanted groups the budget allows. If it allows none, the run pauses once it can make no step of what
+ * is already paid for: `idle` says that no group is in flight and no step in progress.
+ */
+export function withinBudget(input: RunInput, tally: RunTally, wanted: number, idle: boolean): number {
   if (wanted === 0 || Object.keys(tally.budget).length === 0) return wanted;
   const used = usedBy(input, tally);
   const allowed = Math.min(wanted, groupsAllowed(tally.budget, used, input.rolloutsPerGroup));
-  if (allowed === 0) tally.pausedBecause ??= budgetReason(workflowInfo().workflowId, tally.budget, used);
+  if (allowed === 0 && idle) tally.pausedBecause ??= budgetReason(workflowInfo().workflowId, tally.budget, used);
   return allowed;
 }
 

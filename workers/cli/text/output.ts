@@ -51,7 +51,7 @@ export function table(head: readonly string[], rows: readonly (readonly string[]
     row
       .map((cell, column) => {
         const width = widths[column] ?? cell.length;
-        return /^-?[\d.]+$/.test(cell) ? cell.padStart(width) : cell.padEnd(width);
+        return /^-?\d[\d.,]*$/.test(cell) ? cell.padStart(width) : cell.padEnd(width);
       })
       .join('  ')
       .trimEnd();

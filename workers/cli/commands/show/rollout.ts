@@ -13,7 +13,7 @@ import type { Exposure, Verdict } from '../../../../workflows/contracts/verdict.
 import { type FoundWorkflow, isOpen } from '../../follow/find-workflow.ts';
 import { workflowEnd } from '../../follow/workflow-end.ts';
 import type { StackClient } from '../../stack/stack-client.ts';
-import { print, printJson, table } from '../../text/output.ts';
+import { print, printJson, seconds, table } from '../../text/output.ts';
 
 /** Shows a rollout: its stage, or its stages, conversation, diff and verdict once it has ended. */
 export async function showRollout(stack: StackClient, found: FoundWorkflow, json: boolean): Promise<void> {
@@ -74,6 +74,7 @@ function rolloutText({ result, messages, branching, patch, testLog }: RolloutDet
       ...(failure === null ? [] : [`${failure.type} at ${failure.stage ?? 'start'}: ${failure.message}`]),
     ].join('\n'),
     stageTable(result),
+    rolloutCostText(result),
     ...(branching === null ? [] : [branchingText(branching)]),
     ...messages.map(({ role, text, turn }) => {
       const facts =
@@ -107,6 +108,15 @@ function restoredText({ restored }: Verdict): readonly string[] {
   if (restored === undefined || restored === null) return [];
   const more = restored.count - restored.paths.length;
   return [`protected paths restored: ${restored.paths.join(', ')}${more > 0 ? ` and ${more} more` : ''}`];
+}
+
+function rolloutCostText({ cost }: RolloutResult): string {
+  if (cost === undefined) return 'cost: unknown';
+  const { promptTokens, sampledTokens, engineSeconds, sandboxSeconds, evaluationSeconds, incomplete } = cost;
+  const sandboxes = Object.entries(sandboxSeconds).map(([provider, spent]) => `, ${seconds(spent)} in ${provider}`);
+  const tokens = `${promptTokens} tokens in, ${sampledTokens} out, ${seconds(engineSeconds)} at the engine`;
+  const lost = incomplete === true ? '; at least, because a session was lost' : '';
+  return `cost: ${tokens}${sandboxes.join('')}, ${seconds(evaluationSeconds)} of evaluation${lost}`;
 }
 
 function stageTable({ stageSeconds }: RolloutResult): string {
