@@ -61,6 +61,8 @@ describe('a stale group', () => {
     assert.equal(end.groups.stale, 1);
     assert.equal(end.rollouts.stale, 2);
     assert.equal(end.rollouts.cancelled, 0);
+    const { stale } = end.cost?.rollouts ?? {};
+    assert.deepEqual([stale?.rollouts, stale?.promptTokens, stale?.unknown], [2, 80, 0], 'what they cost is known');
     const report = (await stack.workers.records.find(end.runKey, 'group-1')) as {
       readonly rollouts: readonly { readonly outcome: string; readonly rollout: string }[];
     };
