@@ -57,6 +57,17 @@ export function moneyOf({ rollouts, trainerSeconds = 0, sampler, prices }: Costs
   };
 }
 
+/** Formats the amount of a cost in one line; null without a price table. */
+export function moneyText(costs: Costs): string | null {
+  const money = moneyOf(costs);
+  if (money === null) return null;
+  const { scored: _, ...thrownAway } = money.outcomes;
+  const lost = Object.values(thrownAway).reduce((sum, one) => sum + one, 0);
+  const atLeast = totalOf(costs.rollouts).unknown > 0 ? '≥ ' : '';
+  const rest = lost === 0 ? '' : `, ${decimals(lost)} of it thrown away`;
+  return `${atLeast}${text({ amount: money.total, without: atLeast === '' ? money.without : [] })} ${money.currency}${rest}`;
+}
+
 /** Formats a cost, an outcome a line. Null while no rollout has ended. */
 export function costTable(costs: Costs): CostTable | null {
   const { rollouts, trainerSeconds, sampler, prices } = costs;
@@ -127,8 +138,9 @@ function moneyCell(money: Money | null, sum: CostSum, atLeast: boolean): readonl
   return [sum.unknown > 0 || atLeast ? `≥ ${text({ ...money, without: [] })}` : text(money)];
 }
 
-const text = ({ amount, without }: Money): string =>
-  `${without.length > 0 ? '≥ ' : ''}${amount.toFixed(amount === 0 || amount >= 1 ? 2 : 4)}`;
+const text = ({ amount, without }: Money): string => `${without.length > 0 ? '≥ ' : ''}${decimals(amount)}`;
+
+const decimals = (amount: number): string => amount.toFixed(amount === 0 || amount >= 1 ? 2 : 4);
 
 function notesOf(costs: Costs, { unknown }: CostSum): readonly string[] {
   const without = moneyOf(costs)?.without ?? [];

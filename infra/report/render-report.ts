@@ -24,7 +24,7 @@ export function renderReport(data: ReportData): string {
 <body><main>
 ${head(data, summary)}
 ${rewards(data)}
-${sweepSection(data.sweeps)}
+${sweepSection(data.sweeps, data.costs?.prices ?? null)}
 ${outcomes(data)}
 ${failures(data.failures)}
 ${costSection(data.costs)}

@@ -3,7 +3,9 @@ import { flagsText } from '../../workflows/algorithms/flags.ts';
 import type { Estimate, SweepReport, TaskScore } from '../../workflows/contracts/sweep.ts';
 import { type Frame, px, xScale } from './charts/scale.ts';
 import { short } from './charts/step-bars.ts';
+import { costsOfSweep, moneyText } from './cost-table.ts';
 import { html, type Markup } from './markup.ts';
+import type { Prices } from './prices.ts';
 
 /** The maximum number of rows per task table, to keep the page readable. The JSON contains all. */
 const maxRows = 200;
@@ -11,20 +13,23 @@ const maxRows = 200;
 const intervalFrame: Frame = { width: 180, height: 16, left: 4, right: 4, top: 2, bottom: 2 };
 
 /** Renders the evaluation sweeps, the difference between the first and the last, and the tasks of the last. */
-export function sweepSection(sweeps: readonly SweepReport[]): Markup | null {
+export function sweepSection(sweeps: readonly SweepReport[], prices: Prices | null): Markup | null {
   const [first] = sweeps;
   const last = sweeps.at(-1);
   if (first === undefined || last === undefined) return null;
   return html`<section id="evaluations"><h2>Evaluations</h2>
-    <table><thead><tr><th>sweep</th><th class="n">version or model</th><th>pass@1 with 95 % interval</th><th></th><th>pass@k</th><th>counted</th><th class="n">tokens</th></tr></thead>
-    <tbody>${sweeps.map(row)}</tbody></table>
+    <table><thead><tr><th>sweep</th><th class="n">version or model</th><th>pass@1 with 95 % interval</th><th></th><th>pass@k</th><th>counted</th><th class="n">tokens${prices === null ? null : ', money'}</th></tr></thead>
+    <tbody>${sweeps.map((sweep) => row(sweep, prices))}</tbody></table>
     ${first === last ? null : comparison(first, last)}
     <details><summary>${last.sweep}, task by task</summary>${tasks(last.taskScores)}</details></section>`;
 }
 
-function row({ sweep, input, result }: SweepReport): Markup {
+function row(report: SweepReport, prices: Prices | null): Markup {
+  const { sweep, input, result } = report;
   const { passAt1, passAtK, policyVersion, upstream, counted, leftOut, cost, endedEarly, flags } = result;
   const flagged = flagsText(flags);
+  const costs = costsOfSweep(cost.ledger, { ...report, ...result }, prices);
+  const money = costs && moneyText(costs);
   const left = Object.entries(leftOut).flatMap(([why, count]) => (count === 0 ? [] : [`${why} ${count}`]));
   return html`<tr><td><code>${sweep}</code><br><small>${result.tasks} tasks of ${input.tasks}, ${result.attempts} attempts, ${input.settings.agent}${upstream === undefined ? null : `, upstream ${upstream.name}`}${endedEarly === null ? null : `; ended early: ${endedEarly}`}</small></td>
     <td class="n">${upstream?.model ?? policyVersion ?? '–'}</td>
@@ -32,7 +37,7 @@ function row({ sweep, input, result }: SweepReport): Markup {
     <td>${passAt1 === null ? null : intervalMark(passAt1)}</td>
     <td>${passAtK.filter(({ k }) => k > 1).map(({ k, mean }) => html`<small>@${k}</small> ${mean.toFixed(3)} `)}</td>
     <td>${counted} of ${result.tasks * result.attempts}${left.length === 0 ? null : html`<br><small>left out: ${left.join(', ')}</small>`}${flagged === null ? null : html`<br><small>flagged: ${flagged}</small>`}</td>
-    <td class="n">${short(cost.sampledTokens)}</td></tr>`;
+    <td class="n">${short(cost.sampledTokens)}${money === null ? null : html`<br><small>${money}</small>`}</td></tr>`;
 }
 
 function comparison(before: SweepReport, after: SweepReport): Markup | null {

@@ -60,6 +60,7 @@ it('states the cost of each outcome, also of what was thrown away, in money if t
   const row = /<tr><td>total<\/td>.*<\/tr>/.exec(page)?.[0] ?? '';
   assert.match(row, /<td class="n">30\.0 min<\/td><td class="n">≥ 11\.00<\/td>/);
   assert.ok(page.includes('the price table has no price for: evaluations.'));
+  assert.match(page, /<small>≥ 8\.00 EUR, 1\.00 of it thrown away<\/small>/, 'the cost of a sweep');
   assert.equal(summarise(sampleReport()).money?.total, 11);
   assert.ok(!renderReport({ ...sampleReport(), costs: null }).includes('id="cost"'));
 });

@@ -168,6 +168,13 @@ function sampleSweep(sweep: string, passing: number): SweepReport {
         promptTokens: 900,
         seconds: 2,
         sandboxSeconds: 1.5,
+        cost: {
+          promptTokens: 1_000_000,
+          sampledTokens: 0,
+          engineSeconds: 1,
+          sandboxSeconds: {},
+          evaluationSeconds: 0.5,
+        },
         ...(task === 0 && { flags: ['tests' as const] }),
       };
     }),
