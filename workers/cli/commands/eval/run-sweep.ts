@@ -1,9 +1,10 @@
-import { costsOfSweep } from '../../../../infra/report/cost-table.ts';
+import { costsOfSweep, moneyOf } from '../../../../infra/report/cost-table.ts';
 import { readPrices } from '../../../../infra/report/prices.ts';
 import { sweepStatusQuery } from '../../../../workflows/contracts/messages.ts';
 import type { SweepStatus } from '../../../../workflows/contracts/sweep.ts';
 import { type StartOptions, startAndFollow } from '../../follow/start-and-follow.ts';
 import { findSweepReport } from '../../follow/workflow-report.ts';
+import { runningConfigOf } from '../../stack/command.ts';
 import { costText } from '../../text/cost.ts';
 import { print, printJson } from '../../text/output.ts';
 import { type SweepOptions, sweepRequestOf } from './sweep-options.ts';
@@ -14,6 +15,7 @@ export interface EvalOptions extends StartOptions, SweepOptions {}
 /** Starts a sweep and waits for its result. The first Ctrl-C cancels it and waits for its clean-up. */
 export async function runSweep(options: EvalOptions): Promise<void> {
   const request = await sweepRequestOf(options);
+  const prices = await readPrices((await runningConfigOf(options)).prices);
   const { startSweep } = await import('../../follow/start-workflow.ts');
   await startAndFollow(options, {
     noun: 'sweep',
@@ -28,10 +30,9 @@ export async function runSweep(options: EvalOptions): Promise<void> {
     async report(stack, id) {
       const report = await findSweepReport(stack, id);
       if (report === null) return;
-      if (options.json) return printJson({ id, ...report.result });
-      const prices = await readPrices(stack.config.prices);
       const costs = costsOfSweep(report.result.cost.ledger, { ...report, ...report.result }, prices);
-      print(`${sweepText(report)}\n\n${costText(costs)}`);
+      if (options.json) printJson({ id, ...report.result, money: costs && moneyOf(costs) });
+      else print(`${sweepText(report)}\n\n${costText(costs)}`);
     },
   });
 }
