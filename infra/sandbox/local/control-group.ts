@@ -97,6 +97,8 @@ function isUsable({ memory, pids, memoryEvents }: Hierarchy): boolean {
   if (!runsAsRoot()) return false;
   try {
     for (const root of [memory, pids]) {
+      // Below /sys without a hierarchy, where nothing can be created, a recursive `mkdirSync` tries again for ever.
+      if (!existsSync(join(root, 'cgroup.procs'))) return false;
       mkdirSync(join(root, parent), { recursive: true });
       accessSync(join(root, parent, 'cgroup.procs'), constants.W_OK);
     }
