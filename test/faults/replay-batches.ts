@@ -5,11 +5,12 @@ import { applyUpdate } from '../../activities/trainer/model.ts';
 import type { Config } from '../../infra/config.ts';
 import { startPolicyServer } from '../../infra/kits/embedded-policy/index.ts';
 import { createDirectory } from '../../infra/store/directory.ts';
+import type { Objects } from '../../infra/store/objects.ts';
+import { createStore } from '../../infra/store/store.ts';
 import { openJournal } from '../../infra/trainer/journal.ts';
 import { createTinkerTrainer } from '../../infra/trainer/tinker.ts';
 import type { Datum } from '../../infra/trainer/trainer.ts';
 import { type RunRequest, training } from '../../workflows/contracts/run.ts';
-import { createFileStore } from '../helpers/store/file-store.ts';
 import { digestsOf, lastChecksum, receivedBy, receivedFrom } from './received.ts';
 
 /** A run of an embedded policy that is done. */
@@ -19,6 +20,8 @@ export interface FinishedRun {
   /** The number of its steps, each of which made an update. */
   readonly steps: number;
   readonly training: RunRequest['training'];
+  /** The place of what the stack shares; default: the home. */
+  readonly objects?: Objects;
 }
 
 /**
@@ -26,11 +29,11 @@ export interface FinishedRun {
  * the same bytes as the run's own did, and ends with byte-identical weights. Returns the number of requests.
  */
 export async function assertReplaysIdentically(run: FinishedRun): Promise<number> {
-  const { config, runKey, steps } = run;
-  const journal = await openJournal(createDirectory(config.home), runKey);
+  const { config, runKey, steps, objects = createDirectory(config.home) } = run;
+  const journal = await openJournal(objects, runKey);
   const { updates, checkpoints } = await journal.steps(1, steps);
   const original = await receivedBy(config);
-  const store = createFileStore(config.paths.store);
+  const store = createStore(objects);
   const settings = training.parse(run.training ?? {});
   const root = join(config.home, 'fresh');
   const server = await startPolicyServer({ port: 0, modelDir: config.modelDir, root });

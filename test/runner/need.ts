@@ -27,6 +27,7 @@ export const needWords = [
   'bubblewrap',
   's3',
   'postgres',
+  'machines',
   'data',
   'reference',
   'alone',

@@ -3,6 +3,7 @@ import { relative, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { say } from '../../infra/process/report.mjs';
 import { locateTemporal } from '../../infra/temporal/executable.ts';
+import { probeMachines } from '../helpers/fleet/machine.ts';
 import { optionalDataAvailability } from '../helpers/optional-data.ts';
 import { locateVersitygw, probeS3 } from '../helpers/store/versitygw.ts';
 import { locateProduction, probePostgres } from '../helpers/temporal/production/locate.ts';
@@ -38,6 +39,7 @@ const needs: readonly Need[] = [
     availability: await probePostgres(process.env),
     providedInCi: true,
   },
+  { word: 'machines', name: 'network namespaces', availability: probeMachines(), providedInCi: true },
   { word: 'data', name: 'optional data', availability: optionalDataAvailability(), providedInCi: false },
 ];
 const selection = await select();

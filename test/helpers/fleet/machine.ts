@@ -2,6 +2,8 @@ import { type ChildProcess, execFileSync, type SpawnOptions, spawn } from 'node:
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Server } from 'node:net';
+import { errorMessage } from '../../../workflows/contracts/error-message.ts';
+import type { Availability } from '../../runner/need.ts';
 
 /**
  * A machine of a fleet on this one: processes in a network and a mount namespace of their own, which see the directory of no
@@ -94,12 +96,15 @@ export function createMachine({ hidden }: MachineOptions): Machine {
   };
 }
 
-/** Whether this user may create machines. */
-export function canCreateMachines(): boolean {
+/** Whether the tests that need machines can run here. */
+export function probeMachines(): Availability {
   try {
     createMachine({ hidden: [] }).remove();
-    return true;
-  } catch {
-    return false;
+    return { usable: true };
+  } catch (error) {
+    return {
+      usable: false,
+      reason: `this user may not create network namespaces with \`ip netns\` (${errorMessage(error)})`,
+    };
   }
 }

@@ -1,0 +1,250 @@
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { basename, join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { setTimeout as pause } from 'node:timers/promises';
+import type { Client } from '@temporalio/client';
+import { type Config, readConfig } from '../../infra/config.ts';
+import { pathsBelow } from '../../infra/paths.ts';
+import { createLocalProvider } from '../../infra/sandbox/local/provider.ts';
+import type { S3Place } from '../../infra/store/s3/place.ts';
+import { connectClient, plainTarget } from '../../infra/temporal/connection.ts';
+import { freePort } from '../../infra/temporal/ports.ts';
+import { openState, type StackState } from '../../workers/open-state.ts';
+import { type RunningStack, startStack } from '../../workers/up/start-stack.ts';
+import { controlQueue } from '../../workflows/contracts/queues.ts';
+import type { RolloutResult } from '../../workflows/contracts/rollout.ts';
+import type { RunRequest, RunStatus } from '../../workflows/contracts/run.ts';
+import { searchAttributes } from '../../workflows/contracts/search-attributes.ts';
+import { cliOn } from '../helpers/cli.ts';
+import { type FleetHost, startFleetHost } from '../helpers/fleet/fleet-host.ts';
+import { type S3Server, startS3Server } from '../helpers/store/s3-server.ts';
+import { createNamespace } from '../helpers/temporal/production/namespace.ts';
+import { type ProductionServer, startProductionServer } from '../helpers/temporal/production/server.ts';
+import { until } from '../helpers/until.ts';
+import { assertReplaysIdentically } from './replay-batches.ts';
+
+const runId = 'on-a-fleet';
+const namespace = 'fleet';
+const limitMs = 300_000;
+/** The time for which the store is away: longer than the absence after which a host counts as lost. */
+const awayMs = 60_000;
+const request: RunRequest = {
+  tasks: 'generated:train/3',
+  steps: 8,
+  groupsPerStep: 2,
+  rolloutsPerGroup: 3,
+  maxStaleness: 1,
+  onStale: 'keep',
+  training: { zeroVariance: 'keep' },
+  settings: { agent: 'mini', sandbox: 'local', maxTurns: 6, agentTimeoutSec: 600, sampling: { maxTokensPerTurn: 48 } },
+};
+
+/**
+ * Three hosts, each on a machine of its own that reaches only Temporal, the store and the engine; the control workers and
+ * the trainer are elsewhere. Then a host is destroyed, the store and the database go away, and the control workers are
+ * replaced.
+ */
+describe('a training run on a fleet that loses a host, its store and its database', () => {
+  let root: string;
+  let s3: S3Server;
+  let temporal: ProductionServer;
+  let config: Config;
+  let state: StackState;
+  let center: RunningStack;
+  const controls: RunningStack[] = [];
+  const hosts: FleetHost[] = [];
+  let place: S3Place;
+  let policyPort: number;
+  let status: RunStatus;
+  let rollouts: RolloutResult[];
+  let lost: number;
+  let views: readonly string[];
+
+  before(async () => {
+    root = await mkdtemp(join(tmpdir(), 'temper-fleet-'));
+    [s3, temporal] = await Promise.all([startS3Server(), startProductionServer()]);
+    const target = plainTarget(temporal.address, namespace);
+    await createNamespace(target);
+    [place, policyPort] = [s3.place(), await freePort()];
+    await writeFile(join(root, 'key'), randomBytes(32).toString('hex'), { mode: 0o600 });
+    config = readConfig(settings('center'));
+    state = await openState(config);
+    center = await startStack({ config, parts: ['policy', 'trainer'] }, AbortSignal.timeout(limitMs));
+    await startControl('control-a');
+    const homes = ['fleet-1', 'fleet-2', 'fleet-3'].map((name) => join(root, name));
+    for (const home of homes) await mkdir(home);
+    hosts.push(...(await Promise.all(homes.map((home) => startHost(home, homes)))));
+    views = await Promise.all(hosts.map(viewOf));
+    const { client, close } = await connectClient(target);
+    await client.workflow.start('trainingRun', { taskQueue: controlQueue, workflowId: runId, args: [request] });
+    await loseHost(client);
+    await loseStore(client);
+    await loseDatabase(client);
+    await replaceControl(client);
+    status = await client.workflow.getHandle(runId).result();
+    rollouts = await resultsOf(client);
+    await close();
+  });
+  after(async () => {
+    for (const host of hosts) await host.stop();
+    for (const stack of [...controls, ...(center === undefined ? [] : [center])]) await stack.close();
+    await temporal?.close();
+    await s3?.close();
+    await rm(root, { recursive: true, force: true });
+  });
+
+  /** The settings of all parts of the fleet, with services on the loopback address. */
+  function settings(home: string): Record<string, string | undefined> {
+    const { PATH, HOME, XDG_CACHE_HOME } = process.env;
+    const policy = `http://127.0.0.1:${policyPort}`;
+    return {
+      PATH,
+      HOME,
+      XDG_CACHE_HOME,
+      ...s3.env,
+      TEMPORAL_CONFIG_FILE: '/nonexistent/temporal.toml',
+      TEMPORAL_ADDRESS: temporal.address,
+      TEMPORAL_NAMESPACE: namespace,
+      TEMPER_HOME: join(root, home),
+      TEMPER_HOST: home,
+      TEMPER_STORE: `s3://${place.bucket}/${place.prefix}`,
+      TEMPER_STORE_ENDPOINT: s3.url,
+      TEMPER_STACK_KEY_FILE: join(root, 'key'),
+      TEMPER_POLICY_PORT: String(policyPort),
+      TEMPER_ENGINE_URLS: policy,
+      TEMPER_TRAINER_URL: policy,
+      TEMPER_SANDBOX: 'local',
+      TEMPER_CAPACITY: '2',
+      TEMPER_HOST_LOST_AFTER: '30',
+    };
+  }
+
+  async function startControl(home: string): Promise<RunningStack> {
+    const own = readConfig(settings(home));
+    const stack = await startStack({ config: own, parts: ['control'] }, AbortSignal.timeout(limitMs));
+    controls.push(stack);
+    return stack;
+  }
+
+  const startHost = (home: string, homes: readonly string[]): Promise<FleetHost> =>
+    startFleetHost({
+      name: basename(home),
+      home,
+      hidden: [join(root, 'center'), join(root, 'control-a'), ...homes.filter((other) => other !== home)],
+      env: settings(basename(home)),
+      services: ['TEMPORAL_ADDRESS', 'TEMPER_STORE_ENDPOINT', 'TEMPER_ENGINE_URLS'],
+    });
+
+  /** Lists what a host sees of all homes, and what it reaches beside the services. */
+  async function viewOf(host: FleetHost): Promise<string> {
+    const homes = ['center', 'control-a', 'fleet-1', 'fleet-2', 'fleet-3'].map((home) => join(root, home));
+    const others = `$gateway/${temporal.postgresql.port} 127.0.0.1/${policyPort} 192.0.2.1/80`;
+    const connections = `for to in ${others}; do (: <>/dev/tcp/$to) && echo "reached $to"; done`;
+    return await host.run(`find ${homes.join(' ')} -maxdepth 1 -name up.json; ${connections}`);
+  }
+
+  /** Waits until agents work on each host, so that the next fault meets them. */
+  async function untilAtWork(client: Client): Promise<void> {
+    const working = async ({ name }: FleetHost): Promise<boolean> => {
+      const query = `ExecutionStatus="Running" AND ${searchAttributes.host.name}="${name}"`;
+      return (await client.workflow.count(query)).count > 0;
+    };
+    await until(async () => {
+      const { status: now } = await client.workflow.getHandle(runId).describe();
+      assert.equal(now.name, 'RUNNING', 'the run ended before the last fault');
+      return (await Promise.all(hosts.map(working))).every(Boolean);
+    }, limitMs);
+  }
+
+  /** Destroys a host while agents work on each, and declares it lost. */
+  async function loseHost(client: Client): Promise<void> {
+    await untilAtWork(client);
+    const [host = assert.fail()] = hosts.splice(0, 1);
+    await host.destroy();
+    const cli = cliOn(join(root, 'center'), { address: temporal.address, namespace }, plain(settings('center')));
+    const { code, stdout, stderr } = await cli.run('host', 'forget', host.name, '--yes', '--force', '--json');
+    assert.equal(code, 0, stderr);
+    lost = JSON.parse(stdout).rollouts;
+    console.log(`destroyed ${host.name}, which had ${lost} rollouts`);
+  }
+
+  async function loseStore(client: Client): Promise<void> {
+    await untilAtWork(client);
+    await s3.kill();
+    console.log('the store is away');
+    await pause(awayMs);
+    await s3.start();
+  }
+
+  async function loseDatabase(client: Client): Promise<void> {
+    await untilAtWork(client);
+    await temporal.postgresql.crash();
+    console.log('the database crashed');
+    await temporal.postgresql.start();
+  }
+
+  async function replaceControl(client: Client): Promise<void> {
+    const [first = assert.fail()] = controls;
+    await startControl('control-b');
+    await untilAtWork(client);
+    await first.close();
+    console.log('another control worker took over');
+  }
+
+  it('runs each host where it reaches the services alone, and sees no other disk', () => {
+    assert.deepEqual(
+      views,
+      ['fleet-1', 'fleet-2', 'fleet-3'].map((name) => `${join(root, name, 'up.json')}\n`),
+    );
+  });
+
+  it('completes, and every rollout has one outcome, which no fault decided', () => {
+    assert.equal(status.phase, 'done');
+    assert.equal(status.step, request.steps);
+    assert.equal(sum(status.rollouts), status.rolloutsStarted);
+    assert.equal(rollouts.length, status.rolloutsStarted);
+    for (const { outcome, reward, stop, verdict, trace, workflowId, failure } of rollouts) {
+      assert.equal(outcome, 'scored', `${workflowId}: ${JSON.stringify(failure)}`);
+      assert.equal(verdict?.kind, 'graded', workflowId);
+      assert.equal(reward, verdict.value, workflowId);
+      assert.ok(stop !== 'crashed' && stop !== 'deadline', `${workflowId}: ${stop}`);
+      assert.ok(trace !== null && trace.engineFailures === 0 && trace.turns > 0, workflowId);
+    }
+  });
+
+  it('repeats the work of the lost host alone', () => {
+    assert.ok(lost > 0);
+    const repeated = rollouts.filter(({ epochs }) => epochs > 1);
+    assert.ok(repeated.length <= lost, `${repeated.length} rollouts began again, ${lost} were on the lost host`);
+  });
+
+  it('leaves no sandbox behind', async () => {
+    for (const { home } of hosts) {
+      const provider = createLocalProvider({ root: pathsBelow(home).sandboxes, stack: state.stack });
+      await until(async () => (await provider.list(state.stack)).length === 0, limitMs).finally(() => provider.close());
+    }
+  });
+
+  it('gives byte-identical weights when its pinned batches are replayed on a fresh server', async () => {
+    const { training } = request;
+    const { step: steps } = status;
+    await assertReplaysIdentically({ config, objects: state.objects, runKey: status.runKey, steps, training });
+  });
+});
+
+const sum = (record: Readonly<Record<string, number>>): number => Object.values(record).reduce((a, b) => a + b, 0);
+
+/** Leaves out variables without a value. */
+const plain = (env: Readonly<Record<string, string | undefined>>): Record<string, string> =>
+  Object.fromEntries(Object.entries(env).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])));
+
+async function resultsOf(client: Client): Promise<RolloutResult[]> {
+  const results: RolloutResult[] = [];
+  for await (const { workflowId } of client.workflow.list({ query: 'WorkflowType="rollout"' })) {
+    results.push((await client.workflow.getHandle(workflowId).result()) as RolloutResult);
+  }
+  return results;
+}
