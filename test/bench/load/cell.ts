@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type Config, readConfigWith } from '../../../infra/config.ts';
 import type { SandboxKind } from '../../../infra/sandbox/sandbox.ts';
 import { type ClientConnection, connectClient } from '../../../infra/temporal/connection.ts';
-import { freePort, isPortFree } from '../../../infra/temporal/ports.ts';
+import { freePort } from '../../../infra/temporal/ports.ts';
 import { temporalTarget } from '../../../infra/temporal/temporal-target.ts';
 import { live, note } from '../../../workers/cli/text/output.ts';
 import { type RunningStack, startStack } from '../../../workers/up/start-stack.ts';
@@ -13,8 +13,11 @@ import { countEnded, type EndedRollout, readRollouts, startLoadSweep } from '../
 import { createSleepingAgents, type SleepingAgents } from '../../helpers/rollouts/sleeping-agents.ts';
 import { removeSandboxes } from '../../helpers/sandbox/stack-sandboxes.ts';
 import { writeHarborTask } from '../../helpers/tasks/harbor-task.ts';
-import { type Metrics, metricsPortOf, readMetrics, writesOf } from './metrics.ts';
-import { type ProcessSampler, type ProcessUse, startSampling } from './processes.ts';
+import { processesOf } from '../rollout/processes.ts';
+import { freePorts } from './free-ports.ts';
+import { heldBackBy, metricsPortOf } from './metrics.ts';
+import { type ProcessSampler, startSampling } from './processes.ts';
+import { createSnapshots, type Snapshot } from './snapshot.ts';
 
 /** One measurement: a number of agents on one host, all asleep at once, that end together. */
 export interface Cell {
@@ -24,15 +27,6 @@ export interface Cell {
   readonly compared: number;
   /** Time for which the agents sleep, in which the cost of waiting is measured; their heartbeats are a minute apart. */
   readonly sleepSec: number;
-}
-
-/** The state of the stack at one moment. */
-export interface Snapshot {
-  readonly atMs: number;
-  readonly processes: readonly ProcessUse[];
-  readonly control: Metrics;
-  readonly host: Metrics;
-  readonly writes: number;
 }
 
 /** The observations of one cell, from which `figures.ts` computes. */
@@ -68,7 +62,7 @@ export async function observeCell(cell: Cell, signal: AbortSignal): Promise<Obse
   try {
     note(`${cell.agents} agents in ${cell.sandbox} sandboxes: starting a stack`);
     const stack = await startStack({ config, parts: ['temporal', 'gateway', 'control', 'host'] }, signal);
-    const sampler = startSampling(stack);
+    const sampler = startSampling(() => processesOf(stack.parts()));
     const server = await connectClient(temporalTarget(config));
     try {
       return await observe({ cell, config, stack, sampler, server }, signal);
@@ -95,7 +89,7 @@ interface Bench {
 async function observe(bench: Bench, signal: AbortSignal): Promise<Observed> {
   const { cell, config, stack, sampler, server } = bench;
   const { agents, sandbox } = cell;
-  const snapshot = await createSnapshots(bench);
+  const snapshot = createSnapshots({ config, sampler, serverPort: await serverPortOf(stack) });
   const tasks = join(config.home, 'tasks');
   const fourPerSecond = await rateAtFour(bench, await writeHarborTask(tasks, 'quick', {}), signal);
   const sleeping = await createSleepingAgents(tasks);
@@ -172,24 +166,11 @@ async function drain(
   await orAborted(server.client.workflow.getHandle(workflowId).result(), signal);
 }
 
-const heldBackBy = (host: Metrics): string => {
-  const held = host.find(({ name, value }) => name === 'temper_host_holds_back' && value === 1);
-  return /resource="(\w+)"/.exec(held?.labels ?? '')?.[1] ?? 'no resource that the host knows';
-};
-
-/** Makes a function that reads the state of the stack. */
-async function createSnapshots({ config, stack, sampler }: Bench): Promise<() => Promise<Snapshot>> {
-  const ports = config.metricsPorts;
+/** The port at which the stack's own Temporal server serves its metrics. */
+async function serverPortOf(stack: RunningStack): Promise<number> {
   const pid = stack.parts().find(({ name }) => name === 'temporal')?.pid ?? null;
-  if (ports === null || pid === null) throw new Error('expected a stack with metrics and a Temporal server of its own');
-  const serverPort = await metricsPortOf(pid);
-  return async () => ({
-    atMs: Date.now(),
-    processes: sampler.read(),
-    control: await readMetrics(ports.control),
-    host: await readMetrics(ports.host),
-    writes: writesOf(await readMetrics(serverPort)),
-  });
+  if (pid === null) throw new Error('expected a stack with a Temporal server of its own');
+  return metricsPortOf(pid);
 }
 
 /** Waits for a promise that takes no signal. */
@@ -212,13 +193,4 @@ async function configFor(home: string, { agents }: Cell): Promise<Config> {
     TEMPER_UI_PORT: String(await freePort()),
     TEMPER_METRICS_PORT: String(await freePorts(3)),
   });
-}
-
-/** Finds the first of several free ports in a row. */
-async function freePorts(count: number): Promise<number> {
-  for (;;) {
-    const first = await freePort();
-    const others = Array.from({ length: count - 1 }, (_, index) => isPortFree(first + index + 1));
-    if ((await Promise.all(others)).every(Boolean)) return first;
-  }
 }

@@ -1,5 +1,6 @@
-import type { Observed, Snapshot } from './cell.ts';
+import type { Observed } from './cell.ts';
 import { sumOf } from './metrics.ts';
+import { cpuBetween, type Snapshot, secondsBetween, writesPerSecond } from './snapshot.ts';
 
 export interface ProcessFigures {
   readonly name: string;
@@ -74,16 +75,13 @@ export function figuresOf(seen: Observed): LoadFigures {
 }
 
 function processFigures({ agents, idle, atWork, slept, drained, peaksMb }: Observed): ProcessFigures[] {
-  return idle.processes.map(({ name, cpuMs, memoryMb }) => {
-    const cpuIn = (snapshot: Snapshot): number => snapshot.processes.find((use) => use.name === name)?.cpuMs ?? 0;
-    return {
-      name,
-      idleMb: memoryMb,
-      peakMb: peaksMb.get(name) ?? 0,
-      cpuMsPerRollout: (cpuIn(drained) - cpuMs) / agents,
-      asleepCpuPercent: (cpuIn(slept) - cpuIn(atWork)) / secondsBetween(atWork, slept) / 10,
-    };
-  });
+  return idle.processes.map(({ name, memoryMb }) => ({
+    name,
+    idleMb: memoryMb,
+    peakMb: peaksMb.get(name) ?? 0,
+    cpuMsPerRollout: cpuBetween(name, idle, drained) / agents,
+    asleepCpuPercent: cpuBetween(name, atWork, slept) / secondsBetween(atWork, slept) / 10,
+  }));
 }
 
 function cachedWorkflows({ idle, slept, drained }: Observed): LoadFigures['cached'] {
@@ -97,9 +95,6 @@ function cachedWorkflows({ idle, slept, drained }: Observed): LoadFigures['cache
     misses: missesIn(drained) - missesIn(idle),
   };
 }
-
-const secondsBetween = (from: Snapshot, to: Snapshot): number => (to.atMs - from.atMs) / 1000;
-const writesPerSecond = (from: Snapshot, to: Snapshot): number => (to.writes - from.writes) / secondsBetween(from, to);
 
 function totals<Item>(
   items: readonly Item[],

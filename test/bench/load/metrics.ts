@@ -24,6 +24,15 @@ export function sumOf(metrics: Metrics, name: string, labels: (labels: string) =
 export const writesOf = (metrics: Metrics): number =>
   sumOf(metrics, 'persistence_requests', (labels) => !readingOperation.test(labels));
 
+/** Counts the state transitions of workflows that a Temporal server has made since its start. */
+export const transitionsOf = (metrics: Metrics): number => sumOf(metrics, 'state_transition_count_count');
+
+/** Returns the resource that keeps a host from admitting more rollouts. */
+export const heldBackBy = (host: Metrics): string => {
+  const held = host.find(({ name, value }) => name === 'temper_host_holds_back' && value === 1);
+  return /resource="(\w+)"/.exec(held?.labels ?? '')?.[1] ?? 'no resource that the host knows';
+};
+
 /** Finds the port at which the dev server serves its metrics: it chooses a free one, which it does not print. */
 export async function metricsPortOf(pid: number): Promise<number> {
   for (const port of await listeningPorts(pid)) {

@@ -1,6 +1,5 @@
 import { readFileSync } from 'node:fs';
-import type { RunningStack } from '../../../workers/up/start-stack.ts';
-import { cpuMsOf, type MeasuredProcess, processesOf } from '../rollout/processes.ts';
+import { cpuMsOf, type MeasuredProcess, pidsOf } from '../rollout/processes.ts';
 
 /** The CPU time of a process of the stack since its start, and its memory by proportional shares. */
 export interface ProcessUse {
@@ -21,10 +20,11 @@ export interface ProcessSampler {
 
 const everyMs = 2_000;
 
-export function startSampling(stack: Pick<RunningStack, 'parts'>): ProcessSampler {
+/** Samples the processes that a function lists. */
+export function startSampling(list: () => readonly MeasuredProcess[]): ProcessSampler {
   const peaks = new Map<string, number>();
   const read = (): readonly ProcessUse[] => {
-    const uses = processesOf(stack.parts()).map(useOf);
+    const uses = list().map(useOf);
     for (const { name, memoryMb } of uses) peaks.set(name, Math.max(peaks.get(name) ?? 0, memoryMb));
     return uses;
   };
@@ -39,7 +39,11 @@ export function startSampling(stack: Pick<RunningStack, 'parts'>): ProcessSample
 }
 
 function useOf(measured: MeasuredProcess): ProcessUse {
-  const { name, pid, of } = measured;
-  const memory = of === 'commands' ? '' : readFileSync(`/proc/${pid}/smaps_rollup`, 'latin1');
-  return { name, cpuMs: cpuMsOf(measured), memoryMb: Number(/^Pss:\s+(\d+) kB/m.exec(memory)?.[1] ?? 0) / 1024 };
+  const memoryMb = pidsOf(measured).reduce((sum, pid) => sum + memoryMbOf(pid), 0);
+  return { name: measured.name, cpuMs: cpuMsOf(measured), memoryMb };
 }
+
+const memoryMbOf = (pid: number): number => {
+  const [, kilobytes = 0] = /^Pss:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/smaps_rollup`, 'latin1')) ?? [];
+  return Number(kilobytes) / 1024;
+};
