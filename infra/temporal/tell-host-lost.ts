@@ -1,26 +1,33 @@
-import type { Client } from '@temporalio/client';
+import { type Client, type WorkflowHandle, WorkflowNotFoundError } from '@temporalio/client';
 import pLimit from 'p-limit';
 import { hostLostSignal } from '../../workflows/contracts/messages.ts';
 import { searchAttributes } from '../../workflows/contracts/search-attributes.ts';
 
 const toldAtOnce = 16;
 
-/** Tells the rollouts of a host that it was declared lost, so that they begin again elsewhere. Returns their number. */
+/**
+ * Tells the rollouts of a host that it was declared lost, so that they begin again elsewhere, and returns their number. All are
+ * tried before it throws the failure of one. To tell a rollout twice does no harm.
+ */
 export async function tellHostLost(client: Pick<Client, 'workflow'>, host: string): Promise<number> {
   const query = `WorkflowType="rollout" AND ExecutionStatus="Running" AND ${searchAttributes.host.name}="${host}"`;
   const limit = pLimit(toldAtOnce);
-  const told: Promise<unknown>[] = [];
+  const told: Promise<boolean>[] = [];
   for await (const { workflowId, runId } of client.workflow.list({ query })) {
-    // A rollout that has ended meanwhile has no need to know.
-    told.push(
-      limit(() =>
-        client.workflow
-          .getHandle(workflowId, runId)
-          .signal(hostLostSignal, host)
-          .catch(() => {}),
-      ),
-    );
+    told.push(limit(() => tell(client.workflow.getHandle(workflowId, runId), host)));
   }
-  await Promise.all(told);
-  return told.length;
+  const failed = (await Promise.allSettled(told)).find((one) => one.status === 'rejected');
+  if (failed !== undefined) throw failed.reason;
+  return (await Promise.all(told)).filter(Boolean).length;
+}
+
+/** Returns whether the rollout was still open. One that has ended meanwhile has no need to know. */
+async function tell(rollout: WorkflowHandle, host: string): Promise<boolean> {
+  try {
+    await rollout.signal(hostLostSignal, host);
+    return true;
+  } catch (error) {
+    if (error instanceof WorkflowNotFoundError) return false;
+    throw error;
+  }
 }

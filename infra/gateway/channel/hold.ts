@@ -12,7 +12,7 @@ export interface HoldOptions {
   open(signal: AbortSignal): Promise<Duplex>;
   /** Serves a stream until it has ended; resolves with the reason if there is one. */
   serve(stream: Duplex): Promise<unknown>;
-  /** Called once for each outage, when the stream broke and a second one did not hold either. */
+  /** Called once for each outage: when several streams in a row did not hold. */
   readonly onOutage: (cause: unknown) => void;
 }
 
