@@ -29,11 +29,12 @@ import { assertReplaysIdentically } from './replay-batches.ts';
 const runId = 'on-a-fleet';
 const namespace = 'fleet';
 const limitMs = 300_000;
+const deployment = 'fleet';
 /** The time for which the store is away: longer than the absence after which a host counts as lost. */
 const awayMs = 60_000;
 const request: RunRequest = {
   tasks: 'generated:train/3',
-  steps: 8,
+  steps: 11,
   groupsPerStep: 2,
   rolloutsPerGroup: 3,
   maxStaleness: 1,
@@ -44,8 +45,8 @@ const request: RunRequest = {
 
 /**
  * Three hosts, each on a machine of its own that reaches only Temporal, the store and the engine; the control workers and
- * the trainer are elsewhere. Then a host is destroyed, the store and the database go away, and the control workers are
- * replaced.
+ * the trainer are elsewhere. Then a host is destroyed, the store and the database go away, and the control worker is
+ * replaced by a new version.
  */
 describe('a training run on a fleet that loses a host, its store and its database', () => {
   let root: string;
@@ -61,6 +62,7 @@ describe('a training run on a fleet that loses a host, its store and its databas
   let status: RunStatus;
   let rollouts: RolloutResult[];
   let lost: number;
+  let endedBy: string | null;
   let views: readonly string[];
 
   before(async () => {
@@ -73,18 +75,21 @@ describe('a training run on a fleet that loses a host, its store and its databas
     config = readConfig(settings('center'));
     state = await openState(config);
     center = await startStack({ config, parts: ['policy', 'trainer'] }, AbortSignal.timeout(limitMs));
+    const { client, close } = await connectClient(target);
     await startControl('control-a');
+    await makeCurrent(client, 'control-a');
     const homes = ['fleet-1', 'fleet-2', 'fleet-3'].map((name) => join(root, name));
     for (const home of homes) await mkdir(home);
     hosts.push(...(await Promise.all(homes.map((home) => startHost(home, homes)))));
     views = await Promise.all(hosts.map(viewOf));
-    const { client, close } = await connectClient(target);
     await client.workflow.start('trainingRun', { taskQueue: controlQueue, workflowId: runId, args: [request] });
     await loseHost(client);
     await loseStore(client);
     await loseDatabase(client);
     await replaceControl(client);
     status = await client.workflow.getHandle(runId).result();
+    const { raw } = await client.workflow.getHandle(runId).describe();
+    endedBy = raw.workflowExecutionInfo?.versioningInfo?.deploymentVersion?.buildId ?? null;
     rollouts = await resultsOf(client);
     await close();
   });
@@ -123,7 +128,8 @@ describe('a training run on a fleet that loses a host, its store and its databas
   }
 
   async function startControl(home: string): Promise<RunningStack> {
-    const own = readConfig(settings(home));
+    const version = { TEMPER_DEPLOYMENT: deployment, TEMPER_BUILD_ID: home };
+    const own = readConfig({ ...settings(home), ...version });
     const stack = await startStack({ config: own, parts: ['control'] }, AbortSignal.timeout(limitMs));
     controls.push(stack);
     return stack;
@@ -186,12 +192,29 @@ describe('a training run on a fleet that loses a host, its store and its databas
     await temporal.postgresql.start();
   }
 
+  /** Makes a version of the control worker the current one. The server may not know yet that it polls. */
+  async function makeCurrent(client: Client, buildId: string): Promise<void> {
+    const current = { namespace, deploymentName: deployment, buildId };
+    const set = () => client.workflowService.setWorkerDeploymentCurrentVersion(current);
+    await until(
+      () =>
+        set().then(
+          () => true,
+          () => false,
+        ),
+      limitMs,
+    );
+  }
+
+  /** Deploys another version, and ends the first one when all that it began has ended or moved on. */
   async function replaceControl(client: Client): Promise<void> {
     const [first = assert.fail()] = controls;
     await startControl('control-b');
-    await untilAtWork(client);
+    await makeCurrent(client, 'control-b');
+    const open = `ExecutionStatus="Running" AND TemporalWorkerDeploymentVersion="${deployment}:control-a"`;
+    await until(async () => (await client.workflow.count(open)).count === 0, limitMs);
     await first.close();
-    console.log('another control worker took over');
+    console.log('another version of the control worker took over');
   }
 
   it('runs each host where it reaches the services alone, and sees no other disk', () => {
@@ -213,6 +236,10 @@ describe('a training run on a fleet that loses a host, its store and its databas
       assert.ok(stop !== 'crashed' && stop !== 'deadline', `${workflowId}: ${stop}`);
       assert.ok(trace !== null && trace.engineFailures === 0 && trace.turns > 0, workflowId);
     }
+  });
+
+  it('moves on to the new version of the control worker', () => {
+    assert.equal(endedBy, 'control-b');
   });
 
   it('repeats the work of the lost host alone', () => {
