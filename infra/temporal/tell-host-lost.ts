@@ -12,13 +12,23 @@ const toldAtOnce = 16;
 export async function tellHostLost(client: Pick<Client, 'workflow'>, host: string): Promise<number> {
   const query = `WorkflowType="rollout" AND ExecutionStatus="Running" AND ${searchAttributes.host.name}="${host}"`;
   const limit = pLimit(toldAtOnce);
-  const told: Promise<boolean>[] = [];
+  const told: Promise<void>[] = [];
+  const failures: unknown[] = [];
+  let open = 0;
+  const tellOne = async (rollout: WorkflowHandle): Promise<void> => {
+    try {
+      if (await tell(rollout, host)) open += 1;
+    } catch (error) {
+      // It is thrown below: a promise that rejects while the list is still read would end the process.
+      failures.push(error);
+    }
+  };
   for await (const { workflowId, runId } of client.workflow.list({ query })) {
-    told.push(limit(() => tell(client.workflow.getHandle(workflowId, runId), host)));
+    told.push(limit(() => tellOne(client.workflow.getHandle(workflowId, runId))));
   }
-  const failed = (await Promise.allSettled(told)).find((one) => one.status === 'rejected');
-  if (failed !== undefined) throw failed.reason;
-  return (await Promise.all(told)).filter(Boolean).length;
+  await Promise.all(told);
+  if (failures.length > 0) throw failures[0];
+  return open;
 }
 
 /** Returns whether the rollout was still open. One that has ended meanwhile has no need to know. */
