@@ -44,7 +44,7 @@ export interface EnginePool {
   readonly publish: 'reload' | 'lora';
   /** A secret, like the trainer's. */
   readonly apiKey: string | undefined;
-  /** Whether the engine is the embedded policy server, which keeps the whole weights of each run under an address of its own. */
+  /** True for the embedded policy server, which serves the weights of each run at an address of its own. */
   readonly embedded: boolean;
   readonly trainer: PoolTrainer;
 }

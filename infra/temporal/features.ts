@@ -68,7 +68,7 @@ export async function readFeatures(
 
 /** The features that the configuration of a stack asks for. */
 export interface WantedFeatures {
-  /** Whether the control workers are versions of a Worker Deployment. */
+  /** True if the control workers are versions of a Worker Deployment. */
   readonly versions: boolean;
 }
 

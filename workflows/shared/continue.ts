@@ -1,6 +1,6 @@
 import { makeContinueAsNewFunc, type Workflow, workflowInfo } from '@temporalio/workflow';
 
-/** Whether to continue as new at the next good moment: the history is long, or another version of the workers is current. */
+/** Returns whether a workflow should continue as new: its history is long, or another version of the workers is current. */
 export function shouldContinue(): boolean {
   const { continueAsNewSuggested, targetWorkerDeploymentVersionChanged } = workflowInfo();
   return continueAsNewSuggested || targetWorkerDeploymentVersionChanged;

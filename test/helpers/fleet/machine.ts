@@ -96,7 +96,7 @@ export function createMachine({ hidden }: MachineOptions): Machine {
   };
 }
 
-/** Whether the tests that need machines can run here. */
+/** Finds out whether this computer can run the tests that need several machines. */
 export function probeMachines(): Availability {
   try {
     createMachine({ hidden: [] }).remove();

@@ -1,7 +1,7 @@
 import { type HomeOption, runningConfigOf } from '../stack/command.ts';
 import type { FoundWorkflow, WorkflowKind } from './find-workflow.ts';
 
-/** Finds the open workflow with this id and works on it. Throws if there is none, or if its kind does not fit. */
+/** Finds a workflow by its id and passes it to `work`. Throws if it does not exist, has ended, or is of another kind. */
 export async function onOpenWorkflow(
   options: HomeOption,
   id: string,
