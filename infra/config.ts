@@ -3,6 +3,7 @@ import { availableParallelism, homedir, hostname } from 'node:os';
 import { join, resolve } from 'node:path';
 import type { z } from 'zod';
 import { defaultPool } from '../workflows/contracts/policy.ts';
+import type { SandboxChoice } from '../workflows/contracts/sandbox-kinds.ts';
 import type { EnginePool } from './engine/pools.ts';
 import { defaultCapacity } from './machine/rollouts-that-fit.ts';
 import { type Paths, pathsBelow } from './paths.ts';
@@ -21,7 +22,7 @@ export interface Config {
   readonly host: string;
   /** The time without a sign of life after which a host counts as lost. */
   readonly hostLostAfterMs: number;
-  readonly sandbox: 'auto' | 'docker' | 'local';
+  readonly sandbox: SandboxChoice;
   /** The way of model calls from sandboxes whose kind has a choice. */
   readonly channel: 'socket' | 'stream';
   readonly capacity: number;

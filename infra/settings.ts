@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { sandboxChoices } from '../workflows/contracts/sandbox-kinds.ts';
 import { parseS3Address } from './store/s3/place.ts';
 
 /**
@@ -61,7 +62,7 @@ export const environment = z.object({
     'none',
   ),
   TEMPER_SANDBOX: setting(
-    z.enum(['auto', 'docker', 'local']).default('auto'),
+    z.enum(sandboxChoices).default('auto'),
     'sandbox kind that `auto` in a workflow input resolves to on this host: `docker`, `local`, or `auto` to use Docker where it answers',
   ),
   TEMPER_CHANNEL: setting(

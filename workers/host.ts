@@ -250,6 +250,6 @@ export async function openHost(
     channel: config.channel,
     secretOf: (session) => secretOf(key, session),
     pathOf: (kind) => (kind === 'local' ? localPath : null),
-    evaluationMounts: async (kind) => (kind === 'local' ? [{ ...(await runtime.prepare()), readOnly: true }] : []),
+    evaluationMounts: async (kind) => (kind === 'local' ? [await runtime.prepare()] : []),
   };
 }

@@ -1,6 +1,6 @@
 import type { AgentSpec } from '../../infra/agents/agent.ts';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
-import type { SandboxChoice } from '../../workflows/contracts/rollout.ts';
+import type { SandboxChoice } from '../../workflows/contracts/sandbox-kinds.ts';
 
 /** Returns the kind of sandbox for an agent: one that runs in a single kind gets it unless another was requested. */
 export function sandboxChoice({ name, sandbox }: AgentSpec, requested: SandboxChoice): SandboxChoice {

@@ -31,12 +31,11 @@ export function createProvisioning(host: Host): Pick<HostActivities, 'provisionS
         const name = agentSandboxName(epoch);
 
         const provision = async (ending: AbortSignal) => {
-          const runtimes = await spec.runtimes();
           const expiresAtMs = Date.now() + lifetimeMs;
           const sweep = isSweepPriority(info.priority);
           const share = shareOf(info.priority);
           host.slots.take(epoch, { expiresAtMs, sweep, share });
-          const channel = provider.streams ? host.channel : 'socket';
+          const channel = provider.channels.includes(host.channel) ? host.channel : provider.channels[0];
           const request: Omit<SandboxRequest, 'files'> = {
             name,
             epoch,
@@ -47,7 +46,7 @@ export function createProvisioning(host: Host): Pick<HostActivities, 'provisionS
             sweep,
             share,
             expiresAtMs,
-            mounts: runtimes.map((runtime) => ({ ...runtime, readOnly: true })),
+            mounts: await spec.runtimes(),
             gatewayDir: spec.usesModel ? await channels[channel].gatewayDir(sessionId(epoch)) : null,
             ...(spec.usesModel && { channel }),
           };

@@ -5,7 +5,8 @@ import type { EvaluationRequest } from '../../workflows/contracts/evaluation.ts'
 import type { RolloutEpoch } from '../../workflows/contracts/ids.ts';
 import type { StopReason } from '../../workflows/contracts/outcome.ts';
 import type { PolicyRef } from '../../workflows/contracts/policy.ts';
-import type { SandboxChoice, SandboxKind, SessionSettings } from '../../workflows/contracts/rollout.ts';
+import type { SessionSettings } from '../../workflows/contracts/rollout.ts';
+import type { SandboxChoice, SandboxKind } from '../../workflows/contracts/sandbox-kinds.ts';
 import type { Task } from '../../workflows/contracts/task.ts';
 import type { BranchRule, TraceSummary } from '../../workflows/contracts/trace.ts';
 import type { Verdict } from '../../workflows/contracts/verdict.ts';

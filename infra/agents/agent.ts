@@ -1,7 +1,7 @@
 import type { StopReason } from '../../workflows/contracts/outcome.ts';
 import type { BranchRule } from '../../workflows/contracts/trace.ts';
 import type { FileTree } from '../sandbox/files.ts';
-import type { SandboxKind } from '../sandbox/sandbox.ts';
+import type { SandboxKind, SandboxMount } from '../sandbox/sandbox.ts';
 
 /** One kind of agent. Adding one takes a file that exports such a spec, and a line in index.ts. */
 export interface AgentSpec {
@@ -23,17 +23,11 @@ export interface AgentSpec {
    */
   withOptions?(options: Readonly<Record<string, string>>): AgentSpec;
   /** Prepares, once per host, the host directories that are mounted read-only into the sandbox. */
-  runtimes(): Promise<readonly ReadOnlyMount[]>;
+  runtimes(): Promise<readonly SandboxMount[]>;
   /** Returns the command that runs inside the sandbox under the agent's account. */
   command(context: AgentContext): AgentCommand;
   /** Maps the command's exit code to the reason why the agent stopped. */
   stopReason(exitCode: number): StopReason;
-}
-
-/** A host directory that is visible inside the sandbox and cannot be changed there. */
-export interface ReadOnlyMount {
-  readonly source: string;
-  readonly target: string;
 }
 
 export interface AgentContext {

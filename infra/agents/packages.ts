@@ -7,7 +7,7 @@ import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import { withLock } from '../process/file-lock.ts';
 import { runNpm } from '../process/npm.mjs';
 import { touch } from '../process/touch.ts';
-import type { ReadOnlyMount } from './agent.ts';
+import type { SandboxMount } from '../sandbox/sandbox.ts';
 
 /**
  * Agent programs that come from npm. Each has a directory beside this file, whose `package.json` names one exact version and
@@ -16,7 +16,7 @@ import type { ReadOnlyMount } from './agent.ts';
  */
 export interface Packages {
   /** Installs the package unless this host has it, and returns its mount. Concurrent callers and processes share one install. */
-  prepare(agent: PackagedAgent): Promise<ReadOnlyMount>;
+  prepare(agent: PackagedAgent): Promise<SandboxMount>;
   /** Lists each agent with its pinned version and whether this host has it installed. */
   list(): Promise<readonly AgentPackage[]>;
 }
@@ -42,15 +42,15 @@ const platform = ['--os=linux', `--cpu=${process.arch}`, '--libc=glibc'] as cons
 const npmArguments = ['ci', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error', ...platform] as const;
 
 export function createPackages({ cacheDir }: { readonly cacheDir: string }): Packages {
-  const prepared = new Map<PackagedAgent, Promise<string>>();
+  const prepared = new Map<PackagedAgent, Promise<SandboxMount>>();
   return {
     async prepare(agent) {
       const known = prepared.get(agent);
       // Retention removes a package that was not used for long.
-      const directory = known !== undefined && (await touch(await known)) ? known : ensure(cacheDir, agent);
-      prepared.set(agent, directory);
-      directory.catch(() => prepared.delete(agent));
-      return { source: await directory, target: packagesTarget };
+      const mount = known !== undefined && (await touch((await known).source)) ? known : ensure(cacheDir, agent);
+      prepared.set(agent, mount);
+      mount.catch(() => prepared.delete(agent));
+      return mount;
     },
     list: () =>
       Promise.all(
@@ -70,7 +70,7 @@ async function locatePackage(cacheDir: string, agent: PackagedAgent) {
     .update(JSON.stringify([npmArguments, ...files]))
     .digest('hex')
     .slice(0, 16);
-  return { directory: join(cacheDir, 'agents', `${agent}-${key}`), files };
+  return { directory: join(cacheDir, 'agents', `${agent}-${key}`), files, key };
 }
 
 const manifest = z.looseObject({ dependencies: z.record(z.string(), z.string()) });
@@ -78,13 +78,15 @@ const manifest = z.looseObject({ dependencies: z.record(z.string(), z.string()) 
 const versionIn = (text: string): string => Object.values(manifest.parse(JSON.parse(text)).dependencies).join(', ');
 
 /** Installs into a temporary directory and renames it, so that a partial installation is never visible. */
-async function ensure(cacheDir: string, agent: PackagedAgent): Promise<string> {
-  const { directory, files } = await locatePackage(cacheDir, agent);
-  if (await touch(directory)) return directory;
+async function ensure(cacheDir: string, agent: PackagedAgent): Promise<SandboxMount> {
+  const { directory, files, key } = await locatePackage(cacheDir, agent);
+  const program = { name: agent, version: `${versionIn(files[0] ?? '')}-${key}` };
+  const mount = { source: directory, target: packagesTarget, readOnly: true, program } as const;
+  if (await touch(directory)) return mount;
   await withLock(`${directory}.lock`, async () => {
     if (!(await exists(directory))) await install(directory, agent, files);
   });
-  return directory;
+  return mount;
 }
 
 /** Runs under the lock, so that what an interrupted installation left behind can be removed first. */

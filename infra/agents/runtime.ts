@@ -4,7 +4,7 @@ import { copyFile, link, mkdir, readdir, readFile, rename, rm, stat, writeFile }
 import { stripTypeScriptTypes } from 'node:module';
 import { basename, join } from 'node:path';
 import { touch } from '../process/touch.ts';
-import type { ReadOnlyMount } from './agent.ts';
+import type { SandboxMount } from '../sandbox/sandbox.ts';
 
 /**
  * A directory that makes temper's own programs run in any image that has a shell: a Node binary, the libraries it needs, and
@@ -16,7 +16,7 @@ import type { ReadOnlyMount } from './agent.ts';
  */
 export interface Runtime {
   /** Prepares the directory unless this host has it, and returns its mount. Concurrent callers and processes share one. */
-  prepare(): Promise<ReadOnlyMount>;
+  prepare(): Promise<SandboxMount>;
 }
 
 /** The mount point inside a sandbox. */
@@ -42,39 +42,44 @@ const layout = 2;
 const needed = /^(?:ld-linux-.*|lib(?:c|m|dl|pthread|stdc\+\+|gcc_s|atomic)\.so\..*)$/;
 
 export function createRuntime({ cacheDir }: { readonly cacheDir: string }): Runtime {
-  let prepared: Promise<string> | undefined;
+  let prepared: Promise<SandboxMount> | undefined;
   return {
     async prepare() {
       // Retention removes a runtime that was not used for long.
-      if (prepared !== undefined && !(await touch(await prepared))) prepared = undefined;
+      if (prepared !== undefined && !(await touch((await prepared).source))) prepared = undefined;
       prepared ??= prepareOnce(cacheDir).catch((error: unknown) => {
         prepared = undefined;
         throw error;
       });
-      return { source: await prepared, target: runtimeTarget };
+      return prepared;
     },
   };
 }
 
 /** Names the directory after its content, and renames it into place so that a partial one is never visible. */
-async function prepareOnce(cacheDir: string): Promise<string> {
+async function prepareOnce(cacheDir: string): Promise<SandboxMount> {
   const files = await programFiles();
   const { size, mtimeMs } = await stat(process.execPath);
   const content = JSON.stringify([layout, process.version, process.arch, process.execPath, size, mtimeMs, [...files]]);
-  const name = `runtime-${createHash('sha256').update(content).digest('hex').slice(0, 16)}`;
-  const directory = join(cacheDir, name);
-  if (await touch(directory)) return directory;
-  const temporary = `${directory}.${randomBytes(4).toString('hex')}`;
+  const source = join(cacheDir, `runtime-${digest(content)}`);
+  // Unlike the directory's name, the version is the same on hosts that have their Node elsewhere.
+  const version = `${process.version}-${process.arch}-${digest(JSON.stringify([layout, [...files]]))}`;
+  const program = { name: 'temper-runtime', version };
+  const mount = { source, target: runtimeTarget, readOnly: true, program } as const;
+  if (await touch(source)) return mount;
+  const temporary = `${source}.${randomBytes(4).toString('hex')}`;
   try {
     await fill(temporary, files);
-    await rename(temporary, directory);
+    await rename(temporary, source);
   } catch (error) {
     await rm(temporary, { recursive: true, force: true });
     // Another process may have been faster; the content is the same.
-    if (!(await exists(directory))) throw error;
+    if (!(await exists(source))) throw error;
   }
-  return directory;
+  return mount;
 }
+
+const digest = (text: string): string => createHash('sha256').update(text).digest('hex').slice(0, 16);
 
 const exists = (directory: string): Promise<boolean> =>
   stat(directory).then(

@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs';
 import { dirname } from 'node:path';
+import type { SandboxChoice } from '../../workflows/contracts/sandbox-kinds.ts';
 import { type Fit, fitOf, needOf, usualTask } from './fit.ts';
 import { readLevels } from './read-levels.ts';
 
@@ -10,7 +11,7 @@ const dockerDirectory = '/var/lib/docker';
 export interface RolloutDisks {
   /** The home of the stack; it may not exist yet. */
   readonly home: string;
-  readonly sandbox: 'auto' | 'docker' | 'local';
+  readonly sandbox: SandboxChoice;
 }
 
 /** Returns the directories whose disks rollouts fill. */

@@ -1,4 +1,4 @@
-import type { SandboxChoice } from '../../workflows/contracts/rollout.ts';
+import { type SandboxChoice, sandboxKinds } from '../../workflows/contracts/sandbox-kinds.ts';
 import type { Task } from '../../workflows/contracts/task.ts';
 import { attemptAll } from '../attempt-all.ts';
 import type { Spawner } from '../process/spawner/spawner.ts';
@@ -34,9 +34,6 @@ const factories: Readonly<Record<SandboxKind, (options: ProviderOptions) => Sand
   local: ({ stack, root, spawner }) => createLocalProvider({ stack, root, ...(spawner && { spawner }) }),
 };
 
-/** The order in which `auto` looks for a kind that supports the task. */
-const preference: readonly SandboxKind[] = ['docker', 'local'];
-
 export interface Providers {
   /**
    * Every kind that this host has, or may have once its container engine is up. Use it to find an existing sandbox: an unreachable
@@ -67,7 +64,7 @@ export async function openProviders(
 ): Promise<Providers> {
   const all = new Map<SandboxKind, SandboxProvider>();
   const seen = new Map<SandboxKind, SandboxProvider>();
-  for (const kind of preference) {
+  for (const kind of sandboxKinds) {
     const provider = factories[kind](options);
     const { ready, mayComeUp, summary } = await provider.describe();
     if (ready || mayComeUp) all.set(kind, provider);
@@ -115,7 +112,7 @@ export async function chooseProvider(
   needs: SandboxNeeds,
 ): Promise<SandboxProvider> {
   const problems: (UnsupportedReason | ReturnType<typeof unready>)[] = [];
-  for (const kind of choice === 'auto' ? preference : [choice]) {
+  for (const kind of choice === 'auto' ? sandboxKinds : [choice]) {
     const provider = providers.get(kind);
     const refusal = await provider?.supports(needs);
     if (provider !== undefined && refusal === undefined) return provider;

@@ -1,13 +1,13 @@
 import type { Duplex } from 'node:stream';
-import type { SandboxKind } from '../../workflows/contracts/rollout.ts';
+import type { SandboxKind } from '../../workflows/contracts/sandbox-kinds.ts';
 import type { FileTree } from './files.ts';
 import type { ImageName, ImageRequest, ReportImage } from './image.ts';
 
 /**
- * The port: an isolated environment in which an agent or an evaluation runs. It has two implementations, `docker` and `local`, and
- * one contract suite (test/infra/sandbox/contract.ts) holds both to these promises:
+ * The port: an isolated environment in which an agent or an evaluation runs. Each kind is one implementation, and one
+ * contract suite (test/infra/sandbox/contract.ts) holds all of them to these promises:
  * - Every effect is idempotent by a deterministic key: a sandbox by its name, a detached process by its `key`.
- * - A detached process survives the death of the process that started it; any provider instance on the host can resume it.
+ * - A detached process survives the death of the process that started it; any other instance of its provider can resume it.
  * - Claims, results and logs are out of reach of what runs inside.
  * - There is no network. The only way out is the gateway's unix socket under `/gw`, or a stream that the host opens.
  * - A failure outside the sandbox throws a `SandboxFailure`; what the code inside causes is data or a `FileRefused`.
@@ -40,11 +40,19 @@ export interface SandboxLabels {
   readonly fence?: string;
 }
 
+/** A program that sandboxes need beyond their image, such as an agent. One name and version do the same on any host. */
+export interface MountedProgram {
+  readonly name: string;
+  readonly version: string;
+}
+
 /** A host directory that appears inside, always read-only, such as an agent's runtime. */
 export interface SandboxMount {
   readonly source: string;
   readonly target: string;
   readonly readOnly: true;
+  /** The directory's content, by which a kind of sandbox that can't mount host directories finds the same elsewhere. */
+  readonly program?: MountedProgram;
 }
 
 export interface SandboxSpec {
@@ -59,7 +67,7 @@ export interface SandboxSpec {
   readonly pids: number;
   /** The directory in which commands run and the agent may write, usually `/workspace`. */
   readonly workdir: string;
-  /** Host directory with the gateways' unix sockets for this sandbox, mounted read-only at `/gw`. */
+  /** Host directory with the gateways' unix sockets for this sandbox, mounted read-only at `/gw`. Only with the channel `socket`. */
   readonly gatewayDir?: string;
   readonly mounts: readonly SandboxMount[];
   /** Files that are in the sandbox as soon as it runs. */
@@ -158,7 +166,7 @@ export interface Sandbox {
    * Runs a command whose stdin and stdout are the returned stream; its stderr is dropped. A stream that is ended or destroyed
    * ends the command's stdin, at which the command has to end. It closes with an error if the connection breaks, and with none
    * when the command has ended. Nothing is buffered beyond what the stream's reader and the command take. Absent where the
-   * provider's `streams` is false.
+   * provider's `channels` have no `stream`.
    */
   openStream?(command: Command, signal: AbortSignal): Promise<Duplex>;
 
@@ -217,8 +225,8 @@ export interface SandboxProvider {
   readonly kind: SandboxKind;
   /** The origin of the programs in its sandboxes: the task's image, or this host, whatever the image. */
   readonly programs: 'image' | 'host';
-  /** Whether its sandboxes have `openStream`. */
-  readonly streams: boolean;
+  /** The ways of model calls that its sandboxes offer. They have `openStream` where `stream` is one of them. */
+  readonly channels: readonly [ChannelKind, ...ChannelKind[]];
   /**
    * Pulls or builds an image unless this host has it, and returns its name. Concurrent calls for one image share the work. Throws
    * `MissingImage`, `ImageUnavailable` or a `BuildFailure`.

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { sandboxKinds } from '../../workflows/contracts/sandbox-kinds.ts';
 import type { Objects } from './objects.ts';
 
 const decision = z.object({ since: z.iso.datetime(), reason: z.string() });
@@ -16,7 +17,7 @@ export const hostRecord = z.object({
   /** The slots that were taken at the last renewal. */
   taken: z.int(),
   /** The kinds of sandboxes that the host offers. */
-  sandboxes: z.array(z.enum(['docker', 'local'])).readonly(),
+  sandboxes: z.array(z.enum(sandboxKinds)).readonly(),
   /** The time after a renewal for which the host may act. */
   leaseMs: z.int().min(1),
   draining: decision.nullable(),

@@ -3,7 +3,7 @@ import { after, describe, it } from 'node:test';
 import { createPlacementTurns, type PlacementPoll, type PlacementTurn } from '../../activities/host/placement-turns.ts';
 import { createSlots, type Slots } from '../../activities/host/slots.ts';
 import { createSweepShare } from '../../activities/host/sweep-share.ts';
-import { labelsOf, labelsToDocker } from '../../infra/sandbox/docker/labels.ts';
+import { flatLabels, labelsOf } from '../../infra/sandbox/labels.ts';
 import { until } from '../helpers/until.ts';
 
 const epoch = (rollout: string) => ({ rollout, epoch: 1 });
@@ -133,7 +133,7 @@ describe('the turns of the placement queues', () => {
 
 it('counts the sandboxes of sweeps that a restarted host finds', async () => {
   const labels = { stack: 'stack', run: '', ...epoch('found'), purpose: 'agent' as const, sweep: true as const };
-  const found = labelsOf(labelsToDocker({ ...labels, expiresAtMs: 1 }));
+  const found = labelsOf(flatLabels({ ...labels, expiresAtMs: 1 }));
   assert.ok(found?.sweep);
   const slots = createSlots(4);
   await slots.takeListed(async () => [{ name: 'found', kind: 'docker', labels: found, createdAtMs: 0, running: true }]);

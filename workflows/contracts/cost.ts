@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { Outcome } from './outcome.ts';
+import type { SandboxKind } from './sandbox-kinds.ts';
 
 /** The tokens of model calls, and the time they took. */
 export const modelUse = z.object({
@@ -11,7 +12,7 @@ export const modelUse = z.object({
 export type ModelUse = Readonly<z.output<typeof modelUse>>;
 
 /** The provider of a sandbox; `unknown` if no sandbox was created and the choice was left to the host. */
-export type SandboxProvider = 'docker' | 'local' | 'unknown';
+export type SandboxProvider = SandboxKind | 'unknown';
 
 /** The cost of one rollout, over all of its epochs. */
 export interface RolloutCost extends ModelUse {

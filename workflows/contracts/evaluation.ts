@@ -1,6 +1,6 @@
 import type { Diff } from './diff.ts';
 import type { RolloutEpoch } from './ids.ts';
-import type { SandboxChoice } from './rollout.ts';
+import type { SandboxChoice } from './sandbox-kinds.ts';
 import type { Task } from './task.ts';
 
 /** The evaluation of a diff by the task's tests, as a workflow asks a host for it. */

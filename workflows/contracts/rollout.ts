@@ -7,6 +7,7 @@ import { integer, number, oneOf, text, versionNumber } from './input.ts';
 import type { Outcome, StopReason } from './outcome.ts';
 import { policyRef, poolName } from './policy.ts';
 import { rewardPolicies } from './resolution.ts';
+import { sandboxChoices } from './sandbox-kinds.ts';
 import { resolvedTask } from './task.ts';
 import { branchRule, sampling, type TraceSummary } from './trace.ts';
 import { upstreamName } from './upstream.ts';
@@ -48,7 +49,7 @@ export const stageDescriptions: Readonly<Record<Stage, string>> = {
 /** The settings of a rollout; the same for one that is started by hand, by a group or by a run. */
 export const rolloutSettings = z.strictObject({
   agent: text('the name of an agent, for example mini').default('mini').describe('The name of the agent.'),
-  sandbox: oneOf(['auto', 'docker', 'local'])
+  sandbox: oneOf(sandboxChoices)
     .default('auto')
     .describe(
       'The kind of sandbox. `auto` takes the first kind that is ready and supports the task. A task without files of its ' +
@@ -87,9 +88,6 @@ export const rolloutSettings = z.strictObject({
     ),
 });
 
-/** The kind of sandbox that a rollout asks for; `auto` leaves it to the host. */
-export type SandboxChoice = z.output<typeof rolloutSettings>['sandbox'];
-export type SandboxKind = Exclude<SandboxChoice, 'auto'>;
 export type RolloutSettings = z.output<typeof rolloutSettings>;
 
 /** The run whose policy samples: its workflow id, or what a sweep has made of it. */

@@ -1,18 +1,15 @@
-import { dirname, join } from 'node:path/posix';
 import { setTimeout as delay } from 'node:timers/promises';
 import type Docker from 'dockerode';
-import { pack } from 'tar-stream';
 import { SandboxFailure } from '../failure.ts';
-import { addTree, collect } from '../files.ts';
-import { requireSameEpoch } from '../labels.ts';
+import { flatLabels, flatSpec, labelsOf, requireSameEpoch } from '../labels.ts';
 import { requireName } from '../names.ts';
 import type { SandboxSpec } from '../sandbox.ts';
+import { keeperId } from '../shell/accounts.ts';
+import { adoptDirectoryOf } from '../shell/adopt-workdir.ts';
+import { keeperDirectory } from '../shell/scripts.ts';
+import { packSkeleton } from '../shell/skeleton.ts';
 import { callDaemon, daemonStatus, explainLoss } from './daemon.ts';
 import { exists, type ImageReader } from './image-facts.ts';
-import { labelsOf, labelsToDocker, specToDocker } from './labels.ts';
-import * as scripts from './scripts.ts';
-import type { ContainerShell } from './shell.ts';
-import { keeperId, uidOf } from './uids.ts';
 
 const megabyte = 2 ** 20;
 /** Processes on top of the agent's limit, so that the keeper and the grader can always start one. */
@@ -50,7 +47,8 @@ export async function ensureContainer(
   }
   // Only a container that has never run still has its image's content unchanged.
   const image = await images.get(container, info.Image, spec.workdir);
-  const skeleton = await packSkeleton(spec, image.accountFiles, image.hasWorkdir);
+  // The only moment at which owners can be set without capabilities, and one call for all.
+  const skeleton = await packSkeleton(spec, image);
   await callDaemon(() => container.putArchive(skeleton, { path: '/' }));
   await callDaemon(() => container.start()).catch((error: unknown) => {
     // A concurrent call for the same name has started it.
@@ -93,7 +91,7 @@ function createOptions(spec: SandboxSpec): Docker.ContainerCreateOptions {
     WorkingDir: '/',
     // An image's own health check would run as the keeper, maybe with a program that the agent can replace.
     Healthcheck: { Test: ['NONE'] },
-    Labels: { ...labelsToDocker(spec.labels), ...specToDocker(spec) },
+    Labels: { ...flatLabels(spec.labels), ...flatSpec(spec) },
     HostConfig: {
       Init: true,
       NetworkMode: 'none',
@@ -105,7 +103,7 @@ function createOptions(spec: SandboxSpec): Docker.ContainerCreateOptions {
       MemorySwap: spec.memoryMb * megabyte,
       NanoCpus: Math.round(spec.cpus * 1e9),
       ShmSize: sharedMemoryMb * megabyte,
-      Tmpfs: { [scripts.keeperDirectory]: keeper },
+      Tmpfs: { [keeperDirectory]: keeper },
       LogConfig: { Type: 'none', Config: {} },
       Binds: [
         ...(spec.gatewayDir === undefined ? [] : [`${spec.gatewayDir}:/gw:ro`]),
@@ -114,53 +112,6 @@ function createOptions(spec: SandboxSpec): Docker.ContainerCreateOptions {
     },
   };
 }
-
-/**
- * Packs the directories, account files and the spec's files, which the daemon writes before the container starts: the only moment
- * at which owners can be set without capabilities, and one call for all. An image's own working directory is adopted only
- * afterwards, so there the files come later.
- */
-function packSkeleton(
-  spec: SandboxSpec,
-  accountFiles: ReadonlyMap<string, string>,
-  hasWorkdir: boolean,
-): Promise<Buffer> {
-  const agent = uidOf(spec.name, 'agent');
-  const tar = pack();
-  const packed = collect(tar);
-  const made = new Set<string>();
-  const directory = (name: string, uid: number, mode: number): void => {
-    if (made.has(name)) return;
-    made.add(name);
-    tar.entry({ name: `${name}/`, type: 'directory', uid, gid: uid, mode });
-  };
-  directory((hasWorkdir ? adoptDirectoryOf(spec.workdir) : spec.workdir).slice(1), agent, 0o755);
-  directory('tests', 0, 0o700);
-  directory('logs', 0, 0o755);
-  directory('logs/verifier', 0, 0o700);
-  directory('logs/agent', agent, 0o755);
-  directory('home/agent', agent, 0o755);
-  const entries = {
-    'etc/passwd': `agent:x:${agent}:${agent}:agent:/home/agent:/bin/sh\n`,
-    'etc/group': `agent:x:${agent}:\n`,
-  };
-  for (const [name, line] of Object.entries(entries)) {
-    tar.entry({ name, mode: 0o644, uid: 0, gid: 0 }, (accountFiles.get(name) ?? '') + line);
-  }
-  for (const { tree, at, owner } of hasWorkdir ? [] : (spec.files ?? [])) {
-    const uid = uidOf(spec.name, owner);
-    directory(at.slice(1), uid, 0o755);
-    addTree(tar, tree, { at, uid, gid: uid });
-  }
-  tar.finalize();
-  return packed;
-}
-
-/**
- * The directory to which the image's own workspace is copied before it replaces the working directory. It is a sibling, because
- * only its owner may move a directory below another parent.
- */
-const adoptDirectoryOf = (workdir: string): string => join(dirname(workdir), '.adopted');
 
 /** The failure for an image that this host lacks. `answer` is the registry's, if it was asked. */
 export function missingImage(image: string, cause?: unknown, answer?: string): SandboxFailure {
@@ -175,25 +126,4 @@ export function missingImage(image: string, cause?: unknown, answer?: string): S
 function foreignContainer({ name }: SandboxSpec): SandboxFailure {
   const text = `a container that temper did not make has the name ${name}; remove or rename it`;
   return new SandboxFailure('SandboxConflict', text);
-}
-
-const alreadyOwned = 3;
-
-/**
- * Gives the image's own working directory to the agent: copies it as the agent, then replaces it by the copy, since no account
- * inside may change owners. Repeatable.
- */
-export async function adoptWorkdir(
-  shell: ContainerShell,
-  { name, workdir }: SandboxSpec,
-  signal: AbortSignal,
-): Promise<void> {
-  const args = [workdir, adoptDirectoryOf(workdir)];
-  const copied = await shell.run({ role: 'agent', text: scripts.adoptCopy, args }, signal);
-  if (copied.exitCode === alreadyOwned) return;
-  const swapped =
-    copied.exitCode === 0 ? await shell.run({ role: 'grader', text: scripts.adoptSwap, args }, signal) : copied;
-  if (swapped.exitCode === 0) return;
-  const text = `could not give ${workdir} of sandbox ${name} to the agent; make it readable for all in the image`;
-  throw new SandboxFailure('UnsupportedTask', text, { evidence: String(swapped.stderr).trim().slice(0, 500) });
 }

@@ -1,5 +1,6 @@
 import { type Duplex, Writable } from 'node:stream';
 import type Docker from 'dockerode';
+import type { StartedScript } from '../shell/shell.ts';
 import { callDaemon } from './daemon.ts';
 import { createExecStream } from './exec-stream.ts';
 
@@ -50,21 +51,11 @@ export async function runExec(container: Docker.Container, options: ExecOptions,
   return ExitCode ?? 137;
 }
 
-export interface StartedExec {
-  /**
-   * Resolves once the command no longer listens: with its exit code if it has ended, undefined if it runs without a connection
-   * to its caller.
-   */
-  readonly detached: Promise<number | undefined>;
-  /** Stops listening and leaves the command running. */
-  release(): void;
-}
-
 /** Starts a command without reading its output. A command with input gets it before `detached` resolves. */
 export async function startExec(
   container: Docker.Container,
   options: Pick<ExecOptions, 'uid' | 'argv' | 'env' | 'stdin'>,
-): Promise<StartedExec> {
+): Promise<StartedScript> {
   const { stdin } = options;
   if (stdin === undefined) {
     const exec = await callDaemon(() => container.exec(execRequest(options)));

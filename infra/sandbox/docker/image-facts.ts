@@ -1,14 +1,8 @@
 import type { Readable } from 'node:stream';
 import type Docker from 'dockerode';
 import { unpackTree } from '../files.ts';
+import type { ImageFacts } from '../shell/skeleton.ts';
 import { callDaemon, daemonStatus } from './daemon.ts';
-
-/** The parts of an image's content that decide how a container is made from it. */
-export interface ImageFacts {
-  /** The image's own `etc/passwd` and `etc/group`. */
-  readonly accountFiles: ReadonlyMap<string, string>;
-  readonly hasWorkdir: boolean;
-}
 
 const accountFileLimits = { maxFiles: 1, maxBytes: 2 ** 20 };
 

@@ -1,25 +1,27 @@
 import Docker from 'dockerode';
 import { errorMessage } from '../../../workflows/contracts/error-message.ts';
 import { SandboxFailure } from '../failure.ts';
+import { labelsOf, type StoredSpec, stackLabel, storedSpecOf } from '../labels.ts';
+import { createLimiter } from '../limiter.ts';
 import type {
   Sandbox,
   SandboxDescription,
   SandboxInfo,
+  SandboxLabels,
   SandboxNeeds,
   SandboxProvider,
   SandboxSpec,
   UnsupportedReason,
 } from '../sandbox.ts';
-import { adoptWorkdir, ensureContainer, missingImage } from './container.ts';
+import { adoptWorkdir } from '../shell/adopt-workdir.ts';
+import { createReports } from '../shell/reports.ts';
+import { createShellSandbox } from '../shell/sandbox.ts';
+import { ensureContainer, missingImage } from './container.ts';
 import { callDaemon, daemonStatus } from './daemon.ts';
 import { createImageReader } from './image-facts.ts';
 import { createImages, imageId } from './images/images.ts';
 import { noRegistryAccounts, type RegistryAccounts } from './images/registry-accounts.ts';
 import { type ImageUses, noUses } from './images/uses.ts';
-import { labelsOf, stackLabel, storedSpecOf } from './labels.ts';
-import { createLimiter } from './limiter.ts';
-import { createReports } from './reports.ts';
-import { createDockerSandbox, type SandboxContainer } from './sandbox.ts';
 import { type DockerSettings, defaultDockerSettings } from './settings.ts';
 import { createContainerShell } from './shell.ts';
 
@@ -50,11 +52,15 @@ export function createDockerProvider({
   const images = createImages({ docker, stack, settings, uses, accounts });
   const creations = createLimiter(settings.creates);
 
+  const open = ({ id, name, labels, spec }: FoundContainer): Sandbox => {
+    const shell = createContainerShell(docker, name, id);
+    return createShellSandbox({ kind: 'docker', shell, labels, spec, reports: reports.of(id) });
+  };
   const ensure = async (spec: SandboxSpec, signal: AbortSignal): Promise<Sandbox> => {
     signal.throwIfAborted();
     const { id, adopt, placed } = await creations.run(() => ensureContainer(docker, reader, spec), signal);
     if (adopt) await adoptWorkdir(createContainerShell(docker, spec.name, id), spec, signal);
-    const sandbox = createDockerSandbox({ docker, id, name: spec.name, labels: spec.labels, spec, reports });
+    const sandbox = open({ id, name: spec.name, labels: spec.labels, spec });
     for (const files of placed ? [] : (spec.files ?? [])) await sandbox.putFiles(files, signal);
     return sandbox;
   };
@@ -62,14 +68,14 @@ export function createDockerProvider({
   return {
     kind: 'docker',
     programs: 'image',
-    streams: true,
+    channels: ['socket', 'stream'],
     prepare: images.prepare,
     imageId: (image) => imageId(docker, image),
     evictImages: images.evict,
     ensure,
     attach: async (name) => {
       const container = await findContainer(docker, stack, name);
-      return container && createDockerSandbox({ ...container, reports });
+      return container && open(container);
     },
     remove: async (name) => {
       const container = await findContainer(docker, stack, name);
@@ -87,17 +93,20 @@ export function createDockerProvider({
   };
 }
 
-async function findContainer(
-  docker: Docker,
-  stack: string,
-  name: string,
-): Promise<Omit<SandboxContainer, 'reports'> | undefined> {
+interface FoundContainer {
+  readonly id: string;
+  readonly name: string;
+  readonly labels: SandboxLabels;
+  readonly spec: StoredSpec;
+}
+
+async function findContainer(docker: Docker, stack: string, name: string): Promise<FoundContainer | undefined> {
   const info = await callDaemon(() => docker.getContainer(name).inspect()).catch(orIfMissing);
   if (!info) return undefined;
   const labels = labelsOf(info.Config.Labels);
   const spec = storedSpecOf(info.Config.Labels);
   if (labels?.stack !== stack || !spec) return undefined;
-  return { docker, id: info.Id, name, labels, spec };
+  return { id: info.Id, name, labels, spec };
 }
 
 /** Removes a container by force: the end of PID 1 ends the whole pid namespace. */

@@ -1,31 +1,19 @@
 import type { Duplex } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import type Docker from 'dockerode';
+import { pack } from 'tar-stream';
 import { z } from 'zod';
 import { errorMessage } from '../../../workflows/contracts/error-message.ts';
 import { createHeadBuffer } from '../../process/head-buffer.ts';
 import { SandboxFailure } from '../failure.ts';
+import { collect } from '../files.ts';
+import type { Account } from '../sandbox.ts';
+import { type Role, uidOf } from '../shell/accounts.ts';
+import * as scripts from '../shell/scripts.ts';
+import type { Script, ScriptResult, Shell, StartedScript } from '../shell/shell.ts';
 import { callDaemon, daemonStatus, explainLoss } from './daemon.ts';
-import { type ExecOptions, runExec, type StartedExec, startExec, streamExec } from './exec.ts';
-import * as scripts from './scripts.ts';
-import { type Role, uidOf } from './uids.ts';
-
-/** A shell script of temper's own that runs in the container, with its arguments. */
-export interface Script {
-  readonly role: Role;
-  readonly text: string;
-  readonly args: readonly string[];
-  readonly env?: Readonly<Record<string, string>>;
-  readonly stdin?: Uint8Array | undefined;
-  readonly maxOutputBytes?: number;
-}
-
-export interface ScriptResult {
-  readonly exitCode: number;
-  readonly stdout: Buffer;
-  readonly stderr: Buffer;
-  readonly truncated: boolean;
-}
+import { endProcesses } from './end-processes.ts';
+import { type ExecOptions, runExec, startExec, streamExec } from './exec.ts';
 
 const defaultOutputBytes = 2 ** 20;
 /** The number of tries to start a command: runc can't start one while a uid's processes fill the container. */
@@ -36,43 +24,33 @@ const never = new AbortController().signal;
 const lossWaitsMs = [0, 100, 500, 1_000];
 const sizes = z.object({ SizeRw: z.number().default(0) });
 
+/** The tasks of a container in which nothing runs but its init, the process that keeps it alive, and a recorder. */
+const quietTasks = 3;
+
 /** The exit code of an exec that the runtime could not start. */
 const cannotExec = 126;
 
-/** Runs commands inside one container and explains their failures. */
-export interface ContainerShell {
-  /** The name of the sandbox. */
-  readonly name: string;
-  readonly container: Docker.Container;
-  /** Runs a script to its end. An abort stops listening and leaves the script running. */
-  run(script: Script, signal: AbortSignal): Promise<ScriptResult>;
-  /** Runs a script to its end, passes its stdout on as it arrives, and returns its exit code. */
-  follow(script: Script, onStdout: (chunk: Buffer) => void, signal: AbortSignal): Promise<number>;
-  /** Starts a script without waiting for its end. */
-  start(script: Script): Promise<StartedExec>;
-  /** Starts a script whose stdin and stdout are the returned stream. */
-  stream(script: Script): Promise<Duplex>;
-  /** Kills every process of a uid. */
-  killAll(uid: number): Promise<void>;
-  /** Returns the size of the container's own layer: what was written since it was created. */
-  layerBytes(): Promise<number>;
-}
-
-export function createContainerShell(docker: Docker, name: string, id: string): ContainerShell {
+/** Creates the shell of a container, whose scripts are execs of the daemon. */
+export function createContainerShell(docker: Docker, name: string, id: string): Shell {
   return new ExecShell(docker, name, id);
 }
 
-class ExecShell implements ContainerShell {
-  readonly container: Docker.Container;
-  readonly #docker: Docker;
+class ExecShell implements Shell {
   readonly name: string;
+  readonly quietTasks = quietTasks;
+  readonly #container: Docker.Container;
+  readonly #docker: Docker;
   readonly #id: string;
 
   constructor(docker: Docker, name: string, id: string) {
-    this.container = docker.getContainer(id);
+    this.#container = docker.getContainer(id);
     this.#docker = docker;
     this.name = name;
     this.#id = id;
+  }
+
+  uidOf(role: Role): number {
+    return uidOf(this.name, role);
   }
 
   async run(script: Script, signal: AbortSignal): Promise<ScriptResult> {
@@ -93,34 +71,47 @@ class ExecShell implements ContainerShell {
     return this.#exec({ ...this.#optionsFor(script), onStdout, onStderr: () => undefined }, signal);
   }
 
-  start(script: Script): Promise<StartedExec> {
-    return this.#explained(() => startExec(this.container, this.#optionsFor(script)));
+  start(script: Script): Promise<StartedScript> {
+    return this.#explained(() => startExec(this.#container, this.#optionsFor(script)));
   }
 
   stream(script: Script): Promise<Duplex> {
-    return this.#explained(() => streamExec(this.container, this.#optionsFor(script)));
+    return this.#explained(() => streamExec(this.#container, this.#optionsFor(script)));
   }
 
-  async killAll(uid: number): Promise<void> {
+  async endAll(account: Account): Promise<void> {
+    const uid = this.uidOf(account);
     const ignore = (): void => undefined;
     const options = { uid, argv: ['sh', '-c', scripts.killAll], onStdout: ignore, onStderr: ignore };
-    await this.#exec({ ...options, limitMs: shortCommandMs }, never);
+    const killAll = async (): Promise<void> => void (await this.#exec({ ...options, limitMs: shortCommandMs }, never));
+    await endProcesses(this.#container, uid, killAll);
   }
 
-  async layerBytes(): Promise<number> {
+  async writtenBytes(): Promise<number> {
     const withSize: Docker.ContainerInspectOptions & { readonly size: boolean } = { size: true };
-    const info = await this.#explained(() => callDaemon(() => this.container.inspect(withSize)));
+    const info = await this.#explained(() => callDaemon(() => this.#container.inspect(withSize)));
     return sizes.parse(info).SizeRw;
+  }
+
+  /** Creates the directory through the daemon: no account inside has the capability to give it to another one. */
+  async makeDirectory(path: string, owner: Account): Promise<void> {
+    const uid = this.uidOf(owner);
+    const tar = pack();
+    const packed = collect(tar);
+    tar.entry({ name: `${path.slice(1)}/`, type: 'directory', mode: 0o755, uid, gid: uid });
+    tar.finalize();
+    const archive = await packed;
+    await callDaemon(() => this.#container.putArchive(archive, { path: '/' }));
   }
 
   #optionsFor({ role, text, args, env = {}, stdin }: Script): Omit<ExecOptions, 'onStdout' | 'onStderr'> {
     const argv = ['sh', '-c', text, 'temper', ...args];
-    return { uid: uidOf(this.name, role), argv, env, stdin };
+    return { uid: this.uidOf(role), argv, env, stdin };
   }
 
   #exec(options: ExecOptions, signal: AbortSignal): Promise<number> {
     return this.#explained(async () => {
-      const exitCode = await runExec(this.container, options, signal);
+      const exitCode = await runExec(this.#container, options, signal);
       // A dying container ends its execs with such a code too, so check that the container still runs.
       const loss = exitCode >= cannotExec ? await this.#findLoss() : undefined;
       if (loss) throw loss;
@@ -144,8 +135,8 @@ class ExecShell implements ContainerShell {
 
   async #answers(): Promise<boolean> {
     const ignore = (): void => undefined;
-    const options = { uid: uidOf(this.name, 'keeper'), argv: ['true'], onStdout: ignore, onStderr: ignore };
-    return runExec(this.container, { ...options, limitMs: shortCommandMs }, never).then(
+    const options = { uid: this.uidOf('keeper'), argv: ['true'], onStdout: ignore, onStderr: ignore };
+    return runExec(this.#container, { ...options, limitMs: shortCommandMs }, never).then(
       (exitCode) => exitCode === 0,
       () => false,
     );

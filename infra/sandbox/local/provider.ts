@@ -58,7 +58,7 @@ export function createLocalProvider(options: LocalProviderOptions): SandboxProvi
   return {
     kind: 'local',
     programs: 'host',
-    streams: false,
+    channels: ['socket'],
     ensure: async (spec, signal) => {
       signal.throwIfAborted();
       usable();

@@ -234,6 +234,6 @@ function createTestHost({ home, provider, taskRoots, capacity, gateway, ...optio
     ...gateway,
     channel: options.channel ?? 'socket',
     pathOf: (kind) => (kind === 'local' ? `${runtimeTarget}/bin:/usr/bin:/bin` : null),
-    evaluationMounts: async (kind) => (kind === 'local' ? [{ ...(await runtime.prepare()), readOnly: true }] : []),
+    evaluationMounts: async (kind) => (kind === 'local' ? [await runtime.prepare()] : []),
   };
 }

@@ -3,8 +3,8 @@ import { spawnSync } from 'node:child_process';
 import { after, describe, it } from 'node:test';
 import Docker from 'dockerode';
 import { createDockerProvider } from '../../../infra/sandbox/docker/provider.ts';
-import { keeperDirectory } from '../../../infra/sandbox/docker/scripts.ts';
 import type { SandboxSpec } from '../../../infra/sandbox/sandbox.ts';
+import { keeperDirectory } from '../../../infra/sandbox/shell/scripts.ts';
 import { foreground, sandboxContract, sh } from './contract.ts';
 
 const image = 'temper-tasks:bookworm';

@@ -1,6 +1,6 @@
 // A worker process that a test kills: it starts a detached process in a sandbox, reports that and waits for its end.
 import { openProviders } from '../../../infra/sandbox/index.ts';
-import type { SandboxChoice } from '../../../workflows/contracts/rollout.ts';
+import type { SandboxChoice } from '../../../workflows/contracts/sandbox-kinds.ts';
 
 const [kind, root, stack, name] = process.argv.slice(2);
 if (!root || !stack || !name || (kind !== 'docker' && kind !== 'local'))

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import type { BudgetChange } from '../../../workflows/contracts/budget.ts';
-import type { SandboxChoice } from '../../../workflows/contracts/rollout.ts';
 import { type RunRequest, runInput } from '../../../workflows/contracts/run.ts';
+import type { SandboxChoice } from '../../../workflows/contracts/sandbox-kinds.ts';
 import { onInterrupt } from '../follow/interrupt.ts';
 import { defined, readInput, requireValid } from '../follow/workflow-input.ts';
 import { type HomeOption, runningConfigOf, sandboxOption, stackCommand, wholeNumber } from '../stack/command.ts';

@@ -1,6 +1,7 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { type Config, readConfig, readConfigWith } from '../../../infra/config.ts';
 import { storeVariables } from '../../../infra/settings.ts';
+import { sandboxChoices } from '../../../workflows/contracts/sandbox-kinds.ts';
 import { isUp, readUpFile } from '../../up/up-file.ts';
 import { orUsageError } from '../text/errors.ts';
 
@@ -44,7 +45,7 @@ export async function runningConfigOf(options: HomeOption): Promise<Config> {
 
 /** Creates the `--sandbox` option that commands on rollouts share. */
 export const sandboxOption = (): Option =>
-  new Option('--sandbox <kind>', 'kind of sandbox for agent and tests').choices(['auto', 'docker', 'local']);
+  new Option('--sandbox <kind>', 'kind of sandbox for agent and tests').choices(sandboxChoices);
 
 /** Parses the value of a commander option as a whole number within bounds. */
 export function wholeNumber(min: number, max: number): (value: string) => number {

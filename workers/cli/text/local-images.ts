@@ -1,5 +1,5 @@
 import { generatedImage } from '../../../infra/tasks/generated/generate.ts';
-import type { SandboxChoice } from '../../../workflows/contracts/rollout.ts';
+import type { SandboxChoice } from '../../../workflows/contracts/sandbox-kinds.ts';
 
 const namedImages = 3;
 

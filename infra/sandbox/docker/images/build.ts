@@ -4,9 +4,11 @@ import { BuildFailure, SandboxFailure } from '../../failure.ts';
 import { type FileTree, packTree } from '../../files.ts';
 import type { BuildContext, ReportImage } from '../../image.ts';
 import { callDaemon, fullDisk } from '../daemon.ts';
-import { builderLabel } from '../labels.ts';
 import { createBoundedLog } from './bounded-log.ts';
 import { daemonEvents } from './daemon-events.ts';
+
+/** The label with the stack that built an image. It differs from `stackLabel` because containers inherit their image's labels. */
+export const builderLabel = 'temper.built-by';
 
 const memoryBytes = 4 * 2 ** 30;
 const cpuPeriodUs = 100_000;

@@ -1,6 +1,6 @@
 import type Docker from 'dockerode';
 import { callDaemon, daemonStatus } from '../daemon.ts';
-import { builderLabel } from '../labels.ts';
+import { builderLabel } from './build.ts';
 import type { ImageUse, ImageUses } from './uses.ts';
 
 /** An image used more recently than this may be about to become a container. */

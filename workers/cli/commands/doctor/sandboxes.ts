@@ -7,6 +7,7 @@ import { openStackId } from '../../../../infra/stack.ts';
 import { openObjects } from '../../../../infra/store/shared-state.ts';
 import { generatedImage } from '../../../../infra/tasks/generated/generate.ts';
 import { errorMessage } from '../../../../workflows/contracts/error-message.ts';
+import { type SandboxKind, sandboxKinds } from '../../../../workflows/contracts/sandbox-kinds.ts';
 import { bytes, counted } from '../../text/output.ts';
 import { type Check, missing, ok, type RunChecks, warn } from './checks.ts';
 
@@ -20,7 +21,7 @@ export const checkSandboxes: RunChecks = async function* (config) {
     preferred: config.sandbox,
   });
   let ready = 0;
-  for (const kind of ['docker', 'local'] as const) {
+  for (const kind of sandboxKinds) {
     const provider = all.get(kind);
     const described = await provider?.describe();
     await provider?.close();
@@ -37,8 +38,7 @@ export const checkSandboxes: RunChecks = async function* (config) {
       yield warn(`${kind} sandbox`, found, remedies[kind]);
     }
   }
-  if (ready === 0)
-    yield missing('sandboxes', 'no kind of sandbox works on this host', 'set up one of the two kinds above');
+  if (ready === 0) yield missing('sandboxes', 'no kind of sandbox works on this host', 'set up one of the kinds above');
 };
 
 /** Checks the image of the generated tasks and of the packs; other tasks name their own. */
@@ -63,7 +63,7 @@ async function ownImages({ paths, docker: { imageDiskGb } }: Config): Promise<Ch
   return { ...ok('images', found), figures: { images: size } };
 }
 
-const remedies = {
+const remedies: Readonly<Record<SandboxKind, string>> = {
   docker: 'install and start Docker Engine, and allow this user to use its socket; tasks with their own image need it',
   local: 'install bubblewrap, or allow unprivileged user namespaces',
-} as const;
+};

@@ -1,5 +1,5 @@
 import { type Command, InvalidArgumentError } from 'commander';
-import type { SandboxChoice } from '../../../../workflows/contracts/rollout.ts';
+import type { SandboxChoice } from '../../../../workflows/contracts/sandbox-kinds.ts';
 import { type SweepRequest, sweepInput } from '../../../../workflows/contracts/sweep.ts';
 import { defined, readInput, requireValid } from '../../follow/workflow-input.ts';
 import { sandboxOption, wholeNumber } from '../../stack/command.ts';

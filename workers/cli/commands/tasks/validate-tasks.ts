@@ -4,7 +4,7 @@ import { graderVersion } from '../../../../infra/grading/version.ts';
 import type { FoundTask } from '../../../../infra/tasks/find-task.ts';
 import { disagreeing, type FlakyEvidence } from '../../../../infra/tasks/quarantine.ts';
 import { TemperFailure } from '../../../../workflows/contracts/failures.ts';
-import type { SandboxChoice } from '../../../../workflows/contracts/rollout.ts';
+import type { SandboxChoice } from '../../../../workflows/contracts/sandbox-kinds.ts';
 import type { Task } from '../../../../workflows/contracts/task.ts';
 import { trainAllBranches } from '../../../../workflows/contracts/trace.ts';
 import type { rollout } from '../../../../workflows/index.ts';

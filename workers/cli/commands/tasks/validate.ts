@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import type { SandboxChoice } from '../../../../workflows/contracts/rollout.ts';
+import type { SandboxChoice } from '../../../../workflows/contracts/sandbox-kinds.ts';
 import { onInterrupt } from '../../follow/interrupt.ts';
 import { type HomeOption, sandboxOption, stackCommand, wholeNumber } from '../../stack/command.ts';
 import { Interrupted, Unsuccessful } from '../../text/errors.ts';

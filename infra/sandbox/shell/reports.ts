@@ -4,8 +4,8 @@ import { type Epilogue, type Recorder, withTimeout } from './recorder.ts';
 /** Time that a recorder gets to send its epilogue once its process has ended. */
 const epilogueMs = 2_000;
 
-/** The reports of the recorders of one container to this process. A report never changes, so it is kept. */
-export interface ContainerReports {
+/** The reports of the recorders of one sandbox to this process. A report never changes, so it is kept. */
+export interface SandboxReports {
   /** Notes that a command starts which may leave processes behind. */
   noteCommand(): void;
   /** Follows the recorder of a process that was just started. */
@@ -14,38 +14,38 @@ export interface ContainerReports {
   ended(key: string): Promise<ProcessStatus | undefined> | undefined;
   /** The whole log of an ended process, if its recorder sent it. */
   log(key: string, signal: AbortSignal): Promise<Buffer | undefined>;
-  /** Whether the newest command has ended and the kernel counted nothing else in the container. */
+  /** Whether the newest command has ended and the kernel counted nothing else in the sandbox. */
   isQuiet(): Promise<boolean>;
 }
 
-/** The reports by container; shared by all handles of a sandbox. */
+/** The reports by sandbox, shared by all its handles. A new sandbox of the same name has another id. */
 export interface Reports {
-  of(container: string): ContainerReports;
-  forget(container: string): void;
+  of(id: string): SandboxReports;
+  forget(id: string): void;
 }
 
 interface Process extends Pick<Recorder, 'ended'> {
   readonly epilogue: Promise<Epilogue | undefined>;
-  /** The number of the container's commands up to this one. */
+  /** The number of the sandbox's commands up to this one. */
   readonly number: number;
   over: boolean;
 }
 
 export function createReports(): Reports {
-  const all = new Map<string, ContainerReports>();
+  const all = new Map<string, SandboxReports>();
   return {
-    of: (container) => {
-      const found = all.get(container) ?? createContainerReports();
-      all.set(container, found);
+    of: (id) => {
+      const found = all.get(id) ?? createSandboxReports();
+      all.set(id, found);
       return found;
     },
-    forget: (container) => {
-      all.delete(container);
+    forget: (id) => {
+      all.delete(id);
     },
   };
 }
 
-function createContainerReports(): ContainerReports {
+function createSandboxReports(): SandboxReports {
   const processes = new Map<string, Process>();
   let commands = 0;
   return {

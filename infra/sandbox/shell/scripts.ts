@@ -1,11 +1,11 @@
 import { keepLog } from '../keep-log.ts';
 
-// The shell scripts that run inside containers, in POSIX sh with the tools of every Debian, Alpine or Fedora image.
+// The shell scripts that run inside sandboxes, in POSIX sh with the tools of every Debian, Alpine or Fedora image.
 //
 // A detached process is two commands. The recorder runs as the keeper, owns the claim, the log and the result, and learns of the
 // end through a FIFO. The command runs under its account and holds nothing but the write ends of FIFOs.
 
-/** The directory of the keeper's files: a tmpfs, since not even the image's root can move a mount point. */
+/** The directory of the keeper's files. It should be a mount of its own, since not even the image's root can move a mount point. */
 export const keeperDirectory = '/.temper';
 
 /**
@@ -15,20 +15,18 @@ const limit = `
 limit() { ulimit -u "$1" 2>/dev/null || ulimit -p "$1" 2>/dev/null; ulimit -f "$2"; ulimit -c 0; }
 `;
 
-/** The tasks of a container in which nothing runs but its init, the process that keeps it alive, and a recorder. */
-const quietTasks = 3;
 /** The largest log that a recorder sends at the end of its process; a longer one is read from its file. */
 const sentLogBytes = 16_384;
 
 /**
  * The recorder of a detached process. Prints `claimed` or `already-started`, then `live`, then the result, then the word `quiet` or
  * `busy` with the length of the log, and a quiet process's log unless it is long. It is quiet if nothing else is left in the
- * container: the kernel counts its tasks, so no process escapes by forking. A process takes a moment to disappear after its end.
- * $1 key, $2 token, $3 log cap in blocks, $4 process limit.
+ * sandbox: the kernel counts its tasks, so no process escapes by forking. A process takes a moment to disappear after its end.
+ * $1 key, $2 token, $3 log cap in blocks, $4 process limit, $5 tasks of a quiet sandbox, 0 if they can't be counted.
  */
 export const recorder = `
 trap '' PIPE HUP
-d=${keeperDirectory}/$1 token=$2 blocks=$3 most=$4
+d=${keeperDirectory}/$1 token=$2 blocks=$3 most=$4 own=$5
 count() { for f in "$@"; do [ -r "$f" ] || continue; while read -r k v; do [ "$k" = "$name" ] && { echo "$v"; return; }; done <"$f"; done; echo 0; }
 oom() { name=oom_kill; count /sys/fs/cgroup/memory.events /sys/fs/cgroup/memory/memory.oom_control; }
 peak() { for f in /sys/fs/cgroup/pids.peak /sys/fs/cgroup/pids/pids.peak; do [ -r "$f" ] && { cat "$f"; return; }; done; echo 0; }
@@ -52,8 +50,8 @@ rm -f "$d/out.$token" "$d/end.$token"
 echo "exited $code $hit"
 tasks() { for f in /sys/fs/cgroup/pids.current /sys/fs/cgroup/pids/pids.current; do [ -r "$f" ] && { read -r tasks <"$f"; return; }; done; tasks=; }
 n=0; state=busy
-while tasks; [ -n "$tasks" ] && [ $n -lt 10 ]; do
-  [ "$tasks" -gt ${quietTasks} ] || { state=quiet; break; }
+while [ "$own" -gt 0 ] && tasks && [ -n "$tasks" ] && [ $n -lt 10 ]; do
+  [ "$tasks" -gt "$own" ] || { state=quiet; break; }
   n=$((n+1)); sleep 0.005
 done
 size=0; [ ! -r "$d/log" ] || size=$(wc -c <"$d/log")

@@ -1,9 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import type { Duplex } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
-import type Docker from 'dockerode';
 import { exitStatus } from '../exit-status.ts';
-import { packTree } from '../files.ts';
+import type { StoredSpec } from '../labels.ts';
 import { requireKey } from '../names.ts';
 import type {
   Account,
@@ -16,19 +15,18 @@ import type {
   ProcessStatus,
   PutFiles,
   Sandbox,
+  SandboxKind,
   SandboxLabels,
   StartRequest,
   StartResult,
   WaitOptions,
 } from '../sandbox.ts';
-import { endProcesses } from './end-processes.ts';
-import { putTree, readInside } from './files.ts';
-import type { StoredSpec } from './labels.ts';
+import { homeOf } from './accounts.ts';
+import { putFiles, readInside } from './files.ts';
 import { blockBytes, createProcesses, markOf, type Processes } from './processes.ts';
-import type { ContainerReports, Reports } from './reports.ts';
+import type { SandboxReports } from './reports.ts';
 import * as scripts from './scripts.ts';
-import { type ContainerShell, createContainerShell } from './shell.ts';
-import { homeOf, uidOf } from './uids.ts';
+import type { Shell } from './shell.ts';
 
 const megabyte = 2 ** 20;
 const firstMeasurementMs = 1_000;
@@ -39,42 +37,42 @@ const pausePerMeasurement = 20;
 const orphanGraceSec = 5;
 const never = new AbortController().signal;
 
-/** A running container with what its sandbox needs to know. */
-export interface SandboxContainer {
-  readonly docker: Docker;
-  readonly id: string;
-  readonly name: string;
+/** A running sandbox: the means to run scripts in it, and what its handle needs to know. */
+export interface ShellSandboxOptions {
+  readonly kind: SandboxKind;
+  readonly shell: Shell;
   readonly labels: SandboxLabels;
   readonly spec: StoredSpec;
-  readonly reports: Reports;
+  readonly reports: SandboxReports;
 }
 
-export function createDockerSandbox(container: SandboxContainer): Sandbox {
-  return new DockerSandbox(container);
+/** Creates a handle of a sandbox whose processes, logs and files are managed by shell scripts in it. */
+export function createShellSandbox(options: ShellSandboxOptions): Sandbox {
+  return new ShellSandbox(options);
 }
 
-class DockerSandbox implements Sandbox {
-  readonly kind = 'docker';
+class ShellSandbox implements Sandbox {
+  readonly kind: SandboxKind;
   readonly twoUids = true;
   readonly name: string;
   readonly labels: SandboxLabels;
   readonly #spec: StoredSpec;
-  readonly #shell: ContainerShell;
+  readonly #shell: Shell;
   readonly #processes: Processes;
-  readonly #reports: ContainerReports;
+  readonly #reports: SandboxReports;
 
-  constructor({ docker, id, name, labels, spec, reports }: SandboxContainer) {
-    this.name = name;
+  constructor({ kind, shell, labels, spec, reports }: ShellSandboxOptions) {
+    this.kind = kind;
+    this.name = shell.name;
     this.labels = labels;
     this.#spec = spec;
-    this.#shell = createContainerShell(docker, name, id);
-    this.#reports = reports.of(id);
-    this.#processes = createProcesses(this.#shell, spec, this.#reports);
+    this.#shell = shell;
+    this.#reports = reports;
+    this.#processes = createProcesses(shell, spec, reports);
   }
 
-  async putFiles({ tree, at, owner }: PutFiles, signal: AbortSignal): Promise<void> {
-    const uid = uidOf(this.name, owner);
-    await putTree(this.#shell, { tar: await packTree(tree, { uid, gid: uid }), at, owner, uid }, signal);
+  putFiles(files: PutFiles, signal: AbortSignal): Promise<void> {
+    return putFiles(this.#shell, files, signal);
   }
 
   readFile(path: string, maxBytes: number, signal: AbortSignal): Promise<Buffer> {
@@ -174,22 +172,22 @@ class DockerSandbox implements Sandbox {
 
   async killProcesses(account: Account): Promise<void> {
     if (await this.#reports.isQuiet()) return;
-    await endProcesses(this.#shell, uidOf(this.name, account));
+    await this.#shell.endAll(account);
   }
 
   async diskUsage(): Promise<{ readonly usedMb: number; readonly limitMb: number }> {
-    return { usedMb: (await this.#shell.layerBytes()) / megabyte, limitMb: this.#spec.diskMb };
+    return { usedMb: (await this.#shell.writtenBytes()) / megabyte, limitMb: this.#spec.diskMb };
   }
 
   async #endMarked(account: Account, mark: string): Promise<void> {
     const script = { role: account, text: scripts.killMarked, args: [mark] } as const;
     const { exitCode } = await this.#shell.run(script, never);
-    if (exitCode !== 0) await endProcesses(this.#shell, uidOf(this.name, account));
+    if (exitCode !== 0) await this.#shell.endAll(account);
   }
 
   /**
-   * Measures the container's layer, since Docker enforces no disk quota here, and ends the process if it is over the limit.
-   * Never resolves.
+   * Measures what was written, since no disk quota is enforced here, and ends the process if it is over the limit. Never
+   * resolves.
    */
   async #enforceDiskLimit(key: string, diskBeforeMb: number, signal: AbortSignal): Promise<never> {
     let pauseMs = firstMeasurementMs;

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import type { StoredSpec } from '../labels.ts';
 import {
   type LogPart,
   type LogRange,
@@ -8,24 +9,23 @@ import {
   type StartRequest,
   type StartResult,
 } from '../sandbox.ts';
-import type { StoredSpec } from './labels.ts';
+import { homeOf } from './accounts.ts';
 import { launch } from './launch.ts';
 import { parseStatus, startRecorder, withTimeout } from './recorder.ts';
-import type { ContainerReports } from './reports.ts';
+import type { SandboxReports } from './reports.ts';
 import * as scripts from './scripts.ts';
-import type { ContainerShell, Script } from './shell.ts';
-import { homeOf } from './uids.ts';
+import type { Script, Shell } from './shell.ts';
 
 export const blockBytes = 512;
 const megabyte = 2 ** 20;
-/** Duration of one watch inside the container. It bounds what a caller that died leaves running there. */
+/** Duration of one watch inside the sandbox. It bounds what a caller that died leaves running there. */
 const watchSec = 30;
 
 /** The environment entry that marks every process of a key, even one whose parents have ended. */
 export const markOf = (key: string): string => `TEMPER_PROCESS=${key}`;
 
 /**
- * The detached processes of one container. The recorder's own stream reports the end at once; without that stream, the keeper's
+ * The detached processes of one sandbox. The recorder's own stream reports the end at once; without that stream, the keeper's
  * files are polled.
  */
 export interface Processes {
@@ -37,7 +37,7 @@ export interface Processes {
   readLog(key: string, range: LogRange, signal: AbortSignal): Promise<LogPart>;
 }
 
-export function createProcesses(shell: ContainerShell, spec: StoredSpec, reports: ContainerReports): Processes {
+export function createProcesses(shell: Shell, spec: StoredSpec, reports: SandboxReports): Processes {
   const status = async (key: string, signal: AbortSignal): Promise<ProcessStatus> => {
     const { stdout } = await shell.run({ role: 'keeper', text: scripts.status, args: [key] }, signal);
     return parseStatus(String(stdout));
@@ -47,7 +47,8 @@ export function createProcesses(shell: ContainerShell, spec: StoredSpec, reports
     signal.throwIfAborted();
     const { key, account, argv, env, files = [] } = request;
     const token = randomUUID();
-    const recorder = startRecorder(shell, [key, token, String(logBytes / blockBytes), String(spec.pids)]);
+    const numbers = [logBytes / blockBytes, spec.pids, shell.quietTasks ?? 0];
+    const recorder = startRecorder(shell, [key, token, ...numbers.map(String)]);
     if ((await recorder.claimed) === 'already-started') return 'already-started';
     reports.add(key, recorder);
     const sent = files.find(({ owner }) => owner === account);

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
-import { createLimiter } from '../../../../infra/sandbox/docker/limiter.ts';
+import { createLimiter } from '../../../infra/sandbox/limiter.ts';
 
 const never = new AbortController().signal;
 

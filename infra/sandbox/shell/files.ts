@@ -1,53 +1,37 @@
-import { pack } from 'tar-stream';
 import { FileRefused, type FileRefusedReason, SandboxFailure } from '../failure.ts';
-import { collect } from '../files.ts';
-import type { Account } from '../sandbox.ts';
-import { callDaemon } from './daemon.ts';
+import { packTree } from '../files.ts';
+import type { Account, PutFiles } from '../sandbox.ts';
 import * as scripts from './scripts.ts';
-import type { ContainerShell } from './shell.ts';
-
-export interface PutTree {
-  readonly tar: Buffer;
-  readonly at: string;
-  readonly owner: Account;
-  readonly uid: number;
-}
+import type { Shell } from './shell.ts';
 
 /** The exit code of an account that can't create the directory. */
 export const cannotMake = 95;
 
-/** Unpacks a tar in a container with the rights of the account that owns the files. */
-export async function putTree(shell: ContainerShell, put: PutTree, signal: AbortSignal): Promise<void> {
-  requireAbsolute(put.at);
-  const unpack = () => shell.run({ role: put.owner, text: scripts.unpack, args: [put.at], stdin: put.tar }, signal);
+/** Writes files with the rights of the account that owns them. */
+export async function putFiles(shell: Shell, files: PutFiles, signal: AbortSignal): Promise<void> {
+  const { tree, at, owner } = files;
+  requireAbsolute(at);
+  const uid = shell.uidOf(owner);
+  const stdin = await packTree(tree, { uid, gid: uid });
+  const unpack = () => shell.run({ role: owner, text: scripts.unpack, args: [at], stdin }, signal);
   let { exitCode, stderr } = await unpack();
   if (exitCode === cannotMake) {
-    await makeDirectory(shell, put);
+    await shell.makeDirectory(at, owner);
     ({ exitCode, stderr } = await unpack());
   }
   if (exitCode === 0) return;
-  throw unpackFailure(put, `exit code ${exitCode}: ${String(stderr).trim().slice(0, 500)}`);
+  throw unpackFailure(files, `exit code ${exitCode}: ${String(stderr).trim().slice(0, 500)}`);
 }
 
 /** Returns the failure for files that could not be unpacked; `evidence` says how the command ended. */
 export function unpackFailure(
-  { at, owner }: Pick<PutTree, 'at' | 'owner'>,
+  { at, owner }: Pick<PutFiles, 'at' | 'owner'>,
   evidence: string,
 ): SandboxFailure | FileRefused {
   if (/no space left|file size limit|quota/i.test(evidence)) {
-    return new SandboxFailure('DiskFull', `no space left in the container for files at ${at}`, { evidence });
+    return new SandboxFailure('DiskFull', `no space left in the sandbox for files at ${at}`, { evidence });
   }
   return new FileRefused('outside', at, `could not write files at ${at} as ${owner}: ${evidence}`);
-}
-
-/** Creates a directory through the daemon: no account inside has the capability to give it to another one. */
-export async function makeDirectory(shell: ContainerShell, { at, uid }: Pick<PutTree, 'at' | 'uid'>): Promise<void> {
-  const tar = pack();
-  const packed = collect(tar);
-  tar.entry({ name: `${at.slice(1)}/`, type: 'directory', mode: 0o755, uid, gid: uid });
-  tar.finalize();
-  const archive = await packed;
-  await callDaemon(() => shell.container.putArchive(archive, { path: '/' }));
 }
 
 const refusals: Readonly<Record<number, readonly [FileRefusedReason, string]>> = {
@@ -58,13 +42,8 @@ const refusals: Readonly<Record<number, readonly [FileRefusedReason, string]>> =
 };
 const notReadable = 94;
 
-/** Reads a regular file of at most `maxBytes` in a container, without following symlinks. */
-export async function readInside(
-  shell: ContainerShell,
-  path: string,
-  maxBytes: number,
-  signal: AbortSignal,
-): Promise<Buffer> {
+/** Reads a regular file of at most `maxBytes`, without following symlinks. */
+export async function readInside(shell: Shell, path: string, maxBytes: number, signal: AbortSignal): Promise<Buffer> {
   requireAbsolute(path);
   const read = (role: Account) =>
     shell.run({ role, text: scripts.readFile, args: [path, String(maxBytes)], maxOutputBytes: maxBytes }, signal);

@@ -8,9 +8,9 @@ const firstAgentUid = 120_000;
 const agentUids = 140_000;
 
 /**
- * The accounts of a container, all without capabilities, so that one can't touch another's processes. The keeper runs PID 1 and
- * owns the claims, results and logs. The grader is the image's root, as task packs expect. The agent has its own uid per
- * container, because the kernel counts processes per uid over the whole host.
+ * The accounts of a sandbox, all without capabilities, so that one can't touch another's processes. The keeper owns the claims,
+ * results and logs. The grader is the image's root, as task packs expect. The agent has its own uid per sandbox, because the
+ * kernel counts processes per uid over the whole machine.
  */
 export type Role = Account | 'keeper';
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
-import * as scripts from '../../../../infra/sandbox/docker/scripts.ts';
+import * as scripts from '../../../../infra/sandbox/shell/scripts.ts';
 import { repositoryRoot } from '../../../helpers/sources.ts';
 
 const { keeperDirectory: _, ...texts } = scripts;

@@ -3,7 +3,7 @@ import { exitStatus } from '../exit-status.ts';
 import { SandboxFailure } from '../failure.ts';
 import type { LimitHit, ProcessStatus } from '../sandbox.ts';
 import * as scripts from './scripts.ts';
-import type { ContainerShell } from './shell.ts';
+import type { Shell } from './shell.ts';
 
 const liveTimeoutMs = 30_000;
 const never = new AbortController().signal;
@@ -11,7 +11,7 @@ const lineFeed = 10;
 
 /** The end of a recorder's output, behind the result of its process. */
 export interface Epilogue {
-  /** Whether nothing was left in the container but what temper keeps running there. */
+  /** Whether nothing was left in the sandbox but what temper keeps running there. */
   readonly quiet: boolean;
   /** The whole log; undefined if it was not sent. */
   readonly log: Buffer | undefined;
@@ -28,7 +28,7 @@ export interface Recorder {
 }
 
 /** Starts a recorder and reads its output. The recorder outlives this process. */
-export function startRecorder(shell: ContainerShell, args: readonly string[]): Recorder {
+export function startRecorder(shell: Shell, args: readonly string[]): Recorder {
   const output = createOutput();
   const script = { role: 'keeper', text: scripts.recorder, args } as const;
   const listening = shell.follow(script, output.push, never).finally(output.close);

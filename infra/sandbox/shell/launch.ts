@@ -1,15 +1,14 @@
 import { packTree } from '../files.ts';
 import type { PutFiles } from '../sandbox.ts';
-import { cannotMake, makeDirectory, unpackFailure } from './files.ts';
-import type { ContainerShell, Script } from './shell.ts';
-import { uidOf } from './uids.ts';
+import { cannotMake, unpackFailure } from './files.ts';
+import type { Script, Shell } from './shell.ts';
 
 /**
  * Starts a detached command and returns once it runs, which `live` reports. A tar of its files is sent on its stdin, because a
  * command of their own would cost as much as starting it.
  */
 export async function launch(
-  shell: ContainerShell,
+  shell: Shell,
   script: Script,
   files: PutFiles | undefined,
   live: Promise<void>,
@@ -18,7 +17,7 @@ export async function launch(
     await shell.start(script);
     return live;
   }
-  const uid = uidOf(shell.name, files.owner);
+  const uid = shell.uidOf(files.owner);
   const stdin = await packTree(files.tree, { uid, gid: uid });
   const attempt = async (): Promise<number | undefined> => {
     const { detached, release } = await shell.start({ ...script, stdin });
@@ -30,7 +29,7 @@ export async function launch(
   };
   let code = await attempt();
   if (code === cannotMake) {
-    await makeDirectory(shell, { at: files.at, uid });
+    await shell.makeDirectory(files.at, files.owner);
     code = await attempt();
   }
   if (code !== undefined && code !== 0) throw unpackFailure(files, `exit code ${code}`);

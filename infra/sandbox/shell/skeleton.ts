@@ -1,0 +1,48 @@
+import { pack } from 'tar-stream';
+import { addTree, collect } from '../files.ts';
+import type { SandboxSpec } from '../sandbox.ts';
+import { uidOf } from './accounts.ts';
+import { adoptDirectoryOf } from './adopt-workdir.ts';
+
+/** The parts of an image's content that decide what is added to it. */
+export interface ImageFacts {
+  /** The image's own `etc/passwd` and `etc/group`. */
+  readonly accountFiles: ReadonlyMap<string, string>;
+  readonly hasWorkdir: boolean;
+}
+
+/**
+ * Packs what a sandbox holds beyond its image before anything runs in it: the directories, the account files and the spec's files,
+ * each with its owner. An image's own working directory is adopted only afterwards, so there the files come later.
+ */
+export function packSkeleton(spec: SandboxSpec, { accountFiles, hasWorkdir }: ImageFacts): Promise<Buffer> {
+  const agent = uidOf(spec.name, 'agent');
+  const tar = pack();
+  const packed = collect(tar);
+  const made = new Set<string>();
+  const directory = (name: string, uid: number, mode: number): void => {
+    if (made.has(name)) return;
+    made.add(name);
+    tar.entry({ name: `${name}/`, type: 'directory', uid, gid: uid, mode });
+  };
+  directory((hasWorkdir ? adoptDirectoryOf(spec.workdir) : spec.workdir).slice(1), agent, 0o755);
+  directory('tests', 0, 0o700);
+  directory('logs', 0, 0o755);
+  directory('logs/verifier', 0, 0o700);
+  directory('logs/agent', agent, 0o755);
+  directory('home/agent', agent, 0o755);
+  const entries = {
+    'etc/passwd': `agent:x:${agent}:${agent}:agent:/home/agent:/bin/sh\n`,
+    'etc/group': `agent:x:${agent}:\n`,
+  };
+  for (const [name, line] of Object.entries(entries)) {
+    tar.entry({ name, mode: 0o644, uid: 0, gid: 0 }, (accountFiles.get(name) ?? '') + line);
+  }
+  for (const { tree, at, owner } of hasWorkdir ? [] : (spec.files ?? [])) {
+    const uid = uidOf(spec.name, owner);
+    directory(at.slice(1), uid, 0o755);
+    addTree(tar, tree, { at, uid, gid: uid });
+  }
+  tar.finalize();
+  return packed;
+}
