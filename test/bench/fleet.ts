@@ -3,13 +3,12 @@
  * many more wait for a place. Run it as root on an idle machine that can run a Temporal server on PostgreSQL.
  */
 import { Command } from 'commander';
-import { onInterrupt } from '../../workers/cli/follow/interrupt.ts';
 import { wholeNumber } from '../../workers/cli/stack/command.ts';
-import { describeError, exitCodeOf } from '../../workers/cli/text/errors.ts';
-import { note, print, printJson } from '../../workers/cli/text/output.ts';
+import { print, printJson } from '../../workers/cli/text/output.ts';
 import { fleetFiguresOf } from './fleet/figures.ts';
 import { type Fleet, observeFleet } from './fleet/observe.ts';
 import { fleetReport } from './fleet/report.ts';
+import { interruptible } from './interruptible.ts';
 
 await new Command('npm run bench:fleet --')
   .description(
@@ -24,19 +23,12 @@ await new Command('npm run bench:fleet --')
   .parseAsync();
 
 async function main({ json, asleep, waiting, sleep }: Options): Promise<void> {
-  const interrupt = onInterrupt('stopping the fleet and removing its sandboxes');
-  try {
+  await interruptible('stopping the fleet and removing its sandboxes', async (signal) => {
     const fleet: Fleet = { asleep, waiting, sleepSec: sleep };
-    const figures = fleetFiguresOf(await observeFleet(fleet, interrupt.signal));
+    const figures = fleetFiguresOf(await observeFleet(fleet, signal));
     if (json) printJson(figures);
     else print(fleetReport(figures));
-  } catch (error) {
-    const { signal } = interrupt;
-    note(describeError(signal.aborted ? signal.reason : error, false));
-    process.exitCode = exitCodeOf(signal.aborted ? signal.reason : error);
-  } finally {
-    interrupt.release();
-  }
+  });
 }
 
 interface Options {

@@ -4,10 +4,9 @@
  */
 import { Command, InvalidArgumentError, Option } from 'commander';
 import type { SandboxKind } from '../../infra/sandbox/sandbox.ts';
-import { onInterrupt } from '../../workers/cli/follow/interrupt.ts';
 import { wholeNumber } from '../../workers/cli/stack/command.ts';
-import { describeError, exitCodeOf } from '../../workers/cli/text/errors.ts';
-import { note, print, printJson } from '../../workers/cli/text/output.ts';
+import { print, printJson } from '../../workers/cli/text/output.ts';
+import { interruptible } from './interruptible.ts';
 import { observeCell } from './load/cell.ts';
 import { figuresOf, type LoadFigures } from './load/figures.ts';
 import { reportText } from './load/report.ts';
@@ -41,21 +40,14 @@ await new Command('npm run bench:load --')
   .parseAsync();
 
 async function main({ agents: counts, sandbox, compared, sleep, json }: Options): Promise<void> {
-  const interrupt = onInterrupt('stopping the stack and removing its sandboxes');
   const measured: LoadFigures[] = [];
-  try {
+  await interruptible('stopping the stack and removing its sandboxes', async (signal) => {
     for (const agents of counts) {
-      const figures = figuresOf(await observeCell({ agents, sandbox, compared, sleepSec: sleep }, interrupt.signal));
+      const figures = figuresOf(await observeCell({ agents, sandbox, compared, sleepSec: sleep }, signal));
       measured.push(figures);
       if (json) printJson(figures);
     }
-  } catch (error) {
-    const { signal } = interrupt;
-    note(describeError(signal.aborted ? signal.reason : error, false));
-    process.exitCode = exitCodeOf(signal.aborted ? signal.reason : error);
-  } finally {
-    interrupt.release();
-  }
+  });
   if (!json && measured.length > 0) print(reportText(measured));
 }
 

@@ -86,12 +86,13 @@ async function list<Row>(
   limit: number,
   row: (info: WorkflowExecutionInfo) => Row | Promise<Row>,
 ): Promise<Row[]> {
-  const rows: Row[] = [];
+  const found: WorkflowExecutionInfo[] = [];
   for await (const info of client.workflow.list({ query, pageSize: limit })) {
-    rows.push(await row(info));
-    if (rows.length === limit) break;
+    found.push(info);
+    if (found.length === limit) break;
   }
-  return rows;
+  // A row may need a request of its own.
+  return Promise.all(found.map(row));
 }
 
 async function countRollouts(client: Client): Promise<Record<string, number>> {
