@@ -5,12 +5,13 @@ import { parseInput } from './contracts/input.ts';
 import { sweepStatusQuery } from './contracts/messages.ts';
 import { type SweepInput, type SweepPlan, type SweepRequest, type SweepResult, sweepInput } from './contracts/sweep.ts';
 import type { SweepState } from './contracts/sweep-state.ts';
+import { handleBudget } from './shared/budget.ts';
 import { continueInNewest } from './shared/continue.ts';
 import { handlePause } from './shared/pause.ts';
 import { type Attempts, cancelAttempts, makeAttempts } from './sweep/attempts.ts';
 import { createSweepRollouts } from './sweep/rollouts.ts';
-import { createSweepTally, type SweepTally } from './sweep/tally.ts';
-import { createSweepView, type SweepFigures, type SweepView } from './sweep/view.ts';
+import { createSweepTally, type SweepFigures, type SweepTally } from './sweep/tally.ts';
+import { createSweepView, type SweepView } from './sweep/view.ts';
 import { createSweepWindows, type SweepWindows, windowsNeeded } from './sweep/windows.ts';
 
 /** A sweep's input with the parts that work on it. */
@@ -33,6 +34,9 @@ export async function evaluationSweep(request: SweepRequest, carried?: SweepStat
   const { tally, view } = sweep;
   setHandler(sweepStatusQuery, () => view.status(), { description: 'attempts ended, counted and left out' });
   handlePause(tally, 'rollout');
+  handleBudget(tally, () => {
+    tally.changes += 1;
+  });
   try {
     if (carried === undefined) {
       view.show();
@@ -62,6 +66,7 @@ function createSweep(input: SweepInput, carried: SweepState | null): Sweep {
     tally,
     view: createSweepView(input, () => figuresOf(sweep)),
     attempts: {
+      sweep: workflowId,
       sweepKey,
       tally,
       rollouts: createSweepRollouts({ sweep: workflowId, sweepKey }, input, tally),
@@ -78,8 +83,7 @@ const figuresOf = ({ windows, tally }: Sweep): SweepFigures => windows?.figures(
 /** Makes the attempts in windows. Their reports are so few that the sweep needs no continue-as-new. */
 async function inWindows(sweep: Sweep): Promise<void> {
   const { input, tally, view } = sweep;
-  const { plan, pausedBecause } = tally;
-  sweep.windows = createSweepWindows({ input, plan, pausedBecause, changed: () => view.show() });
+  sweep.windows = createSweepWindows({ input, tally, changed: () => view.show() });
   await sweep.windows.run();
 }
 

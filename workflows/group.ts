@@ -30,6 +30,7 @@ import type { RolloutRequest } from './contracts/rollout.ts';
 import { searchAttributes } from './contracts/search-attributes.ts';
 import type { rollout } from './rollout.ts';
 import { cancelUntilEnded } from './shared/cancel-again.ts';
+import { costOfCancelled } from './shared/cancelled-cost.ts';
 
 type Handle = ChildWorkflowHandle<typeof rollout>;
 
@@ -132,7 +133,10 @@ async function outcomeOf(handle: Handle): Promise<RolloutReport> {
   try {
     return toRolloutReport(await handle.result());
   } catch (error) {
-    if (isCancellation(error)) return { ...none, outcome: outcomeWithoutResult('cancelled'), failure: null };
+    if (isCancellation(error)) {
+      const outcome = outcomeWithoutResult('cancelled');
+      return { ...none, outcome, failure: null, ...(await costOfCancelled(workflowId)) };
+    }
     if (!(error instanceof ChildWorkflowFailure)) throw error;
     const terminated = error.cause instanceof TerminatedFailure;
     const message = terminated ? 'terminated from outside' : (error.cause?.message ?? error.message);

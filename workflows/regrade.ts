@@ -83,13 +83,18 @@ async function untilDone(all: Regrade): Promise<void> {
 
 /** Grades one rollout. If it can't be looked up it is kept for later, and the regrade pauses. */
 async function gradeOne({ input, tally }: Regrade, number: number): Promise<void> {
+  let seconds = 0;
+  const spent = (more: number): void => {
+    seconds += more;
+  };
   try {
-    tally.settle(number, await gradeAgain(input, number));
+    const row = await gradeAgain(input, number, spent);
+    tally.settle(number, row, seconds);
   } catch (error) {
     if (!isCancellation(error)) {
       tally.pausedBecause ??= `a rollout could not be looked up: ${rootMessage(error)}; fix the cause, then resume`;
     }
-    tally.notGraded(number);
+    tally.notGraded(number, seconds);
   }
 }
 
@@ -129,13 +134,13 @@ async function windUp(all: Regrade): Promise<void> {
 
 async function summarise({ input, tally, view }: Regrade): Promise<RegradeResult> {
   const { workflowId, firstExecutionRunId } = workflowInfo();
-  const { rollouts, states, meanBefore, meanAfter, endedEarly } = view.status();
+  const { rollouts, states, meanBefore, meanAfter, endedEarly, cost } = view.status();
   return batches.summariseRegrade({
     regrade: workflowId,
     regradeKey: firstExecutionRunId,
     input,
     chunks: tally.unsaved.chunks,
-    result: { rollouts, states, meanBefore, meanAfter, endedEarly },
+    result: { rollouts, states, meanBefore, meanAfter, endedEarly, ...(cost !== undefined && { cost }) },
     startedAt: tally.startedAt,
     endedAt: Date.now(),
   });

@@ -3,6 +3,7 @@ import { control, inWorkflowTask } from './activities.ts';
 import { maxEpochs } from './activity-options.ts';
 import { flagsOfRollout } from './algorithms/flags.ts';
 import { verdictText } from './algorithms/verdict-text.ts';
+import type { RolloutCost } from './contracts/cost.ts';
 import { type FailureRecord, failureKinds } from './contracts/failures.ts';
 import { parseInput } from './contracts/input.ts';
 import { hostLostSignal, pauseSignal, resumeSignal, rolloutStatusQuery, stopSignal } from './contracts/messages.ts';
@@ -17,6 +18,7 @@ import { type CostMeter, createCostMeter } from './rollout/meter.ts';
 import { createProgress, type Progress } from './rollout/progress.ts';
 import { timeLimitsOf } from './rollout/time-limits.ts';
 import { unscored } from './rollout/unscored.ts';
+import { keepCost } from './shared/cancelled-cost.ts';
 
 /** Everything known when a rollout ends. The result is built from it in one place. */
 interface Ending {
@@ -63,6 +65,7 @@ export async function rollout(request: RolloutRequest): Promise<RolloutResult> {
     if (stopped === null) {
       countRollout(input, ending);
       progress.finish({ outcome: ending.outcome, reward: null, failure: null, account: '' });
+      keepCost(costOf(meter, progress));
       throw error;
     }
   }
@@ -73,9 +76,10 @@ export async function rollout(request: RolloutRequest): Promise<RolloutResult> {
     failure: ending.failure ?? null,
     account: accountOf(ending),
   });
-  const cost = meter.read(progress.seconds.evaluate ?? 0);
-  return { ...toResult(input, taskName, progress, ending), cost };
+  return { ...toResult(input, taskName, progress, ending), cost: costOf(meter, progress) };
 }
+
+const costOf = (meter: CostMeter, { seconds }: Progress): RolloutCost => meter.read(seconds.evaluate ?? 0);
 
 interface Parts {
   readonly input: RolloutInput;

@@ -38,6 +38,7 @@ export async function sweepWindow(request: SweepWindowRequest, carried?: SweepSt
   let resumes = carried?.resumes ?? request.resumes ?? 0;
   const reports = createReports(request, tally, () => resumes);
   const attempts: Attempts = {
+    sweep,
     sweepKey,
     window,
     tally,
@@ -45,8 +46,9 @@ export async function sweepWindow(request: SweepWindowRequest, carried?: SweepSt
     show: reports.sendIfChanged,
     continueAsNew: () => continueInNewest<typeof sweepWindow>(request, { ...tally.state(), resumes }),
   };
-  handlePause(tally, 'rollout', (known) => {
+  handlePause(tally, 'rollout', (known, budget) => {
     resumes = known ?? resumes;
+    tally.budget = budget ?? tally.budget;
   });
   try {
     await makeAttempts(attempts);

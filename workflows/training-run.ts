@@ -14,11 +14,12 @@ import type { GroupSummary } from './contracts/group.ts';
 import { parseInput } from './contracts/input.ts';
 import { groupDoneSignal, pauseSignal, resumeSignal, runStatusQuery } from './contracts/messages.ts';
 import { type RunInput, type RunRequest, type RunState, type RunStatus, runInput } from './contracts/run.ts';
-import { handleBudget, withinBudget } from './run/budget.ts';
+import { withinBudget } from './run/budget.ts';
 import { cancelGroups, reconcile, startGroup } from './run/groups.ts';
 import { createStepper, type Stepper } from './run/stepper.ts';
 import { createRunTally, type RunTally } from './run/tally.ts';
 import { createRunView, type RunView } from './run/view.ts';
+import { handleBudget } from './shared/budget.ts';
 import { continueInNewest, shouldContinue } from './shared/continue.ts';
 
 /** The largest number of groups in flight: the server allows a workflow 2,000 children. */

@@ -2,6 +2,7 @@ import { type Client, WorkflowNotFoundError } from '@temporalio/client';
 import type { Records } from '../../infra/store/records.ts';
 import { summariseGroup } from '../../workflows/algorithms/group-report.ts';
 import { endOfStatus, outcomeWithoutResult, toRolloutReport } from '../../workflows/algorithms/rollout-end.ts';
+import { type RolloutCost, readCost } from '../../workflows/contracts/cost.ts';
 import type { GroupReport, RolloutReport } from '../../workflows/contracts/group.ts';
 import { groupId, rolloutId } from '../../workflows/contracts/ids.ts';
 import type { RolloutResult } from '../../workflows/contracts/rollout.ts';
@@ -16,12 +17,17 @@ export interface GroupDependencies {
 /** Creates the activities that record the reports of groups, and reconcile groups that did not report. */
 export function createGroupActivities(
   deps: GroupDependencies,
-): Pick<ControlActivities, 'recordGroup' | 'reconcileGroups' | 'recordStep'> {
+): Pick<ControlActivities, 'recordGroup' | 'readRolloutCost' | 'reconcileGroups' | 'recordStep'> {
   const { records } = deps;
   return {
     recordGroup: (report) =>
       atBoundary(async () => {
         if (report.runKey !== null) await records.write(report.runKey, `group-${report.index}`, report);
+      }),
+    readRolloutCost: ({ workflowId }) =>
+      atBoundary(async () => {
+        const { memo } = await deps.client.workflow.getHandle(workflowId).describe();
+        return { cost: readCost(memo) ?? null };
       }),
     reconcileGroups: (input) => atBoundary(() => reconcile(deps, input)),
     recordStep: (input) =>
@@ -36,7 +42,7 @@ export function reconcile(
 ): Promise<readonly GroupState[]> {
   async function stateOf(index: number, admittedVersion: number): Promise<GroupState> {
     const id = groupId(input.run, input.runKey, index);
-    const status = await statusOf(id);
+    const { status } = await endOf(id);
     if (status === 'RUNNING') return { index, state: 'running' };
     // The record exists if the group ended normally and only its signal was lost.
     const known = (await records.find(input.runKey, `group-${index}`)) as GroupReport | null;
@@ -52,23 +58,25 @@ export function reconcile(
     return { index, state: 'ended', summary: summariseGroup(report, input.runKey) };
   }
 
-  async function statusOf(id: string): Promise<string> {
+  async function endOf(id: string): Promise<{ readonly status: string; readonly cost?: RolloutCost | undefined }> {
     try {
-      return (await client.workflow.getHandle(id).describe()).status.name;
+      const { status, memo } = await client.workflow.getHandle(id).describe();
+      return { status: status.name, cost: readCost(memo) };
     } catch (error) {
-      if (error instanceof WorkflowNotFoundError) return 'NOT_FOUND';
+      if (error instanceof WorkflowNotFoundError) return { status: 'NOT_FOUND' };
       throw error;
     }
   }
 
   async function rolloutReport(workflowId: string): Promise<RolloutReport | 'running'> {
     const none = { rollout: workflowId, workflowId, reward: null, stop: null, trace: null, stageSeconds: {} };
-    const status = await statusOf(workflowId);
+    const { status, cost } = await endOf(workflowId);
     if (status === 'RUNNING') return 'running';
     if (status === 'COMPLETED')
       return toRolloutReport((await client.workflow.getHandle(workflowId).result()) as RolloutResult);
     const message = `the workflow ended as ${status} outside of its group`;
-    return { ...none, outcome: outcomeWithoutResult(endOfStatus(status)), failure: { type: 'Internal', message } };
+    const failure = { type: 'Internal', message } as const;
+    return { ...none, outcome: outcomeWithoutResult(endOfStatus(status)), failure, ...(cost && { cost }) };
   }
 
   return Promise.all(input.groups.map(({ index, admittedVersion }) => stateOf(index, admittedVersion)));

@@ -12,6 +12,7 @@ import { findRun, newestRun, resolvePolicy } from '../../infra/temporal/runs.ts'
 import { endOfStatus, outcomeWithoutResult } from '../../workflows/algorithms/rollout-end.ts';
 import { summariseSweep } from '../../workflows/algorithms/summarise-sweep.ts';
 import { attemptOf, rowWithoutResult, type SweepAttempt, toSweepRow } from '../../workflows/algorithms/sweep-row.ts';
+import { readCost } from '../../workflows/contracts/cost.ts';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import { sweepRolloutId } from '../../workflows/contracts/ids.ts';
 import type { PolicyRef } from '../../workflows/contracts/policy.ts';
@@ -184,16 +185,16 @@ async function rowOf(
   address: string,
 ): Promise<SweepRow | null> {
   const handle = client.workflow.getHandle(workflowId);
-  const status = await handle.describe().then(
-    (description) => description.status.name,
-    (error: unknown) => {
-      if (error instanceof WorkflowNotFoundError) return 'NOT_FOUND';
-      throw error;
-    },
-  );
+  const description = await handle.describe().catch((error: unknown) => {
+    if (error instanceof WorkflowNotFoundError) return null;
+    throw error;
+  });
+  const status = description?.status.name ?? 'NOT_FOUND';
   if (status === 'RUNNING') return null;
   if (status === 'COMPLETED') return toSweepRow(attempt, (await handle.result()) as RolloutResult);
-  const end = { taskId: address, workflowId, outcome: outcomeWithoutResult(endOfStatus(status)) };
+  const cost = readCost(description?.memo);
+  const outcome = outcomeWithoutResult(endOfStatus(status));
+  const end = { taskId: address, workflowId, outcome, ...(cost && { cost }) };
   const message = status === 'CANCELLED' ? null : `the workflow ended as ${status} outside of its sweep`;
   return rowWithoutResult(attempt, { ...end, message });
 }

@@ -1,4 +1,5 @@
 import type { BlobRef } from '../../workflows/contracts/blob.ts';
+import type { RolloutCost } from '../../workflows/contracts/cost.ts';
 import type { GroupReport, GroupSummary } from '../../workflows/contracts/group.ts';
 import type {
   FinishedRollout,
@@ -55,6 +56,8 @@ export interface RunActivities {
     readonly index: number;
   }): Promise<{ readonly address: string; readonly passedOver?: readonly string[] }>;
   recordGroup(report: GroupReport): Promise<void>;
+  /** Reads the cost of a rollout that was cancelled and has no result; null if it is unknown. */
+  readRolloutCost(input: { readonly workflowId: string }): Promise<{ readonly cost: RolloutCost | null }>;
   /** Asks the server what became of groups that did not report. */
   reconcileGroups(input: ReconcileGroups): Promise<readonly GroupState[]>;
   gatherBatch(input: GatherBatch): Promise<GatheredBatch>;

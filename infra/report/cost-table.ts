@@ -4,17 +4,17 @@ import { type Outcome, outcomes } from '../../workflows/contracts/outcome.ts';
 import { defaultPool } from '../../workflows/contracts/policy.ts';
 import { addMoney, type Money, type Prices, priceOf, priceOfTrainer, type Sampler } from './prices.ts';
 
-/** The cost of a run or sweep, with what is needed to price it. */
+/** The cost of a run, sweep or regrade, with what is needed to price it. */
 export interface Costs {
   readonly rollouts: Ledger;
-  /** Absent for sweeps, which use no trainer; null if it is unknown. */
+  /** Absent for sweeps and regrades, which use no trainer; null if it is unknown. */
   readonly trainerSeconds?: number | null;
   readonly sampler: Sampler;
   readonly prices: Prices | null;
 }
 
-/** The cost of a sweep; null for one of 0.4.0, which counted none. */
-export function costsOfSweep(
+/** The cost of a sweep or a regrade; null for one of 0.4.0, which counted none. */
+export function costsOfLedger(
   ledger: Ledger | undefined,
   { pool = defaultPool, upstream }: { readonly pool?: string; readonly upstream?: { readonly name: string } },
   prices: Prices | null,

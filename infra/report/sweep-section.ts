@@ -3,7 +3,7 @@ import { flagsText } from '../../workflows/algorithms/flags.ts';
 import type { Estimate, SweepReport, TaskScore } from '../../workflows/contracts/sweep.ts';
 import { type Frame, px, xScale } from './charts/scale.ts';
 import { short } from './charts/step-bars.ts';
-import { costsOfSweep, moneyText } from './cost-table.ts';
+import { costsOfLedger, moneyText } from './cost-table.ts';
 import { html, type Markup } from './markup.ts';
 import type { Prices } from './prices.ts';
 
@@ -28,7 +28,7 @@ function row(report: SweepReport, prices: Prices | null): Markup {
   const { sweep, input, result } = report;
   const { passAt1, passAtK, policyVersion, upstream, counted, leftOut, cost, endedEarly, flags } = result;
   const flagged = flagsText(flags);
-  const costs = costsOfSweep(cost.ledger, { ...report, ...result }, prices);
+  const costs = costsOfLedger(cost.ledger, { ...report, ...result }, prices);
   const money = costs && moneyText(costs);
   const left = Object.entries(leftOut).flatMap(([why, count]) => (count === 0 ? [] : [`${why} ${count}`]));
   return html`<tr><td><code>${sweep}</code><br><small>${result.tasks} tasks of ${input.tasks}, ${result.attempts} attempts, ${input.settings.agent}${upstream === undefined ? null : `, upstream ${upstream.name}`}${endedEarly === null ? null : `; ended early: ${endedEarly}`}</small></td>

@@ -1,19 +1,20 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import { parseBudget } from '../../workers/cli/text/budget.ts';
-import { budgetReason, changeBudget, groupsAllowed, useOf } from '../../workflows/algorithms/budget.ts';
+import { budgetReason, changeBudget, startsAllowed, useOf } from '../../workflows/algorithms/budget.ts';
 import { runInput } from '../../workflows/contracts/run.ts';
+import { partOfWindow } from '../../workflows/sweep/budget.ts';
 
 const used = { rollouts: 20, tokens: 5_000, sandboxHours: 1.5, wallHours: 0.25 };
 
-it('allows no group that would exceed the rollouts, and none once another limit is reached', () => {
-  assert.equal(groupsAllowed({}, used, 8), Number.POSITIVE_INFINITY);
-  assert.equal(groupsAllowed({ rollouts: 36 }, used, 8), 2);
-  assert.equal(groupsAllowed({ rollouts: 27 }, used, 8), 0);
-  assert.equal(groupsAllowed({ rollouts: 10 }, used, 8), 0);
-  assert.equal(groupsAllowed({ rollouts: 100, tokens: 5_000 }, used, 8), 0);
-  assert.equal(groupsAllowed({ sandboxHours: 1.6, wallHours: 0.3 }, used, 8), Number.POSITIVE_INFINITY);
-  assert.equal(groupsAllowed({ wallHours: 0.25 }, used, 8), 0);
+it('allows no start that would exceed the rollouts, and none once another limit is reached', () => {
+  assert.equal(startsAllowed({}, used, 8), Number.POSITIVE_INFINITY);
+  assert.equal(startsAllowed({ rollouts: 36 }, used, 8), 2);
+  assert.equal(startsAllowed({ rollouts: 27 }, used, 8), 0);
+  assert.equal(startsAllowed({ rollouts: 10 }, used, 8), 0);
+  assert.equal(startsAllowed({ rollouts: 100, tokens: 5_000 }, used, 8), 0);
+  assert.equal(startsAllowed({ sandboxHours: 1.6, wallHours: 0.3 }, used, 8), Number.POSITIVE_INFINITY);
+  assert.equal(startsAllowed({ wallHours: 0.25 }, used, 8), 0);
 });
 
 it('says which limits are reached, and how to continue', () => {
@@ -41,6 +42,12 @@ it('counts the tokens and sandboxes of every outcome', () => {
     infra: { ...one, sandboxSeconds: { local: 900, unknown: 900 } },
   };
   assert.deepEqual(useOf(ledger, 4, 7200), { rollouts: 4, tokens: 200, sandboxHours: 1, wallHours: 2 });
+});
+
+it('gives each window of a sweep its part of the rollouts, and no other limit', () => {
+  const parts = [0, 1, 2].map((window) => partOfWindow({ rollouts: 11, tokens: 100 }, window, 3));
+  assert.deepEqual(parts, [{ rollouts: 4 }, { rollouts: 4 }, { rollouts: 3 }]);
+  assert.deepEqual(partOfWindow({ tokens: 100 }, 0, 3), {});
 });
 
 it('changes the limits that are given, and removes those that are null', () => {

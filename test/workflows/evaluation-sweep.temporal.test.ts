@@ -5,7 +5,7 @@ import { promisify } from 'node:util';
 import { ApplicationFailure } from '@temporalio/activity';
 import type { WorkflowHandle } from '@temporalio/client';
 import { sweepRolloutId } from '../../workflows/contracts/ids.ts';
-import { pauseSignal, resumeSignal, sweepStatusQuery } from '../../workflows/contracts/messages.ts';
+import { pauseSignal, resumeSignal, setBudgetUpdate, sweepStatusQuery } from '../../workflows/contracts/messages.ts';
 import { controlQueue } from '../../workflows/contracts/queues.ts';
 import { searchAttributes } from '../../workflows/contracts/search-attributes.ts';
 import type { SweepReport, SweepRequest, SweepResult, SweepStatus } from '../../workflows/contracts/sweep.ts';
@@ -154,6 +154,28 @@ describe('an evaluation sweep', () => {
     assert.equal((await handle.result()).counted, 4);
   });
 
+  it('pauses at its budget, which counts retries, and continues with a higher one', async () => {
+    stack.script = {
+      reward: () => 1,
+      provision: async (id) => {
+        if (/rollout-0-0$/.test(id)) throw ApplicationFailure.nonRetryable('gone', 'BlobMissing');
+      },
+    };
+    const handle = await start('budgeted', { tasks: 'set', count: 6, concurrency: 2, budget: { rollouts: 4 } });
+    const paused = await until(async () => {
+      const status = await statusOf(handle);
+      return status.phase === 'paused' && status.inFlight === 0 ? status : null;
+    });
+    const reason = 'the budget is used up: 4 of 4 rollouts; raise it with `temper budget budgeted rollouts=N`';
+    assert.deepEqual([paused.pausedBecause, paused.ended, paused.retried], [reason, 3, 1]);
+    // Two of the three attempts that are left start, and use it up.
+    const used = paused.budget?.used.tokens ?? 0;
+    await handle.executeUpdate(setBudgetUpdate, { args: [{ rollouts: null, tokens: used + 1 }] });
+    await until(async () => /of \d+ tokens; raise/.test((await statusOf(handle)).pausedBecause ?? ''));
+    assert.deepEqual(await handle.executeUpdate(setBudgetUpdate, { args: [{ tokens: null }] }), {});
+    assert.deepEqual([(await handle.result()).counted, (await statusOf(handle)).budget?.used.rollouts], [6, 7]);
+  });
+
   it('pauses itself when nearly all of its rollouts end as infra', async () => {
     let broken = true;
     stack.script = {
@@ -187,7 +209,7 @@ describe('an evaluation sweep', () => {
     const { sweepKey } = await until(async () => {
       const status = await statusOf(handle);
       return status.ended === 20 && status.inFlight === 3 && begun === 23 ? status : null;
-    });
+    }, 120_000);
     await untilCount('WorkflowId="cancelled" AND ExecutionStatus="ContinuedAsNew"', (count) => count >= 1);
     await handle.cancel();
     await assert.rejects(handle.result(), /cancelled/i);
@@ -199,6 +221,9 @@ describe('an evaluation sweep', () => {
     )) as SweepReport;
     assert.deepEqual([result.counted, result.leftOut.cancelled, result.endedEarly], [20, 3, 'cancelled']);
     assert.equal(leftOut.length, 3);
+    // Closing their sessions told what they had used.
+    const { rollouts, unknown, promptTokens } = result.cost.ledger?.cancelled ?? {};
+    assert.deepEqual([rollouts, unknown, promptTokens], [3, 0, 3 * 40]);
   });
 
   it('cancels the rollouts that it has started when it is cancelled during the start', async () => {

@@ -76,6 +76,9 @@ describe('a regrade', () => {
     assert.deepEqual([result.rollouts, result.meanAfter, result.endedEarly], [20, 1, null]);
     assert.equal(result.meanBefore?.toFixed(4), (5 / 19).toFixed(4));
     assert.ok(most <= 4 && most > 1, `${most} at once`);
+    const { rollouts, unknown, evaluationSeconds = 0 } = result.cost?.scored ?? {};
+    assert.deepEqual([rollouts, unknown], [19, 0]);
+    assert.ok(evaluationSeconds >= 19 * 0.03, `${evaluationSeconds} s`);
     const { rows, input } = await reportOf(result);
     assert.equal(new Set(rows.map(({ rollout }) => rollout)).size, 20);
     const [out] = rows.filter(({ state }) => state === 'left-out');
@@ -186,6 +189,7 @@ describe('a regrade', () => {
     const record = (await stack.workers.records.read(regradeKey, 'regrade')) as Pick<RegradeResult, 'report'>;
     const { result, rows } = await reportOf(record);
     assert.deepEqual([result.endedEarly, result.rollouts], ['cancelled', 20]);
+    assert.equal((result.cost?.scored?.rollouts ?? 0) + (result.cost?.cancelled?.rollouts ?? 0), 5);
     assert.ok(rows.length >= 3 && rows.length <= 6, `${rows.length} rows`);
   });
 

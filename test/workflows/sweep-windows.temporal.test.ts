@@ -3,7 +3,7 @@ import { after, before, beforeEach, describe, it } from 'node:test';
 import { ApplicationFailure } from '@temporalio/activity';
 import type { WorkflowHandle } from '@temporalio/client';
 import { sweepWindowId } from '../../workflows/contracts/ids.ts';
-import { pauseSignal, resumeSignal, sweepStatusQuery } from '../../workflows/contracts/messages.ts';
+import { pauseSignal, resumeSignal, setBudgetUpdate, sweepStatusQuery } from '../../workflows/contracts/messages.ts';
 import { controlQueue } from '../../workflows/contracts/queues.ts';
 import type { SweepReport, SweepRequest, SweepResult } from '../../workflows/contracts/sweep.ts';
 import { createFileStore } from '../helpers/store/file-store.ts';
@@ -110,6 +110,25 @@ describe('a sweep in windows of two rollouts', () => {
     broken.now = false;
     await handle.signal(resumeSignal);
     assert.equal((await handle.result()).counted, 12);
+  });
+
+  it('starts no more rollouts than its budget allows, and continues with a higher one', async () => {
+    let begun = 0;
+    stack.script = {
+      reward: () => 1,
+      agent: async () => {
+        begun += 1;
+      },
+    };
+    const handle = await start('budgeted', { tasks: 'set', count: 12, concurrency: 4, budget: { rollouts: 5 } });
+    const paused = await until(async () => {
+      const status = await statusOf(handle);
+      return status.phase === 'paused' && (await running('rollout', 'budgeted')) === 0 ? status : null;
+    });
+    assert.match(paused.pausedBecause ?? '', /^the budget is used up: \d of 5 rollouts; raise it with/);
+    assert.ok(begun <= 5, `${begun} rollouts`);
+    await handle.executeUpdate(setBudgetUpdate, { args: [{ rollouts: 20 }] });
+    assert.deepEqual([(await handle.result()).counted, begun], [12, 12]);
   });
 
   it('is cancelled with every rollout, and reports what had ended', async () => {

@@ -204,11 +204,15 @@ describe('a trainingRun', () => {
 
   it('leaves nothing behind when it is cancelled', async () => {
     const gate = Promise.withResolvers<void>();
-    script.agent = () => gate.promise;
+    let begun = 0;
+    script.agent = () => {
+      begun += 1;
+      return gate.promise;
+    };
     const handle = await start('cancelled', small);
     await until(
-      () => handle.query(runStatusQuery),
-      ({ inFlight }) => inFlight.length > 0,
+      async () => begun,
+      (agents) => agents > 0,
     );
     await handle.cancel();
     await assert.rejects(handle.result(), WorkflowFailedError);
@@ -217,6 +221,10 @@ describe('a trainingRun', () => {
     assert.equal((await handle.describe()).status.name, 'CANCELLED');
     const end = await handle.query(runStatusQuery);
     assert.equal(end.groups.cancelled, end.groupsStarted);
+    // Closing their sessions told what they had used. Only those that never began have no cost.
+    const { rollouts, promptTokens = 0 } = end.cost?.rollouts.cancelled ?? {};
+    assert.equal(rollouts, end.rollouts.cancelled);
+    assert.ok(promptTokens >= 40 * begun, JSON.stringify(end.cost));
     // Groups report before they end, and the list lags behind.
     const query = `TemperRun="cancelled" AND ExecutionStatus="Running"`;
     const deadline = Date.now() + 60_000;

@@ -67,7 +67,7 @@ const commands: Readonly<Record<string, CommandEntry>> = {
     load: async () => (await import('./commands/pause-resume-cancel.ts')).cancelCommand(),
   },
   budget: {
-    description: 'show or change the budget of a run',
+    description: 'show or change the budget of a run or a sweep',
     load: async () => (await import('./commands/budget.ts')).budgetCommand(),
   },
   schedule: {

@@ -23,22 +23,25 @@ export function useOf(ledger: Ledger, rollouts: number, wallSeconds: number): Bu
   };
 }
 
-/** Returns how many groups may be started: none once a limit is reached, and no group that would exceed the rollouts. */
-export function groupsAllowed(budget: Budget, used: BudgetUse, rolloutsPerGroup: number): number {
+/**
+ * Returns how many starts of so many rollouts each are allowed: none once a limit is reached, and none that would exceed the
+ * rollouts.
+ */
+export function startsAllowed(budget: Budget, used: BudgetUse, rolloutsEach: number): number {
   if (budgetLimits.some((limit) => limit !== 'rollouts' && isReached(budget, used, limit))) return 0;
   if (budget.rollouts === undefined) return Number.POSITIVE_INFINITY;
-  return Math.max(0, Math.floor((budget.rollouts - used.rollouts) / rolloutsPerGroup));
+  return Math.max(0, Math.floor((budget.rollouts - used.rollouts) / rolloutsEach));
 }
 
 /** Says which limits allow no further group, by how much, and how to continue. */
-export function budgetReason(run: string, budget: Budget, used: BudgetUse): string {
+export function budgetReason(workflowId: string, budget: Budget, used: BudgetUse): string {
   const others = budgetLimits.filter((limit) => isReached(budget, used, limit));
   const reached = others.length > 0 ? others : (['rollouts'] as const);
   const figures = reached.map(
     (limit) => `${amount(used[limit])} of ${amount(budget[limit] ?? 0)} ${limitNames[limit]}`,
   );
   const example = reached.map((limit) => `${limitNames[limit]}=N`).join(',');
-  return `${budgetPause}: ${figures.join(', ')}; raise it with \`temper budget ${run} ${example}\``;
+  return `${budgetPause}: ${figures.join(', ')}; raise it with \`temper budget ${workflowId} ${example}\``;
 }
 
 export function changeBudget(budget: Budget, change: BudgetChange): Budget {

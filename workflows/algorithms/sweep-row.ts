@@ -51,7 +51,7 @@ export function toSweepRow(attempt: SweepAttempt, result: RolloutResult): SweepR
 /** Creates the row of a rollout that ended without a result of its own. */
 export function rowWithoutResult(
   attempt: SweepAttempt,
-  end: Pick<SweepRow, 'taskId' | 'workflowId' | 'outcome'> & { readonly message: string | null },
+  end: Pick<SweepRow, 'taskId' | 'workflowId' | 'outcome' | 'cost'> & { readonly message: string | null },
 ): SweepRow {
   const { message, ...known } = end;
   return {

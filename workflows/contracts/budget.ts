@@ -5,22 +5,20 @@ const rollouts = integer(1, 1_000_000_000, 'rollouts');
 const tokens = integer(1, 1_000_000_000_000_000, 'tokens');
 const hours = number(0.001, 10_000_000, 'hours');
 
-/** The limits of what a run may use. */
+/** The limits of what a run or a sweep may use. */
 export const budget = z.strictObject({
   rollouts: rollouts.optional().describe('The largest number of rollouts to start. Default: no limit.'),
   tokens: tokens
     .optional()
     .describe(
-      'The number of tokens, sent to the engine and sampled, from which no group is started. Default: no limit.',
+      'The number of tokens, sent to the engine and sampled, from which nothing is started. Default: no limit.',
     ),
   sandboxHours: hours
     .optional()
-    .describe("The hours in the agents' sandboxes from which no group is started. Default: no limit."),
+    .describe("The hours in the agents' sandboxes from which nothing is started. Default: no limit."),
   wallHours: hours
     .optional()
-    .describe(
-      'The hours since the start of the run, pauses included, from which no group is started. Default: no limit.',
-    ),
+    .describe('The hours since the start, pauses included, from which nothing is started. Default: no limit.'),
 });
 export type Budget = Readonly<z.output<typeof budget>>;
 

@@ -24,6 +24,17 @@ export interface RolloutCost extends ModelUse {
   readonly incomplete?: true;
 }
 
+const rolloutCost = modelUse.extend({
+  sandboxSeconds: z.record(z.string(), z.number()),
+  evaluationSeconds: z.number(),
+  incomplete: z.literal(true).optional(),
+});
+
+/** Reads the cost in the memo of a rollout that was cancelled; undefined if it has none. */
+export function readCost(memo: Readonly<Record<string, unknown>> | undefined): RolloutCost | undefined {
+  return rolloutCost.safeParse(memo?.cost).data as RolloutCost | undefined;
+}
+
 /** The cost of several rollouts. */
 export interface CostSum extends Omit<RolloutCost, 'incomplete'> {
   readonly rollouts: number;

@@ -15,11 +15,11 @@ import type { SweepWindowReport } from './sweep-state.ts';
 export const pauseSignal = defineSignal<[reason?: string, when?: 'unless-paused']>('pause');
 /**
  * Continues after a pause. With a reason, runs, sweeps and regrades continue only if they are paused for that reason. A sweep
- * tells its windows how often it was resumed.
+ * tells its windows how often it was resumed, and their part of the budget.
  */
-export const resumeSignal = defineSignal<[onlyIfPausedBecause?: string, resumes?: number]>('resume');
+export const resumeSignal = defineSignal<[onlyIfPausedBecause?: string, resumes?: number, budget?: Budget]>('resume');
 
-/** Changes limits of a run's budget, and returns the new budget. */
+/** Changes limits of the budget of a run or a sweep, and returns the new budget. */
 export const setBudgetUpdate = defineUpdate<Budget, [BudgetChange]>('setBudget');
 
 /** The report of a group to its run: every rollout of the group has its outcome. */

@@ -1,3 +1,4 @@
+import type { Budget } from './budget.ts';
 import type { Ledger } from './cost.ts';
 import type { FlagCounts } from './flags.ts';
 import type { Count, Outcome } from './outcome.ts';
@@ -14,7 +15,7 @@ export interface SweepWindow {
 export interface SweepWindowRequest extends SweepWindow {
   readonly sweep: string;
   readonly sweepKey: string;
-  /** The sweep's input, with the window's share of the concurrency. */
+  /** The sweep's input, with the window's share of the concurrency and of the rollouts in the budget. */
   readonly input: SweepInput;
   readonly plan: SweepPlan;
   /** Set if the sweep is paused when the window starts. */
@@ -66,5 +67,7 @@ export interface SweepState {
   readonly recentOutcomes: readonly Outcome[];
   /** The number of resumes that a window knows of. */
   readonly resumes?: number;
+  /** The budget as it is now, or a window's part of it; if it is absent, it is that of the input. */
+  readonly budget?: Budget;
   readonly endedEarly: string | null;
 }

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { BlobRef } from './blob.ts';
+import { type Budget, type BudgetUse, budget } from './budget.ts';
 import type { Ledger, RolloutCost } from './cost.ts';
 import type { FailureRecord } from './failures.ts';
 import type { FlagCounts, Trick } from './flags.ts';
@@ -27,6 +28,12 @@ export const sweepInput = z
       .default(16)
       .describe('The largest number of rollouts in flight at once. Those without a slot wait on the server.'),
     weight: weight.describe('The weight of the sweep among the sweeps that want slots.'),
+    budget: budget
+      .optional()
+      .describe(
+        'Limits of what the sweep may use. When one is reached, the sweep starts no rollout and pauses with the reason; the ' +
+          'update `setBudget` raises it. Default: none.',
+      ),
     settings: rolloutSettings
       .prefault({})
       .describe('How each rollout is done: the fields of a rollout from `agent` to `unscored`.'),
@@ -241,6 +248,8 @@ export interface SweepStatus {
   readonly endedEarly: string | null;
   /** The cost of the rollouts that have ended, retried ones too; absent in the status of sweeps of 0.4.0. */
   readonly cost?: Ledger;
+  /** Absent in the status of sweeps of 0.4.0. */
+  readonly budget?: { readonly limits: Budget; readonly used: BudgetUse };
 }
 
 /** The tasks of a sweep and the model it evaluates, decided once. */

@@ -13,9 +13,14 @@ const messageLength = 200;
 
 /**
  * Evaluates the diff of a rollout that has ended, as the rollout did, `repeat` times; no agent runs. A failure of the
- * evaluation becomes part of the row. A failure before it (the server does not answer) is thrown.
+ * evaluation becomes part of the row. A failure before it (the server does not answer) is thrown. `spent` gets the seconds of
+ * each evaluation.
  */
-export async function gradeAgain(input: RegradeInput, number: number): Promise<RegradeRow> {
+export async function gradeAgain(
+  input: RegradeInput,
+  number: number,
+  spent: (seconds: number) => void,
+): Promise<RegradeRow> {
   const { firstExecutionRunId: regradeKey } = workflowInfo();
   const found = await control.readFinished({
     regradeKey,
@@ -30,7 +35,9 @@ export async function gradeAgain(input: RegradeInput, number: number): Promise<R
       // The id is unique among the evaluations of this regrade. The rollout's own key would not do: it is over, and the reaper would
       // remove the sandbox.
       const epoch = number * input.repeat + round;
-      evaluations.push(await evaluateOnce(found.evaluation, { rollout: regradeKey, epoch }, input.reuseVerdicts));
+      const beganMs = Date.now();
+      const evaluated = evaluateOnce(found.evaluation, { rollout: regradeKey, epoch }, input.reuseVerdicts);
+      evaluations.push(await evaluated.finally(() => spent((Date.now() - beganMs) / 1000)));
     }
   } catch (error) {
     const failure = attributed('evaluate', error);

@@ -1,5 +1,6 @@
+import { addRollout, unknownLedger } from '../algorithms/cost.ts';
 import { failureKinds } from '../contracts/failures.ts';
-import { zeroCount } from '../contracts/outcome.ts';
+import { type Outcome, outcomes, zeroCount } from '../contracts/outcome.ts';
 import {
   type RegradeCarried,
   type RegradeInput,
@@ -30,9 +31,9 @@ export interface RegradeTally extends Pausable {
   begin(rollouts: number): void;
   /** Takes the rollouts to grade now. Those that could not be graded before come first. */
   take(): number[];
-  /** Returns a rollout that was taken and could not be graded. */
-  notGraded(number: number): void;
-  settle(number: number, row: RegradeRow): void;
+  /** Returns a rollout that was taken and could not be graded, after some seconds of evaluations. */
+  notGraded(number: number, evaluationSeconds: number): void;
+  settle(number: number, row: RegradeRow, evaluationSeconds: number): void;
   carried(): RegradeCarried;
 }
 
@@ -62,7 +63,13 @@ class Tally implements RegradeTally {
     this.unsaved = createUnsavedRows(carried?.chunks ?? 0);
     this.watch = createOutcomeWatch({ infra: input.pauseAtInfraShare }, carried?.recentOutcomes ?? []);
     this.pausedBecause = carried?.pausedBecause ?? null;
-    this.#sums = carried?.sums ?? { states: zeroCount(regradeStates), compared: 0, before: 0, after: 0 };
+    this.#sums = withCost(carried?.sums) ?? {
+      states: zeroCount(regradeStates),
+      compared: 0,
+      before: 0,
+      after: 0,
+      cost: {},
+    };
   }
 
   begin(rollouts: number): void {
@@ -101,31 +108,39 @@ class Tally implements RegradeTally {
     return taken;
   }
 
-  notGraded(number: number): void {
+  notGraded(number: number, evaluationSeconds: number): void {
     this.inFlight.delete(number);
     this.#again.push(number);
+    if (evaluationSeconds > 0) this.#pay('cancelled', evaluationSeconds);
     this.changes += 1;
   }
 
-  settle(number: number, row: RegradeRow): void {
+  settle(number: number, row: RegradeRow, evaluationSeconds: number): void {
     this.inFlight.delete(number);
     this.changes += 1;
     this.unsaved.add(row);
     const { state, before, after, failure } = row;
     if (state !== 'left-out') {
-      const infra = failure !== null && failureKinds[failure.type].outcome === 'infra';
-      this.watch.add(infra ? 'infra' : 'scored');
+      const ended = failure === null ? 'scored' : failureKinds[failure.type].outcome;
+      this.watch.add(ended === 'infra' ? 'infra' : 'scored');
+      this.#pay(ended === 'refused' ? 'invalid-task' : ended, evaluationSeconds);
     }
     const states = { ...this.#sums.states, [state]: this.#sums.states[state] + 1 };
     this.#sums =
       before === null || after === null
         ? { ...this.#sums, states }
         : {
+            ...this.#sums,
             states,
             compared: this.#sums.compared + 1,
             before: this.#sums.before + before,
             after: this.#sums.after + after,
           };
+  }
+
+  #pay(outcome: Outcome, evaluationSeconds: number): void {
+    const cost = { promptTokens: 0, sampledTokens: 0, engineSeconds: 0, sandboxSeconds: {}, evaluationSeconds };
+    this.#sums = { ...this.#sums, cost: addRollout(this.#sums.cost ?? {}, outcome, cost) };
   }
 
   carried(): RegradeCarried {
@@ -140,4 +155,11 @@ class Tally implements RegradeTally {
       recentOutcomes: this.watch.recent,
     };
   }
+}
+
+/** Counts what was graded under 0.4.0, which counted no cost, as unknown. */
+function withCost(sums: RegradeSums | undefined): RegradeSums | undefined {
+  if (sums === undefined || sums.cost !== undefined) return sums;
+  const { same, changed, unstable, failed } = sums.states;
+  return { ...sums, cost: unknownLedger({ ...zeroCount(outcomes), scored: same + changed + unstable, infra: failed }) };
 }

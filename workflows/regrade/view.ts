@@ -30,7 +30,7 @@ export function createRegradeView({ run }: RegradeInput, tally: RegradeTally): R
     },
     status() {
       const { workflowId: regrade, firstExecutionRunId: regradeKey } = workflowInfo();
-      const { states, compared, before, after } = tally.sums;
+      const { states, compared, before, after, cost } = tally.sums;
       return {
         regrade,
         regradeKey,
@@ -43,6 +43,7 @@ export function createRegradeView({ run }: RegradeInput, tally: RegradeTally): R
         meanBefore: compared === 0 ? null : before / compared,
         meanAfter: compared === 0 ? null : after / compared,
         endedEarly: tally.endedEarly,
+        ...(cost !== undefined && { cost }),
       };
     },
   };

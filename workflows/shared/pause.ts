@@ -1,4 +1,5 @@
 import { setHandler } from '@temporalio/workflow';
+import type { Budget } from '../contracts/budget.ts';
 import { pauseSignal, resumeSignal } from '../contracts/messages.ts';
 import type { OutcomeWatch } from './outcome-watch.ts';
 
@@ -11,21 +12,25 @@ export interface Pausable {
 
 /**
  * Handles the signals `pause` and `resume`. `what` names the work that is not started during a pause, for the UI. `onResume`
- * receives how often a sweep was resumed, if the sweep sent the signal.
+ * receives what a sweep tells its windows, if the sweep sent the signal.
  */
-export function handlePause(tally: Pausable, what: string, onResume: (resumes?: number) => void = () => {}): void {
+export function handlePause(
+  tally: Pausable,
+  what: string,
+  onResume: (resumes?: number, budget?: Budget) => void = () => {},
+): void {
   const pause = (reason?: string, when?: 'unless-paused'): void => {
     if (when === 'unless-paused' && tally.pausedBecause !== null) return;
     tally.pausedBecause = reason ?? 'paused by hand';
     tally.changes += 1;
   };
   setHandler(pauseSignal, pause, { description: `starts no ${what}; those in flight continue; takes a reason` });
-  const resume = (onlyIf?: string | null, resumes?: number): void => {
+  const resume = (onlyIf?: string | null, resumes?: number, budget?: Budget): void => {
     if (onlyIf != null && onlyIf !== tally.pausedBecause) return;
     tally.pausedBecause = null;
     tally.watch.forget();
     tally.changes += 1;
-    onResume(resumes);
+    onResume(resumes, budget);
   };
   setHandler(resumeSignal, resume, { description: 'continues after a pause, also after one of its own' });
 }

@@ -3,6 +3,7 @@ import { control } from '../activities.ts';
 import { adoptedFirstMs, adoptedMostMs } from '../activity-options.ts';
 import { shouldContinue } from '../shared/continue.ts';
 import { rowsPerRecord } from '../shared/unsaved-rows.ts';
+import { withinBudget } from './budget.ts';
 import type { SweepRollouts } from './rollouts.ts';
 import type { SweepTally } from './tally.ts';
 
@@ -11,6 +12,7 @@ const startsAtOnce = 50;
 
 /** The attempts of a sweep or of one of its windows, with the parts that work on them. */
 export interface Attempts {
+  readonly sweep: string;
   readonly sweepKey: string;
   /** The window whose attempts these are; absent if the sweep has none. */
   readonly window?: number;
@@ -23,7 +25,7 @@ export interface Attempts {
 
 /** Makes all attempts, of which a bounded number runs at once, and records their rows as they end. */
 export async function makeAttempts(attempts: Attempts): Promise<void> {
-  const { tally, rollouts } = attempts;
+  const { sweep, tally, rollouts } = attempts;
   const adopted = createAdoptedPolling(rollouts);
   for (;;) {
     const seen = tally.changes;
@@ -31,8 +33,9 @@ export async function makeAttempts(attempts: Attempts): Promise<void> {
     if (tally.done && tally.unsaved.count === 0) return;
     if (shouldContinue()) await carryOn(attempts);
     tally.pausedBecause ??= tally.watch.reasonToPause('rollouts');
+    const allowed = tally.pausedBecause === null ? withinBudget(sweep, tally, startsAtOnce) : 0;
     attempts.show();
-    if (tally.pausedBecause === null) await rollouts.start(tally.take(startsAtOnce));
+    if (tally.pausedBecause === null) await rollouts.start(tally.take(allowed));
     const changed = (): boolean => tally.changes !== seen;
     if (changed() || (tally.pausedBecause === null && tally.canStart)) continue;
     if (tally.adopted.size === 0) await condition(changed);

@@ -20,6 +20,7 @@ import { sharedPriority } from '../contracts/share.ts';
 import type { SweepInput, SweepRow } from '../contracts/sweep.ts';
 import type { rollout } from '../rollout.ts';
 import { cancelByName, cancelUntilEnded } from '../shared/cancel-again.ts';
+import { costOfCancelled } from '../shared/cancelled-cost.ts';
 import type { NumberedAttempt, SweepTally } from './tally.ts';
 
 /** The number of addresses that fit into one value of history, whatever their length. */
@@ -60,8 +61,11 @@ export function createSweepRollouts(
     const handle = await startRollout({ sweep, sweepKey, input, policy, policyVersion, attempt, workflowId, address });
     void handle.result().then(
       (result) => tally.settle(number, toSweepRow(attempt, result)),
-      (error: unknown) =>
-        tally.settle(number, rowWithoutResult(attempt, { taskId: address, workflowId, ...endOf(error) })),
+      async (error: unknown) => {
+        const cost = isCancellation(error) ? await costOfCancelled(workflowId) : {};
+        const end = { taskId: address, workflowId, ...endOf(error), ...cost };
+        tally.settle(number, rowWithoutResult(attempt, end));
+      },
     );
   }
 

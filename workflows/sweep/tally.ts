@@ -1,6 +1,7 @@
 import { addRollout, unknownLedger } from '../algorithms/cost.ts';
 import { addFlags, countFlags, noFlags } from '../algorithms/flags.ts';
 import { type Pin, whyLeftOut } from '../algorithms/summarise-sweep.ts';
+import type { Budget } from '../contracts/budget.ts';
 import { outcomes, zeroCount } from '../contracts/outcome.ts';
 import type { PolicyRef } from '../contracts/policy.ts';
 import { leftOutKinds, type SweepInput, type SweepPlan, type SweepRow } from '../contracts/sweep.ts';
@@ -18,6 +19,7 @@ export type NumberedAttempt = readonly [number: number, retry: number];
  */
 export interface SweepTally extends Pausable {
   readonly startedAt: number;
+  budget: Budget;
   /** The attempts in flight, by number, with their retry. */
   readonly inFlight: ReadonlyMap<number, number>;
   /** Attempts that an earlier execution started. This one must ask for their ends, because they don't report to it. */
@@ -53,6 +55,12 @@ export interface SweepTally extends Pausable {
   state(): SweepState;
 }
 
+/** The figures that a sweep shows: those of its tally, or the sums over its windows. */
+export type SweepFigures = Pick<
+  SweepTally,
+  'pausedBecause' | 'budget' | 'startedAt' | 'pin' | 'policy' | 'tasks' | 'planned' | 'ended' | 'sums' | 'endedEarly'
+> & { readonly inFlight: { readonly size: number } };
+
 /** The window of a sweep that makes all attempts in one workflow. */
 const wholeSweep: SweepWindow = { window: 0, windows: 1 };
 
@@ -69,6 +77,7 @@ export const createSweepTally = (options: SweepTallyOptions): SweepTally => new 
 
 class Tally implements SweepTally {
   readonly startedAt: number;
+  budget: Budget;
   readonly inFlight: Map<number, number>;
   readonly adopted: Set<number>;
   pausedBecause: string | null;
@@ -90,6 +99,7 @@ class Tally implements SweepTally {
     this.#window = window;
     this.#plan = state?.plan ?? null;
     this.startedAt = state?.startedAt ?? nowMs;
+    this.budget = state?.budget ?? input.budget ?? {};
     this.#next = state?.next ?? window.window;
     this.inFlight = new Map(state?.inFlight);
     this.adopted = new Set(this.inFlight.keys());
@@ -254,6 +264,7 @@ class Tally implements SweepTally {
       pausedBecause: this.pausedBecause,
       recentOutcomes: this.watch.recent,
       endedEarly: this.endedEarly,
+      budget: this.budget,
     };
   }
 }

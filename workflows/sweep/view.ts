@@ -4,13 +4,8 @@ import { rootMessage } from '../contracts/error-message.ts';
 import { searchAttributes, shownReward } from '../contracts/search-attributes.ts';
 import { shareMemo } from '../contracts/share.ts';
 import type { SweepInput, SweepResult, SweepStatus } from '../contracts/sweep.ts';
-import type { SweepTally } from './tally.ts';
-
-/** The figures that a sweep shows: those of its tally, or the sums over its windows. */
-export type SweepFigures = Pick<
-  SweepTally,
-  'pausedBecause' | 'pin' | 'policy' | 'tasks' | 'planned' | 'ended' | 'sums' | 'endedEarly'
-> & { readonly inFlight: { readonly size: number } };
+import { usedBySweep } from './budget.ts';
+import type { SweepFigures } from './tally.ts';
 
 export interface SweepView {
   phase: SweepStatus['phase'];
@@ -82,6 +77,7 @@ export function createSweepView(input: SweepInput, figures: () => SweepFigures):
         flags,
         endedEarly: tally.endedEarly,
         ...(cost !== undefined && { cost }),
+        budget: { limits: tally.budget, used: usedBySweep(tally) },
       };
     },
   };

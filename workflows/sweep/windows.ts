@@ -7,17 +7,21 @@ import {
   startChild,
   workflowInfo,
 } from '@temporalio/workflow';
+import { budgetPause } from '../algorithms/budget.ts';
 import { addLedgers, unknownLedger } from '../algorithms/cost.ts';
 import { addFlags, noFlags } from '../algorithms/flags.ts';
+import type { Budget } from '../contracts/budget.ts';
 import { rootMessage } from '../contracts/error-message.ts';
 import { sweepWindowId } from '../contracts/ids.ts';
 import { pauseSignal, resumeSignal, windowReportSignal } from '../contracts/messages.ts';
 import { outcomes, zeroCount } from '../contracts/outcome.ts';
 import { leftOutKinds, type SweepInput, type SweepPlan } from '../contracts/sweep.ts';
 import type { SweepSums, SweepWindowReport, SweepWindowRequest } from '../contracts/sweep-state.ts';
+import { handleBudget } from '../shared/budget.ts';
 import { cancelUntilEnded } from '../shared/cancel-again.ts';
 import type { sweepWindow } from '../sweep-window.ts';
-import type { SweepFigures } from './view.ts';
+import { partOfWindow, reasonOfWindows } from './budget.ts';
+import type { SweepFigures, SweepTally } from './tally.ts';
 
 /**
  * The largest number of rollouts that one workflow has as children. The server allows 2,000 and slows down well before, and
@@ -39,9 +43,8 @@ export interface SweepWindows {
 
 export interface SweepWindowsOptions {
   readonly input: SweepInput;
-  readonly plan: SweepPlan;
-  /** Set if the sweep is paused already. */
-  readonly pausedBecause: string | null;
+  /** The sweep's own tally, which makes no attempts: its plan, its budget, and the pause that it may be in already. */
+  readonly tally: Pick<SweepTally, 'plan' | 'budget' | 'startedAt' | 'pausedBecause'>;
   /** Runs after each report, pause and resume. */
   changed(): void;
 }
@@ -52,56 +55,61 @@ export const windowsNeeded = ({ concurrency, attempts }: SweepInput, { tasks }: 
 
 /** Creates the windows of a sweep, which handle its signals from now on. */
 export function createSweepWindows(options: SweepWindowsOptions): SweepWindows {
-  const { input, plan, changed } = options;
+  const { input, tally, changed } = options;
+  const { plan } = tally;
+  const { workflowId: sweep } = workflowInfo();
   const windows = windowsNeeded(input, plan);
-  const reports = new Map<number, SweepWindowReport>();
+  const reports = createReports(options, windows);
+  const { figures, chunks } = reports;
   const running = new Map<number, Window>();
-  let { pausedBecause } = options;
   /** The number of resumes. A window that paused before it knew of the last one has resumed by now, or is about to. */
   let resumes = 0;
-  let broken: string | null = null;
 
   // A window that has just ended can't be signalled, and need not be.
-  const toEach = (deliver: (window: Window) => Promise<void>): void => {
-    for (const window of running.values()) void deliver(window).catch(() => undefined);
+  const toEach = (deliver: (window: Window, number: number) => Promise<void>): void => {
+    for (const [number, window] of running) void deliver(window, number).catch(() => undefined);
   };
+  const partOf = (window: number): Budget => partOfWindow(tally.budget, window, windows);
+  const resumeOne = (window: Window, number: number): Promise<void> =>
+    window.signal(resumeSignal, undefined, resumes, partOf(number));
   const pause = (reason: string): void => {
-    pausedBecause = reason;
+    tally.pausedBecause = reason;
     toEach((window) => window.signal(pauseSignal, reason));
     changed();
   };
   const resume = (): void => {
-    pausedBecause = null;
-    resumes += 1;
-    toEach((window) => window.signal(resumeSignal, undefined, resumes));
+    tally.pausedBecause = reasonOfWindows(sweep, figures());
+    if (tally.pausedBecause === null) {
+      resumes += 1;
+      toEach(resumeOne);
+    }
     changed();
   };
   const arrive = (report: SweepWindowReport): void => {
-    const before = reports.get(report.window);
-    reports.set(report.window, report);
-    const { pausedBecause: reason } = report;
-    const isNews = reason !== before?.pausedBecause && (report.resumes ?? 0) >= resumes;
-    // A window that pauses itself pauses the others, since they share its cause.
-    if (reason !== null && isNews && pausedBecause === null) pause(reason);
+    const why = reports.take(report, resumes);
+    if (why !== null && tally.pausedBecause === null) pause(why);
     else changed();
   };
   handleSignals({ pause, resume, arrive });
+  // A pause by hand stays, and its resume tells the windows.
+  handleBudget(tally, () => (tally.pausedBecause === null ? resume() : changed()));
 
   async function run(window: number): Promise<void> {
     try {
-      const atStart = { pausedBecause, resumes };
-      const handle = await startWindow(input, { plan, window, windows, ...atStart });
+      const atStart = { pausedBecause: tally.pausedBecause, resumes };
+      const part = { concurrency: Math.ceil(input.concurrency / windows), budget: partOf(window) };
+      const handle = await startWindow({ ...input, ...part }, { plan, window, windows, ...atStart });
       running.set(window, handle);
       // What was sent to the windows meanwhile has not reached this one.
-      if (resumes > atStart.resumes) await handle.signal(resumeSignal, undefined, resumes);
-      if (pausedBecause !== null && pausedBecause !== atStart.pausedBecause)
-        await handle.signal(pauseSignal, pausedBecause);
+      if (resumes > atStart.resumes) await resumeOne(handle, window);
+      if (tally.pausedBecause !== null && tally.pausedBecause !== atStart.pausedBecause)
+        await handle.signal(pauseSignal, tally.pausedBecause);
       await handle.result();
     } catch (error) {
       if (isCancellation(error)) throw error;
       const cause = rootMessage(error);
       log.warn('a window of the sweep ended early; rollouts that it did not report are not counted', { window, cause });
-      broken ??= `window ${window} of the sweep ended early: ${cause}`;
+      reports.endEarly(`window ${window} of the sweep ended early: ${cause}`);
     } finally {
       running.delete(window);
     }
@@ -110,10 +118,39 @@ export function createSweepWindows(options: SweepWindowsOptions): SweepWindows {
   return {
     run: async () => void (await Promise.all(Array.from({ length: windows }, (_, window) => run(window)))),
     untilCancelled: () => cancelUntilEnded(() => Array.from(running.values(), ({ workflowId }) => workflowId)),
-    figures: () => {
-      const figures = sumReports(input, plan, [...reports.values()]);
-      return { ...figures, pausedBecause, endedEarly: broken ?? figures.endedEarly };
+    figures,
+    chunks,
+  };
+}
+
+/** Keeps the last report of each window, and sums them up. */
+function createReports({ input, tally }: SweepWindowsOptions, windows: number) {
+  const { workflowId: sweep } = workflowInfo();
+  const reports = new Map<number, SweepWindowReport>();
+  let broken: string | null = null;
+
+  function figures(): SweepFigures {
+    const summed = sumReports(input, tally.plan, [...reports.values()]);
+    const { pausedBecause, budget, startedAt } = tally;
+    return { ...summed, pausedBecause, budget, startedAt, endedEarly: broken ?? summed.endedEarly };
+  }
+
+  return {
+    /** Takes a report and returns why the sweep must pause, or null. `resumes`: how often the sweep was resumed. */
+    take(report: SweepWindowReport, resumes: number): string | null {
+      const before = reports.get(report.window);
+      reports.set(report.window, report);
+      const { pausedBecause: reason } = report;
+      const isNews = reason !== before?.pausedBecause && (report.resumes ?? 0) >= resumes;
+      // A window that pauses itself pauses the others, since they share its cause.
+      const own = isNews ? reason : null;
+      const usedUp = own?.startsWith(budgetPause) === true;
+      return own !== null && !usedUp ? own : reasonOfWindows(sweep, figures(), usedUp);
     },
+    endEarly(why: string): void {
+      broken ??= why;
+    },
+    figures,
     chunks: () => Array.from({ length: windows }, (_, window) => reports.get(window)?.chunks ?? 0),
   };
 }
@@ -139,19 +176,20 @@ function startWindow(
   window: Pick<SweepWindowRequest, 'plan' | 'window' | 'windows' | 'pausedBecause' | 'resumes'>,
 ): Promise<Window> {
   const { workflowId: sweep, firstExecutionRunId: sweepKey } = workflowInfo();
-  const concurrency = Math.ceil(input.concurrency / window.windows);
   return startChild<typeof sweepWindow>('sweepWindow', {
     workflowId: sweepWindowId(sweep, sweepKey, window.window),
-    args: [{ sweep, sweepKey, input: { ...input, concurrency }, ...window }],
+    args: [{ sweep, sweepKey, input, ...window }],
     // If the sweep is terminated, its windows cancel their rollouts.
     parentClosePolicy: ParentClosePolicy.REQUEST_CANCEL,
     cancellationType: 'WAIT_CANCELLATION_COMPLETED',
     workflowIdReusePolicy: 'REJECT_DUPLICATE',
-    staticSummary: `window ${window.window + 1} of ${window.windows}: ${concurrency} rollouts at once`,
+    staticSummary: `window ${window.window + 1} of ${window.windows}: ${input.concurrency} rollouts at once`,
   });
 }
 
-function sumReports(input: SweepInput, plan: SweepPlan, reports: readonly SweepWindowReport[]): SweepFigures {
+type Summed = Omit<SweepFigures, 'pausedBecause' | 'budget' | 'startedAt'>;
+
+function sumReports(input: SweepInput, plan: SweepPlan, reports: readonly SweepWindowReport[]): Summed {
   const { tasks, upstream } = plan;
   const sums = addSums(reports.map((report) => report.sums));
   const version = plan.policyVersion ?? reports.find(({ policyVersion }) => policyVersion !== null)?.policyVersion;
@@ -163,7 +201,6 @@ function sumReports(input: SweepInput, plan: SweepPlan, reports: readonly SweepW
     sums,
     policy: plan.policy,
     pin: { policyVersion: version ?? null, ...(upstream !== undefined && { upstream }) },
-    pausedBecause: null,
     endedEarly: reports.find(({ endedEarly }) => endedEarly !== null)?.endedEarly ?? null,
   };
 }

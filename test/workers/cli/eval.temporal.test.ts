@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
+import { sweepStatusQuery } from '../../../workflows/contracts/messages.ts';
 import { searchAttributes } from '../../../workflows/contracts/search-attributes.ts';
 import { cliOn } from '../../helpers/cli.ts';
 import { type ScriptedStack, startScriptedStack } from '../../helpers/temporal/scripted-stack.ts';
@@ -39,6 +40,22 @@ describe('temper eval', () => {
     assert.match(stdout, /^pass@2 +0\.500 over 4 tasks$/m);
     assert.match(stdout, /^counted +8 of 8 attempts$/m);
     assert.match(stdout, /^set#1 +2 of 2 +1\.00 +0 +2 +4 /m);
+  });
+
+  it('pauses at its budget, and `temper budget` raises it', async () => {
+    stack.script = { reward: () => 1 };
+    const args = ['--tasks', 'set', '--count', '2', '--budget', 'rollouts=1', '--id', 'frugal', '--detach'];
+    const { code, stderr } = await temper.run('eval', ...args);
+    assert.equal(code, 0, stderr);
+    const handle = stack.server.client.workflow.getHandle('frugal');
+    await until(async () => (await handle.query(sweepStatusQuery)).phase === 'paused');
+    assert.match(
+      (await temper.run('show', 'frugal')).stdout,
+      /^paused: the budget is used up: 1 of 1 rollouts; raise/m,
+    );
+    const raised = await temper.run('budget', 'frugal', 'rollouts=2');
+    assert.match(raised.stdout, /^rollouts +[12] +2$/m, raised.stderr);
+    assert.equal((await handle.result()).counted, 2);
   });
 
   it('prints the result as JSON if asked', async () => {

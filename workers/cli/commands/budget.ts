@@ -1,6 +1,8 @@
 import type { Command } from 'commander';
 import type { BudgetChange } from '../../../workflows/contracts/budget.ts';
 import { runStatusQuery, setBudgetUpdate } from '../../../workflows/contracts/messages.ts';
+import type { RunStatus } from '../../../workflows/contracts/run.ts';
+import type { SweepStatus } from '../../../workflows/contracts/sweep.ts';
 import { onOpenWorkflow } from '../follow/open-workflow.ts';
 import { type HomeOption, stackCommand } from '../stack/command.ts';
 import { budgetText, parseBudget } from '../text/budget.ts';
@@ -9,20 +11,21 @@ import { print, printJson } from '../text/output.ts';
 export function budgetCommand(): Command {
   return stackCommand(
     'budget',
-    'Shows what a run has used of its budget, or changes its limits. A run that its budget paused continues.',
+    'Shows what a run or a sweep has used of its budget, or changes its limits. If the budget paused it, it continues.',
     'temper budget my-run rollouts=2000,tokens=none',
   )
-    .argument('<run>', 'workflow id of a training run')
+    .argument('<id>', 'workflow id of a training run or an evaluation sweep')
     .argument(
       '[limits]',
       'limits to change, of rollouts, tokens, sandbox-hours, wall-hours; none removes one',
       parseBudget,
     )
     .option('--json', 'print one JSON object to stdout')
-    .action((run: string, change: BudgetChange | undefined, options: HomeOption & { readonly json?: true }) =>
-      onOpenWorkflow(options, run, ['trainingRun'], async ({ handle }) => {
+    .action((id: string, change: BudgetChange | undefined, options: HomeOption & { readonly json?: true }) =>
+      onOpenWorkflow(options, id, ['trainingRun', 'evaluationSweep'], async ({ handle }) => {
         if (change !== undefined) await handle.executeUpdate(setBudgetUpdate, { args: [change] });
-        const { budget } = await handle.query(runStatusQuery);
+        // Both kinds answer the same query.
+        const { budget }: Pick<RunStatus | SweepStatus, 'budget'> = await handle.query(runStatusQuery);
         if (options.json) printJson(budget ?? null);
         else print(budgetText(budget));
       }),

@@ -1,4 +1,4 @@
-import { costsOfSweep, moneyOf } from '../../../../infra/report/cost-table.ts';
+import { costsOfLedger, moneyOf } from '../../../../infra/report/cost-table.ts';
 import { readPrices } from '../../../../infra/report/prices.ts';
 import { sweepStatusQuery } from '../../../../workflows/contracts/messages.ts';
 import type { SweepStatus } from '../../../../workflows/contracts/sweep.ts';
@@ -30,7 +30,7 @@ export async function runSweep(options: EvalOptions): Promise<void> {
     async report(stack, id) {
       const report = await findSweepReport(stack, id);
       if (report === null) return;
-      const costs = costsOfSweep(report.result.cost.ledger, { ...report, ...report.result }, prices);
+      const costs = costsOfLedger(report.result.cost.ledger, { ...report, ...report.result }, prices);
       if (options.json) printJson({ id, ...report.result, money: costs && moneyOf(costs) });
       else print(`${sweepText(report)}\n\n${costText(costs)}`);
     },

@@ -3,6 +3,7 @@ import type { SandboxChoice } from '../../../../workflows/contracts/sandbox-kind
 import { type SweepRequest, sweepInput } from '../../../../workflows/contracts/sweep.ts';
 import { defined, readInput, requireValid } from '../../follow/workflow-input.ts';
 import { sandboxOption, wholeNumber } from '../../stack/command.ts';
+import { parseBudget } from '../../text/budget.ts';
 import { UsageError } from '../../text/errors.ts';
 
 /** Fields of a sweep's input that are options of the same name. */
@@ -12,6 +13,7 @@ const inputFields = [
   'attempts',
   'concurrency',
   'weight',
+  'budget',
   'policy',
   'policyVersion',
   'upstream',
@@ -42,6 +44,11 @@ export function withSweepOptions(command: Command): Command {
     .option('--attempts <k>', 'attempts per task (default: 1)', wholeNumber(1, 1000))
     .option('--concurrency <n>', 'rollouts that run at once (default: 16)', wholeNumber(1, 10_000))
     .option('--weight <n>', 'weight of the sweep among the sweeps that want slots (default: 1)', wholeNumber(1, 1000))
+    .option(
+      '--budget <limits>',
+      'limits at which the sweep pauses, for example rollouts=1000,tokens=2M,sandbox-hours=40,wall-hours=8 (default: none)',
+      parseBudget,
+    )
     .option('--agent <name>', 'name of the agent (default: mini)')
     .addOption(sandboxOption())
     .option('--policy <run>', 'run whose policy is evaluated (default: the one that is open or ended last)')

@@ -1,4 +1,6 @@
+import { costsOfLedger, moneyOf } from '../../../../infra/report/cost-table.ts';
 import { showHidden } from '../../../../infra/report/hidden-characters.ts';
+import { readPrices } from '../../../../infra/report/prices.ts';
 import { indexById } from '../../../../infra/tasks/find-task.ts';
 import { regradeStatusQuery } from '../../../../workflows/contracts/messages.ts';
 import { type RegradeRequest, type RegradeStatus, regradeInput } from '../../../../workflows/contracts/regrade.ts';
@@ -6,8 +8,10 @@ import type { TaskAddress } from '../../../../workflows/contracts/task.ts';
 import { type StartOptions, startAndFollow } from '../../follow/start-and-follow.ts';
 import { defined, requireValid } from '../../follow/workflow-input.ts';
 import { findRegradeReport } from '../../follow/workflow-report.ts';
+import { runningConfigOf } from '../../stack/command.ts';
 import type { StackClient } from '../../stack/stack-client.ts';
 import { openTaskSource } from '../../stack/task-source.ts';
+import { costText } from '../../text/cost.ts';
 import { taskUsageError } from '../../text/errors.ts';
 import { counted, note, print, printJson } from '../../text/output.ts';
 import { regradeText, statesText } from './regrade-text.ts';
@@ -24,6 +28,7 @@ export interface RegradeOptions extends StartOptions {
 /** Starts a regrade and waits for its result. The first Ctrl-C cancels it and waits for its clean-up. */
 export async function runRegrade(rollouts: readonly string[], options: RegradeOptions): Promise<void> {
   const request = requestOf(rollouts, options);
+  const prices = await readPrices((await runningConfigOf(options)).prices);
   const { startRegrade } = await import('../../follow/start-workflow.ts');
   await startAndFollow(options, {
     noun: 'regrade',
@@ -43,8 +48,9 @@ export async function runRegrade(rollouts: readonly string[], options: RegradeOp
       const report = await findRegradeReport(stack, id);
       if (report === null) return;
       const { result, rows } = report;
-      if (options.json) printJson({ id, ...result, rows });
-      else print(showHidden(regradeText(report)));
+      const costs = costsOfLedger(result.cost, {}, prices);
+      if (options.json) printJson({ id, ...result, money: costs && moneyOf(costs), rows });
+      else print(showHidden(`${regradeText(report)}\n\n${costText(costs)}`));
     },
   });
 }

@@ -7,6 +7,7 @@ import type { Branching, RolloutDetails } from '../../../../infra/report/report-
 import { flagsOfRollout } from '../../../../workflows/algorithms/flags.ts';
 import { verdictText } from '../../../../workflows/algorithms/verdict-text.ts';
 import { readAgentProgress } from '../../../../workflows/contracts/agent-progress.ts';
+import { readCost } from '../../../../workflows/contracts/cost.ts';
 import { type RolloutStatus, rolloutStatusQuery } from '../../../../workflows/contracts/messages.ts';
 import { type RolloutResult, stages } from '../../../../workflows/contracts/rollout.ts';
 import type { Exposure, Verdict } from '../../../../workflows/contracts/verdict.ts';
@@ -32,8 +33,9 @@ export async function showRollout(stack: StackClient, found: FoundWorkflow, json
   } catch (error) {
     const end = workflowEnd(error);
     if (end === null) throw error;
-    if (json) return printJson({ id: handle.workflowId, ...end });
-    return print(`${handle.workflowId}\n${end.kind}: ${end.message}`);
+    const cost = readCost(found.description.memo);
+    if (json) return printJson({ id: handle.workflowId, ...end, ...(cost && { cost }) });
+    return print(`${handle.workflowId}\n${end.kind}: ${end.message}${cost ? `\n${rolloutCostText(cost)}` : ''}`);
   }
   const details = await readRollout(stack.store, result);
   if (json) printJson(details);
@@ -74,7 +76,7 @@ function rolloutText({ result, messages, branching, patch, testLog }: RolloutDet
       ...(failure === null ? [] : [`${failure.type} at ${failure.stage ?? 'start'}: ${failure.message}`]),
     ].join('\n'),
     stageTable(result),
-    rolloutCostText(result),
+    rolloutCostText(result.cost),
     ...(branching === null ? [] : [branchingText(branching)]),
     ...messages.map(({ role, text, turn }) => {
       const facts =
@@ -110,7 +112,7 @@ function restoredText({ restored }: Verdict): readonly string[] {
   return [`protected paths restored: ${restored.paths.join(', ')}${more > 0 ? ` and ${more} more` : ''}`];
 }
 
-function rolloutCostText({ cost }: RolloutResult): string {
+function rolloutCostText(cost: RolloutResult['cost']): string {
   if (cost === undefined) return 'cost: unknown';
   const { promptTokens, sampledTokens, engineSeconds, sandboxSeconds, evaluationSeconds, incomplete } = cost;
   const sandboxes = Object.entries(sandboxSeconds).map(([provider, spent]) => `, ${seconds(spent)} in ${provider}`);

@@ -1,10 +1,11 @@
-import { costsOfSweep, moneyOf } from '../../../../infra/report/cost-table.ts';
+import { costsOfLedger, moneyOf } from '../../../../infra/report/cost-table.ts';
 import { showHidden } from '../../../../infra/report/hidden-characters.ts';
 import { readPrices } from '../../../../infra/report/prices.ts';
 import { sweepStatusQuery } from '../../../../workflows/contracts/messages.ts';
 import { type FoundWorkflow, isOpen } from '../../follow/find-workflow.ts';
 import { findSweepReport } from '../../follow/workflow-report.ts';
 import type { StackClient } from '../../stack/stack-client.ts';
+import { budgetText } from '../../text/budget.ts';
 import { costText } from '../../text/cost.ts';
 import { print, printJson } from '../../text/output.ts';
 import { sweepProgress } from '../eval/run-sweep.ts';
@@ -17,15 +18,16 @@ export async function showSweep(stack: StackClient, found: FoundWorkflow, json: 
   const prices = await readPrices(stack.config.prices);
   if (isOpen(found)) {
     const status = await handle.query(sweepStatusQuery);
-    const costs = costsOfSweep(status.cost, status, prices);
+    const costs = costsOfLedger(status.cost, status, prices);
     if (json) return printJson({ ...status, money: costs && moneyOf(costs) });
     const pause = status.pausedBecause === null ? '' : `\npaused: ${status.pausedBecause}`;
-    return print(`${handle.workflowId}\n${sweepProgress(status)}${pause}\n\n${costText(costs)}`);
+    const limits = Object.keys(status.budget?.limits ?? {}).length === 0 ? '' : `\n\n${budgetText(status.budget)}`;
+    return print(`${handle.workflowId}\n${sweepProgress(status)}${pause}${limits}\n\n${costText(costs)}`);
   }
   const report = await findSweepReport(stack, handle.workflowId);
   // A sweep that failed has no report.
   if (report === null) return showResult(stack, found, json);
-  const costs = costsOfSweep(report.result.cost.ledger, { ...report, ...report.result }, prices);
+  const costs = costsOfLedger(report.result.cost.ledger, { ...report, ...report.result }, prices);
   if (json) printJson({ ...report, money: costs && moneyOf(costs) });
   else print(showHidden(`${sweepText(report)}\n\n${costText(costs)}`));
 }
