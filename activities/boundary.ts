@@ -1,8 +1,8 @@
 import { ApplicationFailure, CancelledFailure, Context, type Info } from '@temporalio/activity';
-import { failureKinds, TemperFailure } from '../workflows/contracts/failures.ts';
+import { failureKinds, TemperFailure, ThrottledFailure } from '../workflows/contracts/failures.ts';
 import { activityKey, type Effect, type Part, takePart } from './effects.ts';
 import { startHeartbeats } from './heartbeats.ts';
-import { retryDelayMs } from './retry-delay.ts';
+import { retryDelayMs, spreadAbove } from './retry-delay.ts';
 
 /** Stands for a random number, where the longest pause before a retry is asked for. */
 const longestPause = (): number => 1;
@@ -83,7 +83,7 @@ function attribute(error: unknown, signal: AbortSignal, info: Info): unknown {
   const cause = error instanceof Error ? error : new Error(String(error));
   const type = cause instanceof TemperFailure ? cause.type : 'Internal';
   const { retryable } = failureKinds[type];
-  const delayMs = retryable ? retryDelayMs(info) : undefined;
+  const delayMs = retryable ? pauseMs(cause, info) : undefined;
   return ApplicationFailure.create({
     type,
     message: cause.message,
@@ -91,4 +91,11 @@ function attribute(error: unknown, signal: AbortSignal, info: Info): unknown {
     ...(delayMs !== undefined && { nextRetryDelay: delayMs }),
     cause,
   });
+}
+
+/** Returns the pause before the next activity attempt, which is never shorter than what was asked for. */
+function pauseMs(cause: Error, info: Info): number | undefined {
+  const ownMs = retryDelayMs(info);
+  if (!(cause instanceof ThrottledFailure) || cause.retryAfterMs === null) return ownMs;
+  return Math.max(ownMs ?? 0, spreadAbove(cause.retryAfterMs));
 }

@@ -12,6 +12,10 @@ const between = (low: number, high: number, random: () => number): number => low
 export const spread = (ms: number, random: () => number = Math.random): number =>
   Math.round(ms * between(0.75, 1.25, random));
 
+/** Returns a duration that is up to a quarter longer than `ms`. */
+export const spreadAbove = (ms: number, random: () => number = Math.random): number =>
+  Math.round(ms * between(1, 1.25, random));
+
 /**
  * Returns the pause before the next activity attempt: that of the retry policy, which doubles with each, times a random
  * factor from 0.5 to 1.5. The policy's longest interval is never exceeded, and pauses of that length are spread below it.

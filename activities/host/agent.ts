@@ -3,7 +3,7 @@ import type { Held } from '../../infra/gateway/channel/hold.ts';
 import { createChannels } from '../../infra/gateway/channel/index.ts';
 import { CaptureStalled, captureDiff, emptyDiff } from '../../infra/grading/capture/capture-diff.ts';
 import { isRecord } from '../../infra/is-record.ts';
-import { SandboxFailure } from '../../infra/sandbox/failure.ts';
+import { wasEndedInside } from '../../infra/sandbox/failure.ts';
 import { readLog } from '../../infra/sandbox/process-log.ts';
 import type { ProcessStatus, Sandbox } from '../../infra/sandbox/sandbox.ts';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
@@ -69,7 +69,7 @@ async function awaitAgent(
     signal.throwIfAborted();
   } catch (error) {
     if (cancelRequested(signal)) await endAgent(sandbox, 'running');
-    if (error instanceof SandboxFailure && error.loss === 'ended-inside') return endedItself(host);
+    if (wasEndedInside(error)) return endedItself(host);
     throw error;
   } finally {
     channel.close();
@@ -138,7 +138,7 @@ async function capture(host: Host, input: CaptureDiff, { report, signal }: Captu
     return await captureDiff(sandbox, host.store, { workdir: task.workdir, baseCommit, stalledBefore }, signal);
   } catch (error) {
     if (error instanceof CaptureStalled) report(stalled);
-    if (error instanceof SandboxFailure && error.loss === 'ended-inside') return emptyDiff(host.store, baseCommit);
+    if (wasEndedInside(error)) return emptyDiff(host.store, baseCommit);
     throw error;
   }
 }

@@ -1,6 +1,7 @@
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import type { GradedTask } from '../grading/task.ts';
 import { initialDiskMb, prepareWorkspace, workspaceFiles } from '../grading/workspace/prepare-workspace.ts';
+import { ensureSandbox } from '../sandbox/ensure-sandbox.ts';
 import type { SandboxKind, SandboxProvider } from '../sandbox/sandbox.ts';
 import { type SandboxOwner, type SandboxRequest, sandboxSpec } from '../sandbox/sandbox-request.ts';
 import type { AgentSpec } from './agent.ts';
@@ -33,10 +34,8 @@ export async function provisionAgent(
   const { name, image, task } = request;
   // An interrupted set-up might fail when it is repeated, or give another base commit: start from an empty sandbox.
   if (retried) await provider.remove(name);
-  const sandbox = await provider.ensure(
-    sandboxSpec(owner, { ...request, files: workspaceFiles(files, task.workdir) }),
-    signal,
-  );
+  const asked = sandboxSpec(owner, { ...request, files: workspaceFiles(files, task.workdir) });
+  const sandbox = await ensureSandbox(provider, asked, signal);
   await requireLoader({ sandbox, provider, spec, image }, signal);
   const { baseCommit } = await prepareWorkspace(
     sandbox,

@@ -5,7 +5,8 @@ import { evaluationSandboxName } from '../../workflows/contracts/ids.ts';
 import { evaluationMarginMs, preparationMs } from '../../workflows/contracts/stage-limits.ts';
 import type { Task } from '../../workflows/contracts/task.ts';
 import type { Verdict } from '../../workflows/contracts/verdict.ts';
-import { SandboxFailure } from '../sandbox/failure.ts';
+import { ensureSandbox } from '../sandbox/ensure-sandbox.ts';
+import { SandboxFailure, wasEndedInside } from '../sandbox/failure.ts';
 import type { BuildContext, ReportImage } from '../sandbox/image.ts';
 import type { Providers } from '../sandbox/index.ts';
 import { prepareImage } from '../sandbox/prepare-image.ts';
@@ -55,7 +56,8 @@ export async function evaluate(
 ): Promise<Verdict> {
   const { task } = input;
   const files = await host.tasks.open(task);
-  const provider = await host.choose(input.sandbox, task, { filesInImage: files.workspace.size === 0 });
+  const lifetimeMs = input.timeoutMs + evaluationMarginMs;
+  const provider = await host.choose(input.sandbox, task, { filesInImage: files.workspace.size === 0, lifetimeMs });
   const image = await prepareImage({ store: host.store, provider }, { task, files }, report, signal);
   const evaluation = { ...input, number, provider, files, image, solve: false };
   if (input.reuseVerdict !== true) return evaluateUncached(host, evaluation, signal);
@@ -134,7 +136,7 @@ async function judgeInFreshSandbox(host: EvaluationHost, input: Evaluation, sign
     return await withTimeLimit({ limitMs, late }, (ending) => judge(host, input, name, ending), signal);
   } catch (error) {
     if (!(error instanceof SandboxFailure)) throw error;
-    if (error.loss !== 'ended-inside') throw retryable(error);
+    if (!wasEndedInside(error)) throw retryable(error);
     const ended = { task: input.files, diff: input.diff, subject: subjectOf(input) };
     return { verdict: await verdictOfEnded(host.store, ended, error.message), invalidReward: null, missing: [] };
   } finally {
@@ -164,7 +166,7 @@ async function judge(host: EvaluationHost, input: Evaluation, name: string, sign
     gatewayDir: null,
     files: [...workspaceFiles(files, workdir), ...testDirectory(files)],
   });
-  const sandbox = await provider.ensure(spec, signal);
+  const sandbox = await ensureSandbox(provider, spec, signal);
   const { baseCommit } = await prepareWorkspace(
     sandbox,
     files,

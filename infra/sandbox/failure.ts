@@ -12,8 +12,25 @@ export type SandboxFailureType = Extract<
   | 'Internal'
 >;
 
-/** The way a sandbox was lost. Only `ended-inside` can be caused by what ran in it; the others are evidence from outside. */
-export type LossCause = 'absent' | 'removed' | 'killed-outside' | 'ended-inside' | 'unknown';
+/**
+ * The way a sandbox was lost, as far as its provider can prove it. `evicted`: the machine needed its resources; `preempted`: a more
+ * urgent workload needed its place; `deadline`: its time to live at the provider was over.
+ */
+export type LossCause = LossInside | LossOutside;
+
+/** Losses that what ran in the sandbox has caused. `out-of-memory` and `out-of-disk`: it exceeded the sandbox's own limit. */
+type LossInside = 'ended-inside' | 'out-of-memory' | 'out-of-disk';
+type LossOutside =
+  | 'absent'
+  | 'removed'
+  | 'killed-outside'
+  | 'evicted'
+  | 'preempted'
+  | 'node-lost'
+  | 'deadline'
+  | 'unknown';
+
+const inside: ReadonlySet<LossCause | undefined> = new Set(['ended-inside', 'out-of-memory', 'out-of-disk']);
 
 export interface SandboxFailureDetails extends ErrorOptions {
   /** The message of the daemon or the kernel, for the reader of the failure. */
@@ -32,6 +49,11 @@ export class SandboxFailure extends TemperFailure {
     this.evidence = details.evidence;
     this.loss = details.loss;
   }
+}
+
+/** Whether an error is the loss of a sandbox to what ran in it, which is scored. Every other loss has evidence from outside. */
+export function wasEndedInside(error: unknown): error is SandboxFailure {
+  return error instanceof SandboxFailure && inside.has(error.loss);
 }
 
 /** A failed build of the task's Dockerfile. `log` is the builder's output, without its middle if it is long. */

@@ -109,6 +109,13 @@ export const failureKinds = {
     description: 'The container engine does not answer, or that kind of sandbox is not ready.',
     remedy: 'Run `temper doctor`; the stage is retried.',
   },
+  Throttled: {
+    outcome: 'infra',
+    retryable: true,
+    description: 'The provider of the sandboxes takes no more requests for now.',
+    remedy:
+      'Nothing: the stage waits as long as the provider asks. If it happens often, ask the provider for a higher limit.',
+  },
   EvaluationTimedOut: {
     outcome: 'infra',
     retryable: true,
@@ -253,6 +260,18 @@ export class TemperFailure extends Error {
     super(message, options);
     this.name = 'TemperFailure';
     this.type = type;
+  }
+}
+
+/** A refusal for now. */
+export class ThrottledFailure extends TemperFailure {
+  /** The pause that was asked for; null if none was. */
+  readonly retryAfterMs: number | null;
+
+  constructor(message: string, retryAfterMs: number | null, options?: ErrorOptions) {
+    super('Throttled', message, options);
+    this.name = 'ThrottledFailure';
+    this.retryAfterMs = retryAfterMs;
   }
 }
 

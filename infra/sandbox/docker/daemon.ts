@@ -1,4 +1,6 @@
 import type Docker from 'dockerode';
+import { errorMessage } from '../../../workflows/contracts/error-message.ts';
+import { ThrottledFailure } from '../../../workflows/contracts/failures.ts';
 import { errorCode, type LossCause, SandboxFailure } from '../failure.ts';
 
 const unreachableCodes = new Set([
@@ -11,6 +13,8 @@ const unreachableCodes = new Set([
   'ETIMEDOUT',
   'UND_ERR_SOCKET',
 ]);
+/** The statuses with which a daemon, or a proxy before it, says that it can't answer now. */
+const away: ReadonlySet<number | undefined> = new Set([502, 503, 504]);
 const eventsSinceSec = 24 * 3_600;
 
 /** The HTTP status of an error that the daemon answered with. */
@@ -19,16 +23,23 @@ export function daemonStatus(error: unknown): number | undefined {
   return typeof error.statusCode === 'number' ? error.statusCode : undefined;
 }
 
-/** Runs one call of the daemon. Throws `SandboxUnavailable` if it does not answer and `DiskFull` if its disk is full. */
+/**
+ * Runs one call of the daemon. Throws `SandboxUnavailable` if it does not answer, a `ThrottledFailure` if it refuses for now, and
+ * `DiskFull` if its disk is full.
+ */
 export async function callDaemon<T>(call: () => Promise<T>): Promise<T> {
   try {
     return await call();
   } catch (cause) {
-    throw unavailable(cause) ?? fullDisk(cause) ?? cause;
+    throw unavailable(cause) ?? throttled(cause) ?? fullDisk(cause) ?? cause;
   }
 }
 
 function unavailable(cause: unknown): SandboxFailure | undefined {
+  if (away.has(daemonStatus(cause))) {
+    const text = 'expected the Docker daemon to answer, got an error of what is before it, or it starts or stops';
+    return new SandboxFailure('SandboxUnavailable', text, { cause, evidence: errorMessage(cause) });
+  }
   const code = errorCode(cause);
   const hungUp =
     cause instanceof Error && /socket hang up|aborted/.test(cause.message) && daemonStatus(cause) === undefined;
@@ -36,6 +47,14 @@ function unavailable(cause: unknown): SandboxFailure | undefined {
   const text =
     'expected the Docker daemon to answer, got no connection; check `docker info` and the permission on its socket';
   return new SandboxFailure('SandboxUnavailable', text, { cause, ...(code ? { evidence: code } : {}) });
+}
+
+/** The client library passes no headers on, so the pause that the answer asks for is unknown. */
+function throttled(cause: unknown): ThrottledFailure | undefined {
+  if (daemonStatus(cause) !== 429) return undefined;
+  return new ThrottledFailure('the Docker daemon, or what is before it, takes no more requests for now', null, {
+    cause,
+  });
 }
 
 export function fullDisk(cause: unknown): SandboxFailure | undefined {
