@@ -16,6 +16,8 @@ const reaperInput = z.strictObject({ host: text('the name of a host, as its queu
 
 export interface ReaperResult {
   readonly sandboxes: readonly string[];
+  /** Sandboxes that look orphaned for the first time; the next look removes them. */
+  readonly suspected: readonly string[];
   readonly images: readonly string[];
   readonly groups: readonly string[];
   readonly rollouts: readonly string[];
@@ -30,8 +32,8 @@ export async function reaper(request: { readonly host: string }): Promise<Reaper
   const onHost = proxyActivities<ReaperActivities>({ taskQueue: hostQueue(host), ...timeouts.reapHost });
   if (patched('guard-disk')) await guardDisk();
   const { groups, rollouts } = await control.cancelOrphans();
-  const { removed, images } = await onHost.reapSandboxes();
-  return { sandboxes: removed, images, groups, rollouts };
+  const { removed, images, suspected = [] } = await onHost.reapSandboxes();
+  return { sandboxes: removed, suspected, images, groups, rollouts };
 }
 
 /** Pauses and resumes runs by the free space of the disk. A failure does not keep the reaper from its own work. */

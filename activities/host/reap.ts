@@ -1,7 +1,7 @@
 import type { Client } from '@temporalio/client';
 import { attemptAll } from '../../infra/attempt-all.ts';
 import { isOfEarlierLife } from '../../infra/hosts/token.ts';
-import { type Liveness, type ReapDecision, reap } from '../../infra/sandbox/reap.ts';
+import { createSightings, type Liveness, type ReapDecision, reap, type Sightings } from '../../infra/sandbox/reap.ts';
 import type { SandboxKind, SandboxLabels, SandboxProvider } from '../../infra/sandbox/sandbox.ts';
 import { newestChain } from '../../infra/temporal/chain.ts';
 import { atBoundary } from '../boundary.ts';
@@ -15,6 +15,8 @@ const askedAtOnce = 100;
 
 export interface Reaped {
   readonly removed: readonly string[];
+  /** Sandboxes that look orphaned and are removed once the next look confirms it. */
+  readonly suspected: readonly string[];
   /** Images that were evicted to free disk space. */
   readonly images: readonly string[];
 }
@@ -29,9 +31,18 @@ export interface Reaper {
 interface Reapable extends Pick<Host, 'stack' | 'fence' | 'slots'> {
   readonly providers: { seen(): Promise<ReadonlyMap<SandboxKind, ReapableProvider>> };
 }
-type ReapableProvider = Pick<SandboxProvider, 'list' | 'remove' | 'clearLeftovers' | 'evictImages'>;
+type ReapableProvider = Pick<SandboxProvider, 'list' | 'remove' | 'renew' | 'clearLeftovers' | 'evictImages'>;
 
-export function createReaper(host: Reapable, client: Pick<Client, 'workflow'>): Reaper {
+/** The names that a pass collects. */
+interface Found {
+  readonly removed: string[];
+  readonly suspected: string[];
+}
+
+/** Creates the reaper of a host. It remembers what it has seen; `now` is a clock that never jumps. */
+export function createReaper(host: Reapable, client: Pick<Client, 'workflow'>, now?: () => number): Reaper {
+  const seen = new Map<SandboxKind, Sightings>();
+
   /**
    * Looks rollouts up. Each is named by the run id of its first execution; a reset closes that execution although the rollout
    * continues in another. One that is not found is left out: it may be retention or another namespace, and is no proof of
@@ -62,7 +73,9 @@ export function createReaper(host: Reapable, client: Pick<Client, 'workflow'>): 
     for (const epoch of expired) if (liveness.get(epoch.rollout) !== 'live') host.slots.release(epoch);
   }
 
-  async function reapIn(provider: ReapableProvider, removed: string[]): Promise<void> {
+  async function reapIn(kind: SandboxKind, provider: ReapableProvider, { removed, suspected }: Found): Promise<void> {
+    const sightings = seen.get(kind) ?? createSightings(now);
+    seen.set(kind, sightings);
     const sandboxes = await host.slots.takeListed(() => provider.list(host.stack));
     const remove = async ({ name, labels }: ReapDecision): Promise<void> => {
       await provider.remove(name);
@@ -70,22 +83,29 @@ export function createReaper(host: Reapable, client: Pick<Client, 'workflow'>): 
       removed.push(name);
     };
     const isVoid = ({ fence }: SandboxLabels): boolean => isOfEarlierLife(fence, host.fence());
-    await reap({ stack: host.stack, sandboxes, livenessOf, minAgeMs, isVoid, remove });
+    const renew = provider.renew?.bind(provider);
+    const request = { stack: host.stack, sandboxes, livenessOf, minAgeMs, isVoid, sightings, remove, renew };
+    suspected.push(...(await reap(request)).suspected);
   }
 
   /** Reaps everything. A sandbox that cannot be removed, for example because a disk is full, does not block the rest. */
   async function reapAll(signal: AbortSignal): Promise<Reaped> {
-    const removed: string[] = [];
+    const found: Found = { removed: [], suspected: [] };
     const images: string[] = [];
-    const providers = [...(await host.providers.seen()).values()];
+    const kinds = await host.providers.seen();
+    const providers = [...kinds.values()];
     const steps = [
-      ...providers.map((provider) => () => reapIn(provider, removed)),
+      ...[...kinds].map(
+        ([kind, provider]) =>
+          () =>
+            reapIn(kind, provider, found),
+      ),
       ...providers.map((provider) => () => provider.clearLeftovers()),
       expireSlots,
       ...providers.map((provider) => async () => images.push(...(await provider.evictImages(signal)))),
     ];
     await attemptAll<() => Promise<unknown>>(steps, 'all finished sandboxes to be removed', (step) => step());
-    return { removed, images };
+    return { ...found, images };
   }
 
   return { activities: { reapSandboxes: () => atBoundary(reapAll) }, reap: reapAll };

@@ -26,7 +26,7 @@ export function createProvisioning(host: Host): Pick<HostActivities, 'provisionS
         const spec = host.agent(agent);
         const files = await host.tasks.open(task);
         const choice = sandboxChoice(spec, sandbox);
-        const provider = await host.choose(choice, task, { filesInImage: files.workspace.size === 0 });
+        const provider = await host.choose(choice, task, { filesInImage: files.workspace.size === 0, lifetimeMs });
         const image = await prepareImage({ store: host.store, provider }, { task, files }, report, signal);
         const name = agentSandboxName(epoch);
 

@@ -138,7 +138,12 @@ export interface CleanUpActivities {
 /** The reaper's part on a host. */
 export interface ReaperActivities {
   /** Removes this stack's sandboxes on this host that are orphaned or too old, and images beyond their budget. */
-  reapSandboxes(): Promise<{ readonly removed: readonly string[]; readonly images: readonly string[] }>;
+  reapSandboxes(): Promise<{
+    readonly removed: readonly string[];
+    readonly images: readonly string[];
+    /** Sandboxes that look orphaned for the first time. Hosts of 0.4.0 removed them at once. */
+    readonly suspected?: readonly string[];
+  }>;
 }
 
 /** Activities that any host may run, because their sandbox is a fresh one. */

@@ -3,7 +3,7 @@ import { ThrottledFailure } from '../../workflows/contracts/failures.ts';
 import type { Sandbox, SandboxProvider, SandboxSpec } from './sandbox.ts';
 
 /** The time that a creation waits for a provider that throttles it, before its stage fails and is retried. */
-const patienceMs = 300_000;
+const longestWaitMs = 300_000;
 const firstPauseMs = 1_000;
 const longestPauseMs = 30_000;
 
@@ -28,7 +28,7 @@ export async function ensureSandbox(
     } catch (error) {
       if (!(error instanceof ThrottledFailure)) throw error;
       const pauseMs = pauseAfter(error, tries);
-      if (waitedMs + pauseMs > patienceMs) throw error;
+      if (waitedMs + pauseMs > longestWaitMs) throw error;
       await pause(pauseMs, signal);
       waitedMs += pauseMs;
     }

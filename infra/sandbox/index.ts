@@ -48,7 +48,7 @@ export interface Providers {
   choose(
     choice: SandboxChoice,
     task: Pick<Task, 'id' | 'image' | 'imageFrom' | 'workdir'>,
-    files: Pick<SandboxNeeds, 'filesInImage'>,
+    needs: Pick<SandboxNeeds, 'filesInImage' | 'lifetimeMs'>,
   ): Promise<SandboxProvider>;
 }
 
@@ -89,14 +89,14 @@ export async function openProviders(
       if (provider !== undefined && ready) return provider;
       throw notReady(kind, summary);
     },
-    choose: async (choice, task, { filesInImage }) => {
+    choose: async (choice, task, needs) => {
       const asked = choice === 'auto' ? options.preferred : choice;
       return chooseProvider(await findReady(), asked, {
         task: task.id,
         image: task.image,
         imageFrom: task.imageFrom ?? 'host',
         paths: [task.workdir, ...fixedPaths],
-        filesInImage,
+        ...needs,
       });
     },
   };
@@ -114,12 +114,24 @@ export async function chooseProvider(
   const problems: (UnsupportedReason | ReturnType<typeof unready>)[] = [];
   for (const kind of choice === 'auto' ? sandboxKinds : [choice]) {
     const provider = providers.get(kind);
-    const refusal = await provider?.supports(needs);
+    const refusal = provider && (refusedLifetime(provider, needs) ?? (await provider.supports(needs)));
     if (provider !== undefined && refusal === undefined) return provider;
     problems.push(refusal ?? unready(kind, `no such sandboxes on this host, for task ${needs.task}`));
   }
   const type = problems[0]?.type ?? 'SandboxUnavailable';
   throw new SandboxFailure(type, problems.map(({ message }) => message).join('; '));
+}
+
+/** Returns the reason if the provider would end the sandbox before its rollout has. */
+function refusedLifetime(
+  { kind, longestLifetimeMs = Number.POSITIVE_INFINITY }: SandboxProvider,
+  { task, lifetimeMs = 0 }: SandboxNeeds,
+): UnsupportedReason | undefined {
+  if (lifetimeMs <= longestLifetimeMs) return undefined;
+  const message =
+    `task ${task} needs a sandbox for ${lifetimeMs / 1000} s (agent, tests and 900 s around them), but ${kind} sandboxes live for ` +
+    `${longestLifetimeMs / 1000} s at most; lower agentTimeoutSec or evaluationTimeoutSec, or use another sandbox`;
+  return { type: 'UnsupportedTask', message };
 }
 
 const unready = (kind: SandboxKind, reason: string) => ({

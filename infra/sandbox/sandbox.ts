@@ -198,6 +198,8 @@ export interface SandboxNeeds {
   /** Absolute paths that must exist under these very names, e.g. `/workspace` and `/tests`. */
   readonly paths: readonly string[];
   readonly image: string;
+  /** The time for which the sandbox must live; absent if it is not known yet. */
+  readonly lifetimeMs?: number;
   /** Whether the image itself contains the files to be worked on. */
   readonly filesInImage: boolean;
   /** The source of an image that this host lacks; absent if it has none. */
@@ -242,7 +244,14 @@ export interface SandboxProvider {
   attach(name: string): Promise<Sandbox | undefined>;
   /** Kills everything inside and removes the sandbox. Returns whether there was one. Repeatable. */
   remove(name: string): Promise<boolean>;
-  /** Lists a stack's sandboxes. */
+  /**
+   * The longest time to live that the provider gives a sandbox; absent if it sets no limit. A kind with such a limit, or whose
+   * machines are not this host, ends a sandbox by itself at its `expiresAtMs`.
+   */
+  readonly longestLifetimeMs?: number;
+  /** Moves that end, as far as the provider allows, and returns whether there is such a sandbox. Absent if only the reaper ends sandboxes. */
+  renew?(name: string, expiresAtMs: number): Promise<boolean>;
+  /** Lists a stack's sandboxes. A list may lag by half a minute. */
   list(stack: string): Promise<readonly SandboxInfo[]>;
   /** Finishes interrupted removals whose names are already gone. One failure does not block the others. */
   clearLeftovers(): Promise<void>;

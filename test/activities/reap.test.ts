@@ -21,7 +21,7 @@ const unexpired = (rollout: string): SandboxInfo => ({
 });
 const nothing = { remove: async () => true, clearLeftovers: async () => undefined, evictImages: async () => [] };
 
-type Reaped = Pick<SandboxProvider, 'list' | 'remove' | 'clearLeftovers' | 'evictImages'>;
+type Reaped = Pick<SandboxProvider, 'list' | 'remove' | 'renew' | 'clearLeftovers' | 'evictImages'>;
 
 const status = (name: string) => ({ name });
 /** A server on which these rollouts have a state, and all others are unknown. */
@@ -34,9 +34,16 @@ const serverWith = (states: Readonly<Record<string, 'RUNNING' | 'COMPLETED'>>) =
 
 /** Creates a reaper. With the default server, which knows no rollout, it removes expired sandboxes only. */
 function reaperOf(slots: Slots, providers: ReadonlyMap<SandboxKind, Reaped>, workflow: object = serverWith({})) {
-  return createReaper({ stack, fence: () => null, slots, providers: { seen: async () => providers } }, {
-    workflow,
-  } as never);
+  const host = { stack, fence: () => null, slots, providers: { seen: async () => providers } };
+  let nowMs = 0;
+  const reaper = createReaper(host, { workflow } as never, () => nowMs);
+  return {
+    /** Looks a minute after the last look. */
+    look: () => {
+      nowMs += 60_000;
+      return reaper.reap(AbortSignal.timeout(10_000));
+    },
+  };
 }
 
 it('removes other sandboxes, images and slots although one kind of sandbox cannot be removed', async () => {
@@ -66,7 +73,11 @@ it('removes other sandboxes, images and slots although one kind of sandbox canno
     ],
   ]);
   const reaper = reaperOf(slots, providers);
-  await assert.rejects(reaper.reap(AbortSignal.timeout(10_000)), { type: 'DiskFull', message: /no space left/ });
+  const failed = { type: 'DiskFull', message: /no space left/ };
+  await assert.rejects(reaper.look(), failed);
+  assert.deepEqual(done, ['cleared leftovers', 'images of docker', 'images of local']);
+  done.length = 0;
+  await assert.rejects(reaper.look(), failed);
   assert.deepEqual(done, ['removed gone', 'cleared leftovers', 'images of docker', 'images of local']);
   assert.equal(slots.taken, 0);
 });
@@ -80,7 +91,7 @@ it('takes no slot for a sandbox that was released while it was being listed', as
     slots.release(released.labels);
     return [released, live];
   };
-  await reaperOf(slots, new Map([['docker', { ...nothing, list }]])).reap(AbortSignal.timeout(10_000));
+  await reaperOf(slots, new Map([['docker', { ...nothing, list }]])).look();
   assert.equal(slots.taken, 1);
   slots.release(live.labels);
   assert.equal(slots.taken, 0);
@@ -95,13 +106,14 @@ it('releases the slot of a removed sandbox although another cannot be removed', 
   const list = async () => [unexpired('stuck'), unexpired('over')];
   const ended = serverWith({ stuck: 'COMPLETED', over: 'COMPLETED' });
   const reaper = reaperOf(slots, new Map([['local', { ...nothing, list, remove }]]), ended);
-  await assert.rejects(reaper.reap(AbortSignal.timeout(10_000)), /busy/);
+  assert.deepEqual((await reaper.look()).suspected, ['stuck', 'over']);
+  await assert.rejects(reaper.look(), /busy/);
   assert.equal(slots.taken, 1);
   slots.release(unexpired('stuck').labels);
   assert.equal(slots.taken, 0);
 });
 
-it('keeps the expired slot and the expired sandbox of a rollout that is live', async () => {
+it('keeps the expired slot and the expired sandbox of a rollout that is live, and renews it at its provider', async () => {
   const slots = createSlots(4);
   const removed: string[] = [];
   slots.take({ rollout: 'waits', epoch: 1 }, { expiresAtMs: 1, sweep: false });
@@ -109,8 +121,13 @@ it('keeps the expired slot and the expired sandbox of a rollout that is live', a
   const remove = async (name: string) => removed.push(name) > 0;
   const sandbox = { ...gone, name: 'works', labels: { ...gone.labels, rollout: 'works' } };
   const server = serverWith({ waits: 'RUNNING', works: 'RUNNING', ended: 'COMPLETED' });
-  const reaper = reaperOf(slots, new Map([['local', { ...nothing, list: async () => [sandbox], remove }]]), server);
-  await reaper.reap(AbortSignal.timeout(10_000));
+  const renewed: string[] = [];
+  const renew = async (name: string) => renewed.push(name) > 0;
+  const provider = { ...nothing, list: async () => [sandbox], remove, renew };
+  const reaper = reaperOf(slots, new Map([['local', provider]]), server);
+  await reaper.look();
+  await reaper.look();
+  assert.deepEqual(renewed, ['works', 'works']);
   assert.deepEqual(removed, []);
   assert.deepEqual([slots.taken, slots.isTakenBy({ rollout: 'waits', epoch: 1 })], [2, true]);
 });

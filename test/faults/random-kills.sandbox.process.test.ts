@@ -254,8 +254,8 @@ describe(`a training run whose processes are killed at random moments (TEMPER_TE
   it('leaves no sandbox behind, and no process once it is down', async () => {
     const id = await openStackId(config.paths, createDirectory(config.home));
     const provider = createLocalProvider({ root: config.paths.sandboxes, stack: id });
-    // A sandbox that could not be released is left to the reaper, which comes every minute.
-    await until(async () => (await provider.list(id)).length === 0, 150_000).finally(() => provider.close());
+    // A sandbox that could not be released is left to the reaper, which comes every minute and removes what it finds twice.
+    await until(async () => (await provider.list(id)).length === 0, 240_000).finally(() => provider.close());
     const processes = stack.parts().flatMap(({ pid }) => (pid === null ? [] : [processIdentity(pid)]));
     await stack.close();
     assert.deepEqual(processes.filter(isRunning), []);

@@ -50,7 +50,7 @@ it('waits longer each time if the provider asks for no pause, and gives up after
   );
 });
 
-it('does not wait for a pause beyond its patience, nor after another failure', async () => {
+it('does not wait for a pause beyond its time limit, nor after another failure', async () => {
   const long = throttled(3_600_000);
   assert.deepEqual(await ensure([long]).then(({ ending, pauses }) => [ending, pauses]), [long, []]);
   const away = new SandboxFailure('SandboxUnavailable', 'away');

@@ -46,6 +46,18 @@ it('rejects local sandboxes for a task whose files are in its image, instead of 
   });
 });
 
+it('rejects a kind that ends its sandboxes before the rollout has, and takes another', async () => {
+  const [name, docker] = kind('docker');
+  const limited = new Map([[name, { ...docker, longestLifetimeMs: 3_600_000 }], kind('local')]);
+  const chosen = (lifetimeMs: number, choice: 'auto' | 'docker') =>
+    chooseProvider(limited, choice, { ...needs, lifetimeMs }).then((provider) => provider.kind);
+  assert.equal(await chosen(3_600_000, 'docker'), 'docker');
+  assert.equal(await chosen(3_600_001, 'auto'), 'local');
+  const message =
+    /quixbugs-gcd needs a sandbox for 5400 s .*docker sandboxes live for 3600 s at most; lower agentTimeoutSec/;
+  await assert.rejects(chosen(5_400_000, 'docker'), { type: 'UnsupportedTask', message });
+});
+
 it('names the kind that is not ready and the task', async () => {
   const message = /docker.*quixbugs-gcd/s;
   await assert.rejects(chooseProvider(new Map([kind('local')]), 'docker', needs), {

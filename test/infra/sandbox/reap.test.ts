@@ -1,7 +1,14 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import fc from 'fast-check';
-import { decideReaping, type Liveness, type ReapDecision, reap } from '../../../infra/sandbox/reap.ts';
+import {
+  createSightings,
+  decideReaping,
+  decideRenewals,
+  type Liveness,
+  type ReapDecision,
+  reap,
+} from '../../../infra/sandbox/reap.ts';
 import type { SandboxInfo, SandboxPurpose } from '../../../infra/sandbox/sandbox.ts';
 
 const nowMs = 1_000_000_000;
@@ -71,6 +78,44 @@ it('never touches another stack, and never a live agent or an unexpired sandbox 
   );
 });
 
+/** A reaper that has seen every sandbox before. */
+const seenAll = () => ({ confirm: (decisions: readonly ReapDecision[]) => decisions });
+
+it('removes only what it has found orphaned twice, at least 30 seconds apart and each time in between', () => {
+  let nowMs = 0;
+  const sightings = createSightings(() => nowMs);
+  const look = (afterMs: number, ...sandboxes: readonly string[]): readonly string[] => {
+    nowMs += afterMs;
+    const orphans = sandboxes.map((name) => info(name));
+    const decisions = decideReaping('mine', orphans, () => 'over', times);
+    return sightings.confirm(decisions).map(({ name }) => name);
+  };
+  assert.deepEqual(look(0, 'a', 'b'), []);
+  assert.deepEqual(look(29_999, 'a', 'b'), []);
+  assert.deepEqual(look(1, 'a'), ['a']);
+  // A list lagged, or the rollout was found alive.
+  assert.deepEqual(look(60_000, 'a', 'b'), ['a']);
+  assert.deepEqual(look(60_000, 'a', 'b'), ['a', 'b']);
+});
+
+it('removes a sandbox of an earlier life of its host at once', () => {
+  const isVoid = () => true;
+  const decisions = decideReaping('mine', [info('a')], () => 'live', { ...times, isVoid });
+  assert.deepEqual(createSightings().confirm(decisions), decisions);
+});
+
+it('keeps a sandbox alive at its provider whose rollout is live near the end of its time', () => {
+  const renewed = (changes: Changes, liveness: Liveness) =>
+    decideRenewals('mine', [info('a', changes)], () => liveness, nowMs).map(({ expiresAtMs }) => expiresAtMs - nowMs);
+  assert.deepEqual(renewed({ leftMs: 299_999 }, 'live'), [900_000]);
+  assert.deepEqual(renewed({ leftMs: -3_600_000 }, 'live'), [900_000]);
+  assert.deepEqual(renewed({ leftMs: 300_000 }, 'live'), []);
+  assert.deepEqual(renewed({ leftMs: 1 }, 'over'), []);
+  assert.deepEqual(renewed({ leftMs: 1 }, 'unknown'), []);
+  assert.deepEqual(renewed({ leftMs: 1, purpose: 'evaluation' }, 'live'), []);
+  assert.deepEqual(renewed({ leftMs: 1, stack: 'other' }, 'live'), []);
+});
+
 it('continues after a sandbox that it can not remove, and then fails', async () => {
   const removed: string[] = [];
   const sandboxes = ['a', 'stuck', 'b'].map((name) => info(name));
@@ -79,8 +124,8 @@ it('continues after a sandbox that it can not remove, and then fails', async () 
     removed.push(name);
   };
   const livenessOf = async (rollouts: readonly string[]) => new Map(rollouts.map((name) => [name, 'over' as const]));
-  const request = { stack: 'mine', sandboxes, livenessOf, minAgeMs: 0, remove };
-  await assert.rejects(reap(request), /expected to remove 3 sandboxes, got 1 failures; the first: busy/);
+  const request = { stack: 'mine', sandboxes, livenessOf, minAgeMs: 0, sightings: seenAll(), remove };
+  await assert.rejects(reap(request), /expected to remove 3 and to renew 0 sandboxes, got 1 failures; the first: busy/);
   assert.deepEqual(removed, ['a', 'b']);
 });
 
@@ -92,6 +137,9 @@ it('counts every rollout as live while the server does not answer, and then fail
     throw new Error('server unreachable');
   };
   const remove = async ({ name }: ReapDecision): Promise<void> => void removed.push(name);
-  await assert.rejects(reap({ stack: 'mine', sandboxes, livenessOf, minAgeMs: 0, remove }), /server unreachable/);
+  await assert.rejects(
+    reap({ stack: 'mine', sandboxes, livenessOf, minAgeMs: 0, sightings: seenAll(), remove }),
+    /server unreachable/,
+  );
   assert.deepEqual(removed, ['evaluation']);
 });

@@ -4,6 +4,7 @@ import { reapText } from '../../../workers/cli/commands/reap.ts';
 
 it('reapText counts what was removed and cancelled of each kind, and lists all names', () => {
   const reaped = {
+    suspected: [],
     sandboxes: ['temper-a-1-agent'],
     images: ['temper-built:1-2', 'some/image:3'],
     groups: [],

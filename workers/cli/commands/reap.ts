@@ -13,7 +13,7 @@ interface ReapOptions extends HomeOption {
 export function reapCommand(): Command {
   return stackCommand(
     'reap',
-    "Removes now what dead rollouts left behind on a host, which the stack does every minute anyway. Other stacks' sandboxes are not touched.",
+    "Removes what dead rollouts left behind on a host, which the stack does every minute anyway: a sandbox once two looks, at least 30 seconds apart, have found it orphaned. Other stacks' sandboxes are not touched.",
     'temper reap',
   )
     .option('--host <name>', 'name of the host (default: this machine)')
@@ -47,11 +47,18 @@ async function reap(options: ReapOptions): Promise<void> {
 }
 
 /** Formats what was removed and cancelled, with all names. */
-export function reapText({ sandboxes, images, groups, rollouts }: ReaperResult): string {
+export function reapText({ sandboxes, suspected, images, groups, rollouts }: ReaperResult): string {
   const removed = `removed ${counted(sandboxes.length, 'sandbox', 'sandboxes')} and ${counted(images.length, 'unused image')}`;
   const cancelled = `cancelled ${counted(groups.length, 'group')} and ${counted(rollouts.length, 'rollout')} of closed runs and sweeps`;
-  return [
-    `${removed}, ${cancelled}`,
-    ...[...sandboxes, ...images, ...groups, ...rollouts].map((name) => `  ${name}`),
-  ].join('\n');
+  const list = (names: readonly string[]): readonly string[] => names.map((name) => `  ${name}`);
+  const doubted =
+    suspected.length === 0
+      ? []
+      : [
+          `${counted(suspected.length, 'more sandbox', 'more sandboxes')} found orphaned for the first time; removed when it is found again, within two minutes`,
+          ...list(suspected),
+        ];
+  return [`${removed}, ${cancelled}`, ...list([...sandboxes, ...images, ...groups, ...rollouts]), ...doubted].join(
+    '\n',
+  );
 }
