@@ -46,6 +46,8 @@ export interface Config {
   readonly deployment: Deployment | null;
   readonly policyPort: number;
   readonly metricsPorts: Readonly<Record<WorkerKind, number>> | null;
+  /** The address on which the embedded policy server and the metrics are served. */
+  readonly listen: string;
   readonly gateways: number;
   readonly modelDir: string;
   readonly engine: {
@@ -68,6 +70,8 @@ export interface Config {
   readonly engineCheckpoints: string;
   readonly taskRoots: readonly string[];
   readonly logLevel: 'debug' | 'info' | 'warn' | 'error';
+  /** The place of the logs of the processes that the supervisor starts. */
+  readonly logs: 'files' | 'stdout';
   readonly cacheDir: string;
   readonly paths: Paths;
   /** Reads the stack's keys, which are secrets; null: they are in the home. */
@@ -127,6 +131,7 @@ export function readConfig(source: Environment = process.env): Config {
     deployment: deploymentFrom(env),
     policyPort: env.TEMPER_POLICY_PORT,
     metricsPorts: metricsPortsFrom(env.TEMPER_METRICS_PORT),
+    listen: env.TEMPER_LISTEN,
     gateways: env.TEMPER_GATEWAYS,
     modelDir: env.TEMPER_MODEL_DIR ?? join(import.meta.dirname, 'tasks/generated/temper-tiny'),
     engine: {
@@ -143,6 +148,7 @@ export function readConfig(source: Environment = process.env): Config {
     engineCheckpoints: env.TEMPER_ENGINE_CHECKPOINTS ?? checkpoints,
     taskRoots: env.TEMPER_TASK_ROOTS.map((root) => resolve(root)),
     logLevel: env.TEMPER_LOG_LEVEL,
+    logs: env.TEMPER_LOGS,
     cacheDir: join(env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'temper'),
     paths,
     stackKeys: stackKeysFrom(env),

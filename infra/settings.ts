@@ -135,6 +135,10 @@ export const environment = z.object({
     'port where the control worker serves Prometheus metrics; the host and trainer workers use the next two',
     'no metrics',
   ),
+  TEMPER_LISTEN: setting(
+    z.ipv4({ error: 'expected an IPv4 address, such as 0.0.0.0' }).default('127.0.0.1'),
+    'address on which the embedded policy server and the metrics are served. Neither asks for an account, so on any other than the loopback address the network must keep strangers away',
+  ),
   TEMPER_GATEWAYS: setting(
     wholeNumber(1, 64).default(1),
     'gateway processes, which share the sessions; use more when one core cannot serve all model calls',
@@ -221,6 +225,10 @@ export const environment = z.object({
   TEMPER_LOG_LEVEL: setting(
     z.enum(['debug', 'info', 'warn', 'error']).default('info'),
     'least severe level that is logged: `debug`, `info`, `warn` or `error`',
+  ),
+  TEMPER_LOGS: setting(
+    z.enum(['files', 'stdout']).default('files'),
+    "place of the logs of the processes that `temper up` starts: `files` in the home, or its own `stdout`, as containers have it. The log of a Temporal server of the stack's own is always a file",
   ),
   XDG_STATE_HOME: setting(z.string().optional(), 'parent of the default home', '`~/.local/state`'),
   XDG_CACHE_HOME: setting(z.string().optional(), "parent of temper's cache of downloads and builds", '`~/.cache`'),

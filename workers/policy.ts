@@ -9,6 +9,7 @@ export async function runPolicy(config: Config, signal: AbortSignal): Promise<vo
   const log = createLog(config, 'policy');
   const server = await startPolicyServer({
     port: config.policyPort,
+    listen: config.listen,
     modelDir: config.modelDir,
     root: config.paths.policy,
     modelName: config.pool.model,

@@ -89,9 +89,8 @@ async function returnLeft(
   }
 }
 
-/** Serves metrics on the loopback address only, to a scraper on this machine. */
-function telemetryOf({ metricsPorts }: Config, part: WorkerKind): TelemetryOptions {
-  return metricsPorts === null ? {} : { metrics: { prometheus: { bindAddress: `127.0.0.1:${metricsPorts[part]}` } } };
+function telemetryOf({ metricsPorts, listen }: Config, part: WorkerKind): TelemetryOptions {
+  return metricsPorts === null ? {} : { metrics: { prometheus: { bindAddress: `${listen}:${metricsPorts[part]}` } } };
 }
 
 function temporalLogger(log: Logger) {

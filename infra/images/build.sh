@@ -13,33 +13,15 @@ tar=$cache/bookworm-$key.tar
 
 say() { echo "image $image: $*" >&2; }
 fail() { say "$*"; exit 1; }
+. "$(dirname "$0")/debian-root.sh"
 
-command -v docker >/dev/null || fail 'the docker client is missing; install docker.io or docker-ce'
-docker version >/dev/null 2>&1 || fail 'the Docker daemon does not answer; start it (dockerd) and check your permission'
-
+need_docker
 if [ "${1-}" != --force ] && docker image inspect "$image" >/dev/null 2>&1; then
   say 'exists already'
   exit 0
 fi
 
-if [ ! -s "$tar" ]; then
-  [ "$(id -u)" = 0 ] || fail "debootstrap needs root, and this is uid $(id -u); run it with sudo, or copy $tar from another machine"
-  command -v debootstrap >/dev/null || fail 'debootstrap is missing; apt-get install debootstrap'
-  mkdir -p "$cache"
-  work=$(mktemp -d "$cache/root.XXXXXX")
-  trap 'rm -rf "$work" "$tar.new"' EXIT INT TERM
-  say 'building the root with debootstrap, about three minutes'
-  debootstrap --variant=minbase --include="$packages" bookworm "$work/root" ${DEBIAN_MIRROR:+"$DEBIAN_MIRROR"} >"$work/log" 2>&1 &
-  pid=$!
-  while kill -0 "$pid" 2>/dev/null; do
-    sleep 5
-    say "$(tail -n 1 "$work/log" | cut -c1-100)"
-  done
-  wait "$pid" || { tail -n 20 "$work/log" >&2; fail 'debootstrap failed; see the log above'; }
-  rm -rf "$work"/root/var/cache/apt/archives/*.deb "$work"/root/var/lib/apt/lists/*
-  tar -C "$work/root" -cf "$tar.new" .
-  mv "$tar.new" "$tar"
-fi
+debian_root "$tar" "$packages"
 
 say 'importing'
 docker import --change 'CMD ["bash"]' "$tar" "$image" >/dev/null

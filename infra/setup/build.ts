@@ -11,6 +11,8 @@ import { writeBundle } from '../temporal/bundle.ts';
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const dist = join(root, 'dist');
 const sources = ['workflows', 'activities', 'workers', 'infra'];
+/** The folder that packages the product for containers, and is no part of it. */
+const deployables = join(root, 'infra/deploy');
 
 await rm(dist, { recursive: true, force: true });
 await compile();
@@ -29,7 +31,7 @@ async function copyAssets(): Promise<void> {
   for (const source of sources) {
     const entries = await readdir(join(root, source), { recursive: true, withFileTypes: true });
     for (const entry of entries) {
-      if (!entry.isFile() || /\.m?ts$/.test(entry.name)) continue;
+      if (!entry.isFile() || /\.m?ts$/.test(entry.name) || entry.parentPath.startsWith(deployables)) continue;
       const from = join(entry.parentPath, entry.name);
       const to = join(dist, from.slice(root.length));
       await mkdir(dirname(to), { recursive: true });

@@ -41,8 +41,7 @@ export function spawnedPart(options: SpawnedPart): Part {
       } catch (error) {
         await running.stop();
         signal.throwIfAborted();
-        const log = (await readLogFrom(options.logFile, logOffset)).trim();
-        throw new Error(`${describeCause(options, error)}; ${log === '' ? 'it logged nothing' : `its log:\n${log}`}`);
+        throw new Error(`${describeCause(options, error)}; ${await quoteLog(options, logOffset)}`);
       }
       return running;
     },
@@ -59,22 +58,26 @@ const allocator = { MALLOC_ARENA_MAX: '2', MALLOC_MMAP_THRESHOLD_: '131072', MAL
 const program = join(import.meta.dirname, `../cli${extname(import.meta.filename)}`);
 
 async function launch(options: SpawnedPart): Promise<{ readonly child: ChildProcess; readonly logOffset: number }> {
+  if (options.config.logs === 'stdout') return { child: await spawnPart(options, 'inherit'), logOffset: 0 };
   await mkdir(dirname(options.logFile), { recursive: true });
   const log = await open(options.logFile, 'a');
   try {
     const logOffset = (await log.stat()).size;
-    const { cacheDir, env } = options.config;
-    const child = spawn(process.execPath, [...(options.nodeOptions ?? []), program, ...options.command, '--tethered'], {
-      // With its compiled code cached, a process of a checkout never loads the TypeScript compiler, which takes 20 MB.
-      env: { NODE_COMPILE_CACHE: join(cacheDir, 'compiled'), ...allocator, ...env },
-      stdio: ['pipe', log.fd, log.fd],
-      detached: true,
-    });
-    await once(child, 'spawn');
-    return { child, logOffset };
+    return { child: await spawnPart(options, log.fd), logOffset };
   } finally {
     await log.close();
   }
+}
+
+async function spawnPart({ config, nodeOptions = [], command }: SpawnedPart, log: number | 'inherit') {
+  const child = spawn(process.execPath, [...nodeOptions, program, ...command, '--tethered'], {
+    // With its compiled code cached, a process of a checkout never loads the TypeScript compiler, which takes 20 MB.
+    env: { NODE_COMPILE_CACHE: join(config.cacheDir, 'compiled'), ...allocator, ...config.env },
+    stdio: ['pipe', log, log],
+    detached: true,
+  });
+  await once(child, 'spawn');
+  return child;
 }
 
 function observe(child: ChildProcess, drainTimeoutMs: number): RunningPart {
@@ -108,6 +111,12 @@ async function untilReady(options: SpawnedPart, running: RunningPart, signal: Ab
   } finally {
     done.abort();
   }
+}
+
+async function quoteLog({ config, logFile }: SpawnedPart, offset: number): Promise<string> {
+  if (config.logs === 'stdout') return 'see its lines above';
+  const log = (await readLogFrom(logFile, offset)).trim();
+  return log === '' ? 'it logged nothing' : `its log:\n${log}`;
 }
 
 function describeCause(options: SpawnedPart, error: unknown): string {

@@ -24,6 +24,8 @@ import { loadInto, restorePublished } from './weights.ts';
 export interface PolicyServerOptions {
   /** 0 for any free port. */
   readonly port: number;
+  /** The address to listen on; 127.0.0.1 by default. */
+  readonly listen?: string;
   readonly modelDir: string;
   /** Directory of everything that the server stores: see directories.ts. */
   readonly root: string;
@@ -45,7 +47,7 @@ const maxBodyBytes = 256 * 1024 * 1024;
 const secondarySlots = 32;
 
 /**
- * Serves the embedded policy over HTTP on 127.0.0.1: a subset of vLLM's API for its sampler, the Tinker API for its trainer.
+ * Serves the embedded policy over HTTP, by default on 127.0.0.1: a subset of vLLM's API for its sampler, the Tinker API for its trainer.
  * Below `/policies/<policy>`, the former serves each of several policies as if it were the only one.
  *
  * Guarantees: a request is done once per (model, seq_id), and a failed one stays failed; weights are loaded only from below
@@ -92,7 +94,7 @@ export async function startPolicyServer(options: PolicyServerOptions): Promise<P
     await Promise.all([core.close(), samplers.close(), pinned.close(), policies.close()]);
     await received.close();
   };
-  const { url, stop } = await listen(app, options.port).catch(async (error: unknown) => {
+  const { url, stop } = await listen(app, options).catch(async (error: unknown) => {
     await release();
     throw error;
   });
@@ -152,13 +154,16 @@ function once<T>(work: () => Promise<T>): () => Promise<T> {
   };
 }
 
-async function listen(app: Hono, port: number): Promise<{ readonly url: string; stop(): Promise<void> }> {
+async function listen(
+  app: Hono,
+  { port, listen: hostname = '127.0.0.1' }: Pick<PolicyServerOptions, 'port' | 'listen'>,
+): Promise<{ readonly url: string; stop(): Promise<void> }> {
   const { promise, resolve: ready, reject } = Promise.withResolvers<AddressInfo>();
-  const server = serve({ fetch: app.fetch, port, hostname: '127.0.0.1' }, ready);
+  const server = serve({ fetch: app.fetch, port, hostname }, ready);
   server.once('error', (cause: NodeJS.ErrnoException) => {
     const advice = cause.code === 'EADDRINUSE' ? '; stop what listens there, or choose another port' : '';
     reject(
-      new Error(`policy server: expected to listen on 127.0.0.1:${port}, got ${cause.message}${advice}`, { cause }),
+      new Error(`policy server: expected to listen on ${hostname}:${port}, got ${cause.message}${advice}`, { cause }),
     );
   });
   const address = await promise;
