@@ -43,7 +43,9 @@ const needs: readonly Need[] = [
   { word: 'data', name: 'optional data', availability: optionalDataAvailability(), providedInCi: false },
 ];
 const selection = await select();
+const checksBegan = performance.now();
 const checks = named.length > 0 ? { passed: 0, failed: [] } : await runChecks(root);
+const checkSeconds = Math.round((performance.now() - checksBegan) / 1000);
 const needsTemporal = selection.files.some((file) => needsOf(file).includes('temporal'));
 if (needsTemporal) await locateTemporal({ env: process.env, progress: say });
 if (selection.files.some((file) => needsOf(file).includes('s3')))
@@ -100,6 +102,8 @@ function report(run: TestCounts | undefined, left: readonly string[]): void {
   const failed = (run?.failed ?? 0) + problems.length;
   const skipped = run?.skipped ?? [];
   console.log('');
+  const phases = [{ title: 'checks', seconds: checkSeconds }, ...(run?.phases ?? [])];
+  console.log(`phases: ${phases.map(({ title, seconds }) => `${title} ${seconds} s`).join(', ')}`);
   console.log(`slowest files: ${(run?.slowest ?? []).map(({ file, seconds }) => `${file} ${seconds} s`).join(', ')}`);
   for (const title of skipped) console.log(`skipped: ${title}`);
   if (!isCi) for (const what of left) console.log(`left behind: ${what}`);

@@ -12,9 +12,11 @@ import { until } from '../helpers/until.ts';
  * The server drops a cancel that overtakes the start of its child. A test can't force this, so these changed workflows start
  * their children in a scope that no cancel reaches, which has the same effect.
  */
-const losing = (start: 'startChild' | 'executeChild') => (source: string) =>
-  `${source.replace(`${start},`, `${start} as startChildOrStep,`)}
-   const ${start} = (...words) => CancellationScope.nonCancellable(() => startChildOrStep(...words));`;
+const losing = (start: 'startChild' | 'executeChild') => (module: string) =>
+  module.replaceAll(
+    new RegExp(`\\(0,(\\w+)\\.${start}\\)\\(`, 'g'),
+    (_, sdk) => `((...words) => ${sdk}.CancellationScope.nonCancellable(() => ${sdk}.${start}(...words)))(`,
+  );
 
 const limits = { timeout: 120_000 };
 

@@ -1,0 +1,32 @@
+import { createWriteStream } from 'node:fs';
+import { run } from 'node:test';
+import { spec, type TestEvent } from 'node:test/reporters';
+
+/** One run of node's test runner: the only argument of this program, in JSON. Unlike node's own command, it keeps the files' order. */
+export interface Drive {
+  /** The files in the order in which they start. */
+  readonly files: readonly string[];
+  readonly concurrency: number;
+  /** The limit of one file. */
+  readonly timeoutMs: number;
+  /** The file that receives the counts. */
+  readonly countsFile: string;
+}
+
+/** Writes the counts of the whole run and the duration of each file as one line of JSON, for the closing lines of the runner. */
+async function* countTests(events: AsyncIterable<TestEvent>) {
+  const skippedTitles: string[] = [];
+  const durations: { readonly file: string; readonly ms: number }[] = [];
+  for await (const { type, data } of events) {
+    if (type === 'test:pass' && (data.skip !== undefined || data.todo !== undefined)) skippedTitles.push(data.name);
+    if (type !== 'test:summary') continue;
+    // One summary comes for each file, and then one without a file for all of them.
+    if (data.file !== undefined) durations.push({ file: data.file, ms: data.duration_ms });
+    else yield `${JSON.stringify({ ...data.counts, skippedTitles, durations })}\n`;
+  }
+}
+
+const { files, concurrency, timeoutMs, countsFile }: Drive = JSON.parse(process.argv[2] ?? '');
+const events = run({ files: [...files], concurrency, timeout: timeoutMs });
+events.compose(spec).pipe(process.stdout);
+events.compose(countTests).pipe(createWriteStream(countsFile));
