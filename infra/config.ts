@@ -7,6 +7,7 @@ import type { SandboxChoice } from '../workflows/contracts/sandbox-kinds.ts';
 import type { EnginePool } from './engine/pools.ts';
 import { defaultCapacity } from './machine/rollouts-that-fit.ts';
 import { type Paths, pathsBelow } from './paths.ts';
+import type { E2bSettings } from './sandbox/e2b/settings.ts';
 import { environment } from './settings.ts';
 import { parseKeys, type StackKeys } from './stack.ts';
 import { parseS3Address } from './store/s3/place.ts';
@@ -38,6 +39,8 @@ export interface Config {
     readonly imageDiskGb: number;
     readonly buildNetwork: string;
   };
+  /** The E2B server and account; null: this host has no such sandboxes. */
+  readonly e2b: E2bSettings | null;
   /** Directory of Docker's own config.json. */
   readonly dockerConfigDir: string;
   readonly temporalPort: number;
@@ -125,6 +128,7 @@ export function readConfig(source: Environment = process.env): Config {
       imageDiskGb: env.TEMPER_IMAGE_DISK_GB,
       buildNetwork: env.TEMPER_BUILD_NETWORK,
     },
+    e2b: e2bFrom(env, home),
     dockerConfigDir: env.DOCKER_CONFIG ?? join(homedir(), '.docker'),
     temporalPort: env.TEMPER_TEMPORAL_PORT,
     uiPort: env.TEMPER_UI_PORT,
@@ -212,6 +216,22 @@ function stackKeysFrom({
   }
   if (text !== undefined) return async () => parseKeys(text, 'TEMPER_STACK_KEY');
   return file === undefined ? null : async () => parseKeys(await readFile(file, 'utf8'), file);
+}
+
+function e2bFrom(env: z.output<typeof environment>, home: string): E2bSettings | null {
+  const { E2B_API_KEY: key, E2B_API_KEY_FILE: file } = env;
+  if (key !== undefined && file !== undefined) {
+    throw new Error('expected E2B_API_KEY or E2B_API_KEY_FILE, got both; unset one of them');
+  }
+  if (key === undefined && file === undefined) return null;
+  return {
+    url: env.TEMPER_E2B_URL ?? null,
+    sandboxUrl: env.TEMPER_E2B_SANDBOX_URL ?? null,
+    apiKey: async () => key ?? (await readFile(file ?? '', 'utf8')).trim(),
+    templates: resolve(env.TEMPER_E2B_TEMPLATES ?? join(home, 'e2b.json')),
+    longestMs: env.TEMPER_E2B_HOURS * 3_600_000,
+    creates: env.TEMPER_CREATES,
+  };
 }
 
 function deploymentFrom({ TEMPER_DEPLOYMENT: name, TEMPER_BUILD_ID: buildId }: z.output<typeof environment>) {

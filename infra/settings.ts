@@ -1,5 +1,7 @@
 import { z } from 'zod';
 import { sandboxChoices } from '../workflows/contracts/sandbox-kinds.ts';
+import { e2bVariables } from './sandbox/e2b/variables.ts';
+import { list, port, setting, wholeNumber } from './setting.ts';
 import { parseS3Address } from './store/s3/place.ts';
 
 /**
@@ -93,7 +95,10 @@ export const environment = z.object({
   ),
   TEMPER_PULLS: setting(wholeNumber(0, 100).default(3), 'images pulled at once; `0` disables pulling'),
   TEMPER_BUILDS: setting(wholeNumber(0, 100).default(2), 'images built at once; `0` disables building'),
-  TEMPER_CREATES: setting(wholeNumber(1, 100).default(4), 'containers created at once'),
+  TEMPER_CREATES: setting(
+    wholeNumber(1, 100).default(4),
+    'containers, and sandboxes of other servers, created at once',
+  ),
   TEMPER_IMAGE_DISK_GB: setting(
     z.coerce
       .number({ error: 'expected a number of gigabytes' })
@@ -111,6 +116,7 @@ export const environment = z.object({
       .default('none'),
     "Docker network for the commands of an image build, for example `bridge`; `host` is refused because builds would reach the stack's own services",
   ),
+  ...e2bVariables,
   TEMPER_TEMPORAL_PORT: setting(port(7233), "port of the stack's own Temporal server"),
   TEMPER_UI_PORT: setting(port(8233), "port of the stack's own Temporal UI"),
   TEMPER_DEPLOYMENT: setting(
@@ -260,25 +266,3 @@ export const settings: readonly Setting[] = Object.entries(environment.shape).ma
   const { description = '', derivedDefault } = schema.meta() ?? {};
   return { name, description, default: String(derivedDefault ?? `\`${schema.parse(undefined)}\``) };
 });
-
-/** Attaches what the settings reference says; a default that the schema does not hold is given as text. */
-function setting<Schema extends z.ZodType>(schema: Schema, description: string, derivedDefault?: string): Schema {
-  return schema.meta({ description, derivedDefault });
-}
-
-function wholeNumber(min: number, max: number) {
-  const bounds = max === Number.MAX_SAFE_INTEGER ? `from ${min}` : `from ${min} to ${max}`;
-  const error = `expected a whole number ${bounds}`;
-  return z.coerce.number({ error }).int({ error }).min(min, { error }).max(max, { error });
-}
-
-function port(fallback: number) {
-  return wholeNumber(1, 65_535).default(fallback);
-}
-
-function list() {
-  return z
-    .string()
-    .default('')
-    .transform((value) => value.split(',').filter((item) => item !== ''));
-}

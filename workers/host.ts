@@ -220,6 +220,7 @@ export async function openHost(
     stack,
     root: config.paths.sandboxes,
     docker: config.docker,
+    e2b: config.e2b,
     images: config.paths.images,
     accounts: { directory: config.dockerConfigDir, env: config.env },
     preferred: config.sandbox,

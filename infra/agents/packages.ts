@@ -27,7 +27,7 @@ export interface AgentPackage {
   readonly installed: boolean;
 }
 
-const packagedAgents = ['claude-code', 'codex', 'opencode', 'pi'] as const;
+export const packagedAgents = ['claude-code', 'codex', 'opencode', 'pi'] as const;
 export type PackagedAgent = (typeof packagedAgents)[number];
 
 /** The mount point inside a sandbox. */

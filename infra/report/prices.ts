@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { CostSum, SandboxProvider } from '../../workflows/contracts/cost.ts';
 import { poolName } from '../../workflows/contracts/policy.ts';
+import { sandboxKinds } from '../../workflows/contracts/sandbox-kinds.ts';
 import { upstreamName } from '../../workflows/contracts/upstream.ts';
 import { readOperatorFile } from '../operator-file.ts';
 
@@ -10,7 +11,7 @@ const table = z.strictObject({
   currency: z.string({ error: 'expected a currency, for example EUR, in a file that exists' }).min(1).max(8),
   pools: z.record(poolName, perMillion).default({}).describe('Prices of a million tokens of policies, by pool.'),
   upstreams: z.record(upstreamName, perMillion).default({}).describe('The same of upstream models, by name.'),
-  sandboxHour: z.strictObject({ docker: price.optional(), local: price.optional() }).default({}),
+  sandboxHour: z.partialRecord(z.enum(sandboxKinds), price).default({}),
   evaluationHour: price.optional(),
   trainerHour: price.optional(),
 });

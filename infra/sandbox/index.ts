@@ -1,4 +1,4 @@
-import { type SandboxChoice, sandboxKinds } from '../../workflows/contracts/sandbox-kinds.ts';
+import { kindsOfAuto, type SandboxChoice, sandboxKinds } from '../../workflows/contracts/sandbox-kinds.ts';
 import type { Task } from '../../workflows/contracts/task.ts';
 import { attemptAll } from '../attempt-all.ts';
 import type { Spawner } from '../process/spawner/spawner.ts';
@@ -6,6 +6,8 @@ import { createRegistryAccounts, type RegistryAccountsOptions } from './docker/i
 import { createImageUses } from './docker/images/uses.ts';
 import { createDockerProvider } from './docker/provider.ts';
 import type { DockerSettings } from './docker/settings.ts';
+import { createE2bProvider } from './e2b/provider.ts';
+import type { E2bSettings } from './e2b/settings.ts';
 import { SandboxFailure } from './failure.ts';
 import { createLocalProvider } from './local/provider.ts';
 import type { SandboxKind, SandboxNeeds, SandboxProvider, UnsupportedReason } from './sandbox.ts';
@@ -19,11 +21,14 @@ export interface ProviderOptions {
   readonly accounts?: RegistryAccountsOptions;
   /** Directory of local sandboxes. */
   readonly root: string;
+  /** The E2B server and account; absent or null: this host has no such sandboxes. */
+  readonly e2b?: E2bSettings | null;
   /** Starts the commands of local sandboxes. Default: this process forks for each. */
   readonly spawner?: Spawner;
 }
 
-const factories: Readonly<Record<SandboxKind, (options: ProviderOptions) => SandboxProvider>> = {
+/** The kinds by name. A factory returns undefined for a kind that is not configured. */
+const factories: Readonly<Record<SandboxKind, (options: ProviderOptions) => SandboxProvider | undefined>> = {
   docker: ({ stack, docker, images, accounts }) =>
     createDockerProvider({
       stack,
@@ -32,6 +37,7 @@ const factories: Readonly<Record<SandboxKind, (options: ProviderOptions) => Sand
       ...(accounts !== undefined && { accounts: createRegistryAccounts(accounts) }),
     }),
   local: ({ stack, root, spawner }) => createLocalProvider({ stack, root, ...(spawner && { spawner }) }),
+  e2b: ({ stack, e2b }) => (e2b ? createE2bProvider({ stack, ...e2b }) : undefined),
 };
 
 export interface Providers {
@@ -40,6 +46,8 @@ export interface Providers {
    * engine throws, and does not prove that the sandbox is gone.
    */
   readonly all: ReadonlyMap<SandboxKind, SandboxProvider>;
+  /** The kinds that can't work on this host, with the reason. A kind that is not configured is not among them. */
+  readonly unusable: ReadonlyMap<SandboxKind, string>;
   /** Returns the kinds that have been ready at least once. The others are checked again at each call. */
   seen(): Promise<ReadonlyMap<SandboxKind, SandboxProvider>>;
   /** Returns a kind that is ready now. Throws SandboxUnavailable with the reason if it is not. */
@@ -64,11 +72,17 @@ export async function openProviders(
 ): Promise<Providers> {
   const all = new Map<SandboxKind, SandboxProvider>();
   const seen = new Map<SandboxKind, SandboxProvider>();
+  const unusable = new Map<SandboxKind, string>();
   for (const kind of sandboxKinds) {
     const provider = factories[kind](options);
+    if (provider === undefined) {
+      if (kind === options.preferred) throw notReady(kind, 'their server is not configured; see the settings');
+      continue;
+    }
     const { ready, mayComeUp, summary } = await provider.describe();
     if (ready || mayComeUp) all.set(kind, provider);
     else if (kind === options.preferred) throw notReady(kind, summary);
+    else unusable.set(kind, summary);
     if (ready) seen.set(kind, provider);
   }
   const findReady = async (): Promise<ReadonlyMap<SandboxKind, SandboxProvider>> => {
@@ -79,6 +93,7 @@ export async function openProviders(
   };
   return {
     all,
+    unusable,
     seen: findReady,
     ready: async (kind) => {
       const provider = all.get(kind);
@@ -112,7 +127,7 @@ export async function chooseProvider(
   needs: SandboxNeeds,
 ): Promise<SandboxProvider> {
   const problems: (UnsupportedReason | ReturnType<typeof unready>)[] = [];
-  for (const kind of choice === 'auto' ? sandboxKinds : [choice]) {
+  for (const kind of choice === 'auto' ? kindsOfAuto : [choice]) {
     const provider = providers.get(kind);
     const refusal = provider && (refusedLifetime(provider, needs) ?? (await provider.supports(needs)));
     if (provider !== undefined && refusal === undefined) return provider;

@@ -1,5 +1,11 @@
-/** The kinds of sandboxes, in the order in which `auto` looks for one that is ready and supports the task. */
-export const sandboxKinds = ['docker', 'local'] as const;
+/** The kinds of sandboxes. */
+export const sandboxKinds = ['docker', 'local', 'e2b'] as const;
+
+/**
+ * The kinds on the host itself, in the order in which `auto` looks for one that is ready and supports the task. The others are
+ * servers elsewhere, so they have to be asked for by name.
+ */
+export const kindsOfAuto = ['docker', 'local'] as const satisfies readonly SandboxKind[];
 
 export type SandboxKind = (typeof sandboxKinds)[number];
 

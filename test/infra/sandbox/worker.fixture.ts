@@ -1,12 +1,14 @@
 // A worker process that a test kills: it starts a detached process in a sandbox, reports that and waits for its end.
+import { readConfig } from '../../../infra/config.ts';
 import { openProviders } from '../../../infra/sandbox/index.ts';
-import type { SandboxChoice } from '../../../workflows/contracts/sandbox-kinds.ts';
+import { type SandboxKind, sandboxKinds } from '../../../workflows/contracts/sandbox-kinds.ts';
+
+const isKind = (text: string | undefined): text is SandboxKind => sandboxKinds.some((kind) => kind === text);
 
 const [kind, root, stack, name] = process.argv.slice(2);
-if (!root || !stack || !name || (kind !== 'docker' && kind !== 'local'))
-  throw new Error('expected KIND ROOT STACK NAME');
+if (!root || !stack || !name || !isKind(kind)) throw new Error('expected KIND ROOT STACK NAME');
 
-const { ready } = await openProviders({ root, stack, preferred: kind satisfies SandboxChoice });
+const { ready } = await openProviders({ root, stack, preferred: kind, e2b: readConfig().e2b });
 const sandbox = await (await ready(kind)).attach(name);
 const signal = new AbortController().signal;
 const argv = [

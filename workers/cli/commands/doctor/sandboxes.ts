@@ -14,15 +14,18 @@ import { type Check, missing, ok, type RunChecks, warn } from './checks.ts';
 /** Checks which kinds of sandbox work on this host, and names what each does not protect. */
 export const checkSandboxes: RunChecks = async function* (config) {
   const stack = await openStackId(config.paths, await openObjects(config.store));
-  const { all } = await openProviders({
+  const { all, unusable } = await openProviders({
     stack,
     root: config.paths.sandboxes,
     docker: config.docker,
+    e2b: config.e2b,
     preferred: config.sandbox,
   });
   let ready = 0;
   for (const kind of sandboxKinds) {
     const provider = all.get(kind);
+    const reason = unusable.get(kind);
+    if (provider === undefined && reason === undefined) continue;
     const described = await provider?.describe();
     await provider?.close();
     if (described?.ready) {
@@ -34,7 +37,7 @@ export const checkSandboxes: RunChecks = async function* (config) {
         yield await ownImages(config);
       }
     } else {
-      const found = described?.summary ?? 'not available on this host';
+      const found = described?.summary ?? reason ?? 'not available on this host';
       yield warn(`${kind} sandbox`, found, remedies[kind]);
     }
   }
@@ -66,4 +69,5 @@ async function ownImages({ paths, docker: { imageDiskGb } }: Config): Promise<Ch
 const remedies: Readonly<Record<SandboxKind, string>> = {
   docker: 'install and start Docker Engine, and allow this user to use its socket; tasks with their own image need it',
   local: 'install bubblewrap, or allow unprivileged user namespaces',
+  e2b: 'check E2B_API_KEY and TEMPER_E2B_URL',
 };

@@ -1,0 +1,70 @@
+import { AuthenticationError, RateLimitError, SandboxError, ServiceBusyError } from 'e2b';
+import { errorMessage } from '../../../workflows/contracts/error-message.ts';
+import { TemperFailure, ThrottledFailure } from '../../../workflows/contracts/failures.ts';
+import { SandboxFailure } from '../failure.ts';
+
+/** The HTTP status of an answer that the SDK made an error of; undefined if no answer came. */
+export function statusOf(error: unknown): number | undefined {
+  if (error instanceof AuthenticationError) return 401;
+  if (error instanceof SandboxError || error instanceof ServiceBusyError) return error.statusCode;
+  return undefined;
+}
+
+/** Whether a request may have had its effect although it failed: no answer came, or one from a gateway in between. */
+export function isAmbiguous(error: unknown): boolean {
+  if (error instanceof AuthenticationError) return false;
+  const status = statusOf(error);
+  return status === undefined || status >= 500;
+}
+
+/** Runs one call of the API, and explains its failure; `what` completes "could not …". */
+export async function callApi<T>(what: string, call: () => Promise<T>): Promise<T> {
+  try {
+    return await call();
+  } catch (cause) {
+    if (cause instanceof TemperFailure || (cause instanceof Error && cause.name === 'AbortError')) throw cause;
+    throw explained(what, cause);
+  }
+}
+
+function explained(what: string, cause: unknown): TemperFailure {
+  const evidence = errorMessage(cause).slice(0, 500);
+  const details = { cause, evidence };
+  const status = statusOf(cause);
+  if (status === 401 || status === 403) {
+    return new SandboxFailure(
+      'SandboxUnavailable',
+      `could not ${what}: the E2B server refused the API key (${status}); check E2B_API_KEY and TEMPER_E2B_URL`,
+      details,
+    );
+  }
+  if (cause instanceof RateLimitError) return throttled(what, cause, evidence);
+  if (status === 400 && /timeout cannot be greater/i.test(evidence)) {
+    return new SandboxFailure(
+      'UnsupportedTask',
+      `could not ${what}: the account allows no sandbox that lives as long as agent and tests may take; shorten agentTimeoutSec, or set TEMPER_E2B_HOURS to the account's limit`,
+      details,
+    );
+  }
+  if (status === 503) {
+    return new SandboxFailure('SandboxUnavailable', `could not ${what}: the E2B server has no room now`, details);
+  }
+  if (status === undefined || status >= 500) {
+    const got = status === undefined ? 'no answer' : `status ${status}`;
+    return new SandboxFailure(
+      'SandboxUnavailable',
+      `could not ${what}: expected the E2B server to answer, got ${got}; check TEMPER_E2B_URL and the network`,
+      details,
+    );
+  }
+  return new SandboxFailure('Internal', `could not ${what}: the E2B server refused the request (${status})`, details);
+}
+
+/** A refusal for too many requests. The SDK does not pass on what its `Retry-After` asked for. */
+function throttled(what: string, cause: RateLimitError, evidence: string): ThrottledFailure {
+  const isQuota = /maximum number/i.test(evidence);
+  const why = isQuota
+    ? "the account has its most sandboxes at once; lower TEMPER_CAPACITY, or raise the account's limit"
+    : 'the E2B server throttles this account; the stage is retried later';
+  return new ThrottledFailure(`could not ${what}: ${why} (${evidence})`, null, { cause });
+}

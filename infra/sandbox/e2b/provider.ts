@@ -1,0 +1,186 @@
+import { errorMessage } from '../../../workflows/contracts/error-message.ts';
+import { SandboxFailure } from '../failure.ts';
+import { labelsOf, stackLabel, storedSpecOf } from '../labels.ts';
+import { createLimiter } from '../limiter.ts';
+import type {
+  Sandbox,
+  SandboxDescription,
+  SandboxInfo,
+  SandboxNeeds,
+  SandboxProvider,
+  SandboxSpec,
+  UnsupportedReason,
+} from '../sandbox.ts';
+import { createReports, type Reports, type SandboxReports } from '../shell/reports.ts';
+import { createShellSandbox } from '../shell/sandbox.ts';
+import { createE2bApi, type E2bApi, type Listed } from './api.ts';
+import { type Ensuring, ensureListed, type Found, findByName, findKnown, leaseUntil, nameLabel } from './create.ts';
+import { createEnvd, createEnvdConnections } from './envd.ts';
+import { createLease } from './lease.ts';
+import { setUp } from './set-up.ts';
+import type { E2bSettings } from './settings.ts';
+import { createE2bShell, type E2bShell } from './shell.ts';
+import { createTemplates, type Templates } from './templates.ts';
+
+export interface E2bProviderOptions extends E2bSettings {
+  readonly stack: string;
+}
+
+const kind = 'e2b' as const;
+
+/** Creates sandboxes at E2B, or at any server that speaks its API: microVMs made from templates, out of reach of this host. */
+export function createE2bProvider(options: E2bProviderOptions): SandboxProvider {
+  const { stack, longestMs } = options;
+  const api = createE2bApi(options);
+  const templates = createTemplates(options.templates, api);
+  const connections = createEnvdConnections();
+  const reports = createReports();
+  /** The ids that this process got for names. A list may lack a new sandbox for a while. */
+  const known = new Map<string, string>();
+  const handleOf: OpenHandle = (name, { access, leaseMs }) => {
+    known.set(name, access.id);
+    const endMs = Date.now() + leaseMs;
+    const lease = createLease({ endMs, renew: (ms) => api.renew(access.id, ms) });
+    const shell = createE2bShell({ name, id: access.id, api, envd: createEnvd(access, connections), lease });
+    return { shell, reports: reports.of(access.id) };
+  };
+  const creation = createCreation({ api, templates, longestMs, known, creates: options.creates, handleOf });
+  return {
+    kind,
+    programs: 'image',
+    channels: ['stream'],
+    longestLifetimeMs: longestMs,
+    prepare: async ({ image }) => {
+      await templates.of(image);
+      return image;
+    },
+    imageId: async (image) => {
+      const template = await templates.of(image);
+      return `${template}@${(await api.buildOf(template)) ?? 'unknown'}`;
+    },
+    evictImages: async () => [],
+    ensure: creation,
+    attach: async (name) => {
+      const listed = await findOne({ api, known, stack }, name);
+      const labels = listed && labelsOf(listed.metadata);
+      const spec = listed && storedSpecOf(listed.metadata);
+      if (!labels || !spec) return undefined;
+      const leaseMs = leaseUntil(labels.expiresAtMs, longestMs);
+      const access = await api.open(listed.sandboxId, leaseMs);
+      return access && createShellSandbox({ kind, ...handleOf(name, { access, leaseMs }), labels, spec });
+    },
+    renew: async (name, expiresAtMs) => {
+      const listed = await findOne({ api, known, stack }, name);
+      if (listed === undefined) return false;
+      await api.renew(listed.sandboxId, leaseUntil(expiresAtMs, longestMs));
+      return true;
+    },
+    remove: (name) => removeAll({ api, reports, known, stack }, name),
+    list: async (ofStack) => (await api.find({ [stackLabel]: ofStack })).flatMap(infoOf),
+    // The server finishes a removal that it has accepted.
+    clearLeftovers: async () => undefined,
+    supports: (needs) => refusal(templates, needs),
+    describe: () => describe(options, api),
+    close: () => connections.destroy(),
+  };
+}
+
+type OpenHandle = (name: string, found: Found) => { readonly shell: E2bShell; readonly reports: SandboxReports };
+
+interface Creation extends Ensuring {
+  readonly creates: number;
+  readonly handleOf: OpenHandle;
+}
+
+/** Creates `ensure`. A second request for a name waits for the first, and then finds what that made. */
+function createCreation({ creates, handleOf, ...ensuring }: Creation): SandboxProvider['ensure'] {
+  const creations = createLimiter(creates);
+  const underWay = new Map<string, Promise<Sandbox>>();
+  const create = async (spec: SandboxSpec, signal: AbortSignal): Promise<Sandbox> => {
+    const found = await creations.run(() => ensureListed(ensuring, spec, signal), signal);
+    const handle = handleOf(spec.name, found);
+    await setUp(handle.shell, spec, signal);
+    return createShellSandbox({ kind, ...handle, labels: spec.labels, spec });
+  };
+  return async (spec, signal) => {
+    signal.throwIfAborted();
+    const before = underWay.get(spec.name);
+    const next = (before?.catch(() => undefined) ?? Promise.resolve()).then(() => create(spec, signal));
+    underWay.set(spec.name, next);
+    const done = (): void => {
+      if (underWay.get(spec.name) === next) underWay.delete(spec.name);
+    };
+    next.then(done, done);
+    return next;
+  };
+}
+
+interface Known {
+  readonly api: E2bApi;
+  readonly known: Map<string, string>;
+  readonly stack: string;
+}
+
+/** Finds the sandbox of a name, also one that the list lacks yet. */
+async function findOne({ api, known, stack }: Known, name: string): Promise<Listed | undefined> {
+  return (await findKnown(api, known, name)) ?? (await findByName(api, stack, name))[0];
+}
+
+/** Ends every sandbox of a name, also one that the list lacks yet. */
+async function removeAll(
+  { api, reports, known, stack }: Known & { readonly reports: Reports },
+  name: string,
+): Promise<boolean> {
+  const listed = (await findByName(api, stack, name)).map(({ sandboxId }) => sandboxId);
+  const own = known.get(name);
+  let removed = false;
+  for (const id of new Set([...listed, ...(own === undefined ? [] : [own])])) {
+    removed = (await api.kill(id)) || removed;
+    reports.forget(id);
+  }
+  known.delete(name);
+  return removed;
+}
+
+function infoOf({ metadata, startedAt, state }: Listed): readonly SandboxInfo[] {
+  const labels = labelsOf(metadata);
+  const name = metadata[nameLabel];
+  if (labels === undefined || name === undefined) return [];
+  return [{ name, kind, labels, createdAtMs: startedAt.getTime(), running: state === 'running' }];
+}
+
+async function refusal(templates: Templates, { task, image }: SandboxNeeds): Promise<UnsupportedReason | undefined> {
+  try {
+    await templates.of(image);
+    return undefined;
+  } catch (error) {
+    if (!(error instanceof SandboxFailure) || error.type !== 'MissingImage') throw error;
+    return { type: 'MissingImage', message: `task ${task}: ${error.message}` };
+  }
+}
+
+async function describe({ url }: E2bSettings, api: E2bApi): Promise<SandboxDescription> {
+  const common = {
+    kind,
+    protects: [
+      'this host: nothing of a task runs on it',
+      'other sandboxes, by what the server isolates them with; E2B itself uses microVMs',
+      'hidden tests, claims, results and logs: the keeper, the grader and the agent are three uids',
+      'memory and CPU: limited by the template',
+    ],
+    doesNotProtect: [
+      'what a task holds from the operator of the server',
+      'the disk immediately: the quota is checked every two seconds, while the size of a single file is limited at once',
+    ],
+  };
+  const where = url ?? "E2B's cloud";
+  try {
+    await api.probe();
+    return { ...common, ready: true, summary: `E2B API at ${where}` };
+  } catch (error) {
+    const summary = `${where}: ${errorMessage(error)}`;
+    // A key that is refused stays refused.
+    const refused = error instanceof SandboxFailure && /refused the API key/.test(error.message);
+    return { ...common, ready: false, summary, ...(!refused && { mayComeUp: true as const }) };
+  }
+}

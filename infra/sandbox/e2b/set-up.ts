@@ -1,0 +1,43 @@
+import { pack } from 'tar-stream';
+import { SandboxFailure } from '../failure.ts';
+import { addTree, collect } from '../files.ts';
+import type { SandboxMount, SandboxSpec } from '../sandbox.ts';
+import { idOf } from './accounts.ts';
+import * as scripts from './scripts.ts';
+import type { E2bShell } from './shell.ts';
+
+/** Sets a new sandbox up: accounts, directories, the template's programs and the spec's files. Repeatable. */
+export async function setUp(shell: E2bShell, spec: SandboxSpec, signal: AbortSignal): Promise<void> {
+  const ids = (['keeper', 'grader', 'agent'] as const).map((role) => String(idOf(spec.name, role)));
+  const links = spec.mounts.flatMap((mount) => [programOf(spec, mount), mount.target]);
+  const args = [...ids, spec.workdir, String(await shell.diskUsed()), ...links];
+  const stdin = await packFiles(spec);
+  const { exitCode, stdout, stderr } = await shell.run({ role: 'root', text: scripts.setUp, args, stdin }, signal);
+  if (exitCode === 0) return;
+  if (exitCode === scripts.lacksProgram) {
+    const text = `sandbox ${spec.name}: the template of ${spec.image} lacks ${scripts.programsDirectory}/${String(stdout).trim()}; build it again with the programs of this version of temper`;
+    throw new SandboxFailure('UnsupportedTask', text);
+  }
+  const text = `could not set up sandbox ${spec.name}; its template needs sh, tar, grep and coreutils`;
+  const evidence = `exit code ${exitCode}: ${String(stderr).trim().slice(0, 500)}`;
+  throw new SandboxFailure('UnsupportedTask', text, { evidence });
+}
+
+/** The directory of a mount's program below the template's programs. */
+function programOf({ name }: SandboxSpec, { program, target }: SandboxMount): string {
+  if (program !== undefined) return `${program.name}-${program.version}`;
+  const text = `sandbox ${name}: E2B sandboxes mount no host directory, and ${target} is not a program that a template holds`;
+  throw new SandboxFailure('UnsupportedTask', text);
+}
+
+async function packFiles({ name, files = [] }: SandboxSpec): Promise<Buffer> {
+  const tar = pack();
+  const packed = collect(tar);
+  for (const { tree, at, owner } of files) {
+    const uid = idOf(name, owner);
+    tar.entry({ name: `${at.slice(1)}/`, type: 'directory', uid, gid: uid, mode: owner === 'agent' ? 0o755 : 0o700 });
+    addTree(tar, tree, { at, uid, gid: uid });
+  }
+  tar.finalize();
+  return packed;
+}
