@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { ApplicationFailure } from '@temporalio/activity';
 import { historyToJSON } from '@temporalio/common/lib/proto-utils.js';
 import { groupId, rolloutId, stepId, sweepWindowId } from '../../workflows/contracts/ids.ts';
-import { runStatusQuery } from '../../workflows/contracts/messages.ts';
+import { runStatusQuery, setBudgetUpdate } from '../../workflows/contracts/messages.ts';
 import { controlQueue } from '../../workflows/contracts/queues.ts';
 import type { RegradeRequest } from '../../workflows/contracts/regrade.ts';
 import type { RolloutRequest } from '../../workflows/contracts/rollout.ts';
@@ -30,6 +30,8 @@ try {
   await recordSweepAndRegrade();
   await recordRollouts();
   await recordCancelledRun();
+  await recordCancelledRollouts();
+  await recordBudgets();
   await recordReaper();
   await recordRetention();
 } finally {
@@ -98,6 +100,44 @@ async function recordCancelledRun(): Promise<void> {
   await save('training-run-cancelled', 'recorded-cancelled');
   await save('group-cancelled', group);
   await save('rollout-cancelled', rollout);
+}
+
+/** Cancels rollouts at work: the host learns of it at once, and the rollouts keep what they cost. */
+async function recordCancelledRollouts(): Promise<void> {
+  const end = Promise.withResolvers<void>();
+  const begun = new Set<string>();
+  const agent = (id: string): Promise<void> => {
+    begun.add(id);
+    return end.promise;
+  };
+  stack.script = { ...script, agent };
+  const sweep: SweepRequest = { tasks: 'generated:test/1', count: 3, concurrency: 2 };
+  const open = [
+    await start('rollout', 'recorded-cancel-delivered', { task: 'generated:test/1/0' }),
+    await start('evaluationSweep', 'recorded-cancelled-sweep', sweep),
+  ];
+  await until(() => begun.size === 3);
+  for (const handle of open) await handle.cancel();
+  for (const handle of open) await handle.result().catch(() => {});
+  end.resolve();
+  stack.script = script;
+  await save('rollout-cancel-delivered', 'recorded-cancel-delivered');
+  await save('evaluation-sweep-cancelled', 'recorded-cancelled-sweep');
+}
+
+/** Lets a run and a sweep pause at their budgets, and raises these. */
+async function recordBudgets(): Promise<void> {
+  const run: RunRequest = { steps: 1, groupsPerStep: 2, rolloutsPerGroup: 2, budget: { rollouts: 2 } };
+  const sweep: SweepRequest = { tasks: 'generated:test/1', count: 3, concurrency: 2, budget: { rollouts: 2 } };
+  const runHandle = await start('trainingRun', 'recorded-budget', run);
+  const sweepHandle = await start('evaluationSweep', 'recorded-sweep-budget', sweep);
+  for (const handle of [runHandle, sweepHandle]) {
+    await until(async () => (await handle.query<{ readonly phase: string }>('status')).phase === 'paused');
+    await handle.executeUpdate(setBudgetUpdate, { args: [{ rollouts: null }] });
+    await handle.result();
+  }
+  await save('training-run-budget', 'recorded-budget', runHandle.firstExecutionRunId);
+  await save('evaluation-sweep-budget', 'recorded-sweep-budget');
 }
 
 async function recordSweepInWindows(): Promise<void> {
