@@ -9,7 +9,7 @@ import { gunzipSync } from 'node:zlib';
 import { until } from '../../helpers/until.ts';
 
 const filesEach = 200;
-const names = Array.from({ length: 24 }, (_, index) => `pi-${index.toString(16).padStart(16, '0')}`);
+const names = Array.from({ length: 10 }, (_, index) => `pi-${index.toString(16).padStart(16, '0')}`);
 const kept = 'pi-ffffffffffffffff';
 
 describe('a pass of retention that is killed again and again', () => {
