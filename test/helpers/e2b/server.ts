@@ -41,6 +41,8 @@ export interface E2bServer {
   /** The ids of the sandboxes of a name; the container of each is `e2b-ID`. */
   ids(name: string): readonly string[];
   leaseEndMs(name: string): number;
+  /** Pauses a sandbox, as its owner may by hand. */
+  pause(name: string): Promise<void>;
   /** Makes a second sandbox with the metadata of the first of this name, as a racing creator does. */
   duplicate(name: string): Promise<string>;
   close(): Promise<void>;
@@ -260,6 +262,11 @@ export async function startE2bServer({ templates, maxHours = 24 }: E2bServerOpti
     },
     ids: (name) => named(name).map(({ sandboxID }) => sandboxID),
     leaseEndMs: (name) => first(name).endAt,
+    pause: async (name) => {
+      const box = first(name);
+      box.state = 'paused';
+      await box.machine.pause();
+    },
     duplicate: async (name) => {
       const { templateID, metadata } = first(name);
       return (await make(templateID, metadata, 600)).sandboxID;

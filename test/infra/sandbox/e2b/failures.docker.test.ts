@@ -1,0 +1,128 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, describe, it } from 'node:test';
+import { createE2bProvider } from '../../../../infra/sandbox/e2b/provider.ts';
+import type { E2bSettings } from '../../../../infra/sandbox/e2b/settings.ts';
+import { openProviders } from '../../../../infra/sandbox/index.ts';
+import type { SandboxSpec } from '../../../../infra/sandbox/sandbox.ts';
+import { startE2bServer } from '../../../helpers/e2b/server.ts';
+import { foreground, sh } from '../contract.ts';
+import { runtime } from '../contract-processes.ts';
+
+const image = 'temper-tasks:bookworm';
+const size = { image, cpuCount: 2, memoryMB: 1_024 };
+const server = await startE2bServer({ templates: { 'temper-tasks-bookworm': size, other: size }, maxHours: 1 });
+const home = mkdtempSync(join(tmpdir(), 'e2b-home-'));
+const stack = `failures-${process.pid}`;
+const settings: E2bSettings = {
+  url: server.url,
+  sandboxUrl: null,
+  apiKey: async () => server.key,
+  templates: join(home, 'e2b.json'),
+  longestMs: 24 * 3_600_000,
+  creates: 4,
+};
+const open = () => createE2bProvider({ stack, ...settings });
+const provider = open();
+const signal = AbortSignal.timeout(300_000);
+const minuteMs = 60_000;
+const spec = (name: string, changes: Partial<SandboxSpec> = {}, lifetimeMs = 10 * minuteMs): SandboxSpec => {
+  const expiresAtMs = Date.now() + lifetimeMs;
+  const labels = { stack, run: 'run', rollout: name, epoch: 1, purpose: 'agent' as const, expiresAtMs };
+  const limits = { cpus: 1, memoryMb: 256, diskMb: 64, pids: 64 };
+  return { name: `${stack}-${name}`, image, labels, ...limits, workdir: '/workspace', mounts: [], ...changes };
+};
+
+after(async () => {
+  await provider.close();
+  await server.close();
+  rmSync(home, { recursive: true });
+});
+
+describe('an E2B server that refuses', () => {
+  it('ends a host at its start if the key is wrong, and names both settings', async () => {
+    const e2b = { ...settings, apiKey: async () => 'e2b_wrong' };
+    const opened = openProviders({ stack, root: home, preferred: 'e2b', e2b });
+    const message = /refused the API key \(401\); check E2B_API_KEY and TEMPER_E2B_URL.*Invalid API key/s;
+    await assert.rejects(opened, { type: 'SandboxUnavailable', message });
+  });
+
+  it('may come up if it does not answer', async () => {
+    const away = createE2bProvider({ stack, ...settings, url: 'http://127.0.0.1:9' });
+    const { ready, mayComeUp } = await away.describe();
+    assert.deepEqual([ready, mayComeUp], [false, true]);
+    await assert.rejects(away.attach('some-name'), { type: 'SandboxUnavailable' });
+    await away.close();
+  });
+
+  it('lacks a template by its name, and finds the one that the file names', async () => {
+    const absent = { type: 'MissingImage', message: /no template ghcr-io-a-b-1-2 for the image ghcr.io\/a\/B:1.2/ };
+    const prepare = () =>
+      provider.prepare({ task: 'task', image: 'ghcr.io/a/B:1.2', source: 'registry' }, () => undefined, signal);
+    await assert.rejects(prepare(), absent);
+    writeFileSync(settings.templates, '{ "ghcr.io/a/B:1.2": "other" }');
+    assert.equal(await prepare(), 'ghcr.io/a/B:1.2');
+  });
+
+  it('throttles, or has no place for one more sandbox', async () => {
+    for (const [fault, message] of [
+      ['quota', /most sandboxes at once; lower TEMPER_CAPACITY/],
+      [{ retryAfterSec: 7 }, /throttles this account/],
+      [{ retryAfterSec: null }, /throttles this account/],
+    ] as const) {
+      server.createFaults.push(fault);
+      await assert.rejects(provider.ensure(spec('refused'), signal), { type: 'Throttled', message });
+    }
+    server.createFaults.push('busy');
+    await assert.rejects(provider.ensure(spec('refused'), signal), { type: 'SandboxUnavailable', message: /no room/ });
+  });
+
+  it('allows no lease as long as the task may take', async () => {
+    const refusal = { type: 'UnsupportedTask', message: /TEMPER_E2B_HOURS.*cannot be greater than 1 hours/s };
+    await assert.rejects(provider.ensure(spec('long', {}, 120 * minuteMs), signal), refusal);
+  });
+
+  it('has a template that is too small or lacks a program, and nothing is left of it', async () => {
+    const small = { type: 'UnsupportedTask', message: /1024 MB of memory, and the task needs 4096/ };
+    await assert.rejects(provider.ensure(spec('large', { memoryMb: 4_096 }), signal), small);
+    const lacks = { type: 'UnsupportedTask', message: new RegExp(`lacks /opt/temper/node-${process.version}`) };
+    await assert.rejects(provider.ensure(spec('programless', { mounts: [runtime] }), signal), lacks);
+    await provider.remove(spec('programless').name);
+    assert.deepEqual(await provider.list(stack), []);
+  });
+});
+
+describe('an E2B sandbox', () => {
+  it('is made without network and environment, ends by itself, and of two with one name the younger goes', async () => {
+    const asked = spec('raced');
+    await provider.ensure(asked, signal);
+    const { metadata, ...body } = server.creations.at(-1) as Record<string, unknown>;
+    assert.equal((metadata as Record<string, string>)['temper.name'], asked.name);
+    const { timeout, ...rest } = body;
+    assert.ok(Math.abs(Number(timeout) - 600) < 30, String(timeout));
+    assert.deepEqual(rest, {
+      templateID: 'temper-tasks-bookworm',
+      allow_internet_access: false,
+      network: { allowPublicTraffic: false },
+      autoPause: false,
+    });
+    const [older] = server.ids(asked.name);
+    await server.duplicate(asked.name);
+    const other = open();
+    await other.ensure(asked, signal);
+    assert.deepEqual(server.ids(asked.name), [older]);
+    await other.close();
+  });
+
+  it('is resumed if it was paused by hand, with what ran in it', async () => {
+    const asked = spec('paused');
+    const sandbox = await provider.ensure(asked, signal);
+    await sandbox.start({ key: 'job', account: 'agent', env: {}, argv: sh('sleep 60') }, signal);
+    await server.pause(asked.name);
+    const again = await open().attach(asked.name);
+    assert.deepEqual(await again?.status('job'), { state: 'running' });
+    assert.equal(String((await again?.exec({ ...foreground, argv: sh('echo here') }, signal))?.stdout), 'here\n');
+  });
+});
