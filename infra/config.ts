@@ -8,6 +8,7 @@ import type { EnginePool } from './engine/pools.ts';
 import { defaultCapacity } from './machine/rollouts-that-fit.ts';
 import { type Paths, pathsBelow } from './paths.ts';
 import type { E2bSettings } from './sandbox/e2b/settings.ts';
+import type { KubernetesSettings } from './sandbox/kubernetes/settings.ts';
 import { environment } from './settings.ts';
 import { parseKeys, type StackKeys } from './stack.ts';
 import { parseS3Address } from './store/s3/place.ts';
@@ -41,6 +42,8 @@ export interface Config {
   };
   /** The E2B server and account; null: this host has no such sandboxes. */
   readonly e2b: E2bSettings | null;
+  /** The place and the properties of sandboxes in a cluster; null: this host has no such sandboxes. */
+  readonly kubernetes: KubernetesSettings | null;
   /** Directory of Docker's own config.json. */
   readonly dockerConfigDir: string;
   readonly temporalPort: number;
@@ -129,6 +132,7 @@ export function readConfig(source: Environment = process.env): Config {
       buildNetwork: env.TEMPER_BUILD_NETWORK,
     },
     e2b: e2bFrom(env, home),
+    kubernetes: kubernetesFrom(env),
     dockerConfigDir: env.DOCKER_CONFIG ?? join(homedir(), '.docker'),
     temporalPort: env.TEMPER_TEMPORAL_PORT,
     uiPort: env.TEMPER_UI_PORT,
@@ -158,6 +162,20 @@ export function readConfig(source: Environment = process.env): Config {
     stackKeys: stackKeysFrom(env),
     store: storeFrom(env, home, source),
     env: { ...source },
+  };
+}
+
+function kubernetesFrom(env: z.output<typeof environment>): KubernetesSettings | null {
+  const namespace = env.TEMPER_KUBERNETES_NAMESPACE;
+  if (namespace === undefined) return null;
+  return {
+    namespace,
+    programs: env.TEMPER_KUBERNETES_PROGRAMS,
+    requests: env.TEMPER_KUBERNETES_REQUESTS,
+    scheduleSec: env.TEMPER_KUBERNETES_WAIT,
+    creates: env.TEMPER_CREATES,
+    runtimeClass: env.TEMPER_KUBERNETES_RUNTIME_CLASS ?? null,
+    nodeSelector: env.TEMPER_KUBERNETES_NODES,
   };
 }
 

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { sandboxChoices } from '../workflows/contracts/sandbox-kinds.ts';
 import { e2bVariables } from './sandbox/e2b/variables.ts';
+import { kubernetesVariables } from './sandbox/kubernetes/variables.ts';
 import { list, port, setting, wholeNumber } from './setting.ts';
 import { parseS3Address } from './store/s3/place.ts';
 
@@ -65,7 +66,7 @@ export const environment = z.object({
   ),
   TEMPER_SANDBOX: setting(
     z.enum(sandboxChoices).default('auto'),
-    'sandbox kind that `auto` in a workflow input resolves to on this host: `docker`, `local`, or `auto` to use Docker where it answers',
+    'sandbox kind that `auto` in a workflow input resolves to on this host: `docker`, `local`, `kubernetes`, or `auto` to use Docker where it answers',
   ),
   TEMPER_CHANNEL: setting(
     z.enum(['socket', 'stream']).default('socket'),
@@ -117,6 +118,7 @@ export const environment = z.object({
     "Docker network for the commands of an image build, for example `bridge`; `host` is refused because builds would reach the stack's own services",
   ),
   ...e2bVariables,
+  ...kubernetesVariables,
   TEMPER_TEMPORAL_PORT: setting(port(7233), "port of the stack's own Temporal server"),
   TEMPER_UI_PORT: setting(port(8233), "port of the stack's own Temporal UI"),
   TEMPER_DEPLOYMENT: setting(

@@ -17,7 +17,7 @@ const allowedImports: Readonly<Record<string, readonly string[]>> = {
 const workflowPackages = ['@temporalio/workflow', '@temporalio/common', 'zod'];
 
 /** Programs of their own inside a sandbox: their environment is not the stack's. */
-const sandboxProgram = /^infra\/agents\/[a-z-]+\/main\.ts$/;
+const sandboxProgram = /^infra\/(?:agents\/[a-z-]+|sandbox\/kubernetes\/keeper)\/main\.ts$/;
 
 /** Libraries of their own, entered through their index.ts alone. */
 const kits = readdirSync(join(repositoryRoot, 'infra/kits'), { withFileTypes: true })

@@ -221,6 +221,7 @@ export async function openHost(
     root: config.paths.sandboxes,
     docker: config.docker,
     e2b: config.e2b,
+    kubernetes: config.kubernetes,
     images: config.paths.images,
     accounts: { directory: config.dockerConfigDir, env: config.env },
     preferred: config.sandbox,

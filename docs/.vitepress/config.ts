@@ -17,6 +17,7 @@ const guides = [
   ['Workflows', 'workflows'],
   ['Operate', 'operate'],
   ['Sandboxes and images', 'sandboxes'],
+  ['Sandboxes in Kubernetes', 'kubernetes'],
   ['E2B sandboxes', 'e2b'],
   ['Retention and disk', 'retention'],
   ['Hosts', 'hosts'],

@@ -9,12 +9,16 @@ import type { DockerSettings } from './docker/settings.ts';
 import { createE2bProvider } from './e2b/provider.ts';
 import type { E2bSettings } from './e2b/settings.ts';
 import { SandboxFailure } from './failure.ts';
+import { createKubernetesProvider } from './kubernetes/provider.ts';
+import type { KubernetesOptions } from './kubernetes/settings.ts';
 import { createLocalProvider } from './local/provider.ts';
 import type { SandboxKind, SandboxNeeds, SandboxProvider, UnsupportedReason } from './sandbox.ts';
 
 export interface ProviderOptions {
   readonly stack: string;
   readonly docker?: Partial<DockerSettings>;
+  /** The namespace of a cluster; absent or null: this host has no such sandboxes. */
+  readonly kubernetes?: KubernetesOptions | null;
   /** Directory that records the images temper pulled or built. Default: they are not recorded, and no image is removed. */
   readonly images?: string;
   /** Source of this user's accounts at registries. Default: images are pulled without an account. */
@@ -36,6 +40,7 @@ const factories: Readonly<Record<SandboxKind, (options: ProviderOptions) => Sand
       ...(images !== undefined && { uses: createImageUses(images) }),
       ...(accounts !== undefined && { accounts: createRegistryAccounts(accounts) }),
     }),
+  kubernetes: ({ stack, kubernetes }) => (kubernetes ? createKubernetesProvider({ stack, ...kubernetes }) : undefined),
   local: ({ stack, root, spawner }) => createLocalProvider({ stack, root, ...(spawner && { spawner }) }),
   e2b: ({ stack, e2b }) => (e2b ? createE2bProvider({ stack, ...e2b }) : undefined),
 };

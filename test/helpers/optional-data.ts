@@ -11,6 +11,8 @@ export const optionalData = {
   chatTemplates: join(folder, 'data/chat-templates.json'),
   /** A pack of real tasks in Harbor layout. */
   taskPack: join(folder, 'data/tasks-visible.tar.gz'),
+  /** The program that starts a real Kubernetes cluster on this machine. */
+  referenceKubernetes: join(folder, 'reference-kubernetes/stack'),
   /** The program that starts a real vLLM and SkyRL. */
   referenceStack: join(folder, 'reference-stack/stack'),
 } as const;

@@ -28,6 +28,7 @@ export const needWords = [
   's3',
   'postgres',
   'machines',
+  'kubernetes',
   'data',
   'reference',
   'alone',

@@ -34,6 +34,15 @@ export async function selectTests(root: string, needs: readonly Need[]): Promise
 
 const withoutPostgres = (file: string): string => `${file.slice(0, -onPostgres.length)}.test.ts`;
 
+/** Selects the files of `npm test` that have a need. */
+export async function selectTestsOf(root: string, needs: readonly Need[], word: string): Promise<Selection> {
+  const { files, leftOut } = await selectTests(root, needs);
+  return {
+    files: files.filter((file) => needsOf(file).includes(word)),
+    leftOut: leftOut.filter(({ need }) => need.word === word),
+  };
+}
+
 /** Selects the files of `npm run test:fast`: those that need nothing. */
 export async function selectFastTests(root: string): Promise<Selection> {
   return { files: (await testFiles(root)).filter((file) => needsOf(file).length === 0), leftOut: [] };

@@ -4,6 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { say } from '../../infra/process/report.mjs';
 import { locateTemporal } from '../../infra/temporal/executable.ts';
 import { probeMachines } from '../helpers/fleet/machine.ts';
+import { probeKubernetes, startKubernetes } from '../helpers/kubernetes/cluster.ts';
 import { optionalDataAvailability } from '../helpers/optional-data.ts';
 import { locateVersitygw, probeS3 } from '../helpers/store/versitygw.ts';
 import { locateProduction, probePostgres } from '../helpers/temporal/production/locate.ts';
@@ -13,20 +14,23 @@ import { probeDocker, temperContainers } from './docker.ts';
 import { killLeftovers, testRunVariable } from './leftovers.ts';
 import { type Need, needsOf } from './need.ts';
 import { runNodeTests, type TestCounts } from './node-test.ts';
-import { type Selection, selectFastTests, selectReferenceTests, selectTests } from './select.ts';
+import { type Selection, selectFastTests, selectReferenceTests, selectTests, selectTestsOf } from './select.ts';
 import { startSharedTemporal } from './shared-temporal.ts';
 
 /**
  * `npm test [-- FILE…]` runs the static checks and then every test that this machine can run; `npm run test:fast` those
- * that need nothing but Node; `npm run test:reference` those that need the reference stack. The last line is
+ * that need nothing but Node; `npm run test:reference` those that need the reference stack; `npm run test:kubernetes` those that need a cluster. The last line is
  * `N passed, N failed`. With CI=true a test that could not run, or a process or container left behind, is a failure, too.
  */
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const isCi = process.env.CI === 'true';
 
 const words = process.argv.slice(2);
-const unknown = words.find((word) => word.startsWith('--') && word !== '--fast' && word !== '--reference');
-if (unknown !== undefined) throw new Error(`unknown option ${unknown}; name test files, or use --fast or --reference`);
+const unknown = words.find(
+  (word) => word.startsWith('--') && !['--fast', '--reference', '--kubernetes'].includes(word),
+);
+if (unknown !== undefined)
+  throw new Error(`unknown option ${unknown}; name test files, or use --fast, --reference or --kubernetes`);
 const named = words.filter((word) => !word.startsWith('--')).map((file) => relative(root, resolve(file)));
 const docker = await probeDocker();
 const needs: readonly Need[] = [
@@ -40,6 +44,7 @@ const needs: readonly Need[] = [
     providedInCi: true,
   },
   { word: 'machines', name: 'network namespaces', availability: probeMachines(), providedInCi: true },
+  { word: 'kubernetes', name: 'a Kubernetes cluster', availability: probeKubernetes(docker), providedInCi: false },
   { word: 'data', name: 'optional data', availability: optionalDataAvailability(), providedInCi: false },
 ];
 const selection = await select();
@@ -55,28 +60,37 @@ if (selection.files.some((file) => needsOf(file).includes('postgres')))
 
 const id = `${process.pid}-${Date.now()}`;
 const before = docker.usable ? await temperContainers() : new Map<string, string>();
+const kubernetes = selection.files.some((file) => needsOf(file).includes('kubernetes'))
+  ? await startKubernetes()
+  : null;
 const temporal = needsTemporal ? await startSharedTemporal({ ...process.env, [testRunVariable]: id }) : null;
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => void stop(signal));
 const counts = await runNodeTests({
   root,
   files: selection.files,
-  env: testEnvironment(temporal?.environment ?? {}),
+  env: testEnvironment({ ...temporal?.environment, ...(kubernetes && { KUBECONFIG: kubernetes.kubeconfig }) }),
   // Many tests wait for servers and processes: one more than there are cores keeps the cores busy.
   concurrency: availableParallelism() + 1,
-}).finally(() => temporal?.close());
+}).finally(closeShared);
 const leftBehind = [...(await killLeftovers(id)).map((line) => `process ${line}`), ...(await newContainers(before))];
 report(counts, leftBehind);
 
 /** Ends what the run has started, after a Ctrl-C or another request to stop. */
 async function stop(signal: 'SIGINT' | 'SIGTERM' | 'SIGHUP'): Promise<void> {
-  await temporal?.close();
+  await closeShared();
   await killLeftovers(id);
   process.exit(128 + constants.signals[signal]);
+}
+
+async function closeShared(): Promise<void> {
+  await temporal?.close();
+  await kubernetes?.close();
 }
 
 async function select(): Promise<Selection> {
   if (named.length > 0) return { files: named, leftOut: [] };
   if (words.includes('--reference')) return await selectReferenceTests(root);
+  if (words.includes('--kubernetes')) return await selectTestsOf(root, needs, 'kubernetes');
   if (words.includes('--fast')) return await selectFastTests(root);
   return await selectTests(root, needs);
 }

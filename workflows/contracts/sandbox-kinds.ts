@@ -1,5 +1,5 @@
 /** The kinds of sandboxes. */
-export const sandboxKinds = ['docker', 'local', 'e2b'] as const;
+export const sandboxKinds = ['docker', 'local', 'kubernetes', 'e2b'] as const;
 
 /**
  * The kinds on the host itself, in the order in which `auto` looks for one that is ready and supports the task. The others are

@@ -16,6 +16,8 @@ export interface Subject {
   readonly root: string;
   /** Kills the process that records the end of another, as a failing host might. */
   killRecorder(sandbox: string, key: string): Promise<void>;
+  /** Set if only programs that an image holds can be mounted. Its own tests then show that there is no network. */
+  readonly programsInImage?: true;
   /** Limits that this kind reports when a process exceeds them. */
   readonly evidence: readonly LimitHit[];
 }
@@ -66,7 +68,7 @@ export function sandboxContract(subject: Subject): void {
       await provider.describe();
     });
     after(async () => {
-      for (const name of made) await provider.remove(name);
+      await Promise.all([...made].map((name) => provider.remove(name)));
       await provider.close();
     });
     lifeContract(bench);

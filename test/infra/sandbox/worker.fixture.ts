@@ -8,7 +8,9 @@ const isKind = (text: string | undefined): text is SandboxKind => sandboxKinds.s
 const [kind, root, stack, name] = process.argv.slice(2);
 if (!root || !stack || !name || !isKind(kind)) throw new Error('expected KIND ROOT STACK NAME');
 
-const { ready } = await openProviders({ root, stack, preferred: kind, e2b: readConfig().e2b });
+const kubernetes = kind === 'kubernetes' ? { namespace: root } : null;
+const place = kubernetes === null ? root : '/nowhere';
+const { ready } = await openProviders({ root: place, stack, preferred: kind, e2b: readConfig().e2b, kubernetes });
 const sandbox = await (await ready(kind)).attach(name);
 const signal = new AbortController().signal;
 const argv = [

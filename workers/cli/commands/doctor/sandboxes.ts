@@ -19,6 +19,7 @@ export const checkSandboxes: RunChecks = async function* (config) {
     root: config.paths.sandboxes,
     docker: config.docker,
     e2b: config.e2b,
+    kubernetes: config.kubernetes,
     preferred: config.sandbox,
   });
   let ready = 0;
@@ -68,6 +69,7 @@ async function ownImages({ paths, docker: { imageDiskGb } }: Config): Promise<Ch
 
 const remedies: Readonly<Record<SandboxKind, string>> = {
   docker: 'install and start Docker Engine, and allow this user to use its socket; tasks with their own image need it',
+  kubernetes: 'check the kubeconfig, the namespace and the rights of this account',
   local: 'install bubblewrap, or allow unprivileged user namespaces',
   e2b: 'check E2B_API_KEY and TEMPER_E2B_URL',
 };

@@ -1,0 +1,113 @@
+import type { V1ContainerStatus, V1Pod } from '@kubernetes/client-node';
+import { type LossCause, SandboxFailure, type SandboxFailureType } from '../failure.ts';
+
+const unschedulable = 'Unschedulable';
+
+/** The state of a Pod on its way to running: the failure that it can't recover from, or what it waits for. */
+export type Arrival = { readonly failure: SandboxFailure } | { readonly waitsFor: string | null };
+
+/** Returns what a Pod that does not run yet waits for, by the scheduler's and the kubelet's words. */
+export function arrivalOf(pod: V1Pod, image: string): Arrival {
+  const waiting = statusesOf(pod).flatMap(({ state }) => state?.waiting ?? [])[0];
+  const { reason = '', message = '' } = waiting ?? {};
+  const failure = imageFailure(image, reason, message) ?? startFailure(image, reason, message);
+  if (failure) return { failure };
+  const scheduled = pod.status?.conditions?.find(({ type }) => type === 'PodScheduled');
+  if (scheduled?.status === 'False' && scheduled.reason === unschedulable) {
+    return { waitsFor: `a node with room: ${scheduled.message ?? unschedulable}` };
+  }
+  return { waitsFor: reason === '' ? null : `${reason} ${message}`.trim() };
+}
+
+const statusesOf = ({ status }: V1Pod): readonly V1ContainerStatus[] => [
+  ...(status?.initContainerStatuses ?? []),
+  ...(status?.containerStatuses ?? []),
+];
+
+function imageFailure(image: string, reason: string, message: string): SandboxFailure | undefined {
+  const fail = (type: SandboxFailureType, text: string): SandboxFailure =>
+    new SandboxFailure(type, text, { evidence: `${reason}: ${message}`.slice(0, 500) });
+  if (reason === 'ErrImageNeverPull') {
+    return fail('MissingImage', `the image ${image} is not on the Pod's node; load it there, or let the node pull it`);
+  }
+  if (reason === 'InvalidImageName') {
+    return fail('MissingImage', `the cluster takes ${image} for no image's name; correct it in the task`);
+  }
+  if (reason !== 'ErrImagePull' && reason !== 'ImagePullBackOff') return undefined;
+  if (/unauthori[sz]ed|authentication required|denied|forbidden|\b40[13]\b/i.test(message)) {
+    const text = `the registry of image ${image} refused the cluster; give the namespace's service account an image pull secret`;
+    return fail('MissingImage', text);
+  }
+  if (/not found|manifest unknown|does not exist|no such/i.test(message) && !/no such host|lookup/i.test(message)) {
+    return fail('MissingImage', `no registry has the image ${image}; correct its name, or push it`);
+  }
+  // The kubelet tries again, and its next message may say more.
+  if (reason === 'ImagePullBackOff' && /^Back-off pulling image "[^"]*"\.?$/.test(message)) return undefined;
+  return fail('ImageUnavailable', `the cluster could not pull the image ${image}; it is tried again`);
+}
+
+function startFailure(image: string, reason: string, message: string): SandboxFailure | undefined {
+  if (!/^(CreateContainer(Config)?Error|RunContainerError)$/.test(reason)) return undefined;
+  const text = `the cluster could not start a container of image ${image}; see the evidence`;
+  return new SandboxFailure('UnsupportedTask', text, { evidence: `${reason}: ${message}`.slice(0, 500) });
+}
+
+const preempted = ['preempted', 'its Pod made room for another of higher priority'] as const;
+const nodeLost = ['node-lost', 'its node was lost'] as const;
+const nodeShutDown = ['node-lost', 'its node was shut down'] as const;
+const evicted = ['evicted', 'the kubelet evicted its Pod'] as const;
+const outOfDisk = ['out-of-disk', 'its Pod exceeded its limit of disk'] as const;
+
+/** The reasons of a Pod that ended, with what they are evidence of. */
+const podReasons: Readonly<Record<string, readonly [LossCause, string]>> = {
+  Evicted: evicted,
+  DeadlineExceeded: ['deadline', 'its Pod reached its deadline'],
+  Preempted: preempted,
+  Preempting: preempted,
+  NodeLost: nodeLost,
+  NodeShutdown: nodeShutDown,
+  Terminated: nodeShutDown,
+  Shutdown: nodeShutDown,
+};
+
+/** The words of the kubelet about a Pod that used more disk than its own limits allow. */
+const ownDisk =
+  /Pod ephemeral local storage usage exceeds|Container .* exceeded its local ephemeral storage|Usage of EmptyDir/;
+
+/** Explains why a sandbox that should run does not, from its Pod. Undefined if it runs. */
+export function lossOf(name: string, uid: string | undefined, pod: V1Pod | undefined): SandboxFailure | undefined {
+  if (pod === undefined) return lost(name, 'removed', 'its Pod no longer exists', 'no such Pod');
+  if (uid !== undefined && pod.metadata?.uid !== uid) {
+    return lost(name, 'removed', 'its Pod was removed, and another has its name', `uid ${pod.metadata?.uid}`);
+  }
+  const { phase, reason, message } = pod.status ?? {};
+  // The kubelet fails a Pod before it writes down how the container ended, so the Pod's own reason comes first.
+  const disrupted = pod.status?.conditions?.find(
+    ({ type, status }) => type === 'DisruptionTarget' && status === 'True',
+  );
+  const cause = podReasons[reason ?? ''] ?? disruption(disrupted?.reason);
+  const known = cause === evicted && ownDisk.test(`${message}`) ? outOfDisk : cause;
+  const evidence = [phase, reason, message, disrupted?.reason, disrupted?.message].filter(Boolean).join(', ');
+  if (phase === 'Failed' || phase === 'Succeeded') {
+    if (known) return lost(name, known[0], known[1], evidence);
+    const ended = statusesOf(pod).flatMap(({ state }) => state?.terminated ?? [])[0];
+    const how = ended ? `${ended.reason ?? 'ended'}, exit code ${ended.exitCode}, ${ended.message ?? ''}` : 'no status';
+    const ofMemory = ended?.reason === 'OOMKilled';
+    const text = ofMemory ? 'its main process was killed for memory' : 'its main process ended';
+    return lost(name, ofMemory ? 'out-of-memory' : 'unknown', text, `${evidence}, ${how}`.slice(0, 500));
+  }
+  if (pod.metadata?.deletionTimestamp === undefined) return undefined;
+  return known ? lost(name, known[0], known[1], evidence) : lost(name, 'removed', 'its Pod is being deleted', evidence);
+}
+
+function disruption(reason: string | undefined): readonly [LossCause, string] | undefined {
+  if (reason === undefined) return undefined;
+  if (reason === 'PreemptionByScheduler') return preempted;
+  if (reason === 'DeletionByTaintManager' || reason === 'DeletionByPodGC') return nodeLost;
+  return evicted;
+}
+
+function lost(name: string, loss: LossCause, how: string, evidence: string): SandboxFailure {
+  const text = `sandbox ${name} no longer runs: ${how}; the rollout continues in a new sandbox`;
+  return new SandboxFailure('SandboxLost', text, { loss, evidence });
+}

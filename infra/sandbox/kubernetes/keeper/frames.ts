@@ -1,0 +1,85 @@
+// The frames between a host and the keeper in a Pod: 4 bytes length of the payload, 4 bytes number of the task, 1 byte kind.
+// The keeper runs from source text, so this file imports nothing.
+
+export const frameKinds = {
+  /** Starts a task, for the host; the payload is a `TaskRequest` as JSON. */
+  start: 1,
+  /** The host's part of the task's stdin. */
+  input: 2,
+  /** The host's end of the task's stdin. */
+  inputEnd: 3,
+  /** The number of bytes that either side has taken, as text. */
+  credit: 4,
+  /** Tells that the host no longer listens to the task. */
+  release: 5,
+  /** The host's sign of life. */
+  alive: 6,
+  /** Tells that the keeper is ready. */
+  ready: 7,
+  stdout: 8,
+  stderr: 9,
+  /** The end of a task, as the keeper saw it; the payload is a `TaskEnd` as JSON. */
+  exit: 10,
+} as const;
+
+/** The work of one task: a command under a uid, or the end of all processes of a uid. */
+export type TaskRequest =
+  | {
+      readonly do: 'run';
+      readonly uid: number;
+      /** The only capability that the command keeps. */
+      readonly capability?: 'chown';
+      readonly argv: readonly string[];
+      readonly env: Readonly<Record<string, string>>;
+      readonly stdin: boolean;
+      /** The bytes of each output that are sent, the rest is read and dropped; null: all of them. 0: there is no output. */
+      readonly sentBytes: number | null;
+    }
+  | { readonly do: 'end-all'; readonly uid: number };
+
+export interface TaskEnd {
+  readonly code: number;
+  /** The reason why the task could not run. */
+  readonly error?: string;
+}
+
+/** Bytes of one stream of one task that may be under way before its reader has taken any. */
+export const windowBytes = 256 * 1024;
+/** The largest payload. The API server ends a connection with messages beyond 31 MB, and smaller ones keep tasks fair. */
+export const largestPayload = 32 * 1024;
+const headerBytes = 9;
+
+export interface Frame {
+  readonly kind: number;
+  readonly task: number;
+  readonly payload: Buffer;
+}
+
+export function encodeFrame(kind: number, task: number, payload: Uint8Array | string = ''): Buffer {
+  const bytes = typeof payload === 'string' ? Buffer.from(payload) : payload;
+  const frame = Buffer.allocUnsafe(headerBytes + bytes.length);
+  frame.writeUInt32BE(bytes.length, 0);
+  frame.writeUInt32BE(task, 4);
+  frame.writeUInt8(kind, 8);
+  frame.set(bytes, headerBytes);
+  return frame;
+}
+
+/** Creates the function that returns the frames that a chunk completes. Frames may be cut anywhere. */
+export function createFrameDecoder(): (chunk: Buffer) => readonly Frame[] {
+  let rest: Buffer = Buffer.alloc(0);
+  return (chunk) => {
+    rest = rest.length === 0 ? chunk : Buffer.concat([rest, chunk]);
+    const frames: Frame[] = [];
+    let at = 0;
+    while (rest.length - at >= headerBytes) {
+      const end = at + headerBytes + rest.readUInt32BE(at);
+      if (rest.length < end) break;
+      const payload = rest.subarray(at + headerBytes, end);
+      frames.push({ kind: rest.readUInt8(at + 8), task: rest.readUInt32BE(at + 4), payload });
+      at = end;
+    }
+    rest = rest.subarray(at);
+    return frames;
+  };
+}

@@ -1,0 +1,198 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { constants } from 'node:os';
+import {
+  createFrameDecoder,
+  encodeFrame,
+  frameKinds,
+  largestPayload,
+  type TaskEnd,
+  type TaskRequest,
+  windowBytes,
+} from './frames.ts';
+
+// Runs in a Pod, at the other end of the host's one connection to it, under a uid of its own that neither the agent nor the
+// grader can signal. It has the capabilities to become another account, and starts every command through a program that drops
+// them. It ends with its connection; what it has started continues.
+//
+//     keeper <JSON: { ready: the file that tells that the sandbox is set up, drop: the program that drops capabilities }>
+
+const lostAfterMs = 120_000;
+const readyPollMs = 10;
+/** The time that what a command has left may hold its output open. */
+const outputGraceMs = 500;
+const mostRounds = 100;
+const goneAttempts = 500;
+const gonePauseMs = 10;
+
+interface Settings {
+  readonly ready: string;
+  readonly drop: readonly string[];
+}
+
+interface Running {
+  readonly child: ChildProcess;
+  /** The bytes that the host takes now, and those that it wants at all. */
+  readonly credits: { stdout: number; stderr: number };
+  readonly left: { stdout: number; stderr: number };
+  released: boolean;
+}
+
+const { ready, drop }: Settings = JSON.parse(process.argv[1] ?? '');
+const tasks = new Map<number, Running>();
+let lastSignMs = Date.now();
+
+const send = (kind: number, task: number, payload?: Uint8Array | string): void =>
+  void process.stdout.write(encodeFrame(kind, task, payload));
+const sendEnd = (task: number, end: TaskEnd): void => send(frameKinds.exit, task, JSON.stringify(end));
+
+function start(task: number, request: TaskRequest): void {
+  if (request.do === 'end-all') {
+    endAll(request.uid, (code) => sendEnd(task, { code }));
+    return;
+  }
+  const { uid, capability, argv, env, stdin, sentBytes } = request;
+  const output = sentBytes === 0 ? 'ignore' : 'pipe';
+  const [program = '', ...words] = drop;
+  const account = [`--reuid=${uid}`, `--regid=${uid}`, '--clear-groups', '--no-new-privs'];
+  const kept = capability === undefined ? '-all' : `-all,+${capability}`;
+  const capabilities = ['--ambient-caps=-all', '--inh-caps=-all', `--bounding-set=${kept}`];
+  const child = spawn(program, [...words, ...account, ...capabilities, ...argv], {
+    cwd: '/',
+    detached: true,
+    env: { ...imageEnvironment(), ...env },
+    stdio: [stdin ? 'pipe' : 'ignore', output, output],
+  });
+  const most = sentBytes ?? Number.POSITIVE_INFINITY;
+  const credits = { stdout: windowBytes, stderr: windowBytes };
+  const running: Running = { child, credits, left: { stdout: most, stderr: most }, released: false };
+  tasks.set(task, running);
+  for (const name of ['stdout', 'stderr'] as const) passOn(task, running, name);
+  child.stdin?.on('error', () => undefined); // a command that has ended needs no input
+  child.on('error', (error) => finish(task, { code: 127, error: error.message }));
+  child.on('close', (code, signal) => {
+    finish(task, { code: code ?? 128 + (signal === null ? 0 : constants.signals[signal]) });
+  });
+  child.on('exit', () => setTimeout(() => closeOutput(running), outputGraceMs));
+}
+
+/** Returns the environment of the image, without the cluster's own variables. */
+function imageEnvironment(): NodeJS.ProcessEnv {
+  return Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('KUBERNETES_')));
+}
+
+function finish(task: number, end: TaskEnd): void {
+  if (tasks.delete(task)) sendEnd(task, end);
+}
+
+/** Sends what a command writes, as far as the host has taken what was sent before. */
+function passOn(task: number, running: Running, name: 'stdout' | 'stderr'): void {
+  running.child[name]?.on('data', (read: Buffer) => {
+    const chunk = read.subarray(0, running.left[name]);
+    if (running.released || chunk.length === 0) return;
+    running.left[name] -= chunk.length;
+    for (let at = 0; at < chunk.length; at += largestPayload) {
+      send(frameKinds[name], task, chunk.subarray(at, at + largestPayload));
+    }
+    running.credits[name] -= chunk.length;
+    if (running.credits[name] <= 0) running.child[name]?.pause();
+  });
+}
+
+/** Closes the output that a process which was left behind holds open; what waits for the host goes first. */
+function closeOutput(running: Running): void {
+  const { stdout, stderr } = running.child;
+  for (const stream of [stdout, stderr]) {
+    if (stream?.isPaused() && !running.released) setTimeout(() => closeOutput(running), outputGraceMs);
+    else stream?.destroy();
+  }
+}
+
+function credit(running: Running, payload: string): void {
+  const [name, bytes] = payload.split(' ');
+  if (name !== 'stdout' && name !== 'stderr') return;
+  running.credits[name] += Number(bytes);
+  if (running.credits[name] > 0) running.child[name]?.resume();
+}
+
+function release(running: Running): void {
+  running.released = true;
+  running.child.stdout?.resume();
+  running.child.stderr?.resume();
+}
+
+function input(task: number, running: Running | undefined, payload: Buffer): void {
+  const taken = (): void => send(frameKinds.credit, task, String(payload.length));
+  const stdin = running?.child.stdin;
+  if (stdin?.writable) stdin.write(payload, taken);
+  else taken();
+}
+
+/** Ends every process of a uid. They are stopped first, so that none can start another or fight back meanwhile. */
+function endAll(uid: number, done: (code: number) => void): void {
+  const stopped = new Set<number>();
+  for (let round = 0; round < mostRounds; round++) {
+    const found = processesOf(uid).filter((pid) => !stopped.has(pid));
+    if (found.length === 0) break;
+    for (const pid of found) {
+      signal(pid, 'SIGSTOP');
+      stopped.add(pid);
+    }
+  }
+  const look = (attempt: number): void => {
+    const left = processesOf(uid);
+    for (const pid of left) signal(pid, 'SIGKILL');
+    if (left.length === 0 || attempt === goneAttempts) done(left.length === 0 ? 0 : 1);
+    else setTimeout(() => look(attempt + 1), gonePauseMs);
+  };
+  look(0);
+}
+
+function signal(pid: number, name: 'SIGSTOP' | 'SIGKILL'): void {
+  try {
+    process.kill(pid, name);
+  } catch {
+    // It has ended.
+  }
+}
+
+/** The processes of a uid, without those that have ended and were not yet waited for. */
+function processesOf(uid: number): readonly number[] {
+  return readdirSync('/proc').flatMap((name) => {
+    if (!/^\d+$/.test(name)) return [];
+    try {
+      const status = readFileSync(`/proc/${name}/status`, 'utf8');
+      const uids = /^Uid:\s+(\d+)\s+(\d+)/m.exec(status);
+      return !/^State:\s+[ZX]/m.test(status) && uids?.slice(1).includes(String(uid)) ? [Number(name)] : [];
+    } catch {
+      return [];
+    }
+  });
+}
+
+function take(kind: number, task: number, payload: Buffer): void {
+  const running = tasks.get(task);
+  if (kind === frameKinds.start) start(task, JSON.parse(payload.toString()));
+  else if (kind === frameKinds.input) input(task, running, payload);
+  else if (running === undefined) return;
+  else if (kind === frameKinds.inputEnd) running.child.stdin?.end();
+  else if (kind === frameKinds.credit) credit(running, payload.toString());
+  else if (kind === frameKinds.release) release(running);
+}
+
+const decode = createFrameDecoder();
+process.stdin.on('data', (chunk: Buffer) => {
+  lastSignMs = Date.now();
+  for (const { kind, task, payload } of decode(chunk)) take(kind, task, payload);
+});
+process.stdin.on('close', () => process.exit(0));
+process.stdout.on('error', () => process.exit(0));
+setInterval(() => {
+  if (Date.now() - lastSignMs > lostAfterMs) process.exit(0);
+}, lostAfterMs / 4);
+
+const waitForSetUp = (): void => {
+  if (existsSync(ready)) send(frameKinds.ready, 0);
+  else setTimeout(waitForSetUp, readyPollMs);
+};
+waitForSetUp();

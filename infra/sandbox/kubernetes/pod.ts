@@ -1,0 +1,155 @@
+import { createHash } from 'node:crypto';
+import type { V1Pod, V1Volume, V1VolumeMount } from '@kubernetes/client-node';
+import { SandboxFailure } from '../failure.ts';
+import { flatLabels, flatSpec } from '../labels.ts';
+import { requireName } from '../names.ts';
+import type { SandboxMount, SandboxSpec } from '../sandbox.ts';
+import { keeperId, uidOf } from '../shell/accounts.ts';
+import { keeperDirectory } from '../shell/scripts.ts';
+import { drop, programsDirectory, readyFile } from './keeper/program.ts';
+import type { KubernetesSettings } from './settings.ts';
+
+/** The container of a sandbox's Pod. */
+export const container = 'sandbox';
+/** The label with the stack of a Pod. */
+export const stackLabel = 'temper.stack';
+const nameAnnotation = 'temper.name';
+
+/** Memory on top of the sandbox's own limit, for the keeper, one for each process that is connected. */
+const keeperMemoryMb = 128;
+const keeperFilesMb = 256;
+/** The part of the cluster's disk limit that is not the sandbox's own: it ends a Pod only where temper's own check fails. */
+const spareDiskMb = 1_024;
+const diskFactor = 2;
+/** Time that a Pod outlives its sandbox's time to live, because the rollout's next stage may wait in a queue. */
+const spareLifeSec = 900;
+const graceSec = 1;
+const longestName = 63;
+const longestLabel = 63;
+
+/** Returns the name of a sandbox's Pod: the sandbox's own where that is a DNS label, else one with a hash of it. */
+export function podName(sandbox: string): string {
+  requireName(sandbox);
+  if (/^[a-z0-9]([a-z0-9-]*[a-z0-9])?$/.test(sandbox) && sandbox.length <= longestName) return sandbox;
+  const readable = sandbox.toLowerCase().replaceAll(/[^a-z0-9-]/g, '-');
+  return `${readable.slice(0, longestName - 18)}-x${hash(sandbox)}`;
+}
+
+/** Returns a text as the value of a label, or its hash if it can't be one. */
+export function labelValue(text: string): string {
+  const valid = text.length <= longestLabel && /^([A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?)?$/.test(text);
+  return valid ? text : `x${hash(text)}`;
+}
+
+const hash = (text: string): string => createHash('sha256').update(text).digest('hex').slice(0, 16);
+
+/** Returns the name of the sandbox of a Pod. */
+export const sandboxName = (pod: V1Pod): string | undefined => pod.metadata?.annotations?.[nameAnnotation];
+
+/** Describes the Pod of a sandbox. */
+export function describePod(spec: SandboxSpec, settings: KubernetesSettings): V1Pod {
+  const { name, labels, image } = spec;
+  const lifeSec = Math.ceil((labels.expiresAtMs - Date.now()) / 1000) + spareLifeSec;
+  const { volumes, volumeMounts } = mountsOf(spec.mounts, settings.programs);
+  const { runtimeClass, nodeSelector } = settings;
+  return {
+    metadata: {
+      name: podName(name),
+      labels: {
+        [stackLabel]: labelValue(labels.stack),
+        'temper.run': labelValue(labels.run),
+        'temper.rollout': labelValue(labels.rollout),
+      },
+      annotations: { [nameAnnotation]: name, ...flatLabels(labels), ...flatSpec(spec) },
+    },
+    spec: {
+      restartPolicy: 'Never',
+      activeDeadlineSeconds: Math.max(1, lifeSec),
+      terminationGracePeriodSeconds: graceSec,
+      automountServiceAccountToken: false,
+      enableServiceLinks: false,
+      hostname: 'sandbox',
+      securityContext: { seccompProfile: { type: 'RuntimeDefault' } },
+      ...(runtimeClass !== null && { runtimeClassName: runtimeClass }),
+      nodeSelector,
+      volumes,
+      containers: [
+        {
+          name: container,
+          image,
+          imagePullPolicy: 'IfNotPresent',
+          command: ['sh', '-c', setUp, 'temper', ...setUpArguments(spec)],
+          workingDir: '/',
+          terminationMessagePolicy: 'FallbackToLogsOnError',
+          securityContext: {
+            runAsUser: 0,
+            runAsGroup: 0,
+            allowPrivilegeEscalation: false,
+            capabilities: { drop: ['ALL'], add: ['SETUID', 'SETGID', 'SETPCAP', 'KILL', 'CHOWN'] },
+          },
+          resources: resourcesOf(spec, settings.requests),
+          volumeMounts,
+        },
+      ],
+    },
+  };
+}
+
+function resourcesOf({ cpus, memoryMb, diskMb }: SandboxSpec, share: number) {
+  const amounts = (part: number, disk: number) => ({
+    cpu: `${Math.ceil(cpus * 1000 * part)}m`,
+    memory: `${Math.ceil((memoryMb + keeperMemoryMb) * part)}Mi`,
+    'ephemeral-storage': `${Math.ceil(disk * part)}Mi`,
+  });
+  return { limits: amounts(1, diskMb * diskFactor + spareDiskMb), requests: amounts(share, diskMb) };
+}
+
+/** Mounts the programs that a sandbox asks for from the image that has them all. */
+function mountsOf(mounts: readonly SandboxMount[], programs: string) {
+  const image = { name: 'programs', image: { reference: programs, pullPolicy: 'IfNotPresent' } };
+  const files = { name: 'keeper', emptyDir: { medium: 'Memory', sizeLimit: `${keeperFilesMb}Mi` } };
+  const volumes: V1Volume[] = [image, files];
+  const volumeMounts: V1VolumeMount[] = [
+    { name: image.name, mountPath: programsDirectory, readOnly: true },
+    { name: files.name, mountPath: keeperDirectory },
+    ...mounts.map(({ program, source, target }) => {
+      if (program === undefined) throw notMountable(source);
+      return { name: image.name, mountPath: target, subPath: program.name, readOnly: true };
+    }),
+  ];
+  return { volumes, volumeMounts };
+}
+
+function notMountable(source: string): SandboxFailure {
+  return new SandboxFailure(
+    'UnsupportedTask',
+    `a Pod can't mount the directory ${source} of this host; use another sandbox`,
+  );
+}
+
+/**
+ * Sets the sandbox up as root, before anything else runs in it, and then keeps it alive under the keeper's uid. $1 the agent's
+ * uid, $2 the working directory, $3 the keeper's directory, $4 the ready file, $5 the keeper's uid, the rest: the program that
+ * drops capabilities.
+ */
+const setUp = `
+set -e
+agent=$1 workdir=$2 keeper=$3 ready=$4 id=$5; shift 5
+mkdir -p "$workdir" /tests /logs/verifier /logs/agent /home/agent
+chmod 700 /tests /logs/verifier; chmod 755 /logs
+chown -R -h "$agent:$agent" "$workdir" /logs/agent /home/agent
+echo "agent:x:$agent:$agent:agent:/home/agent:/bin/sh" >>/etc/passwd
+echo "agent:x:$agent:" >>/etc/group
+: >"$ready"
+chmod 711 "$keeper"; chown "$id:$id" "$ready" "$keeper"
+exec "$@" --reuid="$id" --regid="$id" --clear-groups --no-new-privs --ambient-caps=-all --inh-caps=-all \\
+  sh -c 'trap "exit 0" TERM; while :; do sleep 86400 & wait $!; done'
+`;
+
+function setUpArguments({ name, workdir }: SandboxSpec): readonly string[] {
+  if (!workdir.startsWith('/') || workdir.split('/').includes('..')) {
+    const text = `expected an absolute working directory without "..", got ${JSON.stringify(workdir)}`;
+    throw new SandboxFailure('UnsupportedTask', text);
+  }
+  return [String(uidOf(name, 'agent')), workdir, keeperDirectory, readyFile, String(keeperId), ...drop];
+}

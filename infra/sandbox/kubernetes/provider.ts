@@ -1,0 +1,267 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { V1Pod } from '@kubernetes/client-node';
+import { SandboxFailure } from '../failure.ts';
+import { labelsOf, requireSameEpoch, storedSpecOf } from '../labels.ts';
+import { createLimiter } from '../limiter.ts';
+import type {
+  Sandbox,
+  SandboxInfo,
+  SandboxNeeds,
+  SandboxProvider,
+  SandboxSpec,
+  UnsupportedReason,
+} from '../sandbox.ts';
+import { createReports } from '../shell/reports.ts';
+import { createShellSandbox } from '../shell/sandbox.ts';
+import { apiStatus, type Cluster, callApi, openCluster, orIfMissing } from './client.ts';
+import { type Connection, connect } from './connection.ts';
+import { describeCluster } from './describe.ts';
+import { arrivalOf, lossOf } from './explain.ts';
+import { describePod, labelValue, podName, sandboxName, stackLabel } from './pod.ts';
+import { ensureNoNetwork, refused } from './rights.ts';
+import { defaultKubernetesSettings, type KubernetesOptions, type KubernetesSettings } from './settings.ts';
+import { createPodShell } from './shell.ts';
+
+export interface KubernetesProviderOptions extends KubernetesOptions {
+  readonly stack: string;
+}
+
+const pageSize = 500;
+const firstPollMs = 50;
+const longestPollMs = 1_000;
+const gonePollMs = 200;
+/** The time in which a deleted Pod must be gone; a node that does not answer keeps it longer. */
+const goneMs = 60_000;
+
+/**
+ * Creates sandboxes as Pods of one namespace: a separate uid for the agent, no network, and limits enforced by the kubelet. One
+ * connection for each Pod carries all that this process does in it.
+ */
+export function createKubernetesProvider({ stack, ...given }: KubernetesProviderOptions): SandboxProvider {
+  const settings = { ...defaultKubernetesSettings, ...given };
+  return new KubernetesProvider(stack, settings);
+}
+
+class KubernetesProvider implements SandboxProvider {
+  readonly kind = 'kubernetes';
+  readonly programs = 'image';
+  readonly channels = ['stream'] as const;
+  readonly #stack: string;
+  readonly #settings: KubernetesSettings;
+  readonly #reports = createReports();
+  readonly #creations;
+  /** The connections by the uid of their Pod. */
+  readonly #connections = new Map<string, Promise<Connection>>();
+  /** The images' content that nodes have reported, by name. */
+  readonly #contents = new Map<string, string>();
+  #cluster: Promise<Cluster> | undefined;
+  #prepared: Promise<void> | undefined;
+
+  constructor(stack: string, settings: KubernetesSettings) {
+    this.#stack = stack;
+    this.#settings = settings;
+    this.#creations = createLimiter(settings.creates);
+  }
+
+  /** The node of a Pod gets its image; nothing is pulled or built here. */
+  prepare: SandboxProvider['prepare'] = async ({ task, image, source }) => {
+    if (typeof source === 'string') return image;
+    throw new SandboxFailure('UnsupportedTask', dockerfileRefusal(task));
+  };
+
+  imageId = async (image: string): Promise<string> => this.#contents.get(image) ?? image;
+
+  evictImages = async (): Promise<readonly string[]> => [];
+
+  ensure = async (spec: SandboxSpec, signal: AbortSignal): Promise<Sandbox> => {
+    signal.throwIfAborted();
+    await this.#prepare();
+    const pod = await this.#creations.run(() => this.#createOrFind(spec), signal);
+    const running = await this.#waitUntilRunning(spec, pod, signal);
+    const sandbox = this.#sandboxOf(running, spec.name);
+    if (sandbox === undefined) throw foreignPod(spec.name);
+    for (const files of spec.files ?? []) await sandbox.putFiles(files, signal);
+    return sandbox;
+  };
+
+  attach = async (name: string): Promise<Sandbox | undefined> => {
+    const pod = await this.#find(name);
+    return pod && this.#sandboxOf(pod, name);
+  };
+
+  remove = async (name: string): Promise<boolean> => {
+    const pod = await this.#find(name);
+    if (pod === undefined) return false;
+    const uid = pod.metadata?.uid ?? '';
+    const { core, namespace } = await this.#open();
+    const body = { preconditions: { uid } };
+    await callApi(() => core.deleteNamespacedPod({ namespace, name: podName(name), body })).catch((error: unknown) => {
+      // Another Pod has the name by now.
+      if (apiStatus(error) !== 404 && apiStatus(error) !== 409) throw error;
+    });
+    await this.#waitUntilGone(name, uid);
+    this.#closeConnection(uid);
+    this.#reports.forget(uid);
+    return true;
+  };
+
+  list = async (stack: string): Promise<readonly SandboxInfo[]> => {
+    const { core, namespace } = await this.#open();
+    const labelSelector = `${stackLabel}=${labelValue(stack)}`;
+    const found: SandboxInfo[] = [];
+    for (let next: string | undefined; ; ) {
+      const query = { namespace, labelSelector, limit: pageSize, ...(next !== undefined && { _continue: next }) };
+      const { items, metadata } = await callApi(() => core.listNamespacedPod(query));
+      found.push(...items.flatMap((pod) => infoOf(pod) ?? []).filter(({ labels }) => labels.stack === stack));
+      next = metadata?._continue;
+      if (next === undefined || next === '') return found;
+    }
+  };
+
+  /** The cluster itself finishes a removal that it has accepted. */
+  clearLeftovers = async (): Promise<void> => undefined;
+
+  supports = async ({ task, imageFrom }: SandboxNeeds): Promise<UnsupportedReason | undefined> =>
+    imageFrom === 'dockerfile' ? { type: 'UnsupportedTask', message: dockerfileRefusal(task) } : undefined;
+
+  describe = () => describeCluster(this.#settings.namespace, () => this.#open());
+
+  close = async (): Promise<void> => {
+    for (const uid of [...this.#connections.keys()]) this.#closeConnection(uid);
+  };
+
+  #open(): Promise<Cluster> {
+    this.#cluster ??= openCluster(this.#settings.namespace);
+    this.#cluster.catch(() => {
+      this.#cluster = undefined;
+    });
+    return this.#cluster;
+  }
+
+  /** Makes sure that the stack's Pods have no network, before the first is made. */
+  #prepare(): Promise<void> {
+    this.#prepared ??= this.#open().then((cluster) => ensureNoNetwork(cluster, this.#stack));
+    this.#prepared.catch(() => {
+      this.#prepared = undefined;
+    });
+    return this.#prepared;
+  }
+
+  async #createOrFind(spec: SandboxSpec): Promise<V1Pod> {
+    const { core, namespace } = await this.#open();
+    const body = describePod(spec, this.#settings);
+    try {
+      return await callApi(() => core.createNamespacedPod({ namespace, body }));
+    } catch (error) {
+      if (apiStatus(error) !== 409) throw refused(namespace, error);
+    }
+    const pod = await this.#read(spec.name);
+    if (pod === undefined) {
+      throw new SandboxFailure(
+        'SandboxUnavailable',
+        `the Pod of sandbox ${spec.name} was just removed; it is made again`,
+      );
+    }
+    const labels = labelsOf(pod.metadata?.annotations ?? {});
+    if (labels === undefined || sandboxName(pod) !== spec.name) throw foreignPod(spec.name);
+    requireSameEpoch(spec.name, spec.labels, labels);
+    return pod;
+  }
+
+  async #waitUntilRunning(spec: SandboxSpec, created: V1Pod, signal: AbortSignal): Promise<V1Pod> {
+    const deadlineMs = Date.now() + this.#settings.scheduleSec * 1000;
+    const uid = created.metadata?.uid;
+    let pod: V1Pod | undefined = created;
+    for (let pauseMs = firstPollMs; ; pauseMs = Math.min(pauseMs * 1.5, longestPollMs)) {
+      const loss = lossOf(spec.name, uid, pod);
+      if (loss) throw loss;
+      if (pod?.status?.phase === 'Running') {
+        const id = pod.status.containerStatuses?.[0]?.imageID;
+        if (id) this.#contents.set(spec.image, id);
+        return pod;
+      }
+      const arrival = arrivalOf(pod ?? created, spec.image);
+      if ('failure' in arrival) throw arrival.failure;
+      if (Date.now() > deadlineMs) {
+        const text = `the Pod of sandbox ${spec.name} did not run within ${this.#settings.scheduleSec} s; add nodes, or lower TEMPER_CAPACITY`;
+        throw new SandboxFailure('SandboxUnavailable', text, { evidence: arrival.waitsFor ?? 'no reason given' });
+      }
+      await delay(pauseMs, undefined, { signal });
+      pod = await this.#read(spec.name);
+    }
+  }
+
+  async #waitUntilGone(name: string, uid: string): Promise<void> {
+    const deadlineMs = Date.now() + goneMs;
+    while ((await this.#read(name))?.metadata?.uid === uid) {
+      if (Date.now() > deadlineMs) {
+        const text = `the Pod of sandbox ${name} was deleted and is still there after ${goneMs / 1000} s: its node may be lost; it is looked at again`;
+        throw new SandboxFailure('SandboxUnavailable', text);
+      }
+      await delay(gonePollMs);
+    }
+  }
+
+  async #read(name: string): Promise<V1Pod | undefined> {
+    const { core, namespace } = await this.#open();
+    return callApi(() => core.readNamespacedPod({ namespace, name: podName(name) })).catch(orIfMissing);
+  }
+
+  /** Finds the Pod of a sandbox of this stack. */
+  async #find(name: string): Promise<V1Pod | undefined> {
+    const pod = await this.#read(name);
+    const labels = labelsOf(pod?.metadata?.annotations ?? {});
+    return pod && labels?.stack === this.#stack && sandboxName(pod) === name ? pod : undefined;
+  }
+
+  #sandboxOf({ metadata }: V1Pod, name: string): Sandbox | undefined {
+    const labels = labelsOf(metadata?.annotations ?? {});
+    const spec = storedSpecOf(metadata?.annotations ?? {});
+    const uid = metadata?.uid;
+    if (labels === undefined || spec === undefined || uid === undefined) return undefined;
+    const shell = createPodShell({
+      name,
+      workdir: spec.workdir,
+      connect: () => this.#connect(uid, podName(name)),
+      findLoss: async () => lossOf(name, uid, await this.#read(name)),
+    });
+    return createShellSandbox({ kind: this.kind, shell, labels, spec, reports: this.#reports.of(uid) });
+  }
+
+  /** Returns the connection to a Pod. One that is broken is opened again. */
+  async #connect(uid: string, pod: string): Promise<Connection> {
+    const known = this.#connections.get(uid);
+    if (known === undefined) {
+      const opening = this.#open().then((cluster) => connect(cluster, pod));
+      this.#connections.set(uid, opening);
+      return opening;
+    }
+    const open = await known.catch(() => undefined);
+    if (open !== undefined && !open.isOver()) return open;
+    if (this.#connections.get(uid) === known) this.#connections.delete(uid);
+    return this.#connect(uid, pod);
+  }
+
+  #closeConnection(uid: string): void {
+    const connection = this.#connections.get(uid);
+    this.#connections.delete(uid);
+    connection?.then((open) => open.close()).catch(() => undefined);
+  }
+}
+
+function infoOf(pod: V1Pod): SandboxInfo | undefined {
+  const labels = labelsOf(pod.metadata?.annotations ?? {});
+  const name = sandboxName(pod);
+  if (labels === undefined || name === undefined) return undefined;
+  const createdAtMs = Number(pod.metadata?.creationTimestamp ?? 0);
+  const running = pod.status?.phase === 'Running' && pod.metadata?.deletionTimestamp === undefined;
+  return { name, kind: 'kubernetes', labels, createdAtMs, running };
+}
+
+function foreignPod(name: string): SandboxFailure {
+  const text = `a Pod that temper did not make has the name ${podName(name)}; remove or rename it`;
+  return new SandboxFailure('SandboxConflict', text);
+}
+
+const dockerfileRefusal = (task: string): string =>
+  `task ${task} needs its Dockerfile built, which a cluster does not do; build and push the image, and name it in task.toml`;

@@ -1,0 +1,225 @@
+import { Duplex } from 'node:stream';
+import { setTimeout as delay } from 'node:timers/promises';
+import { createHeadBuffer } from '../../process/head-buffer.ts';
+import { SandboxFailure } from '../failure.ts';
+import type { Account } from '../sandbox.ts';
+import { type Role, uidOf } from '../shell/accounts.ts';
+import type { Script, ScriptResult, Shell, StartedScript } from '../shell/shell.ts';
+import { apiStatus } from './client.ts';
+import type { Connection, Task, TaskOutput } from './connection.ts';
+import type { TaskRequest } from './keeper/frames.ts';
+
+const defaultOutputBytes = 2 ** 20;
+/** The delays after which a Pod is looked at again: its connection may break before the API knows why. */
+const lossWaitsMs = [0, 200, 1_000, 3_000];
+const cannotDrop = /^setpriv: failed to execute sh/m;
+
+/** The means of a shell to reach its Pod. */
+export interface PodAccess {
+  /** The name of the sandbox. */
+  readonly name: string;
+  /** The directories that the two accounts write to. */
+  readonly workdir: string;
+  connect(): Promise<Connection>;
+  /** Explains why the Pod no longer runs; undefined if it runs. */
+  findLoss(): Promise<SandboxFailure | undefined>;
+}
+
+export function createPodShell(pod: PodAccess): Shell {
+  return new PodShell(pod);
+}
+
+class PodShell implements Shell {
+  readonly name: string;
+  /** The keeper's own threads come and go. */
+  readonly quietTasks = null;
+  readonly #pod: PodAccess;
+
+  constructor(pod: PodAccess) {
+    this.name = pod.name;
+    this.#pod = pod;
+  }
+
+  uidOf(role: Role): number {
+    return uidOf(this.name, role);
+  }
+
+  async run(script: Script, signal: AbortSignal): Promise<ScriptResult> {
+    const maxBytes = script.maxOutputBytes ?? defaultOutputBytes;
+    const stdout = createHeadBuffer(maxBytes);
+    const stderr = createHeadBuffer(maxBytes);
+    const onStdout = (chunk: Buffer): void => stdout.push(chunk);
+    const onStderr = (chunk: Buffer): void => stderr.push(chunk);
+    // One byte more, to know whether there is more.
+    const request = { ...this.#requestOf(script), sentBytes: maxBytes + 1 };
+    const exitCode = await this.#runToEnd(request, { onStdout, onStderr }, { stdin: script.stdin, signal });
+    const truncated = stdout.truncated() || stderr.truncated();
+    const result = { exitCode, stdout: stdout.bytes(), stderr: stderr.bytes(), truncated };
+    if (exitCode === 127 && cannotDrop.test(String(result.stderr))) throw noShell(this.name);
+    return result;
+  }
+
+  follow(script: Script, onStdout: (chunk: Buffer) => void, signal: AbortSignal): Promise<number> {
+    const output = { onStdout, onStderr: () => undefined };
+    return this.#runToEnd(this.#requestOf(script), output, { stdin: script.stdin, signal });
+  }
+
+  async start(script: Script): Promise<StartedScript> {
+    const quiet = { onStdout: () => undefined, onStderr: () => undefined };
+    const task = (await this.#connect()).start({ ...this.#requestOf(script), sentBytes: 0 }, quiet);
+    if (script.stdin === undefined) return { detached: Promise.resolve(undefined), release: () => undefined };
+    void task.write(Buffer.from(script.stdin)).then(() => task.endInput());
+    const detached = this.#explained(() => task.ended).then(({ code }) => code);
+    detached.catch(() => undefined);
+    return { detached, release: () => task.release() };
+  }
+
+  async stream(script: Script): Promise<Duplex> {
+    const connection = await this.#connect();
+    return createTaskStream((output) => connection.start({ ...this.#requestOf(script), stdin: true }, output));
+  }
+
+  async endAll(account: Account): Promise<void> {
+    const quiet = { onStdout: () => undefined, onStderr: () => undefined };
+    const request = { do: 'end-all', uid: this.uidOf(account) } as const;
+    const code = await this.#runToEnd(request, quiet, { signal: new AbortController().signal });
+    if (code === 0) return;
+    const text = `the processes of the ${account} in sandbox ${this.name} could not be ended; remove the sandbox`;
+    throw new SandboxFailure('Internal', text);
+  }
+
+  async writtenBytes(): Promise<number> {
+    const signal = new AbortController().signal;
+    const parts = await Promise.all([
+      this.run({ role: 'agent', text: measure, args: [this.#pod.workdir, '/home/agent', '/tmp', '/var/tmp'] }, signal),
+      this.run({ role: 'grader', text: measure, args: ['/tests', '/logs', '/root', '/solution'] }, signal),
+    ]);
+    return parts.reduce((sum, { stdout }) => sum + (Number.parseInt(String(stdout), 10) || 0) * 1024, 0);
+  }
+
+  async makeDirectory(path: string, owner: Account): Promise<void> {
+    const uid = String(this.uidOf(owner));
+    const request: TaskRequest = {
+      ...this.#requestOf({ role: 'grader', text: makeOwned, args: [path, uid] }),
+      capability: 'chown',
+    };
+    const quiet = { onStdout: () => undefined, onStderr: () => undefined };
+    // What could not be made shows when the files are written.
+    await this.#runToEnd(request, quiet, { signal: new AbortController().signal });
+  }
+
+  #requestOf({ role, text, args, env = {}, stdin }: Script) {
+    const argv = ['sh', '-c', text, 'temper', ...args];
+    const uid = this.uidOf(role);
+    return { do: 'run' as const, uid, argv, env, stdin: stdin !== undefined, sentBytes: null };
+  }
+
+  async #runToEnd(
+    request: TaskRequest,
+    { onStdout, onStderr }: TaskOutput,
+    { stdin, signal }: { readonly stdin?: Uint8Array | undefined; readonly signal: AbortSignal },
+  ): Promise<number> {
+    signal.throwIfAborted();
+    const connection = await this.#connect();
+    const task: Task = connection.start(request, {
+      onStdout: (chunk) => {
+        onStdout(chunk);
+        task.take('stdout', chunk.length);
+      },
+      onStderr: (chunk) => {
+        onStderr(chunk);
+        task.take('stderr', chunk.length);
+      },
+    });
+    if (stdin !== undefined) void task.write(Buffer.from(stdin)).then(() => task.endInput());
+    const stopped = Promise.withResolvers<never>();
+    const stop = (): void => {
+      task.release();
+      stopped.reject(signal.reason);
+    };
+    signal.addEventListener('abort', stop, { once: true });
+    try {
+      const { code, error } = await this.#explained(() => Promise.race([task.ended, stopped.promise]), signal);
+      if (error === undefined) return code;
+      throw new SandboxFailure('SandboxUnavailable', `sandbox ${this.name} could not start a command`, {
+        evidence: error,
+      });
+    } finally {
+      signal.removeEventListener('abort', stop);
+    }
+  }
+
+  #connect(): Promise<Connection> {
+    return this.#explained(() => this.#pod.connect());
+  }
+
+  /** Explains what broke a connection: as the loss of the sandbox if its Pod is gone, else as a connection that was cut. */
+  async #explained<T>(work: () => Promise<T>, signal?: AbortSignal): Promise<T> {
+    try {
+      return await work();
+    } catch (cause) {
+      signal?.throwIfAborted();
+      if (cause instanceof SandboxFailure || apiStatus(cause) !== undefined) throw cause;
+      for (const waitMs of lossWaitsMs) {
+        await delay(waitMs);
+        const loss = await this.#pod.findLoss();
+        if (loss) throw loss;
+      }
+      const evidence = cause instanceof Error ? cause.message : String(cause);
+      const refused = /server response: 403/.test(evidence);
+      const todo = refused
+        ? 'give this account the rights `get` and `create` on `pods/exec`'
+        : 'what runs in it continues, and the call is made again';
+      const text = `the connection to sandbox ${this.name} was cut; ${todo}`;
+      throw new SandboxFailure('SandboxUnavailable', text, { cause, evidence: evidence.slice(0, 500) });
+    }
+  }
+}
+
+/** Prints the kilobytes of directories. A loop, because each may be missing. */
+const measure =
+  'n=0; for d in "$@"; do n=$((n + $(du -skx "$d" 2>/dev/null | tail -n 1 | cut -f 1 | grep . || echo 0))); done; echo $n';
+/** Makes the directory $1 of the uid $2, with those above it, unless it exists. */
+const makeOwned = 'mkdir -p -- "$(dirname -- "$1")" && mkdir -m 755 -- "$1" && chown -h "$2:$2" -- "$1"';
+
+function noShell(name: string): SandboxFailure {
+  const text = `expected the image of sandbox ${name} to have sh, got none; use an image with a shell, tar and coreutils`;
+  return new SandboxFailure('UnsupportedTask', text);
+}
+
+/** Creates the stream of a task's stdin and stdout. It stops taking output while its reader is behind. */
+function createTaskStream(start: (output: TaskOutput) => Task): Duplex {
+  let owed = 0;
+  const task = start({
+    onStdout: (chunk) => {
+      if (stream.push(chunk)) task.take('stdout', chunk.length);
+      else owed += chunk.length;
+    },
+    onStderr: (chunk) => task.take('stderr', chunk.length),
+  });
+  const stream = new Duplex({
+    read: () => {
+      if (owed > 0) task.take('stdout', owed);
+      owed = 0;
+    },
+    write: (chunk: Buffer, _encoding, done) => void task.write(chunk).then(() => done(), done),
+    final: (done) => {
+      task.endInput();
+      done();
+    },
+    destroy: (error, done) => {
+      task.endInput();
+      task.release();
+      done(error);
+    },
+  });
+  task.ended.then(
+    () => {
+      // The command has ended and reads no more.
+      stream.end();
+      stream.push(null);
+    },
+    (error: Error) => stream.destroy(error),
+  );
+  return stream;
+}

@@ -1,0 +1,52 @@
+import { z } from 'zod';
+import { setting, wholeNumber } from '../../setting.ts';
+
+/** The environment variables of Kubernetes sandboxes. */
+export const kubernetesVariables = {
+  TEMPER_KUBERNETES_NAMESPACE: setting(
+    z
+      .string()
+      .regex(/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/, { error: 'expected the name of a namespace' })
+      .optional(),
+    'namespace for the Pods of `kubernetes` sandboxes, in the cluster that `KUBECONFIG`, `~/.kube/config` or the account of this Pod names; see [Kubernetes](../guides/kubernetes.md)',
+    'no such sandboxes',
+  ),
+  TEMPER_KUBERNETES_PROGRAMS: setting(
+    z.string().min(1).default('temper-programs:latest'),
+    "image with the agents' programs, which the Pods mount; `infra/images/programs.ts` makes it",
+  ),
+  TEMPER_KUBERNETES_REQUESTS: setting(
+    z.coerce
+      .number({ error: 'expected a number above 0 and at most 1' })
+      .gt(0, { error: 'expected a number above 0 and at most 1' })
+      .max(1, { error: 'expected a number above 0 and at most 1' })
+      .default(0.25),
+    "share of its task's CPU, memory and disk that a Pod reserves on its node; agents wait for the model most of the time",
+  ),
+  TEMPER_KUBERNETES_WAIT: setting(
+    wholeNumber(1, 86_400).default(300),
+    'seconds that a Pod may wait for a node with room and for its image, before its stage fails and is retried',
+  ),
+  TEMPER_KUBERNETES_RUNTIME_CLASS: setting(
+    z.string().min(1).optional(),
+    'RuntimeClass of the Pods, such as one of gVisor or Kata',
+    "the cluster's own runtime",
+  ),
+  TEMPER_KUBERNETES_NODES: setting(
+    nodeLabels(),
+    'labels of the nodes that Pods may run on, `name=value` separated by commas',
+    'any node',
+  ),
+};
+
+function nodeLabels() {
+  const error = 'expected labels as name=value, separated by commas';
+  return z
+    .string()
+    .regex(/^([\w./-]+=[\w.-]*(,[\w./-]+=[\w.-]*)*)?$/, { error })
+    .default('')
+    .transform(
+      (text): Record<string, string> =>
+        Object.fromEntries(text.split(',').flatMap((label) => (label === '' ? [] : [label.split('=')]))),
+    );
+}

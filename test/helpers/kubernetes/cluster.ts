@@ -1,0 +1,55 @@
+import { execFile } from 'node:child_process';
+import { existsSync, readdirSync } from 'node:fs';
+import { homedir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { promisify } from 'node:util';
+import type { Availability } from '../../runner/need.ts';
+import { optionalData } from '../optional-data.ts';
+import { repositoryRoot } from '../sources.ts';
+
+const run = promisify(execFile);
+
+/** The image of the tests' sandboxes, and the one with the programs that they mount. */
+export const taskImage = 'temper-tasks:bookworm';
+export const programsImage = 'temper-programs:test';
+
+/** A Kubernetes cluster on this machine for the tests of one run. */
+export interface Cluster {
+  readonly kubeconfig: string;
+  close(): Promise<void>;
+}
+
+/** The program that starts the cluster; `TEMPER_TEST_KUBERNETES` names another. */
+const program = process.env.TEMPER_TEST_KUBERNETES ?? optionalData.referenceKubernetes;
+
+/** Whether the tests that need a Kubernetes cluster can run here. A cluster is never built for them: that takes minutes. */
+export function probeKubernetes(docker: Availability): Availability {
+  if (!existsSync(program)) return { usable: false, reason: `this machine lacks ${program}` };
+  if (process.getuid?.() !== 0) return { usable: false, reason: 'a cluster needs root' };
+  if (!docker.usable) return { usable: false, reason: `its images come from Docker, and ${docker.reason}` };
+  const cache = process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache');
+  const programs = join(cache, 'temper-reference-kubernetes/bin');
+  const isBuilt = existsSync(programs) && readdirSync(programs).some((name) => name.startsWith('.built-'));
+  if (isBuilt || existsSync(join(dirname(program), 'programs.tar.xz'))) return { usable: true };
+  return { usable: false, reason: `the cluster's programs are not built; \`${program} build\` does it` };
+}
+
+/** Starts a cluster that has the tests' images, or uses the one that runs. */
+export async function startKubernetes(): Promise<Cluster> {
+  const wasUp = await run(program, ['status']).then(
+    () => true,
+    () => false,
+  );
+  const { stdout } = wasUp ? await run(program, ['kubeconfig']) : await run(program, ['up']);
+  const close = async (): Promise<void> => {
+    if (!wasUp) await run(program, ['down']);
+  };
+  try {
+    await run(process.execPath, [join(repositoryRoot, 'infra/images/programs.ts'), programsImage]);
+    await run(program, ['load', taskImage, programsImage]);
+  } catch (error) {
+    await close();
+    throw error;
+  }
+  return { kubeconfig: stdout.trim(), close };
+}

@@ -1,0 +1,34 @@
+import { PassThrough } from 'node:stream';
+import { after } from 'node:test';
+import { CoreV1Api, Exec, KubeConfig } from '@kubernetes/client-node';
+import { podName } from '../../../infra/sandbox/kubernetes/pod.ts';
+
+/** The level of Pod Security that a namespace enforces. */
+export type PodSecurity = 'baseline' | 'restricted';
+
+/** Opens the cluster that KUBECONFIG names. */
+export function openTestCluster(): { readonly config: KubeConfig; readonly core: CoreV1Api } {
+  const config = new KubeConfig();
+  config.loadFromDefault();
+  return { config, core: config.makeApiClient(CoreV1Api) };
+}
+
+/** Creates a namespace that is deleted after the tests of this file, and returns its name. */
+export async function testNamespace(purpose: string, security: PodSecurity = 'baseline'): Promise<string> {
+  const { core } = openTestCluster();
+  const name = `test-${purpose}-${process.pid}-${Date.now().toString(36)}`;
+  const labels = { 'pod-security.kubernetes.io/enforce': security };
+  await core.createNamespace({ body: { metadata: { name, labels } } });
+  after(() => core.deleteNamespace({ name }));
+  return name;
+}
+
+/** Runs a shell script as root in the Pod of a sandbox, past temper. */
+export async function execInPod(namespace: string, sandbox: string, script: string): Promise<void> {
+  const ended = Promise.withResolvers<void>();
+  const words = ['sh', '-c', script];
+  const out = new PassThrough().resume();
+  const exec = new Exec(openTestCluster().config);
+  await exec.exec(namespace, podName(sandbox), 'sandbox', words, out, out, null, false, () => ended.resolve());
+  await ended.promise;
+}

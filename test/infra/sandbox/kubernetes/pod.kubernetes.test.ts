@@ -1,0 +1,65 @@
+import assert from 'node:assert/strict';
+import { after, describe, it } from 'node:test';
+import { createKubernetesProvider } from '../../../../infra/sandbox/kubernetes/provider.ts';
+import type { SandboxSpec } from '../../../../infra/sandbox/sandbox.ts';
+import { programsImage, taskImage } from '../../../helpers/kubernetes/cluster.ts';
+import { openTestCluster, testNamespace } from '../../../helpers/kubernetes/namespace.ts';
+import { foreground, sh } from '../contract.ts';
+
+const signal = AbortSignal.timeout(300_000);
+
+describe('a kubernetes sandbox, seen from the cluster', { concurrency: 4 }, async () => {
+  const namespace = await testNamespace('pods');
+  const { core, config } = openTestCluster();
+  const stack = `pods-${process.pid}`;
+  const settings = { stack, namespace, programs: programsImage, requests: 0.01 };
+  const provider = createKubernetesProvider(settings);
+  after(() => provider.close());
+  const specOf = (name: string, changes: Partial<SandboxSpec> = {}, expiresInMs = 600_000): SandboxSpec => {
+    const expiresAtMs = Date.now() + expiresInMs;
+    const labels = { stack, run: 'run', rollout: name, epoch: 1, purpose: 'agent', expiresAtMs } as const;
+    const limits = { cpus: 1, memoryMb: 256, diskMb: 64, pids: 64 };
+    return { name, image: taskImage, labels, ...limits, workdir: '/workspace', mounts: [], ...changes };
+  };
+  const make = (name: string, changes?: Partial<SandboxSpec>) => provider.ensure(specOf(name, changes), signal);
+
+  it('has no network, no account of the cluster, no capabilities and no way to gain privileges', async () => {
+    const sandbox = await make('sealed');
+    const api = new URL(config.getCurrentCluster()?.server ?? '');
+    const connect = `import socket; socket.create_connection(("${api.hostname}", ${api.port}), 1)`;
+    const script = `id -u; grep -E "CapEff|CapBnd|NoNewPrivs|Seccomp:" /proc/self/status; ls /var/run/secrets; env; python3 -c '${connect}'`;
+    for (const account of ['agent', 'grader'] as const) {
+      const { exitCode, stdout } = await sandbox.exec({ ...foreground, account, argv: sh(script) }, signal);
+      const text = String(stdout);
+      assert.notEqual(exitCode, 0, 'it reached the API server');
+      assert.match(text, /CapEff:\s+0+\nCapBnd:\s+0+\nNoNewPrivs:\s+1\nSeccomp:\s+2/);
+      assert.doesNotMatch(text, /serviceaccount|KUBERNETES_/);
+    }
+    const pod = await core.readNamespacedPod({ namespace, name: 'sealed' });
+    assert.ok((pod.spec?.activeDeadlineSeconds ?? 0) > 0);
+    await provider.remove(sandbox.name);
+  });
+
+  it('continues after its connection was cut, and fails a command that the cut interrupted', async () => {
+    const cut = createKubernetesProvider(settings);
+    const sandbox = await cut.ensure(specOf('cut'), signal);
+    await sandbox.start(
+      { key: 'job', argv: sh('until [ -e go ]; do sleep 0.1; done; exit 4'), env: {}, account: 'agent' },
+      signal,
+    );
+    const interrupted = sandbox.exec({ ...foreground, argv: sh('touch on; sleep 60') }, signal);
+    const waiting = sandbox.wait('job', { timeoutMs: 60_000 }, signal);
+    const other = createKubernetesProvider(settings);
+    const watcher = await other.attach('cut');
+    const until = sh('until [ -e on ]; do sleep 0.1; done');
+    assert.equal((await watcher?.exec({ ...foreground, argv: until }, signal))?.exitCode, 0);
+    const failed = assert.rejects(interrupted, { type: 'SandboxUnavailable', message: /connection.*cut/ });
+    await cut.close();
+    await failed;
+    await watcher?.exec({ ...foreground, argv: ['touch', 'go'] }, signal);
+    assert.deepEqual(await waiting, { state: 'exited', exitCode: 4 });
+    await other.close();
+    await cut.close();
+    await provider.remove('cut');
+  });
+});
