@@ -18,9 +18,15 @@ export interface SkippedTests {
 /** A suite on a Temporal server on PostgreSQL. It stands for the same suite on a smaller server, whose name lacks the word. */
 const onPostgres = '.postgres.test.ts';
 
+/** The suites that `npm test` leaves to commands of their own, by the word in the names of their files. */
+export const ownCommands = {
+  reference: 'npm run test:reference, against a real engine and trainer',
+  deploy: 'npm run test:deploy, in containers that take minutes to build',
+} as const;
+
 /** Selects the files of `npm test`: all below test/ whose needs this machine meets. */
 export async function selectTests(root: string, needs: readonly Need[]): Promise<Selection> {
-  const all = (await testFiles(root)).filter((file) => !needsOf(file).includes('reference'));
+  const all = (await testFiles(root)).filter((file) => !needsOf(file).some((word) => word in ownCommands));
   const leftOut = needs.flatMap((need): SkippedTests[] => {
     if (need.availability.usable) return [];
     const files = all.filter((file) => needsOf(file).includes(need.word));

@@ -14,7 +14,14 @@ import { probeDocker, temperContainers } from './docker.ts';
 import { killLeftovers, testRunVariable } from './leftovers.ts';
 import { type Need, needsOf } from './need.ts';
 import { runNodeTests, type TestCounts } from './node-test.ts';
-import { type Selection, selectFastTests, selectReferenceTests, selectTests, selectTestsOf } from './select.ts';
+import {
+  ownCommands,
+  type Selection,
+  selectFastTests,
+  selectReferenceTests,
+  selectTests,
+  selectTestsOf,
+} from './select.ts';
 import { startSharedTemporal } from './shared-temporal.ts';
 
 /**
@@ -125,6 +132,7 @@ function report(run: TestCounts | undefined, left: readonly string[]): void {
     console.log(`tests that need ${need.name} were left out, because ${reason}:`);
     for (const file of files) console.log(`  ${file}`);
   }
+  if (words.length === 0) for (const suite of Object.values(ownCommands)) console.log(`not run: ${suite}`);
   for (const problem of problems) console.log(`✖ ${problem}`);
   const tail = skipped.length > 0 ? `, ${skipped.length} skipped` : '';
   console.log(`${checks.passed + (run?.passed ?? 0)} passed, ${failed} failed${tail}`);

@@ -113,7 +113,8 @@ function spawned(
   name: PartName,
   options: Omit<SpawnedPart, 'name' | 'config' | 'logFile'>,
 ): Part {
-  return spawnedPart({ ...options, name, config, logFile: join(config.paths.logs, `${name}.log`) });
+  const logFile = config.logs === 'stdout' ? 'stdout' : join(config.paths.logs, `${name}.log`);
+  return spawnedPart({ ...options, name, config, logFile });
 }
 
 const untilWorkerPolls =

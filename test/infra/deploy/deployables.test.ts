@@ -1,0 +1,67 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, it } from 'node:test';
+import { parse } from 'yaml';
+import { readConfig } from '../../../infra/config.ts';
+import { environment } from '../../../infra/settings.ts';
+import { repositoryRoot } from '../../helpers/sources.ts';
+
+const directory = join(repositoryRoot, 'infra/deploy');
+const read = (path: string): string => readFileSync(join(directory, path), 'utf8');
+const compose = parse(read('compose.yaml'), { merge: true }) as {
+  readonly services: Readonly<Record<string, Service>>;
+  readonly volumes: Readonly<Record<string, null>>;
+};
+
+interface Service {
+  readonly environment: Readonly<Record<string, unknown>>;
+  readonly command: readonly string[];
+  readonly volumes?: readonly string[];
+}
+
+/** Compose's variables that are no settings of temper. */
+const ofComposeAlone = ['TEMPER_IMAGE', 'TEMPER_TRAINER_PARTS'];
+
+describe('the deployables', () => {
+  it('name settings that temper reads', () => {
+    for (const file of ['compose.yaml', 'image/Dockerfile']) {
+      const named = read(file).match(/\bTEMPER_[A-Z_]+/g) ?? [];
+      const unknown = named.filter((name) => !(name in environment.shape) && !ofComposeAlone.includes(name));
+      assert.deepEqual(unknown, [], file);
+    }
+  });
+
+  it('give temper settings that it accepts', () => {
+    const processes = Object.entries(compose.services).filter(([, { command }]) => command?.[0] === 'up');
+    assert.deepEqual(
+      processes.map(([name]) => name),
+      ['control', 'trainer', 'host-1', 'host-2', 'host-3'],
+    );
+    for (const [, service] of processes) {
+      const { listen, store } = readConfig(resolved(service.environment));
+      assert.equal(store.kind, 's3');
+      assert.ok(['127.0.0.1', '0.0.0.0'].includes(listen));
+    }
+  });
+
+  it('give each process of temper a volume of its own', () => {
+    const used = Object.values(compose.services).flatMap(({ volumes = [] }) => volumes.map((one) => one.split(':')[0]));
+    assert.deepEqual(used.toSorted(), Object.keys(compose.volumes).toSorted());
+  });
+
+  it('hold no secret, and refuse to start without one', () => {
+    for (const name of ['POSTGRES_PASSWORD', 'STORE_SECRET', 'STACK_KEY']) {
+      assert.match(read('compose.yaml'), new RegExp(`\\$\\{${name}:\\?`));
+    }
+  });
+});
+
+/** Puts the defaults of Compose's variables in place, and something for those without one. */
+function resolved(variables: Service['environment']): Record<string, string> {
+  const of = (value: unknown): string =>
+    String(value).replaceAll(/\$\{([A-Z_]+):([?-])([^}]*)\}/g, (_, name, kind, text) =>
+      kind === '-' ? text : name === 'STACK_KEY' ? 'a'.repeat(64) : 'secret',
+    );
+  return Object.fromEntries(Object.entries(variables).map(([name, value]) => [name, of(value)]));
+}
