@@ -121,7 +121,9 @@ async function quoteLog({ config, logFile }: SpawnedPart, offset: number): Promi
 
 function describeCause(options: SpawnedPart, error: unknown): string {
   if (error instanceof DiedTooEarly) return `${options.name} ended during its start (${error.message})`;
-  if (error instanceof DOMException && error.name === 'TimeoutError') {
+  // A wait that the limit has ended throws an AbortError, whose cause is the limit's own error.
+  const reason = error instanceof Error && error.name === 'AbortError' ? error.cause : error;
+  if (reason instanceof DOMException && reason.name === 'TimeoutError') {
     return `${options.name} did not answer within ${options.readyTimeoutMs / 1000} s`;
   }
   return `${options.name} did not start: ${errorMessage(error)}`;

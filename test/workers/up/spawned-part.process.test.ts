@@ -1,0 +1,33 @@
+import assert from 'node:assert/strict';
+import { existsSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { setTimeout as pause } from 'node:timers/promises';
+import { readConfig } from '../../../infra/config.ts';
+import { spawnedPart } from '../../../workers/up/spawned-part.ts';
+
+describe('a part of the stack that does not become ready in time', () => {
+  let home: string;
+  before(async () => {
+    home = await mkdtemp(join(tmpdir(), 'temper-part-'));
+  });
+  after(() => rm(home, { recursive: true, force: true }));
+
+  it('is ended, and the error says how long it had; with TEMPER_LOGS=stdout there is no file', async () => {
+    const logFile = join(home, 'policy.log');
+    const part = spawnedPart({
+      name: 'policy',
+      command: ['policy', '--help'],
+      config: readConfig({ ...process.env, TEMPER_HOME: home, TEMPER_LOGS: 'stdout' }),
+      logFile,
+      readyTimeoutMs: 5,
+      drainTimeoutMs: 10_000,
+      untilReady: (_pid, signal) => pause(60_000, undefined, { signal }),
+    });
+    const message = 'policy did not answer within 0.005 s; see its lines above';
+    await assert.rejects(part.start(AbortSignal.timeout(60_000)), { message });
+    assert.ok(!existsSync(logFile));
+  });
+});
