@@ -13,8 +13,8 @@ export interface AgentSpec {
   readonly branches?: BranchRule;
   /** Whether its sandbox contains the task's reference solution. */
   readonly needsSolution: boolean;
-  /** The only kind of sandbox it can run in; default: any. */
-  readonly sandbox?: SandboxKind;
+  /** The kinds of sandbox that it can run in, the first one for `auto`; default: any. */
+  readonly sandboxes?: readonly SandboxKind[];
   /** A file that the image must contain because the agent's program depends on it; default: none. */
   readonly loader?: string;
   /**

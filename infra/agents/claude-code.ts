@@ -3,7 +3,7 @@ import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import type { AgentContext, AgentSpec } from './agent.ts';
 import {
   bunLoader,
-  bunSandbox,
+  bunSandboxes,
   type CliDependencies,
   homeFiles,
   modelName,
@@ -40,7 +40,7 @@ export function createClaudeCode(
     description: 'Claude Code (@anthropic-ai/claude-code)',
     usesModel: true,
     needsSolution: false,
-    sandbox: bunSandbox,
+    sandboxes: bunSandboxes,
     loader: bunLoader,
     withOptions: (given) => createClaudeCode({ runtime, packages }, parseOptions(given)),
     runtimes: async () => Promise.all([runtime.prepare(), packages.prepare('claude-code')]),

@@ -1,3 +1,4 @@
+import { sandboxKinds } from '../../workflows/contracts/sandbox-kinds.ts';
 import type { FileEntry } from '../sandbox/files.ts';
 import type { AgentContext } from './agent.ts';
 import type { Packages } from './packages.ts';
@@ -15,8 +16,8 @@ export const secretVariable = 'TEMPER_SESSION_SECRET';
 /** The model's name in agent configurations. The gateway serves one model and accepts any name. */
 export const modelName = 'policy';
 
-/** The kind of sandbox for Bun programs. Bun reserves more memory than a local sandbox allows, and crashes at its start. */
-export const bunSandbox = 'docker';
+/** The kinds of sandbox for Bun programs. Bun reserves more memory than a local sandbox allows, and crashes at its start. */
+export const bunSandboxes = sandboxKinds.filter((kind) => kind !== 'local');
 
 /** The loader of Bun programs, from the image: such a program locates itself by its start path, so temper's loader can't start it. */
 export const bunLoader = process.arch === 'arm64' ? '/lib/ld-linux-aarch64.so.1' : '/lib64/ld-linux-x86-64.so.2';

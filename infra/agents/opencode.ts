@@ -1,7 +1,7 @@
 import type { AgentSpec } from './agent.ts';
 import {
   bunLoader,
-  bunSandbox,
+  bunSandboxes,
   type CliDependencies,
   homeFiles,
   modelName,
@@ -23,7 +23,7 @@ export function createOpencode({ runtime, packages }: CliDependencies): AgentSpe
     description: 'OpenCode (opencode-ai)',
     usesModel: true,
     needsSolution: false,
-    sandbox: bunSandbox,
+    sandboxes: bunSandboxes,
     loader: bunLoader,
     runtimes: async () => Promise.all([runtime.prepare(), packages.prepare('opencode')]),
     command(context) {

@@ -90,7 +90,7 @@ describe('an unmodified agent in a sealed container', () => {
     it(`${one.agent} is rejected in a local sandbox, where it could not start`, async () => {
       const { result, evidence } = await roll(one, { sandbox: 'local' });
       assert.deepEqual([result.outcome, result.failure?.type], ['invalid-task', 'UnsupportedTask'], evidence);
-      assert.match(result.failure?.message ?? '', /the only kind that agent .* runs in, got local/);
+      assert.match(result.failure?.message ?? '', /sandboxes that agent .* runs in \(docker, .*\), got local/);
     });
   }
 
