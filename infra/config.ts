@@ -29,6 +29,8 @@ export interface Config {
   readonly channel: 'socket' | 'stream';
   readonly capacity: number;
   readonly sweepShare: number;
+  /** The sandboxes that all hosts together create per second; null for no limit. */
+  readonly createsPerSecond: number | null;
   readonly evaluations: number;
   /** The width of each lane of heavy stages on this host. */
   readonly lanes: number;
@@ -122,6 +124,7 @@ export function readConfig(source: Environment = process.env): Config {
     channel: env.TEMPER_CHANNEL,
     capacity: env.TEMPER_CAPACITY ?? defaultCapacity({ home, sandbox: env.TEMPER_SANDBOX }),
     sweepShare: env.TEMPER_SWEEP_SHARE,
+    createsPerSecond: env.TEMPER_CREATES_PER_SECOND ?? null,
     evaluations: env.TEMPER_EVALUATIONS,
     lanes: env.TEMPER_LANES ?? Math.max(4, 2 * availableParallelism()),
     docker: {

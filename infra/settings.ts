@@ -100,6 +100,15 @@ export const environment = z.object({
     wholeNumber(1, 100).default(4),
     'containers, and sandboxes of other servers, created at once',
   ),
+  TEMPER_CREATES_PER_SECOND: setting(
+    z.coerce
+      .number({ error: 'expected a number of sandboxes per second above 0' })
+      .gt(0, { error: 'expected a number of sandboxes per second above 0' })
+      .max(10_000, { error: 'expected at most 10000 sandboxes per second' })
+      .optional(),
+    'sandboxes that all hosts of the stack together create per second, as the Temporal server counts them, for a provider account that allows no more. Give it to each host, with the same value; a sandbox that is created again after a failure is not counted',
+    'no limit',
+  ),
   TEMPER_IMAGE_DISK_GB: setting(
     z.coerce
       .number({ error: 'expected a number of gigabytes' })

@@ -43,6 +43,7 @@ import {
 } from '../workflows/contracts/queues.ts';
 import { checkClocks } from './check-clocks.ts';
 import { claimName, keepHost, openLease } from './claim-host.ts';
+import { creationWorkers } from './creation-worker.ts';
 import { inLane, inLanesByType } from './lane-worker.ts';
 import { whileLeased } from './leased-worker.ts';
 import { openState, type StackState } from './open-state.ts';
@@ -106,10 +107,15 @@ export async function runHost(config: Config, signal: AbortSignal): Promise<void
         share,
         backlogOf: (queue) => backlogOf(client, queue),
       });
-      const placing = { turns, placement: createPlacement({ ...host, share, turns }) };
+      const { createsPerSecond } = config;
+      const limitsCreations = createsPerSecond !== null;
+      const placing = { turns, placement: createPlacement({ ...host, share, turns, limitsCreations }) };
       const watch = { ...placing, slots: host.slots, log, openShares: () => openShares(client), start: startWorker };
       void watchShares(watch, ended);
-      return queues(host, { capacity: config.capacity, sessions, lanes, placing, reaper, lease });
+      return [
+        ...creationWorkers(createsPerSecond),
+        ...queues(host, { capacity: config.capacity, sessions, lanes, placing, reaper, lease }),
+      ];
     });
     await kept;
     if (!signal.aborted) ending.signal.throwIfAborted();

@@ -3,6 +3,7 @@ import { type ActivityInterfaceFor, proxyActivities, proxyLocalActivities } from
 import type { ControlActivities } from '../activities/interfaces/control.ts';
 import type {
   CleanUpActivities,
+  CreationActivities,
   EvaluationActivities,
   HostActivities,
   ImageActivities,
@@ -15,6 +16,7 @@ import {
   captureQueue,
   cleanUpQueue,
   controlQueue,
+  creationQueue,
   evaluationQueue,
   hostQueue,
   imageQueue,
@@ -41,6 +43,7 @@ export const placement = (priority: Priority | undefined, waits: boolean): Proxi
     taskQueue: placementQueueOf(priority),
     ...(waits ? timeouts.place : timeouts.placeWithoutWaiting),
   });
+export const creation = proxyActivities<CreationActivities>({ taskQueue: creationQueue, ...timeouts.creation });
 export const trainer = proxyActivities<TrainerActivities>({ taskQueue: trainerQueue, ...timeouts.train });
 export const restoring = proxyActivities<Pick<TrainerActivities, 'restoreWeights'>>({
   taskQueue: trainerQueue,

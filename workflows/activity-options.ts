@@ -91,6 +91,15 @@ export const timeouts = {
     cancellationType: 'TRY_CANCEL',
   },
   /**
+   * The wait for the creation of a sandbox, where its rate is limited. It is spent in the task queue. After an hour no host may
+   * have the limit any more, and the rollout goes without.
+   */
+  creation: {
+    scheduleToStartTimeout: '1h',
+    startToCloseTimeout: '10s',
+    retry: retry(20, '200ms', '5s'),
+  },
+  /**
    * Light stages on one host's queue, where none waits long. The wait is longer than a worker's restart takes. A stage is
    * retried for two minutes, so that a restart of the container engine does not cost an agent's work.
    */

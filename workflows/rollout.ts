@@ -98,7 +98,7 @@ async function perform(parts: Parts): Promise<Ending> {
     produced = await produceInEpochs(basis, resolved);
     const excused = unscored(input, produced);
     if (excused !== null) return { outcome: 'cancelled', failure: excused, resolved, produced };
-    const { verdict, reward } = await evaluate(currentEpoch(basis, resolved), produced.diff);
+    const { verdict, reward } = await evaluate(currentEpoch(basis, resolved), produced);
     return { outcome: 'scored', resolved, produced, verdict, reward };
   } catch (error) {
     if (!(error instanceof StageFailure)) throw error;

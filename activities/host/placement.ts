@@ -28,6 +28,8 @@ const checkAgainMs = 200;
 /** The parts of a host that place rollouts. */
 export interface Placing extends Pick<Host, 'name' | 'slots' | 'intake' | 'hasImage'> {
   readonly share: SweepShare;
+  /** Whether this host limits how many sandboxes all hosts create per second. */
+  readonly limitsCreations?: boolean;
   readonly turns: Pick<PlacementTurns, 'waitsFor'>;
 }
 
@@ -38,6 +40,7 @@ export function createPlacement({
   intake,
   hasImage,
   share: sweepShare,
+  limitsCreations = false,
   turns,
 }: Placing): PlacementActivities {
   return {
@@ -67,7 +70,7 @@ export function createPlacement({
         } finally {
           waiting.ended();
         }
-        return { host: name };
+        return { host: name, ...(limitsCreations && { limitsCreations }) };
       }),
   };
 }

@@ -31,6 +31,14 @@ export interface PlaceRollout {
 export interface Placement {
   /** The stable name of the host; its queues follow from it. */
   readonly host: string;
+  /** Whether the host limits how many sandboxes all hosts create per second. */
+  readonly limitsCreations?: true;
+}
+
+/** The activities on a task queue whose rate the server limits. */
+export interface CreationActivities {
+  /** Does nothing: being given out by the server is what allows the creation of a sandbox. */
+  allowCreation(): Promise<void>;
 }
 
 /** Activities on the host where the rollout was placed. */

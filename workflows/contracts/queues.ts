@@ -15,6 +15,8 @@ export const sweepPlacementQueue = 'temper-placement-sweep';
  * it holds of each, and must not take one to look at it.
  */
 export const sharePlacementQueue = (share: string): string => `temper-placement-${share}`;
+/** The task queue whose rate at the server limits how many sandboxes all hosts of a stack create per second. */
+export const creationQueue = 'temper-creation';
 export const trainerQueue = 'temper-trainer';
 
 /**

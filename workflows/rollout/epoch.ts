@@ -13,6 +13,7 @@ import {
   capturingOn,
   cleanUpOn,
   control,
+  creation,
   evaluation,
   images,
   onHost,
@@ -42,6 +43,8 @@ export interface Produced {
   readonly end: AgentEnd;
   readonly diff: Diff;
   readonly trace: TraceSummary | null;
+  /** Whether the host that placed the rollout limits the creation of sandboxes. */
+  readonly limitsCreations: boolean;
 }
 
 /** One epoch of a rollout with all that its stages need. */
@@ -69,7 +72,7 @@ export async function produce(context: EpochContext): Promise<Produced> {
     task.imageFrom !== undefined && sandbox !== 'local'
       ? await progress.stage('prepareImage', () => images.prepareImage({ task, agent, sandbox }))
       : null;
-  const { host } = await progress.stage('placeRollout', () =>
+  const { host, limitsCreations = false } = await progress.stage('placeRollout', () =>
     placement(workflowInfo().priority, context.fewActivities).placeRollout({
       epoch,
       ...(prepared !== null && { image: prepared.image }),
@@ -94,7 +97,7 @@ export async function produce(context: EpochContext): Promise<Produced> {
   const hostStage = <Result>(stage: Stage, work: () => Promise<Result>): Promise<Result> =>
     loss.guard(host, stage, () => untilTaken(context, host, () => progress.stage(stage, work)));
   try {
-    const sandboxed = await prepare(context, host, hostStage);
+    const sandboxed = await prepare(context, { host, limitsCreations }, hostStage);
     const { kind, baseCommit } = sandboxed;
     provider = kind;
     provisioned = true;
@@ -104,7 +107,7 @@ export async function produce(context: EpochContext): Promise<Produced> {
     const [trace] = await both(usesModel ? seal() : Promise.resolve(null), releaseOnce());
     open = false;
     if (trace !== null) meter.session(useOf(trace));
-    return { end, diff, trace };
+    return { end, diff, trace, limitsCreations };
   } finally {
     await releaseOnce();
     if (open) {
@@ -156,7 +159,7 @@ function deliverCancel(host: string): void {
 /** Opens the trace and creates the sandbox at the same time, so that a rollout waits only for the slower of the two. */
 async function prepare(
   { input, resolved, limits, epoch }: EpochContext,
-  host: string,
+  { host, limitsCreations }: { readonly host: string; readonly limitsCreations: boolean },
   hostStage: HostStage,
 ): Promise<Prepared> {
   const { task, usesModel } = resolved;
@@ -182,11 +185,20 @@ async function prepare(
   const { lifetimeMs } = limits;
   const [opened, provisioned] = await both(
     usesModel ? openTrace() : Promise.resolve(null),
-    hostStage('provisionSandbox', () =>
-      provisioningOn(host).provisionSandbox({ epoch, run, task, agent, sandbox, lifetimeMs }),
-    ),
+    hostStage('provisionSandbox', async () => {
+      if (limitsCreations) await untilAllowed();
+      return provisioningOn(host).provisionSandbox({ epoch, run, task, agent, sandbox, lifetimeMs });
+    }),
   );
   return { ...provisioned, contextLength: opened?.contextLength ?? null };
+}
+
+/** Waits until the server allows the creation of another sandbox. Without an answer it is created all the same. */
+async function untilAllowed(): Promise<void> {
+  await creation.allowCreation().catch((error) => {
+    if (isCancellation(error)) throw error;
+    log.warn('no host limits the creation of sandboxes any more', { error: String(error) });
+  });
 }
 
 /** Waits for both even if one fails, so that nothing is created after the clean-up. */
@@ -252,11 +264,12 @@ function useOf({ promptTokens, sampledTokens, engineSeconds }: TraceSummary): Mo
 /** Evaluates a diff in a fresh sandbox, and computes its reward. */
 export async function evaluate(
   { input, resolved, limits, epoch, progress, fewActivities }: EpochContext,
-  diff: Diff,
+  { diff, limitsCreations }: Pick<Produced, 'diff' | 'limitsCreations'>,
 ): Promise<{ readonly verdict: Verdict; readonly reward: number }> {
   const { sandbox, rewardPolicy, reuseVerdicts } = input;
-  const verdict = await progress.stage('evaluate', () =>
-    evaluation(limits.evaluationMs).evaluate({
+  const verdict = await progress.stage('evaluate', async () => {
+    if (limitsCreations) await untilAllowed();
+    return evaluation(limits.evaluationMs).evaluate({
       epoch,
       run: input.member?.run ?? '',
       task: resolved.task,
@@ -264,8 +277,8 @@ export async function evaluate(
       diff,
       timeoutMs: limits.evaluationMs,
       ...(reuseVerdicts === true && { reuseVerdict: reuseVerdicts }),
-    }),
-  );
+    });
+  });
   const reward = await progress.stage('reward', async () =>
     fewActivities ? rewardOf(verdict, rewardPolicy) : control.reward({ verdict, policy: rewardPolicy }),
   );

@@ -21,6 +21,8 @@ export interface Script {
   agent?(workflowId: string): Promise<void>;
   /** Returns the reason why the agent of this rollout ended. Default: it submitted. */
   stop?(workflowId: string): StopReason;
+  /** Called for each sandbox that a rollout is about to have created. Present: the hosts limit creations. */
+  readonly allowCreation?: (rollout: string) => void;
   /** Resolves when the tests of this workflow's rollout have ended. */
   evaluate?(workflowId: string): Promise<void>;
   /** Resolves when the engines have this version again. */

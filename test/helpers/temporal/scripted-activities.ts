@@ -32,6 +32,7 @@ import {
   captureQueue,
   cleanUpQueue,
   controlQueue,
+  creationQueue,
   evaluationQueue,
   hostQueue,
   imageQueue,
@@ -149,7 +150,9 @@ export async function startScriptedWorkers(
     readVersions: async ({ groups }) => script.versions?.(groups) ?? groups.map(() => null),
   };
   const images: ImageActivities = { prepareImage: async ({ task }) => ({ image: task.image }) };
-  const placement: PlacementActivities = { placeRollout: async () => ({ host: 'scripted' }) };
+  const placement: PlacementActivities = {
+    placeRollout: async () => ({ host: 'scripted', ...(script.allowCreation && { limitsCreations: true as const }) }),
+  };
   const host: HostActivities = {
     provisionSandbox: async ({ epoch }) => {
       await script.provision?.(caller());
@@ -239,6 +242,7 @@ export async function startScriptedWorkers(
     { taskQueue: cleanUpQueue('scripted'), activities: cleanUp },
     { taskQueue: evaluationQueue, activities: evaluation },
     { taskQueue: trainerQueue, activities: trainer },
+    { taskQueue: creationQueue, activities: { allowCreation: async () => script.allowCreation?.(caller()) } },
   ];
   // A test that failed may leave an activity waiting forever.
   const workers = createWorkerGroup((one) =>
