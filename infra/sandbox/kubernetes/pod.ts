@@ -130,7 +130,7 @@ function notMountable(source: string): SandboxFailure {
 /**
  * Sets the sandbox up as root, before anything else runs in it, and then keeps it alive under the keeper's uid. $1 the agent's
  * uid, $2 the working directory, $3 the keeper's directory, $4 the ready file, $5 the keeper's uid, the rest: the program that
- * drops capabilities.
+ * drops capabilities. It ends with a failure, since the cluster counts a Pod that ends well as completed, even one it evicts.
  */
 const setUp = `
 set -e
@@ -143,7 +143,7 @@ echo "agent:x:$agent:" >>/etc/group
 : >"$ready"
 chmod 711 "$keeper"; chown "$id:$id" "$ready" "$keeper"
 exec "$@" --reuid="$id" --regid="$id" --clear-groups --no-new-privs --ambient-caps=-all --inh-caps=-all \\
-  sh -c 'trap "exit 0" TERM; while :; do sleep 86400 & wait $!; done'
+  sh -c 'trap "exit 143" TERM; while :; do sleep 86400 & wait $!; done'
 `;
 
 function setUpArguments({ name, workdir }: SandboxSpec): readonly string[] {
