@@ -26,7 +26,9 @@ it('the host worker starts although a sandbox cannot be removed, logs the failur
     }
     await rm(home, { recursive: true, force: true });
   });
-  const labels = { stack, run: 'run', rollout: 'over', epoch: 1, purpose: 'agent' as const, expiresAtMs: 1 };
+  // What is of an earlier life of the host is removed at its start, without a second look.
+  const fence = `${hostname()}/0`;
+  const labels = { stack, run: 'run', rollout: 'over', epoch: 1, purpose: 'agent' as const, expiresAtMs: 1, fence };
   const limits = { cpus: 1, memoryMb: 64, diskMb: 64, pids: 64, workdir: '/workspace', mounts: [] };
   const provider = createLocalProvider({ root: config.paths.sandboxes, stack });
   await provider.ensure({ name: 'resists', image: 'none', labels, ...limits }, t.signal);
