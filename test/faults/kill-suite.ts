@@ -38,14 +38,28 @@ const busyWith: Readonly<Record<PartKind | 'postgresql', readonly string[]>> = {
   temporal: ['awaitAgent', 'provisionSandbox', 'evaluate'],
   postgresql: ['awaitAgent', 'provisionSandbox', 'evaluate'],
 };
+/** The workflows that wait for such work. */
+const busyIn: Readonly<Record<PartKind | 'postgresql', readonly string[]>> = {
+  control: ['trainingStep', 'trainingRun', 'group', 'rollout'],
+  host: ['rollout'],
+  gateway: ['rollout'],
+  policy: ['rollout'],
+  trainer: ['trainingStep', 'trainingRun'],
+  temporal: ['rollout'],
+  postgresql: ['rollout'],
+};
 const order: readonly PartKind[] = ['host', 'gateway', 'control', 'policy', 'temporal', 'trainer'];
 
-/** The Temporal server of the stack. Default: its own. */
-export interface KillsOn {
+export interface KillOptions {
+  /** The Temporal server of the stack. Default: its own. */
   readonly server?: () => Promise<ProductionServer>;
+  /** The parts that are killed before the policy server is, in this order. Default: every part. TEMPER_TEST_KILLS=all: every part. */
+  readonly parts?: readonly PartKind[];
 }
 
 const checkpointEvery = 3;
+/** The steps within which every part can be killed. */
+const stepsForAll = 8;
 /** Whether an update and the one before it are in no checkpoint, so that losing the weights now means repeating both. */
 const isBetweenCheckpoints = ({ workflow, what }: Pending): boolean =>
   what === 'update' && stepOf(workflow) % checkpointEvery === 2;
@@ -67,14 +81,17 @@ const requestIn = (sandbox: SandboxKind, steps: number): RunRequest => ({
 
 const sum = (record: Readonly<Record<string, number>>): number => Object.values(record).reduce((a, b) => a + b, 0);
 
-/** Describes a training run in which every process is killed while it is busy, the policy server twice. */
-export const describeKills = (sandbox: SandboxKind, steps: number, on: KillsOn = {}): void => {
-  const where = on.server === undefined ? '' : ' and PostgreSQL under the Temporal server';
-  describe(`a training run in ${sandbox} sandboxes with every process${where} killed once`, () =>
-    suite(sandbox, steps, on));
+/** Describes a training run in which processes are killed while they are busy, and last the policy server during an update. */
+export const describeKills = (sandbox: SandboxKind, steps: number, options: KillOptions = {}): void => {
+  const parts = process.env.TEMPER_TEST_KILLS === 'all' ? order : (options.parts ?? order);
+  const all = parts === order;
+  const where = options.server === undefined ? '' : ' and PostgreSQL under the Temporal server';
+  const what = all ? 'every process' : parts.join(', ');
+  describe(`a training run in ${sandbox} sandboxes with ${what}${where} killed once`, () =>
+    suite(sandbox, all ? Math.max(steps, stepsForAll) : steps, { ...options, parts }));
 };
 
-function suite(sandbox: SandboxKind, steps: number, on: KillsOn): void {
+function suite(sandbox: SandboxKind, steps: number, { server: startServer, parts = order }: KillOptions): void {
   const request = requestIn(sandbox, steps);
   let home: string;
   let config: Config;
@@ -87,7 +104,7 @@ function suite(sandbox: SandboxKind, steps: number, on: KillsOn): void {
 
   before(async () => {
     home = await mkdtemp(join(tmpdir(), 'temper-kills-'));
-    production = await on.server?.();
+    production = await startServer?.();
     const target = production && plainTarget(production.address, namespace);
     if (target !== undefined) await createNamespace(target);
     const ports = { temporal: await freePort(), ui: await freePort(), policy: await freePort() };
@@ -109,9 +126,9 @@ function suite(sandbox: SandboxKind, steps: number, on: KillsOn): void {
     stack = await startStack({ config, progress: (line) => console.log(line) }, AbortSignal.timeout(300_000));
     const { client, close } = await connectClient(temporalTarget(config));
     await client.workflow.start('trainingRun', { taskQueue: controlQueue, workflowId: runId, args: [request] });
-    const victims = production === undefined ? order : [...order, 'postgresql' as const];
-    for (const part of victims) await killWhenBusy(client, part, ({ what }) => busyWith[part].includes(what));
-    lost = stepOf((await killWhenBusy(client, 'policy', isBetweenCheckpoints)).workflow) - 1;
+    const victims = production === undefined ? parts : [...parts, 'postgresql' as const];
+    for (const part of victims) await killWhenBusy(client, part);
+    lost = stepOf((await killWhenBusy(client, 'policy', 'trainer', isBetweenCheckpoints)).workflow) - 1;
     await close();
     const again = await connectClient(temporalTarget(config));
     status = await again.client.workflow.getHandle(runId).result();
@@ -142,30 +159,39 @@ function suite(sandbox: SandboxKind, steps: number, on: KillsOn): void {
       : partOf(stack.parts, part);
   };
 
-  /** Waits until the part is busy, prints with what, and kills it at that moment. */
+  /** Finds work for which the part is needed. Turns are stopped while agents work, and resumed while none does. */
+  async function findBusy(client: Client, types: readonly string[], isBusy: (one: Pending) => boolean) {
+    let agents = false;
+    for await (const one of pendingOf(client, config, runId, types)) {
+      if (isBusy(one)) return one;
+      agents ||= one.what === 'awaitAgent';
+    }
+    if (isBusy({ workflow: '', what: turn })) stopTurns(agents);
+    return undefined;
+  }
+
+  /** Waits until the part, or another that works for it, is busy; prints with what, and kills it at that moment. */
   async function killWhenBusy(
     client: Client,
     part: PartKind | 'postgresql',
-    isBusy: (one: Pending) => boolean,
+    busy: PartKind | 'postgresql' = part,
+    isBusy = ({ what }: Pending): boolean => busyWith[busy].includes(what),
   ): Promise<Pending> {
     const victim = victimOf(part);
-    const waitsForTurn = isBusy({ workflow: '', what: turn });
     for (;;) {
-      const pending = await pendingOf(client, config, runId);
-      const busy = pending.find(isBusy);
+      const work = await findBusy(client, busyIn[busy], isBusy);
       const pid = victim.pid();
-      if (busy === undefined || pid === null) {
-        if (waitsForTurn) stopTurns(pending.some(({ what }) => what === 'awaitAgent'));
+      if (work === undefined || pid === null) {
         const { status: now } = await client.workflow.getHandle(runId).describe();
         assert.equal(now.name, 'RUNNING', `the run ended before ${part} could be killed`);
         await pause(20);
         continue;
       }
-      console.log(`kill -9 ${part} (pid ${pid}) during ${busy.what} of ${busy.workflow}`);
+      console.log(`kill -9 ${part} (pid ${pid}) during ${work.what} of ${work.workflow}`);
       await victim.kill();
       if (part !== 'policy') stopTurns(false);
       await victim.untilBack();
-      return busy;
+      return work;
     }
   }
 

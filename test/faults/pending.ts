@@ -15,12 +15,20 @@ export const workflowTask = 'a workflow task';
 /** The state of a started activity or workflow task in the server's description. */
 const started = 2;
 
-/** Lists the work in progress of a run; empty while the server is unreachable. */
-export async function pendingOf(client: Client, config: Config, runId: string): Promise<readonly Pending[]> {
+/**
+ * Lists the work in progress of a run, one piece at a time: each workflow is described only when the caller wants more. Empty
+ * while the server is unreachable.
+ */
+export async function* pendingOf(
+  client: Client,
+  config: Config,
+  runId: string,
+  types: readonly string[],
+): AsyncGenerator<Pending> {
   const gateway = createGatewayControl(controlSockets(config.paths.gatewaySockets, config.gateways));
-  const found: Pending[] = [];
   try {
-    const query = `TemperRun="${runId}" AND ExecutionStatus="Running"`;
+    const of = types.map((type) => `"${type}"`).join(', ');
+    const query = `TemperRun="${runId}" AND ExecutionStatus="Running" AND WorkflowType IN (${of})`;
     for await (const { workflowId, type, runId: rollout } of client.workflow.list({ query })) {
       const { raw } = await client.workflow.getHandle(workflowId).describe();
       const activities = (raw.pendingActivities ?? []).filter(({ state }) => state === started);
@@ -30,12 +38,11 @@ export async function pendingOf(client: Client, config: Config, runId: string): 
         const session = await gateway.status(sessionId({ rollout, epoch: 1 })).catch(() => null);
         if ((session?.inFlight ?? 0) > 0) names.push(turn);
       }
-      for (const what of names) found.push({ workflow: workflowId, what });
+      for (const what of names) yield { workflow: workflowId, what };
     }
   } catch {
     // The server may be restarting; the caller asks again.
   } finally {
     await gateway.end();
   }
-  return found;
 }

@@ -59,10 +59,7 @@ describe('a training run whose store is a bucket that goes away for a minute', (
     stack = await startStack({ config, progress: (line) => console.log(line) }, AbortSignal.timeout(300_000));
     const { client, close } = await connectClient(temporalTarget(config));
     await client.workflow.start('trainingRun', { taskQueue: controlQueue, workflowId: runId, args: [request] });
-    await until(
-      async () => (await pendingOf(client, config, runId)).some(({ what }) => what === 'awaitAgent'),
-      240_000,
-    );
+    await until(() => isAgentAtWork(client), 240_000);
     await server.kill();
     const killedAt = performance.now();
     const failure = await until(() => failureOf(client), 240_000);
@@ -78,6 +75,11 @@ describe('a training run whose store is a bucket that goes away for a minute', (
     await server?.close();
     await rm(home, { recursive: true, force: true });
   });
+
+  async function isAgentAtWork(client: Client): Promise<boolean> {
+    for await (const { what } of pendingOf(client, config, runId, ['rollout'])) if (what === 'awaitAgent') return true;
+    return false;
+  }
 
   it('completes, and every rollout is scored', () => {
     assert.equal(status.phase, 'done');

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { createReaper } from '../../activities/host/reap.ts';
 import type { CleanUpActivities, HostActivities } from '../../activities/interfaces/host.ts';
 import { startRollouts } from '../helpers/rollouts/rollouts.ts';
@@ -7,6 +8,7 @@ import { bundleChanged } from '../helpers/temporal/changed-workflows.ts';
 import { until } from '../helpers/until.ts';
 
 const rolloutCount = 3;
+const watchEveryMs = 100;
 /** More than the clocks of two hosts may differ, so that the reaper takes a sandbox for expired from the start. */
 const lifetimeMs = -3_600_000;
 /** The state of `TimeoutType` in a history for a stage that no worker took in time. */
@@ -52,6 +54,7 @@ it('waits in a queue that is longer than schedule-to-start, the limits of a rele
         }
         const { removed } = await reaper.reap(AbortSignal.timeout(60_000));
         assert.deepEqual(removed, []);
+        await sleep(watchEveryMs);
       }
     };
     const watching = watch();

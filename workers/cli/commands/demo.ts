@@ -4,9 +4,10 @@ import { type Config, readConfig } from '../../../infra/config.ts';
 import { onInterrupt } from '../follow/interrupt.ts';
 import { configOf, sandboxOption, stackCommand, wholeNumber } from '../stack/command.ts';
 import { note, print } from '../text/output.ts';
+import { type DemoRecipe, demoRecipe } from './demo/recipe.ts';
 import type { DemoOptions } from './demo/run-demo.ts';
 
-export function demoCommand(): Command {
+export function demoCommand(recipe: DemoRecipe = demoRecipe): Command {
   return stackCommand(
     'demo',
     'Trains a small policy to fix bugs in generated JavaScript repositories. Starts a stack, evaluates on held-out tasks, trains, evaluates again, writes a report, and stops the stack.',
@@ -17,10 +18,10 @@ export function demoCommand(): Command {
     .addOption(sandboxOption().default('local'))
     .option('--steps <n>', 'number of training steps (default: 24)', wholeNumber(1, 10_000))
     .option('--keep-up', 'keep the stack running until Ctrl-C, to look around in the Temporal UI')
-    .action(demo);
+    .action((options: DemoOptions) => demo(options, recipe));
 }
 
-async function demo(options: DemoOptions): Promise<void> {
+async function demo(options: DemoOptions, recipe: DemoRecipe): Promise<void> {
   const { onFreePorts, startSession } = await import('../stack/stack-session.ts');
   const { runDemo } = await import('./demo/run-demo.ts');
   const out = resolve(options.out ?? `temper-demo-${options.seed}`);
@@ -31,7 +32,7 @@ async function demo(options: DemoOptions): Promise<void> {
   try {
     const ui = session.own?.addresses.ui;
     if (ui) note(`Temporal UI while the demo runs: ${ui}`);
-    await runDemo(session, options, out, interrupt.signal);
+    await runDemo(session, { options, recipe }, out, interrupt.signal);
     if (options.keepUp) {
       print(`\nTemporal UI: ${ui ?? session.own?.addresses.temporal}\nPress Ctrl-C to stop the stack.`);
       await interrupt.first;

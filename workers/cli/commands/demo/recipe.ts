@@ -1,5 +1,11 @@
 import type { RunRequest } from '../../../../workflows/contracts/run.ts';
 
+/** The work of a demo, by its seed. */
+export interface DemoRecipe {
+  run(seed: number): RunRequest;
+  heldOut(seed: number): { readonly tasks: string; readonly count: number };
+}
+
 /**
  * The run of `npm run demo`, found by the search in test/recipe. The following choices matter:
  *
@@ -43,3 +49,6 @@ export const demoRun = (seed: number): RunRequest => ({
 
 /** The tasks of the evaluation before and after, which neither the warm-up nor the training has seen. */
 export const heldOut = (seed: number) => ({ tasks: `generated:test/${seed}`, count: 40 });
+
+/** The recipe of `npm run demo`. */
+export const demoRecipe: DemoRecipe = { run: demoRun, heldOut };

@@ -14,7 +14,7 @@ import type { StackClient } from '../../stack/stack-client.ts';
 import { live, note, print, seconds } from '../../text/output.ts';
 import { gatherReport } from '../report/gather-report.ts';
 import { followRun } from '../train/follow-run.ts';
-import { demoRun, heldOut } from './recipe.ts';
+import type { DemoRecipe } from './recipe.ts';
 
 export interface DemoOptions extends HomeOption {
   readonly seed: number;
@@ -24,6 +24,12 @@ export interface DemoOptions extends HomeOption {
   readonly keepUp?: true;
 }
 
+/** A demo and the recipe that it follows. */
+export interface Demo {
+  readonly options: DemoOptions;
+  readonly recipe: DemoRecipe;
+}
+
 const pollMs = 250;
 const cleanUpMs = 60_000;
 
@@ -31,15 +37,10 @@ const cleanUpMs = 60_000;
  * Evaluates, trains, evaluates again, and writes the report. An abort cancels the run, waits for its clean-up, and
  * throws.
  */
-export async function runDemo(
-  stack: StackClient,
-  options: DemoOptions,
-  out: string,
-  signal: AbortSignal,
-): Promise<void> {
+export async function runDemo(stack: StackClient, demo: Demo, out: string, signal: AbortSignal): Promise<void> {
   const startedAt = performance.now();
-  const run = `demo-${options.seed}`;
-  const { request, sweep } = recipeFor(options);
+  const run = `demo-${demo.options.seed}`;
+  const { request, sweep } = requestsOf(demo);
 
   note('\nwarm-up: training a policy that makes valid edits, most of them wrong');
   const handle = await startRun(stack.client, run, request);
@@ -95,15 +96,15 @@ export async function endRun(handle: WorkflowHandle): Promise<void> {
 }
 
 /** Builds the run and the sweep, which share the agent and its sampling. */
-function recipeFor({ seed, sandbox, steps }: DemoOptions): {
+function requestsOf({ options: { seed, sandbox, steps }, recipe }: Demo): {
   readonly request: RunRequest;
   readonly sweep: SweepRequest;
 } {
-  const recipe = demoRun(seed);
-  const settings = { ...recipe.settings, sandbox };
+  const run = recipe.run(seed);
+  const settings = { ...run.settings, sandbox };
   return {
-    request: { ...recipe, ...(steps !== undefined && { steps }), settings },
-    sweep: { ...heldOut(seed), seed, settings },
+    request: { ...run, ...(steps !== undefined && { steps }), settings },
+    sweep: { ...recipe.heldOut(seed), seed, settings },
   };
 }
 
