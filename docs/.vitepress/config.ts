@@ -21,6 +21,8 @@ const guides = [
   ['E2B sandboxes', 'e2b'],
   ['Retention and disk', 'retention'],
   ['Hosts', 'hosts'],
+  ['Containers', 'containers'],
+  ['The Helm chart', 'chart'],
   ['Scale', 'scale'],
   ['Production Temporal', 'production-temporal'],
 ];

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { parse } from 'yaml';
@@ -25,7 +25,8 @@ const ofComposeAlone = ['TEMPER_IMAGE', 'TEMPER_TRAINER_PARTS'];
 
 describe('the deployables', () => {
   it('name settings that temper reads', () => {
-    for (const file of ['compose.yaml', 'image/Dockerfile']) {
+    const templates = readdirSync(join(directory, 'chart/templates')).map((name) => join('chart/templates', name));
+    for (const file of ['compose.yaml', 'image/Dockerfile', 'chart/values.yaml', ...templates]) {
       const named = read(file).match(/\bTEMPER_[A-Z_]+/g) ?? [];
       const unknown = named.filter((name) => !(name in environment.shape) && !ofComposeAlone.includes(name));
       assert.deepEqual(unknown, [], file);
@@ -54,6 +55,12 @@ describe('the deployables', () => {
     for (const name of ['POSTGRES_PASSWORD', 'STORE_SECRET', 'STACK_KEY']) {
       assert.match(read('compose.yaml'), new RegExp(`\\$\\{${name}:\\?`));
     }
+  });
+
+  it('have the version of the package', () => {
+    const { version } = JSON.parse(readFileSync(join(repositoryRoot, 'package.json'), 'utf8'));
+    const chart = parse(read('chart/Chart.yaml'));
+    assert.deepEqual([chart.version, chart.appVersion], [version, version]);
   });
 });
 
