@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict';
 import { access, mkdir, mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { it } from 'node:test';
 import { createPackages } from '../../../infra/agents/packages.ts';
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
 import { readSource, sourcesBelow } from '../../helpers/sources.ts';
+import { until } from '../../helpers/until.ts';
 
 interface Lockfile {
   readonly packages: Readonly<Record<string, { version?: string; integrity?: string; resolved?: string }>>;
@@ -29,6 +30,9 @@ it('every npm agent names one exact version, and its lockfile pins every package
   }
 });
 
+/** The name of the directory of pi, which the test of a failed installation sees. */
+let directoryOfPi = '';
+
 it('a failed installation is an infra failure with the last output of npm, and leaves nothing behind', async () => {
   const cacheDir = await mkdtemp(join(tmpdir(), 'temper-packages-'));
   const offline = {
@@ -43,10 +47,16 @@ it('a failed installation is an infra failure with the last output of npm, and l
     const failed = (error: unknown) =>
       error instanceof TemperFailure &&
       error.type === 'AgentInstallFailed' &&
-      /install the agent codex[\s\S]*ECONNREFUSED[\s\S]*npm config get registry/.test(error.message);
-    await assert.rejects(Promise.all([packages.prepare('codex'), packages.prepare('codex')]), failed);
-    assert.deepEqual(await readdir(join(cacheDir, 'agents')), []);
-    await assert.rejects(packages.prepare('codex'), failed);
+      /install the agent pi[\s\S]*ECONNREFUSED[\s\S]*npm config get registry/.test(error.message);
+    const both = assert.rejects(Promise.all([packages.prepare('pi'), packages.prepare('pi')]), failed);
+    const agents = join(cacheDir, 'agents');
+    const draft = await until(
+      async () => (await readdir(agents).catch(() => [])).find((name) => name.endsWith('.new')) ?? false,
+    );
+    directoryOfPi = draft.slice(0, -'.new'.length);
+    await both;
+    assert.deepEqual(await readdir(agents), []);
+    await assert.rejects(packages.prepare('pi'), failed);
   } finally {
     for (const name of Object.keys(offline)) delete process.env[name];
     Object.assign(process.env, before);
@@ -57,16 +67,14 @@ it('a failed installation is an infra failure with the last output of npm, and l
 it('concurrent processes install an agent once, even after an interrupted installation', async () => {
   const cacheDir = await mkdtemp(join(tmpdir(), 'temper-packages-'));
   try {
+    const left = join(cacheDir, 'agents', `${directoryOfPi}.new/node_modules/half-done`);
+    await mkdir(left, { recursive: true });
     const [first, second] = [createPackages({ cacheDir }), createPackages({ cacheDir })];
     const [mount, same] = await Promise.all([first.prepare('pi'), second.prepare('pi')]);
-    assert.deepEqual(mount, same);
+    assert.deepEqual([mount, basename(mount.source)], [same, directoryOfPi]);
     await access(join(mount.source, 'node_modules/@earendil-works/pi-coding-agent/dist/bundle/cli.js'));
-    assert.equal((await readdir(join(cacheDir, 'agents'))).length, 1);
-
-    await rm(mount.source, { recursive: true });
-    await mkdir(join(`${mount.source}.new`, 'node_modules/half-done'), { recursive: true });
-    await createPackages({ cacheDir }).prepare('pi');
     assert.ok(!(await readdir(join(mount.source, 'node_modules'))).includes('half-done'));
+    assert.equal((await readdir(join(cacheDir, 'agents'))).length, 1);
   } finally {
     await rm(cacheDir, { recursive: true, force: true });
   }
