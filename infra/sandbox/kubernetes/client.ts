@@ -1,6 +1,7 @@
 import type { AuthorizationV1Api, CoreV1Api, Exec, KubeConfig, NetworkingV1Api } from '@kubernetes/client-node';
 import { z } from 'zod';
 import { errorMessage } from '../../../workflows/contracts/error-message.ts';
+import { TemperFailure, ThrottledFailure } from '../../../workflows/contracts/failures.ts';
 import { SandboxFailure } from '../failure.ts';
 
 /** The connection to a cluster's API, as one namespace sees it. */
@@ -38,6 +39,7 @@ export async function openCluster(namespace: string): Promise<Cluster> {
 const requestMs = 30_000;
 const throttled = 429;
 const status = z.object({ message: z.string() });
+const withRetryAfter = z.object({ headers: z.object({ 'retry-after': z.coerce.number().nonnegative() }) });
 
 /** The HTTP status of an error that the API server answered with. */
 export function apiStatus(error: unknown): number | undefined {
@@ -56,8 +58,8 @@ export function apiMessage(error: unknown): string {
 }
 
 /**
- * Makes one request. Throws `SandboxUnavailable` if the API server does not answer, is overloaded or fails, and passes on what
- * else it answers.
+ * Makes one request. Throws `SandboxUnavailable` if the API server does not answer or fails, a `ThrottledFailure` if it refuses for
+ * now, and passes on what else it answers.
  */
 export async function callApi<T>(request: () => Promise<T>): Promise<T> {
   const late = Promise.withResolvers<never>();
@@ -65,9 +67,9 @@ export async function callApi<T>(request: () => Promise<T>): Promise<T> {
   try {
     return await Promise.race([request(), late.promise]);
   } catch (cause) {
-    if (cause instanceof SandboxFailure) throw cause;
+    if (cause instanceof TemperFailure) throw cause;
     const code = apiStatus(cause);
-    if (code === throttled) throw unavailable(`it is overloaded: ${apiMessage(cause)}`, cause);
+    if (code === throttled) throw overloaded(cause);
     if (code === undefined || code >= 500) throw unavailable(apiMessage(cause), cause);
     throw cause;
   } finally {
@@ -78,6 +80,13 @@ export async function callApi<T>(request: () => Promise<T>): Promise<T> {
 function unavailable(evidence: string, cause?: unknown): SandboxFailure {
   const text = 'expected the Kubernetes API to answer, got none; check the kubeconfig and `kubectl get pods`';
   return new SandboxFailure('SandboxUnavailable', text, { cause, evidence });
+}
+
+/** Explains a refusal for now, with the pause in seconds that the API server asked for. */
+function overloaded(cause: unknown): ThrottledFailure {
+  const seconds = withRetryAfter.safeParse(cause).data?.headers['retry-after'];
+  const text = `the Kubernetes API takes no more requests for now: ${apiMessage(cause)}`;
+  return new ThrottledFailure(text, seconds === undefined ? null : seconds * 1000, { cause });
 }
 
 /** Returns undefined for an object that does not exist. */

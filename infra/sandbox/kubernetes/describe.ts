@@ -1,5 +1,5 @@
 import { errorMessage } from '../../../workflows/contracts/error-message.ts';
-import { SandboxFailure } from '../failure.ts';
+import { TemperFailure } from '../../../workflows/contracts/failures.ts';
 import type { SandboxDescription } from '../sandbox.ts';
 import { apiStatus, type Cluster } from './client.ts';
 import { missingRights } from './rights.ts';
@@ -16,7 +16,7 @@ export async function describeCluster(namespace: string, open: () => Promise<Clu
     const summary = `${place}: this account lacks the rights ${missing.join(', ')}; grant them with a Role`;
     return { ...common, ready: false, summary };
   } catch (error) {
-    if (!(error instanceof SandboxFailure) && apiStatus(error) === undefined) throw error;
+    if (!(error instanceof TemperFailure) && apiStatus(error) === undefined) throw error;
     return { ...common, ready: false, mayComeUp: true, summary: errorMessage(error).slice(0, 500) };
   }
 }
