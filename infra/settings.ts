@@ -154,7 +154,7 @@ export const environment = z.object({
   ),
   TEMPER_LISTEN: setting(
     z.ipv4({ error: 'expected an IPv4 address, such as 0.0.0.0' }).default('127.0.0.1'),
-    'address on which the embedded policy server and the metrics are served. Neither asks for an account, so on any other than the loopback address the network must keep strangers away',
+    'address on which the embedded policy server and the metrics are served. On any other than the loopback address the policy server asks for the keys of engine and trainer; neither has TLS, and the metrics need no key, so the network must keep strangers away',
   ),
   TEMPER_GATEWAYS: setting(
     wholeNumber(1, 64).default(1),

@@ -45,6 +45,8 @@ describe('the stack of infra/deploy/compose.yaml', () => {
       POSTGRES_PASSWORD: secret(),
       STORE_SECRET: secret(),
       STACK_KEY: secret(),
+      TEMPER_ENGINE_API_KEY: secret(),
+      TEMPER_TRAINER_API_KEY: secret(),
       TEMPER_HOST_LOST_AFTER: '30',
     };
     compose = async (...words) => {

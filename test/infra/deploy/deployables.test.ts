@@ -22,6 +22,7 @@ interface Service {
 
 /** Compose's variables that are no settings of temper. */
 const ofComposeAlone = ['TEMPER_IMAGE', 'TEMPER_TRAINER_PARTS'];
+const secrets = ['POSTGRES_PASSWORD', 'STORE_SECRET', 'STACK_KEY', 'TEMPER_ENGINE_API_KEY', 'TEMPER_TRAINER_API_KEY'];
 
 describe('the deployables', () => {
   it('name settings that temper reads', () => {
@@ -52,7 +53,7 @@ describe('the deployables', () => {
   });
 
   it('hold no secret, and refuse to start without one', () => {
-    for (const name of ['POSTGRES_PASSWORD', 'STORE_SECRET', 'STACK_KEY']) {
+    for (const name of secrets) {
       assert.match(read('compose.yaml'), new RegExp(`\\$\\{${name}:\\?`));
     }
   });

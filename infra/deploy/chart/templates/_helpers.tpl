@@ -68,6 +68,9 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- if not (or $values.engine.embedded (and $values.engine.urls $values.engine.trainerUrl)) }}
 {{- fail "engine: expected urls and trainerUrl, or embedded: true" }}
 {{- end -}}
+{{- if and $values.engine.embedded (not $values.engine.secret) }}
+{{- fail "engine.secret: expected a secret with TEMPER_ENGINE_API_KEY and TEMPER_TRAINER_API_KEY, which the embedded server asks for" }}
+{{- end -}}
 serviceAccountName: {{ .account }}
 automountServiceAccountToken: {{ eq .part "host" }}
 # Variables of services could be taken for settings.

@@ -11,6 +11,7 @@ import { createPolicyCore, createSamplingCore } from '../create-policy-core.ts';
 import type { PolicyError } from '../errors.ts';
 import { weightsFile } from '../model/weights-file.ts';
 import { serverDirectories } from './directories.ts';
+import { type PolicyKeys, requireKeys } from './keys.ts';
 import { createPolicies } from './policies.ts';
 import { createFutures } from './tinker/futures.ts';
 import { openReceivedLog } from './tinker/received.ts';
@@ -26,6 +27,8 @@ export interface PolicyServerOptions {
   readonly port: number;
   /** The address to listen on; 127.0.0.1 by default. */
   readonly listen?: string;
+  /** The keys that requests must have; they need none by default. */
+  readonly keys?: PolicyKeys | undefined;
   readonly modelDir: string;
   /** Directory of everything that the server stores: see directories.ts. */
   readonly root: string;
@@ -70,7 +73,9 @@ export async function startPolicyServer(options: PolicyServerOptions): Promise<P
   const policies = createPolicies({ modelName, modelDir, directories, open: () => openSampler(), openPinned });
   const training = createTraining({ trainer: core.trainer, directories, received, modelDir });
 
-  const app = new Hono().use(bodyLimit({ maxSize: maxBodyBytes }));
+  const app = new Hono();
+  if (options.keys !== undefined) app.use(requireKeys(options.keys));
+  app.use(bodyLimit({ maxSize: maxBodyBytes }));
   app.route('/', createVllmRoutes({ core, pinned, modelName, directories, loadedPath }));
   app.route('/', policies.routes);
   app.route(

@@ -4,7 +4,9 @@ import { join } from 'node:path';
 import { after, before, it } from 'node:test';
 import type { GenerateEvent } from '../../../../../infra/engine/engine.ts';
 import { promptOf } from '../../../../../infra/engine/prompt.ts';
+import { createVllmEngine } from '../../../../../infra/engine/vllm.ts';
 import { startPolicyServer } from '../../../../../infra/kits/embedded-policy/server/start.ts';
+import { createTinkerTrainer } from '../../../../../infra/trainer/tinker.ts';
 import type { Trainer } from '../../../../../infra/trainer/trainer.ts';
 import { until } from '../../../../helpers/until.ts';
 import { modelDir, startTestPolicy } from './policy-server.ts';
@@ -178,3 +180,27 @@ async function unfinished(): Promise<number> {
   };
   return status.running + status.waiting;
 }
+
+it('a server with keys serves the clients that have them, each on its own routes', async () => {
+  const keys = { engine: 'key-of-engine', trainer: 'key-of-trainer' };
+  const server = await startPolicyServer({ port: 0, modelDir, root: join(policy.root, 'with-keys'), keys });
+  const { url } = server;
+  const engineWith = (apiKey?: string) => createVllmEngine({ url, model: 'policy', method: 'reload', apiKey });
+  const trainerWith = (apiKey?: string) =>
+    createTinkerTrainer({ url, baseModel: 'policy', reduction: 'sum', checkpointsDir: policy.root, apiKey });
+  const allowed = trainerWith(keys.trainer);
+  const strangers = [trainerWith(), trainerWith(keys.engine)];
+  try {
+    assert.equal((await fetch(`${url}/health`)).status, 200);
+    await engineWith(keys.engine).health();
+    await allowed.createModel({ loraRank: 1, seed: 0 });
+    for (const key of [undefined, keys.trainer]) await assert.rejects(engineWith(key).health(), /key of the engine/);
+    for (const one of strangers) {
+      await assert.rejects(one.createModel({ loraRank: 1, seed: 0 }), /key of the trainer/);
+    }
+    assert.equal((await fetch(`${url}/temper/received`)).status, 401);
+  } finally {
+    for (const one of [allowed, ...strangers]) one.close();
+    await server.close();
+  }
+});
