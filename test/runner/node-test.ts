@@ -64,7 +64,7 @@ export async function runNodeTests(run: TestRun): Promise<TestCounts | undefined
 }
 
 /** The needs of files that take long, the longest first: whole stacks, then servers and sandboxes. None of them is to start last. */
-const needsByLength = [['process'], ['temporal', 'docker', 'sandbox', 's3', 'postgres', 'bubblewrap']];
+const needsByLength = [['process'], ['kubernetes', 'temporal', 'docker', 'sandbox', 's3', 'postgres', 'bubblewrap']];
 
 function longestFirst(files: readonly string[]): string[] {
   const rank = (file: string): number => {

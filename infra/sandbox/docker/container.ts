@@ -8,7 +8,7 @@ import { keeperId } from '../shell/accounts.ts';
 import { adoptDirectoryOf } from '../shell/adopt-workdir.ts';
 import { keeperDirectory } from '../shell/scripts.ts';
 import { packSkeleton } from '../shell/skeleton.ts';
-import { callDaemon, daemonStatus, explainLoss } from './daemon.ts';
+import { callDaemon, daemonStatus, explainLoss, orIfMissing } from './daemon.ts';
 import { exists, type ImageReader } from './image-facts.ts';
 
 const megabyte = 2 ** 20;
@@ -16,7 +16,8 @@ const megabyte = 2 ** 20;
 const reservedPids = 64;
 const keeperMb = 256;
 const sharedMemoryMb = 64;
-const inspectAttempts = 40;
+/** The time that another creation of the same name may take; the daemon of a busy machine needs seconds for one. */
+const creationMs = 60_000;
 const inspectPauseMs = 50;
 const forever = '2147483647';
 
@@ -34,8 +35,8 @@ export async function ensureContainer(
   images: ImageReader,
   spec: SandboxSpec,
 ): Promise<EnsuredContainer> {
-  const container = await createOrFind(docker, spec);
-  const info = await inspectCreated(container);
+  const info = await createOrFind(docker, spec);
+  const container = docker.getContainer(info.Id);
   const labels = labelsOf(info.Config.Labels);
   if (labels === undefined) throw foreignContainer(spec);
   requireSameEpoch(spec.name, spec.labels, labels);
@@ -57,25 +58,28 @@ export async function ensureContainer(
   return { id: info.Id, adopt: image.hasWorkdir, placed: !image.hasWorkdir };
 }
 
-async function createOrFind(docker: Docker, spec: SandboxSpec): Promise<Docker.Container> {
-  try {
-    return await callDaemon(() => docker.createContainer(createOptions(spec)));
-  } catch (error) {
-    if (daemonStatus(error) === 409) return docker.getContainer(spec.name);
-    if (daemonStatus(error) === 404) throw missingImage(spec.image, error);
-    throw error;
+/**
+ * Creates the container, or finds the one of its name. The daemon knows a name before its container, and forgets it if that can't
+ * be created: it is asked for both until it has one.
+ */
+async function createOrFind(docker: Docker, spec: SandboxSpec): Promise<Docker.ContainerInspectInfo> {
+  const deadlineMs = Date.now() + creationMs;
+  for (;;) {
+    await create(docker, spec);
+    const info = await callDaemon(() => docker.getContainer(spec.name).inspect()).catch(orIfMissing);
+    if (info !== undefined) return info;
+    if (Date.now() > deadlineMs) throw neverCreated(spec);
+    await delay(inspectPauseMs);
   }
 }
 
-/** Inspects a new container. Retries, since a name is taken a moment before the daemon knows its container. */
-async function inspectCreated(container: Docker.Container): Promise<Docker.ContainerInspectInfo> {
-  for (let attempt = 1; ; attempt++) {
-    try {
-      return await callDaemon(() => container.inspect());
-    } catch (error) {
-      if (daemonStatus(error) !== 404 || attempt === inspectAttempts) throw error;
-    }
-    await delay(inspectPauseMs);
+/** Creates the container unless its name is taken. */
+async function create(docker: Docker, spec: SandboxSpec): Promise<void> {
+  try {
+    await callDaemon(() => docker.createContainer(createOptions(spec)));
+  } catch (error) {
+    if (daemonStatus(error) === 404) throw missingImage(spec.image, error);
+    if (daemonStatus(error) !== 409) throw error;
   }
 }
 
@@ -126,4 +130,9 @@ export function missingImage(image: string, cause?: unknown, answer?: string): S
 function foreignContainer({ name }: SandboxSpec): SandboxFailure {
   const text = `a container that temper did not make has the name ${name}; remove or rename it`;
   return new SandboxFailure('SandboxConflict', text);
+}
+
+function neverCreated({ name }: SandboxSpec): SandboxFailure {
+  const text = `the Docker daemon keeps the name ${name} without a container of it for ${creationMs / 1000} s; it is asked again`;
+  return new SandboxFailure('SandboxUnavailable', text);
 }

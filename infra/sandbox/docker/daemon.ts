@@ -23,6 +23,12 @@ export function daemonStatus(error: unknown): number | undefined {
   return typeof error.statusCode === 'number' ? error.statusCode : undefined;
 }
 
+/** Returns undefined for an object that does not exist, and throws any other error again. */
+export function orIfMissing(error: unknown): undefined {
+  if (daemonStatus(error) === 404) return undefined;
+  throw error;
+}
+
 /**
  * Runs one call of the daemon. Throws `SandboxUnavailable` if it does not answer, a `ThrottledFailure` if it refuses for now, and
  * `DiskFull` if its disk is full.

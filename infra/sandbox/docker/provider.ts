@@ -17,7 +17,7 @@ import { adoptWorkdir } from '../shell/adopt-workdir.ts';
 import { createReports } from '../shell/reports.ts';
 import { createShellSandbox } from '../shell/sandbox.ts';
 import { ensureContainer, missingImage } from './container.ts';
-import { callDaemon, daemonStatus } from './daemon.ts';
+import { callDaemon, daemonStatus, orIfMissing } from './daemon.ts';
 import { createImageReader } from './image-facts.ts';
 import { createImages, imageId } from './images/images.ts';
 import { noRegistryAccounts, type RegistryAccounts } from './images/registry-accounts.ts';
@@ -177,9 +177,4 @@ async function describe(docker: Docker): Promise<SandboxDescription> {
       summary: errorMessage(error),
     };
   }
-}
-
-function orIfMissing(error: unknown): undefined {
-  if (daemonStatus(error) === 404) return undefined;
-  throw error;
 }
