@@ -76,7 +76,7 @@ describe('readConfig', () => {
     assert.throws(() => readConfig(wrong), {
       message: [
         'invalid settings in the environment:',
-        '  TEMPER_SANDBOX: Invalid option: expected one of "auto"|"docker"|"local", got "vm"',
+        '  TEMPER_SANDBOX: Invalid option: expected one of "auto"|"docker"|"local"|"kubernetes"|"e2b", got "vm"',
         '  TEMPER_SWEEP_SHARE: expected a number above 0 and at most 1, got "2"',
         '  TEMPER_POLICY_PORT: expected a whole number from 1 to 65535, got "eighty"',
       ].join('\n'),
