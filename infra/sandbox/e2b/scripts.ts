@@ -55,14 +55,17 @@ mkdir -p -- "$1" && chown "$2:$2" "$1"
 
 /**
  * Ends every process of an account. It stops them first: what is stopped can't fork, and still counts against the account's
- * limit, so that a fork bomb runs out of processes. Exit code 1: some are still there. $1 id.
+ * limit, so that a fork bomb runs out of processes. What has ended counts, too, until it is reaped, which is waited for at the
+ * end. Exit code 1: some are still there. $1 id.
  */
 export const endAll = `
-alive() { grep -ls "^Uid:[[:space:]]*$1[[:space:]]" /proc/[0-9]*/status | xargs -r grep -Ls "^State:[[:space:]]*[ZX]" | cut -d/ -f3; }
+of() { grep -ls "^Uid:[[:space:]]*$1[[:space:]]" /proc/[0-9]*/status; }
+alive() { of "$1" | xargs -r grep -Ls "^State:[[:space:]]*[ZX]" | cut -d/ -f3; }
+reap() { m=0; while [ $m -lt 100 ] && [ -n "$(of "$1")" ]; do m=$((m+1)); sleep 0.02; done; }
 n=0
 while [ $n -lt 50 ]; do
   n=$((n+1)); found=$(alive "$1")
-  [ -n "$found" ] || exit 0
+  [ -n "$found" ] || { reap "$1"; exit 0; }
   kill -STOP $found 2>/dev/null
   again=$(alive "$1")
   [ "$again" != "$found" ] && [ $n -lt 25 ] && continue
