@@ -51,7 +51,7 @@ export class SandboxFailure extends TemperFailure {
   }
 }
 
-/** Whether an error is the loss of a sandbox to what ran in it, which is scored. Every other loss has evidence from outside. */
+/** Returns whether what ran in a sandbox has ended it, which is scored. Every other loss has evidence from outside. */
 export function wasEndedInside(error: unknown): error is SandboxFailure {
   return error instanceof SandboxFailure && inside.has(error.loss);
 }

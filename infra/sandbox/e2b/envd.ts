@@ -9,7 +9,7 @@ export interface EnvdCommand {
   readonly user: string;
   readonly argv: readonly string[];
   readonly env: Readonly<Record<string, string>>;
-  /** Whether the command gets an input; without, it reads nothing. */
+  /** Whether the command gets an input; otherwise its stdin is empty. */
   readonly input: boolean;
 }
 
@@ -29,7 +29,7 @@ export interface Envd {
   start(command: EnvdCommand, signal: AbortSignal): Promise<EnvdProcess>;
   /** Returns the bytes in use on the sandbox's disk. */
   diskUsed(): Promise<number>;
-  /** Whether it answers. */
+  /** Whether the daemon answers. */
   answers(): Promise<boolean>;
 }
 

@@ -17,7 +17,7 @@ import { container } from './pod.ts';
 export interface Connection {
   /** Starts a task. */
   start(request: TaskRequest, output: TaskOutput): Task;
-  /** Whether it is broken or closed. */
+  /** Whether the connection is broken or closed. */
   isOver(): boolean;
   close(): void;
 }

@@ -100,8 +100,7 @@ class KubernetesProvider implements SandboxProvider {
       if (apiStatus(error) !== 404 && apiStatus(error) !== 409) throw error;
     });
     await this.#waitUntilGone(name, uid);
-    this.#closeConnection(uid);
-    this.#reports.forget(uid);
+    this.#forget(uid);
     return true;
   };
 
@@ -223,7 +222,12 @@ class KubernetesProvider implements SandboxProvider {
       name,
       workdir: spec.workdir,
       connect: () => this.#connect(uid, podName(name)),
-      findLoss: async () => lossOf(name, uid, await this.#read(name)),
+      findLoss: async () => {
+        const loss = lossOf(name, uid, await this.#read(name));
+        // Nothing removes a Pod that is gone, so this is the last look at what is kept for it.
+        if (loss) this.#forget(uid);
+        return loss;
+      },
     });
     return createShellSandbox({ kind: this.kind, shell, labels, spec, reports: this.#reports.of(uid) });
   }
@@ -240,6 +244,12 @@ class KubernetesProvider implements SandboxProvider {
     if (open !== undefined && !open.isOver()) return open;
     if (this.#connections.get(uid) === known) this.#connections.delete(uid);
     return this.#connect(uid, pod);
+  }
+
+  /** Drops what this process keeps for a Pod. */
+  #forget(uid: string): void {
+    this.#closeConnection(uid);
+    this.#reports.forget(uid);
   }
 
   #closeConnection(uid: string): void {

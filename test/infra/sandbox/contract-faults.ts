@@ -18,7 +18,7 @@ export interface Faults {
   readonly loseCreation: (() => void) | string;
   /** Makes the provider refuse that many creations for now. */
   readonly throttle: ((times: number, retryAfterSec: RetryAfter) => void) | string;
-  /** Whether the kind learns the pause that its provider asks for; a sentence says why not. */
+  /** True if the kind learns the pause that its provider asks for; otherwise the reason why it does not. */
   readonly retryAfter: true | string;
   /** Makes lists show what they show now, until the returned function is called. */
   readonly lagLists: (() => Promise<() => void>) | string;
