@@ -3,7 +3,7 @@ import { availableParallelism, homedir, hostname } from 'node:os';
 import { join, resolve } from 'node:path';
 import type { z } from 'zod';
 import { defaultPool } from '../workflows/contracts/policy.ts';
-import type { SandboxChoice } from '../workflows/contracts/sandbox-kinds.ts';
+import { isRemote, type SandboxChoice } from '../workflows/contracts/sandbox-kinds.ts';
 import type { EnginePool } from './engine/pools.ts';
 import { defaultCapacity } from './machine/rollouts-that-fit.ts';
 import { type Paths, pathsBelow } from './paths.ts';
@@ -102,6 +102,11 @@ export interface Deployment {
 /** Variables of a process, as in `process.env`. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 
+/** The work that runs at once by default on a host whose machine does it. */
+const localWork = () => ({ evaluations: 2, lanes: Math.max(4, 2 * availableParallelism()) });
+/** The same on a host that mostly waits for what its cluster or provider does. */
+const remoteWork = { evaluations: 16, lanes: 32 };
+
 /** Reads the environment. Throws an Error that names each invalid variable, what was expected, and its value. */
 export function readConfig(source: Environment = process.env): Config {
   const parsed = environment.safeParse(source);
@@ -112,6 +117,7 @@ export function readConfig(source: Environment = process.env): Config {
     throw new Error(`invalid settings in the environment:\n  ${problems.join('\n  ')}`);
   }
   const env = parsed.data;
+  const usual = isRemote(env.TEMPER_SANDBOX) ? remoteWork : localWork();
   const home = resolve(env.TEMPER_HOME ?? join(env.XDG_STATE_HOME ?? join(homedir(), '.local/state'), 'temper'));
   const policyUrl = `http://127.0.0.1:${env.TEMPER_POLICY_PORT}`;
   const paths = pathsBelow(home);
@@ -125,8 +131,8 @@ export function readConfig(source: Environment = process.env): Config {
     capacity: env.TEMPER_CAPACITY ?? defaultCapacity({ home, sandbox: env.TEMPER_SANDBOX }),
     sweepShare: env.TEMPER_SWEEP_SHARE,
     createsPerSecond: env.TEMPER_CREATES_PER_SECOND ?? null,
-    evaluations: env.TEMPER_EVALUATIONS,
-    lanes: env.TEMPER_LANES ?? Math.max(4, 2 * availableParallelism()),
+    evaluations: env.TEMPER_EVALUATIONS ?? usual.evaluations,
+    lanes: env.TEMPER_LANES ?? usual.lanes,
     docker: {
       pulls: env.TEMPER_PULLS,
       builds: env.TEMPER_BUILDS,

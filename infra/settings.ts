@@ -66,7 +66,7 @@ export const environment = z.object({
   ),
   TEMPER_SANDBOX: setting(
     z.enum(sandboxChoices).default('auto'),
-    'sandbox kind that `auto` in a workflow input resolves to on this host: `docker`, `local`, `kubernetes`, or `auto` to use Docker where it answers',
+    'sandbox kind that `auto` in a workflow input resolves to on this host: `docker`, `local`, `kubernetes`, `e2b`, or `auto` to use Docker where it answers',
   ),
   TEMPER_CHANNEL: setting(
     z.enum(['socket', 'stream']).default('socket'),
@@ -75,7 +75,7 @@ export const environment = z.object({
   TEMPER_CAPACITY: setting(
     wholeNumber(1, 65_535).optional(),
     'agents that run at once on this host, each in its own sandbox; `temper doctor` says how many fit. A larger number is accepted: the host takes no rollout while too little memory, processes, file handles or disk are free for one more',
-    '`4`, or fewer if fewer fit on the machine',
+    '`4`, or `64` with remote sandboxes, or fewer if fewer fit on the machine',
   ),
   TEMPER_SWEEP_SHARE: setting(
     z.coerce
@@ -86,13 +86,14 @@ export const environment = z.object({
     'share of the capacity that evaluation sweeps may use while a training run is active; at least one sandbox',
   ),
   TEMPER_EVALUATIONS: setting(
-    wholeNumber(1, 65_535).default(2),
+    wholeNumber(1, 65_535).optional(),
     'evaluations that run at once; they have their own slots, so that agents cannot starve them',
+    '`2`, or `16` with remote sandboxes',
   ),
   TEMPER_LANES: setting(
     wholeNumber(1, 1000).optional(),
     'heavy stages of each kind (provisioning, capture of diffs, release) that run at once on this host; the others wait in the queue, and the host lowers the number by itself while it is overloaded',
-    'twice the cores, at least 4',
+    'twice the cores, at least 4, or `32` with remote sandboxes',
   ),
   TEMPER_PULLS: setting(wholeNumber(0, 100).default(3), 'images pulled at once; `0` disables pulling'),
   TEMPER_BUILDS: setting(wholeNumber(0, 100).default(2), 'images built at once; `0` disables building'),

@@ -23,6 +23,7 @@ import { secretOf } from '../infra/gateway/secret.ts';
 import { controlSockets } from '../infra/gateway/sockets.ts';
 import { createVerdictCache } from '../infra/grading/verdict-cache.ts';
 import type { Lease } from '../infra/hosts/lease.ts';
+import { needOf, usualTask } from '../infra/machine/fit.ts';
 import { readLevels } from '../infra/machine/read-levels.ts';
 import { capacityWarning, rolloutDirectories, rolloutsThatFit } from '../infra/machine/rollouts-that-fit.ts';
 import { createHelperSpawner } from '../infra/process/spawner/through-helper.ts';
@@ -233,7 +234,10 @@ export async function openHost(
     preferred: config.sandbox,
     spawner: createHelperSpawner(),
   });
-  const admission = createAdmission({ readLevels: () => readLevels({ directories: rolloutDirectories(config) }) });
+  const admission = createAdmission({
+    need: needOf(usualTask, config.sandbox),
+    readLevels: () => readLevels({ directories: rolloutDirectories(config) }),
+  });
   const intake = createIntake();
   return {
     name: config.host,

@@ -1,4 +1,4 @@
-import { type Amounts, kept, needOf, type TaskLimits, usualTask } from '../../infra/machine/fit.ts';
+import { type Amounts, kept } from '../../infra/machine/fit.ts';
 import { type Level, type Resource, resources, scarcest } from '../../infra/machine/level.ts';
 
 /** A resource of which too little is free for one more rollout. Memory and disk are in MB. */
@@ -19,8 +19,8 @@ export interface Admission {
   admits(taken: number): boolean;
   /** Counts a rollout that was placed and does not use its resources yet. */
   placed(): void;
-  /** Notes the limits of a task that runs here, since the next one will probably have the same. */
-  expect(task: TaskLimits): void;
+  /** Notes what a rollout may use of this machine, since the next one will probably use the same. */
+  expect(need: Amounts): void;
   /** Calls the listener at each change of the shortage. */
   onChange(listener: (shortage: Shortage | null) => void): void;
   /** Stops reading the machine's levels. */
@@ -38,15 +38,17 @@ const mostOfTotal = 1 / 8;
 const resumeFactor = 1.5;
 
 export interface AdmissionOptions {
+  /** The amounts that the first rollout may use. */
+  readonly need: Amounts;
   readonly readLevels: () => readonly Level[];
   /** Interval of the readings. Only tests set it. */
   readonly everyMs?: number;
 }
 
 /** Creates an admission that reads the machine's levels every second. */
-export function createAdmission({ readLevels, everyMs = readEveryMs }: AdmissionOptions): Admission {
+export function createAdmission({ need: first, readLevels, everyMs = readEveryMs }: AdmissionOptions): Admission {
   const listeners: ((shortage: Shortage | null) => void)[] = [];
-  let need: Amounts = needOf(usualTask);
+  let need = first;
   let levels = readLevels();
   let shortage: Shortage | null = null;
   let placedAtMs: number[] = [];
@@ -75,8 +77,8 @@ export function createAdmission({ readLevels, everyMs = readEveryMs }: Admission
       placedAtMs.push(Date.now());
       update();
     },
-    expect: (task) => {
-      need = needOf(task);
+    expect: (next) => {
+      need = next;
     },
     onChange: (listener) => {
       listeners.push(listener);

@@ -2,6 +2,7 @@ import { Context } from '@temporalio/activity';
 import { createLoaderCheck } from '../../infra/agents/loader-check.ts';
 import { provisionAgent } from '../../infra/agents/provision.ts';
 import { createChannels } from '../../infra/gateway/channel/index.ts';
+import { needOf } from '../../infra/machine/fit.ts';
 import { removeEverywhere } from '../../infra/sandbox/index.ts';
 import { prepareImage } from '../../infra/sandbox/prepare-image.ts';
 import type { SandboxRequest } from '../../infra/sandbox/sandbox-request.ts';
@@ -22,11 +23,11 @@ export function createProvisioning(host: Host): Pick<HostActivities, 'provisionS
     provisionSandbox: ({ epoch, run, task, agent, sandbox, lifetimeMs }) =>
       joinAtBoundary(async (signal, report) => {
         const { info } = Context.current();
-        host.admission.expect(task);
         const spec = host.agent(agent);
         const files = await host.tasks.open(task);
         const choice = sandboxChoice(spec, sandbox);
         const provider = await host.choose(choice, task, { filesInImage: files.workspace.size === 0, lifetimeMs });
+        host.admission.expect(needOf(task, provider.kind));
         const image = await prepareImage({ store: host.store, provider }, { task, files }, report, signal);
         const name = agentSandboxName(epoch);
 

@@ -1,3 +1,4 @@
+import { isRemote, type SandboxChoice } from '../../workflows/contracts/sandbox-kinds.ts';
 import { type Level, type Resource, resources, scarcest } from './level.ts';
 
 /** The amounts of each resource: memory and disk in MB. */
@@ -20,9 +21,21 @@ const sandboxHandles = 32;
 /** The amounts that stay free for temper's own processes and the rest of the machine. */
 export const kept: Amounts = { memory: 1_024, processes: 512, handles: 256, disk: 1_024 };
 
-/** Returns the most that one rollout of a task may use. */
-export function needOf({ memoryMb, diskMb }: TaskLimits): Amounts {
+/** The amounts that one rollout with a remote sandbox takes of this machine: for its session, its journal and its connections. */
+const remoteNeed: Amounts = { memory: 16, processes: 1, handles: sandboxHandles, disk: 16 };
+
+/** Returns the most that one rollout of a task may use of this machine. */
+export function needOf({ memoryMb, diskMb }: TaskLimits, sandbox: SandboxChoice): Amounts {
+  if (isRemote(sandbox)) return remoteNeed;
   return { memory: memoryMb, processes: sandboxProcesses, handles: sandboxHandles, disk: diskMb };
+}
+
+/** Describes what a usual rollout may use of this machine. */
+export function usualNeedText(sandbox: SandboxChoice): string {
+  const { memory, disk } = needOf(usualTask, sandbox);
+  return isRemote(sandbox)
+    ? `takes ${memory} MB of memory here for its remote sandbox`
+    : `uses all that a usual task may (${memory} MB of memory, ${disk} MB of disk)`;
 }
 
 export interface Fit {

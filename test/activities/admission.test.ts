@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { type Admission, createAdmission } from '../../activities/host/admission.ts';
 import { createSlots, type Slots } from '../../activities/host/slots.ts';
+import { needOf, usualTask } from '../../infra/machine/fit.ts';
 import type { Level, Resource } from '../../infra/machine/level.ts';
 import { until } from '../helpers/until.ts';
 
@@ -33,7 +34,7 @@ async function withHost(
   test: (host: ReturnType<typeof machine> & { admission: Admission; slots: Slots }) => Promise<void>,
 ): Promise<void> {
   const host = machine();
-  const admission = createAdmission({ readLevels: host.readLevels, everyMs: 5 });
+  const admission = createAdmission({ need: needOf(usualTask, 'docker'), readLevels: host.readLevels, everyMs: 5 });
   try {
     await test({ ...host, admission, slots: createSlots(1000, { admission }) });
   } finally {
@@ -103,10 +104,22 @@ describe('the admission of a host', () => {
   it('asks for no more than an eighth of the machine for one rollout, whatever its task may use', () =>
     withHost(async ({ free, admission, slots }) => {
       slots.take(attempt('first'), holder);
-      admission.expect({ memoryMb: 1_000_000, diskMb: 10 });
+      admission.expect(needOf({ memoryMb: 1_000_000, diskMb: 10 }, 'docker'));
       free.memory = 20_000;
       await until(() => admission.admits(1));
       free.memory = 13_000;
       await until(() => !admission.admits(1));
+    }));
+
+  it('asks little of its own machine for a rollout with a remote sandbox', () =>
+    withHost(async ({ free, admission, slots, nextReading }) => {
+      slots.take(attempt('first'), holder);
+      free.memory = 1_100;
+      free.disk = 1_100;
+      free.processes = 520;
+      await until(() => !admission.admits(1));
+      admission.expect(needOf(usualTask, 'kubernetes'));
+      await nextReading();
+      await until(() => admission.admits(1));
     }));
 });

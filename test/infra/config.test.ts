@@ -94,8 +94,12 @@ describe('settings', () => {
 
   it('state the defaults that the reader uses', () => {
     const defaults = new Map(settings.map((setting) => [setting.name, setting.default]));
-    assert.match(defaults.get('TEMPER_CAPACITY') ?? '', /^`4`, or fewer/);
+    assert.match(defaults.get('TEMPER_CAPACITY') ?? '', /^`4`, or `64` with remote sandboxes, or fewer/);
     assert.equal(readConfig({}).capacity, defaultCapacity({ home: readConfig({}).home, sandbox: 'auto' }));
+    assert.match(defaults.get('TEMPER_EVALUATIONS') ?? '', /^`2`, or `16`/);
+    assert.equal(readConfig({}).evaluations, 2);
+    const elsewhere = readConfig({ TEMPER_SANDBOX: 'kubernetes', TEMPER_KUBERNETES_NAMESPACE: 'temper' });
+    assert.deepEqual([elsewhere.evaluations, elsewhere.lanes], [16, 32]);
     assert.equal(defaults.get('TEMPER_CREATES'), `\`${readConfig({}).docker.creates}\``);
     assert.equal(defaults.get('TEMPER_SANDBOX'), '`auto`');
     assert.equal(defaults.get('TEMPER_HOST'), 'the host name');

@@ -13,3 +13,8 @@ export type SandboxKind = (typeof sandboxKinds)[number];
 export const sandboxChoices = ['auto', ...sandboxKinds] as const;
 
 export type SandboxChoice = (typeof sandboxChoices)[number];
+
+const local: readonly SandboxChoice[] = ['auto', ...kindsOfAuto];
+
+/** Whether sandboxes of this kind are remote: in a cluster or at a provider, and not on the machine of the host that drives them. */
+export const isRemote = (choice: SandboxChoice): boolean => !local.includes(choice);

@@ -10,28 +10,34 @@ const removedAtOnce = 8;
 
 /** Lists the names of the sandboxes of a stack that exist now, of all kinds. */
 export function listSandboxes(stack: StackPaths): Promise<string[]> {
-  return ofEachProvider(stack, async (provider, id) => (await provider.list(id)).map(({ name }) => name));
+  return ofEach(stack, 'all', async (provider, id) => (await provider.list(id)).map(({ name }) => name));
 }
 
-/** Removes the sandboxes of a stack that has ended, as an interrupted run leaves them. Returns their names. */
+/**
+ * Removes the sandboxes of a stack that has ended, as an interrupted run leaves them, of the kinds that are ready. Returns their
+ * names.
+ */
 export function removeSandboxes(stack: StackPaths): Promise<string[]> {
   const limit = pLimit(removedAtOnce);
-  return ofEachProvider(stack, async (provider, id) => {
+  return ofEach(stack, 'ready', async (provider, id) => {
     const names = (await provider.list(id)).map(({ name }) => name);
     await Promise.all(names.map((name) => limit(() => provider.remove(name))));
     return names;
   });
 }
 
-async function ofEachProvider(
+async function ofEach(
   { paths, store }: StackPaths,
+  which: 'all' | 'ready',
   work: (provider: SandboxProvider, stack: string) => Promise<string[]>,
 ): Promise<string[]> {
   const id = await openStackId(paths, await openObjects(store));
-  const { all } = await openProviders({ stack: id, root: paths.sandboxes, preferred: 'auto' });
+  const { all, seen } = await openProviders({ stack: id, root: paths.sandboxes, preferred: 'auto' });
   const results: string[] = [];
-  for (const provider of all.values()) {
-    results.push(...(await work(provider, id).finally(() => provider.close())));
+  try {
+    for (const provider of (which === 'all' ? all : await seen()).values()) results.push(...(await work(provider, id)));
+  } finally {
+    for (const provider of all.values()) await provider.close();
   }
   return results;
 }

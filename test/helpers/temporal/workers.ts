@@ -32,6 +32,7 @@ import { createAgents } from '../../../infra/agents/index.ts';
 import { createRuntime, runtimeTarget } from '../../../infra/agents/runtime.ts';
 import type { GatewayControl } from '../../../infra/gateway/control.ts';
 import { createVerdictCache } from '../../../infra/grading/verdict-cache.ts';
+import { kept } from '../../../infra/machine/fit.ts';
 import { hasImage } from '../../../infra/sandbox/index.ts';
 import type { SandboxKind, SandboxProvider } from '../../../infra/sandbox/sandbox.ts';
 import { createDirectory } from '../../../infra/store/directory.ts';
@@ -223,7 +224,7 @@ function createTestHost({ home, provider, taskRoots, capacity, gateway, ...optio
     solvable: new Set(),
     tasks: createTasks({ store, roots: taskRoots ?? [], dataSets: { directory: cacheDir, offline: true } }),
     slots: createSlots(capacity ?? 4),
-    admission: createAdmission({ readLevels: () => [] }),
+    admission: createAdmission({ need: kept, readLevels: () => [] }),
     intake: createIntake(),
     providers: { all: providers, seen: async () => providers },
     choose: async () => provider,

@@ -72,12 +72,14 @@ describe('the levels of a machine', () => {
   });
 
   it('say how many rollouts fit, and what limits them', () => {
-    const whole = fitOf(levels(), needOf(usualTask), 'total');
+    const whole = fitOf(levels(), needOf(usualTask, 'local'), 'total');
     assert.deepEqual([whole.rollouts, whole.limitedBy?.limit], [3, "the machine's memory"]);
-    const now = fitOf(levels(), needOf(usualTask), 'free');
+    const now = fitOf(levels(), needOf(usualTask, 'local'), 'free');
     assert.deepEqual([now.rollouts, now.limitedBy?.limit], [1, "the machine's memory"]);
-    const small = fitOf(levels(), needOf({ memoryMb: 64, diskMb: 1 }), 'total');
+    const small = fitOf(levels(), needOf({ memoryMb: 64, diskMb: 1 }, 'local'), 'total');
     assert.deepEqual([small.rollouts, small.limitedBy?.limit], [24, 'ulimit -n']);
+    const elsewhere = fitOf(levels(), needOf(usualTask, 'kubernetes'), 'total');
+    assert.deepEqual([elsewhere.rollouts, elsewhere.limitedBy?.limit], [24, 'ulimit -n']);
   });
 });
 
@@ -88,6 +90,13 @@ describe('the capacity of a host', () => {
     const { atMost } = rolloutsThatFit(disks);
     assert.ok(atMost.limitedBy !== null);
     assert.equal(defaultCapacity(disks), Math.max(1, Math.min(4, atMost.rollouts)));
+  });
+
+  it('is larger with remote sandboxes', () => {
+    const elsewhere = { ...disks, sandbox: 'kubernetes' } as const;
+    const { atMost, need } = rolloutsThatFit(elsewhere);
+    assert.equal(defaultCapacity(elsewhere), Math.max(1, Math.min(64, atMost.rollouts)));
+    assert.match(need, /for its remote sandbox/);
   });
 
   it('gets a warning above what fits, which says what limits it and what that costs', () => {

@@ -3,7 +3,6 @@ import { access, constants, mkdir, statfs } from 'node:fs/promises';
 import { availableParallelism, freemem, totalmem } from 'node:os';
 import { promisify } from 'node:util';
 import type { Config } from '../../../../infra/config.ts';
-import { usualTask } from '../../../../infra/machine/fit.ts';
 import { rolloutsThatFit } from '../../../../infra/machine/rollouts-that-fit.ts';
 import { errorMessage } from '../../../../workflows/contracts/error-message.ts';
 import { type Check, missing, ok, type RunChecks, warn } from './checks.ts';
@@ -26,7 +25,7 @@ export const checkMachine: RunChecks = async function* (config) {
 /** Says how many rollouts fit on this machine, what limits them, and how many the settings allow. */
 function rollouts(config: Config): Check {
   const { capacity, evaluations } = config;
-  const { atMost, now } = rolloutsThatFit(config);
+  const { atMost, now, need } = rolloutsThatFit(config);
   const limit = atMost.limitedBy?.limit ?? null;
   const figures = {
     fit: atMost.rollouts,
@@ -36,9 +35,7 @@ function rollouts(config: Config): Check {
     capacity,
     evaluations,
   };
-  const found =
-    `${atMost.rollouts} fit if each uses all that a usual task may (${usualTask.memoryMb} MB of memory, ${usualTask.diskMb} MB of disk), ` +
-    `because of ${limit}; room for ${now.rollouts} more now; up to ${capacity} agents (TEMPER_CAPACITY) and ${evaluations} evaluations (TEMPER_EVALUATIONS) run at once`;
+  const found = `${atMost.rollouts} fit if each ${need}, because of ${limit}; room for ${now.rollouts} more now; up to ${capacity} agents (TEMPER_CAPACITY) and ${evaluations} evaluations (TEMPER_EVALUATIONS) run at once`;
   if (capacity <= atMost.rollouts) return { ...ok('rollouts', found), figures };
   const remedy = `beyond ${atMost.rollouts} the host takes rollouts only while enough is free, and agents that grow together may run out of it; lower TEMPER_CAPACITY unless your tasks use less`;
   return { ...warn('rollouts', found, remedy), figures };
