@@ -22,6 +22,7 @@ const optionShape = {
     .string()
     .regex(/^[0-9a-f]{64}$/, { error: 'expected 64 hexadecimal digits' })
     .exactOptional(),
+  shell: z.literal('fresh', { error: 'expected fresh' }).exactOptional(),
 };
 const optionsSchema = z.object(optionShape);
 

@@ -35,6 +35,8 @@ export interface DataSetOptions {
   readonly split?: string;
   /** The SHA-256 digest that a file from a URL must have. */
   readonly sha256?: string;
+  /** Runs the tests of tasks that ask for the agent's own shell in a fresh one. */
+  readonly shell?: 'fresh';
 }
 
 /** A way to read data sets. Each format is a file or folder in `formats/`, registered in `formats/index.ts`. */

@@ -30,6 +30,8 @@ export interface TaskParts {
   readonly testsInRepository?: true;
   /** Literal paths of more files that are taken from the base commit. */
   readonly protectedFiles?: readonly string[];
+  /** Patterns of more paths that an agent's diff must not change. */
+  readonly protectedPaths?: readonly string[];
 }
 
 /** Writes the directory of a task in Harbor layout. */
@@ -49,9 +51,7 @@ export function harborFiles(parts: TaskParts): FileTree {
       ...(parts.memoryMb !== undefined && { memory_mb: parts.memoryMb }),
       ...(parts.diskMb !== undefined && { storage_mb: parts.diskMb }),
     },
-    ...(parts.testsInRepository && {
-      grading: { tests_in_repository: true, protected: (parts.protectedFiles ?? []).map(escapePattern) },
-    }),
+    ...gradingTable(parts),
   });
   return new Map([
     ['task.toml', text(toml)],
@@ -62,6 +62,12 @@ export function harborFiles(parts: TaskParts): FileTree {
     ...prefixed('solution', parts.solution),
     ...(parts.grading === undefined ? [] : [[gradingFile, text(JSON.stringify(parts.grading))] as const]),
   ]);
+}
+
+function gradingTable({ testsInRepository, protectedFiles = [], protectedPaths = [] }: TaskParts) {
+  const paths = [...protectedFiles.map(escapePattern), ...protectedPaths];
+  if (!testsInRepository) return paths.length === 0 ? {} : { grading: { protected: paths } };
+  return { grading: { tests_in_repository: true, protected: paths } };
 }
 
 export const text = (content: string): FileEntry => ({ mode: 0o644, bytes: Buffer.from(content) });

@@ -11,6 +11,8 @@ export const optionalData = {
   chatTemplates: join(folder, 'data/chat-templates.json'),
   /** A pack of real tasks in Harbor layout. */
   taskPack: join(folder, 'data/tasks-visible.tar.gz'),
+  /** Tasks in terminal-bench's format as their sets publish them. */
+  publishedTasks: join(folder, 'data/tasks-wild.tar.gz'),
   /** The program that starts a real Kubernetes cluster on this machine. */
   referenceKubernetes: join(folder, 'reference-kubernetes/stack'),
   /** The program that starts a real vLLM and SkyRL. */
@@ -19,7 +21,8 @@ export const optionalData = {
 
 /** Returns whether the data of `*.data.test.ts` is there, or names what is missing. */
 export function optionalDataAvailability(): { usable: true } | { usable: false; reason: string } {
-  const missing = [optionalData.chatTemplates, optionalData.taskPack].filter((path) => !existsSync(path));
+  const { chatTemplates, taskPack, publishedTasks } = optionalData;
+  const missing = [chatTemplates, taskPack, publishedTasks].filter((path) => !existsSync(path));
   if (missing.length === 0) return { usable: true };
   return { usable: false, reason: `this machine lacks ${missing.join(' and ')}` };
 }

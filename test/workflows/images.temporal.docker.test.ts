@@ -55,11 +55,12 @@ HEALTHCHECK --interval=1s CMD touch /tmp/checked
   it('is built from the directory of a terminal-bench task, without its tests and solution', async () => {
     const files = {
       'task.yaml': 'instruction: Sort the names into sorted.txt.\n',
-      Dockerfile: `FROM temper-tasks:bookworm\nENV TEST=${mark}\nWORKDIR /app\nCOPY . .\nRUN sort --reverse names >backwards && chmod -R a+rwX .\n`,
+      Dockerfile: `FROM temper-tasks:bookworm\nENV TEST=${mark}\nWORKDIR /app\nCOPY . .\nRUN sort --reverse names >backwards\n`,
       'docker-compose.yaml':
-        'services:\n  client:\n    build: .\n    command: sleep infinity\n    environment: {LC_ALL: C}\n',
+        'services:\n  client:\n    build: .\n    command: sleep infinity\n    environment: {LC_ALL: C}\n    volumes: [".:/app"]\n    deploy: {resources: {limits: {cpus: "1"}}}\n',
       names: 'b\na\n',
-      'run-tests.sh': 'python3 -m pytest "$TEST_DIR/test_outputs.py" -rA -p no:cacheprovider\necho "the end"\n',
+      'run-tests.sh':
+        'cp "$TEST_DIR/test_outputs.py" backwards && cd "$TEST_DIR" && touch /app/tests/by-tests && python3 -m pytest /app/tests/test_outputs.py -rA\necho "the end"\n',
       'tests/test_outputs.py': `import os
 def test_sorted(): assert open("/app/sorted.txt").read() == "a\\nb\\n"
 def test_environment(): assert os.environ["LC_ALL"] == "C"

@@ -1,5 +1,7 @@
 import { z } from 'zod';
 import { TemperFailure } from '../../../../workflows/contracts/failures.ts';
+import { type ContainerLimits, limitFields, limitsOf, type Reject } from './limits.ts';
+import { type Mount, readMount } from './mounts.ts';
 import { readYaml } from './yaml.ts';
 
 /** The container that a compose file describes, as far as a sandbox can provide it. */
@@ -9,6 +11,9 @@ export interface ComposedContainer {
   readonly dockerfile: string;
   readonly workdir: string | null;
   readonly env: Readonly<Record<string, string>>;
+  readonly limits: ContainerLimits;
+  /** Files and directories of the task's own folder, in the order in which they are mounted. */
+  readonly mounts: readonly Mount[];
 }
 
 const scalar = z.union([z.string(), z.number(), z.boolean()]).nullable();
@@ -29,6 +34,7 @@ const service = z.looseObject(
       .union([z.array(z.string()), z.record(z.string(), scalar)], { error: 'expected variables' })
       .default({}),
     volumes: z.array(z.unknown(), { error: 'expected a list' }).default([]),
+    ...limitFields,
   },
   { error: 'expected a service' },
 );
@@ -58,6 +64,7 @@ const serviceKeys = [
   'expose',
   'stop_signal',
   'stop_grace_period',
+  ...Object.keys(limitFields),
 ];
 export const defaultDockerfile = 'Dockerfile';
 
@@ -91,28 +98,27 @@ export function readCompose(
   const command = [container.command ?? []].flat().join(' ');
   if (command !== '' && !waitingCommand.test(command))
     throw reject(`${at}.command`, 'a command that only waits', command);
-  const mount = container.volumes.find((volume) => typeof volume !== 'string' || !isLogMount(volume));
-  if (mount !== undefined) throw reject(`${at}.volumes`, 'only the log volumes of the harness', JSON.stringify(mount));
+  const refuse: Reject = (field, expected, got) => reject(`${at}.${field}`, expected, got);
   const fill = (text: string, field: string): string =>
-    substitute(text, variables, (variable) =>
-      reject(`${at}.${field}`, 'only variables of the harness', `$${variable}`),
-    );
+    substitute(text, variables, (variable) => refuse(field, 'only variables of the harness', `$${variable}`));
   return {
-    ...imageOf(container, fill, (field, expected, got) => reject(`${at}.${field}`, expected, got)),
+    ...imageOf(container, fill, refuse),
     workdir: container.working_dir === undefined ? null : fill(container.working_dir, 'working_dir'),
     env: Object.fromEntries(
       pairsOf(container.environment).map(([key, value]) => {
-        if (value === null) throw reject(`${at}.environment.${key}`, 'a value', 'a variable of the host');
+        if (value === null) throw refuse(`environment.${key}`, 'a value', 'a variable of the host');
         return [key, fill(value, `environment.${key}`)];
       }),
     ),
+    limits: limitsOf(container, fill, refuse),
+    mounts: container.volumes.flatMap((volume) => readMount(volume, fill, refuse) ?? []),
   };
 }
 
 function requireKnown(
   table: Readonly<Record<string, unknown>>,
   known: readonly string[],
-  rejection: (key: string) => TemperFailure,
+  rejection: (key: string) => Error,
 ): void {
   const other = Object.keys(table).find((key) => !known.includes(key) && !key.startsWith('x-'));
   if (other !== undefined) throw rejection(other);
@@ -122,7 +128,7 @@ function requireKnown(
 function imageOf(
   { image, build: built }: Service,
   fill: (text: string, field: string) => string,
-  reject: (field: string, expected: string, got: string) => TemperFailure,
+  reject: Reject,
 ): Pick<ComposedContainer, 'image' | 'dockerfile'> {
   if (built === undefined) {
     return { image: image === undefined || image.includes('$') ? null : image, dockerfile: defaultDockerfile };
@@ -136,9 +142,6 @@ function imageOf(
   if (!/^\.?\/?$/.test(fill(context, 'build.context'))) throw reject('build.context', "the task's directory", context);
   return { image: null, dockerfile: fill(dockerfile, 'build.dockerfile').replace(/^\.\//, '') };
 }
-
-/** Whether a volume collects logs for terminal-bench's own harness, which is not needed here. */
-const isLogMount = (volume: string): boolean => /^\$\{?T_BENCH_TASK_(?:AGENT_)?LOGS_PATH\b/.test(volume);
 
 function pairsOf(environment: Service['environment']): readonly (readonly [string, string | null])[] {
   if (!Array.isArray(environment)) {
@@ -154,7 +157,7 @@ function pairsOf(environment: Service['environment']): readonly (readonly [strin
 const substitute = (
   text: string,
   variables: Readonly<Record<string, string>>,
-  rejection: (variable: string) => TemperFailure,
+  rejection: (variable: string) => Error,
 ): string =>
   text.replaceAll(
     /\$(?:(\$)|(\w+)|\{(\w+)(?::?-([^}]*))?\})/g,

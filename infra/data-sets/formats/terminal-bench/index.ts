@@ -1,23 +1,18 @@
-import { z } from 'zod';
+import { posix } from 'node:path';
 import { TemperFailure } from '../../../../workflows/contracts/failures.ts';
-import { number } from '../../../../workflows/contracts/input.ts';
+import { escapePattern } from '../../../grading/protection/patterns.ts';
 import { readDockerfile } from '../../../harbor/dockerfile.ts';
 import { harborFiles, script } from '../../../harbor/harbor-files.ts';
 import type { FileTree } from '../../../sandbox/files.ts';
 import { directoryFormat } from '../../directories/directory-format.ts';
-import { publishedFiles } from '../../directories/published-files.ts';
-import { required } from '../../rows/row.ts';
+import { type PublishedFiles, publishedFiles } from '../../directories/published-files.ts';
 import { type ComposedContainer, defaultDockerfile, readCompose } from './compose.ts';
+import { imageOf, mountedFiles } from './image-files.ts';
+import type { Mount } from './mounts.ts';
 import { testScript } from './reward-script.ts';
-import { readYaml } from './yaml.ts';
-
-const taskYaml = z.looseObject({
-  instruction: required('the text of the task'),
-  parser_name: z.string({ error: 'expected the name of a parser' }).default('pytest'),
-  max_agent_timeout_sec: number(1, 1_000_000, 'seconds').default(360),
-  max_test_timeout_sec: number(1, 1_000_000, 'seconds').default(60),
-  run_tests_in_same_shell: z.boolean({ error: 'expected true or false' }).nullish(),
-});
+import { readTaskYaml, type TaskYaml } from './task-yaml.ts';
+import { typedSolution } from './typed-solution.ts';
+import { verdicts } from './verdicts.ts';
 
 const composeFile = 'docker-compose.yaml';
 
@@ -27,61 +22,107 @@ const variables = {
   T_BENCH_CONTAINER_LOGS_PATH: '/logs',
   T_BENCH_CONTAINER_AGENT_LOGS_PATH: '/agent-logs',
 };
-const withoutCompose: ComposedContainer = { image: null, dockerfile: defaultDockerfile, workdir: null, env: {} };
+const withoutCompose: ComposedContainer = {
+  image: null,
+  dockerfile: defaultDockerfile,
+  workdir: null,
+  env: {},
+  limits: {},
+  mounts: [],
+};
+
+/** The disk of a task, whose format knows no limit. Its tests get a copy of the workdir. */
+const diskMb = 10_240;
 
 /**
- * terminal-bench 1: directories with `task.yaml`, `run-tests.sh`, `tests/`, the Dockerfile of one container, and optionally
- * `solution.sh` and a compose file. The verdict is pytest's summary at the end of `run-tests.sh`. A compose file that needs
- * more than one container in a sandbox is rejected, with the name of the field.
+ * terminal-bench 1: directories with `task.yaml`, `run-tests.sh`, `tests/`, the Dockerfile of one container, and optionally a
+ * solution and a compose file. The verdict is what the task's parser reads at the end of `run-tests.sh`. What a sandbox
+ * cannot provide is rejected, with the name of the field.
  */
 export const terminalBench = directoryFormat({
   markerFile: 'task.yaml',
   archive: /(?:^|\/)tasks\.tar\.gz$/,
   toFiles(tree, name, { options }) {
     const files = publishedFiles(tree, name);
-    const task = readYaml(taskYaml, files.text('task.yaml'), `${name}/task.yaml`);
-    if (task.run_tests_in_same_shell) {
-      throw unsupported(name, 'task.yaml', 'run_tests_in_same_shell: false', 'true');
-    }
-    if (task.parser_name !== 'pytest') {
-      const expected = 'parser_name: pytest, the only supported parser';
-      throw unsupported(name, 'task.yaml', expected, `parser_name: ${task.parser_name}`);
-    }
+    const task = readTaskYaml(files.text('task.yaml'), `${name}/task.yaml`);
+    requireJudged(task, { name, freshShell: options.shell === 'fresh' });
     const compose = files.textOr(composeFile, null);
     const container = compose === null ? withoutCompose : readCompose(compose, `${name}/${composeFile}`, variables);
-    const { dockerfile } = container;
+    requireMounted(tree, container.mounts, name);
+    const { dockerfile, mounts } = container;
     const image = options.image ?? container.image;
     const described = files.textOr(dockerfile, null);
     if (image === null && described === null) {
       throw unsupported(name, dockerfile, 'a Dockerfile, or an image given with ?image=', 'neither');
     }
-    const solve = files.textOr('solution.sh', null);
+    const workdir = container.workdir ?? workdirOf(described) ?? '/app';
+    const solve = solutionOf(files, name);
     return harborFiles({
       instruction: task.instruction,
-      image: image ?? buildContext(tree, dockerfile),
-      workdir: container.workdir ?? (described === null ? null : readDockerfile(described).workdir) ?? '/app',
+      image: imageOf(tree, { image, dockerfile, mounts }),
+      workdir,
       env: container.env,
-      agentTimeoutSec: task.max_agent_timeout_sec,
-      evaluationTimeoutSec: task.max_test_timeout_sec,
+      ...container.limits,
+      diskMb,
+      agentTimeoutSec: task.agentTimeoutSec,
+      evaluationTimeoutSec: task.testTimeoutSec,
+      protectedPaths: mounts.flatMap((mount) => readOnlyPaths(tree, mount, workdir)),
+      // Where both have a `run-tests.sh`, the harness copies that of `tests/` last.
       tests: new Map([
-        ...files.below('tests/'),
         ['run-tests.sh', script(files.text('run-tests.sh'))],
-        ['test.sh', script(testScript)],
+        ...files.below('tests/'),
+        ['test.sh', script(testScript(task.parser, mounts))],
       ]),
       ...(solve !== null && { solution: new Map([['solve.sh', script(solve)]]) }),
     });
   },
 });
 
-/** Files that must not be in the agent's image. */
-const hidden = /^(?:tests\/|(?:task|solution)\.yaml$|(?:solution|run-tests)\.sh$|docker-compose\.ya?ml$)/;
+/** Rejects a task whose verdict cannot be read, or would not be the one that its author meant. */
+function requireJudged(
+  { parser, testsInAgentShell }: TaskYaml,
+  { name, freshShell }: { readonly name: string; readonly freshShell: boolean },
+): void {
+  if (!Object.hasOwn(verdicts, parser)) {
+    throw unsupported(name, 'task.yaml', `a parser_name of ${Object.keys(verdicts).join(', ')}`, parser);
+  }
+  if (!testsInAgentShell || freshShell) return;
+  const text = 'run_tests_in_same_shell: false, since tests run without the processes and variables of the agent';
+  throw unsupported(
+    name,
+    'task.yaml',
+    text,
+    'true; if these tests need only its files, add ?shell=fresh to the address of the set',
+  );
+}
 
-/** The files from which the Dockerfile may copy: the task's directory without tests and solution. */
-function buildContext(tree: FileTree, dockerfile: string): FileTree {
-  const context = new Map([...tree].filter(([path]) => !hidden.test(path)));
-  const entry = context.get(dockerfile);
-  if (entry !== undefined) context.set(defaultDockerfile, entry);
-  return context;
+function requireMounted(tree: FileTree, mounts: readonly Mount[], name: string): void {
+  const missing = mounts.find(({ source }) => mountedFiles(tree, source).size === 0);
+  if (missing === undefined) return;
+  throw unsupported(name, composeFile, 'volumes of files that the task has', `./${missing.source}, which is missing`);
+}
+
+/** Images whose own workdir is known, which no Dockerfile repeats. */
+const knownWorkdirs: readonly (readonly [RegExp, string])[] = [[/(?:^|\s|\/)swebench\/sweb\.eval\./, '/testbed']];
+
+function workdirOf(dockerfile: string | null): string | null {
+  if (dockerfile === null) return null;
+  const { workdir, base } = readDockerfile(dockerfile);
+  return workdir ?? knownWorkdirs.find(([image]) => image.test(base))?.[1] ?? null;
+}
+
+/** The script that solves the task, or types its solution; null if there is none. */
+function solutionOf(files: PublishedFiles, name: string): string | null {
+  const solve = files.textOr('solution.sh', null);
+  const typed = files.textOr('solution.yaml', null);
+  return solve === null && typed !== null ? typedSolution(typed, `${name}/solution.yaml`) : solve;
+}
+
+/** The pattern of a mount in the workdir that the agent cannot change for its tests. */
+function readOnlyPaths(tree: FileTree, { source, target, readOnly }: Mount, workdir: string): readonly string[] {
+  const path = posix.relative(workdir, target);
+  if (!readOnly || path === '' || path.startsWith('..')) return [];
+  return [tree.has(source) ? escapePattern(path) : `${escapePattern(path)}/`];
 }
 
 const unsupported = (name: string, file: string, expected: string, got: string): TemperFailure =>

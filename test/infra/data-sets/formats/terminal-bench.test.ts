@@ -1,18 +1,7 @@
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
-import { open, readFile } from 'node:fs/promises';
 import { it } from 'node:test';
 import { createDataSetFixture, failure, packed, textIn } from '../../../helpers/tasks/data-set-fixture.ts';
-
-const terminalBench: Readonly<Record<string, string>> = {
-  'task.yaml':
-    'instruction: |-\n  Write "hello".\nauthor_email: a@b.c\ndifficulty: easy\ntags:\n  - files\nparser_name: pytest\nmax_agent_timeout_sec: 180.0\nmax_test_timeout_sec: 40.0\n',
-  'run-tests.sh': '#!/bin/bash\n[ "$TEST_DIR" = /tests ]\n',
-  'solution.sh': '#!/bin/bash\necho hello\n',
-  'tests/test_outputs.py': 'def test(): pass\n',
-  Dockerfile: 'FROM debian:bookworm\nWORKDIR /srv\n',
-  'docker-compose.yaml': 'services:\n  client:\n    build:\n      dockerfile: Dockerfile\n    image: $NAME\n',
-};
+import { terminalBench } from '../../../helpers/tasks/terminal-bench-task.ts';
 
 const client = (line: string): string => `services:\n  client:\n    ${line}\n`;
 
@@ -28,59 +17,6 @@ it('reads the parts of a terminal-bench task', async () => {
   assert.equal(instruction, 'Write "hello".\n');
   assert.ok(solution.has('solve.sh') && tests.has('test_outputs.py'));
 });
-
-const heading = '=========================== short test summary info ============================';
-/** Commands of a `run-tests.sh`, and the reward that they lead to. */
-const verdicts: readonly (readonly [string, string, string])[] = [
-  ['passing tests', `echo '${heading}'; echo 'PASSED tests/test_outputs.py::test_one'`, '1\n'],
-  [
-    'passing tests and expected failures, in colour',
-    `printf '\\e[36m%s\\e[0m\\n' '${heading}' 'PASSED a.py::one' 'XFAIL a.py::two' 'SKIPPED [1] a.py:7: no'`,
-    '1\n',
-  ],
-  [
-    'a failing test before a successful command',
-    `echo '${heading}'; echo 'PASSED a.py::one'; echo 'FAILED a.py::two - assert 1 == 2'; echo 'Pytest end.'`,
-    '0\n',
-  ],
-  [
-    'a failing test in the first of two runs',
-    `echo '${heading}'; echo 'FAILED a.py::two'; echo '${heading}'; echo 'PASSED b.py::one'`,
-    '0\n',
-  ],
-  ['an error outside a test', `echo '${heading}'; echo 'ERROR a.py - ImportError'; echo 'PASSED b.py::one'`, '0\n'],
-  ['only skipped tests', `echo '${heading}'; echo 'SKIPPED [1] a.py:7: no'`, '0\n'],
-  ['no summary', "echo 'PASSED a.py::one'", '0\n'],
-  ['passing tests and a failing exit code', `echo '${heading}'; echo 'PASSED a.py::one'; exit 3`, '0\n'],
-  [
-    'a background process that keeps the output open',
-    `sleep 30 & echo $! >"$LEFT"; echo '${heading}'; echo 'PASSED a.py::one'`,
-    '1\n',
-  ],
-];
-for (const [what, commands, expected] of verdicts) {
-  it(`gives terminal-bench tests with ${what} a reward of ${expected.trim()}`, async () => {
-    await using fixture = await createDataSetFixture();
-    for (const [path, text] of Object.entries(terminalBench)) await fixture.write(`tb/hello/${path}`, text);
-    await fixture.write('tb/hello/run-tests.sh', `[ "$TEST_DIR" = /tests ] || exit 9\n${commands}\n`);
-    const { tests } = await packed(fixture.tasks, `terminal-bench:${fixture.root}/tb#hello`);
-    const runTests = await fixture.write('run-tests.sh', textIn(tests, 'run-tests.sh'));
-    const left = await fixture.write('left', '');
-    const script = textIn(tests, 'test.sh')
-      .replaceAll('/logs/verifier', `${fixture.root}/logs`)
-      .replaceAll('/tests/run-tests.sh', runTests);
-    const said = await open(`${fixture.root}/said`, 'w');
-    execFileSync('bash', ['-c', script], {
-      stdio: ['ignore', said.fd, 'inherit'],
-      env: { ...process.env, LEFT: left },
-    });
-    await said.close();
-    assert.equal(await readFile(`${fixture.root}/logs/reward.txt`, 'utf8'), expected);
-    assert.match(await readFile(`${fixture.root}/said`, 'utf8'), /a\.py|test_outputs/);
-    const pid = Number(await readFile(left, 'utf8'));
-    if (pid > 0) process.kill(pid);
-  });
-}
 
 /** The compose file of most published tasks, and a Dockerfile that needs a build. */
 const published: Readonly<Record<string, string>> = {
@@ -134,6 +70,104 @@ it('ignores the image name of a compose file that builds the image', async () =>
   assert.match(await image('built', client('{build: ., image: "published:1"}')), /^temper-built:/);
 });
 
+it('applies the limits of a compose file, and what it reserves where it sets no limit', async () => {
+  await using fixture = await createDataSetFixture();
+  const limits = async (name: string, line: string) => {
+    const files = { ...terminalBench, 'docker-compose.yaml': client(line) };
+    for (const [path, text] of Object.entries(files)) await fixture.write(`${name}/task/${path}`, text);
+    const { cpus, memoryMb } = await fixture.tasks.resolve(`terminal-bench:${fixture.root}/${name}#task`);
+    return [cpus, memoryMb];
+  };
+  const deploy =
+    "deploy: {resources: {limits: {cpus: '1.5', memory: 3G}, reservations: {memory: 1g}}, restart_policy: {}}";
+  assert.deepEqual(await limits('limits', deploy), [1.5, 3072]);
+  assert.deepEqual(
+    await limits('reserved', 'deploy: {resources: {reservations: {cpus: 2, memory: 4096mb}}}'),
+    [2, 4096],
+  );
+  assert.deepEqual(await limits('short', '{cpus: 0.5, mem_limit: 1073741824, shm_size: 64m}'), [0.5, 1024]);
+  assert.deepEqual(await limits('none', 'image: debian'), [1, 2048]);
+});
+
+it("copies what a compose file mounts from the task's folder, and keeps tests and solution for the evaluation", async () => {
+  await using fixture = await createDataSetFixture();
+  const files = {
+    ...terminalBench,
+    Dockerfile: 'FROM debian\nCOPY solution.sh tests/test_outputs.py /shown/\nRUN true \\\n',
+    '.dockerignore': '*\n',
+    'data/in': '1',
+    'tests/cases/one': '2',
+    'docker-compose.yaml': client(
+      'volumes: ["./:/app", "./data/in:/etc/in:ro", "./data:/app/data:ro", {type: bind, source: ./tests/cases, target: /cases}]\n    build: .',
+    ),
+  };
+  for (const [path, text] of Object.entries(files)) await fixture.write(`tb/mounted/${path}`, text);
+  const { build, tests, protection } = await packed(fixture.tasks, `terminal-bench:${fixture.root}/tb#mounted`);
+  const context = build?.files ?? new Map();
+  assert.equal(
+    textIn(context, 'Dockerfile'),
+    'FROM debian\nCOPY solution.sh tests/test_outputs.py /shown/\nRUN true\nCOPY [".temper-mounted/0","/app/"]\nCOPY [".temper-mounted/1","/etc/in"]\nCOPY [".temper-mounted/2","/app/data/"]\n',
+  );
+  assert.deepEqual([...context.keys()].filter((path) => path.startsWith('.temper')).sort(), [
+    '.temper-mounted/0/.dockerignore',
+    '.temper-mounted/0/Dockerfile',
+    '.temper-mounted/0/data/in',
+    '.temper-mounted/1',
+    '.temper-mounted/2/in',
+  ]);
+  assert.deepEqual(protection.paths, ['/data/']);
+  const script = textIn(tests, 'test.sh');
+  for (const placed of [
+    "'/tests/cases'/. '/cases'",
+    "'/tests'/. '/app/tests'",
+    "/tests/run-tests.sh '/app/run-tests.sh'",
+  ])
+    assert.ok(script.includes(placed), placed);
+});
+
+it('shows an image only those tests that the Dockerfile itself copies, and never the solution', async () => {
+  await using fixture = await createDataSetFixture();
+  const files = {
+    ...terminalBench,
+    Dockerfile:
+      'FROM debian\nCOPY --chown=0:0 tests/data/*.csv solution.sh /app/\nCOPY --from=other tests /x\nCOPY . /y\n',
+    'tests/data/in.csv': '1',
+  };
+  for (const [path, text] of Object.entries(files)) await fixture.write(`tb/shown/${path}`, text);
+  const { build } = await packed(fixture.tasks, `terminal-bench:${fixture.root}/tb#shown`);
+  assert.deepEqual([...(build?.files.keys() ?? [])].sort(), ['Dockerfile', 'solution.sh', 'tests/data/in.csv']);
+  assert.equal(textIn(build?.files ?? new Map(), 'solution.sh'), '');
+});
+
+it('reads the text of a task that names one of several, and the one that states the problem', async () => {
+  await using fixture = await createDataSetFixture();
+  const descriptions =
+    'descriptions:\n- {key: base, description: How.}\n- {key: hard, description: No.}\n- {key: problem, description: What.}\n';
+  for (const [name, text] of [
+    ['named', `${descriptions}instruction: base\n`],
+    ['unnamed', descriptions],
+  ] as const) {
+    for (const [path, content] of Object.entries({ ...terminalBench, 'task.yaml': text }))
+      await fixture.write(`${name}/task/${path}`, content);
+    const { instruction } = await packed(fixture.tasks, `terminal-bench:${fixture.root}/${name}#task`);
+    assert.equal(instruction, 'How.\n\nWhat.\n');
+  }
+});
+
+it("runs tests that ask for the agent's shell in a fresh one if the address says so", async () => {
+  await using fixture = await createDataSetFixture();
+  const files = {
+    ...terminalBench,
+    'task.yaml': 'instruction: a\nrun_tests_in_same_shell: true\n',
+    Dockerfile: 'FROM swebench/sweb.eval.x86_64.a_1776_b-1:latest\nRUN true\n',
+    'tests/run-tests.sh': 'of the tests\n',
+  };
+  for (const [path, text] of Object.entries(files)) await fixture.write(`tb/shell/${path}`, text);
+  const { task, tests } = await packed(fixture.tasks, `terminal-bench:${fixture.root}/tb?shell=fresh#shell`);
+  assert.equal(task.workdir, '/testbed');
+  assert.equal(textIn(tests, 'run-tests.sh'), 'of the tests\n');
+});
+
 const refused: readonly (readonly [string, Readonly<Record<string, string>>, string, RegExp])[] = [
   [
     'broken YAML',
@@ -163,13 +197,13 @@ const refused: readonly (readonly [string, Readonly<Record<string, string>>, str
     'tests in the agent’s shell',
     { 'task.yaml': 'instruction: a\nrun_tests_in_same_shell: true\n' },
     'UnsupportedTask',
-    /task\.yaml: expected run_tests_in_same_shell: false/,
+    /task\.yaml: expected run_tests_in_same_shell: false, since .*, got true; .* \?shell=fresh/,
   ],
   [
-    "another parser than pytest's",
-    { 'task.yaml': 'instruction: a\nparser_name: swebench\n' },
+    'an unknown parser',
+    { 'task.yaml': 'instruction: a\nparser_name: dbt\n' },
     'UnsupportedTask',
-    /task\.yaml: expected parser_name: pytest, .*, got parser_name: swebench/,
+    /task\.yaml: expected a parser_name of pytest, swebench, .*, got dbt/,
   ],
   [
     'neither image nor Dockerfile',
@@ -186,8 +220,18 @@ const refused: readonly (readonly [string, Readonly<Record<string, string>>, str
       ['entrypoint: /start.sh', 'entrypoint: expected .*, got "/start.sh"'],
       ['command: /start.sh', 'command: expected a command that only waits, got /start.sh'],
       ['command: [sh, -c, "nginx && sleep infinity"]', 'command: expected a command that only waits, got sh -c nginx'],
-      ['volumes: ["./data:/data"]', 'volumes: expected only the log volumes of the harness, got "./data:/data"'],
-      ['volumes: ["/:/logs"]', 'volumes: expected only'],
+      ['volumes: ["../data:/data"]', 'volumes: expected a mount of .* the task\'s own folder.*, got "../data:/data"'],
+      ['volumes: ["./a/../../data:/data"]', 'volumes: expected a mount'],
+      ['volumes: ["/:/logs"]', 'volumes: expected a mount'],
+      ['volumes: ["~/.ssh:/keys"]', 'volumes: expected a mount'],
+      ['volumes: ["data:/data"]', 'volumes: expected a mount'],
+      ['volumes: ["./tests:/data:shared"]', 'volumes: expected a mount'],
+      ['volumes: [{type: volume, source: data, target: /data}]', 'volumes: expected a mount'],
+      ['cpus: many', 'cpus: expected a number of CPUs from 0.01 to 1024, got many'],
+      ['mem_limit: 1x', 'mem_limit: expected a size such as "512m" or "2g" of at least 16 MB, got 1x'],
+      ['shm_size: 2g', 'shm_size: expected at most 64 MB, which every sandbox has, got 2g'],
+      ['deploy: {replicas: 2}', 'deploy.replicas: expected 1, got 2'],
+      ['deploy: {resources: {reservations: {devices: [{}]}}}', 'deploy.resources.reservations.devices: expected only'],
       ['environment: [TOKEN]', 'environment.TOKEN: expected a value, got a variable of the host'],
       ['environment: {A: $OTHER}', 'environment.A: expected only variables of the harness, got \\$OTHER'],
       ['build: {context: ./client}', "build.context: expected the task's directory, got ./client"],

@@ -1,0 +1,120 @@
+import { z } from 'zod';
+
+/** Limits of a container that a sandbox applies; a missing one leaves the default of all tasks. */
+export interface ContainerLimits {
+  readonly cpus?: number;
+  readonly memoryMb?: number;
+}
+
+const amount = z.union([z.string(), z.number()], { error: 'expected a number or a size' }).nullish();
+const resources = z
+  .looseObject({ cpus: amount, memory: amount }, { error: 'expected a table with cpus and memory' })
+  .nullish();
+
+/** The keys of a service that limit what it may use. */
+export const limitFields = {
+  cpus: amount,
+  mem_limit: amount,
+  mem_reservation: amount,
+  memswap_limit: amount,
+  shm_size: amount,
+  deploy: z
+    .looseObject({
+      replicas: z.number({ error: 'expected a number' }).optional(),
+      resources: z.looseObject({ limits: resources, reservations: resources }).nullish(),
+    })
+    .nullish(),
+};
+const limited = z.looseObject(limitFields);
+type Limited = z.output<typeof limited>;
+
+/** Keys of `deploy` that say how a cluster starts its containers, which has no effect on one container. */
+const withoutEffect = ['mode', 'labels', 'restart_policy', 'update_config', 'rollback_config'];
+/** The size of /dev/shm in every sandbox. */
+const sharedMemoryMb = 64;
+const smallestMb = 16;
+
+/** Makes the failure for a field that a sandbox cannot provide. */
+export type Reject = (field: string, expected: string, got: string) => Error;
+
+/**
+ * Reads the limits of a service. Reserved amounts are those that the task must have, so they count where no limit is set. Swap
+ * is left out: a sandbox has none, and so never more memory than the file allows.
+ */
+export function limitsOf(service: Limited, fill: (text: string, field: string) => string, reject: Reject) {
+  const { deploy } = service;
+  requireOnly(deploy, 'deploy', ['replicas', 'resources', ...withoutEffect], reject);
+  requireOnly(deploy?.resources, 'deploy.resources', ['limits', 'reservations'], reject);
+  if ((deploy?.replicas ?? 1) !== 1) throw reject('deploy.replicas', '1', String(deploy?.replicas));
+  const { limits, reservations } = deploy?.resources ?? {};
+  requireOnly(limits, 'deploy.resources.limits', ['cpus', 'memory'], reject);
+  requireOnly(reservations, 'deploy.resources.reservations', ['cpus', 'memory'], reject);
+  const text = (value: string | number, field: string): string => fill(String(value), field).trim();
+  const first = <Value>(read: (value: string, field: string) => Value, ...fields: readonly Field[]): Value | null => {
+    const [found] = fields.flatMap(([field, value]) =>
+      value === null || value === undefined ? [] : [{ field, value }],
+    );
+    return found === undefined ? null : read(text(found.value, found.field), found.field);
+  };
+  const cpus = first(
+    (value, field) => cpusIn(value, field, reject),
+    ['deploy.resources.limits.cpus', limits?.cpus],
+    ['cpus', service.cpus],
+    ['deploy.resources.reservations.cpus', reservations?.cpus],
+  );
+  const memoryMb = first(
+    (value, field) => megabytesIn(value, field, { smallest: smallestMb, reject }),
+    ['deploy.resources.limits.memory', limits?.memory],
+    ['mem_limit', service.mem_limit],
+    ['deploy.resources.reservations.memory', reservations?.memory],
+    ['mem_reservation', service.mem_reservation],
+  );
+  const shared = first(
+    (value, field) => megabytesIn(value, field, { smallest: 0, reject }),
+    ['shm_size', service.shm_size],
+  );
+  if (shared !== null && shared > sharedMemoryMb) {
+    throw reject('shm_size', `at most ${sharedMemoryMb} MB, which every sandbox has`, String(service.shm_size));
+  }
+  return { ...(cpus !== null && { cpus }), ...(memoryMb !== null && { memoryMb }) } satisfies ContainerLimits;
+}
+
+type Field = readonly [field: string, value: string | number | null | undefined];
+
+function requireOnly(
+  table: Readonly<Record<string, unknown>> | null | undefined,
+  field: string,
+  known: readonly string[],
+  reject: Reject,
+): void {
+  const other = Object.keys(table ?? {}).find((key) => !known.includes(key));
+  if (other !== undefined) throw reject(`${field}.${other}`, `only the keys ${known.join(', ')}`, other);
+}
+
+function cpusIn(value: string, field: string, reject: Reject): number {
+  const cpus = Number(value);
+  if (value === '' || !(cpus >= 0.01 && cpus <= 1024)) throw reject(field, 'a number of CPUs from 0.01 to 1024', value);
+  return cpus;
+}
+
+const unitMb: Readonly<Record<string, number>> = {
+  '': 1 / 2 ** 20,
+  b: 1 / 2 ** 20,
+  k: 1 / 1024,
+  m: 1,
+  g: 1024,
+  t: 1024 ** 2,
+};
+
+function megabytesIn(
+  value: string,
+  field: string,
+  { smallest, reject }: { readonly smallest: number; readonly reject: Reject },
+): number {
+  const [, amount = '', unit = ''] = /^(\d+(?:\.\d+)?)\s*([bkmgt]?)(?:i?b)?$/i.exec(value) ?? [];
+  const megabytes = Math.ceil(Number(amount) * (unitMb[unit.toLowerCase()] ?? 1));
+  if (amount === '' || megabytes < smallest || megabytes > 10_000_000) {
+    throw reject(field, `a size such as "512m" or "2g" of at least ${smallest} MB`, value);
+  }
+  return megabytes;
+}
