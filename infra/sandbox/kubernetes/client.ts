@@ -58,10 +58,10 @@ export function apiMessage(error: unknown): string {
 }
 
 /**
- * Makes one request. Throws `SandboxUnavailable` if the API server does not answer or fails, a `ThrottledFailure` if it refuses for
- * now, and passes on what else it answers.
+ * Makes one request about a namespace. Throws `SandboxUnavailable` if the API server does not answer, fails or does not allow the
+ * request, a `ThrottledFailure` if it refuses for now, and passes on what else it answers.
  */
-export async function callApi<T>(request: () => Promise<T>): Promise<T> {
+export async function callApi<T>(namespace: string, request: () => Promise<T>): Promise<T> {
   const late = Promise.withResolvers<never>();
   const timer = setTimeout(() => late.reject(unavailable(`no answer within ${requestMs / 1000} s`)), requestMs);
   try {
@@ -70,6 +70,7 @@ export async function callApi<T>(request: () => Promise<T>): Promise<T> {
     if (cause instanceof TemperFailure) throw cause;
     const code = apiStatus(cause);
     if (code === throttled) throw overloaded(cause);
+    if (code === 401 || code === 403) throw forbidden(namespace, code, cause);
     if (code === undefined || code >= 500) throw unavailable(apiMessage(cause), cause);
     throw cause;
   } finally {
@@ -87,6 +88,38 @@ function overloaded(cause: unknown): ThrottledFailure {
   const seconds = withRetryAfter.safeParse(cause).data?.headers['retry-after'];
   const text = `the Kubernetes API takes no more requests for now: ${apiMessage(cause)}`;
   return new ThrottledFailure(text, seconds === undefined ? null : seconds * 1000, { cause });
+}
+
+/** Explains why this account may not do what it asked for. */
+function forbidden(namespace: string, code: 401 | 403, cause: unknown): SandboxFailure {
+  const evidence = apiMessage(cause);
+  const fail = (text: string): SandboxFailure => new SandboxFailure('SandboxUnavailable', text, { cause, evidence });
+  if (code === 401) return fail('the cluster does not accept the credentials of this account; renew its kubeconfig');
+  if (/exceeded quota|status unknown for quota/i.test(evidence)) {
+    return fail(`the quota of namespace ${namespace} is used up; it is tried again, or raise the ResourceQuota`);
+  }
+  if (/violates PodSecurity/i.test(evidence)) {
+    return fail(
+      `the Pod Security of namespace ${namespace} forbids sandboxes; label it pod-security.kubernetes.io/enforce=baseline`,
+    );
+  }
+  if (/unable to create new content .* being terminated/i.test(evidence)) {
+    return fail(`the namespace ${namespace} is being deleted; use another`);
+  }
+  return fail(
+    `this account lacks a right that sandboxes need in namespace ${namespace}; give it the one in the evidence`,
+  );
+}
+
+/** Explains why the API server did not create an object. */
+export function unmade(namespace: string, error: unknown): unknown {
+  if (apiStatus(error) === 404) {
+    const text = `the namespace ${namespace} does not exist; create it with kubectl`;
+    return new SandboxFailure('SandboxUnavailable', text, { cause: error, evidence: apiMessage(error) });
+  }
+  if (apiStatus(error) !== 422) return error;
+  const text = 'the cluster takes the Pod of this task for invalid; correct the task, or the settings of Kubernetes';
+  return new SandboxFailure('UnsupportedTask', text, { cause: error, evidence: apiMessage(error) });
 }
 
 /** Returns undefined for an object that does not exist. */

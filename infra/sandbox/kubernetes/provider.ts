@@ -13,12 +13,12 @@ import type {
 } from '../sandbox.ts';
 import { createReports } from '../shell/reports.ts';
 import { createShellSandbox } from '../shell/sandbox.ts';
-import { apiStatus, type Cluster, callApi, openCluster, orIfMissing } from './client.ts';
+import { apiStatus, type Cluster, callApi, openCluster, orIfMissing, unmade } from './client.ts';
 import { type Connection, connect } from './connection.ts';
 import { describeCluster } from './describe.ts';
 import { arrivalOf, lossOf } from './explain.ts';
 import { describePod, labelValue, podName, sandboxName, stackLabel } from './pod.ts';
-import { ensureNoNetwork, refused } from './rights.ts';
+import { ensureNoNetwork } from './rights.ts';
 import { defaultKubernetesSettings, type KubernetesOptions, type KubernetesSettings } from './settings.ts';
 import { createPodShell } from './shell.ts';
 
@@ -55,7 +55,7 @@ class KubernetesProvider implements SandboxProvider {
   /** The images' content that nodes have reported, by name. */
   readonly #contents = new Map<string, string>();
   #cluster: Promise<Cluster> | undefined;
-  #prepared: Promise<void> | undefined;
+  #preparing: Promise<void> | undefined;
 
   constructor(stack: string, settings: KubernetesSettings) {
     this.#stack = stack;
@@ -95,10 +95,12 @@ class KubernetesProvider implements SandboxProvider {
     const uid = pod.metadata?.uid ?? '';
     const { core, namespace } = await this.#open();
     const body = { preconditions: { uid } };
-    await callApi(() => core.deleteNamespacedPod({ namespace, name: podName(name), body })).catch((error: unknown) => {
-      // Another Pod has the name by now.
-      if (apiStatus(error) !== 404 && apiStatus(error) !== 409) throw error;
-    });
+    await callApi(namespace, () => core.deleteNamespacedPod({ namespace, name: podName(name), body })).catch(
+      (error: unknown) => {
+        // Another Pod has the name by now.
+        if (apiStatus(error) !== 404 && apiStatus(error) !== 409) throw error;
+      },
+    );
     await this.#waitUntilGone(name, uid);
     this.#forget(uid);
     return true;
@@ -110,7 +112,7 @@ class KubernetesProvider implements SandboxProvider {
     const found: SandboxInfo[] = [];
     for (let next: string | undefined; ; ) {
       const query = { namespace, labelSelector, limit: pageSize, ...(next !== undefined && { _continue: next }) };
-      const { items, metadata } = await callApi(() => core.listNamespacedPod(query));
+      const { items, metadata } = await callApi(namespace, () => core.listNamespacedPod(query));
       found.push(...items.flatMap((pod) => infoOf(pod) ?? []).filter(({ labels }) => labels.stack === stack));
       next = metadata?._continue;
       if (next === undefined || next === '') return found;
@@ -137,22 +139,23 @@ class KubernetesProvider implements SandboxProvider {
     return this.#cluster;
   }
 
-  /** Makes sure that the stack's Pods have no network, before the first is made. */
+  /** Makes sure that the stack's Pods have no network. Creations at the same time share the look. */
   #prepare(): Promise<void> {
-    this.#prepared ??= this.#open().then((cluster) => ensureNoNetwork(cluster, this.#stack));
-    this.#prepared.catch(() => {
-      this.#prepared = undefined;
-    });
-    return this.#prepared;
+    this.#preparing ??= this.#open()
+      .then((cluster) => ensureNoNetwork(cluster, this.#stack))
+      .finally(() => {
+        this.#preparing = undefined;
+      });
+    return this.#preparing;
   }
 
   async #createOrFind(spec: SandboxSpec): Promise<V1Pod> {
     const { core, namespace } = await this.#open();
     const body = describePod(spec, this.#settings);
     try {
-      return await callApi(() => core.createNamespacedPod({ namespace, body }));
+      return await callApi(namespace, () => core.createNamespacedPod({ namespace, body }));
     } catch (error) {
-      if (apiStatus(error) !== 409) throw refused(namespace, error);
+      if (apiStatus(error) !== 409) throw unmade(namespace, error);
     }
     const pod = await this.#read(spec.name);
     if (pod === undefined) {
@@ -203,7 +206,7 @@ class KubernetesProvider implements SandboxProvider {
 
   async #read(name: string): Promise<V1Pod | undefined> {
     const { core, namespace } = await this.#open();
-    return callApi(() => core.readNamespacedPod({ namespace, name: podName(name) })).catch(orIfMissing);
+    return callApi(namespace, () => core.readNamespacedPod({ namespace, name: podName(name) })).catch(orIfMissing);
   }
 
   /** Finds the Pod of a sandbox of this stack. */

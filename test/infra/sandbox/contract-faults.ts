@@ -68,7 +68,7 @@ export function faultContract({ title, image, open, faults }: FaultSubject): voi
     const say = async (sandbox: Sandbox, script: string) =>
       String((await sandbox.exec({ ...foreground, argv: sh(script) }, signal)).stdout);
     after(async () => {
-      for (const name of made) await provider.remove(name);
+      await Promise.all([...made].map((name) => provider.remove(name)));
       await provider.close();
     });
 
