@@ -5,11 +5,13 @@ import { homedir, tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { createPackages, packagedAgents } from '../agents/packages.ts';
 import { createRuntime } from '../agents/runtime.ts';
+import type { SandboxMount } from '../sandbox/sandbox.ts';
 
 // node infra/images/programs.ts IMAGE [AGENT…]
 //
 // Makes the image with the programs that sandboxes in a cluster mount: Node and temper's own programs, the keeper's tools, and
-// the packages of the named agents. It needs Docker and no registry; push the image to one that the cluster can pull from.
+// the packages of the named agents, each under its name and version. A sandbox that needs another version is refused. It needs
+// Docker and no registry; push the image to one that the cluster can pull from.
 
 /** Libraries of `setpriv` beside those that the runtime has. */
 const toolLibraries = /^libcap-ng\.so/;
@@ -24,8 +26,7 @@ async function main([image, ...agents]: readonly string[]): Promise<void> {
   try {
     await addRuntime(staging, cacheDir);
     for (const agent of packagedAgents.filter((one) => agents.includes(one))) {
-      const { source } = await createPackages({ cacheDir }).prepare(agent);
-      await cp(source, join(staging, agent), { recursive: true, verbatimSymlinks: true });
+      await add(staging, await createPackages({ cacheDir }).prepare(agent));
     }
     await importImage(staging, image);
   } finally {
@@ -34,9 +35,18 @@ async function main([image, ...agents]: readonly string[]): Promise<void> {
   console.log(`${image} is in the local Docker`);
 }
 
+/** Adds a program, and returns its name and version. */
+async function add(staging: string, { source, program }: SandboxMount): Promise<string> {
+  const name = `${program?.name}-${program?.version}`;
+  await cp(source, join(staging, name), { recursive: true, verbatimSymlinks: true });
+  return name;
+}
+
 async function addRuntime(staging: string, cacheDir: string): Promise<void> {
-  const { source } = await createRuntime({ cacheDir }).prepare();
-  await cp(source, join(staging, 'temper-runtime'), { recursive: true });
+  const runtime = await createRuntime({ cacheDir }).prepare();
+  const { source } = runtime;
+  // The keeper needs no version: all of its program but Node comes from the host.
+  await symlink(await add(staging, runtime), join(staging, 'temper-runtime'));
   const tools = join(staging, 'keeper');
   await mkdir(join(tools, 'lib'), { recursive: true });
   const libraries = await readdir(join(source, 'lib'));

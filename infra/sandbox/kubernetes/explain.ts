@@ -1,5 +1,6 @@
 import type { V1ContainerStatus, V1Pod } from '@kubernetes/client-node';
 import { type LossCause, SandboxFailure, type SandboxFailureType } from '../failure.ts';
+import { lacksProgram } from './pod.ts';
 
 const unschedulable = 'Unschedulable';
 
@@ -91,6 +92,7 @@ export function lossOf(name: string, uid: string | undefined, pod: V1Pod | undef
   if (phase === 'Failed' || phase === 'Succeeded') {
     if (known) return lost(name, known[0], known[1], evidence);
     const ended = statusesOf(pod).flatMap(({ state }) => state?.terminated ?? [])[0];
+    if (ended?.exitCode === lacksProgram) return lacking(name, pod, `${ended.message}`.trim());
     const how = ended ? `${ended.reason ?? 'ended'}, exit code ${ended.exitCode}, ${ended.message ?? ''}` : 'no status';
     const ofMemory = ended?.reason === 'OOMKilled';
     const text = ofMemory ? 'its main process was killed for memory' : 'its main process ended';
@@ -98,6 +100,12 @@ export function lossOf(name: string, uid: string | undefined, pod: V1Pod | undef
   }
   if (pod.metadata?.deletionTimestamp === undefined) return undefined;
   return known ? lost(name, known[0], known[1], evidence) : lost(name, 'removed', 'its Pod is being deleted', evidence);
+}
+
+function lacking(name: string, { spec }: V1Pod, program: string): SandboxFailure {
+  const image = spec?.volumes?.find((volume) => volume.image)?.image?.reference;
+  const text = `the image ${image} lacks the program ${program} that sandbox ${name} needs; make it again from this version of temper, with \`node infra/images/programs.ts\``;
+  return new SandboxFailure('SandboxUnavailable', text);
 }
 
 function disruption(reason: string | undefined): readonly [LossCause, string] | undefined {

@@ -3,7 +3,7 @@ import type { V1Pod, V1Volume, V1VolumeMount } from '@kubernetes/client-node';
 import { SandboxFailure } from '../failure.ts';
 import { flatLabels, flatSpec } from '../labels.ts';
 import { requireName } from '../names.ts';
-import type { SandboxMount, SandboxSpec } from '../sandbox.ts';
+import type { SandboxSpec } from '../sandbox.ts';
 import { keeperId, uidOf } from '../shell/accounts.ts';
 import { keeperDirectory } from '../shell/scripts.ts';
 import { drop, programsDirectory, readyFile } from './keeper/program.ts';
@@ -50,7 +50,7 @@ export const sandboxName = (pod: V1Pod): string | undefined => pod.metadata?.ann
 export function describePod(spec: SandboxSpec, settings: KubernetesSettings): V1Pod {
   const { name, labels, image } = spec;
   const lifeSec = Math.ceil((labels.expiresAtMs - Date.now()) / 1000) + spareLifeSec;
-  const { volumes, volumeMounts } = mountsOf(spec.mounts, settings.programs);
+  const { volumes, volumeMounts } = volumesOf(settings.programs);
   const { runtimeClass, nodeSelector } = settings;
   return {
     metadata: {
@@ -104,21 +104,23 @@ function resourcesOf({ cpus, memoryMb, diskMb }: SandboxSpec, share: number) {
   return { limits: amounts(1, diskMb * diskFactor + spareDiskMb), requests: amounts(share, diskMb) };
 }
 
-/** Mounts the programs that a sandbox asks for from the image that has them all. */
-function mountsOf(mounts: readonly SandboxMount[], programs: string) {
+function volumesOf(programs: string) {
   const image = { name: 'programs', image: { reference: programs, pullPolicy: 'IfNotPresent' } };
   const files = { name: 'keeper', emptyDir: { medium: 'Memory', sizeLimit: `${keeperFilesMb}Mi` } };
   const volumes: V1Volume[] = [image, files];
   const volumeMounts: V1VolumeMount[] = [
     { name: image.name, mountPath: programsDirectory, readOnly: true },
     { name: files.name, mountPath: keeperDirectory },
-    ...mounts.map(({ program, source, target }) => {
-      if (program === undefined) throw notMountable(source);
-      return { name: image.name, mountPath: target, subPath: program.name, readOnly: true };
-    }),
   ];
   return { volumes, volumeMounts };
 }
+
+/** Returns the place of each program that a sandbox asks for in the image that has them all, and the path that leads there. */
+const linksOf = ({ mounts }: SandboxSpec): readonly string[] =>
+  mounts.flatMap(({ program, source, target }) => {
+    if (program === undefined) throw notMountable(source);
+    return [`${programsDirectory}/${program.name}-${program.version}`, target];
+  });
 
 function notMountable(source: string): SandboxFailure {
   return new SandboxFailure(
@@ -127,14 +129,23 @@ function notMountable(source: string): SandboxFailure {
   );
 }
 
+/** The exit code of a Pod whose image of programs lacks one, which its last words name. */
+export const lacksProgram = 65;
+
 /**
  * Sets the sandbox up as root, before anything else runs in it, and then keeps it alive under the keeper's uid. $1 the agent's
- * uid, $2 the working directory, $3 the keeper's directory, $4 the ready file, $5 the keeper's uid, the rest: the program that
- * drops capabilities. It ends with a failure, since the cluster counts a Pod that ends well as completed, even one it evicts.
+ * uid, $2 the working directory, $3 the keeper's directory, $4 the ready file, $5 the keeper's uid, $6 the number of words
+ * after it that are programs and their links, the rest: the program that drops capabilities. It ends with a failure, since the
+ * cluster counts a Pod that ends well as completed, even one it evicts.
  */
 const setUp = `
 set -e
-agent=$1 workdir=$2 keeper=$3 ready=$4 id=$5; shift 5
+agent=$1 workdir=$2 keeper=$3 ready=$4 id=$5 words=$6; shift 6
+while [ "$words" -gt 0 ]; do
+  [ -e "$1" ] || { echo "$1"; exit ${lacksProgram}; }
+  ln -sfn "$1" "$2"
+  words=$((words - 2)); shift 2
+done
 mkdir -p "$workdir" /tests /logs/verifier /logs/agent /home/agent
 chmod 700 /tests /logs/verifier; chmod 755 /logs
 chown -R -h "$agent:$agent" "$workdir" /logs/agent /home/agent
@@ -146,10 +157,13 @@ exec "$@" --reuid="$id" --regid="$id" --clear-groups --no-new-privs --ambient-ca
   sh -c 'trap "exit 143" TERM; while :; do sleep 86400 & wait $!; done'
 `;
 
-function setUpArguments({ name, workdir }: SandboxSpec): readonly string[] {
+function setUpArguments(spec: SandboxSpec): readonly string[] {
+  const { name, workdir } = spec;
   if (!workdir.startsWith('/') || workdir.split('/').includes('..')) {
     const text = `expected an absolute working directory without "..", got ${JSON.stringify(workdir)}`;
     throw new SandboxFailure('UnsupportedTask', text);
   }
-  return [String(uidOf(name, 'agent')), workdir, keeperDirectory, readyFile, String(keeperId), ...drop];
+  const links = linksOf(spec);
+  const files = [workdir, keeperDirectory, readyFile];
+  return [String(uidOf(name, 'agent')), ...files, String(keeperId), String(links.length), ...links, ...drop];
 }

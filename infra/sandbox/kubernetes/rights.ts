@@ -29,7 +29,7 @@ export async function missingRights({ authorization, namespace }: Cluster): Prom
   return answers.flat();
 }
 
-/** Denies all traffic of a stack's Pods, and makes sure of it before each Pod: a namespace may have been made anew meanwhile. */
+/** Denies all traffic of a stack's Pods, and makes sure of it before each Pod: it may have lost the policy with its namespace. */
 export async function ensureNoNetwork({ networking, namespace }: Cluster, stack: string): Promise<void> {
   const value = labelValue(stack);
   const name = `temper-${value.toLowerCase().replaceAll(/[^a-z0-9-]/g, '-')}`.replaceAll(/-+$/g, '');

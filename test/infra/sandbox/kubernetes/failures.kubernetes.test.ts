@@ -1,18 +1,23 @@
 import assert from 'node:assert/strict';
 import { after, describe, it } from 'node:test';
+import { describePod } from '../../../../infra/sandbox/kubernetes/pod.ts';
 import { createKubernetesProvider } from '../../../../infra/sandbox/kubernetes/provider.ts';
-import type { KubernetesSettings } from '../../../../infra/sandbox/kubernetes/settings.ts';
+import { defaultKubernetesSettings, type KubernetesSettings } from '../../../../infra/sandbox/kubernetes/settings.ts';
 import type { SandboxSpec } from '../../../../infra/sandbox/sandbox.ts';
+import { kubeconfigWithRights, type Right } from '../../../helpers/kubernetes/account.ts';
 import { programsImage, taskImage } from '../../../helpers/kubernetes/cluster.ts';
 import { openTestCluster, testNamespace } from '../../../helpers/kubernetes/namespace.ts';
+import { until } from '../../../helpers/until.ts';
 import { foreground, sh } from '../contract.ts';
 
+const noFiles = { tree: new Map(), at: '/workspace', owner: 'agent' } as const;
 const signal = AbortSignal.timeout(300_000);
 
 describe('a failure of a kubernetes sandbox', { concurrency: 8 }, async () => {
   const { core } = openTestCluster();
   const namespace = await testNamespace('failures');
   const restricted = await testNamespace('restricted', 'restricted');
+  const full = await testNamespace('full');
   const stack = `failures-${process.pid}`;
   const open = (changes: Partial<KubernetesSettings> = {}) => {
     const provider = createKubernetesProvider({
@@ -26,6 +31,20 @@ describe('a failure of a kubernetes sandbox', { concurrency: 8 }, async () => {
     return provider;
   };
   const provider = open();
+  /** Opens a provider whose account has these rights alone. */
+  const openWith = async (rights: readonly Right[]) => {
+    const { KUBECONFIG } = process.env;
+    process.env.KUBECONFIG = await kubeconfigWithRights(namespace, rights);
+    const limited = open();
+    const description = await limited.describe();
+    process.env.KUBECONFIG = KUBECONFIG;
+    return { limited, description };
+  };
+  const policies: Right = { group: 'networking.k8s.io', resource: 'networkpolicies', verbs: ['get', 'create'] };
+  const pods: Right = { group: '', resource: 'pods', verbs: ['get', 'list', 'watch', 'create', 'delete'] };
+  // One after another and before all tests, since they change the environment.
+  const withoutExec = await openWith([policies, pods, { group: '', resource: 'pods/exec', verbs: ['get'] }]);
+  const withoutCreate = await openWith([policies, { ...pods, verbs: ['get', 'list', 'watch'] }]);
   const specOf = (name: string, changes: Partial<SandboxSpec> = {}): SandboxSpec => {
     const expiresAtMs = Date.now() + 600_000;
     const labels = { stack, run: 'run', rollout: name, epoch: 1, purpose: 'agent', expiresAtMs } as const;
@@ -54,6 +73,64 @@ describe('a failure of a kubernetes sandbox', { concurrency: 8 }, async () => {
     const argv = sh('for n in $(seq 1200); do head -c 1000000 /dev/zero >f$n; done; sleep 100');
     const running = sandbox.exec({ ...foreground, timeoutMs: 120_000, argv }, signal);
     await assert.rejects(running, { type: 'SandboxLost', loss: 'out-of-disk', message: /Evicted/ });
+  });
+
+  it("counts the end of a Pod whose main process was killed for memory as the agent's doing", async () => {
+    const spec = specOf('hungry');
+    const body = describePod(spec, {
+      ...defaultKubernetesSettings,
+      namespace,
+      programs: programsImage,
+      requests: 0.01,
+    });
+    const [main = assert.fail()] = body.spec?.containers ?? [];
+    main.command = ['sh', '-c', 'exec tail -n 1 /dev/zero'];
+    await core.createNamespacedPod({ namespace, body });
+    const running = provider.ensure(spec, signal).then((sandbox) => sandbox.readFile('/etc/passwd', 10_000, signal));
+    await assert.rejects(running, { type: 'SandboxLost', loss: 'out-of-memory', message: /OOMKilled/ });
+  });
+
+  it('names what an account lacks, at the start and at the stage that needs it', async () => {
+    assert.equal(withoutExec.description.ready, false);
+    assert.match(withoutExec.description.summary, /lacks the rights create pods\/exec;/);
+    const silent = withoutExec.limited.ensure(specOf('silent', { files: [noFiles] }), signal);
+    await assert.rejects(silent, { type: 'SandboxUnavailable', message: /rights `get` and `create` on `pods\/exec`/ });
+    assert.equal(withoutCreate.description.ready, false);
+    assert.match(withoutCreate.description.summary, /lacks the rights create pods, delete pods, get pods\/exec/);
+    const unmade = withoutCreate.limited.ensure(specOf('unmade'), signal);
+    await assert.rejects(unmade, {
+      type: 'SandboxUnavailable',
+      message: /lacks a right.*cannot create resource "pods"/,
+    });
+    const kept = withoutCreate.limited.remove('silent');
+    await assert.rejects(kept, { type: 'SandboxUnavailable', message: /lacks a right.*cannot delete resource "pods"/ });
+  });
+
+  it('says that the quota of a namespace is used up', async () => {
+    const body = { metadata: { name: 'none' }, spec: { hard: { pods: '0' } } };
+    await core.createNamespacedResourceQuota({ namespace: full, body });
+    await until(async () => {
+      const { status } = await core.readNamespacedResourceQuota({ namespace: full, name: 'none' });
+      return status?.hard?.pods === '0';
+    });
+    const refused = open({ namespace: full }).ensure(specOf('one-too-many'), signal);
+    await assert.rejects(refused, { type: 'SandboxUnavailable', message: /quota of namespace .* is used up/ });
+  });
+
+  it('names a program whose version the image of programs lacks', async () => {
+    const program = { name: 'temper-runtime', version: 'of-another-temper' };
+    const mount = { source: '/nowhere', target: '/temper-runtime', readOnly: true, program } as const;
+    const older = provider.ensure(specOf('older', { mounts: [mount] }), signal).then(async (sandbox) => {
+      await sandbox.exec({ ...foreground, argv: ['true'] }, signal);
+    });
+    const message =
+      /temper-programs:test lacks the program .*temper-runtime-of-another-temper.*infra\/images\/programs.ts/;
+    await assert.rejects(older, { type: 'SandboxUnavailable', message });
+  });
+
+  it('names an image whose name is invalid', async () => {
+    const nameless = provider.ensure(specOf('nameless', { image: 'No/Such_Name:1' }), signal);
+    await assert.rejects(nameless, { type: 'MissingImage', message: /No\/Such_Name:1/ });
   });
 
   it('names an image that no registry has or that could not be pulled', async () => {
