@@ -5,31 +5,37 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { promisify } from 'node:util';
+import { Context } from '@temporalio/activity';
 import { versionOf } from '../../workers/worker-version.ts';
+import { resumeSignal } from '../../workflows/contracts/messages.ts';
 import { controlQueue } from '../../workflows/contracts/queues.ts';
+import type { RegradeResult } from '../../workflows/contracts/regrade.ts';
 import type { RunStatus } from '../../workflows/contracts/run.ts';
 import type { SweepResult } from '../../workflows/contracts/sweep.ts';
+import { bundleChanged, windowsOf } from '../helpers/temporal/changed-workflows.ts';
 import { type ScriptedWorkers, startScriptedWorkers } from '../helpers/temporal/scripted-activities.ts';
 import { startTestServer, type TestServer } from '../helpers/temporal/temporal.ts';
 import { until as untilWithin } from '../helpers/until.ts';
 
 const run = promisify(execFile);
 const deployment = 'temper-test';
-/** Rollouts of the sweep that are in progress when version B is deployed, and those that begin later. */
-const inProgress = 100;
-const later = 10;
+/** Rollouts of each sweep that are in progress when version B is deployed, and those that begin later. */
+const inProgress = { sweep: 40, windows: 60 };
+const later = 5;
+const evaluationsAtOnce = 2;
+const graded = 6;
 const limitMs = 180_000;
 const until = <Seen>(look: () => Seen | Promise<Seen>) => untilWithin(look, limitMs);
 
-describe(`a version of the control worker that is deployed while ${inProgress} rollouts of the one before are in progress`, () => {
+describe('a version of the control worker that is deployed while 100 rollouts of the one before are in progress', () => {
   let home: string;
   let server: TestServer;
   let workers: ScriptedWorkers | undefined;
   const agents = Promise.withResolvers<void>();
   /** The number of starts of the agent of each rollout. */
   const starts = new Map<string, number>();
-  let sweepResult: SweepResult;
-  let runResult: RunStatus;
+  let evaluations = 0;
+  let results: readonly [SweepResult, SweepResult, RunStatus, RegradeResult];
 
   const version = (buildId: string) => versionOf({ name: deployment, buildId });
   /** Makes a version current, as an operator does. The server knows a version from its first poll on. */
@@ -54,27 +60,61 @@ describe(`a version of the control worker that is deployed while ${inProgress} r
       }),
     );
 
+  /**
+   * Makes something happen in the sweeps and the regrade; returns whether both sweeps have moved on to B. What they begin from
+   * then on begins with B, however slowly the server spreads the news of its current version.
+   */
+  const moveOn = async (): Promise<boolean> => {
+    // A sweep in windows stays and tells its windows, which move on.
+    await Promise.all(
+      ['sweep', 'windows', 'regrade'].map((id) => server.client.workflow.getHandle(id).signal(resumeSignal)),
+    );
+    const moved = 'ExecutionStatus = "Running" AND (WorkflowId = "sweep" OR WorkflowType = "sweepWindow")';
+    return (await byVersion(moved))[1] === 3;
+  };
+
   before(async () => {
     home = await mkdtemp(join(tmpdir(), 'temper-versions-'));
     server = await startTestServer();
     const script = {
       reward: (id: string) => (id.endsWith('rollout-0') ? 0 : 1),
-      agent: (id: string) => {
+      agent: async (id: string) => {
+        if (id.startsWith('graded')) return;
         starts.set(id, (starts.get(id) ?? 0) + 1);
-        return agents.promise;
+        await agents.promise;
+      },
+      evaluate: async (id: string) => {
+        if (id !== 'regrade') return;
+        evaluations += 1;
+        // Without heartbeats the server would start it again.
+        const context = Context.current();
+        const beats = setInterval(() => context.heartbeat(), 1_000);
+        await agents.promise.finally(() => clearInterval(beats));
       },
     };
-    workers = await startScriptedWorkers(server, home, script, { version: version('A') });
+    const workflowBundle = await bundleChanged('sweep/windows.ts', windowsOf(50));
+    workers = await startScriptedWorkers(server, home, script, { workflowBundle, version: version('A') });
     await makeCurrent('A');
     // The model of an upstream keeps its version while the run trains its own.
-    const asked = { tasks: 'set', count: inProgress + later, concurrency: inProgress, upstream: 'others' };
-    const sweep = await start('evaluationSweep', 'sweep', asked);
-    const training = await start('trainingRun', 'run', { steps: 3, groupsPerStep: 2, rolloutsPerGroup: 2 });
-    await until(() => starts.size >= inProgress + 4);
+    const sweepOf = (id: string, count: number, concurrency: number) =>
+      start('evaluationSweep', id, { tasks: 'set', count, concurrency, upstream: 'others' });
+    await (await sweepOf('graded', graded, graded)).result();
+    // The list, which a regrade reads, lags behind.
+    const ended = 'WorkflowType = "rollout" AND TemperRun = "graded" AND ExecutionStatus = "Completed"';
+    await until(async () => (await server.client.workflow.count(ended)).count === graded);
+    const open = [
+      await sweepOf('sweep', inProgress.sweep + later, inProgress.sweep),
+      await sweepOf('windows', inProgress.windows + later, inProgress.windows),
+      await start('trainingRun', 'run', { steps: 3, groupsPerStep: 2, rolloutsPerGroup: 2 }),
+      await start('regrade', 'regrade', { run: 'graded', concurrency: evaluationsAtOnce }),
+    ] as const;
+    await until(() => starts.size >= inProgress.sweep + inProgress.windows + 4 && evaluations === evaluationsAtOnce);
     await workers.deploy(version('B'));
     await makeCurrent('B');
+    await until(moveOn);
     agents.resolve();
-    [sweepResult, runResult] = await Promise.all([sweep.result(), training.result()]);
+    const [sweep, windows, training, regrade] = open;
+    results = await Promise.all([sweep.result(), windows.result(), training.result(), regrade.result()]);
   });
   after(async () => {
     agents.resolve();
@@ -84,29 +124,35 @@ describe(`a version of the control worker that is deployed while ${inProgress} r
   });
 
   it('loses no rollout and runs none again', () => {
+    const [sweep, windows, training, regrade] = results;
+    const made = [sweep, windows].map(({ outcomes, counted }) => [outcomes.scored, counted]);
+    const wanted = [inProgress.sweep + later, inProgress.windows + later];
     assert.deepEqual(
-      [sweepResult.outcomes.scored, sweepResult.counted],
-      [inProgress + later, inProgress + later],
-      JSON.stringify(sweepResult),
+      made,
+      wanted.map((count) => [count, count]),
+      JSON.stringify(results),
     );
-    const { phase, step, rollouts, rolloutsStarted } = runResult;
-    assert.deepEqual([phase, step, rollouts.scored], ['done', 3, rolloutsStarted], JSON.stringify(runResult));
+    const { phase, step, rollouts, rolloutsStarted } = training;
+    assert.deepEqual([phase, step, rollouts.scored], ['done', 3, rolloutsStarted], JSON.stringify(training));
     const again = [...starts].filter(([, times]) => times > 1);
     assert.deepEqual(again, []);
-    assert.equal(starts.size, inProgress + later + rolloutsStarted);
+    assert.equal(starts.size, inProgress.sweep + inProgress.windows + 2 * later + rolloutsStarted);
+    assert.deepEqual([regrade.states.same, evaluations], [graded, graded], JSON.stringify(regrade));
   });
 
   it('leaves the rollouts and groups in progress with the version that began them, and gets those that begin later', async () => {
-    await until(async () => {
-      const [before = 0, since = 0] = await byVersion('WorkflowType = "rollout" AND TemperRun = "sweep"');
-      return before >= inProgress && since > 0 && before + since === inProgress + later;
-    });
+    for (const id of ['sweep', 'windows'] as const) {
+      const rollouts = `WorkflowType = "rollout" AND TemperRun = "${id}"`;
+      await until(async () => String(await byVersion(rollouts)) === String([inProgress[id], later]));
+    }
     const [before = 0, since = 0] = await byVersion('WorkflowType = "group"');
     assert.ok(before >= 2 && since > 0, `${before} groups with A, ${since} with B`);
   });
 
-  it('gets sweep and run when these continue as new, after which nothing is left with the version before', async () => {
-    for (const id of ['sweep', 'run']) {
+  it('gets what continues as new, after which nothing is left with the version before', async () => {
+    const [before = 0, since = 0] = await byVersion('WorkflowType = "sweepWindow"');
+    assert.ok(before >= 2 && since >= 2, `${before} executions of windows with A, ${since} with B`);
+    for (const id of ['sweep', 'run', 'regrade']) {
       const [before = 0, since = 0] = await byVersion(`WorkflowId = "${id}"`);
       assert.ok(before > 0 && since > 0, `${before} executions of ${id} with A, ${since} with B`);
       const { raw } = await server.client.workflow.getHandle(id).describe();

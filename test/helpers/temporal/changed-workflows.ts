@@ -21,5 +21,10 @@ export async function bundleChanged(
   return { code: `${bundle.slice(0, begin)}${changed}${bundle.slice(end)}` };
 }
 
-/** Changes sweep/windows.ts so that a window has two rollouts, and a small sweep several windows. */
-export const shrinkWindows = (module: string): string => module.replace('windowSize = 500', 'windowSize = 2');
+/** Changes sweep/windows.ts so that a window has so many rollouts, and a small sweep several windows. */
+export const windowsOf =
+  (size: number) =>
+  (module: string): string =>
+    module.replace('windowSize = 500', `windowSize = ${size}`);
+
+export const shrinkWindows = windowsOf(2);
