@@ -13,7 +13,7 @@ export interface Drive {
   readonly countsFile: string;
 }
 
-/** Writes the counts of the whole run and the duration of each file as one line of JSON, for the closing lines of the runner. */
+/** Tells the parent each file that has ended, and writes the counts of the run and the duration of each file as one line of JSON. */
 async function* countTests(events: AsyncIterable<TestEvent>) {
   const skippedTitles: string[] = [];
   const durations: { readonly file: string; readonly ms: number }[] = [];
@@ -21,8 +21,10 @@ async function* countTests(events: AsyncIterable<TestEvent>) {
     if (type === 'test:pass' && (data.skip !== undefined || data.todo !== undefined)) skippedTitles.push(data.name);
     if (type !== 'test:summary') continue;
     // One summary comes for each file, and then one without a file for all of them.
-    if (data.file !== undefined) durations.push({ file: data.file, ms: data.duration_ms });
-    else yield `${JSON.stringify({ ...data.counts, skippedTitles, durations })}\n`;
+    if (data.file !== undefined) {
+      durations.push({ file: data.file, ms: data.duration_ms });
+      process.send?.(data.file);
+    } else yield `${JSON.stringify({ ...data.counts, skippedTitles, durations })}\n`;
   }
 }
 

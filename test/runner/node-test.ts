@@ -1,8 +1,8 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { availableParallelism, tmpdir } from 'node:os';
+import { join, relative } from 'node:path';
 import { z } from 'zod';
 import { cacheDirectory } from '../../infra/process/cache.mjs';
 import type { Drive } from './drive.ts';
@@ -18,6 +18,8 @@ export interface TestRun {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** The number of files that run at the same time. */
   readonly concurrency: number;
+  /** Called with each file that has ended. */
+  readonly onEnd?: (file: string) => void;
 }
 
 export interface TestCounts {
@@ -42,38 +44,63 @@ const reported = z.object({
 });
 
 /**
- * Runs the files under node's test runner, the longest first, and then those that need the machine for themselves; its output
- * passes through. Returns undefined when the runner itself died, or when there is no file.
+ * Runs the files under node's test runner: those that need something, then those that need the machine beside those that need
+ * nothing; the output passes through. Returns undefined when the runner itself died, or when there is no file.
  */
 export async function runNodeTests(run: TestRun): Promise<TestCounts | undefined> {
-  const needsMachine = (file: string): boolean => needsOf(file).includes('alone');
-  const phases = [
-    { ...run, title: 'tests', files: longestFirst(run.files.filter((file) => !needsMachine(file))) },
-    { ...run, title: 'tests alone', files: run.files.filter(needsMachine), concurrency: 1 },
-  ].filter(({ files }) => files.length > 0); // without a file, node would choose some itself
+  const all = run.files.map((file) => ({ file, needs: needsOf(file) }));
+  const alone = filesOf(all.filter(({ needs }) => needs.includes('alone')));
+  const plain = filesOf(all.filter(({ needs }) => needs.length === 0));
+  const others = all.filter(({ needs }) => needs.length > 0 && !needs.includes('alone'));
+  const besideAlone = Math.max(1, availableParallelism() - 1);
+  const lanes = [
+    { title: 'tests alone', files: alone, concurrency: 1 },
+    { title: 'plain tests', files: plain, concurrency: alone.length > 0 ? besideAlone : run.concurrency },
+  ];
+  const phases = [[{ title: 'tests', files: inOrder(others), concurrency: run.concurrency }], lanes];
   let total: TestCounts | undefined;
   for (const phase of phases) {
-    const startedAt = performance.now();
-    const run = await runPhase(phase);
-    if (run === undefined) return undefined;
-    const seconds = Math.round((performance.now() - startedAt) / 1000);
-    const counts = { ...run, phases: [{ title: phase.title, seconds }] };
-    total = total === undefined ? counts : sum(total, counts);
+    const counts = await Promise.all(
+      phase
+        .filter(({ files }) => files.length > 0) // without a file, node would choose some itself
+        .map(({ title, ...lane }) => timed(title, () => runPhase({ ...run, ...lane }))),
+    );
+    for (const one of counts) {
+      if (one === undefined) return undefined;
+      total = total === undefined ? one : sum(total, one);
+    }
   }
   return total;
 }
 
-/** The needs of files that take long, the longest first: whole stacks, then servers and sandboxes. None of them is to start last. */
-const needsByLength = [['process'], ['kubernetes', 'temporal', 'docker', 'sandbox', 's3', 'postgres', 'bubblewrap']];
-
-function longestFirst(files: readonly string[]): string[] {
-  const rank = (file: string): number => {
-    const needs = needsOf(file);
-    const found = needsByLength.findIndex((words) => words.some((word) => needs.includes(word)));
-    return found < 0 ? needsByLength.length : found;
-  };
-  return files.toSorted((one, other) => rank(one) - rank(other));
+async function timed(title: string, work: () => Promise<PhaseCounts | undefined>): Promise<TestCounts | undefined> {
+  const startedAt = performance.now();
+  const counts = await work();
+  const seconds = Math.round((performance.now() - startedAt) / 1000);
+  return counts && { ...counts, phases: [{ title, seconds }] };
 }
+
+interface FileWithNeeds {
+  readonly file: string;
+  readonly needs: readonly string[];
+}
+
+const filesOf = (files: readonly FileWithNeeds[]): string[] => files.map(({ file }) => file);
+
+/**
+ * Puts the files in the order of their starts: first those on the cluster, which ends after them, then whole stacks, which keep
+ * the cores busy, spread evenly among files that mostly wait.
+ */
+function inOrder(files: readonly FileWithNeeds[]): string[] {
+  const onCluster = files.filter(({ needs }) => needs.includes('kubernetes'));
+  const stacks = files.filter(({ needs }) => needs.includes('process'));
+  const waiting = files.filter((file) => !onCluster.includes(file) && !stacks.includes(file));
+  const spread = [...placesOf(stacks), ...placesOf(waiting)].sort((one, other) => one.place - other.place);
+  return filesOf([...onCluster, ...spread]);
+}
+
+const placesOf = (files: readonly FileWithNeeds[]) =>
+  files.map((file, index) => ({ ...file, place: (index + 0.5) / files.length }));
 
 function sum(one: TestCounts, other: TestCounts): TestCounts {
   return {
@@ -87,7 +114,7 @@ function sum(one: TestCounts, other: TestCounts): TestCounts {
 
 type PhaseCounts = Omit<TestCounts, 'phases'>;
 
-async function runPhase({ root, files, env, concurrency }: TestRun): Promise<PhaseCounts | undefined> {
+async function runPhase({ root, files, env, concurrency, onEnd }: TestRun): Promise<PhaseCounts | undefined> {
   const scratch = await mkdtemp(join(tmpdir(), 'temper-test-run-'));
   const countsFile = join(scratch, 'counts.json');
   try {
@@ -98,8 +125,9 @@ async function runPhase({ root, files, env, concurrency }: TestRun): Promise<Pha
       cwd: root,
       // Each file is a process, and most load the same modules: compiled once, they cost half. A stack's parts share them.
       env: { NODE_COMPILE_CACHE: join(cacheDirectory(env), 'compiled'), ...env },
-      stdio: 'inherit',
+      stdio: ['inherit', 'inherit', 'inherit', 'ipc'],
     });
+    child.on('message', (file: string) => onEnd?.(relative(root, file)));
     await once(child, 'exit');
     return parseCounts(root, await readFile(countsFile, 'utf8').catch(() => ''));
   } finally {

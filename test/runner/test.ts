@@ -67,17 +67,17 @@ if (selection.files.some((file) => needsOf(file).includes('postgres')))
 
 const id = `${process.pid}-${Date.now()}`;
 const before = docker.usable ? await temperContainers() : new Map<string, string>();
-const kubernetes = selection.files.some((file) => needsOf(file).includes('kubernetes'))
-  ? await startKubernetes()
-  : null;
+const onCluster = new Set(selection.files.filter((file) => needsOf(file).includes('kubernetes')));
+const kubernetes = onCluster.size > 0 ? await startKubernetes() : null;
 const temporal = needsTemporal ? await startSharedTemporal({ ...process.env, [testRunVariable]: id }) : null;
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => void stop(signal));
 const counts = await runNodeTests({
   root,
   files: selection.files,
   env: testEnvironment({ ...temporal?.environment, ...(kubernetes && { KUBECONFIG: kubernetes.kubeconfig }) }),
-  // Many tests wait for servers and processes: one more than there are cores keeps the cores busy.
-  concurrency: availableParallelism() + 1,
+  // Many tests wait for servers, processes and timers: several for each core keep the cores busy.
+  concurrency: 2 * availableParallelism() + 1,
+  onEnd: endCluster,
 }).finally(closeShared);
 const leftBehind = [...(await killLeftovers(id)).map((line) => `process ${line}`), ...(await newContainers(before))];
 report(counts, leftBehind);
@@ -92,6 +92,12 @@ async function stop(signal: 'SIGINT' | 'SIGTERM' | 'SIGHUP'): Promise<void> {
 async function closeShared(): Promise<void> {
   await temporal?.close();
   await kubernetes?.close();
+}
+
+/** Ends the cluster after the last file that needs it, since its parts use the processors also at rest. */
+function endCluster(ended: string): void {
+  // The end of the run waits for the same end, and fails if that did.
+  if (onCluster.delete(ended) && onCluster.size === 0) kubernetes?.close().catch(() => {});
 }
 
 async function select(): Promise<Selection> {

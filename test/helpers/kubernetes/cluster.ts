@@ -41,8 +41,10 @@ export async function startKubernetes(): Promise<Cluster> {
     () => false,
   );
   const { stdout } = wasUp ? await run(program, ['kubeconfig']) : await run(program, ['up']);
+  let closed: Promise<unknown> | undefined;
   const close = async (): Promise<void> => {
-    if (!wasUp) await run(program, ['down']);
+    if (!wasUp) closed ??= run(program, ['down']);
+    await closed;
   };
   try {
     await run(process.execPath, [join(repositoryRoot, 'infra/images/programs.ts'), programsImage]);
