@@ -2,20 +2,27 @@ import type { Exposure } from '../../workflows/contracts/verdict.ts';
 import { type LogParserName, runnerOf } from '../kits/test-logs/index.ts';
 
 /**
- * The exposure of each runner. All but bats load the code under test into the process that reports the results; node's
+ * The exposure of each runner. All but bats, CTest and `make check` load the code under test into the process that reports the results; node's
  * runner has a process for each file of tests, and trusts that process's report.
  */
 const exposures: Readonly<Record<LogParserName, Exposure>> = {
+  automake: 'same-account',
   bats: 'same-account',
   cargo: 'in-process',
+  catch2: 'in-process',
+  ctest: 'same-account',
   django: 'in-process',
   'go-json': 'in-process',
   'go-json-names': 'in-process',
   'go-names': 'in-process',
   'go-text': 'in-process',
+  googletest: 'in-process',
+  gradle: 'in-process',
+  'gradle-tasks': 'in-process',
   jest: 'in-process',
   'jest-titles': 'in-process',
   junit: 'in-process',
+  maven: 'in-process',
   mocha: 'in-process',
   'node-spec': 'in-process',
   phpunit: 'in-process',

@@ -27,6 +27,9 @@ const multiSweBenchRow = z.looseObject({
   p2p_tests: tests,
 });
 
+/** The only test of some rows: all of them passed, by a text that only their own harness knows. */
+const allTests = 'all tests';
+
 /** The patches in the published images, which are deleted before the agent starts. */
 const remove = ['/home/fix.patch', '/home/test.patch'];
 
@@ -48,6 +51,10 @@ export const multiSweBench = rowFormat({
     const failToPass = [...new Set([...fields.f2p_tests, ...fields.s2p_tests, ...fields.n2p_tests])];
     if (failToPass.length === 0) {
       throw rowFailure('MalformedTask', row, 'f2p_tests: expected at least one test that the fix makes pass, got none');
+    }
+    if (failToPass.includes(allTests)) {
+      const text = `f2p_tests: expected names of tests, got ${JSON.stringify(allTests)}, which no log has`;
+      throw rowFailure('UnsupportedTask', row, text);
     }
     const { org, repo, number } = fields;
     return sweFiles({

@@ -40,6 +40,10 @@ const tests = [
   '*_test.go',
   ...scriptEndings.flatMap((ending) => [`*.test.${ending}`, `*.spec.${ending}`]),
   '*Test.php',
+  '*Test.java',
+  '*Tests.java',
+  '*_test.cc',
+  '*_test.cpp',
   '*.bats',
 ];
 

@@ -1,10 +1,16 @@
+import { automake } from './automake.ts';
 import { bats } from './bats.ts';
 import { cargo } from './cargo.ts';
+import { catch2 } from './catch2.ts';
+import { ctest } from './ctest.ts';
 import { goJson, goJsonNames } from './go-json.ts';
 import { goText, goTextNames } from './go-text.ts';
+import { googletest } from './googletest.ts';
+import { gradle, gradleTasks } from './gradle.ts';
 import { jest, jestTitles } from './jest.ts';
 import { junit } from './junit.ts';
 import type { LogParser } from './log-parser.ts';
+import { maven } from './maven.ts';
 import { mocha } from './mocha.ts';
 import { nodeSpec } from './node-spec.ts';
 import { phpunit } from './phpunit.ts';
@@ -18,19 +24,26 @@ import { vitest } from './vitest.ts';
 
 /**
  * The parsers of test logs, by the runner's name. Where a data set spells ids in its own way, the runner has a second entry:
- * `pytest-options`, `pytest-matplotlib`, `django`, `jest-titles` and `go-names` are SWE-bench's.
+ * `pytest-options`, `pytest-matplotlib`, `django`, `jest-titles` and `go-names` are SWE-bench's, `gradle-tasks` is Multi-SWE-bench's.
  */
 export const logParsers = {
+  automake,
   bats,
   cargo,
+  catch2,
+  ctest,
   django,
   'go-json': goJson,
   'go-json-names': goJsonNames,
   'go-names': goTextNames,
   'go-text': goText,
+  googletest,
+  gradle,
+  'gradle-tasks': gradleTasks,
   jest,
   'jest-titles': jestTitles,
   junit,
+  maven,
   mocha,
   'node-spec': nodeSpec,
   phpunit,
@@ -48,8 +61,8 @@ export type LogParserName = keyof typeof logParsers;
 /**
  * The names that data sets give their parsers, and the parser here that reads the same logs. A name is listed only if this
  * parser spells ids as the data set's does: with other ids a test that passed would be missing. The names of SWE-bench are
- * also those of SWE-Gym, SWE-smith and SWE-rebench. Multi-SWE-bench has a parser per repository; those for Go and Rust read
- * the runners' own formats.
+ * also those of SWE-Gym, SWE-smith and SWE-rebench. Multi-SWE-bench has a parser per repository; the listed ones read the
+ * runners' own formats.
  */
 const published: Readonly<Record<string, LogParserName>> = {
   parse_log_pytest: 'pytest',
@@ -65,13 +78,24 @@ const published: Readonly<Record<string, LogParserName>> = {
   parse_log_jest: 'jest-titles',
   parse_log_vitest: 'vitest',
   parse_log_phpunit: 'phpunit',
-  'cli/cli': 'go-names',
-  'grpc/grpc-go': 'go-names',
-  'zeromicro/go-zero': 'go-names',
-  'clap-rs/clap': 'cargo',
-  'nushell/nushell': 'cargo',
-  'tokio-rs/tokio': 'cargo',
+  parse_log_googletest: 'googletest',
+  parse_log_gradle_custom: 'gradle',
+  parse_log_jq: 'automake',
+  ...namesOf('go-names', 'cli/cli', 'grpc/grpc-go', 'zeromicro/go-zero'),
+  ...namesOf('cargo', 'BurntSushi/ripgrep', 'clap-rs/clap', 'nushell/nushell', 'rayon-rs/rayon', 'serde-rs/serde'),
+  ...namesOf('cargo', 'sharkdp/bat', 'sharkdp/fd', 'tokio-rs/bytes', 'tokio-rs/tokio', 'tokio-rs/tracing'),
+  ...namesOf('maven', 'alibaba/fastjson2', 'apache/dubbo', 'google/gson'),
+  ...namesOf('maven', 'fasterxml/jackson-core', 'fasterxml/jackson-databind', 'fasterxml/jackson-dataformat-xml'),
+  ...namesOf('gradle-tasks', 'elastic/logstash', 'mockito/mockito', 'googlecontainertools/jib'),
+  ...namesOf('automake', 'facebook/zstd', 'jqlang/jq'),
+  ...namesOf('ctest', 'fmtlib/fmt', 'nlohmann/json', 'simdjson/simdjson'),
+  ...namesOf('googletest', 'yhirose/cpp-httplib'),
 };
+
+/** Names a runner's parser by repositories of Multi-SWE-bench. */
+function namesOf(runner: LogParserName, ...repositories: readonly string[]): Readonly<Record<string, LogParserName>> {
+  return Object.fromEntries(repositories.map((repository) => [repository, runner]));
+}
 
 /** Every known name: the runners' and the data sets'. */
 export const logParserNames: readonly string[] = [...Object.keys(logParsers), ...Object.keys(published)];

@@ -65,18 +65,26 @@ const unittest = lines((index) => {
   return noisy(index, `test_${name(index)} (${path}) ... ok\n`);
 });
 
+const gradle = lines((index) => noisy(index, `com.x.${group(index)} > ${name(index)}() PASSED\n`));
+
 const forms: Readonly<Record<LogParserName, LogForm>> = {
+  automake: lines((index) => noisy(index, `PASS: ${name(index)}.sh\n`)),
   bats: { ...tap, head: nothing, test: (index) => noisy(index, `ok ${index + 1} ${name(index)} in 3ms\n`) },
   cargo: {
     head: (tests) => `running ${tests} tests\n`,
     test: (index) => noisy(index, `test ${group(index)}::${name(index)} ... ok\n`),
     tail: (tests) => `\ntest result: ok. ${tests} passed; 0 failed; 0 ignored\n`,
   },
+  catch2: lines((index) => noisy(index, `0.000 s: ${name(index)}\n`)),
+  ctest: lines((index) => noisy(index, `${index}/9 Test #${index}: ${name(index)} ........   Passed    0.01 sec\n`)),
   django: unittest,
   'go-json': goJson,
   'go-json-names': goJson,
   'go-names': goText,
   'go-text': goText,
+  googletest: lines((index) => noisy(index, `[       OK ] ${group(index)}.${name(index)} (0 ms)\n`)),
+  gradle,
+  'gradle-tasks': gradle,
   jest,
   'jest-titles': jest,
   junit: {
@@ -85,6 +93,12 @@ const forms: Readonly<Record<LogParserName, LogForm>> = {
       `<testcase classname="${group(index)}" name="${name(index)}" time="0.01">${index % 4 === 0 ? `<system-out>${printed(index)}</system-out>` : ''}</testcase>\n`,
     tail: () => '</testsuite></testsuites>\n',
   },
+  maven: lines((index) =>
+    noisy(
+      index,
+      `[INFO] Tests run: 3, Failures: 0, Errors: 0, Skipped: 0, Time elapsed: 0.1 s -- in x.${name(index)}\n`,
+    ),
+  ),
   mocha: lines((index) => grouped(index, `  ${group(index)}\n`, `    ✔ ${name(index)}\n`)),
   'node-spec': lines((index) => noisy(index, `✔ ${name(index)} (0.52ms)\n`)),
   phpunit: lines((index) => grouped(index, `Group ${group(index)} (Tests\\${group(index)})\n`, ` ✔ ${name(index)}\n`)),

@@ -1,15 +1,5 @@
 import type { LogParserName } from '../../../infra/kits/test-logs/index.ts';
-
-/** The report of a run in which the test `failed` failed, and lines that would make it seem to have passed. */
-export interface Run {
-  readonly failed: string;
-  /** Whether the report identifies a test only by its position: a line in between shifts it, so the test may be missing. */
-  readonly byPosition?: true;
-  /** The runner's lines. Each entry is written at once. */
-  readonly written: readonly string[];
-  /** Lines that a test may print in between. */
-  readonly forged: readonly string[];
-}
+import { javaAndCRuns, type Run } from './forged-java-and-c-runs.ts';
 
 const rule = '='.repeat(70);
 const goFailure = ['=== RUN   B', '--- FAIL: B (0.00s)', 'FAIL', 'FAIL\tp\t0.01s'];
@@ -92,6 +82,7 @@ const plainTest = ['test_b (m.T.test_b) ... FAIL'];
 const describedTest = ['test_b (m.T.test_b)', 'Says so. ... ', 'FAIL'];
 
 export const runs: Readonly<Record<LogParserName, readonly Run[]>> = {
+  ...javaAndCRuns,
   bats: [
     {
       failed: 'fails',

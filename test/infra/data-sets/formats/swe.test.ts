@@ -158,7 +158,9 @@ it('deletes the patches in a Multi-SWE-bench image before the agent starts', asy
     p2p_tests: {},
   };
   const broken = { ...row, number: 8, f2p_tests: {}, n2p_tests: null };
-  const file = await fixture.writeRows('rows.jsonl', [row, broken, { ...row, org: 'Foo' }]);
+  const java = { ...row, org: 'google', repo: 'gson' };
+  const unnamed = { ...row, number: 9, f2p_tests: { 'all tests': {} } };
+  const file = await fixture.writeRows('rows.jsonl', [row, broken, { ...row, org: 'Foo' }, java, unnamed]);
   const { task, grading, remove, instruction, tests } = await packed(
     fixture.tasks,
     `multi-swe-bench:${file}#clap-rs__clap-7`,
@@ -175,6 +177,12 @@ it('deletes the patches in a Multi-SWE-bench image before the agent starts', asy
   await assert.rejects(
     fixture.tasks.resolve(`multi-swe-bench:${file}#Foo__clap-7`),
     failure('UnsupportedTask', /grading\.json: logParser: .* got "Foo\/clap"; it has .*clap-rs\/clap/),
+  );
+  const { grading: ofJava } = await packed(fixture.tasks, `multi-swe-bench:${file}#google__gson-7`);
+  assert.equal(ofJava?.logParser, 'google/gson');
+  await assert.rejects(
+    fixture.tasks.resolve(`multi-swe-bench:${file}#clap-rs__clap-9`),
+    failure('UnsupportedTask', /row 5: f2p_tests: expected names of tests, got "all tests", which no log has/),
   );
 });
 

@@ -8,13 +8,19 @@ const runners = Object.keys(logParsers) as LogParserName[];
 
 /** One passing and one failing test of each runner. */
 const samples: Readonly<Partial<Record<LogParserName, string>>> = {
+  automake: 'PASS: adds.sh\nFAIL: fails.sh\n# TOTAL: 2\n',
   bats: '1..2\nok 1 adds\nnot ok 2 fails\n',
   cargo: 'running 2 tests\ntest a ... ok\ntest b ... FAILED\ntest result: FAILED. 1 passed; 1 failed\n',
+  ctest: '1/2 Test #1: adds ....   Passed    0.01 sec\n2/2 Test #2: fails ...***Failed    0.01 sec\n',
   'go-json': '{"Action":"pass","Package":"p","Test":"A"}\n{"Action":"fail","Package":"p","Test":"B"}\n',
   'go-text': '--- PASS: A (0.00s)\n--- FAIL: B (0.00s)\nFAIL\tp\t0.01s\n',
+  googletest: '[       OK ] T.Adds (0 ms)\n[  FAILED  ] T.Fails (1 ms)\n',
+  gradle: 'x.T > adds() PASSED\nx.T > fails() FAILED\n',
   jest: 'FAIL a.test.js\n  suite\n    ✓ adds (3 ms)\n    ✕ fails\n\n',
   junit:
     '<testsuite><testcase classname="c" name="a"/><testcase classname="c" name="b"><error/></testcase></testsuite>',
+  maven:
+    'Tests run: 1, Failures: 0, Errors: 0, Skipped: 0, Time elapsed: 0.1 s -- in x.A\nTests run: 1, Failures: 0, Errors: 1, Skipped: 0, Time elapsed: 1 s <<< ERROR! - in x.B\n',
   mocha: '\n  suite\n    ✔ adds\n    1) fails\n\n  1 passing (1ms)\n',
   'node-spec': '▶ suite\n  ✔ adds (1ms)\n  ✖ fails (1ms)\n✖ suite (2ms)\n',
   phpunit: 'C (T\\C)\n ✔ Adds\n ✘ Fails\n',

@@ -1,0 +1,57 @@
+import { linesOf } from './lines.ts';
+import type { LogParser, TestStatus } from './log-parser.ts';
+import { createResultCollector } from './result-collector.ts';
+
+/** The result of a class, or of a method where surefire prints those; the text before it may be anything. */
+const ofClass =
+  /^Tests run: (\d+), Failures: (\d+), Errors: (\d+), Skipped: (\d+), Time elapsed: [\d.,]+ \w+(?: *<<< (?:FAILURE|ERROR)!)?(?: --? in (\S.*))?$/s;
+const ofMethod = /^(\S.*?) +(?:-- +)?Time elapsed: [\d.,]+ \w+(?: *<<< (FAILURE|ERROR)!)?$/s;
+const level = /^\[(?:INFO|WARNING|ERROR)\] /;
+const running = /^Running (\S.*)$/s;
+const counts = 'Tests run: ';
+const crash = 'The forked VM terminated without';
+
+/**
+ * Reads what Maven's surefire and failsafe print: the result of each class, whose name is its id. Methods are named only if they
+ * fail, or with surefire's plain format; their ids are `com.x.FooTest.adds`. Old versions name a class before its result.
+ */
+export const maven: LogParser = {
+  parse: (log) => {
+    const collector = createResultCollector();
+    let last: string | null = null;
+    for (const line of linesOf(log)) {
+      const text = line.replace(level, '');
+      const [, run = '', failures = '', errors = '', skipped = '', named] =
+        ofClass.exec(line.slice(Math.max(0, line.lastIndexOf(counts)))) ?? [];
+      const id = named ?? last;
+      if (run !== '' && id !== null)
+        collector.record(id, statusOf(Number(run), Number(failures), Number(errors), Number(skipped)));
+      const [, method = '', how] = (run === '' && ofMethod.exec(text)) || [];
+      if (method !== '' && !method.startsWith(counts)) {
+        const test = spelled(method);
+        collector.record(test, statusBy(how));
+        // A class is named before its result in old versions, and something may be printed in between.
+        const owner = /^([\w.$]+)\.[^.]*$/.exec(test)?.[1];
+        if (owner !== undefined && how !== undefined) collector.recordOutside(owner, statusBy(how));
+      }
+      last = running.exec(text)?.[1] ?? (run === '' ? last : null);
+      if (text.startsWith('COMPILATION ERROR')) collector.recordProblem('collection-error', text);
+      else if (text.includes(crash)) collector.recordProblem('crashed', text);
+    }
+    return collector.finish();
+  },
+};
+
+function statusOf(run: number, failures: number, errors: number, skipped: number): TestStatus {
+  if (failures > 0) return 'FAILED';
+  if (errors > 0) return 'ERROR';
+  return skipped === run ? 'SKIPPED' : 'PASSED';
+}
+
+function statusBy(how: string | undefined): TestStatus {
+  if (how === undefined) return 'PASSED';
+  return how === 'ERROR' ? 'ERROR' : 'FAILED';
+}
+
+/** Writes `adds(com.x.FooTest)` of old versions as newer ones do. */
+const spelled = (method: string): string => method.replace(/^([^\s()]+)\(([\w.$]+)\)$/, '$2.$1');
