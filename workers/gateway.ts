@@ -8,8 +8,8 @@ import { leaseMsOf } from '../infra/hosts/lease-times.ts';
 import { openStackKeys } from '../infra/stack.ts';
 import { openLease } from './claim-host.ts';
 import { keepLease } from './keep-lease.ts';
+import { createLog } from './log.ts';
 import { openState } from './open-state.ts';
-import { createLog } from './process.ts';
 import { reportStateOnSignal } from './report-state.ts';
 
 /**

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import type { Config } from '../infra/config.ts';
 import { type PolicyServerOptions, startPolicyServer } from '../infra/kits/embedded-policy/index.ts';
-import { createLog } from './process.ts';
+import { createLog } from './log.ts';
 import { reportStateOnSignal } from './report-state.ts';
 
 /** Runs the embedded policy server, which is both engine and trainer. */

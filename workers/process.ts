@@ -1,12 +1,13 @@
 import { join } from 'node:path';
 import type { Client } from '@temporalio/client';
 import { type NativeConnection, Runtime, type TelemetryOptions, Worker, type WorkerOptions } from '@temporalio/worker';
-import { type Logger, pino } from 'pino';
+import type { Logger } from 'pino';
 import type { Config, WorkerKind } from '../infra/config.ts';
 import { connectWorker } from '../infra/temporal/connection.ts';
 import { createHeartbeatThread } from '../infra/temporal/heartbeat-thread.ts';
 import { type KeptAttempts, openKeptAttempts } from '../infra/temporal/kept-attempts.ts';
 import { temporalTarget } from '../infra/temporal/temporal-target.ts';
+import { createLog } from './log.ts';
 import { reportStateOnSignal } from './report-state.ts';
 import { keptBy, watchedBy } from './watched-worker.ts';
 import { createWorkerGroup } from './worker-group.ts';
@@ -30,12 +31,6 @@ const common = {
   // Activities are idempotent, and the next activity attempt continues what does not end in time.
   shutdownForceTime: '10s',
 } as const satisfies Partial<WorkerOptions>;
-
-/** Creates the log of a process: JSON lines on stdout. */
-export function createLog(config: Config, part: string): Logger {
-  const serializers = { error: pino.stdSerializers.err };
-  return pino({ level: config.logLevel, base: { part, pid: process.pid }, serializers });
-}
 
 /** Connects, creates the workers, and runs them until the signal aborts or one of them fails; then drains all. */
 export async function runWorkers(
