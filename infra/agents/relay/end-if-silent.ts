@@ -8,6 +8,7 @@ const unansweredPings = 2;
 export function endIfSilent(session: Http2Session): void {
   let unanswered = 0;
   const timer = setInterval(() => {
+    if (session.destroyed) return;
     if (unanswered >= unansweredPings) return session.destroy();
     unanswered += 1;
     session.ping(() => {

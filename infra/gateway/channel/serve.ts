@@ -51,6 +51,11 @@ export function serveChannel(stream: Duplex, services: ReadonlyMap<string, Servi
       stream.destroy();
       resolve(failure);
     });
+    // Node ends the process if a session still writes to a stream after it has begun to end it in turn.
+    stream.once('end', () => {
+      session.destroy();
+      stream.destroy();
+    });
     stream.once('close', () => session.destroy());
   });
 }

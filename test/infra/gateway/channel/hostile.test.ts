@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { type ClientHttp2Session, connect, type IncomingHttpHeaders } from 'node:http2';
-import { type Duplex, duplexPair } from 'node:stream';
+import { type ClientHttp2Session, connect, type IncomingHttpHeaders, type ServerHttp2Stream } from 'node:http2';
+import { Duplex, duplexPair } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { after, before, describe, it } from 'node:test';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { modelService, retryHeader } from '../../../../infra/agents/relay/protocol.ts';
 import { channelLimits } from '../../../../infra/gateway/channel/limits.ts';
 import { createModelService, type ModelService } from '../../../../infra/gateway/channel/model-service.ts';
@@ -141,4 +142,30 @@ describe('what a hostile sandbox sends over its channel', () => {
       assert.equal(client.remoteSettings.maxConcurrentStreams, channelLimits.requests);
       await assert.rejects(ask(client, { 'x-big': 'x'.repeat(60_000) }), { code: 'ERR_HTTP2_STREAM_ERROR' });
     }));
+
+  it('ends only its channel when it ends its output before a reply, and is slow to end its input', async () => {
+    const [inside, far] = duplexPair();
+    const inputEnded = Promise.withResolvers<void>();
+    const outside = new Duplex({
+      read: () => undefined,
+      write: (chunk, _encoding, done) => void far.write(chunk, done),
+      final: (done) => void inputEnded.promise.then(() => done()),
+    });
+    far.on('data', (chunk) => outside.push(chunk)).once('end', () => outside.push(null));
+    const asked = Promise.withResolvers<ServerHttp2Stream>();
+    const ended = serveChannel(outside, new Map([[modelService, asked.resolve]]));
+    const client = connect('http://gateway', { createConnection: () => inside }).on('error', () => undefined);
+    client.request({ ':path': '/v1/models', ':authority': modelService }).on('error', () => undefined);
+    const reply = await asked.promise;
+    const end = once(outside, 'end');
+    inside.end();
+    await end;
+    // The end of the channel's own side has begun by now, and is not over.
+    await nextTurn();
+    if (!reply.destroyed) reply.respond({ ':status': 200 }, { endStream: true });
+    await nextTurn();
+    inputEnded.resolve();
+    await ended;
+    client.destroy();
+  });
 });
