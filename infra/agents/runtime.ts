@@ -117,8 +117,11 @@ async function sharedLibraries(): Promise<readonly string[]> {
 /** The name under which the loader looks for a library: `libstdc++.so.6` for `libstdc++.so.6.0.30`. */
 const soname = (path: string): string => basename(path).replace(/(\.so\.\d+)[.\d]*$/, '$1');
 
-/** Programs as JavaScript, by path. In a checkout the sources are TypeScript, whose types are stripped here. */
-async function programFiles(): Promise<ReadonlyMap<string, string>> {
+/**
+ * Returns the programs as JavaScript, by path. In a checkout the sources are TypeScript, whose types are stripped here; a package
+ * has the same text, so that a host and an image of programs of one version agree, whichever of the two made them.
+ */
+export async function programFiles(): Promise<ReadonlyMap<string, string>> {
   const files = new Map<string, string>();
   for (const program of programs) {
     const directory = join(import.meta.dirname, program);

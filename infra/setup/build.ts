@@ -1,8 +1,9 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { copyFile, mkdir, readdir, rm } from 'node:fs/promises';
+import { copyFile, mkdir, readdir, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { programFiles } from '../agents/runtime.ts';
 import { writeBundle } from '../temporal/bundle.ts';
 
 // Builds `dist/`, the installable package: JavaScript of everything but the tests and this set-up, the files that the code reads
@@ -16,6 +17,7 @@ const deployables = join(root, 'infra/deploy');
 
 await rm(dist, { recursive: true, force: true });
 await compile();
+for (const [path, text] of await programFiles()) await writeFile(join(dist, 'infra/agents', path), text);
 await copyAssets();
 await writeBundle(join(dist, 'workflow-bundle.js'));
 

@@ -103,9 +103,15 @@ export async function buildTool(
   });
 }
 
+/** Finds a version of a tool in the cache. */
+export async function findTool(tool: GoTool, version: string, env: LocateOptions['env']): Promise<string | undefined> {
+  const target = cachedAt(tool.name, version, env);
+  return (await isExecutable(target)) ? target : undefined;
+}
+
 /** Whether a version of a tool is in the cache, or there is a `go` to build it with. */
 export async function canBuildTool(tool: GoTool, version: string, env: LocateOptions['env']): Promise<boolean> {
-  return (await isExecutable(cachedAt(tool.name, version, env))) || (await findOnPath('go', env)) !== undefined;
+  return (await findTool(tool, version, env)) !== undefined || (await findOnPath('go', env)) !== undefined;
 }
 
 /** Makes the executable in one process, while the others wait for it. */

@@ -30,6 +30,7 @@ export const needWords = [
   'postgres',
   'machines',
   'kubernetes',
+  'helm',
   'data',
   'reference',
   'deploy',

@@ -21,21 +21,26 @@ const onPostgres = '.postgres.test.ts';
 /** The suites that `npm test` leaves to commands of their own, by the word in the names of their files. */
 export const ownCommands = {
   reference: 'npm run test:reference, against a real engine and trainer',
-  deploy: 'npm run test:deploy, in containers that take minutes to build',
+  deploy: 'npm run test:deploy, in containers and Pods whose images take minutes to build',
 } as const;
 
 /** Selects the files of `npm test`: all below test/ whose needs this machine meets. */
 export async function selectTests(root: string, needs: readonly Need[]): Promise<Selection> {
   const all = (await testFiles(root)).filter((file) => !needsOf(file).some((word) => word in ownCommands));
+  const { files: able, leftOut } = ableOf(all, needs);
+  const replaced = new Set(able.filter((file) => file.endsWith(onPostgres)).map(withoutPostgres));
+  return { files: able.filter((file) => !replaced.has(file)), leftOut };
+}
+
+/** Leaves out the files that this machine cannot run. */
+function ableOf(all: readonly string[], needs: readonly Need[]): Selection {
   const leftOut = needs.flatMap((need): SkippedTests[] => {
     if (need.availability.usable) return [];
     const files = all.filter((file) => needsOf(file).includes(need.word));
     return files.length === 0 ? [] : [{ need, reason: need.availability.reason, files }];
   });
   const without = new Set(leftOut.flatMap(({ files }) => files));
-  const able = all.filter((file) => !without.has(file));
-  const replaced = new Set(able.filter((file) => file.endsWith(onPostgres)).map(withoutPostgres));
-  return { files: able.filter((file) => !replaced.has(file)), leftOut };
+  return { files: all.filter((file) => !without.has(file)), leftOut };
 }
 
 const withoutPostgres = (file: string): string => `${file.slice(0, -onPostgres.length)}.test.ts`;
@@ -54,9 +59,16 @@ export async function selectFastTests(root: string): Promise<Selection> {
   return { files: (await testFiles(root)).filter((file) => needsOf(file).length === 0), leftOut: [] };
 }
 
-/** Selects the suite that runs against the embedded policy and against the reference stack alike. */
-export async function selectReferenceTests(root: string): Promise<Selection> {
-  return { files: (await testFiles(root)).filter((file) => needsOf(file).includes('reference')), leftOut: [] };
+/** Selects the files of a suite that has a command of its own, whose other needs this machine meets. */
+export async function selectOwnTests(
+  root: string,
+  needs: readonly Need[],
+  word: keyof typeof ownCommands,
+): Promise<Selection> {
+  return ableOf(
+    (await testFiles(root)).filter((file) => needsOf(file).includes(word)),
+    needs,
+  );
 }
 
 async function testFiles(root: string): Promise<string[]> {

@@ -3,6 +3,7 @@ import { relative, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { say } from '../../infra/process/report.mjs';
 import { locateTemporal } from '../../infra/temporal/executable.ts';
+import { probeHelm } from '../helpers/deploy/tools.ts';
 import { probeMachines } from '../helpers/fleet/machine.ts';
 import { probeKubernetes, startKubernetes } from '../helpers/kubernetes/cluster.ts';
 import { optionalDataAvailability } from '../helpers/optional-data.ts';
@@ -14,30 +15,23 @@ import { probeDocker, temperContainers } from './docker.ts';
 import { killLeftovers, testRunVariable } from './leftovers.ts';
 import { type Need, needsOf } from './need.ts';
 import { runNodeTests, type TestCounts } from './node-test.ts';
-import {
-  ownCommands,
-  type Selection,
-  selectFastTests,
-  selectReferenceTests,
-  selectTests,
-  selectTestsOf,
-} from './select.ts';
+import { ownCommands, type Selection, selectFastTests, selectOwnTests, selectTests, selectTestsOf } from './select.ts';
 import { startSharedTemporal } from './shared-temporal.ts';
 
 /**
  * `npm test [-- FILE…]` runs the static checks and then every test that this machine can run; `npm run test:fast` those
- * that need nothing but Node; `npm run test:reference` those that need the reference stack; `npm run test:kubernetes` those that need a cluster. The last line is
+ * that need nothing but Node; `npm run test:reference` those that need the reference stack; `npm run test:kubernetes` those that
+ * need a cluster; `npm run test:deploy` those of the deployables. The last line is
  * `N passed, N failed`. With CI=true a test that could not run, or a process or container left behind, is a failure, too.
  */
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const isCi = process.env.CI === 'true';
 
 const words = process.argv.slice(2);
-const unknown = words.find(
-  (word) => word.startsWith('--') && !['--fast', '--reference', '--kubernetes'].includes(word),
-);
+const options = ['--fast', '--reference', '--kubernetes', '--deploy'];
+const unknown = words.find((word) => word.startsWith('--') && !options.includes(word));
 if (unknown !== undefined)
-  throw new Error(`unknown option ${unknown}; name test files, or use --fast, --reference or --kubernetes`);
+  throw new Error(`unknown option ${unknown}; name test files, or use one of ${options.join(', ')}`);
 const named = words.filter((word) => !word.startsWith('--')).map((file) => relative(root, resolve(file)));
 const docker = await probeDocker();
 const needs: readonly Need[] = [
@@ -52,6 +46,7 @@ const needs: readonly Need[] = [
   },
   { word: 'machines', name: 'network namespaces', availability: probeMachines(), providedInCi: true },
   { word: 'kubernetes', name: 'a Kubernetes cluster', availability: probeKubernetes(docker), providedInCi: false },
+  { word: 'helm', name: 'Helm', availability: await probeHelm(process.env), providedInCi: false },
   { word: 'data', name: 'optional data', availability: optionalDataAvailability(), providedInCi: false },
 ];
 const selection = await select();
@@ -102,7 +97,8 @@ function endCluster(ended: string): void {
 
 async function select(): Promise<Selection> {
   if (named.length > 0) return { files: named, leftOut: [] };
-  if (words.includes('--reference')) return await selectReferenceTests(root);
+  if (words.includes('--reference')) return await selectOwnTests(root, needs, 'reference');
+  if (words.includes('--deploy')) return await selectOwnTests(root, needs, 'deploy');
   if (words.includes('--kubernetes')) return await selectTestsOf(root, needs, 'kubernetes');
   if (words.includes('--fast')) return await selectFastTests(root);
   return await selectTests(root, needs);

@@ -29,6 +29,8 @@ export interface Submission {
 export interface TrainerConnection {
   readonly url: string;
   get(path: string, signal?: AbortSignal): Promise<HttpReply>;
+  /** Gets what the server pointed to: with the key if it is the server's own, without if it is elsewhere. */
+  follow(location: string, signal?: AbortSignal): Promise<HttpReply>;
   delete(path: string, signal?: AbortSignal): Promise<HttpReply>;
   /** Returns a reply of any status. */
   post(submission: Submission, signal?: AbortSignal): Promise<HttpReply>;
@@ -86,8 +88,15 @@ export function createTrainerConnection(url: string, apiKey: string): TrainerCon
     throw unavailable(`${submission.path}: expected a result within ${trainerTimeouts.resultMs} ms, got none`);
   }
 
+  function follow(location: string, signal?: AbortSignal): Promise<HttpReply> {
+    const { href, origin } = new URL(location, base);
+    const key = origin === new URL(base).origin ? { headers } : {};
+    return reached(httpCall({ method: 'GET', url: href, ...key, timeoutMs: trainerTimeouts.resultMs }, signal));
+  }
+
   return {
     url: base,
+    follow,
     get: (path, signal) => reached(call('GET', { path }, trainerTimeouts.submitMs, signal)),
     delete: (path, signal) => reached(call('DELETE', { path }, trainerTimeouts.submitMs, signal)),
     post,

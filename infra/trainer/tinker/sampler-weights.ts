@@ -7,9 +7,8 @@ import { pipeline } from 'node:stream/promises';
 import { createGunzip } from 'node:zlib';
 import { extract, type Header } from 'tar-stream';
 import { errorMessage } from '../../../workflows/contracts/error-message.ts';
-import { httpCall } from '../../http/client.ts';
 import { archivePath, type CheckpointAddress } from './checkpoints.ts';
-import { failureOf, refused, type TrainerConnection, trainerTimeouts, unavailable } from './connection.ts';
+import { failureOf, refused, type TrainerConnection, unavailable } from './connection.ts';
 
 /** The directory of the trainer's checkpoints, as this process and as the engine see it. */
 export interface CheckpointDirectories {
@@ -94,9 +93,10 @@ async function download(
   const pointed = await connection.get(path, signal);
   if (pointed.status === 200) return Readable.from([pointed.bytes]);
   if (pointed.location === null) throw failureOf(pointed, path);
-  const url = new URL(pointed.location, connection.url).href;
-  const reply = await httpCall({ method: 'GET', url, timeoutMs: trainerTimeouts.resultMs }, signal);
-  if (reply.status !== 200) throw unavailable(`weights archive ${url}: expected 200, got ${reply.status}`);
+  const reply = await connection.follow(pointed.location, signal);
+  // What follows may be a signature.
+  const [named] = pointed.location.split('?');
+  if (reply.status !== 200) throw unavailable(`weights archive ${named}: expected 200, got ${reply.status}`);
   return Readable.from([reply.bytes]);
 }
 

@@ -1,6 +1,7 @@
 import { fileURLToPath } from 'node:url';
-import { buildTool, type LocateOptions } from '../../../infra/temporal/executable.ts';
+import { buildTool, findTool, type LocateOptions } from '../../../infra/temporal/executable.ts';
 import type { GoTool } from '../../../infra/temporal/go-tool.ts';
+import type { Availability } from '../../runner/need.ts';
 
 const composeVersion = '2.40.3';
 
@@ -16,3 +17,24 @@ const compose: GoTool = {
 /** Finds Docker Compose in the cache, or builds it; returns its path. */
 export const locateCompose = async (options: LocateOptions): Promise<string> =>
   (await buildTool(compose, composeVersion, options)).path;
+
+const helmVersion = '4.3.1';
+
+/** Helm, whose sources are a public Go module. */
+const helm: GoTool = {
+  name: 'helm',
+  module: fileURLToPath(new URL('./helm', import.meta.url)),
+  mainPackage: 'helm.sh/helm/v4/cmd/helm',
+  linkerFlags: `-s -w -X helm.sh/helm/v4/internal/version.version=v${helmVersion}`,
+  minutes: 8,
+};
+
+/** Finds Helm in the cache, or builds it; returns its path. */
+export const locateHelm = async (options: LocateOptions): Promise<string> =>
+  (await buildTool(helm, helmVersion, options)).path;
+
+/** Whether Helm is in the cache. It is not built for the tests that need it alone: that takes minutes. */
+export async function probeHelm(env: LocateOptions['env']): Promise<Availability> {
+  if ((await findTool(helm, helmVersion, env)) !== undefined) return { usable: true };
+  return { usable: false, reason: 'it is not in the cache; `npm run test:deploy` builds it' };
+}

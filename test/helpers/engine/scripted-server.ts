@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net';
 export type Answer =
   | { readonly status: number; readonly json: unknown }
   | { readonly status: number; readonly bytes: Uint8Array; readonly type: string }
+  | { readonly status: 302; readonly location: string }
   | { readonly events: readonly string[]; readonly cut?: boolean }
   | { readonly hang: true };
 
@@ -13,6 +14,8 @@ export interface SeenRequest {
   readonly body: unknown;
   /** The request's `authorization` header. */
   readonly authorization: string | undefined;
+  /** The request's `x-api-key` header. */
+  readonly apiKey: string | undefined;
 }
 
 export interface ScriptedServer {
@@ -30,7 +33,8 @@ export async function startScriptedServer(
   const server = createServer(async (request, response) => {
     const route = `${request.method} ${(request.url ?? '').split('?')[0]}`;
     const body = await bodyOf(request);
-    seen.push({ route, body, authorization: request.headers.authorization });
+    const { authorization, 'x-api-key': apiKey } = request.headers;
+    seen.push({ route, body, authorization, apiKey: apiKey?.toString() });
     send(response, (await routes[route]?.(body)) ?? { status: 404, json: { detail: 'Not Found' } });
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -60,6 +64,10 @@ function send(response: ServerResponse, answer: Answer): void {
     for (const event of answer.events) response.write(`data: ${event}\n\n`);
     if (answer.cut === true) setImmediate(() => response.destroy());
     else response.end();
+    return;
+  }
+  if ('location' in answer) {
+    response.writeHead(answer.status, { location: answer.location }).end();
     return;
   }
   const json = 'json' in answer;

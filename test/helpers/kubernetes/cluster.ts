@@ -34,6 +34,17 @@ export function probeKubernetes(docker: Availability): Availability {
   return { usable: false, reason: `the cluster's programs are not built; \`${program} build\` does it` };
 }
 
+/** Copies images of the local Docker into the cluster. */
+export async function loadImages(...images: readonly string[]): Promise<void> {
+  await run(program, ['load', ...images]);
+}
+
+/** Runs kubectl on the cluster, and returns what it prints. */
+export async function kubectl(...words: readonly string[]): Promise<string> {
+  const { stdout } = await run(program, ['kubectl', ...words], { maxBuffer: 2 ** 26 });
+  return stdout;
+}
+
 /** Starts a cluster that has the tests' images, or uses the one that runs. */
 export async function startKubernetes(): Promise<Cluster> {
   const wasUp = await run(program, ['status']).then(
@@ -48,7 +59,7 @@ export async function startKubernetes(): Promise<Cluster> {
   };
   try {
     await run(process.execPath, [join(repositoryRoot, 'infra/images/programs.ts'), programsImage]);
-    await run(program, ['load', taskImage, programsImage]);
+    await loadImages(taskImage, programsImage);
   } catch (error) {
     await close();
     throw error;

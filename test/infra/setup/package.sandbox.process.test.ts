@@ -7,6 +7,7 @@ import { delimiter, dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { after, before, describe, it } from 'node:test';
 import { promisify } from 'node:util';
+import { programFiles } from '../../../infra/agents/runtime.ts';
 import { repositoryRoot } from '../../helpers/sources.ts';
 
 const run = promisify(execFile);
@@ -74,6 +75,11 @@ describe('the packed package, installed in an empty folder', { timeout: 2 * star
     ]) {
       assert.ok(files.includes(file), `expected ${file} in the package`);
     }
+  });
+
+  it('has the programs of sandboxes as a checkout makes them, because an image of programs is made there', async () => {
+    const packed = await import(join(inFolder(), 'node_modules/temper/dist/infra/agents/runtime.js'));
+    assert.deepEqual(await packed.programFiles(), await programFiles());
   });
 
   it('uses its prebuilt workflow bundle', async () => {

@@ -57,8 +57,16 @@ app.kubernetes.io/instance: {{ .Release.Name }}
   value: 0.0.0.0
 {{- end }}
 {{- range $name, $value := $values.settings }}
+{{- include "temper.noSecret" $name }}
 - name: {{ $name }}
   value: {{ $value | quote }}
+{{- end }}
+{{- end }}
+
+{{/* Refuses a setting that would hold a secret. */}}
+{{- define "temper.noSecret" -}}
+{{- if and (regexMatch "(SECRET|TOKEN|PASSWORD|API_KEY|STACK_KEY|ACCESS_KEY)" .) (not (hasSuffix "_FILE" .)) }}
+{{- fail (printf "settings: %s is a secret, and Helm keeps values as they are; put it into a Kubernetes secret that `temporal.secret`, `store.secret` or `engine.secret` names" .) }}
 {{- end }}
 {{- end }}
 
@@ -144,6 +152,9 @@ containers:
       {{- if $values.temporal.tlsSecret }}
       - { name: temporal-tls, mountPath: /etc/temper/temporal, readOnly: true }
       {{- end }}
+      {{- with $values.volumeMounts }}
+      {{- toYaml . | nindent 6 }}
+      {{- end }}
 volumes:
   - name: tmp
     emptyDir: {}
@@ -155,6 +166,9 @@ volumes:
   {{- end }}
   {{- with .volumes }}
   {{- . | nindent 2 }}
+  {{- end }}
+  {{- with $values.volumes }}
+  {{- toYaml . | nindent 2 }}
   {{- end }}
 {{- end }}
 
@@ -182,13 +196,14 @@ annotations: {{ toYaml . | nindent 2 }}
       requests: { storage: {{ .size }} }
 {{- end }}
 
-{{/* A volume on a directory of the node, for the claim of one Pod. Arguments: root, pod, storage. */}}
+{{/* A volume on a directory of the node, for the claim of one Pod, which `helm uninstall` keeps, too. Arguments: root, pod, storage. */}}
 {{- define "temper.nodeVolume" -}}
 apiVersion: v1
 kind: PersistentVolume
 metadata:
   name: {{ .root.Release.Namespace }}-{{ .pod }}
   labels: {{ include "temper.labels" .root | nindent 4 }}
+  annotations: { helm.sh/resource-policy: keep }
 spec:
   capacity: { storage: {{ .storage.size }} }
   accessModes: [ReadWriteOnce]

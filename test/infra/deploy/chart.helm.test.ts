@@ -1,0 +1,122 @@
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { promisify } from 'node:util';
+import { parseAllDocuments } from 'yaml';
+import { readConfig } from '../../../infra/config.ts';
+import { locateHelm } from '../../helpers/deploy/tools.ts';
+import { repositoryRoot } from '../../helpers/sources.ts';
+
+const run = promisify(execFile);
+const chart = join(repositoryRoot, 'infra/deploy/chart');
+
+type Values = Readonly<Record<string, unknown>>;
+
+/** The least that the chart asks for. */
+const values = {
+  temporal: { address: 'temporal.example:7233' },
+  store: { address: 's3://bucket/stack' },
+  sandboxes: { programs: 'registry.example/programs:1' },
+  engine: { urls: ['http://engine.example:8000'], trainerUrl: 'http://trainer.example:9000' },
+};
+
+/** All that is optional. */
+const everything = {
+  ...values,
+  image: { tag: '1', pullSecrets: [{ name: 'registry' }] },
+  temporal: { ...values.temporal, secret: 'cloud', tlsSecret: 'certificates', serverName: 'temporal' },
+  store: { ...values.store, endpoint: 'http://store.example:7070', region: 'here', secret: 'store' },
+  engine: { embedded: true, secret: 'engines' },
+  settings: { TEMPER_HOST_LOST_AFTER: '60' },
+  hosts: { settings: { TEMPER_GATEWAYS: '2' }, storage: { size: '1Gi', hostPath: '/srv/temper' } },
+  sandboxes: { ...values.sandboxes, apiServer: '10.0.0.1:6443', quota: { pods: '40' } },
+  trainer: { storage: { size: '1Gi', className: 'fast' } },
+  networkPolicy: { egress: [{ to: [{ ipBlock: { cidr: '10.0.0.0/8' } }] }] },
+  metrics: { port: 9100, from: [{ podSelector: {} }] },
+  podAnnotations: { by: 'test' },
+  volumes: [{ name: 'checkpoints', persistentVolumeClaim: { claimName: 'checkpoints' } }],
+  volumeMounts: [{ name: 'checkpoints', mountPath: '/checkpoints' }],
+  hostAliases: [{ ip: '10.0.0.2', hostnames: ['temporal.example'] }],
+};
+
+/** Values that are refused, and what the refusal says. */
+const refused: readonly (readonly [string, Values, RegExp])[] = [
+  ['a value that it does not know', { hosts: { replica: 3 } }, /at '\/hosts'.*'replica' not allowed/],
+  ['no address of Temporal', { temporal: { address: '' } }, /temporal\.address: expected host:port/],
+  ['an address without a port', { temporal: { address: 'temporal.example' } }, /at '\/temporal\/address'/],
+  ['no store', { store: { address: '' } }, /store\.address: expected s3:\/\/bucket\/prefix/],
+  ['a store that is no bucket', { store: { address: '/srv/store' } }, /at '\/store\/address'/],
+  ['no image of programs', { sandboxes: { programs: '' } }, /sandboxes\.programs: expected the image/],
+  ['no engine', { engine: {} }, /engine: expected urls and trainerUrl, or embedded: true/],
+  ['the embedded engine without keys', { engine: { embedded: true } }, /engine\.secret: expected a secret/],
+  ['a secret among the settings', { settings: { TEMPER_STACK_KEY: 'abc' } }, /settings: TEMPER_STACK_KEY is a secret/],
+  ['a secret of the hosts', { hosts: { settings: { E2B_API_KEY: 'abc' } } }, /at '\/hosts\/settings'.*'E2B_API_KEY'/],
+  ['a name that is no setting', { settings: { PATH: '/bin' } }, /at '\/settings'.*'PATH' not allowed/],
+  ['a setting that is no text', { settings: { TEMPER_RETRIES: 3 } }, /at '\/settings\/TEMPER_RETRIES'.*want string/],
+  ['no host', { hosts: { replicas: 0 } }, /at '\/hosts\/replicas'/],
+  [
+    'a relative directory of the node',
+    { trainer: { storage: { hostPath: 'data' } } },
+    /at '\/trainer\/storage\/hostPath'/,
+  ],
+];
+
+interface Workload {
+  readonly kind: string;
+  readonly metadata: { readonly name: string };
+  readonly spec: { readonly template: { readonly spec: { readonly containers: readonly [Container] } } };
+}
+
+interface Container {
+  readonly env: readonly { readonly name: string; readonly value?: string }[];
+}
+
+describe('the Helm chart', () => {
+  let directory = '';
+  let helm = '';
+  before(async () => {
+    directory = await mkdtemp(join(tmpdir(), 'temper-chart-'));
+    helm = await locateHelm({ env: process.env, progress: (line) => console.error(line) });
+  });
+  after(() => rm(directory, { recursive: true, force: true }));
+
+  for (const [title, chosen] of [
+    ['the least', values],
+    ['all', everything],
+  ] as const) {
+    it(`passes a strict lint and gives its processes settings that they accept, with ${title} that one can choose`, async () => {
+      const file = await writeValues(chosen);
+      await run(helm, ['lint', '--strict', chart, '--values', file]);
+      const { stdout } = await run(helm, ['template', 'one', chart, '--namespace', 'temper', '--values', file]);
+      const objects = parseAllDocuments(stdout).map((document) => document.toJSON());
+      const workloads = objects.filter(({ kind }) => ['Deployment', 'StatefulSet'].includes(kind)) as Workload[];
+      assert.deepEqual(workloads.map(({ metadata }) => metadata.name).sort(), [
+        'one-control',
+        'one-host',
+        'one-trainer',
+      ]);
+      for (const { spec } of workloads) {
+        const variables = spec.template.spec.containers[0].env.map(({ name, value = 'one-host-0' }) => [name, value]);
+        assert.equal(new Set(variables.map(([name]) => name)).size, variables.length, 'expected each variable once');
+        const { TEMPER_STACK_KEY_FILE: _file, ...known } = Object.fromEntries(variables);
+        assert.equal(readConfig({ ...known, TEMPER_STACK_KEY: 'a'.repeat(64) }).store.kind, 's3');
+      }
+    });
+  }
+
+  for (const [title, change, message] of refused) {
+    it(`refuses ${title}`, async () => {
+      const file = await writeValues({ ...values, ...change });
+      await assert.rejects(run(helm, ['template', 'one', chart, '--values', file]), message);
+    });
+  }
+
+  async function writeValues(chosen: Values): Promise<string> {
+    const file = join(directory, 'values.json');
+    await writeFile(file, JSON.stringify(chosen));
+    return file;
+  }
+});
