@@ -21,6 +21,7 @@ import { createDirectory } from '../../infra/store/directory.ts';
 import { wholeNumber } from '../../workers/cli/stack/command.ts';
 import { replyText } from './gateway/conversation.ts';
 import { type GatewayProcess, startGatewayProcess, startZeroEngine } from './gateway/process.ts';
+import { interruptible } from './interruptible.ts';
 
 const address = 'http://127.0.0.1:8080';
 const kinds: readonly ChannelKind[] = ['socket', 'stream'];
@@ -30,15 +31,18 @@ const rounds = 3;
 /** Turns at the start of each container, which are not counted: code that is not compiled yet. */
 const warmUpTurns = 50;
 const hourMs = 3_600_000;
-const signal = AbortSignal.timeout(hourMs);
 
 await new Command('npm run bench:channel --')
   .description('Measures a turn over a stream beside one over a unix socket, in Docker. Run it on an idle machine.')
   .option('--turns <n>', 'turns per container', wholeNumber(100, 90_000), 400)
-  .action(({ turns }) => main(turns))
+  .action(({ turns }) =>
+    interruptible('stopping the gateway and removing the sandbox', (signal) =>
+      main(turns, AbortSignal.any([signal, AbortSignal.timeout(hourMs)])),
+    ),
+  )
   .parseAsync();
 
-async function main(turns: number): Promise<void> {
+async function main(turns: number, signal: AbortSignal): Promise<void> {
   const home = await mkdtemp(join(tmpdir(), 'temper-bench-'));
   const { tokens, stopTokenIds } = await loadModel(readConfigWith({}).modelDir);
   const engine = await startZeroEngine([...tokens.encode(replyText), ...stopTokenIds.slice(0, 1)]);
@@ -51,7 +55,7 @@ async function main(turns: number): Promise<void> {
   const runtime = await createRuntime({ cacheDir: config.cacheDir }).prepare();
   const programs = { source: import.meta.dirname, target: '/bench', readOnly: true } as const;
   const mounts: readonly SandboxMount[] = [{ ...runtime, readOnly: true }, programs];
-  const bench = { stack: id, gateway, provider, mounts, sockets: config.paths.gatewaySockets };
+  const bench = { stack: id, gateway, provider, mounts, sockets: config.paths.gatewaySockets, signal };
   try {
     console.log('history    way        p50 ms   p99 ms   CPU ms of the host');
     for (const historyKb of historiesKb) {
@@ -86,6 +90,7 @@ interface Bench {
   readonly provider: SandboxProvider;
   readonly mounts: readonly SandboxMount[];
   readonly sockets: ReturnType<typeof readConfigWith>['paths']['gatewaySockets'];
+  readonly signal: AbortSignal;
 }
 
 interface Cell {
@@ -103,7 +108,7 @@ interface Measured {
 
 /** Runs the client in a new container; returns its times, and the CPU time of this process. */
 async function measure(bench: Bench, { kind, session, secret, turns, historyKb }: Cell): Promise<Measured> {
-  const { stack, gateway, provider, mounts, sockets } = bench;
+  const { stack, gateway, provider, mounts, sockets, signal } = bench;
   const expiresAtMs = Date.now() + hourMs;
   const sampling = { temperature: 1, topP: 1, topK: -1, maxTokensPerTurn: 64 };
   await gateway.control.open({ session, sampling, seed: 1, group: null, maxTurns: 100_000, expiresAt: expiresAtMs });

@@ -25,7 +25,17 @@ import {
 } from './gateway/cell.ts';
 import { createConversation, replyText } from './gateway/conversation.ts';
 import { measureFsyncMs } from './gateway/disk.ts';
-import { canPin, pinClient, startFloorProxy, startGatewayProcess, startZeroEngine } from './gateway/process.ts';
+import {
+  canPin,
+  type FloorProcess,
+  type GatewayProcess,
+  pinClient,
+  startFloorProxy,
+  startGatewayProcess,
+  startZeroEngine,
+  type ZeroEngine,
+} from './gateway/process.ts';
+import { interruptible, orAborted } from './interruptible.ts';
 
 /** A cell whose histories are larger in total is measured only on request, since opening them takes longest of all. */
 const largestTotalKb = 32 * 1024;
@@ -67,13 +77,14 @@ await new Command('npm run bench:gateway --')
     const chosen = cells.filter(
       (cell) => (history ?? cell.historyKb) === cell.historyKb && (sessions ?? cell.sessions) === cell.sessions,
     );
-    return main(chosen, {
+    const options = {
       requests,
       modelDir: model,
       profileDir: cpuProf,
       json: json === true,
       includeLarge: history !== undefined && sessions !== undefined,
-    });
+    };
+    return interruptible('stopping the gateway', (signal) => main(chosen, options, signal));
   })
   .parseAsync();
 
@@ -85,10 +96,8 @@ interface BenchmarkOptions {
   readonly includeLarge: boolean;
 }
 
-async function main(
-  chosen: readonly Cell[],
-  { requests, modelDir, profileDir, json, includeLarge }: BenchmarkOptions,
-): Promise<void> {
+async function main(chosen: readonly Cell[], options: BenchmarkOptions, signal: AbortSignal): Promise<void> {
+  const { modelDir, profileDir } = options;
   pinClient();
   const home = await mkdtemp(join(tmpdir(), 'temper-bench-'));
   const model = await loadModel(modelDir ?? readConfigWith({}).modelDir);
@@ -104,28 +113,45 @@ async function main(
   const gateway = await startGatewayProcess(config, profileDir);
   const floor = await startFloorProxy(engine.url, home);
   try {
-    await measureCell(gateway, key, warmUp.cell, warmUp.requests);
-    await measureFloor(floor, warmUp.cell, warmUp.requests, promptBytesOf(model, warmUp.cell));
-    const direct = await measureDirect(engine.url, requests);
-    if (!json) printHead(direct, requests);
-    for (const cell of chosen) {
-      // A few requests with long histories take as long as many with short ones.
-      const asked = Math.max(cell.sessions, Math.round(requests / (cell.historyKb / 4)), 50);
-      if (!includeLarge && cell.historyKb * sessionsOf(cell, asked) > largestTotalKb) {
-        console.log(json ? JSON.stringify({ ...cell, leftOut: true }) : skipped(cell));
-        continue;
-      }
-      const fsyncMs = measureFsyncMs(home);
-      const figures = await measureCell(gateway, key, cell, asked);
-      const floorFigures = await measureFloor(floor, cell, asked, promptBytesOf(model, cell));
-      const all = { ...figures, fsyncMs, direct, floor: floorFigures };
-      console.log(json ? JSON.stringify(all) : lineOf(all));
-    }
+    await orAborted(measureCells({ model, engine, gateway, floor, key, home }, chosen, options), signal);
   } finally {
     await gateway.close();
     await floor.close();
     await engine.close();
     await rm(home, { recursive: true, force: true });
+  }
+}
+
+interface Measured {
+  readonly model: Model;
+  readonly engine: ZeroEngine;
+  readonly gateway: GatewayProcess;
+  readonly floor: FloorProcess;
+  readonly key: Uint8Array;
+  readonly home: string;
+}
+
+async function measureCells(
+  { model, engine, gateway, floor, key, home }: Measured,
+  chosen: readonly Cell[],
+  { requests, json, includeLarge }: BenchmarkOptions,
+): Promise<void> {
+  await measureCell(gateway, key, warmUp.cell, warmUp.requests);
+  await measureFloor(floor, warmUp.cell, warmUp.requests, promptBytesOf(model, warmUp.cell));
+  const direct = await measureDirect(engine.url, requests);
+  if (!json) printHead(direct, requests);
+  for (const cell of chosen) {
+    // A few requests with long histories take as long as many with short ones.
+    const asked = Math.max(cell.sessions, Math.round(requests / (cell.historyKb / 4)), 50);
+    if (!includeLarge && cell.historyKb * sessionsOf(cell, asked) > largestTotalKb) {
+      console.log(json ? JSON.stringify({ ...cell, leftOut: true }) : skipped(cell));
+      continue;
+    }
+    const fsyncMs = measureFsyncMs(home);
+    const figures = await measureCell(gateway, key, cell, asked);
+    const floorFigures = await measureFloor(floor, cell, asked, promptBytesOf(model, cell));
+    const all = { ...figures, fsyncMs, direct, floor: floorFigures };
+    console.log(json ? JSON.stringify(all) : lineOf(all));
   }
 }
 

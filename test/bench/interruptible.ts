@@ -15,3 +15,13 @@ export async function interruptible(cleanUp: string, measure: (signal: AbortSign
     release();
   }
 }
+
+/** Waits for work that knows no signal. After an abort its result no longer counts, and what it uses may be ended. */
+export async function orAborted<Result>(work: Promise<Result>, signal: AbortSignal): Promise<Result> {
+  const aborted = new Promise<never>((_, reject) => {
+    const end = (): void => reject(signal.reason);
+    if (signal.aborted) end();
+    else signal.addEventListener('abort', end, { once: true });
+  });
+  return Promise.race([work, aborted]);
+}

@@ -66,4 +66,5 @@ function run(socketPath: string, engineUrl: string, dir: string): void {
 if (process.argv[1] === import.meta.filename) {
   const [socketPath = '', engineUrl = '', dir = ''] = process.argv.slice(2);
   run(socketPath, engineUrl, dir);
+  process.once('disconnect', () => process.exit());
 }

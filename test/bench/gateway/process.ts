@@ -84,7 +84,7 @@ export async function startGatewayProcess(config: Config, profileDir?: string): 
 export async function startFloorProxy(engineUrl: string, dir: string): Promise<FloorProcess> {
   const socketPath = join(dir, 'floor.sock');
   const child = spawnMeasured([join(import.meta.dirname, 'floor-proxy.ts'), socketPath, engineUrl, dir], {
-    stdio: ['ignore', 'pipe', 'inherit'],
+    stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
   });
   if (child.stdout === null) throw new Error('the floor proxy has no stdout');
   await once(createInterface(child.stdout), 'line');
@@ -104,7 +104,8 @@ async function cpuMsOf({ pid }: ChildProcess): Promise<number> {
 }
 
 async function end(child: ChildProcess): Promise<void> {
-  if (child.exitCode !== null) return;
+  // Ctrl-C in a terminal reaches every process.
+  if (child.exitCode !== null || child.signalCode !== null) return;
   const exited = once(child, 'exit');
   child.kill('SIGTERM');
   await exited;
