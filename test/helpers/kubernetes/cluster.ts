@@ -3,6 +3,7 @@ import { existsSync, readdirSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
+import { testRunVariable } from '../../runner/leftovers.ts';
 import type { Availability } from '../../runner/need.ts';
 import { optionalData } from '../optional-data.ts';
 import { repositoryRoot } from '../sources.ts';
@@ -12,6 +13,8 @@ const run = promisify(execFile);
 /** The image of the tests' sandboxes, and the one with the programs that they mount. */
 export const taskImage = 'temper-tasks:bookworm';
 export const programsImage = 'temper-programs:test';
+
+const startAttempts = 3;
 
 /** A Kubernetes cluster on this machine for the tests of one run. */
 export interface Cluster {
@@ -51,7 +54,8 @@ export async function startKubernetes(): Promise<Cluster> {
     () => true,
     () => false,
   );
-  const { stdout } = wasUp ? await run(program, ['kubeconfig']) : await run(program, ['up']);
+  if (!wasUp) await bringUp();
+  const { stdout } = await run(program, ['kubeconfig']);
   let closed: Promise<unknown> | undefined;
   const close = async (): Promise<void> => {
     if (!wasUp) closed ??= run(program, ['down']);
@@ -65,4 +69,30 @@ export async function startKubernetes(): Promise<Cluster> {
     throw error;
   }
   return { kubeconfig: stdout.trim(), close };
+}
+
+/** Sends a signal to a process of the cluster's node, such as `kubelet` or `kube-apiserver`. */
+export async function signalComponent(name: string, signal: 'STOP' | 'CONT'): Promise<void> {
+  const script =
+    'for p in /proc/[0-9]*; do if [ "$(cat "$p/comm" 2>/dev/null)" = "$1" ]; then kill -"$2" "$(basename "$p")" && found=1; fi; done; [ "$found" ]';
+  await run(program, ['inside', 'sh', '-c', script, 'signal', name, signal]);
+}
+
+/** Ends the cluster with all that runs in it. */
+export async function takeDown(): Promise<void> {
+  await run(program, ['down']);
+}
+
+/** Starts an empty cluster, which has the images that an earlier one was given. It may outlive the test, as that one might. */
+export async function bringUp(): Promise<void> {
+  const { [testRunVariable]: _ofThisRun, ...env } = process.env;
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      await run(program, ['up'], { env });
+      return;
+    } catch (error) {
+      // Parts of the control plane give up on a busy machine, and the whole cluster ends with them.
+      if (attempt === startAttempts) throw error;
+    }
+  }
 }

@@ -17,10 +17,14 @@ export function openTestCluster(): { readonly config: KubeConfig; readonly core:
 export async function testNamespace(purpose: string, security: PodSecurity = 'baseline'): Promise<string> {
   const { core } = openTestCluster();
   const name = `test-${purpose}-${process.pid}-${Date.now().toString(36)}`;
-  const labels = { 'pod-security.kubernetes.io/enforce': security };
-  await core.createNamespace({ body: { metadata: { name, labels } } });
+  await createTestNamespace(name, security);
   after(() => core.deleteNamespace({ name }));
   return name;
+}
+
+export async function createTestNamespace(name: string, security: PodSecurity = 'baseline'): Promise<void> {
+  const labels = { 'pod-security.kubernetes.io/enforce': security };
+  await openTestCluster().core.createNamespace({ body: { metadata: { name, labels } } });
 }
 
 /** Runs a shell script as root in the Pod of a sandbox, past temper. */
