@@ -6,10 +6,8 @@ import { createRegistryAccounts, type RegistryAccountsOptions } from './docker/i
 import { createImageUses } from './docker/images/uses.ts';
 import { createDockerProvider } from './docker/provider.ts';
 import type { DockerSettings } from './docker/settings.ts';
-import { createE2bProvider } from './e2b/provider.ts';
 import type { E2bSettings } from './e2b/settings.ts';
 import { SandboxFailure } from './failure.ts';
-import { createKubernetesProvider } from './kubernetes/provider.ts';
 import type { KubernetesOptions } from './kubernetes/settings.ts';
 import { createLocalProvider } from './local/provider.ts';
 import type { SandboxKind, SandboxNeeds, SandboxProvider, UnsupportedReason } from './sandbox.ts';
@@ -31,8 +29,10 @@ export interface ProviderOptions {
   readonly spawner?: Spawner;
 }
 
-/** The kinds by name. A factory returns undefined for a kind that is not configured. */
-const factories: Readonly<Record<SandboxKind, (options: ProviderOptions) => SandboxProvider | undefined>> = {
+type Opened = SandboxProvider | undefined;
+
+/** The kinds by name. A factory returns undefined for a kind that is not configured, and loads no library of it. */
+const factories: Readonly<Record<SandboxKind, (options: ProviderOptions) => Opened | Promise<Opened>>> = {
   docker: ({ stack, docker, images, accounts }) =>
     createDockerProvider({
       stack,
@@ -40,9 +40,17 @@ const factories: Readonly<Record<SandboxKind, (options: ProviderOptions) => Sand
       ...(images !== undefined && { uses: createImageUses(images) }),
       ...(accounts !== undefined && { accounts: createRegistryAccounts(accounts) }),
     }),
-  kubernetes: ({ stack, kubernetes }) => (kubernetes ? createKubernetesProvider({ stack, ...kubernetes }) : undefined),
+  kubernetes: async ({ stack, kubernetes }) => {
+    if (!kubernetes) return undefined;
+    const { createKubernetesProvider } = await import('./kubernetes/provider.ts');
+    return createKubernetesProvider({ stack, ...kubernetes });
+  },
   local: ({ stack, root, spawner }) => createLocalProvider({ stack, root, ...(spawner && { spawner }) }),
-  e2b: ({ stack, e2b }) => (e2b ? createE2bProvider({ stack, ...e2b }) : undefined),
+  e2b: async ({ stack, e2b }) => {
+    if (!e2b) return undefined;
+    const { createE2bProvider } = await import('./e2b/provider.ts');
+    return createE2bProvider({ stack, ...e2b });
+  },
 };
 
 export interface Providers {
@@ -79,7 +87,7 @@ export async function openProviders(
   const seen = new Map<SandboxKind, SandboxProvider>();
   const unusable = new Map<SandboxKind, string>();
   for (const kind of sandboxKinds) {
-    const provider = factories[kind](options);
+    const provider = await factories[kind](options);
     if (provider === undefined) {
       if (kind === options.preferred) throw notReady(kind, 'their server is not configured; see the settings');
       continue;

@@ -34,14 +34,14 @@ import { receivedBy } from './received.ts';
 import { assertReplaysIdentically } from './replay-batches.ts';
 
 /** The number of rollouts that the run trains on. The whole proof by hand has 512; the README of this folder says how. */
-const rolloutsWanted = Number(process.env.TEMPER_TEST_ROLLOUTS ?? 48);
+const rolloutsWanted = Number(process.env.TEMPER_TEST_ROLLOUTS ?? 36);
 const seed = process.env.TEMPER_TEST_SEED ?? String(Date.now() % 1_000_000);
 const isWhole = rolloutsWanted >= 512;
 const pace = isWhole ? { meanGapMs: 10_000, rounds: Number.POSITIVE_INFINITY } : { meanGapMs: 1_000, rounds: 1 };
 
 const runId = 'killed-at-random';
 const recipe = demoRun(1);
-const groupsPerStep = isWhole ? 8 : 4;
+const groupsPerStep = isWhole ? 8 : 3;
 const rolloutsPerGroup = 4;
 const steps = Math.ceil(rolloutsWanted / (groupsPerStep * rolloutsPerGroup));
 const checkpointEvery = 3;

@@ -44,20 +44,29 @@ const reported = z.object({
 });
 
 /**
- * Runs the files under node's test runner: those that need something, then those that need the machine beside those that need
- * nothing; the output passes through. Returns undefined when the runner itself died, or when there is no file.
+ * Runs the files under node's test runner: those that need something, the ones on the cluster one by one beside the others;
+ * then those that need the machine beside those that need nothing. The output passes through. Returns undefined when the
+ * runner itself died, or when there is no file.
  */
 export async function runNodeTests(run: TestRun): Promise<TestCounts | undefined> {
   const all = run.files.map((file) => ({ file, needs: needsOf(file) }));
-  const alone = filesOf(all.filter(({ needs }) => needs.includes('alone')));
-  const plain = filesOf(all.filter(({ needs }) => needs.length === 0));
-  const others = all.filter(({ needs }) => needs.length > 0 && !needs.includes('alone'));
+  const { cluster = [], alone = [], plain = [], others = [] } = Object.groupBy(all, ({ needs }) => laneOf(needs));
   const besideAlone = Math.max(1, availableParallelism() - 1);
-  const lanes = [
-    { title: 'tests alone', files: alone, concurrency: 1 },
-    { title: 'plain tests', files: plain, concurrency: alone.length > 0 ? besideAlone : run.concurrency },
+  const phases = [
+    [
+      // A file with `alone` replaces the cluster, and comes last.
+      { title: 'tests in a cluster', files: filesOf(cluster.toSorted(aloneLast)), concurrency: 1 },
+      { title: 'tests', files: spread(others), concurrency: run.concurrency },
+    ],
+    [
+      { title: 'tests alone', files: filesOf(alone), concurrency: 1 },
+      {
+        title: 'plain tests',
+        files: filesOf(plain),
+        concurrency: alone.length > 0 ? besideAlone : run.concurrency,
+      },
+    ],
   ];
-  const phases = [[{ title: 'tests', files: inOrder(others), concurrency: run.concurrency }], lanes];
   let total: TestCounts | undefined;
   for (const phase of phases) {
     const counts = await Promise.all(
@@ -85,18 +94,22 @@ interface FileWithNeeds {
   readonly needs: readonly string[];
 }
 
+const aloneLast = (one: FileWithNeeds, other: FileWithNeeds): number =>
+  Number(one.needs.includes('alone')) - Number(other.needs.includes('alone'));
+
 const filesOf = (files: readonly FileWithNeeds[]): string[] => files.map(({ file }) => file);
 
-/**
- * Puts the files in the order of their starts: first those on the cluster, which ends after them, then whole stacks, which keep
- * the cores busy, spread evenly among files that mostly wait.
- */
-function inOrder(files: readonly FileWithNeeds[]): string[] {
-  const onCluster = files.filter(({ needs }) => needs.includes('kubernetes'));
-  const stacks = files.filter(({ needs }) => needs.includes('process'));
-  const waiting = files.filter((file) => !onCluster.includes(file) && !stacks.includes(file));
-  const spread = [...placesOf(stacks), ...placesOf(waiting)].sort((one, other) => one.place - other.place);
-  return filesOf([...onCluster, ...spread]);
+function laneOf(needs: readonly string[]): 'cluster' | 'alone' | 'plain' | 'others' {
+  if (needs.includes('kubernetes')) return 'cluster';
+  if (needs.includes('alone')) return 'alone';
+  return needs.length === 0 ? 'plain' : 'others';
+}
+
+/** Puts the files in the order of their starts: whole stacks, which keep the cores busy, spread evenly among files that mostly wait. */
+function spread(files: readonly FileWithNeeds[]): string[] {
+  const isStack = ({ needs }: FileWithNeeds): boolean => needs.includes('process');
+  const [stacks, waiting] = [files.filter(isStack), files.filter((file) => !isStack(file))];
+  return filesOf([...placesOf(stacks), ...placesOf(waiting)].sort((one, other) => one.place - other.place));
 }
 
 const placesOf = (files: readonly FileWithNeeds[]) =>

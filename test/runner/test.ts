@@ -71,7 +71,7 @@ const counts = await runNodeTests({
   files: selection.files,
   env: testEnvironment({ ...temporal?.environment, ...(kubernetes && { KUBECONFIG: kubernetes.kubeconfig }) }),
   // Many tests wait for servers, processes and timers: several for each core keep the cores busy.
-  concurrency: 2 * availableParallelism() + 1,
+  concurrency: 2 * availableParallelism(),
   onEnd: endCluster,
 }).finally(closeShared);
 const leftBehind = [...(await killLeftovers(id)).map((line) => `process ${line}`), ...(await newContainers(before))];

