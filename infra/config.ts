@@ -24,6 +24,10 @@ export interface Config {
   readonly host: string;
   /** The time without a sign of life after which a host counts as lost. */
   readonly hostLostAfterMs: number;
+  /** The time for which a relay holds its agent's model calls while no host carries them. */
+  readonly hostHoldMs: number;
+  /** The directory for the journals of all hosts; null: those of this host are in its home, where no other one finds them. */
+  readonly sharedJournals: string | null;
   readonly sandbox: SandboxChoice;
   /** The way of model calls from sandboxes whose kind has a choice. */
   readonly channel: 'socket' | 'stream';
@@ -120,12 +124,12 @@ export function readConfig(source: Environment = process.env): Config {
   const usual = isRemote(env.TEMPER_SANDBOX) ? remoteWork : localWork();
   const home = resolve(env.TEMPER_HOME ?? join(env.XDG_STATE_HOME ?? join(homedir(), '.local/state'), 'temper'));
   const policyUrl = `http://127.0.0.1:${env.TEMPER_POLICY_PORT}`;
-  const paths = pathsBelow(home);
+  const host = hostFrom(env);
+  const paths = pathsOf(home, host);
   const checkpoints = env.TEMPER_CHECKPOINTS ?? join(paths.policy, 'checkpoints');
   return {
     home,
-    host: env.TEMPER_HOST ?? nameOfMachine(),
-    hostLostAfterMs: env.TEMPER_HOST_LOST_AFTER * 1000,
+    ...host,
     sandbox: env.TEMPER_SANDBOX,
     channel: env.TEMPER_CHANNEL,
     capacity: env.TEMPER_CAPACITY ?? defaultCapacity({ home, sandbox: env.TEMPER_SANDBOX }),
@@ -172,6 +176,20 @@ export function readConfig(source: Environment = process.env): Config {
     store: storeFrom(env, home, source),
     env: { ...source },
   };
+}
+
+function hostFrom(env: z.output<typeof environment>) {
+  return {
+    host: env.TEMPER_HOST ?? nameOfMachine(),
+    hostLostAfterMs: env.TEMPER_HOST_LOST_AFTER * 1000,
+    hostHoldMs: env.TEMPER_HOST_HOLD * 1000,
+    sharedJournals: env.TEMPER_JOURNALS === undefined ? null : resolve(env.TEMPER_JOURNALS),
+  };
+}
+
+function pathsOf(home: string, { host, sharedJournals }: Pick<Config, 'host' | 'sharedJournals'>): Paths {
+  const own = pathsBelow(home);
+  return sharedJournals === null ? own : { ...own, journals: join(sharedJournals, host) };
 }
 
 function kubernetesFrom(env: z.output<typeof environment>): KubernetesSettings | null {

@@ -42,6 +42,11 @@ export const environment = z.object({
     '`on` puts the name of the bucket into the path of requests instead of the host name',
     '`on` if `TEMPER_STORE_ENDPOINT` is set, else `off`',
   ),
+  TEMPER_JOURNALS: setting(
+    z.string().min(1).optional(),
+    'directory on a volume that all hosts mount, for the journals of turns; each host has a directory of its name in it. When a host is lost, another one that shares the directory [adopts](../guides/hosts.md#adoption) its rollouts whose sandboxes outlive it. Change it only while no rollout runs',
+    '`gateway/journals` in the home; no host adopts',
+  ),
   TEMPER_HOST: setting(
     z
       .string()
@@ -53,6 +58,10 @@ export const environment = z.object({
   TEMPER_HOST_LOST_AFTER: setting(
     wholeNumber(15, 86_400).default(180),
     'seconds without a sign of life after which a host counts as lost, once a rollout waits for it; a host renews its record in the store nine times as often, and stops acting a third of this time after its last renewal. Give all processes of a stack the same value',
+  ),
+  TEMPER_HOST_HOLD: setting(
+    wholeNumber(1, 86_400).default(600),
+    "seconds for which the relay in a sandbox holds its agent's model calls while no host carries them; only for sandboxes whose calls travel over a stream. Then the agent gets an error that its client may retry",
   ),
   TEMPER_STACK_KEY: setting(
     z.string().min(1).optional(),

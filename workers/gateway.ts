@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import type { Config } from '../infra/config.ts';
 import { createEnginePools } from '../infra/engine/pools.ts';
 import { startGateway } from '../infra/gateway/server.ts';
+import { requireSharedJournals } from '../infra/gateway/sessions/journal-directory.ts';
 import { createPolicyEngines } from '../infra/gateway/turns/policy-engines.ts';
 import { createUpstreams } from '../infra/gateway/upstream/upstreams.ts';
 import { leaseMsOf } from '../infra/hosts/lease-times.ts';
@@ -21,6 +22,7 @@ export async function runGateway(config: Config, signal: AbortSignal, name: stri
   const log = createLog(config, name);
   const shared = await openState(config);
   const stackKeys = await openStackKeys(config, shared.objects);
+  await requireSharedJournals(config.sharedJournals, config.paths.journals);
   const lease = openLease(config, shared);
   const engineGraceMs = config.engine.graceSec * 1000;
   const policies = createPolicyEngines({
@@ -36,6 +38,7 @@ export async function runGateway(config: Config, signal: AbortSignal, name: stri
     name,
     sockets: config.paths.gatewaySockets,
     journalDir: config.paths.journals,
+    sharedJournals: config.sharedJournals,
     store: shared.blobs,
     lease,
     policies,

@@ -20,6 +20,7 @@ import { createRuntime, runtimeTarget } from '../infra/agents/runtime.ts';
 import type { Config } from '../infra/config.ts';
 import { createGatewayControl } from '../infra/gateway/client.ts';
 import { secretOf } from '../infra/gateway/secret.ts';
+import { requireSharedJournals } from '../infra/gateway/sessions/journal-directory.ts';
 import { controlSockets } from '../infra/gateway/sockets.ts';
 import { createVerdictCache } from '../infra/grading/verdict-cache.ts';
 import type { Lease } from '../infra/hosts/lease.ts';
@@ -34,6 +35,7 @@ import { backlogOf } from '../infra/temporal/backlog.ts';
 import { resolvePolicy } from '../infra/temporal/runs.ts';
 import { openShares } from '../infra/temporal/shares.ts';
 import { followsServer, requireNamespace } from '../infra/temporal/stack-namespace.ts';
+import { TemperFailure } from '../workflows/contracts/failures.ts';
 import {
   captureQueue,
   cleanUpQueue,
@@ -42,6 +44,7 @@ import {
   imageQueue,
   provisionQueue,
 } from '../workflows/contracts/queues.ts';
+import { adoptionWorkers } from './adoption-workers.ts';
 import { checkClocks } from './check-clocks.ts';
 import { claimName, keepHost, openLease } from './claim-host.ts';
 import { creationWorkers } from './creation-worker.ts';
@@ -69,6 +72,7 @@ const pollers = { type: 'simple-maximum', maximum: 2 } as const;
  */
 export async function runHost(config: Config, signal: AbortSignal): Promise<void> {
   const shared = await openState(config);
+  await requireSharedJournals(config.sharedJournals, config.paths.journals);
   const lease = openLease(config, shared);
   const host = await openHost(config, shared, lease);
   const gateway = createGatewayControl(controlSockets(config.paths.gatewaySockets, config.gateways));
@@ -113,8 +117,10 @@ export async function runHost(config: Config, signal: AbortSignal): Promise<void
       const placing = { turns, placement: createPlacement({ ...host, share, turns, limitsCreations }) };
       const watch = { ...placing, slots: host.slots, log, openShares: () => openShares(client), start: startWorker };
       void watchShares(watch, ended);
+      const adopting = config.sharedJournals === null ? [] : adoptionWorkers(host, gateway);
       return [
         ...creationWorkers(createsPerSecond),
+        ...adopting.map((one) => whileLeased(lease, one)),
         ...queues(host, { capacity: config.capacity, sessions, lanes, placing, reaper, lease }),
       ];
     });
@@ -214,11 +220,26 @@ function queues(host: Host, { capacity, sessions, lanes, placing, reaper, lease 
   return [...commonPlacementWorkers(placing), ...stages.map((one) => whileLeased(lease, one))];
 }
 
+/** Lets stages ask whether this host may still act as the one that it was when they began. */
+function actingBy(lease: Pick<Lease, 'now' | 'valid'>): Pick<Host, 'acts' | 'mayAct'> {
+  const acts = (held: string | null): boolean => {
+    const { state, token } = lease.now();
+    return state === 'valid' && token === held;
+  };
+  return {
+    acts,
+    async mayAct(held, signal) {
+      await lease.valid(signal);
+      if (!acts(held)) throw new TemperFailure('HostFenced', `this host no longer is ${held}, which was declared lost`);
+    },
+  };
+}
+
 /** Opens what this machine offers to rollouts. The caller closes its admission and its providers. */
 export async function openHost(
   config: Config,
   { blobs, objects, stack, verdicts }: StackState,
-  lease: Pick<Lease, 'now'>,
+  lease: Pick<Lease, 'now' | 'valid'>,
 ): Promise<Host> {
   const [key] = await openStackKeys(config, objects);
   const agents = createAgents({ cacheDir: config.cacheDir });
@@ -243,6 +264,8 @@ export async function openHost(
     name: config.host,
     stack,
     fence: () => lease.now().token,
+    ...actingBy(lease),
+    sharesJournals: config.sharedJournals !== null,
     store: blobs,
     verdicts: createVerdictCache({ records: verdicts, store: blobs }),
     solvable: new Set(),
@@ -260,6 +283,7 @@ export async function openHost(
     agent: agents.get,
     gatewaySockets: config.paths.gatewaySockets,
     channel: config.channel,
+    holdMs: config.hostHoldMs,
     secretOf: (session) => secretOf(key, session),
     pathOf: (kind) => (kind === 'local' ? localPath : null),
     evaluationMounts: async (kind) => (kind === 'local' ? [await runtime.prepare()] : []),

@@ -2,6 +2,7 @@ import type { Priority } from '@temporalio/common';
 import { type ActivityInterfaceFor, proxyActivities, proxyLocalActivities } from '@temporalio/workflow';
 import type { ControlActivities } from '../activities/interfaces/control.ts';
 import type {
+  AdoptionActivities,
   CleanUpActivities,
   CreationActivities,
   EvaluationActivities,
@@ -13,6 +14,7 @@ import type {
 import type { TrainerActivities } from '../activities/interfaces/trainer.ts';
 import { agentGraceMs, imageMs, timeouts } from './activity-options.ts';
 import {
+  adoptionQueue,
   captureQueue,
   cleanUpQueue,
   controlQueue,
@@ -24,6 +26,7 @@ import {
   provisionQueue,
   trainerQueue,
 } from './contracts/queues.ts';
+import type { SandboxKind } from './contracts/sandbox-kinds.ts';
 import { evaluationGraceMs, startMs } from './contracts/stage-limits.ts';
 
 /* The activities as workflows call them: on which queue, and with which limits. */
@@ -85,6 +88,9 @@ export const agentOn = (host: string, timeoutMs: number): Proxied<Pick<HostActiv
 
 export const cancelOn = (host: string): Proxied<Pick<HostActivities, 'deliverCancel'>> =>
   proxyActivities<HostActivities>({ taskQueue: hostQueue(host), ...timeouts.deliverCancel });
+
+export const adoptionOf = (kind: SandboxKind): Proxied<AdoptionActivities> =>
+  proxyActivities<AdoptionActivities>({ taskQueue: adoptionQueue(kind), ...timeouts.adopt });
 
 export const cleanUpOn = (host: string): Proxied<CleanUpActivities> =>
   proxyActivities<CleanUpActivities>({ taskQueue: cleanUpQueue(host), ...timeouts.release });

@@ -133,6 +133,17 @@ export const timeouts = {
     startToCloseTimeout: '10s',
     retry: retry(3, '200ms', '5s'),
   },
+  /**
+   * The wait for a host that adopts the sandbox is short, since the rollout begins again without one. A cancelled rollout waits for the answer of a host that
+   * has just adopted the sandbox, because it must release it there.
+   */
+  adopt: {
+    scheduleToStartTimeout: '1m',
+    startToCloseTimeout: '2m',
+    heartbeatTimeout: '15s',
+    retry: retry(12, '200ms', '5s'),
+    cancellationType: 'WAIT_CANCELLATION_COMPLETED',
+  },
   /** The attempts at clean-up are bounded, because the reaper comes after it. */
   release: {
     scheduleToStartTimeout: inspectAfter,

@@ -63,13 +63,13 @@ export async function rollout(request: RolloutRequest): Promise<RolloutResult> {
     if (!isCancellation(error)) throw error;
     ending = { outcome: stopped ?? 'cancelled' };
     if (stopped === null) {
-      countRollout(input, ending);
+      countRollout(input, { ...ending, adoptions: progress.adoptions });
       progress.finish({ outcome: ending.outcome, reward: null, failure: null, account: '' });
       keepCost(costOf(meter, progress));
       throw error;
     }
   }
-  countRollout(input, ending);
+  countRollout(input, { ...ending, adoptions: progress.adoptions });
   progress.finish({
     outcome: ending.outcome,
     reward: ending.reward ?? null,
@@ -151,6 +151,7 @@ async function produceInEpochs(basis: Basis, resolved: ResolvedTask): Promise<Pr
         ...error.record,
         epoch: progress.epoch,
       });
+      if (error.record.type === 'HostLost') progress.note(`epoch ${progress.epoch} ended: ${error.message}`);
       progress.epoch += 1;
       progress.host = null;
     }
@@ -187,6 +188,8 @@ function toResult(input: RolloutInput, task: string, progress: Progress, ending:
     agentLog: produced?.end.log ?? null,
     bundle: resolved?.task.bundle ?? null,
     epochs: progress.epoch,
+    ...(progress.adoptions > 0 && { adoptions: progress.adoptions }),
+    ...(progress.notes.length > 0 && { notes: progress.notes }),
     stageSeconds: progress.seconds,
   };
 }

@@ -5,7 +5,7 @@ import { CaptureStalled, captureDiff, emptyDiff } from '../../infra/grading/capt
 import { isRecord } from '../../infra/is-record.ts';
 import { wasEndedInside } from '../../infra/sandbox/failure.ts';
 import { readLog } from '../../infra/sandbox/process-log.ts';
-import type { ProcessStatus, Sandbox } from '../../infra/sandbox/sandbox.ts';
+import type { ProcessStatus, Sandbox, StartResult } from '../../infra/sandbox/sandbox.ts';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import { sessionId } from '../../workflows/contracts/ids.ts';
 import type { StopReason } from '../../workflows/contracts/outcome.ts';
@@ -35,19 +35,29 @@ export function createAgentActivities(
 function awaitStarted(host: Host, input: AwaitAgent): Promise<AgentEnd> {
   const startedAtMs = Context.current().info.scheduledTimestampMs;
   return atBoundary(async (signal) => {
-    const sandbox = await attachAgentSandbox(host, input.epoch, input.kind);
+    const sandbox = await attachAgentSandbox(host, input);
     return awaitAgent(host, input, { sandbox, startedAtMs }, signal);
   });
 }
 
 function startAndAwait(host: Host, input: AwaitAgent, start: Required<AwaitAgent>['start']): Promise<AgentEnd> {
   return startThenWait(
-    (signal) => startAgent(host, { ...input, ...start }, signal),
+    async (signal) => {
+      const started = await startAgent(host, { ...input, ...start }, signal);
+      return { started, startedAtMs: startedAtMs(input, started.started) };
+    },
     async ({ started, startedAtMs, startSeconds }, signal) => {
-      const sandbox = started?.sandbox ?? (await attachAgentSandbox(host, input.epoch, input.kind));
+      const sandbox = started?.sandbox ?? (await attachAgentSandbox(host, input));
       return { ...(await awaitAgent(host, input, { sandbox, startedAtMs }, signal)), startSeconds };
     },
   );
+}
+
+/** Returns the time at which the agent's time limit began, which an adoption does not move. */
+function startedAtMs({ beganAtMs }: AwaitAgent, started: StartResult): number {
+  if (beganAtMs === undefined || started === 'started') return Date.now();
+  // Both times are the server's, whose clock may differ from that of this host.
+  return Date.now() - Math.max(0, Context.current().info.scheduledTimestampMs - beganAtMs);
 }
 
 /**
@@ -61,14 +71,16 @@ async function awaitAgent(
   signal: AbortSignal,
 ): Promise<AgentEnd> {
   const deadline = startedAtMs + input.timeoutMs;
+  // If this host is declared lost meanwhile, another one may adopt the agent, which this one must not touch any more.
+  const token = host.fence();
   let status: ProcessStatus;
-  const channel = holdChannel(host, input, sandbox);
+  const channel = holdChannel(host, input, { sandbox, token });
   try {
     const { diskBeforeMb } = input;
     status = await sandbox.wait(agentKey, { timeoutMs: Math.max(0, deadline - Date.now()), diskBeforeMb }, signal);
     signal.throwIfAborted();
   } catch (error) {
-    if (cancelRequested(signal)) await endAgent(sandbox, 'running');
+    if (cancelRequested(signal) && host.acts(token)) await endAgent(sandbox, 'running');
     if (wasEndedInside(error)) return endedItself(host);
     throw error;
   } finally {
@@ -78,6 +90,7 @@ async function awaitAgent(
     const evidence = status.state === 'unknown' ? status.evidence : 'it was never started';
     throw new TemperFailure('AgentStateUnknown', `whether the agent ran in ${sandbox.name} is unknown: ${evidence}`);
   }
+  await host.mayAct(token, signal);
   await endAgent(sandbox, status.state);
   const said = withoutSecret(await readLog(sandbox, agentKey), host.secretOf(sessionId(input.epoch)));
   const log = await host.store.put(said, 'text/plain');
@@ -86,11 +99,17 @@ async function awaitAgent(
 }
 
 /** Carries the agent's model calls while this activity attempt waits for its end. */
-function holdChannel(host: Host, { epoch, agent }: AwaitAgent, sandbox: Sandbox): Held {
+function holdChannel(
+  host: Host,
+  { epoch, agent }: AwaitAgent,
+  { sandbox, token }: { readonly sandbox: Sandbox; readonly token: string | null },
+): Held {
   const { channel = 'socket' } = sandbox.labels;
   const { log } = Context.current();
   return createChannels(host.gatewaySockets)[channel].hold(sandbox, {
     session: sessionId(epoch),
+    // The relay uses the newest channel, which must be that of the host that has adopted it.
+    ready: (signal) => host.mayAct(token, signal),
     onOutage: (cause) =>
       log.warn('the channel to a sandbox does not hold; it is opened again', { agent, sandbox: sandbox.name, cause }),
   });
@@ -130,11 +149,11 @@ interface CaptureTry {
 }
 
 async function capture(host: Host, input: CaptureDiff, { report, signal }: CaptureTry) {
-  const { epoch, kind, task, baseCommit } = input;
+  const { task, baseCommit } = input;
   const { heartbeatDetails } = Context.current().info;
   const stalledBefore = isRecord(heartbeatDetails) && heartbeatDetails.stalled === true;
   try {
-    const sandbox = await attachAgentSandbox(host, epoch, kind);
+    const sandbox = await attachAgentSandbox(host, input);
     return await captureDiff(sandbox, host.store, { workdir: task.workdir, baseCommit, stalledBefore }, signal);
   } catch (error) {
     if (error instanceof CaptureStalled) report(stalled);

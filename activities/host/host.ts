@@ -1,6 +1,7 @@
 import type { AgentSpec } from '../../infra/agents/agent.ts';
 import type { GatewaySockets } from '../../infra/gateway/sockets.ts';
 import type { VerdictCache } from '../../infra/grading/verdict-cache.ts';
+import { isOfEarlierLife } from '../../infra/hosts/token.ts';
 import type { Providers } from '../../infra/sandbox/index.ts';
 import type { ChannelKind, Sandbox, SandboxKind, SandboxMount } from '../../infra/sandbox/sandbox.ts';
 import type { Store } from '../../infra/store/store.ts';
@@ -17,6 +18,12 @@ export interface Host {
   readonly stack: string;
   /** Returns the fencing token of this host; null before it has claimed its name. */
   fence(): string | null;
+  /** Resolves when this host may act under a token that it held. Rejects with HostFenced once it may not any more. */
+  mayAct(token: string | null, signal: AbortSignal): Promise<void>;
+  /** Whether it may act under that token right now. */
+  acts(token: string | null): boolean;
+  /** Whether another host may adopt this one's sandboxes that outlive it. */
+  readonly sharesJournals: boolean;
   readonly store: Store;
   readonly verdicts: VerdictCache;
   /** Digests of the tasks whose reference solution is known to have the full reward on this host. */
@@ -35,6 +42,8 @@ export interface Host {
   readonly gatewaySockets: Pick<GatewaySockets, 'sessions' | 'agents'>;
   /** The way of model calls from new sandboxes whose kind has a choice. */
   readonly channel: ChannelKind;
+  /** The time for which a relay holds its agent's model calls while no host carries them. */
+  readonly holdMs: number;
   /** Derives the secret of a gateway session here, so that it never travels. */
   secretOf(session: string): string;
   /** Runtimes that the tests need and the image lacks. */
@@ -46,15 +55,29 @@ export interface Host {
 /** The key of the agent's process in its sandbox. */
 export const agentKey = 'agent';
 
-/** Returns the agent's sandbox as an earlier stage left it. Throws SandboxLost rather than making an empty one. */
+/** The sandbox of a stage. */
+export interface AgentSandbox {
+  readonly epoch: RolloutEpoch;
+  readonly kind: SandboxKind;
+  /** The fencing token under which this host has adopted it; absent if it made it. */
+  readonly adoptedAs?: string | undefined;
+}
+
+/**
+ * Returns the agent's sandbox as an earlier stage left it. Throws SandboxLost rather than making an empty one, and HostLost if this
+ * host had it in an earlier life: its session is void.
+ */
 export async function attachAgentSandbox(
-  host: Pick<Host, 'name' | 'providers'>,
-  epoch: RolloutEpoch,
-  kind: SandboxKind,
+  host: Pick<Host, 'name' | 'providers' | 'fence'>,
+  { epoch, kind, adoptedAs }: AgentSandbox,
 ): Promise<Sandbox> {
   const name = agentSandboxName(epoch);
   const sandbox = await host.providers.all.get(kind)?.attach(name);
-  if (sandbox !== undefined) return sandbox;
+  if (sandbox !== undefined) {
+    const holder = adoptedAs ?? sandbox.labels.fence;
+    if (holder === undefined || !isOfEarlierLife(holder, host.fence())) return sandbox;
+    throw new TemperFailure('HostLost', `sandbox ${name} is void here: its host was declared lost as ${holder}`);
+  }
   throw new TemperFailure(
     'SandboxLost',
     `sandbox ${name} no longer exists on host ${host.name}: it was removed from outside; the rollout continues in a new one`,

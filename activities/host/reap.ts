@@ -2,8 +2,9 @@ import type { Client } from '@temporalio/client';
 import { attemptAll } from '../../infra/attempt-all.ts';
 import { isOfEarlierLife } from '../../infra/hosts/token.ts';
 import { createSightings, type Liveness, type ReapDecision, reap, type Sightings } from '../../infra/sandbox/reap.ts';
-import type { SandboxKind, SandboxLabels, SandboxProvider } from '../../infra/sandbox/sandbox.ts';
+import type { SandboxInfo, SandboxKind, SandboxLabels, SandboxProvider } from '../../infra/sandbox/sandbox.ts';
 import { newestChain } from '../../infra/temporal/chain.ts';
+import { outlivesHost } from '../../workflows/contracts/sandbox-kinds.ts';
 import { atBoundary } from '../boundary.ts';
 import type { ReaperActivities } from '../interfaces/host.ts';
 import type { Host } from './host.ts';
@@ -28,7 +29,7 @@ export interface Reaper {
 }
 
 /** The parts of a host that the reaper uses. */
-interface Reapable extends Pick<Host, 'stack' | 'fence' | 'slots'> {
+interface Reapable extends Pick<Host, 'stack' | 'fence' | 'slots' | 'sharesJournals'> {
   readonly providers: { seen(): Promise<ReadonlyMap<SandboxKind, ReapableProvider>> };
 }
 type ReapableProvider = Pick<SandboxProvider, 'list' | 'remove' | 'renew' | 'clearLeftovers' | 'evictImages'>;
@@ -76,13 +77,16 @@ export function createReaper(host: Reapable, client: Pick<Client, 'workflow'>, n
   async function reapIn(kind: SandboxKind, provider: ReapableProvider, { removed, suspected }: Found): Promise<void> {
     const sightings = seen.get(kind) ?? createSightings(now);
     seen.set(kind, sightings);
-    const sandboxes = await host.slots.takeListed(() => provider.list(host.stack));
+    // All hosts list the sandboxes of a server elsewhere. One that was adopted before this worker began has no slot.
+    const isOwn = ({ fence }: SandboxLabels): boolean =>
+      !outlivesHost(kind) || fence === undefined || fence === host.fence();
+    const sandboxes = await host.slots.takeListed(() => provider.list(host.stack), isOwn);
     const remove = async ({ name, labels }: ReapDecision): Promise<void> => {
       await provider.remove(name);
       if (labels.purpose === 'agent') host.slots.release(labels);
       removed.push(name);
     };
-    const isVoid = ({ fence }: SandboxLabels): boolean => isOfEarlierLife(fence, host.fence());
+    const isVoid = voidAmong(sandboxes, { host, kind });
     const renew = provider.renew?.bind(provider);
     const request = { stack: host.stack, sandboxes, livenessOf, minAgeMs, isVoid, sightings, remove, renew };
     suspected.push(...(await reap(request)).suspected);
@@ -109,4 +113,29 @@ export function createReaper(host: Reapable, client: Pick<Client, 'workflow'>, n
   }
 
   return { activities: { reapSandboxes: () => atBoundary(reapAll) }, reap: reapAll };
+}
+
+interface Driver {
+  readonly host: Pick<Host, 'fence' | 'sharesJournals'>;
+  readonly kind: SandboxKind;
+}
+
+/** Tells which sandboxes no rollout uses any more, although it may still run. */
+function voidAmong(sandboxes: readonly SandboxInfo[], { host, kind }: Driver): (labels: SandboxLabels) => boolean {
+  const isSuperseded = supersededAmong(sandboxes);
+  return (labels) => {
+    const mayOutlive = outlivesHost(kind) && labels.purpose === 'agent';
+    if (mayOutlive && isSuperseded(labels)) return true;
+    // One of an earlier life of this host may have been adopted, or may still be.
+    return !(mayOutlive && host.sharesJournals) && isOfEarlierLife(labels.fence, host.fence());
+  };
+}
+
+/** Tells which agents' sandboxes their rollouts have left, since they have one of a later epoch. */
+function supersededAmong(sandboxes: readonly SandboxInfo[]): (labels: SandboxLabels) => boolean {
+  const newest = new Map<string, number>();
+  for (const { labels } of sandboxes) {
+    if (labels.purpose === 'agent') newest.set(labels.rollout, Math.max(labels.epoch, newest.get(labels.rollout) ?? 0));
+  }
+  return ({ rollout, epoch }) => epoch < (newest.get(rollout) ?? 0);
 }

@@ -1,4 +1,4 @@
-import type { SandboxInfo } from '../../infra/sandbox/sandbox.ts';
+import type { SandboxInfo, SandboxLabels } from '../../infra/sandbox/sandbox.ts';
 import { type RolloutEpoch, sessionId } from '../../workflows/contracts/ids.ts';
 import type { Admission } from './admission.ts';
 import type { Intake } from './intake.ts';
@@ -25,10 +25,13 @@ export interface Slots {
   isTakenBy(epoch: RolloutEpoch): boolean;
   release(epoch: RolloutEpoch): void;
   /**
-   * Takes a slot for each agent's sandbox that `list` finds, except those released since the listing began: the listing may
-   * be older than their removal, and nothing would release their slots again.
+   * Takes a slot for each agent's sandbox of this host that `list` finds, except those released since the listing began: the
+   * listing may be older than their removal, and nothing would release their slots again.
    */
-  takeListed(list: () => Promise<readonly SandboxInfo[]>): Promise<readonly SandboxInfo[]>;
+  takeListed(
+    list: () => Promise<readonly SandboxInfo[]>,
+    isOwn?: (labels: SandboxLabels) => boolean,
+  ): Promise<readonly SandboxInfo[]>;
   /** Whether a slot is free beside those taken, and a number of slots that are being taken. */
   isFree(beingTaken: number): boolean;
   /** Resolves at the next change: a slot was taken or released, or the machine admits more or less. */
@@ -85,14 +88,14 @@ export function createSlots(
       for (const released of listings) released.add(sessionId(epoch));
       wake();
     },
-    takeListed: async (list) => {
+    takeListed: async (list, isOwn = () => true) => {
       const released = new Set<string>();
       listings.add(released);
       try {
         const found = await list();
         for (const { labels } of found) {
           const { purpose, expiresAtMs, sweep = false, share } = labels;
-          if (purpose !== 'agent' || released.has(sessionId(labels))) continue;
+          if (purpose !== 'agent' || !isOwn(labels) || released.has(sessionId(labels))) continue;
           const { rollout, epoch } = labels;
           holders.put({ rollout, epoch }, { expiresAtMs, sweep, share });
         }

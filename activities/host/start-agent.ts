@@ -1,5 +1,5 @@
 import { ApplicationFailure, Context } from '@temporalio/activity';
-import { channelVariable } from '../../infra/agents/relay/protocol.ts';
+import { channelVariable, holdVariable } from '../../infra/agents/relay/protocol.ts';
 import { withTimeLimit } from '../../infra/time-limit.ts';
 import { type AgentProgress, readAgentProgress } from '../../workflows/contracts/agent-progress.ts';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
@@ -7,7 +7,7 @@ import { sessionId } from '../../workflows/contracts/ids.ts';
 import { startAttempts, startMs } from '../../workflows/contracts/stage-limits.ts';
 import { atBoundary } from '../boundary.ts';
 import type { StartAgent } from '../interfaces/host.ts';
-import { agentKey, attachAgentSandbox, type Host } from './host.ts';
+import { type AgentSandbox, agentKey, attachAgentSandbox, type Host } from './host.ts';
 
 /** The gateway's address inside the sandbox, where the relay listens; see infra/agents. */
 const gatewayUrl = 'http://127.0.0.1:8080';
@@ -15,10 +15,10 @@ const gatewayUrl = 'http://127.0.0.1:8080';
 const firstReportMs = 1000;
 
 /** Starts the agent in its sandbox, unless it was started already. Returns the sandbox, too. */
-export async function startAgent(host: Host, input: StartAgent, signal: AbortSignal) {
-  const { epoch, task, kind, maxTurns } = input;
+export async function startAgent(host: Host, input: StartAgent & Pick<AgentSandbox, 'adoptedAs'>, signal: AbortSignal) {
+  const { epoch, task, maxTurns } = input;
   const spec = host.agent(input.agent);
-  const sandbox = await attachAgentSandbox(host, epoch, kind);
+  const sandbox = await attachAgentSandbox(host, input);
   const { instruction, env, solutionEnv } = await host.tasks.open(task);
   const command = spec.command({
     instruction,
@@ -30,7 +30,7 @@ export async function startAgent(host: Host, input: StartAgent, signal: AbortSig
   });
   const [program, ...args] = command.argv;
   if (program === undefined) throw new TemperFailure('UnknownAgent', `agent ${spec.name} has an empty command`);
-  const path = host.pathOf(kind);
+  const path = host.pathOf(input.kind);
   const { channel } = sandbox.labels;
   const taskEnv = spec.needsSolution ? { ...env, ...solutionEnv } : env;
   const started = await sandbox.start(
@@ -43,7 +43,7 @@ export async function startAgent(host: Host, input: StartAgent, signal: AbortSig
         ...taskEnv,
         ...(path !== null && { PATH: path }),
         ...command.env,
-        ...(channel !== undefined && { [channelVariable]: channel }),
+        ...(channel !== undefined && { [channelVariable]: channel, [holdVariable]: String(host.holdMs) }),
       },
       files: command.files.size > 0 ? [{ tree: command.files, at: '/home/agent', owner: 'agent' }] : [],
     },
@@ -67,7 +67,7 @@ interface StartedAgent<Started> {
  * number of attempts of its own, and its failures say that they are of this stage.
  */
 export async function startThenWait<Started, End>(
-  start: (signal: AbortSignal) => Promise<Started>,
+  start: (signal: AbortSignal) => Promise<{ readonly started: Started; readonly startedAtMs: number }>,
   wait: (agent: StartedAgent<Started>, signal: AbortSignal) => Promise<End>,
 ): Promise<End> {
   const { attempt, heartbeatDetails } = Context.current().info;
@@ -79,8 +79,9 @@ export async function startThenWait<Started, End>(
         const beganAtMs = Date.now();
         let started: Started | undefined;
         if (progress.stage === 'startAgent') {
-          started = await withTimeLimit({ limitMs: startMs, late }, start, signal);
-          progress = { stage: 'awaitAgent', startedAtMs: Date.now() };
+          const done = await withTimeLimit({ limitMs: startMs, late }, start, signal);
+          started = done.started;
+          progress = { stage: 'awaitAgent', startedAtMs: done.startedAtMs };
           reports.changed();
         }
         const { startedAtMs } = progress;

@@ -84,6 +84,10 @@ export interface AwaitAgent extends Pick<Provisioned, 'kind' | 'diskBeforeMb'> {
   readonly timeoutMs: number;
   /** The settings with which to start the agent first. Rollouts of 0.4.0 started it in an activity of its own. */
   readonly start?: Pick<StartAgent, 'task' | 'maxTurns' | 'contextLength'>;
+  /** The fencing token under which this host has adopted the sandbox; absent if it made it. */
+  readonly adoptedAs?: string;
+  /** The time, by the server's clock, at which the agent's time limit began on the host that was lost. */
+  readonly beganAtMs?: number;
 }
 
 export interface AgentEnd {
@@ -99,6 +103,8 @@ export interface CaptureDiff {
   readonly kind: Provisioned['kind'];
   readonly task: Task;
   readonly baseCommit: string;
+  /** The fencing token under which this host has adopted the sandbox; absent if it made it. */
+  readonly adoptedAs?: string;
 }
 
 /** The activities around a session, which its host's own gateways have. Rollouts of 0.4.0 ask them of the control worker. */
@@ -136,6 +142,26 @@ export interface OpenedTrace {
   /** The context length of the engine in tokens; null when it does not answer. */
   readonly contextLength: number | null;
 }
+
+/** Activities that any host may run that shares its journals and drives the kind of sandbox. */
+export interface AdoptionActivities {
+  /** Takes a sandbox and its session over from a lost host. Repeatable. */
+  adoptSandbox(input: AdoptSandbox): Promise<Adoption>;
+}
+
+export interface AdoptSandbox {
+  readonly epoch: RolloutEpoch;
+  readonly kind: SandboxKind;
+  /** The lost host. */
+  readonly from: string;
+  /** Whether the agent calls the model, so that it has a session. */
+  readonly usesModel: boolean;
+  /** Whether the sandbox is still needed. */
+  readonly needsSandbox: boolean;
+}
+
+/** The host that has adopted a sandbox, with the fencing token that it holds, or the reason why none could. */
+export type Adoption = { readonly host: string; readonly token: string } | { readonly refused: string };
 
 /** Clean-up on a host, on a queue of its own. */
 export interface CleanUpActivities {

@@ -64,6 +64,7 @@ export function createGatewayControl(controlSockets: readonly string[]): Gateway
   const address = (action: string, session: string): string => `/${action}/${encodeURIComponent(session)}`;
   return {
     open: async (session, signal) => opened.parse(await call('/open', session, session.session, signal)),
+    adopt: async (adoption, signal) => z.boolean().parse(await call('/adopt', adoption, adoption.session, signal)),
     status: async (session, signal) =>
       sessionStatus.nullable().parse(await call(address('status', session), null, session, signal)),
     seal: async (session, signal) => (await call(address('seal', session), null, session, signal)) as TraceSummary,

@@ -12,6 +12,11 @@ import { type Upstream, upstream } from '../../workflows/contracts/upstream.ts';
 export interface GatewayControl {
   /** Opens a session, or returns the open one with the same id. */
   open(session: OpenSession, signal?: AbortSignal): Promise<Opened>;
+  /**
+   * Takes a session over from a lost host of that name, which wrote its journal on the volume that this one shares. Returns whether
+   * there was one.
+   */
+  adopt(adoption: Adoption, signal?: AbortSignal): Promise<boolean>;
   /** Returns a session's status; null when no such session was opened. */
   status(session: string, signal?: AbortSignal): Promise<SessionStatus | null>;
   /** Closes the session, builds its segments and writes the trace to the store, once. */
@@ -36,6 +41,9 @@ export interface GatewayControl {
   /** Returns the upstream model of a name. Throws UnknownUpstream, or InvalidInput where its configuration is wrong. */
   upstream(name: string, signal?: AbortSignal): Promise<Upstream>;
 }
+
+export const adoption = z.object({ session: z.string(), from: z.string() });
+export type Adoption = Readonly<z.output<typeof adoption>>;
 
 export const serving = z.object({
   version: z.int().nullable().describe('The version that samples by default; null when none was published.'),
@@ -62,6 +70,11 @@ export const openSession = sessionSettings.extend({
     .string()
     .optional()
     .describe('The fencing token of the host that opens the session; by default that which the gateway knows.'),
+  adoptedFrom: z
+    .array(z.string())
+    .readonly()
+    .optional()
+    .describe('The lost hosts that had the session before, in order; absent if none had.'),
   upstream: upstream.optional().describe('The upstream model that answers instead of the policy.'),
 });
 export type OpenSession = Readonly<z.output<typeof openSession>>;

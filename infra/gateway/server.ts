@@ -24,6 +24,8 @@ export interface GatewayOptions {
   readonly name: string;
   readonly sockets: GatewaySockets;
   readonly journalDir: string;
+  /** The directory that holds the journal directories of all hosts. Default: none, and no session is adopted. */
+  readonly sharedJournals?: string | null;
   readonly store: Store;
   readonly policies: PolicyEngines;
   readonly upstreams: Upstreams;
@@ -102,6 +104,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     seeds: options.seeds,
     store: options.store,
     journalDir: options.journalDir,
+    sharedJournals: options.sharedJournals ?? null,
     idleMs: options.idleMs ?? limits.idleMs,
     onTurn: (session, turn) => log(turnEvent(session, turn)),
   });

@@ -33,8 +33,13 @@ const serverWith = (states: Readonly<Record<string, 'RUNNING' | 'COMPLETED'>>) =
 });
 
 /** Creates a reaper. With the default server, which knows no rollout, it removes expired sandboxes only. */
-function reaperOf(slots: Slots, providers: ReadonlyMap<SandboxKind, Reaped>, workflow: object = serverWith({})) {
-  const host = { stack, fence: () => null, slots, providers: { seen: async () => providers } };
+function reaperOf(
+  slots: Slots,
+  providers: ReadonlyMap<SandboxKind, Reaped>,
+  workflow: object = serverWith({}),
+  { token = null, sharesJournals = false }: { readonly token?: string | null; readonly sharesJournals?: boolean } = {},
+) {
+  const host = { stack, fence: () => token, sharesJournals, slots, providers: { seen: async () => providers } };
   let nowMs = 0;
   const reaper = createReaper(host, { workflow } as never, () => nowMs);
   return {
@@ -130,4 +135,31 @@ it('keeps the expired slot and the expired sandbox of a rollout that is live, an
   assert.deepEqual(renewed, ['works', 'works']);
   assert.deepEqual(removed, []);
   assert.deepEqual([slots.taken, slots.isTakenBy({ rollout: 'waits', epoch: 1 })], [2, true]);
+});
+
+/** A sandbox of a host that came back as its second generation. */
+const earlier = (rollout: string, changes: Partial<SandboxInfo['labels']> = {}): SandboxInfo => {
+  const { name, labels } = unexpired(rollout);
+  return { ...gone, name: `${name}-${changes.epoch ?? 1}`, labels: { ...labels, fence: 'box/1', ...changes } };
+};
+
+it('leaves the agents of its earlier life to hosts that may have adopted them, until their rollouts have left them', async () => {
+  const list = async () => [
+    earlier('adopted'),
+    earlier('again'),
+    earlier('again', { epoch: 2, fence: 'other/1' }),
+    earlier('graded', { purpose: 'evaluation' }),
+    earlier('new', { fence: 'box/2' }),
+  ];
+  const server = serverWith({ adopted: 'RUNNING', again: 'RUNNING', graded: 'RUNNING', new: 'RUNNING' });
+  const look = async (kind: SandboxKind, sharesJournals: boolean) => {
+    const slots = createSlots(9);
+    const providers = new Map([[kind, { ...nothing, list }]]);
+    const { removed } = await reaperOf(slots, providers, server, { token: 'box/2', sharesJournals }).look();
+    return { removed, taken: slots.taken };
+  };
+  // Of the sandboxes that all hosts see, it counts its own.
+  assert.deepEqual(await look('e2b', true), { removed: ['again-1', 'graded-1'], taken: 1 });
+  assert.deepEqual(await look('e2b', false), { removed: ['adopted-1', 'again-1', 'graded-1'], taken: 1 });
+  assert.deepEqual(await look('local', true), { removed: ['adopted-1', 'again-1', 'graded-1'], taken: 2 });
 });

@@ -34,7 +34,7 @@ describe('the key that a run keeps through continue-as-new and resets', () => {
   /** Creates a reaper of these providers that looks once a minute. */
   const reaperOf = (providers: Parameters<typeof createReaper>[0]['providers']) => {
     let nowMs = 0;
-    const host = { stack: 'keyed', fence: () => null, slots: createSlots(1), providers };
+    const host = { stack: 'keyed', fence: () => null, sharesJournals: false, slots: createSlots(1), providers };
     const reaper = createReaper(host, server.client, () => nowMs);
     const look = () => {
       nowMs += 60_000;

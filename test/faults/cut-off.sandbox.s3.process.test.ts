@@ -161,11 +161,11 @@ describe('a host that is cut off from the store', () => {
     const ended: CliRun = await host.ended;
     assert.equal(ended.code, 1);
     assert.match(ended.stderr, /host cut-off\/1 was declared lost/);
-    assert.equal((await waiting).status, 410);
+    assert.equal((await waiting).status, 503);
 
     host = await startHost();
     assert.equal(lease.now().token, `${name}/2`);
-    assert.equal((await chat('kept.1', 'four')).status, 410);
+    assert.equal((await chat('kept.1', 'four')).status, 503);
     await assert.rejects(control.seal('kept.1'), { type: 'HostLost' });
     assert.equal(await journalOf('kept.1'), before);
     await until(() => control.open(openSession('fresh.1')).catch(() => null), limitMs);

@@ -25,6 +25,13 @@ describe('readConfig', () => {
     assert.equal(config.cacheDir, '/tmp/some-cache/temper');
   });
 
+  it('keeps the journals of this host in the home, or below the directory that all hosts share', () => {
+    const { sharedJournals, paths } = readConfig(environment);
+    assert.deepEqual([sharedJournals, paths.journals], [null, '/tmp/some-home/gateway/journals']);
+    const shared = readConfig({ ...environment, TEMPER_HOST: 'box-1', TEMPER_JOURNALS: '/mnt/journals' });
+    assert.deepEqual([shared.sharedJournals, shared.paths.journals], ['/mnt/journals', '/mnt/journals/box-1']);
+  });
+
   it('reads the bucket that the processes of the stack share, which is in the path of another server than AWS', () => {
     const bucket = { ...environment, TEMPER_STORE: 's3://some-bucket/one/two/' };
     const aws = {

@@ -1,6 +1,7 @@
 /** The Prometheus counters of ended rollouts, `temper_<name>_total`, each with what it counts. */
 export const counters = {
   rollouts: 'rollouts that ended',
+  adoptions: 'sandboxes that another host adopted from a lost one',
   turns: 'model calls',
   sampled_tokens: 'tokens that the model sampled',
   prompt_tokens: 'tokens that were sent to the model',

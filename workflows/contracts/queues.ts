@@ -2,6 +2,8 @@
  * Task queues and priorities: which worker gets which work, and in which order.
  */
 
+import type { SandboxKind } from './sandbox-kinds.ts';
+
 /** The task queue of all workflows and light activities. */
 export const controlQueue = 'temper-control';
 /** The task queue on which images are pulled and built, before a rollout takes a slot on a host. */
@@ -17,6 +19,8 @@ export const sweepPlacementQueue = 'temper-placement-sweep';
 export const sharePlacementQueue = (share: string): string => `temper-placement-${share}`;
 /** The task queue whose rate at the server limits how many sandboxes all hosts of a stack create per second. */
 export const creationQueue = 'temper-creation';
+/** The task queue on which hosts that share their journals adopt sandboxes of a kind from a lost host. */
+export const adoptionQueue = (kind: SandboxKind): string => `temper-adoption-${kind}`;
 export const trainerQueue = 'temper-trainer';
 
 /**

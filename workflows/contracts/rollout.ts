@@ -13,13 +13,14 @@ import { branchRule, sampling, type TraceSummary } from './trace.ts';
 import { upstreamName } from './upstream.ts';
 import type { Verdict } from './verdict.ts';
 
-/** The stages of a rollout, in order. Each is one activity, but for the first and the last, and for two that share one. */
+/** The stages of a rollout, in order. Each is one activity, but for the first and the last, and for two that share one. `adoptSandbox` may come after any that follow it. */
 export const stages = [
   'resolveTask',
   'prepareImage',
   'placeRollout',
   'openTrace',
   'provisionSandbox',
+  'adoptSandbox',
   'startAgent',
   'awaitAgent',
   'captureDiff',
@@ -37,6 +38,7 @@ export const stageDescriptions: Readonly<Record<Stage, string>> = {
   placeRollout: 'Waits for a host with a free slot.',
   openTrace: 'Opens the session at the gateway.',
   provisionSandbox: 'Creates the sandbox with the workspace.',
+  adoptSandbox: 'Takes the sandbox and the session over from a lost host, at whatever stage that was.',
   startAgent: 'Starts the agent in the sandbox.',
   awaitAgent: 'Waits until the agent ends or reaches its time limit.',
   captureDiff: 'Stores what the agent changed.',
@@ -189,6 +191,10 @@ export interface RolloutResult {
   readonly bundle: BlobRef | null;
   /** The number of sandboxes that the agent was started in; 1 unless one was lost. */
   readonly epochs: number;
+  /** The number of times that another host adopted its sandbox from a lost one; absent if none did. */
+  readonly adoptions?: number;
+  /** Remarks on its course for people, such as on lost hosts; absent if there are none. */
+  readonly notes?: readonly string[];
   readonly stageSeconds: Readonly<Partial<Record<Stage, number>>>;
   /** Absent in results of 0.4.0. */
   readonly cost?: RolloutCost;

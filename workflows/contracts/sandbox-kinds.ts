@@ -9,6 +9,9 @@ export const kindsOfAuto = ['docker', 'local'] as const satisfies readonly Sandb
 
 export type SandboxKind = (typeof sandboxKinds)[number];
 
+/** Whether sandboxes of a kind are elsewhere than the host that drives them, so that they outlive it and another one may adopt them. */
+export const outlivesHost = (kind: SandboxKind): boolean => !kindsOfAuto.some((own) => own === kind);
+
 /** The kinds of sandbox that a rollout may ask for; `auto` leaves it to the host. */
 export const sandboxChoices = ['auto', ...sandboxKinds] as const;
 

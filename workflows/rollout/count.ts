@@ -9,16 +9,18 @@ import type { TraceSummary } from '../contracts/trace.ts';
 export interface Counted {
   readonly outcome: Outcome;
   readonly failure?: FailureRecord;
+  readonly adoptions?: number;
   readonly produced?: { readonly trace: TraceSummary | null };
 }
 
 /** Adds an ended rollout to the worker's counters. The SDK does not count during a replay. */
 export function countRollout(
   { agent, purpose }: Pick<RolloutInput, 'agent' | 'purpose'>,
-  { outcome, failure, produced }: Counted,
+  { outcome, failure, adoptions = 0, produced }: Counted,
 ): void {
   const of = { agent, purpose };
   add('rollouts', 1, { ...of, outcome, failure: failure?.type ?? 'none' });
+  add('adoptions', adoptions, of);
   const trace = produced?.trace ?? null;
   if (trace === null) return;
   const { counts, retries = 0 } = trace;

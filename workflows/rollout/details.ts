@@ -16,6 +16,8 @@ export interface Position {
   readonly latest: Stage;
   /** The reason for the pause, also before it takes effect; null without a pause. */
   readonly pausedBecause: string | null;
+  /** Remarks on its course for people, such as on lost hosts. */
+  readonly notes: readonly string[];
 }
 
 export interface RolloutEnd {
@@ -30,16 +32,20 @@ export interface RolloutEnd {
 export function positionText(position: Position): string {
   const { running, waiting, latest, seconds } = position;
   const reached = Math.max(...[latest, ...running, ...waiting].map((name) => stages.indexOf(name)));
-  const list = stages.map((name, index) => {
-    if (running.has(name)) return `- **${name}** ← now`;
-    if (waiting.has(name)) return `- **${name}** ← next`;
+  const list = stages.flatMap((name, index) => {
+    if (running.has(name)) return [`- **${name}** ← now`];
+    if (waiting.has(name)) return [`- **${name}** ← next`];
     const took = seconds[name];
-    if (took !== undefined) return `- ${name} ✓ ${took.toFixed(2)} s`;
-    if (name === 'startAgent' && running.has('awaitAgent')) return `- ${name}: in the activity of awaitAgent`;
-    return index < reached ? `- ${name}: skipped` : `- ${name}`;
+    if (took !== undefined) return [`- ${name} ✓ ${took.toFixed(2)} s`];
+    // Few rollouts lose their host.
+    if (name === 'adoptSandbox') return [];
+    if (name === 'startAgent' && running.has('awaitAgent')) return [`- ${name}: in the activity of awaitAgent`];
+    return [index < reached ? `- ${name}: skipped` : `- ${name}`];
   });
-  return [headline(position), '', ...list].join('\n');
+  return [headline(position), ...paragraphs(position.notes), '', ...list].join('\n');
 }
+
+const paragraphs = (texts: readonly string[]): string[] => texts.flatMap((text) => ['', text]);
 
 function headline(position: Position): string {
   const { running, waiting, latest, pausedBecause } = position;
@@ -61,7 +67,7 @@ export function endingText(position: Position, { outcome, reward, failure, accou
     const took = position.seconds[name];
     return took === undefined ? [] : [`- ${name} ${name === failure?.stage ? '✗' : '✓'} ${took.toFixed(2)} s`];
   });
-  return [`**${outcome}**${score}${place(position)}`, ...why, '', ...list].join('\n');
+  return [`**${outcome}**${score}${place(position)}`, ...paragraphs(position.notes), ...why, '', ...list].join('\n');
 }
 
 function place({ host, epoch, agent, task }: Position): string {

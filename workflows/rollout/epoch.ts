@@ -27,12 +27,12 @@ import type { ModelUse, SandboxProvider } from '../contracts/cost.ts';
 import type { Diff } from '../contracts/diff.ts';
 import type { RolloutEpoch } from '../contracts/ids.ts';
 import { defaultPool } from '../contracts/policy.ts';
-import type { RolloutInput, Stage } from '../contracts/rollout.ts';
+import type { RolloutInput } from '../contracts/rollout.ts';
 import { searchAttributes } from '../contracts/search-attributes.ts';
 import type { ResolvedTask } from '../contracts/task.ts';
 import { type TraceSummary, trainAllBranches } from '../contracts/trace.ts';
 import type { Verdict } from '../contracts/verdict.ts';
-import { StageFailure } from './failure.ts';
+import { createEpochHost, type EpochHost, untilTaken } from './epoch-host.ts';
 import type { HostLoss } from './host-loss.ts';
 import type { CostMeter } from './meter.ts';
 import type { Progress } from './progress.ts';
@@ -72,15 +72,16 @@ export async function produce(context: EpochContext): Promise<Produced> {
     task.imageFrom !== undefined && sandbox !== 'local'
       ? await progress.stage('prepareImage', () => images.prepareImage({ task, agent, sandbox }))
       : null;
-  const { host, limitsCreations = false } = await progress.stage('placeRollout', () =>
+  const { host: placedOn, limitsCreations = false } = await progress.stage('placeRollout', () =>
     placement(workflowInfo().priority, context.fewActivities).placeRollout({
       epoch,
       ...(prepared !== null && { image: prepared.image }),
     }),
   );
-  progress.host = host;
-  loss.begin(host);
-  if (context.fewActivities) upsertSearchAttributes([{ key: searchAttributes.host, value: host }]);
+  progress.host = placedOn;
+  loss.begin(placedOn);
+  if (context.fewActivities) upsertSearchAttributes([{ key: searchAttributes.host, value: placedOn }]);
+  const host = createEpochHost({ ...context, usesModel }, placedOn);
   let open = usesModel;
   // Only an agent, which is started in a provisioned sandbox, calls the model.
   let provisioned = false;
@@ -91,19 +92,20 @@ export async function produce(context: EpochContext): Promise<Produced> {
     if (released) return;
     released = true;
     // A host that comes back removes what it holds.
-    if (!loss.isLost(host)) await CancellationScope.nonCancellable(() => release(context, host));
+    if (!loss.isLost(host.name)) await CancellationScope.nonCancellable(() => release(context, host.name));
     meter.sandbox(provider, beganMs);
   };
-  const hostStage = <Result>(stage: Stage, work: () => Promise<Result>): Promise<Result> =>
-    loss.guard(host, stage, () => untilTaken(context, host, () => progress.stage(stage, work)));
   try {
-    const sandboxed = await prepare(context, { host, limitsCreations }, hostStage);
+    const sandboxed = await prepare(context, host, limitsCreations);
     const { kind, baseCommit } = sandboxed;
     provider = kind;
     provisioned = true;
-    const end = await runAgent(context, host, sandboxed, hostStage);
-    const diff = await hostStage('captureDiff', () => capturingOn(host).captureDiff({ epoch, kind, task, baseCommit }));
-    const seal = () => hostStage('sealTrace', () => sealingOn(host).sealTrace({ epoch }));
+    host.provisioned(kind);
+    const end = await runAgent(context, host, sandboxed);
+    const diff = await host.stage('captureDiff', () =>
+      capturingOn(host.name).captureDiff({ epoch, kind, task, baseCommit, ...adoption(host) }),
+    );
+    const seal = () => host.stage('sealTrace', () => sealingOn(host.name).sealTrace({ epoch }));
     const [trace] = await both(usesModel ? seal() : Promise.resolve(null), releaseOnce());
     open = false;
     if (trace !== null) meter.session(useOf(trace));
@@ -111,40 +113,45 @@ export async function produce(context: EpochContext): Promise<Produced> {
   } finally {
     await releaseOnce();
     if (open) {
-      const use = loss.isLost(host) ? null : await CancellationScope.nonCancellable(() => closeTrace(host, epoch));
+      const close = () => CancellationScope.nonCancellable(() => closeTrace(host.name, epoch));
+      const use = loss.isLost(host.name) ? null : await close();
       if (provisioned) meter.session(use);
     }
   }
 }
 
-type HostStage = <Result>(stage: Stage, work: () => Promise<Result>) => Promise<Result>;
-
 type Prepared = Provisioned & { readonly contextLength: number | null };
+
+const adoption = ({ adoptedAs }: EpochHost) => (adoptedAs === undefined ? {} : { adoptedAs });
 
 /** Starts the agent and waits for its end: two stages, but one activity. */
 async function runAgent(
   { input, resolved, limits, epoch, progress, fewActivities }: EpochContext,
-  host: string,
+  host: EpochHost,
   { kind, contextLength, diskBeforeMb }: Prepared,
-  hostStage: HostStage,
 ): Promise<AgentEnd> {
   const { agent, maxTurns } = input;
   const start = { task: resolved.task, maxTurns, contextLength };
-  if (!fewActivities) await hostStage('startAgent', () => onHost(host).startAgent({ epoch, agent, kind, ...start }));
+  if (!fewActivities)
+    await host.stage('startAgent', () => onHost(host.name).startAgent({ epoch, agent, kind, ...start }));
   const timeoutMs = limits.agentMs;
-  const { startSeconds, ...end } = await hostStage('awaitAgent', () =>
-    agentOn(host, timeoutMs).awaitAgent({
-      epoch,
-      agent,
-      kind,
-      timeoutMs,
-      diskBeforeMb,
-      ...(fewActivities && { start }),
-    }),
-  ).catch((error) => {
-    if (isCancellation(error) && patched('deliver-cancel')) deliverCancel(host);
-    throw error;
-  });
+  const beganAtMs = Date.now();
+  const { startSeconds, ...end } = await host
+    .stage('awaitAgent', () =>
+      agentOn(host.name, timeoutMs).awaitAgent({
+        epoch,
+        agent,
+        kind,
+        timeoutMs,
+        diskBeforeMb,
+        ...(fewActivities && { start }),
+        ...(host.adoptedAs !== undefined && { adoptedAs: host.adoptedAs, beganAtMs }),
+      }),
+    )
+    .catch((error) => {
+      if (isCancellation(error) && patched('deliver-cancel')) deliverCancel(host.name);
+      throw error;
+    });
   if (startSeconds !== undefined) progress.split('awaitAgent', 'startAgent', startSeconds);
   return end;
 }
@@ -159,15 +166,15 @@ function deliverCancel(host: string): void {
 /** Opens the trace and creates the sandbox at the same time, so that a rollout waits only for the slower of the two. */
 async function prepare(
   { input, resolved, limits, epoch }: EpochContext,
-  { host, limitsCreations }: { readonly host: string; readonly limitsCreations: boolean },
-  hostStage: HostStage,
+  host: EpochHost,
+  limitsCreations: boolean,
 ): Promise<Prepared> {
   const { task, usesModel } = resolved;
   const { member, agent, sandbox, sampling, maxTurns, maxSampledTokens, policyVersion, upstream } = input;
   const policy = member ? { runKey: member.runKey, pool: member.pool ?? defaultPool } : input.policy;
   const openTrace = () =>
-    hostStage('openTrace', () =>
-      sessionsOn(host).openTrace({
+    host.stage('openTrace', () =>
+      sessionsOn(host.name).openTrace({
         epoch,
         sampling,
         maxTurns,
@@ -185,9 +192,9 @@ async function prepare(
   const { lifetimeMs } = limits;
   const [opened, provisioned] = await both(
     usesModel ? openTrace() : Promise.resolve(null),
-    hostStage('provisionSandbox', async () => {
+    host.stage('provisionSandbox', async () => {
       if (limitsCreations) await untilAllowed();
-      return provisioningOn(host).provisionSandbox({ epoch, run, task, agent, sandbox, lifetimeMs });
+      return provisioningOn(host.name).provisionSandbox({ epoch, run, task, agent, sandbox, lifetimeMs });
     }),
   );
   return { ...provisioned, contextLength: opened?.contextLength ?? null };
@@ -205,30 +212,6 @@ async function untilAllowed(): Promise<void> {
 async function both<First, Second>(first: Promise<First>, second: Promise<Second>): Promise<[First, Second]> {
   await Promise.allSettled([first, second]);
   return [await first, await second];
-}
-
-/**
- * Runs a stage on the rollout's own host. If no worker took it in time, asks whether the host is alive: the rollout waits
- * for a busy host, and gives up a lost one.
- */
-async function untilTaken<Result>(
-  { loss, fewActivities }: EpochContext,
-  host: string,
-  run: () => Promise<Result>,
-  mayAsk = () => true,
-): Promise<Result> {
-  for (;;) {
-    try {
-      return await run();
-    } catch (error) {
-      if (!(error instanceof StageFailure) || !error.neverStarted || !mayAsk()) throw error;
-      const { alive } = await control.inspectHost({ host });
-      if (alive) continue;
-      // Rollouts of 0.4.0 tried to release the sandbox all the same.
-      if (fewActivities) loss.declare(host);
-      throw error;
-    }
-  }
 }
 
 /** Releases the sandbox. A failure never replaces the rollout's outcome: it is logged, and left to the reaper. */

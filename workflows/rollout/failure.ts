@@ -15,11 +15,14 @@ export class StageFailure extends Error {
   readonly record: FailureRecord & { readonly stage: Stage };
   /** Whether the stage never began, because no worker took it in time. */
   readonly neverStarted: boolean;
+  /** Whether a worker reported it, rather than the server noticed that there was none. */
+  readonly reported: boolean;
 
-  constructor(record: StageFailure['record'], neverStarted: boolean) {
+  constructor(record: StageFailure['record'], neverStarted: boolean, reported = false) {
     super(record.message);
     this.record = record;
     this.neverStarted = neverStarted;
+    this.reported = reported;
   }
 }
 
@@ -49,7 +52,7 @@ export function attributed(ofActivity: Stage, error: unknown): unknown {
   }
   const known = cause instanceof ApplicationFailure && isFailureType(cause.type);
   const type: FailureType = known ? (cause.type as FailureType) : 'Internal';
-  return new StageFailure({ type, message: shorten(cause?.message ?? error.message), stage }, false);
+  return new StageFailure({ type, message: shorten(cause?.message ?? error.message), stage }, false, known);
 }
 
 /** The stage that was in progress in an activity that has several. */

@@ -16,11 +16,16 @@ import { attributed, StageFailure } from './failure.ts';
 export interface Progress {
   epoch: number;
   host: string | null;
+  /** The number of times that another host adopted the sandbox. */
+  adoptions: number;
+  readonly notes: string[];
   readonly seconds: Partial<Record<Stage, number>>;
   /** Runs one stage: waits while the rollout is paused (clean-up does not), times it, and attributes its failure. */
   stage<Result>(stage: Stage, work: () => Promise<Result>, whenPaused?: 'wait' | 'continue'): Promise<Result>;
   /** Counts a part of a stage's time for an earlier stage that shares its activity. */
   split(stage: Stage, earlier: Stage, seconds: number): void;
+  /** Adds a remark on the rollout's course for people. */
+  note(text: string): void;
   /** Pauses before the next stage, never within one. */
   pause(reason: string): void;
   resume(): void;
@@ -35,8 +40,8 @@ export function createProgress(task: string, agent: string, run: string | null):
   const running = new Set<Stage>();
   const waiting = new Set<Stage>();
   const position = (): Position => {
-    const { host, epoch, seconds } = progress;
-    return { task, agent, host, epoch, seconds, running, waiting, latest, pausedBecause };
+    const { host, epoch, seconds, notes } = progress;
+    return { task, agent, host, epoch, seconds, running, waiting, latest, pausedBecause, notes };
   };
   const show = (): void => {
     if (end.outcome === null) setCurrentDetails(positionText(position()));
@@ -56,6 +61,8 @@ export function createProgress(task: string, agent: string, run: string | null):
   const progress: Progress = {
     epoch: 1,
     host: null,
+    adoptions: 0,
+    notes: [],
     seconds: {},
     async stage(stage, work, whenPaused = 'wait') {
       latest = stage;
@@ -82,6 +89,7 @@ export function createProgress(task: string, agent: string, run: string | null):
       progress.seconds[stage] = whole - part;
       progress.seconds[earlier] = (progress.seconds[earlier] ?? 0) + part;
     },
+    note: (text) => void progress.notes.push(text),
     pause: setPause,
     resume: () => setPause(null),
     finish(ended) {

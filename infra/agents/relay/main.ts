@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { constants } from 'node:os';
-import { channelSocketIn, channelVariable, relayRetryMs, streamRetryMs } from './protocol.ts';
+import { channelSocketIn, channelVariable, defaultHoldMs, holdVariable, relayRetryMs } from './protocol.ts';
 import { createProxy } from './proxy.ts';
 import type { Route } from './route.ts';
 
@@ -38,11 +38,13 @@ async function relay(args: readonly string[]): Promise<number> {
 /** Opens the route of the sandbox's kind of channel. A module is loaded only where it is used. */
 async function openRoute(directory: string): Promise<Route> {
   const kind = process.env[channelVariable];
-  // The agent's own programs have no use for it.
+  const retryMs = Number(process.env[holdVariable] ?? defaultHoldMs);
+  // The agent's own programs have no use for them.
   delete process.env[channelVariable];
+  delete process.env[holdVariable];
   if (kind === 'stream') {
     const { createStreamRoute } = await import('./stream-route.ts');
-    return createStreamRoute({ socketPath: channelSocketIn(process.env.HOME ?? '/'), retryMs: streamRetryMs });
+    return createStreamRoute({ socketPath: channelSocketIn(process.env.HOME ?? '/'), retryMs });
   }
   const { createSocketRoute } = await import('./socket-route.ts');
   return createSocketRoute({ directory, retryMs: relayRetryMs });

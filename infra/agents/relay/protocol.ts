@@ -10,10 +10,12 @@ export const retryHeader = 'x-temper-ask-again';
 export const relayRetryMs = 60_000;
 
 /**
- * Limit in ms on how long the relay retries a request over a stream. Longer, because a stream is away for as long as its host
- * worker is, which Temporal has to notice first. Many clients give up after 300 s without an answer.
+ * Environment variable with the limit in ms on how long the relay retries a request over a stream. Longer, because a stream is
+ * away for as long as its host is: until a worker has restarted, or another host has adopted the rollout. Many clients give up
+ * after 300 s without an answer, and send the request again.
  */
-export const streamRetryMs = 290_000;
+export const holdVariable = 'TEMPER_HOLD_MS';
+export const defaultHoldMs = 600_000;
 /** Environment variable that names the kind of channel to the relay; absent for mounted sockets. */
 export const channelVariable = 'TEMPER_CHANNEL';
 /** Returns the unix socket on which the relay accepts the bridge, in the home of the account that runs both. */

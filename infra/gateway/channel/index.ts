@@ -17,6 +17,8 @@ export interface Channel {
 
 export interface HeldSession {
   readonly session: string;
+  /** Resolves when the channel may be opened. Default: always. */
+  readonly ready?: (signal: AbortSignal) => Promise<void>;
   /** Called when the channel has been broken for a while. It is tried again all the same. */
   readonly onOutage: (cause: unknown) => void;
 }
@@ -41,11 +43,12 @@ function createSocketChannel(sockets: Sockets): Channel {
 function createStreamChannel({ sessions }: Sockets): Channel {
   return {
     gatewayDir: async () => null,
-    hold(sandbox, { session, onOutage }) {
+    hold(sandbox, { session, ready, onOutage }) {
       const models = createModelService({ session, directory: join(sessions, directoryNameOf(session)) });
       const services = new Map([[modelService, models.serve]]);
       const held = hold({
         async open(signal) {
+          await ready?.(signal);
           const stream = await sandbox.openStream?.(bridge, signal);
           if (stream === undefined) throw new Error(`sandbox ${sandbox.name} has no streams`);
           return stream;

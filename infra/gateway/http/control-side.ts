@@ -4,7 +4,7 @@ import { errorMessage } from '../../../workflows/contracts/error-message.ts';
 import { failureKinds, isFailureType, TemperFailure } from '../../../workflows/contracts/failures.ts';
 import { policyRef } from '../../../workflows/contracts/policy.ts';
 import { servedVersions } from '../../engine/engine.ts';
-import { openSession, versionPin } from '../control.ts';
+import { adoption, openSession, versionPin } from '../control.ts';
 import type { Sessions } from '../sessions/sessions.ts';
 import type { PolicyEngines } from '../turns/policy-engines.ts';
 import type { Upstreams } from '../upstream/upstreams.ts';
@@ -53,6 +53,12 @@ export function createControlSide({ sessions, sockets, upstreams, policies }: Co
       const opened = await sessions.open(parsed.data);
       await sockets.open(parsed.data.session, parsed.data.expiresAt);
       return opened;
+    }
+    if (path === '/adopt') {
+      const { session, from } = adoption.parse(await readBody());
+      const adopted = await sessions.adopt(session, from);
+      if (adopted !== null && adopted !== 'sealed') await sockets.open(session, adopted.expiresAt);
+      return adopted !== null;
     }
     if (path === '/min-versions') return sessions.minVersions(groupList.parse(await readBody()));
     const [, action = '', id = ''] = path.match(/^\/(status|seal|close|upstream)\/([^/]+)$/) ?? [];

@@ -35,8 +35,8 @@ export function createFence(
   { session, fence }: Pick<OpenSession, 'session' | 'fence'>,
 ): Fence {
   const requireLife = (): void => {
-    if (lease.of(fence) === 'fenced')
-      throw new GatewayError('session-closed', 'this session has ended: its host was lost');
+    // The relay asks again, since another host may have adopted the session.
+    if (lease.of(fence) === 'fenced') throw new GatewayError('gateway-closing', 'the host of this session was lost');
   };
 
   async function untilValid(signal: AbortSignal): Promise<void> {

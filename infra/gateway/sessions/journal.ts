@@ -139,7 +139,7 @@ const sumLength = 8;
 const prefix = '{"sum":"';
 const middle = '","record":';
 
-function encodeRecord(record: JournalRecord): Buffer {
+export function encodeRecord(record: JournalRecord): Buffer {
   const json = JSON.stringify(record);
   return Buffer.from(`${prefix}${sumOf(json)}${middle}${json}}\n`);
 }
@@ -148,7 +148,8 @@ function sumOf(json: string): string {
   return crc32(json).toString(16).padStart(sumLength, '0');
 }
 
-function readRecords(path: string, bytes: Buffer): { records: JournalRecord[]; length: number } {
+/** Parses the acknowledged records of a journal, and returns their length in bytes. */
+export function readRecords(path: string, bytes: Buffer): { records: JournalRecord[]; length: number } {
   const records: JournalRecord[] = [];
   let length = 0;
   for (let end = bytes.indexOf(10); end >= 0; end = bytes.indexOf(10, length)) {

@@ -6,6 +6,7 @@ import type { TraceSummary } from '../../../workflows/contracts/trace.ts';
 import { writeOnce } from '../../store/files.ts';
 import type { OpenSession } from '../control.ts';
 import { type LoadedJournal, loadJournal, newJournal } from './journal.ts';
+import { takeOver } from './take-over.ts';
 
 /**
  * The files of sessions: `<session>.jsonl` until the session is sealed, `<session>.sealed.json` from then on. The process that
@@ -17,9 +18,11 @@ export interface SessionFiles {
   load(id: string): Promise<OpenedFile | RemoteSession | null>;
   /** Creates a session's journal, or opens the existing one. */
   create(session: OpenSession): Promise<OpenedFile | RemoteSession>;
+  /** Takes a session over from the directory of a lost host, under a fencing token; null if it is not there. */
+  adopt(id: string, from: string, fence: string): Promise<OpenSession | 'sealed' | null>;
   findSealed(id: string): Promise<SealedSession | null>;
-  /** Writes the summary of a sealed session and removes its journal. */
-  seal(id: string, summary: TraceSummary): Promise<void>;
+  /** Writes the summary of a sealed session and removes its journal, also those of lost hosts that had it before. */
+  seal(opened: Pick<OpenSession, 'session' | 'adoptedFrom'>, summary: TraceSummary): Promise<void>;
   addToGroup(group: string, id: string): Promise<void>;
   sessionsOf(group: string): Promise<readonly string[]>;
   /** Removes the files that were last written before that time, except those to keep. */
@@ -40,10 +43,19 @@ export interface SealedSession {
   readonly sealed: { readonly summary: TraceSummary; readonly at: number };
 }
 
-/** Creates the files of a journal directory for the process `name`. */
-export function createSessionFiles(dir: string, name: string): SessionFiles {
-  const journalPath = (id: string): string => join(dir, `${checkedId(id)}.jsonl`);
-  const sealPath = (id: string): string => join(dir, `${checkedId(id)}.sealed.json`);
+export interface JournalPlace {
+  /** The journal directory of this host. */
+  readonly dir: string;
+  /** The directory that holds those of all hosts; null if this one shares none. */
+  readonly shared: string | null;
+  /** The name of this process. */
+  readonly name: string;
+}
+
+/** Creates the files of a journal directory. */
+export function createSessionFiles({ dir, shared, name }: JournalPlace): SessionFiles {
+  const journalPath = (id: string, of = dir): string => join(of, `${checkedId(id)}.jsonl`);
+  const sealPath = (id: string, of = dir): string => join(of, `${checkedId(id)}.sealed.json`);
   const groupPath = (group: string): string =>
     join(dir, `${createHash('sha256').update(group).digest('hex').slice(0, 32)}.group`);
   const holderPath = (id: string): string => join(dir, `${checkedId(id)}.holder`);
@@ -70,14 +82,31 @@ export function createSessionFiles(dir: string, name: string): SessionFiles {
       const id = session.session;
       return open(id, await newJournal(journalPath(id), { kind: 'open', session, at: Date.now() }));
     },
+    async adopt(id, from, fence) {
+      if (shared === null) return null;
+      const theirs = join(shared, checkedId(from));
+      const own = { journal: journalPath(id), sealed: sealPath(id) };
+      const adopted = await takeOver({
+        own,
+        lost: { journal: journalPath(id, theirs), sealed: sealPath(id, theirs) },
+        from,
+        fence,
+      });
+      if (adopted !== null && adopted !== 'sealed' && adopted.group !== null) {
+        await appendFile(groupPath(adopted.group), `${id}\n`);
+      }
+      return adopted;
+    },
     async findSealed(id) {
       const text = await readIfThere(sealPath(id));
       return text === null ? null : { sealed: JSON.parse(text) as SealedSession['sealed'] };
     },
-    async seal(id, summary) {
+    async seal({ session: id, adoptedFrom = [] }, summary) {
       await writeOnce(sealPath(id), JSON.stringify({ summary, at: Date.now() }), 0o600);
       await rm(journalPath(id), { force: true });
       await rm(holderPath(id), { force: true });
+      if (shared === null) return;
+      for (const host of adoptedFrom) await rm(journalPath(id, join(shared, host)), { force: true });
     },
     addToGroup: (group, id) => appendFile(groupPath(group), `${id}\n`),
     async sessionsOf(group) {

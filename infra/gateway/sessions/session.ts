@@ -256,6 +256,8 @@ class LiveSession implements Session {
       this.#lastActivityAt = turn.endedAt;
       this.touch();
       this.#deps.onTurn(this.opened.session, turn);
+      // The host may have been lost while it wrote: then the turn may be missing in the journal that another one has adopted.
+      await this.#fence.untilValid(signal);
       return turn;
     });
     this.#committing = committed.catch(() => {});

@@ -28,6 +28,8 @@ import {
  */
 export interface Sessions {
   open(session: OpenSession): Promise<Opened>;
+  /** Takes a session over from a lost host that shares its journals; null if it has left none. */
+  adopt(id: string, from: string): Promise<OpenSession | 'sealed' | null>;
   /** Finds a session; null when it was never opened. */
   find(id: string): Promise<Found | null>;
   status(id: string): Promise<SessionStatus | null>;
@@ -47,6 +49,8 @@ export interface SessionsDeps extends SessionDeps {
   readonly lease: Pick<Lease, 'now' | 'of'>;
   readonly store: Store;
   readonly journalDir: string;
+  /** The directory that holds the journal directories of all hosts; null if this host shares none. */
+  readonly sharedJournals: string | null;
   readonly presence: Presence;
   /** The name of this gateway, among those on the same directory. */
   readonly name: string;
@@ -68,7 +72,8 @@ class SessionTable implements Sessions {
 
   constructor(deps: SessionsDeps) {
     this.#deps = deps;
-    this.#files = createSessionFiles(deps.journalDir, deps.name);
+    const { journalDir: dir, sharedJournals: shared, name } = deps;
+    this.#files = createSessionFiles({ dir, shared, name });
   }
 
   async open(session: OpenSession): Promise<Opened> {
@@ -88,6 +93,20 @@ class SessionTable implements Sessions {
     const id = session.session;
     if (session.group !== null) await this.#files.addToGroup(session.group, id);
     await this.#once(id, async () => this.#sessionOf(await this.#files.create(session)));
+  }
+
+  async adopt(id: string, from: string): Promise<OpenSession | 'sealed' | null> {
+    const { token } = this.#deps.lease.now();
+    if (token === null) return null;
+    requireLease(this.#deps, { session: id, fence: token });
+    const live = await this.#live.get(id);
+    // This host may have been lost and have come back.
+    if (live && 'opened' in live && this.#isVoid(live)) await this.#unload(id, live);
+    return this.#files.adopt(id, from, token);
+  }
+
+  #isVoid({ opened }: Session): boolean {
+    return this.#deps.lease.of(opened.fence) === 'fenced';
   }
 
   async find(id: string): Promise<Found | null> {
@@ -166,7 +185,7 @@ class SessionTable implements Sessions {
     requireLease(this.#deps, found.opened);
     await found.close(new GatewayError('session-closed', 'this session is sealed'));
     const summary = await sealTrace(found, this.#deps.store, await this.#deps.presence.absences());
-    await this.#files.seal(id, summary);
+    await this.#files.seal(found.opened, summary);
     this.#live.delete(id);
     await found.release(0);
     return summary;
@@ -201,7 +220,8 @@ class SessionTable implements Sessions {
     await attemptAll(this.#live, 'sessions to unload', async ([id, loading]) => {
       const session = await loading.catch(() => null);
       if (session === null || 'holder' in session || this.#sealing.has(id)) return;
-      if (now >= session.opened.expiresAt || session.isIdle(now - this.#deps.idleMs)) await this.#unload(id, session);
+      const isUnused = session.isIdle(now - this.#deps.idleMs) || this.#isVoid(session);
+      if (now >= session.opened.expiresAt || isUnused) await this.#unload(id, session);
     });
   }
 

@@ -38,8 +38,8 @@ export interface E2bServer {
   vanish(name: string): Promise<void>;
   /** Cuts all connections to the sandboxes. */
   cutStreams(): void;
-  /** The ids of the sandboxes of a name; the container of each is `e2b-ID`. */
-  ids(name: string): readonly string[];
+  /** The ids of the sandboxes of a name, or of all; the container of each is `e2b-ID`. */
+  ids(name?: string): readonly string[];
   leaseEndMs(name: string): number;
   /** Pauses a sandbox, as its owner may by hand. */
   pause(name: string): Promise<void>;
@@ -260,7 +260,7 @@ export async function startE2bServer({ templates, maxHours = 24 }: E2bServerOpti
     cutStreams: () => {
       for (const response of proxied) response.destroy();
     },
-    ids: (name) => named(name).map(({ sandboxID }) => sandboxID),
+    ids: (name) => (name === undefined ? [...boxes.keys()] : named(name).map(({ sandboxID }) => sandboxID)),
     leaseEndMs: (name) => first(name).endAt,
     pause: async (name) => {
       const box = first(name);

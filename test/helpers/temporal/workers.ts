@@ -219,6 +219,9 @@ function createTestHost({ home, provider, taskRoots, capacity, gateway, ...optio
     name: options.host ?? 'test-host',
     stack: 'test-stack',
     fence: () => null,
+    acts: () => true,
+    mayAct: async () => undefined,
+    sharesJournals: false,
     store,
     verdicts: createVerdictCache({ records: createRecords(join(home, 'verdicts')), store }),
     solvable: new Set(),
@@ -234,6 +237,7 @@ function createTestHost({ home, provider, taskRoots, capacity, gateway, ...optio
     secretOf: (session) => session,
     ...gateway,
     channel: options.channel ?? 'socket',
+    holdMs: 60_000,
     pathOf: (kind) => (kind === 'local' ? `${runtimeTarget}/bin:/usr/bin:/bin` : null),
     evaluationMounts: async (kind) => (kind === 'local' ? [await runtime.prepare()] : []),
   };

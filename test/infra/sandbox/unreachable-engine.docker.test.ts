@@ -54,7 +54,7 @@ describe('a container engine that is unreachable when a host opens its sandboxes
   const signal = AbortSignal.timeout(300_000);
   let real: SandboxProvider;
   let providers: Providers;
-  const host = () => ({ name: 'some-host', providers });
+  const host = () => ({ name: 'some-host', providers, fence: () => null });
 
   before(async () => {
     real = createDockerProvider({ stack });
@@ -79,7 +79,7 @@ describe('a container engine that is unreachable when a host opens its sandboxes
 
   it('does not prove that a sandbox is gone, and does not block local ones', async () => {
     assert.deepEqual([...(await providers.seen()).keys()], ['local']);
-    await assert.rejects(attachAgentSandbox(host(), attempt, 'docker'), {
+    await assert.rejects(attachAgentSandbox(host(), { epoch: attempt, kind: 'docker' }), {
       type: 'SandboxUnavailable',
       message: /Docker daemon/,
     });
@@ -95,7 +95,10 @@ describe('a container engine that is unreachable when a host opens its sandboxes
 
   it('is checked again, and serves its sandboxes and tasks once it is up', async () => {
     await engine.start();
-    assert.equal((await attachAgentSandbox(host(), attempt, 'docker')).name, agentSandboxName(attempt));
+    assert.equal(
+      (await attachAgentSandbox(host(), { epoch: attempt, kind: 'docker' })).name,
+      agentSandboxName(attempt),
+    );
     assert.equal((await providers.choose('auto', task, files)).kind, 'docker');
     assert.deepEqual([...(await providers.seen()).keys()].sort(), ['docker', 'local']);
     assert.equal((await providers.ready('docker')).kind, 'docker');
@@ -104,13 +107,15 @@ describe('a container engine that is unreachable when a host opens its sandboxes
   it('keeps its tasks waiting when it becomes unreachable again, instead of giving them to another kind', async () => {
     await engine.stop();
     await assert.rejects(providers.choose('auto', task, files), { type: 'SandboxUnavailable' });
-    await assert.rejects(attachAgentSandbox(host(), attempt, 'docker'), { type: 'SandboxUnavailable' });
+    await assert.rejects(attachAgentSandbox(host(), { epoch: attempt, kind: 'docker' }), {
+      type: 'SandboxUnavailable',
+    });
   });
 
   it('has lost a sandbox only if it says so itself', async () => {
     await engine.start();
     await real.remove(agentSandboxName(attempt));
-    await assert.rejects(attachAgentSandbox(host(), attempt, 'docker'), { type: 'SandboxLost' });
+    await assert.rejects(attachAgentSandbox(host(), { epoch: attempt, kind: 'docker' }), { type: 'SandboxLost' });
     await engine.stop();
   });
 });

@@ -13,6 +13,7 @@ const position: Position = {
   waiting: new Set(),
   latest: 'provisionSandbox',
   pausedBecause: null,
+  notes: [],
 };
 
 const headline = (text: string): string | undefined => text.split('\n')[0];

@@ -68,6 +68,7 @@ async function sessionsIn(home: string, journalDir: string): Promise<Sessions> {
     lease: endlessLease,
     engineGraceMs: 1_000,
     journalDir,
+    sharedJournals: null,
     name: 'gateway',
     idleMs: -1,
     store: createFileStore(join(home, 'store')),

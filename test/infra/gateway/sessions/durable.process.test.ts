@@ -223,7 +223,10 @@ it('the clean-up removes files that were not written for a long time, and keeps 
   const names = ['old.1.jsonl', 'old.2.sealed.json', 'old.group', 'old.1.holder', 'kept.1.jsonl', 'new.1.jsonl'];
   for (const name of names) await appendFile(join(dir, name), 'x');
   for (const name of names.slice(0, 5)) await utimes(join(dir, name), 1_000, 1_000);
-  await createSessionFiles(dir, 'gateway').cleanUp(Date.now() - 60_000, (id) => id === 'kept.1');
+  await createSessionFiles({ dir, shared: null, name: 'gateway' }).cleanUp(
+    Date.now() - 60_000,
+    (id) => id === 'kept.1',
+  );
   assert.deepEqual((await readdir(dir)).toSorted(), ['kept.1.jsonl', 'new.1.jsonl']);
   await rm(dir, { recursive: true });
 });

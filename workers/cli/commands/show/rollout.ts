@@ -73,6 +73,7 @@ function rolloutText({ result, messages, branching, patch, testLog }: RolloutDet
     [
       `${result.workflowId}`,
       `${result.agent} at ${result.task}: ${outcome}${reward === null ? '' : `, reward ${reward}`}${stop === null ? '' : `, stop: ${stop}`}${epochs === 1 ? '' : `, ${epochs} epochs`}`,
+      ...(result.notes ?? []),
       ...(failure === null ? [] : [`${failure.type} at ${failure.stage ?? 'start'}: ${failure.message}`]),
     ].join('\n'),
     stageTable(result),
