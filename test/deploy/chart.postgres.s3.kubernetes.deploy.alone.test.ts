@@ -1,0 +1,156 @@
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { chmod, chown, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { promisify } from 'node:util';
+import type { HostRow } from '../../workers/cli/stack/hosts.ts';
+import type { RunStatus } from '../../workflows/contracts/run.ts';
+import { buildTemperImage } from '../helpers/deploy/images.ts';
+import { type Outside, startOutside } from '../helpers/deploy/outside.ts';
+import { locateHelm } from '../helpers/deploy/tools.ts';
+import { kubectl, loadImages, programsImage } from '../helpers/kubernetes/cluster.ts';
+import { openTestCluster } from '../helpers/kubernetes/namespace.ts';
+import { repositoryRoot } from '../helpers/sources.ts';
+import { until } from '../helpers/until.ts';
+
+const chart = join(repositoryRoot, 'infra/deploy/chart');
+const image = 'temper-test:temper';
+const [release, id] = ['one', randomBytes(3).toString('hex')];
+const [namespace, sandboxes] = [`temper-${id}`, `temper-${id}-sandboxes`];
+const pods = ['one-host-0', 'one-host-1', 'one-trainer-0'];
+/** The account of temper's processes in the image. */
+const account = 10_001;
+const limitMs = 600_000;
+
+describe('the Helm chart, installed on a cluster', () => {
+  let directory = '';
+  let outside: Outside | undefined;
+  let helm: (...words: readonly string[]) => Promise<string>;
+  const inNamespace = (...words: readonly string[]) => kubectl('--namespace', namespace, ...words);
+  const temper = (...words: readonly string[]) => inNamespace('exec', 'deploy/one-control', '--', 'temper', ...words);
+  const hostRows = async (): Promise<readonly HostRow[]> => JSON.parse(await temper('host', 'list', '--json'));
+  const status = async (): Promise<RunStatus> => JSON.parse(await temper('show', 'demo', '--json'));
+
+  before(async () => {
+    const program = await locateHelm({ env: process.env, progress: (line) => console.error(line) });
+    await buildTemperImage(image);
+    await loadImages(image);
+    directory = await mkdtemp(join(tmpdir(), 'temper-chart-'));
+    await chmod(directory, 0o755);
+    const { server = '' } = openTestCluster().config.getCurrentCluster() ?? {};
+    const api = new URL(server);
+    outside = await startOutside(api.hostname);
+    await prepare(outside);
+    await writeFile(join(directory, 'values.json'), JSON.stringify(valuesFor(outside, api.host)));
+    helm = async (...words) => {
+      const own = ['--namespace', namespace, '--wait', '--timeout', '5m'];
+      const { stdout } = await promisify(execFile)(program, [...words, ...own], { maxBuffer: 2 ** 26 });
+      return stdout;
+    };
+    await helm('install', release, chart, '--values', join(directory, 'values.json'));
+  });
+  after(async () => {
+    await kubectl('delete', 'namespace', namespace, sandboxes, '--ignore-not-found', '--wait=false');
+    const volumes = ['checkpoints', ...pods].map((name) => `${namespace}-${name}`);
+    await kubectl('delete', 'persistentvolumes', ...volumes, '--ignore-not-found', '--wait=false');
+    await outside?.[Symbol.asyncDispose]();
+    await rm(directory, { recursive: true, force: true });
+  });
+
+  it('has two hosts that offer Pods as sandboxes', async () => {
+    assert.deepEqual(
+      (await hostRows()).map(({ name, state, sandboxes: kinds }) => [name, state, kinds]),
+      [
+        ['one-host-0', 'working', ['kubernetes']],
+        ['one-host-1', 'working', ['kubernetes']],
+      ],
+    );
+  });
+
+  it('ends a training run in which a host is deleted and the release is upgraded', { timeout: limitMs }, async () => {
+    const shape = ['--tasks', 'generated:train/3', '--steps', '2', '--groups', '2', '--rollouts', '3'];
+    await temper('train', '--id', 'demo', ...shape, '--detach');
+    await until(async () => (await hostRows()).every(({ taken }) => taken > 0), limitMs);
+    await inNamespace('delete', 'pod', 'one-host-0', '--wait=false');
+    await helm('upgrade', release, chart, '--reuse-values', '--set', 'podAnnotations.upgraded=yes');
+    await until(async () => (await status()).phase === 'done', limitMs);
+    const { rollouts, rolloutsStarted, policyVersion } = await status();
+    assert.deepEqual([rollouts.scored, policyVersion], [rolloutsStarted, 2]);
+    await until(async () => (await kubectl('--namespace', sandboxes, 'get', 'pods', '--output=name')) === '');
+  });
+
+  it('leaves the volumes alone behind, whose claims and directories are deleted by hand', async () => {
+    await helm('uninstall', release);
+    const selector = ['--selector', `app.kubernetes.io/instance=${release}`];
+    const kinds = 'all,persistentvolumes,persistentvolumeclaims,serviceaccounts,networkpolicies,poddisruptionbudgets';
+    const left = async () =>
+      (await inNamespace('get', kinds, ...selector, '--output=name')).split('\n').filter(Boolean);
+    const volumes = pods.map((pod) => `persistentvolume/${namespace}-${pod}`);
+    // Helm waits for its own objects, and not for their Pods.
+    await until(async () => !(await left()).some((name) => name.startsWith('pod/')), 120_000);
+    assert.deepEqual(await left(), [...volumes, ...pods.map((pod) => `persistentvolumeclaim/home-${pod}`)]);
+    assert.equal(await kubectl('get', 'namespace', sandboxes, '--ignore-not-found'), '');
+    await inNamespace('delete', 'persistentvolumeclaims,persistentvolumes', ...selector);
+    assert.deepEqual(await left(), []);
+  });
+
+  /** Makes what is there before the chart: the namespace, its secrets, and a directory for each volume. */
+  async function prepare({ storeKeys, policyKeys, checkpoints }: Outside): Promise<void> {
+    const { core } = openTestCluster();
+    const access = { accessModes: ['ReadWriteMany'], storageClassName: '' };
+    const labels = { 'pod-security.kubernetes.io/enforce': 'restricted' };
+    await core.createNamespace({ body: { metadata: { name: namespace, labels } } });
+    const secrets = {
+      'temper-stack-key': { key: randomBytes(32).toString('hex') },
+      store: storeKeys,
+      engines: policyKeys,
+    };
+    for (const [name, stringData] of Object.entries(secrets)) {
+      await core.createNamespacedSecret({ namespace, body: { metadata: { name }, stringData } });
+    }
+    const name = `${namespace}-checkpoints`;
+    await core.createPersistentVolume({
+      body: {
+        metadata: { name },
+        spec: {
+          ...access,
+          capacity: { storage: '1Gi' },
+          persistentVolumeReclaimPolicy: 'Retain',
+          hostPath: { path: checkpoints, type: 'Directory' },
+          claimRef: { namespace, name: 'checkpoints' },
+        },
+      },
+    });
+    const resources = { requests: { storage: '1Gi' } };
+    await core.createNamespacedPersistentVolumeClaim({
+      namespace,
+      body: { metadata: { name: 'checkpoints' }, spec: { ...access, resources, volumeName: name } },
+    });
+    for (const pod of pods) {
+      await mkdir(join(directory, pod));
+      await chown(join(directory, pod), account, account);
+    }
+  }
+
+  function valuesFor(services: Outside, apiServer: string): object {
+    const { temporal, namespace: ofTemporal, store, policy, checkpoints } = services;
+    const [repository, tag] = image.split(':');
+    const storage = { size: '1Gi', hostPath: directory };
+    return {
+      image: { repository, tag },
+      temporal: { address: temporal, namespace: ofTemporal },
+      store: { ...store, secret: 'store' },
+      engine: { urls: [policy], trainerUrl: policy, secret: 'engines' },
+      settings: { TEMPER_CHECKPOINTS: '/checkpoints', TEMPER_ENGINE_CHECKPOINTS: checkpoints },
+      volumes: [{ name: 'checkpoints', persistentVolumeClaim: { claimName: 'checkpoints' } }],
+      volumeMounts: [{ name: 'checkpoints', mountPath: '/checkpoints' }],
+      sandboxes: { namespace: sandboxes, programs: programsImage, apiServer },
+      control: { replicas: 1 },
+      hosts: { replicas: 2, capacity: 3, storage, resources: { requests: { cpu: '100m', memory: '256Mi' } } },
+      trainer: { storage, resources: { requests: { cpu: '100m', memory: '256Mi' } } },
+    };
+  }
+});
