@@ -3,6 +3,7 @@ import { TemperFailure } from '../../../workflows/contracts/failures.ts';
 import { type HomeOption, runningConfigOf, stackCommand } from '../stack/command.ts';
 import { Unsuccessful } from '../text/errors.ts';
 import { counted, note, print, printJson, table } from '../text/output.ts';
+import { checkCommand } from './tasks/check.ts';
 import { prewarmCommand } from './tasks/prewarm.ts';
 import { flakyText, releaseCommand, sinceOf } from './tasks/release.ts';
 import { validateCommand } from './tasks/validate.ts';
@@ -34,10 +35,13 @@ export function tasksCommand(): Command {
     .argument('<set>', 'finite task set (generated:test/1?count=8), data set or directory')
     .option('--json', 'print one JSON object to stdout')
     .action(addTasks);
-  const tasks = new Command('tasks').description('Lists, shows, validates and packs tasks, and prepares their images.');
+  const tasks = new Command('tasks').description(
+    'Lists, shows, checks, validates and packs tasks, and prepares their images.',
+  );
   return tasks
     .addCommand(list)
     .addCommand(show)
+    .addCommand(checkCommand())
     .addCommand(validateCommand())
     .addCommand(prewarmCommand())
     .addCommand(releaseCommand())

@@ -1,0 +1,142 @@
+import { TemperFailure } from '../../workflows/contracts/failures.ts';
+import type { HarborTask } from '../harbor/harbor-task.ts';
+import type { FoundTask } from './find-task.ts';
+import { type NeedName, needs } from './task-needs.ts';
+
+/** The host on which the tasks are to run. */
+export interface CheckedHost {
+  readonly cpus: number;
+  readonly memoryMb: number;
+}
+
+/** Tasks of a set that are refused for the same reason. */
+export interface RefusedTasks {
+  readonly type: string;
+  readonly reason: string;
+  readonly count: number;
+  /** The values that were found instead of the expected ones, most frequent first. */
+  readonly got: readonly { readonly value: string; readonly count: number }[];
+  readonly example: string;
+}
+
+export interface NeedyTasks {
+  readonly need: NeedName;
+  readonly count: number;
+  readonly what: string;
+  readonly example: string;
+}
+
+/** The content of a set of tasks, and its demands on a host. */
+export interface SetCheck {
+  readonly tasks: number;
+  readonly usable: number;
+  readonly images: number;
+  /** The most that a task asks for. */
+  readonly largest: { readonly cpus: number; readonly memoryMb: number; readonly diskMb: number };
+  readonly refused: readonly RefusedTasks[];
+  readonly needs: readonly NeedyTasks[];
+}
+
+export interface SetChecker {
+  /** Reads a task and counts it. Throws what is no fault of the task. */
+  add(found: FoundTask): Promise<void>;
+  result(): SetCheck;
+}
+
+interface Group {
+  count: number;
+  example: string;
+  readonly got: Map<string, number>;
+}
+
+const shownValues = 5;
+
+/** Creates a checker of sets of any size: it keeps counts, and no task. */
+export function createSetChecker(host: CheckedHost): SetChecker {
+  const refused = new Map<string, Group & { readonly type: string; readonly reason: string }>();
+  const needed = new Map<NeedName, Group>();
+  const images = new Set<string>();
+  let largest = { cpus: 0, memoryMb: 0, diskMb: 0 };
+  let tasks = 0;
+  let usable = 0;
+
+  function refuse(id: string, type: string, { reason, got }: Refusal): void {
+    const key = `${type} ${reason}`;
+    const group = refused.get(key) ?? { type, reason, count: 0, example: id, got: new Map<string, number>() };
+    refused.set(key, { ...group, ...counted(group, id) });
+    if (got !== null) group.got.set(got, (group.got.get(got) ?? 0) + 1);
+  }
+
+  function note(id: string, task: HarborTask): void {
+    usable += 1;
+    const { image, cpus, memoryMb, diskMb } = task.description;
+    images.add(image);
+    largest = {
+      cpus: Math.max(largest.cpus, cpus),
+      memoryMb: Math.max(largest.memoryMb, memoryMb),
+      diskMb: Math.max(largest.diskMb, diskMb),
+    };
+    for (const [name, { isNeeded }] of Object.entries(needs) as [NeedName, (typeof needs)[NeedName]][]) {
+      if (!isNeeded(task)) continue;
+      const group = needed.get(name) ?? { count: 0, example: id, got: new Map<string, number>() };
+      needed.set(name, { ...group, ...counted(group, id) });
+    }
+  }
+
+  return {
+    async add({ id, address, read }) {
+      tasks += 1;
+      try {
+        const task = await read();
+        const lacking = tooLarge(task, host);
+        if (lacking === null) note(id, task);
+        else refuse(id, 'UnsupportedTask', lacking);
+      } catch (error) {
+        if (!(error instanceof TemperFailure)) throw error;
+        refuse(id, error.type, refusalIn(error.message, address));
+      }
+    },
+    result: () => ({
+      tasks,
+      usable,
+      images: images.size,
+      largest,
+      refused: [...refused.values()]
+        .map(({ got, ...group }) => ({ ...group, got: mostFrequent(got) }))
+        .sort((one, other) => other.count - one.count),
+      needs: [...needed]
+        .map(([need, { count, example }]) => ({ need, count, what: needs[need].what, example }))
+        .sort((one, other) => other.count - one.count),
+    }),
+  };
+}
+
+/** The first id in order is the example, since tasks are read several at once. */
+const counted = ({ count, example }: Pick<Group, 'count' | 'example'>, id: string) => ({
+  count: count + 1,
+  example: id < example ? id : example,
+});
+
+const mostFrequent = (got: ReadonlyMap<string, number>): RefusedTasks['got'] =>
+  [...got]
+    .map(([value, count]) => ({ value, count }))
+    .sort((one, other) => other.count - one.count)
+    .slice(0, shownValues);
+
+interface Refusal {
+  readonly reason: string;
+  readonly got: string | null;
+}
+
+function tooLarge({ description: { cpus, memoryMb } }: HarborTask, host: CheckedHost): Refusal | null {
+  if (cpus > host.cpus) return { reason: `expected at most the ${host.cpus} CPUs of this host`, got: String(cpus) };
+  if (memoryMb <= host.memoryMb) return null;
+  return { reason: `expected at most the ${host.memoryMb} MB of memory of this host`, got: `${memoryMb} MB` };
+}
+
+/** Separates what a message says of every such task from what it says of this one: its address, its row, and the value. */
+function refusalIn(message: string, address: string): Refusal {
+  const own = message.replace(`${address}: `, '').replace(/^(?:\S+: row \d+: |\S*\/(?=[^/\s:]+: ))/, '');
+  const [reason = '', got] = own.split(/, got (.*)$/s, 2);
+  return { reason, got: got === undefined ? null : (got.split('; ')[0] ?? '') };
+}

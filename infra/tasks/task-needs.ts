@@ -1,0 +1,68 @@
+import { instructions } from '../harbor/dockerfile.ts';
+import type { HarborTask } from '../harbor/harbor-task.ts';
+import type { FileEntry, FileTree } from '../sandbox/files.ts';
+
+interface Need {
+  /** The meaning of the need for the user who runs the task. */
+  readonly what: string;
+  readonly isNeeded: (task: HarborTask) => boolean;
+}
+
+/** The needs of tasks that can be seen in their files. */
+export const needs = {
+  container: {
+    what: 'their files are in an image: Docker, Kubernetes or E2B',
+    isNeeded: ({ workspace }) => workspace.size === 0,
+  },
+  'image pull': {
+    what: 'their image comes from a registry',
+    isNeeded: ({ description }) => description.imageFrom === 'registry',
+  },
+  'image build': {
+    what: 'their image is built from a Dockerfile',
+    isNeeded: ({ build }) => build !== null,
+  },
+  'network for the build': {
+    what: 'their Dockerfile downloads: TEMPER_BUILD_NETWORK',
+    isNeeded: ({ build }) => build !== null && buildDownloads(build.files.get('Dockerfile')),
+  },
+  'network for the tests': {
+    what: 'their tests download, and no sandbox has a network: they may never pass',
+    isNeeded: ({ tests }) => scriptsOf(tests).some(downloads),
+  },
+  'a reference solution': {
+    what: 'they have none, so temper tasks validate cannot say that they can be solved',
+    isNeeded: ({ solution }) => solution.size === 0,
+  },
+} as const satisfies Readonly<Record<string, Need>>;
+
+export type NeedName = keyof typeof needs;
+
+/** The largest script that is searched. */
+const longestScript = 256 * 1024;
+
+const scriptsOf = (tests: FileTree): readonly string[] =>
+  [...tests]
+    .filter(([path, { bytes }]) => path.endsWith('.sh') && bytes.byteLength <= longestScript)
+    .map(([, entry]) => textOf(entry));
+
+const buildDownloads = (dockerfile: FileEntry | undefined): boolean =>
+  instructions(textOf(dockerfile)).some(({ keyword, rest }) => keyword === 'RUN' && downloads(rest));
+
+/** Commands that need a network. Each is sought in a line of its own, whose options are few. */
+const commands: readonly RegExp[] = [
+  /\bapt(?:-get)? (?:-\S+ ){0,5}(?:update|install)\b/,
+  /\b(?:apk|dnf|yum|microdnf) (?:-\S+ ){0,5}(?:add|install|update)\b/,
+  /\bpip3? install\b(?!.*--no-index)/,
+  /\buv (?:add|sync|run|pip install|tool)\b|\buvx /,
+  /\b(?:npm|pnpm) (?:ci|i|install|add)\b|\byarn(?: install| add|$)/,
+  /\b(?:curl|wget) .*https?:\/\/(?!localhost|127\.|0\.0\.0\.0|\[::)/,
+  /\bgit clone (?:-\S+ ){0,5}(?:https?:|git@|ssh:)/,
+  /\bgo (?:get|install|mod download)\b|\bcargo install\b|\bgem install\b|\bconda install\b/,
+];
+
+/** Whether a line of a script, apart from comments, runs a program that downloads. */
+const downloads = (script: string): boolean =>
+  script.split('\n').some((line) => !/^\s*#/.test(line) && commands.some((command) => command.test(line)));
+
+const textOf = (entry: FileEntry | undefined): string => new TextDecoder().decode(entry?.bytes);

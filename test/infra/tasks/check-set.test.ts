@@ -1,0 +1,91 @@
+import assert from 'node:assert/strict';
+import { it } from 'node:test';
+import { createSetChecker, type SetCheck } from '../../../infra/tasks/check-set.ts';
+import { createDataSetFixture, type DataSetFixture, sweRow } from '../../helpers/tasks/data-set-fixture.ts';
+import { terminalBench } from '../../helpers/tasks/terminal-bench-task.ts';
+
+async function checked({ tasks }: DataSetFixture, set: string): Promise<SetCheck> {
+  const checker = createSetChecker({ cpus: 8, memoryMb: 8192 });
+  for await (const found of tasks.scan(set)) await checker.add(found);
+  return checker.result();
+}
+
+it('counts refused tasks by their reason, with the values found, and names an example', async () => {
+  await using fixture = await createDataSetFixture();
+  const rows = [1, 2, 3, 4].map((number) => ({ ...sweRow, instance_id: `a-${number}`, image: `image:${number % 2}` }));
+  const file = await fixture.writeRows('rows.jsonl', [
+    ...rows,
+    { ...sweRow, instance_id: 'c', repo: 7 },
+    { ...sweRow, instance_id: 'b', repo: 7 },
+    { ...sweRow, instance_id: 'd', repo: 8 },
+    { ...sweRow, instance_id: 'e', FAIL_TO_PASS: '[]' },
+  ]);
+  const { needs, ...counts } = await checked(fixture, `swe-bench:${file}`);
+  assert.deepEqual(counts, {
+    tasks: 8,
+    usable: 4,
+    images: 2,
+    largest: { cpus: 2, memoryMb: 4096, diskMb: 10_240 },
+    refused: [
+      {
+        type: 'MalformedTask',
+        reason: 'repo: expected a repository, such as "owner/name"',
+        count: 3,
+        example: 'b',
+        got: [
+          { value: '7', count: 2 },
+          { value: '8', count: 1 },
+        ],
+      },
+      {
+        type: 'MalformedTask',
+        reason: 'FAIL_TO_PASS: expected at least one test name',
+        count: 1,
+        example: 'e',
+        got: [{ value: '"[]"', count: 1 }],
+      },
+    ],
+  });
+  assert.deepEqual(
+    needs.map(({ need, count, example }) => [need, count, example]),
+    [
+      ['container', 4, 'a-1'],
+      ['image pull', 4, 'a-1'],
+    ],
+  );
+});
+
+it('says what tasks need: networks, images and solutions, and more than the host has', async () => {
+  await using fixture = await createDataSetFixture();
+  const { 'solution.sh': _, ...unsolved } = terminalBench;
+  const downloading = '#!/bin/bash\n# curl https://a.example\napt-get -qq update\n';
+  const variants: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+    local: { ...terminalBench, 'run-tests.sh': '# pip install pytest\ncurl http://localhost:80/\n' },
+    online: { ...unsolved, 'run-tests.sh': downloading, Dockerfile: 'FROM debian\nRUN true && \\\n  pip install x\n' },
+    large: { ...terminalBench, 'docker-compose.yaml': 'services: {client: {build: ., mem_limit: 9g}}\n' },
+    shell: { ...terminalBench, 'task.yaml': 'instruction: a\nrun_tests_in_same_shell: true\n' },
+  };
+  for (const [name, files] of Object.entries(variants))
+    for (const [path, text] of Object.entries(files)) await fixture.write(`tb/${name}/${path}`, text);
+  const { tasks, usable, refused, needs } = await checked(fixture, `terminal-bench:${fixture.root}/tb`);
+  assert.deepEqual([tasks, usable], [4, 2]);
+  assert.deepEqual(
+    refused.map(({ reason, got, example }) => [reason, got.map(({ value }) => value), example]),
+    [
+      ['expected at most the 8192 MB of memory of this host', ['9216 MB'], 'large'],
+      [
+        'task.yaml: expected run_tests_in_same_shell: false, since tests run without the processes and variables of the agent',
+        ['true'],
+        'shell',
+      ],
+    ],
+  );
+  assert.deepEqual(Object.fromEntries(needs.map(({ need, example }) => [need, example])), {
+    container: 'local',
+    'image pull': 'local',
+    'image build': 'online',
+    'network for the build': 'online',
+    'network for the tests': 'online',
+    'a reference solution': 'online',
+  });
+});
