@@ -94,6 +94,10 @@ const commands: Readonly<Record<string, CommandEntry>> = {
     description: "copy a stack's shared state into a bucket",
     load: async () => (await import('./commands/store.ts')).storeCommand(),
   },
+  e2b: {
+    description: 'have an E2B server build the template of an image',
+    load: async () => (await import('./commands/e2b.ts')).e2bCommand(),
+  },
   gc: {
     description: 'remove what nothing needs any more',
     load: async () => (await import('./commands/gc.ts')).gcCommand(),

@@ -64,9 +64,10 @@ export function connectionOf({ url, sandboxUrl }: Pick<E2bSettings, 'url' | 'san
   return { apiUrl: url, domain, sandboxUrl: sandboxUrl ?? (domain === undefined ? url : undefined) };
 }
 
-export function createE2bApi(settings: Pick<E2bSettings, 'url' | 'sandboxUrl' | 'apiKey'>): E2bApi {
+/** Returns the options of a call of the SDK. */
+export async function sdkOptions(settings: Pick<E2bSettings, 'url' | 'sandboxUrl' | 'apiKey'>) {
   const { apiUrl, sandboxUrl, domain } = connectionOf(settings);
-  const options = async () => ({
+  return {
     apiKey: await settings.apiKey(),
     debug: false,
     requestTimeoutMs,
@@ -75,7 +76,11 @@ export function createE2bApi(settings: Pick<E2bSettings, 'url' | 'sandboxUrl' | 
     ...(apiUrl !== undefined && { apiUrl }),
     ...(sandboxUrl !== undefined && { sandboxUrl }),
     ...(domain !== undefined && { domain }),
-  });
+  };
+}
+
+export function createE2bApi(settings: Pick<E2bSettings, 'url' | 'sandboxUrl' | 'apiKey'>): E2bApi {
+  const options = () => sdkOptions(settings);
   return {
     async create({ template, metadata, leaseMs }, signal) {
       const created = await Opened.create(template, {

@@ -2,6 +2,7 @@ import { AuthenticationError, RateLimitError, SandboxError, ServiceBusyError } f
 import { errorMessage } from '../../../workflows/contracts/error-message.ts';
 import { TemperFailure, ThrottledFailure } from '../../../workflows/contracts/failures.ts';
 import { SandboxFailure } from '../failure.ts';
+import { type AskedPause, noteAskedPause } from './retry-after.ts';
 
 /** The HTTP status of an answer that the SDK made an error of; undefined if no answer came. */
 export function statusOf(error: unknown): number | undefined {
@@ -19,16 +20,20 @@ export function isAmbiguous(error: unknown): boolean {
 
 /** Runs one call of the API, and explains its failure; `what` completes "could not …". */
 export async function callApi<T>(what: string, call: () => Promise<T>): Promise<T> {
+  const asked: AskedPause = { ms: null };
   try {
-    return await call();
+    return await noteAskedPause(asked, call);
   } catch (cause) {
     if (cause instanceof TemperFailure || (cause instanceof Error && cause.name === 'AbortError')) throw cause;
+    if (cause instanceof RateLimitError) throw throttled(what, cause, asked);
     throw explained(what, cause);
   }
 }
 
+const evidenceOf = (cause: unknown): string => errorMessage(cause).slice(0, 500);
+
 function explained(what: string, cause: unknown): TemperFailure {
-  const evidence = errorMessage(cause).slice(0, 500);
+  const evidence = evidenceOf(cause);
   const details = { cause, evidence };
   const status = statusOf(cause);
   if (status === 401 || status === 403) {
@@ -38,7 +43,6 @@ function explained(what: string, cause: unknown): TemperFailure {
       details,
     );
   }
-  if (cause instanceof RateLimitError) return throttled(what, cause, evidence);
   if (status === 400 && /timeout cannot be greater/i.test(evidence)) {
     return new SandboxFailure(
       'UnsupportedTask',
@@ -60,11 +64,12 @@ function explained(what: string, cause: unknown): TemperFailure {
   return new SandboxFailure('Internal', `could not ${what}: the E2B server refused the request (${status})`, details);
 }
 
-/** A refusal for too many requests. The SDK does not pass on what its `Retry-After` asked for. */
-function throttled(what: string, cause: RateLimitError, evidence: string): ThrottledFailure {
+/** Returns a refusal for too many requests. */
+function throttled(what: string, cause: RateLimitError, { ms }: AskedPause): ThrottledFailure {
+  const evidence = evidenceOf(cause);
   const isQuota = /maximum number/i.test(evidence);
   const why = isQuota
     ? "the account has its most sandboxes at once; lower TEMPER_CAPACITY, or raise the account's limit"
     : 'the E2B server throttles this account; the stage is retried later';
-  return new ThrottledFailure(`could not ${what}: ${why} (${evidence})`, null, { cause });
+  return new ThrottledFailure(`could not ${what}: ${why} (${evidence})`, ms, { cause });
 }

@@ -2,6 +2,8 @@ import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { createBuilds } from './builds.ts';
+import { HttpError, jsonOf, type Route } from './http.ts';
 import { type Machine, startMachine, type Template } from './machine.ts';
 import { proxy } from './proxy.ts';
 
@@ -54,24 +56,16 @@ export interface E2bServerOptions {
   readonly maxHours?: number;
 }
 
-class HttpError extends Error {
-  readonly status: number;
-  readonly headers: Readonly<Record<string, string>>;
-  constructor(status: number, message: string, headers: Readonly<Record<string, string>> = {}) {
-    super(message);
-    this.status = status;
-    this.headers = headers;
-  }
-}
-
 const envdVersion = '0.6.4';
 
 /**
  * Starts a typed sibling of an E2B server: its REST API and, on the same address, its proxy to the sandboxes' envd. Its sandboxes
  * are containers with real users, processes, signals and files; see `machine.ts`. It causes the faults that E2B's users report.
  */
-export async function startE2bServer({ templates, maxHours = 24 }: E2bServerOptions): Promise<E2bServer> {
+export async function startE2bServer({ templates: known, maxHours = 24 }: E2bServerOptions): Promise<E2bServer> {
   const key = `e2b_${randomBytes(20).toString('hex')}`;
+  const templates: Record<string, Template> = { ...known };
+  const builds = createBuilds(templates);
   const boxes = new Map<string, Box>();
   const createFaults: CreateFault[] = [];
   const requests: string[] = [];
@@ -165,7 +159,8 @@ export async function startE2bServer({ templates, maxHours = 24 }: E2bServerOpti
     return seen.map(described);
   };
 
-  const routes: readonly [string, RegExp, Route][] = [
+  const routes: readonly Route[] = [
+    ...builds.routes,
     ['POST', /^\/v2\/sandboxes$/, async ({ request }) => [201, await create(request)]],
     ['GET', /^\/v2\/sandboxes$/, async ({ query }) => [200, list(query)]],
     ['GET', /^\/sandboxes\/([^/]+)$/, async ({ id }) => [200, described(byId(id))]],
@@ -209,11 +204,12 @@ export async function startE2bServer({ templates, maxHours = 24 }: E2bServerOpti
     if (typeof id === 'string') return proxy(boxes.get(id), request, response, proxied);
     const { pathname, searchParams: query } = new URL(request.url ?? '/', 'http://stand-in');
     requests.push(`${request.method} ${pathname}`);
+    if (await builds.takesUpload(request, pathname)) return void response.end();
     if (request.headers['x-api-key'] !== key) throw new HttpError(401, 'Invalid API key');
-    for (const [method, pattern, route] of routes) {
+    for (const [method, pattern, handle] of routes) {
       const match = request.method === method ? pattern.exec(pathname) : null;
       if (match === null) continue;
-      const [status, body] = await route({ id: decodeURIComponent(match[1] ?? ''), request, query });
+      const [status, body] = await handle({ id: decodeURIComponent(match[1] ?? ''), request, query });
       response.writeHead(status, { 'content-type': 'application/json' });
       return void response.end(status === 204 ? undefined : JSON.stringify(body));
     }
@@ -227,6 +223,8 @@ export async function startE2bServer({ templates, maxHours = 24 }: E2bServerOpti
       response.end(JSON.stringify({ code: status, message }));
     });
   });
+  // A client that is busy for a while must not find its connection closed.
+  server.keepAliveTimeout = 120_000;
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   const named = (name: string): readonly Box[] =>
@@ -275,6 +273,7 @@ export async function startE2bServer({ templates, maxHours = 24 }: E2bServerOpti
       server.close();
       server.closeAllConnections();
       for (const box of boxes.values()) await end(box);
+      await builds.close();
     },
   };
 }
@@ -283,18 +282,4 @@ interface NewSandbox {
   readonly templateID: string;
   readonly metadata?: Readonly<Record<string, string>>;
   readonly timeout?: number;
-}
-
-interface Call {
-  readonly id: string;
-  readonly request: IncomingMessage;
-  readonly query: URLSearchParams;
-}
-
-type Route = (call: Call) => Promise<readonly [number, unknown]>;
-
-async function jsonOf(request: IncomingMessage): Promise<Record<string, unknown>> {
-  const chunks: Buffer[] = [];
-  for await (const chunk of request) chunks.push(chunk);
-  return JSON.parse(String(Buffer.concat(chunks)) || '{}');
 }

@@ -4,10 +4,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, describe, it } from 'node:test';
 import { createE2bProvider } from '../../../../infra/sandbox/e2b/provider.ts';
-import type { E2bSettings } from '../../../../infra/sandbox/e2b/settings.ts';
 import { openProviders } from '../../../../infra/sandbox/index.ts';
 import type { SandboxSpec } from '../../../../infra/sandbox/sandbox.ts';
 import { startE2bServer } from '../../../helpers/e2b/server.ts';
+import { e2bSettings } from '../../../helpers/e2b/settings.ts';
 import { foreground, sh } from '../contract.ts';
 import { runtime } from '../contract-processes.ts';
 
@@ -16,14 +16,7 @@ const size = { image, cpuCount: 2, memoryMB: 1_024 };
 const server = await startE2bServer({ templates: { 'temper-tasks-bookworm': size, other: size }, maxHours: 1 });
 const home = mkdtempSync(join(tmpdir(), 'e2b-home-'));
 const stack = `failures-${process.pid}`;
-const settings: E2bSettings = {
-  url: server.url,
-  sandboxUrl: null,
-  apiKey: async () => server.key,
-  templates: join(home, 'e2b.json'),
-  longestMs: 24 * 3_600_000,
-  creates: 4,
-};
+const settings = e2bSettings(server, home);
 const open = () => createE2bProvider({ stack, ...settings });
 const provider = open();
 const signal = AbortSignal.timeout(300_000);
@@ -67,13 +60,14 @@ describe('an E2B server that refuses', () => {
   });
 
   it('throttles, or has no place for one more sandbox', async () => {
-    for (const [fault, message] of [
-      ['quota', /most sandboxes at once; lower TEMPER_CAPACITY/],
-      [{ retryAfterSec: 7 }, /throttles this account/],
-      [{ retryAfterSec: null }, /throttles this account/],
+    for (const [fault, message, retryAfterMs] of [
+      ['quota', /most sandboxes at once; lower TEMPER_CAPACITY/, null],
+      [{ retryAfterSec: 7 }, /throttles this account/, 7_000],
+      [{ retryAfterSec: null }, /throttles this account/, null],
     ] as const) {
       server.createFaults.push(fault);
-      await assert.rejects(provider.ensure(spec('refused'), signal), { type: 'Throttled', message });
+      const refused = { type: 'Throttled', message, retryAfterMs };
+      await assert.rejects(provider.ensure(spec('refused'), signal), refused);
     }
     server.createFaults.push('busy');
     await assert.rejects(provider.ensure(spec('refused'), signal), { type: 'SandboxUnavailable', message: /no room/ });

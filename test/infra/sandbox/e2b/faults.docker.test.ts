@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { after } from 'node:test';
 import { createE2bProvider } from '../../../../infra/sandbox/e2b/provider.ts';
 import { startE2bServer } from '../../../helpers/e2b/server.ts';
+import { e2bSettings } from '../../../helpers/e2b/settings.ts';
 import { faultContract } from '../contract-faults.ts';
 
 const image = 'temper-tasks:bookworm';
@@ -18,22 +19,13 @@ after(async () => {
 faultContract({
   title: 'E2B sandboxes',
   image,
-  open: (stack) =>
-    createE2bProvider({
-      stack,
-      url: server.url,
-      sandboxUrl: null,
-      apiKey: async () => server.key,
-      templates: join(home, 'e2b.json'),
-      longestMs: 24 * 3_600_000,
-      creates: 4,
-    }),
+  open: (stack) => createE2bProvider({ stack, ...e2bSettings(server, home) }),
   faults: {
     loseCreation: () => void server.createFaults.push('lost'),
     throttle: (times, retryAfterSec) => {
       for (let time = 0; time < times; time += 1) server.createFaults.push({ retryAfterSec });
     },
-    retryAfter: "the SDK does not pass on the server's Retry-After",
+    retryAfter: true,
     lagLists: async () => server.freezeLists(),
     vanish: (name) => server.vanish(name),
     cutStreams: () => server.cutStreams(),

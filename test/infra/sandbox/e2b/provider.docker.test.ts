@@ -6,6 +6,7 @@ import { after } from 'node:test';
 import { createE2bProvider } from '../../../../infra/sandbox/e2b/provider.ts';
 import { keeperDirectory } from '../../../../infra/sandbox/shell/scripts.ts';
 import { startE2bServer } from '../../../helpers/e2b/server.ts';
+import { e2bSettings } from '../../../helpers/e2b/settings.ts';
 import { sandboxContract } from '../contract.ts';
 import { runtime } from '../contract-processes.ts';
 
@@ -25,16 +26,7 @@ sandboxContract({
   title: 'e2b sandboxes',
   image,
   root: home,
-  open: (stack) =>
-    createE2bProvider({
-      stack,
-      url: server.url,
-      sandboxUrl: null,
-      apiKey: async () => server.key,
-      templates: join(home, 'e2b.json'),
-      longestMs: 24 * 3_600_000,
-      creates: 4,
-    }),
+  open: (stack) => createE2bProvider({ stack, ...e2bSettings(server, home) }),
   killRecorder: async (sandbox, key) => {
     const [id] = server.ids(sandbox);
     const script = `kill -9 $(cat ${keeperDirectory}/${key}/pid)`;

@@ -7,6 +7,7 @@ import { createRuntime } from '../../../../infra/agents/runtime.ts';
 import { createE2bProvider } from '../../../../infra/sandbox/e2b/provider.ts';
 import { templateNameOf } from '../../../../infra/sandbox/e2b/templates.ts';
 import { startE2bServer } from '../../../helpers/e2b/server.ts';
+import { e2bSettings } from '../../../helpers/e2b/settings.ts';
 import { agentCases, taskToFix } from '../../../helpers/rollouts/agent-cases.ts';
 import { startAgentRollouts } from '../../../helpers/rollouts/agent-rollouts.ts';
 
@@ -17,15 +18,7 @@ it('an agent works in an E2B sandbox, over a stream that is cut in a turn, and a
   const programs = [await createRuntime({ cacheDir: join(home, 'cache') }).prepare()];
   const template = { image, cpuCount: 2, memoryMB: 8_192, programs };
   const server = await startE2bServer({ templates: { [templateNameOf(image)]: template } });
-  const provider = createE2bProvider({
-    stack: 'test-stack',
-    url: server.url,
-    sandboxUrl: null,
-    apiKey: async () => server.key,
-    templates: join(home, 'e2b.json'),
-    longestMs: 24 * 3_600_000,
-    creates: 4,
-  });
+  const provider = createE2bProvider({ stack: 'test-stack', ...e2bSettings(server, home) });
   let sampled = 0;
   const rollouts = await startAgentRollouts(
     async (_, { model: { tokens } }) => {
