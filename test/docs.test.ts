@@ -113,7 +113,7 @@ describe('the documents', () => {
       options.set(command.name(), new Set([...all, '--help', '--version']));
     }
     const unknown = texts.flatMap((page) =>
-      [...readSource(page).matchAll(/(?:^|[$`] ?|npx )temper ([a-z]+)([^`\n]*(?:\\\n[^`\n]*)*)/gm)].flatMap(
+      [...readSource(page).matchAll(/(?:^|[$`] ?|npx )temper ([a-z][a-z0-9]*)([^`\n]*(?:\\\n[^`\n]*)*)/gm)].flatMap(
         ([, name = '', rest = '']) => {
           if (!commandNames.includes(name)) return [`${page}: temper ${name}`];
           const flags = rest.replace(/ # .*| \| .*/, '').match(/(?<=\s)--[a-z-]+/g) ?? [];

@@ -7,6 +7,7 @@ import type { Call, Reply, Route, Sending } from './route.ts';
 
 const { rmSync } = process.getBuiltinModule('node:fs');
 const { createServer } = process.getBuiltinModule('node:net');
+const { PassThrough } = process.getBuiltinModule('node:stream');
 const { connect, constants } = process.getBuiltinModule('node:http2');
 
 export interface StreamRouteOptions {
@@ -96,7 +97,13 @@ function sendOn(session: ClientHttp2Session, { method, path, headers, body }: Ca
     stream.on('error', reject);
     stream.once('close', () => reject(new Error('the channel broke')));
     stream.once('response', ({ ':status': status = 502, ...received }) => {
-      resolve({ status, headers: received, body: stream, isComplete: () => isComplete });
+      // A stream that the other end has closed can't be iterated any more, although all of its reply is still to be read.
+      const body = stream.pipe(new PassThrough());
+      // Its reader may come later.
+      body.on('error', () => undefined);
+      stream.once('error', (error) => body.destroy(error));
+      stream.once('close', () => body.end());
+      resolve({ status, headers: received, body, isComplete: () => isComplete });
     });
   });
   stream.end(body);

@@ -2,6 +2,7 @@ import { constants, type IncomingHttpHeaders, performServerHandshake, type Serve
 import type { Duplex } from 'node:stream';
 import { endIfSilent } from '../../agents/relay/end-if-silent.ts';
 import { channelWindow } from '../../agents/relay/protocol.ts';
+import { gatherWrites } from './gather.ts';
 import { channelLimits as limits } from './limits.ts';
 
 /** Answers the requests of a channel that have its authority. It must not throw. */
@@ -11,11 +12,12 @@ export type Service = (stream: ServerHttp2Stream, headers: IncomingHttpHeaders) 
  * Serves HTTP/2 on a stream to a sandbox until the stream ends, is broken or breaks the rules. `services` are by authority: the
  * sandbox reaches these and nothing else. Resolves with the reason if there is one.
  */
-export function serveChannel(stream: Duplex, services: ReadonlyMap<string, Service>): Promise<Error | null> {
+export function serveChannel(connection: Duplex, services: ReadonlyMap<string, Service>): Promise<Error | null> {
   let failure: Error | null = null;
   const fail = (error: Error): void => {
     failure ??= error;
   };
+  const stream = gatherWrites(connection);
   const session = performServerHandshake(stream, {
     maxSessionMemory: limits.sessionMb,
     maxSessionInvalidFrames: 0,
