@@ -50,7 +50,9 @@ export const environment = z.object({
   TEMPER_HOST: setting(
     z
       .string()
-      .regex(/^[a-zA-Z0-9._-]{1,60}$/, { error: 'expected 1 to 60 letters, digits, ".", "_" or "-"' })
+      .regex(/^(?!\.+$)[a-zA-Z0-9._-]{1,60}$/, {
+        error: 'expected 1 to 60 letters, digits, ".", "_" or "-", and not only dots',
+      })
       .optional(),
     'stable name of this machine as a host of sandboxes; its task queues carry the name',
     'the host name',

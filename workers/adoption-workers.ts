@@ -3,7 +3,7 @@ import { createAdoption } from '../activities/host/adopt.ts';
 import type { Host } from '../activities/host/host.ts';
 import type { GatewayControl } from '../infra/gateway/control.ts';
 import { adoptionQueue } from '../workflows/contracts/queues.ts';
-import { outlivesHost } from '../workflows/contracts/sandbox-kinds.ts';
+import { isRemote } from '../workflows/contracts/sandbox-kinds.ts';
 import { type SlotSource, slotTuner, whileOpen } from './slot-tuner.ts';
 
 /** An adoption is short, and its agent already waits. */
@@ -14,6 +14,6 @@ export function adoptionWorkers(host: Host, gateway: Pick<GatewayControl, 'adopt
   const activities = { ...createAdoption(host, gateway) };
   const tuner = slotTuner(whileOpen(host.intake, unbounded));
   return [...host.providers.all.keys()]
-    .filter(outlivesHost)
+    .filter(isRemote)
     .map((kind) => ({ taskQueue: adoptionQueue(kind), activities, tuner }));
 }

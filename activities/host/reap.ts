@@ -4,7 +4,7 @@ import { isOfEarlierLife } from '../../infra/hosts/token.ts';
 import { createSightings, type Liveness, type ReapDecision, reap, type Sightings } from '../../infra/sandbox/reap.ts';
 import type { SandboxInfo, SandboxKind, SandboxLabels, SandboxProvider } from '../../infra/sandbox/sandbox.ts';
 import { newestChain } from '../../infra/temporal/chain.ts';
-import { outlivesHost } from '../../workflows/contracts/sandbox-kinds.ts';
+import { isRemote } from '../../workflows/contracts/sandbox-kinds.ts';
 import { atBoundary } from '../boundary.ts';
 import type { ReaperActivities } from '../interfaces/host.ts';
 import type { Host } from './host.ts';
@@ -79,7 +79,7 @@ export function createReaper(host: Reapable, client: Pick<Client, 'workflow'>, n
     seen.set(kind, sightings);
     // All hosts list the sandboxes of a server elsewhere. One that was adopted before this worker began has no slot.
     const isOwn = ({ fence }: SandboxLabels): boolean =>
-      !outlivesHost(kind) || fence === undefined || fence === host.fence();
+      !isRemote(kind) || fence === undefined || fence === host.fence();
     const sandboxes = await host.slots.takeListed(() => provider.list(host.stack), isOwn);
     const remove = async ({ name, labels }: ReapDecision): Promise<void> => {
       await provider.remove(name);
@@ -124,7 +124,7 @@ interface Driver {
 function voidAmong(sandboxes: readonly SandboxInfo[], { host, kind }: Driver): (labels: SandboxLabels) => boolean {
   const isSuperseded = supersededAmong(sandboxes);
   return (labels) => {
-    const mayOutlive = outlivesHost(kind) && labels.purpose === 'agent';
+    const mayOutlive = isRemote(kind) && labels.purpose === 'agent';
     if (mayOutlive && isSuperseded(labels)) return true;
     // One of an earlier life of this host may have been adopted, or may still be.
     return !(mayOutlive && host.sharesJournals) && isOfEarlierLife(labels.fence, host.fence());

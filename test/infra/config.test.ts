@@ -79,10 +79,11 @@ describe('readConfig', () => {
   });
 
   it('names each invalid setting with what was expected and its value', () => {
-    const wrong = { TEMPER_POLICY_PORT: 'eighty', TEMPER_SWEEP_SHARE: '2', TEMPER_SANDBOX: 'vm' };
+    const wrong = { TEMPER_HOST: '..', TEMPER_POLICY_PORT: 'eighty', TEMPER_SWEEP_SHARE: '2', TEMPER_SANDBOX: 'vm' };
     assert.throws(() => readConfig(wrong), {
       message: [
         'invalid settings in the environment:',
+        '  TEMPER_HOST: expected 1 to 60 letters, digits, ".", "_" or "-", and not only dots, got ".."',
         '  TEMPER_SANDBOX: Invalid option: expected one of "auto"|"docker"|"local"|"kubernetes"|"e2b", got "vm"',
         '  TEMPER_SWEEP_SHARE: expected a number above 0 and at most 1, got "2"',
         '  TEMPER_POLICY_PORT: expected a whole number from 1 to 65535, got "eighty"',

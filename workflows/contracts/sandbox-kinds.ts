@@ -9,9 +9,6 @@ export const kindsOfAuto = ['docker', 'local'] as const satisfies readonly Sandb
 
 export type SandboxKind = (typeof sandboxKinds)[number];
 
-/** Whether sandboxes of a kind are elsewhere than the host that drives them, so that they outlive it and another one may adopt them. */
-export const outlivesHost = (kind: SandboxKind): boolean => !kindsOfAuto.some((own) => own === kind);
-
 /** The kinds of sandbox that a rollout may ask for; `auto` leaves it to the host. */
 export const sandboxChoices = ['auto', ...sandboxKinds] as const;
 
@@ -19,5 +16,8 @@ export type SandboxChoice = (typeof sandboxChoices)[number];
 
 const local: readonly SandboxChoice[] = ['auto', ...kindsOfAuto];
 
-/** Whether sandboxes of this kind are remote: in a cluster or at a provider, and not on the machine of the host that drives them. */
+/**
+ * Whether sandboxes of this kind are remote: in a cluster or at a provider, and not on the machine of the host that drives them.
+ * They outlive that host, and another one may adopt them.
+ */
 export const isRemote = (choice: SandboxChoice): boolean => !local.includes(choice);

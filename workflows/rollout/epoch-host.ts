@@ -3,7 +3,7 @@ import type { Adoption } from '../../activities/interfaces/host.ts';
 import { adoptionOf, control } from '../activities.ts';
 import type { RolloutEpoch } from '../contracts/ids.ts';
 import type { Stage } from '../contracts/rollout.ts';
-import { outlivesHost, type SandboxKind } from '../contracts/sandbox-kinds.ts';
+import { isRemote, type SandboxKind } from '../contracts/sandbox-kinds.ts';
 import { searchAttributes } from '../contracts/search-attributes.ts';
 import { StageFailure } from './failure.ts';
 import type { HostLoss } from './host-loss.ts';
@@ -37,7 +37,7 @@ export function createEpochHost(context: EpochHostContext, placedOn: string): Ep
   async function adopt(stage: Stage, failure: unknown): Promise<boolean> {
     if (!(failure instanceof StageFailure) || failure.record.type !== 'HostLost') return false;
     if (!loss.isLost(name) && !failure.reported) return false;
-    if (kind === null || !outlivesHost(kind) || !patched('adopt-sandbox')) return false;
+    if (kind === null || !isRemote(kind) || !patched('adopt-sandbox')) return false;
     const adopted = await askForAdoption(context, { stage, kind, from: name });
     if (adopted === null) return false;
     progress.adoptions += 1;
