@@ -99,7 +99,9 @@ async function startRollouts(input: GroupInput): Promise<Handle[]> {
   const { workflowId } = workflowInfo();
   const { task: address, settings, member } = input;
   // The task is looked up once for all. If that fails, each rollout looks it up itself and ends with that failure.
-  const resolved = await control.resolveTask({ address, agent: settings.agent }).catch((error) => {
+  const { agent, agentOptions } = settings;
+  const query = { address, agent, ...(agentOptions && { agentOptions }) };
+  const resolved = await control.resolveTask(query).catch((error) => {
     if (isCancellation(error)) throw error;
     return null;
   });

@@ -116,9 +116,14 @@ async function perform(parts: Parts): Promise<Ending> {
 type Basis = Parts & Pick<EpochContext, 'fewActivities'>;
 
 async function resolve({ input, progress, fewActivities }: Basis): Promise<ResolvedTask> {
-  const { task, agent, upstream } = input;
+  const { task, agent, agentOptions, upstream } = input;
   if (typeof task !== 'string') return task;
-  const query = { address: task, agent, ...(upstream !== undefined && { upstream }) };
+  const query = {
+    address: task,
+    agent,
+    ...(agentOptions !== undefined && { agentOptions }),
+    ...(upstream !== undefined && { upstream }),
+  };
   return progress.stage('resolveTask', async () => {
     if (!fewActivities) return control.resolveTask(query);
     return inWorkflowTask.resolveTask(query).catch((error) => {
@@ -178,6 +183,7 @@ function toResult(input: RolloutInput, task: string, progress: Progress, ending:
     workflowId: workflowInfo().workflowId,
     task: resolved?.task.id ?? task,
     agent: input.agent,
+    ...(input.agentOptions !== undefined && { agentOptions: input.agentOptions }),
     outcome: ending.outcome,
     reward: ending.reward ?? null,
     stop: produced?.end.stop ?? null,

@@ -1,6 +1,7 @@
 import { Context } from '@temporalio/activity';
 import type { Client } from '@temporalio/client';
 import type { AgentSpec } from '../../infra/agents/agent.ts';
+import type { Agents } from '../../infra/agents/index.ts';
 import { type EnginePools, servesSeveral } from '../../infra/engine/pools.ts';
 import type { Tasks } from '../../infra/tasks/tasks.ts';
 import { chainStart, newestChain } from '../../infra/temporal/chain.ts';
@@ -14,7 +15,7 @@ export interface RunCheckDependencies {
   readonly client: Client;
   readonly tasks: Tasks;
   readonly pools: EnginePools;
-  agent(name: string): AgentSpec;
+  readonly agent: Agents['get'];
 }
 
 /** Refuses a run that would fail later, before it starts anything. */
@@ -27,7 +28,7 @@ export function createRunCheck({
   return {
     checkRun: ({ input }) =>
       atBoundary(async () => {
-        checkSettings(input, agent(input.settings.agent));
+        checkSettings(input, agent(input.settings.agent, input.settings.agentOptions));
         await checkPool({ client, pools }, callingRun(), input.pool);
         // The first task must be readable. A single broken task among many ends only its own group.
         const first = await tasks.choose({ set: input.tasks, seed: input.seed, index: 0, leftOut: new Set() });

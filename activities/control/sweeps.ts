@@ -1,6 +1,6 @@
 import { type Client, WorkflowNotFoundError } from '@temporalio/client';
 import { z } from 'zod';
-import type { AgentSpec } from '../../infra/agents/agent.ts';
+import type { Agent } from '../../infra/agents/agent.ts';
 import type { Serving, VersionPin } from '../../infra/gateway/control.ts';
 import { createRandom } from '../../infra/random.ts';
 import { readChunks, writeChunk } from '../../infra/store/chunks.ts';
@@ -16,7 +16,7 @@ import { readCost } from '../../workflows/contracts/cost.ts';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import { sweepRolloutId } from '../../workflows/contracts/ids.ts';
 import type { PolicyRef } from '../../workflows/contracts/policy.ts';
-import type { RolloutResult } from '../../workflows/contracts/rollout.ts';
+import type { AgentOptions, RolloutResult } from '../../workflows/contracts/rollout.ts';
 import type { SweepInput, SweepPlan, SweepRow } from '../../workflows/contracts/sweep.ts';
 import type { Upstream } from '../../workflows/contracts/upstream.ts';
 import { atBoundary } from '../boundary.ts';
@@ -28,7 +28,7 @@ export interface SweepDependencies {
   readonly quarantine: Pick<Quarantine, 'byAddress'>;
   readonly store: Store;
   readonly records: Records;
-  agent(name: string): Pick<AgentSpec, 'usesModel'>;
+  agent(name: string, options?: AgentOptions): Pick<Agent, 'usesModel'>;
   /** Returns the versions of a policy that the engines serve, as the gateway knows them. */
   serving(policy: PolicyRef | null, signal: AbortSignal): Promise<Serving>;
   /** Pins a version, so that the engines keep serving it. Returns false if they can't, or no longer serve it. */
@@ -102,7 +102,7 @@ async function chooseEvaluated(
   input: SweepInput,
   signal: AbortSignal,
 ): Promise<Pick<SweepPlan, 'policyVersion' | 'run' | 'policy' | 'upstream'>> {
-  const { usesModel } = deps.agent(input.settings.agent);
+  const { usesModel } = deps.agent(input.settings.agent, input.settings.agentOptions);
   if (input.upstream !== undefined) {
     const upstream = await deps.upstream(input.upstream, signal);
     if (usesModel) return { policyVersion: null, run: null, upstream };

@@ -1,4 +1,4 @@
-import type { AgentSpec } from '../../infra/agents/agent.ts';
+import type { Agents } from '../../infra/agents/index.ts';
 import type { Quarantine } from '../../infra/tasks/quarantine.ts';
 import type { Tasks } from '../../infra/tasks/tasks.ts';
 import { trainAllBranches } from '../../workflows/contracts/trace.ts';
@@ -10,7 +10,7 @@ import { chooseTask } from './choose-task.ts';
 export interface TaskDependencies {
   readonly tasks: Tasks;
   readonly quarantine: Pick<Quarantine, 'byAddress'>;
-  agent(name: string): AgentSpec;
+  readonly agent: Agents['get'];
   /** Looks an upstream model up; refuses a name that is not configured. */
   upstream(name: string, signal: AbortSignal): Promise<Upstream>;
 }
@@ -25,7 +25,7 @@ export function createTaskActivities({
   return {
     resolveTask: (input) =>
       atBoundary(async (signal) => {
-        const { usesModel, branches } = agent(input.agent);
+        const { usesModel, branches } = agent(input.agent, input.agentOptions);
         if (input.upstream !== undefined) await upstream(input.upstream, signal);
         return { task: await tasks.resolve(input.address), usesModel, branches: branches ?? trainAllBranches };
       }),

@@ -1,4 +1,4 @@
-import type { AgentSpec } from '../../infra/agents/agent.ts';
+import type { Agents } from '../../infra/agents/index.ts';
 import type { GatewaySockets } from '../../infra/gateway/sockets.ts';
 import type { VerdictCache } from '../../infra/grading/verdict-cache.ts';
 import { isOfEarlierLife } from '../../infra/hosts/token.ts';
@@ -37,7 +37,7 @@ export interface Host {
   readonly choose: Providers['choose'];
   /** Whether this host has an image, or needs none. */
   hasImage(image: string): Promise<boolean>;
-  agent(name: string): AgentSpec;
+  readonly agent: Agents['get'];
   /** The directories of the gateways' sockets. */
   readonly gatewaySockets: Pick<GatewaySockets, 'sessions' | 'agents'>;
   /** The way of model calls from new sandboxes whose kind has a choice. */

@@ -17,7 +17,7 @@ const firstReportMs = 1000;
 /** Starts the agent in its sandbox, unless it was started already. Returns the sandbox, too. */
 export async function startAgent(host: Host, input: StartAgent & Pick<AgentSandbox, 'adoptedAs'>, signal: AbortSignal) {
   const { epoch, task, maxTurns } = input;
-  const spec = host.agent(input.agent);
+  const spec = host.agent(input.agent, input.agentOptions);
   const sandbox = await attachAgentSandbox(host, input);
   const { instruction, env, solutionEnv } = await host.tasks.open(task);
   const command = spec.command({

@@ -10,6 +10,7 @@ import type {
 } from '../../workflows/contracts/regrade.ts';
 import type { RewardPolicy } from '../../workflows/contracts/resolution.ts';
 import type { RetentionResult } from '../../workflows/contracts/retention.ts';
+import type { AgentOptions } from '../../workflows/contracts/rollout.ts';
 import type { RunInput, StepResult, Training } from '../../workflows/contracts/run.ts';
 import type { SweepInput, SweepPlan, SweepResult, SweepRow } from '../../workflows/contracts/sweep.ts';
 import type { ResolvedTask } from '../../workflows/contracts/task.ts';
@@ -33,10 +34,11 @@ export interface ControlActivities extends RolloutActivities, RunActivities, Swe
 
 /** The activities that a rollout asks of the control worker. */
 export interface RolloutActivities {
-  /** Looks a task up. Also refuses an unknown agent or upstream model. */
+  /** Looks a task up. Also refuses an unknown agent, its options, or an unknown upstream model. */
   resolveTask(input: {
     readonly address: string;
     readonly agent: string;
+    readonly agentOptions?: AgentOptions;
     readonly upstream?: string;
   }): Promise<ResolvedTask>;
   reward(input: { readonly verdict: Verdict; readonly policy: RewardPolicy }): Promise<number>;

@@ -5,7 +5,7 @@ import type { EvaluationRequest } from '../../workflows/contracts/evaluation.ts'
 import type { RolloutEpoch } from '../../workflows/contracts/ids.ts';
 import type { StopReason } from '../../workflows/contracts/outcome.ts';
 import type { PolicyRef } from '../../workflows/contracts/policy.ts';
-import type { SessionSettings } from '../../workflows/contracts/rollout.ts';
+import type { AgentOptions, SessionSettings } from '../../workflows/contracts/rollout.ts';
 import type { SandboxChoice, SandboxKind } from '../../workflows/contracts/sandbox-kinds.ts';
 import type { Task } from '../../workflows/contracts/task.ts';
 import type { BranchRule, TraceSummary } from '../../workflows/contracts/trace.ts';
@@ -73,6 +73,7 @@ export interface StartAgent extends Pick<Provisioned, 'kind'> {
   readonly epoch: RolloutEpoch;
   readonly task: Task;
   readonly agent: string;
+  readonly agentOptions?: AgentOptions;
   readonly maxTurns: number;
   /** The context length of the model in tokens; null when it is unknown. */
   readonly contextLength: number | null;
@@ -83,7 +84,7 @@ export interface AwaitAgent extends Pick<Provisioned, 'kind' | 'diskBeforeMb'> {
   readonly agent: string;
   readonly timeoutMs: number;
   /** The settings with which to start the agent first. Rollouts of 0.4.0 started it in an activity of its own. */
-  readonly start?: Pick<StartAgent, 'task' | 'maxTurns' | 'contextLength'>;
+  readonly start?: Pick<StartAgent, 'task' | 'agentOptions' | 'maxTurns' | 'contextLength'>;
   /** The fencing token under which this host has adopted the sandbox; absent if it made it. */
   readonly adoptedAs?: string;
   /** The time, by the server's clock, at which the agent's time limit began on the host that was lost. */

@@ -1,10 +1,11 @@
+import type { z } from 'zod';
 import type { StopReason } from '../../workflows/contracts/outcome.ts';
 import type { BranchRule } from '../../workflows/contracts/trace.ts';
 import type { FileTree } from '../sandbox/files.ts';
 import type { SandboxKind, SandboxMount } from '../sandbox/sandbox.ts';
 
 /** One kind of agent. Adding one takes a file that exports such a spec, and a line in index.ts. */
-export interface AgentSpec {
+export interface AgentSpec<Shape extends z.ZodRawShape = z.ZodRawShape> {
   readonly name: string;
   readonly description: string;
   /** Whether the agent calls the model. If not, no trace is opened. */
@@ -18,19 +19,20 @@ export interface AgentSpec {
   /** A file that the image must contain because the agent's program depends on it; default: none. */
   readonly loader?: string;
   /**
-   * Returns the same agent with options, as in `claude-code?subAgents=off`. Absent for an agent without options. Throws
-   * TemperFailure UnknownAgent if an option is invalid.
+   * The agent's own options: a schema with a description per option. Agents that call the model have the common ones
+   * (options.ts) as well.
    */
-  withOptions?(options: Readonly<Record<string, string>>): AgentSpec;
+  readonly options?: Shape;
   /** Prepares, once per host, the host directories that are mounted read-only into the sandbox. */
   runtimes(): Promise<readonly SandboxMount[]>;
   /** Returns the command that runs inside the sandbox under the agent's account. */
-  command(context: AgentContext): AgentCommand;
+  command(context: AgentContext<z.output<z.ZodObject<Shape>>>): AgentCommand;
   /** Maps the command's exit code to the reason why the agent stopped. */
   stopReason(exitCode: number): StopReason;
 }
 
-export interface AgentContext {
+/** The facts of a rollout with which its agent is started. */
+export interface AgentStart {
   readonly instruction: string;
   readonly workdir: string;
   /** Base URL of the gateway as seen from the sandbox, without a trailing slash; null without a model. */
@@ -39,6 +41,16 @@ export interface AgentContext {
   readonly maxTurns: number;
   /** Context length of the model in tokens; null if unknown. With it an agent can compact its conversation in time. */
   readonly contextLength?: number | null;
+}
+
+export interface AgentContext<Options = Readonly<Record<string, unknown>>> extends AgentStart {
+  /** The options as the agent's schema has read them. */
+  readonly options: Options;
+}
+
+/** An agent with its options applied, as a rollout uses it. */
+export interface Agent extends Omit<AgentSpec, 'command'> {
+  command(start: AgentStart): AgentCommand;
 }
 
 export interface AgentCommand {

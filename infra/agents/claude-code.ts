@@ -1,6 +1,5 @@
 import { z } from 'zod';
-import { TemperFailure } from '../../workflows/contracts/failures.ts';
-import type { AgentContext, AgentSpec } from './agent.ts';
+import type { AgentSpec, AgentStart } from './agent.ts';
 import {
   bunLoader,
   bunSandboxes,
@@ -10,31 +9,45 @@ import {
   requireGateway,
   withInstruction,
 } from './cli.ts';
+import { extraArguments, onOrOff, subAgents, toolNames, toolTimeout } from './options.ts';
 import { packageFile } from './packages.ts';
 
 const program = packageFile(`@anthropic-ai/claude-code-linux-${process.arch}/claude`);
 /** The agent runs unattended and the sandbox confines it, so permission checks are off. The log is one line of JSON per event. */
 const flags = ['--print', '--permission-mode', 'bypassPermissions', '--output-format', 'stream-json', '--verbose'];
 
-const onOrOff = z.enum(['on', 'off'], { error: 'expected on or off' });
-const optionsSchema = z.strictObject({
-  /** `off` removes the tool that delegates a task to a sub-agent. */
-  subAgents: onOrOff.default('on'),
-  /** `off` ends a conversation that outgrows the context instead of compacting it. */
-  compaction: onOrOff.default('on'),
-  /** Length in tokens from which the conversation is compacted; default: near the end of the model's context. */
+const options = {
+  subAgents,
+  tools: toolNames
+    .optional()
+    .describe('The built-in tools that it has, for example `["Bash","Read","Edit"]`. Default: all.'),
+  toolTimeoutSec: toolTimeout.describe('Time limit of a shell command in seconds. Default: its own.'),
+  compaction: onOrOff
+    .default('on')
+    .describe('`off` ends a conversation that outgrows the context instead of compacting it.'),
   window: z
-    .string()
-    .regex(/^[1-9]\d{3,8}$/, 'expected a number of tokens, at least 1000')
-    .optional(),
-});
-type Options = z.output<typeof optionsSchema>;
+    .int({ error: 'expected a number of tokens from 1000 to 999999999' })
+    .min(1000, { error: 'expected a number of tokens from 1000 to 999999999' })
+    .max(999_999_999, { error: 'expected a number of tokens from 1000 to 999999999' })
+    .optional()
+    .describe("Tokens from which the conversation is compacted. Default: near the end of the model's context."),
+  arguments: extraArguments([
+    ...flags.filter((flag) => flag.startsWith('--')),
+    '-p',
+    '--model',
+    '--tools',
+    '--agents',
+    '--disallowedTools',
+    '--disallowed-tools',
+    '--dangerously-skip-permissions',
+    '--autocompact',
+    '--input-format',
+  ]),
+} as const;
+type Options = z.output<z.ZodObject<typeof options>>;
 
 /** Claude Code, which calls the Anthropic Messages API. */
-export function createClaudeCode(
-  { runtime, packages }: CliDependencies,
-  options: Options = optionsSchema.parse({}),
-): AgentSpec {
+export function createClaudeCode({ runtime, packages }: CliDependencies): AgentSpec<typeof options> {
   return {
     name: 'claude-code',
     description: 'Claude Code (@anthropic-ai/claude-code)',
@@ -42,12 +55,17 @@ export function createClaudeCode(
     needsSolution: false,
     sandboxes: bunSandboxes,
     loader: bunLoader,
-    withOptions: (given) => createClaudeCode({ runtime, packages }, parseOptions(given)),
+    options,
     runtimes: async () => Promise.all([runtime.prepare(), packages.prepare('claude-code')]),
     command(context) {
       const { baseUrl, secret } = requireGateway('claude-code', context);
       return {
-        argv: withInstruction(baseUrl, [program, ...flags, ...toolsOff(options)]),
+        argv: withInstruction(baseUrl, [
+          program,
+          ...flags,
+          ...toolFlags(context.options),
+          ...context.options.arguments,
+        ]),
         env: {
           ANTHROPIC_BASE_URL: baseUrl,
           ANTHROPIC_AUTH_TOKEN: secret,
@@ -55,7 +73,8 @@ export function createClaudeCode(
           CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1',
           // The header differs between requests, which would break the shared prefix of a branch.
           CLAUDE_CODE_ATTRIBUTION_HEADER: '0',
-          ...windowsOf(context, options),
+          ...windowsOf(context, context.options),
+          ...timeoutOf(context.options),
         },
         files: homeFiles(context.instruction),
       };
@@ -64,22 +83,24 @@ export function createClaudeCode(
   };
 }
 
-const toolsOff = ({ subAgents }: Options): string[] => (subAgents === 'on' ? [] : ['--disallowedTools', 'Task,Agent']);
+function toolFlags({ subAgents: agents, tools }: Options): string[] {
+  return [
+    ...(agents === 'off' ? ['--disallowedTools', 'Task,Agent'] : []),
+    ...(typeof agents === 'object' ? ['--agents', JSON.stringify(agents)] : []),
+    ...(tools === undefined ? [] : ['--tools', tools.join(',')]),
+  ];
+}
 
-function windowsOf({ contextLength }: AgentContext, { compaction, window }: Options): Record<string, string> {
+function windowsOf({ contextLength }: AgentStart, { compaction, window }: Options): Record<string, string> {
   return {
     ...(contextLength == null ? {} : { CLAUDE_CODE_MAX_CONTEXT_TOKENS: String(contextLength) }),
-    ...(window === undefined ? {} : { CLAUDE_CODE_AUTO_COMPACT_WINDOW: window }),
+    ...(window === undefined ? {} : { CLAUDE_CODE_AUTO_COMPACT_WINDOW: String(window) }),
     ...(compaction === 'on' ? {} : { DISABLE_AUTO_COMPACT: '1' }),
   };
 }
 
-function parseOptions(given: Readonly<Record<string, string>>): Options {
-  const parsed = optionsSchema.safeParse(given);
-  if (parsed.success) return parsed.data;
-  const problems = parsed.error.issues.map(({ path, message }) => [...path, message].join(': '));
-  throw new TemperFailure(
-    'UnknownAgent',
-    `claude-code: options are subAgents, compaction (on, off) and window (tokens); ${problems.join('; ')}`,
-  );
+function timeoutOf({ toolTimeoutSec }: Options): Record<string, string> {
+  if (toolTimeoutSec === undefined) return {};
+  const ms = String(toolTimeoutSec * 1000);
+  return { BASH_DEFAULT_TIMEOUT_MS: ms, BASH_MAX_TIMEOUT_MS: ms };
 }

@@ -1,28 +1,67 @@
+import { stringify } from 'smol-toml';
+import type { z } from 'zod';
 import type { AgentSpec } from './agent.ts';
 import { type CliDependencies, homeFiles, modelName, requireGateway, secretVariable, withInstruction } from './cli.ts';
+import { extraArguments, type SubAgentDefinitions, subAgents } from './options.ts';
 import { packageFile } from './packages.ts';
 import { runScript } from './runtime.ts';
 
 const script = packageFile('@openai/codex/bin/codex.js');
 const provider = 'temper';
-/** Codex can't create its own sandbox inside temper's. The last argument means standard input. */
-const options = ['exec', '--skip-git-repo-check', '--dangerously-bypass-approvals-and-sandbox', '-'];
+/** Codex can't create its own sandbox inside temper's. */
+const flags = ['--skip-git-repo-check', '--dangerously-bypass-approvals-and-sandbox'];
+
+const options = {
+  subAgents,
+  arguments: extraArguments(
+    [
+      ...flags,
+      '--model',
+      '-m',
+      '--sandbox',
+      '-s',
+      '--profile',
+      '-p',
+      '--oss',
+      '--local-provider',
+      '--approve-for-me',
+      '--ignore-user-config',
+      '--cd',
+      '-C',
+    ],
+    [
+      'model',
+      'model_context_window',
+      'model_provider',
+      'model_providers',
+      'check_for_update_on_startup',
+      'shell_environment_policy',
+      'analytics',
+      'agents',
+      'features.multi_agent',
+    ],
+  ),
+} as const;
+type Options = z.output<z.ZodObject<typeof options>>;
 
 /** Codex, which calls the OpenAI Responses API. */
-export function createCodex({ runtime, packages }: CliDependencies): AgentSpec {
+export function createCodex({ runtime, packages }: CliDependencies): AgentSpec<typeof options> {
   return {
     name: 'codex',
     description: 'Codex (@openai/codex)',
     usesModel: true,
     needsSolution: false,
+    options,
     runtimes: async () => Promise.all([runtime.prepare(), packages.prepare('codex')]),
     command(context) {
       const { baseUrl, secret } = requireGateway('codex', context);
       return {
-        argv: withInstruction(baseUrl, runScript(script, options)),
+        // The last argument means standard input.
+        argv: withInstruction(baseUrl, runScript(script, ['exec', ...flags, ...context.options.arguments, '-'])),
         env: { [secretVariable]: secret },
         files: homeFiles(context.instruction, {
-          '.codex/config.toml': configuration(baseUrl, context.contextLength ?? null),
+          '.codex/config.toml': configuration(baseUrl, context.contextLength ?? null, context.options),
+          ...(typeof context.options.subAgents === 'object' ? rolesOf(context.options.subAgents) : {}),
         }),
       };
     },
@@ -30,7 +69,8 @@ export function createCodex({ runtime, packages }: CliDependencies): AgentSpec {
   };
 }
 
-const configuration = (baseUrl: string, contextLength: number | null): string => `model = "${modelName}"
+const configuration = (baseUrl: string, contextLength: number | null, { subAgents: agents }: Options): string =>
+  `model = "${modelName}"
 ${contextLength === null ? '' : `model_context_window = ${contextLength}\n`}model_provider = "${provider}"
 check_for_update_on_startup = false
 
@@ -45,4 +85,13 @@ exclude = ["${secretVariable}"]
 
 [analytics]
 enabled = false
-`;
+${agents === 'off' ? '\n[features]\nmulti_agent = false\n' : ''}`;
+
+/** Files of the roles that a sub-agent can have. Codex finds them by their folder. */
+const rolesOf = (agents: SubAgentDefinitions): Record<string, string> =>
+  Object.fromEntries(
+    Object.entries(agents).map(([name, { description, prompt }]) => [
+      `.codex/agents/${name}.toml`,
+      stringify({ name, description, developer_instructions: prompt }),
+    ]),
+  );

@@ -1,10 +1,11 @@
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
-import type { AgentSpec } from './agent.ts';
+import type { Agent, AgentSpec } from './agent.ts';
 import { createClaudeCode } from './claude-code.ts';
 import { createCodex } from './codex.ts';
 import { createMini } from './mini.ts';
 import { createNop } from './nop.ts';
 import { createOpencode } from './opencode.ts';
+import { type GivenOptions, withOptions } from './options.ts';
 import { createOracle } from './oracle.ts';
 import { createPackages } from './packages.ts';
 import { createPi } from './pi.ts';
@@ -12,11 +13,13 @@ import { createRuntime } from './runtime.ts';
 
 export interface Agents {
   readonly names: readonly string[];
+  readonly specs: readonly AgentSpec[];
   /**
-   * Finds an agent by name, optionally with options (`claude-code?subAgents=off&window=40000`). Throws TemperFailure
-   * UnknownAgent, which lists the names there are.
+   * Finds an agent by name and applies options, which may be part of the name, too
+   * (`claude-code?subAgents=off&window=40000`). Throws TemperFailure UnknownAgent, which lists the names or the options
+   * that there are.
    */
-  get(name: string): AgentSpec;
+  get(name: string, options?: GivenOptions): Agent;
 }
 
 export interface AgentsDependencies {
@@ -41,19 +44,32 @@ export function createAgents({ cacheDir }: AgentsDependencies): Agents {
   const names = [...byName.keys()];
   return {
     names,
-    get(asked) {
+    specs: table,
+    get(asked, options = {}) {
       // Everything after the first question mark is the query, so that a mistake in it is rejected and not ignored.
       const [name = '', ...rest] = asked.split('?');
-      const query = rest.length === 0 ? undefined : rest.join('?');
       const agent = byName.get(name);
       if (agent === undefined) {
         throw new TemperFailure('UnknownAgent', `expected one of ${names.join(', ')}, got ${JSON.stringify(asked)}`);
       }
-      if (query === undefined) return agent;
-      if (agent.withOptions === undefined) {
-        throw new TemperFailure('UnknownAgent', `expected ${name} without options, got ${JSON.stringify(asked)}`);
+      const inName = optionsOfQuery(rest.join('?'));
+      const twice = Object.keys(inName).filter((option) => option in options);
+      if (twice.length > 0) {
+        throw new TemperFailure('UnknownAgent', `${asked}: ${twice.join(', ')} is in agentOptions, too; give it once`);
       }
-      return { ...agent.withOptions(Object.fromEntries(new URLSearchParams(query))), name: asked };
+      return { ...withOptions(agent, { ...inName, ...options }), name: asked };
     },
   };
+}
+
+/** Reads options from the query of a name. A value is JSON if it can be read as such, else a text. */
+const optionsOfQuery = (query: string): GivenOptions =>
+  Object.fromEntries([...new URLSearchParams(query)].map(([option, value]) => [option, jsonOrText(value)]));
+
+function jsonOrText(value: string): unknown {
+  try {
+    return JSON.parse(value);
+  } catch {
+    return value;
+  }
 }

@@ -1,8 +1,10 @@
+import { z } from 'zod';
 import type { StopReason } from '../../workflows/contracts/outcome.ts';
 import type { AgentSpec } from './agent.ts';
 import { exits } from './mini/exits.ts';
 import { instructionFile, variables } from './mini/main.ts';
 import { tools } from './mini/tools.ts';
+import { toolTimeout } from './options.ts';
 import { throughRelay } from './relay.ts';
 import { programEntry, type Runtime } from './runtime.ts';
 
@@ -14,15 +16,30 @@ const stops: Readonly<Record<number, StopReason>> = {
   [exits.tokenBudget]: 'token-budget',
 };
 
+const [firstTool = 'submit', ...otherTools] = tools.map(({ name }) => name);
+const toolName = z.enum([firstTool, ...otherTools], {
+  error: `expected one of ${[firstTool, ...otherTools].join(', ')}`,
+});
+
+const options = {
+  tools: z
+    .array(toolName, { error: 'expected a list of the names of tools' })
+    .min(1, { error: 'expected at least one tool' })
+    .default([firstTool, ...otherTools])
+    .describe('The tools that it has.'),
+  toolTimeoutSec: toolTimeout.describe('Time limit of a shell command in seconds. Default: 60.'),
+} as const;
+
 /** temper's own small agent: a loop over `bash`, `edit` and `submit`. It needs nothing of the image but a shell. */
-export function createMini({ runtime }: { readonly runtime: Runtime }): AgentSpec {
+export function createMini({ runtime }: { readonly runtime: Runtime }): AgentSpec<typeof options> {
   return {
     name: 'mini',
     description: 'a small loop with bash, edit and submit tools',
     usesModel: true,
     needsSolution: false,
+    options,
     runtimes: async () => [await runtime.prepare()],
-    command({ instruction, workdir, baseUrl, secret, maxTurns }) {
+    command({ instruction, workdir, baseUrl, secret, maxTurns, options: { tools: chosen, toolTimeoutSec } }) {
       if (baseUrl === null || secret === null) throw new Error('mini: expected the address and secret of a gateway');
       return {
         argv: throughRelay(baseUrl, { module: programEntry('mini') }),
@@ -31,7 +48,8 @@ export function createMini({ runtime }: { readonly runtime: Runtime }): AgentSpe
           [variables.secret]: secret,
           [variables.workdir]: workdir,
           [variables.maxTurns]: String(maxTurns),
-          [variables.tools]: tools.map(({ name }) => name).join(','),
+          [variables.tools]: chosen.join(','),
+          ...(toolTimeoutSec !== undefined && { [variables.toolTimeoutSec]: String(toolTimeoutSec) }),
         },
         files: new Map([[instructionFile, { mode: 0o600, bytes: new TextEncoder().encode(instruction) }]]),
       };

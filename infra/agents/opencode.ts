@@ -1,3 +1,4 @@
+import type { z } from 'zod';
 import type { AgentSpec } from './agent.ts';
 import {
   bunLoader,
@@ -10,14 +11,25 @@ import {
   secretVariable,
   withInstruction,
 } from './cli.ts';
+import { extraArguments, subAgents, toolNames, toolTimeout } from './options.ts';
 import { packageFile } from './packages.ts';
 
 /** The build that runs on processors with and without AVX2. */
 const program = packageFile('opencode-linux-x64-baseline/bin/opencode');
 const provider = 'temper';
 
+const options = {
+  subAgents,
+  tools: toolNames
+    .optional()
+    .describe('The tools that it has by their permission, for example `["bash","read","edit"]`. Default: all.'),
+  toolTimeoutSec: toolTimeout.describe('Time limit of a shell command in seconds. Default: its own.'),
+  arguments: extraArguments(['--model', '-m', '--attach', '--dir', '--continue', '-c', '--session', '-s']),
+} as const;
+type Options = z.output<z.ZodObject<typeof options>>;
+
 /** OpenCode, which calls the OpenAI Chat Completions API. */
-export function createOpencode({ runtime, packages }: CliDependencies): AgentSpec {
+export function createOpencode({ runtime, packages }: CliDependencies): AgentSpec<typeof options> {
   return {
     name: 'opencode',
     description: 'OpenCode (opencode-ai)',
@@ -25,14 +37,26 @@ export function createOpencode({ runtime, packages }: CliDependencies): AgentSpe
     needsSolution: false,
     sandboxes: bunSandboxes,
     loader: bunLoader,
+    options,
     runtimes: async () => Promise.all([runtime.prepare(), packages.prepare('opencode')]),
     command(context) {
       const { baseUrl, secret } = requireGateway('opencode', context);
       return {
-        argv: withInstruction(baseUrl, [program, 'run', '--model', `${provider}/${modelName}`]),
-        env: { [secretVariable]: secret, OPENCODE_DISABLE_AUTOUPDATE: '1', OPENCODE_DISABLE_MODELS_FETCH: '1' },
+        argv: withInstruction(baseUrl, [
+          program,
+          'run',
+          '--model',
+          `${provider}/${modelName}`,
+          ...context.options.arguments,
+        ]),
+        env: {
+          [secretVariable]: secret,
+          OPENCODE_DISABLE_AUTOUPDATE: '1',
+          OPENCODE_DISABLE_MODELS_FETCH: '1',
+          ...timeoutOf(context.options),
+        },
         files: homeFiles(context.instruction, {
-          '.config/opencode/opencode.json': configuration(baseUrl, context.contextLength ?? null),
+          '.config/opencode/opencode.json': configuration(baseUrl, context.contextLength ?? null, context.options),
         }),
       };
     },
@@ -40,10 +64,28 @@ export function createOpencode({ runtime, packages }: CliDependencies): AgentSpe
   };
 }
 
-const configuration = (baseUrl: string, contextLength: number | null): string =>
+function timeoutOf({ toolTimeoutSec }: Options): Record<string, string> {
+  if (toolTimeoutSec === undefined) return {};
+  return { OPENCODE_EXPERIMENTAL_BASH_DEFAULT_TIMEOUT_MS: String(toolTimeoutSec * 1000) };
+}
+
+/** The agent runs unattended and the sandbox confines it: a tool that it has is allowed, and it does not have one that is denied. */
+function permissionOf({ subAgents: agents, tools }: Options): object {
+  const chosen = tools === undefined ? { '*': 'allow' } : { '*': 'deny', ...allowed(tools) };
+  return agents === 'off' ? { ...chosen, task: 'deny' } : chosen;
+}
+
+const allowed = (tools: readonly string[]): object => Object.fromEntries(tools.map((tool) => [tool, 'allow']));
+
+const agentsOf = ({ subAgents: agents }: Options): object =>
+  typeof agents === 'string'
+    ? {}
+    : { agent: Object.fromEntries(Object.entries(agents).map(([name, one]) => [name, { mode: 'subagent', ...one }])) };
+
+const configuration = (baseUrl: string, contextLength: number | null, chosen: Options): string =>
   JSON.stringify({
-    // The agent runs unattended and the sandbox confines it, so every tool is allowed.
-    permission: 'allow',
+    permission: permissionOf(chosen),
+    ...agentsOf(chosen),
     share: 'disabled',
     provider: {
       [provider]: {

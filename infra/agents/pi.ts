@@ -8,25 +8,44 @@ import {
   secretVariable,
   withInstruction,
 } from './cli.ts';
+import { extraArguments, toolNames } from './options.ts';
 import { packageFile } from './packages.ts';
 import { runScript } from './runtime.ts';
 
 const script = packageFile('@earendil-works/pi-coding-agent/dist/bundle/cli.js');
 const provider = 'temper';
+const flags = ['--print', '--no-session', '--provider', provider, '--model', modelName];
+
+const options = {
+  tools: toolNames
+    .optional()
+    .describe('The tools that it has, for example `["read","bash","edit","write"]`. Default: its own.'),
+  arguments: extraArguments([
+    ...flags.filter((flag) => flag.startsWith('--')),
+    '-p',
+    '--tools',
+    '-t',
+    '--api-key',
+    '--mode',
+    '--models',
+  ]),
+} as const;
 
 /** Pi, which calls the OpenAI Chat Completions API. */
-export function createPi({ runtime, packages }: CliDependencies): AgentSpec {
+export function createPi({ runtime, packages }: CliDependencies): AgentSpec<typeof options> {
   return {
     name: 'pi',
     description: 'Pi (@earendil-works/pi-coding-agent)',
     usesModel: true,
     needsSolution: false,
+    options,
     runtimes: async () => Promise.all([runtime.prepare(), packages.prepare('pi')]),
     command(context) {
       const { baseUrl, secret } = requireGateway('pi', context);
-      const options = ['--print', '--no-session', '--provider', provider, '--model', modelName];
+      const { tools, arguments: more } = context.options;
+      const limited = tools === undefined ? [] : ['--tools', tools.join(',')];
       return {
-        argv: withInstruction(baseUrl, runScript(script, options)),
+        argv: withInstruction(baseUrl, runScript(script, [...flags, ...limited, ...more])),
         env: { [secretVariable]: secret, PI_OFFLINE: '1', PI_SKIP_VERSION_CHECK: '1', PI_TELEMETRY: '0' },
         files: homeFiles(context.instruction, configuration(baseUrl, context.contextLength ?? null)),
       };

@@ -78,6 +78,10 @@ const commands: Readonly<Record<string, CommandEntry>> = {
     description: 'write the HTML report of a run',
     load: async () => (await import('./commands/report.ts')).reportCommand(),
   },
+  agents: {
+    description: 'list the agents, show the options of one',
+    load: async () => (await import('./commands/agents.ts')).agentsCommand(),
+  },
   tasks: {
     description: 'list and validate tasks, prepare their images',
     load: async () => (await import('./commands/tasks.ts')).tasksCommand(),

@@ -48,9 +48,20 @@ export const stageDescriptions: Readonly<Record<Stage, string>> = {
   reward: 'Computes the reward from the verdict.',
 };
 
+/** Options of an agent. They are part of several values of a history, which bounds their size. */
+export const agentOptions = z
+  .record(z.string(), z.unknown(), { error: 'expected an object with the options of the agent' })
+  .refine((options) => JSON.stringify(options).length <= 4000, { error: 'expected at most 4000 characters of JSON' });
+export type AgentOptions = Readonly<z.output<typeof agentOptions>>;
+
 /** The settings of a rollout; the same for one that is started by hand, by a group or by a run. */
 export const rolloutSettings = z.strictObject({
   agent: text('the name of an agent, for example mini').default('mini').describe('The name of the agent.'),
+  agentOptions: agentOptions
+    .optional()
+    .describe(
+      'Options of the agent by name, checked by its own schema; `temper agents show NAME` lists them. At most 4000 characters as JSON. Default: none.',
+    ),
   sandbox: oneOf(sandboxChoices)
     .default('auto')
     .describe(
@@ -179,6 +190,8 @@ export interface RolloutResult {
   readonly workflowId: string;
   readonly task: string;
   readonly agent: string;
+  /** The options of the agent; absent without. */
+  readonly agentOptions?: AgentOptions;
   readonly outcome: Outcome;
   /** The reward in [0, 1]; null unless `scored`. */
   readonly reward: number | null;

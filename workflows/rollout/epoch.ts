@@ -130,8 +130,8 @@ async function runAgent(
   host: EpochHost,
   { kind, contextLength, diskBeforeMb }: Prepared,
 ): Promise<AgentEnd> {
-  const { agent, maxTurns } = input;
-  const start = { task: resolved.task, maxTurns, contextLength };
+  const { agent, agentOptions, maxTurns } = input;
+  const start = { task: resolved.task, maxTurns, contextLength, ...(agentOptions && { agentOptions }) };
   if (!fewActivities)
     await host.stage('startAgent', () => onHost(host.name).startAgent({ epoch, agent, kind, ...start }));
   const timeoutMs = limits.agentMs;

@@ -17,10 +17,12 @@ export const variables = {
   workdir: 'TEMPER_WORKDIR',
   maxTurns: 'TEMPER_MAX_TURNS',
   tools: 'TEMPER_TOOLS',
+  /** Optional. */
+  toolTimeoutSec: 'TEMPER_TOOL_TIMEOUT_SEC',
 } as const;
 
 export const instructionFile = '.temper-instruction.md';
-const commandTimeoutMs = 60_000;
+const defaultToolTimeoutSec = 60;
 
 export async function main(environment: Readonly<Record<string, string | undefined>> = process.env): Promise<number> {
   const read = (name: keyof typeof variables): string => {
@@ -37,7 +39,7 @@ export async function main(environment: Readonly<Record<string, string | undefin
     workspace: {
       workdir: read('workdir'),
       environment: { ...environment, [variables.secret]: undefined },
-      commandTimeoutMs,
+      commandTimeoutMs: Number(environment[variables.toolTimeoutSec] ?? defaultToolTimeoutSec) * 1000,
     },
     maxTurns: Number(read('maxTurns')),
     log: (line) => process.stdout.write(`${line}\n`),

@@ -2,10 +2,11 @@ import { type Command, Option } from 'commander';
 import type { AgentSpec } from '../../../infra/agents/agent.ts';
 import { rewardPolicies } from '../../../workflows/contracts/resolution.ts';
 import type { RolloutRequest } from '../../../workflows/contracts/rollout.ts';
+import { agentOf, agentOptionsOption, readAgentOptions } from '../follow/agent-options.ts';
 import { onInterrupt } from '../follow/interrupt.ts';
 import { type HomeOption, sandboxOption, stackCommand, wholeNumber } from '../stack/command.ts';
 import type { StackSession } from '../stack/stack-session.ts';
-import { Interrupted, orUsageError, Unsuccessful, UsageError } from '../text/errors.ts';
+import { Interrupted, Unsuccessful, UsageError } from '../text/errors.ts';
 import { lostImages } from '../text/local-images.ts';
 import { note, print, printJson } from '../text/output.ts';
 import { createRolloutBoard } from './rollout/board.ts';
@@ -20,6 +21,8 @@ type RequestOptions = Pick<RolloutRequest, 'sandbox' | 'maxTurns' | 'rewardPolic
 interface RolloutOptions extends HomeOption, RequestOptions {
   readonly tasks: string;
   readonly agent: string;
+  /** Path of a JSON file. */
+  readonly agentOptions?: string;
   /** The agent's time limit in seconds. */
   readonly agentTimeout?: number;
   readonly concurrency?: number;
@@ -38,6 +41,7 @@ export function rolloutCommand(): Command {
       'a task directory, a directory of task directories, or an address such as generated:test/1?count=8',
     )
     .option('--agent <name>', 'name of the agent, for example mini, oracle or nop', 'mini')
+    .addOption(agentOptionsOption())
     .addOption(sandboxOption().default('auto'))
     .option('--concurrency <n>', 'rollouts that run at once (default: the capacity of this host)', wholeNumber(1, 500))
     .option('--max-turns <n>', 'maximum number of model calls per rollout', wholeNumber(1, 100_000))
@@ -56,12 +60,12 @@ export function rolloutCommand(): Command {
 
 async function rollout(options: RolloutOptions): Promise<void> {
   const { openSession } = await import('../stack/stack-session.ts');
-  const { createAgents } = await import('../../../infra/agents/index.ts');
+  const agentOptions = await readAgentOptions(options);
   const interrupt = onInterrupt('cancelling the rollouts; waiting for their clean-up');
   const startedAt = performance.now();
   const session = await openSession(options, options.up, interrupt.signal);
   try {
-    const agent = orUsageError(() => createAgents({ cacheDir: session.config.cacheDir }).get(options.agent), '--agent');
+    const agent = await agentOf({ agent: options.agent, agentOptions }, session.config);
     if (options.upstream !== undefined) await requireUpstream(options.upstream, agent, session);
     const { ready, broken } = await findTasks(options.tasks, session, agent);
     const total = ready.length + broken.length;
@@ -76,7 +80,7 @@ async function rollout(options: RolloutOptions): Promise<void> {
     };
     for (const row of broken) finished(row);
     const concurrency = options.concurrency ?? session.config.capacity + session.config.evaluations;
-    const work = { request: requestOf(options), concurrency, started: board.started, finished };
+    const work = { request: { ...requestOf(options), agentOptions }, concurrency, started: board.started, finished };
     const rows = [...broken, ...(await runRollouts(session.client, ready, work, interrupt.signal))];
     board.close();
     if (!options.json) print(rolloutTable(rows, (performance.now() - startedAt) / 1000));

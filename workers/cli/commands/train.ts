@@ -1,10 +1,19 @@
 import type { Command } from 'commander';
 import type { BudgetChange } from '../../../workflows/contracts/budget.ts';
+import type { AgentOptions } from '../../../workflows/contracts/rollout.ts';
 import { type RunRequest, runInput } from '../../../workflows/contracts/run.ts';
 import type { SandboxChoice } from '../../../workflows/contracts/sandbox-kinds.ts';
+import { agentOptionsOption, readAgentOptions, requireAgent } from '../follow/agent-options.ts';
 import { onInterrupt } from '../follow/interrupt.ts';
 import { defined, readInput, requireValid } from '../follow/workflow-input.ts';
-import { type HomeOption, runningConfigOf, sandboxOption, stackCommand, wholeNumber } from '../stack/command.ts';
+import {
+  configOf,
+  type HomeOption,
+  runningConfigOf,
+  sandboxOption,
+  stackCommand,
+  wholeNumber,
+} from '../stack/command.ts';
 import { parseBudget } from '../text/budget.ts';
 import { note, print, printJson } from '../text/output.ts';
 import { followRun, StoppedFollowing } from './train/follow-run.ts';
@@ -22,6 +31,8 @@ interface TrainOptions extends HomeOption {
   readonly weight?: number;
   readonly budget?: BudgetChange;
   readonly agent?: string;
+  /** Path of a JSON file. */
+  readonly agentOptions?: string;
   readonly sandbox?: SandboxChoice;
   readonly detach?: true;
   readonly json?: true;
@@ -53,6 +64,7 @@ export function trainCommand(): Command {
       parseBudget,
     )
     .option('--agent <name>', 'name of the agent (default: mini)')
+    .addOption(agentOptionsOption())
     .addOption(sandboxOption())
     .option('--detach', 'print the id and exit instead of following the run')
     .option('--json', 'print one JSON object per step to stdout, then the final status')
@@ -88,12 +100,17 @@ async function train(options: TrainOptions): Promise<void> {
 
 /** Builds the run's input from the input file and the options, and checks it before anything starts. */
 async function requestOf(options: TrainOptions): Promise<RunRequest> {
-  const request = merge(options.input === undefined ? {} : await readInput(options.input), options);
-  requireValid('run', runInput, request);
+  const input = options.input === undefined ? {} : await readInput(options.input);
+  const request = merge(input, options, await readAgentOptions(options));
+  await requireAgent(requireValid('run', runInput, request).settings, configOf(options));
   return request as RunRequest;
 }
 
-function merge(input: Readonly<Record<string, unknown>>, options: TrainOptions): Record<string, unknown> {
+function merge(
+  input: Readonly<Record<string, unknown>>,
+  options: TrainOptions,
+  agentOptions: AgentOptions | undefined,
+): Record<string, unknown> {
   const { tasks, steps, groups, rollouts, maxStaleness, seed, pool, weight, budget, agent, sandbox } = options;
   const settings = typeof input.settings === 'object' ? input.settings : {};
   return {
@@ -109,6 +126,6 @@ function merge(input: Readonly<Record<string, unknown>>, options: TrainOptions):
       weight,
       budget,
     }),
-    settings: { ...settings, ...defined({ agent, sandbox }) },
+    settings: { ...settings, ...defined({ agent, agentOptions, sandbox }) },
   };
 }

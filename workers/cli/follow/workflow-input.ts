@@ -10,23 +10,29 @@ export function defined(fields: Readonly<Record<string, unknown>>): Record<strin
 }
 
 /** Reads a workflow's input from a JSON file. Throws a UsageError when the file holds no JSON object. */
-export async function readInput(path: string): Promise<Record<string, unknown>> {
+export async function readInput(path: string, option = '--input'): Promise<Record<string, unknown>> {
   const text = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
-    throw new UsageError(`--input: cannot read ${path} (${error.code}); expected a JSON file`);
+    throw new UsageError(`${option}: cannot read ${path} (${error.code}); expected a JSON file`);
   });
   try {
     const value: unknown = JSON.parse(text);
     if (typeof value === 'object' && value !== null && !Array.isArray(value)) return { ...value };
   } catch (error) {
-    throw new UsageError(`--input: ${path} is not valid JSON: ${errorMessage(error)}`);
+    throw new UsageError(`${option}: ${path} is not valid JSON: ${errorMessage(error)}`);
   }
-  throw new UsageError(`--input: expected a JSON object in ${path}, for example {"steps": 30}`);
+  throw new UsageError(
+    `${option}: expected a JSON object in ${path}${option === '--input' ? ', for example {"steps": 30}' : ''}`,
+  );
 }
 
-/** Checks a workflow's input before anything starts. Throws a UsageError that names every invalid field. */
-export function requireValid(what: string, schema: z.ZodType, request: unknown): void {
+/** Checks a workflow's input before anything starts, and returns it with its defaults. Throws a UsageError that names every invalid field. */
+export function requireValid<Schema extends z.ZodType>(
+  what: string,
+  schema: Schema,
+  request: unknown,
+): z.output<Schema> {
   const parsed = schema.safeParse(request);
-  if (parsed.success) return;
+  if (parsed.success) return parsed.data;
   const problems = parsed.error.issues.map((issue) => describeIssue(issue, request));
   throw new UsageError(`invalid input of the ${what}: ${problems.join('; ')}`);
 }

@@ -1,8 +1,9 @@
 import { type Command, InvalidArgumentError } from 'commander';
 import type { SandboxChoice } from '../../../../workflows/contracts/sandbox-kinds.ts';
 import { type SweepRequest, sweepInput } from '../../../../workflows/contracts/sweep.ts';
+import { agentOptionsOption, readAgentOptions, requireAgent } from '../../follow/agent-options.ts';
 import { defined, readInput, requireValid } from '../../follow/workflow-input.ts';
-import { sandboxOption, wholeNumber } from '../../stack/command.ts';
+import { configOf, type HomeOption, sandboxOption, wholeNumber } from '../../stack/command.ts';
 import { parseBudget } from '../../text/budget.ts';
 import { UsageError } from '../../text/errors.ts';
 
@@ -28,6 +29,8 @@ export interface SweepOptions extends Partial<Pick<SweepRequest, (typeof inputFi
   /** Seed of the sample. */
   readonly sample?: number;
   readonly agent?: string;
+  /** Path of a JSON file. */
+  readonly agentOptions?: string;
   readonly sandbox?: SandboxChoice;
 }
 
@@ -50,6 +53,7 @@ export function withSweepOptions(command: Command): Command {
       parseBudget,
     )
     .option('--agent <name>', 'name of the agent (default: mini)')
+    .addOption(agentOptionsOption())
     .addOption(sandboxOption())
     .option('--policy <run>', 'run whose policy is evaluated (default: the one that is open or ended last)')
     .option(
@@ -64,22 +68,23 @@ export function withSweepOptions(command: Command): Command {
 }
 
 /** Builds the sweep's input from the input file and the options, and checks it before anything starts. */
-export async function sweepRequestOf(options: SweepOptions): Promise<SweepRequest> {
+export async function sweepRequestOf(options: SweepOptions & HomeOption): Promise<SweepRequest> {
   const input = options.input === undefined ? {} : await readInput(options.input);
   const { sample, agent, sandbox } = options;
+  const agentOptions = await readAgentOptions(options);
   const settings = typeof input.settings === 'object' ? input.settings : {};
   const request = {
     ...input,
     ...defined(Object.fromEntries(inputFields.map((field) => [field, options[field]]))),
     ...(sample !== undefined && { pick: 'sample', seed: sample }),
-    settings: { ...settings, ...defined({ agent, sandbox }) },
+    settings: { ...settings, ...defined({ agent, agentOptions, sandbox }) },
   };
   if (!('tasks' in request)) {
     throw new UsageError(
       '--tasks <set> is missing, for example --tasks generated:test/1; or name an --input with tasks',
     );
   }
-  requireValid('sweep', sweepInput, request);
+  await requireAgent(requireValid('sweep', sweepInput, request).settings, configOf(options));
   return request as SweepRequest;
 }
 
