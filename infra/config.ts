@@ -75,6 +75,8 @@ export interface Config {
   readonly pools: string;
   /** The file that configures the upstream models. */
   readonly upstreams: string;
+  /** Modules with the user's own agents: absolute paths, or packages. */
+  readonly agents: readonly string[];
   /** The file with the price table; null if none is named. */
   readonly prices: string | null;
   readonly trainer: { readonly requestTokens: number };
@@ -163,6 +165,7 @@ export function readConfig(source: Environment = process.env): Config {
     pool: poolFrom(env, policyUrl),
     pools: resolve(env.TEMPER_ENGINES ?? join(home, 'engines.json')),
     upstreams: resolve(env.TEMPER_UPSTREAMS ?? join(home, 'upstreams.json')),
+    agents: env.TEMPER_AGENTS.map((named) => (/^\.{0,2}\//.test(named) ? resolve(named) : named)),
     prices: env.TEMPER_PRICES === undefined ? null : resolve(env.TEMPER_PRICES),
     trainer: { requestTokens: env.TEMPER_TRAINER_REQUEST_TOKENS },
     checkpoints,
@@ -288,13 +291,10 @@ function deploymentFrom({ TEMPER_DEPLOYMENT: name, TEMPER_BUILD_ID: buildId }: z
   );
 }
 
-function metricsPortsFrom(first: number | undefined): Config['metricsPorts'] {
-  return first === undefined ? null : { control: first, host: first + 1, trainer: first + 2 };
-}
+const metricsPortsFrom = (first: number | undefined): Config['metricsPorts'] =>
+  first === undefined ? null : { control: first, host: first + 1, trainer: first + 2 };
 
 /** Reads this process's environment with some settings replaced, for example the home by `--home`. */
-export function readConfigWith(settings: Settings): Config {
-  return readConfig({ ...process.env, ...settings });
-}
+export const readConfigWith = (settings: Settings): Config => readConfig({ ...process.env, ...settings });
 
 export type Settings = Readonly<Partial<Record<keyof z.input<typeof environment>, string>>>;

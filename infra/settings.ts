@@ -246,6 +246,11 @@ export const environment = z.object({
     'the same directory as the engine sees it, when the path differs (another mount, a chroot)',
     'the value of `TEMPER_CHECKPOINTS`',
   ),
+  TEMPER_AGENTS: setting(
+    list(),
+    'modules with agents of your own, separated by commas: paths (`./my-agent.mjs`) or npm packages that are installed in the working directory or beside temper. Give all processes of a stack the same value',
+    'none',
+  ),
   TEMPER_TASK_ROOTS: setting(
     list(),
     'directories that `harbor:` addresses and data sets may point into, separated by commas',

@@ -12,6 +12,7 @@ import { createTraceActivities } from '../activities/host/traces.ts';
 import type { ControlActivities } from '../activities/interfaces/control.ts';
 import type { SessionActivities } from '../activities/interfaces/host.ts';
 import { createAgents } from '../infra/agents/index.ts';
+import { loadOwnAgents } from '../infra/agents/own-agents.ts';
 import type { Config } from '../infra/config.ts';
 import { askEngines } from '../infra/engine/ask-engines.ts';
 import { servedVersions } from '../infra/engine/engine.ts';
@@ -49,7 +50,7 @@ export function runControl(config: Config, signal: AbortSignal): Promise<void> {
     const shared = await openState(config);
     await requireNamespace({ ...shared, client }, { mayMove: followsServer(config.store) });
     const { blobs: store, runs: records } = shared;
-    const agents = createAgents({ cacheDir: config.cacheDir });
+    const agents = createAgents({ cacheDir: config.cacheDir, own: await loadOwnAgents(config.agents) });
     const tasks = createTasks({
       store,
       roots: config.taskRoots,

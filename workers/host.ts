@@ -16,6 +16,7 @@ import { createSweepShare, watchTraining } from '../activities/host/sweep-share.
 import { createTraceActivities } from '../activities/host/traces.ts';
 import type { SessionActivities } from '../activities/interfaces/host.ts';
 import { createAgents } from '../infra/agents/index.ts';
+import { loadOwnAgents } from '../infra/agents/own-agents.ts';
 import { createRuntime, runtimeTarget } from '../infra/agents/runtime.ts';
 import type { Config } from '../infra/config.ts';
 import { createGatewayControl } from '../infra/gateway/client.ts';
@@ -242,7 +243,7 @@ export async function openHost(
   lease: Pick<Lease, 'now' | 'valid'>,
 ): Promise<Host> {
   const [key] = await openStackKeys(config, objects);
-  const agents = createAgents({ cacheDir: config.cacheDir });
+  const agents = createAgents({ cacheDir: config.cacheDir, own: await loadOwnAgents(config.agents) });
   const runtime = createRuntime({ cacheDir: config.cacheDir });
   const providers = await openProviders({
     stack,

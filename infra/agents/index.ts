@@ -1,15 +1,18 @@
+import { z } from 'zod';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import type { Agent, AgentSpec } from './agent.ts';
 import { createClaudeCode } from './claude-code.ts';
+import { homeFiles, withInstruction } from './cli.ts';
 import { createCodex } from './codex.ts';
 import { createMini } from './mini.ts';
 import { createNop } from './nop.ts';
 import { createOpencode } from './opencode.ts';
 import { type GivenOptions, withOptions } from './options.ts';
 import { createOracle } from './oracle.ts';
+import { type OwnAgent, ownSpecs } from './own-agents.ts';
 import { createPackages } from './packages.ts';
 import { createPi } from './pi.ts';
-import { createRuntime } from './runtime.ts';
+import { createRuntime, runScript } from './runtime.ts';
 
 export interface Agents {
   readonly names: readonly string[];
@@ -25,13 +28,15 @@ export interface Agents {
 export interface AgentsDependencies {
   /** The directory where runtimes and packages are prepared, once per host. */
   readonly cacheDir: string;
+  /** The user's own agents; see own-agents.ts. Default: none. */
+  readonly own?: readonly OwnAgent[];
 }
 
 /** Creates the table of agents, one line each. */
-export function createAgents({ cacheDir }: AgentsDependencies): Agents {
+export function createAgents({ cacheDir, own = [] }: AgentsDependencies): Agents {
   const runtime = createRuntime({ cacheDir });
   const packages = createPackages({ cacheDir });
-  const table: readonly AgentSpec[] = [
+  const siblings: readonly AgentSpec[] = [
     createMini({ runtime }),
     createClaudeCode({ runtime, packages }),
     createCodex({ runtime, packages }),
@@ -40,6 +45,9 @@ export function createAgents({ cacheDir }: AgentsDependencies): Agents {
     createOracle(),
     createNop(),
   ];
+  const kit = { z, runtime, withInstruction, homeFiles, runScript };
+  const taken = siblings.map(({ name }) => name);
+  const table = [...siblings, ...ownSpecs(own, kit, taken)];
   const byName = new Map(table.map((agent) => [agent.name, agent]));
   const names = [...byName.keys()];
   return {

@@ -28,7 +28,9 @@ const commonOptions = {
       error: "expected a text with {{instruction}} exactly once, where the task's instruction goes",
     })
     .default('{{instruction}}')
-    .describe("The message that the agent gets: a text with `{{instruction}}` once, where the task's instruction goes."),
+    .describe(
+      "The message that the agent gets: a text with `{{instruction}}` once, where the task's instruction goes.",
+    ),
   environment: z
     .record(variableName, z.string({ error: 'expected a text' }).max(2000), { error: 'expected texts by name' })
     .default({})

@@ -1,13 +1,30 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { WorkflowFailedError } from '@temporalio/client';
+import type { AgentModule } from '../../infra/agents/own-agents.ts';
 import { type Rollouts, startRollouts } from '../helpers/rollouts/rollouts.ts';
+
+/** A user's own agent, which writes one file. */
+const writer: AgentModule = ({ z }) => ({
+  name: 'writer',
+  description: 'writes a file',
+  usesModel: false,
+  needsSolution: false,
+  options: { text: z.string().default('').describe('What it writes.') },
+  runtimes: async () => [],
+  command: ({ options }) => ({
+    argv: ['sh', '-c', `echo "$0" >written.txt`, String(options.text)],
+    env: {},
+    files: new Map(),
+  }),
+  stopReason: (exitCode) => (exitCode === 0 ? 'submitted' : 'crashed'),
+});
 
 describe('rollout', () => {
   let rollouts: Rollouts;
 
   before(async () => {
-    rollouts = await startRollouts();
+    rollouts = await startRollouts(() => ({ ownAgents: [{ from: 'a test', module: writer }] }));
   });
   after(() => rollouts?.close());
 
@@ -21,6 +38,20 @@ describe('rollout', () => {
     assert.deepEqual([nop.outcome, nop.reward], ['scored', 0], JSON.stringify(nop));
     assert.ok(JSON.stringify(oracle).length < 8192);
     assert.deepEqual(await rollouts.sandboxes(), []);
+  });
+
+  it("runs a user's own agent with its options, and says so in the result", async () => {
+    const input = { task: 'generated:train/1/0', agent: 'writer', agentOptions: { text: 'hello' } };
+    const result = await rollouts.run('writer', input);
+    const { outcome, reward, agent, agentOptions, stop, diff, failure } = result;
+    assert.deepEqual([failure, outcome, reward, stop, diff?.files], [null, 'scored', 0, 'submitted', 1]);
+    assert.deepEqual({ agent, agentOptions }, { agent: 'writer', agentOptions: { text: 'hello' } });
+    const wrong = await rollouts.run('wrong', { ...input, agentOptions: { text: 1 } });
+    assert.deepEqual(
+      [wrong.outcome, wrong.failure?.type, wrong.failure?.stage],
+      ['invalid-task', 'UnknownAgent', 'resolveTask'],
+    );
+    assert.match(wrong.failure?.message ?? '', /writer: text: .*, got 1; options of writer: text/);
   });
 
   it('refuses an invalid input at once, naming the field, what was expected and the value', async () => {

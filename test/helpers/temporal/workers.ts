@@ -29,6 +29,7 @@ import type {
   SessionActivities,
 } from '../../../activities/interfaces/host.ts';
 import { createAgents } from '../../../infra/agents/index.ts';
+import type { OwnAgent } from '../../../infra/agents/own-agents.ts';
 import { createRuntime, runtimeTarget } from '../../../infra/agents/runtime.ts';
 import type { GatewayControl } from '../../../infra/gateway/control.ts';
 import { createVerdictCache } from '../../../infra/grading/verdict-cache.ts';
@@ -98,6 +99,8 @@ export interface TestWorkersOptions {
   readonly hasImage?: Host['hasImage'];
   /** Default: a directory in the home. */
   readonly cacheDir?: string;
+  /** Agents of a user's own. Default: none. */
+  readonly ownAgents?: readonly OwnAgent[];
   /** Default: the real workflows. */
   readonly workflowBundle?: WorkerOptions['workflowBundle'];
 }
@@ -109,7 +112,7 @@ export async function startTestWorkers(options: TestWorkersOptions): Promise<Tes
   const { server, home, provider, upstream = noUpstream } = options;
   const store = createFileStore(join(home, 'store'));
   const host = createTestHost(options);
-  const agents = createAgents({ cacheDir: options.cacheDir ?? join(home, 'cache') });
+  const agents = createAgents({ cacheDir: options.cacheDir ?? join(home, 'cache'), own: options.ownAgents ?? [] });
   const connection = await NativeConnection.connect({ address: server.address });
   const { client } = server;
   const quarantine = createQuarantine(createRecords(home));
@@ -212,7 +215,7 @@ async function noUpstream(name: string): Promise<never> {
 function createTestHost({ home, provider, taskRoots, capacity, gateway, ...options }: TestWorkersOptions): Host {
   const store = createFileStore(join(home, 'store'));
   const cacheDir = options.cacheDir ?? join(home, 'cache');
-  const agents = createAgents({ cacheDir });
+  const agents = createAgents({ cacheDir, own: options.ownAgents ?? [] });
   const runtime = createRuntime({ cacheDir });
   const providers = new Map<SandboxKind, SandboxProvider>([[provider.kind, provider]]);
   return {

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import type { AgentSpec } from '../../../infra/agents/agent.ts';
 import { optionsSchema } from '../../../infra/agents/options.ts';
 import { sandboxKinds } from '../../../workflows/contracts/sandbox-kinds.ts';
+import { openAgents } from '../follow/agent-options.ts';
 import { configOf, type HomeOption, stackCommand } from '../stack/command.ts';
 import { UsageError } from '../text/errors.ts';
 import { print, printJson, table } from '../text/output.ts';
@@ -58,8 +59,8 @@ async function showAgent(name: string, options: AgentsOptions): Promise<void> {
 }
 
 async function agentsOf(options: HomeOption): Promise<readonly AgentSpec[]> {
-  const { createAgents } = await import('../../../infra/agents/index.ts');
-  return createAgents({ cacheDir: configOf(options).cacheDir }).specs;
+  const { specs } = await openAgents(configOf(options));
+  return specs;
 }
 
 const describe = (spec: AgentSpec) => ({

@@ -1,8 +1,9 @@
 import { Option } from 'commander';
 import type { Agent } from '../../../infra/agents/agent.ts';
+import type { Agents } from '../../../infra/agents/index.ts';
 import type { Config } from '../../../infra/config.ts';
 import type { AgentOptions } from '../../../workflows/contracts/rollout.ts';
-import { orUsageError } from '../text/errors.ts';
+import { orUsageError, taskUsageError } from '../text/errors.ts';
 import { readInput } from './workflow-input.ts';
 
 /** Creates the `--agent-options` option of commands that start rollouts. */
@@ -22,10 +23,20 @@ interface ChosenAgent {
   readonly agentOptions?: AgentOptions | undefined;
 }
 
-/** Finds an agent and applies its options. Throws a UsageError that names what is wrong. */
-export async function agentOf({ agent, agentOptions }: ChosenAgent, { cacheDir }: Config): Promise<Agent> {
+/** Opens the table of agents, with the user's own. Throws a UsageError if one of these cannot be used. */
+export async function openAgents({ cacheDir, agents }: Config): Promise<Agents> {
   const { createAgents } = await import('../../../infra/agents/index.ts');
-  return orUsageError(() => createAgents({ cacheDir }).get(agent, agentOptions), '--agent');
+  const { loadOwnAgents } = await import('../../../infra/agents/own-agents.ts');
+  const own = await loadOwnAgents(agents).catch((error: unknown) => {
+    throw taskUsageError(error);
+  });
+  return orUsageError(() => createAgents({ cacheDir, own }));
+}
+
+/** Finds an agent and applies its options. Throws a UsageError that names what is wrong. */
+export async function agentOf({ agent, agentOptions }: ChosenAgent, config: Config): Promise<Agent> {
+  const agents = await openAgents(config);
+  return orUsageError(() => agents.get(agent, agentOptions), '--agent');
 }
 
 /** Refuses an unknown agent, or options that it does not have, before a workflow starts. */

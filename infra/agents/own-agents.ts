@@ -1,0 +1,124 @@
+import { createRequire } from 'node:module';
+import { isAbsolute, join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { z } from 'zod';
+import { errorMessage } from '../../workflows/contracts/error-message.ts';
+import { TemperFailure } from '../../workflows/contracts/failures.ts';
+import { oneOf } from '../../workflows/contracts/input.ts';
+import { sandboxKinds } from '../../workflows/contracts/sandbox-kinds.ts';
+import { branchRule } from '../../workflows/contracts/trace.ts';
+import type { AgentSpec } from './agent.ts';
+import type { homeFiles, withInstruction } from './cli.ts';
+import { commonNames, optionsSchema } from './options.ts';
+import type { Runtime, runScript } from './runtime.ts';
+
+/** The parts of temper that the module of a user's own agent gets. */
+export interface AgentKit {
+  /** The library that options are described with. */
+  readonly z: typeof z;
+  /** Prepares the mount of Node and of the relay to the gateway, which every agent that calls the model needs. */
+  readonly runtime: Runtime;
+  /** Returns the command that runs a program through the relay, with the instruction on its standard input. */
+  readonly withInstruction: typeof withInstruction;
+  /** Returns the files of HOME: the instruction, and further files by path. */
+  readonly homeFiles: typeof homeFiles;
+  /** Returns the command that runs a script with temper's own Node. */
+  readonly runScript: typeof runScript;
+}
+
+/** The default export of a module with a user's own agent. */
+export type AgentModule = AgentSpec | ((kit: AgentKit) => AgentSpec);
+
+/** A module with a user's own agent, and the name by which the settings call it. */
+export interface OwnAgent {
+  readonly from: string;
+  readonly module: unknown;
+}
+
+/** Imports the modules that `TEMPER_AGENTS` names: absolute paths, or packages. Throws TemperFailure UnknownAgent. */
+export const loadOwnAgents = (named: readonly string[]): Promise<readonly OwnAgent[]> =>
+  Promise.all(named.map(async (from) => ({ from, module: await importModule(from) })));
+
+async function importModule(from: string): Promise<unknown> {
+  const imported: unknown = await import(locate(from)).catch((cause: unknown) => {
+    throw refusal(
+      from,
+      `it cannot be loaded (${errorMessage(cause)}); name a module by its path, or a package that is installed in the working directory or beside temper`,
+    );
+  });
+  const parsed = z.looseObject({ default: z.unknown().optional() }).parse(imported);
+  if (parsed.default === undefined)
+    throw refusal(from, 'expected a default export with the spec of an agent, got none');
+  return parsed.default;
+}
+
+/** Finds a package from the working directory, and else lets Node find it from here. */
+function locate(from: string): string {
+  if (isAbsolute(from)) return pathToFileURL(from).href;
+  try {
+    return pathToFileURL(createRequire(join(process.cwd(), 'package.json')).resolve(from)).href;
+  } catch {
+    return from;
+  }
+}
+
+const specOf = z.custom<AgentSpec>();
+const functionOf = z.custom((value) => typeof value === 'function', { error: 'expected a function' });
+const boolean = z.boolean({ error: 'expected true or false' });
+const shape = z.looseObject(
+  {
+    name: z
+      .string({ error: 'expected a name' })
+      .regex(/^[a-z][a-z0-9-]{0,39}$/, { error: 'expected up to 40 small letters, digits and hyphens' }),
+    description: z.string({ error: 'expected a text' }).min(1, { error: 'expected a text' }),
+    usesModel: boolean,
+    needsSolution: boolean,
+    branches: branchRule.optional(),
+    sandboxes: z.array(oneOf(sandboxKinds), { error: 'expected a list of kinds of sandbox' }).min(1).optional(),
+    loader: z.string({ error: 'expected a path' }).optional(),
+    options: z
+      .record(
+        z.string().refine((name) => !commonNames.includes(name), {
+          error: 'expected another name; every agent has this option',
+        }),
+        z.custom((value) => typeof value === 'object' && value !== null && '_zod' in value, {
+          error: 'expected a zod schema',
+        }),
+        { error: 'expected zod schemas by name' },
+      )
+      .optional(),
+    runtimes: functionOf,
+    command: functionOf,
+    stopReason: functionOf,
+  },
+  { error: 'expected the spec of an agent, or a function that returns one' },
+);
+
+/** Makes the specs of own agents. Throws TemperFailure UnknownAgent, which names the module and the field that is wrong. */
+export function ownSpecs(own: readonly OwnAgent[], kit: AgentKit, taken: readonly string[]): readonly AgentSpec[] {
+  const names = new Set(taken);
+  return own.map(({ from, module }) => {
+    const made: unknown = typeof module === 'function' ? module(kit) : module;
+    const parsed = shape.safeParse(made);
+    if (!parsed.success) {
+      throw refusal(from, parsed.error.issues.map((issue) => problemOf(issue)).join('; '));
+    }
+    const { name } = parsed.data;
+    if (names.has(name)) throw refusal(from, `name: expected a name that no other agent has, got ${name}`);
+    names.add(name);
+    const spec = specOf.parse(made);
+    // Stages that do not start the agent find it by its name alone.
+    if (!optionsSchema(spec).safeParse({}).success) {
+      throw refusal(from, 'options: expected each option to have a default or to be optional');
+    }
+    return spec;
+  });
+}
+
+function problemOf({ path, message, ...issue }: z.core.$ZodIssue): string {
+  const reasons = issue.code === 'invalid_key' ? issue.issues.map((one) => one.message).join(', ') : message;
+  return path.length === 0 ? reasons : `${path.join('.')}: ${reasons}`;
+}
+
+const refusal = (from: string, problem: string): TemperFailure =>
+  new TemperFailure('UnknownAgent', `TEMPER_AGENTS: ${from}: ${problem}`);
