@@ -189,7 +189,10 @@ describe(`a training run whose processes are killed at random moments (TEMPER_TE
       if (outcome !== 'scored') continue;
       assert.equal(verdict?.kind, 'graded', workflowId);
       assert.equal(reward, verdict.value, workflowId);
-      assert.ok(['submitted', 'exited', 'turn-limit'].includes(stop ?? ''), `${workflowId}: ${stop}`);
+      assert.ok(
+        ['submitted', 'exited', 'turn-limit', 'context-overflow'].includes(stop ?? ''),
+        `${workflowId}: ${stop}`,
+      );
       assert.ok(trace !== null && trace.engineFailures === 0 && (trace.gatewayFailures ?? 0) === 0, workflowId);
       const log = new TextDecoder().decode(await store.get(agentLog?.digest ?? ''));
       assert.equal(log.match(/^relay: starts /gm)?.length, 1, `${workflowId}: ${log}`);

@@ -219,6 +219,6 @@ console.log('files:', fs.readdirSync(process.env.TEMPER_TESTS).join(' '));
     const task = await rowAddress('unknown', null, { log_parser: 'parse_log_of_mine' });
     const { outcome, failure }: RolloutResult = await rollouts.run('unknown', { task, agent: 'nop' });
     assert.deepEqual([outcome, failure?.type, failure?.stage], ['invalid-task', 'UnsupportedTask', 'resolveTask']);
-    assert.match(failure?.message ?? '', /logParser: .* got "parse_log_of_mine"; it has bats, cargo/);
+    assert.match(failure?.message ?? '', /logParser: .* got "parse_log_of_mine"; it has automake, bats, cargo/);
   });
 });

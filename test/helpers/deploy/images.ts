@@ -4,6 +4,7 @@ import { basename, join } from 'node:path';
 import { promisify } from 'node:util';
 import { cacheDirectory } from '../../../infra/process/cache.mjs';
 import { type LocateOptions, locateTemporal } from '../../../infra/temporal/executable.ts';
+import { replaceImage } from '../sandbox/replace-image.ts';
 import { repositoryRoot } from '../sources.ts';
 import { locateVersitygw } from '../store/versitygw.ts';
 import { locateProduction } from '../temporal/production/locate.ts';
@@ -12,7 +13,7 @@ const run = promisify(execFile);
 
 /** Makes the image of temper's own processes; no registry is needed. */
 export async function buildTemperImage(image: string): Promise<void> {
-  await run('sh', [join(repositoryRoot, 'infra/deploy/image/build.sh'), image]);
+  await replaceImage(image, () => run('sh', [join(repositoryRoot, 'infra/deploy/image/build.sh'), image]));
 }
 
 /** Makes one image that stands for the public ones of PostgreSQL, Temporal and the S3 server. */
@@ -27,7 +28,7 @@ export async function buildServicesImage(image: string, options: LocateOptions):
   const directory = await mkdtemp(join(cacheDirectory(options.env), 'programs-'));
   try {
     for (const program of programs) await link(program, join(directory, basename(program)));
-    await run('sh', [join(import.meta.dirname, 'services/build.sh'), image, directory]);
+    await replaceImage(image, () => run('sh', [join(import.meta.dirname, 'services/build.sh'), image, directory]));
   } finally {
     await rm(directory, { recursive: true, force: true });
   }

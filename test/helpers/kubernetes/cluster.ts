@@ -6,6 +6,7 @@ import { promisify } from 'node:util';
 import { testRunVariable } from '../../runner/leftovers.ts';
 import type { Availability } from '../../runner/need.ts';
 import { optionalData } from '../optional-data.ts';
+import { replaceImage } from '../sandbox/replace-image.ts';
 import { repositoryRoot } from '../sources.ts';
 
 const run = promisify(execFile);
@@ -62,7 +63,9 @@ export async function startKubernetes(): Promise<Cluster> {
     await closed;
   };
   try {
-    await run(process.execPath, [join(repositoryRoot, 'infra/images/programs.ts'), programsImage]);
+    await replaceImage(programsImage, () =>
+      run(process.execPath, [join(repositoryRoot, 'infra/images/programs.ts'), programsImage]),
+    );
     await loadImages(taskImage, programsImage);
   } catch (error) {
     await close();

@@ -133,7 +133,7 @@ const malformed: readonly (readonly [string, Readonly<Record<string, string | nu
     'an unknown log parser',
     { 'grading.json': '{"failToPass": ["a"], "logParser": "parse_log_maven"}' },
     'UnsupportedTask',
-    /grading\.json: logParser: expected a parser that temper has, got "parse_log_maven"; it has bats, /,
+    /grading\.json: logParser: expected a parser that temper has, got "parse_log_maven"; it has automake, bats, /,
   ],
   [
     'a relative path to remove',
