@@ -1,4 +1,12 @@
-import type { AuthorizationV1Api, CoreV1Api, Exec, KubeConfig, NetworkingV1Api } from '@kubernetes/client-node';
+import type {
+  AuthorizationV1Api,
+  CoreV1Api,
+  Exec,
+  KubeConfig,
+  NetworkingV1Api,
+  RequestContext,
+  SecurityAuthentication,
+} from '@kubernetes/client-node';
 import { z } from 'zod';
 import { errorMessage } from '../../../workflows/contracts/error-message.ts';
 import { TemperFailure, ThrottledFailure } from '../../../workflows/contracts/failures.ts';
@@ -26,13 +34,44 @@ export async function openCluster(namespace: string): Promise<Cluster> {
     const text = 'expected KUBECONFIG to name a readable kubeconfig, got none; correct the variable or the file';
     throw new SandboxFailure('SandboxUnavailable', text, { cause, evidence: errorMessage(cause).slice(0, 300) });
   }
+  const requests = library.createConfiguration({
+    baseServer: new library.ServerConfiguration(serverOf(config), {}),
+    authMethods: { default: keepConnections(config) },
+  });
   return {
     namespace,
     config,
-    core: config.makeApiClient(library.CoreV1Api),
-    networking: config.makeApiClient(library.NetworkingV1Api),
-    authorization: config.makeApiClient(library.AuthorizationV1Api),
+    core: new library.CoreV1Api(requests),
+    networking: new library.NetworkingV1Api(requests),
+    authorization: new library.AuthorizationV1Api(requests),
     sockets: new library.Exec(config).handler,
+  };
+}
+
+function serverOf(config: KubeConfig): string {
+  const server = config.getCurrentCluster()?.server;
+  if (server !== undefined) return server;
+  const text = 'expected KUBECONFIG to name a cluster in its current context, got none; correct the file';
+  throw new SandboxFailure('SandboxUnavailable', text);
+}
+
+/** The time for which connections are made with the same certificates, which may be replaced in their files. */
+const sameCertificatesMs = 600_000;
+
+/** Authenticates as the kubeconfig says, and keeps connections open: the library itself would open one for each request. */
+function keepConnections(config: KubeConfig): SecurityAuthentication {
+  let connections: ReturnType<RequestContext['getDispatcher']>;
+  let untilMs = 0;
+  return {
+    getName: () => config.getName(),
+    applySecurityAuthentication: async (request) => {
+      await config.applySecurityAuthentication(request);
+      if (performance.now() > untilMs) {
+        connections = request.getDispatcher();
+        untilMs = performance.now() + sameCertificatesMs;
+      }
+      if (connections !== undefined) request.setDispatcher(connections);
+    },
   };
 }
 
