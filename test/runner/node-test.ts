@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
-import { availableParallelism, tmpdir } from 'node:os';
+import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
 import { z } from 'zod';
 import { cacheDirectory } from '../../infra/process/cache.mjs';
@@ -45,27 +45,20 @@ const reported = z.object({
 
 /**
  * Runs the files under node's test runner: those that need something, the ones on the cluster one by one beside the others;
- * then those that need the machine beside those that need nothing. The output passes through. Returns undefined when the
- * runner itself died, or when there is no file.
+ * then those that need nothing; then those that need the machine for themselves. The output passes through. Returns undefined
+ * when the runner itself died, or when there is no file.
  */
 export async function runNodeTests(run: TestRun): Promise<TestCounts | undefined> {
   const all = run.files.map((file) => ({ file, needs: needsOf(file) }));
   const { cluster = [], alone = [], plain = [], others = [] } = Object.groupBy(all, ({ needs }) => laneOf(needs));
-  const besideAlone = Math.max(1, availableParallelism() - 1);
   const phases = [
     [
       // A file with `alone` replaces the cluster, and comes last.
       { title: 'tests in a cluster', files: filesOf(cluster.toSorted(aloneLast)), concurrency: 1 },
       { title: 'tests', files: spread(others), concurrency: run.concurrency },
     ],
-    [
-      { title: 'tests alone', files: filesOf(alone), concurrency: 1 },
-      {
-        title: 'plain tests',
-        files: filesOf(plain),
-        concurrency: alone.length > 0 ? besideAlone : run.concurrency,
-      },
-    ],
+    [{ title: 'plain tests', files: filesOf(plain), concurrency: run.concurrency }],
+    [{ title: 'tests alone', files: filesOf(alone), concurrency: 1 }],
   ];
   let total: TestCounts | undefined;
   for (const phase of phases) {
