@@ -56,6 +56,9 @@ function startFailure(image: string, reason: string, message: string): SandboxFa
 const preempted = ['preempted', 'its Pod made room for another of higher priority'] as const;
 const nodeLost = ['node-lost', 'its node was lost'] as const;
 const nodeShutDown = ['node-lost', 'its node was shut down'] as const;
+const outOfMemory = ['out-of-memory', 'its main process was killed for memory'] as const;
+const deleted = ['removed', 'its Pod is being deleted'] as const;
+const over = ['unknown', 'its main process ended'] as const;
 const evicted = ['evicted', 'the kubelet evicted its Pod'] as const;
 const outOfDisk = ['out-of-disk', 'its Pod exceeded its limit of disk'] as const;
 
@@ -90,16 +93,15 @@ export function lossOf(name: string, uid: string | undefined, pod: V1Pod | undef
   const known = cause === evicted && ownDisk.test(`${message}`) ? outOfDisk : cause;
   const evidence = [phase, reason, message, disrupted?.reason, disrupted?.message].filter(Boolean).join(', ');
   if (phase === 'Failed' || phase === 'Succeeded') {
-    if (known) return lost(name, known[0], known[1], evidence);
+    if (known) return lost(name, ...known, evidence);
     const ended = statusesOf(pod).flatMap(({ state }) => state?.terminated ?? [])[0];
     if (ended?.exitCode === lacksProgram) return lacking(name, pod, `${ended.message}`.trim());
     const how = ended ? `${ended.reason ?? 'ended'}, exit code ${ended.exitCode}, ${ended.message ?? ''}` : 'no status';
-    const ofMemory = ended?.reason === 'OOMKilled';
-    const text = ofMemory ? 'its main process was killed for memory' : 'its main process ended';
-    return lost(name, ofMemory ? 'out-of-memory' : 'unknown', text, `${evidence}, ${how}`.slice(0, 500));
+    const [loss, text] = ended?.reason === 'OOMKilled' ? outOfMemory : pod.metadata?.deletionTimestamp ? deleted : over;
+    return lost(name, loss, text, `${evidence}, ${how}`.slice(0, 500));
   }
   if (pod.metadata?.deletionTimestamp === undefined) return undefined;
-  return known ? lost(name, known[0], known[1], evidence) : lost(name, 'removed', 'its Pod is being deleted', evidence);
+  return lost(name, ...(known ?? deleted), evidence);
 }
 
 function lacking(name: string, { spec }: V1Pod, program: string): SandboxFailure {
