@@ -2,8 +2,8 @@ import type { Exposure } from '../../workflows/contracts/verdict.ts';
 import { type LogParserName, runnerOf } from '../kits/test-logs/index.ts';
 
 /**
- * The exposure of each runner. All but bats, CTest and `make check` load the code under test into the process that reports the results; node's
- * runner has a process for each file of tests, and trusts that process's report.
+ * The exposure of each runner. All but bats, CTest and `make check` load the code under test into the process that reports
+ * the results; node's runner has a process for each file of tests, and trusts that process's report.
  */
 const exposures: Readonly<Record<LogParserName, Exposure>> = {
   automake: 'same-account',
