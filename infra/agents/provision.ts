@@ -1,5 +1,6 @@
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import type { GradedTask } from '../grading/task.ts';
+import { requireOwnWorkdir } from '../grading/tests/own-workdir.ts';
 import { initialDiskMb, prepareWorkspace, workspaceFiles } from '../grading/workspace/prepare-workspace.ts';
 import { ensureSandbox } from '../sandbox/ensure-sandbox.ts';
 import type { SandboxKind, SandboxProvider } from '../sandbox/sandbox.ts';
@@ -37,6 +38,7 @@ export async function provisionAgent(
   const asked = sandboxSpec(owner, { ...request, files: workspaceFiles(files, task.workdir) });
   const sandbox = await ensureSandbox(provider, asked, signal);
   await requireLoader({ sandbox, provider, spec, image }, signal);
+  if (files.ownWorkdir) await requireOwnWorkdir(sandbox, task, signal);
   const { baseCommit } = await prepareWorkspace(
     sandbox,
     files,

@@ -31,6 +31,8 @@ export interface GradedTask {
   readonly rewardWeights: Readonly<Record<string, number>> | null;
   /** Whether the tests run the code as programs of the agent's account, and run under another account themselves. */
   readonly codeAsAgent: boolean;
+  /** Whether tests that write a reward also write in the workdir, of which they then get a copy in its place. */
+  readonly ownWorkdir: boolean;
   /** Paths that the diff of an agent must not change in its evaluation. */
   readonly protection: Protection;
 }

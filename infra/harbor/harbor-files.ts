@@ -32,6 +32,8 @@ export interface TaskParts {
   readonly protectedFiles?: readonly string[];
   /** Patterns of more paths that an agent's diff must not change. */
   readonly protectedPaths?: readonly string[];
+  /** Set when the tests write in the workdir, which is otherwise the agent's. */
+  readonly ownWorkdir?: true;
 }
 
 /** Writes the directory of a task in Harbor layout. */
@@ -64,10 +66,14 @@ export function harborFiles(parts: TaskParts): FileTree {
   ]);
 }
 
-function gradingTable({ testsInRepository, protectedFiles = [], protectedPaths = [] }: TaskParts) {
+function gradingTable({ testsInRepository, protectedFiles = [], protectedPaths = [], ownWorkdir }: TaskParts) {
   const paths = [...protectedFiles.map(escapePattern), ...protectedPaths];
-  if (!testsInRepository) return paths.length === 0 ? {} : { grading: { protected: paths } };
-  return { grading: { tests_in_repository: true, protected: paths } };
+  const grading = {
+    ...(testsInRepository && { tests_in_repository: testsInRepository }),
+    ...((testsInRepository || paths.length > 0) && { protected: paths }),
+    ...(ownWorkdir && { own_workdir: ownWorkdir }),
+  };
+  return Object.keys(grading).length === 0 ? {} : { grading };
 }
 
 export const text = (content: string): FileEntry => ({ mode: 0o644, bytes: Buffer.from(content) });

@@ -42,6 +42,10 @@ export function readHarborTask(tree: FileTree): HarborTask {
       'some',
     );
   }
+  if (toml.grading.own_workdir && (grading !== null || toml.grading.code_as_agent)) {
+    const expected = 'no grading.own_workdir, since the code under test keeps the workdir here';
+    throw malformed('task.toml', expected, 'own_workdir = true');
+  }
   const named = environment.docker_image ?? unmodifiedBase(dockerfile);
   const build = named === null ? readBuildContext(subtree(tree, 'environment/'), environment.build_timeout_sec) : null;
   return {
@@ -68,6 +72,7 @@ export function readHarborTask(tree: FileTree): HarborTask {
     grading,
     rewardWeights,
     codeAsAgent: toml.grading.code_as_agent,
+    ownWorkdir: toml.grading.own_workdir,
     protection: { testsInRepository: toml.grading.tests_in_repository, paths: toml.grading.protected },
   };
 }

@@ -100,6 +100,8 @@ const taskToml = z.looseObject({
       tests_in_repository: z.boolean({ error: 'expected true or false' }).default(false),
       /** Whether the tests run under another account than the code, which they start with `/as-agent/run`. */
       code_as_agent: z.boolean({ error: 'expected true or false' }).default(false),
+      /** Whether tests that write a reward get a copy of the workdir that is theirs. */
+      own_workdir: z.boolean({ error: 'expected true or false' }).default(false),
       protected: z.array(z.string({ error: 'expected a pattern of paths' }).min(1)).default([]),
     })
     .prefault({}),

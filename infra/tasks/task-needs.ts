@@ -14,6 +14,10 @@ export const needs = {
     what: 'their files are in an image: Docker, Kubernetes or E2B',
     isNeeded: ({ workspace }) => workspace.size === 0,
   },
+  'a workdir for the tests': {
+    what: 'their tests write in it: any sandbox but a local one of root',
+    isNeeded: ({ ownWorkdir }) => ownWorkdir,
+  },
   'image pull': {
     what: 'their image comes from a registry',
     isNeeded: ({ description }) => description.imageFrom === 'registry',

@@ -2,6 +2,7 @@ import { TemperFailure } from '../../../workflows/contracts/failures.ts';
 import { readLog } from '../../sandbox/process-log.ts';
 import type { Sandbox } from '../../sandbox/sandbox.ts';
 import { serveAgentCommands } from './agent-commands.ts';
+import { ownWorkdir } from './own-workdir.ts';
 import { readReward } from './reward.ts';
 import { endTests, requireEnd, testsKey } from './test-process.ts';
 import type { TestRun, TestsToRun } from './test-run.ts';
@@ -15,6 +16,7 @@ export async function runRewardedTests(
   signal: AbortSignal,
 ): Promise<TestRun> {
   if (task.codeAsAgent) await serveAgentCommands(sandbox, { workdir, env: codeEnv }, signal);
+  if (task.ownWorkdir) await ownWorkdir(sandbox, workdir, signal);
   await sandbox.start(
     {
       key: testsKey,

@@ -109,6 +109,7 @@ export const workspaceTask = (workspace: FileTree, setup: readonly string[] = []
   grading: null,
   rewardWeights: null,
   codeAsAgent: false,
+  ownWorkdir: false,
   protection: { testsInRepository: false, paths: [] },
 });
 
@@ -118,7 +119,12 @@ export interface SandboxMaker extends AsyncDisposable {
   clear(): Promise<void>;
 }
 
-export function sandboxMaker(provider: SandboxProvider, stack: string, image: string): SandboxMaker {
+export function sandboxMaker(
+  provider: SandboxProvider,
+  stack: string,
+  image: string,
+  workdir = '/workspace',
+): SandboxMaker {
   const signal = AbortSignal.timeout(600_000);
   const made: string[] = [];
   let count = 0;
@@ -138,7 +144,7 @@ export function sandboxMaker(provider: SandboxProvider, stack: string, image: st
         expiresAtMs: Date.now() + 600_000,
       } as const;
       const size = { cpus: 1, memoryMb: 512, diskMb: 256, pids: 128 };
-      return provider.ensure({ name, image, labels, ...size, workdir: '/workspace', mounts: [] }, signal);
+      return provider.ensure({ name, image, labels, ...size, workdir, mounts: [] }, signal);
     },
     clear,
     [Symbol.asyncDispose]: async () => {

@@ -82,6 +82,7 @@ it('says what tasks need: networks, images and solutions, and more than the host
   );
   assert.deepEqual(Object.fromEntries(needs.map(({ need, example }) => [need, example])), {
     container: 'local',
+    'a workdir for the tests': 'local',
     'image pull': 'local',
     'image build': 'online',
     'network for the build': 'online',

@@ -67,6 +67,7 @@ export const terminalBench = directoryFormat({
       agentTimeoutSec: task.agentTimeoutSec,
       evaluationTimeoutSec: task.testTimeoutSec,
       protectedPaths: mounts.flatMap((mount) => readOnlyPaths(tree, mount, workdir)),
+      ownWorkdir: true,
       // Where both have a `run-tests.sh`, the harness copies that of `tests/` last.
       tests: new Map([
         ['run-tests.sh', script(files.text('run-tests.sh'))],

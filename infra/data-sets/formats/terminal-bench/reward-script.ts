@@ -7,9 +7,6 @@ import { verdicts } from './verdicts.ts';
  * output. The exit code alone is no verdict, since many scripts end with a command other than the tests; yet the script must
  * exit with status 0. `mounts` are those whose files no agent may see: they are placed now.
  *
- * The tests of these tasks are written for an account that may write everywhere, while the workdir is the agent's. So they get
- * a copy of it in its place. Where that is not possible, they may read it only.
- *
  * The output is copied while it arrives, so that a script that times out leaves some. The wait for it is limited, since a
  * background process may hold the output open.
  */
@@ -17,14 +14,6 @@ export const testScript = (parser: string, mounts: readonly Mount[]): string => 
 export TEST_DIR=/tests
 mkdir -p /logs/verifier
 here=$PWD
-if [ ! -O "$here" ] && [ -w "$(dirname "$here")" ]; then
-  if { cp -a --no-preserve=ownership "$here" "$here.tests" || cp -R -P -p "$here" "$here.tests"; } 2>/dev/null &&
-    mv "$here" "$here.agent" 2>/dev/null; then
-    mv "$here.tests" "$here" && cd "$here" || exit 1
-  else
-    rm -rf "$here.tests"
-  fi
-fi
 ${mounts.flatMap(placeHidden).join('')}output=/logs/verifier/output.txt
 pipe=/logs/verifier/output.pipe
 mkfifo "$pipe" || exit 1

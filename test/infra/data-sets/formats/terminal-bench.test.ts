@@ -9,12 +9,16 @@ it('reads the parts of a terminal-bench task', async () => {
   await using fixture = await createDataSetFixture();
   for (const [path, text] of Object.entries(terminalBench)) await fixture.write(`tb/hello/${path}`, text);
   await fixture.write('tb/hello/tests/data.tar.gz', 'a file of the task, not an archive of tasks');
-  const { task, tests, solution, instruction } = await packed(fixture.tasks, `terminal-bench:${fixture.root}/tb#hello`);
+  const { task, tests, solution, instruction, ownWorkdir } = await packed(
+    fixture.tasks,
+    `terminal-bench:${fixture.root}/tb#hello`,
+  );
   assert.deepEqual(
     [task.image, task.workdir, task.agentTimeoutSec, task.evaluationTimeoutSec],
     ['debian:bookworm', '/srv', 180, 40],
   );
   assert.equal(instruction, 'Write "hello".\n');
+  assert.ok(ownWorkdir);
   assert.ok(solution.has('solve.sh') && tests.has('test_outputs.py'));
 });
 
