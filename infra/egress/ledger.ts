@@ -1,0 +1,74 @@
+import type { NetworkPhase } from '../../workflows/contracts/network.ts';
+import type { EgressLimits } from './limits.ts';
+import { type EgressDecision, EgressRefusedError } from './refused.ts';
+import type { Target } from './target.ts';
+
+/** The requests of a sandbox for one host and port with one decision. */
+export interface EgressRow {
+  /** Empty where the request named no valid host, and for what is beyond the limit of rows. */
+  readonly host: string;
+  readonly port: number;
+  readonly phase: NetworkPhase;
+  readonly decision: EgressDecision;
+  readonly requests: number;
+  readonly bytesIn: number;
+  readonly bytesOut: number;
+}
+
+type OpenRow = { -readonly [Key in keyof EgressRow]: EgressRow[Key] };
+
+/** The record of one sandbox's proxy, and what it has left. */
+export interface Ledger {
+  /** Takes a place for one more request, which the returned function frees. Throws EgressRefusedError when none is left. */
+  admit(): () => void;
+  /** Records the decision on a request. Returns the function that adds the bytes of an allowed one. */
+  decided(target: Target | null, decision: EgressDecision): AddBytes;
+  rows(): readonly EgressRow[];
+}
+
+/** Adds bytes. Throws EgressRefusedError once the sandbox has had all that it gets. */
+export type AddBytes = (bytes: { readonly bytesIn: number; readonly bytesOut: number }) => void;
+
+export function createLedger(phase: NetworkPhase, limits: EgressLimits): Ledger {
+  const rows = new Map<string, OpenRow>();
+  const total = { open: 0, requests: 0, bytesIn: 0, bytesOut: 0 };
+
+  function rowOf(target: Target | null, decision: EgressDecision): OpenRow {
+    const isNew = !rows.has(keyOf(target, decision));
+    const { host, port } = (isNew && rows.size >= limits.rows ? null : target) ?? { host: '', port: 0 };
+    const key = keyOf({ host, port }, decision);
+    const row = rows.get(key) ?? { host, port, phase, decision, requests: 0, bytesIn: 0, bytesOut: 0 };
+    rows.set(key, row);
+    return row;
+  }
+
+  const isUsedUp = (): boolean => total.bytesIn > limits.bytesIn || total.bytesOut > limits.bytesOut;
+
+  return {
+    admit() {
+      if (total.requests >= limits.requests || total.open >= limits.connections || isUsedUp()) {
+        throw new EgressRefusedError('limit');
+      }
+      total.requests += 1;
+      total.open += 1;
+      return () => {
+        total.open -= 1;
+      };
+    },
+    decided(target, decision) {
+      const row = rowOf(target, decision);
+      row.requests += 1;
+      return ({ bytesIn, bytesOut }) => {
+        for (const sum of [row, total]) {
+          sum.bytesIn += bytesIn;
+          sum.bytesOut += bytesOut;
+        }
+        if (isUsedUp()) throw new EgressRefusedError('limit');
+      };
+    },
+    rows: () => [...rows.values()].map((row) => ({ ...row })),
+  };
+}
+
+const keyOf = (target: Target | null, decision: EgressDecision): string =>
+  `${target?.host ?? ''}:${target?.port ?? 0} ${decision}`;

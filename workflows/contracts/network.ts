@@ -1,0 +1,54 @@
+import { z } from 'zod';
+import { integer, oneOf } from './input.ts';
+
+/** The reach of a sandbox, from nothing to all public addresses; each includes those before it. */
+export const networkModes = ['none', 'allowlist', 'public'] as const;
+export type NetworkMode = (typeof networkModes)[number];
+
+/** The parts of a rollout that may have a network of their own. */
+export const networkPhases = ['agent', 'tests'] as const;
+export type NetworkPhase = (typeof networkPhases)[number];
+
+/**
+ * Matches a name in the DNS: two labels or more, of which the last one begins with a letter. So no text of an address
+ * (`127.0.0.1`, `2130706433`, `0x7f.1`) is one, nor a name that a search domain would complete.
+ */
+export const hostName: RegExp =
+  /^(?=.{1,253}$)(?:[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?\.)+[a-z](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
+
+/** The ports of HTTP and HTTPS. */
+export const defaultPorts: readonly number[] = [80, 443];
+
+/** The hosts that one phase of a task may reach. */
+export const networkPolicy = z
+  .strictObject({
+    mode: oneOf(networkModes).describe('`none`, `allowlist` (the hosts below) or `public` (every public address).'),
+    hosts: z
+      .array(
+        z
+          .string()
+          .toLowerCase()
+          .refine((pattern) => hostName.test(pattern.replace(/^\*\./, '')), {
+            error: 'expected the name of a host, such as "pypi.org" or "*.pythonhosted.org"',
+          }),
+      )
+      .max(100)
+      .refine((hosts) => hosts.join().length <= 3000, { error: 'expected at most 3000 characters in all' })
+      .default([])
+      .describe('Names of hosts, or `*.` and a name for all names below it. Only with `allowlist`.'),
+    ports: z
+      .array(integer(1, 65_535))
+      .min(1)
+      .max(20)
+      .default([...defaultPorts])
+      .describe('The ports. Default: 80 and 443.'),
+  })
+  .refine(({ mode, hosts }) => (mode === 'allowlist') === hosts.length > 0, {
+    path: ['hosts'],
+    error: 'expected hosts with the mode "allowlist", and none with another',
+  });
+export type NetworkPolicy = Readonly<z.output<typeof networkPolicy>>;
+
+/** Whether a mode asks for more than another one gives. */
+export const exceeds = (asked: NetworkMode, cap: NetworkMode): boolean =>
+  networkModes.indexOf(asked) > networkModes.indexOf(cap);
