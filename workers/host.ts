@@ -181,7 +181,7 @@ interface HostQueues {
 function queues(host: Host, { capacity, sessions, lanes, placing, reaper, lease }: HostQueues): WorkerOptions[] {
   const common = { activityTaskPollerBehavior: pollers, maxEagerActivityReservationsPerWorkflowTask: 0 };
   const provisioning = createProvisioning(host);
-  const agent = createAgentActivities(host);
+  const agent = createAgentActivities(host, lanes.capture);
   const stages: WorkerOptions[] = [
     {
       ...common,

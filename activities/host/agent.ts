@@ -1,8 +1,6 @@
 import { Context } from '@temporalio/activity';
 import type { Held } from '../../infra/gateway/channel/hold.ts';
 import { createChannels } from '../../infra/gateway/channel/index.ts';
-import { CaptureStalled, captureDiff, emptyDiff } from '../../infra/grading/capture/capture-diff.ts';
-import { isRecord } from '../../infra/is-record.ts';
 import { wasEndedInside } from '../../infra/sandbox/failure.ts';
 import { readLog } from '../../infra/sandbox/process-log.ts';
 import type { ProcessStatus, Sandbox, StartResult } from '../../infra/sandbox/sandbox.ts';
@@ -11,12 +9,16 @@ import { sessionId } from '../../workflows/contracts/ids.ts';
 import type { StopReason } from '../../workflows/contracts/outcome.ts';
 import { atBoundary, cancelRequested, joinAtBoundary } from '../boundary.ts';
 import { sendHeartbeatsNow } from '../heartbeats.ts';
-import type { AgentEnd, AwaitAgent, CaptureDiff, HostActivities } from '../interfaces/host.ts';
+import type { AgentEnd, AwaitAgent, HostActivities } from '../interfaces/host.ts';
+import { capture, captureAtOnce } from './capture.ts';
 import { agentKey, attachAgentSandbox, type Host } from './host.ts';
+import type { Lane } from './lane.ts';
 import { startAgent, startThenWait } from './start-agent.ts';
 
+/** Creates the activities around an agent. Without a lane for captures, each diff is captured in an activity of its own. */
 export function createAgentActivities(
   host: Host,
+  captures?: Lane,
 ): Pick<HostActivities, 'startAgent' | 'awaitAgent' | 'deliverCancel' | 'captureDiff'> {
   return {
     startAgent: (input) =>
@@ -25,7 +27,9 @@ export function createAgentActivities(
         return { started };
       }),
     awaitAgent: (input) =>
-      input.start === undefined ? awaitStarted(host, input) : startAndAwait(host, input, input.start),
+      input.start === undefined
+        ? awaitStarted(host, input)
+        : startAndAwait(host, { ...input, start: input.start }, captures),
     deliverCancel: async () => sendHeartbeatsNow(Context.current().info.workflowExecution?.runId ?? ''),
     captureDiff: (input) => joinAtBoundary((signal, report) => capture(host, input, { report, signal })),
   };
@@ -40,7 +44,11 @@ function awaitStarted(host: Host, input: AwaitAgent): Promise<AgentEnd> {
   });
 }
 
-function startAndAwait(host: Host, input: AwaitAgent, start: Required<AwaitAgent>['start']): Promise<AgentEnd> {
+type StartAndAwait = AwaitAgent & Pick<Required<AwaitAgent>, 'start'>;
+
+/** Starts the agent, waits for its end, and captures the diff if the lane of captures has a place right then. */
+function startAndAwait(host: Host, input: StartAndAwait, captures: Lane | undefined): Promise<AgentEnd> {
+  const { start, baseCommit } = input;
   return startThenWait(
     async (signal) => {
       const started = await startAgent(host, { ...input, ...start }, signal);
@@ -48,7 +56,10 @@ function startAndAwait(host: Host, input: AwaitAgent, start: Required<AwaitAgent
     },
     async ({ started, startedAtMs, startSeconds }, signal) => {
       const sandbox = started?.sandbox ?? (await attachAgentSandbox(host, input));
-      return { ...(await awaitAgent(host, input, { sandbox, startedAtMs }, signal)), startSeconds };
+      const end = await awaitAgent(host, input, { sandbox, startedAtMs }, signal);
+      if (captures === undefined || baseCommit === undefined) return { ...end, startSeconds };
+      const options = { sandbox, store: host.store, workdir: start.task.workdir, baseCommit };
+      return { ...end, startSeconds, ...(await captureAtOnce(captures, options, signal)) };
     },
   );
 }
@@ -138,26 +149,4 @@ function stopOf(host: Host, agent: string, status: Extract<ProcessStatus, { stat
 async function endedItself(host: Host): Promise<AgentEnd> {
   const text = 'The agent brought its own sandbox down.\n';
   return { stop: 'killed', exitCode: null, log: await host.store.put(Buffer.from(text), 'text/plain') };
-}
-
-/** The details of the heartbeats of a capture that has stalled, by which the next activity attempt knows. */
-const stalled = { stalled: true } as const;
-
-interface CaptureTry {
-  readonly report: (details: unknown) => void;
-  readonly signal: AbortSignal;
-}
-
-async function capture(host: Host, input: CaptureDiff, { report, signal }: CaptureTry) {
-  const { task, baseCommit } = input;
-  const { heartbeatDetails } = Context.current().info;
-  const stalledBefore = isRecord(heartbeatDetails) && heartbeatDetails.stalled === true;
-  try {
-    const sandbox = await attachAgentSandbox(host, input);
-    return await captureDiff(sandbox, host.store, { workdir: task.workdir, baseCommit, stalledBefore }, signal);
-  } catch (error) {
-    if (error instanceof CaptureStalled) report(stalled);
-    if (wasEndedInside(error)) return emptyDiff(host.store, baseCommit);
-    throw error;
-  }
 }

@@ -13,6 +13,8 @@ export interface Lane {
   settle(): void;
   /** Resolves when a stage that came from another task queue may run; it has a place until `leave`. */
   enter(signal: AbortSignal): Promise<void>;
+  /** Gives a stage a place as `enter` does, unless it would have to wait. Returns whether it has one. */
+  tryEnter(): boolean;
   leave(): void;
   /** Runs a stage that has a place, and tells the width how it ended. */
   run<Result>(stage: () => Promise<Result>, isOverload: (error: unknown) => boolean): Promise<Result>;
@@ -76,6 +78,7 @@ export function createLane(width: LaneWidth, clock = Date.now): Lane {
       wake();
     },
     enter: (signal) => untilTaken(tryEnter, signal),
+    tryEnter,
     leave: () => {
       entered -= 1;
       wake();

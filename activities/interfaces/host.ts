@@ -85,6 +85,8 @@ export interface AwaitAgent extends Pick<Provisioned, 'kind' | 'diskBeforeMb'> {
   readonly timeoutMs: number;
   /** The settings with which to start the agent first. Rollouts of 0.4.0 started it in an activity of its own. */
   readonly start?: Pick<StartAgent, 'task' | 'agentOptions' | 'maxTurns' | 'contextLength'>;
+  /** The base commit of the diff, which the activity may capture once the agent has ended. */
+  readonly baseCommit?: string;
   /** The fencing token under which this host has adopted the sandbox; absent if it made it. */
   readonly adoptedAs?: string;
   /** The time, by the server's clock, at which the agent's time limit began on the host that was lost. */
@@ -97,6 +99,9 @@ export interface AgentEnd {
   readonly log: BlobRef;
   /** The time that its start took, if it was started by the activity that waited for its end. */
   readonly startSeconds?: number;
+  /** The diff, if the activity that waited for the agent's end has captured it, and the time that this took. */
+  readonly diff?: Diff;
+  readonly captureSeconds?: number;
 }
 
 export interface CaptureDiff {

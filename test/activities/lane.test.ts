@@ -117,4 +117,11 @@ describe('a lane', () => {
     lane.leave();
     await second;
   });
+
+  it('gives a stage that does not wait a place only if it is free', () => {
+    const lane = laneOf(1);
+    assert.deepEqual([lane.tryEnter(), lane.tryEnter()], [true, false]);
+    lane.leave();
+    assert.equal(lane.tryEnter(), true);
+  });
 });

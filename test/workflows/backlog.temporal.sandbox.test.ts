@@ -36,7 +36,8 @@ it('waits in a queue that is longer than schedule-to-start, the limits of a rele
       return real.releaseSandbox(input);
     },
   });
-  const rollouts = await startRollouts(() => ({ workflowBundle, lanes: 1, lostAfterMs: 180_000, stages }));
+  const lanes = { lanes: 1, capturesAtOnce: false };
+  const rollouts = await startRollouts(() => ({ workflowBundle, ...lanes, lostAfterMs: 180_000, stages }));
   const reaper = createReaper(rollouts.host, rollouts.client);
   try {
     const handles = await Promise.all(

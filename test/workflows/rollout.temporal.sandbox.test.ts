@@ -40,6 +40,24 @@ describe('rollout', () => {
     assert.deepEqual(await rollouts.sandboxes(), []);
   });
 
+  it('captures the diff in the activity that waits for the agent, and measures both stages', async () => {
+    const { workflowId, outcome, stageSeconds } = await rollouts.run('at-once', {
+      task: 'generated:train/1/0',
+      agent: 'nop',
+    });
+    const { events } = await rollouts.client.workflow.getHandle(workflowId).fetchHistory();
+    const activities = events?.map((event) => event.activityTaskScheduledEventAttributes?.activityType?.name);
+    assert.deepEqual(activities?.filter(Boolean), [
+      'placeRollout',
+      'provisionSandbox',
+      'awaitAgent',
+      'releaseSandbox',
+      'evaluate',
+    ]);
+    assert.equal(outcome, 'scored');
+    for (const stage of ['startAgent', 'awaitAgent', 'captureDiff'] as const) assert.ok(stage in stageSeconds, stage);
+  });
+
   it("runs a user's own agent with its options, and says so in the result", async () => {
     const input = { task: 'generated:train/1/0', agent: 'writer', agentOptions: { text: 'hello' } };
     const result = await rollouts.run('writer', input);

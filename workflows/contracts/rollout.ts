@@ -13,7 +13,10 @@ import { branchRule, sampling, type TraceSummary } from './trace.ts';
 import { upstreamName } from './upstream.ts';
 import type { Verdict } from './verdict.ts';
 
-/** The stages of a rollout, in order. Each is one activity, but for the first and the last, and for two that share one. `adoptSandbox` may come after any that follow it. */
+/**
+ * The stages of a rollout, in order. Each is one activity, but for the first and the last, and for `startAgent` and mostly
+ * `captureDiff`, which share that of `awaitAgent`. `adoptSandbox` may come after any that follow it.
+ */
 export const stages = [
   'resolveTask',
   'prepareImage',

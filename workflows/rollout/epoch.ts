@@ -40,7 +40,7 @@ import type { TimeLimits } from './time-limits.ts';
 
 /** The work of an agent: enough to evaluate it anywhere. */
 export interface Produced {
-  readonly end: AgentEnd;
+  readonly end: Pick<AgentEnd, 'stop' | 'exitCode' | 'log'>;
   readonly diff: Diff;
   readonly trace: TraceSummary | null;
   /** Whether the host that placed the rollout limits the creation of sandboxes. */
@@ -101,10 +101,9 @@ export async function produce(context: EpochContext): Promise<Produced> {
     provider = kind;
     provisioned = true;
     host.provisioned(kind);
-    const end = await runAgent(context, host, sandboxed);
-    const diff = await host.stage('captureDiff', () =>
-      capturingOn(host.name).captureDiff({ epoch, kind, task, baseCommit, ...adoption(host) }),
-    );
+    const { captured, ...end } = await runAgent(context, host, sandboxed);
+    const capture = () => capturingOn(host.name).captureDiff({ epoch, kind, task, baseCommit, ...adoption(host) });
+    const diff = captured ?? (await host.stage('captureDiff', capture));
     const seal = () => host.stage('sealTrace', () => sealingOn(host.name).sealTrace({ epoch }));
     const [trace] = await both(usesModel ? seal() : Promise.resolve(null), releaseOnce());
     open = false;
@@ -124,19 +123,22 @@ type Prepared = Provisioned & { readonly contextLength: number | null };
 
 const adoption = ({ adoptedAs }: EpochHost) => (adoptedAs === undefined ? {} : { adoptedAs });
 
-/** Starts the agent and waits for its end: two stages, but one activity. */
+/**
+ * Starts the agent, waits for its end, and captures the diff if the host is not busy with others: three stages, but one
+ * activity.
+ */
 async function runAgent(
   { input, resolved, limits, epoch, progress, fewActivities }: EpochContext,
   host: EpochHost,
-  { kind, contextLength, diskBeforeMb }: Prepared,
-): Promise<AgentEnd> {
+  { kind, contextLength, diskBeforeMb, baseCommit }: Prepared,
+): Promise<Produced['end'] & { readonly captured?: Diff | undefined }> {
   const { agent, agentOptions, maxTurns } = input;
   const start = { task: resolved.task, maxTurns, contextLength, ...(agentOptions && { agentOptions }) };
   if (!fewActivities)
     await host.stage('startAgent', () => onHost(host.name).startAgent({ epoch, agent, kind, ...start }));
   const timeoutMs = limits.agentMs;
   const beganAtMs = Date.now();
-  const { startSeconds, ...end } = await host
+  const { startSeconds, captureSeconds, diff, ...end } = await host
     .stage('awaitAgent', () =>
       agentOn(host.name, timeoutMs).awaitAgent({
         epoch,
@@ -144,7 +146,7 @@ async function runAgent(
         kind,
         timeoutMs,
         diskBeforeMb,
-        ...(fewActivities && { start }),
+        ...(fewActivities && { start, baseCommit }),
         ...(host.adoptedAs !== undefined && { adoptedAs: host.adoptedAs, beganAtMs }),
       }),
     )
@@ -153,7 +155,8 @@ async function runAgent(
       throw error;
     });
   if (startSeconds !== undefined) progress.split('awaitAgent', 'startAgent', startSeconds);
-  return end;
+  if (captureSeconds !== undefined) progress.split('awaitAgent', 'captureDiff', captureSeconds);
+  return { ...end, captured: diff };
 }
 
 /** Makes the host learn of a cancel before the next heartbeat. Nothing waits for it, because clean-up ends the agent, too. */

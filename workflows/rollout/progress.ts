@@ -22,8 +22,8 @@ export interface Progress {
   readonly seconds: Partial<Record<Stage, number>>;
   /** Runs one stage: waits while the rollout is paused (clean-up does not), times it, and attributes its failure. */
   stage<Result>(stage: Stage, work: () => Promise<Result>, whenPaused?: 'wait' | 'continue'): Promise<Result>;
-  /** Counts a part of a stage's time for an earlier stage that shares its activity. */
-  split(stage: Stage, earlier: Stage, seconds: number): void;
+  /** Counts a part of a stage's time for another stage that shares its activity. */
+  split(stage: Stage, other: Stage, seconds: number): void;
   /** Adds a remark on the rollout's course for people. */
   note(text: string): void;
   /** Pauses before the next stage, never within one. */
@@ -83,11 +83,11 @@ export function createProgress(task: string, agent: string, run: string | null):
         show();
       }
     },
-    split(stage, earlier, seconds) {
+    split(stage, other, seconds) {
       const whole = progress.seconds[stage] ?? 0;
       const part = Math.min(seconds, whole);
       progress.seconds[stage] = whole - part;
-      progress.seconds[earlier] = (progress.seconds[earlier] ?? 0) + part;
+      progress.seconds[other] = (progress.seconds[other] ?? 0) + part;
     },
     note: (text) => void progress.notes.push(text),
     pause: setPause,

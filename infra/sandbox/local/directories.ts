@@ -8,6 +8,7 @@ import type { SandboxSpec } from '../sandbox.ts';
 import { leaseAccounts, releaseAccounts } from './accounts.ts';
 import { type ControlGroup, createGroup, removeGroup } from './control-group.ts';
 import { createLayout, readSandboxDirectory, type SandboxDirectory } from './layout.ts';
+import { removeTree } from './remove-tree.ts';
 
 // The sandbox directories of one stack on this host. They are created, removed and listed atomically, by renames.
 
@@ -61,7 +62,7 @@ export function detachDirectory(home: string, name: string): SandboxDirectory | 
 }
 
 export async function eraseDirectory(sandbox: SandboxDirectory): Promise<void> {
-  await rm(sandbox.path, { recursive: true, force: true, maxRetries: 5 });
+  await removeTree(sandbox.path);
   if (sandbox.group) await removeGroup(sandbox.group);
   releaseAccounts(sandbox.accounts);
 }

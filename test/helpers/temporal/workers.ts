@@ -77,6 +77,8 @@ export interface TestWorkersOptions {
   readonly host?: string;
   /** The width of the lanes of heavy stages. Default: 4. */
   readonly lanes?: number;
+  /** Whether a diff may be captured in the activity that waits for the agent's end. Default: true. */
+  readonly capturesAtOnce?: boolean;
   /** The time after which a host without a sign of life counts as lost. Default: none. */
   readonly lostAfterMs?: number;
   /** Activities that replace or extend the real ones of the control worker. */
@@ -159,7 +161,7 @@ export async function startTestWorkers(options: TestWorkersOptions): Promise<Tes
   const { placement = (real) => real, stages = (real) => real } = options;
   const { provisionSandbox, captureDiff, releaseSandbox, ...light } = stages({
     ...createProvisioning(host),
-    ...createAgentActivities(host),
+    ...createAgentActivities(host, options.capturesAtOnce === false ? undefined : lanes.capture),
     ...createCleanUp(host),
   });
   const share = createSweepShare(host.slots, 0.5, watchTraining(client));
