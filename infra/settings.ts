@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { sandboxChoices } from '../workflows/contracts/sandbox-kinds.ts';
+import { hubVariables } from './data-sets/hub-account.ts';
 import { e2bVariables } from './sandbox/e2b/variables.ts';
 import { kubernetesVariables } from './sandbox/kubernetes/variables.ts';
 import { list, port, setting, wholeNumber } from './setting.ts';
@@ -256,6 +257,7 @@ export const environment = z.object({
     'directories that `harbor:` addresses and data sets may point into, separated by commas',
     'none',
   ),
+  ...hubVariables,
   TEMPER_LOG_LEVEL: setting(
     z.enum(['debug', 'info', 'warn', 'error']).default('info'),
     'least severe level that is logged: `debug`, `info`, `warn` or `error`',

@@ -7,9 +7,10 @@ import type { DataSet, DataSetFormat, DataSetLocation, DataSetOptions } from './
 import { unpackArchive } from './fetch/archive.ts';
 import { exists, notCached } from './fetch/cache.ts';
 import { download } from './fetch/download.ts';
-import { fetchFromHub, hubUrl } from './fetch/hub.ts';
+import { fetchFromHub } from './fetch/hub.ts';
 import { cloneOnce, filesAtCommit, findMirror } from './fetch/repository.ts';
 import { dataSetFormats } from './formats/index.ts';
+import { type HubAccount, hubUrl } from './hub-account.ts';
 import { createUses } from './uses.ts';
 
 /** The cache of downloaded data sets on this host. */
@@ -17,8 +18,8 @@ export interface DataSetCache {
   readonly directory: string;
   /** Forbids downloads. Workers set it: anyone who may start a workflow may name a data set, so workers only read the cache. */
   readonly offline: boolean;
-  /** The URL of the hub, for tests. */
-  readonly hub?: string;
+  /** Default: the public hub, without an account. */
+  readonly hub?: HubAccount;
 }
 
 export interface DataSetOpenerDependencies {
@@ -61,8 +62,8 @@ export function createDataSetOpener({ cache, resolvePath }: DataSetOpenerDepende
     const wants = (path: string): boolean => format.wants(path) && isInSplit(path, options.split);
     if (location.kind === 'path') return wantedFiles(await resolvePath(location.path), wants);
     if (location.kind === 'url') return [await fetchUrl(location.url, options)];
-    const hub = { url: cache.hub ?? hubUrl, directory: join(root, 'hub'), offline: cache.offline };
-    return fetchFromHub(hub, location, wants);
+    const { hub = { url: hubUrl, token: null }, offline } = cache;
+    return fetchFromHub({ ...hub, directory: join(root, 'hub'), offline }, location, wants);
   }
 
   async function fetchUrl(url: string, { sha256: digest }: DataSetOptions): Promise<string> {

@@ -17,18 +17,40 @@ export type Checksum =
 /** The time that may pass without data from the server. */
 const idleTimeoutMs = 60_000;
 
-/** Downloads a file into the cache, once per host, and verifies its checksum. Throws TemperFailure UnknownTask. */
-export async function download(url: string, target: string, checksum: Checksum | null): Promise<void> {
-  await createOnce(target, (draft) => fetchInto(url, draft, checksum));
+/** The right to read files of a server. */
+export interface Access {
+  /** May hold a secret. They are dropped by a redirect to another server. */
+  readonly headers: Readonly<Record<string, string>>;
+  /** The advice for a status that refuses a file. */
+  remedy(status: number): string;
 }
 
-async function fetchInto(url: string, draft: string, checksum: Checksum | null): Promise<void> {
+/** Downloads a file into the cache, once per host, and verifies its checksum. Throws TemperFailure UnknownTask. */
+export async function download(
+  url: string,
+  target: string,
+  checksum: Checksum | null,
+  access: Access | null = null,
+): Promise<void> {
+  await createOnce(target, (draft) => fetchInto(url, draft, { checksum, access }));
+}
+
+interface Fetching {
+  readonly checksum: Checksum | null;
+  readonly access: Access | null;
+}
+
+async function fetchInto(url: string, draft: string, { checksum, access }: Fetching): Promise<void> {
   const idle = new AbortController();
   const timer = setTimeout(() => idle.abort(), idleTimeoutMs);
   const hash = hashFor(checksum);
   try {
-    const response = await fetch(url, { signal: idle.signal });
-    if (!response.ok || response.body === null) throw unavailable(url, `HTTP status ${response.status}`);
+    const response = await fetch(url, { signal: idle.signal, headers: access?.headers ?? {} });
+    if (!response.ok || response.body === null) {
+      const refused = [401, 403, 404].includes(response.status) && access !== null;
+      const remedy = refused ? `; ${access.remedy(response.status)}` : '';
+      throw unavailable(url, `HTTP status ${response.status}${remedy}`);
+    }
     let received = 0;
     const observe = new Transform({
       transform(chunk: Buffer, _encoding, done) {

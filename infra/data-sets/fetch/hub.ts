@@ -4,11 +4,9 @@ import { z } from 'zod';
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
 import { explanationOf, HttpUnreachable, httpCall, jsonOf } from '../../http/client.ts';
 import type { DataSetLocation } from '../data-set.ts';
+import type { HubAccount } from '../hub-account.ts';
 import { exists, notCached } from './cache.ts';
 import { type Checksum, download } from './download.ts';
-
-/** The Hugging Face hub. */
-export const hubUrl = 'https://huggingface.co';
 
 const path = z.string().refine((name) => !name.split('/').includes('..') && !name.startsWith('/'));
 const revisionInfo = z.looseObject({
@@ -25,8 +23,7 @@ const revisionInfo = z.looseObject({
 type RevisionInfo = z.output<typeof revisionInfo>;
 type HubLocation = Extract<DataSetLocation, { kind: 'hub' }>;
 
-export interface Hub {
-  readonly url: string;
+export interface Hub extends HubAccount {
   /** The part of the cache that holds the resolved revisions, and the files by commit. */
   readonly directory: string;
   readonly offline: boolean;
@@ -57,11 +54,27 @@ export async function fetchFromHub(
     const url = `${hub.url}/datasets/${location.id}/resolve/${sha}/${file.rfilename.split('/').map(encodeURIComponent).join('/')}`;
     if (!(await exists(target))) {
       if (hub.offline) throw notCached(`${file.rfilename} of ${nameOf(location)}`, target);
-      await download(url, target, checksumOf(file));
+      await download(url, target, checksumOf(file), {
+        headers: headersOf(hub),
+        remedy: (status) => remedyOf(hub, location, status),
+      });
     }
     files.push(target);
   }
   return files;
+}
+
+// A redirect to another server, where large files are, drops the header.
+const headersOf = ({ token }: Hub): Readonly<Record<string, string>> =>
+  token === null ? {} : { authorization: `Bearer ${token}` };
+
+/** The advice for a user about an answer of the hub that refuses a data set. */
+function remedyOf({ url, token }: Hub, { id }: HubLocation, status: number): string {
+  const orPath = 'or download it and name it by its path';
+  if (token === null)
+    return `if it is private or gated, set HF_TOKEN to a token of an account that may read it, ${orPath}`;
+  if (status === 401) return `the hub does not accept HF_TOKEN; set it to a valid token, ${orPath}`;
+  return `the account of HF_TOKEN must be allowed to read it: see ${url}/datasets/${id}, ${orPath}`;
 }
 
 const isBelow = (folder: string, file: string): boolean =>
@@ -80,17 +93,18 @@ async function resolveRevision(hub: Hub, location: HubLocation): Promise<Revisio
   if (known !== null) return revisionInfo.parse(JSON.parse(known));
   if (hub.offline) throw notCached(nameOf(location), cached);
   const url = `${hub.url}/api/datasets/${location.id}/revision/${encodeURIComponent(location.revision)}?blobs=true`;
-  const reply = await httpCall({ method: 'GET', url, timeoutMs: 60_000 }).catch((cause: unknown) => {
-    if (!(cause instanceof HttpUnreachable)) throw cause;
-    throw new TemperFailure('UnknownTask', `${nameOf(location)}: ${cause.message}`, { cause });
-  });
+  const reply = await httpCall({ method: 'GET', url, headers: headersOf(hub), timeoutMs: 60_000 }).catch(
+    (cause: unknown) => {
+      if (!(cause instanceof HttpUnreachable)) throw cause;
+      throw new TemperFailure('UnknownTask', `${nameOf(location)}: ${cause.message}`, { cause });
+    },
+  );
   const parsed = revisionInfo.safeParse(reply.status === 200 ? jsonOf(reply) : null);
   if (!parsed.success) {
     const got = `HTTP status ${reply.status}: ${explanationOf(reply).slice(0, 200)}`;
-    const remedy = 'if it needs an account, download it and name it by its path';
     throw new TemperFailure(
       'UnknownTask',
-      `${nameOf(location)}: expected a data set of ${hub.url}, got ${got}; ${remedy}`,
+      `${nameOf(location)}: expected a data set of ${hub.url}, got ${got}; ${remedyOf(hub, location, reply.status)}`,
     );
   }
   await mkdir(dirname(cached), { recursive: true });

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { hubUrl } from '../../../infra/data-sets/hub-account.ts';
 import type { FileTree } from '../../../infra/sandbox/files.ts';
 import { createTasks, type Tasks } from '../../../infra/tasks/tasks.ts';
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
@@ -12,7 +13,7 @@ export interface DataSetFixture extends AsyncDisposable {
   readonly root: string;
   readonly tasks: Tasks;
   /** Creates tasks as another process does, on the same cache. */
-  tasksWith(settings: { readonly offline: boolean; readonly hub?: string }): Tasks;
+  tasksWith(settings: { readonly offline: boolean; readonly hub?: string; readonly token?: string | null }): Tasks;
   /** Writes a file and returns its path. */
   write(path: string, content: string | Uint8Array): Promise<string>;
   writeRows(path: string, rows: readonly unknown[]): Promise<string>;
@@ -22,11 +23,11 @@ export async function createDataSetFixture(): Promise<DataSetFixture> {
   const home = await mkdtemp(join(tmpdir(), 'temper-data-set-'));
   const root = join(home, 'root');
   await mkdir(root);
-  const tasksWith: DataSetFixture['tasksWith'] = (settings) =>
+  const tasksWith: DataSetFixture['tasksWith'] = ({ offline, hub: url = hubUrl, token = null }) =>
     createTasks({
       store: createFileStore(join(home, 'store')),
       roots: [root],
-      dataSets: { directory: join(home, 'cache'), ...settings },
+      dataSets: { directory: join(home, 'cache'), offline, hub: { url, token } },
     });
   const write: DataSetFixture['write'] = async (path, content) => {
     await mkdir(dirname(join(root, path)), { recursive: true });

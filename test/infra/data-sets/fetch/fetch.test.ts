@@ -2,11 +2,12 @@ import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
-import { createServer, type Server } from 'node:http';
+import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { after, before, beforeEach, it } from 'node:test';
 import { parseDataSetAddress } from '../../../../infra/data-sets/address.ts';
+import { hubAccountFrom } from '../../../../infra/data-sets/hub-account.ts';
 import { useName } from '../../../../infra/data-sets/uses.ts';
 import { createDataSetFixture, failure, sweRow } from '../../../helpers/tasks/data-set-fixture.ts';
 
@@ -172,7 +173,7 @@ it('names the address of a missing file or data set', async () => {
   const cases: readonly (readonly [string, RegExp])[] = [
     [
       'swe-bench:hub:no/body',
-      /hub:no\/body@main: expected a data set of .*got HTTP status 404: .*not found.*needs an account/,
+      /hub:no\/body@main: expected a data set of .*got HTTP status 404: .*not found.*if it is private or gated, set HF_TOKEN/,
     ],
     [
       'open-instruct:hub:SWE-Gym/Small',
@@ -182,4 +183,56 @@ it('names the address of a missing file or data set', async () => {
     ['swe-bench:http://127.0.0.1:1/a.jsonl', /expected a\.jsonl, got .*(ECONNREFUSED|bad port)/],
   ];
   for (const [set, message] of cases) await assert.rejects(online.list(set), failure('UnknownTask', message), set);
+});
+
+it('reads a private data set with the token of an account, and sends that to the hub alone', async () => {
+  const token = 'hf_secret';
+  const seen: { readonly host: string; readonly authorization: string | null }[] = [];
+  const serve = async (reply: (path: string, response: ServerResponse) => void) => {
+    const one = createServer(({ headers, url = '' }, response) => {
+      seen.push({ host: headers.host ?? '', authorization: headers.authorization ?? null });
+      reply(url, response);
+    }).listen(0, '127.0.0.1');
+    await once(one, 'listening');
+    const host = `127.0.0.1:${(one.address() as AddressInfo).port}`;
+    return { host, url: `http://${host}`, [Symbol.dispose]: () => one.close() };
+  };
+  const text = linesOf('a');
+  const siblings = [{ rfilename: 'rows.jsonl', size: text.length, blobId: gitBlob(text) }];
+  using elsewhere = await serve((_, response) => response.end(text));
+  using own = await serve((path, response) => {
+    const given = seen.at(-1)?.authorization;
+    if (given !== `Bearer ${token}`) response.writeHead(401).end('{"error":"Access is restricted"}');
+    else if (path.startsWith('/api/')) response.end(JSON.stringify({ sha: commit, siblings }));
+    else response.writeHead(302, { location: `${elsewhere.url}/signed` }).end();
+  });
+  await using fixture = await createDataSetFixture();
+  const set = 'swe-bench:hub:some/private';
+  const list = (given: string | null) => fixture.tasksWith({ offline: false, hub: own.url, token: given }).list(set);
+  await assert.rejects(
+    list(null),
+    failure('UnknownTask', /401: Access is restricted; if it is private.* set HF_TOKEN/),
+  );
+  await assert.rejects(list('hf_old'), (error: Error) => {
+    assert.match(error.message, /the hub does not accept HF_TOKEN/);
+    assert.doesNotMatch(error.message, /hf_old/);
+    return true;
+  });
+  assert.deepEqual(await list(token), [`${set}#a`]);
+  const sent = seen.filter(({ authorization }) => authorization === `Bearer ${token}`).map(({ host }) => host);
+  assert.deepEqual(sent, [own.host, own.host]);
+  assert.deepEqual(seen.at(-1), { host: elsewhere.host, authorization: null });
+  assert.deepEqual(await fixture.tasks.list(set), [`${set}#a`]);
+});
+
+it('takes the account of the hub from its own variables, and shows no token that cannot be one', () => {
+  assert.deepEqual(hubAccountFrom({}), { url: 'https://huggingface.co', token: null });
+  assert.deepEqual(hubAccountFrom({ HF_TOKEN: ' hf_a\n', HF_ENDPOINT: 'https://hub.example/' }), {
+    url: 'https://hub.example',
+    token: 'hf_a',
+  });
+  assert.throws(
+    () => hubAccountFrom({ HF_TOKEN: 'hf_a hf_b' }),
+    (error: Error) => /^HF_TOKEN: expected a token/.test(error.message) && !error.message.includes('hf_a'),
+  );
 });
