@@ -51,11 +51,15 @@ interface Group {
 
 const shownValues = 5;
 
-/** Creates a checker of sets of any size: it keeps counts, and no task. */
+/** The reason to refuse a task, and in effect its set: runs and sweeps find tasks by their ids. */
+const secondId = 'expected each id once in a set';
+
+/** Creates a checker of sets of any size: it keeps counts and ids, and no task. */
 export function createSetChecker(host: CheckedHost): SetChecker {
   const refused = new Map<string, Group & { readonly type: string; readonly reason: string }>();
   const needed = new Map<NeedName, Group>();
   const images = new Set<string>();
+  const ids = new Set<string>();
   let largest = { cpus: 0, memoryMb: 0, diskMb: 0 };
   let tasks = 0;
   let usable = 0;
@@ -87,7 +91,10 @@ export function createSetChecker(host: CheckedHost): SetChecker {
     async add({ id, address, read }) {
       tasks += 1;
       try {
+        const isSecond = ids.has(id);
+        ids.add(id);
         const task = await read();
+        if (isSecond) return refuse(id, 'MalformedTask', { reason: secondId, got: id });
         const lacking = tooLarge(task, host);
         if (lacking === null) note(id, task);
         else refuse(id, 'UnsupportedTask', lacking);

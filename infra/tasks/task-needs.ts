@@ -1,6 +1,7 @@
 import { instructions } from '../harbor/dockerfile.ts';
 import type { HarborTask } from '../harbor/harbor-task.ts';
 import type { FileEntry, FileTree } from '../sandbox/files.ts';
+import { generatedImage } from './generated/generate.ts';
 
 interface Need {
   /** The meaning of the need for the user who runs the task. */
@@ -18,6 +19,10 @@ export const needs = {
     what: 'their tests write in it: any sandbox but a local one of root',
     isNeeded: ({ ownWorkdir }) => ownWorkdir,
   },
+  'programs of an image': {
+    what: 'their files fit a local sandbox, which has the programs of this machine instead',
+    isNeeded: ({ workspace, description }) => workspace.size > 0 && description.image !== generatedImage,
+  },
   'image pull': {
     what: 'their image comes from a registry',
     isNeeded: ({ description }) => description.imageFrom === 'registry',
@@ -33,6 +38,14 @@ export const needs = {
   'network for the tests': {
     what: 'their tests download, and no sandbox has a network: they may never pass',
     isNeeded: ({ tests }) => scriptsOf(tests).some(downloads),
+  },
+  'root for the tests': {
+    what: 'their tests install programs or change files of the system, for which they need root',
+    isNeeded: ({ tests }) => scriptsOf(tests).some((script) => hasCommand(script, asRoot)),
+  },
+  'a running service': {
+    what: 'their tests connect to a port of the sandbox: what the agent started may have ended before they run',
+    isNeeded: ({ tests }) => [...tests.values()].some(usesPort),
   },
   'a reference solution': {
     what: 'they have none, so temper tasks validate cannot say that they can be solved',
@@ -53,6 +66,17 @@ const scriptsOf = (tests: FileTree): readonly string[] =>
 const buildDownloads = (dockerfile: FileEntry | undefined): boolean =>
   instructions(textOf(dockerfile)).some(({ keyword, rest }) => keyword === 'RUN' && downloads(rest));
 
+/** Commands that only root may run. */
+const asRoot: readonly RegExp[] = [
+  /\b(?:apt-get|apt|apk|dnf|yum|microdnf) (?:-\S+ ){0,5}(?:add|install|update|remove)\b/,
+  /\b(?:useradd|adduser|groupadd|usermod|systemctl|sudo) /,
+  />\s?\/(?:etc|usr|opt|root|lib)\//,
+];
+
+/** The address of a port on the sandbox's own network device. */
+const port = /\b(?:localhost|127\.0\.0\.1|0\.0\.0\.0):\d{2,5}\b|\bconnect\(\(["'](?:localhost|127\.0\.0\.1)["']/;
+const usesPort = (entry: FileEntry): boolean => entry.bytes.byteLength <= longestScript && port.test(textOf(entry));
+
 /** Commands that need a network. Each is sought in a line of its own, whose options are few. */
 const commands: readonly RegExp[] = [
   /\bapt(?:-get)? (?:-\S+ ){0,5}(?:update|install)\b/,
@@ -65,8 +89,10 @@ const commands: readonly RegExp[] = [
   /\bgo (?:get|install|mod download)\b|\bcargo install\b|\bgem install\b|\bconda install\b/,
 ];
 
-/** Whether a line of a script, apart from comments, runs a program that downloads. */
-const downloads = (script: string): boolean =>
-  script.split('\n').some((line) => !/^\s*#/.test(line) && commands.some((command) => command.test(line)));
+/** Whether a line of a script, apart from comments, runs one of the commands. */
+const hasCommand = (script: string, sought: readonly RegExp[]): boolean =>
+  script.split('\n').some((line) => !/^\s*#/.test(line) && sought.some((command) => command.test(line)));
+
+const downloads = (script: string): boolean => hasCommand(script, commands);
 
 const textOf = (entry: FileEntry | undefined): string => new TextDecoder().decode(entry?.bytes);

@@ -19,10 +19,11 @@ it('counts refused tasks by their reason, with the values found, and names an ex
     { ...sweRow, instance_id: 'b', repo: 7 },
     { ...sweRow, instance_id: 'd', repo: 8 },
     { ...sweRow, instance_id: 'e', FAIL_TO_PASS: '[]' },
+    { ...sweRow, instance_id: 'a-1' },
   ]);
   const { needs, ...counts } = await checked(fixture, `swe-bench:${file}`);
   assert.deepEqual(counts, {
-    tasks: 8,
+    tasks: 9,
     usable: 4,
     images: 2,
     largest: { cpus: 2, memoryMb: 4096, diskMb: 10_240 },
@@ -43,6 +44,13 @@ it('counts refused tasks by their reason, with the values found, and names an ex
         count: 1,
         example: 'e',
         got: [{ value: '"[]"', count: 1 }],
+      },
+      {
+        type: 'MalformedTask',
+        reason: 'expected each id once in a set',
+        count: 1,
+        example: 'a-1',
+        got: [{ value: 'a-1', count: 1 }],
       },
     ],
   });
@@ -87,6 +95,8 @@ it('says what tasks need: networks, images and solutions, and more than the host
     'image build': 'online',
     'network for the build': 'online',
     'network for the tests': 'online',
+    'root for the tests': 'online',
+    'a running service': 'local',
     'a reference solution': 'online',
   });
 });
