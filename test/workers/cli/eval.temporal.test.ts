@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict';
+import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { sweepStatusQuery } from '../../../workflows/contracts/messages.ts';
 import { searchAttributes } from '../../../workflows/contracts/search-attributes.ts';
 import { cliOn } from '../../helpers/cli.ts';
+import { writeHarborTask } from '../../helpers/tasks/harbor-task.ts';
 import { type ScriptedStack, startScriptedStack } from '../../helpers/temporal/scripted-stack.ts';
 import { until } from '../../helpers/until.ts';
 
@@ -23,7 +25,7 @@ describe('temper eval', () => {
     const { code, stdout, stderr } = await temper.run(
       'eval',
       '--tasks',
-      'set',
+      'generated:test/1',
       '--count',
       '4',
       '--attempts',
@@ -35,16 +37,26 @@ describe('temper eval', () => {
     );
     assert.equal(code, 0, stderr);
     assert.match(stdout, /^scored +8 +32 +16 +8\.0 s +local /m);
-    assert.match(stdout, /^before: 4 tasks of set, 2 attempts each, mini, policy version 0$/m);
+    assert.match(stdout, /^before: 4 tasks of generated:test\/1, 2 attempts each, mini, policy version 0$/m);
     assert.match(stdout, /^pass@1 +0\.500 {2}\(95 %: 0\.000 to 1\.000, 4 tasks\)$/m);
     assert.match(stdout, /^pass@2 +0\.500 over 4 tasks$/m);
     assert.match(stdout, /^counted +8 of 8 attempts$/m);
-    assert.match(stdout, /^set#1 +2 of 2 +1\.00 +0 +2 +4 /m);
+    assert.match(stdout, /^generated:test\/1#1 +2 of 2 +1\.00 +0 +2 +4 /m);
   });
 
   it('pauses at its budget, and `temper budget` raises it', async () => {
     stack.script = { reward: () => 1 };
-    const args = ['--tasks', 'set', '--count', '2', '--budget', 'rollouts=1', '--id', 'frugal', '--detach'];
+    const args = [
+      '--tasks',
+      'generated:test/1',
+      '--count',
+      '2',
+      '--budget',
+      'rollouts=1',
+      '--id',
+      'frugal',
+      '--detach',
+    ];
     const { code, stderr } = await temper.run('eval', ...args);
     assert.equal(code, 0, stderr);
     const handle = stack.server.client.workflow.getHandle('frugal');
@@ -60,7 +72,16 @@ describe('temper eval', () => {
 
   it('prints the result as JSON if asked', async () => {
     stack.script = { reward: (id) => (/rollout-0-/.test(id) ? 0 : 1) };
-    const { code, stdout } = await temper.run('eval', '--tasks', 'set', '--count', '4', '--id', 'after', '--json');
+    const { code, stdout } = await temper.run(
+      'eval',
+      '--tasks',
+      'generated:test/1',
+      '--count',
+      '4',
+      '--id',
+      'after',
+      '--json',
+    );
     const { id, counted, passAt1 } = JSON.parse(stdout);
     assert.deepEqual([code, id, counted, passAt1.mean], [0, 'after', 4, 0.75]);
   });
@@ -83,7 +104,7 @@ describe('temper eval', () => {
     assert.match(stdout, /^pass rate +0\.500 → 0\.750$/m);
     assert.match(stdout, /^p +1\.0000 {2}\(sign-flip test over the tasks, exact\)$/m);
     assert.match(stdout, /^flipped +2 better, 1 worse$/m);
-    assert.match(stdout, /^set#0 +1\.00 +0\.00 +worse$/m);
+    assert.match(stdout, /^generated:test\/1#0 +1\.00 +0\.00 +worse$/m);
     const compared = JSON.parse((await temper.run('eval', 'compare', 'before', 'after', '--json')).stdout);
     assert.deepEqual([compared.sweeps, compared.difference], [['before', 'after'], 0.25]);
   });
@@ -94,48 +115,89 @@ describe('temper eval', () => {
       flags: (id) =>
         /rollout-[01]-/.test(id) ? ['tests', ...(id.includes('rollout-0-') ? ['exit' as const] : [])] : [],
     };
-    const args = ['eval', '--tasks', 'set', '--count', '4', '--id', 'flagged'];
+    const args = ['eval', '--tasks', 'generated:test/1', '--count', '4', '--id', 'flagged'];
     const { code, stdout, stderr } = await temper.run(...args);
     assert.equal(code, 0, stderr);
     assert.match(stdout, /^flagged +2 rollouts: tests 2, exit 1$/m);
-    assert.match(stdout, /^set#0 +1\.00 +flagged\/\S+rollout-0-0 +tests, exit$/m);
+    assert.match(stdout, /^generated:test\/1#0 +1\.00 +flagged\/\S+rollout-0-0 +tests, exit$/m);
     const { result, flagged } = JSON.parse((await temper.run('eval', 'show', 'flagged', '--json')).stdout);
     assert.deepEqual(result.flags, { rollouts: 2, tricks: { tests: 2, exit: 1 } });
     assert.deepEqual(
       flagged.map(({ taskId, flags }: { taskId: string; flags: string[] }) => [taskId, flags]),
       [
-        ['set#0', ['tests', 'exit']],
-        ['set#1', ['tests']],
+        ['generated:test/1#0', ['tests', 'exit']],
+        ['generated:test/1#1', ['tests']],
       ],
     );
   });
 
   it('evaluates, shows and compares an upstream model by its name', async () => {
     stack.script = { reward: () => 1 };
-    const args = ['eval', '--tasks', 'set', '--count', '4', '--id', 'others', '--upstream', 'others'];
+    const args = ['eval', '--tasks', 'generated:test/1', '--count', '4', '--id', 'others', '--upstream', 'others'];
     const { code, stdout, stderr } = await temper.run(...args);
     assert.equal(code, 0, stderr);
-    assert.match(stdout, /^others: 4 tasks of set, 1 attempt each, mini, upstream others \(large\)$/m);
+    assert.match(stdout, /^others: 4 tasks of generated:test\/1, 1 attempt each, mini, upstream others \(large\)$/m);
     assert.match(stdout, /^tokens +280 sampled in 12 turns, 3,600 sent$/m);
     const compared = await temper.run('eval', 'compare', 'before', 'others');
     assert.match(compared.stdout, /^evaluated +policy version 0 → upstream others \(large\)$/m);
-    const unknown = await temper.run('eval', '--tasks', 'set', '--upstream', 'unknown');
+    const unknown = await temper.run('eval', '--tasks', 'generated:test/1', '--upstream', 'unknown');
     assert.deepEqual([unknown.code, /UnknownUpstream|expected one that upstreams/.test(unknown.stderr)], [1, true]);
-    const wrong = await temper.run('eval', '--tasks', 'set', '--upstream', 'a b');
+    const wrong = await temper.run('eval', '--tasks', 'generated:test/1', '--upstream', 'a b');
     assert.deepEqual([wrong.code, /upstream: expected a name of letters/.test(wrong.stderr)], [2, true]);
+  });
+
+  it('packs a directory of tasks, as workers cannot read it, and says what tasks lose in a local sandbox', async () => {
+    stack.script = { reward: () => 1 };
+    const address = await writeHarborTask(join(stack.home, 'tasks'), 'one', {
+      toml: '[environment]\ndocker_image = "image:1"\n',
+    });
+    await writeHarborTask(join(stack.home, 'tasks'), 'broken', { toml: '[environment]\ngpus = 8\n' });
+    const sets = new Set<string>();
+    for (const [number, named] of [join(stack.home, 'tasks'), address].entries()) {
+      const args = ['eval', '--tasks', named, '--count', '1', '--sandbox', 'local', '--id', `packed-${number}`];
+      const { code, stdout, stderr } = await temper.run(...args);
+      assert.equal(code, 0, stderr);
+      assert.match(stderr, /not those of the tasks' images \(image:1\)/);
+      assert.equal(/1 task of .* cannot be used and is left out.*environment\.gpus/.test(stderr), number === 0);
+      sets.add(/tasks? of (blob:[0-9a-f]{64}),/.exec(stdout)?.[1] ?? stdout);
+    }
+    assert.equal(sets.size, 1);
+  });
+
+  it('refuses a wrong set of tasks before anything starts', async () => {
+    const broken = join(stack.home, 'tasks/broken');
+    for (const [named, message] of [
+      ['./missing', /"\.\/missing" is neither a directory nor an address/],
+      ['generated:test', /--tasks: expected generated:train/],
+      [stack.home, /--tasks: .*expected a directory with task\.toml/],
+      [broken, /--tasks: .*environment\.gpus: expected 0, got 8/],
+    ] as const) {
+      const { code, stderr } = await temper.run('eval', '--tasks', named, '--id', 'wrong');
+      assert.deepEqual([code, message.test(stderr)], [2, true], stderr);
+    }
+    await assert.rejects(stack.server.client.workflow.getHandle('wrong').describe());
   });
 
   it('refuses an invalid input before anything starts', async () => {
     const none = await temper.run('eval', '--count', '3');
-    assert.deepEqual([none.code, /--tasks <set> is missing/.test(none.stderr)], [2, true], none.stderr);
-    const { code, stderr } = await temper.run('eval', '--tasks', 'set', '--attempts', '0');
+    assert.deepEqual([none.code, /--tasks <dir\|address> is missing/.test(none.stderr)], [2, true], none.stderr);
+    const { code, stderr } = await temper.run('eval', '--tasks', 'generated:test/1', '--attempts', '0');
     assert.deepEqual([code, /--attempts <k>.*whole number from 1 to 1000/.test(stderr)], [2, true], stderr);
   });
 
   it('returns at once with --detach, after which the sweep can be paused, shown and resumed', async () => {
     const { promise, resolve } = Promise.withResolvers<void>();
     stack.script = { reward: () => 1, agent: () => promise };
-    const { stdout } = await temper.run('eval', '--tasks', 'set', '--count', '2', '--id', 'later', '--detach');
+    const { stdout } = await temper.run(
+      'eval',
+      '--tasks',
+      'generated:test/1',
+      '--count',
+      '2',
+      '--id',
+      'later',
+      '--detach',
+    );
     assert.equal(stdout, 'later\n');
     assert.equal((await temper.run('pause', 'later', '--reason', 'lunch')).code, 0);
     const paused = await temper.run('eval', 'show', 'later');
@@ -155,7 +217,17 @@ describe('temper eval', () => {
         return agents === 1 ? Promise.resolve() : promise;
       },
     };
-    const evaluation = temper.start('eval', '--tasks', 'set', '--count', '5', '--concurrency', '1', '--id', 'stopped');
+    const evaluation = temper.start(
+      'eval',
+      '--tasks',
+      'generated:test/1',
+      '--count',
+      '5',
+      '--concurrency',
+      '1',
+      '--id',
+      'stopped',
+    );
     await until(() => agents === 2);
     evaluation.process.kill('SIGINT');
     const { code, stdout, stderr } = await evaluation.ended;

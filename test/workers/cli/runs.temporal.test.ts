@@ -10,7 +10,7 @@ import { type ScriptedStack, startScriptedStack } from '../../helpers/temporal/s
 import { until } from '../../helpers/until.ts';
 
 /** Options for two groups of two rollouts per step. */
-const size = ['--tasks', 'set', '--groups', '2', '--rollouts', '2', '--max-staleness', '0'];
+const size = ['--tasks', 'generated:test/1', '--groups', '2', '--rollouts', '2', '--max-staleness', '0'];
 const half = (id: string): number => (/-[0-9]*[02468]$/.test(id) ? 1 : 0);
 
 describe('the commands on a run', () => {

@@ -25,7 +25,7 @@ describe('temper schedule', () => {
   });
 
   const create = (id: string, ...args: string[]) =>
-    temper.run('schedule', 'create', id, '--tasks', 'set', '--count', '2', ...args);
+    temper.run('schedule', 'create', id, '--tasks', 'generated:test/1', '--count', '2', ...args);
   const listed = async () => {
     const { stdout } = await temper.run('schedule', 'list', '--json');
     const rows = stdout.split('\n').filter((line) => line !== '');
@@ -53,7 +53,7 @@ describe('temper schedule', () => {
     const [row] = await until(async () => some((await listed()).filter(({ last }) => last !== null)));
     assert.deepEqual(
       [row.id, row.when, row.about],
-      ['nightly', 'cron 0 3 * * * Europe/Berlin', 'mini: 1 × 2 tasks of set'],
+      ['nightly', 'cron 0 3 * * * Europe/Berlin', 'mini: 1 × 2 tasks of generated:test/1'],
     );
     assert.match(row.next, /T0[12]:00:00/);
   });

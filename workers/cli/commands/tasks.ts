@@ -100,23 +100,22 @@ async function showTask(named: string, options: TasksOptions): Promise<void> {
   print(`${table(['task', id], rows)}\n\n${instruction.trimEnd()}`);
 }
 
-/** Packs tasks and their set; the set is itself a blob, a list of the tasks' addresses, which every host can read. */
+/** Packs a whole set: a task that cannot be used fails the command. */
 async function addTasks(named: string, options: TasksOptions): Promise<void> {
-  const { tasks, address: from, store, packs } = await openTasks(named, options);
-  const added: { readonly id: string; readonly address: string }[] = [];
-  for await (const { id, pack } of tasks.scan(from)) {
-    const { bundle } = await pack();
-    added.push({ id, address: `blob:${bundle.digest}` });
-  }
-  const { digest } = await store.putJson(added.map(({ address }) => address));
-  const set = `blob:${digest}`;
-  // A user may use this address at any time, so retention keeps what it names.
-  await packs.write('packs', digest, { set, from, tasks: added });
-  if (options.json) return printJson({ set, tasks: added });
+  const { packSet } = await import('../stack/pack-set.ts');
+  const { store, packs, ...source } = await openTasks(named, options);
+  const broken = (failure: TemperFailure): never => {
+    throw failure;
+  };
+  const packed = await packSet(source, { store, packs, broken });
+  if (packed === null) throw new Unsuccessful(`${source.address} has no tasks`);
+  const { set } = packed;
+  const tasks = packed.tasks.map(({ id, address }) => ({ id, address }));
+  if (options.json) return printJson({ set, tasks });
   note(
     table(
       ['task', 'address'],
-      added.map(({ id, address }) => [id, address]),
+      tasks.map(({ id, address }) => [id, address]),
     ),
   );
   print(set);

@@ -14,6 +14,7 @@ import {
   stackCommand,
   wholeNumber,
 } from '../stack/command.ts';
+import type { StackClient } from '../stack/stack-client.ts';
 import { parseBudget } from '../text/budget.ts';
 import { note, print, printJson } from '../text/output.ts';
 import { followRun, StoppedFollowing } from './train/follow-run.ts';
@@ -46,7 +47,7 @@ export function trainCommand(): Command {
   )
     .option('--input <file.json>', 'input of the run as JSON; the options below override its fields')
     .option('--id <name>', 'workflow id of the run (default: run-<time>)')
-    .option('--tasks <set>', 'task set, for example generated:train/1')
+    .option('--tasks <dir|address>', 'a directory of tasks, or an address such as generated:train/1')
     .option('--steps <n>', 'number of optimizer updates', wholeNumber(1, 1_000_000))
     .option('--groups <n>', 'groups per step', wholeNumber(1, 256))
     .option('--rollouts <n>', 'rollouts per group', wholeNumber(1, 32))
@@ -79,7 +80,7 @@ async function train(options: TrainOptions): Promise<void> {
   const interrupt = onInterrupt('no longer following; the run continues');
   try {
     const id = options.id ?? timestampedId('run');
-    const handle = await startRun(stack.client, id, request);
+    const handle = await startRun(stack.client, id, await withTaskSet(request, stack));
     note(`started ${id}`);
     if (options.detach) {
       if (options.json) printJson({ run: id, runKey: handle.firstExecutionRunId });
@@ -104,6 +105,14 @@ async function requestOf(options: TrainOptions): Promise<RunRequest> {
   const request = merge(input, options, await readAgentOptions(options));
   await requireAgent(requireValid('run', runInput, request).settings, configOf(options));
   return request as RunRequest;
+}
+
+/** Refuses a wrong set of tasks before the run starts, and names it so that workers can read it. */
+async function withTaskSet(request: RunRequest, stack: StackClient): Promise<RunRequest> {
+  if (request.tasks === undefined) return request;
+  const { taskSetFor } = await import('../stack/task-set.ts');
+  const { tasks, settings } = request;
+  return { ...request, tasks: await taskSetFor({ tasks, sandbox: settings?.sandbox }, stack) };
 }
 
 function merge(

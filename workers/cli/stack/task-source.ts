@@ -2,6 +2,8 @@ import { stat } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import type { Config } from '../../../infra/config.ts';
 import { parseDataSetAddress } from '../../../infra/data-sets/address.ts';
+import { isDataSetFormat } from '../../../infra/data-sets/formats/index.ts';
+import { hubAccountFrom } from '../../../infra/data-sets/hub-account.ts';
 import type { Store } from '../../../infra/store/store.ts';
 import { isAddress } from '../../../infra/tasks/address.ts';
 import { createTasks, type Tasks } from '../../../infra/tasks/tasks.ts';
@@ -22,15 +24,13 @@ export async function openTaskSource(
   { config, store, offline }: { readonly config: Config; readonly store: Store; readonly offline: boolean },
 ): Promise<TaskSource> {
   const address = await addressOf(named);
-  const roots = [...config.taskRoots, ...pathsNamed(address, named)];
-  return { address, tasks: createTasks({ store, roots, dataSets: { directory: config.cacheDir, offline } }) };
+  const roots = [...config.taskRoots, ...pathsOf(address)];
+  const hub = orTaskUsage(() => hubAccountFrom(config.env));
+  return { address, tasks: createTasks({ store, roots, dataSets: { directory: config.cacheDir, offline, hub } }) };
 }
 
 async function addressOf(named: string): Promise<string> {
-  const absolute = named.replace(
-    /^([a-z0-9-]+):(\.{1,2}\/[^?#]*)/,
-    (_, format: string, path: string) => `${format}:${resolve(path)}`,
-  );
+  const absolute = withAbsolutePath(named);
   if (orTaskUsage(() => isAddress(absolute))) return absolute;
   const directory = resolve(named);
   const found = await stat(directory).catch(() => null);
@@ -40,12 +40,17 @@ async function addressOf(named: string): Promise<string> {
   );
 }
 
-/**
- * Lists the paths that the user named. An address of tasks in the stack's own roots adds none, so that it means the
- * same as in a workflow's input.
- */
-function pathsNamed(address: string, named: string): readonly string[] {
-  if (address.startsWith('harbor:')) return address === named ? [] : [address.slice('harbor:'.length)];
+/** Makes the path of an address absolute, since workers have another current directory. */
+function withAbsolutePath(named: string): string {
+  const [, format = '', path = ''] = /^([a-z0-9-]+):([^?#]+)/.exec(named) ?? [];
+  if (format !== 'harbor' && !isDataSetFormat(format)) return named;
+  if (/^(?:\/|https?:\/\/|hub:)/.test(path)) return named;
+  return `${format}:${resolve(path)}${named.slice(`${format}:${path}`.length)}`;
+}
+
+/** Lists the paths of an address, which this process, unlike a worker, reads wherever they are. */
+export function pathsOf(address: string): readonly string[] {
+  if (address.startsWith('harbor:')) return [address.slice('harbor:'.length)];
   const dataSet = orTaskUsage(() => parseDataSetAddress(address));
   if (dataSet === null) return [];
   const { location, options } = dataSet;

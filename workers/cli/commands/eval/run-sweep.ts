@@ -7,7 +7,7 @@ import { findSweepReport } from '../../follow/workflow-report.ts';
 import { runningConfigOf } from '../../stack/command.ts';
 import { costText } from '../../text/cost.ts';
 import { print, printJson } from '../../text/output.ts';
-import { type SweepOptions, sweepRequestOf } from './sweep-options.ts';
+import { type SweepOptions, sweepRequestOf, withTaskSet } from './sweep-options.ts';
 import { sweepText } from './sweep-text.ts';
 
 export interface EvalOptions extends StartOptions, SweepOptions {}
@@ -22,7 +22,7 @@ export async function runSweep(options: EvalOptions): Promise<void> {
     prefix: 'eval',
     children: 'rollouts',
     cleanedUp: 'all of its rollouts have ended',
-    start: ({ client }, id) => startSweep(client, id, request),
+    start: async (stack, id) => startSweep(stack.client, id, await withTaskSet(request, stack)),
     async progress(handle) {
       const status = await handle.query(sweepStatusQuery);
       return { line: sweepProgress(status), pausedBecause: status.pausedBecause };

@@ -4,6 +4,7 @@ import { type SweepRequest, sweepInput } from '../../../../workflows/contracts/s
 import { agentOptionsOption, readAgentOptions, requireAgent } from '../../follow/agent-options.ts';
 import { defined, readInput, requireValid } from '../../follow/workflow-input.ts';
 import { configOf, type HomeOption, sandboxOption, wholeNumber } from '../../stack/command.ts';
+import type { StackClient } from '../../stack/stack-client.ts';
 import { parseBudget } from '../../text/budget.ts';
 import { UsageError } from '../../text/errors.ts';
 
@@ -37,7 +38,7 @@ export interface SweepOptions extends Partial<Pick<SweepRequest, (typeof inputFi
 export function withSweepOptions(command: Command): Command {
   return command
     .option('--input <file.json>', 'input of the sweep as JSON; the options below override its fields')
-    .option('--tasks <set>', 'task set, for example generated:test/1')
+    .option('--tasks <dir|address>', 'a directory of tasks, or an address such as generated:test/1')
     .option('--count <n>', 'number of tasks to evaluate (default: 32)', wholeNumber(1, 100_000))
     .option(
       '--sample <seed>',
@@ -81,11 +82,18 @@ export async function sweepRequestOf(options: SweepOptions & HomeOption): Promis
   };
   if (!('tasks' in request)) {
     throw new UsageError(
-      '--tasks <set> is missing, for example --tasks generated:test/1; or name an --input with tasks',
+      '--tasks <dir|address> is missing, for example --tasks generated:test/1; or name an --input with tasks',
     );
   }
   await requireAgent(requireValid('sweep', sweepInput, request).settings, configOf(options));
   return request as SweepRequest;
+}
+
+/** Refuses a wrong set of tasks before the sweep starts, and names it so that workers can read it. */
+export async function withTaskSet(request: SweepRequest, stack: StackClient): Promise<SweepRequest> {
+  const { taskSetFor } = await import('../../stack/task-set.ts');
+  const { tasks, settings } = request;
+  return { ...request, tasks: await taskSetFor({ tasks, sandbox: settings?.sandbox }, stack) };
 }
 
 function share(value: string): number {

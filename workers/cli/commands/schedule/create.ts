@@ -7,7 +7,7 @@ import type { evaluationSweep } from '../../../../workflows/index.ts';
 import { type HomeOption, runningConfigOf } from '../../stack/command.ts';
 import { UsageError } from '../../text/errors.ts';
 import { print } from '../../text/output.ts';
-import { type SweepOptions, sweepRequestOf } from '../eval/sweep-options.ts';
+import { type SweepOptions, sweepRequestOf, withTaskSet } from '../eval/sweep-options.ts';
 import { overlaps, parseScheduleTimes, type ScheduleTimes, type ScheduleWhen } from './schedule-options.ts';
 
 export type CreateOptions = HomeOption & SweepOptions & ScheduleWhen;
@@ -25,7 +25,7 @@ export async function createSchedule(id: string, options: CreateOptions): Promis
   const { openStackClient } = await import('../../stack/stack-client.ts');
   const stack = await openStackClient(await runningConfigOf(options));
   try {
-    await create(stack.client, { id, request, options, when });
+    await create(stack.client, { id, request: await withTaskSet(request, stack), options, when });
     print(`${id}: ${when.text}${options.paused ? ', paused' : ''}`);
   } finally {
     await stack.close();
