@@ -54,23 +54,31 @@ mkdir -p -- "$1" && chown "$2:$2" "$1"
 `;
 
 /**
- * Ends every process of an account. It stops them first: what is stopped can't fork, and still counts against the account's
- * limit, so that a fork bomb runs out of processes. What has ended counts, too, until it is reaped, which is waited for at the
- * end. Exit code 1: some are still there. $1 id.
+ * Ends every process of an account, and returns once all of them have been reaped, because what has ended still counts against
+ * the account's limit of processes. A pass over /proc stops each process as soon as it has read its state and starts no process of
+ * its own: what is stopped can't fork, and still counts against the limit, so that a fork bomb runs out of processes. Exit code 1:
+ * some are still there. $1 id.
  */
 export const endAll = `
-of() { grep -ls "^Uid:[[:space:]]*$1[[:space:]]" /proc/[0-9]*/status; }
-alive() { of "$1" | xargs -r grep -Ls "^State:[[:space:]]*[ZX]" | cut -d/ -f3; }
-reap() { m=0; while [ $m -lt 100 ] && [ -n "$(of "$1")" ]; do m=$((m+1)); sleep 0.02; done; }
+pass() {
+  alive=0 moving=0 ended=0
+  for p in /proc/[0-9]*; do
+    state= id=
+    { while read -r key value rest; do
+      case $key in State:) state=$value ;; Uid:) id=$value; break ;; esac
+    done <"$p/status"; } 2>/dev/null
+    [ "$id" = "$2" ] || continue
+    case $state in [ZX]) ended=1; continue ;; [!Tt]) moving=1 ;; esac
+    alive=1; kill -"$1" "\${p#/proc/}" 2>/dev/null
+  done
+}
 n=0
-while [ $n -lt 50 ]; do
-  n=$((n+1)); found=$(alive "$1")
-  [ -n "$found" ] || { reap "$1"; exit 0; }
-  kill -STOP $found 2>/dev/null
-  again=$(alive "$1")
-  [ "$again" != "$found" ] && [ $n -lt 25 ] && continue
-  kill -KILL $again 2>/dev/null
+while [ $n -lt 200 ]; do
+  n=$((n+1)); pass STOP "$1"
+  [ $alive$ended != 00 ] || exit 0
+  [ $moving = 1 ] && [ $n -lt 100 ] && continue
+  [ $alive = 0 ] || pass KILL "$1"
   sleep 0.02
 done
-exit 1
+[ $alive = 0 ]
 `;

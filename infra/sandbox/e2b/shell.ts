@@ -5,6 +5,7 @@ import { createHeadBuffer } from '../../process/head-buffer.ts';
 import { FileRefused, SandboxFailure } from '../failure.ts';
 import type { Account } from '../sandbox.ts';
 import type { Role } from '../shell/accounts.ts';
+import { killTogether } from '../shell/kill-together.ts';
 import type { Script, ScriptResult, Shell, StartedScript } from '../shell/shell.ts';
 import { type E2bRole, idOf, userOf } from './accounts.ts';
 import type { E2bApi } from './api.ts';
@@ -85,6 +86,7 @@ class EnvdShell implements E2bShell {
   }
 
   async endAll(account: Account): Promise<void> {
+    await killTogether(this, account);
     const args = [String(this.uidOf(account))];
     const { exitCode } = await this.run({ role: 'root', text: scripts.endAll, args }, never);
     if (exitCode === 0) return;

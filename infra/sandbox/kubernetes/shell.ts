@@ -4,6 +4,7 @@ import { createHeadBuffer } from '../../process/head-buffer.ts';
 import { SandboxFailure } from '../failure.ts';
 import type { Account } from '../sandbox.ts';
 import { type Role, uidOf } from '../shell/accounts.ts';
+import { killTogether } from '../shell/kill-together.ts';
 import type { Script, ScriptResult, Shell, StartedScript } from '../shell/shell.ts';
 import { apiStatus } from './client.ts';
 import type { Connection, Task, TaskOutput } from './connection.ts';
@@ -80,6 +81,7 @@ class PodShell implements Shell {
   }
 
   async endAll(account: Account): Promise<void> {
+    await killTogether(this, account);
     const quiet = { onStdout: () => undefined, onStderr: () => undefined };
     const request = { do: 'end-all', uid: this.uidOf(account) } as const;
     const code = await this.#runToEnd(request, quiet, { signal: new AbortController().signal });

@@ -7,6 +7,23 @@ const agent = { env: {}, account: 'agent' } as const;
 const longWait = { timeoutMs: 30_000 };
 const untilThere = (path: string): string => `until [ -s ${path} ]; do sleep 0.05; done; exit 0`;
 
+/** Python: each process starts the next one and ends, so that a look at the list of processes comes too late for all of them. */
+const chain = `import os
+alive = os.open('/workspace/alive', os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+while os.fork() == 0:
+    os.write(alive, b'x')
+os._exit(0)`;
+
+/** Processes that outlive the command that starts them, and write to the file `alive` as long as they live. */
+const daemons = [
+  [
+    'daemons',
+    'daemons that left their parent, cleared their environment and fight back',
+    'setsid env -i /bin/sh -c "while :; do /bin/echo x >>/workspace/alive; /bin/sleep 0.05; done" >/dev/null 2>&1 &',
+  ],
+  ['chain', 'a chain of processes that each live for a moment', `env -i PATH="$PATH" python3 -c "${chain}";`],
+] as const;
+
 export function hostileContract(bench: Bench): void {
   const { subject, signal, make } = bench;
 
@@ -58,20 +75,20 @@ export function hostileContract(bench: Bench): void {
     assert.equal(status.state, 'exited');
   });
 
-  it('ends daemons that left their parent, cleared their environment and fight back', async () => {
-    const sandbox = await make('daemons');
-    const daemon =
-      'setsid env -i /bin/sh -c "while :; do /bin/echo x >>/workspace/alive; /bin/sleep 0.05; done" >/dev/null 2>&1 &';
-    await sandbox.start({ ...agent, key: 'parent', argv: sh(`${daemon} ${untilThere('alive')}`) }, signal);
-    assert.deepEqual(await sandbox.wait('parent', longWait, signal), { state: 'exited', exitCode: 0 });
-    await sandbox.killProcesses('agent');
-    const size = () => sandbox.exec({ ...foreground, argv: sh('wc -c <alive; sleep 0.3; wc -c <alive') }, signal);
-    const [before, later] = String((await size()).stdout)
-      .trim()
-      .split('\n');
-    assert.ok(Number(before) > 0);
-    assert.equal(before, later);
-  });
+  for (const [name, what, daemon] of daemons) {
+    it(`ends ${what}`, async () => {
+      const sandbox = await make(name);
+      await sandbox.start({ ...agent, key: 'parent', argv: sh(`${daemon} ${untilThere('alive')}`) }, signal);
+      assert.deepEqual(await sandbox.wait('parent', longWait, signal), { state: 'exited', exitCode: 0 });
+      await sandbox.killProcesses('agent');
+      const size = () => sandbox.exec({ ...foreground, argv: sh('wc -c <alive; sleep 0.3; wc -c <alive') }, signal);
+      const [before, later] = String((await size()).stdout)
+        .trim()
+        .split('\n');
+      assert.ok(Number(before) > 0);
+      assert.equal(before, later);
+    });
+  }
 
   it('ends daemons of the grader that left their parent and cleared their environment', async () => {
     const sandbox = await make('grader-daemons');

@@ -132,15 +132,15 @@ function input(task: number, running: Running | undefined, payload: Buffer): voi
 function endAll(uid: number, done: (code: number) => void): void {
   const stopped = new Set<number>();
   for (let round = 0; round < mostRounds; round++) {
-    const found = processesOf(uid).filter((pid) => !stopped.has(pid));
-    if (found.length === 0) break;
-    for (const pid of found) {
+    const before = stopped.size;
+    for (const pid of processesOf(uid)) {
       signal(pid, 'SIGSTOP');
       stopped.add(pid);
     }
+    if (stopped.size === before) break;
   }
   const look = (attempt: number): void => {
-    const left = processesOf(uid);
+    const left = [...processesOf(uid)];
     for (const pid of left) signal(pid, 'SIGKILL');
     if (left.length === 0 || attempt === goneAttempts) done(left.length === 0 ? 0 : 1);
     else setTimeout(() => look(attempt + 1), gonePauseMs);
@@ -156,18 +156,24 @@ function signal(pid: number, name: 'SIGSTOP' | 'SIGKILL'): void {
   }
 }
 
-/** The processes of a uid, without those that have ended and were not yet waited for. */
-function processesOf(uid: number): readonly number[] {
-  return readdirSync('/proc').flatMap((name) => {
-    if (!/^\d+$/.test(name)) return [];
-    try {
-      const status = readFileSync(`/proc/${name}/status`, 'utf8');
-      const uids = /^Uid:\s+(\d+)\s+(\d+)/m.exec(status);
-      return !/^State:\s+[ZX]/m.test(status) && uids?.slice(1).includes(String(uid)) ? [Number(name)] : [];
-    } catch {
-      return [];
-    }
-  });
+/**
+ * The processes of a uid, without those that have ended and were not yet waited for. Each is read only when it is asked for, so
+ * that a signal reaches it before it has ended.
+ */
+function* processesOf(uid: number): Generator<number> {
+  for (const name of readdirSync('/proc')) {
+    if (/^\d+$/.test(name) && belongsTo(name, uid)) yield Number(name);
+  }
+}
+
+function belongsTo(process: string, uid: number): boolean {
+  try {
+    const status = readFileSync(`/proc/${process}/status`, 'utf8');
+    const uids = /^Uid:\s+(\d+)\s+(\d+)/m.exec(status);
+    return !/^State:\s+[ZX]/m.test(status) && (uids?.slice(1).includes(String(uid)) ?? false);
+  } catch {
+    return false;
+  }
 }
 
 function take(kind: number, task: number, payload: Buffer): void {
