@@ -47,7 +47,8 @@ export function runBash(command: string, { workdir, environment, commandTimeoutM
       clearTimeout(timer);
       if (code !== 0) status ||= `exit status ${code ?? signal}`;
       endGroup(child.pid);
-      const linger = setTimeout(finish, lingerMs);
+      // A turn of the event loop reads what the command wrote before its end, however late this process gets to it.
+      const linger = setTimeout(() => setImmediate(finish), lingerMs);
       child.once('close', () => {
         clearTimeout(linger);
         finish();

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { SandboxFailure } from '../failure.ts';
 import type { StoredSpec } from '../labels.ts';
 import {
   type LogPart,
@@ -14,7 +15,7 @@ import { launch } from './launch.ts';
 import { parseStatus, startRecorder, withTimeout } from './recorder.ts';
 import type { SandboxReports } from './reports.ts';
 import * as scripts from './scripts.ts';
-import type { Script, Shell } from './shell.ts';
+import type { Script, ScriptResult, Shell } from './shell.ts';
 
 export const blockBytes = 512;
 const megabyte = 2 ** 20;
@@ -39,8 +40,7 @@ export interface Processes {
 
 export function createProcesses(shell: Shell, spec: StoredSpec, reports: SandboxReports): Processes {
   const status = async (key: string, signal: AbortSignal): Promise<ProcessStatus> => {
-    const { stdout } = await shell.run({ role: 'keeper', text: scripts.status, args: [key] }, signal);
-    return parseStatus(String(stdout));
+    return statusOf(await shell.run({ role: 'keeper', text: scripts.status, args: [key] }, signal));
   };
 
   const start: Processes['start'] = async (request, putFiles, signal) => {
@@ -70,8 +70,7 @@ export function createProcesses(shell: Shell, spec: StoredSpec, reports: Sandbox
     const ended = live && (await withTimeout(live, watchSec * 1_000, signal));
     if (ended) return ended;
     const script = { role: 'keeper', text: scripts.watchStatus, args: [key, String(watchSec)] } as const;
-    const { stdout } = await shell.run(script, signal);
-    return parseStatus(String(stdout));
+    return statusOf(await shell.run(script, signal));
   };
 
   const readLog = async (key: string, { fromByte, maxBytes }: LogRange, signal: AbortSignal): Promise<LogPart> => {
@@ -88,4 +87,10 @@ export function createProcesses(shell: Shell, spec: StoredSpec, reports: Sandbox
   };
 
   return { start, status, watch, readLog };
+}
+
+function statusOf({ exitCode, stdout, stderr }: ScriptResult): ProcessStatus {
+  if (exitCode === 0) return parseStatus(String(stdout));
+  const output = String(stderr).trim().slice(0, 300);
+  throw new SandboxFailure('Internal', `could not read the status of a process: exit code ${exitCode}: ${output}`);
 }

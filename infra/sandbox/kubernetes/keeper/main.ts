@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { Socket } from 'node:net';
 import { constants } from 'node:os';
 import {
   createFrameDecoder,
@@ -21,6 +22,8 @@ const lostAfterMs = 120_000;
 const readyPollMs = 10;
 /** The time that what a command has left may hold its output open. */
 const outputGraceMs = 500;
+/** The bytes that a pipe holds at most, unless root has allowed more. */
+const largestPipe = 2 ** 20;
 const mostRounds = 100;
 const goneAttempts = 500;
 const gonePauseMs = 10;
@@ -73,7 +76,11 @@ function start(task: number, request: TaskRequest): void {
   child.on('close', (code, signal) => {
     finish(task, { code: code ?? 128 + (signal === null ? 0 : constants.signals[signal]) });
   });
-  child.on('exit', () => setTimeout(() => closeOutput(running), outputGraceMs));
+  child.on('exit', () => {
+    for (const stream of [child.stdout, child.stderr]) {
+      if (stream instanceof Socket) setTimeout(() => closeOutput(running, stream), outputGraceMs);
+    }
+  });
 }
 
 /** Returns the environment of the image, without the cluster's own variables. */
@@ -99,13 +106,21 @@ function passOn(task: number, running: Running, name: 'stdout' | 'stderr'): void
   });
 }
 
-/** Closes the output that a process which was left behind holds open; what waits for the host goes first. */
-function closeOutput(running: Running): void {
-  const { stdout, stderr } = running.child;
-  for (const stream of [stdout, stderr]) {
-    if (stream?.isPaused() && !running.released) setTimeout(() => closeOutput(running), outputGraceMs);
-    else stream?.destroy();
+/**
+ * Closes an output that a process which was left behind holds open; what waits for the host goes first. What the command wrote
+ * itself may still be in the pipe, however long ago it ended, so an output ends with a turn of the event loop that brings nothing.
+ */
+function closeOutput(running: Running, stream: Socket, mostBytes = largestPipe): void {
+  if (stream.isPaused() && !running.released) {
+    setTimeout(() => closeOutput(running, stream, mostBytes), outputGraceMs);
+    return;
   }
+  const before = stream.bytesRead;
+  setImmediate(() => {
+    const read = stream.bytesRead - before;
+    if (stream.isPaused() || (read > 0 && read < mostBytes)) closeOutput(running, stream, mostBytes - read);
+    else stream.destroy();
+  });
 }
 
 function credit(running: Running, payload: string): void {
