@@ -1,7 +1,7 @@
 import { status } from '@grpc/grpc-js';
 import { Client, Connection, type ConnectionOptions, isGrpcServiceError } from '@temporalio/client';
 import { loadClientConnectConfig } from '@temporalio/envconfig';
-import { NativeConnection, type NativeConnectionOptions } from '@temporalio/worker';
+import type { NativeConnection, NativeConnectionOptions } from '@temporalio/worker';
 import { errorMessage } from '../../workflows/contracts/error-message.ts';
 
 const defaultAddress = '127.0.0.1:7233';
@@ -61,7 +61,11 @@ export function connectClient(target: TemporalTarget): Promise<ClientConnection>
 
 /** Connects a worker and a client that share one native connection. */
 export function connectWorker(target: TemporalTarget): Promise<WorkerConnection> {
-  return openClient(target, () => NativeConnection.connect(connectionOptions(target)));
+  return openClient(target, async () => {
+    // Only workers load this part of the SDK, which takes a third of a second: the commands of the CLI need the client alone.
+    const { NativeConnection } = await import('@temporalio/worker');
+    return NativeConnection.connect(connectionOptions(target));
+  });
 }
 
 async function openClient<Transport extends Connection | NativeConnection>(
