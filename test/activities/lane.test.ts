@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import { createLane, type Lane } from '../../activities/host/lane.ts';
 import { createLaneWidth } from '../../activities/host/lane-width.ts';
 
-const signal = AbortSignal.timeout(60_000);
+const { signal } = new AbortController();
 const fails = async (): Promise<never> => {
   throw new Error('out of time');
 };

@@ -45,19 +45,29 @@ const reported = z.object({
 
 /**
  * Runs the files under node's test runner: those that need something, the ones on the cluster one by one beside the others;
- * then those that need nothing; then those that need the machine for themselves. The output passes through. Returns undefined
- * when the runner itself died, or when there is no file.
+ * then those that need nothing, beside those on several machines, which mostly wait; then those that need the machine for
+ * themselves. The output passes through. Returns undefined when the runner itself died, or when there is no file.
  */
 export async function runNodeTests(run: TestRun): Promise<TestCounts | undefined> {
   const all = run.files.map((file) => ({ file, needs: needsOf(file) }));
-  const { cluster = [], alone = [], plain = [], others = [] } = Object.groupBy(all, ({ needs }) => laneOf(needs));
+  const lanes = Object.groupBy(all, ({ needs }) => laneOf(needs));
+  const { cluster = [], machines = [], alone = [], plain = [], others = [] } = lanes;
+  const besideMachines = Math.ceil(run.concurrency / 2);
   const phases = [
     [
       // A file with `alone` replaces the cluster, and comes last.
       { title: 'tests in a cluster', files: filesOf(cluster.toSorted(aloneLast)), concurrency: 1 },
       { title: 'tests', files: spread(others), concurrency: run.concurrency },
     ],
-    [{ title: 'plain tests', files: filesOf(plain), concurrency: run.concurrency }],
+    [
+      { title: 'tests on machines', files: filesOf(machines), concurrency: 1 },
+      {
+        title: 'plain tests',
+        files: filesOf(plain),
+        concurrency: machines.length > 0 ? besideMachines : run.concurrency,
+        together: true,
+      },
+    ],
     [{ title: 'tests alone', files: filesOf(alone), concurrency: 1 }],
   ];
   let total: TestCounts | undefined;
@@ -65,14 +75,28 @@ export async function runNodeTests(run: TestRun): Promise<TestCounts | undefined
     const counts = await Promise.all(
       phase
         .filter(({ files }) => files.length > 0) // without a file, node would choose some itself
-        .map(({ title, ...lane }) => timed(title, () => runPhase({ ...run, ...lane }))),
+        .map(({ title, ...lane }) => timed(title, () => runLane({ together: false, ...run, ...lane }))),
     );
     for (const one of counts) {
       if (one === undefined) return undefined;
-      total = total === undefined ? one : sum(total, one);
+      total = total === undefined ? one : { ...sum(total, one), phases: [...total.phases, ...one.phases] };
     }
   }
   return total;
+}
+
+/** The files of one phase, or of one of two lanes that it has. */
+interface Lane extends TestRun {
+  /** Whether files that run after each other share a process. */
+  readonly together: boolean;
+}
+
+/** Runs each file in a process of its own; or together, in as many processes as may run at the same time. */
+async function runLane(lane: Lane): Promise<PhaseCounts | undefined> {
+  if (!lane.together) return await runProcesses(lane);
+  const parts = Object.values(Object.groupBy(lane.files, (_, index) => index % lane.concurrency));
+  const counts = await Promise.all(parts.map((files = []) => runProcesses({ ...lane, files, concurrency: 1 })));
+  return counts.reduce((total, one) => total && one && sum(total, one));
 }
 
 async function timed(title: string, work: () => Promise<PhaseCounts | undefined>): Promise<TestCounts | undefined> {
@@ -92,8 +116,9 @@ const aloneLast = (one: FileWithNeeds, other: FileWithNeeds): number =>
 
 const filesOf = (files: readonly FileWithNeeds[]): string[] => files.map(({ file }) => file);
 
-function laneOf(needs: readonly string[]): 'cluster' | 'alone' | 'plain' | 'others' {
+function laneOf(needs: readonly string[]): 'cluster' | 'machines' | 'alone' | 'plain' | 'others' {
   if (needs.includes('kubernetes')) return 'cluster';
+  if (needs.includes('machines')) return 'machines';
   if (needs.includes('alone')) return 'alone';
   return needs.length === 0 ? 'plain' : 'others';
 }
@@ -108,28 +133,28 @@ function spread(files: readonly FileWithNeeds[]): string[] {
 const placesOf = (files: readonly FileWithNeeds[]) =>
   files.map((file, index) => ({ ...file, place: (index + 0.5) / files.length }));
 
-function sum(one: TestCounts, other: TestCounts): TestCounts {
+function sum(one: PhaseCounts, other: PhaseCounts): PhaseCounts {
   return {
     passed: one.passed + other.passed,
     failed: one.failed + other.failed,
     skipped: [...one.skipped, ...other.skipped],
     slowest: [...one.slowest, ...other.slowest].sort((a, b) => b.seconds - a.seconds).slice(0, slowestShown),
-    phases: [...one.phases, ...other.phases],
   };
 }
 
 type PhaseCounts = Omit<TestCounts, 'phases'>;
 
-async function runPhase({ root, files, env, concurrency, onEnd }: TestRun): Promise<PhaseCounts | undefined> {
+async function runProcesses(lane: Lane): Promise<PhaseCounts | undefined> {
+  const { root, files, env, concurrency, together, onEnd } = lane;
   const scratch = await mkdtemp(join(tmpdir(), 'temper-test-run-'));
   const countsFile = join(scratch, 'counts.json');
   try {
-    const drive: Drive = { files, concurrency, timeoutMs: testTimeoutMs, countsFile };
+    const drive: Drive = { files, together, concurrency, timeoutMs: testTimeoutMs, countsFile };
     // The files inherit the flag, which limits each of their tests.
     const flags = [`--test-timeout=${testTimeoutMs}`, join(root, 'test/runner/drive.ts')];
     const child = spawn(process.execPath, [...flags, JSON.stringify(drive)], {
       cwd: root,
-      // Each file is a process, and most load the same modules: compiled once, they cost half. A stack's parts share them.
+      // Most files are processes that load the same modules: compiled once, they cost half. A stack's parts share them.
       env: { NODE_COMPILE_CACHE: join(cacheDirectory(env), 'compiled'), ...env },
       stdio: ['inherit', 'inherit', 'inherit', 'ipc'],
     });

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import { type AgentSandbox, createLoaderCheck } from '../../../infra/agents/loader-check.ts';
 
-const signal = AbortSignal.timeout(10_000);
+const { signal } = new AbortController();
 
 it('inspects an image once, and refuses an image without the loader each time', async () => {
   const requireLoader = createLoaderCheck();

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { createRegistryAccounts, registryOf } from '../../../../../infra/sandbox/docker/images/registry-accounts.ts';
 
-const signal = AbortSignal.timeout(60_000);
+const { signal } = new AbortController();
 const basic = (name: string, password: string): string => Buffer.from(`${name}:${password}`).toString('base64');
 
 describe('the account for a pull', () => {
