@@ -9,6 +9,7 @@ import { defaultCapacity } from './machine/rollouts-that-fit.ts';
 import { type Paths, pathsBelow } from './paths.ts';
 import type { E2bSettings } from './sandbox/e2b/settings.ts';
 import type { KubernetesSettings } from './sandbox/kubernetes/settings.ts';
+import { kubernetesFrom } from './sandbox/kubernetes/variables.ts';
 import { environment } from './settings.ts';
 import { parseKeys, type StackKeys } from './stack.ts';
 import { parseS3Address } from './store/s3/place.ts';
@@ -181,11 +182,14 @@ export function readConfig(source: Environment = process.env): Config {
   };
 }
 
+/** The most seconds around the watch of a lost host: three until it begins, one of looks, and an adoption. */
+const toAdoptSec = 420;
+
 function hostFrom(env: z.output<typeof environment>) {
   return {
     host: env.TEMPER_HOST ?? nameOfMachine(),
     hostLostAfterMs: env.TEMPER_HOST_LOST_AFTER * 1000,
-    hostHoldMs: env.TEMPER_HOST_HOLD * 1000,
+    hostHoldMs: (env.TEMPER_HOST_HOLD ?? env.TEMPER_HOST_LOST_AFTER + toAdoptSec) * 1000,
     sharedJournals: env.TEMPER_JOURNALS === undefined ? null : resolve(env.TEMPER_JOURNALS),
   };
 }
@@ -193,20 +197,6 @@ function hostFrom(env: z.output<typeof environment>) {
 function pathsOf(home: string, { host, sharedJournals }: Pick<Config, 'host' | 'sharedJournals'>): Paths {
   const own = pathsBelow(home);
   return sharedJournals === null ? own : { ...own, journals: join(sharedJournals, host) };
-}
-
-function kubernetesFrom(env: z.output<typeof environment>): KubernetesSettings | null {
-  const namespace = env.TEMPER_KUBERNETES_NAMESPACE;
-  if (namespace === undefined) return null;
-  return {
-    namespace,
-    programs: env.TEMPER_KUBERNETES_PROGRAMS,
-    requests: env.TEMPER_KUBERNETES_REQUESTS,
-    scheduleSec: env.TEMPER_KUBERNETES_WAIT,
-    creates: env.TEMPER_CREATES,
-    runtimeClass: env.TEMPER_KUBERNETES_RUNTIME_CLASS ?? null,
-    nodeSelector: env.TEMPER_KUBERNETES_NODES,
-  };
 }
 
 /** The machine's name, with the characters that a host's name may have. */

@@ -60,11 +60,12 @@ export const environment = z.object({
   ),
   TEMPER_HOST_LOST_AFTER: setting(
     wholeNumber(15, 86_400).default(180),
-    'seconds without a sign of life after which a host counts as lost, once a rollout waits for it; a host renews its record in the store nine times as often, and stops acting a third of this time after its last renewal. Give all processes of a stack the same value',
+    'seconds without a sign of life after which a host counts as lost; the look for it begins within three minutes. A host renews its record in the store nine times as often, and stops acting a third of this time after its last renewal. Give all processes of a stack the same value',
   ),
   TEMPER_HOST_HOLD: setting(
-    wholeNumber(1, 86_400).default(600),
-    "seconds for which the relay in a sandbox holds its agent's model calls while no host carries them; only for sandboxes whose calls travel over a stream. Then the agent gets an error that its client may retry",
+    wholeNumber(1, 86_400).optional(),
+    "seconds for which the relay in a sandbox holds its agent's model calls while no host carries them; only for sandboxes whose calls travel over a stream. Then the agent gets an error that its client may retry. A shorter time may be over before another host adopts the sandbox",
+    '`TEMPER_HOST_LOST_AFTER` and 420 seconds: `600`',
   ),
   TEMPER_STACK_KEY: setting(
     z.string().min(1).optional(),

@@ -151,7 +151,10 @@ export const timeouts = {
     heartbeatTimeout: '15s',
     retry: retry(20, '200ms', '5s'),
   },
-  /** The reaper's part on a host, which takes long where many sandboxes are. An unreachable host is not waited for. */
+  /**
+   * The reaper's part on a host, which takes long where many sandboxes are. An unreachable host is not waited for: the reaper then
+   * finds out whether it is lost, long before the host's rollouts would ask.
+   */
   reapHost: {
     scheduleToStartTimeout: '2m',
     startToCloseTimeout: '10m',

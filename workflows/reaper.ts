@@ -1,7 +1,8 @@
-import { isCancellation, log, patched, proxyActivities } from '@temporalio/workflow';
+import { ActivityFailure, isCancellation, log, patched, proxyActivities, TimeoutFailure } from '@temporalio/workflow';
 import { z } from 'zod';
 import type { ControlActivities } from '../activities/interfaces/control.ts';
 import type { ReaperActivities } from '../activities/interfaces/host.ts';
+import { control as asking } from './activities.ts';
 import { timeouts } from './activity-options.ts';
 import { rootMessage } from './contracts/error-message.ts';
 import { parseInput, text } from './contracts/input.ts';
@@ -21,20 +22,35 @@ export interface ReaperResult {
   readonly images: readonly string[];
   readonly groups: readonly string[];
   readonly rollouts: readonly string[];
+  /** Whether the host is lost. The rollouts that it had know it by then. */
+  readonly hostLost?: true;
 }
 
 /**
  * Removes sandboxes of rollouts that have ended, cancels groups and rollouts whose run or sweep is closed, and pauses runs while
- * the disk is nearly full. Each host's schedule starts it.
+ * the disk is nearly full. Each host's schedule starts it, and it notices when the host is lost.
  */
 export async function reaper(request: { readonly host: string }): Promise<ReaperResult> {
   const { host } = parseInput('reaper', reaperInput, request);
   const onHost = proxyActivities<ReaperActivities>({ taskQueue: hostQueue(host), ...timeouts.reapHost });
   if (patched('guard-disk')) await guardDisk();
   const { groups, rollouts } = await control.cancelOrphans();
-  const { removed, images, suspected = [] } = await onHost.reapSandboxes();
-  return { sandboxes: removed, suspected, images, groups, rollouts };
+  try {
+    const { removed, images, suspected = [] } = await onHost.reapSandboxes();
+    return { sandboxes: removed, suspected, images, groups, rollouts };
+  } catch (error) {
+    if (!neverStarted(error) || !patched('find-lost-host')) throw error;
+    const { alive } = await asking.inspectHost({ host });
+    if (alive) throw error;
+    return { sandboxes: [], suspected: [], images: [], groups, rollouts, hostLost: true };
+  }
 }
+
+/** Whether no worker of the host took the activity in time. */
+const neverStarted = (error: unknown): boolean =>
+  error instanceof ActivityFailure &&
+  error.cause instanceof TimeoutFailure &&
+  error.cause.timeoutType === 'SCHEDULE_TO_START';
 
 /** Pauses and resumes runs by the free space of the disk. A failure does not keep the reaper from its own work. */
 async function guardDisk(): Promise<void> {

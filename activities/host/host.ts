@@ -68,18 +68,28 @@ export interface AgentSandbox {
  * host had it in an earlier life: its session is void.
  */
 export async function attachAgentSandbox(
-  host: Pick<Host, 'name' | 'providers' | 'fence'>,
+  host: Pick<Host, 'name' | 'providers' | 'fence' | 'slots'>,
   { epoch, kind, adoptedAs }: AgentSandbox,
 ): Promise<Sandbox> {
   const name = agentSandboxName(epoch);
   const sandbox = await host.providers.all.get(kind)?.attach(name);
   if (sandbox !== undefined) {
     const holder = adoptedAs ?? sandbox.labels.fence;
-    if (holder === undefined || !isOfEarlierLife(holder, host.fence())) return sandbox;
+    if (holder === undefined || !isOfEarlierLife(holder, host.fence())) {
+      // A worker that was started again knows its own sandboxes by their labels, and one that it had adopted by this stage.
+      if (adoptedAs !== undefined) takeSlot(host, epoch, sandbox);
+      return sandbox;
+    }
     throw new TemperFailure('HostLost', `sandbox ${name} is void here: its host was declared lost as ${holder}`);
   }
   throw new TemperFailure(
     'SandboxLost',
     `sandbox ${name} no longer exists on host ${host.name}: it was removed from outside; the rollout continues in a new one`,
   );
+}
+
+/** Takes the slot of an agent's sandbox that runs, even if none is free. Repeatable. */
+export function takeSlot(host: Pick<Host, 'slots'>, epoch: RolloutEpoch, { labels }: Pick<Sandbox, 'labels'>): void {
+  const { expiresAtMs, sweep = false, share } = labels;
+  host.slots.take(epoch, { expiresAtMs, sweep, share });
 }

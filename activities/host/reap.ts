@@ -77,7 +77,7 @@ export function createReaper(host: Reapable, client: Pick<Client, 'workflow'>, n
   async function reapIn(kind: SandboxKind, provider: ReapableProvider, { removed, suspected }: Found): Promise<void> {
     const sightings = seen.get(kind) ?? createSightings(now);
     seen.set(kind, sightings);
-    // All hosts list the sandboxes of a server elsewhere. One that was adopted before this worker began has no slot.
+    // All hosts list the sandboxes of a server elsewhere. One that was adopted has its slot from the stage that works in it.
     const isOwn = ({ fence }: SandboxLabels): boolean =>
       !isRemote(kind) || fence === undefined || fence === host.fence();
     const sandboxes = await host.slots.takeListed(() => provider.list(host.stack), isOwn);

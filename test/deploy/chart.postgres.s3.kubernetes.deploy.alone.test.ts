@@ -54,7 +54,7 @@ describe('the Helm chart, installed on a cluster', () => {
   });
   after(async () => {
     await kubectl('delete', 'namespace', namespace, sandboxes, '--ignore-not-found', '--wait=false');
-    const volumes = ['checkpoints', ...pods].map((name) => `${namespace}-${name}`);
+    const volumes = ['checkpoints', 'journals', ...pods].map((name) => `${namespace}-${name}`);
     await kubectl('delete', 'persistentvolumes', ...volumes, '--ignore-not-found', '--wait=false');
     await outside?.[Symbol.asyncDispose]();
     await rm(directory, { recursive: true, force: true });
@@ -100,7 +100,6 @@ describe('the Helm chart, installed on a cluster', () => {
   /** Makes what is there before the chart: the namespace, its secrets, and a directory for each volume. */
   async function prepare({ storeKeys, policyKeys, checkpoints }: Outside): Promise<void> {
     const { core } = openTestCluster();
-    const access = { accessModes: ['ReadWriteMany'], storageClassName: '' };
     const labels = { 'pod-security.kubernetes.io/enforce': 'restricted' };
     await core.createNamespace({ body: { metadata: { name: namespace, labels } } });
     const secrets = {
@@ -111,28 +110,34 @@ describe('the Helm chart, installed on a cluster', () => {
     for (const [name, stringData] of Object.entries(secrets)) {
       await core.createNamespacedSecret({ namespace, body: { metadata: { name }, stringData } });
     }
-    const name = `${namespace}-checkpoints`;
+    for (const name of [...pods, 'journals']) {
+      await mkdir(join(directory, name));
+      await chown(join(directory, name), account, account);
+    }
+    await claim('checkpoints', checkpoints);
+    await claim('journals', join(directory, 'journals'));
+  }
+
+  /** Makes a claim that all Pods may mount, on a directory of the node. */
+  async function claim(name: string, path: string): Promise<void> {
+    const { core } = openTestCluster();
+    const access = { accessModes: ['ReadWriteMany'], storageClassName: '' };
+    const volumeName = `${namespace}-${name}`;
     await core.createPersistentVolume({
       body: {
-        metadata: { name },
+        metadata: { name: volumeName },
         spec: {
           ...access,
           capacity: { storage: '1Gi' },
           persistentVolumeReclaimPolicy: 'Retain',
-          hostPath: { path: checkpoints, type: 'Directory' },
-          claimRef: { namespace, name: 'checkpoints' },
+          hostPath: { path, type: 'Directory' },
+          claimRef: { namespace, name },
         },
       },
     });
     const resources = { requests: { storage: '1Gi' } };
-    await core.createNamespacedPersistentVolumeClaim({
-      namespace,
-      body: { metadata: { name: 'checkpoints' }, spec: { ...access, resources, volumeName: name } },
-    });
-    for (const pod of pods) {
-      await mkdir(join(directory, pod));
-      await chown(join(directory, pod), account, account);
-    }
+    const body = { metadata: { name }, spec: { ...access, resources, volumeName } };
+    await core.createNamespacedPersistentVolumeClaim({ namespace, body });
   }
 
   function valuesFor(services: Outside, apiServer: string): object {
@@ -149,7 +154,13 @@ describe('the Helm chart, installed on a cluster', () => {
       volumeMounts: [{ name: 'checkpoints', mountPath: '/checkpoints' }],
       sandboxes: { namespace: sandboxes, programs: programsImage, apiServer },
       control: { replicas: 1 },
-      hosts: { replicas: 2, capacity: 3, storage, resources: { requests: { cpu: '100m', memory: '256Mi' } } },
+      hosts: {
+        replicas: 2,
+        capacity: 3,
+        journalsClaim: 'journals',
+        storage,
+        resources: { requests: { cpu: '100m', memory: '256Mi' } },
+      },
       trainer: { storage, resources: { requests: { cpu: '100m', memory: '256Mi' } } },
     };
   }

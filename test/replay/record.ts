@@ -7,6 +7,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ApplicationFailure } from '@temporalio/activity';
 import { historyToJSON } from '@temporalio/common/lib/proto-utils.js';
+import { tellHostLost } from '../../infra/temporal/tell-host-lost.ts';
 import { groupId, rolloutId, stepId, sweepWindowId } from '../../workflows/contracts/ids.ts';
 import { runStatusQuery, setBudgetUpdate } from '../../workflows/contracts/messages.ts';
 import { controlQueue } from '../../workflows/contracts/queues.ts';
@@ -31,6 +32,7 @@ try {
   await recordRollouts();
   await recordCancelledRun();
   await recordCancelledRollouts();
+  await recordLostHosts();
   await recordBudgets();
   await recordReaper();
   await recordRetention();
@@ -123,6 +125,35 @@ async function recordCancelledRollouts(): Promise<void> {
   stack.script = script;
   await save('rollout-cancel-delivered', 'recorded-cancel-delivered');
   await save('evaluation-sweep-cancelled', 'recorded-cancelled-sweep');
+}
+
+/** Loses the host of a rollout twice: its sandbox is adopted, and then it is not. A reaper finds out that its host is lost. */
+async function recordLostHosts(): Promise<void> {
+  let [agents, adoptions] = [0, 0];
+  stack.script = {
+    ...script,
+    kind: 'e2b',
+    isAlive: (host) => host === 'scripted',
+    agent: async () => {
+      agents += 1;
+      if (agents < 3) await new Promise<never>(() => {});
+    },
+    adopt: () => {
+      adoptions += 1;
+      return adoptions === 1 ? { host: 'scripted', token: 'scripted/2' } : { refused: 'its journal is gone' };
+    },
+  };
+  const { client } = stack.server;
+  const handle = await start('rollout', 'recorded-adopted', { task: 'generated:test/1/0' });
+  for (const at of [1, 2]) {
+    await until(() => agents === at);
+    await until(async () => (await tellHostLost(client, 'scripted')) > 0);
+  }
+  await handle.result();
+  await save('rollout-adopted', 'recorded-adopted');
+  await execute('reaper', 'recorded-lost-host', { host: 'gone' });
+  await save('reaper-lost-host', 'recorded-lost-host');
+  stack.script = script;
 }
 
 /** Lets a run and a sweep pause at their budgets, and raises these. */

@@ -4,17 +4,23 @@ import { tellHostLost } from '../../infra/temporal/tell-host-lost.ts';
 import { rolloutStatusQuery } from '../../workflows/contracts/messages.ts';
 import { controlQueue } from '../../workflows/contracts/queues.ts';
 import type { RolloutResult } from '../../workflows/contracts/rollout.ts';
+import type { ReaperResult } from '../../workflows/reaper.ts';
+import { bundleChanged } from '../helpers/temporal/changed-workflows.ts';
 import { type ScriptedStack, startScriptedStack } from '../helpers/temporal/scripted-stack.ts';
 import { until } from '../helpers/until.ts';
 
-describe('a rollout whose host is declared lost', () => {
+describe('a host that is declared lost', () => {
   let stack: ScriptedStack;
   before(async () => {
-    stack = await startScriptedStack();
+    // The reaper of a host that is away finds out within a second.
+    const workflowBundle = await bundleChanged('activity-options.ts', (source) =>
+      source.replace(/(reapHost: \{\s*scheduleToStartTimeout: )'2m'/, "$1'1s'"),
+    );
+    stack = await startScriptedStack({ workflowBundle });
   });
   after(() => stack?.close());
 
-  it('leaves it at once, does not wait for its clean-up, and begins again', async () => {
+  it('is left at once by its rollout, which does not wait for its clean-up and begins again', async () => {
     let agents = 0;
     stack.script.agent = async () => {
       agents += 1;
@@ -32,5 +38,47 @@ describe('a rollout whose host is declared lost', () => {
     // What the first session used went with its host.
     assert.deepEqual([result.cost?.promptTokens, result.cost?.incomplete], [4, true]);
     assert.deepEqual(stack.workers.released, [result.rollout]);
+  });
+
+  it('leaves its sandbox to a host that adopts it, and its rollout begins again if none does', async () => {
+    let agents = 0;
+    let adoptions = 0;
+    stack.script = {
+      reward: () => 1,
+      kind: 'e2b',
+      agent: async () => {
+        agents += 1;
+        if (agents < 3) await new Promise<never>(() => {});
+      },
+      adopt: () => {
+        adoptions += 1;
+        return adoptions === 1 ? { host: 'scripted', token: 'scripted/2' } : { refused: 'its journal is gone' };
+      },
+    };
+    const { client } = stack.server;
+    const args = [{ task: 'generated:test/1/0' }];
+    const handle = await client.workflow.start('rollout', { taskQueue: controlQueue, workflowId: 'adopted', args });
+    for (const at of [1, 2]) {
+      await until(() => agents === at);
+      await until(async () => (await tellHostLost(client, 'scripted')) === 1);
+    }
+    const result: RolloutResult = await handle.result();
+    assert.deepEqual([result.outcome, result.epochs, result.adoptions, agents], ['scored', 2, 1, 3]);
+    assert.match(JSON.stringify(result), /no host adopted the sandbox: its journal is gone/);
+  });
+
+  it('is found by its reaper, whose part there no worker takes', async () => {
+    const asked: string[] = [];
+    stack.script.isAlive = (host) => {
+      asked.push(host);
+      return false;
+    };
+    const { client } = stack.server;
+    const args = [{ host: 'gone' }];
+    const options = { taskQueue: controlQueue, workflowId: 'reaper-of-gone', args };
+    const result: ReaperResult = await client.workflow.execute('reaper', options);
+    assert.deepEqual([asked, result.hostLost], [['gone'], true]);
+    stack.script.isAlive = () => true;
+    await assert.rejects(client.workflow.execute('reaper', options), /Workflow execution failed/);
   });
 });

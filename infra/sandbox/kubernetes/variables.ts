@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { setting, wholeNumber } from '../../setting.ts';
+import type { KubernetesSettings } from './settings.ts';
 
 /** The environment variables of Kubernetes sandboxes. */
 export const kubernetesVariables = {
@@ -38,6 +39,23 @@ export const kubernetesVariables = {
     'any node',
   ),
 };
+
+type Values = z.output<z.ZodObject<typeof kubernetesVariables>> & { readonly TEMPER_CREATES: number };
+
+/** Returns the settings that these variables have; null if they name no namespace. */
+export function kubernetesFrom(env: Values): KubernetesSettings | null {
+  const namespace = env.TEMPER_KUBERNETES_NAMESPACE;
+  if (namespace === undefined) return null;
+  return {
+    namespace,
+    programs: env.TEMPER_KUBERNETES_PROGRAMS,
+    requests: env.TEMPER_KUBERNETES_REQUESTS,
+    scheduleSec: env.TEMPER_KUBERNETES_WAIT,
+    creates: env.TEMPER_CREATES,
+    runtimeClass: env.TEMPER_KUBERNETES_RUNTIME_CLASS ?? null,
+    nodeSelector: env.TEMPER_KUBERNETES_NODES,
+  };
+}
 
 function nodeLabels() {
   const error = 'expected labels as name=value, separated by commas';

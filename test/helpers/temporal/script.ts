@@ -1,7 +1,9 @@
+import type { Adoption } from '../../../activities/interfaces/host.ts';
 import type { BlobRef } from '../../../workflows/contracts/blob.ts';
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
 import type { Trick } from '../../../workflows/contracts/flags.ts';
 import type { StopReason } from '../../../workflows/contracts/outcome.ts';
+import type { SandboxKind } from '../../../workflows/contracts/sandbox-kinds.ts';
 import type { BranchRule, Segment, Trace, TraceSummary } from '../../../workflows/contracts/trace.ts';
 import type { Upstream } from '../../../workflows/contracts/upstream.ts';
 
@@ -17,6 +19,12 @@ export interface Script {
   update?(): Promise<void>;
   /** Rejects when the sandbox can't be created. */
   provision?(workflowId: string): Promise<void>;
+  /** The kind of the sandboxes. Default: `local`. */
+  readonly kind?: SandboxKind;
+  /** Returns the host that adopts a sandbox of the kind `e2b`, or why none does. Default: the one that has all sandboxes. */
+  adopt?(): Adoption;
+  /** Returns whether a host is alive. Default: each is. */
+  isAlive?(host: string): boolean;
   /** Resolves when the agent of this rollout has ended. */
   agent?(workflowId: string): Promise<void>;
   /** Returns the reason why the agent of this rollout ended. Default: it submitted. */

@@ -11,6 +11,7 @@ import { createPlacementTurns } from '../../../activities/host/placement-turns.t
 import { createSlots } from '../../../activities/host/slots.ts';
 import type { ControlActivities } from '../../../activities/interfaces/control.ts';
 import type {
+  AdoptionActivities,
   CleanUpActivities,
   EvaluationActivities,
   HostActivities,
@@ -29,6 +30,7 @@ import { commonPlacementWorkers, watchShares } from '../../../workers/placement-
 import { createWorkerGroup } from '../../../workers/worker-group.ts';
 import type { BlobRef } from '../../../workflows/contracts/blob.ts';
 import {
+  adoptionQueue,
   captureQueue,
   cleanUpQueue,
   controlQueue,
@@ -125,7 +127,7 @@ export async function startScriptedWorkers(
     },
     reward: async ({ verdict }) => verdict.value ?? 0,
     liveHosts: async () => ({ hosts: ['scripted'] }),
-    inspectHost: async () => ({ alive: true, lastSeenMs: Date.now() }),
+    inspectHost: async ({ host }) => ({ alive: script.isAlive?.(host) ?? true, lastSeenMs: null }),
     checkRun: async () => {},
     guardDisk: async () => ({ paused: [], resumed: [] }),
     collectGarbage: async () => ({ categories: [] }),
@@ -156,7 +158,7 @@ export async function startScriptedWorkers(
   const host: HostActivities = {
     provisionSandbox: async ({ epoch }) => {
       await script.provision?.(caller());
-      return { sandbox: epoch.rollout, kind: 'local', baseCommit: '0'.repeat(40), diskBeforeMb: 0 };
+      return { sandbox: epoch.rollout, kind: script.kind ?? 'local', baseCommit: '0'.repeat(40), diskBeforeMb: 0 };
     },
     startAgent: async () => ({ started: 'started' }),
     awaitAgent: () =>
@@ -168,6 +170,9 @@ export async function startScriptedWorkers(
       }),
     deliverCancel: async () => sendHeartbeatsNow(Context.current().info.workflowExecution?.runId ?? ''),
     captureDiff: async () => ({ patch: blob, baseCommit: '0'.repeat(40), files: 1, dropped: 0, tooLarge: false }),
+  };
+  const adoption: AdoptionActivities = {
+    adoptSandbox: async () => script.adopt?.() ?? { host: 'scripted', token: 'scripted/2' },
   };
   const reaping: ReaperActivities = { reapSandboxes: async () => ({ removed: [], images: [] }) };
   const cleanUp: CleanUpActivities = {
@@ -240,6 +245,7 @@ export async function startScriptedWorkers(
     { taskQueue: provisionQueue('scripted'), activities: host },
     { taskQueue: captureQueue('scripted'), activities: host },
     { taskQueue: cleanUpQueue('scripted'), activities: cleanUp },
+    { taskQueue: adoptionQueue('e2b'), activities: adoption },
     { taskQueue: evaluationQueue, activities: evaluation },
     { taskQueue: trainerQueue, activities: trainer },
     { taskQueue: creationQueue, activities: { allowCreation: async () => script.allowCreation?.(caller()) } },

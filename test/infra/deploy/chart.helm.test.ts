@@ -31,7 +31,11 @@ const everything = {
   store: { ...values.store, endpoint: 'http://store.example:7070', region: 'here', secret: 'store' },
   engine: { embedded: true, secret: 'engines' },
   settings: { TEMPER_HOST_LOST_AFTER: '60' },
-  hosts: { settings: { TEMPER_GATEWAYS: '2' }, storage: { size: '1Gi', hostPath: '/srv/temper' } },
+  hosts: {
+    settings: { TEMPER_GATEWAYS: '2' },
+    journalsClaim: 'journals',
+    storage: { size: '1Gi', hostPath: '/srv/temper' },
+  },
   sandboxes: { ...values.sandboxes, apiServer: '10.0.0.1:6443', quota: { pods: '40' } },
   trainer: { storage: { size: '1Gi', className: 'fast' } },
   networkPolicy: { egress: [{ to: [{ ipBlock: { cidr: '10.0.0.0/8' } }] }] },
@@ -56,6 +60,7 @@ const refused: readonly (readonly [string, Values, RegExp])[] = [
   ['a secret of the hosts', { hosts: { settings: { E2B_API_KEY: 'abc' } } }, /at '\/hosts\/settings'.*'E2B_API_KEY'/],
   ['a name that is no setting', { settings: { PATH: '/bin' } }, /at '\/settings'.*'PATH' not allowed/],
   ['a setting that is no text', { settings: { TEMPER_RETRIES: 3 } }, /at '\/settings\/TEMPER_RETRIES'.*want string/],
+  ['a claim that is no name', { hosts: { journalsClaim: 'A B' } }, /at '\/hosts\/journalsClaim'/],
   ['no host', { hosts: { replicas: 0 } }, /at '\/hosts\/replicas'/],
   [
     'a relative directory of the node',

@@ -15,7 +15,7 @@ const compose = parse(read('compose.yaml'), { merge: true }) as {
 };
 
 interface Service {
-  readonly environment: Readonly<Record<string, unknown>>;
+  readonly environment?: Readonly<Record<string, unknown>>;
   readonly command: readonly string[];
   readonly volumes?: readonly string[];
 }
@@ -28,7 +28,7 @@ describe('the deployables', () => {
   it('name settings that temper reads', () => {
     const templates = readdirSync(join(directory, 'chart/templates')).map((name) => join('chart/templates', name));
     for (const file of ['compose.yaml', 'image/Dockerfile', 'chart/values.yaml', ...templates]) {
-      const named = read(file).match(/\bTEMPER_[A-Z_]+/g) ?? [];
+      const named = read(file).match(/\bTEMPER_[A-Z0-9_]+/g) ?? [];
       const unknown = named.filter((name) => !(name in environment.shape) && !ofComposeAlone.includes(name));
       assert.deepEqual(unknown, [], file);
     }
@@ -47,9 +47,14 @@ describe('the deployables', () => {
     }
   });
 
-  it('give each process of temper a volume of its own', () => {
+  it('give each process of temper a volume of its own, and all hosts one for their journals', () => {
     const used = Object.values(compose.services).flatMap(({ volumes = [] }) => volumes.map((one) => one.split(':')[0]));
-    assert.deepEqual(used.toSorted(), Object.keys(compose.volumes).toSorted());
+    const once = [...Object.keys(compose.volumes), 'journals', 'journals'];
+    assert.deepEqual(used.toSorted(), once.toSorted());
+    for (const { environment: settings = {}, volumes = [] } of Object.values(compose.services)) {
+      const shared = volumes.filter((one) => one.startsWith('journals:')).map((one) => one.split(':')[1]);
+      assert.deepEqual([settings.TEMPER_JOURNALS].filter(Boolean), shared);
+    }
   });
 
   it('hold no secret, and refuse to start without one', () => {
@@ -66,10 +71,12 @@ describe('the deployables', () => {
 });
 
 /** Puts the defaults of Compose's variables in place, and something for those without one. */
-function resolved(variables: Service['environment']): Record<string, string> {
+function resolved(variables: Service['environment'] = {}): Record<string, string> {
   const of = (value: unknown): string =>
     String(value).replaceAll(/\$\{([A-Z_]+):([?-])([^}]*)\}/g, (_, name, kind, text) =>
       kind === '-' ? text : name === 'STACK_KEY' ? 'a'.repeat(64) : 'secret',
     );
-  return Object.fromEntries(Object.entries(variables).map(([name, value]) => [name, of(value)]));
+  // Compose passes on a variable without a value, if it is set.
+  const given = Object.entries(variables).filter(([, value]) => value !== null);
+  return Object.fromEntries(given.map(([name, value]) => [name, of(value)]));
 }

@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { attachAgentSandbox } from '../../../activities/host/host.ts';
+import { createSlots } from '../../../activities/host/slots.ts';
 import { createDockerProvider } from '../../../infra/sandbox/docker/provider.ts';
 import { openProviders, type Providers } from '../../../infra/sandbox/index.ts';
 import type { SandboxProvider } from '../../../infra/sandbox/sandbox.ts';
@@ -54,7 +55,7 @@ describe('a container engine that is unreachable when a host opens its sandboxes
   const signal = AbortSignal.timeout(300_000);
   let real: SandboxProvider;
   let providers: Providers;
-  const host = () => ({ name: 'some-host', providers, fence: () => null });
+  const host = () => ({ name: 'some-host', providers, fence: () => null, slots: createSlots(1) });
 
   before(async () => {
     real = createDockerProvider({ stack });

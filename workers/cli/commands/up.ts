@@ -111,7 +111,8 @@ function printStack(
   if (ui !== null) print(`UI         ${ui}`);
   if (policy !== null) print(`policy     ${policy}`);
   print(`home       ${config.home}`);
-  const warning = capacityWarning(config.capacity, rolloutsThatFit(config));
+  const hasHost = parts.some(({ name }) => name === 'host');
+  const warning = hasHost ? capacityWarning(config.capacity, rolloutsThatFit(config)) : null;
   if (warning !== null) note(`warning: ${warning}`);
 }
 

@@ -70,7 +70,7 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end }}
 {{- end }}
 
-{{/* The spec of a Pod that runs parts of the stack. Arguments: root, part, parts, resources, account, env, volumes. */}}
+{{/* The spec of a Pod that runs parts of the stack. Arguments: root, part, parts, resources, account, env, volumes, mounts. */}}
 {{- define "temper.pod" -}}
 {{- $values := .root.Values -}}
 {{- if not (or $values.engine.embedded (and $values.engine.urls $values.engine.trainerUrl)) }}
@@ -151,6 +151,9 @@ containers:
       - { name: stack-key, mountPath: /etc/temper/stack, readOnly: true }
       {{- if $values.temporal.tlsSecret }}
       - { name: temporal-tls, mountPath: /etc/temper/temporal, readOnly: true }
+      {{- end }}
+      {{- with .mounts }}
+      {{- . | nindent 6 }}
       {{- end }}
       {{- with $values.volumeMounts }}
       {{- toYaml . | nindent 6 }}

@@ -173,7 +173,7 @@ async function listen(
   });
   const address = await promise;
   return {
-    url: `http://127.0.0.1:${address.port}`,
+    url: `http://${hostname}:${address.port}`,
     stop: () =>
       new Promise((resolve) => {
         server.close(() => resolve());
