@@ -2,7 +2,7 @@ import type { WorkerOptions } from '@temporalio/worker';
 import type { Logger } from 'pino';
 import { createAdmission } from '../activities/host/admission.ts';
 import { createAgentActivities } from '../activities/host/agent.ts';
-import { createEvaluation } from '../activities/host/evaluate.ts';
+import { createEvaluation, createEvaluationInPlace } from '../activities/host/evaluate.ts';
 import type { Host } from '../activities/host/host.ts';
 import { createImageActivities } from '../activities/host/images.ts';
 import { createIntake } from '../activities/host/intake.ts';
@@ -193,7 +193,7 @@ function queues(host: Host, { capacity, sessions, lanes, placing, reaper, lease 
       ...common,
       ...inLanesByType({ provisionSandbox: lanes.provision, captureDiff: lanes.capture }),
       taskQueue: hostQueue(host.name),
-      activities: { ...provisioning, ...agent, ...sessions, ...reaper.activities },
+      activities: { ...provisioning, ...agent, ...createEvaluationInPlace(host), ...sessions, ...reaper.activities },
       maxConcurrentActivityTaskExecutions: capacity + shortStageSlots,
     },
     { ...common, ...inLane(lanes.provision), taskQueue: provisionQueue(host.name), activities: provisioning },

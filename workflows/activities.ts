@@ -95,6 +95,14 @@ export const adoptionOf = (kind: SandboxKind): Proxied<AdoptionActivities> =>
 export const cleanUpOn = (host: string): Proxied<CleanUpActivities> =>
   proxyActivities<CleanUpActivities>({ taskQueue: cleanUpQueue(host), ...timeouts.release });
 
+/** The evaluation in the agent's own sandbox, which only its host has. */
+export const evaluationOn = (host: string, timeoutMs: number): Proxied<Pick<HostActivities, 'evaluateInPlace'>> =>
+  proxyActivities<HostActivities>({
+    taskQueue: hostQueue(host),
+    ...timeouts.evaluateInPlace,
+    startToCloseTimeout: imageMs + 2 * (timeoutMs + evaluationGraceMs),
+  });
+
 export const evaluation = (timeoutMs: number, priority?: Priority): Proxied<EvaluationActivities> =>
   proxyActivities<EvaluationActivities>({
     taskQueue: evaluationQueue,

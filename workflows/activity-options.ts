@@ -180,6 +180,13 @@ export const timeouts = {
     retry: retry(20, '200ms', '30s'),
     cancellationType: 'WAIT_CANCELLATION_COMPLETED',
   },
+  /** An evaluation in the agent's own sandbox. It waits only for its host's worker, and is continued by each attempt. */
+  evaluateInPlace: {
+    scheduleToStartTimeout: '5m',
+    heartbeatTimeout: '15s',
+    retry: retry(20, '200ms', '30s'),
+    cancellationType: 'WAIT_CANCELLATION_COMPLETED',
+  },
   /** The trainer's journal makes updates exactly-once, so retries are safe. A trainer may need long to return or to replay. */
   train: {
     startToCloseTimeout: '2h',

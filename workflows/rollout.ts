@@ -12,7 +12,7 @@ import { type RolloutInput, type RolloutRequest, type RolloutResult, rolloutInpu
 import type { ResolvedTask } from './contracts/task.ts';
 import { countRollout } from './rollout/count.ts';
 import { type EpochContext, evaluate, type Produced, produce } from './rollout/epoch.ts';
-import { StageFailure } from './rollout/failure.ts';
+import { isSandboxLost, StageFailure } from './rollout/failure.ts';
 import { createHostLoss, type HostLoss } from './rollout/host-loss.ts';
 import { type CostMeter, createCostMeter } from './rollout/meter.ts';
 import { createProgress, type Progress } from './rollout/progress.ts';
@@ -162,9 +162,6 @@ async function produceInEpochs(basis: Basis, resolved: ResolvedTask): Promise<Pr
     }
   }
 }
-
-const lossTypes: readonly string[] = ['HostLost', 'SandboxLost', 'SandboxConflict', 'AgentStateUnknown'];
-const isSandboxLost = (error: StageFailure): boolean => lossTypes.includes(error.record.type);
 
 /** Explains in the UI why a reward is what it is. */
 function accountOf({ produced, verdict }: Ending): string {

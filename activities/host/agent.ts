@@ -2,7 +2,7 @@ import { Context } from '@temporalio/activity';
 import type { Held } from '../../infra/gateway/channel/hold.ts';
 import { createChannels } from '../../infra/gateway/channel/index.ts';
 import { wasEndedInside } from '../../infra/sandbox/failure.ts';
-import { readLog } from '../../infra/sandbox/process-log.ts';
+import { readLog, withoutSecret } from '../../infra/sandbox/process-log.ts';
 import type { ProcessStatus, Sandbox, StartResult } from '../../infra/sandbox/sandbox.ts';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import { sessionId } from '../../workflows/contracts/ids.ts';
@@ -102,11 +102,16 @@ async function awaitAgent(
     throw new TemperFailure('AgentStateUnknown', `whether the agent ran in ${sandbox.name} is unknown: ${evidence}`);
   }
   await host.mayAct(token, signal);
-  await endAgent(sandbox, status.state);
+  // Tests may need what an agent that ended by itself has left. One that ran out of time is ended with all it started.
+  if (status.state === 'running' || !(await keepsProcesses(host, input))) await endAgent(sandbox, status.state);
   const said = withoutSecret(await readLog(sandbox, agentKey), host.secretOf(sessionId(input.epoch)));
   const log = await host.store.put(said, 'text/plain');
   if (status.state === 'running') return { stop: 'deadline', exitCode: null, log };
   return { stop: stopOf(host, input.agent, status), exitCode: status.exitCode, log };
+}
+
+async function keepsProcesses(host: Host, { start }: AwaitAgent): Promise<boolean> {
+  return start?.task.gradedIn === 'same' && (await host.tasks.open(start.task)).keepProcesses;
 }
 
 /** Carries the agent's model calls while this activity attempt waits for its end. */
@@ -124,11 +129,6 @@ function holdChannel(
     onOutage: (cause) =>
       log.warn('the channel to a sandbox does not hold; it is opened again', { agent, sandbox: sandbox.name, cause }),
   });
-}
-
-/** Removes the session's secret, which the agent's commands may have printed. Latin-1 keeps every byte. */
-function withoutSecret(log: Buffer, secret: string): Buffer {
-  return log.includes(secret) ? Buffer.from(log.toString('latin1').replaceAll(secret, '(secret)'), 'latin1') : log;
 }
 
 /** Ends the agent and every process it left behind, so that nothing changes the workspace while its diff is captured. */

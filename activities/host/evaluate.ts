@@ -1,8 +1,10 @@
 import { Context } from '@temporalio/activity';
 import { evaluate } from '../../infra/grading/evaluate.ts';
+import { evaluateInPlace } from '../../infra/grading/evaluate-in-place.ts';
+import { sessionId } from '../../workflows/contracts/ids.ts';
 import { joinAtBoundary } from '../boundary.ts';
-import type { EvaluationActivities } from '../interfaces/host.ts';
-import type { Host } from './host.ts';
+import type { EvaluationActivities, HostActivities } from '../interfaces/host.ts';
+import { attachAgentSandbox, type Host } from './host.ts';
 
 export function createEvaluation(host: Host): EvaluationActivities {
   return {
@@ -10,5 +12,18 @@ export function createEvaluation(host: Host): EvaluationActivities {
       joinAtBoundary((signal, report) =>
         evaluate(host, input, { number: Context.current().info.attempt, report }, signal),
       ),
+  };
+}
+
+/** Creates the evaluation in agents' own sandboxes, which holds the agent's slot and no place in a lane. */
+export function createEvaluationInPlace(host: Host): Pick<HostActivities, 'evaluateInPlace'> {
+  return {
+    evaluateInPlace: (input) =>
+      joinAtBoundary(async (signal, report) => {
+        const { attempt: number } = Context.current().info;
+        const sandbox = await attachAgentSandbox(host, input);
+        const secret = host.secretOf(sessionId(input.epoch));
+        return evaluateInPlace(host, input, { sandbox, secret, number, report }, signal);
+      }),
   };
 }

@@ -1,16 +1,19 @@
 import { Context } from '@temporalio/activity';
+import type { AgentSpec } from '../../infra/agents/agent.ts';
 import { createLoaderCheck } from '../../infra/agents/loader-check.ts';
 import { provisionAgent } from '../../infra/agents/provision.ts';
 import { createChannels } from '../../infra/gateway/channel/index.ts';
 import { needOf } from '../../infra/machine/fit.ts';
 import { removeEverywhere } from '../../infra/sandbox/index.ts';
 import { prepareImage } from '../../infra/sandbox/prepare-image.ts';
+import type { SandboxKind, SandboxMount } from '../../infra/sandbox/sandbox.ts';
 import type { SandboxRequest } from '../../infra/sandbox/sandbox-request.ts';
 import { withTimeLimit } from '../../infra/time-limit.ts';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import { agentSandboxName, type RolloutEpoch, sessionId } from '../../workflows/contracts/ids.ts';
 import { isSweepPriority, shareOf } from '../../workflows/contracts/queues.ts';
 import { provisionMs } from '../../workflows/contracts/stage-limits.ts';
+import type { Task } from '../../workflows/contracts/task.ts';
 import { atBoundary, joinAtBoundary } from '../boundary.ts';
 import type { CleanUpActivities, HostActivities } from '../interfaces/host.ts';
 import { sandboxChoice } from './choice.ts';
@@ -47,7 +50,7 @@ export function createProvisioning(host: Host): Pick<HostActivities, 'provisionS
             sweep,
             share,
             expiresAtMs,
-            mounts: await spec.runtimes(),
+            mounts: await mountsOf(host, spec, { kind: provider.kind, task }),
             gatewayDir: spec.usesModel ? await channels[channel].gatewayDir(sessionId(epoch)) : null,
             ...(spec.usesModel && { channel }),
           };
@@ -61,6 +64,18 @@ export function createProvisioning(host: Host): Pick<HostActivities, 'provisionS
         return withTimeLimit({ limitMs: provisionMs, late }, provision, signal);
       }),
   };
+}
+
+/** Returns what an agent needs in its sandbox, and what its tests need if they run there. */
+async function mountsOf(
+  host: Host,
+  spec: AgentSpec,
+  { kind, task }: { readonly kind: SandboxKind; readonly task: Task },
+): Promise<readonly SandboxMount[]> {
+  const own = await spec.runtimes();
+  if (task.gradedIn !== 'same') return own;
+  const ofTests = await host.evaluationMounts(kind);
+  return [...own, ...ofTests.filter(({ target }) => !own.some((mount) => mount.target === target))];
 }
 
 export function createCleanUp(host: Pick<Host, 'providers' | 'slots'>): CleanUpActivities {

@@ -1,7 +1,7 @@
 import type { BlobRef } from '../../workflows/contracts/blob.ts';
 import type { ModelUse } from '../../workflows/contracts/cost.ts';
 import type { Diff } from '../../workflows/contracts/diff.ts';
-import type { EvaluationRequest } from '../../workflows/contracts/evaluation.ts';
+import type { EvaluationInPlace, EvaluationRequest } from '../../workflows/contracts/evaluation.ts';
 import type { RolloutEpoch } from '../../workflows/contracts/ids.ts';
 import type { StopReason } from '../../workflows/contracts/outcome.ts';
 import type { PolicyRef } from '../../workflows/contracts/policy.ts';
@@ -50,6 +50,8 @@ export interface HostActivities {
   /** Makes the activities that run here for the calling workflow ask the server at once whether they are cancelled. */
   deliverCancel(): Promise<void>;
   captureDiff(input: CaptureDiff): Promise<Diff>;
+  /** Runs the tests in the agent's own sandbox, once the agent has ended. */
+  evaluateInPlace(input: EvaluationInPlace): Promise<Verdict>;
 }
 
 export interface ProvisionSandbox {

@@ -18,6 +18,7 @@ const verdictKinds: Readonly<Record<Verdict['kind'], string>> = {
 };
 
 const exposures: Readonly<Record<Exposure, string>> = {
+  'same-sandbox': "The tests run in the agent's own sandbox, where whatever the agent left may change them.",
   'in-process': 'The code under test is loaded into the process that reports its results.',
   'same-account': "The task's own script decides how the code runs, at best as a program under the script's account.",
   'other-account': 'The code runs under another account, which reaches neither the tests nor their results.',

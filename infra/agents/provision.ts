@@ -33,6 +33,12 @@ export async function provisionAgent(
   signal: AbortSignal,
 ): Promise<ProvisionedSandbox> {
   const { name, image, task } = request;
+  if (files.keepProcesses && !provider.sharesProcesses) {
+    throw new TemperFailure(
+      'UnsupportedTask',
+      `the tests of task ${task.id} connect to processes that the agent started (keep_processes), which end with their command in ${provider.kind} sandboxes; use a host with Docker`,
+    );
+  }
   // An interrupted set-up might fail when it is repeated, or give another base commit: start from an empty sandbox.
   if (retried) await provider.remove(name);
   const asked = sandboxSpec(owner, { ...request, files: workspaceFiles(files, task.workdir) });

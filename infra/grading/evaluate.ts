@@ -56,6 +56,7 @@ export async function evaluate(
 ): Promise<Verdict> {
   const { task } = input;
   const files = await host.tasks.open(task);
+  if (files.gradedIn === 'same') throw needsItsSandbox(task.id);
   const lifetimeMs = input.timeoutMs + evaluationMarginMs;
   const provider = await host.choose(input.sandbox, task, { filesInImage: files.workspace.size === 0, lifetimeMs });
   const image = await prepareImage({ store: host.store, provider }, { task, files }, report, signal);
@@ -69,7 +70,14 @@ export async function evaluate(
   return verdict;
 }
 
-interface Evaluation extends EvaluationRequest {
+/** The failure of an evaluation that has nothing to judge but the agent's sandbox, which is gone. */
+const needsItsSandbox = (id: string): TemperFailure =>
+  new TemperFailure(
+    'UnsupportedTask',
+    `the tests of task ${id} run in the agent's own sandbox (grading.sandbox = "same"), which no one keeps; a diff alone cannot be graded by them`,
+  );
+
+export interface Evaluation extends EvaluationRequest {
   readonly number: number;
   readonly provider: SandboxProvider;
   readonly files: EvaluatedTask;
@@ -80,7 +88,19 @@ interface Evaluation extends EvaluationRequest {
 }
 
 async function evaluateUncached(host: EvaluationHost, input: Evaluation, signal: AbortSignal): Promise<Verdict> {
-  const { verdict, invalidReward, missing } = await judgeInFreshSandbox(host, input, signal);
+  return attribute(host, input, await judgeInFreshSandbox(host, input, signal), signal);
+}
+
+/**
+ * Returns a verdict, unless the task or the host is to blame for it, which only fresh sandboxes without the agent's work can
+ * tell. Throws InvalidReward and MissingProgram.
+ */
+export async function attribute(
+  host: EvaluationHost,
+  input: Evaluation,
+  { verdict, invalidReward, missing }: Judged,
+  signal: AbortSignal,
+): Promise<Verdict> {
   if (missing.length > 0 && input.provider.programs === 'host') await requirePrograms(host, input, missing, signal);
   if (invalidReward === null) return verdict;
   // Agent code can make the tests write an invalid reward. Blame the task only if it also does so on an untouched workspace.
@@ -192,5 +212,5 @@ function requireSameBase({ diff, task }: Pick<EvaluationRequest, 'diff' | 'task'
   );
 }
 
-const subjectOf = ({ diff, task }: Pick<EvaluationRequest, 'diff' | 'task'>): string =>
+export const subjectOf = ({ diff, task }: Pick<EvaluationRequest, 'diff' | 'task'>): string =>
   sha256([diff.patch.digest, task.bundle.digest, task.image].join('\n'));

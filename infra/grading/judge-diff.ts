@@ -6,6 +6,7 @@ import type { Sandbox } from '../sandbox/sandbox.ts';
 import type { Store } from '../store/store.ts';
 import { flagEvaluation } from './flags/evaluation.ts';
 import { applyProtected, protectionInWorkspace } from './protection/apply-protected.ts';
+import type { Protection } from './protection/rules.ts';
 import type { GradedTask } from './task.ts';
 import { missingPrograms } from './tests/missing-programs.ts';
 import { runLoggedTests } from './tests/run-logged-tests.ts';
@@ -15,7 +16,7 @@ import { toVerdict } from './verdict.ts';
 import { placeHiddenTests } from './workspace/hidden-tests.ts';
 import { initialDiskMb } from './workspace/prepare-workspace.ts';
 
-const tooLarge =
+export const tooLarge =
   'its patch is above 16 MB, the changed files above 128 MB, its new files above 20,000, or git took longer than two minutes twice';
 
 export interface DiffToJudge {
@@ -57,12 +58,7 @@ export async function judgeDiff(
   const { applied, refusal, restored } = diff.tooLarge
     ? { applied: null, refusal: tooLarge, restored: null }
     : await applyProtected(sandbox, { workdir, patch, protection }, signal);
-  if (applied === null) {
-    const log = Buffer.from(`The diff does not apply:\n${refusal}\n`);
-    const flags = flagEvaluation(patch, protection, null);
-    const failed = { kind: 'patch-failed', value: null, exitCode: null, log } as const;
-    return { verdict: await toVerdict(store, failed, { subject, flags }), invalidReward: null, missing: [] };
-  }
+  if (applied === null) return patchFailed(store, { patch, protection, subject, refusal });
   await placeHiddenTests(sandbox, task, workdir, signal);
   const diskBeforeMb = await initialDiskMb(sandbox, task.workspace, input.diskMb);
   const run = await runTests(sandbox, task, { workdir, timeoutMs, diskBeforeMb, path }, signal);
@@ -70,6 +66,21 @@ export async function judgeDiff(
   const verdict = { ...(await toVerdict(store, run, { subject, flags })), applied, restored };
   const missing = rewardOf(verdict, 'binary') === 1 ? [] : missingPrograms(run.log.toString('utf8'));
   return { verdict, invalidReward: run.invalidReward ?? null, missing };
+}
+
+export interface FailedPatch {
+  readonly patch: Uint8Array;
+  readonly protection: Protection;
+  readonly subject: string;
+  readonly refusal: string;
+}
+
+/** Returns the verdict on a diff that does not apply, or that cannot be taken back where it has to be. */
+export async function patchFailed(store: Store, { patch, protection, subject, refusal }: FailedPatch): Promise<Judged> {
+  const log = Buffer.from(`The diff does not apply:\n${refusal}\n`);
+  const flags = flagEvaluation(patch, protection, null);
+  const failed = { kind: 'patch-failed', value: null, exitCode: null, log } as const;
+  return { verdict: await toVerdict(store, failed, { subject, flags }), invalidReward: null, missing: [] };
 }
 
 /** Returns the verdict on a diff whose code ended the sandbox of its evaluation; `evidence` describes how. */

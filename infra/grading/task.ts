@@ -31,6 +31,10 @@ export interface GradedTask {
   readonly rewardWeights: Readonly<Record<string, number>> | null;
   /** Whether the tests run the code as programs of the agent's account, and run under another account themselves. */
   readonly codeAsAgent: boolean;
+  /** The sandbox of the tests: a fresh one with the diff, or the agent's own. */
+  readonly gradedIn: 'fresh' | 'same';
+  /** Whether processes that the agent started still run during tests in its own sandbox. */
+  readonly keepProcesses: boolean;
   /** Whether tests that write a reward also write in the workdir, of which they then get a copy in its place. */
   readonly ownWorkdir: boolean;
   /** Paths that the diff of an agent must not change in its evaluation. */

@@ -6,7 +6,7 @@ import { type BuildContext, imageName } from '../sandbox/image.ts';
 import { builtImageName, readBuildContext } from './build-context.ts';
 import { type Dockerfile, readDockerfile } from './dockerfile.ts';
 import { type Grading, gradingFile, parseGrading } from './grading-file.ts';
-import { parseTaskToml } from './task-toml.ts';
+import { parseTaskToml, type TaskToml } from './task-toml.ts';
 
 /** A validated task directory in Harbor layout. */
 export interface HarborTask extends GradedTask {
@@ -32,7 +32,7 @@ export function readHarborTask(tree: FileTree): HarborTask {
   rejectCompose(tree);
   const dockerfile = tree.has('environment/Dockerfile') ? readDockerfile(textOf(tree, 'environment/Dockerfile')) : null;
   const workdir = environment.workdir ?? dockerfile?.workdir ?? dockerfile?.workspaceTarget ?? defaults.workdir;
-  requireInWorkdir(workdir, toml.artifacts);
+  if (toml.grading.sandbox === 'fresh') requireInWorkdir(workdir, toml.artifacts);
   const { reward_weights: rewardWeights = null } = toml.verifier;
   const grading = tree.has(gradingFile) ? parseGrading(textOf(tree, gradingFile)) : null;
   if (grading !== null && rewardWeights !== null) {
@@ -42,10 +42,7 @@ export function readHarborTask(tree: FileTree): HarborTask {
       'some',
     );
   }
-  if (toml.grading.own_workdir && (grading !== null || toml.grading.code_as_agent)) {
-    const expected = 'no grading.own_workdir, since the code under test keeps the workdir here';
-    throw malformed('task.toml', expected, 'own_workdir = true');
-  }
+  requireGradable(toml, grading !== null);
   const named = environment.docker_image ?? unmodifiedBase(dockerfile);
   const build = named === null ? readBuildContext(subtree(tree, 'environment/'), environment.build_timeout_sec) : null;
   return {
@@ -57,6 +54,7 @@ export function readHarborTask(tree: FileTree): HarborTask {
       cpus: environment.cpus,
       memoryMb: environment.memory_mb ?? environment.memory ?? defaults.memoryMb,
       diskMb: environment.storage_mb ?? environment.storage ?? defaults.diskMb,
+      ...(toml.grading.sandbox === 'same' && { gradedIn: toml.grading.sandbox }),
     },
     instruction,
     build,
@@ -73,8 +71,32 @@ export function readHarborTask(tree: FileTree): HarborTask {
     rewardWeights,
     codeAsAgent: toml.grading.code_as_agent,
     ownWorkdir: toml.grading.own_workdir,
+    gradedIn: toml.grading.sandbox,
+    keepProcesses: toml.grading.keep_processes,
     protection: { testsInRepository: toml.grading.tests_in_repository, paths: toml.grading.protected },
   };
+}
+
+/** Rejects ways to run the tests that exclude each other. */
+function requireGradable({ grading, environment }: TaskToml, logged: boolean): void {
+  const clash = (field: string, expected: string): TemperFailure =>
+    malformed('task.toml', `no grading.${field}, since ${expected}`, 'it');
+  const { sandbox, keep_processes: keepsProcesses, own_workdir: ownWorkdir } = grading;
+  if (ownWorkdir && (logged || grading.code_as_agent)) {
+    throw clash('own_workdir', 'the code under test keeps the workdir here');
+  }
+  if (keepsProcesses && sandbox !== 'same') {
+    throw clash('keep_processes', 'the tests run in a fresh sandbox; add sandbox = "same"');
+  }
+  if (sandbox !== 'same') return;
+  const needsFresh = [
+    [logged, 'tests that are judged by their log run in a fresh sandbox'],
+    [environment.hidden_tests.length > 0, 'environment.hidden_tests need the history of a fresh sandbox'],
+    [grading.tests_in_repository, 'tests in the repository are restored in a fresh sandbox only'],
+    [grading.code_as_agent, 'code_as_agent protects tests in a fresh sandbox only'],
+  ] as const;
+  const [, reason] = needsFresh.find(([needed]) => needed) ?? [];
+  if (reason !== undefined) throw clash('sandbox = "same"', reason);
 }
 
 /** The base image of a Dockerfile that adds nothing to it, or null when the image must be built. */

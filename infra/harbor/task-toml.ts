@@ -100,6 +100,10 @@ const taskToml = z.looseObject({
       tests_in_repository: z.boolean({ error: 'expected true or false' }).default(false),
       /** Whether the tests run under another account than the code, which they start with `/as-agent/run`. */
       code_as_agent: z.boolean({ error: 'expected true or false' }).default(false),
+      /** The sandbox of the tests: a fresh one with the diff, or the agent's own. */
+      sandbox: z.enum(['fresh', 'same'], { error: 'expected "fresh" or "same"' }).default('fresh'),
+      /** Whether processes that the agent started still run during tests in its own sandbox. */
+      keep_processes: z.boolean({ error: 'expected true or false' }).default(false),
       /** Whether tests that write a reward get a copy of the workdir that is theirs. */
       own_workdir: z.boolean({ error: 'expected true or false' }).default(false),
       protected: z.array(z.string({ error: 'expected a pattern of paths' }).min(1)).default([]),
@@ -109,7 +113,7 @@ const taskToml = z.looseObject({
   /** Files to keep from the agent's sandbox. Those in the workdir are kept as part of the diff. */
   artifacts: z.array(artifact).default([]),
 });
-type TaskToml = z.output<typeof taskToml>;
+export type TaskToml = z.output<typeof taskToml>;
 
 /** Parses a task.toml. Throws TemperFailure MalformedTask, or UnsupportedTask for the first field that no sandbox supports. */
 export function parseTaskToml(source: string): TaskToml {

@@ -34,3 +34,8 @@ export function cutMiddle(log: Buffer): Buffer {
   const gap = Buffer.from(`\n… ${skipped} bytes left out …\n`);
   return Buffer.concat([log.subarray(0, headBytes), gap, log.subarray(log.length - tailBytes)]);
 }
+
+/** Removes a secret that processes may have printed. Latin-1 keeps every byte. */
+export function withoutSecret(log: Buffer, secret: string): Buffer {
+  return log.includes(secret) ? Buffer.from(log.toString('latin1').replaceAll(secret, '(secret)'), 'latin1') : log;
+}

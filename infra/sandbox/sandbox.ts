@@ -227,6 +227,8 @@ export interface SandboxProvider {
   readonly kind: SandboxKind;
   /** The origin of the programs in its sandboxes: the task's image, or this host, whatever the image. */
   readonly programs: 'image' | 'host';
+  /** Whether the commands in one of its sandboxes share processes and network, so that what one leaves behind serves another. */
+  readonly sharesProcesses: boolean;
   /** The ways of model calls that its sandboxes offer. They have `openStream` where `stream` is one of them. */
   readonly channels: readonly [ChannelKind, ...ChannelKind[]];
   /**

@@ -23,6 +23,14 @@ export const needs = {
     what: 'their files fit a local sandbox, which has the programs of this machine instead',
     isNeeded: ({ workspace, description }) => workspace.size > 0 && description.image !== generatedImage,
   },
+  "the agent's sandbox": {
+    what: 'their tests run in it, with all that the agent left there; a regrade leaves them out',
+    isNeeded: ({ gradedIn }) => gradedIn === 'same',
+  },
+  "the agent's processes": {
+    what: 'their tests need them: any sandbox but a local one',
+    isNeeded: ({ keepProcesses }) => keepProcesses,
+  },
   'image pull': {
     what: 'their image comes from a registry',
     isNeeded: ({ description }) => description.imageFrom === 'registry',

@@ -6,6 +6,8 @@ import { createRuntime, runtimeTarget } from '../../infra/agents/runtime.ts';
 import { captureDiff } from '../../infra/grading/capture/capture-diff.ts';
 import { type EvaluationHost, evaluate } from '../../infra/grading/evaluate.ts';
 import { judgeDiff } from '../../infra/grading/judge-diff.ts';
+import { judgeInPlace } from '../../infra/grading/judge-in-place.ts';
+import { testsKey } from '../../infra/grading/tests/test-process.ts';
 import { createVerdictCache } from '../../infra/grading/verdict-cache.ts';
 import { prepareWorkspace } from '../../infra/grading/workspace/prepare-workspace.ts';
 import type { HarborTask } from '../../infra/harbor/harbor-task.ts';
@@ -19,6 +21,7 @@ import type { Trick } from '../../workflows/contracts/flags.ts';
 import type { Verdict } from '../../workflows/contracts/verdict.ts';
 import { treeOf } from '../helpers/sandbox/workspaces.ts';
 import { createFileStore, createRecords } from '../helpers/store/file-store.ts';
+import { until } from '../helpers/until.ts';
 
 /* A rollout without its workflow: real sandboxes, a script instead of the agent, and the real grader. */
 
@@ -42,10 +45,14 @@ export interface Pipeline extends AsyncDisposable {
   run(task: HarborTask, agent: ScriptedAgent): Promise<Evaluated>;
   /** Evaluates the agent's work as a host does, which may throw. */
   evaluate(task: HarborTask, agent: ScriptedAgent): Promise<Verdict>;
+  /** Evaluates the agent's work in its own sandbox; `again` as by a second attempt while the tests of the first one still run. */
+  runInPlace(task: HarborTask, agent: ScriptedAgent, again?: boolean): Promise<Evaluated>;
   /** Evaluates a patch that no capture wrote. */
   judge(task: HarborTask, patch: string): Promise<Evaluated>;
 }
 
+/** The secret of the agents' sessions. */
+export const secret = 'a-secret-of-a-session';
 const agentTimeoutMs = 20_000;
 const testTimeoutMs = 30_000;
 const size = { cpus: 1, memoryMb: 512, diskMb: 256, pids: 128 } as const;
@@ -74,7 +81,13 @@ export async function createPipeline(kind: SandboxKind): Promise<Pipeline> {
     }
   };
 
-  const produce = (task: HarborTask, agent: ScriptedAgent) =>
+  const produce = (task: HarborTask, agent: ScriptedAgent) => produceThen(task, agent, async (_, diff) => diff);
+
+  const produceThen = <T>(
+    task: HarborTask,
+    agent: ScriptedAgent,
+    next: (sandbox: Sandbox, diff: Diff) => Promise<T>,
+  ): Promise<T> =>
     inSandbox('agent', async (sandbox) => {
       const { workdir } = task.description;
       const { baseCommit } = await prepareWorkspace(sandbox, task, { workdir, keep: true }, signal);
@@ -84,9 +97,9 @@ export async function createPipeline(kind: SandboxKind): Promise<Pipeline> {
       await sandbox.start({ key: 'agent', account: 'agent', cwd: workdir, argv, env }, signal);
       const { state } = await sandbox.wait('agent', { timeoutMs: agentTimeoutMs }, signal);
       assert.equal(state, 'exited');
-      await sandbox.kill('agent');
-      await sandbox.killProcesses('agent');
-      return captureDiff(sandbox, store, { workdir, baseCommit, stalledBefore: false }, signal);
+      if (!task.keepProcesses) await sandbox.kill('agent');
+      if (!task.keepProcesses) await sandbox.killProcesses('agent');
+      return next(sandbox, await captureDiff(sandbox, store, { workdir, baseCommit, stalledBefore: false }, signal));
     });
 
   const judge = async (task: HarborTask, diff: Diff): Promise<Evaluated> => {
@@ -96,6 +109,10 @@ export async function createPipeline(kind: SandboxKind): Promise<Pipeline> {
       const judged = { task, diff, workdir, diskMb, timeoutMs: testTimeoutMs, path, subject: 'none' };
       return (await judgeDiff(sandbox, store, judged, signal)).verdict;
     });
+    return describe(diff, verdict);
+  };
+
+  const describe = async (diff: Diff, verdict: Verdict): Promise<Evaluated> => {
     const text = async (digest: string): Promise<string> => Buffer.from(await store.get(digest)).toString('latin1');
     return {
       reward: rewardOf(verdict, 'binary'),
@@ -131,6 +148,13 @@ export async function createPipeline(kind: SandboxKind): Promise<Pipeline> {
       return evaluate(host, request, { number: 1, report: () => undefined }, signal);
     },
     run: async (task, agent) => judge(task, await produce(task, agent)),
+    runInPlace: (task, agent, again = false) =>
+      produceThen(task, agent, async (sandbox, diff) => {
+        const { workdir, diskMb } = task.description;
+        const work = { task, diff, workdir, diskMb, timeoutMs: testTimeoutMs, path, subject: 'none', secret };
+        if (again) await leaveRunning(sandbox, (ending) => judgeInPlace(sandbox, store, work, ending));
+        return describe(diff, (await judgeInPlace(sandbox, store, work, signal)).verdict);
+      }),
     async judge(task, text) {
       const patch = await store.put(Buffer.from(text), 'text/x-diff');
       return judge(task, { patch, baseCommit: 'none', files: 1, dropped: 0, tooLarge: false });
@@ -140,4 +164,14 @@ export async function createPipeline(kind: SandboxKind): Promise<Pipeline> {
       await rm(home, { recursive: true, force: true });
     },
   };
+}
+
+/** Aborts an evaluation once its tests run, as the death of its worker would. */
+async function leaveRunning(sandbox: Sandbox, judge: (signal: AbortSignal) => Promise<unknown>): Promise<void> {
+  const dying = new AbortController();
+  const judged = judge(dying.signal);
+  judged.catch(() => undefined);
+  await until(async () => (await sandbox.status(testsKey)).state === 'running');
+  dying.abort();
+  await assert.rejects(judged);
 }

@@ -1,7 +1,14 @@
 import type { Diff } from './diff.ts';
 import type { RolloutEpoch } from './ids.ts';
-import type { SandboxChoice } from './sandbox-kinds.ts';
+import type { SandboxChoice, SandboxKind } from './sandbox-kinds.ts';
 import type { Task } from './task.ts';
+
+/** The evaluation of an agent's work in its own sandbox, as a workflow asks the sandbox's host for it. */
+export interface EvaluationInPlace extends Omit<EvaluationRequest, 'reuseVerdict'> {
+  readonly kind: SandboxKind;
+  /** The fencing token under which this host has adopted the sandbox; absent if it made it. */
+  readonly adoptedAs?: string;
+}
 
 /** The evaluation of a diff by the task's tests, as a workflow asks a host for it. */
 export interface EvaluationRequest {

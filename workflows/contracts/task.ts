@@ -30,6 +30,9 @@ export const task = z.strictObject({
   cpus: number(0.01, 1024).describe('The number of CPUs that the sandbox gets.'),
   memoryMb: number(16, 10_000_000, 'MB').describe('The memory of the sandbox in MB.'),
   diskMb: number(1, 100_000_000, 'MB').describe('The disk space in MB that the agent may use.'),
+  gradedIn: z
+    .exactOptional(oneOf(['same']))
+    .describe("Where the tests run: `same`: in the agent's own sandbox. Without it: in a fresh one, over the diff."),
 });
 export type Task = Readonly<z.output<typeof task>>;
 

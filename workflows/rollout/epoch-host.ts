@@ -5,6 +5,7 @@ import type { RolloutEpoch } from '../contracts/ids.ts';
 import type { Stage } from '../contracts/rollout.ts';
 import { isRemote, type SandboxKind } from '../contracts/sandbox-kinds.ts';
 import { searchAttributes } from '../contracts/search-attributes.ts';
+import type { ResolvedTask } from '../contracts/task.ts';
 import { StageFailure } from './failure.ts';
 import type { HostLoss } from './host-loss.ts';
 import type { Progress } from './progress.ts';
@@ -23,6 +24,7 @@ export interface EpochHost {
 export interface EpochHostContext {
   readonly epoch: RolloutEpoch;
   readonly usesModel: boolean;
+  readonly resolved: Pick<ResolvedTask, 'task'>;
   readonly progress: Progress;
   readonly loss: HostLoss;
   readonly fewActivities: boolean;
@@ -82,11 +84,11 @@ interface Loss {
 
 /** Asks the hosts that share their journals to adopt the sandbox. Returns null if none could, which is explained. */
 async function askForAdoption(
-  { epoch, usesModel, progress }: EpochHostContext,
+  { epoch, usesModel, resolved, progress }: EpochHostContext,
   { stage, kind, from }: Loss,
 ): Promise<Exclude<Adoption, { refused: string }> | null> {
-  // Once the diff is stored, the sandbox is no longer needed, and may be gone.
-  const needsSandbox = stage !== 'sealTrace';
+  // Once the diff is stored, the sandbox is needed for tests in it alone, and may be gone.
+  const needsSandbox = stage !== 'sealTrace' || resolved.task.gradedIn === 'same';
   const unadopted = (reason: string): null => {
     progress.note(`host ${from} was lost at ${stage}, and no host adopted the sandbox: ${reason}`);
     log.warn('no host adopted the sandbox of a lost host', { from, reason });

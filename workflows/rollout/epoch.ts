@@ -33,6 +33,7 @@ import type { ResolvedTask } from '../contracts/task.ts';
 import { type TraceSummary, trainAllBranches } from '../contracts/trace.ts';
 import type { Verdict } from '../contracts/verdict.ts';
 import { createEpochHost, type EpochHost, untilTaken } from './epoch-host.ts';
+import { type GradedInPlace, gradeInPlace, isGradedInPlace } from './grade-in-place.ts';
 import type { HostLoss } from './host-loss.ts';
 import type { CostMeter } from './meter.ts';
 import type { Progress } from './progress.ts';
@@ -43,6 +44,8 @@ export interface Produced {
   readonly end: Pick<AgentEnd, 'stop' | 'exitCode' | 'log'>;
   readonly diff: Diff;
   readonly trace: TraceSummary | null;
+  /** The result of the tests, if they ran in the agent's own sandbox. */
+  readonly graded?: GradedInPlace;
   /** Whether the host that placed the rollout limits the creation of sandboxes. */
   readonly limitsCreations: boolean;
 }
@@ -105,10 +108,15 @@ export async function produce(context: EpochContext): Promise<Produced> {
     const capture = () => capturingOn(host.name).captureDiff({ epoch, kind, task, baseCommit, ...adoption(host) });
     const diff = captured ?? (await host.stage('captureDiff', capture));
     const seal = () => host.stage('sealTrace', () => sealingOn(host.name).sealTrace({ epoch }));
-    const [trace] = await both(usesModel ? seal() : Promise.resolve(null), releaseOnce());
+    const inPlace = isGradedInPlace(task);
+    const sealed = usesModel ? seal() : Promise.resolve(null);
+    const [trace] = await both(sealed, inPlace ? Promise.resolve() : releaseOnce());
     open = false;
     if (trace !== null) meter.session(useOf(trace));
-    return { end, diff, trace, limitsCreations };
+    if (!inPlace) return { end, diff, trace, limitsCreations };
+    const timeoutMs = context.limits.evaluationMs;
+    const graded = await gradeInPlace(host, { input, task, epoch, kind, diff, timeoutMs });
+    return { end, diff, trace, limitsCreations, graded };
   } finally {
     await releaseOnce();
     if (open) {
@@ -247,13 +255,14 @@ function useOf({ promptTokens, sampledTokens, engineSeconds }: TraceSummary): Mo
   return engineSeconds === undefined ? null : { promptTokens, sampledTokens, engineSeconds };
 }
 
-/** Evaluates a diff in a fresh sandbox, and computes its reward. */
+/** Evaluates a diff in a fresh sandbox, unless the work is graded already, and computes its reward. */
 export async function evaluate(
   { input, resolved, limits, epoch, progress, fewActivities }: EpochContext,
-  { diff, limitsCreations }: Pick<Produced, 'diff' | 'limitsCreations'>,
+  { diff, limitsCreations, graded }: Pick<Produced, 'diff' | 'limitsCreations' | 'graded'>,
 ): Promise<{ readonly verdict: Verdict; readonly reward: number }> {
   const { sandbox, rewardPolicy, reuseVerdicts } = input;
-  const verdict = await progress.stage('evaluate', async () => {
+  if (graded !== undefined && 'failure' in graded) throw graded.failure;
+  const inFreshSandbox = async (): Promise<Verdict> => {
     if (limitsCreations) await untilAllowed();
     return evaluation(limits.evaluationMs).evaluate({
       epoch,
@@ -264,7 +273,8 @@ export async function evaluate(
       timeoutMs: limits.evaluationMs,
       ...(reuseVerdicts === true && { reuseVerdict: reuseVerdicts }),
     });
-  });
+  };
+  const verdict = graded?.verdict ?? (await progress.stage('evaluate', inFreshSandbox));
   const reward = await progress.stage('reward', async () =>
     fewActivities ? rewardOf(verdict, rewardPolicy) : control.reward({ verdict, policy: rewardPolicy }),
   );

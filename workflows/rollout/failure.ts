@@ -29,8 +29,11 @@ export class StageFailure extends Error {
 /** Stages in the rollout's own sandbox. If their worker stops answering, the sandbox and what ran in it are lost. */
 const stagesInSandbox: readonly Stage[] = ['provisionSandbox', 'startAgent', 'awaitAgent', 'captureDiff'];
 
-/** Stages of the rollout's own host beside the sandbox. If no worker takes them, the session is lost with the host. */
-const stagesOnHost: readonly Stage[] = ['openTrace', 'sealTrace'];
+/**
+ * Stages of the rollout's own host beside the sandbox. If no worker takes them, the session is lost with the host. Only an
+ * evaluation in the agent's own sandbox is bound to a host.
+ */
+const stagesOnHost: readonly Stage[] = ['openTrace', 'sealTrace', 'evaluate'];
 
 /**
  * Turns Temporal's failure of a stage into a `StageFailure`. Returns every other error unchanged: a cancellation ends the
@@ -74,3 +77,8 @@ function endedByCancel({ retryState }: ActivityFailure): boolean {
 function shorten(message: string): string {
   return message.length <= 500 ? message : `${message.slice(0, 500)}…`;
 }
+
+const lossTypes: readonly string[] = ['HostLost', 'SandboxLost', 'SandboxConflict', 'AgentStateUnknown'];
+
+/** Whether a failure is the loss of the agent's sandbox, after which a rollout begins again in another. */
+export const isSandboxLost = (error: StageFailure): boolean => lossTypes.includes(error.record.type);

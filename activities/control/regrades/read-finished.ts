@@ -47,6 +47,7 @@ export async function readFinished(
   if (now === null) return { ...known, leftOut: `the task set has no task with the id ${result.task}` };
   const task = await resolve(tasks, now);
   if (task instanceof TemperFailure) return { ...known, leftOut: `${task.type}: ${task.message}`.slice(0, 300) };
+  if (task.gradedIn === 'same') return { ...known, leftOut: "its tests ran in the agent's own sandbox, which is gone" };
   const { sandbox, rewardPolicy, evaluationTimeoutSec = null } = input;
   const evaluation: FinishedEvaluation = {
     diff,

@@ -68,6 +68,7 @@ export function createDockerProvider({
   return {
     kind: 'docker',
     programs: 'image',
+    sharesProcesses: true,
     channels: ['socket', 'stream'],
     prepare: images.prepare,
     imageId: (image) => imageId(docker, image),

@@ -48,6 +48,7 @@ export function createE2bProvider(options: E2bProviderOptions): SandboxProvider 
   return {
     kind,
     programs: 'image',
+    sharesProcesses: true,
     channels: ['stream'],
     longestLifetimeMs: longestMs,
     prepare: async ({ image }) => {

@@ -45,6 +45,7 @@ export function createKubernetesProvider({ stack, ...given }: KubernetesProvider
 class KubernetesProvider implements SandboxProvider {
   readonly kind = 'kubernetes';
   readonly programs = 'image';
+  readonly sharesProcesses = true;
   readonly channels = ['stream'] as const;
   readonly #stack: string;
   readonly #settings: KubernetesSettings;

@@ -58,6 +58,7 @@ export function createLocalProvider(options: LocalProviderOptions): SandboxProvi
   return {
     kind: 'local',
     programs: 'host',
+    sharesProcesses: false,
     channels: ['socket'],
     ensure: async (spec, signal) => {
       signal.throwIfAborted();

@@ -110,6 +110,8 @@ export const workspaceTask = (workspace: FileTree, setup: readonly string[] = []
   rewardWeights: null,
   codeAsAgent: false,
   ownWorkdir: false,
+  gradedIn: 'fresh',
+  keepProcesses: false,
   protection: { testsInRepository: false, paths: [] },
 });
 

@@ -169,6 +169,9 @@ export async function startScriptedWorkers(
         return { stop: script.stop?.(caller()) ?? 'submitted', exitCode: 0, log: blob };
       }),
     deliverCancel: async () => sendHeartbeatsNow(Context.current().info.workflowExecution?.runId ?? ''),
+    evaluateInPlace: async () => {
+      throw new Error('no scripted task is graded in the sandbox of its agent');
+    },
     captureDiff: async () => ({ patch: blob, baseCommit: '0'.repeat(40), files: 1, dropped: 0, tooLarge: false }),
   };
   const adoption: AdoptionActivities = {

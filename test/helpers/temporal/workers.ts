@@ -12,7 +12,7 @@ import { createSweepActivities } from '../../../activities/control/sweeps.ts';
 import { createTaskActivities } from '../../../activities/control/tasks.ts';
 import { createAdmission } from '../../../activities/host/admission.ts';
 import { createAgentActivities } from '../../../activities/host/agent.ts';
-import { createEvaluation } from '../../../activities/host/evaluate.ts';
+import { createEvaluation, createEvaluationInPlace } from '../../../activities/host/evaluate.ts';
 import type { Host } from '../../../activities/host/host.ts';
 import { createImageActivities } from '../../../activities/host/images.ts';
 import { createIntake } from '../../../activities/host/intake.ts';
@@ -162,6 +162,7 @@ export async function startTestWorkers(options: TestWorkersOptions): Promise<Tes
   const { provisionSandbox, captureDiff, releaseSandbox, ...light } = stages({
     ...createProvisioning(host),
     ...createAgentActivities(host, options.capturesAtOnce === false ? undefined : lanes.capture),
+    ...createEvaluationInPlace(host),
     ...createCleanUp(host),
   });
   const share = createSweepShare(host.slots, 0.5, watchTraining(client));

@@ -1,0 +1,52 @@
+import type { EvaluationInPlace } from '../../workflows/contracts/evaluation.ts';
+import { TemperFailure } from '../../workflows/contracts/failures.ts';
+import { preparationMs } from '../../workflows/contracts/stage-limits.ts';
+import type { Verdict } from '../../workflows/contracts/verdict.ts';
+import { SandboxFailure, wasEndedInside } from '../sandbox/failure.ts';
+import { prepareImage } from '../sandbox/prepare-image.ts';
+import type { Sandbox } from '../sandbox/sandbox.ts';
+import { withTimeLimit } from '../time-limit.ts';
+import { attribute, type EvaluationHost, type EvaluationTry, subjectOf } from './evaluate.ts';
+import { type Judged, verdictOfEnded } from './judge-diff.ts';
+import { judgeInPlace } from './judge-in-place.ts';
+
+export interface TryInPlace extends EvaluationTry {
+  readonly sandbox: Sandbox;
+  /** The secret of the agent's session, which no log may show. */
+  readonly secret: string;
+}
+
+/**
+ * Judges an agent's work in its own sandbox, which nothing else has changed since it ended. Repeatable: another activity attempt
+ * waits for the tests that the first one has started. The verdict is in no cache, because it depends on more than the diff.
+ */
+export async function evaluateInPlace(
+  host: EvaluationHost,
+  input: EvaluationInPlace,
+  { sandbox, secret, number, report }: TryInPlace,
+  signal: AbortSignal,
+): Promise<Verdict> {
+  const { task, diff, timeoutMs, kind } = input;
+  const files = await host.tasks.open(task);
+  const subject = subjectOf(input);
+  const { workdir, diskMb } = task;
+  const judged = { task: files, diff, workdir, diskMb, timeoutMs, path: host.pathOf(kind), subject, secret };
+  const limitMs = timeoutMs + preparationMs;
+  const late = new TemperFailure(
+    'EvaluationTimedOut',
+    `the evaluation in sandbox ${sandbox.name} took longer than ${limitMs / 1000} s, so the host may be overloaded; it is continued`,
+  );
+  const found = await withTimeLimit(
+    { limitMs, late },
+    (ending) => judgeInPlace(sandbox, host.store, judged, ending),
+    signal,
+  ).catch(async (error: unknown): Promise<Judged> => {
+    if (!(error instanceof SandboxFailure) || !wasEndedInside(error)) throw error;
+    return { verdict: await verdictOfEnded(host.store, judged, error.message), invalidReward: null, missing: [] };
+  });
+  const blames = found.invalidReward !== null || found.missing.length > 0;
+  if (!blames) return found.verdict;
+  const provider = await host.choose(kind, task, { filesInImage: files.workspace.size === 0 });
+  const image = await prepareImage({ store: host.store, provider }, { task, files }, report, signal);
+  return attribute(host, { ...input, number, provider, files, image, solve: false }, found, signal);
+}

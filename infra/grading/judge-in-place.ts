@@ -1,0 +1,47 @@
+import { rewardOf } from '../../workflows/algorithms/reward.ts';
+import { withoutSecret } from '../sandbox/process-log.ts';
+import type { Sandbox } from '../sandbox/sandbox.ts';
+import type { Store } from '../store/store.ts';
+import { flagEvaluation } from './flags/evaluation.ts';
+import { type DiffToJudge, type Judged, patchFailed, runTests, tooLarge } from './judge-diff.ts';
+import { ownModules, restoreProtected } from './protection/restore-protected.ts';
+import { missingPrograms } from './tests/missing-programs.ts';
+import { testsKey } from './tests/test-process.ts';
+import { toVerdict } from './verdict.ts';
+
+export interface WorkToJudge extends DiffToJudge {
+  /** The secret of the agent's session, which no log may show. */
+  readonly secret: string;
+}
+
+/**
+ * Restores the protected files that a diff changed in the agent's own sandbox, and runs the hidden tests there. If tests were
+ * started before, it only waits for them.
+ */
+export async function judgeInPlace(
+  sandbox: Sandbox,
+  store: Store,
+  input: WorkToJudge,
+  signal: AbortSignal,
+): Promise<Judged> {
+  const { task, diff, workdir, timeoutMs, path, subject, secret } = input;
+  const patch = await store.get(diff.patch.digest);
+  const protection = { ...task.protection, ownModules: ownModules(patch) };
+  if (diff.tooLarge) return patchFailed(store, { patch, protection, subject, refusal: tooLarge });
+  // Code that the agent left must not run when the tests begin, unless they need it.
+  if (!task.keepProcesses) await sandbox.killProcesses('agent');
+  const isFirst = (await sandbox.status(testsKey)).state === 'absent';
+  const { refusal, restored } = await restoreProtected(
+    sandbox,
+    { workdir, patch, protection, applies: isFirst },
+    signal,
+  );
+  if (refusal !== null) return patchFailed(store, { patch, protection, subject, refusal });
+  const { usedMb: diskBeforeMb } = await sandbox.diskUsage();
+  const run = await runTests(sandbox, task, { workdir, timeoutMs, diskBeforeMb, path }, signal);
+  const told = { ...run, log: withoutSecret(run.log, secret), exposure: 'same-sandbox' as const };
+  const flags = flagEvaluation(patch, protection, told);
+  const verdict = { ...(await toVerdict(store, told, { subject, flags })), restored };
+  const missing = rewardOf(verdict, 'binary') === 1 ? [] : missingPrograms(told.log.toString('utf8'));
+  return { verdict, invalidReward: run.invalidReward ?? null, missing };
+}
