@@ -1,4 +1,5 @@
-import { execFile } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { existsSync, readdirSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -98,4 +99,25 @@ export async function bringUp(): Promise<void> {
       if (attempt === startAttempts) throw error;
     }
   }
+}
+
+/** Starts a registry in the node that has no image `absent/…`, and asks for an account for `private/…`. */
+export async function startRegistry(): Promise<AsyncDisposable & { readonly address: string }> {
+  const script = `
+    const server = require('node:http').createServer(({ url }, response) => {
+      response.writeHead(url.includes('/private/') ? 403 : url === '/v2/' ? 200 : 404).end();
+    });
+    server.listen(0, '127.0.0.1', () => console.log(server.address().port));
+    process.stdin.resume().on('end', () => process.exit());`;
+  const child = spawn(program, ['inside', process.execPath, '-e', script], { stdio: ['pipe', 'pipe', 'inherit'] });
+  const ended = once(child, 'exit');
+  const [port] = (await once(child.stdout, 'data')) as [Buffer];
+  return {
+    // Only for this name does the node speak HTTP without TLS.
+    address: `localhost:${port.toString().trim()}`,
+    async [Symbol.asyncDispose]() {
+      child.stdin.end();
+      await ended;
+    },
+  };
 }

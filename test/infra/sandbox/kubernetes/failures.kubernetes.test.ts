@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict';
 import { after, describe, it } from 'node:test';
+import { SchedulingV1Api } from '@kubernetes/client-node';
 import { describePod } from '../../../../infra/sandbox/kubernetes/pod.ts';
 import { createKubernetesProvider } from '../../../../infra/sandbox/kubernetes/provider.ts';
 import { defaultKubernetesSettings, type KubernetesSettings } from '../../../../infra/sandbox/kubernetes/settings.ts';
 import type { SandboxSpec } from '../../../../infra/sandbox/sandbox.ts';
 import { kubeconfigWithRights, type Right } from '../../../helpers/kubernetes/account.ts';
-import { programsImage, taskImage } from '../../../helpers/kubernetes/cluster.ts';
+import { programsImage, startRegistry, taskImage } from '../../../helpers/kubernetes/cluster.ts';
 import { openTestCluster, testNamespace } from '../../../helpers/kubernetes/namespace.ts';
 import { until } from '../../../helpers/until.ts';
 import { foreground, sh } from '../contract.ts';
@@ -14,7 +15,8 @@ const noFiles = { tree: new Map(), at: '/workspace', owner: 'agent' } as const;
 const signal = AbortSignal.timeout(300_000);
 
 describe('a failure of a kubernetes sandbox', { concurrency: 8 }, async () => {
-  const { core } = openTestCluster();
+  const { core, config } = openTestCluster();
+  const scheduling = config.makeApiClient(SchedulingV1Api);
   const namespace = await testNamespace('failures');
   const restricted = await testNamespace('restricted', 'restricted');
   const full = await testNamespace('full');
@@ -41,10 +43,10 @@ describe('a failure of a kubernetes sandbox', { concurrency: 8 }, async () => {
     return { limited, description };
   };
   const policies: Right = { group: 'networking.k8s.io', resource: 'networkpolicies', verbs: ['get', 'create'] };
-  const pods: Right = { group: '', resource: 'pods', verbs: ['get', 'list', 'watch', 'create', 'delete'] };
+  const pods: Right = { group: '', resource: 'pods', verbs: ['get', 'list', 'create', 'delete'] };
   // One after another and before all tests, since they change the environment.
   const withoutExec = await openWith([policies, pods, { group: '', resource: 'pods/exec', verbs: ['get'] }]);
-  const withoutCreate = await openWith([policies, { ...pods, verbs: ['get', 'list', 'watch'] }]);
+  const withoutCreate = await openWith([policies, { ...pods, verbs: ['get', 'list'] }]);
   const specOf = (name: string, changes: Partial<SandboxSpec> = {}): SandboxSpec => {
     const expiresAtMs = Date.now() + 600_000;
     const labels = { stack, run: 'run', rollout: name, epoch: 1, purpose: 'agent', expiresAtMs } as const;
@@ -136,12 +138,35 @@ describe('a failure of a kubernetes sandbox', { concurrency: 8 }, async () => {
     await assert.rejects(nameless, { type: 'MissingImage', message: /No\/Such_Name:1/ });
   });
 
-  it('names an image that no registry has or that could not be pulled', async () => {
-    const image = 'localhost:1/no-such-image:1';
-    await assert.rejects(provider.ensure(specOf('imageless', { image }), signal), (error: Error) => {
-      assert.match(error.message, /localhost:1\/no-such-image:1/);
-      return 'type' in error && error.type === 'ImageUnavailable';
-    });
+  it('tells an image that no registry has from a registry that refuses it or does not answer', async () => {
+    await using served = await startRegistry();
+    const pull = (name: string, image: string) => provider.ensure(specOf(name, { image }), signal);
+    const cases = [
+      ['imageless', `${served.address}/absent/image:1`, 'MissingImage', /no registry has the image/],
+      ['refused', `${served.address}/private/image:1`, 'MissingImage', /refused the cluster/],
+      ['unanswered', 'localhost:1/no-such-image:1', 'ImageUnavailable', /could not pull the image localhost:1/],
+    ] as const;
+    await Promise.all(
+      cases.map(([name, image, type, message]) => assert.rejects(pull(name, image), { type, message }, name)),
+    );
+  });
+
+  it('names the preemption of its Pod', async () => {
+    const { items } = await core.listNode();
+    const memoryMb = Math.floor(Number.parseInt(items[0]?.status?.allocatable?.memory ?? '', 10) / 1024 / 2) + 1;
+    const reserving = open({ requests: 1 });
+    const sandbox = await reserving.ensure(specOf('preempted', { cpus: 0.1, memoryMb }), signal);
+    const running = sandbox.exec({ ...foreground, timeoutMs: 120_000, argv: ['sleep', '100'] }, signal);
+    const lost = assert.rejects(running, { type: 'SandboxLost', loss: 'preempted' });
+    const name = `urgent-${process.pid}`;
+    await scheduling.createPriorityClass({ body: { metadata: { name }, value: 1000 } });
+    after(() => scheduling.deletePriorityClass({ name }));
+    const requests = { memory: `${memoryMb}Mi` };
+    const container = { name: 'urgent', image: taskImage, command: ['sleep', '100'], resources: { requests } };
+    const spec = { priorityClassName: name, terminationGracePeriodSeconds: 0, containers: [container] };
+    await core.createNamespacedPod({ namespace, body: { metadata: { name }, spec } });
+    await lost;
+    await core.deleteNamespacedPod({ namespace, name });
   });
 
   it('says that no node has room', async () => {
