@@ -6,6 +6,8 @@ import { Agent, request } from 'node:http';
 import { createConversation } from '../gateway/conversation.ts';
 
 const [address = '', turns = '', historyBytes = ''] = process.argv.slice(2);
+/** The turns until a conversation begins again, by when it has grown by 5 KB. */
+const turnsOfConversation = 12;
 const agent = new Agent({ keepAlive: true });
 const headers = { authorization: `Bearer ${process.env.SECRET}`, 'content-type': 'application/json' };
 
@@ -22,8 +24,12 @@ function ask(body: string): Promise<number> {
   });
 }
 
-const conversation = createConversation(Number(historyBytes));
+let conversation = createConversation(Number(historyBytes));
 const times: number[] = [];
-for (let turn = 0; turn < Number(turns); turn += 1) times.push(await ask(conversation.next(true)));
+for (let turn = 0; turn < Number(turns); turn += 1) {
+  // A conversation grows with each turn, and a long one is not the size that is measured.
+  if (turn % turnsOfConversation === 0) conversation = createConversation(Number(historyBytes));
+  times.push(await ask(conversation.next(true)));
+}
 process.stdout.write(`${JSON.stringify(times)}\n`);
 agent.destroy();
