@@ -23,6 +23,8 @@ const optionShape = {
     .regex(/^[0-9a-f]{64}$/, { error: 'expected 64 hexadecimal digits' })
     .exactOptional(),
   shell: z.literal('fresh', { error: 'expected fresh' }).exactOptional(),
+  grading: z.literal('same', { error: 'expected same' }).exactOptional(),
+  processes: z.literal('keep', { error: 'expected keep' }).exactOptional(),
 };
 const optionsSchema = z.object(optionShape);
 

@@ -37,6 +37,10 @@ export interface DataSetOptions {
   readonly sha256?: string;
   /** Runs the tests of tasks that ask for the agent's own shell in a fresh one. */
   readonly shell?: 'fresh';
+  /** Runs the tests in the agent's own sandbox, for formats that let the address decide. */
+  readonly grading?: 'same';
+  /** Keeps what the agent started during those tests. */
+  readonly processes?: 'keep';
 }
 
 /** A way to read data sets. Each format is a file or folder in `formats/`, registered in `formats/index.ts`. */

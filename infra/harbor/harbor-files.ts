@@ -32,6 +32,10 @@ export interface TaskParts {
   readonly protectedFiles?: readonly string[];
   /** Patterns of more paths that an agent's diff must not change. */
   readonly protectedPaths?: readonly string[];
+  /** Set when the tests run in the agent's own sandbox. */
+  readonly gradedIn?: 'same' | undefined;
+  /** Whether what the agent started still runs during those tests. */
+  readonly keepProcesses?: boolean;
   /** Set when the tests write in the workdir, which is otherwise the agent's. */
   readonly ownWorkdir?: true;
 }
@@ -66,12 +70,15 @@ export function harborFiles(parts: TaskParts): FileTree {
   ]);
 }
 
-function gradingTable({ testsInRepository, protectedFiles = [], protectedPaths = [], ownWorkdir }: TaskParts) {
+function gradingTable(parts: TaskParts) {
+  const { testsInRepository, protectedFiles = [], protectedPaths = [], ownWorkdir, gradedIn, keepProcesses } = parts;
   const paths = [...protectedFiles.map(escapePattern), ...protectedPaths];
   const grading = {
     ...(testsInRepository && { tests_in_repository: testsInRepository }),
     ...((testsInRepository || paths.length > 0) && { protected: paths }),
     ...(ownWorkdir && { own_workdir: ownWorkdir }),
+    ...(gradedIn && { sandbox: gradedIn }),
+    ...(keepProcesses && { keep_processes: keepProcesses }),
   };
   return Object.keys(grading).length === 0 ? {} : { grading };
 }

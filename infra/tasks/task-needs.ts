@@ -23,6 +23,13 @@ export const needs = {
     what: 'their files fit a local sandbox, which has the programs of this machine instead',
     isNeeded: ({ workspace, description }) => workspace.size > 0 && description.image !== generatedImage,
   },
+  'files outside the workdir': {
+    what: 'their tests look at them, and a fresh sandbox has none that the agent made: [grading] sandbox = "same"',
+    isNeeded: ({ gradedIn, grading, tests, description }) =>
+      gradedIn === 'fresh' &&
+      grading === null &&
+      [...tests.values()].some((test) => looksOutside(test, description.workdir)),
+  },
   "the agent's sandbox": {
     what: 'their tests run in it, with all that the agent left there; a regrade leaves them out',
     isNeeded: ({ gradedIn }) => gradedIn === 'same',
@@ -84,6 +91,16 @@ const asRoot: readonly RegExp[] = [
 /** The address of a port on the sandbox's own network device. */
 const port = /\b(?:localhost|127\.0\.0\.1|0\.0\.0\.0):\d{2,5}\b|\bconnect\(\(["'](?:localhost|127\.0\.0\.1)["']/;
 const usesPort = (entry: FileEntry): boolean => entry.bytes.byteLength <= longestScript && port.test(textOf(entry));
+
+/** An absolute path in one of the directories where tasks have agents leave something. */
+const ownPath =
+  /(?<![\w.$}/:-])\/(?:app|data|home|mnt|outputs?|results|root|srv|testbed|work|workspace)\/[\w.-]+(?:\/[\w.-]+)*/g;
+
+function looksOutside({ bytes }: FileEntry, workdir: string): boolean {
+  if (bytes.byteLength > longestScript) return false;
+  const inside = `${workdir.replace(/\/$/, '')}/`;
+  return [...new TextDecoder().decode(bytes).matchAll(ownPath)].some(([path]) => !`${path}/`.startsWith(inside));
+}
 
 /** Commands that need a network. Each is sought in a line of its own, whose options are few. */
 const commands: readonly RegExp[] = [

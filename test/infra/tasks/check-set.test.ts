@@ -68,8 +68,16 @@ it('says what tasks need: networks, images and solutions, and more than the host
   const { 'solution.sh': _, ...unsolved } = terminalBench;
   const downloading = '#!/bin/bash\n# curl https://a.example\napt-get -qq update\n';
   const variants: Readonly<Record<string, Readonly<Record<string, string>>>> = {
-    local: { ...terminalBench, 'run-tests.sh': '# pip install pytest\ncurl http://localhost:80/\n' },
-    online: { ...unsolved, 'run-tests.sh': downloading, Dockerfile: 'FROM debian\nRUN true && \\\n  pip install x\n' },
+    local: {
+      ...terminalBench,
+      'run-tests.sh': '# pip install pytest\ncurl http://localhost:80/\n',
+      'tests/test_outputs.py': 'open("/app/out.txt")\n',
+    },
+    online: {
+      ...unsolved,
+      'run-tests.sh': `${downloading}cat /srv/a $X/app/a http://b/app/a\n`,
+      Dockerfile: 'FROM debian\nRUN true && \\\n  pip install x\n',
+    },
     large: { ...terminalBench, 'docker-compose.yaml': 'services: {client: {build: ., mem_limit: 9g}}\n' },
     shell: { ...terminalBench, 'task.yaml': 'instruction: a\nrun_tests_in_same_shell: true\n' },
   };
@@ -91,6 +99,7 @@ it('says what tasks need: networks, images and solutions, and more than the host
   assert.deepEqual(Object.fromEntries(needs.map(({ need, example }) => [need, example])), {
     container: 'local',
     'a workdir for the tests': 'local',
+    'files outside the workdir': 'local',
     'image pull': 'local',
     'image build': 'online',
     'network for the build': 'online',

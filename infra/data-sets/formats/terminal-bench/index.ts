@@ -68,6 +68,8 @@ export const terminalBench = directoryFormat({
       evaluationTimeoutSec: task.testTimeoutSec,
       protectedPaths: mounts.flatMap((mount) => readOnlyPaths(tree, mount, workdir)),
       ownWorkdir: true,
+      gradedIn: options.grading,
+      keepProcesses: options.processes === 'keep',
       // Where both have a `run-tests.sh`, the harness copies that of `tests/` last.
       tests: new Map([
         ['run-tests.sh', script(files.text('run-tests.sh'))],

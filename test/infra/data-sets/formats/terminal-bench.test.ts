@@ -45,6 +45,23 @@ services:
   'data/in': 'b\na\n',
 };
 
+it("runs the tests of a terminal-bench task in the agent's own sandbox if the address says so", async () => {
+  await using fixture = await createDataSetFixture();
+  for (const [path, text] of Object.entries(terminalBench)) await fixture.write(`tb/hello/${path}`, text);
+  const read = async (options: string) => {
+    const { gradedIn, keepProcesses } = await packed(
+      fixture.tasks,
+      `terminal-bench:${fixture.root}/tb${options}#hello`,
+    );
+    return [gradedIn, keepProcesses];
+  };
+  assert.deepEqual(await read(''), ['fresh', false]);
+  assert.deepEqual(await read('?grading=same'), ['same', false]);
+  assert.deepEqual(await read('?grading=same&processes=keep'), ['same', true]);
+  await assert.rejects(read('?processes=keep'), failure('MalformedTask', /no grading\.keep_processes/));
+  await assert.rejects(read('?grading=other'), failure('UnknownTask', /grading: expected same/));
+});
+
 it('builds the image of a terminal-bench task from its directory without tests and solution', async () => {
   await using fixture = await createDataSetFixture();
   for (const [path, text] of Object.entries({ ...terminalBench, ...published }))
