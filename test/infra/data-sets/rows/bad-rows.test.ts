@@ -107,7 +107,10 @@ it('rejects an invalid address and describes a valid one', async () => {
   const refused: readonly (readonly [string, RegExp])[] = [
     [`swe-bunch:${file}`, /expected generated:.* with a format of swe-bench, swe-gym,.*got "swe-bunch:/],
     ['swe-bench:rows.jsonl#a', /a location \/<path>, https:\/\/… or hub:/],
-    [`swe-bench:${file}?imag=x#a`, /expected <format>:<location>\[\?image=\|repositories=\|split=\|sha256=\|shell=…\]/],
+    [
+      `swe-bench:${file}?imag=x#a`,
+      /expected <format>:<location>\[\?image=\|repositories=\|split=\|sha256=\|shell=\|grading=\|processes=…\]/,
+    ],
     [`swe-bench:${file}?sha256=no#a`, /sha256: expected 64 hexadecimal digits/],
     [`swe-bench:${file}`, /expected one task, got a data set; name one as .*rows\.jsonl#<id>/],
     [`swe-bench:${file}#other`, /expected one of 1 tasks \(pallets__flask-5014\), got "other"/],
