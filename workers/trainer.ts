@@ -4,11 +4,11 @@ import type { TrainerDependencies } from '../activities/trainer/dependencies.ts'
 import { createPreparation } from '../activities/trainer/prepare.ts';
 import { createSync } from '../activities/trainer/sync.ts';
 import { createUpdate } from '../activities/trainer/update.ts';
-import { createWarmUpData } from '../activities/trainer/warm-up-data.ts';
 import type { Config } from '../infra/config.ts';
 import { createEngines } from '../infra/engine/index.ts';
 import { createEnginePools } from '../infra/engine/pools.ts';
 import type { Objects } from '../infra/store/objects.ts';
+import type { Store } from '../infra/store/store.ts';
 import { evaluatedRuns, openRuns } from '../infra/temporal/runs.ts';
 import { followsServer, requireNamespace } from '../infra/temporal/stack-namespace.ts';
 import { trainers } from '../infra/trainer/index.ts';
@@ -37,7 +37,7 @@ export function runTrainer(config: Config, signal: AbortSignal): Promise<void> {
       pinnedVersions: () => pinnedVersions(client),
       usedPolicies: async () =>
         new Set([...(await openRuns(client)).map(({ runKey }) => runKey), ...(await evaluatedRuns(client))]),
-      demonstrations: createWarmUpData(config.modelDir, store),
+      demonstrations: createDemonstrations(config.modelDir, store),
     };
     const activities: TrainerActivities = {
       ...createPreparation(dependencies),
@@ -46,6 +46,15 @@ export function runTrainer(config: Config, signal: AbortSignal): Promise<void> {
     };
     return [{ taskQueue: trainerQueue, activities, maxConcurrentActivityTaskExecutions: runsAtOnce }];
   });
+}
+
+/** Loads tokenizer, templates and task sets with the first warm-up, since they are half of what this worker would load. */
+function createDemonstrations(modelDir: string, store: Store): TrainerDependencies['demonstrations'] {
+  let made: Promise<TrainerDependencies['demonstrations']> | undefined;
+  return async (request) => {
+    made ??= import('../activities/trainer/warm-up-data.ts').then((one) => one.createWarmUpData(modelDir, store));
+    return (await made)(request);
+  };
 }
 
 /** Gives each run a client of its trainer, and engines that serve its policy. A client is kept for the run's later activities. */

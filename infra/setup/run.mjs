@@ -3,6 +3,7 @@ import { realpathSync } from 'node:fs';
 import { constants } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
+import { compiledDirectory, keepCompiledCode } from '../process/cache.mjs';
 import { onNpmShellEnd } from '../process/npm-shell.mjs';
 import { say } from '../process/report.mjs';
 import { ensureDependencies } from './dependencies.mjs';
@@ -29,6 +30,7 @@ export async function runInCheckout(words) {
   const { node, args } = prepared;
   if (node !== process.execPath) return await runUnder(node, args);
   process.argv = [process.execPath, ...args];
+  keepCompiledCode(process.env);
   await import(pathToFileURL(args[0]).href);
 }
 
@@ -48,7 +50,8 @@ async function prepare([command, ...rest]) {
  * receives each signal once.
  */
 async function runUnder(node, args) {
-  const env = { ...process.env, PATH: `${dirname(node)}${delimiter}${process.env.PATH ?? ''}` };
+  const PATH = `${dirname(node)}${delimiter}${process.env.PATH ?? ''}`;
+  const env = { NODE_COMPILE_CACHE: compiledDirectory(process.env), ...process.env, PATH };
   const child = spawn(node, args, { stdio: 'inherit', detached: true, env });
   const handlers = forwarded.map((name) => [name, () => child.kill(name)]);
   for (const [name, handler] of handlers) process.on(name, handler);

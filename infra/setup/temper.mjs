@@ -1,5 +1,6 @@
 #!/usr/bin/env node
 import { existsSync } from 'node:fs';
+import { keepCompiledCode } from '../process/cache.mjs';
 import { onNpmShellEnd } from '../process/npm-shell.mjs';
 import { say } from '../process/report.mjs';
 import { isCurrentNode, minimumNode } from './node-runtime.mjs';
@@ -12,6 +13,7 @@ if (existsSync(checkoutCli)) {
   await runInCheckout(['temper', ...process.argv.slice(2)]);
 } else if (isCurrentNode()) {
   onNpmShellEnd(() => process.kill(process.pid, 'SIGTERM'));
+  keepCompiledCode(process.env);
   await import(installedCli.href);
 } else {
   say(
