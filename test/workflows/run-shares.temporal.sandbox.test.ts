@@ -6,6 +6,7 @@ import { after, before, describe, it } from 'node:test';
 import type { WorkflowHandle } from '@temporalio/client';
 import { NativeConnection, Worker } from '@temporalio/worker';
 import type { TrainerActivities } from '../../activities/interfaces/trainer.ts';
+import { createHelperSpawner } from '../../infra/process/spawner/through-helper.ts';
 import { createLocalProvider } from '../../infra/sandbox/local/provider.ts';
 import { shortKey } from '../../workflows/contracts/ids.ts';
 import { controlQueue, trainerQueue } from '../../workflows/contracts/queues.ts';
@@ -34,7 +35,7 @@ describe('runs that want more slots than two hosts have', () => {
     task = await writeHarborTask(tasks, 'takes-a-while', { solve: 'sleep 4' });
     hosts = [];
     for (const host of ['first', 'second']) {
-      const provider = createLocalProvider({ root: join(home, host), stack: host });
+      const provider = createLocalProvider({ root: join(home, host), stack: host, spawner: createHelperSpawner() });
       const checkRun = async () => undefined;
       hosts.push(
         await startTestWorkers({ server, home, host, provider, taskRoots: [tasks], capacity, control: { checkRun } }),
@@ -50,10 +51,10 @@ describe('runs that want more slots than two hosts have', () => {
     await rm(home, { recursive: true, force: true });
   });
 
-  /** Starts a run that never has enough groups for a step, so that it always wants slots. */
-  async function train(workflowId: string, weight: number): Promise<void> {
+  /** Starts a run that never has enough groups for a step, so that it wants slots until the end of the test. */
+  async function train(workflowId: string, weight: number, groupsPerStep: number): Promise<void> {
     const settings = { agent: 'oracle', sandbox: 'local' };
-    const args = [{ tasks: task, steps: 1, groupsPerStep: 40, rolloutsPerGroup: 2, maxStaleness: 0, weight, settings }];
+    const args = [{ tasks: task, steps: 1, groupsPerStep, rolloutsPerGroup: 2, maxStaleness: 0, weight, settings }];
     open.set(
       workflowId,
       await server.client.workflow.start('trainingRun', { taskQueue: controlQueue, workflowId, args }),
@@ -96,15 +97,15 @@ describe('runs that want more slots than two hosts have', () => {
   };
 
   it('hold them by their weights, also one that comes late, and one that is cancelled leaves its part to the others', async () => {
-    await train('three', 3);
+    await train('three', 3, 40);
     const three = await until(() => keyOf('three').catch(() => null), 600_000);
     await until(async () => held(three) === all, 600_000);
-    await train('one', 1);
+    await train('one', 1, 15);
     const one = await until(() => keyOf('one').catch(() => null), 600_000);
     await until(async () => held(one) === all / 4, 600_000);
     near(await partsOverATurnover(['three', 'one']), [0.75, 0.25]);
 
-    await train('late', 2);
+    await train('late', 2, 18);
     const late = await until(() => keyOf('late').catch(() => null), 600_000);
     await until(async () => held(late) >= all / 3, 600_000);
     near(await partsOverATurnover(['three', 'one', 'late']), [3 / 6, 1 / 6, 2 / 6]);

@@ -16,6 +16,7 @@ const half = (id: string): number => (/-[0-9]*[02468]$/.test(id) ? 1 : 0);
 describe('the commands on a run', () => {
   let stack: ScriptedStack;
   let temper: ReturnType<typeof cliOn>;
+  const count = async (query: string): Promise<number> => (await stack.server.client.workflow.count(query)).count;
   const phaseOf = async (id: string): Promise<string> =>
     (await stack.server.client.workflow.getHandle(id).query(runStatusQuery)).phase;
 
@@ -42,7 +43,8 @@ describe('the commands on a run', () => {
   });
 
   it('status lists it with the totals, and show prints its steps', async () => {
-    await until(async () => JSON.parse((await temper.run('status', '--json')).stdout).counts.scored >= 12);
+    await until(async () => (await count('WorkflowType="rollout" AND TemperOutcome="scored"')) >= 12);
+    assert.ok(JSON.parse((await temper.run('status', '--json')).stdout).counts.scored >= 12);
     const { stdout } = await temper.run('status');
     assert.match(stdout, /^first +trainingRun .*completed/m);
     const shown = await temper.run('show', 'first');
@@ -78,11 +80,11 @@ describe('the commands on a run', () => {
       '--detach',
     );
     assert.deepEqual([code, stdout.trim()], [0, 'third']);
-    const placed = await until(async () => {
-      const { runs } = JSON.parse((await temper.run('status', '--json')).stdout);
-      const third = runs.find((run: { id: string }) => run.id === 'third');
-      return third?.share?.placed === 4 && third;
-    }, 60_000);
+    await until(
+      async () => (await count('TemperRun="third" AND WorkflowType="rollout" AND TemperHost IS NOT NULL')) === 4,
+    );
+    const { runs } = JSON.parse((await temper.run('status', '--json')).stdout);
+    const placed = runs.find((run: { id: string }) => run.id === 'third');
     assert.deepEqual([placed.pool, placed.share], ['default', { weight: 3, share: 1, placed: 4 }]);
     assert.equal((await temper.run('pause', 'third', '--reason', 'new engine')).code, 0);
     await until(async () => (await phaseOf('third')) === 'paused');
@@ -91,8 +93,9 @@ describe('the commands on a run', () => {
     await until(async () => (await phaseOf('third')) !== 'paused');
     const ended = await temper.run('cancel', 'third');
     assert.deepEqual([ended.code, ended.stdout.trim()], [0, 'third has ended (cancelled)'], ended.stderr);
-    const running = 'WorkflowType IN ("group", "rollout") AND ExecutionStatus = "Running"';
-    await until(async () => (await stack.server.client.workflow.count(running)).count === 0);
+    await until(
+      async () => (await count('WorkflowType IN ("group", "rollout") AND ExecutionStatus = "Running"')) === 0,
+    );
   });
 
   it('budget shows what a run has used, and raises the limit that paused it', async () => {
