@@ -1,8 +1,9 @@
 import type { z } from 'zod';
 import type { StopReason } from '../../workflows/contracts/outcome.ts';
+import type { SandboxKind } from '../../workflows/contracts/sandbox-kinds.ts';
 import type { BranchRule } from '../../workflows/contracts/trace.ts';
-import type { FileTree } from '../sandbox/files.ts';
-import type { SandboxKind, SandboxMount } from '../sandbox/sandbox.ts';
+import type { FileTree } from '../sandbox/file-tree.ts';
+import type { SandboxMount } from '../sandbox/mount.ts';
 
 /** One kind of agent. Adding one takes a file that exports such a spec, and a line in index.ts. */
 export interface AgentSpec<Shape extends z.ZodRawShape = z.ZodRawShape> {

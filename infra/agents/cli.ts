@@ -1,5 +1,5 @@
 import { sandboxKinds } from '../../workflows/contracts/sandbox-kinds.ts';
-import type { FileEntry } from '../sandbox/files.ts';
+import type { FileEntry } from '../sandbox/file-tree.ts';
 import type { AgentContext } from './agent.ts';
 import type { Packages } from './packages.ts';
 import { throughRelay } from './relay.ts';

@@ -7,7 +7,7 @@ import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import { withLock } from '../process/file-lock.ts';
 import { runNpm } from '../process/npm.mjs';
 import { touch } from '../process/touch.ts';
-import type { SandboxMount } from '../sandbox/sandbox.ts';
+import type { SandboxMount } from '../sandbox/mount.ts';
 
 /**
  * Agent programs that come from npm. Each has a directory beside this file, whose `package.json` names one exact version and

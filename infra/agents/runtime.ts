@@ -4,7 +4,7 @@ import { copyFile, link, mkdir, readdir, readFile, rename, rm, stat, writeFile }
 import { stripTypeScriptTypes } from 'node:module';
 import { basename, join } from 'node:path';
 import { touch } from '../process/touch.ts';
-import type { SandboxMount } from '../sandbox/sandbox.ts';
+import type { SandboxMount } from '../sandbox/mount.ts';
 
 /**
  * A directory that makes temper's own programs run in any image that has a shell: a Node binary, the libraries it needs, and

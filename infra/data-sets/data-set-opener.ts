@@ -18,6 +18,8 @@ export interface DataSetCache {
   readonly directory: string;
   /** Forbids downloads. Workers set it: anyone who may start a workflow may name a data set, so workers only read the cache. */
   readonly offline: boolean;
+  /** Whether modules of the user's own may run; default: false. Workers run none, as anyone who may start a workflow names its tasks. */
+  readonly runsModules?: boolean;
   /** Default: the public hub, without an account. */
   readonly hub?: HubAccount;
 }
@@ -40,7 +42,8 @@ export function createDataSetOpener({ cache, resolvePath }: DataSetOpenerDepende
 
   async function openNow(address: DataSetAddress): Promise<DataSet> {
     const { format: name, location, options } = address;
-    const format = dataSetFormats[name];
+    const format: DataSetFormat = dataSetFormats[name];
+    if (format.runsCode === true) requireOwnModule(address, cache);
     const used = async (path: string): Promise<string> => {
       await uses.record(address, path);
       return path;
@@ -94,6 +97,18 @@ export function createDataSetOpener({ cache, resolvePath }: DataSetOpenerDepende
       return known;
     },
   };
+}
+
+/** Refuses a module unless it is a file of the user's own, in a command of the user's own. */
+function requireOwnModule({ location }: DataSetAddress, { runsModules = false }: DataSetCache): void {
+  if (location.kind !== 'path') {
+    throw new TemperFailure('UnknownTask', 'module: expected the path of a module, got the address of a download');
+  }
+  if (runsModules) return;
+  throw new TemperFailure(
+    'UnknownTask',
+    `module:${location.path}: workers run no modules; pack its tasks with \`temper tasks add\` and name the packed set`,
+  );
 }
 
 /** Whether a path has `split` as a word: `data/train-00000-of-00001.parquet` and `train.jsonl` are in `train`. */

@@ -1,4 +1,4 @@
-import type { FileTree } from '../sandbox/files.ts';
+import type { FileTree } from '../sandbox/file-tree.ts';
 
 /** A published collection of tasks. Its size is not limited: only the ids of its tasks are kept in memory. */
 export interface DataSet {
@@ -45,6 +45,8 @@ export interface DataSetOptions {
 
 /** A way to read data sets. Each format is a file or folder in `formats/`, registered in `formats/index.ts`. */
 export interface DataSetFormat {
+  /** Whether it runs code that the address names, as only a user's own command may; default: false. */
+  readonly runsCode?: true;
   /** Whether a file holds tasks of this format. All such files of a hub repository or of a directory are read. */
   wants(path: string): boolean;
   open(source: DataSetSource): Promise<DataSet>;

@@ -1,4 +1,4 @@
-import type { FileTree } from '../sandbox/files.ts';
+import type { FileTree } from '../sandbox/file-tree.ts';
 import type { Protection } from './protection/rules.ts';
 import type { RequiredTests } from './resolution/resolve.ts';
 

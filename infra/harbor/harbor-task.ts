@@ -1,7 +1,7 @@
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import type { Task } from '../../workflows/contracts/task.ts';
 import type { GradedTask } from '../grading/task.ts';
-import type { FileEntry, FileTree } from '../sandbox/files.ts';
+import type { FileEntry, FileTree } from '../sandbox/file-tree.ts';
 import { type BuildContext, imageName } from '../sandbox/image.ts';
 import { builtImageName, readBuildContext } from './build-context.ts';
 import { type Dockerfile, readDockerfile } from './dockerfile.ts';

@@ -1,18 +1,9 @@
 import type { Readable } from 'node:stream';
 import { extract, type Header, type Pack, pack } from 'tar-stream';
 import { FileRefused } from './failure.ts';
+import type { FileEntry, FileTree } from './file-tree.ts';
 
-export interface FileEntry {
-  /** Permission bits, e.g. 0o755. */
-  readonly mode: number;
-  readonly bytes: Uint8Array;
-}
-
-/**
- * A tree of regular files that is copied into or out of a sandbox. Its keys are relative POSIX paths without `.` or `..`
- * segments; a link or a device never becomes an entry.
- */
-export type FileTree = ReadonlyMap<string, FileEntry>;
+export type { FileEntry, FileTree };
 
 export interface UnpackLimits {
   readonly maxFiles: number;

@@ -1,4 +1,4 @@
-import type { FileTree } from './files.ts';
+import type { FileTree } from './file-tree.ts';
 
 /** The repository of the images that infra/images/build.sh makes; no registry has them. */
 export const shippedRepository = 'temper-tasks';

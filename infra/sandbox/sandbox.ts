@@ -2,6 +2,7 @@ import type { Duplex } from 'node:stream';
 import type { SandboxKind } from '../../workflows/contracts/sandbox-kinds.ts';
 import type { FileTree } from './files.ts';
 import type { ImageName, ImageRequest, ReportImage } from './image.ts';
+import type { MountedProgram, SandboxMount } from './mount.ts';
 
 /**
  * The port: an isolated environment in which an agent or an evaluation runs. Each kind is one implementation, and one
@@ -13,7 +14,7 @@ import type { ImageName, ImageRequest, ReportImage } from './image.ts';
  * - A failure outside the sandbox throws a `SandboxFailure`; what the code inside causes is data or a `FileRefused`.
  */
 
-export type { SandboxKind };
+export type { MountedProgram, SandboxKind, SandboxMount };
 
 /** `agent`: an unprivileged uid under which the policy's processes run. `grader`: owns `/tests` and `/logs/verifier`. */
 export type Account = 'agent' | 'grader';
@@ -38,21 +39,6 @@ export interface SandboxLabels {
   readonly expiresAtMs: number;
   /** The fencing token of the host that made the sandbox. */
   readonly fence?: string;
-}
-
-/** A program that sandboxes need beyond their image, such as an agent. One name and version do the same on any host. */
-export interface MountedProgram {
-  readonly name: string;
-  readonly version: string;
-}
-
-/** A host directory that appears inside, always read-only, such as an agent's runtime. */
-export interface SandboxMount {
-  readonly source: string;
-  readonly target: string;
-  readonly readOnly: true;
-  /** The directory's content, by which a kind of sandbox that can't mount host directories finds the same elsewhere. */
-  readonly program?: MountedProgram;
 }
 
 export interface SandboxSpec {

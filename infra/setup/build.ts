@@ -6,8 +6,8 @@ import { fileURLToPath } from 'node:url';
 import { programFiles } from '../agents/runtime.ts';
 import { writeBundle } from '../temporal/bundle.ts';
 
-// Builds `dist/`, the installable package: JavaScript of everything but the tests and this set-up, the files that the code reads
-// from its own folders, and the workflow bundle.
+// Builds `dist/`, the installable package: JavaScript of everything but the tests and this set-up, declarations of what
+// the package exports, the files that the code reads from its own folders, and the workflow bundle.
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const dist = join(root, 'dist');
@@ -16,14 +16,15 @@ const sources = ['workflows', 'activities', 'workers', 'infra'];
 const deployables = join(root, 'infra/deploy');
 
 await rm(dist, { recursive: true, force: true });
-await compile();
+await compile('tsconfig.build.json');
+await compile('tsconfig.types.json');
 for (const [path, text] of await programFiles()) await writeFile(join(dist, 'infra/agents', path), text);
 await copyAssets();
 await writeBundle(join(dist, 'workflow-bundle.js'));
 
-async function compile(): Promise<void> {
+async function compile(config: string): Promise<void> {
   const tsc = join(root, 'node_modules/.bin/tsc');
-  const child = spawn(tsc, ['-p', join(root, 'tsconfig.build.json')], { cwd: root, stdio: 'inherit' });
+  const child = spawn(tsc, ['-p', join(root, config)], { cwd: root, stdio: 'inherit' });
   const [code] = await once(child, 'exit');
   if (code !== 0) throw new Error(`tsc could not compile the package: it ended with ${code}`);
 }

@@ -1,4 +1,5 @@
 import type { DataSetFormat } from '../data-set.ts';
+import { ownModule } from './module.ts';
 import { multiSweBench } from './multi-swe-bench.ts';
 import { openInstruct } from './open-instruct.ts';
 import { slime } from './slime/index.ts';
@@ -19,6 +20,7 @@ export const dataSetFormats = {
   slime,
   'slime-swe-bench': slimeSweBench,
   'terminal-bench': terminalBench,
+  module: ownModule,
 } as const satisfies Record<string, DataSetFormat>;
 
 export type DataSetFormatName = keyof typeof dataSetFormats;

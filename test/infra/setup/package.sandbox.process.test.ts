@@ -24,7 +24,39 @@ const productPaths = [
 ];
 
 /** The paths that stay in the repository although they lie below a product folder. */
-const laboratoryPaths = /\.m?ts$|\.test\.|\/(?:bench|recipe)\/|\/setup\/build\./;
+const laboratoryPaths = /(?<!\.d)\.m?ts$|\.test\.|\/(?:bench|recipe)\/|\/setup\/build\./;
+
+/** The sources of a project that has an agent, a task and a reward of its own, in strict TypeScript. */
+const project: Readonly<Record<string, string>> = {
+  'tsconfig.json': JSON.stringify({
+    compilerOptions: { strict: true, exactOptionalPropertyTypes: true, module: 'nodenext', target: 'es2024' },
+    include: ['*.ts'],
+  }),
+  'agent.ts': `import { defineAgent, z } from 'temper/agent';
+export default defineAgent({
+  name: 'own', description: 'runs a script', usesModel: false, needsSolution: true,
+  options: { script: z.string().default('/missing').describe('The script.') },
+  runtimes: async () => [],
+  command: ({ options }) => ({ argv: ['bash', options.script.trim()], env: {}, files: new Map() }),
+  stopReason: (exitCode) => (exitCode === 0 ? 'submitted' : 'crashed'),
+});
+`,
+  'tasks.ts': `import { defineTasks, filesOf, readHarborTask } from 'temper/task-source';
+const reward = '/logs/verifier/reward.txt';
+const files = filesOf({
+  'task.toml': '[environment]\\ndocker_image = "any"\\nworkdir = "/workspace"\\n',
+  'instruction.md': 'Write right into answer.',
+  'environment/workspace/answer': 'wrong',
+  'solution/solve.sh': 'printf right > /workspace/answer',
+  'tests/test.sh': \`if [ "$(cat /workspace/answer)" = right ]; then echo 1; else echo 0; fi > \${reward}\`,
+});
+export const cpus: number = readHarborTask(files).description.cpus;
+export default defineTasks({ tasks: () => [{ id: 'made', files: async () => files }] });
+`,
+  'reward.ts': `import { type RewardPolicy, rewardOf, type Verdict } from 'temper/reward';
+export const halved = (verdict: Verdict, policy: RewardPolicy): number => rewardOf(verdict, policy) / 2;
+`,
+};
 
 describe('the packed package, installed in an empty folder', { timeout: 2 * startTimeoutMs }, () => {
   let directory = '';
@@ -36,6 +68,7 @@ describe('the packed package, installed in an empty folder', { timeout: 2 * star
       ...Object.fromEntries(kept),
       PATH: `${dirname(process.execPath)}${delimiter}${process.env.PATH}`,
       TEMPER_HOME: join(directory, 'home'),
+      TEMPER_AGENTS: './agent.ts',
     };
   };
 
@@ -44,7 +77,7 @@ describe('the packed package, installed in an empty folder', { timeout: 2 * star
     await mkdir(inFolder());
     await run('npm', ['pack', '--pack-destination', directory, '--loglevel=error'], { cwd: repositoryRoot });
     const archive = (await readdir(directory)).find((name) => name.endsWith('.tgz')) ?? assert.fail('no archive');
-    await writeFile(join(inFolder(), 'package.json'), '{ "private": true }');
+    await writeFile(join(inFolder(), 'package.json'), '{ "private": true, "type": "module" }');
     const install = [
       'install',
       join(directory, archive),
@@ -89,7 +122,18 @@ describe('the packed package, installed in an empty folder', { timeout: 2 * star
     assert.equal(stdout.trim(), join(inFolder(), 'node_modules/temper/dist/workflow-bundle.js'));
   });
 
-  it('runs `temper up`, one rollout on it, and stops', async () => {
+  it('gives the types of agents, tasks and rewards to a project that is strict', async () => {
+    for (const [path, source] of Object.entries(project)) await writeFile(join(inFolder(), path), source);
+    const tsc = join(repositoryRoot, 'node_modules/.bin/tsc');
+    const compile = () =>
+      run(tsc, ['--noEmit', '-p', inFolder()]).catch(({ stdout }: { stdout: string }) => ({ stdout }));
+    assert.equal((await compile()).stdout, '');
+    const wrong = project['agent.ts']?.replace('script.trim()', 'script.missing()') ?? '';
+    await writeFile(join(inFolder(), 'wrong.ts'), wrong);
+    assert.match((await compile()).stdout, /wrong\.ts.*'missing' does not exist on type 'string'/);
+  });
+
+  it("runs `temper up`, a rollout of the project's own agent and task on it, and stops", async () => {
     const temper = join(inFolder(), 'node_modules/.bin/temper');
     const stack = spawn(temper, ['up', '--port', 'auto'], {
       cwd: inFolder(),
@@ -98,10 +142,11 @@ describe('the packed package, installed in an empty folder', { timeout: 2 * star
     });
     try {
       await untilReady(stack);
-      const rollout = ['rollout', '--tasks', 'generated:test/1?count=1', '--agent', 'oracle', '--sandbox', 'local'];
+      const agent = 'own?script=/solution/solve.sh';
+      const rollout = ['rollout', '--tasks', 'module:./tasks.ts', '--agent', agent, '--sandbox', 'local'];
       const { stdout } = await run(temper, [...rollout, '--json', '--no-up'], { cwd: inFolder(), env: environment() });
-      const { outcome, reward } = JSON.parse(stdout);
-      assert.deepEqual([outcome, reward], ['scored', 1]);
+      const { outcome, reward, agent: ran } = JSON.parse(stdout);
+      assert.deepEqual([outcome, reward, ran], ['scored', 1, agent]);
       const exited = once(stack, 'exit');
       stack.kill('SIGINT');
       assert.deepEqual(await exited, [0, null]);

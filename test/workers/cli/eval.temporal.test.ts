@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { sweepStatusQuery } from '../../../workflows/contracts/messages.ts';
@@ -133,12 +134,19 @@ describe('temper eval', () => {
 
   it('evaluates, shows and compares an upstream model by its name', async () => {
     stack.script = { reward: () => 1 };
-    const args = ['eval', '--tasks', 'generated:test/1', '--count', '4', '--id', 'others', '--upstream', 'others'];
+    const options = join(stack.home, 'options.json');
+    await writeFile(options, '{ "toolTimeoutSec": 5 }');
+    const size = ['--tasks', 'generated:test/1', '--count', '4', '--id', 'others'];
+    const args = ['eval', ...size, '--upstream', 'others', '--agent-options', options];
     const { code, stdout, stderr } = await temper.run(...args);
     assert.equal(code, 0, stderr);
-    assert.match(stdout, /^others: 4 tasks of generated:test\/1, 1 attempt each, mini, upstream others \(large\)$/m);
+    assert.match(
+      stdout,
+      /^others: 4 tasks of .*, 1 attempt each, mini \{"toolTimeoutSec":5\}, upstream others \(large\)$/m,
+    );
     assert.match(stdout, /^tokens +280 sampled in 12 turns, 3,600 sent$/m);
     const compared = await temper.run('eval', 'compare', 'before', 'others');
+    assert.match(compared.stdout, /^agent +mini → mini \{"toolTimeoutSec":5\}$/m);
     assert.match(compared.stdout, /^evaluated +policy version 0 → upstream others \(large\)$/m);
     const unknown = await temper.run('eval', '--tasks', 'generated:test/1', '--upstream', 'unknown');
     assert.deepEqual([unknown.code, /UnknownUpstream|expected one that upstreams/.test(unknown.stderr)], [1, true]);

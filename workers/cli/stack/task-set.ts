@@ -53,6 +53,7 @@ async function areReadable(address: string, parsed: ParsedSetAddress, config: Co
   if (parsed.kind === 'data-set') {
     const isHere = configuredTarget(config.env) === undefined;
     if (parsed.location.kind !== 'path' && !isHere) return false;
+    if (parsed.format === 'module') return false;
     // The repository of each row would have to be downloaded first.
     if (/^https?:/.test(parsed.options.repositories ?? '')) return false;
   }

@@ -26,7 +26,10 @@ export async function openTaskSource(
   const address = await addressOf(named);
   const roots = [...config.taskRoots, ...pathsOf(address)];
   const hub = orTaskUsage(() => hubAccountFrom(config.env));
-  return { address, tasks: createTasks({ store, roots, dataSets: { directory: config.cacheDir, offline, hub } }) };
+  return {
+    address,
+    tasks: createTasks({ store, roots, dataSets: { directory: config.cacheDir, offline, hub, runsModules: true } }),
+  };
 }
 
 async function addressOf(named: string): Promise<string> {

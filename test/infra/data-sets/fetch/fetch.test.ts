@@ -180,6 +180,8 @@ it('names the address of a missing file or data set', async () => {
       /expected files of this format, got 3 other files: README\.md, data\/train-00000\.jsonl/,
     ],
     [`swe-bench:${hub}/cdn/none.jsonl`, /none\.jsonl, got HTTP status 404/],
+    [`module:${hub}/cdn/tasks.mjs`, /expected the path of a module, got the address of a download/],
+    [`module:${fixture.root}/tasks.mjs`, /workers run no modules; pack its tasks with `temper tasks add`/],
     ['swe-bench:http://127.0.0.1:1/a.jsonl', /expected a\.jsonl, got .*(ECONNREFUSED|bad port)/],
   ];
   for (const [set, message] of cases) await assert.rejects(online.list(set), failure('UnknownTask', message), set);

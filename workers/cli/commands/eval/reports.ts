@@ -1,4 +1,5 @@
 import { compareSweeps } from '../../../../workflows/algorithms/compare-sweeps.ts';
+import type { SweepReport } from '../../../../workflows/contracts/sweep.ts';
 import { findWorkflow } from '../../follow/find-workflow.ts';
 import { readSweepReport } from '../../follow/workflow-report.ts';
 import { type HomeOption, runningConfigOf } from '../../stack/command.ts';
@@ -32,9 +33,15 @@ export const compareSweepsOf = (beforeId: string, afterId: string, options: Repo
         `the sweeps count different rewards as a pass: ${before.input.passAt} and above in the first, ${after.input.passAt} and above in the second`,
       );
     }
-    if (options.json) printJson({ sweeps: [beforeId, afterId], ...compared });
+    if (options.json)
+      printJson({ sweeps: [beforeId, afterId], agents: [agentOf(before), agentOf(after)], ...compared });
     else print(comparisonText(before, after, compared));
   });
+
+const agentOf = ({ input: { settings } }: SweepReport) => ({
+  agent: settings.agent,
+  agentOptions: settings.agentOptions ?? {},
+});
 
 async function onStack(options: HomeOption, work: (stack: StackClient) => Promise<void>): Promise<void> {
   const { openStackClient } = await import('../../stack/stack-client.ts');

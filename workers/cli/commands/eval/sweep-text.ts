@@ -37,7 +37,7 @@ export function sweepText(report: SweepReport): string {
   ];
   const width = Math.max(...facts.map(([name = '']) => name.length));
   return [
-    `${sweep}: ${counted(result.tasks, 'task')} of ${input.tasks}, ${counted(result.attempts, 'attempt')} each, ${input.settings.agent}${by}`,
+    `${sweep}: ${counted(result.tasks, 'task')} of ${input.tasks}, ${counted(result.attempts, 'attempt')} each, ${agentText(report)}${by}`,
     ...(endedEarly === null ? [] : [`ended early: ${endedEarly}`]),
     facts.map(([name = '', text = '']) => `${name.padEnd(width)}  ${text}`).join('\n'),
     taskTable(taskScores),
@@ -85,6 +85,12 @@ function leftOutTable(rows: SweepReport['leftOut']): string {
   return table(['task', 'why', 'rollout', 'reason'], shown);
 }
 
+/** Names the agent of a sweep, with its options. */
+export function agentText({ input }: Pick<SweepReport, 'input'>): string {
+  const { agent, agentOptions = {} } = input.settings;
+  return Object.keys(agentOptions).length === 0 ? agent : `${agent} ${JSON.stringify(agentOptions)}`;
+}
+
 /** Names what a sweep evaluated; null if its agent calls no model. */
 export function evaluatedText({ run, result }: Pick<SweepReport, 'run' | 'result'>): string | null {
   const { policyVersion, upstream } = result;
@@ -99,6 +105,7 @@ export function comparisonText(before: SweepReport, after: SweepReport, compared
   const lines = [
     `${before.sweep} → ${after.sweep}, on the ${tasks} tasks that both counted${onlyBefore + onlyAfter === 0 ? '' : ` (${onlyBefore} only in the first, ${onlyAfter} only in the second)`}`,
     `evaluated   ${evaluatedText(before) ?? 'no model'} → ${evaluatedText(after) ?? 'no model'}`,
+    `agent       ${agentText(before)} → ${agentText(after)}`,
     `pass rate   ${compared.before.toFixed(3)} → ${compared.after.toFixed(3)}`,
     `difference  ${signed(difference)}  (95 %: ${signed(low)} to ${signed(high)})`,
     `p           ${pValue < 0.0001 ? '< 0.0001' : pValue.toFixed(4)}  (sign-flip test over the tasks, ${method === 'exact' ? 'exact' : 'random flips'})`,

@@ -1,0 +1,11 @@
+export interface FileEntry {
+  /** Permission bits, e.g. 0o755. */
+  readonly mode: number;
+  readonly bytes: Uint8Array;
+}
+
+/**
+ * A tree of regular files that is copied into or out of a sandbox. Its keys are relative POSIX paths without `.` or `..`
+ * segments; a link or a device never becomes an entry.
+ */
+export type FileTree = ReadonlyMap<string, FileEntry>;
