@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { after, before, it } from 'node:test';
 import { secretOf } from '../../infra/gateway/secret.ts';
+import { createHelperSpawner } from '../../infra/process/spawner/through-helper.ts';
 import { createLocalProvider } from '../../infra/sandbox/local/provider.ts';
 import { sessionId } from '../../workflows/contracts/ids.ts';
 import type { TestGateway } from '../helpers/gateway/gateway.ts';
@@ -55,7 +56,8 @@ const commands: readonly string[] = [
 let rollouts: AgentRollouts;
 before(async () => {
   rollouts = await startAgentRollouts(answer, {
-    providerIn: (home) => createLocalProvider({ root: join(home, 'sandboxes'), stack: 'test-stack' }),
+    providerIn: (home) =>
+      createLocalProvider({ root: join(home, 'sandboxes'), stack: 'test-stack', spawner: createHelperSpawner() }),
     taskRoot: 'tasks',
   });
 });

@@ -11,6 +11,7 @@ import { testsKey } from '../../infra/grading/tests/test-process.ts';
 import { createVerdictCache } from '../../infra/grading/verdict-cache.ts';
 import { prepareWorkspace } from '../../infra/grading/workspace/prepare-workspace.ts';
 import type { HarborTask } from '../../infra/harbor/harbor-task.ts';
+import { createHelperSpawner } from '../../infra/process/spawner/through-helper.ts';
 import { createDockerProvider } from '../../infra/sandbox/docker/provider.ts';
 import { createLocalProvider } from '../../infra/sandbox/local/provider.ts';
 import type { Sandbox, SandboxKind, SandboxProvider, SandboxPurpose } from '../../infra/sandbox/sandbox.ts';
@@ -61,7 +62,9 @@ export async function createPipeline(kind: SandboxKind): Promise<Pipeline> {
   const stack = `adversarial-${process.pid}`;
   const home = await mkdtemp(join(tmpdir(), 'temper-adversarial-'));
   const provider: SandboxProvider =
-    kind === 'docker' ? createDockerProvider({ stack }) : createLocalProvider({ root: join(home, 'boxes'), stack });
+    kind === 'docker'
+      ? createDockerProvider({ stack })
+      : createLocalProvider({ root: join(home, 'boxes'), stack, spawner: createHelperSpawner() });
   const runtime = kind === 'local' ? await createRuntime({ cacheDir: join(home, 'cache') }).prepare() : null;
   const mounts = runtime === null ? [] : [{ ...runtime, readOnly: true as const }];
   const path = runtime === null ? null : `${runtimeTarget}/bin:/usr/bin:/bin`;

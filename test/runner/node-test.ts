@@ -4,7 +4,7 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
 import { z } from 'zod';
-import { cacheDirectory } from '../../infra/process/cache.mjs';
+import { compiledDirectory } from '../../infra/process/cache.mjs';
 import type { Drive } from './drive.ts';
 import { needsOf } from './need.ts';
 
@@ -155,7 +155,7 @@ async function runProcesses(lane: Lane): Promise<PhaseCounts | undefined> {
     const child = spawn(process.execPath, [...flags, JSON.stringify(drive)], {
       cwd: root,
       // Most files are processes that load the same modules: compiled once, they cost half. A stack's parts share them.
-      env: { NODE_COMPILE_CACHE: join(cacheDirectory(env), 'compiled'), ...env },
+      env: { NODE_COMPILE_CACHE: compiledDirectory(env), ...env },
       stdio: ['inherit', 'inherit', 'inherit', 'ipc'],
     });
     child.on('message', (file: string) => onEnd?.(relative(root, file)));

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, it } from 'node:test';
+import { createHelperSpawner } from '../../infra/process/spawner/through-helper.ts';
 import { SandboxFailure } from '../../infra/sandbox/failure.ts';
 import { createLocalProvider } from '../../infra/sandbox/local/provider.ts';
 import type { Sandbox, SandboxProvider } from '../../infra/sandbox/sandbox.ts';
@@ -37,7 +38,9 @@ function delaying(real: SandboxProvider): SandboxProvider {
 
 before(async () => {
   rollouts = await startRollouts((home) => ({
-    provider: delaying(createLocalProvider({ root: `${home}/sandboxes`, stack: 'test-stack' })),
+    provider: delaying(
+      createLocalProvider({ root: `${home}/sandboxes`, stack: 'test-stack', spawner: createHelperSpawner() }),
+    ),
   }));
 });
 after(() => rollouts?.close());

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { it } from 'node:test';
 import type { Client } from '@temporalio/client';
+import { createHelperSpawner } from '../../infra/process/spawner/through-helper.ts';
 import { createLocalProvider } from '../../infra/sandbox/local/provider.ts';
 import { controlQueue } from '../../workflows/contracts/queues.ts';
 import type { RolloutRequest, RolloutResult } from '../../workflows/contracts/rollout.ts';
@@ -19,7 +20,11 @@ it("lets a rollout wait while the store's disk is full, and loses nothing", { sk
   await mkdir(store);
   execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=1m', 'temper-test', store]);
   const server = await startTestServer();
-  const provider = createLocalProvider({ root: join(home, 'sandboxes'), stack: 'test-stack' });
+  const provider = createLocalProvider({
+    root: join(home, 'sandboxes'),
+    stack: 'test-stack',
+    spawner: createHelperSpawner(),
+  });
   const workers = await startTestWorkers({ server, home, provider });
   const start = (workflowId: string, agent: string) => {
     const request: RolloutRequest = { task: 'generated:train/1/0', agent };

@@ -79,13 +79,13 @@ describe('an evaluation sweep', () => {
         inFlight -= 1;
       },
     };
-    const request = { tasks: 'set', count: 15, attempts: 2, concurrency: 6 };
+    const request = { tasks: 'set', count: 10, attempts: 2, concurrency: 6 };
     const handle = await start('long', request);
     const result = await handle.result();
-    assert.deepEqual([result.counted, result.cost.rollouts, result.retried], [30, 30, 0]);
+    assert.deepEqual([result.counted, result.cost.rollouts, result.retried], [20, 20, 0]);
     assert.ok(most <= 6 && most > 1, `${most} at once`);
     await untilCount(`WorkflowId="long" AND ExecutionStatus="ContinuedAsNew"`, (count) => count >= 2);
-    await untilCount('TemperRun="long" AND WorkflowType="rollout"', (count) => count === 30);
+    await untilCount('TemperRun="long" AND WorkflowType="rollout"', (count) => count === 20);
   });
 
   it('keeps every value of its history under 8 KB', async () => {
@@ -232,7 +232,7 @@ describe('an evaluation sweep', () => {
   it('cancels the rollouts that it has started when it is cancelled during the start', async () => {
     const { promise: untilCancelled, resolve: letGo } = Promise.withResolvers<void>();
     stack.script = { reward: () => 1, agent: () => untilCancelled };
-    const handle = await start('hasty', { tasks: 'set', count: 45, concurrency: 45 });
+    const handle = await start('hasty', { tasks: 'set', count: 20, concurrency: 20 });
     await until(async () => (await statusOf(handle)).inFlight > 0);
     await handle.cancel();
     await assert.rejects(handle.result(), /cancelled/i);

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
+import { createHelperSpawner } from '../../infra/process/spawner/through-helper.ts';
 import { BuildFailure, SandboxFailure } from '../../infra/sandbox/failure.ts';
 import { createLocalProvider } from '../../infra/sandbox/local/provider.ts';
 import type { SandboxProvider } from '../../infra/sandbox/sandbox.ts';
@@ -25,7 +26,11 @@ describe('the image of a rollout', () => {
 
   before(async () => {
     rollouts = await startRollouts((home) => {
-      const local = createLocalProvider({ root: join(home, 'sandboxes'), stack: 'test-stack' });
+      const local = createLocalProvider({
+        root: join(home, 'sandboxes'),
+        stack: 'test-stack',
+        spawner: createHelperSpawner(),
+      });
       const prepare: SandboxProvider['prepare'] = (request, report, signal) =>
         (fetching.get(request.image) ?? local.prepare)(request, report, signal);
       const hasImage = async (image: string): Promise<boolean> => {

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, it } from 'node:test';
+import { createHelperSpawner } from '../../infra/process/spawner/through-helper.ts';
 import { SandboxFailure } from '../../infra/sandbox/failure.ts';
 import { createLocalProvider } from '../../infra/sandbox/local/provider.ts';
 import type { SandboxProvider } from '../../infra/sandbox/sandbox.ts';
@@ -36,7 +37,9 @@ function interrupting(real: SandboxProvider): SandboxProvider {
 before(async () => {
   rollouts = await startRollouts((home) => ({
     taskRoots: [home],
-    provider: interrupting(createLocalProvider({ root: `${home}/sandboxes`, stack: 'test-stack' })),
+    provider: interrupting(
+      createLocalProvider({ root: `${home}/sandboxes`, stack: 'test-stack', spawner: createHelperSpawner() }),
+    ),
   }));
 });
 after(() => rollouts.close());

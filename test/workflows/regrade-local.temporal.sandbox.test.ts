@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { graderVersion } from '../../infra/grading/version.ts';
+import { createHelperSpawner } from '../../infra/process/spawner/through-helper.ts';
 import { createLocalProvider } from '../../infra/sandbox/local/provider.ts';
 import type { SandboxProvider, SandboxSpec } from '../../infra/sandbox/sandbox.ts';
 import { createQuarantine } from '../../infra/tasks/quarantine.ts';
@@ -34,7 +35,9 @@ describe('a regrade in local sandboxes', () => {
     await chmod(grader, 0o755);
     rollouts = await startRollouts((home) => ({
       taskRoots: [join(home, 'tasks')],
-      provider: gradedBy(createLocalProvider({ root: join(home, 'sandboxes'), stack: 'test-stack' })),
+      provider: gradedBy(
+        createLocalProvider({ root: join(home, 'sandboxes'), stack: 'test-stack', spawner: createHelperSpawner() }),
+      ),
     }));
     const root = join(rollouts.home, 'tasks');
     await mkdir(root);

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import type { WorkflowHandle } from '@temporalio/client';
+import { createHelperSpawner } from '../../infra/process/spawner/through-helper.ts';
 import { createLocalProvider } from '../../infra/sandbox/local/provider.ts';
 import { controlQueue } from '../../workflows/contracts/queues.ts';
 import { writeHarborTask } from '../helpers/tasks/harbor-task.ts';
@@ -25,7 +26,11 @@ describe('the four slots of a host', () => {
   before(async () => {
     home = await mkdtemp(join(tmpdir(), 'temper-share-'));
     server = await startTestServer();
-    const provider = createLocalProvider({ root: join(home, 'sandboxes'), stack: 'test-stack' });
+    const provider = createLocalProvider({
+      root: join(home, 'sandboxes'),
+      stack: 'test-stack',
+      spawner: createHelperSpawner(),
+    });
     const tasks = join(home, 'tasks');
     // Its agent runs until it is cancelled.
     task = await writeHarborTask(tasks, 'stays', { solve: 'while true; do sleep 1; done' });

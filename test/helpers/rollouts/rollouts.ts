@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Client, WorkflowHandle } from '@temporalio/client';
 import type { Host } from '../../../activities/host/host.ts';
+import { createHelperSpawner } from '../../../infra/process/spawner/through-helper.ts';
 import { createLocalProvider } from '../../../infra/sandbox/local/provider.ts';
 import type { SandboxInfo, SandboxProvider } from '../../../infra/sandbox/sandbox.ts';
 import type { Store } from '../../../infra/store/store.ts';
@@ -33,7 +34,11 @@ export async function startRollouts(
 ): Promise<Rollouts> {
   const home = await mkdtemp(join(tmpdir(), 'temper-rollouts-'));
   const server = await startTestServer();
-  const provider = createLocalProvider({ root: join(home, 'sandboxes'), stack: 'test-stack' });
+  const provider = createLocalProvider({
+    root: join(home, 'sandboxes'),
+    stack: 'test-stack',
+    spawner: createHelperSpawner(),
+  });
   const workers = await startTestWorkers({ server, home, provider, ...optionsIn(home) });
   const start: Rollouts['start'] = (workflowId, request) =>
     server.client.workflow.start('rollout', { taskQueue: controlQueue, workflowId, args: [request] });
