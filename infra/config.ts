@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { availableParallelism, homedir, hostname } from 'node:os';
 import { join, resolve } from 'node:path';
 import type { z } from 'zod';
+import type { NetworkMode } from '../workflows/contracts/network.ts';
 import { defaultPool } from '../workflows/contracts/policy.ts';
 import { isRemote, type SandboxChoice } from '../workflows/contracts/sandbox-kinds.ts';
 import type { EnginePool } from './engine/pools.ts';
@@ -11,9 +12,9 @@ import type { E2bSettings } from './sandbox/e2b/settings.ts';
 import type { KubernetesSettings } from './sandbox/kubernetes/settings.ts';
 import { kubernetesFrom } from './sandbox/kubernetes/variables.ts';
 import { environment } from './settings.ts';
-import { parseKeys, type StackKeys } from './stack.ts';
-import { parseS3Address } from './store/s3/place.ts';
+import type { StackKeys } from './stack.ts';
 import type { StorePlace } from './store/shared-state.ts';
+import { stackKeysFrom, storeFrom } from './store-settings.ts';
 
 // This module is the only reader of a stack's environment. The composition roots in `workers/` hand each part what it needs of it.
 
@@ -32,6 +33,8 @@ export interface Config {
   readonly sandbox: SandboxChoice;
   /** The way of model calls from sandboxes whose kind has a choice. */
   readonly channel: 'socket' | 'stream';
+  /** The network that tasks may have at most. */
+  readonly network: NetworkMode;
   readonly capacity: number;
   readonly sweepShare: number;
   /** The sandboxes that all hosts together create per second; null for no limit. */
@@ -188,6 +191,7 @@ const toAdoptSec = 420;
 function hostFrom(env: z.output<typeof environment>) {
   return {
     host: env.TEMPER_HOST ?? nameOfMachine(),
+    network: env.TEMPER_NETWORK,
     hostLostAfterMs: env.TEMPER_HOST_LOST_AFTER * 1000,
     hostHoldMs: (env.TEMPER_HOST_HOLD ?? env.TEMPER_HOST_LOST_AFTER + toAdoptSec) * 1000,
     sharedJournals: env.TEMPER_JOURNALS === undefined ? null : resolve(env.TEMPER_JOURNALS),
@@ -222,38 +226,6 @@ function poolFrom(env: z.output<typeof environment>, policyUrl: string): EngineP
       reduction: env.TEMPER_TRAINER_REDUCTION,
     },
   };
-}
-
-/** The place of the shared state: the bucket of `TEMPER_STORE`, else the home. */
-function storeFrom(
-  env: z.output<typeof environment>,
-  home: string,
-  { AWS_REGION, AWS_DEFAULT_REGION }: Environment,
-): StorePlace {
-  const address = parseS3Address(env.TEMPER_STORE ?? '');
-  if (address === null) return { kind: 'directory', root: home };
-  const endpoint = env.TEMPER_STORE_ENDPOINT ?? null;
-  // A server of one's own ignores the region, but requests are signed with one.
-  const fallback = endpoint === null || (AWS_REGION ?? AWS_DEFAULT_REGION) !== undefined ? null : 'us-east-1';
-  return {
-    kind: 's3',
-    ...address,
-    endpoint,
-    region: env.TEMPER_STORE_REGION ?? fallback,
-    pathStyle: (env.TEMPER_STORE_PATH_STYLE ?? (endpoint === null ? 'off' : 'on')) === 'on',
-  };
-}
-
-/** Returns the reader of the keys in a variable or in a file; null if neither is named. */
-function stackKeysFrom({
-  TEMPER_STACK_KEY: text,
-  TEMPER_STACK_KEY_FILE: file,
-}: z.output<typeof environment>): Config['stackKeys'] {
-  if (text !== undefined && file !== undefined) {
-    throw new Error('expected TEMPER_STACK_KEY or TEMPER_STACK_KEY_FILE, got both; unset one of them');
-  }
-  if (text !== undefined) return async () => parseKeys(text, 'TEMPER_STACK_KEY');
-  return file === undefined ? null : async () => parseKeys(await readFile(file, 'utf8'), file);
 }
 
 function e2bFrom(env: z.output<typeof environment>, home: string): E2bSettings | null {

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { sandboxChoices } from '../workflows/contracts/sandbox-kinds.ts';
 import { hubVariables } from './data-sets/hub-account.ts';
+import { networkVariables } from './network-settings.ts';
 import { e2bVariables } from './sandbox/e2b/variables.ts';
 import { kubernetesVariables } from './sandbox/kubernetes/variables.ts';
 import { list, port, setting, wholeNumber } from './setting.ts';
@@ -131,15 +132,7 @@ export const environment = z.object({
       .default(100),
     'disk, in GB, for the images that temper pulled or built; the least recently used are removed beyond it; `0` keeps all',
   ),
-  TEMPER_BUILD_NETWORK: setting(
-    z
-      .string()
-      .regex(/^(?!host$)[a-zA-Z0-9][a-zA-Z0-9_.-]{0,60}$/, {
-        error: 'expected "none" or the name of a Docker network, not "host"',
-      })
-      .default('none'),
-    "Docker network for the commands of an image build, for example `bridge`; `host` is refused because builds would reach the stack's own services",
-  ),
+  ...networkVariables,
   ...e2bVariables,
   ...kubernetesVariables,
   TEMPER_TEMPORAL_PORT: setting(port(7233), "port of the stack's own Temporal server"),

@@ -66,7 +66,7 @@ export function runControl(config: Config, signal: AbortSignal): Promise<void> {
     const pools = createEnginePools(config.pools, config.pool, config.env);
     const activities: ControlActivities & SessionActivities = {
       ...createRewardActivity(),
-      ...createTaskActivities({ tasks, quarantine, agent: agents.get, upstream }),
+      ...createTaskActivities({ tasks, quarantine, agent: agents.get, network: config.network, upstream }),
       ...createRunCheck({ client, tasks, agent: agents.get, pools }),
       // Rollouts of 0.4.0 ask for sessions here; they are at the gateways of this machine.
       ...createTraceActivities(gateway, (policy) => resolvePolicy(client, policy)),

@@ -19,6 +19,7 @@ import { createAgents } from '../infra/agents/index.ts';
 import { loadOwnAgents } from '../infra/agents/own-agents.ts';
 import { createRuntime, runtimeTarget } from '../infra/agents/runtime.ts';
 import type { Config } from '../infra/config.ts';
+import { createPublicNetwork } from '../infra/egress/network.ts';
 import { createGatewayControl } from '../infra/gateway/client.ts';
 import { secretOf } from '../infra/gateway/secret.ts';
 import { requireSharedJournals } from '../infra/gateway/sessions/journal-directory.ts';
@@ -284,6 +285,7 @@ export async function openHost(
     agent: agents.get,
     gatewaySockets: config.paths.gatewaySockets,
     channel: config.channel,
+    network: { cap: config.network, outside: createPublicNetwork() },
     holdMs: config.hostHoldMs,
     secretOf: (session) => secretOf(key, session),
     pathOf: (kind) => (kind === 'local' ? localPath : null),

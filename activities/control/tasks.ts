@@ -1,6 +1,8 @@
 import type { Agents } from '../../infra/agents/index.ts';
+import { requireNetwork } from '../../infra/egress/require-network.ts';
 import type { Quarantine } from '../../infra/tasks/quarantine.ts';
 import type { Tasks } from '../../infra/tasks/tasks.ts';
+import type { NetworkMode } from '../../workflows/contracts/network.ts';
 import { trainAllBranches } from '../../workflows/contracts/trace.ts';
 import type { Upstream } from '../../workflows/contracts/upstream.ts';
 import { atBoundary } from '../boundary.ts';
@@ -11,6 +13,8 @@ export interface TaskDependencies {
   readonly tasks: Tasks;
   readonly quarantine: Pick<Quarantine, 'byAddress'>;
   readonly agent: Agents['get'];
+  /** The network that tasks may have at most. */
+  readonly network: NetworkMode;
   /** Looks an upstream model up; refuses a name that is not configured. */
   upstream(name: string, signal: AbortSignal): Promise<Upstream>;
 }
@@ -20,6 +24,7 @@ export function createTaskActivities({
   tasks,
   quarantine,
   agent,
+  network,
   upstream,
 }: TaskDependencies): Pick<ControlActivities, 'resolveTask' | 'chooseTask'> {
   return {
@@ -27,7 +32,9 @@ export function createTaskActivities({
       atBoundary(async (signal) => {
         const { usesModel, branches } = agent(input.agent, input.agentOptions);
         if (input.upstream !== undefined) await upstream(input.upstream, signal);
-        return { task: await tasks.resolve(input.address), usesModel, branches: branches ?? trainAllBranches };
+        const task = await tasks.resolve(input.address);
+        requireNetwork(task, network);
+        return { task, usesModel, branches: branches ?? trainAllBranches };
       }),
     chooseTask: (input) => atBoundary(async () => chooseTask(tasks, await quarantine.byAddress(), input)),
   };

@@ -1,6 +1,6 @@
 import { Context } from '@temporalio/activity';
 import type { Held } from '../../infra/gateway/channel/hold.ts';
-import { createChannels } from '../../infra/gateway/channel/index.ts';
+import { createChannels, type Egress } from '../../infra/gateway/channel/index.ts';
 import { wasEndedInside } from '../../infra/sandbox/failure.ts';
 import { readLog, withoutSecret } from '../../infra/sandbox/process-log.ts';
 import type { ProcessStatus, Sandbox, StartResult } from '../../infra/sandbox/sandbox.ts';
@@ -13,6 +13,7 @@ import type { AgentEnd, AwaitAgent, HostActivities } from '../interfaces/host.ts
 import { capture, captureAtOnce } from './capture.ts';
 import { agentKey, attachAgentSandbox, type Host } from './host.ts';
 import type { Lane } from './lane.ts';
+import { networkUse, openEgress } from './network.ts';
 import { startAgent, startThenWait } from './start-agent.ts';
 
 /** Creates the activities around an agent. Without a lane for captures, each diff is captured in an activity of its own. */
@@ -85,7 +86,8 @@ async function awaitAgent(
   // If this host is declared lost meanwhile, another one may adopt the agent, which this one must not touch any more.
   const token = host.fence();
   let status: ProcessStatus;
-  const channel = holdChannel(host, input, { sandbox, token });
+  const egress = openEgress(host, input.start?.task);
+  const channel = holdChannel(host, input, { sandbox, token, egress });
   try {
     const { diskBeforeMb } = input;
     status = await sandbox.wait(agentKey, { timeoutMs: Math.max(0, deadline - Date.now()), diskBeforeMb }, signal);
@@ -96,6 +98,7 @@ async function awaitAgent(
     throw error;
   } finally {
     channel.close();
+    egress?.close();
   }
   if (status.state === 'unknown' || status.state === 'absent') {
     const evidence = status.state === 'unknown' ? status.evidence : 'it was never started';
@@ -106,24 +109,28 @@ async function awaitAgent(
   if (status.state === 'running' || !(await keepsProcesses(host, input))) await endAgent(sandbox, status.state);
   const said = withoutSecret(await readLog(sandbox, agentKey), host.secretOf(sessionId(input.epoch)));
   const log = await host.store.put(said, 'text/plain');
-  if (status.state === 'running') return { stop: 'deadline', exitCode: null, log };
-  return { stop: stopOf(host, input.agent, status), exitCode: status.exitCode, log };
+  const network = egress === undefined ? {} : { network: await networkUse(host.store, egress.rows()) };
+  if (status.state === 'running') return { stop: 'deadline', exitCode: null, log, ...network };
+  return { stop: stopOf(host, input.agent, status), exitCode: status.exitCode, log, ...network };
 }
 
 async function keepsProcesses(host: Host, { start }: AwaitAgent): Promise<boolean> {
   return start?.task.gradedIn === 'same' && (await host.tasks.open(start.task)).keepProcesses;
 }
 
-/** Carries the agent's model calls while this activity attempt waits for its end. */
-function holdChannel(
-  host: Host,
-  { epoch, agent }: AwaitAgent,
-  { sandbox, token }: { readonly sandbox: Sandbox; readonly token: string | null },
-): Held {
+interface Carried {
+  readonly sandbox: Sandbox;
+  readonly token: string | null;
+  readonly egress: Egress | undefined;
+}
+
+/** Carries the agent's model calls, and its connections to the outside, while this activity attempt waits for its end. */
+function holdChannel(host: Host, { epoch, agent }: AwaitAgent, { sandbox, token, egress }: Carried): Held {
   const { channel = 'socket' } = sandbox.labels;
   const { log } = Context.current();
   return createChannels(host.gatewaySockets)[channel].hold(sandbox, {
     session: sessionId(epoch),
+    egress,
     // The relay uses the newest channel, which must be that of the host that has adopted it.
     ready: (signal) => host.mayAct(token, signal),
     onOutage: (cause) =>

@@ -1,4 +1,5 @@
 import type { Agents } from '../../infra/agents/index.ts';
+import type { Network } from '../../infra/egress/network.ts';
 import type { GatewaySockets } from '../../infra/gateway/sockets.ts';
 import type { VerdictCache } from '../../infra/grading/verdict-cache.ts';
 import { isOfEarlierLife } from '../../infra/hosts/token.ts';
@@ -8,6 +9,7 @@ import type { Store } from '../../infra/store/store.ts';
 import type { Tasks } from '../../infra/tasks/tasks.ts';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import { agentSandboxName, type RolloutEpoch } from '../../workflows/contracts/ids.ts';
+import type { NetworkMode } from '../../workflows/contracts/network.ts';
 import type { Admission } from './admission.ts';
 import type { Intake } from './intake.ts';
 import type { Slots } from './slots.ts';
@@ -42,6 +44,8 @@ export interface Host {
   readonly gatewaySockets: Pick<GatewaySockets, 'sessions' | 'agents'>;
   /** The way of model calls from new sandboxes whose kind has a choice. */
   readonly channel: ChannelKind;
+  /** The network that tasks may have here at most, and what is beyond the proxy. */
+  readonly network: { readonly cap: NetworkMode; readonly outside: Network };
   /** The time for which a relay holds its agent's model calls while no host carries them. */
   readonly holdMs: number;
   /** Derives the secret of a gateway session here, so that it never travels. */

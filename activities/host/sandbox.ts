@@ -2,6 +2,7 @@ import { Context } from '@temporalio/activity';
 import type { AgentSpec } from '../../infra/agents/agent.ts';
 import { createLoaderCheck } from '../../infra/agents/loader-check.ts';
 import { provisionAgent } from '../../infra/agents/provision.ts';
+import { requireNetwork } from '../../infra/egress/require-network.ts';
 import { createChannels } from '../../infra/gateway/channel/index.ts';
 import { needOf } from '../../infra/machine/fit.ts';
 import { removeEverywhere } from '../../infra/sandbox/index.ts';
@@ -27,6 +28,8 @@ export function createProvisioning(host: Host): Pick<HostActivities, 'provisionS
       joinAtBoundary(async (signal, report) => {
         const { info } = Context.current();
         const spec = host.agent(agent);
+        requireNetwork(task, host.network.cap);
+        requireRelay(spec, task);
         const files = await host.tasks.open(task);
         const choice = sandboxChoice(spec, sandbox);
         const provider = await host.choose(choice, task, { filesInImage: files.workspace.size === 0, lifetimeMs });
@@ -76,6 +79,15 @@ async function mountsOf(
   if (task.gradedIn !== 'same') return own;
   const ofTests = await host.evaluationMounts(kind);
   return [...own, ...ofTests.filter(({ target }) => !own.some((mount) => mount.target === target))];
+}
+
+/** Throws UnsupportedTask for a task with a network and an agent without the relay, through which alone it could use it. */
+function requireRelay({ name, usesModel }: AgentSpec, { id, network }: Task): void {
+  if (network === undefined || network.mode === 'none' || usesModel) return;
+  throw new TemperFailure(
+    'UnsupportedTask',
+    `task ${id} has a network, which agent ${name} cannot use because it calls no model; use another agent`,
+  );
 }
 
 export function createCleanUp(host: Pick<Host, 'providers' | 'slots'>): CleanUpActivities {

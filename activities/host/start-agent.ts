@@ -1,4 +1,5 @@
 import { ApplicationFailure, Context } from '@temporalio/activity';
+import { networkVariables } from '../../infra/agents/network-variables.ts';
 import { channelVariable, holdVariable } from '../../infra/agents/relay/protocol.ts';
 import { withTimeLimit } from '../../infra/time-limit.ts';
 import { type AgentProgress, readAgentProgress } from '../../workflows/contracts/agent-progress.ts';
@@ -42,6 +43,7 @@ export async function startAgent(host: Host, input: StartAgent & Pick<AgentSandb
       env: {
         ...taskEnv,
         ...(path !== null && { PATH: path }),
+        ...((task.network?.mode ?? 'none') !== 'none' && networkVariables),
         ...command.env,
         ...(channel !== undefined && { [channelVariable]: channel, [holdVariable]: String(host.holdMs) }),
       },

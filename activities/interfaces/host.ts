@@ -3,6 +3,7 @@ import type { ModelUse } from '../../workflows/contracts/cost.ts';
 import type { Diff } from '../../workflows/contracts/diff.ts';
 import type { EvaluationInPlace, EvaluationRequest } from '../../workflows/contracts/evaluation.ts';
 import type { RolloutEpoch } from '../../workflows/contracts/ids.ts';
+import type { NetworkUse } from '../../workflows/contracts/network.ts';
 import type { StopReason } from '../../workflows/contracts/outcome.ts';
 import type { PolicyRef } from '../../workflows/contracts/policy.ts';
 import type { AgentOptions, SessionSettings } from '../../workflows/contracts/rollout.ts';
@@ -99,6 +100,8 @@ export interface AgentEnd {
   readonly stop: StopReason;
   readonly exitCode: number | null;
   readonly log: BlobRef;
+  /** The use that it made of its network; absent if it had none. */
+  readonly network?: NetworkUse;
   /** The time that its start took, if it was started by the activity that waited for its end. */
   readonly startSeconds?: number;
   /** The diff, if the activity that waited for the agent's end has captured it, and the time that this took. */

@@ -18,6 +18,7 @@ const guides = [
   ['Operate', 'operate'],
   ['Sandboxes and images', 'sandboxes'],
   ['Sandboxes in Kubernetes', 'kubernetes'],
+  ['Network', 'network'],
   ['E2B sandboxes', 'e2b'],
   ['Retention and disk', 'retention'],
   ['Hosts', 'hosts'],

@@ -6,6 +6,7 @@ import { type BuildContext, imageName } from '../sandbox/image.ts';
 import { builtImageName, readBuildContext } from './build-context.ts';
 import { type Dockerfile, readDockerfile } from './dockerfile.ts';
 import { type Grading, gradingFile, parseGrading } from './grading-file.ts';
+import { agentNetwork } from './task-network.ts';
 import { parseTaskToml, type TaskToml } from './task-toml.ts';
 
 /** A validated task directory in Harbor layout. */
@@ -30,6 +31,7 @@ export function readHarborTask(tree: FileTree): HarborTask {
   textOf(tree, 'tests/test.sh');
   const { environment } = toml;
   rejectCompose(tree);
+  const network = agentNetwork(toml);
   const dockerfile = tree.has('environment/Dockerfile') ? readDockerfile(textOf(tree, 'environment/Dockerfile')) : null;
   const workdir = environment.workdir ?? dockerfile?.workdir ?? dockerfile?.workspaceTarget ?? defaults.workdir;
   if (toml.grading.sandbox === 'fresh') requireInWorkdir(workdir, toml.artifacts);
@@ -55,6 +57,7 @@ export function readHarborTask(tree: FileTree): HarborTask {
       memoryMb: environment.memory_mb ?? environment.memory ?? defaults.memoryMb,
       diskMb: environment.storage_mb ?? environment.storage ?? defaults.diskMb,
       ...(toml.grading.sandbox === 'same' && { gradedIn: toml.grading.sandbox }),
+      ...(network !== undefined && { network }),
     },
     instruction,
     build,

@@ -36,6 +36,8 @@ const network = {
     .enum(['no-network', 'public', 'allowlist'], { error: 'expected "no-network", "public" or "allowlist"' })
     .optional(),
   allowed_hosts: z.array(z.string({ error: 'expected the name of a host' })).optional(),
+  /** A field of temper's own: the ports of the hosts. */
+  allowed_ports: z.array(integer(1, 65_535)).optional(),
 };
 
 const artifact = z.union([z.string(), z.looseObject({ source: z.string() }).transform(({ source }) => source)], {
@@ -137,7 +139,7 @@ function parseToml(source: string): unknown {
 }
 
 /** Rejects fields that no sandbox supports. A task graded without them would be another task. */
-function rejectUnsupported({ environment, agent, verifier, solution, steps }: TaskToml): void {
+function rejectUnsupported({ environment, verifier, solution, steps }: TaskToml): void {
   const reject = (field: string, expected: string, got: string): never => {
     throw new TemperFailure('UnsupportedTask', `task.toml: ${field}: expected ${expected}, got ${got}`);
   };
@@ -150,12 +152,9 @@ function rejectUnsupported({ environment, agent, verifier, solution, steps }: Ta
   }
   if (environment.skills_dir !== undefined) reject('environment.skills_dir', 'no such field', environment.skills_dir);
   if (environment.healthcheck !== undefined) reject('environment.healthcheck', 'no such table', 'one');
-  // Harbor's default is a network, which most tasks do not use. Only an explicit request for one is rejected.
-  const phases = { environment, agent, verifier };
-  for (const [table, { network_mode: mode, allowed_hosts: hosts = [] }] of Object.entries(phases)) {
-    const isDefault = mode === undefined || mode === 'no-network' || (mode === 'public' && table === 'environment');
-    if (isDefault && hosts.length === 0) continue;
-    reject(`${table}.network_mode`, 'no-network, since sandboxes have no network', [mode, ...hosts].join(' '));
+  const { network_mode: mode = 'no-network', allowed_hosts: hosts = [] } = verifier;
+  if (mode !== 'no-network' || hosts.length > 0) {
+    reject('verifier.network_mode', 'no-network, since tests have no network', [mode, ...hosts].join(' '));
   }
   if ((verifier.environment_mode ?? 'shared') !== 'shared' || verifier.environment !== undefined) {
     reject('verifier.environment_mode', "shared: tests run in the same environment as the agent's", 'a separate one');

@@ -50,8 +50,12 @@ export const needs = {
     what: 'their Dockerfile downloads: TEMPER_BUILD_NETWORK',
     isNeeded: ({ build }) => build !== null && buildDownloads(build.files.get('Dockerfile')),
   },
+  'network for the agent': {
+    what: 'their agent is meant to reach hosts outside: TEMPER_NETWORK',
+    isNeeded: ({ description }) => description.network !== undefined,
+  },
   'network for the tests': {
-    what: 'their tests download, and no sandbox has a network: they may never pass',
+    what: 'their tests download, and tests have no network: they may never pass',
     isNeeded: ({ tests }) => scriptsOf(tests).some(downloads),
   },
   'root for the tests': {

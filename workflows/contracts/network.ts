@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import type { BlobRef } from './blob.ts';
 import { integer, oneOf } from './input.ts';
 
 /** The reach of a sandbox, from nothing to all public addresses; each includes those before it. */
@@ -48,6 +49,17 @@ export const networkPolicy = z
     error: 'expected hosts with the mode "allowlist", and none with another',
   });
 export type NetworkPolicy = Readonly<z.output<typeof networkPolicy>>;
+
+/** The use that an agent made of its network. */
+export interface NetworkUse {
+  readonly requests: number;
+  /** Requests that the policy, the limits or the proxy's rules refused, and those to hosts that do not answer. */
+  readonly refused: number;
+  readonly bytesIn: number;
+  readonly bytesOut: number;
+  /** The same by host, port and decision, as JSON. */
+  readonly log: BlobRef;
+}
 
 /** Whether a mode asks for more than another one gives. */
 export const exceeds = (asked: NetworkMode, cap: NetworkMode): boolean =>

@@ -4,6 +4,7 @@ import type { RolloutCost } from './cost.ts';
 import type { Diff } from './diff.ts';
 import type { FailureRecord } from './failures.ts';
 import { integer, number, oneOf, text, versionNumber } from './input.ts';
+import type { NetworkUse } from './network.ts';
 import type { Outcome, StopReason } from './outcome.ts';
 import { policyRef, poolName } from './policy.ts';
 import { rewardPolicies } from './resolution.ts';
@@ -204,6 +205,8 @@ export interface RolloutResult {
   readonly diff: Diff | null;
   readonly verdict: Verdict | null;
   readonly agentLog: BlobRef | null;
+  /** The use that the agent made of its network; absent if it had none. */
+  readonly network?: NetworkUse;
   readonly bundle: BlobRef | null;
   /** The number of sandboxes that the agent was started in; 1 unless one was lost. */
   readonly epochs: number;

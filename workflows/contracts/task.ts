@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { blobRef } from './blob.ts';
 import { number, oneOf, text } from './input.ts';
+import { networkPolicy } from './network.ts';
 import { branchRule } from './trace.ts';
 
 /**
@@ -33,6 +34,7 @@ export const task = z.strictObject({
   gradedIn: z
     .exactOptional(oneOf(['same']))
     .describe("Where the tests run: `same`: in the agent's own sandbox. Without it: in a fresh one, over the diff."),
+  network: z.exactOptional(networkPolicy).describe('The hosts that the agent may reach. Without it there are none.'),
 });
 export type Task = Readonly<z.output<typeof task>>;
 

@@ -41,7 +41,7 @@ import type { TimeLimits } from './time-limits.ts';
 
 /** The work of an agent: enough to evaluate it anywhere. */
 export interface Produced {
-  readonly end: Pick<AgentEnd, 'stop' | 'exitCode' | 'log'>;
+  readonly end: Pick<AgentEnd, 'stop' | 'exitCode' | 'log' | 'network'>;
   readonly diff: Diff;
   readonly trace: TraceSummary | null;
   /** The result of the tests, if they ran in the agent's own sandbox. */

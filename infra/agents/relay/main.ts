@@ -1,6 +1,13 @@
 import { spawn } from 'node:child_process';
 import { constants } from 'node:os';
-import { channelSocketIn, channelVariable, defaultHoldMs, holdVariable, relayRetryMs } from './protocol.ts';
+import {
+  channelSocketIn,
+  channelVariable,
+  defaultHoldMs,
+  egressVariable,
+  holdVariable,
+  relayRetryMs,
+} from './protocol.ts';
 import { createProxy } from './proxy.ts';
 import type { Route } from './route.ts';
 
@@ -22,7 +29,13 @@ async function relay(args: readonly string[]): Promise<number> {
     return fail(exits.usage, `expected <host>:<port> <directory> exec|module <target>, got ${args.join(' ')}`);
   }
   try {
-    const server = createProxy(await openRoute(directory));
+    const route = await openRoute(directory);
+    const egress = process.env[egressVariable];
+    if (egress !== undefined) {
+      const { serveEgress } = await import('./egress.ts');
+      await serveEgress(egress, route);
+    }
+    const server = createProxy(route);
     await new Promise<void>((resolve, reject) => {
       server.once('error', reject);
       server.listen(Number(port), host, resolve);

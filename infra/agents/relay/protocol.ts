@@ -22,6 +22,10 @@ export const channelVariable = 'TEMPER_CHANNEL';
 export const channelSocketIn = (home: string): string => `${home}/.temper-channel.sock`;
 /** The authority of model calls on a channel. What else a channel carries has another one. */
 export const modelService = 'gateway';
+/** The authority of connections to the outside on a channel, and the name of the socket for them among mounted ones. */
+export const egressService = 'egress';
+/** Environment variable with the loopback address on which the relay accepts connections to the outside; absent without a network. */
+export const egressVariable = 'TEMPER_EGRESS';
 /** Trailer of a reply over a channel that has reached its end. Without it the reply was interrupted. */
 export const completeTrailer = 'x-temper-complete';
 /** Bytes in flight on a channel in one direction: enough for most bodies, so that they need no round trip of their own. */

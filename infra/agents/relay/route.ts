@@ -1,4 +1,5 @@
 import type { IncomingHttpHeaders, OutgoingHttpHeaders } from 'node:http';
+import type { Duplex } from 'node:stream';
 
 /** A request of the agent, as it is sent to a gateway, maybe several times. */
 export interface Call {
@@ -29,6 +30,8 @@ export interface Route {
   readonly retryMs: number;
   /** Sends a call once. */
   send(call: Call): Sending;
+  /** Opens a connection to the host's proxy for the outside. Rejects while the host does not take it. */
+  openEgress(): Promise<Duplex>;
   /** Notes that the last exchange failed. */
   failed(): void;
   /** Waits before the next try, at most `ms`. */

@@ -1,10 +1,12 @@
+import type { Duplex } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createGateways } from './gateways.ts';
-import { gatewayNameHeader, retryHeader } from './protocol.ts';
+import { egressService, gatewayNameHeader, retryHeader } from './protocol.ts';
 import type { Call, Reply, Route, Sending } from './route.ts';
 
 // An import would also evaluate http's WebSocket getters, which load undici: half the start-up time of a short agent.
 const { request: connect } = process.getBuiltinModule('node:http');
+const { connect: connectSocket } = process.getBuiltinModule('node:net');
 
 export interface SocketRouteOptions {
   /** The directory of the gateways' sockets. */
@@ -38,5 +40,11 @@ export function createSocketRoute({ directory, retryMs }: SocketRouteOptions): R
     return { reply, abandon: () => void upstream.destroy() };
   }
 
-  return { retryMs, send, failed: gateways.failed, pause: (ms) => sleep(ms) };
+  const openEgress = (): Promise<Duplex> =>
+    new Promise((resolve, reject) => {
+      const socket = connectSocket({ path: `${directory}/${egressService}`, allowHalfOpen: true });
+      socket.once('error', reject).once('connect', () => resolve(socket));
+    });
+
+  return { retryMs, send, openEgress, failed: gateways.failed, pause: (ms) => sleep(ms) };
 }

@@ -1,8 +1,9 @@
 import type { ClientHttp2Session } from 'node:http2';
 import type { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { endIfSilent } from './end-if-silent.ts';
-import { channelWindow, completeTrailer, modelService } from './protocol.ts';
+import { channelWindow, completeTrailer, egressService, modelService } from './protocol.ts';
 import type { Call, Reply, Route, Sending } from './route.ts';
 
 const { rmSync } = process.getBuiltinModule('node:fs');
@@ -57,6 +58,24 @@ export async function createStreamRoute({ socketPath, retryMs }: StreamRouteOpti
     }
   }
 
+  async function openEgress(): Promise<Duplex> {
+    if (session === null) throw new Error('the host has not opened the channel');
+    const stream = session.request(
+      { ':method': 'POST', ':path': '/', ':authority': egressService },
+      { endStream: false },
+    );
+    await new Promise<void>((resolve, reject) => {
+      stream.on('error', reject);
+      stream.once('close', () => reject(new Error('the channel broke')));
+      stream.once('response', ({ ':status': status }) => {
+        if (status === constants.HTTP_STATUS_OK) return resolve();
+        stream.destroy();
+        reject(new Error(`the host answers ${status}`));
+      });
+    });
+    return stream;
+  }
+
   async function pause(ms: number): Promise<void> {
     const over = new AbortController();
     const late = sleep(ms, undefined, { signal: over.signal }).catch(() => undefined);
@@ -73,6 +92,7 @@ export async function createStreamRoute({ socketPath, retryMs }: StreamRouteOpti
   return {
     retryMs,
     send,
+    openEgress,
     failed: () => undefined,
     pause,
     close() {

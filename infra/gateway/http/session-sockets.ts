@@ -5,8 +5,8 @@ import { z } from 'zod';
 import { errorMessage } from '../../../workflows/contracts/error-message.ts';
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
 import { attemptAll } from '../../attempt-all.ts';
+import { listenForSession, type SessionSocket } from '../session-socket.ts';
 import { directoryNameOf, socketOf } from '../sockets.ts';
-import { listenForSession, type SessionSocket } from './session-socket.ts';
 
 /**
  * The sockets of all open sessions: each session has a directory of its own, mounted into its sandbox, in which every gateway

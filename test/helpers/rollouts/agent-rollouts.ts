@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { Host } from '../../../activities/host/host.ts';
 import { createTraceActivities } from '../../../activities/host/traces.ts';
 import { createVllmEngine } from '../../../infra/engine/vllm.ts';
 import { secretOf } from '../../../infra/gateway/secret.ts';
@@ -47,6 +48,8 @@ export interface AgentRolloutsOptions {
   readonly upstreams?: Upstreams;
   /** The way of the model calls. Default: sockets. */
   readonly channel?: ChannelKind;
+  /** The network that tasks may have. Default: none. */
+  readonly network?: Host['network'];
 }
 
 export async function startAgentRollouts(
@@ -56,6 +59,7 @@ export async function startAgentRollouts(
     taskRoot,
     upstreams,
     channel,
+    network,
   }: AgentRolloutsOptions = {},
 ): Promise<AgentRollouts> {
   const home = await mkdtemp(join(tmpdir(), 'temper-agents-'));
@@ -75,6 +79,7 @@ export async function startAgentRollouts(
     provider,
     cacheDir: cacheDirectory(process.env),
     ...(channel !== undefined && { channel }),
+    network,
     ...(taskRoot !== undefined && { taskRoots: [join(home, taskRoot)] }),
     gateway: { gatewaySockets: sockets, secretOf: (session) => secretOf(stackKey, session) },
     sessions: createTraceActivities(gateway.control, async () => undefined),

@@ -31,6 +31,7 @@ import type {
 import { createAgents } from '../../../infra/agents/index.ts';
 import type { OwnAgent } from '../../../infra/agents/own-agents.ts';
 import { createRuntime, runtimeTarget } from '../../../infra/agents/runtime.ts';
+import { createPublicNetwork } from '../../../infra/egress/network.ts';
 import type { GatewayControl } from '../../../infra/gateway/control.ts';
 import { createVerdictCache } from '../../../infra/grading/verdict-cache.ts';
 import { kept } from '../../../infra/machine/fit.ts';
@@ -93,6 +94,8 @@ export interface TestWorkersOptions {
   readonly gateway?: Pick<Host, 'gatewaySockets' | 'secretOf'>;
   /** Default: sockets. */
   readonly channel?: Host['channel'];
+  /** The network that tasks may have. Default: none. */
+  readonly network?: Host['network'] | undefined;
   /** The way in which the only pool of engines publishes. Default: whole weights. */
   readonly publish?: 'reload' | 'lora';
   /** Finds upstream models. Default: none are configured. */
@@ -120,7 +123,7 @@ export async function startTestWorkers(options: TestWorkersOptions): Promise<Tes
   const quarantine = createQuarantine(createRecords(home));
   const control = {
     ...createRewardActivity(),
-    ...createTaskActivities({ tasks: host.tasks, quarantine, agent: agents.get, upstream }),
+    ...createTaskActivities({ tasks: host.tasks, quarantine, agent: agents.get, network: host.network.cap, upstream }),
     ...createRunCheck({
       client,
       tasks: host.tasks,
@@ -243,6 +246,7 @@ function createTestHost({ home, provider, taskRoots, capacity, gateway, ...optio
     secretOf: (session) => session,
     ...gateway,
     channel: options.channel ?? 'socket',
+    network: options.network ?? { cap: 'none', outside: createPublicNetwork() },
     holdMs: 60_000,
     pathOf: (kind) => (kind === 'local' ? `${runtimeTarget}/bin:/usr/bin:/bin` : null),
     evaluationMounts: async (kind) => (kind === 'local' ? [await runtime.prepare()] : []),

@@ -205,12 +205,6 @@ const malformed: readonly (readonly [string, Readonly<Record<string, string | nu
     /environment\.os: expected linux, got windows/,
   ],
   [
-    'a network with allowed hosts',
-    { 'task.toml': '[environment]\ndocker_image = "x"\nnetwork_mode = "allowlist"\nallowed_hosts = ["example.com"]\n' },
-    'UnsupportedTask',
-    /environment\.network_mode: expected no-network, since sandboxes have no network, got allowlist example\.com/,
-  ],
-  [
     'tests that ask for a network',
     {
       'task.toml':

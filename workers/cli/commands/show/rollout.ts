@@ -9,6 +9,7 @@ import { verdictText } from '../../../../workflows/algorithms/verdict-text.ts';
 import { readAgentProgress } from '../../../../workflows/contracts/agent-progress.ts';
 import { readCost } from '../../../../workflows/contracts/cost.ts';
 import { type RolloutStatus, rolloutStatusQuery } from '../../../../workflows/contracts/messages.ts';
+import type { NetworkUse } from '../../../../workflows/contracts/network.ts';
 import { type RolloutResult, stages } from '../../../../workflows/contracts/rollout.ts';
 import type { Exposure, Verdict } from '../../../../workflows/contracts/verdict.ts';
 import { type FoundWorkflow, isOpen } from '../../follow/find-workflow.ts';
@@ -67,6 +68,10 @@ export async function showTrace(stack: StackClient, found: FoundWorkflow): Promi
   printJson(toAtif(result, await readTrace(stack.store, result.trace.trace.digest)));
 }
 
+function networkText({ requests, refused, bytesIn, bytesOut, log }: NetworkUse): string {
+  return `network: ${requests} requests, ${refused} refused, ${bytesIn} bytes in, ${bytesOut} out; hosts in blob ${log.digest}`;
+}
+
 function rolloutText({ result, messages, branching, patch, testLog }: RolloutDetails): string {
   const { outcome, reward, stop, failure, verdict, epochs } = result;
   const blocks = [
@@ -74,6 +79,7 @@ function rolloutText({ result, messages, branching, patch, testLog }: RolloutDet
       `${result.workflowId}`,
       `${result.agent} at ${result.task}: ${outcome}${reward === null ? '' : `, reward ${reward}`}${stop === null ? '' : `, stop: ${stop}`}${epochs === 1 ? '' : `, ${epochs} epochs`}`,
       ...(result.notes ?? []),
+      ...(result.network === undefined ? [] : [networkText(result.network)]),
       ...(failure === null ? [] : [`${failure.type} at ${failure.stage ?? 'start'}: ${failure.message}`]),
     ].join('\n'),
     stageTable(result),

@@ -1,6 +1,6 @@
 import { rm } from 'node:fs/promises';
 import { createServer, type Server, type Socket } from 'node:net';
-import { limits } from '../limits.ts';
+import { limits } from './limits.ts';
 
 export interface SessionSocketOptions {
   readonly path: string;

@@ -1,0 +1,20 @@
+import { egressVariable } from './relay/protocol.ts';
+
+/** The loopback address in the sandbox at which the relay takes connections to the outside. */
+const address = '127.0.0.1:8118';
+/** The sandbox itself, where the relay serves the gateway. */
+const direct = 'localhost,127.0.0.1,::1';
+
+/**
+ * The variables of an agent with a network. curl, wget, git, pip, npm, cargo, go and apt take their proxy from them, some from the
+ * names in capitals and some from the others.
+ */
+export const networkVariables: Readonly<Record<string, string>> = {
+  [egressVariable]: address,
+  http_proxy: `http://${address}`,
+  https_proxy: `http://${address}`,
+  no_proxy: direct,
+  HTTP_PROXY: `http://${address}`,
+  HTTPS_PROXY: `http://${address}`,
+  NO_PROXY: direct,
+};

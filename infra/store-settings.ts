@@ -1,0 +1,40 @@
+import { readFile } from 'node:fs/promises';
+import type { z } from 'zod';
+import type { environment } from './settings.ts';
+import { parseKeys, type StackKeys } from './stack.ts';
+import { parseS3Address } from './store/s3/place.ts';
+import type { StorePlace } from './store/shared-state.ts';
+
+// The part of the environment that says where the stack's shared state and its keys are.
+
+/** The place of the shared state: the bucket of `TEMPER_STORE`, else the home. */
+export function storeFrom(
+  env: z.output<typeof environment>,
+  home: string,
+  { AWS_REGION, AWS_DEFAULT_REGION }: Readonly<Record<string, string | undefined>>,
+): StorePlace {
+  const address = parseS3Address(env.TEMPER_STORE ?? '');
+  if (address === null) return { kind: 'directory', root: home };
+  const endpoint = env.TEMPER_STORE_ENDPOINT ?? null;
+  // A server of one's own ignores the region, but requests are signed with one.
+  const fallback = endpoint === null || (AWS_REGION ?? AWS_DEFAULT_REGION) !== undefined ? null : 'us-east-1';
+  return {
+    kind: 's3',
+    ...address,
+    endpoint,
+    region: env.TEMPER_STORE_REGION ?? fallback,
+    pathStyle: (env.TEMPER_STORE_PATH_STYLE ?? (endpoint === null ? 'off' : 'on')) === 'on',
+  };
+}
+
+/** Returns the reader of the keys in a variable or in a file; null if neither is named. */
+export function stackKeysFrom({
+  TEMPER_STACK_KEY: text,
+  TEMPER_STACK_KEY_FILE: file,
+}: z.output<typeof environment>): (() => Promise<StackKeys>) | null {
+  if (text !== undefined && file !== undefined) {
+    throw new Error('expected TEMPER_STACK_KEY or TEMPER_STACK_KEY_FILE, got both; unset one of them');
+  }
+  if (text !== undefined) return async () => parseKeys(text, 'TEMPER_STACK_KEY');
+  return file === undefined ? null : async () => parseKeys(await readFile(file, 'utf8'), file);
+}

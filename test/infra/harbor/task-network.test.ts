@@ -1,0 +1,39 @@
+import assert from 'node:assert/strict';
+import { it } from 'node:test';
+import { agentNetwork } from '../../../infra/harbor/task-network.ts';
+import { TemperFailure } from '../../../workflows/contracts/failures.ts';
+
+const listed = { network_mode: 'allowlist', allowed_hosts: ['PyPI.org', '*.pythonhosted.org'] } as const;
+const policy = { mode: 'allowlist', hosts: ['pypi.org', '*.pythonhosted.org'], ports: [80, 443] };
+
+it('the network of the agent is the one of its own table, else of the environment', () => {
+  const open = { network_mode: 'public' } as const;
+  assert.deepEqual(agentNetwork({ environment: listed, agent: {} }), policy);
+  const agent = { ...listed, allowed_ports: [8443] };
+  assert.deepEqual(agentNetwork({ environment: open, agent }), { ...policy, ports: [8443] });
+  assert.deepEqual(agentNetwork({ environment: {}, agent: open }), { ...policy, mode: 'public', hosts: [] });
+  assert.equal(agentNetwork({ environment: listed, agent: { network_mode: 'no-network' } }), undefined);
+  // Harbor's default, which most tasks do not use.
+  assert.equal(agentNetwork({ environment: open, agent: {} }), undefined);
+  assert.equal(agentNetwork({ environment: {}, agent: {} }), undefined);
+});
+
+it('hosts that no policy can have are refused by name', () => {
+  const refusalOf = (hosts: readonly string[], mode: 'allowlist' | 'public' | undefined): string => {
+    try {
+      agentNetwork({ environment: {}, agent: { network_mode: mode, allowed_hosts: hosts } });
+    } catch (error) {
+      assert.ok(error instanceof TemperFailure);
+      return `${error.type}: ${error.message}`;
+    }
+    return 'none';
+  };
+  const name = /^MalformedTask: task\.toml: agent: network: hosts\.0: expected the name of a host, .*, got/;
+  for (const host of ['10.0.0.1', '*', '*.*.org', 'localhost', 'a.org:443', 'http://a.org', '[::1]', 'a.org.']) {
+    assert.match(refusalOf([host], 'allowlist'), name);
+  }
+  const mode = /hosts: expected hosts with the mode "allowlist", and none with another/;
+  for (const refusal of [refusalOf([], 'allowlist'), refusalOf(['a.org'], 'public'), refusalOf(['a.org'], undefined)]) {
+    assert.match(refusal, mode);
+  }
+});
