@@ -5,6 +5,7 @@ import { dirname } from 'node:path';
 import type { FileLock } from '../process/file-lock.ts';
 import { claimDatabase } from './database.ts';
 import { untilHealthy } from './health.ts';
+import { partitionConfig } from './partitions.ts';
 import { freePort, isPortFree } from './ports.ts';
 import { DevServerError, portInUse } from './server-error.ts';
 import { isInnerPortTaken, readLogFrom, startFailure } from './server-log.ts';
@@ -59,8 +60,9 @@ export interface DevServer {
 export async function startDevServer(options: DevServerOptions, signal?: AbortSignal): Promise<DevServer> {
   const { path: dbFile, lock } = await claimDatabase(options.dbFile);
   try {
+    const dynamicConfig = [...(await partitionConfig(dbFile)), ...(options.dynamicConfig ?? [])];
     for (let attempt = 1; ; attempt += 1) {
-      const started = await tryStart({ ...options, dbFile }, lock, signal);
+      const started = await tryStart({ ...options, dbFile, dynamicConfig }, lock, signal);
       if (!(started instanceof DevServerError)) {
         await lock.nameHolder(started.pid).catch(async (error: unknown) => {
           // Without the lock file another process could open the database, so the server must not outlive it.

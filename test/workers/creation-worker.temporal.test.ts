@@ -41,7 +41,7 @@ it('the server allows no more creations per second than the limit, however many 
     return Number(started?.seconds) + Number(started?.nanos) / 1e9;
   };
   const times = await Promise.all(Array.from({ length: 10 }, ask));
-  // Each of the queue's four partitions gives one task out at once; a limit per host would give out all within half a second.
+  // Up to four tasks are given out at once; a limit per host would give out all within half a second.
   assert.ok(Math.max(...times) - Math.min(...times) > 1, String(times));
   for (const worker of workers) worker.shutdown();
   await Promise.all(running);

@@ -5,12 +5,26 @@ import { mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { after, before, describe, it } from 'node:test';
 import { connectClient, plainTarget } from '../../../infra/temporal/connection.ts';
 import { locateTemporal } from '../../../infra/temporal/executable.ts';
+import { partitionConfig } from '../../../infra/temporal/partitions.ts';
 import { missingSearchAttributes, registerSearchAttributes } from '../../../infra/temporal/search-attributes.ts';
 import { type DevServer, type DevServerOptions, startDevServer } from '../../../infra/temporal/server.ts';
 import { DevServerError, type DevServerErrorKind } from '../../../infra/temporal/server-error.ts';
+import { until } from '../../helpers/until.ts';
+
+/** Counts the tasks that wait in all partitions of a task queue. */
+function tasksIn(dbFile: string, taskQueue: string): number {
+  const sqlite = new DatabaseSync(dbFile, { readOnly: true });
+  try {
+    const query = 'SELECT count(*) AS tasks FROM tasks WHERE instr(task_queue_id, ?)';
+    return Number(sqlite.prepare(query).get(Buffer.from(taskQueue))?.tasks);
+  } finally {
+    sqlite.close();
+  }
+}
 
 describe('the dev server', () => {
   let directory = '';
@@ -53,6 +67,26 @@ describe('the dev server', () => {
     const kept = await connected.client.workflow.getHandle('kept').describe();
     assert.equal(kept.status.name, 'RUNNING');
     await connected.close();
+  });
+
+  it('reads one partition of each task queue, and all as long as tasks wait in others', async () => {
+    const dbFile = join(directory, 'partitions.db');
+    const read = async () => (await partitionConfig(dbFile)).at(-1);
+    assert.equal(await read(), 'matching.numTaskqueueReadPartitions=1');
+    const four = ['matching.numTaskqueueWritePartitions=4', 'matching.numTaskqueueReadPartitions=4'];
+    const earlier = await startDevServer(options({ dbFile, dynamicConfig: four }));
+    const { client, close } = await connectClient(plainTarget(earlier.address));
+    const taskQueue = 'partitioned';
+    const ids = Array.from({ length: 12 }, (_, index) => `waits-${index}`);
+    await Promise.all(ids.map((workflowId) => client.workflow.start('unregistered', { workflowId, taskQueue })));
+    await until(() => tasksIn(dbFile, taskQueue) >= ids.length);
+    await close();
+    await earlier.kill();
+    assert.equal(await read(), 'matching.numTaskqueueReadPartitions=4');
+    const sqlite = new DatabaseSync(dbFile);
+    sqlite.prepare('DELETE FROM tasks WHERE instr(task_queue_id, ?)').run(Buffer.from('/_sys/'));
+    sqlite.close();
+    assert.equal(await read(), 'matching.numTaskqueueReadPartitions=1');
   });
 
   it('rejects a second server on its file, even through a symlink, and names the process that has it', async () => {
