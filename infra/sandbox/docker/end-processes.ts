@@ -1,11 +1,14 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type Docker from 'dockerode';
+import { errorMessage } from '../../../workflows/contracts/error-message.ts';
 import { SandboxFailure } from '../failure.ts';
 import { killPid } from '../kill.ts';
 import { callDaemon } from './daemon.ts';
 
 const rounds = 5;
 const pauseMs = 20;
+/** The pause after the first attempt to freeze a container that failed; later ones are longer. */
+const frozenMs = 500;
 
 /** Ends every process of a uid in a container, even if they fight back. `killAll` kills each once, from inside. */
 export async function endProcesses(
@@ -26,7 +29,7 @@ export async function endProcesses(
  * the host's own rights.
  */
 async function endFrozen(container: Docker.Container, uid: number): Promise<void> {
-  await callDaemon(() => container.pause());
+  await freeze(container);
   try {
     for (const pid of await hostPids(container, uid)) killPid(pid);
   } catch (cause) {
@@ -34,6 +37,18 @@ async function endFrozen(container: Docker.Container, uid: number): Promise<void
     throw new SandboxFailure('Internal', text, { cause });
   } finally {
     await callDaemon(() => container.unpause());
+  }
+}
+
+/** Freezes a container. The runtime gives up, and thaws it, when the processes take too long to stop, as on a busy machine. */
+async function freeze(container: Docker.Container): Promise<void> {
+  for (let round = 1; ; round++) {
+    try {
+      return await callDaemon(() => container.pause());
+    } catch (error) {
+      if (round === rounds || !/unable to freeze/.test(errorMessage(error))) throw error;
+      await delay(round * frozenMs);
+    }
   }
 }
 
