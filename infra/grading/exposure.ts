@@ -2,7 +2,7 @@ import type { Exposure } from '../../workflows/contracts/verdict.ts';
 import { type LogParserName, runnerOf } from '../kits/test-logs/index.ts';
 
 /**
- * The exposure of each runner. All but bats, CTest and `make check` load the code under test into the process that reports
+ * The exposure of each runner. All but bats, CTest, `make check` and Redis' own load the code under test into the process that reports
  * the results; node's runner has a process for each file of tests, and trusts that process's report.
  */
 const exposures: Readonly<Record<LogParserName, Exposure>> = {
@@ -11,6 +11,7 @@ const exposures: Readonly<Record<LogParserName, Exposure>> = {
   cargo: 'in-process',
   catch2: 'in-process',
   ctest: 'same-account',
+  'ctest-lower': 'same-account',
   django: 'in-process',
   'go-json': 'in-process',
   'go-json-names': 'in-process',
@@ -20,17 +21,24 @@ const exposures: Readonly<Record<LogParserName, Exposure>> = {
   gradle: 'in-process',
   'gradle-tasks': 'in-process',
   jest: 'in-process',
+  'jest-files': 'in-process',
+  'jest-plain-files': 'in-process',
   'jest-titles': 'in-process',
   junit: 'in-process',
   maven: 'in-process',
+  'maven-builds': 'in-process',
   mocha: 'in-process',
+  'mocha-titles': 'in-process',
   'node-spec': 'in-process',
   phpunit: 'in-process',
+  ponytest: 'in-process',
   pytest: 'in-process',
   'pytest-matplotlib': 'in-process',
   'pytest-options': 'in-process',
+  redis: 'same-account',
   sympy: 'in-process',
   tap: 'in-process',
+  'tap-lines': 'in-process',
   unittest: 'in-process',
   vitest: 'in-process',
 };

@@ -18,6 +18,16 @@ const separator = ' › ';
 /** Reads ids as jest names a failure: `suite › test`. */
 export const jest: LogParser = createParser((titles) => titles.join(separator));
 
+/**
+ * Reads ids in the spelling of Multi-SWE-bench: the file, which is a test too, and `file:title`. `jestPlainFiles` cuts
+ * everything in parentheses off the end of a title, as some of its parsers do.
+ */
+export const jestFiles: LogParser = createParser((titles, file) => `${file}:${titles.at(-1) ?? ''}`, true);
+export const jestPlainFiles: LogParser = createParser(
+  (titles, file) => `${file}:${withoutParentheses(titles.at(-1) ?? '')}`,
+  true,
+);
+
 /** Reads ids in SWE-bench's spelling, the test's title alone (swebench/harness/log_parsers/javascript.py, `parse_log_jest`). */
 export const jestTitles: LogParser = createParser((titles) => titles.at(-1) ?? '');
 
@@ -26,7 +36,7 @@ export const jestTitles: LogParser = createParser((titles) => titles.at(-1) ?? '
  * Ticks elsewhere were printed by a test; crosses count anywhere. The details of a failure name the full path of titles to
  * it, and are its only trace without `--verbose`.
  */
-function createParser(idOf: (titles: readonly string[]) => string): LogParser {
+function createParser(idOf: (titles: readonly string[], file: string) => string, namesFiles = false): LogParser {
   return {
     parse: (log) => {
       const collector = createResultCollector();
@@ -34,23 +44,24 @@ function createParser(idOf: (titles: readonly string[]) => string): LogParser {
       let file = '';
       let inTree = false;
       for (const line of linesOf(log)) {
-        const header = /^(?:PASS|FAIL) +(\S.*)$/s.exec(line)?.[1];
+        const [, outcome, header] = /^(PASS|FAIL) +(\S.*)$/s.exec(line) ?? [];
         const failure = detail.exec(line)?.[1];
         const [, indent = '', mark, text = ''] = entry.exec(line) ?? [];
         if (header !== undefined) {
-          file = header;
+          file = withoutDuration(header.trimEnd());
+          if (namesFiles) collector.record(file, outcome === 'PASS' ? 'PASSED' : 'FAILED');
           inTree = true;
           path.clear();
         } else if (failure !== undefined) {
           inTree = false;
           if (failure === 'Test suite failed to run') collector.recordProblem('collection-error', file);
-          else if (failure.includes(separator)) collector.record(idOf(failure.split(separator)), 'FAILED');
+          else if (failure.includes(separator)) collector.record(idOf(failure.split(separator), file), 'FAILED');
         } else if (indent === '') inTree = false;
         else {
           const title = titleIn(mark, text);
           const status = marks[mark ?? ''];
           const found = inTree ? collector.record : collector.recordOutside;
-          if (status !== undefined) found(idOf(path.to(indent.length, title)), status);
+          if (status !== undefined) found(idOf(path.to(indent.length, title), file), status);
           else if (inTree) path.open(indent.length, title);
         }
       }
@@ -63,4 +74,9 @@ function titleIn(mark: string | undefined, text: string): string {
   const title = withoutDuration(text.trimEnd());
   if (mark === '○') return title.replace(/^skipped /, '');
   return mark === '✎' ? title.replace(/^todo /, '') : title;
+}
+
+function withoutParentheses(title: string): string {
+  const start = title.search(/\s+\(/);
+  return start > 0 && title.endsWith(')') ? title.slice(0, start) : title;
 }

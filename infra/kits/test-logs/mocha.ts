@@ -14,29 +14,38 @@ const numberedFailure = /^ {2}\d+\) (.*)$/s;
  * has a number instead of a tick. Text printed at a suite's indentation is taken for a suite. After the totals mocha repeats
  * the failures, each with its full path of titles: no passes are read from there on.
  */
-export const mocha: LogParser = {
-  parse: (log) => {
-    const collector = createResultCollector();
-    const path = createTitlePath();
-    const readFailure = createFailureReader(collector);
-    let inTree = true;
-    for (const line of linesOf(log)) {
-      readFailure(line);
-      if (totals.test(line)) inTree = false;
-      const [, indent, mark, text = ''] = entry.exec(line) ?? [];
-      // A repeated failure looks like a test at the top level, but its first title may be that of a suite.
-      if (indent === undefined || (!inTree && indent.length === 2)) continue;
-      const title = withoutDuration(text.trimEnd());
-      const found = inTree ? collector.record : collector.recordOutside;
-      if (mark !== undefined) found(path.to(indent.length, title).join(' '), statusOf(mark));
-      else if (inTree) path.open(indent.length, title);
-    }
-    return collector.finish();
-  },
-};
+export const mocha: LogParser = createParser((titles) => titles.join(' '));
+
+/** Reads ids in the spelling of Multi-SWE-bench, the test's title alone. */
+export const mochaTitles: LogParser = createParser((titles) => titles.at(-1) ?? '');
+
+type Spelling = (titles: readonly string[]) => string;
+
+function createParser(idOf: Spelling): LogParser {
+  return {
+    parse: (log) => {
+      const collector = createResultCollector();
+      const path = createTitlePath();
+      const readFailure = createFailureReader(collector, idOf);
+      let inTree = true;
+      for (const line of linesOf(log)) {
+        readFailure(line);
+        if (totals.test(line)) inTree = false;
+        const [, indent, mark, text = ''] = entry.exec(line) ?? [];
+        // A repeated failure looks like a test at the top level, but its first title may be that of a suite.
+        if (indent === undefined || (!inTree && indent.length === 2)) continue;
+        const title = withoutDuration(text.trimEnd());
+        const found = inTree ? collector.record : collector.recordOutside;
+        if (mark !== undefined) found(idOf(path.to(indent.length, title)), statusOf(mark));
+        else if (inTree) path.open(indent.length, title);
+      }
+      return collector.finish();
+    },
+  };
+}
 
 /** Returns a reader of repeated failures: `  1) suite`, then one title per line, each indented by two more, up to a colon. */
-function createFailureReader(collector: ResultCollector): (line: string) => void {
+function createFailureReader(collector: ResultCollector, idOf: Spelling): (line: string) => void {
   let titles: readonly string[] = [];
   return (line) => {
     const first = numberedFailure.exec(line)?.[1];
@@ -44,7 +53,7 @@ function createFailureReader(collector: ResultCollector): (line: string) => void
     if (first !== undefined) titles = [first];
     else if (isNext) titles = [...titles, line.trim()];
     else titles = [];
-    const id = titles.join(' ').trimEnd();
+    const id = idOf(titles).trimEnd();
     if (id.endsWith(':')) collector.recordOutside(id.slice(0, -1), 'FAILED');
   };
 }

@@ -7,24 +7,30 @@ import { goJson, goJsonNames } from './go-json.ts';
 import { goText, goTextNames } from './go-text.ts';
 import { googletest } from './googletest.ts';
 import { gradle, gradleTasks } from './gradle.ts';
-import { jest, jestTitles } from './jest.ts';
+import { jest, jestFiles, jestPlainFiles, jestTitles } from './jest.ts';
 import { junit } from './junit.ts';
 import type { LogParser } from './log-parser.ts';
 import { maven } from './maven.ts';
-import { mocha } from './mocha.ts';
+import { mavenBuilds } from './maven-builds.ts';
+import { mocha, mochaTitles } from './mocha.ts';
 import { nodeSpec } from './node-spec.ts';
 import { phpunit } from './phpunit.ts';
+import { ponytest } from './ponytest.ts';
 import { pytest } from './pytest.ts';
 import { withMouseButtonNumbers, withShortPaths } from './pytest-id.ts';
+import { redis } from './redis.ts';
 import { withSpelling } from './result-collector.ts';
 import { sympy } from './sympy.ts';
 import { tap } from './tap.ts';
+import { tapLines } from './tap-lines.ts';
 import { django, unittest } from './unittest.ts';
 import { vitest } from './vitest.ts';
 
 /**
  * The parsers of test logs, by the runner's name. Where a data set spells ids in its own way, the runner has a second entry:
- * `pytest-options`, `pytest-matplotlib`, `django`, `jest-titles` and `go-names` are SWE-bench's, `gradle-tasks` is Multi-SWE-bench's.
+ * `pytest-options`, `pytest-matplotlib`, `django`, `jest-titles` and `go-names` are SWE-bench's, as are
+ * `maven-builds` and `tap-lines`; `ctest-lower`, `gradle-tasks`, `jest-files`, `jest-plain-files` and `mocha-titles` are
+ * Multi-SWE-bench's.
  */
 export const logParsers = {
   automake,
@@ -32,6 +38,7 @@ export const logParsers = {
   cargo,
   catch2,
   ctest,
+  'ctest-lower': withSpelling(ctest, (id) => id.toLowerCase()),
   django,
   'go-json': goJson,
   'go-json-names': goJsonNames,
@@ -41,17 +48,24 @@ export const logParsers = {
   gradle,
   'gradle-tasks': gradleTasks,
   jest,
+  'jest-files': jestFiles,
+  'jest-plain-files': jestPlainFiles,
   'jest-titles': jestTitles,
   junit,
   maven,
+  'maven-builds': mavenBuilds,
   mocha,
+  'mocha-titles': mochaTitles,
   'node-spec': nodeSpec,
   phpunit,
+  ponytest,
   pytest,
   'pytest-matplotlib': withSpelling(pytest, withMouseButtonNumbers),
   'pytest-options': withSpelling(pytest, withShortPaths),
+  redis,
   sympy,
   tap,
+  'tap-lines': tapLines,
   unittest,
   vitest,
 } as const satisfies Record<string, LogParser>;
@@ -81,6 +95,9 @@ const published: Readonly<Record<string, LogParserName>> = {
   parse_log_googletest: 'googletest',
   parse_log_gradle_custom: 'gradle',
   parse_log_jq: 'automake',
+  parse_log_maven: 'maven-builds',
+  parse_log_redis: 'redis',
+  parse_log_tap: 'tap-lines',
   ...namesOf('go-names', 'cli/cli', 'grpc/grpc-go', 'zeromicro/go-zero'),
   ...namesOf('cargo', 'BurntSushi/ripgrep', 'clap-rs/clap', 'nushell/nushell', 'rayon-rs/rayon', 'serde-rs/serde'),
   ...namesOf('cargo', 'sharkdp/bat', 'sharkdp/fd', 'tokio-rs/bytes', 'tokio-rs/tokio', 'tokio-rs/tracing'),
@@ -90,6 +107,12 @@ const published: Readonly<Record<string, LogParserName>> = {
   ...namesOf('automake', 'facebook/zstd', 'jqlang/jq'),
   ...namesOf('ctest', 'fmtlib/fmt', 'nlohmann/json', 'simdjson/simdjson'),
   ...namesOf('googletest', 'yhirose/cpp-httplib'),
+  ...namesOf('ctest-lower', 'catchorg/Catch2'),
+  ...namesOf('ponytest', 'ponylang/ponyc'),
+  ...namesOf('jest-files', 'anuraghazra/github-readme-stats', 'iamkun/dayjs'),
+  ...namesOf('jest-plain-files', 'darkreader/darkreader'),
+  ...namesOf('mocha-titles', 'axios/axios'),
+  ...namesOf('vitest', 'sveltejs/svelte', 'vuejs/core'),
 };
 
 /** Names a runner's parser by repositories of Multi-SWE-bench. */

@@ -67,6 +67,11 @@ const unittest = lines((index) => {
 
 const gradle = lines((index) => noisy(index, `com.x.${group(index)} > ${name(index)}() PASSED\n`));
 
+const ctest = lines((index) =>
+  noisy(index, `${index}/9 Test #${index}: ${name(index)} ........   Passed    0.01 sec\n`),
+);
+const mocha = lines((index) => grouped(index, `  ${group(index)}\n`, `    ✔ ${name(index)}\n`));
+
 const forms: Readonly<Record<LogParserName, LogForm>> = {
   automake: lines((index) => noisy(index, `PASS: ${name(index)}.sh\n`)),
   bats: { ...tap, head: nothing, test: (index) => noisy(index, `ok ${index + 1} ${name(index)} in 3ms\n`) },
@@ -76,7 +81,8 @@ const forms: Readonly<Record<LogParserName, LogForm>> = {
     tail: (tests) => `\ntest result: ok. ${tests} passed; 0 failed; 0 ignored\n`,
   },
   catch2: lines((index) => noisy(index, `0.000 s: ${name(index)}\n`)),
-  ctest: lines((index) => noisy(index, `${index}/9 Test #${index}: ${name(index)} ........   Passed    0.01 sec\n`)),
+  ctest,
+  'ctest-lower': ctest,
   django: unittest,
   'go-json': goJson,
   'go-json-names': goJson,
@@ -86,6 +92,8 @@ const forms: Readonly<Record<LogParserName, LogForm>> = {
   gradle,
   'gradle-tasks': gradle,
   jest,
+  'jest-files': jest,
+  'jest-plain-files': jest,
   'jest-titles': jest,
   junit: {
     head: (tests) => `<?xml version="1.0"?>\n<testsuites><testsuite name="s" tests="${tests}">\n`,
@@ -99,14 +107,21 @@ const forms: Readonly<Record<LogParserName, LogForm>> = {
       `[INFO] Tests run: 3, Failures: 0, Errors: 0, Skipped: 0, Time elapsed: 0.1 s -- in x.${name(index)}\n`,
     ),
   ),
-  mocha: lines((index) => grouped(index, `  ${group(index)}\n`, `    ✔ ${name(index)}\n`)),
+  'maven-builds': lines((index) =>
+    noisy(index, `+ mvn test -Dtest=x.${group(index)}#${name(index)}\n[INFO] BUILD SUCCESS\n`),
+  ),
+  mocha,
+  'mocha-titles': mocha,
   'node-spec': lines((index) => noisy(index, `✔ ${name(index)} (0.52ms)\n`)),
   phpunit: lines((index) => grouped(index, `Group ${group(index)} (Tests\\${group(index)})\n`, ` ✔ ${name(index)}\n`)),
+  ponytest: lines((index) => noisy(index, `---- Passed: ${group(index)}/${name(index)}\n`)),
   pytest,
   'pytest-matplotlib': pytest,
   'pytest-options': pytest,
+  redis: lines((index) => noisy(index, `[ok]: ${name(index)} (1 ms)\n`)),
   sympy: lines((index) => noisy(index, `test_${name(index)} ok\n`)),
   tap,
+  'tap-lines': tap,
   unittest,
   vitest: lines((index) => noisy(index, ` ✓ src/${group(index)}.test.ts > ${group(index)} > ${name(index)} 2ms\n`)),
 };

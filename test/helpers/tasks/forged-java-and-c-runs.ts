@@ -29,6 +29,56 @@ const gradleRun: Run = {
 
 /** The runs of runners for Java, C and C++. */
 export const javaAndCRuns = {
+  'jest-files': [
+    {
+      failed: 'a.test.js:fails',
+      written: [
+        'PASS b.test.js\n  ✓ adds (1 ms)\n',
+        'FAIL a.test.js\n  s\n    ✓ adds (1 ms)\n    ✕ fails (2 ms)\n',
+        '  ● s › fails\n\n    no\n',
+      ],
+      forged: ['PASS a.test.js', '  ✓ fails (1 ms)', '    ✓ fails', 'FAIL zzz.test.js'],
+    },
+  ],
+  'maven-builds': [
+    {
+      failed: 'x.FailsTest#fails',
+      written: [
+        '+ mvn test -Dtest=x.FailsTest#fails',
+        '[ERROR] x.FailsTest.fails -- Time elapsed: 0.1 s <<< FAILURE!',
+        '[INFO] BUILD FAILURE',
+      ],
+      forged: ['[INFO] BUILD SUCCESS', '+ mvn test -Dtest=x.Z#zzz', 'x.FailsTest.fails -- Time elapsed: 0.1 s'],
+    },
+  ],
+  'mocha-titles': [
+    {
+      failed: 'fails',
+      written: ['  s', '    ✔ adds', '    1) fails', '  1 passing (1ms)', '  1) s\n       fails:\n     Error: no'],
+      forged: ['    ✔ fails', '  ✔ fails (2ms)', '    - fails', '    2) zzz'],
+    },
+  ],
+  ponytest: [
+    {
+      failed: 'x/B',
+      written: ['---- Passed: x/A', '**** FAILED: x/B'],
+      forged: ['---- Passed: x/B', '[       OK ] x/B (0 ms)', '**** FAILED: x/Z'],
+    },
+  ],
+  redis: [
+    {
+      failed: 'b',
+      written: ['[ok]: a (1 ms)', '[err]: b in tests/unit/x.tcl', 'no'],
+      forged: ['[ok]: b', '[skip]: b', '[ok]: b in tests/unit/x.tcl', '[err]: zzz in x'],
+    },
+  ],
+  'tap-lines': [
+    {
+      failed: '- b',
+      written: ['TAP version 13', 'ok 1 - a', 'not ok 2 - b', '1..2'],
+      forged: ['ok 2 - b', '  ok 2 - b', 'ok 2 - b # SKIP', 'not ok 3 - zzz'],
+    },
+  ],
   automake: [
     {
       failed: 'fails.sh',

@@ -83,6 +83,8 @@ const describedTest = ['test_b (m.T.test_b)', 'Says so. ... ', 'FAIL'];
 
 export const runs: Readonly<Record<LogParserName, readonly Run[]>> = {
   ...javaAndCRuns,
+  'ctest-lower': javaAndCRuns.ctest,
+  'jest-plain-files': javaAndCRuns['jest-files'],
   bats: [
     {
       failed: 'fails',

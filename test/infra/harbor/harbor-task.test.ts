@@ -131,9 +131,9 @@ const malformed: readonly (readonly [string, Readonly<Record<string, string | nu
   ],
   [
     'an unknown log parser',
-    { 'grading.json': '{"failToPass": ["a"], "logParser": "parse_log_maven"}' },
+    { 'grading.json': '{"failToPass": ["a"], "logParser": "parse_log_doctest"}' },
     'UnsupportedTask',
-    /grading\.json: logParser: expected a parser that temper has, got "parse_log_maven"; it has automake, bats, /,
+    /grading\.json: logParser: expected a parser that temper has, got "parse_log_doctest"; it has automake, bats, /,
   ],
   [
     'a relative path to remove',

@@ -107,6 +107,6 @@ describe('the names of log parsers', () => {
   it('are those of the runners and those of the data sets', () => {
     for (const name of logParserNames) assert.ok(findLogParser(name), name);
     assert.ok(logParserNames.includes('parse_log_django') && logParserNames.includes('tap'));
-    for (const name of ['parse_log_maven', '', 'constructor', 'toString']) assert.equal(findLogParser(name), null);
+    for (const name of ['parse_log_doctest', '', 'constructor', 'toString']) assert.equal(findLogParser(name), null);
   });
 });

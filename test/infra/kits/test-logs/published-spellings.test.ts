@@ -1,0 +1,146 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { runnerOf } from '../../../../infra/kits/test-logs/index.ts';
+import { problemsIn, testsIn } from '../../../helpers/tasks/parsed-logs.ts';
+
+/** Logs in the formats of Redis 7, jest 29, mocha 10, ponyc and Maven 3.9, read as data sets spell their tests. */
+describe('the tests of Redis', () => {
+  it('are read by titles, without times and the file of a failure', () => {
+    const log = `Starting test server at port 21079
+[ready]: 7152
+Testing unit/type/list
+[ok]: LPUSH, RPUSH, LLENGTH, LINDEX, LPOP - ziplist (5 ms)
+[err]: LPOS basic usage in tests/unit/type/list.tcl
+Expected '1' to be equal to '2' (context: type eval line 3 cmd {assert_equal 1 2} proc ::test)
+[skip]: Large memory flag not provided
+[ignore]: SORT with BY <constant> (12 ms)
+[exception]: Executing test client: ERR unknown command.
+`;
+    assert.deepEqual(testsIn('redis', log), {
+      'LPUSH, RPUSH, LLENGTH, LINDEX, LPOP - ziplist': 'PASSED',
+      'LPOS basic usage': 'FAILED',
+      'Large memory flag not provided': 'SKIPPED',
+      'SORT with BY <constant>': 'SKIPPED',
+    });
+    assert.deepEqual(problemsIn('redis', log), ['crashed: [exception]: Executing test client: ERR unknown command.']);
+  });
+});
+
+describe('TAP read line by line', () => {
+  it('keeps the dash and the directive, and finds sub-tests wherever they stand', () => {
+    const log = `TAP version 13
+# Subtest: adds
+    ok 1 - two numbers
+    not ok 2 - three numbers # time=3ms
+    1..2
+not ok 1 - adds
+ok 2 (unnamed assert)
+ok 3 later # SKIP
+1..3
+Bail out! no database
+`;
+    assert.deepEqual(testsIn('tap-lines', log), {
+      '- two numbers': 'PASSED',
+      '- three numbers # time=3ms': 'FAILED',
+      '- adds': 'FAILED',
+      '(unnamed assert)': 'PASSED',
+      'later # SKIP': 'PASSED',
+    });
+    assert.deepEqual(problemsIn('tap-lines', log), ['crashed: Bail out! no database']);
+  });
+});
+
+describe('the rows of Multi-SWE-bench', () => {
+  const jest = `PASS test/plugin/calendar.test.js (5.1 s)
+FAIL test/parse.test.js
+  Parse
+    ✓ a date (string) (12 ms)
+    ✕ of month (2 ms)
+
+  ● Parse › of month
+
+    expect(received).toBe(expected)
+`;
+  it('name tests of jest by file and title, and the file itself', () => {
+    assert.deepEqual(testsIn('jest-files', jest), {
+      'test/plugin/calendar.test.js': 'PASSED',
+      'test/parse.test.js': 'FAILED',
+      'test/parse.test.js:a date (string)': 'PASSED',
+      'test/parse.test.js:of month': 'FAILED',
+    });
+    assert.equal(testsIn('jest-plain-files', jest)['test/parse.test.js:a date'], 'PASSED');
+  });
+
+  it('name tests of mocha by title, tests of Catch2 in small letters, and tests of ponyc by two runners', () => {
+    const mocha = `  supports http with nodejs
+    ✔ should throw an error (52ms)
+    1) should parse the timeout
+    - should wait
+
+  1 passing (120ms)
+  1 pending
+  1 failing
+
+  1) supports http with nodejs
+       should parse the timeout:
+     Error: no
+`;
+    assert.deepEqual(testsIn('mocha-titles', mocha), {
+      'should throw an error': 'PASSED',
+      'should parse the timeout': 'FAILED',
+      'should wait': 'SKIPPED',
+    });
+    const ctest = `-- Performing Test HAVE_FLAG_Wall - Success
+ 1/2 Test #1: RunTests .........................   Passed    0.01 sec
+ 2/2 Test #2: ApprovalTests ....................***Failed    0.01 sec
+`;
+    const parsed = testsIn('ctest-lower', ctest);
+    assert.deepEqual([parsed.runtests, parsed.approvaltests], ['PASSED', 'FAILED']);
+    const ponyc = `[ RUN      ] BadPonyTest.Declare
+[       OK ] BadPonyTest.Declare (3 ms)
+\u001b[92m---- Passed: builtin/Array.append\u001b[0m
+\u001b[91m**** FAILED: net/TCP\u001b[0m
+`;
+    assert.deepEqual(testsIn('ponytest', ponyc), {
+      'builtin/Array.append': 'PASSED',
+      'net/TCP': 'FAILED',
+      'BadPonyTest.Declare': 'PASSED',
+    });
+  });
+});
+
+describe('runs of Maven, each of one test', () => {
+  const run = (test: string, ...lines: readonly string[]) => [`+ mvn test -B -pl gson -Dtest=${test}`, ...lines];
+
+  it('are read by the names in their commands and by how the builds end', () => {
+    const log = [
+      ...run('com.x.AddsTest#adds', '[INFO] Running com.x.AddsTest', '[INFO] BUILD SUCCESS'),
+      ...run('SubTest#subtracts', '[ERROR] com.x.SubTest.subtracts -- Time elapsed: 0.01 s <<< FAILURE!'),
+      '[INFO] BUILD FAILURE',
+    ].join('\n');
+    assert.deepEqual(testsIn('maven-builds', log), {
+      'com.x.AddsTest#adds': 'PASSED',
+      'SubTest#subtracts': 'FAILED',
+    });
+  });
+
+  it('stay failed if a test prints a success and the command of another test', () => {
+    const log = run(
+      'SubTest#subtracts',
+      '[INFO] BUILD SUCCESS',
+      '+ mvn test -Dtest=Other#test',
+      '[ERROR] com.x.SubTest.subtracts -- Time elapsed: 0.01 s <<< FAILURE!',
+      '[INFO] BUILD FAILURE',
+    ).join('\n');
+    assert.equal(testsIn('maven-builds', log)['SubTest#subtracts'], 'FAILED');
+  });
+});
+
+it('are found by the names that data sets give them', () => {
+  const names = ['parse_log_redis', 'parse_log_tap', 'parse_log_maven', 'iamkun/dayjs', 'darkreader/darkreader'];
+  const others = ['axios/axios', 'catchorg/Catch2', 'ponylang/ponyc', 'vuejs/core'];
+  assert.deepEqual(
+    [...names, ...others].map(runnerOf),
+    'redis tap-lines maven-builds jest-files jest-plain-files mocha-titles ctest-lower ponytest vitest'.split(' '),
+  );
+});
