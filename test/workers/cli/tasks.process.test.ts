@@ -3,6 +3,7 @@ import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { after, before, it } from 'node:test';
 import { createDataSetFixture, type DataSetFixture, sweRow } from '../../helpers/tasks/data-set-fixture.ts';
+import { terminalBench } from '../../helpers/tasks/terminal-bench-task.ts';
 
 const program = join(import.meta.dirname, '../../../workers/cli.ts');
 let fixture: DataSetFixture;
@@ -35,6 +36,12 @@ it('check prints why tasks of a set are refused, and fails', async () => {
   assert.match(stdout, /^2 tasks: 1 can run here, 1 are refused\n1 image;/);
   assert.match(stdout, /\n +1 +repo: expected a repository, such as "owner\/name" +7 +bad\n/);
   assert.match(stderr, /1 task of .* cannot be used/);
+});
+
+it('check reads a plain directory of terminal-bench tasks as such', async () => {
+  for (const [path, text] of Object.entries(terminalBench)) await fixture.write(`tb/one/${path}`, text);
+  const { stdout, stderr } = await temper('check', './tb', '--json');
+  assert.equal(JSON.parse(stdout).set, `terminal-bench:${fixture.root}/tb`, stderr);
 });
 
 it('show prints what a rollout of the task would get, for people and as JSON', async () => {

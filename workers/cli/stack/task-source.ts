@@ -1,7 +1,8 @@
-import { stat } from 'node:fs/promises';
-import { resolve } from 'node:path';
+import { readdir, stat } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
 import type { Config } from '../../../infra/config.ts';
 import { parseDataSetAddress } from '../../../infra/data-sets/address.ts';
+import { exists } from '../../../infra/data-sets/fetch/cache.ts';
 import { isDataSetFormat } from '../../../infra/data-sets/formats/index.ts';
 import { hubAccountFrom } from '../../../infra/data-sets/hub-account.ts';
 import type { Store } from '../../../infra/store/store.ts';
@@ -37,10 +38,21 @@ async function addressOf(named: string): Promise<string> {
   if (orTaskUsage(() => isAddress(absolute))) return absolute;
   const directory = resolve(named);
   const found = await stat(directory).catch(() => null);
-  if (found?.isDirectory()) return `harbor:${directory}`;
+  if (found?.isDirectory()) return `${await formatOf(directory)}:${directory}`;
   throw new UsageError(
     `${JSON.stringify(named)} is neither a directory nor an address; expected a directory, an address such as generated:test/1?count=8, or a data set such as swe-gym:./rows.jsonl`,
   );
+}
+
+/** Tells the format of a directory by the file that its first task has: Harbor's, unless it is terminal-bench's. */
+async function formatOf(directory: string): Promise<'harbor' | 'terminal-bench'> {
+  const entries = await readdir(directory, { withFileTypes: true });
+  const children = entries.filter((entry) => entry.isDirectory()).map((entry) => join(directory, entry.name));
+  for (const path of [directory, ...children.sort()]) {
+    const [toml, yaml] = await Promise.all([exists(join(path, 'task.toml')), exists(join(path, 'task.yaml'))]);
+    if (toml || yaml) return toml ? 'harbor' : 'terminal-bench';
+  }
+  return 'harbor';
 }
 
 /** Makes the path of an address absolute, since workers have another current directory. */
