@@ -15,7 +15,10 @@ const pauseMs = 50;
  */
 export async function serveEgress(address: string, route: Route): Promise<void> {
   const [host, port] = address.split(':');
-  const server = createServer({ allowHalfOpen: true, pauseOnConnect: true }, (client) => void carry(client, route));
+  const server = createServer(
+    { allowHalfOpen: true, noDelay: true, pauseOnConnect: true },
+    (client) => void carry(client, route),
+  );
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
     server.listen(Number(port), host, resolve);
