@@ -6,6 +6,7 @@ import { after, before, describe, it } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Client } from '@temporalio/client';
 import { type Config, readConfig } from '../../infra/config.ts';
+import { apiStatus } from '../../infra/sandbox/kubernetes/client.ts';
 import { type ClientConnection, connectClient } from '../../infra/temporal/connection.ts';
 import { freePort } from '../../infra/temporal/ports.ts';
 import { temporalTarget } from '../../infra/temporal/temporal-target.ts';
@@ -115,8 +116,20 @@ describe('a training run in Pods whose cluster fails in every way', async () => 
   async function deletePods(): Promise<Fault> {
     const { items } = await core.listNamespacedPod({ namespace });
     assert.ok(items.length > 0);
-    await Promise.all(items.map(({ metadata }) => core.deleteNamespacedPod({ namespace, name: metadata?.name ?? '' })));
+    const deleted = await Promise.all(items.map(({ metadata }) => deletePod(metadata?.name ?? '')));
+    assert.ok(deleted.includes(true));
     return undefined;
+  }
+
+  /** Returns false if the Pod has gone meanwhile. */
+  async function deletePod(name: string): Promise<boolean> {
+    try {
+      await core.deleteNamespacedPod({ namespace, name });
+      return true;
+    } catch (error) {
+      if (apiStatus(error) === 404) return false;
+      throw error;
+    }
   }
 
   async function killHost(): Promise<Fault> {
