@@ -13,10 +13,11 @@ const others: Readonly<Partial<Record<LogParserName, readonly string[]>>> = {
   'go-names': goText,
   'go-json': goJson,
   'go-json-names': goJson,
+  'maven-builds': ['+ mvn test -Dtest=x.PassesTest#passes', '[INFO] BUILD SUCCESS'],
 };
 
 /** Runners whose tests are programs of their own. */
-const separate: readonly LogParserName[] = ['automake', 'bats', 'ctest'];
+const separate: readonly LogParserName[] = ['automake', 'bats', 'ctest', 'ctest-lower', 'redis'];
 
 describe('a report that the code under test prints before it ends the runner', () => {
   for (const [name, [first]] of Object.entries(runs) as [LogParserName, (typeof runs)[LogParserName]][]) {

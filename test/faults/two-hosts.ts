@@ -23,6 +23,7 @@ import { startTestServer } from '../helpers/temporal/temporal.ts';
 import { until } from '../helpers/until.ts';
 
 export const limitMs = 240_000;
+const agentTimeoutSec = (3 * limitMs) / 1000;
 const names = ['left', 'right'] as const;
 export type Name = (typeof names)[number];
 export const otherThan = (name: Name): Name => (name === 'left' ? 'right' : 'left');
@@ -102,7 +103,8 @@ export async function startTwoHosts({ sandbox, settings }: OutlivingSandboxes) {
     const handle = await server.client.workflow.start('rollout', {
       taskQueue: controlQueue,
       workflowId,
-      args: [{ task: taskToFix, agent, sandbox, sampling: { maxTokensPerTurn: 2_000 } }],
+      // The agent's time passes while its turn is held and its host is cut off.
+      args: [{ task: taskToFix, agent, sandbox, sampling: { maxTokensPerTurn: 2_000 }, agentTimeoutSec }],
     });
     const ended = handle.result().then((result) => assert.fail(`the rollout ended: ${JSON.stringify(result)}`));
     await Promise.race([until(() => waiting.length === 1, limitMs), ended]);
