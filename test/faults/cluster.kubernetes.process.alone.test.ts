@@ -21,7 +21,8 @@ import { pendingOf, turn } from './pending.ts';
 import { partOf } from './victims.ts';
 
 const runId = 'on-a-cluster';
-const limitMs = 300_000;
+/** Longer than the four minutes after which an activity counts as lost that its worker never got. */
+const limitMs = 600_000;
 /** The time for which the kubelet and the API server are stopped: longer than a request of the host waits for its answer. */
 const stoppedMs = Number(process.env.TEMPER_TEST_STOPPED_SECONDS ?? 35) * 1_000;
 const request: RunRequest = {

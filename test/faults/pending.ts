@@ -14,6 +14,8 @@ export const turn = 'a turn';
 export const workflowTask = 'a workflow task';
 /** The state of a started activity or workflow task in the server's description. */
 const started = 2;
+/** The epochs that a rollout may reach: it begins again when its sandbox is lost. */
+const epochs = [1, 2, 3, 4];
 
 /**
  * Lists the work in progress of a run, one piece at a time: each workflow is described only when the caller wants more. Empty
@@ -35,8 +37,8 @@ export async function* pendingOf(
       const names = activities.map(({ activityType }) => activityType?.name ?? '');
       if (raw.pendingWorkflowTask?.state === started) names.push(workflowTask);
       if (type === 'rollout' && names.includes('awaitAgent')) {
-        const session = await gateway.status(sessionId({ rollout, epoch: 1 })).catch(() => null);
-        if ((session?.inFlight ?? 0) > 0) names.push(turn);
+        const asked = epochs.map((epoch) => gateway.status(sessionId({ rollout, epoch })).catch(() => null));
+        if ((await Promise.all(asked)).some((session) => (session?.inFlight ?? 0) > 0)) names.push(turn);
       }
       for (const what of names) yield { workflow: workflowId, what };
     }
