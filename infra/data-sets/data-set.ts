@@ -45,7 +45,7 @@ export interface DataSetOptions {
 
 /** A way to read data sets. Each format is a file or folder in `formats/`, registered in `formats/index.ts`. */
 export interface DataSetFormat {
-  /** Whether it runs code that the address names, as only a user's own command may; default: false. */
+  /** Whether loading a set runs code that its address names. Only a command of the user may load such a set. Default: false. */
   readonly runsCode?: true;
   /** Whether a file holds tasks of this format. All such files of a hub repository or of a directory are read. */
   wants(path: string): boolean;

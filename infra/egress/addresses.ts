@@ -35,8 +35,8 @@ function addTo(list: BlockList, network: string, family: 'ipv4' | 'ipv6'): void 
 }
 
 /**
- * Whether no sandbox may reach an address: all but public ones, those of this machine, and every text that is no address. An IPv4
- * address within an IPv6 one is outside of the public IPv6 network.
+ * Whether an address is closed to every sandbox. Only public addresses are open, except those of this machine; a text that is
+ * not an address is closed. An IPv6 address that contains an IPv4 one is outside of the public IPv6 network, so it is closed, too.
  */
 export function isRefused(address: string): boolean {
   if (isIPv4(address)) return refused.check(address, 'ipv4') || isOwn(address);
@@ -44,7 +44,7 @@ export function isRefused(address: string): boolean {
   return refused.check(address, 'ipv6') || isOwn(address);
 }
 
-/** Whether an address is one of this machine, whose services listen there, too. */
+/** Whether an address belongs to this machine, whose own services may listen there. */
 function isOwn(address: string): boolean {
   const own = new BlockList();
   for (const { address: one, family } of Object.values(networkInterfaces()).flatMap((all) => all ?? [])) {

@@ -5,7 +5,7 @@ import { isRefused } from './addresses.ts';
 export interface Network {
   /** Returns the addresses of a name, or an empty list. */
   resolve(host: string): Promise<readonly string[]>;
-  /** Whether no sandbox may reach an address. */
+  /** Whether an address is closed to every sandbox. */
   refuses(address: string): boolean;
 }
 

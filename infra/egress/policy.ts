@@ -9,6 +9,6 @@ export function requireAllowed({ mode, hosts, ports }: NetworkPolicy, { host, po
   if (!ports.includes(port)) throw new EgressRefusedError('port-refused', `${host}:${port}`);
 }
 
-/** Whether a host is the one of a pattern, or below the one of `*.name`. */
+/** Whether a host matches a pattern: it is that name or, for `*.name`, a name below it. */
 const matches = (pattern: string, host: string): boolean =>
   pattern.startsWith('*.') ? host.endsWith(pattern.slice(1)) : host === pattern;

@@ -35,7 +35,7 @@ export interface GradedTask {
   readonly gradedIn: 'fresh' | 'same';
   /** Whether processes that the agent started still run during tests in its own sandbox. */
   readonly keepProcesses: boolean;
-  /** Whether tests that write a reward also write in the workdir, of which they then get a copy in its place. */
+  /** Whether the tests, which write a reward, also write in the workdir. They then get a copy of it in its place. */
   readonly ownWorkdir: boolean;
   /** Paths that the diff of an agent must not change in its evaluation. */
   readonly protection: Protection;

@@ -34,7 +34,7 @@ export interface TaskParts {
   readonly protectedPaths?: readonly string[];
   /** Set when the tests run in the agent's own sandbox. */
   readonly gradedIn?: 'same' | undefined;
-  /** Whether what the agent started still runs during those tests. */
+  /** Whether processes that the agent started continue during those tests. */
   readonly keepProcesses?: boolean;
   /** Set when the tests write in the workdir, which is otherwise the agent's. */
   readonly ownWorkdir?: true;

@@ -106,7 +106,7 @@ const taskToml = z.looseObject({
       sandbox: z.enum(['fresh', 'same'], { error: 'expected "fresh" or "same"' }).default('fresh'),
       /** Whether processes that the agent started still run during tests in its own sandbox. */
       keep_processes: z.boolean({ error: 'expected true or false' }).default(false),
-      /** Whether tests that write a reward get a copy of the workdir that is theirs. */
+      /** Whether the tests, which write a reward, get a copy of the workdir that belongs to their account. */
       own_workdir: z.boolean({ error: 'expected true or false' }).default(false),
       protected: z.array(z.string({ error: 'expected a pattern of paths' }).min(1)).default([]),
     })

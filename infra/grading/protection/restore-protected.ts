@@ -46,7 +46,7 @@ export interface PatchToRestore {
   readonly workdir: string;
   readonly patch: Uint8Array;
   readonly protection: Protection;
-  /** Whether to change the workspace, rather than only to say what was restored. */
+  /** Whether the workspace is changed. If not, the result only names what was restored. */
   readonly applies: boolean;
 }
 
