@@ -6,7 +6,10 @@ export function processIdentity(pid) {
   return { pid, startedAt: startTime(pid) };
 }
 
-/** Whether exactly this process still runs. A zombie does not. */
+/**
+ * Whether exactly this process still runs. A zombie does not, but a process whose first thread has ended does while others end: they
+ * hold its files and locks.
+ */
 export function isRunning({ pid, startedAt }) {
   return startedAt !== undefined && startTime(pid) === startedAt;
 }
@@ -24,7 +27,8 @@ function startTimeFromProc(pid) {
   }
   // The command name is in parentheses and may hold spaces and parentheses itself.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-  return fields[0] === 'Z' ? undefined : fields[19];
+  const [state, threads, startedAt] = [fields[0], Number(fields[17]), fields[19]];
+  return state === 'Z' && threads <= 1 ? undefined : startedAt;
 }
 
 function startTimeFromPs(pid) {

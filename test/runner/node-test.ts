@@ -27,13 +27,18 @@ export interface TestCounts {
   readonly failed: number;
   /** The titles of skipped tests. */
   readonly skipped: readonly string[];
+  readonly failures: readonly z.infer<typeof failure>[];
   /** The slowest files, the slowest first. */
   readonly slowest: readonly { readonly file: string; readonly seconds: number }[];
   /** The seconds of each phase. */
   readonly phases: readonly { readonly title: string; readonly seconds: number }[];
 }
 
+/** A failed test, where it stands, and the beginning of its error. */
+const failure = z.object({ title: z.string(), place: z.string(), error: z.string() });
+
 const reported = z.object({
+  failures: z.array(failure),
   passed: z.int(),
   failed: z.int(),
   cancelled: z.int(),
@@ -138,6 +143,7 @@ function sum(one: PhaseCounts, other: PhaseCounts): PhaseCounts {
     passed: one.passed + other.passed,
     failed: one.failed + other.failed,
     skipped: [...one.skipped, ...other.skipped],
+    failures: [...one.failures, ...other.failures],
     slowest: [...one.slowest, ...other.slowest].sort((a, b) => b.seconds - a.seconds).slice(0, slowestShown),
   };
 }
@@ -168,9 +174,12 @@ async function runProcesses(lane: Lane): Promise<PhaseCounts | undefined> {
 
 function parseCounts(root: string, text: string): PhaseCounts | undefined {
   if (text === '') return undefined;
-  const { passed, failed, cancelled, skipped, todo, skippedTitles, durations } = reported.parse(JSON.parse(text));
+  const { passed, failed, cancelled, skipped, todo, skippedTitles, durations, failures } = reported.parse(
+    JSON.parse(text),
+  );
   return {
     passed,
+    failures,
     failed: failed + cancelled,
     skipped: skippedTitles.length === skipped + todo ? skippedTitles : Array(skipped + todo).fill('?'),
     slowest: durations

@@ -125,6 +125,8 @@ function report(run: TestCounts | undefined, left: readonly string[]): void {
   const failed = (run?.failed ?? 0) + problems.length;
   const skipped = run?.skipped ?? [];
   console.log('');
+  // Repeated here, since a long run prints them far above.
+  for (const { title, place, error } of run?.failures ?? []) console.log(`✖ ${title} (${place})\n${error}`);
   const phases = [{ title: 'checks', seconds: checkSeconds }, ...(run?.phases ?? [])];
   console.log(`phases: ${phases.map(({ title, seconds }) => `${title} ${seconds} s`).join(', ')}`);
   console.log(`slowest files: ${(run?.slowest ?? []).map(({ file, seconds }) => `${file} ${seconds} s`).join(', ')}`);
