@@ -10,7 +10,7 @@ import { gatherReport } from '../../workers/cli/commands/report/gather-report.ts
 import { followRun } from '../../workers/cli/commands/train/follow-run.ts';
 import { onInterrupt } from '../../workers/cli/follow/interrupt.ts';
 import { startRun } from '../../workers/cli/follow/start-workflow.ts';
-import { onFreePorts, type StackSession, startSession } from '../../workers/cli/stack/stack-session.ts';
+import { type StackSession, startSession } from '../../workers/cli/stack/stack-session.ts';
 import { print } from '../../workers/cli/text/output.ts';
 import { errorMessage } from '../../workflows/contracts/error-message.ts';
 import type { RunRequest } from '../../workflows/contracts/run.ts';
@@ -56,7 +56,7 @@ let session: StackSession | null = null;
 try {
   stack = await openReferenceStack();
   const asked = recorded === null ? request : await withRecordedWarmUp(recorded, stack);
-  session = await startSession(await onFreePorts(configOn(stack, home)), interrupt.signal);
+  session = await startSession(configOn(stack, home), interrupt.signal);
   const startedAt = performance.now();
   const handle = await startRun(session.client, run, asked);
   // If this fails, the run's sandboxes must be removed before the stack that removes them is closed.

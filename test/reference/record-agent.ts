@@ -1,7 +1,7 @@
 import type { Config } from '../../infra/config.ts';
 import { loadModel } from '../../infra/kits/chat-tokens/index.ts';
 import { type Bug, bugAt, operators, sourceOf } from '../../infra/tasks/generated/bug.ts';
-import { onFreePorts, startSession } from '../../workers/cli/stack/stack-session.ts';
+import { startSession } from '../../workers/cli/stack/stack-session.ts';
 import { print } from '../../workers/cli/text/output.ts';
 import { controlQueue } from '../../workflows/contracts/queues.ts';
 import type { RolloutRequest, RolloutResult } from '../../workflows/contracts/rollout.ts';
@@ -31,9 +31,7 @@ export async function recordAgent(
     const answered = promptIds.filter((id) => id === tokens.idOf('<tool_response>')).length;
     return tokens.encode(`${replyOf(calls, bug, symbol, answered)}<|im_end|>`);
   });
-  const config = await onFreePorts(
-    configWith({ TEMPER_ENGINE_URLS: vllm.url, TEMPER_ENGINE_MODEL: 'policy', TEMPER_PUBLISH: 'reload' }),
-  );
+  const config = configWith({ TEMPER_ENGINE_URLS: vllm.url, TEMPER_ENGINE_MODEL: 'policy', TEMPER_PUBLISH: 'reload' });
   const model = loadModel(config.modelDir);
   try {
     const session = await startSession(config, signal);

@@ -22,10 +22,10 @@ export function demoCommand(recipe: DemoRecipe = demoRecipe): Command {
 }
 
 async function demo(options: DemoOptions, recipe: DemoRecipe): Promise<void> {
-  const { onFreePorts, startSession } = await import('../stack/stack-session.ts');
+  const { startSession } = await import('../stack/stack-session.ts');
   const { runDemo } = await import('./demo/run-demo.ts');
   const out = resolve(options.out ?? `temper-demo-${options.seed}`);
-  const config = await onFreePorts(demoConfig(options));
+  const config = demoConfig(options);
   const interrupt = onInterrupt('cancelling the run; waiting for its clean-up');
   interrupt.remains(() => `The next stack that starts on ${config.home} removes what the run left behind.`);
   const session = await startSession(config, interrupt.signal);

@@ -23,6 +23,8 @@ export interface StackSession extends StackClient {
 }
 
 const pollMs = 200;
+/** The number of starts of a stack whose ports other processes take. */
+const startAttempts = 3;
 
 /**
  * Opens the stack that runs on the home or that the environment names; otherwise starts one for the caller, if it may. Waits
@@ -47,7 +49,7 @@ export async function openSession(options: HomeOption, mayStart: boolean, signal
     );
   }
   try {
-    return await startSession(await onFreePorts(configOf(options)), signal);
+    return await startSession(configOf(options), signal);
   } catch (error) {
     if (!(error instanceof AlreadyUp)) throw error;
     await untilAnnounced(options, error.pid, signal);
@@ -103,10 +105,11 @@ async function untilSettled(options: HomeOption, signal: AbortSignal): Promise<v
   }
 }
 
-/** Starts a stack, which stops when the session is closed. */
-export async function startSession(config: Config, signal: AbortSignal): Promise<StackSession> {
-  note(`starting a stack on ${config.home}`);
-  const own = await startStack({ config, progress: note }, signal);
+/** Starts a stack on the configured ports, or on free ones if any of those is in use. It stops when the session is closed. */
+export async function startSession(wanted: Config, signal: AbortSignal): Promise<StackSession> {
+  note(`starting a stack on ${wanted.home}`);
+  const own = await startOnFreePorts(wanted, signal);
+  const { config } = own;
   try {
     const stack = await openStackClient(config);
     return {
@@ -147,8 +150,20 @@ async function isServed(config: Config): Promise<boolean> {
   }
 }
 
-/** Chooses the ports of a stack for one command: the configured ones, or free ones if any of those is in use. */
-export async function onFreePorts(config: Config): Promise<Config> {
+/** Starts a stack. Another process may take a port that was free before the stack listens there: then free ones are chosen again. */
+async function startOnFreePorts(wanted: Config, signal: AbortSignal): Promise<RunningStack> {
+  for (let attempt = 1; ; attempt += 1) {
+    const config = (await arePortsFree(wanted)) ? wanted : await withFreePorts(wanted);
+    try {
+      return await startStack({ config, progress: note }, signal);
+    } catch (error) {
+      const isFinal = attempt === startAttempts || error instanceof AlreadyUp || signal.aborted;
+      if (isFinal || (await arePortsFree(config))) throw error;
+    }
+  }
+}
+
+async function arePortsFree(config: Config): Promise<boolean> {
   const free = await Promise.all(portsOf(config, neededParts(config)).map(({ port }) => isPortFree(port)));
-  return free.every(Boolean) ? config : withFreePorts(config);
+  return free.every(Boolean);
 }
