@@ -7,7 +7,7 @@ import { builtImageName, readBuildContext } from './build-context.ts';
 import { type Dockerfile, readDockerfile } from './dockerfile.ts';
 import { type Grading, gradingFile, parseGrading } from './grading-file.ts';
 import { agentNetwork } from './task-network.ts';
-import { parseTaskToml, type TaskToml } from './task-toml.ts';
+import { laterVersion, parseTaskToml, type TaskToml } from './task-toml.ts';
 
 /** A validated task directory in Harbor layout. */
 export interface HarborTask extends GradedTask {
@@ -16,6 +16,10 @@ export interface HarborTask extends GradedTask {
   /** The build of the image, or null when the image has a name. */
   readonly build: BuildContext | null;
   readonly grading: Grading | null;
+  /** The version of its `task.toml` if it is newer than all known ones: fields that came later are not read. */
+  readonly laterVersion: string | null;
+  /** Whether its author keeps files outside the workdir, which a fresh sandbox for the tests does not have. */
+  readonly keepsOutside: boolean;
 }
 
 const defaults = { workdir: '/workspace', memoryMb: 2048, diskMb: 2048 } as const;
@@ -34,7 +38,6 @@ export function readHarborTask(tree: FileTree): HarborTask {
   const network = agentNetwork(toml);
   const dockerfile = tree.has('environment/Dockerfile') ? readDockerfile(textOf(tree, 'environment/Dockerfile')) : null;
   const workdir = environment.workdir ?? dockerfile?.workdir ?? dockerfile?.workspaceTarget ?? defaults.workdir;
-  if (toml.grading.sandbox === 'fresh') requireInWorkdir(workdir, toml.artifacts);
   const { reward_weights: rewardWeights = null } = toml.verifier;
   const grading = tree.has(gradingFile) ? parseGrading(textOf(tree, gradingFile)) : null;
   if (grading !== null && rewardWeights !== null) {
@@ -71,6 +74,8 @@ export function readHarborTask(tree: FileTree): HarborTask {
     testEnv: toml.verifier.env,
     solutionEnv: toml.solution.env,
     grading,
+    laterVersion: laterVersion(toml),
+    keepsOutside: toml.artifacts.some((path) => path.startsWith('/') && !isInside(path, workdir)),
     rewardWeights,
     codeAsAgent: toml.grading.code_as_agent,
     ownWorkdir: toml.grading.own_workdir,
@@ -125,13 +130,11 @@ function rejectCompose(tree: FileTree): void {
   );
 }
 
-/** Rejects artifacts outside the workdir: the tests run in a fresh sandbox, which receives only the diff of the workdir. */
-function requireInWorkdir(workdir: string, artifacts: readonly string[]): void {
-  const outside = artifacts.find((path) => path.startsWith('/') && !`${path}/`.startsWith(`${workdir}/`));
-  if (outside === undefined) return;
-  const text = `task.toml: artifacts: expected paths below the workdir ${workdir}, got ${JSON.stringify(outside)}`;
-  throw new TemperFailure('UnsupportedTask', text);
-}
+/** The directory of Harbor's own convention, whose files are kept for people to look at. */
+const conventionalArtifacts = '/logs/artifacts';
+
+const isInside = (path: string, workdir: string): boolean =>
+  [workdir, conventionalArtifacts].some((directory) => `${path}/`.startsWith(`${directory.replace(/\/$/, '')}/`));
 
 function textOf(tree: FileTree, path: string): string {
   const entry = tree.get(path);

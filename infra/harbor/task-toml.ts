@@ -24,8 +24,11 @@ const size = z
 
 const version = z
   .string({ error: 'expected a version such as "1.0"' })
-  .regex(/^1\.[0-4]$/, { error: 'expected a version from "1.0" to "1.4"' })
+  .regex(/^[1-9]\d{0,3}\.\d{1,4}$/, { error: 'expected a version such as "1.0"' })
   .default('1.0');
+
+/** The newest version of the format whose fields are all known here. */
+export const newestVersion = '1.4';
 
 /** A table that asks for more than a sandbox provides, so that its content does not matter. */
 const table = z.record(z.string(), z.unknown()).optional();
@@ -127,6 +130,10 @@ export function parseTaskToml(source: string): TaskToml {
   rejectUnsupported(parsed.data);
   return parsed.data;
 }
+
+/** Returns the version of a file that is newer than all known ones, so that it may have unknown fields; otherwise null. */
+export const laterVersion = ({ version, schema_version: renamed }: TaskToml): string | null =>
+  [renamed, version].find((text) => text.localeCompare(newestVersion, 'en', { numeric: true }) > 0) ?? null;
 
 function parseToml(source: string): unknown {
   try {

@@ -1,5 +1,6 @@
 import { instructions } from '../harbor/dockerfile.ts';
 import type { HarborTask } from '../harbor/harbor-task.ts';
+import { newestVersion } from '../harbor/task-toml.ts';
 import type { FileEntry, FileTree } from '../sandbox/files.ts';
 import { generatedImage } from './generated/generate.ts';
 
@@ -24,11 +25,15 @@ export const needs = {
     isNeeded: ({ workspace, description }) => workspace.size > 0 && description.image !== generatedImage,
   },
   'files outside the workdir': {
-    what: 'their tests look at them, and a fresh sandbox has none that the agent made: [grading] sandbox = "same"',
-    isNeeded: ({ gradedIn, grading, tests, description }) =>
+    what: 'their tests or artifacts are there, and a fresh sandbox has none that the agent made: [grading] sandbox = "same"',
+    isNeeded: ({ gradedIn, grading, tests, keepsOutside, description }) =>
       gradedIn === 'fresh' &&
       grading === null &&
-      [...tests.values()].some((test) => looksOutside(test, description.workdir)),
+      (keepsOutside || [...tests.values()].some((test) => looksOutside(test, description.workdir))),
+  },
+  'a later version of the format': {
+    what: `their task.toml is newer than ${newestVersion}: fields that came later are not read`,
+    isNeeded: ({ laterVersion }) => laterVersion !== null,
   },
   "the agent's sandbox": {
     what: 'their tests run in it, with all that the agent left there; a regrade leaves them out',

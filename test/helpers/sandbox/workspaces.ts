@@ -107,6 +107,8 @@ export const workspaceTask = (workspace: FileTree, setup: readonly string[] = []
   testEnv: {},
   solutionEnv: {},
   grading: null,
+  laterVersion: null,
+  keepsOutside: false,
   rewardWeights: null,
   codeAsAgent: false,
   ownWorkdir: false,

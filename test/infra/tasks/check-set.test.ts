@@ -80,20 +80,17 @@ it('says what tasks need: networks, images and solutions, and more than the host
     },
     large: { ...terminalBench, 'docker-compose.yaml': 'services: {client: {build: ., mem_limit: 9g}}\n' },
     shell: { ...terminalBench, 'task.yaml': 'instruction: a\nrun_tests_in_same_shell: true\n' },
+    unjudged: { ...terminalBench, 'task.yaml': 'instruction: a\nparser_name: dbt\n' },
   };
   for (const [name, files] of Object.entries(variants))
     for (const [path, text] of Object.entries(files)) await fixture.write(`tb/${name}/${path}`, text);
   const { tasks, usable, refused, needs } = await checked(fixture, `terminal-bench:${fixture.root}/tb`);
-  assert.deepEqual([tasks, usable], [4, 2]);
+  assert.deepEqual([tasks, usable], [5, 3]);
   assert.deepEqual(
     refused.map(({ reason, got, example }) => [reason, got.map(({ value }) => value), example]),
     [
       ['expected at most the 8192 MB of memory of this host', ['9216 MB'], 'large'],
-      [
-        'task.yaml: expected run_tests_in_same_shell: false, since tests run without the processes and variables of the agent',
-        ['true'],
-        'shell',
-      ],
+      ['task.yaml: expected a parser_name of pytest, swebench, sweperf, mlebench, swelancer', ['dbt'], 'unjudged'],
     ],
   );
   assert.deepEqual(Object.fromEntries(needs.map(({ need, example }) => [need, example])), {
@@ -107,5 +104,7 @@ it('says what tasks need: networks, images and solutions, and more than the host
     'root for the tests': 'online',
     'a running service': 'local',
     'a reference solution': 'online',
+    "the agent's sandbox": 'shell',
+    "the agent's processes": 'shell',
   });
 });

@@ -45,7 +45,9 @@ export const terminalBench = directoryFormat({
   toFiles(tree, name, { options }) {
     const files = publishedFiles(tree, name);
     const task = readTaskYaml(files.text('task.yaml'), `${name}/task.yaml`);
-    requireJudged(task, { name, freshShell: options.shell === 'fresh' });
+    requireJudged(task, name);
+    // Tests that ask for the agent's shell need its processes and files, so they run in the agent's own sandbox.
+    const besideAgent = task.testsInAgentShell && options.shell !== 'fresh';
     const compose = files.textOr(composeFile, null);
     const container = compose === null ? withoutCompose : readCompose(compose, `${name}/${composeFile}`, variables);
     requireMounted(tree, container.mounts, name);
@@ -68,8 +70,8 @@ export const terminalBench = directoryFormat({
       evaluationTimeoutSec: task.testTimeoutSec,
       protectedPaths: mounts.flatMap((mount) => readOnlyPaths(tree, mount, workdir)),
       ownWorkdir: true,
-      gradedIn: options.grading,
-      keepProcesses: options.processes === 'keep',
+      gradedIn: besideAgent ? 'same' : options.grading,
+      keepProcesses: besideAgent || options.processes === 'keep',
       // Where both have a `run-tests.sh`, the harness copies that of `tests/` last.
       tests: new Map([
         ['run-tests.sh', script(files.text('run-tests.sh'))],
@@ -81,22 +83,10 @@ export const terminalBench = directoryFormat({
   },
 });
 
-/** Rejects a task whose verdict cannot be read, or would not be the one that its author meant. */
-function requireJudged(
-  { parser, testsInAgentShell }: TaskYaml,
-  { name, freshShell }: { readonly name: string; readonly freshShell: boolean },
-): void {
-  if (!Object.hasOwn(verdicts, parser)) {
-    throw unsupported(name, 'task.yaml', `a parser_name of ${Object.keys(verdicts).join(', ')}`, parser);
-  }
-  if (!testsInAgentShell || freshShell) return;
-  const text = 'run_tests_in_same_shell: false, since tests run without the processes and variables of the agent';
-  throw unsupported(
-    name,
-    'task.yaml',
-    text,
-    'true; if these tests need only its files, add ?shell=fresh to the address of the set',
-  );
+/** Rejects a task whose verdict cannot be read. */
+function requireJudged({ parser }: TaskYaml, name: string): void {
+  if (Object.hasOwn(verdicts, parser)) return;
+  throw unsupported(name, 'task.yaml', `a parser_name of ${Object.keys(verdicts).join(', ')}`, parser);
 }
 
 function requireMounted(tree: FileTree, mounts: readonly Mount[], name: string): void {

@@ -175,7 +175,7 @@ it('reads the text of a task that names one of several, and the one that states 
   }
 });
 
-it("runs tests that ask for the agent's shell in a fresh one if the address says so", async () => {
+it("runs tests that ask for the agent's shell beside its processes, or in a fresh sandbox if the address says so", async () => {
   await using fixture = await createDataSetFixture();
   const files = {
     ...terminalBench,
@@ -184,9 +184,12 @@ it("runs tests that ask for the agent's shell in a fresh one if the address says
     'tests/run-tests.sh': 'of the tests\n',
   };
   for (const [path, text] of Object.entries(files)) await fixture.write(`tb/shell/${path}`, text);
-  const { task, tests } = await packed(fixture.tasks, `terminal-bench:${fixture.root}/tb?shell=fresh#shell`);
-  assert.equal(task.workdir, '/testbed');
-  assert.equal(textIn(tests, 'run-tests.sh'), 'of the tests\n');
+  const beside = await packed(fixture.tasks, `terminal-bench:${fixture.root}/tb#shell`);
+  assert.deepEqual([beside.gradedIn, beside.keepProcesses], ['same', true]);
+  const fresh = await packed(fixture.tasks, `terminal-bench:${fixture.root}/tb?shell=fresh#shell`);
+  assert.deepEqual([fresh.gradedIn, fresh.keepProcesses], ['fresh', false]);
+  assert.equal(fresh.task.workdir, '/testbed');
+  assert.equal(textIn(fresh.tests, 'run-tests.sh'), 'of the tests\n');
 });
 
 const refused: readonly (readonly [string, Readonly<Record<string, string>>, string, RegExp])[] = [
@@ -213,12 +216,6 @@ const refused: readonly (readonly [string, Readonly<Record<string, string>>, str
     { 'docker-compose.yaml': 'services:\n  client: {}\n  db: {}\n' },
     'UnsupportedTask',
     /docker-compose\.yaml: services: expected one service, got client, db/,
-  ],
-  [
-    'tests in the agent’s shell',
-    { 'task.yaml': 'instruction: a\nrun_tests_in_same_shell: true\n' },
-    'UnsupportedTask',
-    /task\.yaml: expected run_tests_in_same_shell: false, since .*, got true; .* \?shell=fresh/,
   ],
   [
     'an unknown parser',
