@@ -64,6 +64,8 @@ export interface Config {
   readonly metricsPorts: Readonly<Record<WorkerKind, number>> | null;
   /** The address on which the embedded policy server and the metrics are served. */
   readonly listen: string;
+  /** The address at which this machine reaches the embedded policy server, if it runs here. */
+  readonly policyUrl: string;
   readonly gateways: number;
   readonly modelDir: string;
   readonly engine: {
@@ -129,7 +131,7 @@ export function readConfig(source: Environment = process.env): Config {
   const env = parsed.data;
   const usual = isRemote(env.TEMPER_SANDBOX) ? remoteWork : localWork();
   const home = resolve(env.TEMPER_HOME ?? join(env.XDG_STATE_HOME ?? join(homedir(), '.local/state'), 'temper'));
-  const policyUrl = `http://127.0.0.1:${env.TEMPER_POLICY_PORT}`;
+  const policy = policyServerFrom(env);
   const host = hostFrom(env);
   const paths = pathsOf(home, host);
   const checkpoints = env.TEMPER_CHECKPOINTS ?? join(paths.policy, 'checkpoints');
@@ -156,9 +158,8 @@ export function readConfig(source: Environment = process.env): Config {
     temporalPort: env.TEMPER_TEMPORAL_PORT,
     uiPort: env.TEMPER_UI_PORT,
     deployment: deploymentFrom(env),
-    policyPort: env.TEMPER_POLICY_PORT,
+    ...policy,
     metricsPorts: metricsPortsFrom(env.TEMPER_METRICS_PORT),
-    listen: env.TEMPER_LISTEN,
     gateways: env.TEMPER_GATEWAYS,
     modelDir: env.TEMPER_MODEL_DIR ?? join(import.meta.dirname, 'tasks/generated/temper-tiny'),
     engine: {
@@ -166,7 +167,7 @@ export function readConfig(source: Environment = process.env): Config {
       graceSec: env.TEMPER_ENGINE_HOLD,
       seeds: env.TEMPER_ENGINE_SEEDS === 'on',
     },
-    pool: poolFrom(env, policyUrl),
+    pool: poolFrom(env, policy.policyUrl),
     pools: resolve(env.TEMPER_ENGINES ?? join(home, 'engines.json')),
     upstreams: resolve(env.TEMPER_UPSTREAMS ?? join(home, 'upstreams.json')),
     agents: env.TEMPER_AGENTS.map((named) => (/^\.{0,2}\//.test(named) ? resolve(named) : named)),
@@ -208,6 +209,12 @@ const nameOfMachine = (): string =>
   hostname()
     .replaceAll(/[^a-zA-Z0-9._-]/g, '-')
     .slice(0, 60);
+
+function policyServerFrom({ TEMPER_LISTEN: listen, TEMPER_POLICY_PORT: policyPort }: z.output<typeof environment>) {
+  // What listens on all addresses is reached on the loopback address.
+  const host = listen === '0.0.0.0' ? '127.0.0.1' : listen;
+  return { listen, policyPort, policyUrl: `http://${host}:${policyPort}` };
+}
 
 /** The pool of engines that the environment names, with its trainer: by default the embedded policy server. */
 function poolFrom(env: z.output<typeof environment>, policyUrl: string): EnginePool {

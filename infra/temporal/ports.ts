@@ -7,21 +7,22 @@ const range = { from: 15_000, to: 32_000 } as const;
 const attempts = 100;
 
 /**
- * Returns a free TCP port of the loopback address outside the ephemeral range, so that no outgoing connection takes it. Another
- * process that chooses a port may still take it before it is used.
+ * Returns a free TCP port of an address of this machine outside the ephemeral range, so that no outgoing connection takes it.
+ * Another process that chooses a port may still take it before it is used.
  */
-export async function freePort(): Promise<number> {
+export async function freePort(host = loopback): Promise<number> {
   for (let attempt = 0; attempt < attempts; attempt += 1) {
     const port = randomInt(range.from, range.to);
-    if (await isPortFree(port)) return port;
+    if (await isPortFree(port, host)) return port;
   }
   throw new Error(
-    `found no free port from ${range.from} to ${range.to} on ${loopback} in ${attempts} attempts; stop processes that listen there`,
+    `found no free port from ${range.from} to ${range.to} on ${host} in ${attempts} attempts; stop processes that listen there`,
   );
 }
 
-export async function isPortFree(port: number): Promise<boolean> {
-  return await bind(port).then(
+/** Whether a TCP port is free on an address of this machine: by default on the loopback address. */
+export async function isPortFree(port: number, host = loopback): Promise<boolean> {
+  return await bind(port, host).then(
     () => true,
     (error: NodeJS.ErrnoException) => {
       if (error.code === 'EADDRINUSE') return false;
@@ -30,11 +31,11 @@ export async function isPortFree(port: number): Promise<boolean> {
   );
 }
 
-async function bind(port: number): Promise<void> {
+async function bind(port: number, host: string): Promise<void> {
   const server = createServer();
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
-    server.listen({ port, host: loopback, exclusive: true }, resolve);
+    server.listen({ port, host, exclusive: true }, resolve);
   });
   await new Promise<void>((resolve) => server.close(() => resolve()));
 }

@@ -73,6 +73,13 @@ describe('readConfig', () => {
     assert.deepEqual([...pool.urls, pool.trainer.url], ['http://127.0.0.1:8700', 'http://127.0.0.1:8700']);
   });
 
+  it('reaches the embedded policy server at the address on which it listens', () => {
+    const listening = (address: string) => readConfig({ ...environment, TEMPER_LISTEN: address });
+    const { pool, policyUrl } = listening('10.1.2.3');
+    assert.deepEqual([...pool.urls, pool.trainer.url, policyUrl], Array(3).fill('http://10.1.2.3:8700'));
+    assert.equal(listening('0.0.0.0').policyUrl, 'http://127.0.0.1:8700');
+  });
+
   it('keeps the environment, from which a child process reads the same config', () => {
     const config = readConfig(environment);
     assert.deepEqual(readConfig(config.env), config);

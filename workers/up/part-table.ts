@@ -54,7 +54,7 @@ export const partTable: Readonly<Record<PartKind, (context: PartContext, name: P
     spawned(context, name, {
       command: ['policy'],
       ...timeLimits.policy,
-      untilReady: (_pid, signal) => untilHttpAnswers(`${policyUrl(context.config)}/health`, signal),
+      untilReady: (_pid, signal) => untilHttpAnswers(`${context.config.policyUrl}/health`, signal),
     }),
   gateway: (context, name) =>
     spawned(context, name, {
@@ -89,15 +89,13 @@ export const partTable: Readonly<Record<PartKind, (context: PartContext, name: P
     }),
 };
 
-export const policyUrl = (config: Config): string => `http://127.0.0.1:${config.policyPort}`;
-
 /**
  * The parts that this machine runs: no Temporal server when the environment names one, no policy server when engine and
  * trainer are elsewhere.
  */
 export function neededParts(config: Config): PartName[] {
   const ownServer = configuredTarget(config.env) === undefined;
-  const ownPolicy = [...config.pool.urls, config.pool.trainer.url].includes(policyUrl(config));
+  const ownPolicy = [...config.pool.urls, config.pool.trainer.url].includes(config.policyUrl);
   return [
     ...(ownServer ? (['temporal'] as const) : []),
     ...(ownPolicy ? (['policy'] as const) : []),

@@ -2,8 +2,12 @@ import { type Config, readConfig } from '../../infra/config.ts';
 import { freePort, isPortFree } from '../../infra/temporal/ports.ts';
 import type { PartName } from './part.ts';
 
+/** The address of the Temporal dev server and its UI. */
+const loopback = '127.0.0.1';
+
 /** A port that a part listens on. */
 export interface Port {
+  readonly host: string;
   readonly port: number;
   readonly purpose: string;
   readonly setting: 'TEMPER_TEMPORAL_PORT' | 'TEMPER_UI_PORT' | 'TEMPER_POLICY_PORT' | 'TEMPER_METRICS_PORT';
@@ -13,13 +17,21 @@ export class PortInUse extends Error {}
 
 /** Throws a PortInUse that names the first port on which another process listens. */
 export async function requireFreePorts(config: Config, parts: readonly PartName[]): Promise<void> {
-  for (const { port, purpose, setting } of portsOf(config, parts)) {
-    if (await isPortFree(port)) continue;
+  for (const { host, port, purpose, setting } of portsOf(config, parts)) {
+    if (await isFree({ host, port })) continue;
     throw new PortInUse(
-      `port ${port} of 127.0.0.1, which ${purpose} needs, is in use by another process; ` +
+      `port ${port} of ${host}, which ${purpose} needs, is in use by another process; ` +
         `stop that process, set ${setting} to another port, or use --port auto to choose free ports`,
     );
   }
+}
+
+/** Whether a port is free. Throws for an address that this machine does not have. */
+export async function isFree({ host, port }: Pick<Port, 'host' | 'port'>): Promise<boolean> {
+  return await isPortFree(port, host).catch((cause: NodeJS.ErrnoException) => {
+    if (cause.code !== 'EADDRNOTAVAIL') throw cause;
+    throw new Error(`TEMPER_LISTEN=${host} is no address of this machine; name one that it has, or 0.0.0.0`, { cause });
+  });
 }
 
 /**
@@ -28,8 +40,10 @@ export async function requireFreePorts(config: Config, parts: readonly PartName[
  */
 export async function withFreePorts(config: Config): Promise<Config> {
   const chosen: Record<string, string | undefined> = {};
-  for (const { setting } of portsOf(config, ['temporal', 'policy'])) chosen[setting] = String(await freePort());
-  const metrics = await Promise.all(metricsPortsOf(config).map(({ port }) => isPortFree(port)));
+  for (const { host, setting } of portsOf(config, ['temporal', 'policy'])) {
+    chosen[setting] = String(await freePort(host));
+  }
+  const metrics = await Promise.all(metricsPortsOf(config).map(isFree));
   if (!metrics.every(Boolean)) chosen.TEMPER_METRICS_PORT = undefined;
   return readConfig({ ...config.env, TEMPER_HOME: config.home, ...chosen });
 }
@@ -37,10 +51,12 @@ export async function withFreePorts(config: Config): Promise<Config> {
 /** Lists the ports that these parts listen on. */
 export function portsOf(config: Config, parts: readonly PartName[]): Port[] {
   const temporal: Port[] = [
-    { port: config.temporalPort, purpose: 'the Temporal server', setting: 'TEMPER_TEMPORAL_PORT' },
-    { port: config.uiPort, purpose: 'the Temporal UI', setting: 'TEMPER_UI_PORT' },
+    { host: loopback, port: config.temporalPort, purpose: 'the Temporal server', setting: 'TEMPER_TEMPORAL_PORT' },
+    { host: loopback, port: config.uiPort, purpose: 'the Temporal UI', setting: 'TEMPER_UI_PORT' },
   ];
-  const policy: Port[] = [{ port: config.policyPort, purpose: 'the policy server', setting: 'TEMPER_POLICY_PORT' }];
+  const policy: Port[] = [
+    { host: config.listen, port: config.policyPort, purpose: 'the policy server', setting: 'TEMPER_POLICY_PORT' },
+  ];
   return [
     ...(parts.includes('temporal') ? temporal : []),
     ...(parts.includes('policy') ? policy : []),
@@ -48,8 +64,9 @@ export function portsOf(config: Config, parts: readonly PartName[]): Port[] {
   ];
 }
 
-const metricsPortsOf = ({ metricsPorts }: Config): readonly Port[] =>
+const metricsPortsOf = ({ listen, metricsPorts }: Config): readonly Port[] =>
   Object.entries(metricsPorts ?? {}).map(([part, port]) => ({
+    host: listen,
     port,
     purpose: `the metrics of the ${part} worker`,
     setting: 'TEMPER_METRICS_PORT',

@@ -7,7 +7,7 @@ import { temporalTarget } from '../../infra/temporal/temporal-target.ts';
 import { openState } from '../open-state.ts';
 import { claimHome } from './claim-home.ts';
 import { kindOf, type PartKind, type PartName, type PartStatus } from './part.ts';
-import { neededParts, type PartContext, partTable, policyUrl } from './part-table.ts';
+import { neededParts, type PartContext, partTable } from './part-table.ts';
 import { requireFreePorts } from './ports.ts';
 import { type SupervisedPart, supervisePart } from './supervise-part.ts';
 import { createUpFileWriter, type StackAddresses, type StackState } from './up-file.ts';
@@ -156,7 +156,7 @@ function addressesOf(config: Config, names: readonly PartName[]): StackAddresses
     temporal: address,
     namespace,
     ui: names.includes('temporal') ? `http://127.0.0.1:${config.uiPort}` : null,
-    policy: names.includes('policy') ? policyUrl(config) : null,
+    policy: names.includes('policy') ? config.policyUrl : null,
     gatewayControl: config.paths.gatewaySockets.control,
   };
 }

@@ -80,6 +80,27 @@ describe('a stack', () => {
     }
   });
 
+  it('waits for the policy server, and calls it, where it listens', async () => {
+    const listening = await withFreePorts(readConfig({ ...config.env, TEMPER_LISTEN: '127.0.0.2' }));
+    const stack = await startStack({ config: listening, parts: ['temporal', 'policy'] }, noSignal());
+    try {
+      const { policy } = stack.addresses;
+      assert.equal(policy, `http://127.0.0.2:${listening.policyPort}`);
+      assert.deepEqual(listening.pool.urls, [policy]);
+      assert.equal((await fetch(`${policy}/health`)).status, 200);
+    } finally {
+      await stack.close();
+    }
+  });
+
+  it('refuses to listen on an address that the machine does not have', async () => {
+    const elsewhere = readConfig({ ...config.env, TEMPER_LISTEN: '192.0.2.1' });
+    await assert.rejects(
+      startStack({ config: elsewhere, parts: ['temporal', 'policy'] }, noSignal()),
+      /TEMPER_LISTEN=192\.0\.2\.1 is no address of this machine/,
+    );
+  });
+
   it('ends all processes when its supervisor is killed, after which the home can be used again', async () => {
     const supervisor = supervise(config);
     await once(supervisor, 'message');

@@ -4,11 +4,10 @@ import type { Paths } from '../../../infra/paths.ts';
 import { isRunning, processIdentity } from '../../../infra/process/process-identity.mjs';
 import { type Hold, tryHoldAlone, tryUse } from '../../../infra/process/use-lock.ts';
 import { configuredTarget } from '../../../infra/temporal/connection.ts';
-import { isPortFree } from '../../../infra/temporal/ports.ts';
 import { controlQueue } from '../../../workflows/contracts/queues.ts';
 import { AlreadyUp } from '../../up/claim-home.ts';
 import { neededParts } from '../../up/part-table.ts';
-import { portsOf, withFreePorts } from '../../up/ports.ts';
+import { isFree, portsOf, withFreePorts } from '../../up/ports.ts';
 import { pollers } from '../../up/ready.ts';
 import { type RunningStack, startStack } from '../../up/start-stack.ts';
 import { isUp, readUpFile } from '../../up/up-file.ts';
@@ -164,6 +163,6 @@ async function startOnFreePorts(wanted: Config, signal: AbortSignal): Promise<Ru
 }
 
 async function arePortsFree(config: Config): Promise<boolean> {
-  const free = await Promise.all(portsOf(config, neededParts(config)).map(({ port }) => isPortFree(port)));
+  const free = await Promise.all(portsOf(config, neededParts(config)).map(isFree));
   return free.every(Boolean);
 }
