@@ -17,37 +17,18 @@ import { temporalTarget } from '../../infra/temporal/temporal-target.ts';
 import { openJournal } from '../../infra/trainer/journal.ts';
 import type { PartKind } from '../../workers/up/part.ts';
 import { type RunningStack, startStack } from '../../workers/up/start-stack.ts';
+import { runStatusQuery } from '../../workflows/contracts/messages.ts';
 import { controlQueue } from '../../workflows/contracts/queues.ts';
 import type { RolloutResult } from '../../workflows/contracts/rollout.ts';
 import type { RunRequest, RunStatus } from '../../workflows/contracts/run.ts';
 import { createFileStore } from '../helpers/store/file-store.ts';
 import { createNamespace } from '../helpers/temporal/production/namespace.ts';
 import type { ProductionServer } from '../helpers/temporal/production/server.ts';
-import { type Pending, pendingOf, turn, workflowTask } from './pending.ts';
+import { busyIn, busyWith, type Pending, pendingOf, turn } from './pending.ts';
 import { digestsOf, receivedBy } from './received.ts';
 import { assertReplaysIdentically } from './replay-batches.ts';
 import { partOf, serversOf, type Victim } from './victims.ts';
 
-/** The work of which some must be pending when a part is killed, so that the kill interrupts it. */
-const busyWith: Readonly<Record<PartKind | 'postgresql', readonly string[]>> = {
-  control: [workflowTask, 'chooseTask', 'recordGroup', 'gatherBatch', 'normalise', 'recordStep'],
-  host: ['awaitAgent', 'provisionSandbox', 'captureDiff', 'openTrace', 'sealTrace'],
-  gateway: [turn],
-  policy: [turn],
-  trainer: ['update', 'syncWeights'],
-  temporal: ['awaitAgent', 'provisionSandbox', 'evaluate'],
-  postgresql: ['awaitAgent', 'provisionSandbox', 'evaluate'],
-};
-/** The workflows that wait for such work. */
-const busyIn: Readonly<Record<PartKind | 'postgresql', readonly string[]>> = {
-  control: ['trainingStep', 'trainingRun', 'group', 'rollout'],
-  host: ['rollout'],
-  gateway: ['rollout'],
-  policy: ['rollout'],
-  trainer: ['trainingStep', 'trainingRun'],
-  temporal: ['rollout'],
-  postgresql: ['rollout'],
-};
 const order: readonly PartKind[] = ['host', 'gateway', 'control', 'policy', 'temporal', 'trainer'];
 
 export interface KillOptions {
@@ -62,11 +43,6 @@ export interface KillOptions {
 const checkpointEvery = 3;
 /** The steps within which every part can be killed. */
 const stepsForAll = 8;
-/** Whether an update and the one before it are in no checkpoint, so that losing the weights now means repeating both. */
-const isBetweenCheckpoints = ({ workflow, what }: Pending): boolean =>
-  what === 'update' && stepOf(workflow) % checkpointEvery === 2;
-const stepOf = (workflow: string): number => Number(workflow.split('step-')[1]);
-
 const runId = 'killed';
 const namespace = 'kills';
 const requestIn = (sandbox: SandboxKind, steps: number): RunRequest => ({
@@ -83,7 +59,7 @@ const requestIn = (sandbox: SandboxKind, steps: number): RunRequest => ({
 
 const sum = (record: Readonly<Record<string, number>>): number => Object.values(record).reduce((a, b) => a + b, 0);
 
-/** Describes a training run in which processes are killed while they are busy, and last the policy server during an update. */
+/** Describes a training run in which processes are killed while they are busy, and last the policy server between two checkpoints. */
 export const describeKills = (sandbox: SandboxKind, steps: number, options: KillOptions = {}): void => {
   const parts = process.env.TEMPER_TEST_KILLS === 'all' ? order : (options.parts ?? order);
   const all = parts === order;
@@ -135,8 +111,7 @@ function suite(sandbox: SandboxKind, steps: number, options: KillOptions): void 
     await client.workflow.start('trainingRun', { taskQueue: controlQueue, workflowId: runId, args: [request] });
     const victims = production === undefined ? parts : [...parts, 'postgresql' as const];
     for (const part of victims) await killWhenBusy(client, part);
-    if (!sandboxesAlone)
-      lost = stepOf((await killWhenBusy(client, 'policy', 'trainer', isBetweenCheckpoints)).workflow) - 1;
+    if (!sandboxesAlone) lost = await killBetweenCheckpoints(client);
     await close();
     const again = await connectClient(temporalTarget(config));
     status = await again.client.workflow.getHandle(runId).result();
@@ -178,21 +153,20 @@ function suite(sandbox: SandboxKind, steps: number, options: KillOptions): void 
     return undefined;
   }
 
-  /** Waits until the part, or another that works for it, is busy; prints with what, and kills it at that moment. */
-  async function killWhenBusy(
-    client: Client,
-    part: PartKind | 'postgresql',
-    busy: PartKind | 'postgresql' = part,
-    isBusy = ({ what }: Pending): boolean => busyWith[busy].includes(what),
-  ): Promise<Pending> {
+  async function requireRunning(client: Client, part: PartKind | 'postgresql'): Promise<void> {
+    const { status: now } = await client.workflow.getHandle(runId).describe();
+    assert.equal(now.name, 'RUNNING', `the run ended before ${part} could be killed`);
+  }
+
+  /** Waits until the part is busy; prints with what, and kills it at that moment. */
+  async function killWhenBusy(client: Client, part: PartKind | 'postgresql'): Promise<void> {
     const victim = victimOf(part);
     for (;;) {
       const lookedAt = performance.now();
-      const work = await findBusy(client, busyIn[busy], isBusy);
+      const work = await findBusy(client, busyIn[part], ({ what }) => busyWith[part].includes(what));
       const pid = victim.pid();
       if (work === undefined || pid === null) {
-        const { status: now } = await client.workflow.getHandle(runId).describe();
-        assert.equal(now.name, 'RUNNING', `the run ended before ${part} could be killed`);
+        await requireRunning(client, part);
         // A look takes the time of the server, which the work needs too.
         await pause(Math.max(20, 2 * (performance.now() - lookedAt)));
         continue;
@@ -201,7 +175,28 @@ function suite(sandbox: SandboxKind, steps: number, options: KillOptions): void 
       await victim.kill();
       if (part !== 'policy') stopTurns(false);
       await victim.untilBack();
-      return work;
+      return;
+    }
+  }
+
+  /**
+   * Kills the policy server while one update, or a second one that is being made, is in no checkpoint; returns the step of the first.
+   * The server is stopped while the test looks, so that it makes no checkpoint before it is killed.
+   */
+  async function killBetweenCheckpoints(client: Client): Promise<number> {
+    const victim = victimOf('policy');
+    for (;;) {
+      stopTurns(true);
+      const { step } = await client.workflow.getHandle(runId).query(runStatusQuery);
+      if (step % checkpointEvery === 1 && victim.pid() !== null) {
+        console.log(`kill -9 policy (pid ${victim.pid()}) after step ${step}`);
+        await victim.kill();
+        await victim.untilBack();
+        return step;
+      }
+      stopTurns(false);
+      await requireRunning(client, 'policy');
+      await pause(20);
     }
   }
 

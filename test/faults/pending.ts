@@ -2,6 +2,7 @@ import type { Client } from '@temporalio/client';
 import type { Config } from '../../infra/config.ts';
 import { createGatewayControl } from '../../infra/gateway/client.ts';
 import { controlSockets } from '../../infra/gateway/sockets.ts';
+import type { PartKind } from '../../workers/up/part.ts';
 import { sessionId } from '../../workflows/contracts/ids.ts';
 
 /** Work in progress: an activity, a workflow task or a turn of an agent. */
@@ -12,6 +13,26 @@ export interface Pending {
 
 export const turn = 'a turn';
 export const workflowTask = 'a workflow task';
+/** The work of which some must be pending when a part is killed, so that the kill interrupts it. */
+export const busyWith: Readonly<Record<PartKind | 'postgresql', readonly string[]>> = {
+  control: [workflowTask, 'chooseTask', 'recordGroup', 'gatherBatch', 'normalise', 'recordStep'],
+  host: ['awaitAgent', 'provisionSandbox', 'captureDiff', 'openTrace', 'sealTrace'],
+  gateway: [turn],
+  policy: [turn],
+  trainer: ['update', 'syncWeights'],
+  temporal: ['awaitAgent', 'provisionSandbox', 'evaluate'],
+  postgresql: ['awaitAgent', 'provisionSandbox', 'evaluate'],
+};
+/** The workflows that wait for such work. */
+export const busyIn: Readonly<Record<PartKind | 'postgresql', readonly string[]>> = {
+  control: ['trainingStep', 'trainingRun', 'group', 'rollout'],
+  host: ['rollout'],
+  gateway: ['rollout'],
+  policy: ['rollout'],
+  trainer: ['trainingStep', 'trainingRun'],
+  temporal: ['rollout'],
+  postgresql: ['rollout'],
+};
 /** The state of a started activity or workflow task in the server's description. */
 const started = 2;
 /** The epochs that a rollout may reach: it begins again when its sandbox is lost. */
