@@ -1,20 +1,14 @@
-import type { WorkerOptions } from '@temporalio/worker';
 import type { Logger } from 'pino';
 import { createAdmission } from '../activities/host/admission.ts';
-import { createAgentActivities } from '../activities/host/agent.ts';
-import { createEvaluation, createEvaluationInPlace } from '../activities/host/evaluate.ts';
 import type { Host } from '../activities/host/host.ts';
-import { createImageActivities } from '../activities/host/images.ts';
 import { createIntake } from '../activities/host/intake.ts';
-import { createLanes, type Lanes } from '../activities/host/lanes.ts';
+import { createLanes } from '../activities/host/lanes.ts';
 import { createPlacement } from '../activities/host/placement.ts';
 import { createPlacementTurns } from '../activities/host/placement-turns.ts';
 import { createReaper, type Reaper } from '../activities/host/reap.ts';
-import { createCleanUp, createProvisioning } from '../activities/host/sandbox.ts';
 import { createSlots } from '../activities/host/slots.ts';
 import { createSweepShare, watchTraining } from '../activities/host/sweep-share.ts';
 import { createTraceActivities } from '../activities/host/traces.ts';
-import type { SessionActivities } from '../activities/interfaces/host.ts';
 import { createAgents } from '../infra/agents/index.ts';
 import { loadOwnAgents } from '../infra/agents/own-agents.ts';
 import { createRuntime, runtimeTarget } from '../infra/agents/runtime.ts';
@@ -38,40 +32,25 @@ import { resolvePolicy } from '../infra/temporal/runs.ts';
 import { openShares } from '../infra/temporal/shares.ts';
 import { followsServer, requireNamespace } from '../infra/temporal/stack-namespace.ts';
 import { TemperFailure } from '../workflows/contracts/failures.ts';
-import {
-  captureQueue,
-  cleanUpQueue,
-  evaluationQueue,
-  hostQueue,
-  imageQueue,
-  provisionQueue,
-} from '../workflows/contracts/queues.ts';
 import { adoptionWorkers } from './adoption-workers.ts';
 import { checkClocks } from './check-clocks.ts';
 import { claimName, keepHost, openLease } from './claim-host.ts';
 import { creationWorkers } from './creation-worker.ts';
-import { inLane, inLanesByType } from './lane-worker.ts';
+import { hostQueues } from './host-queues.ts';
 import { whileLeased } from './leased-worker.ts';
 import { openState, type StackState } from './open-state.ts';
-import { commonPlacementWorkers, type PlacementWorkerDependencies, watchShares } from './placement-workers.ts';
+import { watchShares } from './placement-workers.ts';
 import { runWorkers } from './process.ts';
 import { reportAdmission } from './report-admission.ts';
 import { reportLanes } from './report-lanes.ts';
 import { ensureSchedule } from './schedules.ts';
-import { whileOpen } from './slot-tuner.ts';
 
 /** PATH of commands in a local sandbox. temper's own Node comes first, because the host's may be anywhere. */
 const localPath = `${runtimeTarget}/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin`;
-/** Slots beside those of the running agents, for the short stages. */
-const shortStageSlots = 100;
 /** The longest time that a leaked sandbox outlives its rollout. */
 const reapEvery = '1m';
-const pollers = { type: 'simple-maximum', maximum: 2 } as const;
 
-/**
- * Runs the host worker: a task queue for light stages, and one for each kind of heavy work with a lane of its own, so that
- * no backlog starves evaluations or clean-up.
- */
+/** Runs the host worker until the signal or the loss of the host ends it. */
 export async function runHost(config: Config, signal: AbortSignal): Promise<void> {
   const shared = await openState(config);
   await requireSharedJournals(config.sharedJournals, config.paths.journals);
@@ -123,7 +102,7 @@ export async function runHost(config: Config, signal: AbortSignal): Promise<void
       return [
         ...creationWorkers(createsPerSecond),
         ...adopting.map((one) => whileLeased(lease, one)),
-        ...queues(host, { capacity: config.capacity, sessions, lanes, placing, reaper, lease }),
+        ...hostQueues(host, { capacity: config.capacity, sessions, lanes, placing, reaper, lease }),
       ];
     });
     await kept;
@@ -167,59 +146,6 @@ async function reapAtStart(
         'If it keeps failing, fix the cause that the error names, or remove the sandbox by hand',
     );
   }
-}
-
-interface HostQueues {
-  readonly capacity: number;
-  /** The activities at the host's own gateways, which have the sessions of its sandboxes. */
-  readonly sessions: SessionActivities;
-  readonly lanes: Lanes;
-  readonly placing: PlacementWorkerDependencies;
-  readonly reaper: Reaper;
-  readonly lease: Lease;
-}
-
-function queues(host: Host, { capacity, sessions, lanes, placing, reaper, lease }: HostQueues): WorkerOptions[] {
-  const common = { activityTaskPollerBehavior: pollers, maxEagerActivityReservationsPerWorkflowTask: 0 };
-  const provisioning = createProvisioning(host);
-  const agent = createAgentActivities(host, lanes.capture);
-  const stages: WorkerOptions[] = [
-    {
-      ...common,
-      ...inLane(lanes.image, whileOpen(host.intake, lanes.image)),
-      taskQueue: imageQueue,
-      activities: createImageActivities(host),
-    },
-    {
-      ...common,
-      ...inLanesByType({ provisionSandbox: lanes.provision, captureDiff: lanes.capture }),
-      taskQueue: hostQueue(host.name),
-      activities: { ...provisioning, ...agent, ...createEvaluationInPlace(host), ...sessions, ...reaper.activities },
-      maxConcurrentActivityTaskExecutions: capacity + shortStageSlots,
-    },
-    { ...common, ...inLane(lanes.provision), taskQueue: provisionQueue(host.name), activities: provisioning },
-    {
-      ...common,
-      ...inLane(lanes.capture),
-      taskQueue: captureQueue(host.name),
-      activities: { captureDiff: agent.captureDiff },
-    },
-    {
-      ...common,
-      ...inLane(lanes.evaluate, whileOpen(host.intake, lanes.evaluate)),
-      taskQueue: evaluationQueue,
-      activities: createEvaluation(host),
-    },
-    {
-      ...common,
-      ...inLane(lanes.release),
-      taskQueue: cleanUpQueue(host.name),
-      // A reaper that began under 0.4.0 asks for it here.
-      activities: { ...createCleanUp(host), ...reaper.activities },
-    },
-  ];
-  // Placement waits for no lease: where the host has none, the rollout is for another host.
-  return [...commonPlacementWorkers(placing), ...stages.map((one) => whileLeased(lease, one))];
 }
 
 /** Lets stages ask whether this host may still act as the one that it was when they began. */

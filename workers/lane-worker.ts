@@ -1,19 +1,42 @@
 import { ApplicationFailure, Context } from '@temporalio/activity';
 import type { WorkerOptions } from '@temporalio/worker';
 import { startHeartbeats } from '../activities/heartbeats.ts';
-import type { Lane } from '../activities/host/lane.ts';
+import type { Lane, LaneQueue } from '../activities/host/lane.ts';
 import type { FailureType } from '../workflows/contracts/failures.ts';
 import { type SlotSource, slotTuner } from './slot-tuner.ts';
 
 /** Failures of a stage that ran out of time, or whose sandbox or container engine did not answer in time. */
 const overloadTypes: readonly FailureType[] = ['SandboxUnavailable', 'EvaluationTimedOut'];
 
-/** Makes a worker take from its task queue only what the lane has a place for, and at most what `slots` allow. */
-export function inLane(lane: Lane, slots: SlotSource = lane): Pick<WorkerOptions, 'tuner' | 'interceptors'> {
+interface QueueOfLane {
+  /** Default: the lane's first one. */
+  readonly queue?: LaneQueue;
+  /** Default: the queue's. */
+  readonly slots?: SlotSource;
+}
+
+/** Makes a worker take from a task queue only what the lane has a place for, and at most what `slots` allow. */
+export function inLane(
+  lane: Lane,
+  { queue = lane, slots = queue }: QueueOfLane = {},
+): Pick<WorkerOptions, 'tuner' | 'interceptors'> {
   return {
     tuner: slotTuner(slots),
     interceptors: {
-      activity: [() => ({ inbound: { execute: (input, next) => lane.run(() => next(input), isOverload) } })],
+      activity: [
+        () => ({
+          inbound: {
+            execute: async (input, next) => {
+              const end = await waiting((signal) => queue.begin(signal));
+              try {
+                return await lane.run(() => next(input), isOverload);
+              } finally {
+                end();
+              }
+            },
+          },
+        }),
+      ],
     },
   };
 }
@@ -31,7 +54,7 @@ export function inLanesByType(laneOf: Readonly<Record<string, Lane>>): Pick<Work
             execute: async (input, next) => {
               const lane = laneOf[info.activityType];
               if (lane === undefined) return next(input);
-              await enter(lane);
+              await waiting((signal) => lane.enter(signal));
               try {
                 return await lane.run(() => next(input), isOverload);
               } finally {
@@ -45,12 +68,12 @@ export function inLanesByType(laneOf: Readonly<Record<string, Lane>>): Pick<Work
   };
 }
 
-/** Waits for a place in the lane, and heartbeats meanwhile. */
-async function enter(lane: Lane): Promise<void> {
+/** Waits for a place in a lane, and heartbeats meanwhile. */
+async function waiting<Result>(forPlace: (signal: AbortSignal) => Promise<Result>): Promise<Result> {
   const context = Context.current();
   const heartbeats = startHeartbeats(context);
   try {
-    await lane.enter(context.cancellationSignal);
+    return await forPlace(context.cancellationSignal);
   } finally {
     heartbeats.stop();
   }

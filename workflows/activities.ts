@@ -22,6 +22,7 @@ import {
   evaluationQueue,
   hostQueue,
   imageQueue,
+  ownEvaluationQueue,
   placementQueueOf,
   provisionQueue,
   trainerQueue,
@@ -95,10 +96,10 @@ export const adoptionOf = (kind: SandboxKind): Proxied<AdoptionActivities> =>
 export const cleanUpOn = (host: string): Proxied<CleanUpActivities> =>
   proxyActivities<CleanUpActivities>({ taskQueue: cleanUpQueue(host), ...timeouts.release });
 
-/** The evaluation in the agent's own sandbox, which only its host has. */
+/** The evaluation in the agent's own sandbox, which only its host has. It is in the lane of that host's other evaluations. */
 export const evaluationOn = (host: string, timeoutMs: number): Proxied<Pick<HostActivities, 'evaluateInPlace'>> =>
   proxyActivities<HostActivities>({
-    taskQueue: hostQueue(host),
+    taskQueue: ownEvaluationQueue(host),
     ...timeouts.evaluateInPlace,
     startToCloseTimeout: imageMs + 2 * (timeoutMs + evaluationGraceMs),
   });

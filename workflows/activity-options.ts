@@ -180,9 +180,9 @@ export const timeouts = {
     retry: retry(20, '200ms', '30s'),
     cancellationType: 'WAIT_CANCELLATION_COMPLETED',
   },
-  /** An evaluation in the agent's own sandbox. It waits only for its host's worker, and is continued by each attempt. */
+  /** An evaluation in the agent's own sandbox. It waits for a place in its host's lane, and is continued by each attempt. */
   evaluateInPlace: {
-    scheduleToStartTimeout: '5m',
+    scheduleToStartTimeout: inspectAfter,
     heartbeatTimeout: '15s',
     retry: retry(20, '200ms', '30s'),
     cancellationType: 'WAIT_CANCELLATION_COMPLETED',

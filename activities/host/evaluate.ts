@@ -15,7 +15,7 @@ export function createEvaluation(host: Host): EvaluationActivities {
   };
 }
 
-/** Creates the evaluation in agents' own sandboxes, which holds the agent's slot and no place in a lane. */
+/** Creates the evaluation in agents' own sandboxes, which hold the agents' slots until then. */
 export function createEvaluationInPlace(host: Host): Pick<HostActivities, 'evaluateInPlace'> {
   return {
     evaluateInPlace: (input) =>

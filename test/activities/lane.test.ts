@@ -124,4 +124,37 @@ describe('a lane', () => {
     lane.leave();
     assert.equal(lane.tryEnter(), true);
   });
+
+  it('lets a worker of one queue poll while that of another one does, and runs no more stages than it is wide', async () => {
+    const lane = laneOf(1);
+    const other = lane.addQueue();
+    await lane.reserve(signal);
+    assert.deepEqual([lane.tryReserve(), other.tryReserve()], [false, true]);
+    const end = await lane.begin(signal);
+    const second = other.begin(signal);
+    assert.equal(await isSettled(second), false);
+    lane.settle();
+    end();
+    const endSecond = await second;
+    assert.equal(lane.tryReserve(), false, 'a stage of the other queue has the only place');
+    assert.equal(await isSettled(lane.enter(signal)), false);
+    endSecond();
+    other.settle();
+    assert.equal(lane.tryReserve(), false, 'the stage that waited has entered');
+    lane.leave();
+    assert.equal(lane.tryReserve(), true);
+  });
+
+  it('forgets a stage from its queue that is cancelled while it waits for a place', async () => {
+    const lane = laneOf(1);
+    const other = lane.addQueue();
+    const end = await lane.begin(signal);
+    const giveUp = new AbortController();
+    const waiting = other.begin(giveUp.signal);
+    giveUp.abort(new Error('cancelled'));
+    await assert.rejects(waiting, /cancelled/);
+    end();
+    assert.deepEqual([lane.tryReserve(), other.tryReserve()], [true, true]);
+    (await other.begin(signal))();
+  });
 });

@@ -31,6 +31,8 @@ export const hostQueue = (host: string): string => `temper-host-${host}`;
 /** The task queues of a host's heavy stages. A stage waits there until its lane has a place, and nothing runs for it. */
 export const provisionQueue = (host: string): string => `temper-host-${host}-provision`;
 export const captureQueue = (host: string): string => `temper-host-${host}-capture`;
+/** The task queue of evaluations in agents' own sandboxes, which are in the lane of evaluations. */
+export const ownEvaluationQueue = (host: string): string => `temper-host-${host}-evaluation`;
 /** The task queue of evaluations, which any host may run in a fresh sandbox. Its slots are separate from those of agents. */
 export const evaluationQueue = 'temper-evaluation';
 /** The task queue of clean-up, which has slots of its own, so that nothing can starve it. */

@@ -24,6 +24,7 @@ import { createSlots } from '../../../activities/host/slots.ts';
 import { createSweepShare, watchTraining } from '../../../activities/host/sweep-share.ts';
 import type {
   CleanUpActivities,
+  EvaluationActivities,
   HostActivities,
   PlacementActivities,
   SessionActivities,
@@ -55,6 +56,7 @@ import {
   evaluationQueue,
   hostQueue,
   imageQueue,
+  ownEvaluationQueue,
   provisionQueue,
 } from '../../../workflows/contracts/queues.ts';
 import { createPools } from '../engine/pools.ts';
@@ -67,6 +69,9 @@ export interface TestWorkers {
   close(): Promise<void>;
 }
 
+/** The stages on a host. */
+export type HostStages = HostActivities & CleanUpActivities & EvaluationActivities;
+
 export interface TestWorkersOptions {
   readonly server: TestServer;
   /** The temporary directory of the test. */
@@ -78,6 +83,8 @@ export interface TestWorkersOptions {
   readonly host?: string;
   /** The width of the lanes of heavy stages. Default: 4. */
   readonly lanes?: number;
+  /** The width of the lane of evaluations. Default: 2. */
+  readonly evaluations?: number;
   /** Whether a diff may be captured in the activity that waits for the agent's end. Default: true. */
   readonly capturesAtOnce?: boolean;
   /** The time after which a host without a sign of life counts as lost. Default: none. */
@@ -87,7 +94,7 @@ export interface TestWorkersOptions {
   /** Wraps the real placement. */
   readonly placement?: (real: PlacementActivities) => PlacementActivities;
   /** Wraps the real stages of the host. */
-  readonly stages?: (real: HostActivities & CleanUpActivities) => HostActivities & CleanUpActivities;
+  readonly stages?: (real: HostStages) => HostStages;
   /** The activities that open and seal sessions at the gateway. Default: none. */
   readonly sessions?: SessionActivities;
   /** The gateway for agents that call the model, whose sessions `sessions` opens and seals. */
@@ -159,12 +166,13 @@ export async function startTestWorkers(options: TestWorkersOptions): Promise<Tes
     }),
     ...options.control,
   };
-  const lanes = createLanes({ stages: options.lanes ?? 4, evaluations: 2 });
+  const lanes = createLanes({ stages: options.lanes ?? 4, evaluations: options.evaluations ?? 2 });
   const workflowBundle = options.workflowBundle ?? (await locateWorkflowBundle(process.env));
   const { placement = (real) => real, stages = (real) => real } = options;
-  const { provisionSandbox, captureDiff, releaseSandbox, ...light } = stages({
+  const { provisionSandbox, captureDiff, releaseSandbox, evaluate, evaluateInPlace, ...light } = stages({
     ...createProvisioning(host),
     ...createAgentActivities(host, options.capturesAtOnce === false ? undefined : lanes.capture),
+    ...createEvaluation(host),
     ...createEvaluationInPlace(host),
     ...createCleanUp(host),
   });
@@ -187,7 +195,12 @@ export async function startTestWorkers(options: TestWorkersOptions): Promise<Tes
     { taskQueue: hostQueue(host.name), activities: { ...light, ...options.sessions } },
     { ...inLane(lanes.provision), taskQueue: provisionQueue(host.name), activities: { provisionSandbox } },
     { ...inLane(lanes.capture), taskQueue: captureQueue(host.name), activities: { captureDiff } },
-    { ...inLane(lanes.evaluate), taskQueue: evaluationQueue, activities: createEvaluation(host) },
+    { ...inLane(lanes.evaluate), taskQueue: evaluationQueue, activities: { evaluate } },
+    {
+      ...inLane(lanes.evaluate, { queue: lanes.evaluate.addQueue() }),
+      taskQueue: ownEvaluationQueue(host.name),
+      activities: { evaluateInPlace },
+    },
     { ...inLane(lanes.release), taskQueue: cleanUpQueue(host.name), activities: { releaseSandbox } },
   ];
   const workers = createWorkerGroup((one) =>

@@ -7,6 +7,7 @@ import {
   cleanUpQueue,
   evaluationQueue,
   imageQueue,
+  ownEvaluationQueue,
   provisionQueue,
 } from '../../../workflows/contracts/queues.ts';
 import { table } from '../text/output.ts';
@@ -20,18 +21,21 @@ export interface LaneRow {
   readonly queued: number;
 }
 
-const queueOf: Readonly<Record<LaneName, (host: string) => string>> = {
-  image: () => imageQueue,
-  provision: provisionQueue,
-  capture: captureQueue,
-  release: cleanUpQueue,
-  evaluate: () => evaluationQueue,
+const queuesOf: Readonly<Record<LaneName, (host: string) => readonly string[]>> = {
+  image: () => [imageQueue],
+  provision: (host) => [provisionQueue(host)],
+  capture: (host) => [captureQueue(host)],
+  release: (host) => [cleanUpQueue(host)],
+  evaluate: (host) => [evaluationQueue, ownEvaluationQueue(host)],
 };
+
 /** Returns the lanes of a host as its worker recorded them, and asks the server how many stages wait for each. */
 export async function laneRows(client: Client, host: string, states: LaneStates | null): Promise<readonly LaneRow[]> {
-  const rows = Object.entries(queueOf).map(async ([lane, queue]) => {
+  const rows = Object.entries(queuesOf).map(async ([lane, queues]) => {
     const state = states?.[lane];
-    return state === undefined ? [] : [{ lane, ...state, queued: await backlogOf(client, queue(host)) }];
+    if (state === undefined) return [];
+    const queued = await Promise.all(queues(host).map((queue) => backlogOf(client, queue)));
+    return [{ lane, ...state, queued: queued.reduce((sum, one) => sum + one, 0) }];
   });
   return (await Promise.all(rows)).flat();
 }

@@ -1,0 +1,99 @@
+import type { WorkerOptions } from '@temporalio/worker';
+import { createAgentActivities } from '../activities/host/agent.ts';
+import { createEvaluation, createEvaluationInPlace } from '../activities/host/evaluate.ts';
+import type { Host } from '../activities/host/host.ts';
+import { createImageActivities } from '../activities/host/images.ts';
+import type { Lanes } from '../activities/host/lanes.ts';
+import type { Reaper } from '../activities/host/reap.ts';
+import { createCleanUp, createProvisioning } from '../activities/host/sandbox.ts';
+import type { SessionActivities } from '../activities/interfaces/host.ts';
+import type { Lease } from '../infra/hosts/lease.ts';
+import {
+  captureQueue,
+  cleanUpQueue,
+  evaluationQueue,
+  hostQueue,
+  imageQueue,
+  ownEvaluationQueue,
+  provisionQueue,
+} from '../workflows/contracts/queues.ts';
+import { inLane, inLanesByType } from './lane-worker.ts';
+import { whileLeased } from './leased-worker.ts';
+import { commonPlacementWorkers, type PlacementWorkerDependencies } from './placement-workers.ts';
+import { whileOpen } from './slot-tuner.ts';
+
+/** Slots beside those of the running agents, for the short stages. */
+const shortStageSlots = 100;
+const pollers = { type: 'simple-maximum', maximum: 2 } as const;
+
+export interface HostQueues {
+  readonly capacity: number;
+  /** The activities at the host's own gateways, which have the sessions of its sandboxes. */
+  readonly sessions: SessionActivities;
+  readonly lanes: Lanes;
+  readonly placing: PlacementWorkerDependencies;
+  readonly reaper: Reaper;
+  readonly lease: Lease;
+}
+
+/**
+ * Returns the workers of a host: one for light stages, and one for each task queue of the heavy ones, with a lane for each kind,
+ * so that no backlog starves evaluations or clean-up.
+ */
+export function hostQueues(
+  host: Host,
+  { capacity, sessions, lanes, placing, reaper, lease }: HostQueues,
+): WorkerOptions[] {
+  const common = { activityTaskPollerBehavior: pollers, maxEagerActivityReservationsPerWorkflowTask: 0 };
+  const provisioning = createProvisioning(host);
+  const agent = createAgentActivities(host, lanes.capture);
+  const inPlace = createEvaluationInPlace(host);
+  const stages: WorkerOptions[] = [
+    {
+      ...common,
+      ...inLane(lanes.image, { slots: whileOpen(host.intake, lanes.image) }),
+      taskQueue: imageQueue,
+      activities: createImageActivities(host),
+    },
+    {
+      ...common,
+      ...inLanesByType({
+        provisionSandbox: lanes.provision,
+        captureDiff: lanes.capture,
+        evaluateInPlace: lanes.evaluate,
+      }),
+      taskQueue: hostQueue(host.name),
+      activities: { ...provisioning, ...agent, ...inPlace, ...sessions, ...reaper.activities },
+      maxConcurrentActivityTaskExecutions: capacity + shortStageSlots,
+    },
+    { ...common, ...inLane(lanes.provision), taskQueue: provisionQueue(host.name), activities: provisioning },
+    {
+      ...common,
+      ...inLane(lanes.capture),
+      taskQueue: captureQueue(host.name),
+      activities: { captureDiff: agent.captureDiff },
+    },
+    {
+      ...common,
+      ...inLane(lanes.evaluate, { slots: whileOpen(host.intake, lanes.evaluate) }),
+      taskQueue: evaluationQueue,
+      activities: createEvaluation(host),
+    },
+    {
+      // Only this host has the sandboxes of these, so it takes them whatever else it refuses.
+      ...common,
+      ...inLane(lanes.evaluate, { queue: lanes.evaluate.addQueue() }),
+      taskQueue: ownEvaluationQueue(host.name),
+      activities: inPlace,
+    },
+    {
+      ...common,
+      ...inLane(lanes.release),
+      taskQueue: cleanUpQueue(host.name),
+      // A reaper that began under 0.4.0 asks for it here.
+      activities: { ...createCleanUp(host), ...reaper.activities },
+    },
+  ];
+  // Placement waits for no lease: where the host has none, the rollout is for another host.
+  return [...commonPlacementWorkers(placing), ...stages.map((one) => whileLeased(lease, one))];
+}
