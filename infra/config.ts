@@ -49,6 +49,7 @@ export interface Config {
     readonly creates: number;
     readonly imageDiskGb: number;
     readonly buildNetwork: string;
+    readonly runtime: string;
   };
   /** The E2B server and account; null: this host has no such sandboxes. */
   readonly e2b: E2bSettings | null;
@@ -145,13 +146,7 @@ export function readConfig(source: Environment = process.env): Config {
     createsPerSecond: env.TEMPER_CREATES_PER_SECOND ?? null,
     evaluations: env.TEMPER_EVALUATIONS ?? usual.evaluations,
     lanes: env.TEMPER_LANES ?? usual.lanes,
-    docker: {
-      pulls: env.TEMPER_PULLS,
-      builds: env.TEMPER_BUILDS,
-      creates: env.TEMPER_CREATES,
-      imageDiskGb: env.TEMPER_IMAGE_DISK_GB,
-      buildNetwork: env.TEMPER_BUILD_NETWORK,
-    },
+    docker: dockerFrom(env),
     e2b: e2bFrom(env, home),
     kubernetes: kubernetesFrom(env),
     dockerConfigDir: env.DOCKER_CONFIG ?? join(homedir(), '.docker'),
@@ -234,6 +229,15 @@ function poolFrom(env: z.output<typeof environment>, policyUrl: string): EngineP
     },
   };
 }
+
+const dockerFrom = (env: z.output<typeof environment>): Config['docker'] => ({
+  pulls: env.TEMPER_PULLS,
+  builds: env.TEMPER_BUILDS,
+  creates: env.TEMPER_CREATES,
+  imageDiskGb: env.TEMPER_IMAGE_DISK_GB,
+  buildNetwork: env.TEMPER_BUILD_NETWORK,
+  runtime: env.TEMPER_RUNTIME,
+});
 
 function e2bFrom(env: z.output<typeof environment>, home: string): E2bSettings | null {
   const { E2B_API_KEY: key, E2B_API_KEY_FILE: file } = env;

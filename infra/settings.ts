@@ -110,6 +110,14 @@ export const environment = z.object({
     'twice the cores, at least 4, or `32` with remote sandboxes',
   ),
   TEMPER_PULLS: setting(wholeNumber(0, 100).default(3), 'images pulled at once; `0` disables pulling'),
+  TEMPER_RUNTIME: setting(
+    z
+      .string()
+      .regex(/^[\w][\w./-]{0,100}$/, { error: 'expected the name of an OCI runtime that the Docker daemon knows' })
+      .default(''),
+    "OCI runtime of Docker sandboxes, as the daemon's configuration names it, for example `runsc` (gVisor), which gives sandboxes a kernel of their own",
+    "the daemon's own",
+  ),
   TEMPER_BUILDS: setting(wholeNumber(0, 100).default(2), 'images built at once; `0` disables building'),
   TEMPER_CREATES: setting(
     wholeNumber(1, 100).default(4),

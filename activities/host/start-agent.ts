@@ -1,6 +1,7 @@
 import { ApplicationFailure, Context } from '@temporalio/activity';
 import { networkVariables } from '../../infra/agents/network-variables.ts';
 import { channelVariable, holdVariable } from '../../infra/agents/relay/protocol.ts';
+import { homeOf } from '../../infra/sandbox/shell/accounts.ts';
 import { withTimeLimit } from '../../infra/time-limit.ts';
 import { type AgentProgress, readAgentProgress } from '../../workflows/contracts/agent-progress.ts';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
@@ -47,7 +48,10 @@ export async function startAgent(host: Host, input: StartAgent & Pick<AgentSandb
         ...command.env,
         ...(channel !== undefined && { [channelVariable]: channel, [holdVariable]: String(host.holdMs) }),
       },
-      files: command.files.size > 0 ? [{ tree: command.files, at: '/home/agent', owner: 'agent' }] : [],
+      files:
+        command.files.size > 0
+          ? [{ tree: command.files, at: homeOf('agent', { root: task.user === 'root' }), owner: 'agent' }]
+          : [],
     },
     signal,
   );

@@ -24,6 +24,7 @@ const optionShape = {
     .exactOptional(),
   shell: z.literal('fresh', { error: 'expected fresh' }).exactOptional(),
   grading: z.literal('same', { error: 'expected same' }).exactOptional(),
+  user: z.literal('root', { error: 'expected root' }).exactOptional(),
   processes: z.literal('keep', { error: 'expected keep' }).exactOptional(),
 };
 const optionsSchema = z.object(optionShape);

@@ -35,6 +35,8 @@ export interface DataSetOptions {
   readonly split?: string;
   /** The SHA-256 digest that a file from a URL must have. */
   readonly sha256?: string;
+  /** Makes agents and tests root of their containers. */
+  readonly user?: 'root';
   /** Runs the tests of tasks that ask for the agent's own shell in a fresh one. */
   readonly shell?: 'fresh';
   /** Runs the tests in the agent's own sandbox, for formats that let the address decide. */

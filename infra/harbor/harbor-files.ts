@@ -17,6 +17,8 @@ export interface TaskParts {
   readonly hiddenTests?: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
   readonly agentTimeoutSec?: number;
+  /** Set when agent and tests are root of their container. */
+  readonly user?: 'root' | undefined;
   readonly evaluationTimeoutSec?: number;
   readonly cpus?: number;
   readonly memoryMb?: number;
@@ -44,7 +46,7 @@ export interface TaskParts {
 export function harborFiles(parts: TaskParts): FileTree {
   const toml = stringify({
     version: '1.0',
-    ...(parts.agentTimeoutSec !== undefined && { agent: { timeout_sec: parts.agentTimeoutSec } }),
+    ...agentTable(parts),
     ...(parts.evaluationTimeoutSec !== undefined && { verifier: { timeout_sec: parts.evaluationTimeoutSec } }),
     environment: {
       ...(typeof parts.image === 'string' && { docker_image: parts.image }),
@@ -68,6 +70,11 @@ export function harborFiles(parts: TaskParts): FileTree {
     ...prefixed('solution', parts.solution),
     ...(parts.grading === undefined ? [] : [[gradingFile, text(JSON.stringify(parts.grading))] as const]),
   ]);
+}
+
+function agentTable({ agentTimeoutSec, user }: TaskParts) {
+  const agent = { ...(agentTimeoutSec !== undefined && { timeout_sec: agentTimeoutSec }), ...(user && { user }) };
+  return Object.keys(agent).length === 0 ? {} : { agent };
 }
 
 function gradingTable(parts: TaskParts) {

@@ -60,6 +60,7 @@ export function readHarborTask(tree: FileTree): HarborTask {
       memoryMb: environment.memory_mb ?? environment.memory ?? defaults.memoryMb,
       diskMb: environment.storage_mb ?? environment.storage ?? defaults.diskMb,
       ...(toml.grading.sandbox === 'same' && { gradedIn: toml.grading.sandbox }),
+      ...(asRoot(toml) && { user: 'root' as const }),
       ...(network !== undefined && { network }),
     },
     instruction,
@@ -85,8 +86,12 @@ export function readHarborTask(tree: FileTree): HarborTask {
   };
 }
 
+/** Whether the agent is to be root. Any other account of the image is replaced by the agent's own, which has no more rights. */
+const asRoot = ({ agent }: TaskToml): boolean => ['root', '0', 0].some((root) => agent.user === root);
+
 /** Rejects ways to run the tests that exclude each other. */
-function requireGradable({ grading, environment }: TaskToml, logged: boolean): void {
+function requireGradable(toml: TaskToml, logged: boolean): void {
+  const { grading, environment } = toml;
   const clash = (field: string, expected: string): TemperFailure =>
     malformed('task.toml', `no grading.${field}, since ${expected}`, 'it');
   const { sandbox, keep_processes: keepsProcesses, own_workdir: ownWorkdir } = grading;
@@ -95,6 +100,9 @@ function requireGradable({ grading, environment }: TaskToml, logged: boolean): v
   }
   if (keepsProcesses && sandbox !== 'same') {
     throw clash('keep_processes', 'the tests run in a fresh sandbox; add sandbox = "same"');
+  }
+  if (grading.code_as_agent && asRoot(toml)) {
+    throw clash('code_as_agent', 'the agent is root, from which no other account is protected (agent.user)');
   }
   if (sandbox !== 'same') return;
   const needsFresh = [

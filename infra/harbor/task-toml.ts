@@ -43,6 +43,9 @@ const network = {
   allowed_ports: z.array(integer(1, 65_535)).optional(),
 };
 
+/** The account of the agent or of the tests: a name or a number. */
+const user = z.union([z.string(), integer(0, 2 ** 31)], { error: 'expected a name or a number' }).optional();
+
 const artifact = z.union([z.string(), z.looseObject({ source: z.string() }).transform(({ source }) => source)], {
   error: 'expected a path, or a table with source',
 });
@@ -53,11 +56,12 @@ const taskToml = z.looseObject({
   /** The name of `version` in newer files. */
   schema_version: version,
   task: z.looseObject({ name: z.string({ error: 'expected a name' }).optional() }).optional(),
-  agent: z.looseObject({ timeout_sec: seconds, ...network }).prefault({}),
+  agent: z.looseObject({ timeout_sec: seconds, user, ...network }).prefault({}),
   solution: z.looseObject({ env: variables }).prefault({}),
   verifier: z
     .looseObject({
       timeout_sec: seconds,
+      user,
       env: variables,
       ...network,
       /** A field of temper's own: the weights of the scores in a reward.json, by name. */

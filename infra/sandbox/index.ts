@@ -68,7 +68,7 @@ export interface Providers {
   /** Returns the provider for a choice and a task, among those seen. Throws a failure that names the task and what it lacks. */
   choose(
     choice: SandboxChoice,
-    task: Pick<Task, 'id' | 'image' | 'imageFrom' | 'workdir'>,
+    task: Pick<Task, 'id' | 'image' | 'imageFrom' | 'workdir' | 'user'>,
     needs: Pick<SandboxNeeds, 'filesInImage' | 'lifetimeMs'>,
   ): Promise<SandboxProvider>;
 }
@@ -124,6 +124,7 @@ export async function openProviders(
         image: task.image,
         imageFrom: task.imageFrom ?? 'host',
         paths: [task.workdir, ...fixedPaths],
+        root: task.user === 'root',
         ...needs,
       });
     },
@@ -142,12 +143,24 @@ export async function chooseProvider(
   const problems: (UnsupportedReason | ReturnType<typeof unready>)[] = [];
   for (const kind of choice === 'auto' ? kindsOfAuto : [choice]) {
     const provider = providers.get(kind);
-    const refusal = provider && (refusedLifetime(provider, needs) ?? (await provider.supports(needs)));
+    const refusal =
+      provider &&
+      (refusedRoot(provider, needs) ?? refusedLifetime(provider, needs) ?? (await provider.supports(needs)));
     if (provider !== undefined && refusal === undefined) return provider;
     problems.push(refusal ?? unready(kind, `no such sandboxes on this host, for task ${needs.task}`));
   }
   const type = problems[0]?.type ?? 'SandboxUnavailable';
   throw new SandboxFailure(type, problems.map(({ message }) => message).join('; '));
+}
+
+/** Returns the reason if the task's agent is to be root, and the provider's sandboxes have no such root. */
+function refusedRoot(
+  { kind, givesRoot }: SandboxProvider,
+  { task, root }: SandboxNeeds,
+): UnsupportedReason | undefined {
+  if (!root || givesRoot) return undefined;
+  const message = `the agent of task ${task} is to be root of its container (user = "root"), and ${kind} sandboxes have accounts without rights only; use a host with Docker`;
+  return { type: 'UnsupportedTask', message };
 }
 
 /** Returns the reason if the provider would end the sandbox before its rollout has. */

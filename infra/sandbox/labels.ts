@@ -18,7 +18,12 @@ const labels = z.object({
 });
 
 /** The part of a spec that a process needs to work with a sandbox that another process made. */
-const storedSpec = z.object({ workdir: z.string(), pids: z.number(), diskMb: z.number() });
+const storedSpec = z.object({
+  workdir: z.string(),
+  pids: z.number(),
+  diskMb: z.number(),
+  root: z.literal(true).exactOptional(),
+});
 export type StoredSpec = z.infer<typeof storedSpec>;
 
 /** Returns labels as texts by name, as container engines keep them. */
@@ -65,8 +70,8 @@ export function labelsOf(found: Readonly<Record<string, string>>): SandboxLabels
   };
 }
 
-export const flatSpec = ({ workdir, pids, diskMb }: SandboxSpec): Readonly<Record<string, string>> => ({
-  'temper.spec': JSON.stringify({ workdir, pids, diskMb }),
+export const flatSpec = ({ workdir, pids, diskMb, root }: SandboxSpec): Readonly<Record<string, string>> => ({
+  'temper.spec': JSON.stringify({ workdir, pids, diskMb, ...(root && { root }) }),
 });
 
 export function storedSpecOf(found: Readonly<Record<string, string>>): StoredSpec | undefined {

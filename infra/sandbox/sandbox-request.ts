@@ -7,7 +7,7 @@ export interface SandboxRequest {
   readonly name: string;
   readonly epoch: RolloutEpoch;
   readonly run: string;
-  readonly task: Pick<Task, 'id' | 'cpus' | 'memoryMb' | 'diskMb' | 'workdir'>;
+  readonly task: Pick<Task, 'id' | 'cpus' | 'memoryMb' | 'diskMb' | 'workdir' | 'user'>;
   /** The prepared image; see `prepareImage`. */
   readonly image: string;
   readonly purpose: SandboxPurpose;
@@ -59,6 +59,7 @@ export function sandboxSpec({ stack, ...owner }: SandboxOwner, request: SandboxR
     diskMb: task.diskMb,
     pids,
     workdir: task.workdir,
+    ...(task.user === 'root' && { root: true }),
     mounts,
     files,
     ...(gatewayDir !== null && { gatewayDir }),

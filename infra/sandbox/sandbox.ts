@@ -53,6 +53,8 @@ export interface SandboxSpec {
   readonly pids: number;
   /** The directory in which commands run and the agent may write, usually `/workspace`. */
   readonly workdir: string;
+  /** Whether agent and grader are root of the container, with the capabilities that programs expect of it. Only Docker has such. */
+  readonly root?: true;
   /** Host directory with the gateways' unix sockets for this sandbox, mounted read-only at `/gw`. Only with the channel `socket`. */
   readonly gatewayDir?: string;
   readonly mounts: readonly SandboxMount[];
@@ -188,6 +190,8 @@ export interface SandboxNeeds {
   readonly lifetimeMs?: number;
   /** Whether the image itself contains the files to be worked on. */
   readonly filesInImage: boolean;
+  /** Whether the agent is to be root of its container. */
+  readonly root?: boolean;
   /** The source of an image that this host lacks; absent if it has none. */
   readonly imageFrom?: ImageName['from'] | 'dockerfile';
 }
@@ -215,6 +219,8 @@ export interface SandboxProvider {
   readonly programs: 'image' | 'host';
   /** Whether the commands in one of its sandboxes share processes and network, so that what one leaves behind serves another. */
   readonly sharesProcesses: boolean;
+  /** Whether an agent can be root of its sandbox, without rights on the host. */
+  readonly givesRoot: boolean;
   /** The ways of model calls that its sandboxes offer. They have `openStream` where `stream` is one of them. */
   readonly channels: readonly [ChannelKind, ...ChannelKind[]];
   /**

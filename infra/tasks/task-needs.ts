@@ -63,9 +63,14 @@ export const needs = {
     what: 'their tests download, and tests have no network: they may never pass',
     isNeeded: ({ tests }) => scriptsOf(tests).some(downloads),
   },
+  'root for the agent': {
+    what: 'their agent is root of its container: Docker',
+    isNeeded: ({ description }) => description.user === 'root',
+  },
   'root for the tests': {
-    what: 'their tests install programs or change files of the system, for which they need root',
-    isNeeded: ({ tests }) => scriptsOf(tests).some((script) => hasCommand(script, asRoot)),
+    what: 'their tests install programs or change files of the system: [agent] user = "root"',
+    isNeeded: ({ description, tests }) =>
+      description.user !== 'root' && scriptsOf(tests).some((script) => hasCommand(script, asRoot)),
   },
   'a running service': {
     what: 'their tests connect to a port of the sandbox: what the agent started may have ended before they run',

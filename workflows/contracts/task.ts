@@ -34,6 +34,9 @@ export const task = z.strictObject({
   gradedIn: z
     .exactOptional(oneOf(['same']))
     .describe("Where the tests run: `same`: in the agent's own sandbox. Without it: in a fresh one, over the diff."),
+  user: z
+    .exactOptional(oneOf(['root']))
+    .describe('`root`: agent and tests are root of their container. Without it they have accounts without rights.'),
   network: z.exactOptional(networkPolicy).describe('The hosts that the agent may reach. Without it there are none.'),
 });
 export type Task = Readonly<z.output<typeof task>>;

@@ -4,7 +4,7 @@ import { SandboxFailure } from '../failure.ts';
 import { flatLabels, flatSpec, labelsOf, requireSameEpoch } from '../labels.ts';
 import { requireName } from '../names.ts';
 import type { SandboxSpec } from '../sandbox.ts';
-import { keeperId } from '../shell/accounts.ts';
+import { keeperId, rootUid } from '../shell/accounts.ts';
 import { adoptDirectoryOf } from '../shell/adopt-workdir.ts';
 import { keeperDirectory } from '../shell/scripts.ts';
 import { packSkeleton } from '../shell/skeleton.ts';
@@ -21,6 +21,24 @@ const creationMs = 60_000;
 const inspectPauseMs = 50;
 const forever = '2147483647';
 
+/**
+ * The capabilities of root in a container whose task asks for root: those that package managers and services need. They are fewer
+ * than Docker's own: no raw sockets, devices or capabilities for others.
+ */
+export const rootCapabilities = [
+  'AUDIT_WRITE',
+  'CHOWN',
+  'DAC_OVERRIDE',
+  'FOWNER',
+  'FSETID',
+  'KILL',
+  'NET_BIND_SERVICE',
+  'SETFCAP',
+  'SETGID',
+  'SETUID',
+  'SYS_CHROOT',
+] as const;
+
 export interface EnsuredContainer {
   readonly id: string;
   /** Whether the container has the spec's files already; if not, they are put once it runs. */
@@ -34,8 +52,9 @@ export async function ensureContainer(
   docker: Docker,
   images: ImageReader,
   spec: SandboxSpec,
+  runtime: string,
 ): Promise<EnsuredContainer> {
-  const info = await createOrFind(docker, spec);
+  const info = await createOrFind(docker, spec, runtime);
   const container = docker.getContainer(info.Id);
   const labels = labelsOf(info.Config.Labels);
   if (labels === undefined) throw foreignContainer(spec);
@@ -55,17 +74,18 @@ export async function ensureContainer(
     // A concurrent call for the same name has started it.
     if (daemonStatus(error) !== 304) throw error;
   });
-  return { id: info.Id, adopt: image.hasWorkdir, placed: !image.hasWorkdir };
+  const adopt = image.hasWorkdir && !spec.root;
+  return { id: info.Id, adopt, placed: !adopt };
 }
 
 /**
  * Creates the container, or finds the one of its name. The daemon knows a name before its container, and forgets it if that can't
  * be created: it is asked for both until it has one.
  */
-async function createOrFind(docker: Docker, spec: SandboxSpec): Promise<Docker.ContainerInspectInfo> {
+async function createOrFind(docker: Docker, spec: SandboxSpec, runtime: string): Promise<Docker.ContainerInspectInfo> {
   const deadlineMs = Date.now() + creationMs;
   for (;;) {
-    await create(docker, spec);
+    await create(docker, spec, runtime);
     const info = await callDaemon(() => docker.getContainer(spec.name).inspect()).catch(orIfMissing);
     if (info !== undefined) return info;
     if (Date.now() > deadlineMs) throw neverCreated(spec);
@@ -74,22 +94,23 @@ async function createOrFind(docker: Docker, spec: SandboxSpec): Promise<Docker.C
 }
 
 /** Creates the container unless its name is taken. */
-async function create(docker: Docker, spec: SandboxSpec): Promise<void> {
+async function create(docker: Docker, spec: SandboxSpec, runtime: string): Promise<void> {
   try {
-    await callDaemon(() => docker.createContainer(createOptions(spec)));
+    await callDaemon(() => docker.createContainer(createOptions(spec, runtime)));
   } catch (error) {
     if (daemonStatus(error) === 404) throw missingImage(spec.image, error);
     if (daemonStatus(error) !== 409) throw error;
   }
 }
 
-function createOptions(spec: SandboxSpec): Docker.ContainerCreateOptions {
+function createOptions(spec: SandboxSpec, runtime: string): Docker.ContainerCreateOptions {
   const keeper = `uid=${keeperId},gid=${keeperId},mode=711,size=${keeperMb}m,noexec,nosuid,nodev`;
   return {
     name: requireName(spec.name),
     Image: spec.image,
     Hostname: 'sandbox',
-    User: `${keeperId}:${keeperId}`,
+    // Only a container that root started gives its commands root's capabilities.
+    User: spec.root ? `${rootUid}:${rootUid}` : `${keeperId}:${keeperId}`,
     Entrypoint: [],
     Cmd: ['sleep', forever],
     WorkingDir: '/',
@@ -100,6 +121,8 @@ function createOptions(spec: SandboxSpec): Docker.ContainerCreateOptions {
       Init: true,
       NetworkMode: 'none',
       CapDrop: ['ALL'],
+      ...(spec.root && { CapAdd: [...rootCapabilities] }),
+      ...(runtime !== '' && { Runtime: runtime }),
       SecurityOpt: ['no-new-privileges'],
       IpcMode: 'private',
       PidsLimit: spec.pids + reservedPids,

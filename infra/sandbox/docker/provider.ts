@@ -1,4 +1,5 @@
 import Docker from 'dockerode';
+import { z } from 'zod';
 import { errorMessage } from '../../../workflows/contracts/error-message.ts';
 import { SandboxFailure } from '../failure.ts';
 import { labelsOf, type StoredSpec, stackLabel, storedSpecOf } from '../labels.ts';
@@ -53,13 +54,16 @@ export function createDockerProvider({
   const creations = createLimiter(settings.creates);
 
   const open = ({ id, name, labels, spec }: FoundContainer): Sandbox => {
-    const shell = createContainerShell(docker, name, id);
+    const shell = createContainerShell(docker, { name, id, root: spec.root });
     return createShellSandbox({ kind: 'docker', shell, labels, spec, reports: reports.of(id) });
   };
   const ensure = async (spec: SandboxSpec, signal: AbortSignal): Promise<Sandbox> => {
     signal.throwIfAborted();
-    const { id, adopt, placed } = await creations.run(() => ensureContainer(docker, reader, spec), signal);
-    if (adopt) await adoptWorkdir(createContainerShell(docker, spec.name, id), spec, signal);
+    const { id, adopt, placed } = await creations.run(
+      () => ensureContainer(docker, reader, spec, settings.runtime),
+      signal,
+    );
+    if (adopt) await adoptWorkdir(createContainerShell(docker, { name: spec.name, id }), spec, signal);
     const sandbox = open({ id, name: spec.name, labels: spec.labels, spec });
     for (const files of placed ? [] : (spec.files ?? [])) await sandbox.putFiles(files, signal);
     return sandbox;
@@ -69,6 +73,7 @@ export function createDockerProvider({
     kind: 'docker',
     programs: 'image',
     sharesProcesses: true,
+    givesRoot: true,
     channels: ['socket', 'stream'],
     prepare: images.prepare,
     imageId: (image) => imageId(docker, image),
@@ -89,7 +94,7 @@ export function createDockerProvider({
     // The daemon itself finishes a removal that it has accepted.
     clearLeftovers: async () => undefined,
     supports: (needs) => refusal(docker, settings, needs),
-    describe: () => describe(docker),
+    describe: () => describe(docker, settings),
     close: async () => undefined,
   };
 }
@@ -151,7 +156,7 @@ async function refusal(
   return { type: 'MissingImage', message: `task ${task}: ${missingImage(image).message}` };
 }
 
-async function describe(docker: Docker): Promise<SandboxDescription> {
+async function describe(docker: Docker, { runtime }: DockerSettings): Promise<SandboxDescription> {
   const common = {
     kind: 'docker' as const,
     protects: [
@@ -161,13 +166,16 @@ async function describe(docker: Docker): Promise<SandboxDescription> {
       'memory, CPU and processes: limited by cgroup',
     ],
     doesNotProtect: [
-      'against kernel bugs: the kernel is shared',
+      'against kernel bugs: the kernel is shared, unless TEMPER_RUNTIME names a runtime with one of its own',
+      'claims, results and logs of a task whose agent is root (`user`): it can end its sandbox, which is scored, or change them',
       'the disk immediately: the quota is checked every two seconds, while the size of a single file is limited at once',
     ],
   };
   try {
     const { Version } = await callDaemon(() => docker.version());
-    return { ...common, ready: true, summary: `Docker ${Version}` };
+    const missing = await missingRuntime(docker, runtime);
+    if (missing !== null) return { ...common, ready: false, summary: missing };
+    return { ...common, ready: true, summary: `Docker ${Version}${runtime === '' ? '' : `, runtime ${runtime}`}` };
   } catch (error) {
     // A daemon that answers with an error, for example while it starts, is not ready either.
     if (!(error instanceof SandboxFailure) && daemonStatus(error) === undefined) throw error;
@@ -178,4 +186,14 @@ async function describe(docker: Docker): Promise<SandboxDescription> {
       summary: errorMessage(error),
     };
   }
+}
+
+const daemonInfo = z.object({ Runtimes: z.record(z.string(), z.unknown()).default({}) });
+
+/** Says that the daemon does not know the runtime; null if it does. It finds those that are named as a shim of containerd itself. */
+async function missingRuntime(docker: Docker, runtime: string): Promise<string | null> {
+  if (runtime === '' || runtime.startsWith('io.containerd.')) return null;
+  const known = Object.keys(daemonInfo.parse(await callDaemon(() => docker.info())).Runtimes);
+  if (known.includes(runtime)) return null;
+  return `the Docker daemon knows no runtime ${runtime} (TEMPER_RUNTIME), only ${known.join(', ')}; add it to the daemon's configuration`;
 }

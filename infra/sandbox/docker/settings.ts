@@ -10,6 +10,8 @@ export interface DockerSettings {
   readonly imageDiskGb: number;
   /** The network of build commands: `none`, or the name of a Docker network. */
   readonly buildNetwork: string;
+  /** The OCI runtime of sandboxes, for example `runsc`; empty for the daemon's own. */
+  readonly runtime: string;
 }
 
 export const defaultDockerSettings: DockerSettings = {
@@ -18,4 +20,5 @@ export const defaultDockerSettings: DockerSettings = {
   creates: 4,
   imageDiskGb: 0,
   buildNetwork: 'none',
+  runtime: '',
 };

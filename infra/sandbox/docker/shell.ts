@@ -8,11 +8,10 @@ import { createHeadBuffer } from '../../process/head-buffer.ts';
 import { SandboxFailure } from '../failure.ts';
 import { collect } from '../files.ts';
 import type { Account } from '../sandbox.ts';
-import { type Role, uidOf } from '../shell/accounts.ts';
-import * as scripts from '../shell/scripts.ts';
+import { type Role, rootUid, uidOf } from '../shell/accounts.ts';
 import type { Script, ScriptResult, Shell, StartedScript } from '../shell/shell.ts';
 import { callDaemon, daemonStatus, explainLoss } from './daemon.ts';
-import { endProcesses } from './end-processes.ts';
+import { endAllOf, endAllOfRoot } from './end-processes.ts';
 import { type ExecOptions, runExec, startExec, streamExec } from './exec.ts';
 
 const defaultOutputBytes = 2 ** 20;
@@ -31,8 +30,11 @@ const quietTasks = 3;
 const cannotExec = 126;
 
 /** Creates the shell of a container, whose scripts are execs of the daemon. */
-export function createContainerShell(docker: Docker, name: string, id: string): Shell {
-  return new ExecShell(docker, name, id);
+export function createContainerShell(
+  docker: Docker,
+  container: { readonly name: string; readonly id: string; readonly root?: boolean | undefined },
+): Shell {
+  return new ExecShell(docker, container);
 }
 
 class ExecShell implements Shell {
@@ -41,16 +43,19 @@ class ExecShell implements Shell {
   readonly #container: Docker.Container;
   readonly #docker: Docker;
   readonly #id: string;
+  /** Whether agent and grader are root. */
+  readonly #root: boolean;
 
-  constructor(docker: Docker, name: string, id: string) {
+  constructor(docker: Docker, { name, id, root = false }: Parameters<typeof createContainerShell>[1]) {
     this.#container = docker.getContainer(id);
     this.#docker = docker;
     this.name = name;
     this.#id = id;
+    this.#root = root;
   }
 
   uidOf(role: Role): number {
-    return uidOf(this.name, role);
+    return this.#root && role !== 'keeper' ? rootUid : uidOf(this.name, role);
   }
 
   async run(script: Script, signal: AbortSignal): Promise<ScriptResult> {
@@ -80,11 +85,14 @@ class ExecShell implements Shell {
   }
 
   async endAll(account: Account): Promise<void> {
-    const uid = this.uidOf(account);
     const ignore = (): void => undefined;
-    const options = { uid, argv: ['sh', '-c', scripts.killAll], onStdout: ignore, onStderr: ignore };
-    const killAll = async (): Promise<void> => void (await this.#exec({ ...options, limitMs: shortCommandMs }, never));
-    await endProcesses(this.#container, uid, killAll);
+    const kill = async (uid: number, text: string): Promise<void> => {
+      const options = { uid, argv: ['sh', '-c', text], onStdout: ignore, onStderr: ignore };
+      await this.#exec({ ...options, limitMs: shortCommandMs }, never);
+    };
+    const container = this.#container;
+    if (this.#root) await endAllOfRoot(container, kill);
+    else await endAllOf(container, this.uidOf(account), kill);
   }
 
   async writtenBytes(): Promise<number> {

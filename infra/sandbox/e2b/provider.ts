@@ -49,6 +49,7 @@ export function createE2bProvider(options: E2bProviderOptions): SandboxProvider 
     kind,
     programs: 'image',
     sharesProcesses: true,
+    givesRoot: false,
     channels: ['stream'],
     longestLifetimeMs: longestMs,
     prepare: async ({ image }) => {

@@ -46,6 +46,7 @@ class KubernetesProvider implements SandboxProvider {
   readonly kind = 'kubernetes';
   readonly programs = 'image';
   readonly sharesProcesses = true;
+  readonly givesRoot = false;
   readonly channels = ['stream'] as const;
   readonly #stack: string;
   readonly #settings: KubernetesSettings;

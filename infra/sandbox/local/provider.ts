@@ -59,6 +59,7 @@ export function createLocalProvider(options: LocalProviderOptions): SandboxProvi
     kind: 'local',
     programs: 'host',
     sharesProcesses: false,
+    givesRoot: false,
     channels: ['socket'],
     ensure: async (spec, signal) => {
       signal.throwIfAborted();

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { Account } from '../sandbox.ts';
 
 const keeperUid = 64_001;
-const graderUid = 0;
+export const rootUid = 0;
 /** The first uid of an agent. Agents' uids stay below 2^18, the largest that a tar header holds. */
 const firstAgentUid = 120_000;
 const agentUids = 140_000;
@@ -18,8 +18,10 @@ export const keeperId = keeperUid;
 
 export function uidOf(sandbox: string, role: Role): number {
   if (role === 'keeper') return keeperUid;
-  if (role === 'grader') return graderUid;
+  if (role === 'grader') return rootUid;
   return firstAgentUid + (createHash('sha256').update(sandbox).digest().readUInt32BE(0) % agentUids);
 }
 
-export const homeOf = (account: Account): string => (account === 'agent' ? '/home/agent' : '/root');
+/** The home of an account. In a sandbox whose agent is root both accounts have root's. */
+export const homeOf = (account: Account, { root = false }: { readonly root?: boolean | undefined } = {}): string =>
+  account === 'agent' && !root ? '/home/agent' : '/root';

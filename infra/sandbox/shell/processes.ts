@@ -59,7 +59,7 @@ export function createProcesses(shell: Shell, spec: StoredSpec, reports: Sandbox
       role: account,
       text: scripts.detached,
       args: [sent?.at ?? '', key, token, ...limits, request.cwd ?? spec.workdir, ...argv],
-      env: { HOME: homeOf(account), LANG: 'C.UTF-8', ...env, [mark]: value },
+      env: { HOME: homeOf(account, spec), LANG: 'C.UTF-8', ...env, [mark]: value },
     };
     await launch(shell, script, sent, recorder.live);
     return 'started';

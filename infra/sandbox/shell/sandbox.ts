@@ -53,7 +53,7 @@ export function createShellSandbox(options: ShellSandboxOptions): Sandbox {
 
 class ShellSandbox implements Sandbox {
   readonly kind: SandboxKind;
-  readonly twoUids = true;
+  readonly twoUids: boolean;
   readonly name: string;
   readonly labels: SandboxLabels;
   readonly #spec: StoredSpec;
@@ -66,6 +66,7 @@ class ShellSandbox implements Sandbox {
     this.name = shell.name;
     this.labels = labels;
     this.#spec = spec;
+    this.twoUids = !spec.root;
     this.#shell = shell;
     this.#reports = reports;
     this.#processes = createProcesses(shell, spec, reports);
@@ -92,7 +93,7 @@ class ShellSandbox implements Sandbox {
       role: account,
       text: scripts.foreground,
       args: [String(pids), blocks, seconds, request.cwd ?? workdir, ...argv],
-      env: { HOME: homeOf(account), LANG: 'C.UTF-8', ...env, TEMPER_PROCESS: key },
+      env: { HOME: homeOf(account, this.#spec), LANG: 'C.UTF-8', ...env, TEMPER_PROCESS: key },
       maxOutputBytes,
       stdin,
     };
@@ -125,7 +126,7 @@ class ShellSandbox implements Sandbox {
       role: account,
       text: scripts.streamed,
       args: [String(pids), String((diskMb * megabyte) / blockBytes), cwd ?? workdir, ...argv],
-      env: { HOME: homeOf(account), LANG: 'C.UTF-8', ...env },
+      env: { HOME: homeOf(account, this.#spec), LANG: 'C.UTF-8', ...env },
     });
   }
 

@@ -150,6 +150,20 @@ exit 1
 /** Ends every process of this uid but itself. The kernel holds one lock meanwhile, so a fork bomb can't outrun it. */
 export const killAll = 'kill -9 -1 2>/dev/null; exit 0';
 
+/**
+ * Ends root's own processes in a container that root started: all but the shell itself, the init and the first process after it,
+ * which keeps the container alive.
+ */
+export const killRoot = `
+first=
+for p in /proc/[0-9]*; do p=\${p#/proc/}; [ "$p" -eq 1 ] || { [ -n "$first" ] && [ "$p" -gt "$first" ]; } || first=$p; done
+for p in /proc/[0-9]*; do
+  pid=\${p#/proc/}
+  [ "$pid" -eq 1 ] || [ "$pid" -eq "$first" ] || [ "$pid" -eq $$ ] || { [ -O "$p" ] && kill -9 "$pid" 2>/dev/null; }
+done
+exit 0
+`;
+
 /** Copies a directory that this account doesn't own. $1 working directory of the image, $2 an empty directory of this account. */
 export const adoptCopy = `[ -O "$1" ] && exit 3; cp -a --no-preserve=ownership "$1/." "$2/" 2>/dev/null || cp -R -P -p "$1/." "$2/"`;
 /** Replaces the directory $1 by $2. */

@@ -1,7 +1,7 @@
 import { pack } from 'tar-stream';
 import { addTree, collect } from '../files.ts';
 import type { SandboxSpec } from '../sandbox.ts';
-import { uidOf } from './accounts.ts';
+import { rootUid, uidOf } from './accounts.ts';
 import { adoptDirectoryOf } from './adopt-workdir.ts';
 
 /** The parts of an image's content that decide what is added to it. */
@@ -16,7 +16,7 @@ export interface ImageFacts {
  * each with its owner. An image's own working directory is adopted only afterwards, so there the files come later.
  */
 export function packSkeleton(spec: SandboxSpec, { accountFiles, hasWorkdir }: ImageFacts): Promise<Buffer> {
-  const agent = uidOf(spec.name, 'agent');
+  const agent = spec.root ? rootUid : uidOf(spec.name, 'agent');
   const tar = pack();
   const packed = collect(tar);
   const made = new Set<string>();
@@ -25,22 +25,24 @@ export function packSkeleton(spec: SandboxSpec, { accountFiles, hasWorkdir }: Im
     made.add(name);
     tar.entry({ name: `${name}/`, type: 'directory', uid, gid: uid, mode });
   };
-  directory((hasWorkdir ? adoptDirectoryOf(spec.workdir) : spec.workdir).slice(1), agent, 0o755);
+  const adopts = hasWorkdir && !spec.root;
+  if (adopts) directory(adoptDirectoryOf(spec.workdir).slice(1), agent, 0o755);
+  else if (!hasWorkdir) directory(spec.workdir.slice(1), agent, 0o755);
   directory('tests', 0, 0o700);
   directory('logs', 0, 0o755);
   directory('logs/verifier', 0, 0o700);
   directory('logs/agent', agent, 0o755);
-  directory('home/agent', agent, 0o755);
   const entries = {
     'etc/passwd': `agent:x:${agent}:${agent}:agent:/home/agent:/bin/sh\n`,
     'etc/group': `agent:x:${agent}:\n`,
   };
-  for (const [name, line] of Object.entries(entries)) {
+  if (!spec.root) directory('home/agent', agent, 0o755);
+  for (const [name, line] of spec.root ? [] : Object.entries(entries)) {
     tar.entry({ name, mode: 0o644, uid: 0, gid: 0 }, (accountFiles.get(name) ?? '') + line);
   }
-  for (const { tree, at, owner } of hasWorkdir ? [] : (spec.files ?? [])) {
-    const uid = uidOf(spec.name, owner);
-    directory(at.slice(1), uid, 0o755);
+  for (const { tree, at, owner } of adopts ? [] : (spec.files ?? [])) {
+    const uid = spec.root ? rootUid : uidOf(spec.name, owner);
+    if (at !== spec.workdir || !hasWorkdir) directory(at.slice(1), uid, 0o755);
     addTree(tar, tree, { at, uid, gid: uid });
   }
   tar.finalize();

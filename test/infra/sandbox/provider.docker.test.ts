@@ -27,7 +27,7 @@ describe('a docker sandbox, seen from the daemon', () => {
   const provider = createDockerProvider({ stack });
   const signal = AbortSignal.timeout(300_000);
   const made = new Set<string>();
-  const make = (name: string, changes: Partial<SandboxSpec> = {}) => {
+  const make = (name: string, changes: Partial<SandboxSpec> = {}, by = provider) => {
     const labels = {
       stack,
       run: 'run',
@@ -39,7 +39,7 @@ describe('a docker sandbox, seen from the daemon', () => {
     const limits = { cpus: 1, memoryMb: 256, diskMb: 64, pids: 64 };
     made.add(`${stack}-${name}`);
     const spec = { name: `${stack}-${name}`, image, labels, ...limits, workdir: '/workspace', mounts: [], ...changes };
-    return provider.ensure(spec, signal);
+    return by.ensure(spec, signal);
   };
   after(async () => {
     for (const name of made) await provider.remove(name);
@@ -96,6 +96,49 @@ describe('a docker sandbox, seen from the daemon', () => {
       signal,
     );
     assert.equal(String(left.stdout), '0\n');
+  });
+
+  it('makes agent and grader root if the task asks for it, with less than Docker gives root', async () => {
+    const sandbox = await make('root', { root: true });
+    const { HostConfig } = await docker.getContainer(sandbox.name).inspect();
+    assert.deepEqual([HostConfig.CapDrop, HostConfig.SecurityOpt], [['ALL'], ['no-new-privileges']]);
+    assert.deepEqual([HostConfig.NetworkMode, HostConfig.Privileged, sandbox.twoUids], ['none', false, false]);
+    const asRoot = 'id -u; touch /etc/a && chown daemon /etc/a && stat -c %U /etc/a; echo $HOME';
+    for (const account of ['agent', 'grader'] as const) {
+      const { stdout } = await sandbox.exec({ ...foreground, account, argv: sh(asRoot) }, signal);
+      assert.equal(String(stdout), '0\ndaemon\n/root\n');
+    }
+    const beyond = 'mknod /tmp/d b 8 0; mount -t tmpfs none /mnt; chroot / unshare -m true; date -s 2001-01-01';
+    const { stdout, stderr } = await sandbox.exec({ ...foreground, argv: sh(beyond) }, signal);
+    assert.equal(String(stderr).match(/not permitted|denied/gi)?.length, 4, `${stdout} ${stderr}`);
+    // Another process finds the same accounts.
+    const found = await createDockerProvider({ stack }).attach(sandbox.name);
+    assert.equal(String((await found?.exec({ ...foreground, argv: sh('id -u') }, signal))?.stdout), '0\n');
+  });
+
+  it('ends what an agent that is root left, under whatever account, and keeps its own records', async () => {
+    const sandbox = await make('left-by-root', { root: true });
+    const leave =
+      'echo said; for u in 0 1 65534; do setsid setpriv --reuid=$u --clear-groups sleep 321 >/dev/null 2>&1 & done; sleep 0.2';
+    await sandbox.start({ key: 'agent', argv: sh(leave), env: {}, account: 'agent' }, signal);
+    assert.equal((await sandbox.wait('agent', { timeoutMs: 20_000 }, signal)).state, 'exited');
+    const count = sh('cat /proc/[0-9]*/cmdline | tr "\\0" " " | grep -o "sleep 3[2]1" | wc -l');
+    assert.equal(String((await sandbox.exec({ ...foreground, argv: count }, signal)).stdout), '3\n');
+    await sandbox.start({ key: 'tests', argv: ['sleep', '60'], env: {}, account: 'grader' }, signal);
+    await sandbox.killProcesses('agent');
+    assert.equal(String((await sandbox.exec({ ...foreground, argv: count }, signal)).stdout), '0\n');
+    assert.equal(String((await sandbox.readLog('agent', { fromByte: 0, maxBytes: 100 })).bytes), 'said\n');
+    assert.deepEqual(await sandbox.status('tests'), { state: 'exited', exitCode: 137, signal: 'SIGKILL' });
+  });
+
+  it('is not ready with a runtime that the daemon does not know, and starts sandboxes in one that it knows', async () => {
+    const unknown = await createDockerProvider({ stack, runtime: 'no-such-runtime' }).describe();
+    assert.equal(unknown.ready, false);
+    assert.match(unknown.summary, /knows no runtime no-such-runtime \(TEMPER_RUNTIME\), only .*runc/);
+    const known = createDockerProvider({ stack, runtime: 'runc' });
+    assert.match((await known.describe()).summary, /, runtime runc$/);
+    const { name } = await make('runtime', {}, known);
+    assert.equal((await docker.getContainer(name).inspect()).HostConfig.Runtime, 'runc');
   });
 
   it('survives a hostile grader and keeps its log', async () => {

@@ -67,6 +67,7 @@ export const terminalBench = directoryFormat({
       ...container.limits,
       diskMb,
       agentTimeoutSec: task.agentTimeoutSec,
+      user: options.user,
       evaluationTimeoutSec: task.testTimeoutSec,
       protectedPaths: mounts.flatMap((mount) => readOnlyPaths(tree, mount, workdir)),
       ownWorkdir: true,

@@ -1,0 +1,45 @@
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { createDockerProvider } from '../../infra/sandbox/docker/provider.ts';
+import { type Rollouts, startRollouts } from '../helpers/rollouts/rollouts.ts';
+import { type HarborTaskFiles, writeHarborTask } from '../helpers/tasks/harbor-task.ts';
+
+const environment = '[environment]\ndocker_image = "temper-tasks:bookworm"\nmemory_mb = 512\nstorage_mb = 256\n';
+const rewarding = (condition: string): string =>
+  `echo 0 >/logs/verifier/reward.txt\n${condition} && echo 1 >/logs/verifier/reward.txt\nexit 0\n`;
+
+/** One task for each feature of Harbor's format: its reference solution must score 1, and doing nothing 0. */
+const harborTasks: Readonly<Record<string, HarborTaskFiles>> = {
+  'an agent that is root': {
+    toml: `[agent]\nuser = "root"\n${environment}`,
+    solve:
+      'useradd -m builder && chown builder answer.txt && su builder -c "id -un" >answer.txt && touch /etc/made && ls /etc/made >>answer.txt',
+    test: rewarding('grep -qx builder answer.txt && grep -qx /etc/made answer.txt'),
+  },
+};
+
+describe('the tasks of the formats', () => {
+  let rollouts: Rollouts;
+  before(async () => {
+    rollouts = await startRollouts((home) => ({
+      taskRoots: [join(home, 'tasks')],
+      provider: createDockerProvider({ stack: 'test-stack' }),
+    }));
+  });
+  after(() => rollouts.close());
+
+  async function validate(name: string, task: string): Promise<void> {
+    const run = async (agent: 'oracle' | 'nop') => rollouts.run(`${name}-${agent}`, { task, agent, sandbox: 'docker' });
+    const [solved, untouched] = await Promise.all([run('oracle'), run('nop')]);
+    assert.deepEqual([solved.outcome, solved.reward], ['scored', 1], JSON.stringify(solved));
+    assert.deepEqual([untouched.outcome, untouched.reward], ['scored', 0], JSON.stringify(untouched));
+  }
+
+  for (const [feature, files] of Object.entries(harborTasks)) {
+    it(`of Harbor with ${feature} can be solved, and doing nothing fails`, async () => {
+      const name = feature.replaceAll(' ', '-');
+      await validate(name, await writeHarborTask(join(rollouts.home, 'tasks'), name, files));
+    });
+  }
+});
