@@ -21,6 +21,8 @@ export interface Paths {
     /** Directory of the control sockets; only this user may enter it. */
     readonly control: string;
   };
+  /** Directory of the sockets and records of sandboxes with a network. */
+  readonly egress: string;
   readonly sandboxes: string;
   /** Directory that records which images temper pulled or built on this host, and when each was last used. */
   readonly images: string;
@@ -60,6 +62,7 @@ export function pathsBelow(home: string): Paths {
       agents: join(socketRoot(home), 'agents'),
       control: join(socketRoot(home), 'control'),
     },
+    egress: join(socketRoot(home), 'egress'),
     sandboxes: join(home, 'sandboxes'),
     images: join(home, 'images'),
     policy: join(home, 'policy'),

@@ -14,6 +14,7 @@ import { loadOwnAgents } from '../infra/agents/own-agents.ts';
 import { createRuntime, runtimeTarget } from '../infra/agents/runtime.ts';
 import type { Config } from '../infra/config.ts';
 import { createPublicNetwork } from '../infra/egress/network.ts';
+import { createEgressPlaces } from '../infra/egress/places.ts';
 import { createGatewayControl } from '../infra/gateway/client.ts';
 import { secretOf } from '../infra/gateway/secret.ts';
 import { requireSharedJournals } from '../infra/gateway/sessions/journal-directory.ts';
@@ -211,7 +212,12 @@ export async function openHost(
     agent: agents.get,
     gatewaySockets: config.paths.gatewaySockets,
     channel: config.channel,
-    network: { cap: config.network, outside: createPublicNetwork() },
+    network: {
+      cap: config.network,
+      outside: createPublicNetwork(),
+      places: createEgressPlaces(config.paths.egress),
+      runtime: runtime.prepare,
+    },
     holdMs: config.hostHoldMs,
     secretOf: (session) => secretOf(key, session),
     pathOf: (kind) => (kind === 'local' ? localPath : null),

@@ -1,5 +1,5 @@
 import type { Agents } from '../../infra/agents/index.ts';
-import { requireNetwork } from '../../infra/egress/require-network.ts';
+import { grantNetwork } from '../../infra/egress/grant-network.ts';
 import type { Quarantine } from '../../infra/tasks/quarantine.ts';
 import type { Tasks } from '../../infra/tasks/tasks.ts';
 import type { NetworkMode } from '../../workflows/contracts/network.ts';
@@ -32,8 +32,7 @@ export function createTaskActivities({
       atBoundary(async (signal) => {
         const { usesModel, branches } = agent(input.agent, input.agentOptions);
         if (input.upstream !== undefined) await upstream(input.upstream, signal);
-        const task = await tasks.resolve(input.address);
-        requireNetwork(task, network);
+        const task = grantNetwork(await tasks.resolve(input.address), network);
         return { task, usesModel, branches: branches ?? trainAllBranches };
       }),
     chooseTask: (input) => atBoundary(async () => chooseTask(tasks, await quarantine.byAddress(), input)),

@@ -13,7 +13,7 @@ import type { AgentEnd, AwaitAgent, HostActivities } from '../interfaces/host.ts
 import { capture, captureAtOnce } from './capture.ts';
 import { agentKey, attachAgentSandbox, type Host } from './host.ts';
 import type { Lane } from './lane.ts';
-import { networkUse, openEgress } from './network.ts';
+import { hasNetwork, type OpenEgress, openEgress } from './network.ts';
 import { startAgent, startThenWait } from './start-agent.ts';
 
 /** Creates the activities around an agent. Without a lane for captures, each diff is captured in an activity of its own. */
@@ -86,7 +86,7 @@ async function awaitAgent(
   // If this host is declared lost meanwhile, another one may adopt the agent, which this one must not touch any more.
   const token = host.fence();
   let status: ProcessStatus;
-  const egress = openEgress(host, input.start?.task);
+  const egress = await openAgentEgress(host, input, sandbox);
   const channel = holdChannel(host, input, { sandbox, token, egress });
   try {
     const { diskBeforeMb } = input;
@@ -109,13 +109,19 @@ async function awaitAgent(
   if (status.state === 'running' || !(await keepsProcesses(host, input))) await endAgent(sandbox, status.state);
   const said = withoutSecret(await readLog(sandbox, agentKey), host.secretOf(sessionId(input.epoch)));
   const log = await host.store.put(said, 'text/plain');
-  const network = egress === undefined ? {} : { network: await networkUse(host.store, egress.rows()) };
+  const network = egress === undefined ? {} : { network: await egress.end() };
   if (status.state === 'running') return { stop: 'deadline', exitCode: null, log, ...network };
   return { stop: stopOf(host, input.agent, status), exitCode: status.exitCode, log, ...network };
 }
 
 async function keepsProcesses(host: Host, { start }: AwaitAgent): Promise<boolean> {
   return start?.task.gradedIn === 'same' && (await host.tasks.open(start.task)).keepProcesses;
+}
+
+/** Opens the proxy of the agent; undefined if its task has no network. */
+async function openAgentEgress(host: Host, { start }: AwaitAgent, { name }: Sandbox): Promise<OpenEgress | undefined> {
+  const policy = start?.task.network;
+  return hasNetwork(policy) ? openEgress(host, { sandbox: name, phase: 'agent', policy }) : undefined;
 }
 
 interface Carried {
@@ -127,9 +133,10 @@ interface Carried {
 /** Carries the agent's model calls, and its connections to the outside, while this activity attempt waits for its end. */
 function holdChannel(host: Host, { epoch, agent }: AwaitAgent, { sandbox, token, egress }: Carried): Held {
   const { channel = 'socket' } = sandbox.labels;
+  const { usesModel } = host.agent(agent);
   const { log } = Context.current();
   return createChannels(host.gatewaySockets)[channel].hold(sandbox, {
-    session: sessionId(epoch),
+    session: usesModel ? sessionId(epoch) : null,
     egress,
     // The relay uses the newest channel, which must be that of the host that has adopted it.
     ready: (signal) => host.mayAct(token, signal),

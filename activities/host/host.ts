@@ -1,5 +1,6 @@
 import type { Agents } from '../../infra/agents/index.ts';
 import type { Network } from '../../infra/egress/network.ts';
+import type { EgressPlaces } from '../../infra/egress/places.ts';
 import type { GatewaySockets } from '../../infra/gateway/sockets.ts';
 import type { VerdictCache } from '../../infra/grading/verdict-cache.ts';
 import { isOfEarlierLife } from '../../infra/hosts/token.ts';
@@ -13,6 +14,17 @@ import type { NetworkMode } from '../../workflows/contracts/network.ts';
 import type { Admission } from './admission.ts';
 import type { Intake } from './intake.ts';
 import type { Slots } from './slots.ts';
+
+/** The parts of a host by which sandboxes get a network. */
+export interface HostNetwork {
+  /** The network that tasks may have here at most. */
+  readonly cap: NetworkMode;
+  /** The network beyond the proxy. */
+  readonly outside: Network;
+  readonly places: EgressPlaces;
+  /** Prepares temper's own programs, of which the relay is one. */
+  runtime(): Promise<SandboxMount>;
+}
 
 /** The parts of a host that its activities use. */
 export interface Host {
@@ -44,8 +56,7 @@ export interface Host {
   readonly gatewaySockets: Pick<GatewaySockets, 'sessions' | 'agents'>;
   /** The way of model calls from new sandboxes whose kind has a choice. */
   readonly channel: ChannelKind;
-  /** The network that tasks may have here at most, and what is beyond the proxy. */
-  readonly network: { readonly cap: NetworkMode; readonly outside: Network };
+  readonly network: HostNetwork;
   /** The time for which a relay holds its agent's model calls while no host carries them. */
   readonly holdMs: number;
   /** Derives the secret of a gateway session here, so that it never travels. */

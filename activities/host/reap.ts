@@ -1,5 +1,6 @@
 import type { Client } from '@temporalio/client';
 import { attemptAll } from '../../infra/attempt-all.ts';
+import type { EgressPlaces } from '../../infra/egress/places.ts';
 import { isOfEarlierLife } from '../../infra/hosts/token.ts';
 import { createSightings, type Liveness, type ReapDecision, reap, type Sightings } from '../../infra/sandbox/reap.ts';
 import type { SandboxInfo, SandboxKind, SandboxLabels, SandboxProvider } from '../../infra/sandbox/sandbox.ts';
@@ -11,6 +12,8 @@ import type { Host } from './host.ts';
 
 /** The minimum age of an orphan, since a rollout that has just started may not be visible yet. */
 const minAgeMs = 60_000;
+/** The minimum age of what is left of a sandbox's network. */
+const networkAgeMs = 86_400_000;
 /** Rollouts per query to the server, whose length is limited. */
 const askedAtOnce = 100;
 
@@ -30,6 +33,7 @@ export interface Reaper {
 
 /** The parts of a host that the reaper uses. */
 interface Reapable extends Pick<Host, 'stack' | 'fence' | 'slots' | 'sharesJournals'> {
+  readonly network: { readonly places: Pick<EgressPlaces, 'clear'> };
   readonly providers: { seen(): Promise<ReadonlyMap<SandboxKind, ReapableProvider>> };
 }
 type ReapableProvider = Pick<SandboxProvider, 'list' | 'remove' | 'renew' | 'clearLeftovers' | 'evictImages'>;
@@ -38,34 +42,14 @@ type ReapableProvider = Pick<SandboxProvider, 'list' | 'remove' | 'renew' | 'cle
 interface Found {
   readonly removed: string[];
   readonly suspected: string[];
+  /** All sandboxes that there are. */
+  readonly listed: string[];
 }
 
 /** Creates the reaper of a host. It remembers what it has seen; `now` is a clock that never jumps. */
 export function createReaper(host: Reapable, client: Pick<Client, 'workflow'>, now?: () => number): Reaper {
   const seen = new Map<SandboxKind, Sightings>();
-
-  /**
-   * Looks rollouts up. Each is named by the run id of its first execution; a reset closes that execution although the rollout
-   * continues in another. One that is not found is left out: it may be retention or another namespace, and is no proof of
-   * an orphan.
-   */
-  async function livenessOf(rollouts: readonly string[]): Promise<ReadonlyMap<string, Liveness>> {
-    const found = new Map<string, Liveness>();
-    for (let first = 0; first < rollouts.length; first += askedAtOnce) {
-      const ids = rollouts.slice(first, first + askedAtOnce).map((rollout) => `"${rollout}"`);
-      const query = `WorkflowType="rollout" AND RunId IN (${ids.join(', ')})`;
-      for await (const { workflowId, runId, status } of client.workflow.list({ query })) {
-        const running = status.name === 'RUNNING' || (await continuesAfterReset(workflowId, runId));
-        found.set(runId, running ? 'live' : 'over');
-      }
-    }
-    return found;
-  }
-
-  async function continuesAfterReset(workflowId: string, rollout: string): Promise<boolean> {
-    const chain = await newestChain(client, workflowId);
-    return chain?.running === true && chain.key === rollout;
-  }
+  const livenessOf = livenessAt(client);
 
   /** Frees the expired slots of rollouts that were placed and never provisioned, unless the rollout still waits for it. */
   async function expireSlots(): Promise<void> {
@@ -74,13 +58,18 @@ export function createReaper(host: Reapable, client: Pick<Client, 'workflow'>, n
     for (const epoch of expired) if (liveness.get(epoch.rollout) !== 'live') host.slots.release(epoch);
   }
 
-  async function reapIn(kind: SandboxKind, provider: ReapableProvider, { removed, suspected }: Found): Promise<void> {
+  async function reapIn(
+    kind: SandboxKind,
+    provider: ReapableProvider,
+    { removed, suspected, listed }: Found,
+  ): Promise<void> {
     const sightings = seen.get(kind) ?? createSightings(now);
     seen.set(kind, sightings);
     // All hosts list the sandboxes of a server elsewhere. One that was adopted has its slot from the stage that works in it.
     const isOwn = ({ fence }: SandboxLabels): boolean =>
       !isRemote(kind) || fence === undefined || fence === host.fence();
     const sandboxes = await host.slots.takeListed(() => provider.list(host.stack), isOwn);
+    listed.push(...sandboxes.map(({ name }) => name));
     const remove = async ({ name, labels }: ReapDecision): Promise<void> => {
       await provider.remove(name);
       if (labels.purpose === 'agent') host.slots.release(labels);
@@ -94,7 +83,7 @@ export function createReaper(host: Reapable, client: Pick<Client, 'workflow'>, n
 
   /** Reaps everything. A sandbox that cannot be removed, for example because a disk is full, does not block the rest. */
   async function reapAll(signal: AbortSignal): Promise<Reaped> {
-    const found: Found = { removed: [], suspected: [] };
+    const found: Found = { removed: [], suspected: [], listed: [] };
     const images: string[] = [];
     const kinds = await host.providers.seen();
     const providers = [...kinds.values()];
@@ -109,10 +98,39 @@ export function createReaper(host: Reapable, client: Pick<Client, 'workflow'>, n
       ...providers.map((provider) => async () => images.push(...(await provider.evictImages(signal)))),
     ];
     await attemptAll<() => Promise<unknown>>(steps, 'all finished sandboxes to be removed', (step) => step());
-    return { ...found, images };
+    await host.network.places.clear(found.listed, Date.now() - networkAgeMs);
+    const { removed, suspected } = found;
+    return { removed, suspected, images };
   }
 
   return { activities: { reapSandboxes: () => atBoundary(reapAll) }, reap: reapAll };
+}
+
+type Rollouts = Pick<Client, 'workflow'>;
+
+/**
+ * Returns a function that looks rollouts up. Each is named by the run id of its first execution; a reset closes that execution
+ * although the rollout continues in another. One that is not found is left out: it may be retention or another namespace, and
+ * is no proof of an orphan.
+ */
+const livenessAt =
+  (client: Rollouts) =>
+  async (rollouts: readonly string[]): Promise<ReadonlyMap<string, Liveness>> => {
+    const found = new Map<string, Liveness>();
+    for (let first = 0; first < rollouts.length; first += askedAtOnce) {
+      const ids = rollouts.slice(first, first + askedAtOnce).map((rollout) => `"${rollout}"`);
+      const query = `WorkflowType="rollout" AND RunId IN (${ids.join(', ')})`;
+      for await (const { workflowId, runId, status } of client.workflow.list({ query })) {
+        const running = status.name === 'RUNNING' || (await continuesAfterReset(client, workflowId, runId));
+        found.set(runId, running ? 'live' : 'over');
+      }
+    }
+    return found;
+  };
+
+async function continuesAfterReset(client: Rollouts, workflowId: string, rollout: string): Promise<boolean> {
+  const chain = await newestChain(client, workflowId);
+  return chain?.running === true && chain.key === rollout;
 }
 
 interface Driver {

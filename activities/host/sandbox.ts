@@ -2,10 +2,12 @@ import { Context } from '@temporalio/activity';
 import type { AgentSpec } from '../../infra/agents/agent.ts';
 import { createLoaderCheck } from '../../infra/agents/loader-check.ts';
 import { provisionAgent } from '../../infra/agents/provision.ts';
-import { requireNetwork } from '../../infra/egress/require-network.ts';
+import { grantNetwork } from '../../infra/egress/grant-network.ts';
+import type { EgressPlaces } from '../../infra/egress/places.ts';
 import { createChannels } from '../../infra/gateway/channel/index.ts';
 import { needOf } from '../../infra/machine/fit.ts';
 import { removeEverywhere } from '../../infra/sandbox/index.ts';
+import { mergeMounts } from '../../infra/sandbox/mount.ts';
 import { prepareImage } from '../../infra/sandbox/prepare-image.ts';
 import type { SandboxKind, SandboxMount } from '../../infra/sandbox/sandbox.ts';
 import type { SandboxRequest } from '../../infra/sandbox/sandbox-request.ts';
@@ -19,6 +21,7 @@ import { atBoundary, joinAtBoundary } from '../boundary.ts';
 import type { CleanUpActivities, HostActivities } from '../interfaces/host.ts';
 import { sandboxChoice } from './choice.ts';
 import type { Host } from './host.ts';
+import { channelAmong, networkMounts, policiesInSandbox } from './network.ts';
 
 export function createProvisioning(host: Host): Pick<HostActivities, 'provisionSandbox'> {
   const requireLoader = createLoaderCheck();
@@ -28,8 +31,7 @@ export function createProvisioning(host: Host): Pick<HostActivities, 'provisionS
       joinAtBoundary(async (signal, report) => {
         const { info } = Context.current();
         const spec = host.agent(agent);
-        requireNetwork(task, host.network.cap);
-        requireRelay(spec, task);
+        grantNetwork(task, host.network.cap);
         const files = await host.tasks.open(task);
         const choice = sandboxChoice(spec, sandbox);
         const provider = await host.choose(choice, task, { filesInImage: files.workspace.size === 0, lifetimeMs });
@@ -42,7 +44,9 @@ export function createProvisioning(host: Host): Pick<HostActivities, 'provisionS
           const sweep = isSweepPriority(info.priority);
           const share = shareOf(info.priority);
           host.slots.take(epoch, { expiresAtMs, sweep, share });
-          const channel = provider.channels.includes(host.channel) ? host.channel : provider.channels[0];
+          const channel = channelAmong(host, provider.channels);
+          const isNetworked = policiesInSandbox(task).length > 0;
+          const ofNetwork = isNetworked ? await networkMounts(host, name, channel) : [];
           const request: Omit<SandboxRequest, 'files'> = {
             name,
             epoch,
@@ -53,9 +57,9 @@ export function createProvisioning(host: Host): Pick<HostActivities, 'provisionS
             sweep,
             share,
             expiresAtMs,
-            mounts: await mountsOf(host, spec, { kind: provider.kind, task }),
+            mounts: mergeMounts(await mountsOf(host, spec, { kind: provider.kind, task }), ofNetwork),
             gatewayDir: spec.usesModel ? await channels[channel].gatewayDir(sessionId(epoch)) : null,
-            ...(spec.usesModel && { channel }),
+            ...((spec.usesModel || isNetworked) && { channel }),
           };
           const retried = info.attempt > 1;
           return provisionAgent({ owner: host, provider, spec, request, files, retried, requireLoader }, ending);
@@ -77,32 +81,27 @@ async function mountsOf(
 ): Promise<readonly SandboxMount[]> {
   const own = await spec.runtimes();
   if (task.gradedIn !== 'same') return own;
-  const ofTests = await host.evaluationMounts(kind);
-  return [...own, ...ofTests.filter(({ target }) => !own.some((mount) => mount.target === target))];
+  return mergeMounts(own, await host.evaluationMounts(kind));
 }
 
-/** Throws UnsupportedTask for a task with a network and an agent without the relay, through which alone it could use it. */
-function requireRelay({ name, usesModel }: AgentSpec, { id, network }: Task): void {
-  if (network === undefined || network.mode === 'none' || usesModel) return;
-  throw new TemperFailure(
-    'UnsupportedTask',
-    `task ${id} has a network, which agent ${name} cannot use because it calls no model; use another agent`,
-  );
+/** The parts of a host in which an agent's sandbox leaves something. */
+interface Cleaned extends Pick<Host, 'providers' | 'slots'> {
+  readonly network: { readonly places: Pick<EgressPlaces, 'remove'> };
 }
 
-export function createCleanUp(host: Pick<Host, 'providers' | 'slots'>): CleanUpActivities {
+export function createCleanUp(host: Cleaned): CleanUpActivities {
   return {
     releaseSandbox: ({ epoch }) => atBoundary(async () => ({ removed: await releaseAgentSandbox(host, epoch) })),
   };
 }
 
 /** Removes the agent's sandbox and releases its slot. Returns whether there was a sandbox. */
-export async function releaseAgentSandbox(
-  host: Pick<Host, 'providers' | 'slots'>,
-  epoch: RolloutEpoch,
-): Promise<boolean> {
+export async function releaseAgentSandbox(host: Cleaned, epoch: RolloutEpoch): Promise<boolean> {
+  const name = agentSandboxName(epoch);
   try {
-    return await removeEverywhere(host.providers, agentSandboxName(epoch));
+    const removed = await removeEverywhere(host.providers, name);
+    await host.network.places.remove(name);
+    return removed;
   } finally {
     // The slot is released even if an engine is unreachable: the reaper finds what it still runs, and counts it until then.
     host.slots.release(epoch);

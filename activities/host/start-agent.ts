@@ -1,6 +1,7 @@
 import { ApplicationFailure, Context } from '@temporalio/activity';
 import { networkVariables } from '../../infra/agents/network-variables.ts';
 import { channelVariable, holdVariable } from '../../infra/agents/relay/protocol.ts';
+import { throughEgress } from '../../infra/agents/relay.ts';
 import { homeOf } from '../../infra/sandbox/shell/accounts.ts';
 import { withTimeLimit } from '../../infra/time-limit.ts';
 import { type AgentProgress, readAgentProgress } from '../../workflows/contracts/agent-progress.ts';
@@ -10,6 +11,7 @@ import { startAttempts, startMs } from '../../workflows/contracts/stage-limits.t
 import { atBoundary } from '../boundary.ts';
 import type { StartAgent } from '../interfaces/host.ts';
 import { type AgentSandbox, agentKey, attachAgentSandbox, type Host } from './host.ts';
+import { hasNetwork } from './network.ts';
 
 /** The gateway's address inside the sandbox, where the relay listens; see infra/agents. */
 const gatewayUrl = 'http://127.0.0.1:8080';
@@ -30,7 +32,8 @@ export async function startAgent(host: Host, input: StartAgent & Pick<AgentSandb
     maxTurns,
     contextLength: input.contextLength,
   });
-  const [program, ...args] = command.argv;
+  const isNetworked = hasNetwork(task.network);
+  const [program, ...args] = isNetworked && !spec.usesModel ? throughEgress(command.argv) : command.argv;
   if (program === undefined) throw new TemperFailure('UnknownAgent', `agent ${spec.name} has an empty command`);
   const path = host.pathOf(input.kind);
   const { channel } = sandbox.labels;
@@ -44,7 +47,7 @@ export async function startAgent(host: Host, input: StartAgent & Pick<AgentSandb
       env: {
         ...taskEnv,
         ...(path !== null && { PATH: path }),
-        ...((task.network?.mode ?? 'none') !== 'none' && networkVariables),
+        ...(isNetworked && networkVariables),
         ...command.env,
         ...(channel !== undefined && { [channelVariable]: channel, [holdVariable]: String(host.holdMs) }),
       },

@@ -1,3 +1,4 @@
+import { noGateway } from './relay/protocol.ts';
 import { runProgram } from './runtime.ts';
 
 /** The directory of the gateways' sockets inside a sandbox. */
@@ -15,3 +16,7 @@ export function throughRelay(baseUrl: string, target: RelayTarget): readonly str
   const what = 'exec' in target ? ['exec', ...target.exec] : ['module', target.module];
   return runProgram('relay', [`${hostname}:${port}`, gatewaySockets, ...what]);
 }
+
+/** Returns the command that runs another one with a network but without a model. Its exit code is that command's. */
+export const throughEgress = (argv: readonly string[]): readonly string[] =>
+  runProgram('relay', [noGateway, noGateway, 'exec', ...argv]);

@@ -1,19 +1,8 @@
 import type { NetworkPhase } from '../../workflows/contracts/network.ts';
 import type { EgressLimits } from './limits.ts';
 import { type EgressDecision, EgressRefusedError } from './refused.ts';
+import type { EgressRow } from './rows.ts';
 import type { Target } from './target.ts';
-
-/** The requests of a sandbox for one host and port with one decision. */
-export interface EgressRow {
-  /** Empty where the request named no valid host, and for what is beyond the limit of rows. */
-  readonly host: string;
-  readonly port: number;
-  readonly phase: NetworkPhase;
-  readonly decision: EgressDecision;
-  readonly requests: number;
-  readonly bytesIn: number;
-  readonly bytesOut: number;
-}
 
 type OpenRow = { -readonly [Key in keyof EgressRow]: EgressRow[Key] };
 
@@ -29,9 +18,16 @@ export interface Ledger {
 /** Adds bytes. Throws EgressRefusedError once the sandbox has had all that it gets. */
 export type AddBytes = (bytes: { readonly bytesIn: number; readonly bytesOut: number }) => void;
 
-export function createLedger(phase: NetworkPhase, limits: EgressLimits): Ledger {
-  const rows = new Map<string, OpenRow>();
-  const total = { open: 0, requests: 0, bytesIn: 0, bytesOut: 0 };
+/** Creates a ledger that continues the rows which an earlier process has recorded of the same phase. */
+export function createLedger(phase: NetworkPhase, limits: EgressLimits, recorded: readonly EgressRow[] = []): Ledger {
+  const rows = new Map<string, OpenRow>(recorded.map((row) => [keyOf(row, row.decision), { ...row }]));
+  const sum = (value: (row: EgressRow) => number): number => recorded.reduce((all, row) => all + value(row), 0);
+  const total = {
+    open: 0,
+    requests: sum(({ requests }) => requests),
+    bytesIn: sum(({ bytesIn }) => bytesIn),
+    bytesOut: sum(({ bytesOut }) => bytesOut),
+  };
 
   function rowOf(target: Target | null, decision: EgressDecision): OpenRow {
     const isNew = !rows.has(keyOf(target, decision));

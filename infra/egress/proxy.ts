@@ -3,10 +3,11 @@ import type { Duplex } from 'node:stream';
 import type { NetworkPhase, NetworkPolicy } from '../../workflows/contracts/network.ts';
 import { type EgressRules, exchange } from './exchange.ts';
 import { forward, readHttpRequest } from './forward.ts';
-import { createLedger, type EgressRow } from './ledger.ts';
+import { createLedger } from './ledger.ts';
 import { type EgressLimits, egressLimits } from './limits.ts';
 import type { Network } from './network.ts';
 import type { EgressRefusedError } from './refused.ts';
+import type { EgressRow } from './rows.ts';
 import { readAuthority } from './target.ts';
 import { acceptTunnel, carryTunnel } from './tunnel.ts';
 
@@ -25,10 +26,18 @@ export interface EgressProxyOptions {
   readonly phase: NetworkPhase;
   readonly network: Network;
   readonly limits?: EgressLimits;
+  /** The record of an earlier process, which counts against the limits. Default: none. */
+  readonly recorded?: readonly EgressRow[];
 }
 
-export function createEgressProxy({ policy, phase, network, limits = egressLimits }: EgressProxyOptions): EgressProxy {
-  const ledger = createLedger(phase, limits);
+export function createEgressProxy({
+  policy,
+  phase,
+  network,
+  limits = egressLimits,
+  recorded = [],
+}: EgressProxyOptions): EgressProxy {
+  const ledger = createLedger(phase, limits, recorded);
   const rules: EgressRules = { policy, network, limits, ledger };
   const closing = new AbortController();
   const { signal } = closing;

@@ -1,3 +1,18 @@
+/** The decisions on a connection. */
+export const decisions = [
+  'allowed',
+  'bad-request',
+  'host-refused',
+  'port-refused',
+  'address-refused',
+  'server-name',
+  'name-not-found',
+  'unreachable',
+  'limit',
+] as const;
+export type EgressDecision = (typeof decisions)[number];
+export type Refusal = Exclude<EgressDecision, 'allowed'>;
+
 /** The reasons to refuse a connection, with the status of the reply. */
 export const refusals = {
   'bad-request': { status: 400, text: 'the request is no valid one for a proxy' },
@@ -8,10 +23,7 @@ export const refusals = {
   'name-not-found': { status: 502, text: 'the name of the host cannot be resolved' },
   unreachable: { status: 502, text: 'the host does not answer' },
   limit: { status: 429, text: 'this sandbox has used up its network' },
-} as const satisfies Readonly<Record<string, { readonly status: number; readonly text: string }>>;
-
-export type Refusal = keyof typeof refusals;
-export type EgressDecision = 'allowed' | Refusal;
+} as const satisfies Readonly<Record<Refusal, { readonly status: number; readonly text: string }>>;
 
 /** A connection that the proxy does not make. Its text is for the sandbox: it names no address. */
 export class EgressRefusedError extends Error {

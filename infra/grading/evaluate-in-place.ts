@@ -9,6 +9,8 @@ import { withTimeLimit } from '../time-limit.ts';
 import { attribute, type EvaluationHost, type EvaluationTry, subjectOf } from './evaluate.ts';
 import { type Judged, verdictOfEnded } from './judge-diff.ts';
 import { judgeInPlace } from './judge-in-place.ts';
+import { withNetwork } from './tests/test-network.ts';
+import { testAccount } from './tests/test-process.ts';
 
 export interface TryInPlace extends EvaluationTry {
   readonly sandbox: Sandbox;
@@ -30,7 +32,14 @@ export async function evaluateInPlace(
   const files = await host.tasks.open(task);
   const subject = subjectOf(input);
   const { workdir, diskMb } = task;
-  const judged = { task: files, diff, workdir, diskMb, timeoutMs, path: host.pathOf(kind), subject, secret };
+  const network = await host.testNetwork(task, {
+    sandbox: sandbox.name,
+    channels: [sandbox.labels.channel ?? 'socket'],
+  });
+  network?.carry(sandbox, testAccount(files));
+  const path = host.pathOf(kind);
+  const commands = network?.commands;
+  const judged = { task: files, diff, workdir, diskMb, timeoutMs, path, network: commands, subject, secret };
   const limitMs = timeoutMs + preparationMs;
   const late = new TemperFailure(
     'EvaluationTimedOut',
@@ -40,10 +49,13 @@ export async function evaluateInPlace(
     { limitMs, late },
     (ending) => judgeInPlace(sandbox, host.store, judged, ending),
     signal,
-  ).catch(async (error: unknown): Promise<Judged> => {
-    if (!(error instanceof SandboxFailure) || !wasEndedInside(error)) throw error;
-    return { verdict: await verdictOfEnded(host.store, judged, error.message), invalidReward: null, missing: [] };
-  });
+  )
+    .catch(async (error: unknown): Promise<Judged> => {
+      if (!(error instanceof SandboxFailure) || !wasEndedInside(error)) throw error;
+      return { verdict: await verdictOfEnded(host.store, judged, error.message), invalidReward: null, missing: [] };
+    })
+    .finally(() => network?.close())
+    .then(async (one) => withNetwork(one, await network?.end()));
   const blames = found.invalidReward !== null || found.missing.length > 0;
   if (!blames) return found.verdict;
   const provider = await host.choose(kind, task, { filesInImage: files.workspace.size === 0 });

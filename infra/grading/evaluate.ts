@@ -9,6 +9,7 @@ import { ensureSandbox } from '../sandbox/ensure-sandbox.ts';
 import { SandboxFailure, wasEndedInside } from '../sandbox/failure.ts';
 import type { BuildContext, ReportImage } from '../sandbox/image.ts';
 import type { Providers } from '../sandbox/index.ts';
+import { mergeMounts } from '../sandbox/mount.ts';
 import { prepareImage } from '../sandbox/prepare-image.ts';
 import type { SandboxKind, SandboxMount, SandboxProvider } from '../sandbox/sandbox.ts';
 import { type SandboxOwner, sandboxSpec } from '../sandbox/sandbox-request.ts';
@@ -20,6 +21,8 @@ import { type Judged, judgeDiff, verdictOfEnded } from './judge-diff.ts';
 import { solve } from './solve.ts';
 import type { GradedTask } from './task.ts';
 import { testDirectory } from './tests/run-logged-tests.ts';
+import { type TestNetwork, withNetwork } from './tests/test-network.ts';
+import { testAccount } from './tests/test-process.ts';
 import { type VerdictCache, verdictKey } from './verdict-cache.ts';
 import { prepareWorkspace, workspaceFiles } from './workspace/prepare-workspace.ts';
 
@@ -38,6 +41,11 @@ export interface EvaluationHost extends SandboxOwner {
   evaluationMounts(kind: SandboxKind): Promise<readonly SandboxMount[]>;
   /** PATH for commands in a sandbox of this kind; null keeps the sandbox's own. */
   pathOf(kind: SandboxKind): string | null;
+  /** Opens the network of a task's tests; undefined if they get none. Throws UnsupportedTask if they need more than this host allows. */
+  testNetwork(
+    task: Task,
+    where: { readonly sandbox: string; readonly channels: SandboxProvider['channels'] },
+  ): Promise<TestNetwork | undefined>;
 }
 
 /** One activity attempt of an evaluation. */
@@ -152,15 +160,21 @@ async function judgeInFreshSandbox(host: EvaluationHost, input: Evaluation, sign
     'EvaluationTimedOut',
     `evaluation ${name} took longer than ${limitMs / 1000} s, so the host may be overloaded; the evaluation is retried`,
   );
+  const network = await host.testNetwork(input.task, { sandbox: name, channels: provider.channels });
   try {
-    return await withTimeLimit({ limitMs, late }, (ending) => judge(host, input, name, ending), signal);
+    const limited = { ...input, network };
+    const judged = await withTimeLimit({ limitMs, late }, (ending) => judge(host, limited, name, ending), signal);
+    return withNetwork(judged, await network?.end());
   } catch (error) {
     if (!(error instanceof SandboxFailure)) throw error;
     if (!wasEndedInside(error)) throw retryable(error);
     const ended = { task: input.files, diff: input.diff, subject: subjectOf(input) };
-    return { verdict: await verdictOfEnded(host.store, ended, error.message), invalidReward: null, missing: [] };
+    const verdict = await verdictOfEnded(host.store, ended, error.message);
+    return withNetwork({ verdict, invalidReward: null, missing: [] }, await network?.end());
   } finally {
+    network?.close();
     await provider.remove(name);
+    await network?.remove();
   }
 }
 
@@ -170,8 +184,15 @@ function retryable(error: SandboxFailure): Error {
   return new TemperFailure('SandboxUnavailable', `the evaluation lost its sandbox: ${error.message}`, { cause: error });
 }
 
-async function judge(host: EvaluationHost, input: Evaluation, name: string, signal: AbortSignal): Promise<Judged> {
-  const { epoch, run, task, diff, timeoutMs, provider, files, image } = input;
+type NetworkedEvaluation = Evaluation & { readonly network: TestNetwork | undefined };
+
+async function judge(
+  host: EvaluationHost,
+  input: NetworkedEvaluation,
+  name: string,
+  signal: AbortSignal,
+): Promise<Judged> {
+  const { epoch, run, task, diff, timeoutMs, provider, files, image, network } = input;
   const { workdir, diskMb } = task;
   const spec = sandboxSpec(host, {
     name,
@@ -182,8 +203,9 @@ async function judge(host: EvaluationHost, input: Evaluation, name: string, sign
     purpose: 'evaluation',
     sweep: false,
     expiresAtMs: Date.now() + timeoutMs + evaluationMarginMs,
-    mounts: await host.evaluationMounts(provider.kind),
+    mounts: mergeMounts(await host.evaluationMounts(provider.kind), network?.mounts ?? []),
     gatewayDir: null,
+    ...(network !== undefined && { channel: network.channel }),
     files: [...workspaceFiles(files, workdir), ...testDirectory(files)],
   });
   const sandbox = await ensureSandbox(provider, spec, signal);
@@ -197,7 +219,9 @@ async function judge(host: EvaluationHost, input: Evaluation, name: string, sign
   const path = host.pathOf(provider.kind);
   if (input.solve) await solve(sandbox, files, { workdir, path }, signal);
   const subject = subjectOf(input);
-  return judgeDiff(sandbox, host.store, { task: files, diff, workdir, diskMb, timeoutMs, path, subject }, signal);
+  network?.carry(sandbox, testAccount(files));
+  const judged = { task: files, diff, workdir, diskMb, timeoutMs, path, network: network?.commands, subject };
+  return judgeDiff(sandbox, host.store, judged, signal);
 }
 
 /**

@@ -11,6 +11,7 @@ import type { GradedTask } from './task.ts';
 import { missingPrograms } from './tests/missing-programs.ts';
 import { runLoggedTests } from './tests/run-logged-tests.ts';
 import { runRewardedTests } from './tests/run-rewarded-tests.ts';
+import { type NetworkedCommands, offline } from './tests/test-network.ts';
 import type { TestRun, TestsToRun } from './tests/test-run.ts';
 import { toVerdict } from './verdict.ts';
 import { placeHiddenTests } from './workspace/hidden-tests.ts';
@@ -27,6 +28,8 @@ export interface DiffToJudge {
   readonly timeoutMs: number;
   /** PATH of the tests; null keeps the sandbox's own. */
   readonly path: string | null;
+  /** The network of the tests. Default: none. */
+  readonly network?: NetworkedCommands | undefined;
   /** Digest of what the verdict is about. */
   readonly subject: string;
 }
@@ -52,7 +55,7 @@ export async function judgeDiff(
   input: DiffToJudge,
   signal: AbortSignal,
 ): Promise<Judged> {
-  const { task, diff, workdir, timeoutMs, path, subject } = input;
+  const { task, diff, workdir, timeoutMs, path, network, subject } = input;
   const patch = await store.get(diff.patch.digest);
   const protection = await protectionInWorkspace(sandbox, { workdir, patch, protection: task.protection }, signal);
   const { applied, refusal, restored } = diff.tooLarge
@@ -61,7 +64,7 @@ export async function judgeDiff(
   if (applied === null) return patchFailed(store, { patch, protection, subject, refusal });
   await placeHiddenTests(sandbox, task, workdir, signal);
   const diskBeforeMb = await initialDiskMb(sandbox, task.workspace, input.diskMb);
-  const run = await runTests(sandbox, task, { workdir, timeoutMs, diskBeforeMb, path }, signal);
+  const run = await runTests(sandbox, task, { workdir, timeoutMs, diskBeforeMb, path, network }, signal);
   const flags = flagEvaluation(patch, protection, run);
   const verdict = { ...(await toVerdict(store, run, { subject, flags })), applied, restored };
   const missing = rewardOf(verdict, 'binary') === 1 ? [] : missingPrograms(run.log.toString('utf8'));
@@ -96,9 +99,10 @@ export async function verdictOfEnded(
   return toVerdict(store, { kind: 'no-reward', value: null, exitCode: null, log }, { subject, flags });
 }
 
-interface TestOptions extends Omit<TestsToRun, 'task' | 'env' | 'codeEnv'> {
+interface TestOptions extends Omit<TestsToRun, 'task' | 'env' | 'network' | 'codeEnv'> {
   /** PATH of the tests; null keeps the sandbox's own. */
   readonly path: string | null;
+  readonly network?: NetworkedCommands | undefined;
 }
 
 /**
@@ -108,12 +112,12 @@ interface TestOptions extends Omit<TestsToRun, 'task' | 'env' | 'codeEnv'> {
 export async function runTests(
   sandbox: Sandbox,
   task: GradedTask,
-  { path, ...options }: TestOptions,
+  { path, network = offline, ...options }: TestOptions,
   signal: AbortSignal,
 ): Promise<TestRun> {
   const pathEnv = path === null ? {} : { PATH: path };
   const codeEnv = { ...task.env, ...pathEnv };
-  const tests = { ...options, task, env: { ...task.env, ...task.testEnv, ...pathEnv }, codeEnv };
+  const tests = { ...options, task, env: { ...task.env, ...task.testEnv, ...pathEnv }, network, codeEnv };
   return task.grading === null
     ? runRewardedTests(sandbox, tests, signal)
     : runLoggedTests(sandbox, tests, task.grading, signal);

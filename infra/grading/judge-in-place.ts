@@ -24,7 +24,7 @@ export async function judgeInPlace(
   input: WorkToJudge,
   signal: AbortSignal,
 ): Promise<Judged> {
-  const { task, diff, workdir, timeoutMs, path, subject, secret } = input;
+  const { task, diff, workdir, timeoutMs, path, network, subject, secret } = input;
   const patch = await store.get(diff.patch.digest);
   const protection = { ...task.protection, ownModules: ownModules(patch) };
   if (diff.tooLarge) return patchFailed(store, { patch, protection, subject, refusal: tooLarge });
@@ -38,7 +38,7 @@ export async function judgeInPlace(
   );
   if (refusal !== null) return patchFailed(store, { patch, protection, subject, refusal });
   const { usedMb: diskBeforeMb } = await sandbox.diskUsage();
-  const run = await runTests(sandbox, task, { workdir, timeoutMs, diskBeforeMb, path }, signal);
+  const run = await runTests(sandbox, task, { workdir, timeoutMs, diskBeforeMb, path, network }, signal);
   const told = { ...run, log: withoutSecret(run.log, secret), exposure: 'same-sandbox' as const };
   const flags = flagEvaluation(patch, protection, told);
   const verdict = { ...(await toVerdict(store, told, { subject, flags })), restored };

@@ -12,7 +12,7 @@ import { graderVersion } from './version.ts';
 export interface VerdictCache {
   /** Returns the verdict of a key; null if there is none, or if the store has lost its log. */
   find(key: string): Promise<Verdict | null>;
-  /** Keeps a verdict, unless it depends on limits of time, memory or output. */
+  /** Keeps a verdict, unless it depends on limits of time, memory or output, or on a network. */
   keep(key: string, verdict: Verdict): Promise<void>;
 }
 
@@ -32,7 +32,9 @@ export function verdictKey(
   grader = graderVersion,
 ): string | null {
   if (diff.tooLarge) return null;
-  const parts = [diff.patch.digest, diff.baseCommit, task.bundle.digest, imageId, kind, String(timeoutMs), grader];
+  const network = JSON.stringify(task.testNetwork ?? null);
+  const { bundle } = task;
+  const parts = [diff.patch.digest, diff.baseCommit, bundle.digest, imageId, kind, String(timeoutMs), network, grader];
   return sha256(parts.join('\n'));
 }
 
@@ -67,7 +69,9 @@ export function createVerdictCache({
     },
     async keep(key, verdict) {
       const limited = verdict.flags?.some(({ trick }) => trick === 'limit') ?? false;
-      if (kept.includes(verdict.kind) && !limited) await records.write(folderOf(key), key, verdict);
+      // What another host answers may be something else the next time.
+      const downloaded = (verdict.network?.requests ?? 0) > 0;
+      if (kept.includes(verdict.kind) && !limited && !downloaded) await records.write(folderOf(key), key, verdict);
     },
   };
 }

@@ -6,7 +6,7 @@ import { type BuildContext, imageName } from '../sandbox/image.ts';
 import { builtImageName, readBuildContext } from './build-context.ts';
 import { type Dockerfile, readDockerfile } from './dockerfile.ts';
 import { type Grading, gradingFile, parseGrading } from './grading-file.ts';
-import { agentNetwork } from './task-network.ts';
+import { agentNetwork, testNetwork } from './task-network.ts';
 import { laterVersion, parseTaskToml, type TaskToml } from './task-toml.ts';
 
 /** A validated task directory in Harbor layout. */
@@ -48,6 +48,7 @@ export function readHarborTask(tree: FileTree): HarborTask {
     );
   }
   requireGradable(toml, grading !== null);
+  const ofTests = testNetwork(toml, { judgedByLog: grading !== null });
   const named = environment.docker_image ?? unmodifiedBase(dockerfile);
   const build = named === null ? readBuildContext(subtree(tree, 'environment/'), environment.build_timeout_sec) : null;
   return {
@@ -62,6 +63,7 @@ export function readHarborTask(tree: FileTree): HarborTask {
       ...(toml.grading.sandbox === 'same' && { gradedIn: toml.grading.sandbox }),
       ...(asRoot(toml) && { user: 'root' as const }),
       ...(network !== undefined && { network }),
+      ...(ofTests !== undefined && { testNetwork: ofTests }),
     },
     instruction,
     build,

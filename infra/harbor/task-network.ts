@@ -1,28 +1,60 @@
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import { describeIssue } from '../../workflows/contracts/input.ts';
-import { type NetworkPolicy, networkPolicy } from '../../workflows/contracts/network.ts';
+import { defaultPorts, type NetworkPolicy, networkPolicy } from '../../workflows/contracts/network.ts';
 
 /** The network fields of a table of a task.toml. */
 interface NetworkFields {
   readonly network_mode?: 'no-network' | 'public' | 'allowlist' | undefined;
   readonly allowed_hosts?: readonly string[] | undefined;
   readonly allowed_ports?: readonly number[] | undefined;
+  readonly allow_internet?: boolean | undefined;
 }
+
+type Tables = Readonly<Record<'environment' | 'agent' | 'verifier', NetworkFields>>;
 
 /**
  * Returns the network of a task's agent; undefined if it has none. The agent's own table comes before the environment's, where
  * `public` is Harbor's default, which most tasks do not use: it asks for nothing. Throws TemperFailure MalformedTask.
  */
-export function agentNetwork(
-  tables: Readonly<Record<'agent' | 'environment', NetworkFields>>,
+export function agentNetwork(tables: Pick<Tables, 'environment' | 'agent'>): NetworkPolicy | undefined {
+  const { table, policy } = askedBy(tables, 'agent');
+  return table === 'environment' && policy?.mode === 'public' ? undefined : policy;
+}
+
+/**
+ * Returns the network of a task's tests; undefined if they have none. The verifier's own table comes before the environment's.
+ * Tests that install what they need count on Harbor's default, `public`, and others run without it. So it is granted as far as
+ * the operator allows, except to tests that are judged by their log, whose images hold all that they need, unless the task says
+ * so itself. Throws TemperFailure MalformedTask.
+ */
+export function testNetwork(
+  tables: Tables,
+  { judgedByLog }: { readonly judgedByLog: boolean },
 ): NetworkPolicy | undefined {
-  const table =
-    tables.agent.network_mode === undefined && tables.agent.allowed_hosts === undefined ? 'environment' : 'agent';
-  const { network_mode: mode = 'no-network', allowed_hosts: hosts = [], allowed_ports: ports } = tables[table];
-  if (hosts.length === 0 && (mode === 'no-network' || (mode === 'public' && table === 'environment'))) return undefined;
+  const { verifier, environment } = tables;
+  const { table, policy } = askedBy({ verifier, environment }, 'verifier');
+  if (table === 'verifier') return policy;
+  const isDefault =
+    environment.network_mode === undefined && environment.allow_internet !== false && policy === undefined;
+  if (policy?.mode === 'public') return { ...policy, optional: true };
+  return isDefault && !judgedByLog ? { mode: 'public', hosts: [], ports: [...defaultPorts], optional: true } : policy;
+}
+
+interface Asked {
+  readonly table: string;
+  /** Undefined for the mode `no-network`, and for no mode at all. */
+  readonly policy: NetworkPolicy | undefined;
+}
+
+/** Returns what the table of a phase asks for, or the environment's where that says nothing. */
+function askedBy(tables: Readonly<Record<string, NetworkFields>>, phase: string): Asked {
+  const own = tables[phase];
+  const table = own?.network_mode === undefined && own?.allowed_hosts === undefined ? 'environment' : phase;
+  const { network_mode: mode = 'no-network', allowed_hosts: hosts = [], allowed_ports: ports } = tables[table] ?? {};
+  if (hosts.length === 0 && mode === 'no-network') return { table, policy: undefined };
   const asked = { mode: mode === 'no-network' ? 'none' : mode, hosts, ports };
   const parsed = networkPolicy.safeParse(asked);
-  if (parsed.success) return parsed.data;
+  if (parsed.success) return { table, policy: parsed.data };
   const problems = parsed.error.issues.map((issue) => describeIssue(issue, asked)).join('; ');
   throw new TemperFailure('MalformedTask', `task.toml: ${table}: network: ${problems}`);
 }

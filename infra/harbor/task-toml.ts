@@ -92,6 +92,8 @@ const taskToml = z.looseObject({
       healthcheck: table,
       skills_dir: z.string({ error: 'expected a path' }).optional(),
       ...network,
+      /** The older form of `network_mode`. */
+      allow_internet: z.boolean({ error: 'expected true or false' }).optional(),
       env: variables,
       /** A field of temper's own: paths in the image that no one may see. They are removed before the set-up. */
       remove: z
@@ -163,10 +165,6 @@ function rejectUnsupported({ environment, verifier, solution, steps }: TaskToml)
   }
   if (environment.skills_dir !== undefined) reject('environment.skills_dir', 'no such field', environment.skills_dir);
   if (environment.healthcheck !== undefined) reject('environment.healthcheck', 'no such table', 'one');
-  const { network_mode: mode = 'no-network', allowed_hosts: hosts = [] } = verifier;
-  if (mode !== 'no-network' || hosts.length > 0) {
-    reject('verifier.network_mode', 'no-network, since tests have no network', [mode, ...hosts].join(' '));
-  }
   if ((verifier.environment_mode ?? 'shared') !== 'shared' || verifier.environment !== undefined) {
     reject('verifier.environment_mode', "shared: tests run in the same environment as the agent's", 'a separate one');
   }

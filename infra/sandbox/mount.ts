@@ -12,3 +12,14 @@ export interface SandboxMount {
   /** The directory's content, by which a kind of sandbox that can't mount host directories finds the same elsewhere. */
   readonly program?: MountedProgram;
 }
+
+/** Joins lists of mounts. Of those with one target, the first one counts. */
+export const mergeMounts = (...lists: readonly (readonly SandboxMount[])[]): readonly SandboxMount[] =>
+  [
+    ...new Map(
+      lists
+        .flat()
+        .toReversed()
+        .map((mount) => [mount.target, mount]),
+    ).values(),
+  ].toReversed();

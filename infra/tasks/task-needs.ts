@@ -60,8 +60,9 @@ export const needs = {
     isNeeded: ({ description }) => description.network !== undefined,
   },
   'network for the tests': {
-    what: 'their tests download, and tests have no network: they may never pass',
-    isNeeded: ({ tests }) => scriptsOf(tests).some(downloads),
+    what: 'their tests download, or are meant to reach hosts outside: TEMPER_NETWORK, without which they may never pass',
+    isNeeded: ({ tests, description: { testNetwork } }) =>
+      (testNetwork !== undefined && testNetwork.optional !== true) || scriptsOf(tests).some(downloads),
   },
   'root for the agent': {
     what: 'their agent is root of its container: Docker',

@@ -32,6 +32,8 @@ const serverWith = (states: Readonly<Record<string, 'RUNNING' | 'COMPLETED'>>) =
   getHandle: (id: string) => ({ describe: async () => ({ raw: {}, runId: id, status: status(states[id] ?? '') }) }),
 });
 
+const network = { places: { clear: async () => undefined } };
+
 /** Creates a reaper. With the default server, which knows no rollout, it removes expired sandboxes only. */
 function reaperOf(
   slots: Slots,
@@ -39,7 +41,14 @@ function reaperOf(
   workflow: object = serverWith({}),
   { token = null, sharesJournals = false }: { readonly token?: string | null; readonly sharesJournals?: boolean } = {},
 ) {
-  const host = { stack, fence: () => token, sharesJournals, slots, providers: { seen: async () => providers } };
+  const host = {
+    stack,
+    fence: () => token,
+    sharesJournals,
+    slots,
+    network,
+    providers: { seen: async () => providers },
+  };
   let nowMs = 0;
   const reaper = createReaper(host, { workflow } as never, () => nowMs);
   return {

@@ -6,6 +6,7 @@ import { it } from 'node:test';
 import Docker from 'dockerode';
 import { releaseAgentSandbox } from '../../activities/host/sandbox.ts';
 import { createSlots } from '../../activities/host/slots.ts';
+import { createEgressPlaces } from '../../infra/egress/places.ts';
 import { createDockerProvider } from '../../infra/sandbox/docker/provider.ts';
 import { createLocalProvider } from '../../infra/sandbox/local/provider.ts';
 import type { SandboxKind, SandboxProvider } from '../../infra/sandbox/sandbox.ts';
@@ -32,7 +33,8 @@ it('releases a local sandbox and its slot while the container engine is unreacha
     await local.remove(agentSandboxName(attempt));
     rmSync(root, { recursive: true, force: true });
   });
-  const host = { slots, providers: { all, seen: async () => all } };
+  const network = { places: createEgressPlaces(join(root, 'egress')) };
+  const host = { slots, network, providers: { all, seen: async () => all } };
 
   await assert.rejects(releaseAgentSandbox(host, attempt), { type: 'SandboxUnavailable', message: /Docker daemon/ });
   assert.deepEqual(await local.list(stack), []);

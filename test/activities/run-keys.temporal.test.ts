@@ -13,6 +13,7 @@ import { startTestServer, type TestServer } from '../helpers/temporal/temporal.t
 import { until } from '../helpers/until.ts';
 
 const wholeWeights = createPools('reload');
+const network = { places: { clear: async () => undefined } };
 
 /* No worker polls here, so a workflow runs until the test ends it. */
 describe('the key that a run keeps through continue-as-new and resets', () => {
@@ -34,7 +35,14 @@ describe('the key that a run keeps through continue-as-new and resets', () => {
   /** Creates a reaper of these providers that looks once a minute. */
   const reaperOf = (providers: Parameters<typeof createReaper>[0]['providers']) => {
     let nowMs = 0;
-    const host = { stack: 'keyed', fence: () => null, sharesJournals: false, slots: createSlots(1), providers };
+    const host = {
+      stack: 'keyed',
+      fence: () => null,
+      sharesJournals: false,
+      slots: createSlots(1),
+      network,
+      providers,
+    };
     const reaper = createReaper(host, server.client, () => nowMs);
     const look = () => {
       nowMs += 60_000;

@@ -136,6 +136,7 @@ export async function createPipeline(kind: SandboxKind): Promise<Pipeline> {
     choose: async () => provider,
     evaluationMounts: async () => mounts,
     pathOf: () => path,
+    testNetwork: async () => undefined,
   };
   const opened = new Map<string, HarborTask>();
 

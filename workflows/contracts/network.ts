@@ -43,6 +43,9 @@ export const networkPolicy = z
       .max(20)
       .default([...defaultPorts])
       .describe('The ports. Default: 80 and 443.'),
+    optional: z
+      .exactOptional(z.literal(true))
+      .describe('Set if the phase has no network, instead of being refused, where the operator allows less.'),
   })
   .refine(({ mode, hosts }) => (mode === 'allowlist') === hosts.length > 0, {
     path: ['hosts'],
@@ -50,7 +53,7 @@ export const networkPolicy = z
   });
 export type NetworkPolicy = Readonly<z.output<typeof networkPolicy>>;
 
-/** The use that an agent made of its network. */
+/** The use that an agent or its tests made of their network. */
 export interface NetworkUse {
   readonly requests: number;
   /** Requests that the policy, the limits or the proxy's rules refused, and those to hosts that do not answer. */

@@ -38,6 +38,9 @@ export const task = z.strictObject({
     .exactOptional(oneOf(['root']))
     .describe('`root`: agent and tests are root of their container. Without it they have accounts without rights.'),
   network: z.exactOptional(networkPolicy).describe('The hosts that the agent may reach. Without it there are none.'),
+  testNetwork: z
+    .exactOptional(networkPolicy)
+    .describe('The hosts that the tests may reach. Without it there are none.'),
 });
 export type Task = Readonly<z.output<typeof task>>;
 

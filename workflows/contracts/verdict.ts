@@ -1,5 +1,6 @@
 import type { BlobRef } from './blob.ts';
 import type { Flag } from './flags.ts';
+import type { NetworkUse } from './network.ts';
 import type { Resolution } from './resolution.ts';
 
 /**
@@ -47,6 +48,8 @@ export interface Verdict {
   readonly restored?: { readonly count: number; readonly paths: readonly string[] } | null;
   /** The exposure of the tests to the code under test; absent if no tests ran. */
   readonly exposure?: Exposure;
+  /** The use that the tests made of their network; absent if they had none. */
+  readonly network?: NetworkUse;
   /** Suspected tricks in the diff and in the run of the tests; no reward depends on them. Omitted when there are none. */
   readonly flags?: readonly Flag[];
 }

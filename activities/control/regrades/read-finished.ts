@@ -6,6 +6,7 @@ import { failureKinds, TemperFailure } from '../../../workflows/contracts/failur
 import type { FinishedEvaluation, FinishedRollout } from '../../../workflows/contracts/regrade.ts';
 import { type RolloutResult, rolloutSettings } from '../../../workflows/contracts/rollout.ts';
 import type { Task } from '../../../workflows/contracts/task.ts';
+import type { Verdict } from '../../../workflows/contracts/verdict.ts';
 import type { FinishedRef } from './list-finished.ts';
 
 /** The fields of a rollout's input that concern its evaluation. The other fields are not checked. */
@@ -55,10 +56,21 @@ export async function readFinished(
     rewardPolicy,
     evaluationTimeoutSec,
     addresses: addressesOf(addressNow === null ? input.task : now, task),
-    task: { ...task, id: result.task },
+    task: { ...(addressNow === null ? networkedAsBefore(verdict, task) : task), id: result.task },
   };
   const bundles = { before: bundle.digest, after: task.bundle.digest };
   return { ...known, ...(addressNow !== null && { bundles }), leftOut: null, evaluation };
+}
+
+/**
+ * Returns a task whose tests have a network if they had one before. What is optional is not decided again: another cap of the
+ * operator must not change what a verdict means. Without a verdict, the host of the evaluation decides.
+ */
+export function networkedAsBefore(verdict: Pick<Verdict, 'network'> | null, { testNetwork, ...task }: Task): Task {
+  if (testNetwork === undefined) return task;
+  const { optional, ...needed } = testNetwork;
+  if (optional === undefined || verdict === null) return { ...task, testNetwork };
+  return verdict.network === undefined ? task : { ...task, testNetwork: needed };
 }
 
 /** Returns the addresses of a task: as it was requested, if known, and as it is packed. */

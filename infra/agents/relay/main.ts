@@ -6,9 +6,9 @@ import {
   defaultHoldMs,
   egressVariable,
   holdVariable,
+  noGateway,
   relayRetryMs,
 } from './protocol.ts';
-import { createProxy } from './proxy.ts';
 import type { Route } from './route.ts';
 
 /**
@@ -18,6 +18,7 @@ import type { Route } from './route.ts';
  *
  *     relay <host>:<port> <directory> exec <program> <arguments...>
  *     relay <host>:<port> <directory> module <file>          a module whose main() resolves to an exit code
+ *     relay - - exec <program> <arguments...>                serves no gateway, only connections to the outside
  */
 
 const exits = { usage: 120, listen: 121, spawn: 127 } as const;
@@ -35,17 +36,22 @@ async function relay(args: readonly string[]): Promise<number> {
       const { serveEgress } = await import('./egress.ts');
       await serveEgress(egress, route);
     }
-    const server = createProxy(route);
-    await new Promise<void>((resolve, reject) => {
-      server.once('error', reject);
-      server.listen(Number(port), host, resolve);
-    });
+    if (address !== noGateway) await serveGateway(route, { host, port: Number(port) });
   } catch (error) {
     return fail(exits.listen, `cannot listen on ${address}: ${error instanceof Error ? error.message : error}`);
   }
-  // One line per start in an append-only log: a second start would show.
-  process.stdout.write(`relay: starts ${target}\n`);
+  // One line per start in an append-only log: a second start would show. The log of tests is theirs.
+  if (address !== noGateway) process.stdout.write(`relay: starts ${target}\n`);
   return mode === 'exec' ? execute(target, rest) : runModule(target);
+}
+
+async function serveGateway(route: Route, { host, port }: { host: string | undefined; port: number }): Promise<void> {
+  const { createProxy } = await import('./proxy.ts');
+  const server = createProxy(route);
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(port, host, resolve);
+  });
 }
 
 /** Opens the route of the sandbox's kind of channel. A module is loaded only where it is used. */

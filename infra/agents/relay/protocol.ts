@@ -22,8 +22,13 @@ export const channelVariable = 'TEMPER_CHANNEL';
 export const channelSocketIn = (home: string): string => `${home}/.temper-channel.sock`;
 /** The authority of model calls on a channel. What else a channel carries has another one. */
 export const modelService = 'gateway';
-/** The authority of connections to the outside on a channel, and the name of the socket for them among mounted ones. */
+/** The authority of connections to the outside on a channel. */
 export const egressService = 'egress';
+/** The directory in a sandbox that holds the socket for connections to the outside, where sockets are mounted. */
+export const egressDirectory = '/temper-network';
+export const egressSocket = `${egressDirectory}/egress`;
+/** The argument in place of an address and a directory by which the relay serves no gateway. */
+export const noGateway = '-';
 /** Environment variable with the loopback address on which the relay accepts connections to the outside; absent without a network. */
 export const egressVariable = 'TEMPER_EGRESS';
 /** Trailer of a reply over a channel that has reached its end. Without it the reply was interrupted. */

@@ -1,7 +1,7 @@
 import type { Duplex } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createGateways } from './gateways.ts';
-import { egressService, gatewayNameHeader, retryHeader } from './protocol.ts';
+import { egressSocket, gatewayNameHeader, retryHeader } from './protocol.ts';
 import type { Call, Reply, Route, Sending } from './route.ts';
 
 // An import would also evaluate http's WebSocket getters, which load undici: half the start-up time of a short agent.
@@ -42,7 +42,7 @@ export function createSocketRoute({ directory, retryMs }: SocketRouteOptions): R
 
   const openEgress = (): Promise<Duplex> =>
     new Promise((resolve, reject) => {
-      const socket = connectSocket({ path: `${directory}/${egressService}`, allowHalfOpen: true });
+      const socket = connectSocket({ path: egressSocket, allowHalfOpen: true });
       socket.once('error', reject).once('connect', () => resolve(socket));
     });
 

@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import type { Duplex } from 'node:stream';
 import { egressService, modelService } from '../../agents/relay/protocol.ts';
 import { runProgram } from '../../agents/runtime.ts';
-import type { ChannelKind, Sandbox } from '../../sandbox/sandbox.ts';
+import type { Account, ChannelKind, Sandbox } from '../../sandbox/sandbox.ts';
 import { listenForSession } from '../session-socket.ts';
 import { directoryNameOf, directoryToMount, type GatewaySockets } from '../sockets.ts';
 import { createEgressService } from './egress-service.ts';
@@ -14,13 +14,16 @@ import { type Service, serveChannel } from './serve.ts';
 export interface Channel {
   /** Returns the directory of the session's sockets that is mounted into its sandbox; null if none is. */
   gatewayDir(session: string): Promise<string | null>;
-  /** Carries the model calls of a sandbox's agent until it is closed. It opens what breaks again. */
+  /** Carries the model calls and other connections of a sandbox until it is closed. It opens what breaks again. */
   hold(sandbox: Pick<Sandbox, 'name' | 'openStream'>, call: HeldSession): Held;
 }
 
 export interface HeldSession {
-  readonly session: string;
-  /** Serves the agent's connections to the outside. Default: there are none. */
+  /** The session of the model calls; null: there are none. */
+  readonly session: string | null;
+  /** The account under which the relay runs. Default: the agent's. */
+  readonly account?: Account;
+  /** Serves connections to the outside. Default: there are none. */
   readonly egress?: Egress | undefined;
   /** Resolves when the channel may be opened. Default: always. */
   readonly ready?: (signal: AbortSignal) => Promise<void>;
@@ -30,6 +33,8 @@ export interface HeldSession {
 
 export interface Egress {
   serve(connection: Duplex): void;
+  /** The path of the socket for them, whose directory is mounted into a sandbox without streams. */
+  readonly socketPath: string;
 }
 
 type Sockets = Pick<GatewaySockets, 'sessions' | 'agents'>;
@@ -40,14 +45,13 @@ export const createChannels = (sockets: Sockets): Readonly<Record<ChannelKind, C
   stream: createStreamChannel(sockets),
 });
 
-/** Mounts the session's sockets into the sandbox; no process has to carry anything but connections to the outside. */
+/** Mounts sockets into the sandbox; no process has to carry anything but connections to the outside. */
 function createSocketChannel(sockets: Sockets): Channel {
   return {
     gatewayDir: (session) => directoryToMount(sockets, session),
-    hold(_, { session, egress, onOutage }) {
+    hold(_, { egress, onOutage }) {
       if (egress === undefined) return { close: () => undefined };
-      const path = join(sockets.sessions, directoryNameOf(session), egressService);
-      const listening = listenForSession({ path, onConnection: egress.serve, onError: onOutage });
+      const listening = listenForSession({ path: egress.socketPath, onConnection: egress.serve, onError: onOutage });
       listening.catch(onOutage);
       return {
         close: () =>
@@ -64,14 +68,16 @@ function createSocketChannel(sockets: Sockets): Channel {
 function createStreamChannel({ sessions }: Sockets): Channel {
   return {
     gatewayDir: async () => null,
-    hold(sandbox, { session, egress, ready, onOutage }) {
-      const models = createModelService({ session, directory: join(sessions, directoryNameOf(session)) });
-      const services = new Map<string, Service>([[modelService, models.serve]]);
+    hold(sandbox, { session, account = 'agent', egress, ready, onOutage }) {
+      const services = new Map<string, Service>();
+      const models =
+        session === null ? null : createModelService({ session, directory: join(sessions, directoryNameOf(session)) });
+      if (models !== null) services.set(modelService, models.serve);
       if (egress !== undefined) services.set(egressService, createEgressService(egress));
       const held = hold({
         async open(signal) {
           await ready?.(signal);
-          const stream = await sandbox.openStream?.(bridge, signal);
+          const stream = await sandbox.openStream?.({ ...bridge, account }, signal);
           if (stream === undefined) throw new Error(`sandbox ${sandbox.name} has no streams`);
           return stream;
         },
@@ -81,7 +87,7 @@ function createStreamChannel({ sessions }: Sockets): Channel {
       return {
         close() {
           held.close();
-          models.close();
+          models?.close();
         },
       };
     },
@@ -89,4 +95,4 @@ function createStreamChannel({ sessions }: Sockets): Channel {
 }
 
 const [program = '', ...args] = runProgram('bridge', []);
-const bridge = { account: 'agent', argv: [program, ...args], env: {} } as const;
+const bridge = { argv: [program, ...args], env: {} } as const;

@@ -65,7 +65,7 @@ exit "$temper_status"
  */
 export async function runLoggedTests(
   sandbox: Sandbox,
-  { task, workdir, timeoutMs, diskBeforeMb, env, codeEnv }: TestsToRun,
+  { task, workdir, timeoutMs, diskBeforeMb, env, network, codeEnv }: TestsToRun,
   grading: LogGrading,
   signal: AbortSignal,
 ): Promise<TestRun> {
@@ -78,9 +78,12 @@ export async function runLoggedTests(
     ? ({ account: 'grader', at: '/tests', cwd: '/tests' } as const)
     : ({ account: 'agent', at: directory, cwd: workdir } as const);
   if (task.codeAsAgent) await serveAgentCommands(sandbox, { workdir, env: codeEnv }, signal);
-  const argv = ['bash', '-c', runScript, 'test.sh'] as const;
+  const argv = network.through(['bash', '-c', runScript, 'test.sh']);
   const files = [{ tree, at, owner: account }];
-  await sandbox.start({ key: testsKey, account, cwd, argv, env: { ...env, TEMPER_TESTS: at }, files }, signal);
+  await sandbox.start(
+    { key: testsKey, account, cwd, argv, env: { ...env, ...network.env, TEMPER_TESTS: at }, files },
+    signal,
+  );
   const status = requireEnd(await sandbox.wait(testsKey, { timeoutMs, diskBeforeMb }, signal));
   // A daemon of the code under test must not write into the log while it is read.
   await endTests(sandbox, account, status);

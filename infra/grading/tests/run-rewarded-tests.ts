@@ -12,7 +12,7 @@ const directory = '/tests';
 /** Runs tests that write a reward, as the grader: the only account that may write there. */
 export async function runRewardedTests(
   sandbox: Sandbox,
-  { task, workdir, timeoutMs, diskBeforeMb, env, codeEnv }: TestsToRun,
+  { task, workdir, timeoutMs, diskBeforeMb, env, network, codeEnv }: TestsToRun,
   signal: AbortSignal,
 ): Promise<TestRun> {
   if (task.codeAsAgent) await serveAgentCommands(sandbox, { workdir, env: codeEnv }, signal);
@@ -22,8 +22,8 @@ export async function runRewardedTests(
       key: testsKey,
       account: 'grader',
       cwd: task.codeAsAgent ? directory : workdir,
-      argv: ['bash', `${directory}/test.sh`],
-      env,
+      argv: network.through(['bash', `${directory}/test.sh`]),
+      env: { ...env, ...network.env },
       files: [{ tree: task.tests, at: directory, owner: 'grader' }],
     },
     signal,

@@ -1,8 +1,13 @@
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
 import type { Account, ProcessStatus, Sandbox } from '../../sandbox/sandbox.ts';
+import type { GradedTask } from '../task.ts';
 
 /** The key of the tests' process in the sandbox of an evaluation. */
 export const testsKey = 'tests';
+
+/** The account of a task's tests: the grader, unless they are judged by their log and load the code under test. */
+export const testAccount = ({ grading, codeAsAgent }: Pick<GradedTask, 'grading' | 'codeAsAgent'>): Account =>
+  grading === null || codeAsAgent ? 'grader' : 'agent';
 
 /** The status of tests that exited or ran out of time. */
 export type TestEnd = Extract<ProcessStatus, { state: 'running' | 'exited' }>;

@@ -2,6 +2,7 @@ import type { Exposure, Verdict } from '../../../workflows/contracts/verdict.ts'
 import type { LimitHit } from '../../sandbox/sandbox.ts';
 import type { Judgement } from '../resolution/judge-log.ts';
 import type { GradedTask } from '../task.ts';
+import type { NetworkedCommands } from './test-network.ts';
 
 /** The tests of one evaluation, with everything that their processes are given. */
 export interface TestsToRun {
@@ -12,6 +13,8 @@ export interface TestsToRun {
   readonly diskBeforeMb: number;
   /** Environment of the tests. */
   readonly env: Readonly<Record<string, string>>;
+  /** The network of the tests. */
+  readonly network: NetworkedCommands;
   /** Environment of the code under test, where that runs as programs of its own. */
   readonly codeEnv: Readonly<Record<string, string>>;
 }

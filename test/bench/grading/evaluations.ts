@@ -134,7 +134,8 @@ async function judge({ host, kind }: Bench, solved: readonly Solved[], index: nu
   const { task, diff } = one;
   const timeoutMs = (task.evaluationTimeoutSec ?? 120) * 1000;
   const input = { epoch: { rollout: randomUUID(), epoch: 1 }, run: '', task, sandbox: kind, diff, timeoutMs };
-  const verdict = await evaluate(host, input, { number: 1, report }, signal);
+  const offline = { ...host, testNetwork: async () => undefined };
+  const verdict = await evaluate(offline, input, { number: 1, report }, signal);
   if (verdict.value === 1) return;
   const log = Buffer.from(await host.store.get(verdict.log.digest))
     .toString('utf8')

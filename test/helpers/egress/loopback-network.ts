@@ -9,6 +9,7 @@ import { isRefused } from '../../../infra/egress/addresses.ts';
 import type { EgressLimits } from '../../../infra/egress/limits.ts';
 import type { Network } from '../../../infra/egress/network.ts';
 import { createEgressProxy, type EgressProxy } from '../../../infra/egress/proxy.ts';
+import type { EgressRow } from '../../../infra/egress/rows.ts';
 import type { NetworkPolicy } from '../../../workflows/contracts/network.ts';
 
 const run = promisify(execFile);
@@ -46,6 +47,7 @@ export async function serveProxy(options: {
   readonly policy: NetworkPolicy;
   readonly network: Network;
   readonly limits?: EgressLimits;
+  readonly recorded?: readonly EgressRow[];
 }): Promise<ServedProxy> {
   const proxy = createEgressProxy({ ...options, phase: 'agent' });
   const server = createTcpServer({ allowHalfOpen: true }, (socket) => proxy.serve(socket));

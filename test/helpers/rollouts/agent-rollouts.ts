@@ -49,7 +49,7 @@ export interface AgentRolloutsOptions {
   /** The way of the model calls. Default: sockets. */
   readonly channel?: ChannelKind;
   /** The network that tasks may have. Default: none. */
-  readonly network?: Host['network'];
+  readonly network?: Pick<Host['network'], 'cap' | 'outside'>;
 }
 
 export async function startAgentRollouts(

@@ -33,6 +33,7 @@ import { createAgents } from '../../../infra/agents/index.ts';
 import type { OwnAgent } from '../../../infra/agents/own-agents.ts';
 import { createRuntime, runtimeTarget } from '../../../infra/agents/runtime.ts';
 import { createPublicNetwork } from '../../../infra/egress/network.ts';
+import { createEgressPlaces } from '../../../infra/egress/places.ts';
 import type { GatewayControl } from '../../../infra/gateway/control.ts';
 import { createVerdictCache } from '../../../infra/grading/verdict-cache.ts';
 import { kept } from '../../../infra/machine/fit.ts';
@@ -102,7 +103,7 @@ export interface TestWorkersOptions {
   /** Default: sockets. */
   readonly channel?: Host['channel'];
   /** The network that tasks may have. Default: none. */
-  readonly network?: Host['network'] | undefined;
+  readonly network?: Pick<Host['network'], 'cap' | 'outside'> | undefined;
   /** The way in which the only pool of engines publishes. Default: whole weights. */
   readonly publish?: 'reload' | 'lora';
   /** Finds upstream models. Default: none are configured. */
@@ -259,7 +260,11 @@ function createTestHost({ home, provider, taskRoots, capacity, gateway, ...optio
     secretOf: (session) => session,
     ...gateway,
     channel: options.channel ?? 'socket',
-    network: options.network ?? { cap: 'none', outside: createPublicNetwork() },
+    network: {
+      ...(options.network ?? { cap: 'none', outside: createPublicNetwork() }),
+      places: createEgressPlaces(join(home, 'egress')),
+      runtime: runtime.prepare,
+    },
     holdMs: 60_000,
     pathOf: (kind) => (kind === 'local' ? `${runtimeTarget}/bin:/usr/bin:/bin` : null),
     evaluationMounts: async (kind) => (kind === 'local' ? [await runtime.prepare()] : []),

@@ -8,6 +8,7 @@ import { buffer, text } from 'node:stream/consumers';
 import { after, before, describe, it } from 'node:test';
 import { connect as connectTls, type TLSSocket } from 'node:tls';
 import { type EgressLimits, egressLimits } from '../../../infra/egress/limits.ts';
+import type { EgressRow } from '../../../infra/egress/rows.ts';
 import type { NetworkPolicy } from '../../../workflows/contracts/network.ts';
 import {
   createCertificate,
@@ -41,8 +42,12 @@ function policy(changes: Partial<NetworkPolicy> = {}): NetworkPolicy {
   return { mode: 'allowlist', hosts: ['*.pypi.test'], ports: [ports.plain, ports.secure], ...changes };
 }
 
-const start = (changes: Partial<NetworkPolicy> = {}, limits: Partial<EgressLimits> = {}): Promise<ServedProxy> =>
-  serveProxy({ policy: policy(changes), network, limits: { ...egressLimits, ...limits } });
+const start = (
+  changes: Partial<NetworkPolicy> = {},
+  limits: Partial<EgressLimits> = {},
+  recorded: readonly EgressRow[] = [],
+): Promise<ServedProxy> =>
+  serveProxy({ policy: policy(changes), network, limits: { ...egressLimits, ...limits }, recorded });
 
 before(async () => {
   const pair = await createCertificate('index.pypi.test', 'files.pypi.test', 'other.test');
@@ -245,6 +250,20 @@ describe('the egress proxy', () => {
     await using rare = await start({}, { requests: 1 });
     assert.equal((await fetchSecurely(rare.port, 'index.pypi.test')).toString(), 'welcome');
     assert.equal((await openTunnel(rare.port, `index.pypi.test:${ports.secure}`)).status, 429);
+  });
+
+  it('continues the record of an earlier process, which counts against the limits', async () => {
+    await using first = await start({}, { requests: 2 });
+    assert.equal((await fetchSecurely(first.port, 'index.pypi.test')).toString(), 'welcome');
+    await until(() => first.proxy.rows().some(({ bytesIn }) => bytesIn > 0));
+    const recorded = first.proxy.rows();
+    await using second = await start({}, { requests: 2 }, recorded);
+    assert.deepEqual(second.proxy.rows(), recorded);
+    assert.equal((await fetchSecurely(second.port, 'index.pypi.test')).toString(), 'welcome');
+    assert.equal((await openTunnel(second.port, `index.pypi.test:${ports.secure}`)).status, 429);
+    const [allowed] = second.proxy.rows();
+    assert.equal(allowed?.requests, 2);
+    assert.ok((allowed?.bytesIn ?? 0) > (recorded[0]?.bytesIn ?? 0));
   });
 
   it('keeps its record small, however many hosts are asked for', async () => {

@@ -38,6 +38,7 @@ it('reads the parts of a complete directory', () => {
     cpus: 2,
     memoryMb: 2048,
     diskMb: 2048,
+    testNetwork: { mode: 'public', hosts: [], ports: [80, 443], optional: true },
   });
   assert.deepEqual([...task.workspace.keys()], ['src/a.js']);
   assert.deepEqual([...task.tests.keys()], ['test.sh', 'files/hidden.js']);
@@ -207,15 +208,6 @@ const malformed: readonly (readonly [string, Readonly<Record<string, string | nu
     { 'task.toml': '[environment]\ndocker_image = "x"\nos = "windows"\n' },
     'UnsupportedTask',
     /environment\.os: expected linux, got windows/,
-  ],
-  [
-    'tests that ask for a network',
-    {
-      'task.toml':
-        '[environment]\ndocker_image = "x"\nnetwork_mode = "no-network"\n[verifier]\nnetwork_mode = "public"\n',
-    },
-    'UnsupportedTask',
-    /verifier\.network_mode: expected no-network, .*, got public/,
   ],
   [
     'skills for the agent',

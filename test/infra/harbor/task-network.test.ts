@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
-import { agentNetwork } from '../../../infra/harbor/task-network.ts';
+import { agentNetwork, testNetwork } from '../../../infra/harbor/task-network.ts';
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
 
 const listed = { network_mode: 'allowlist', allowed_hosts: ['PyPI.org', '*.pythonhosted.org'] } as const;
@@ -36,4 +36,26 @@ it('hosts that no policy can have are refused by name', () => {
   for (const refusal of [refusalOf([], 'allowlist'), refusalOf(['a.org'], 'public'), refusalOf(['a.org'], undefined)]) {
     assert.match(refusal, mode);
   }
+});
+
+it('the network of the tests is the one of the verifier, else of the environment, whose default is optional', () => {
+  const open = { network_mode: 'public' } as const;
+  const none = { network_mode: 'no-network' } as const;
+  const optional = { mode: 'public', hosts: [], ports: [80, 443], optional: true };
+  const rewarded = { judgedByLog: false };
+  const judged = { judgedByLog: true };
+  const tables = { environment: {}, agent: {}, verifier: {} };
+  assert.deepEqual(testNetwork({ ...tables, verifier: listed }, judged), policy);
+  assert.deepEqual(testNetwork({ ...tables, verifier: open }, rewarded), { ...policy, mode: 'public', hosts: [] });
+  assert.deepEqual(testNetwork({ ...tables, environment: listed }, rewarded), policy);
+  assert.equal(testNetwork({ ...tables, environment: listed, verifier: none }, rewarded), undefined);
+  // Harbor's default. Tests that are judged by their log have it only where the task says so.
+  assert.deepEqual(testNetwork({ ...tables, environment: open }, judged), optional);
+  assert.deepEqual(testNetwork(tables, rewarded), optional);
+  assert.equal(testNetwork(tables, judged), undefined);
+  assert.equal(testNetwork({ ...tables, environment: none }, rewarded), undefined);
+  assert.equal(testNetwork({ ...tables, environment: { allow_internet: false } }, rewarded), undefined);
+  assert.deepEqual(testNetwork({ ...tables, environment: { allow_internet: true } }, rewarded), optional);
+  // The agent's table says nothing about the tests.
+  assert.deepEqual(testNetwork({ ...tables, agent: listed }, rewarded), optional);
 });

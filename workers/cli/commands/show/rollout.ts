@@ -69,7 +69,7 @@ export async function showTrace(stack: StackClient, found: FoundWorkflow): Promi
 }
 
 function networkText({ requests, refused, bytesIn, bytesOut, log }: NetworkUse): string {
-  return `network: ${requests} requests, ${refused} refused, ${bytesIn} bytes in, ${bytesOut} out; hosts in blob ${log.digest}`;
+  return `${requests} requests, ${refused} refused, ${bytesIn} bytes in, ${bytesOut} out; hosts in blob ${log.digest}`;
 }
 
 function rolloutText({ result, messages, branching, patch, testLog }: RolloutDetails): string {
@@ -79,7 +79,8 @@ function rolloutText({ result, messages, branching, patch, testLog }: RolloutDet
       `${result.workflowId}`,
       `${result.agent} at ${result.task}: ${outcome}${reward === null ? '' : `, reward ${reward}`}${stop === null ? '' : `, stop: ${stop}`}${epochs === 1 ? '' : `, ${epochs} epochs`}`,
       ...(result.notes ?? []),
-      ...(result.network === undefined ? [] : [networkText(result.network)]),
+      ...(result.network === undefined ? [] : [`network: ${networkText(result.network)}`]),
+      ...(verdict?.network === undefined ? [] : [`network of the tests: ${networkText(verdict.network)}`]),
       ...(failure === null ? [] : [`${failure.type} at ${failure.stage ?? 'start'}: ${failure.message}`]),
     ].join('\n'),
     stageTable(result),

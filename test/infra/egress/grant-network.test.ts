@@ -1,0 +1,49 @@
+import assert from 'node:assert/strict';
+import { it } from 'node:test';
+import { grantNetwork } from '../../../infra/egress/grant-network.ts';
+import { TemperFailure } from '../../../workflows/contracts/failures.ts';
+import { type NetworkMode, networkModes } from '../../../workflows/contracts/network.ts';
+import type { Task } from '../../../workflows/contracts/task.ts';
+
+const offline: Task = {
+  id: 'fetch',
+  bundle: { digest: '0'.repeat(64), size: 1, mediaType: 'application/x-tar' },
+  image: 'any',
+  workdir: '/workspace',
+  agentTimeoutSec: null,
+  evaluationTimeoutSec: null,
+  cpus: 1,
+  memoryMb: 64,
+  diskMb: 64,
+};
+const policyOf = (mode: NetworkMode) => ({ mode, hosts: mode === 'allowlist' ? ['pypi.test'] : [], ports: [443] });
+
+for (const [field, who] of [
+  ['network', 'agent'],
+  ['testNetwork', 'tests'],
+] as const) {
+  it(`a task whose ${who} need more network than the operator allows is refused, with the setting to change`, () => {
+    const allows = (mode: NetworkMode, cap: NetworkMode): boolean => {
+      const task = { ...offline, [field]: policyOf(mode) };
+      try {
+        assert.deepEqual(grantNetwork(task, cap), task);
+        return true;
+      } catch (error) {
+        assert.ok(error instanceof TemperFailure);
+        assert.equal(error.type, 'UnsupportedTask');
+        const text = `task fetch: .* for its ${who}, which TEMPER_NETWORK allows, got ${mode}; set TEMPER_NETWORK=`;
+        assert.match(error.message, new RegExp(text));
+        return false;
+      }
+    };
+    const allowed = networkModes.map((cap) => networkModes.filter((mode) => allows(mode, cap)));
+    assert.deepEqual(allowed, [['none'], ['none', 'allowlist'], ['none', 'allowlist', 'public']]);
+  });
+}
+
+it('an optional network is granted or left out, and is needed from then on', () => {
+  const task: Task = { ...offline, testNetwork: { ...policyOf('public'), optional: true } };
+  assert.deepEqual(grantNetwork(task, 'allowlist'), offline);
+  assert.deepEqual(grantNetwork(task, 'public'), { ...offline, testNetwork: policyOf('public') });
+  assert.deepEqual(grantNetwork(offline, 'none'), offline);
+});
