@@ -7,8 +7,15 @@ import { type Split, splits } from './generated/bug.ts';
 export type ParsedTaskAddress =
   | { readonly kind: 'generated'; readonly split: Split; readonly seed: number; readonly index: number }
   | { readonly kind: 'harbor'; readonly directory: string }
-  | { readonly kind: 'blob'; readonly digest: string }
+  | PackedAddress
   | DataSetAddress;
+
+/** A parsed address of a packed task, with its id if the address names it, or of a packed set, which has no id. */
+interface PackedAddress {
+  readonly kind: 'blob';
+  readonly digest: string;
+  readonly task: string | null;
+}
 
 /** A parsed address of a task set. A generated set without a count is endless. */
 export type ParsedSetAddress = GeneratedSet | Exclude<ParsedTaskAddress, { kind: 'generated' }>;
@@ -21,7 +28,7 @@ export interface GeneratedSet {
 }
 
 const forms = {
-  task: 'generated:train/<seed>/<index>, generated:test/<seed>/<index>, harbor:/<directory>, blob:<sha256> or a data set',
+  task: 'generated:train/<seed>/<index>, generated:test/<seed>/<index>, harbor:/<directory>, blob:<sha256>, blob:<sha256>#<id> or a data set',
   set: 'generated:train/<seed>, generated:test/<seed>?count=<tasks>, harbor:/<directory>, blob:<sha256> or a data set',
 } as const;
 
@@ -51,10 +58,16 @@ export function parseSetAddress(address: TaskSetAddress): ParsedSetAddress {
 export const generatedAddress = ({ split, seed }: Pick<GeneratedSet, 'split' | 'seed'>, index: number): TaskAddress =>
   `generated:${split}/${seed}/${index}`;
 
+/** Returns the address of a packed task, which keeps the id that it had in its set. */
+export const packedAddress = (digest: string, id: string): TaskAddress => `blob:${digest}#${id}`;
+
+/** Returns the address of a packed task or set alone, whatever the ids in it. */
+export const blobAddress = (digest: string): TaskAddress & TaskSetAddress => `blob:${digest}`;
+
 /** Parses the forms that tasks and sets have in common. Returns null for any other. */
 function parseCommonForm(address: string): Exclude<ParsedTaskAddress, { kind: 'generated' }> | null {
-  const [, digest] = /^blob:([0-9a-f]{64})$/.exec(address) ?? [];
-  if (digest !== undefined) return { kind: 'blob', digest };
+  const [, digest, task = null] = /^blob:([0-9a-f]{64})(?:#(.+))?$/s.exec(address) ?? [];
+  if (digest !== undefined) return { kind: 'blob', digest, task };
   if (address.startsWith('harbor:/')) return { kind: 'harbor', directory: address.slice('harbor:'.length) };
   return parseDataSetAddress(address);
 }

@@ -50,7 +50,7 @@ export function createTaskFinder({ store, roots, bundles, dataSets }: TaskFinder
       const id = `generated-${split}-${seed}-${index}`;
       return fromDraft(address, { id, files: async () => generateTask(split, seed, index) });
     }
-    if (parsed.kind === 'blob') return findPacked(address, parsed.digest);
+    if (parsed.kind === 'blob') return findPacked(address, parsed.digest, parsed.task);
     if (parsed.kind === 'data-set') return fromDraft(address, await findDraft(parsed, address));
     const directory = await resolveBelowRoots(roots, parsed.directory);
     if ((await findTaskDirectories(directory))[0] !== directory) {
@@ -63,8 +63,8 @@ export function createTaskFinder({ store, roots, bundles, dataSets }: TaskFinder
   }
 
   /** Finds a task that is packed already: the address names its bundle. */
-  function findPacked(address: TaskAddress, digest: string): FoundTask {
-    const id = `blob-${digest.slice(0, 12)}`;
+  function findPacked(address: TaskAddress, digest: string, named: string | null): FoundTask {
+    const id = named ?? `blob-${digest.slice(0, 12)}`;
     const open = async () => {
       const bundle = await store.describe(digest, bundleType);
       return { bundle, files: await bundles.open(bundle) };

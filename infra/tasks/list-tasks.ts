@@ -47,6 +47,7 @@ export function createTaskLister({ store, roots, dataSets }: TaskListerDependenc
         return { version: await versionOf(directory), read };
       }
       case 'blob':
+        if (parsed.task !== null) return { version: set, read: () => [set] };
         return { version: set, read: async () => parseList(parsed.digest, await store.getJson(parsed.digest)) };
       case 'data-set': {
         if (parsed.task !== null) return { version: set, read: () => [set] };

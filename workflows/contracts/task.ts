@@ -59,7 +59,7 @@ export type ResolvedTask = Readonly<z.output<typeof resolvedTask>>;
  *
  * - `generated:train/7/12`: task 12 of seed 7 of the built-in generator, split `train` or `test`
  * - `harbor:/tasks/foo`: a directory in Harbor layout below one of the stack's task roots
- * - `blob:<sha256>`: a packed task in the store
+ * - `blob:<sha256>#<id>`: a packed task in the store; without the id, the task gets one made of the digest
  * - `swe-gym:/rows.jsonl#id`: a task of a data set by format, location (a path, a URL, `hub:<owner>/<name>`) and id
  */
 export type TaskAddress = string;

@@ -1,5 +1,6 @@
 import type { Client } from '@temporalio/client';
 import { z } from 'zod';
+import { blobAddress, packedAddress } from '../../../infra/tasks/address.ts';
 import type { Tasks } from '../../../infra/tasks/tasks.ts';
 import { readStartInput } from '../../../infra/temporal/start-input.ts';
 import { failureKinds, TemperFailure } from '../../../workflows/contracts/failures.ts';
@@ -43,7 +44,7 @@ export async function readFinished(
   if (why !== null) return { ...known, leftOut: why };
   if (diff === null || bundle === null) return { ...known, leftOut: 'it has no diff' };
   const input = evaluationInput.parse(await readStartInput(client, ref));
-  const had = `blob:${bundle.digest}`;
+  const had = blobAddress(bundle.digest);
   const now = addressNow === null ? had : await addressNow(result.task);
   if (now === null) return { ...known, leftOut: `the task set has no task with the id ${result.task}` };
   const task = await resolve(tasks, now);
@@ -55,7 +56,7 @@ export async function readFinished(
     sandbox,
     rewardPolicy,
     evaluationTimeoutSec,
-    addresses: addressesOf(addressNow === null ? input.task : now, task),
+    addresses: addressesOf(addressNow === null ? input.task : now, task, result.task),
     task: { ...(addressNow === null ? networkedAsBefore(verdict, task) : task), id: result.task },
   };
   const bundles = { before: bundle.digest, after: task.bundle.digest };
@@ -73,10 +74,10 @@ export function networkedAsBefore(verdict: Pick<Verdict, 'network'> | null, { te
   return verdict.network === undefined ? task : { ...task, testNetwork: needed };
 }
 
-/** Returns the addresses of a task: as it was requested, if known, and as it is packed. */
-function addressesOf(asked: unknown, { bundle }: Task): readonly string[] {
-  const packed = `blob:${bundle.digest}`;
-  return typeof asked === 'string' && asked !== packed ? [asked, packed] : [packed];
+/** Returns the addresses of a task: as it was requested, if known, and as it may be packed, with its id and without. */
+function addressesOf(asked: unknown, { bundle }: Task, id: string): readonly string[] {
+  const packed = [packedAddress(bundle.digest, id), blobAddress(bundle.digest)];
+  return [...new Set([...(typeof asked === 'string' ? [asked] : []), ...packed])];
 }
 
 /**

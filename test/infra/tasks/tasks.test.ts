@@ -49,6 +49,9 @@ it('resolves a task directory below a root, and finds the packed task by its dig
   assert.equal(task.id, 'two');
   const again = await tasks.resolve(`blob:${task.bundle.digest}`);
   assert.deepEqual({ ...again, id: 'two' }, task);
+  const named = `blob:${task.bundle.digest}#two`;
+  assert.deepEqual(await tasks.resolve(named), task);
+  assert.deepEqual(await tasks.list(named), [named]);
 });
 
 it('rejects a missing task and names those that exist', async () => {

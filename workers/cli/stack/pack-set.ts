@@ -1,5 +1,6 @@
 import type { Records } from '../../../infra/store/records.ts';
 import type { Store } from '../../../infra/store/store.ts';
+import { blobAddress, packedAddress } from '../../../infra/tasks/address.ts';
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
 import type { TaskAddress, TaskSetAddress } from '../../../workflows/contracts/task.ts';
 import { counted, live } from '../text/output.ts';
@@ -33,7 +34,7 @@ export async function packSet(
   for await (const { id, pack } of source.scan(from)) {
     try {
       const { bundle, image } = await pack();
-      tasks.push({ id, address: `blob:${bundle.digest}`, image });
+      tasks.push({ id, address: packedAddress(bundle.digest, id), image });
       live(`${counted(tasks.length, 'task')} packed`);
     } catch (error) {
       if (!(error instanceof TemperFailure)) throw error;
@@ -43,7 +44,7 @@ export async function packSet(
   live('');
   if (tasks.length === 0) return null;
   const { digest } = await store.putJson(tasks.map(({ address }) => address));
-  const set = `blob:${digest}`;
+  const set = blobAddress(digest);
   // A user may use this address at any time, so retention keeps what it names.
   await packs.write('packs', digest, { set, from, tasks: tasks.map(({ id, address }) => ({ id, address })) });
   return { set, tasks };

@@ -1,6 +1,7 @@
 import { costsOfLedger, moneyOf } from '../../../../infra/report/cost-table.ts';
 import { showHidden } from '../../../../infra/report/hidden-characters.ts';
 import { readPrices } from '../../../../infra/report/prices.ts';
+import { blobAddress, packedAddress } from '../../../../infra/tasks/address.ts';
 import { indexById } from '../../../../infra/tasks/find-task.ts';
 import { regradeStatusQuery } from '../../../../workflows/contracts/messages.ts';
 import { type RegradeRequest, type RegradeStatus, regradeInput } from '../../../../workflows/contracts/regrade.ts';
@@ -73,12 +74,12 @@ async function packTasks(named: string, { config, store }: StackClient): Promise
   const packed = await indexById(
     named,
     tasks.scan(address),
-    async ({ pack }): Promise<TaskAddress> => `blob:${(await pack()).bundle.digest}`,
+    async ({ id, pack }): Promise<TaskAddress> => packedAddress((await pack()).bundle.digest, id),
   ).catch((error: unknown) => {
     throw taskUsageError(error, '--tasks');
   });
   note(`packed ${counted(packed.size, 'task')} of ${named}`);
-  return `blob:${(await store.putJson(Object.fromEntries(packed))).digest}`;
+  return blobAddress((await store.putJson(Object.fromEntries(packed))).digest);
 }
 
 export function regradeProgress(status: RegradeStatus): string {

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { type Client, WorkflowNotFoundError } from '@temporalio/client';
 import { graderVersion } from '../../../../infra/grading/version.ts';
+import { packedAddress } from '../../../../infra/tasks/address.ts';
 import type { FoundTask } from '../../../../infra/tasks/find-task.ts';
 import { disagreeing, type FlakyEvidence } from '../../../../infra/tasks/quarantine.ts';
 import { TemperFailure } from '../../../../workflows/contracts/failures.ts';
@@ -77,7 +78,7 @@ async function validateTask(
     };
     const [oracle, nop] = await Promise.all([runAll('oracle'), runAll('nop')]);
     const why = whyInvalid(oracle, nop);
-    const packed = `blob:${task.bundle.digest}`;
+    const packed = packedAddress(task.bundle.digest, id);
     const flaky = disagreeing([...oracle, ...nop].flatMap(evidenceOf));
     return { task: id, address, packed, image: task.image, valid: why === null, why, oracle, nop, flaky };
   } catch (error) {
