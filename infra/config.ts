@@ -6,6 +6,7 @@ import type { NetworkMode } from '../workflows/contracts/network.ts';
 import { defaultPool } from '../workflows/contracts/policy.ts';
 import { isRemote, type SandboxChoice } from '../workflows/contracts/sandbox-kinds.ts';
 import type { EnginePool } from './engine/pools.ts';
+import type { HostVariables } from './harbor/host-variables.ts';
 import { defaultCapacity } from './machine/rollouts-that-fit.ts';
 import { type Paths, pathsBelow } from './paths.ts';
 import type { E2bSettings } from './sandbox/e2b/settings.ts';
@@ -42,6 +43,8 @@ export interface Config {
   readonly evaluations: number;
   /** The width of each lane of heavy stages on this host. */
   readonly lanes: number;
+  /** The variables of this host's environment that tasks may have. */
+  readonly taskVariables: HostVariables;
   /** Limits of a Docker host; 0 pulls or builds disable them, 0 GB of disk means no limit. */
   readonly docker: {
     readonly pulls: number;
@@ -146,6 +149,7 @@ export function readConfig(source: Environment = process.env): Config {
     createsPerSecond: env.TEMPER_CREATES_PER_SECOND ?? null,
     evaluations: env.TEMPER_EVALUATIONS ?? usual.evaluations,
     lanes: env.TEMPER_LANES ?? usual.lanes,
+    taskVariables: valuesOf(env.TEMPER_TASK_VARIABLES, source),
     docker: dockerFrom(env),
     e2b: e2bFrom(env, home),
     kubernetes: kubernetesFrom(env),
@@ -229,6 +233,15 @@ function poolFrom(env: z.output<typeof environment>, policyUrl: string): EngineP
     },
   };
 }
+
+/** Returns the values of those variables that are set. */
+const valuesOf = (names: readonly string[], source: Environment): HostVariables =>
+  Object.fromEntries(
+    names.flatMap((name) => {
+      const value = source[name];
+      return value === undefined ? [] : [[name, value]];
+    }),
+  );
 
 const dockerFrom = (env: z.output<typeof environment>): Config['docker'] => ({
   pulls: env.TEMPER_PULLS,

@@ -6,6 +6,7 @@ import { e2bVariables } from './sandbox/e2b/variables.ts';
 import { kubernetesVariables } from './sandbox/kubernetes/variables.ts';
 import { list, port, setting, wholeNumber } from './setting.ts';
 import { parseS3Address } from './store/s3/place.ts';
+import { taskVariables } from './task-settings.ts';
 
 /**
  * Every environment variable that temper reads: the one table behind the reader (`infra/config.ts`) and the settings
@@ -110,14 +111,6 @@ export const environment = z.object({
     'twice the cores, at least 4, or `32` with remote sandboxes',
   ),
   TEMPER_PULLS: setting(wholeNumber(0, 100).default(3), 'images pulled at once; `0` disables pulling'),
-  TEMPER_RUNTIME: setting(
-    z
-      .string()
-      .regex(/^[\w][\w./-]{0,100}$/, { error: 'expected the name of an OCI runtime that the Docker daemon knows' })
-      .default(''),
-    "OCI runtime of Docker sandboxes, as the daemon's configuration names it, for example `runsc` (gVisor), which gives sandboxes a kernel of their own",
-    "the daemon's own",
-  ),
   TEMPER_BUILDS: setting(wholeNumber(0, 100).default(2), 'images built at once; `0` disables building'),
   TEMPER_CREATES: setting(
     wholeNumber(1, 100).default(4),
@@ -141,6 +134,7 @@ export const environment = z.object({
     'disk, in GB, for the images that temper pulled or built; the least recently used are removed beyond it; `0` keeps all',
   ),
   ...networkVariables,
+  ...taskVariables,
   ...e2bVariables,
   ...kubernetesVariables,
   TEMPER_TEMPORAL_PORT: setting(port(7233), "port of the stack's own Temporal server"),

@@ -205,6 +205,7 @@ export async function openHost(
       store: blobs,
       roots: config.taskRoots,
       dataSets: { directory: config.cacheDir, offline: true },
+      variables: config.taskVariables,
     }),
     providers,
     choose: providers.choose,

@@ -17,6 +17,8 @@ export interface AgentSpec<Shape extends z.ZodRawShape = z.ZodRawShape> {
   readonly needsSolution: boolean;
   /** The kinds of sandbox that it can run in, the first one for `auto`; default: any. */
   readonly sandboxes?: readonly SandboxKind[];
+  /** The directory below HOME from which the agent reads skills; absent if it reads none. */
+  readonly skills?: string;
   /** A file that the image must contain because the agent's program depends on it; default: none. */
   readonly loader?: string;
   /**

@@ -53,6 +53,7 @@ export function createClaudeCode({ runtime, packages }: CliDependencies): AgentS
     description: 'Claude Code (@anthropic-ai/claude-code)',
     usesModel: true,
     needsSolution: false,
+    skills: '.claude/skills',
     sandboxes: bunSandboxes,
     loader: bunLoader,
     options,
@@ -67,6 +68,8 @@ export function createClaudeCode({ runtime, packages }: CliDependencies): AgentS
           ...context.options.arguments,
         ]),
         env: {
+          // Without it the program refuses to run as root, which an agent may be in its own container.
+          IS_SANDBOX: '1',
           ANTHROPIC_BASE_URL: baseUrl,
           ANTHROPIC_AUTH_TOKEN: secret,
           ANTHROPIC_MODEL: modelName,

@@ -51,6 +51,7 @@ export function createCodex({ runtime, packages }: CliDependencies): AgentSpec<t
     description: 'Codex (@openai/codex)',
     usesModel: true,
     needsSolution: false,
+    skills: '.agents/skills',
     options,
     runtimes: async () => Promise.all([runtime.prepare(), packages.prepare('codex')]),
     command(context) {

@@ -35,6 +35,7 @@ export function createOpencode({ runtime, packages }: CliDependencies): AgentSpe
     description: 'OpenCode (opencode-ai)',
     usesModel: true,
     needsSolution: false,
+    skills: '.agents/skills',
     sandboxes: bunSandboxes,
     loader: bunLoader,
     options,

@@ -76,6 +76,7 @@ const shape = z.looseObject(
     branches: branchRule.optional(),
     sandboxes: z.array(oneOf(sandboxKinds), { error: 'expected a list of kinds of sandbox' }).min(1).optional(),
     loader: z.string({ error: 'expected a path' }).optional(),
+    skills: z.string({ error: 'expected a path' }).optional(),
     options: z
       .record(
         z.string().refine((name) => !commonNames.includes(name), {

@@ -38,6 +38,7 @@ export function createPi({ runtime, packages }: CliDependencies): AgentSpec<type
     description: 'Pi (@earendil-works/pi-coding-agent)',
     usesModel: true,
     needsSolution: false,
+    skills: '.agents/skills',
     options,
     runtimes: async () => Promise.all([runtime.prepare(), packages.prepare('pi')]),
     command(context) {

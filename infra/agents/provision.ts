@@ -2,18 +2,20 @@ import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import type { GradedTask } from '../grading/task.ts';
 import { requireOwnWorkdir } from '../grading/tests/own-workdir.ts';
 import { initialDiskMb, prepareWorkspace, workspaceFiles } from '../grading/workspace/prepare-workspace.ts';
+import type { HarborTask } from '../harbor/harbor-task.ts';
 import { ensureSandbox } from '../sandbox/ensure-sandbox.ts';
 import type { SandboxKind, SandboxProvider } from '../sandbox/sandbox.ts';
 import { type SandboxOwner, type SandboxRequest, sandboxSpec } from '../sandbox/sandbox-request.ts';
 import type { AgentSpec } from './agent.ts';
 import type { LoaderCheck } from './loader-check.ts';
+import { placeSkills, requireSkills } from './skills.ts';
 
 export interface AgentProvisioning {
   readonly owner: SandboxOwner;
   readonly provider: SandboxProvider;
   readonly spec: AgentSpec;
   readonly request: Omit<SandboxRequest, 'files'>;
-  readonly files: GradedTask;
+  readonly files: GradedTask & Pick<HarborTask, 'skillsDirectory'>;
   /** Whether an earlier activity attempt may have left the sandbox half set up. */
   readonly retried: boolean;
   readonly requireLoader: LoaderCheck;
@@ -39,6 +41,8 @@ export async function provisionAgent(
       `the tests of task ${task.id} connect to processes that the agent started (keep_processes), which end with their command in ${provider.kind} sandboxes; use a host with Docker`,
     );
   }
+  const skills = { task: task.id, skillsDirectory: files.skillsDirectory };
+  requireSkills(spec, skills);
   // An interrupted set-up might fail when it is repeated, or give another base commit: start from an empty sandbox.
   if (retried) await provider.remove(name);
   const asked = sandboxSpec(owner, { ...request, files: workspaceFiles(files, task.workdir) });
@@ -51,6 +55,7 @@ export async function provisionAgent(
     { workdir: task.workdir, placed: true, keep: true },
     signal,
   );
+  await placeSkills(sandbox, spec, skills, signal);
   if (spec.needsSolution) {
     if (files.solution.size === 0) {
       throw new TemperFailure(

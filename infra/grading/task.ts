@@ -1,6 +1,7 @@
 import type { FileTree } from '../sandbox/file-tree.ts';
 import type { Protection } from './protection/rules.ts';
 import type { RequiredTests } from './resolution/resolve.ts';
+import type { HealthCheck } from './workspace/health-check.ts';
 
 /** The part of a task that grading needs. Task formats satisfy it; see infra/harbor/harbor-task.ts. */
 export interface GradedTask {
@@ -12,6 +13,8 @@ export interface GradedTask {
   readonly tests: FileTree;
   /** Absolute paths to remove from the image before the set-up. */
   readonly remove: readonly string[];
+  /** The command that says whether a sandbox of the task is ready; null if it has none. */
+  readonly healthCheck: HealthCheck | null;
   /** Shell commands to run in the workdir before the base commit is made. */
   readonly setup: readonly string[];
   /**

@@ -1,6 +1,8 @@
+import { posix } from 'node:path';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import type { Task } from '../../workflows/contracts/task.ts';
 import type { GradedTask } from '../grading/task.ts';
+import type { HealthCheck } from '../grading/workspace/health-check.ts';
 import type { FileEntry, FileTree } from '../sandbox/file-tree.ts';
 import { type BuildContext, imageName } from '../sandbox/image.ts';
 import { builtImageName, readBuildContext } from './build-context.ts';
@@ -16,6 +18,8 @@ export interface HarborTask extends GradedTask {
   /** The build of the image, or null when the image has a name. */
   readonly build: BuildContext | null;
   readonly grading: Grading | null;
+  /** The directory in the sandbox with the skills of the agent, or null. */
+  readonly skillsDirectory: string | null;
   /** The version of its `task.toml` if it is newer than all known ones: fields that came later are not read. */
   readonly laterVersion: string | null;
   /** Whether its author keeps files outside the workdir, which a fresh sandbox for the tests does not have. */
@@ -67,6 +71,8 @@ export function readHarborTask(tree: FileTree): HarborTask {
     },
     instruction,
     build,
+    healthCheck: healthCheckOf(toml),
+    skillsDirectory: environment.skills_dir === undefined ? null : posix.resolve(workdir, environment.skills_dir),
     workspace: build === null ? subtree(tree, 'environment/workspace/') : new Map(),
     tests: subtree(tree, 'tests/'),
     solution: subtree(tree, 'solution/'),
@@ -85,6 +91,18 @@ export function readHarborTask(tree: FileTree): HarborTask {
     gradedIn: toml.grading.sandbox,
     keepProcesses: toml.grading.keep_processes,
     protection: { testsInRepository: toml.grading.tests_in_repository, paths: toml.grading.protected },
+  };
+}
+
+function healthCheckOf({ environment: { healthcheck: given } }: TaskToml): HealthCheck | null {
+  if (given === undefined) return null;
+  return {
+    command: given.command,
+    intervalSec: given.interval_sec,
+    timeoutSec: given.timeout_sec,
+    startPeriodSec: given.start_period_sec,
+    startIntervalSec: given.start_interval_sec,
+    retries: given.retries,
   };
 }
 

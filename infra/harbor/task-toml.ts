@@ -4,13 +4,7 @@ import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import { describeIssue, integer, number } from '../../workflows/contracts/input.ts';
 
 const seconds = number(1, 1_000_000, 'seconds').nullish();
-/** Harbor's `${NAME}` and `${NAME:-value}` as a whole value: a variable of the host that runs the task. */
-const hostVariable = /^\$\{([^}:]+)(?::-([^}]*))?\}$/;
-
-/** Replaces a host variable by its default: no part of a host's environment enters a sandbox. */
-const withDefault = (value: string): string => hostVariable.exec(value)?.[2] ?? value;
-
-const variables = z.record(z.string(), z.string({ error: 'expected a string' }).transform(withDefault)).default({});
+const variables = z.record(z.string(), z.string({ error: 'expected a string' })).default({});
 
 const weights = z
   .record(z.string(), number(0, 1_000_000), { error: 'expected numbers by the names of scores' })
@@ -89,8 +83,18 @@ const taskToml = z.looseObject({
       mcp_servers: z.array(z.unknown()).default([]),
       tpu: table,
       os: z.string({ error: 'expected "linux"' }).default('linux'),
-      healthcheck: table,
-      skills_dir: z.string({ error: 'expected a path' }).optional(),
+      healthcheck: z
+        .looseObject({
+          command: z.string({ error: 'expected a shell command' }).min(1),
+          interval_sec: number(0.01, 3600, 'seconds').default(5),
+          timeout_sec: number(0.01, 3600, 'seconds').default(30),
+          start_period_sec: number(0, 3600, 'seconds').default(0),
+          start_interval_sec: number(0.01, 3600, 'seconds').default(5),
+          retries: integer(1, 1000).default(3),
+        })
+        .optional(),
+      /** A directory of the image with skills, which agents that read skills get. */
+      skills_dir: z.string({ error: 'expected a path' }).min(1).optional(),
       ...network,
       /** The older form of `network_mode`. */
       allow_internet: z.boolean({ error: 'expected true or false' }).optional(),
@@ -152,7 +156,7 @@ function parseToml(source: string): unknown {
 }
 
 /** Rejects fields that no sandbox supports. A task graded without them would be another task. */
-function rejectUnsupported({ environment, verifier, solution, steps }: TaskToml): void {
+function rejectUnsupported({ environment, verifier, steps }: TaskToml): void {
   const reject = (field: string, expected: string, got: string): never => {
     throw new TemperFailure('UnsupportedTask', `task.toml: ${field}: expected ${expected}, got ${got}`);
   };
@@ -163,14 +167,8 @@ function rejectUnsupported({ environment, verifier, solution, steps }: TaskToml)
   if (environment.mcp_servers.length > 0) {
     reject('environment.mcp_servers', 'an empty list', `${environment.mcp_servers.length} servers`);
   }
-  if (environment.skills_dir !== undefined) reject('environment.skills_dir', 'no such field', environment.skills_dir);
-  if (environment.healthcheck !== undefined) reject('environment.healthcheck', 'no such table', 'one');
   if ((verifier.environment_mode ?? 'shared') !== 'shared' || verifier.environment !== undefined) {
     reject('verifier.environment_mode', "shared: tests run in the same environment as the agent's", 'a separate one');
   }
   if (verifier.collect.length > 0) reject('verifier.collect', 'an empty list', `${verifier.collect.length} entries`);
-  for (const [table, { env }] of Object.entries({ environment, verifier, solution })) {
-    const [name, value] = Object.entries(env).find(([, value]) => hostVariable.test(value)) ?? [];
-    if (value !== undefined) reject(`${table}.env.${name}`, 'a value, since hosts do not share their variables', value);
-  }
 }

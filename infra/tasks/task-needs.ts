@@ -1,5 +1,6 @@
 import { instructions } from '../harbor/dockerfile.ts';
 import type { HarborTask } from '../harbor/harbor-task.ts';
+import { neededVariables } from '../harbor/host-variables.ts';
 import { newestVersion } from '../harbor/task-toml.ts';
 import type { FileEntry, FileTree } from '../sandbox/files.ts';
 import { generatedImage } from './generated/generate.ts';
@@ -58,6 +59,14 @@ export const needs = {
   'network for the agent': {
     what: 'their agent is meant to reach hosts outside: TEMPER_NETWORK',
     isNeeded: ({ description }) => description.network !== undefined,
+  },
+  'variables of the host': {
+    what: 'their environments name some without a default: TEMPER_TASK_VARIABLES',
+    isNeeded: (task) => neededVariables(task).length > 0,
+  },
+  'skills for the agent': {
+    what: 'an agent that reads skills: claude-code, codex, opencode or pi',
+    isNeeded: ({ skillsDirectory }) => skillsDirectory !== null,
   },
   'network for the tests': {
     what: 'their tests download, or are meant to reach hosts outside: TEMPER_NETWORK, without which they may never pass',

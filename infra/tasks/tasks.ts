@@ -3,6 +3,7 @@ import type { Task, TaskAddress, TaskSetAddress } from '../../workflows/contract
 import { createDataSetOpener, type DataSetCache } from '../data-sets/data-set-opener.ts';
 import { createBundles } from '../harbor/bundle.ts';
 import type { HarborTask } from '../harbor/harbor-task.ts';
+import { fillVariables, type HostVariables } from '../harbor/host-variables.ts';
 import type { Store } from '../store/store.ts';
 import { type GeneratedSet, generatedAddress, parseSetAddress } from './address.ts';
 import { createTaskFinder, type FoundTask } from './find-task.ts';
@@ -27,7 +28,7 @@ export interface Tasks {
   list(set: TaskSetAddress): Promise<readonly TaskAddress[]>;
   /** Yields the tasks of a finite set in order, one at a time, for sets of any size. */
   scan(set: TaskSetAddress): AsyncIterable<FoundTask>;
-  /** Reads the files of a resolved task. */
+  /** Reads the files of a resolved task, with the host's variables that it may have in its environments. */
   open(task: Task): Promise<HarborTask>;
 }
 
@@ -43,12 +44,14 @@ export interface TasksDependencies {
   /** The directories below which the paths of addresses must be. */
   readonly roots: readonly string[];
   readonly dataSets: DataSetCache;
+  /** The variables of this host that tasks may have. Default: none. */
+  readonly variables?: HostVariables;
 }
 
 /** The number of cached orders: a run uses one, and a few runs may be active at once. */
 const maxCachedOrders = 4;
 
-export function createTasks({ store, roots, dataSets: cache }: TasksDependencies): Tasks {
+export function createTasks({ store, roots, dataSets: cache, variables = {} }: TasksDependencies): Tasks {
   const bundles = createBundles(store);
   const dataSets = createDataSetOpener({ cache, resolvePath: (path) => resolveBelowRoots(roots, path) });
   const { list } = createTaskLister({ store, roots, dataSets });
@@ -96,7 +99,7 @@ export function createTasks({ store, roots, dataSets: cache }: TasksDependencies
         ? Array.from({ length: count }, (_, index) => generatedAddress(parsed, index))
         : (await list(set)).slice(0, count);
     },
-    open: (task) => bundles.open(task.bundle),
+    open: async (task) => fillVariables(await bundles.open(task.bundle), variables),
   };
 }
 

@@ -17,6 +17,16 @@ const harborTasks: Readonly<Record<string, HarborTaskFiles>> = {
       'useradd -m builder && chown builder answer.txt && su builder -c "id -un" >answer.txt && touch /etc/made && ls /etc/made >>answer.txt',
     test: rewarding('grep -qx builder answer.txt && grep -qx /etc/made answer.txt'),
   },
+  'a health check': {
+    toml: `${environment}healthcheck = { command = "echo >>/tmp/tries; test $(wc -l </tmp/tries) -ge 3", interval_sec = 0.1 }\n`,
+    solve: 'wc -l </tmp/tries >answer.txt',
+    test: rewarding('[ "$(cat answer.txt)" -ge 3 ]'),
+  },
+  'variables of the host': {
+    toml: `${environment}env = { NAME = "\${TASK_NAME}", MODEL = "\${TASK_MODEL:-small}" }\n[verifier.env]\nTOLD = "\${TASK_NAME}"\n`,
+    solve: 'echo "$NAME $MODEL" >answer.txt',
+    test: rewarding('[ "$(cat answer.txt)" = "Ada small" ] && [ "$TOLD" = Ada ]'),
+  },
 };
 
 describe('the tasks of the formats', () => {
@@ -24,6 +34,7 @@ describe('the tasks of the formats', () => {
   before(async () => {
     rollouts = await startRollouts((home) => ({
       taskRoots: [join(home, 'tasks')],
+      taskVariables: { TASK_NAME: 'Ada' },
       provider: createDockerProvider({ stack: 'test-stack' }),
     }));
   });

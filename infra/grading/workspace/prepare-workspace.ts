@@ -3,6 +3,7 @@ import type { FileTree } from '../../sandbox/files.ts';
 import type { PutFiles, Sandbox } from '../../sandbox/sandbox.ts';
 import type { GradedTask } from '../task.ts';
 import { commitScript } from './base-commit-script.ts';
+import { awaitHealthy } from './health-check.ts';
 import { gatherHiddenTests } from './hidden-tests.ts';
 import { keepBase } from './kept-base.ts';
 import { requireSuccess } from './require-success.ts';
@@ -47,6 +48,9 @@ export async function prepareWorkspace(
   for (const files of placed ? [] : workspaceFiles(task, workdir)) await sandbox.putFiles(files, signal);
   const deadlineMs = Date.now() + setupMs;
   await removePaths(sandbox, task.remove, signal);
+  if (task.healthCheck !== null) {
+    await awaitHealthy(sandbox, task.healthCheck, { workdir, env: task.env, deadlineMs }, signal);
+  }
   const asAgent = { account: 'agent', cwd: workdir, maxOutputBytes: outputBytes } as const;
   for (const command of task.setup) {
     const timeoutMs = Math.max(1, deadlineMs - Date.now());

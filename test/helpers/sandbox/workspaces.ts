@@ -108,6 +108,8 @@ export const workspaceTask = (workspace: FileTree, setup: readonly string[] = []
   solutionEnv: {},
   grading: null,
   laterVersion: null,
+  healthCheck: null,
+  skillsDirectory: null,
   keepsOutside: false,
   rewardWeights: null,
   codeAsAgent: false,

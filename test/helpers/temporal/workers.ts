@@ -79,6 +79,8 @@ export interface TestWorkersOptions {
   readonly home: string;
   readonly provider: SandboxProvider;
   readonly taskRoots?: readonly string[];
+  /** The variables of the host that tasks may have. Default: none. */
+  readonly taskVariables?: Readonly<Record<string, string>>;
   readonly capacity?: number;
   /** The name of the host. Default: test-host. */
   readonly host?: string;
@@ -233,6 +235,7 @@ async function noUpstream(name: string): Promise<never> {
 }
 
 function createTestHost({ home, provider, taskRoots, capacity, gateway, ...options }: TestWorkersOptions): Host {
+  const variables = options.taskVariables ?? {};
   const store = createFileStore(join(home, 'store'));
   const cacheDir = options.cacheDir ?? join(home, 'cache');
   const agents = createAgents({ cacheDir, own: options.ownAgents ?? [] });
@@ -248,7 +251,7 @@ function createTestHost({ home, provider, taskRoots, capacity, gateway, ...optio
     store,
     verdicts: createVerdictCache({ records: createRecords(join(home, 'verdicts')), store }),
     solvable: new Set(),
-    tasks: createTasks({ store, roots: taskRoots ?? [], dataSets: { directory: cacheDir, offline: true } }),
+    tasks: createTasks({ store, roots: taskRoots ?? [], dataSets: { directory: cacheDir, offline: true }, variables }),
     slots: createSlots(capacity ?? 4),
     admission: createAdmission({ need: kept, readLevels: () => [] }),
     intake: createIntake(),

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { after, before, it } from 'node:test';
 import { readHarborTask } from '../../../infra/harbor/harbor-task.ts';
+import { fillVariables } from '../../../infra/harbor/host-variables.ts';
 import { readTaskDirectory } from '../../../infra/harbor/read-directory.ts';
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
 
@@ -91,6 +92,21 @@ it('reads the weights of a reward.json’s scores', () => {
   );
 });
 
+it('reads health checks and directories of skills', () => {
+  const toml =
+    '[environment]\ndocker_image = "i"\nworkdir = "/app"\nskills_dir = "skills"\n[environment.healthcheck]\ncommand = "true"\nretries = 7\n';
+  const { healthCheck, skillsDirectory } = readHarborTask(treeOf({ 'task.toml': toml }));
+  assert.equal(skillsDirectory, '/app/skills');
+  assert.deepEqual(healthCheck, {
+    command: 'true',
+    intervalSec: 5,
+    timeoutSec: 30,
+    startPeriodSec: 0,
+    startIntervalSec: 5,
+    retries: 7,
+  });
+});
+
 it('ignores the default network, and replaces variables of the host by their defaults', () => {
   const toml = `schema_version = "1.4"
 [environment]
@@ -102,7 +118,7 @@ env = { A = "\${A:-one}", B = "\${B:-}", C = "a \${C} inside" }
 [solution.env]
 KEY = "value"
 `;
-  const { env, testEnv, solutionEnv } = readHarborTask(treeOf({ 'task.toml': toml }));
+  const { env, testEnv, solutionEnv } = fillVariables(readHarborTask(treeOf({ 'task.toml': toml })), {});
   assert.deepEqual(env, { A: 'one', B: '', C: `a \${C} inside` });
   assert.deepEqual([testEnv, solutionEnv], [{}, { KEY: 'value' }]);
 });
@@ -180,12 +196,6 @@ const malformed: readonly (readonly [string, Readonly<Record<string, string | nu
     /environment\.gpus: expected 0, got 1/,
   ],
   [
-    'a health check',
-    { 'task.toml': '[environment]\ndocker_image = "x"\n[environment.healthcheck]\ncommand = "true"\n' },
-    'UnsupportedTask',
-    /environment\.healthcheck: expected no such table, got one/,
-  ],
-  [
     'tests in a separate environment',
     { 'task.toml': '[environment]\ndocker_image = "x"\n[verifier]\nenvironment_mode = "separate"\n' },
     'UnsupportedTask',
@@ -208,18 +218,6 @@ const malformed: readonly (readonly [string, Readonly<Record<string, string | nu
     { 'task.toml': '[environment]\ndocker_image = "x"\nos = "windows"\n' },
     'UnsupportedTask',
     /environment\.os: expected linux, got windows/,
-  ],
-  [
-    'skills for the agent',
-    { 'task.toml': '[environment]\ndocker_image = "x"\nskills_dir = "/skills"\n' },
-    'UnsupportedTask',
-    /environment\.skills_dir: expected no such field, got \/skills/,
-  ],
-  [
-    'a variable of the host without a default',
-    { 'task.toml': `[environment]\ndocker_image = "x"\n[verifier.env]\nKEY = "\${KEY}"\n` },
-    'UnsupportedTask',
-    /verifier\.env\.KEY: expected a value, since hosts do not share their variables, got \$\{KEY\}/,
   ],
   [
     'a compose file',

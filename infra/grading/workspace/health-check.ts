@@ -1,0 +1,55 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { TemperFailure } from '../../../workflows/contracts/failures.ts';
+import type { Sandbox } from '../../sandbox/sandbox.ts';
+
+/** A command of a task that says whether its sandbox is ready, as `HEALTHCHECK` of Docker does. */
+export interface HealthCheck {
+  readonly command: string;
+  readonly intervalSec: number;
+  /** The time of one try. */
+  readonly timeoutSec: number;
+  /** The time after the start in which failures do not count. */
+  readonly startPeriodSec: number;
+  readonly startIntervalSec: number;
+  /** The number of failures after which the sandbox is unhealthy. */
+  readonly retries: number;
+}
+
+interface HealthCheckOptions {
+  readonly workdir: string;
+  readonly env: Readonly<Record<string, string>>;
+  readonly deadlineMs: number;
+}
+
+const outputBytes = 4096;
+const shownCharacters = 300;
+
+/** Waits until the sandbox of a task is healthy. Throws SetupFailed with the output of the last try. */
+export async function awaitHealthy(
+  sandbox: Pick<Sandbox, 'exec'>,
+  check: HealthCheck,
+  { workdir, env, deadlineMs }: HealthCheckOptions,
+  signal: AbortSignal,
+): Promise<void> {
+  const startedAtMs = Date.now();
+  for (let failures = 0; ; ) {
+    const timeoutMs = Math.max(1, Math.min(check.timeoutSec * 1000, deadlineMs - Date.now()));
+    const argv = ['sh', '-c', check.command] as const;
+    const limits = { timeoutMs, maxOutputBytes: outputBytes };
+    const tried = await sandbox.exec({ account: 'grader', cwd: workdir, argv, env, ...limits }, signal);
+    if (tried.exitCode === 0 && !tried.timedOut) return;
+    const isStarting = Date.now() - startedAtMs < check.startPeriodSec * 1000;
+    if (!isStarting) failures += 1;
+    const pauseMs = (isStarting ? check.startIntervalSec : check.intervalSec) * 1000;
+    const isLate = Date.now() + pauseMs >= deadlineMs;
+    if (failures >= check.retries || isLate) {
+      const ended = tried.timedOut ? 'it ran out of time' : `exit code ${tried.exitCode}`;
+      const output = `${tried.stdout}${tried.stderr}`.trim().slice(-shownCharacters);
+      throw new TemperFailure(
+        'SetupFailed',
+        `the health check ${JSON.stringify(check.command.slice(0, 120))} failed ${failures} times${isLate ? ' and the set-up has no more time' : ''}: ${ended}: ${output}`,
+      );
+    }
+    await delay(pauseMs, undefined, { signal });
+  }
+}

@@ -1,0 +1,48 @@
+import { TemperFailure } from '../../workflows/contracts/failures.ts';
+
+/** Variables of the host's environment that tasks may have, by name. */
+export type HostVariables = Readonly<Record<string, string>>;
+
+type Variables = Readonly<Record<string, string>>;
+
+interface Environments {
+  readonly env: Variables;
+  readonly testEnv: Variables;
+  readonly solutionEnv: Variables;
+}
+
+/** Harbor's `${NAME}` and `${NAME:-value}` as a whole value: a variable of the host that runs the task. */
+const hostVariable = /^\$\{([^}:]+)(?::-([^}]*))?\}$/;
+
+/** Returns the names of the host's variables that a task cannot do without. */
+export const neededVariables = ({ env, testEnv, solutionEnv }: Environments): readonly string[] => [
+  ...new Set(
+    [env, testEnv, solutionEnv].flatMap((variables) =>
+      Object.values(variables).flatMap((value) => {
+        const [, name, fallback] = hostVariable.exec(value) ?? [];
+        return name !== undefined && fallback === undefined ? [name] : [];
+      }),
+    ),
+  ),
+];
+
+/**
+ * Replaces the host's variables in the environments of a task: by the host's value if tasks may have it, otherwise by the task's
+ * default. Throws UnsupportedTask for one that has neither.
+ */
+export function fillVariables<Files extends Environments>(files: Files, allowed: HostVariables): Files {
+  const fill = (variables: Variables): Variables =>
+    Object.fromEntries(Object.entries(variables).map(([name, value]) => [name, valueFor(value, allowed)]));
+  return { ...files, env: fill(files.env), testEnv: fill(files.testEnv), solutionEnv: fill(files.solutionEnv) };
+}
+
+function valueFor(value: string, allowed: HostVariables): string {
+  const [, name, fallback] = hostVariable.exec(value) ?? [];
+  if (name === undefined) return value;
+  const given = Object.hasOwn(allowed, name) ? allowed[name] : fallback;
+  if (given !== undefined) return given;
+  throw new TemperFailure(
+    'UnsupportedTask',
+    `task.toml: env: expected the variable ${name} of this host, which tasks may not have or which is not set here; name it in TEMPER_TASK_VARIABLES of the host workers and set it`,
+  );
+}

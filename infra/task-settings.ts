@@ -1,0 +1,25 @@
+import { z } from 'zod';
+import { setting } from './setting.ts';
+
+const expected = { error: 'expected names of variables with commas between them, none of them a setting of temper' };
+
+/** The environment variables that say how the containers of tasks run, and what tasks may have of a host. */
+export const taskVariables = {
+  TEMPER_RUNTIME: setting(
+    z
+      .string()
+      .regex(/^[\w][\w./-]{0,100}$/, { error: 'expected the name of an OCI runtime that the Docker daemon knows' })
+      .default(''),
+    "OCI runtime of Docker sandboxes, as the daemon's configuration names it, for example `runsc` (gVisor), which gives sandboxes a kernel of their own",
+    "the daemon's own",
+  ),
+  TEMPER_TASK_VARIABLES: setting(
+    z
+      .string()
+      .default('')
+      .transform((value) => value.split(',').filter((name) => name !== ''))
+      .refine((names) => names.every((name) => /^(?!TEMPER_)[A-Za-z_]\w*$/.test(name)), expected),
+    "variables of this host's environment that tasks may have, by name; see [write a task](../guides/write-a-task.md#variables-of-the-host). What a sandbox is given, its code can read and print",
+    'none',
+  ),
+};
