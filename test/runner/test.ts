@@ -3,7 +3,7 @@ import { relative, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { say } from '../../infra/process/report.mjs';
 import { locateTemporal } from '../../infra/temporal/executable.ts';
-import { probeHelm } from '../helpers/deploy/tools.ts';
+import { prepareDeployTools, probeHelm } from '../helpers/deploy/tools.ts';
 import { probeMachines } from '../helpers/fleet/machine.ts';
 import { probeKubernetes, startKubernetes } from '../helpers/kubernetes/cluster.ts';
 import { optionalDataAvailability } from '../helpers/optional-data.ts';
@@ -59,6 +59,8 @@ if (selection.files.some((file) => needsOf(file).includes('s3')))
   await locateVersitygw({ env: process.env, progress: say });
 if (selection.files.some((file) => needsOf(file).includes('postgres')))
   await locateProduction({ env: process.env, progress: say });
+if (selection.files.some((file) => needsOf(file).includes('deploy')))
+  await prepareDeployTools({ env: process.env, progress: say });
 
 const id = `${process.pid}-${Date.now()}`;
 const before = docker.usable ? await temperContainers() : new Map<string, string>();

@@ -2,6 +2,8 @@ import { fileURLToPath } from 'node:url';
 import { buildTool, findTool, type LocateOptions } from '../../../infra/temporal/executable.ts';
 import type { GoTool } from '../../../infra/temporal/go-tool.ts';
 import type { Availability } from '../../runner/need.ts';
+import { locateVersitygw } from '../store/versitygw.ts';
+import { locateProduction } from '../temporal/production/locate.ts';
 
 const composeVersion = '2.40.3';
 
@@ -32,6 +34,11 @@ const helm: GoTool = {
 /** Finds Helm in the cache, or builds it; returns its path. */
 export const locateHelm = async (options: LocateOptions): Promise<string> =>
   (await buildTool(helm, helmVersion, options)).path;
+
+/** Builds the programs that the tests of the deployables need, which takes longer than a test may. */
+export async function prepareDeployTools(options: LocateOptions): Promise<void> {
+  for (const locate of [locateCompose, locateHelm, locateProduction, locateVersitygw]) await locate(options);
+}
 
 /** Whether Helm is in the cache. It is not built for the tests that need it alone: that takes minutes. */
 export async function probeHelm(env: LocateOptions['env']): Promise<Availability> {
