@@ -18,6 +18,7 @@ import { bringUp, programsImage, signalComponent, takeDown } from '../helpers/ku
 import { createTestNamespace, openTestCluster, testNamespace } from '../helpers/kubernetes/namespace.ts';
 import { until } from '../helpers/until.ts';
 import { pendingOf, turn } from './pending.ts';
+import { rolloutResults } from './rollout-results.ts';
 import { partOf } from './victims.ts';
 
 const runId = 'on-a-cluster';
@@ -54,7 +55,7 @@ describe('a training run in Pods whose cluster fails in every way', async () => 
   let stack: RunningStack;
   let connection: ClientConnection;
   let status: RunStatus;
-  let rollouts: RolloutResult[];
+  let rollouts: readonly RolloutResult[];
 
   before(async () => {
     home = await mkdtemp(join(tmpdir(), 'temper-cluster-'));
@@ -81,7 +82,7 @@ describe('a training run in Pods whose cluster fails in every way', async () => 
     await whileAtWork(client, 'the API server was stopped for a while', () => stopComponent('kube-apiserver'));
     await whileAtWork(client, 'the cluster was lost, and an empty one came up', loseCluster);
     status = await client.workflow.getHandle(runId).result();
-    rollouts = await resultsOf(client);
+    rollouts = await rolloutResults(client);
   });
   after(async () => {
     await connection?.close();
@@ -173,11 +174,3 @@ describe('a training run in Pods whose cluster fails in every way', async () => 
     await until(async () => (await core.listNamespacedPod({ namespace })).items.length === 0, limitMs);
   });
 });
-
-async function resultsOf(client: Client): Promise<RolloutResult[]> {
-  const results: RolloutResult[] = [];
-  for await (const { workflowId } of client.workflow.list({ query: 'WorkflowType="rollout"' })) {
-    results.push((await client.workflow.getHandle(workflowId).result()) as RolloutResult);
-  }
-  return results;
-}

@@ -25,6 +25,7 @@ import { createNamespace } from '../helpers/temporal/production/namespace.ts';
 import { type ProductionServer, startProductionServer } from '../helpers/temporal/production/server.ts';
 import { until } from '../helpers/until.ts';
 import { assertReplaysIdentically } from './replay-batches.ts';
+import { rolloutResults } from './rollout-results.ts';
 
 const runId = 'on-a-fleet';
 const namespace = 'fleet';
@@ -60,7 +61,7 @@ describe('a training run on a fleet that loses a host, its store and its databas
   let place: S3Place;
   let policyPort: number;
   let status: RunStatus;
-  let rollouts: RolloutResult[];
+  let rollouts: readonly RolloutResult[];
   let lost: number;
   let endedBy: string | null;
   let views: readonly string[];
@@ -90,7 +91,7 @@ describe('a training run on a fleet that loses a host, its store and its databas
     status = await client.workflow.getHandle(runId).result();
     const { raw } = await client.workflow.getHandle(runId).describe();
     endedBy = raw.workflowExecutionInfo?.versioningInfo?.deploymentVersion?.buildId ?? null;
-    rollouts = await resultsOf(client);
+    rollouts = await rolloutResults(client);
     await close();
   });
   after(async () => {
@@ -267,11 +268,3 @@ const sum = (record: Readonly<Record<string, number>>): number => Object.values(
 /** Leaves out variables without a value. */
 const plain = (env: Readonly<Record<string, string | undefined>>): Record<string, string> =>
   Object.fromEntries(Object.entries(env).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])));
-
-async function resultsOf(client: Client): Promise<RolloutResult[]> {
-  const results: RolloutResult[] = [];
-  for await (const { workflowId } of client.workflow.list({ query: 'WorkflowType="rollout"' })) {
-    results.push((await client.workflow.getHandle(workflowId).result()) as RolloutResult);
-  }
-  return results;
-}

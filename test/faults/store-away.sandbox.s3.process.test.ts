@@ -17,6 +17,7 @@ import type { RunRequest, RunStatus } from '../../workflows/contracts/run.ts';
 import { startS3Server } from '../helpers/store/s3-server.ts';
 import { until } from '../helpers/until.ts';
 import { pendingOf } from './pending.ts';
+import { rolloutResults } from './rollout-results.ts';
 
 const runId = 'on-a-bucket';
 const awayMs = 60_000;
@@ -67,7 +68,7 @@ describe('a training run whose store is a bucket that goes away for a minute', (
     await until(() => performance.now() - killedAt > awayMs, 2 * awayMs);
     await server.start();
     status = await client.workflow.getHandle(runId).result();
-    rollouts = await resultsOf(client);
+    rollouts = await rolloutResults(client);
     await close();
   });
   after(async () => {
@@ -125,12 +126,4 @@ async function failureOf(client: Client): Promise<string | null> {
     }
   }
   return null;
-}
-
-async function resultsOf(client: Client): Promise<readonly RolloutResult[]> {
-  const results: RolloutResult[] = [];
-  for await (const { workflowId } of client.workflow.list({ query: 'WorkflowType="rollout"' })) {
-    results.push((await client.workflow.getHandle(workflowId).result()) as RolloutResult);
-  }
-  return results;
 }

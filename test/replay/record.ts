@@ -7,7 +7,6 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ApplicationFailure } from '@temporalio/activity';
 import { historyToJSON } from '@temporalio/common/lib/proto-utils.js';
-import { tellHostLost } from '../../infra/temporal/tell-host-lost.ts';
 import { groupId, rolloutId, stepId, sweepWindowId } from '../../workflows/contracts/ids.ts';
 import { runStatusQuery, setBudgetUpdate } from '../../workflows/contracts/messages.ts';
 import { controlQueue } from '../../workflows/contracts/queues.ts';
@@ -18,6 +17,7 @@ import type { SweepRequest } from '../../workflows/contracts/sweep.ts';
 import { bundleChanged, shrinkWindows } from '../helpers/temporal/changed-workflows.ts';
 import type { Script } from '../helpers/temporal/script.ts';
 import { startScriptedStack } from '../helpers/temporal/scripted-stack.ts';
+import { createTwiceLostHost } from '../helpers/temporal/twice-lost-host.ts';
 import { until } from '../helpers/until.ts';
 
 const [, , version = '', ...names] = process.argv;
@@ -129,26 +129,10 @@ async function recordCancelledRollouts(): Promise<void> {
 
 /** Loses the host of a rollout twice: its sandbox is adopted, and then it is not. A reaper finds out that its host is lost. */
 async function recordLostHosts(): Promise<void> {
-  let [agents, adoptions] = [0, 0];
-  stack.script = {
-    ...script,
-    kind: 'e2b',
-    isAlive: (host) => host === 'scripted',
-    agent: async () => {
-      agents += 1;
-      if (agents < 3) await new Promise<never>(() => {});
-    },
-    adopt: () => {
-      adoptions += 1;
-      return adoptions === 1 ? { host: 'scripted', token: 'scripted/2' } : { refused: 'its journal is gone' };
-    },
-  };
-  const { client } = stack.server;
+  const host = createTwiceLostHost();
+  stack.script = { ...script, ...host.script, isAlive: (name) => name === 'scripted' };
   const handle = await start('rollout', 'recorded-adopted', { task: 'generated:test/1/0' });
-  for (const at of [1, 2]) {
-    await until(() => agents === at);
-    await until(async () => (await tellHostLost(client, 'scripted')) > 0);
-  }
+  await host.lose(stack.server.client);
   await handle.result();
   await save('rollout-adopted', 'recorded-adopted');
   await execute('reaper', 'recorded-lost-host', { host: 'gone' });

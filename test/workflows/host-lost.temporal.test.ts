@@ -7,6 +7,7 @@ import type { RolloutResult } from '../../workflows/contracts/rollout.ts';
 import type { ReaperResult } from '../../workflows/reaper.ts';
 import { bundleChanged } from '../helpers/temporal/changed-workflows.ts';
 import { type ScriptedStack, startScriptedStack } from '../helpers/temporal/scripted-stack.ts';
+import { createTwiceLostHost } from '../helpers/temporal/twice-lost-host.ts';
 import { until } from '../helpers/until.ts';
 
 describe('a host that is declared lost', () => {
@@ -41,29 +42,14 @@ describe('a host that is declared lost', () => {
   });
 
   it('leaves its sandbox to a host that adopts it, and its rollout begins again if none does', async () => {
-    let agents = 0;
-    let adoptions = 0;
-    stack.script = {
-      reward: () => 1,
-      kind: 'e2b',
-      agent: async () => {
-        agents += 1;
-        if (agents < 3) await new Promise<never>(() => {});
-      },
-      adopt: () => {
-        adoptions += 1;
-        return adoptions === 1 ? { host: 'scripted', token: 'scripted/2' } : { refused: 'its journal is gone' };
-      },
-    };
+    const host = createTwiceLostHost();
+    stack.script = { reward: () => 1, ...host.script };
     const { client } = stack.server;
     const args = [{ task: 'generated:test/1/0' }];
     const handle = await client.workflow.start('rollout', { taskQueue: controlQueue, workflowId: 'adopted', args });
-    for (const at of [1, 2]) {
-      await until(() => agents === at);
-      await until(async () => (await tellHostLost(client, 'scripted')) === 1);
-    }
+    await host.lose(client);
     const result: RolloutResult = await handle.result();
-    assert.deepEqual([result.outcome, result.epochs, result.adoptions, agents], ['scored', 2, 1, 3]);
+    assert.deepEqual([result.outcome, result.epochs, result.adoptions, host.agents()], ['scored', 2, 1, 3]);
     assert.match(JSON.stringify(result), /no host adopted the sandbox: its journal is gone/);
   });
 
