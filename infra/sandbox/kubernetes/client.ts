@@ -2,10 +2,13 @@ import type {
   AuthorizationV1Api,
   CoreV1Api,
   Exec,
+  Informer,
   KubeConfig,
   NetworkingV1Api,
   RequestContext,
   SecurityAuthentication,
+  V1Pod,
+  Watch,
 } from '@kubernetes/client-node';
 import { z } from 'zod';
 import { errorMessage } from '../../../workflows/contracts/error-message.ts';
@@ -21,6 +24,8 @@ export interface Cluster {
   readonly authorization: AuthorizationV1Api;
   /** Opens WebSockets. */
   readonly sockets: Exec['handler'];
+  /** Creates a watch of the namespace's Pods with these labels, which has not begun. It lists them first. Times in its Pods are texts. */
+  informOfPods(labelSelector: string, onListed: () => void): Informer<V1Pod>;
 }
 
 /** Opens the cluster that KUBECONFIG, `~/.kube/config` or the account of this Pod names. Makes no request. */
@@ -38,14 +43,35 @@ export async function openCluster(namespace: string): Promise<Cluster> {
     baseServer: new library.ServerConfiguration(serverOf(config), {}),
     authMethods: { default: keepConnections(config) },
   });
+  const core = new library.CoreV1Api(requests);
   return {
     namespace,
     config,
-    core: new library.CoreV1Api(requests),
+    core,
     networking: new library.NetworkingV1Api(requests),
     authorization: new library.AuthorizationV1Api(requests),
     sockets: new library.Exec(config).handler,
+    informOfPods: (labelSelector, onListed) => {
+      const path = `/api/v1/namespaces/${namespace}/pods`;
+      const list = async () => {
+        const listed = await callApi(namespace, () => core.listNamespacedPod({ namespace, labelSelector }));
+        onListed();
+        return listed;
+      };
+      return new library.ListWatch(path, calmWatch(new library.Watch(config)), list, false, labelSelector);
+    },
   };
+}
+
+/** Has a watch report errors of its credentials, too. The library leaves them unhandled, which would end this process. */
+function calmWatch(watch: Watch): Watch {
+  const begin = watch.watch.bind(watch);
+  watch.watch = (path, query, onChange, onEnd) =>
+    begin(path, query, onChange, onEnd).catch((error: unknown) => {
+      onEnd(error);
+      return new AbortController();
+    });
+  return watch;
 }
 
 function serverOf(config: KubeConfig): string {

@@ -46,8 +46,12 @@ const hash = (text: string): string => createHash('sha256').update(text).digest(
 /** Returns the name of the sandbox of a Pod. */
 export const sandboxName = (pod: V1Pod): string | undefined => pod.metadata?.annotations?.[nameAnnotation];
 
-/** Describes the Pod of a sandbox. */
-export function describePod(spec: SandboxSpec, settings: KubernetesSettings): V1Pod {
+/** Describes the Pod of a sandbox, with further labels. */
+export function describePod(
+  spec: SandboxSpec,
+  settings: KubernetesSettings,
+  further: Readonly<Record<string, string>> = {},
+): V1Pod {
   const { name, labels, image } = spec;
   const lifeSec = Math.ceil((labels.expiresAtMs - Date.now()) / 1000) + spareLifeSec;
   const { volumes, volumeMounts } = volumesOf(settings.programs);
@@ -59,6 +63,7 @@ export function describePod(spec: SandboxSpec, settings: KubernetesSettings): V1
         [stackLabel]: labelValue(labels.stack),
         'temper.run': labelValue(labels.run),
         'temper.rollout': labelValue(labels.rollout),
+        ...further,
       },
       annotations: { [nameAnnotation]: name, ...flatLabels(labels), ...flatSpec(spec) },
     },

@@ -1,4 +1,3 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import type { V1Pod } from '@kubernetes/client-node';
 import { SandboxFailure } from '../failure.ts';
 import { labelsOf, requireSameEpoch, storedSpecOf } from '../labels.ts';
@@ -18,6 +17,7 @@ import { type Connection, connect } from './connection.ts';
 import { describeCluster } from './describe.ts';
 import { arrivalOf, lossOf } from './explain.ts';
 import { describePod, labelValue, podName, sandboxName, stackLabel } from './pod.ts';
+import { createPodChanges, type FollowedPod, type PodChanges } from './pod-changes.ts';
 import { ensureNoNetwork } from './rights.ts';
 import { defaultKubernetesSettings, type KubernetesOptions, type KubernetesSettings } from './settings.ts';
 import { createPodShell } from './shell.ts';
@@ -27,9 +27,6 @@ export interface KubernetesProviderOptions extends KubernetesOptions {
 }
 
 const pageSize = 500;
-const firstPollMs = 50;
-const longestPollMs = 1_000;
-const gonePollMs = 200;
 /** The time in which a deleted Pod must be gone; a node that does not answer keeps it longer. */
 const goneMs = 60_000;
 
@@ -52,6 +49,7 @@ class KubernetesProvider implements SandboxProvider {
   readonly #settings: KubernetesSettings;
   readonly #reports = createReports();
   readonly #creations;
+  readonly #changes: PodChanges;
   /** The connections by the uid of their Pod. */
   readonly #connections = new Map<string, Promise<Connection>>();
   /** The images' content that nodes have reported, by name. */
@@ -63,6 +61,7 @@ class KubernetesProvider implements SandboxProvider {
     this.#stack = stack;
     this.#settings = settings;
     this.#creations = createLimiter(settings.creates);
+    this.#changes = createPodChanges(() => this.#open());
   }
 
   /** The node of a Pod gets its image; nothing is pulled or built here. */
@@ -78,8 +77,9 @@ class KubernetesProvider implements SandboxProvider {
   ensure = async (spec: SandboxSpec, signal: AbortSignal): Promise<Sandbox> => {
     signal.throwIfAborted();
     await this.#prepare();
+    using followed = this.#changes.follow(podName(spec.name));
     const pod = await this.#creations.run(() => this.#createOrFind(spec), signal);
-    const running = await this.#waitUntilRunning(spec, pod, signal);
+    const running = await this.#waitUntilRunning(spec, pod, followed, signal);
     const sandbox = this.#sandboxOf(running, spec.name);
     if (sandbox === undefined) throw foreignPod(spec.name);
     for (const files of spec.files ?? []) await sandbox.putFiles(files, signal);
@@ -92,18 +92,19 @@ class KubernetesProvider implements SandboxProvider {
   };
 
   remove = async (name: string): Promise<boolean> => {
+    using followed = this.#changes.follow(podName(name));
     const pod = await this.#find(name);
     if (pod === undefined) return false;
     const uid = pod.metadata?.uid ?? '';
     const { core, namespace } = await this.#open();
     const body = { preconditions: { uid } };
-    await callApi(namespace, () => core.deleteNamespacedPod({ namespace, name: podName(name), body })).catch(
-      (error: unknown) => {
-        // Another Pod has the name by now.
-        if (apiStatus(error) !== 404 && apiStatus(error) !== 409) throw error;
-      },
-    );
-    await this.#waitUntilGone(name, uid);
+    try {
+      await callApi(namespace, () => core.deleteNamespacedPod({ namespace, name: podName(name), body }));
+      await this.#waitUntilGone(name, pod, followed);
+    } catch (error) {
+      // It is gone, or another Pod has the name by now.
+      if (apiStatus(error) !== 404 && apiStatus(error) !== 409) throw error;
+    }
     this.#forget(uid);
     return true;
   };
@@ -130,6 +131,7 @@ class KubernetesProvider implements SandboxProvider {
   describe = () => describeCluster(this.#settings.namespace, () => this.#open());
 
   close = async (): Promise<void> => {
+    this.#changes.close();
     for (const uid of [...this.#connections.keys()]) this.#closeConnection(uid);
   };
 
@@ -153,7 +155,7 @@ class KubernetesProvider implements SandboxProvider {
 
   async #createOrFind(spec: SandboxSpec): Promise<V1Pod> {
     const { core, namespace } = await this.#open();
-    const body = describePod(spec, this.#settings);
+    const body = describePod(spec, this.#settings, this.#changes.labels);
     try {
       return await callApi(namespace, () => core.createNamespacedPod({ namespace, body }));
     } catch (error) {
@@ -172,11 +174,16 @@ class KubernetesProvider implements SandboxProvider {
     return pod;
   }
 
-  async #waitUntilRunning(spec: SandboxSpec, created: V1Pod, signal: AbortSignal): Promise<V1Pod> {
+  async #waitUntilRunning(
+    spec: SandboxSpec,
+    created: V1Pod,
+    followed: FollowedPod,
+    signal: AbortSignal,
+  ): Promise<V1Pod> {
     const deadlineMs = Date.now() + this.#settings.scheduleSec * 1000;
     const uid = created.metadata?.uid;
     let pod: V1Pod | undefined = created;
-    for (let pauseMs = firstPollMs; ; pauseMs = Math.min(pauseMs * 1.5, longestPollMs)) {
+    for (;;) {
       const loss = lossOf(spec.name, uid, pod);
       if (loss) throw loss;
       if (pod?.status?.phase === 'Running') {
@@ -190,20 +197,31 @@ class KubernetesProvider implements SandboxProvider {
         const text = `the Pod of sandbox ${spec.name} did not run within ${this.#settings.scheduleSec} s; add nodes, or lower TEMPER_CAPACITY`;
         throw new SandboxFailure('SandboxUnavailable', text, { evidence: arrival.waitsFor ?? 'no reason given' });
       }
-      await delay(pauseMs, undefined, { signal });
-      pod = await this.#read(spec.name);
+      pod = await this.#nextState(spec.name, pod ?? created, followed, { deadlineMs, signal });
     }
   }
 
-  async #waitUntilGone(name: string, uid: string): Promise<void> {
+  async #waitUntilGone(name: string, pod: V1Pod, followed: FollowedPod): Promise<void> {
     const deadlineMs = Date.now() + goneMs;
-    while ((await this.#read(name))?.metadata?.uid === uid) {
+    let seen: V1Pod | undefined = pod;
+    while (seen?.metadata?.uid === pod.metadata?.uid) {
       if (Date.now() > deadlineMs) {
         const text = `the Pod of sandbox ${name} was deleted and is still there after ${goneMs / 1000} s: its node may be lost; it is looked at again`;
         throw new SandboxFailure('SandboxUnavailable', text);
       }
-      await delay(gonePollMs);
+      seen = await this.#nextState(name, pod, followed, { deadlineMs });
     }
+  }
+
+  /** Waits for a change of a Pod, and returns the Pod of its name then. */
+  async #nextState(
+    name: string,
+    seen: V1Pod,
+    followed: FollowedPod,
+    { deadlineMs, signal }: { readonly deadlineMs: number; readonly signal?: AbortSignal },
+  ): Promise<V1Pod | undefined> {
+    const changed = await followed.next(seen, deadlineMs, signal);
+    return changed?.metadata?.uid === seen.metadata?.uid ? changed : this.#read(name);
   }
 
   async #read(name: string): Promise<V1Pod | undefined> {

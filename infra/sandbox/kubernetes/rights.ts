@@ -4,7 +4,7 @@ import { labelValue, stackLabel } from './pod.ts';
 
 /** The rights of a host in its namespace. Exec over a WebSocket needs two rights. */
 const needed = [
-  ...['get', 'list', 'create', 'delete'].map((verb) => ({
+  ...['get', 'list', 'watch', 'create', 'delete'].map((verb) => ({
     verb,
     resource: 'pods',
     subresource: '',

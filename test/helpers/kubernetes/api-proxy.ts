@@ -1,11 +1,11 @@
 import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { createServer, type IncomingMessage } from 'node:http';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { request as httpsRequest, type RequestOptions } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Duplex } from 'node:stream';
+import { type Duplex, pipeline } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import type { KubeConfig } from '@kubernetes/client-node';
 
@@ -49,8 +49,17 @@ export async function startApiProxy(
   };
   const server = createServer(async (request, response) => {
     const fate = await fateOf(note(request));
-    const answer = fate === undefined || fate === 'lose' ? await forward(target, request) : fate;
-    const { status, headers = {}, body } = fate === 'lose' ? timedOut : answer;
+    if (fate === undefined || fate === 'lose') {
+      const answer = await forward(target, request, response);
+      if (fate === undefined) {
+        response.writeHead(answer.statusCode ?? 502, { 'content-type': 'application/json' });
+        // A watch answers for as long as it lasts.
+        pipeline(answer, response, () => undefined);
+        return;
+      }
+      await buffer(answer);
+    }
+    const { status, headers = {}, body } = fate === 'lose' ? timedOut : fate;
     response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(body);
   });
   server.on('upgrade', (request: IncomingMessage, client: Duplex) => {
@@ -91,12 +100,13 @@ async function targetOf(config: KubeConfig): Promise<RequestOptions> {
   return options;
 }
 
-async function forward(target: RequestOptions, request: IncomingMessage) {
+async function forward(target: RequestOptions, request: IncomingMessage, response: ServerResponse) {
   const { method, url: path, headers } = request;
   const passed = httpsRequest({ ...target, method, path, headers });
+  response.on('close', () => passed.destroy());
   request.pipe(passed);
   const [answer] = (await once(passed, 'response')) as [IncomingMessage];
-  return { status: answer.statusCode ?? 502, headers: {}, body: await buffer(answer) };
+  return answer;
 }
 
 /** Passes the bytes of a WebSocket on, both ways. */

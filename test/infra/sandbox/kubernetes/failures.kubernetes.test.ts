@@ -43,7 +43,7 @@ describe('a failure of a kubernetes sandbox', { concurrency: 8 }, async () => {
     return { limited, description };
   };
   const policies: Right = { group: 'networking.k8s.io', resource: 'networkpolicies', verbs: ['get', 'create'] };
-  const pods: Right = { group: '', resource: 'pods', verbs: ['get', 'list', 'create', 'delete'] };
+  const pods: Right = { group: '', resource: 'pods', verbs: ['get', 'list', 'watch', 'create', 'delete'] };
   // One after another and before all tests, since they change the environment.
   const withoutExec = await openWith([policies, pods, { group: '', resource: 'pods/exec', verbs: ['get'] }]);
   const withoutCreate = await openWith([policies, { ...pods, verbs: ['get', 'list'] }]);
@@ -101,7 +101,10 @@ describe('a failure of a kubernetes sandbox', { concurrency: 8 }, async () => {
     const silent = withoutExec.limited.ensure(specOf('silent', { files: [noFiles] }), signal);
     await assert.rejects(silent, { type: 'SandboxUnavailable', message: /rights `get` and `create` on `pods\/exec`/ });
     assert.equal(withoutCreate.description.ready, false);
-    assert.match(withoutCreate.description.summary, /lacks the rights create pods, delete pods, get pods\/exec/);
+    assert.match(
+      withoutCreate.description.summary,
+      /lacks the rights watch pods, create pods, delete pods, get pods\/exec/,
+    );
     const unmade = withoutCreate.limited.ensure(specOf('unmade'), signal);
     await assert.rejects(unmade, {
       type: 'SandboxUnavailable',

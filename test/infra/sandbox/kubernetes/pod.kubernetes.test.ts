@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { after, describe, it } from 'node:test';
 import { createKubernetesProvider } from '../../../../infra/sandbox/kubernetes/provider.ts';
 import type { SandboxSpec } from '../../../../infra/sandbox/sandbox.ts';
+import { startApiProxy } from '../../../helpers/kubernetes/api-proxy.ts';
 import { programsImage, taskImage } from '../../../helpers/kubernetes/cluster.ts';
 import { openTestCluster, testNamespace } from '../../../helpers/kubernetes/namespace.ts';
 import { foreground, sh } from '../contract.ts';
@@ -38,6 +39,23 @@ describe('a kubernetes sandbox, seen from the cluster', { concurrency: 4 }, asyn
     const pod = await core.readNamespacedPod({ namespace, name: 'sealed' });
     assert.ok((pod.spec?.activeDeadlineSeconds ?? 0) > 0);
     await provider.remove(sandbox.name);
+  });
+
+  it('is watched until it runs and until it is gone, and hardly read', async () => {
+    const proxy = await startApiProxy(config);
+    const { KUBECONFIG } = process.env;
+    process.env.KUBECONFIG = proxy.kubeconfig;
+    const counted = createKubernetesProvider(settings);
+    // It opens the cluster, and begins the watch.
+    assert.equal(await counted.remove('never'), false);
+    process.env.KUBECONFIG = KUBECONFIG;
+    await counted.ensure(specOf('watched'), signal);
+    assert.equal(await counted.remove('watched'), true);
+    const reads = proxy.requests.filter(({ method, path }) => method === 'GET' && path.endsWith('/pods/watched'));
+    // One finds the Pod to be removed, one sees that it is gone, and the others look after seconds without news.
+    assert.ok(reads.length >= 2 && reads.length <= 5, `${reads.length} reads`);
+    await counted.close();
+    await proxy.close();
   });
 
   it('continues after its connection was cut, and fails a command that the cut interrupted', async () => {
