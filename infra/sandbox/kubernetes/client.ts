@@ -155,6 +155,12 @@ function overloaded(cause: unknown): ThrottledFailure {
   return new ThrottledFailure(text, seconds === undefined ? null : seconds * 1000, { cause });
 }
 
+const forbiddenByLevel = /violates PodSecurity/i;
+
+/** Whether the Pod Security of the namespace forbids what was asked for, which no wait changes. */
+export const isForbiddenByLevel = (error: unknown): boolean =>
+  error instanceof SandboxFailure && forbiddenByLevel.test(error.evidence ?? '');
+
 /** Explains why this account may not do what it asked for. */
 function forbidden(namespace: string, code: 401 | 403, cause: unknown): SandboxFailure {
   const evidence = apiMessage(cause);
@@ -163,10 +169,13 @@ function forbidden(namespace: string, code: 401 | 403, cause: unknown): SandboxF
   if (/exceeded quota|status unknown for quota/i.test(evidence)) {
     return fail(`the quota of namespace ${namespace} is used up; it is tried again, or raise the ResourceQuota`);
   }
-  if (/violates PodSecurity/i.test(evidence)) {
+  if (forbiddenByLevel.test(evidence)) {
     return fail(
       `the Pod Security of namespace ${namespace} forbids sandboxes; label it pod-security.kubernetes.io/enforce=baseline`,
     );
+  }
+  if (/RuntimeClass .* not found/i.test(evidence)) {
+    return fail('the cluster has no such RuntimeClass; correct TEMPER_KUBERNETES_RUNTIME_CLASS');
   }
   if (/unable to create new content .* being terminated/i.test(evidence)) {
     return fail(`the namespace ${namespace} is being deleted; use another`);

@@ -1,24 +1,55 @@
+import { randomUUID } from 'node:crypto';
 import { errorMessage } from '../../../workflows/contracts/error-message.ts';
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
-import type { SandboxDescription } from '../sandbox.ts';
-import { apiStatus, type Cluster } from './client.ts';
+import type { SandboxDescription, SandboxSpec } from '../sandbox.ts';
+import { apiStatus, type Cluster, callApi, isForbiddenByLevel, unmade } from './client.ts';
+import { describePod } from './pod.ts';
 import { missingRights } from './rights.ts';
+import type { KubernetesSettings } from './settings.ts';
 
-/** Describes what sandboxes in a namespace protect, and whether this account has the rights to make them. */
-export async function describeCluster(namespace: string, open: () => Promise<Cluster>): Promise<SandboxDescription> {
+/** Describes what sandboxes in a namespace protect, and whether this account may make them there. */
+export async function describeCluster(
+  settings: KubernetesSettings,
+  open: () => Promise<Cluster>,
+): Promise<SandboxDescription> {
   const common = { kind: 'kubernetes' as const, protects, doesNotProtect };
   try {
     const cluster = await open();
     const missing = await missingRights(cluster);
     const server = cluster.config.getCurrentCluster()?.server;
-    const place = `namespace ${namespace} at ${server}`;
-    if (missing.length === 0) return { ...common, ready: true, summary: place };
-    const summary = `${place}: this account lacks the rights ${missing.join(', ')}; grant them with a Role`;
-    return { ...common, ready: false, summary };
+    const place = `namespace ${settings.namespace} at ${server}`;
+    if (missing.length > 0) {
+      const summary = `${place}: this account lacks the rights ${missing.join(', ')}; grant them with a Role`;
+      return { ...common, ready: false, summary };
+    }
+    await tryPod(cluster, settings);
+    return { ...common, ready: true, summary: place };
   } catch (error) {
     if (!(error instanceof TemperFailure) && apiStatus(error) === undefined) throw error;
-    return { ...common, ready: false, mayComeUp: true, summary: errorMessage(error).slice(0, 500) };
+    const summary = errorMessage(error).slice(0, 500);
+    return { ...common, ready: false, summary, ...(!isForbiddenByLevel(error) && { mayComeUp: true as const }) };
   }
+}
+
+/** Has the API server check a Pod that it does not make, as it would check a sandbox's: its level of Pod Security may forbid it. */
+async function tryPod({ core, namespace }: Cluster, settings: KubernetesSettings): Promise<void> {
+  const name = `temper-check-${randomUUID().slice(0, 8)}`;
+  const labels = { stack: 'check', run: 'check', rollout: name, epoch: 1, purpose: 'agent' } as const;
+  const limits = { cpus: 1, memoryMb: 256, diskMb: 256, pids: 64 };
+  const spec: SandboxSpec = {
+    name,
+    image: settings.programs,
+    labels: { ...labels, expiresAtMs: Date.now() },
+    ...limits,
+    workdir: '/workspace',
+    mounts: [],
+  };
+  const body = describePod(spec, settings);
+  await callApi(namespace, () => core.createNamespacedPod({ namespace, body, dryRun: 'All' })).catch(
+    (error: unknown) => {
+      throw unmade(namespace, error);
+    },
+  );
 }
 
 const protects = [

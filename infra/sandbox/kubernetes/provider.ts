@@ -128,7 +128,7 @@ class KubernetesProvider implements SandboxProvider {
   supports = async ({ task, imageFrom }: SandboxNeeds): Promise<UnsupportedReason | undefined> =>
     imageFrom === 'dockerfile' ? { type: 'UnsupportedTask', message: dockerfileRefusal(task) } : undefined;
 
-  describe = () => describeCluster(this.#settings.namespace, () => this.#open());
+  describe = () => describeCluster(this.#settings, () => this.#open());
 
   close = async (): Promise<void> => {
     this.#changes.close();

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, describe, it } from 'node:test';
-import { SchedulingV1Api } from '@kubernetes/client-node';
+import { PatchStrategy, SchedulingV1Api, setHeaderOptions } from '@kubernetes/client-node';
 import { describePod } from '../../../../infra/sandbox/kubernetes/pod.ts';
 import { createKubernetesProvider } from '../../../../infra/sandbox/kubernetes/provider.ts';
 import { defaultKubernetesSettings, type KubernetesSettings } from '../../../../infra/sandbox/kubernetes/settings.ts';
@@ -159,8 +159,15 @@ describe('a failure of a kubernetes sandbox', { concurrency: 8 }, async () => {
     const memoryMb = Math.floor(Number.parseInt(items[0]?.status?.allocatable?.memory ?? '', 10) / 1024 / 2) + 1;
     const reserving = open({ requests: 1 });
     const sandbox = await reserving.ensure(specOf('preempted', { cpus: 0.1, memoryMb }), signal);
+    // It keeps the Pod's last words until they are read, however busy the machine is.
+    const keep = (finalizers: readonly string[]) => {
+      const body = { metadata: { finalizers } };
+      const merge = setHeaderOptions('Content-Type', PatchStrategy.MergePatch);
+      return core.patchNamespacedPod({ namespace, name: 'preempted', body }, merge);
+    };
+    await keep(['temper.test/read']);
     const running = sandbox.exec({ ...foreground, timeoutMs: 120_000, argv: ['sleep', '100'] }, signal);
-    const lost = assert.rejects(running, { type: 'SandboxLost', loss: 'preempted' });
+    const lost = assert.rejects(running, { type: 'SandboxLost', loss: 'preempted' }).finally(() => keep([]));
     const name = `urgent-${process.pid}`;
     await scheduling.createPriorityClass({ body: { metadata: { name }, value: 1000 } });
     after(() => scheduling.deletePriorityClass({ name }));
@@ -178,9 +185,27 @@ describe('a failure of a kubernetes sandbox', { concurrency: 8 }, async () => {
   });
 
   it('names the Pod Security that forbids its Pods, and a namespace that does not exist', async () => {
-    const forbidden = open({ namespace: restricted }).ensure(specOf('forbidden'), signal);
-    await assert.rejects(forbidden, { type: 'SandboxUnavailable', message: /Pod Security.*baseline/ });
-    const nowhere = open({ namespace: 'no-such-namespace' }).ensure(specOf('nowhere'), signal);
-    await assert.rejects(nowhere, { type: 'SandboxUnavailable', message: /no-such-namespace.*does not exist/ });
+    const strict = open({ namespace: restricted });
+    await assert.rejects(strict.ensure(specOf('forbidden'), signal), {
+      type: 'SandboxUnavailable',
+      message: /Pod Security.*baseline/,
+    });
+    const { ready, mayComeUp, summary } = await strict.describe();
+    assert.deepEqual([ready, mayComeUp], [false, undefined]);
+    assert.match(summary, /Pod Security of namespace .* forbids sandboxes/);
+    const nowhere = open({ namespace: 'no-such-namespace' });
+    await assert.rejects(nowhere.ensure(specOf('nowhere'), signal), {
+      type: 'SandboxUnavailable',
+      message: /no-such-namespace.*does not exist/,
+    });
+    assert.partialDeepStrictEqual(await nowhere.describe(), { ready: false, mayComeUp: true });
+  });
+
+  it('names a RuntimeClass that the cluster lacks, also before the first sandbox', async () => {
+    const kata = open({ runtimeClass: 'no-such-runtime' });
+    const message = /no such RuntimeClass.*TEMPER_KUBERNETES_RUNTIME_CLASS/;
+    await assert.rejects(kata.ensure(specOf('kata'), signal), { type: 'SandboxUnavailable', message });
+    assert.match((await kata.describe()).summary, message);
+    assert.equal((await provider.describe()).ready, true);
   });
 });
