@@ -4,6 +4,7 @@ import type { FileTree } from '../sandbox/files.ts';
 import { type BuildContext, builtRepository, type ImageName, imageName } from '../sandbox/image.ts';
 import { withoutIgnored } from './docker-ignore.ts';
 import { type Instruction, instructions } from './dockerfile.ts';
+import { plainDockerfile } from './plain-dockerfile.ts';
 
 const dockerfileName = 'Dockerfile';
 const shownLength = 120;
@@ -13,18 +14,24 @@ const shownLength = 120;
  * download something are rejected, and so is syntax that the daemon may read differently. Throws TemperFailure UnsupportedTask.
  */
 export function readBuildContext(files: FileTree, timeoutSec: number): BuildContext {
-  const source = new TextDecoder().decode(files.get(dockerfileName)?.bytes);
-  requireReadable(source);
+  const written = new TextDecoder().decode(files.get(dockerfileName)?.bytes);
+  requireReadable(written);
+  const { source, files: added, scripts } = plainDockerfile(written);
   const found = instructions(source);
   for (const instruction of found) requireHarmless(instruction);
   const stages = found.filter(({ keyword }) => keyword === 'FROM');
   return {
-    files: withoutIgnored(files),
+    files: source === written ? withoutIgnored(files) : rewritten(withoutIgnored(files), source, added),
+    scripts,
     bases: basesOf(found),
     stageLines: stages.map(({ endLine }) => endLine),
     timeoutSec,
   };
 }
+
+/** The files of a context whose Dockerfile is replaced by another that needs the added files. */
+const rewritten = (files: FileTree, source: string, added: FileTree): FileTree =>
+  new Map([...files, [dockerfileName, { mode: 0o644, bytes: Buffer.from(source) }], ...added]);
 
 /** Makes a name from the files of a build, equal on every host. Each host adds the digests of its base images. */
 export function builtImageName({ files }: Pick<BuildContext, 'files'>): string {

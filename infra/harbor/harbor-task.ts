@@ -8,6 +8,7 @@ import { type BuildContext, imageName } from '../sandbox/image.ts';
 import { builtImageName, readBuildContext } from './build-context.ts';
 import { type Dockerfile, readDockerfile } from './dockerfile.ts';
 import { type Grading, gradingFile, parseGrading } from './grading-file.ts';
+import { plainDockerfile } from './plain-dockerfile.ts';
 import { agentNetwork, testNetwork } from './task-network.ts';
 import { laterVersion, parseTaskToml, type TaskToml } from './task-toml.ts';
 
@@ -40,7 +41,9 @@ export function readHarborTask(tree: FileTree): HarborTask {
   const { environment } = toml;
   rejectCompose(tree);
   const network = agentNetwork(toml);
-  const dockerfile = tree.has('environment/Dockerfile') ? readDockerfile(textOf(tree, 'environment/Dockerfile')) : null;
+  const dockerfile = tree.has('environment/Dockerfile')
+    ? readDockerfile(plainDockerfile(textOf(tree, 'environment/Dockerfile')).source)
+    : null;
   const workdir = environment.workdir ?? dockerfile?.workdir ?? dockerfile?.workspaceTarget ?? defaults.workdir;
   const { reward_weights: rewardWeights = null } = toml.verifier;
   const grading = tree.has(gradingFile) ? parseGrading(textOf(tree, gradingFile)) : null;

@@ -9,6 +9,8 @@ export const builtRepository = 'temper-built';
 export interface BuildContext {
   /** Files of the context, including `Dockerfile`. */
   readonly files: FileTree;
+  /** Scripts that its commands run, where the Dockerfile has them in another form than its author wrote. */
+  readonly scripts: readonly string[];
   /** Images that the Dockerfile starts from or copies from. */
   readonly bases: readonly ImageName[];
   /** Numbers of the lines that begin a stage, counted from 1. */

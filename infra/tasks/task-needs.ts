@@ -54,7 +54,8 @@ export const needs = {
   },
   'network for the build': {
     what: 'their Dockerfile downloads: TEMPER_BUILD_NETWORK',
-    isNeeded: ({ build }) => build !== null && buildDownloads(build.files.get('Dockerfile')),
+    isNeeded: ({ build }) =>
+      build !== null && (buildDownloads(build.files.get('Dockerfile')) || build.scripts.some(downloads)),
   },
   'network for the agent': {
     what: 'their agent is meant to reach hosts outside: TEMPER_NETWORK',

@@ -35,13 +35,29 @@ describe('a task whose image is a Dockerfile', () => {
 ENV TEST=${mark} ANSWER_FROM=image
 WORKDIR /workspace
 COPY workspace /workspace
-RUN mkdir /made && echo right > /made/answer && chmod -R a+rX /made /workspace
+COPY --chmod=755 <<'EOF' /usr/local/bin/make-answer
+#!/bin/sh
+echo right >/made/answer
+EOF
+RUN --mount=type=cache,target=/cache <<EOF
+set -e
+mkdir /made
+make-answer
+EOF
+RUN cat >/tmp/read <<'END' && sh /tmp/read
+chmod -R a+rX /made "$PWD"
+END
+RUN <<'PY'
+#!/usr/bin/env python3
+open('/made/python', 'w').write('$HOME')
+PY
 HEALTHCHECK --interval=1s CMD touch /tmp/checked
 `;
     const task = await writeHarborTask(root, 'built', {
       toml,
       workspace: { 'answer.txt': 'wrong\n', '../Dockerfile': dockerfile },
-      solve: 'cp /made/answer /workspace/answer.txt; test "$ANSWER_FROM" = image && test ! -e /tmp/checked',
+      solve:
+        'cp /made/answer /workspace/answer.txt; test "$ANSWER_FROM" = image && test ! -e /tmp/checked && grep -F \'$HOME\' /made/python',
       test: `test -s /made/answer || exit 1\n${answerTest}`,
     });
     const run = (agent: string) => rollouts.run(`built-${agent}`, { task, agent, sandbox: 'docker' });

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
-import { join } from 'node:path';
+import { mkdir, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { createDockerProvider } from '../../infra/sandbox/docker/provider.ts';
 import { type Rollouts, startRollouts } from '../helpers/rollouts/rollouts.ts';
@@ -29,6 +30,21 @@ const harborTasks: Readonly<Record<string, HarborTaskFiles>> = {
   },
 };
 
+/** A terminal-bench task whose tests ask for the agent's shell: they need a process that it started. */
+const terminalBenchTask: Readonly<Record<string, string>> = {
+  'task.yaml': 'instruction: Serve who you are.\nrun_tests_in_same_shell: true\n',
+  'docker-compose.yaml': 'services:\n  client:\n    image: temper-tasks:bookworm\n    working_dir: /app\n',
+  'run-tests.sh': `echo '== short test summary info =='
+if python3 -c 'import urllib.request as r; assert r.urlopen("http://127.0.0.1:80/who").read() == b"0\\n"'
+then echo 'PASSED tests::who'; else echo 'FAILED tests::who'; fi
+`,
+  'solution.sh': `id -u >who
+setsid python3 -m http.server 80 --bind 127.0.0.1 </dev/null >/dev/null 2>&1 &
+until python3 -c 'import urllib.request as r; r.urlopen("http://127.0.0.1:80/who")' 2>/dev/null; do sleep 0.1; done
+`,
+  'tests/test_outputs.py': 'def test(): pass\n',
+};
+
 describe('the tasks of the formats', () => {
   let rollouts: Rollouts;
   before(async () => {
@@ -46,6 +62,15 @@ describe('the tasks of the formats', () => {
     assert.deepEqual([solved.outcome, solved.reward], ['scored', 1], JSON.stringify(solved));
     assert.deepEqual([untouched.outcome, untouched.reward], ['scored', 0], JSON.stringify(untouched));
   }
+
+  it("of terminal-bench with tests in the agent's shell, and an agent that is root, can be solved", async () => {
+    const directory = join(rollouts.home, 'tasks', 'terminal-bench', 'who');
+    for (const [path, text] of Object.entries(terminalBenchTask)) {
+      await mkdir(dirname(join(directory, path)), { recursive: true });
+      await writeFile(join(directory, path), text);
+    }
+    await validate('shell', `terminal-bench:${dirname(directory)}?user=root#who`);
+  });
 
   for (const [feature, files] of Object.entries(harborTasks)) {
     it(`of Harbor with ${feature} can be solved, and doing nothing fails`, async () => {

@@ -3,6 +3,7 @@ import { TemperFailure } from '../../../../workflows/contracts/failures.ts';
 import { escapePattern } from '../../../grading/protection/patterns.ts';
 import { readDockerfile } from '../../../harbor/dockerfile.ts';
 import { harborFiles, script } from '../../../harbor/harbor-files.ts';
+import { plainDockerfile } from '../../../harbor/plain-dockerfile.ts';
 import type { FileTree } from '../../../sandbox/files.ts';
 import { directoryFormat } from '../../directories/directory-format.ts';
 import { type PublishedFiles, publishedFiles } from '../../directories/published-files.ts';
@@ -101,7 +102,7 @@ const knownWorkdirs: readonly (readonly [RegExp, string])[] = [[/(?:^|\s|\/)sweb
 
 function workdirOf(dockerfile: string | null): string | null {
   if (dockerfile === null) return null;
-  const { workdir, base } = readDockerfile(dockerfile);
+  const { workdir, base } = readDockerfile(plainDockerfile(dockerfile).source);
   return workdir ?? knownWorkdirs.find(([image]) => image.test(base))?.[1] ?? null;
 }
 
