@@ -27,12 +27,13 @@ const kits = readdirSync(join(repositoryRoot, 'infra/kits'), { withFileTypes: tr
 /** The layers of the gateway, each with the layers that it may import besides the files at the gateway's root. */
 const gatewayLayers: Readonly<Record<string, readonly string[]>> = {
   channel: [],
-  http: ['sessions', 'turns', 'branches', 'dialects', 'upstream'],
-  sessions: ['turns', 'branches'],
+  http: ['sessions', 'turns', 'branches', 'dialects', 'upstream', 'tools'],
+  sessions: ['turns', 'branches', 'tools'],
   turns: ['branches', 'upstream'],
   branches: [],
   dialects: [],
   upstream: [],
+  tools: [],
 };
 
 /** Kits that import no file outside their folder but the given ones. */

@@ -116,12 +116,13 @@ async function perform(parts: Parts): Promise<Ending> {
 type Basis = Parts & Pick<EpochContext, 'fewActivities'>;
 
 async function resolve({ input, progress, fewActivities }: Basis): Promise<ResolvedTask> {
-  const { task, agent, agentOptions, upstream } = input;
+  const { task, agent, agentOptions, hostTools, upstream } = input;
   if (typeof task !== 'string') return task;
   const query = {
     address: task,
     agent,
     ...(agentOptions !== undefined && { agentOptions }),
+    ...(hostTools !== undefined && { hostTools }),
     ...(upstream !== undefined && { upstream }),
   };
   return progress.stage('resolveTask', async () => {

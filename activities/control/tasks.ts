@@ -1,3 +1,4 @@
+import { hostToolsOf } from '../../infra/agents/host-tools.ts';
 import type { Agents } from '../../infra/agents/index.ts';
 import { grantNetwork } from '../../infra/egress/grant-network.ts';
 import type { Quarantine } from '../../infra/tasks/quarantine.ts';
@@ -30,10 +31,13 @@ export function createTaskActivities({
   return {
     resolveTask: (input) =>
       atBoundary(async (signal) => {
-        const { usesModel, branches } = agent(input.agent, input.agentOptions);
+        const chosen = agent(input.agent, input.agentOptions);
+        const { usesModel, branches } = chosen;
         if (input.upstream !== undefined) await upstream(input.upstream, signal);
         const task = grantNetwork(await tasks.resolve(input.address), network);
-        return { task, usesModel, branches: branches ?? trainAllBranches };
+        const hostTools = hostToolsOf(chosen, task, input.hostTools);
+        const offered = hostTools.length === 0 ? {} : { hostTools: [...hostTools] };
+        return { task, usesModel, ...offered, branches: branches ?? trainAllBranches };
       }),
     chooseTask: (input) => atBoundary(async () => chooseTask(tasks, await quarantine.byAddress(), input)),
   };

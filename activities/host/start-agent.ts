@@ -31,6 +31,7 @@ export async function startAgent(host: Host, input: StartAgent & Pick<AgentSandb
     secret: spec.usesModel ? host.secretOf(sessionId(epoch)) : null,
     maxTurns,
     contextLength: input.contextLength,
+    hostTools: input.hostTools ?? [],
   });
   const isNetworked = hasNetwork(task.network);
   const [program, ...args] = isNetworked && !spec.usesModel ? throughEgress(command.argv) : command.argv;

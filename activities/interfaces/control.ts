@@ -39,6 +39,7 @@ export interface RolloutActivities {
     readonly address: string;
     readonly agent: string;
     readonly agentOptions?: AgentOptions;
+    readonly hostTools?: readonly string[];
     readonly upstream?: string;
   }): Promise<ResolvedTask>;
   reward(input: { readonly verdict: Verdict; readonly policy: RewardPolicy }): Promise<number>;

@@ -77,6 +77,8 @@ export interface StartAgent extends Pick<Provisioned, 'kind'> {
   readonly task: Task;
   readonly agent: string;
   readonly agentOptions?: AgentOptions;
+  /** The host tools that the agent may call; absent without. */
+  readonly hostTools?: readonly string[];
   readonly maxTurns: number;
   /** The context length of the model in tokens; null when it is unknown. */
   readonly contextLength: number | null;
@@ -87,7 +89,7 @@ export interface AwaitAgent extends Pick<Provisioned, 'kind' | 'diskBeforeMb'> {
   readonly agent: string;
   readonly timeoutMs: number;
   /** The settings with which to start the agent first. Rollouts of 0.4.0 started it in an activity of its own. */
-  readonly start?: Pick<StartAgent, 'task' | 'agentOptions' | 'maxTurns' | 'contextLength'>;
+  readonly start?: Pick<StartAgent, 'task' | 'agentOptions' | 'hostTools' | 'maxTurns' | 'contextLength'>;
   /** The base commit of the diff, which the activity may capture once the agent has ended. */
   readonly baseCommit?: string;
   /** The fencing token under which this host has adopted the sandbox; absent if it made it. */

@@ -11,6 +11,8 @@ export interface AgentSpec<Shape extends z.ZodRawShape = z.ZodRawShape> {
   readonly description: string;
   /** Whether the agent calls the model. If not, no trace is opened. */
   readonly usesModel: boolean;
+  /** Whether the command configures the host tools of the start; default: it does not, and rollouts that have some are refused. */
+  readonly takesHostTools?: boolean;
   /** Selects the branches of its conversations that are trained; default: all but side calls. */
   readonly branches?: BranchRule;
   /** Whether its sandbox contains the task's reference solution. */
@@ -42,6 +44,8 @@ export interface AgentStart {
   readonly baseUrl: string | null;
   readonly secret: string | null;
   readonly maxTurns: number;
+  /** The names of the host tools, which the gateway serves by MCP at `hostToolsUrl`; default: none. */
+  readonly hostTools?: readonly string[];
   /** Context length of the model in tokens; null if unknown. With it an agent can compact its conversation in time. */
   readonly contextLength?: number | null;
 }

@@ -7,8 +7,10 @@ import {
   homeFiles,
   modelName,
   requireGateway,
+  secretVariable,
   withInstruction,
 } from './cli.ts';
+import { hostToolServer, hostToolsUrl, hostToolTimeoutSec } from './host-tools.ts';
 import { extraArguments, onOrOff, subAgents, toolNames, toolTimeout } from './options.ts';
 import { packageFile } from './packages.ts';
 
@@ -37,6 +39,7 @@ const options = {
     '--model',
     '--tools',
     '--agents',
+    '--mcp-config',
     '--disallowedTools',
     '--disallowed-tools',
     '--dangerously-skip-permissions',
@@ -54,6 +57,7 @@ export function createClaudeCode({ runtime, packages }: CliDependencies): AgentS
     usesModel: true,
     needsSolution: false,
     skills: '.claude/skills',
+    takesHostTools: true,
     sandboxes: bunSandboxes,
     loader: bunLoader,
     options,
@@ -65,6 +69,7 @@ export function createClaudeCode({ runtime, packages }: CliDependencies): AgentS
           program,
           ...flags,
           ...toolFlags(context.options),
+          ...hostToolFlags(baseUrl, context),
           ...context.options.arguments,
         ]),
         env: {
@@ -78,6 +83,7 @@ export function createClaudeCode({ runtime, packages }: CliDependencies): AgentS
           CLAUDE_CODE_ATTRIBUTION_HEADER: '0',
           ...windowsOf(context, context.options),
           ...timeoutOf(context.options),
+          ...hostToolVariables(context, secret),
         },
         files: homeFiles(context.instruction),
       };
@@ -92,6 +98,22 @@ function toolFlags({ subAgents: agents, tools }: Options): string[] {
     ...(typeof agents === 'object' ? ['--agents', JSON.stringify(agents)] : []),
     ...(tools === undefined ? [] : ['--tools', tools.join(',')]),
   ];
+}
+
+/**
+ * Variables for host tools. Claude Code takes no credential that it knows by its name into the configuration of a server, so the
+ * secret has another name, too; and by default it offers such tools only to a model that searches for them.
+ */
+const hostToolVariables = ({ hostTools = [] }: AgentStart, secret: string): Record<string, string> =>
+  hostTools.length === 0
+    ? {}
+    : { [secretVariable]: secret, MCP_TOOL_TIMEOUT: String(hostToolTimeoutSec * 1000), ENABLE_TOOL_SEARCH: 'false' };
+
+function hostToolFlags(baseUrl: string, start: AgentStart): string[] {
+  const url = hostToolsUrl(baseUrl, start);
+  if (url === null) return [];
+  const headers = { Authorization: `Bearer \${${secretVariable}}` };
+  return ['--mcp-config', JSON.stringify({ mcpServers: { [hostToolServer]: { type: 'http', url, headers } } })];
 }
 
 function windowsOf({ contextLength }: AgentStart, { compaction, window }: Options): Record<string, string> {

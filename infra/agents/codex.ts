@@ -1,7 +1,8 @@
 import { stringify } from 'smol-toml';
 import type { z } from 'zod';
-import type { AgentSpec } from './agent.ts';
+import type { AgentContext, AgentSpec } from './agent.ts';
 import { type CliDependencies, homeFiles, modelName, requireGateway, secretVariable, withInstruction } from './cli.ts';
+import { hostToolServer, hostToolsUrl, hostToolTimeoutSec } from './host-tools.ts';
 import { extraArguments, type SubAgentDefinitions, subAgents } from './options.ts';
 import { packageFile } from './packages.ts';
 import { runScript } from './runtime.ts';
@@ -39,6 +40,7 @@ const options = {
       'analytics',
       'agents',
       'features.multi_agent',
+      'mcp_servers.temper',
     ],
   ),
 } as const;
@@ -52,6 +54,7 @@ export function createCodex({ runtime, packages }: CliDependencies): AgentSpec<t
     usesModel: true,
     needsSolution: false,
     skills: '.agents/skills',
+    takesHostTools: true,
     options,
     runtimes: async () => Promise.all([runtime.prepare(), packages.prepare('codex')]),
     command(context) {
@@ -61,7 +64,7 @@ export function createCodex({ runtime, packages }: CliDependencies): AgentSpec<t
         argv: withInstruction(baseUrl, runScript(script, ['exec', ...flags, ...context.options.arguments, '-'])),
         env: { [secretVariable]: secret },
         files: homeFiles(context.instruction, {
-          '.codex/config.toml': configuration(baseUrl, context.contextLength ?? null, context.options),
+          '.codex/config.toml': configuration(baseUrl, context),
           ...(typeof context.options.subAgents === 'object' ? rolesOf(context.options.subAgents) : {}),
         }),
       };
@@ -70,8 +73,9 @@ export function createCodex({ runtime, packages }: CliDependencies): AgentSpec<t
   };
 }
 
-const configuration = (baseUrl: string, contextLength: number | null, { subAgents: agents }: Options): string =>
-  `model = "${modelName}"
+const configuration = (baseUrl: string, context: AgentContext<Options>): string => {
+  const { contextLength = null, options } = context;
+  return `model = "${modelName}"
 ${contextLength === null ? '' : `model_context_window = ${contextLength}\n`}model_provider = "${provider}"
 check_for_update_on_startup = false
 
@@ -86,7 +90,18 @@ exclude = ["${secretVariable}"]
 
 [analytics]
 enabled = false
-${agents === 'off' ? '\n[features]\nmulti_agent = false\n' : ''}`;
+${options.subAgents === 'off' ? '\n[features]\nmulti_agent = false\n' : ''}${hostTools(hostToolsUrl(baseUrl, context))}`;
+};
+
+const hostTools = (url: string | null): string =>
+  url === null
+    ? ''
+    : `
+[mcp_servers.${hostToolServer}]
+url = "${url}"
+bearer_token_env_var = "${secretVariable}"
+tool_timeout_sec = ${hostToolTimeoutSec}
+`;
 
 /** Files of the roles that a sub-agent can have. Codex finds them by their folder. */
 const rolesOf = (agents: SubAgentDefinitions): Record<string, string> =>

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { StopReason } from '../../workflows/contracts/outcome.ts';
 import type { AgentSpec } from './agent.ts';
+import { hostToolsUrl } from './host-tools.ts';
 import { exits } from './mini/exits.ts';
 import { instructionFile, variables } from './mini/main.ts';
 import { tools } from './mini/tools.ts';
@@ -37,10 +38,13 @@ export function createMini({ runtime }: { readonly runtime: Runtime }): AgentSpe
     description: 'a small loop with bash, edit and submit tools',
     usesModel: true,
     needsSolution: false,
+    takesHostTools: true,
     options,
     runtimes: async () => [await runtime.prepare()],
-    command({ instruction, workdir, baseUrl, secret, maxTurns, options: { tools: chosen, toolTimeoutSec } }) {
+    command(context) {
+      const { instruction, workdir, baseUrl, secret, maxTurns, options: chosen } = context;
       if (baseUrl === null || secret === null) throw new Error('mini: expected the address and secret of a gateway');
+      const hostTools = hostToolsUrl(baseUrl, context);
       return {
         argv: throughRelay(baseUrl, { module: programEntry('mini') }),
         env: {
@@ -48,8 +52,9 @@ export function createMini({ runtime }: { readonly runtime: Runtime }): AgentSpe
           [variables.secret]: secret,
           [variables.workdir]: workdir,
           [variables.maxTurns]: String(maxTurns),
-          [variables.tools]: chosen.join(','),
-          ...(toolTimeoutSec !== undefined && { [variables.toolTimeoutSec]: String(toolTimeoutSec) }),
+          [variables.tools]: chosen.tools.join(','),
+          ...(hostTools !== null && { [variables.hostTools]: hostTools }),
+          ...(chosen.toolTimeoutSec !== undefined && { [variables.toolTimeoutSec]: String(chosen.toolTimeoutSec) }),
         },
         files: new Map([[instructionFile, { mode: 0o600, bytes: new TextEncoder().encode(instruction) }]]),
       };

@@ -1,5 +1,5 @@
 import type { z } from 'zod';
-import type { AgentSpec } from './agent.ts';
+import type { AgentContext, AgentSpec } from './agent.ts';
 import {
   bunLoader,
   bunSandboxes,
@@ -11,6 +11,7 @@ import {
   secretVariable,
   withInstruction,
 } from './cli.ts';
+import { hostToolServer, hostToolsUrl, hostToolTimeoutSec } from './host-tools.ts';
 import { extraArguments, subAgents, toolNames, toolTimeout } from './options.ts';
 import { packageFile } from './packages.ts';
 
@@ -36,6 +37,7 @@ export function createOpencode({ runtime, packages }: CliDependencies): AgentSpe
     usesModel: true,
     needsSolution: false,
     skills: '.agents/skills',
+    takesHostTools: true,
     sandboxes: bunSandboxes,
     loader: bunLoader,
     options,
@@ -57,7 +59,7 @@ export function createOpencode({ runtime, packages }: CliDependencies): AgentSpe
           ...timeoutOf(context.options),
         },
         files: homeFiles(context.instruction, {
-          '.config/opencode/opencode.json': configuration(baseUrl, context.contextLength ?? null, context.options),
+          '.config/opencode/opencode.json': configuration(baseUrl, context),
         }),
       };
     },
@@ -71,8 +73,9 @@ function timeoutOf({ toolTimeoutSec }: Options): Record<string, string> {
 }
 
 /** The agent runs unattended and the sandbox confines it: a tool that it has is allowed, and it does not have one that is denied. */
-function permissionOf({ subAgents: agents, tools }: Options): object {
-  const chosen = tools === undefined ? { '*': 'allow' } : { '*': 'deny', ...allowed(tools) };
+function permissionOf({ options: { subAgents: agents, tools }, hostTools = [] }: AgentContext<Options>): object {
+  const ours = hostTools.map((tool) => `${hostToolServer}_${tool}`);
+  const chosen = tools === undefined ? { '*': 'allow' } : { '*': 'deny', ...allowed([...tools, ...ours]) };
   return agents === 'off' ? { ...chosen, task: 'deny' } : chosen;
 }
 
@@ -83,10 +86,19 @@ const agentsOf = ({ subAgents: agents }: Options): object =>
     ? {}
     : { agent: Object.fromEntries(Object.entries(agents).map(([name, one]) => [name, { mode: 'subagent', ...one }])) };
 
-const configuration = (baseUrl: string, contextLength: number | null, chosen: Options): string =>
-  JSON.stringify({
-    permission: permissionOf(chosen),
+function hostToolsOf(url: string | null): object {
+  if (url === null) return {};
+  const headers = { Authorization: `Bearer {env:${secretVariable}}` };
+  const timeout = hostToolTimeoutSec * 1000;
+  return { mcp: { [hostToolServer]: { type: 'remote', url, headers, oauth: false, enabled: true, timeout } } };
+}
+
+function configuration(baseUrl: string, context: AgentContext<Options>): string {
+  const { contextLength = null, options: chosen } = context;
+  return JSON.stringify({
+    permission: permissionOf(context),
     ...agentsOf(chosen),
+    ...hostToolsOf(hostToolsUrl(baseUrl, context)),
     share: 'disabled',
     provider: {
       [provider]: {
@@ -99,3 +111,4 @@ const configuration = (baseUrl: string, contextLength: number | null, chosen: Op
       },
     },
   });
+}

@@ -8,8 +8,10 @@ import {
   secretVariable,
   withInstruction,
 } from './cli.ts';
+import { hostToolsUrl } from './host-tools.ts';
 import { extraArguments, toolNames } from './options.ts';
 import { packageFile } from './packages.ts';
+import { hostToolExtension } from './pi-host-tools.ts';
 import { runScript } from './runtime.ts';
 
 const script = packageFile('@earendil-works/pi-coding-agent/dist/bundle/cli.js');
@@ -39,21 +41,30 @@ export function createPi({ runtime, packages }: CliDependencies): AgentSpec<type
     usesModel: true,
     needsSolution: false,
     skills: '.agents/skills',
+    takesHostTools: true,
     options,
     runtimes: async () => Promise.all([runtime.prepare(), packages.prepare('pi')]),
     command(context) {
       const { baseUrl, secret } = requireGateway('pi', context);
       const { tools, arguments: more } = context.options;
-      const limited = tools === undefined ? [] : ['--tools', tools.join(',')];
+      const { hostTools = [] } = context;
+      const limited = tools === undefined ? [] : ['--tools', [...tools, ...hostTools].join(',')];
       return {
         argv: withInstruction(baseUrl, runScript(script, [...flags, ...limited, ...more])),
         env: { [secretVariable]: secret, PI_OFFLINE: '1', PI_SKIP_VERSION_CHECK: '1', PI_TELEMETRY: '0' },
-        files: homeFiles(context.instruction, configuration(baseUrl, context.contextLength ?? null)),
+        files: homeFiles(context.instruction, {
+          ...configuration(baseUrl, context.contextLength ?? null),
+          ...extension(hostToolsUrl(baseUrl, context)),
+        }),
       };
     },
     stopReason: (exitCode) => (exitCode === 0 ? 'submitted' : 'crashed'),
   };
 }
+
+/** Pi has no MCP client of its own: an extension of it is one. */
+const extension = (url: string | null): Record<string, string> =>
+  url === null ? {} : { '.pi/agent/extensions/temper.js': hostToolExtension(url, secretVariable) };
 
 function configuration(baseUrl: string, contextLength: number | null): Record<string, string> {
   if (contextLength === null) return { '.pi/agent/models.json': models(baseUrl, {}) };

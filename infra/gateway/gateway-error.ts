@@ -7,6 +7,7 @@ export const errorStatus = {
   'unknown-session': 401,
   // Not 409, which the SDKs of OpenAI and Anthropic retry.
   'session-closed': 410,
+  submitted: 410,
   'not-found': 404,
   'wrong-method': 405,
   malformed: 400,

@@ -14,6 +14,11 @@ export const limits = {
   turnsAtOnce: 16,
   /** Recorded failed requests per session; an agent that ignores its limits must not fill the disk. */
   requestFailures: 100,
+  /** Calls of host tools in one session, and characters of their arguments and results: an agent must not fill the disk. */
+  hostCalls: 500,
+  hostCallCharacters: 64_000,
+  /** Seconds that a host tool has by default. */
+  hostCallSec: 30,
   /** A stream that sends nothing for over 3 s looks dead to some clients, and timers fire late. */
   keepAliveMs: 2_500,
   retryFirstMs: 100,

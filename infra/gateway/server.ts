@@ -16,6 +16,7 @@ import { createPeers } from './peers.ts';
 import { createPresence, type Presence } from './sessions/presence.ts';
 import { createSessions, type Sessions } from './sessions/sessions.ts';
 import { type GatewaySockets, socketOf } from './sockets.ts';
+import { createToolbox, type Toolbox } from './tools/toolbox.ts';
 import type { PolicyEngines } from './turns/policy-engines.ts';
 import type { Upstreams } from './upstream/upstreams.ts';
 
@@ -34,6 +35,8 @@ export interface GatewayOptions {
   readonly stackKeys: StackKeys;
   /** The lease of the host, without which the gateway answers nothing. Default: one without an end. */
   readonly lease?: Lease;
+  /** The tools that sessions may offer. Default: temper's own. */
+  readonly toolbox?: Toolbox;
   readonly log: (event: GatewayEvent) => void;
   /** The time that a turn waits for an engine that is away. */
   readonly engineGraceMs: number;
@@ -64,6 +67,7 @@ export type GatewayEvent =
       readonly error: string;
       readonly cause: unknown;
     }
+  | { readonly kind: 'host-tool-failed'; readonly session: string; readonly tool: string; readonly cause: unknown }
   | { readonly kind: FailedTask; readonly cause: unknown }
   | { readonly kind: 'socket-failed'; readonly session: string; readonly cause: unknown }
   /** Logged at the start, when the model's template does not keep earlier text before such a turn. */
@@ -106,7 +110,9 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     journalDir: options.journalDir,
     sharedJournals: options.sharedJournals ?? null,
     idleMs: options.idleMs ?? limits.idleMs,
+    toolbox: options.toolbox ?? createToolbox(),
     onTurn: (session, turn) => log(turnEvent(session, turn)),
+    onHostToolFailure: (session, tool, cause) => log({ kind: 'host-tool-failed', session, tool, cause }),
   });
   const sessionSockets = createSessionSockets({
     root: sockets.sessions,

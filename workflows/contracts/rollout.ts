@@ -3,6 +3,7 @@ import type { BlobRef } from './blob.ts';
 import type { RolloutCost } from './cost.ts';
 import type { Diff } from './diff.ts';
 import type { FailureRecord } from './failures.ts';
+import { hostToolNames } from './host-tools.ts';
 import { integer, number, oneOf, text, versionNumber } from './input.ts';
 import type { NetworkUse } from './network.ts';
 import type { Outcome, StopReason } from './outcome.ts';
@@ -92,6 +93,12 @@ export const rolloutSettings = z.strictObject({
         'Default: no limit.',
     ),
   sampling: sampling.prefault({}).describe('How the engine samples.'),
+  hostTools: hostToolNames
+    .optional()
+    .describe(
+      'The host tools that the agent may call, for example `["submit"]`: tools at the gateway, which it reaches by MCP. ' +
+        'Default: those that the task asks for.',
+    ),
   branches: branchRule.optional().describe("Which branches of the trace are trained. Default: the agent's own rule."),
   rewardPolicy: oneOf(rewardPolicies)
     .default('binary')
@@ -182,10 +189,17 @@ export type RolloutInput = z.output<typeof rolloutInput>;
 /** The input as people write it: everything but the task has a default. */
 export type RolloutRequest = z.input<typeof rolloutInput>;
 
-const { maxTurns, maxSampledTokens, branches, policyVersion } = rolloutInput.shape;
+const { maxTurns, maxSampledTokens, hostTools, branches, policyVersion } = rolloutInput.shape;
 
 /** The part of a rollout's input that the gateway applies to the rollout's session. */
-export const sessionSettings = z.strictObject({ sampling, maxTurns, maxSampledTokens, branches, policyVersion });
+export const sessionSettings = z.strictObject({
+  sampling,
+  maxTurns,
+  maxSampledTokens,
+  hostTools,
+  branches,
+  policyVersion,
+});
 export type SessionSettings = Readonly<z.output<typeof sessionSettings>>;
 
 export interface RolloutResult {

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { blobRef } from './blob.ts';
+import { hostToolNames } from './host-tools.ts';
 import { number, oneOf, text } from './input.ts';
 import { networkPolicy } from './network.ts';
 import { branchRule } from './trace.ts';
@@ -37,6 +38,9 @@ export const task = z.strictObject({
   user: z
     .exactOptional(oneOf(['root']))
     .describe('`root`: agent and tests are root of their container. Without it they have accounts without rights.'),
+  hostTools: z
+    .exactOptional(hostToolNames)
+    .describe('The host tools that the task asks for. Without it there are none.'),
   network: z.exactOptional(networkPolicy).describe('The hosts that the agent may reach. Without it there are none.'),
   testNetwork: z
     .exactOptional(networkPolicy)
@@ -48,6 +52,9 @@ export type Task = Readonly<z.output<typeof task>>;
 export const resolvedTask = z.strictObject({
   task: task.describe('The task, as it was packed.'),
   usesModel: z.boolean().describe('Whether the agent calls the model. A rollout whose agent does not has no trace.'),
+  hostTools: z
+    .exactOptional(hostToolNames)
+    .describe('The host tools that the agent may call. Without it there are none.'),
   branches: z
     .exactOptional(branchRule)
     .describe("The agent's own rule of which branches are trained. Without it all are."),

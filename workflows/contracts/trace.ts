@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { BlobRef } from './blob.ts';
+import type { HostCall } from './host-tools.ts';
 import { integer, number, oneOf } from './input.ts';
 import type { Upstream } from './upstream.ts';
 
@@ -135,6 +136,8 @@ export interface Trace {
   readonly maskedTurns: readonly { readonly turn: number; readonly reason: string }[];
   /** Sampled tool calls that were not a well-formed call of an offered tool, by what was wrong with them. */
   readonly faultyCalls: Readonly<Record<string, number>>;
+  /** The calls of host tools, in order; absent if there were none. */
+  readonly hostCalls?: readonly HostCall[];
   /** The conversation as text, for reports. */
   readonly transcript: readonly TranscriptEntry[];
 }
@@ -200,6 +203,12 @@ export interface TraceSummary {
   readonly cutOff?: boolean;
   /** The upstream model that sampled the turns; absent when the policy did. */
   readonly upstream?: Upstream;
+  /** The number of calls of host tools. Omitted when zero. */
+  readonly hostCalls?: number;
+  /** Whether the agent has handed in its work by the host tool `submit`. */
+  readonly submitted?: true;
+  /** The answer that the agent has recorded by the host tool `answer`. */
+  readonly answer?: BlobRef;
   /** Retried requests that were answered from the journal. Omitted when zero. */
   readonly retries?: number;
   /** Counts of the trace; a group's report leaves them out. */

@@ -26,6 +26,7 @@ import { rewardOf } from '../algorithms/reward.ts';
 import type { ModelUse, SandboxProvider } from '../contracts/cost.ts';
 import type { Diff } from '../contracts/diff.ts';
 import type { RolloutEpoch } from '../contracts/ids.ts';
+import type { StopReason } from '../contracts/outcome.ts';
 import { defaultPool } from '../contracts/policy.ts';
 import type { RolloutInput } from '../contracts/rollout.ts';
 import { searchAttributes } from '../contracts/search-attributes.ts';
@@ -104,7 +105,7 @@ export async function produce(context: EpochContext): Promise<Produced> {
     provider = kind;
     provisioned = true;
     host.provisioned(kind);
-    const { captured, ...end } = await runAgent(context, host, sandboxed);
+    const { captured, ...ended } = await runAgent(context, host, sandboxed);
     const capture = () => capturingOn(host.name).captureDiff({ epoch, kind, task, baseCommit, ...adoption(host) });
     const diff = captured ?? (await host.stage('captureDiff', capture));
     const seal = () => host.stage('sealTrace', () => sealingOn(host.name).sealTrace({ epoch }));
@@ -113,6 +114,7 @@ export async function produce(context: EpochContext): Promise<Produced> {
     const [trace] = await both(sealed, inPlace ? Promise.resolve() : releaseOnce());
     open = false;
     if (trace !== null) meter.session(useOf(trace));
+    const end = { ...ended, stop: stopWith(resolved.hostTools, trace, ended.stop) };
     if (!inPlace) return { end, diff, trace, limitsCreations };
     const timeoutMs = context.limits.evaluationMs;
     const graded = await gradeInPlace(host, { input, task, epoch, kind, diff, timeoutMs });
@@ -141,7 +143,9 @@ async function runAgent(
   { kind, contextLength, diskBeforeMb, baseCommit }: Prepared,
 ): Promise<Produced['end'] & { readonly captured?: Diff | undefined }> {
   const { agent, agentOptions, maxTurns } = input;
-  const start = { task: resolved.task, maxTurns, contextLength, ...(agentOptions && { agentOptions }) };
+  const { task, hostTools } = resolved;
+  const options = { ...(agentOptions && { agentOptions }), ...(hostTools && { hostTools }) };
+  const start = { task, maxTurns, contextLength, ...options };
   if (!fewActivities)
     await host.stage('startAgent', () => onHost(host.name).startAgent({ epoch, agent, kind, ...start }));
   const timeoutMs = limits.agentMs;
@@ -167,6 +171,12 @@ async function runAgent(
   return { ...end, captured: diff };
 }
 
+/** Returns why an agent stopped, whose submission the gateway recorded if it had such a tool: its exit code is no submission then. */
+function stopWith(hostTools: readonly string[] | undefined, trace: TraceSummary | null, stop: StopReason): StopReason {
+  if (trace?.submitted === true) return 'submitted';
+  return stop === 'submitted' && hostTools?.includes('submit') === true ? 'exited' : stop;
+}
+
 /** Makes the host learn of a cancel before the next heartbeat. Nothing waits for it, because clean-up ends the agent, too. */
 function deliverCancel(host: string): void {
   CancellationScope.nonCancellable(() => cancelOn(host).deliverCancel()).catch((error) =>
@@ -180,7 +190,7 @@ async function prepare(
   host: EpochHost,
   limitsCreations: boolean,
 ): Promise<Prepared> {
-  const { task, usesModel } = resolved;
+  const { task, usesModel, hostTools } = resolved;
   const { member, agent, sandbox, sampling, maxTurns, maxSampledTokens, policyVersion, upstream } = input;
   const policy = member ? { runKey: member.runKey, pool: member.pool ?? defaultPool } : input.policy;
   const openTrace = () =>
@@ -190,6 +200,7 @@ async function prepare(
         sampling,
         maxTurns,
         maxSampledTokens,
+        hostTools,
         lifetimeMs: limits.sessionMs,
         runKey: member?.runKey ?? null,
         group: member?.index ?? null,

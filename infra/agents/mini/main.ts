@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { listHostTools } from './host-tools.ts';
 import { work } from './loop.ts';
 import { createModel } from './model.ts';
 import { describeTool, tools } from './tools.ts';
@@ -17,6 +18,8 @@ export const variables = {
   workdir: 'TEMPER_WORKDIR',
   maxTurns: 'TEMPER_MAX_TURNS',
   tools: 'TEMPER_TOOLS',
+  /** Optional: the address of the host tools. */
+  hostTools: 'TEMPER_HOST_TOOLS',
   /** Optional. */
   toolTimeoutSec: 'TEMPER_TOOL_TIMEOUT_SEC',
 } as const;
@@ -31,7 +34,10 @@ export async function main(environment: Readonly<Record<string, string | undefin
     throw new Error(`mini: expected the variable ${variables[name]}, got none`);
   };
   const names = new Set(read('tools').split(','));
-  const offered = tools.filter(({ name }) => names.has(name));
+  const url = environment[variables.hostTools];
+  const remote = url === undefined ? [] : await listHostTools(url, read('secret'));
+  const own = tools.filter(({ name }) => names.has(name) && remote.every((tool) => tool.name !== name));
+  const offered = [...own, ...remote];
   return work({
     instruction: await readFile(join(environment.HOME ?? '/', instructionFile), 'utf8'),
     model: createModel({ baseUrl: read('baseUrl'), secret: read('secret'), tools: offered.map(describeTool) }),

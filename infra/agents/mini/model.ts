@@ -59,14 +59,20 @@ export function createModel({ baseUrl, secret, tools }: ModelOptions): Model {
   };
 }
 
-interface Answer {
+export interface Answer {
   readonly status: number;
   readonly body: string;
 }
 
-function post(url: URL, secret: string, body: string): Promise<Answer> {
+export function post(
+  url: URL,
+  secret: string,
+  body: string,
+  more: Readonly<Record<string, string>> = {},
+): Promise<Answer> {
   return new Promise((resolve, reject) => {
     const headers = {
+      ...more,
       'content-type': 'application/json',
       'content-length': Buffer.byteLength(body),
       authorization: `Bearer ${secret}`,

@@ -6,20 +6,32 @@ import { runBash, type Workspace } from './bash.ts';
 export interface Tool {
   readonly name: string;
   readonly description: string;
+  /** The JSON schema of its arguments. */
+  readonly schema: ArgumentSchema;
+  /** Returns the text for the model; null ends the agent's work. */
+  run(given: ReadonlyMap<string, unknown>, workspace: Workspace): Promise<string | null>;
+}
+
+export interface ArgumentSchema {
+  readonly [key: string]: unknown;
+  readonly properties?: Readonly<Record<string, unknown>>;
+}
+
+/** A tool of mini's own. */
+interface OwnTool extends Pick<Tool, 'name' | 'description'> {
   /** Descriptions by argument name. All arguments are strings and required. */
   readonly parameters: Readonly<Record<string, string>>;
-  /** Returns the text for the model; null ends the agent's work. */
   run(args: Readonly<Record<string, string>>, workspace: Workspace): Promise<string | null>;
 }
 
-const bash: Tool = {
+const bash: OwnTool = {
   name: 'bash',
   description: 'Run a shell command in the repository.',
   parameters: { command: 'the command' },
   run: ({ command = '' }, workspace) => runBash(command, workspace),
 };
 
-const edit: Tool = {
+const edit: OwnTool = {
   name: 'edit',
   description: 'Replace text in a file; the old text must occur exactly once. With empty old text, make a new file.',
   parameters: { path: 'the file', old: 'the text to replace', new: 'the text to put there' },
@@ -40,29 +52,38 @@ const edit: Tool = {
   },
 };
 
-const submit: Tool = {
+const submit: OwnTool = {
   name: 'submit',
   description: 'Hand in the work and end.',
   parameters: {},
   run: async () => null,
 };
 
-export const tools: readonly Tool[] = [bash, edit, submit];
+export const tools: readonly Tool[] = [bash, edit, submit].map(ownTool);
 
-/** Describes a tool in the form of the Chat Completions API. */
-export const describeTool = ({ name, description, parameters }: Tool) => ({
-  type: 'function',
-  function: {
+function ownTool({ name, description, parameters, run }: OwnTool): Tool {
+  const properties = Object.entries(parameters).map(([key, text]) => [key, { type: 'string', description: text }]);
+  return {
     name,
     description,
-    parameters: {
-      type: 'object',
-      properties: Object.fromEntries(
-        Object.entries(parameters).map(([key, text]) => [key, { type: 'string', description: text }]),
-      ),
-      required: Object.keys(parameters),
+    schema: { type: 'object', properties: Object.fromEntries(properties), required: Object.keys(parameters) },
+    async run(given, workspace) {
+      const args: Record<string, string> = {};
+      for (const key of Object.keys(parameters)) {
+        const value = given.get(key);
+        if (typeof value !== 'string')
+          return `error: ${key}: expected a string, got ${JSON.stringify(value) ?? 'nothing'}`;
+        args[key] = value;
+      }
+      return run(args, workspace);
     },
-  },
+  };
+}
+
+/** Describes a tool in the form of the Chat Completions API. */
+export const describeTool = ({ name, description, schema }: Tool) => ({
+  type: 'function',
+  function: { name, description, parameters: schema },
 });
 
 /** Runs one tool call. An invalid call or a failing tool becomes the text for the model; null ends the agent's work. */
@@ -75,26 +96,19 @@ export async function callTool(
   if (tool === undefined) {
     return `error: expected one of ${offered.map(({ name }) => name).join(', ')}, got ${JSON.stringify(call.name)}`;
   }
-  const args = readArguments(tool, call.arguments);
+  const args = readArguments(call.arguments);
   if (typeof args === 'string') return `error: ${args}`;
   return tool
     .run(args, workspace)
     .catch((error: unknown) => `error: ${error instanceof Error ? error.message : error}`);
 }
 
-function readArguments(tool: Tool, text: string): Readonly<Record<string, string>> | string {
+function readArguments(text: string): ReadonlyMap<string, unknown> | string {
   let given: unknown;
   try {
     given = JSON.parse(text === '' ? '{}' : text);
   } catch {
     return `expected the arguments as a JSON object, got ${text.slice(0, 200)}`;
   }
-  const found = new Map(typeof given === 'object' && given !== null ? Object.entries(given) : []);
-  const args: Record<string, string> = {};
-  for (const name of Object.keys(tool.parameters)) {
-    const value: unknown = found.get(name);
-    if (typeof value !== 'string') return `${name}: expected a string, got ${JSON.stringify(value) ?? 'nothing'}`;
-    args[name] = value;
-  }
-  return args;
+  return new Map(typeof given === 'object' && given !== null ? Object.entries(given) : []);
 }

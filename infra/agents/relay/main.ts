@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { constants } from 'node:os';
 import {
   channelSocketIn,
@@ -36,7 +36,9 @@ async function relay(args: readonly string[]): Promise<number> {
       const { serveEgress } = await import('./egress.ts');
       await serveEgress(egress, route);
     }
-    if (address !== noGateway) await serveGateway(route, { host, port: Number(port) });
+    // A module of temper's own ends by itself.
+    const onEnd = mode === 'exec' ? endChild : undefined;
+    if (address !== noGateway) await serveGateway(route, { host, port: Number(port), onEnd });
   } catch (error) {
     return fail(exits.listen, `cannot listen on ${address}: ${error instanceof Error ? error.message : error}`);
   }
@@ -45,9 +47,15 @@ async function relay(args: readonly string[]): Promise<number> {
   return mode === 'exec' ? execute(target, rest) : runModule(target);
 }
 
-async function serveGateway(route: Route, { host, port }: { host: string | undefined; port: number }): Promise<void> {
+interface Listening {
+  readonly host: string | undefined;
+  readonly port: number;
+  readonly onEnd: (() => void) | undefined;
+}
+
+async function serveGateway(route: Route, { host, port, onEnd }: Listening): Promise<void> {
   const { createProxy } = await import('./proxy.ts');
-  const server = createProxy(route);
+  const server = createProxy(route, onEnd);
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
     server.listen(port, host, resolve);
@@ -69,12 +77,24 @@ async function openRoute(directory: string): Promise<Route> {
   return createSocketRoute({ directory, retryMs: relayRetryMs });
 }
 
+/** The time that an agent has to end by itself, once it is asked to. */
+const endMs = 5_000;
+let child: ChildProcess | undefined;
+
+/** Ends the agent, whose work is handed in: all tool calls beside the submission are over when it calls the model again. */
+function endChild(): void {
+  process.stdout.write('relay: the work is handed in\n');
+  child?.kill('SIGTERM');
+  setTimeout(() => child?.kill('SIGKILL'), endMs).unref();
+}
+
 function execute(program: string, args: readonly string[]): Promise<number> {
   return new Promise((resolve) => {
-    const child = spawn(program, args, { stdio: ['ignore', 'inherit', 'inherit'] });
-    for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, () => child.kill(signal));
-    child.once('error', (error) => resolve(fail(exits.spawn, `cannot start ${program}: ${error.message}`)));
-    child.once('exit', (code, signal) => resolve(code ?? 128 + (signal === null ? 0 : constants.signals[signal])));
+    const started = spawn(program, args, { stdio: ['ignore', 'inherit', 'inherit'] });
+    child = started;
+    for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, () => started.kill(signal));
+    started.once('error', (error) => resolve(fail(exits.spawn, `cannot start ${program}: ${error.message}`)));
+    started.once('exit', (code, signal) => resolve(code ?? 128 + (signal === null ? 0 : constants.signals[signal])));
   });
 }
 

@@ -6,6 +6,10 @@ import type { IncomingHttpHeaders, OutgoingHttpHeaders } from 'node:http';
 export const gatewayNameHeader = 'x-temper-gateway';
 /** Response header that asks the relay to retry: another gateway, or the same one a moment later, will answer. */
 export const retryHeader = 'x-temper-ask-again';
+/** Response header that asks the relay to end the agent, which has handed in its work. */
+export const endHeader = 'x-temper-end';
+/** The path at which a gateway serves host tools. */
+export const hostToolsPath = '/mcp';
 /** Limit in ms on how long the relay retries a request while no gateway answers it. */
 export const relayRetryMs = 60_000;
 

@@ -1,7 +1,7 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { buffer } from 'node:stream/consumers';
 import { isKeepAlive, splitEvents } from './events.ts';
-import { endToEndHeaders, retryHeader } from './protocol.ts';
+import { endHeader, endToEndHeaders, retryHeader } from './protocol.ts';
 import type { Call, Reply, Route } from './route.ts';
 
 // An import would also evaluate http's WebSocket getters, which load undici: half the start-up time of a short agent.
@@ -13,11 +13,12 @@ const reachableMs = 5_000;
 
 /**
  * Creates a server that forwards each request to a gateway over a route. While no gateway answers, the same request is sent
- * again, which the gateways treat as the same turn: the death of a gateway or of the route is not the agent's failure.
+ * again, which the gateways treat as the same turn: the death of a gateway or of the route is not the agent's failure. `onEnd` is
+ * called instead of an answer when the agent, which has handed in its work, calls the model once more.
  */
-export function createProxy(route: Route): Server {
+export function createProxy(route: Route, onEnd?: () => void): Server {
   return createServer((request, response) => {
-    forward(request, response, route).catch((error: unknown) => {
+    forward(request, response, { route, onEnd }).catch((error: unknown) => {
       process.stderr.write(`relay: ${error instanceof Error ? error.message : error}\n`);
       response.destroy();
     });
@@ -25,11 +26,11 @@ export function createProxy(route: Route): Server {
 }
 
 /** Forwards one request until the exchange is over or no gateway has answered for the route's `retryMs`. */
-async function forward(request: IncomingMessage, response: ServerResponse, route: Route): Promise<void> {
+async function forward(request: IncomingMessage, response: ServerResponse, { route, onEnd }: Way): Promise<void> {
   const body = await buffer(request);
   const headers = { ...endToEndHeaders(request.headers), 'content-length': body.length };
   const { method = 'GET', url = '/' } = request;
-  const exchange: Exchange = { call: { method, path: url, headers, body }, response, delivered: [] };
+  const exchange: Exchange = { call: { method, path: url, headers, body }, response, onEnd, delivered: [] };
   const { retryMs } = route;
   let outageSince: number | undefined;
   let waitMs: number = backoff.firstMs;
@@ -49,7 +50,12 @@ async function forward(request: IncomingMessage, response: ServerResponse, route
   }
 }
 
-interface Exchange {
+interface Way {
+  readonly route: Route;
+  readonly onEnd: (() => void) | undefined;
+}
+
+interface Exchange extends Pick<Way, 'onEnd'> {
   readonly call: Call;
   readonly response: ServerResponse;
   /** The reply as far as the client has it, without keep-alives: a second reply to the same request must begin with it. */
@@ -72,6 +78,10 @@ async function send(exchange: Exchange, route: Route): Promise<Failure | null> {
   try {
     const reply = await replied;
     if (reply.headers[retryHeader] !== undefined) return { reply, body: await buffer(reply.body) };
+    if (reply.headers[endHeader] !== undefined && exchange.onEnd !== undefined) {
+      exchange.onEnd();
+      return null;
+    }
     return await deliver(reply, exchange);
   } catch (error) {
     return error instanceof Error ? error : new Error(String(error));

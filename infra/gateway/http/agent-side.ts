@@ -1,7 +1,7 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { sampledTokensOf } from '../../../workflows/algorithms/turns.ts';
-import { gatewayNameHeader, retryHeader } from '../../agents/relay/protocol.ts';
+import { endHeader, gatewayNameHeader, hostToolsPath, retryHeader } from '../../agents/relay/protocol.ts';
 import type { TurnRecord } from '../branches/turn-record.ts';
 import type { Dialect, DialectRequest, FinishedReply } from '../dialects/dialect.ts';
 import { dialectOf } from '../dialects/index.ts';
@@ -14,6 +14,7 @@ import type { Sessions } from '../sessions/sessions.ts';
 import type { ReplyingTurn } from '../turns/turn.ts';
 import { createBodyReader } from './body.ts';
 import type { Forward } from './forward.ts';
+import { createHostToolSide } from './host-tool-side.ts';
 import { sendJson } from './listener.ts';
 
 export interface AgentSideDeps {
@@ -36,11 +37,12 @@ interface AgentCall {
   readonly response: ServerResponse;
 }
 
-/** Serves agents: the model calls of their own session and nothing else. The body is not read until the secret is verified. */
+/** Serves agents: the model calls and the host tools of their own session, and nothing else. The body is not read until the secret is verified. */
 export function createAgentSide(deps: AgentSideDeps): RequestListener {
   const readBody = createBodyReader<Session>();
   const sessionOfSecret = createSecretCheck(deps.stackKeys);
   const requests = createRequestCount();
+  const serveHostTools = createHostToolSide({ readBody });
 
   async function route(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const path = (request.url ?? '/').split('?', 1)[0] ?? '/';
@@ -69,6 +71,7 @@ export function createAgentSide(deps: AgentSideDeps): RequestListener {
       const { all, one } = dialect.models;
       return sendJson(response, 200, path === '/v1/models' ? all(deps.modelName) : one(deps.modelName));
     }
+    if (path === hostToolsPath) return serveHostTools(request, response, session);
     const { counting } = dialect;
     if (path !== dialect.path && path !== counting?.path) {
       throw new GatewayError('not-found', `there is nothing at ${path.slice(0, 200)}`);
@@ -205,6 +208,7 @@ function sendError(dialect: Dialect, error: GatewayError, response: ServerRespon
   const headers: Record<string, string> = { 'x-should-retry': String(error.retryable) };
   if (error.retryable) headers['retry-after'] = String(limits.retryAfterSec);
   if (error.retriedByRelay) headers[retryHeader] = '1';
+  if (error.kind === 'submitted') headers[endHeader] = '1';
   sendJson(response, status, body, headers);
 }
 

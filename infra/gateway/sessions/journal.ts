@@ -2,6 +2,7 @@ import type { FileHandle } from 'node:fs/promises';
 import { crc32 } from 'node:zlib';
 import { errorMessage } from '../../../workflows/contracts/error-message.ts';
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
+import type { HostCall } from '../../../workflows/contracts/host-tools.ts';
 import { openExclusive } from '../../process/file-lock.ts';
 import type { TurnRecord } from '../branches/turn-record.ts';
 import type { OpenSession } from '../control.ts';
@@ -19,9 +20,15 @@ export interface Journal {
 /** The reason why a request failed for good, unless the same request is answered later. */
 export type RequestFailure = 'context-overflow' | 'turn-limit' | 'token-budget' | 'engine-failure' | 'gateway-failure';
 
+/** A call of a host tool with the key of its request, by which a retry is recognised. */
+export interface HostCallRecord extends HostCall {
+  readonly key: string;
+}
+
 export type JournalRecord =
   | { readonly kind: 'open'; readonly session: OpenSession; readonly at: number }
   | { readonly kind: 'turn'; readonly turn: TurnRecord }
+  | { readonly kind: 'host-call'; readonly call: HostCallRecord }
   /** A failed request; `flag` is the stored name of its reason. */
   | { readonly kind: 'flag'; readonly flag: RequestFailure; readonly key: string; readonly at: number }
   /** Written when a process unloads the session. `retries` counts from the session's start, without those of killed processes. */

@@ -9,7 +9,7 @@ import type { Session } from './session.ts';
 
 /** Builds the trace of a closed session and puts it into the store. The same turns always give the same bytes. */
 export async function sealTrace(session: Session, store: Store, absences: readonly Absence[]): Promise<TraceSummary> {
-  const { turns } = session;
+  const { turns, hostCalls } = session;
   const lost = absences.filter((absence) => mayHaveCut(session, absence)).length;
   const gatewayFailures = session.failed('gateway-failure') + lost;
   const built = buildSegments(turns, session.opened.branches);
@@ -24,6 +24,7 @@ export async function sealTrace(session: Session, store: Store, absences: readon
     forks: session.forks,
     maskedTurns: [...masked].map(([turn, reason]) => ({ turn, reason })),
     faultyCalls: countBy(turns.flatMap((turn) => turn.faultyCalls)),
+    ...(hostCalls.records.length === 0 ? {} : { hostCalls: hostCalls.records }),
     transcript: turns.flatMap(({ messages, reply, index }) => [
       ...messages.map(transcriptEntry),
       { ...transcriptEntry(reply), turn: index },
@@ -44,6 +45,9 @@ export async function sealTrace(session: Session, store: Store, absences: readon
     ...(gatewayFailures === 0 ? {} : { gatewayFailures }),
     ...(session.cutOff || lost > 0 ? { cutOff: true } : {}),
     ...(session.opened.upstream === undefined ? {} : { upstream: session.opened.upstream }),
+    ...(hostCalls.records.length === 0 ? {} : { hostCalls: hostCalls.records.length }),
+    ...(hostCalls.submitted && { submitted: true }),
+    ...(hostCalls.answer !== null && { answer: await store.put(Buffer.from(hostCalls.answer), 'text/plain') }),
     ...(session.retries === 0 ? {} : { retries: session.retries }),
     counts,
   };

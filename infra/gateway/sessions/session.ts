@@ -1,16 +1,16 @@
-import { sampledTokensOf } from '../../../workflows/algorithms/turns.ts';
 import type { Conversation } from '../../kits/chat-tokens/index.ts';
 import { settleWithin } from '../../time-limit.ts';
 import { type TurnRecord, versionRange } from '../branches/turn-record.ts';
 import type { OpenSession, SessionStatus } from '../control.ts';
 import { GatewayError } from '../gateway-error.ts';
-import { limits } from '../limits.ts';
-import { askedTokens, type ModelRequest } from '../model-call.ts';
+import type { ModelRequest } from '../model-call.ts';
+import type { Toolbox } from '../tools/toolbox.ts';
 import type { ModelBackend, PlannedTurn } from '../turns/model-backend.ts';
 import { createPolicyBackend, type PolicyBackendDeps } from '../turns/policy-backend.ts';
 import type { ReplyingTurn, RunningTurn } from '../turns/turn.ts';
 import { createUpstreamBackend, type UpstreamBackendDeps } from '../turns/upstream-backend.ts';
 import { createFence, type Fence, type FenceDeps } from './fence.ts';
+import { createHostCalls, type HostCalls } from './host-calls.ts';
 import type { Journal, JournalRecord, RequestFailure } from './journal.ts';
 import {
   classifyFailure,
@@ -20,12 +20,14 @@ import {
   type RequestFailures,
 } from './request-failures.ts';
 import type { OpenedFile } from './session-files.ts';
+import { limitReached, wantsMore } from './session-limits.ts';
 
 /** The model calls of one rollout. The journal orders its turns; a turn without a journal record never happened. */
 export interface Session {
   readonly opened: OpenSession;
   readonly turns: readonly TurnRecord[];
   readonly forks: number;
+  readonly hostCalls: HostCalls;
   /** Retried requests that were answered from the journal, without those that a killed process counted. */
   readonly retries: number;
   /** Returns how many requests failed for this reason and were not answered later. */
@@ -55,7 +57,9 @@ export interface Session {
 }
 
 export interface SessionDeps extends PolicyBackendDeps, UpstreamBackendDeps, FenceDeps {
+  readonly toolbox: Toolbox;
   readonly onTurn: (session: string, turn: TurnRecord) => void;
+  readonly onHostToolFailure: (session: string, tool: string, error: unknown) => void;
 }
 
 /** Creates a session from its opened journal. */
@@ -66,6 +70,7 @@ export function createSession(deps: SessionDeps, file: OpenedFile): Session {
 class LiveSession implements Session {
   readonly opened: OpenSession;
   readonly openedAt: number;
+  readonly hostCalls: HostCalls;
   readonly #deps: SessionDeps;
   readonly #fence: Fence;
   readonly #journal: Journal;
@@ -88,6 +93,13 @@ class LiveSession implements Session {
     const { upstream } = opened;
     this.#backend =
       upstream === undefined ? createPolicyBackend(deps, opened) : createUpstreamBackend(deps, opened, upstream);
+    this.hostCalls = createHostCalls({
+      journal: this.#journal,
+      tools: deps.toolbox.find(opened.hostTools ?? []),
+      turns: () => this.turns.length,
+      admit: () => this.#admit(),
+      onFailure: (tool, error) => deps.onHostToolFailure(opened.session, tool, error),
+    });
     for (const record of records) this.#restore(record);
     const first = records[0];
     this.openedAt = first?.kind === 'open' ? first.at : Date.now();
@@ -96,6 +108,7 @@ class LiveSession implements Session {
 
   #restore(record: JournalRecord): void {
     if (record.kind === 'turn') this.#backend.restore(record.turn);
+    else if (record.kind === 'host-call') this.hostCalls.restore(record.call);
     else if (record.kind === 'flag') this.#failures.restore({ failure: record.flag, key: record.key, at: record.at });
     else if (record.kind === 'rest') this.#retries = this.#journaledRetries = record.retries;
     else if (record.kind === 'close') {
@@ -149,13 +162,12 @@ class LiveSession implements Session {
 
   isIdle(since: number): boolean {
     // A failure that could not be written exists in this memory alone.
-    return this.#usedAt < since && this.#running.size === 0 && !this.#failures.unwritten;
+    return this.#usedAt < since && this.#running.size === 0 && !this.hostCalls.running && !this.#failures.unwritten;
   }
 
   async ask(request: ModelRequest): Promise<ReplyingTurn<TurnRecord>> {
-    await this.#fence.admit();
-    this.#checkOpen();
-    this.#lastActivityAt = Date.now();
+    await this.#admit();
+    this.hostCalls.requireUnsubmitted();
     const planned = this.#backend.plan(request);
     try {
       return await this.#answer(request, planned);
@@ -169,7 +181,7 @@ class LiveSession implements Session {
   async #answer(request: ModelRequest, planned: PlannedTurn): Promise<ReplyingTurn<TurnRecord>> {
     // Cheap checks first; a prompt is rendered only when the turn is replayed or started.
     const answered = this.#backend.answered(planned.key);
-    if (answered !== null && !this.#wantsMore(request, answered)) {
+    if (answered !== null && !wantsMore(request, answered, this.opened.sampling)) {
       this.#retries += 1;
       return planned.replay(answered, this.openedAt);
     }
@@ -178,7 +190,7 @@ class LiveSession implements Session {
       this.#retries += 1;
       return joined;
     }
-    const reached = this.#limitReached();
+    const reached = limitReached(this.opened, this.turns, this.#running.size);
     // No await between the lookup and the start, so the second of two equal requests joins the first.
     if (reached === null) return this.#start(planned);
     if (reached.kind === 'turn-limit' || reached.kind === 'token-budget') {
@@ -187,35 +199,21 @@ class LiveSession implements Session {
     throw reached;
   }
 
-  /** Whether the request asks for more tokens than a reply that was cut at its limit: then it is not a retry. */
-  #wantsMore(request: ModelRequest, answered: TurnRecord): boolean {
-    if (answered.finishReason !== 'length' || answered.cutShort === true) return false;
-    return askedTokens(request, this.opened.sampling) > sampledTokensOf(answered);
-  }
-
   countTokens(conversation: Conversation): number {
     this.#checkOpen();
     return this.#backend.countTokens(conversation);
+  }
+
+  async #admit(): Promise<void> {
+    await this.#fence.admit();
+    this.#checkOpen();
+    this.#lastActivityAt = Date.now();
   }
 
   #checkOpen(): void {
     this.#fence.requireLife();
     if (this.#closed !== null) throw this.#closed;
     if (Date.now() >= this.opened.expiresAt) throw new GatewayError('session-closed', 'this session has expired');
-  }
-
-  #limitReached(): GatewayError | null {
-    const { maxTurns, maxSampledTokens = Number.POSITIVE_INFINITY } = this.opened;
-    if (this.turns.length + this.#running.size >= maxTurns) {
-      return new GatewayError('turn-limit', `the limit of ${maxTurns} model calls is reached; stop`);
-    }
-    const limited = Number.isFinite(maxSampledTokens);
-    if (limited && this.turns.reduce((sum, turn) => sum + sampledTokensOf(turn), 0) >= maxSampledTokens) {
-      return new GatewayError('token-budget', `the budget of ${maxSampledTokens} sampled tokens is used up; stop`);
-    }
-    if (this.#running.size < limits.turnsAtOnce) return null;
-    const running = `${this.#running.size} model calls are running at once`;
-    return new GatewayError('too-many-turns', `${running}; wait for one to end`);
   }
 
   #start(planned: PlannedTurn): ReplyingTurn<TurnRecord> {
@@ -294,6 +292,6 @@ class LiveSession implements Session {
   async #cancelRunning(reason: GatewayError): Promise<void> {
     const turns = [...this.#running.values()];
     for (const turn of turns) turn.cancel(reason);
-    await Promise.allSettled(turns.map(({ result }) => result));
+    await Promise.allSettled([...turns.map(({ result }) => result), this.hostCalls.cancel(reason)]);
   }
 }

@@ -80,6 +80,7 @@ class SessionTable implements Sessions {
     const { upstream } = session;
     const fence = session.fence ?? this.#deps.lease.now().token ?? undefined;
     requireLease(this.#deps, { session: session.session, fence });
+    this.#deps.toolbox.require(session.hostTools ?? []);
     const model = upstream && (await this.#deps.upstreams.find(upstream.name));
     const found = await this.find(session.session);
     if (found === null) await this.#create({ ...session, fence });

@@ -4,6 +4,8 @@ export interface AgentCase {
   readonly calls: readonly { readonly name: string; readonly arguments: object }[];
   /** The number of model calls beside the conversation, for example for a title. */
   readonly sideTurns: number;
+  /** The name that it gives to a host tool. */
+  readonly hostTool: (tool: string) => string;
   /** Whether its commands inherit the key of its session, because it has no setting against it that works in a sealed container. */
   readonly passesKeyOn: boolean;
 }
@@ -30,6 +32,7 @@ export const agentCases: readonly AgentCase[] = [
       { name: 'submit', arguments: {} },
     ],
     sideTurns: 0,
+    hostTool: (tool) => tool,
     passesKeyOn: false,
   },
   {
@@ -40,6 +43,7 @@ export const agentCases: readonly AgentCase[] = [
       { name: 'bash', arguments: { command: look } },
     ],
     sideTurns: 0,
+    hostTool: (tool) => tool,
     passesKeyOn: true,
   },
   {
@@ -51,6 +55,7 @@ export const agentCases: readonly AgentCase[] = [
       { name: 'Bash', arguments: { command: look, description: 'Look' } },
     ],
     sideTurns: 0,
+    hostTool: (tool) => `mcp__temper__${tool}`,
     passesKeyOn: true,
   },
   {
@@ -61,6 +66,7 @@ export const agentCases: readonly AgentCase[] = [
       { name: 'exec_command', arguments: { cmd: look } },
     ],
     sideTurns: 0,
+    hostTool: (tool) => `mcp__temper__${tool}`,
     passesKeyOn: false,
   },
   {
@@ -71,6 +77,7 @@ export const agentCases: readonly AgentCase[] = [
       { name: 'bash', arguments: { command: look, description: 'Look' } },
     ],
     sideTurns: 1,
+    hostTool: (tool) => `temper_${tool}`,
     passesKeyOn: true,
   },
 ];

@@ -14,6 +14,8 @@ const run = promisify(execFile);
 describe('an unmodified agent in a sealed container', () => {
   let rollouts: AgentRollouts;
   let current: AgentCase;
+  /** The calls of host tools after those that fix the task; the last one ends the agent. */
+  let handingIn: readonly { readonly name: string; readonly arguments: object }[] = [];
   /** The host's view of the sandbox while the agent waits for its second turn. */
   let seen: string;
 
@@ -32,29 +34,40 @@ describe('an unmodified agent in a sealed container', () => {
     const response = tokens.idOf('<tool_response>');
     const step = promptIds.filter((id) => id === response).length;
     if (step === 1) seen = await lookFromOutside(sandbox);
-    const call = current.calls[step];
+    const call = [...current.calls, ...handingIn][step];
     const said =
       call === undefined ? 'It is fixed.' : `Continuing.\n<tool_call>\n${JSON.stringify(call)}\n</tool_call>`;
     return tokens.encode(`${said}<|im_end|>`);
   }
 
-  const roll = (one: AgentCase, request: Partial<RolloutRequest>) => {
-    current = one;
+  const roll = ({ calls, ...one }: AgentCase, request: Partial<RolloutRequest>) => {
+    current = { ...one, calls: calls.filter(({ name }) => name !== 'submit') };
+    handingIn = [
+      { name: one.hostTool('answer'), arguments: { answer: `by ${one.agent}` } },
+      { name: one.hostTool('submit'), arguments: {} },
+    ];
     return rollouts.roll({ task: taskToFix, agent: one.agent, ...request });
   };
 
   for (const one of agentCases) {
-    it(`${one.agent} solves a task`, { timeout: 300_000 }, async () => {
+    it(`${one.agent} solves a task and hands it in by a host tool`, { timeout: 300_000 }, async () => {
       seen = '';
-      const { result, log, evidence, sandbox } = await roll(one, {});
+      const { result, log, evidence, sandbox } = await roll(one, { hostTools: ['submit', 'answer'] });
       const { gateway, provider } = rollouts;
       assert.deepEqual([result.outcome, result.reward, result.stop], ['scored', 1, 'submitted'], evidence);
       assert.ok(result.trace !== null, evidence);
       const trace = await gateway.traceOf(result.trace);
-      const ends = one.agent === 'mini' ? 0 : 1;
       const main = trace.segments.filter(({ kind }) => kind === 'main');
-      assert.deepEqual([trace.turns.length, main.length], [one.calls.length + ends + one.sideTurns, 1], evidence);
+      assert.deepEqual([trace.turns.length, main.length], [current.calls.length + 2 + one.sideTurns, 1], evidence);
       assert.deepEqual([trace.maskedTurns, trace.faultyCalls], [[], {}]);
+      assert.deepEqual(
+        trace.hostCalls?.map(({ tool, failed }) => [tool, failed]),
+        [
+          ['answer', undefined],
+          ['submit', undefined],
+        ],
+      );
+      assert.equal(String(await gateway.store.get(result.trace.answer?.digest ?? '')), `by ${one.agent}`);
 
       const secret = secretOf(
         gateway.options.stackKeys[0],

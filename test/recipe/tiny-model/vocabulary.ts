@@ -39,7 +39,7 @@ function sampleTexts(): readonly string[] {
     'assistant',
     'edited',
     'error: ',
-    ...tools.flatMap(({ name, parameters }) => [name, ` ${name}`, ...Object.keys(parameters)]),
+    ...tools.flatMap(({ name, schema }) => [name, ` ${name}`, ...Object.keys(schema.properties ?? {})]),
     ...glue,
     ...words.flatMap((word) => [word, ` ${word}`]),
     ...symbols.flatMap((symbol) => [symbol, ` ${symbol}`, `${symbol}=`, ` ${symbol}=`]),

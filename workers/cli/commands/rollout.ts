@@ -2,7 +2,7 @@ import { type Command, Option } from 'commander';
 import type { AgentSpec } from '../../../infra/agents/agent.ts';
 import { rewardPolicies } from '../../../workflows/contracts/resolution.ts';
 import type { RolloutRequest } from '../../../workflows/contracts/rollout.ts';
-import { agentOf, agentOptionsOption, readAgentOptions } from '../follow/agent-options.ts';
+import { agentOf, agentOptionsOption, hostToolsOption, readAgentOptions } from '../follow/agent-options.ts';
 import { onInterrupt } from '../follow/interrupt.ts';
 import { type HomeOption, sandboxOption, stackCommand, wholeNumber } from '../stack/command.ts';
 import type { StackSession } from '../stack/stack-session.ts';
@@ -23,6 +23,7 @@ interface RolloutOptions extends HomeOption, RequestOptions {
   readonly agent: string;
   /** Path of a JSON file. */
   readonly agentOptions?: string;
+  readonly hostTools?: readonly string[];
   /** The agent's time limit in seconds. */
   readonly agentTimeout?: number;
   readonly concurrency?: number;
@@ -42,6 +43,7 @@ export function rolloutCommand(): Command {
     )
     .option('--agent <name>', 'name of the agent, for example mini, oracle or nop', 'mini')
     .addOption(agentOptionsOption())
+    .addOption(hostToolsOption())
     .addOption(sandboxOption().default('auto'))
     .option('--concurrency <n>', 'rollouts that run at once (default: the capacity of this host)', wholeNumber(1, 500))
     .option('--max-turns <n>', 'maximum number of model calls per rollout', wholeNumber(1, 100_000))
@@ -67,7 +69,7 @@ async function rollout(options: RolloutOptions): Promise<void> {
   try {
     const agent = await agentOf({ agent: options.agent, agentOptions }, session.config);
     if (options.upstream !== undefined) await requireUpstream(options.upstream, agent, session);
-    const { ready, broken } = await findTasks(options.tasks, session, agent);
+    const { ready, broken } = await findTasks(options, session, agent);
     const total = ready.length + broken.length;
     const images = ready.map(({ task }) => task.image);
     const lost = lostImages(options.sandbox ?? 'auto', session.config.sandbox, images);

@@ -3,7 +3,7 @@ import type { BudgetChange } from '../../../workflows/contracts/budget.ts';
 import type { AgentOptions } from '../../../workflows/contracts/rollout.ts';
 import { type RunRequest, runInput } from '../../../workflows/contracts/run.ts';
 import type { SandboxChoice } from '../../../workflows/contracts/sandbox-kinds.ts';
-import { agentOptionsOption, readAgentOptions, requireAgent } from '../follow/agent-options.ts';
+import { agentOptionsOption, hostToolsOption, readAgentOptions, requireAgent } from '../follow/agent-options.ts';
 import { onInterrupt } from '../follow/interrupt.ts';
 import { defined, readInput, requireValid } from '../follow/workflow-input.ts';
 import {
@@ -34,6 +34,7 @@ interface TrainOptions extends HomeOption {
   readonly agent?: string;
   /** Path of a JSON file. */
   readonly agentOptions?: string;
+  readonly hostTools?: readonly string[];
   readonly sandbox?: SandboxChoice;
   readonly detach?: true;
   readonly json?: true;
@@ -66,6 +67,7 @@ export function trainCommand(): Command {
     )
     .option('--agent <name>', 'name of the agent (default: mini)')
     .addOption(agentOptionsOption())
+    .addOption(hostToolsOption())
     .addOption(sandboxOption())
     .option('--detach', 'print the id and exit instead of following the run')
     .option('--json', 'print one JSON object per step to stdout, then the final status')
@@ -120,7 +122,8 @@ function merge(
   options: TrainOptions,
   agentOptions: AgentOptions | undefined,
 ): Record<string, unknown> {
-  const { tasks, steps, groups, rollouts, maxStaleness, seed, pool, weight, budget, agent, sandbox } = options;
+  const { tasks, steps, groups, rollouts, maxStaleness, seed, pool, weight, budget, agent, hostTools, sandbox } =
+    options;
   const settings = typeof input.settings === 'object' ? input.settings : {};
   return {
     ...input,
@@ -135,6 +138,6 @@ function merge(
       weight,
       budget,
     }),
-    settings: { ...settings, ...defined({ agent, agentOptions, sandbox }) },
+    settings: { ...settings, ...defined({ agent, agentOptions, hostTools, sandbox }) },
   };
 }

@@ -2,6 +2,8 @@ import { Option } from 'commander';
 import type { Agent } from '../../../infra/agents/agent.ts';
 import type { Agents } from '../../../infra/agents/index.ts';
 import type { Config } from '../../../infra/config.ts';
+import { hostToolNames } from '../../../workflows/contracts/host-tools.ts';
+import { parseInput } from '../../../workflows/contracts/input.ts';
 import type { AgentOptions } from '../../../workflows/contracts/rollout.ts';
 import { orUsageError, taskUsageError } from '../text/errors.ts';
 import { readInput } from './workflow-input.ts';
@@ -9,6 +11,15 @@ import { readInput } from './workflow-input.ts';
 /** Creates the `--agent-options` option of commands that start rollouts. */
 export const agentOptionsOption = (): Option =>
   new Option('--agent-options <file.json>', 'options of the agent as JSON; see `temper agents show`');
+
+/** Creates the `--host-tools` option of commands that start rollouts. */
+export const hostToolsOption = (): Option =>
+  new Option(
+    '--host-tools <names>',
+    'host tools that the agent may call, separated by commas, for example submit (default: those that the task asks for)',
+  ).argParser((names: string) =>
+    orUsageError(() => parseInput('hostTools', hostToolNames, names.split(',')), '--host-tools'),
+  );
 
 /** Reads the file that `--agent-options` names; undefined without the option. */
 export const readAgentOptions = async ({

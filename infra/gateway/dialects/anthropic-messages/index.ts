@@ -162,6 +162,7 @@ const errorTypes: Record<GatewayErrorKind, string> = {
   unauthorized: 'authentication_error',
   'unknown-session': 'authentication_error',
   'session-closed': 'invalid_request_error',
+  submitted: 'invalid_request_error',
   'not-found': 'not_found_error',
   'wrong-method': 'invalid_request_error',
   malformed: 'invalid_request_error',

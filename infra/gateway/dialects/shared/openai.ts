@@ -21,6 +21,7 @@ export const openaiErrorTypes: Record<GatewayErrorKind, { readonly type: string;
   unauthorized: { type: 'authentication_error', code: 'invalid_api_key' },
   'unknown-session': { type: 'authentication_error', code: 'unknown_session' },
   'session-closed': { type: 'invalid_request_error', code: 'session_closed' },
+  submitted: { type: 'invalid_request_error', code: 'submitted' },
   'not-found': { type: 'invalid_request_error', code: 'not_found' },
   'wrong-method': { type: 'invalid_request_error', code: 'method_not_allowed' },
   malformed: { type: 'invalid_request_error', code: null },

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { createSession } from '../../../../infra/gateway/sessions/session.ts';
+import { createToolbox } from '../../../../infra/gateway/tools/toolbox.ts';
 import type { PolicyEngines } from '../../../../infra/gateway/turns/policy-engines.ts';
 import { endlessLease } from '../../../../infra/hosts/lease.ts';
 import { createScriptedEngine, type ScriptedEngine } from '../../../helpers/engine/scripted-engine.ts';
@@ -50,6 +51,8 @@ describe('a request to a session', () => {
         lease: endlessLease,
         engineGraceMs: 1_000,
         onTurn: () => {},
+        toolbox: createToolbox(),
+        onHostToolFailure: () => {},
         model: { ...gateway.model, tokens: { ...tokens, encode } },
       },
       {
@@ -83,6 +86,8 @@ describe('a request to a session', () => {
         lease: endlessLease,
         engineGraceMs: 1_000,
         onTurn: () => {},
+        toolbox: createToolbox(),
+        onHostToolFailure: () => {},
         model: { ...gateway.model, tokens: { ...tokens, encode } },
       },
       {

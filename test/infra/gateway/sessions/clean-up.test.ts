@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { it } from 'node:test';
 import { loadJournal } from '../../../../infra/gateway/sessions/journal.ts';
 import { createSessions, type Sessions } from '../../../../infra/gateway/sessions/sessions.ts';
+import { createToolbox } from '../../../../infra/gateway/tools/toolbox.ts';
 import { createSingleEngine } from '../../../../infra/gateway/turns/policy-engines.ts';
 import { createUpstreams } from '../../../../infra/gateway/upstream/upstreams.ts';
 import { endlessLease } from '../../../../infra/hosts/lease.ts';
@@ -76,6 +77,8 @@ async function sessionsIn(home: string, journalDir: string): Promise<Sessions> {
     peers: { controlOf: () => assert.fail('expected no peer to be asked') },
     upstreams: createUpstreams('/nonexistent/upstreams.json', {}),
     onTurn: () => {},
+    toolbox: createToolbox(),
+    onHostToolFailure: () => {},
   });
 }
 

@@ -5,6 +5,7 @@ import fc from 'fast-check';
 import { buildSegments } from '../../../../infra/gateway/branches/segments.ts';
 import type { JournalRecord } from '../../../../infra/gateway/sessions/journal.ts';
 import { createSession, type Session } from '../../../../infra/gateway/sessions/session.ts';
+import { createToolbox } from '../../../../infra/gateway/tools/toolbox.ts';
 import { createUpstreams } from '../../../../infra/gateway/upstream/upstreams.ts';
 import { endlessLease } from '../../../../infra/hosts/lease.ts';
 import {
@@ -106,7 +107,16 @@ function sessionOf({ engine, journal }: Told, records: readonly JournalRecord[])
   const contextLength = { wait: async () => 100_000, look: async () => 100_000 };
   const upstreams = createUpstreams('/nonexistent/upstreams.json', {});
   const policies = { of: async () => ({ engine, contextLength }), close: async () => {} };
-  const deps = { policies, upstreams, model, lease: endlessLease, engineGraceMs: 1_000, onTurn: () => {} };
+  const deps = {
+    policies,
+    upstreams,
+    model,
+    lease: endlessLease,
+    engineGraceMs: 1_000,
+    onTurn: () => {},
+    toolbox: createToolbox(),
+    onHostToolFailure: () => {},
+  };
   const append = async (record: JournalRecord): Promise<void> => {
     await tick();
     journal.push(record);

@@ -1,7 +1,7 @@
 import { type Command, InvalidArgumentError } from 'commander';
 import type { SandboxChoice } from '../../../../workflows/contracts/sandbox-kinds.ts';
 import { type SweepRequest, sweepInput } from '../../../../workflows/contracts/sweep.ts';
-import { agentOptionsOption, readAgentOptions, requireAgent } from '../../follow/agent-options.ts';
+import { agentOptionsOption, hostToolsOption, readAgentOptions, requireAgent } from '../../follow/agent-options.ts';
 import { defined, readInput, requireValid } from '../../follow/workflow-input.ts';
 import { configOf, type HomeOption, sandboxOption, wholeNumber } from '../../stack/command.ts';
 import type { StackClient } from '../../stack/stack-client.ts';
@@ -32,6 +32,7 @@ export interface SweepOptions extends Partial<Pick<SweepRequest, (typeof inputFi
   readonly agent?: string;
   /** Path of a JSON file. */
   readonly agentOptions?: string;
+  readonly hostTools?: readonly string[];
   readonly sandbox?: SandboxChoice;
 }
 
@@ -55,6 +56,7 @@ export function withSweepOptions(command: Command): Command {
     )
     .option('--agent <name>', 'name of the agent (default: mini)')
     .addOption(agentOptionsOption())
+    .addOption(hostToolsOption())
     .addOption(sandboxOption())
     .option('--policy <run>', 'run whose policy is evaluated (default: the one that is open or ended last)')
     .option(
@@ -71,14 +73,14 @@ export function withSweepOptions(command: Command): Command {
 /** Builds the sweep's input from the input file and the options, and checks it before anything starts. */
 export async function sweepRequestOf(options: SweepOptions & HomeOption): Promise<SweepRequest> {
   const input = options.input === undefined ? {} : await readInput(options.input);
-  const { sample, agent, sandbox } = options;
+  const { sample, agent, hostTools, sandbox } = options;
   const agentOptions = await readAgentOptions(options);
   const settings = typeof input.settings === 'object' ? input.settings : {};
   const request = {
     ...input,
     ...defined(Object.fromEntries(inputFields.map((field) => [field, options[field]]))),
     ...(sample !== undefined && { pick: 'sample', seed: sample }),
-    settings: { ...settings, ...defined({ agent, agentOptions, sandbox }) },
+    settings: { ...settings, ...defined({ agent, agentOptions, hostTools, sandbox }) },
   };
   if (!('tasks' in request)) {
     throw new UsageError(

@@ -1,4 +1,5 @@
 import type { AgentSpec } from '../../../../infra/agents/agent.ts';
+import { hostToolsOf } from '../../../../infra/agents/host-tools.ts';
 import type { FoundTask } from '../../../../infra/tasks/find-task.ts';
 import { TemperFailure } from '../../../../workflows/contracts/failures.ts';
 import type { ResolvedTask } from '../../../../workflows/contracts/task.ts';
@@ -15,14 +16,20 @@ export interface FoundTasks {
 }
 
 /** Packs the tasks that `--tasks` names into the store, so that every host reads the same bytes. */
-export async function findTasks(named: string, { config, store }: StackClient, agent: AgentSpec): Promise<FoundTasks> {
+export async function findTasks(
+  { tasks: named, hostTools: allowed }: { readonly tasks: string; readonly hostTools?: readonly string[] },
+  { config, store }: StackClient,
+  agent: AgentSpec,
+): Promise<FoundTasks> {
   const { tasks, address: set } = await openTaskSource(named, { config, store, offline: false });
   const { usesModel, branches = trainAllBranches } = agent;
   const ready: ResolvedTask[] = [];
   const broken: RolloutRow[] = [];
   for await (const { id, pack } of withUsageErrors(tasks.scan(set))) {
     try {
-      ready.push({ task: await pack(), usesModel, branches });
+      const task = await pack();
+      const hostTools = hostToolsOf(agent, task, allowed);
+      ready.push({ task, usesModel, ...(hostTools.length > 0 && { hostTools: [...hostTools] }), branches });
     } catch (error) {
       if (!(error instanceof TemperFailure)) throw error;
       const failure = { type: error.type, message: error.message, stage: 'resolveTask' };

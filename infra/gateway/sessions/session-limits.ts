@@ -1,0 +1,29 @@
+import { sampledTokensOf } from '../../../workflows/algorithms/turns.ts';
+import type { TurnRecord } from '../branches/turn-record.ts';
+import type { OpenSession } from '../control.ts';
+import { GatewayError } from '../gateway-error.ts';
+import { limits } from '../limits.ts';
+import { askedTokens, type ModelRequest } from '../model-call.ts';
+
+/** Returns the error of a session that may begin no turn; null if it may. */
+export function limitReached(
+  { maxTurns, maxSampledTokens = Number.POSITIVE_INFINITY }: Pick<OpenSession, 'maxTurns' | 'maxSampledTokens'>,
+  turns: readonly TurnRecord[],
+  running: number,
+): GatewayError | null {
+  if (turns.length + running >= maxTurns) {
+    return new GatewayError('turn-limit', `the limit of ${maxTurns} model calls is reached; stop`);
+  }
+  const limited = Number.isFinite(maxSampledTokens);
+  if (limited && turns.reduce((sum, turn) => sum + sampledTokensOf(turn), 0) >= maxSampledTokens) {
+    return new GatewayError('token-budget', `the budget of ${maxSampledTokens} sampled tokens is used up; stop`);
+  }
+  if (running < limits.turnsAtOnce) return null;
+  return new GatewayError('too-many-turns', `${running} model calls are running at once; wait for one to end`);
+}
+
+/** Whether a request asks for more tokens than a reply that was cut at its limit: then it is not a retry. */
+export function wantsMore(request: ModelRequest, answered: TurnRecord, sampling: OpenSession['sampling']): boolean {
+  if (answered.finishReason !== 'length' || answered.cutShort === true) return false;
+  return askedTokens(request, sampling) > sampledTokensOf(answered);
+}

@@ -1,0 +1,48 @@
+import { z } from 'zod';
+import { TemperFailure } from '../../../workflows/contracts/failures.ts';
+import type { HostTool } from './host-tool.ts';
+
+/** The host tools of a gateway, by name. */
+export interface Toolbox {
+  /** Throws TemperFailure UnsupportedTask if there is no tool of one of these names. */
+  require(names: readonly string[]): void;
+  /** Returns the tools of these names, without those that are missing. */
+  find(names: readonly string[]): readonly HostTool[];
+}
+
+const submit: HostTool = {
+  name: 'submit',
+  description:
+    'Hand in your work and end. Call it once, alone, when everything is done: nothing that you do afterwards counts.',
+  input: {},
+  call: () => 'Your work is handed in.',
+};
+
+const answer: HostTool<{ answer: z.ZodString }> = {
+  name: 'answer',
+  description: 'Record your answer to the task. If you call it again, the last answer counts.',
+  input: {
+    answer: z
+      .string()
+      .max(60_000, { error: 'expected at most 60000 characters' })
+      .describe('The answer, and nothing else.'),
+  },
+  call: () => 'The answer is recorded.',
+};
+
+/** Creates the table of tools: one line for each of temper's own, and those that the operator has given. */
+export function createToolbox(own: readonly HostTool[] = []): Toolbox {
+  const table = [submit, answer as unknown as HostTool, ...own];
+  const byName = new Map(table.map((tool) => [tool.name, tool]));
+  return {
+    require(names) {
+      const missing = names.find((name) => !byName.has(name));
+      if (missing === undefined) return;
+      throw new TemperFailure(
+        'UnsupportedTask',
+        `expected host tools among ${[...byName.keys()].join(', ')}, got ${JSON.stringify(missing)}; name its module in TEMPER_TOOLS of every process of the stack`,
+      );
+    },
+    find: (names) => names.flatMap((name) => byName.get(name) ?? []),
+  };
+}
